@@ -1,0 +1,43 @@
+# Options and the settings that our own targets (never third-party code) are built with.
+foreach(part CUDA FABRIC SIMGRID GNUPLOT)
+  set(RECKON_WITH_${part} AUTO CACHE STRING "Use ${part}: AUTO (when found), ON (fail when not found) or OFF")
+  set_property(CACHE RECKON_WITH_${part} PROPERTY STRINGS AUTO ON OFF)
+  if(NOT RECKON_WITH_${part} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "RECKON_WITH_${part} is '${RECKON_WITH_${part}}': use AUTO, ON or OFF")
+  endif()
+endforeach()
+option(RECKON_WERROR "Treat warnings in reckon's own code as errors" OFF)
+option(RECKON_TIDY "Run clang-tidy while compiling" OFF)
+set(RECKON_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize=: 'address,undefined' or 'thread'")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+find_program(RECKON_CCACHE ccache)
+if(RECKON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${RECKON_CCACHE})
+endif()
+
+add_library(reckon_settings INTERFACE)
+target_include_directories(reckon_settings INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/lib)
+target_compile_options(reckon_settings INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wcast-qual
+  -Wnon-virtual-dtor -Woverloaded-virtual -Wdouble-promotion)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # gcc 12 reports these wrongly inside the standard library at -O2 (GCC bugs 105562, 105651).
+  target_compile_options(reckon_settings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+endif()
+if(RECKON_WERROR)
+  target_compile_options(reckon_settings INTERFACE -Werror)
+endif()
+if(RECKON_SANITIZE)
+  add_compile_options(-fsanitize=${RECKON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=${RECKON_SANITIZE})
+endif()
+find_package(Threads REQUIRED)
+target_link_libraries(reckon_settings INTERFACE Threads::Threads)

@@ -1,0 +1,27 @@
+# reckon_module(name SOURCES a.cpp ... [DEPENDS module ...] [LINK library ...])
+# One static library a module; DEPENDS are other modules and must follow scripts/check-layers.
+function(reckon_module name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
+  add_library(reckon_${name} STATIC ${arg_SOURCES})
+  add_library(reckon::${name} ALIAS reckon_${name})
+  list(TRANSFORM arg_DEPENDS PREPEND reckon::)
+  target_link_libraries(reckon_${name} PUBLIC reckon_settings ${arg_DEPENDS} ${arg_LINK})
+  if(RECKON_TIDY)
+    set_target_properties(reckon_${name} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
+  endif()
+endfunction()
+
+# reckon_test(name SOURCES a_test.cpp ... [DEPENDS module ...] [LABELS label ...] [TIMEOUT s])
+# One executable; every TEST in it becomes one ctest.
+function(reckon_test name)
+  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;LINK" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_executable(test_${name} ${arg_SOURCES})
+  list(TRANSFORM arg_DEPENDS PREPEND reckon::)
+  target_link_libraries(test_${name} PRIVATE reckon_settings ${arg_DEPENDS} ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(test_${name} PRIVATE RECKON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace reckon {
+
+/// Element types of gradients.
+enum class DType { fp32, fp16, bf16 };
+
+[[nodiscard]] constexpr std::uint64_t size_of(DType t) { return t == DType::fp32 ? 4 : 2; }
+[[nodiscard]] constexpr std::string_view name_of(DType t) {
+  switch (t) {
+  case DType::fp32:
+    return "fp32";
+  case DType::fp16:
+    return "fp16";
+  case DType::bf16:
+    return "bf16";
+  }
+  return "?";
+}
+[[nodiscard]] constexpr std::optional<DType> dtype_named(std::string_view name) {
+  for (const DType t : {DType::fp32, DType::fp16, DType::bf16}) {
+    if (name_of(t) == name) {
+      return t;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace reckon

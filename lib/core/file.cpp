@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/file.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+std::string read_all(int fd, const std::string& name) {
+  std::string content;
+  constexpr std::size_t k_step = 1U << 16U;
+  for (;;) {
+    const std::size_t used = content.size();
+    content.resize(used + k_step);
+    const ssize_t n = ::read(fd, content.data() + used, k_step);
+    if (n < 0 && errno == EINTR) {
+      content.resize(used);
+      continue;
+    }
+    if (n < 0) {
+      fail(ErrorKind::input, fmt::format("cannot read {}: {}", name, std::generic_category().message(errno)));
+    }
+    content.resize(used + static_cast<std::size_t>(n));
+    if (n == 0) {
+      return content;
+    }
+  }
+}
+
+void write_all(int fd, const std::string& name, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      fail_errno("cannot write " + name, errno);
+    }
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+} // namespace
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    Fd old(std::exchange(m_fd, other.release()));
+  }
+  return *this;
+}
+
+Fd::~Fd() {
+  if (m_fd >= 0) {
+    ::close(m_fd);
+  }
+}
+
+std::string read_file(const std::string& path) {
+  if (path == "-") {
+    return read_all(STDIN_FILENO, "standard input");
+  }
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    fail(ErrorKind::input, fmt::format("cannot open {}: {}", path, std::generic_category().message(errno)));
+  }
+  return read_all(fd.get(), path);
+}
+
+void write_file(const std::string& path, std::string_view content) {
+  if (path == "-") {
+    write_all(STDOUT_FILENO, "standard output", content);
+    return;
+  }
+  struct stat existing {};
+  const bool exists = ::stat(path.c_str(), &existing) == 0;
+  if (exists && !S_ISREG(existing.st_mode)) { // /dev/null, a pipe: nothing to replace
+    const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!fd) {
+      fail_errno("cannot write " + path, errno);
+    }
+    write_all(fd.get(), path, content);
+    return;
+  }
+  std::filesystem::path target(path);
+  if (std::filesystem::is_symlink(target)) { // replace what it points to, not the link
+    target = std::filesystem::canonical(target);
+  }
+  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  const mode_t mode = exists ? (existing.st_mode & 0777U) : 0644U;
+  // A file without a name: if this process dies now, nothing is left.
+  Fd fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
+  const std::string temporary = fmt::format("{}.{}.tmp", target.native(), ::getpid());
+  const bool nameless = static_cast<bool>(fd);
+  if (!nameless) { // a file system without O_TMPFILE
+    fd = Fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode));
+    if (!fd) {
+      fail_errno("cannot write " + path, errno);
+    }
+  }
+  try {
+    write_all(fd.get(), path, content);
+    if (::fsync(fd.get()) != 0) {
+      fail_errno("cannot write " + path, errno);
+    }
+    if (nameless &&
+        ::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", fd.get()).c_str(), AT_FDCWD, temporary.c_str(),
+                 AT_SYMLINK_FOLLOW) != 0) {
+      fail_errno("cannot write " + path, errno);
+    }
+    if (::rename(temporary.c_str(), target.c_str()) != 0) {
+      fail_errno("cannot write " + path, errno);
+    }
+  } catch (...) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+}
+
+} // namespace reckon

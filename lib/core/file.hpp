@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace reckon {
+
+/// Move-only owner of a file descriptor. Held as a member it also closes the descriptor when the
+/// owning constructor throws after acquiring it.
+class Fd {
+public:
+  Fd() = default;
+  explicit Fd(int fd) : m_fd(fd) {}
+  Fd(Fd&& other) noexcept : m_fd(other.release()) {}
+  Fd& operator=(Fd&& other) noexcept;
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  ~Fd();
+  [[nodiscard]] int get() const noexcept { return m_fd; }
+  [[nodiscard]] explicit operator bool() const noexcept { return m_fd >= 0; }
+  int release() noexcept {
+    const int fd = m_fd;
+    m_fd = -1;
+    return fd;
+  }
+
+private:
+  int m_fd = -1;
+};
+
+/// The whole file; "-" is standard input. Throws Error{input} naming the file.
+[[nodiscard]] std::string read_file(const std::string& path);
+
+/// All or nothing: readers see the old file or the whole new one, and an interrupted write leaves
+/// nothing behind. "-" is standard output. Throws Error{operation} naming the file.
+void write_file(const std::string& path, std::string_view content);
+
+} // namespace reckon

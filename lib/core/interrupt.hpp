@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace reckon {
+
+/// Makes SIGINT and SIGTERM set a flag instead of ending the process; a second signal ends it.
+/// SIGPIPE is ignored so that a closed pipe is an error we see.
+void install_interrupt_handlers();
+
+/// True once SIGINT or SIGTERM has arrived. Loops end at their next check and keep what they have.
+[[nodiscard]] bool interrupted() noexcept;
+
+} // namespace reckon

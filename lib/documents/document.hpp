@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/json.hpp"
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "documents/report.hpp"
+#include "documents/roles.hpp"
+#include "documents/workload.hpp"
+
+#include <string>
+#include <variant>
+
+namespace reckon {
+
+inline constexpr int k_schema_version = 1;
+
+/// Any document, as read from a file.
+using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
+
+/// "profile", "workload", "roles", "plan" or "report".
+[[nodiscard]] std::string kind_of(const Document& document);
+
+/// Reads `path` ("-" for standard input), looks at "schema" and "schema_version", validates strictly.
+/// Throws Error{input} with the file and the JSON pointer.
+[[nodiscard]] Document read_document(const std::string& path);
+
+/// As read_document, but any other kind is Error{input} that says what the file is instead.
+[[nodiscard]] Profile read_profile(const std::string& path);
+[[nodiscard]] Roles read_roles(const std::string& path);
+[[nodiscard]] Plan read_plan(const std::string& path);
+[[nodiscard]] Report read_report(const std::string& path);
+/// A path to a JSON or CSV file (by its ending), or the name of a shipped workload ("resnet50"), which is looked
+/// for in $RECKON_DATA_DIR, beside the binary's installation and in the source tree.
+[[nodiscard]] Workload read_workload(const std::string& path_or_name);
+/// A path, or the name of a shipped profile; otherwise as read_profile.
+[[nodiscard]] std::vector<std::string> shipped_workloads();
+
+/// The canonical text, its digest, and both for a link from another document.
+template <class T> [[nodiscard]] std::string canonical_text(const T& document) { return canonical(to_json(document)); }
+[[nodiscard]] DocumentLink link_to(const std::string& name, const std::string& canonical_text);
+
+} // namespace reckon

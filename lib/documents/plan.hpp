@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+#include "core/json.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// A document that another one was made from.
+struct DocumentLink {
+  std::string name;
+  std::string digest; ///< of the canonical text
+};
+
+/// A number that was solved or derived, with where it comes from.
+struct Quantity {
+  std::string name;     ///< snake_case with its unit as suffix: "worker_share_bytes"
+  double value = 0;
+  std::string equation; ///< "BytePS eq. 1", as numbered in docs/equations.md
+  std::map<std::string, double> inputs;
+};
+
+/// One addend of a predicted time.
+struct Term {
+  std::string name; ///< transport, reduction, fill, synchronisation, ...
+  double seconds = 0;
+};
+
+struct Prediction {
+  double bound_seconds = 0; ///< nothing can beat it
+  std::string bound_by;     ///< the binding resource, and the equation
+  double lo_seconds = 0, mid_seconds = 0, hi_seconds = 0;
+  std::vector<Term> terms;  ///< sum to mid_seconds
+  std::string relief;       ///< what would relieve the binding resource, with the gain
+};
+
+struct Candidate {
+  std::string strategy;
+  std::optional<Prediction> prediction; ///< absent when the strategy does not apply
+  std::string reason;                   ///< why it does not apply
+};
+
+struct PlanRank {
+  std::string machine; ///< MachineGroup id
+  bool worker = false;
+  bool server = false;
+  int lanes = 1;
+  double share_bytes = 0;            ///< solved share of the summation
+  std::uint64_t assigned_bytes = 0;  ///< what the parts assigned come to
+  double port_bytes_per_second = 0;  ///< bandwidth of this rank's network port used in the solution; 0: none
+  std::uint64_t egress_bytes = 0;    ///< what the schedule makes this rank send to others in one iteration
+  std::uint64_t ingress_bytes = 0;
+};
+
+/// The pieces of the gradient, columns of equal length, in the order in which they are sent.
+struct Parts {
+  std::vector<std::uint64_t> offset_bytes; ///< in the gradient buffer (GradientLayout)
+  std::vector<std::uint64_t> bytes;
+  std::vector<std::uint64_t> server; ///< rank that sums the part
+  std::vector<std::uint64_t> lane;
+  [[nodiscard]] std::size_t size() const { return bytes.size(); }
+};
+
+/// Neighbouring bytes of the gradient buffer that have one element type.
+struct DTypeRun {
+  std::uint64_t offset_bytes = 0, bytes = 0;
+  DType dtype = DType::fp32;
+};
+
+/// How the gradients of one workload travel on one machine or cluster. No clock and no random in it.
+struct Plan {
+  DocumentLink profile, workload;
+  std::optional<DocumentLink> roles;
+  std::map<std::string, std::string> options; ///< what was asked for: strategy, workers, servers, part_bytes, ...
+  std::string strategy;  ///< ring, ps_noncolocated, ps_colocated, byteps_split
+  std::string transport; ///< mover that the prediction is for: "host", "tcp;ofi_rxm", ...
+  std::vector<PlanRank> ranks;
+  std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer, gaps included)
+  std::vector<DTypeRun> runs;
+  std::uint64_t part_bytes = 0;
+  std::uint64_t window_parts = 1; ///< parts in flight between a worker and a server, or on a ring's step
+  Parts parts;
+  Prediction prediction;          ///< of the chosen strategy
+  double assignment_gap = 0;      ///< (time of the assignment / time of the exact shares) - 1
+  std::string runner_up;          ///< empty when no other strategy applies
+  double margin = 0;              ///< runner-up's predicted time / ours - 1
+  std::string margin_text;        ///< how far the inputs may move before the choice flips
+  std::vector<Candidate> candidates;
+  std::vector<Quantity> quantities;
+};
+
+[[nodiscard]] Plan plan_from_json(const Json& json, const std::string& file);
+[[nodiscard]] Json to_json(const Plan& plan);
+
+} // namespace reckon

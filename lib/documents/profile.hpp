@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/json.hpp"
+#include "topology/topology.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+/// What became of a measurement. Only ok, noisy and published carry a value.
+enum class CellStatus {
+  ok,
+  noisy,       ///< measured, but its spread or a disturbance (see reason) makes it doubtful
+  published,   ///< not measured here: from a paper or a data sheet (profile.source says which)
+  skipped,     ///< not tried: no time left, interrupted, not asked for
+  unsupported, ///< this machine or build cannot do it
+  mismatch,    ///< moved, but the data were wrong
+  timeout,
+  failed,
+};
+[[nodiscard]] std::string_view name_of(CellStatus status);
+
+/// What exactly a cell measures. Two cells with equal keys measure the same thing; fields that do not
+/// apply keep their default and are absent in the document.
+struct CellKey {
+  std::string test;           ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
+  std::string from, to;       ///< topology or machine ids; `to` may be empty
+  std::uint64_t bytes = 0;    ///< message size, or footprint for memory tests
+  int threads = 0;            ///< threads of one process that work at once
+  int pairs = 0;              ///< pairs of processes that work at once
+  int in_flight = 0;          ///< writes posted and not completed, each direction of each pair
+  int sources = 0;            ///< operands of a summation
+  std::string dtype;          ///< fp32, fp16, bf16
+  std::string transport;      ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
+  std::string direction;      ///< "one_way" or "two_way"
+  std::string operation;      ///< optimizer: sgd, momentum, rmsprop, adam
+  std::string state;          ///< "cold" or "warm" caches
+  auto operator<=>(const CellKey&) const = default;
+  /// One line for people and for sorting: "fabric_write m0->m0 tcp;ofi_rxm one_way 4194304 B".
+  [[nodiscard]] std::string text() const;
+};
+
+struct Ceiling {
+  std::string name; ///< what limits: "PCIe 4.0 x16", "STREAM-like copy, 2 threads"
+  double value = 0; ///< in the cell's unit
+};
+
+/// One measured quantity with its raw samples.
+struct Cell {
+  CellKey key;
+  CellStatus status = CellStatus::ok;
+  std::string reason;          ///< why the status is not ok; may also hold remarks on an ok cell
+  std::string unit;            ///< "seconds" or "bytes_per_second"
+  std::vector<double> samples; ///< in the order taken; empty for published cells
+  std::uint64_t n = 0;
+  double min = 0, p50 = 0, p99 = 0, max = 0; ///< p99 is the slow tail: of a bandwidth, the value that 99 % exceed
+  double spread = 0;           ///< median absolute deviation / median
+  std::string bytes_convention; ///< bandwidths: "payload" (each byte once) or "stream" (reads + writes)
+  std::optional<Ceiling> ceiling;
+  [[nodiscard]] bool has_value() const {
+    return status == CellStatus::ok || status == CellStatus::noisy || status == CellStatus::published;
+  }
+};
+
+/// alpha + bytes/beta on one range of sizes.
+struct FitSegment {
+  double from_bytes = 0, to_bytes = 0;
+  double alpha_seconds = 0, bandwidth_bytes_per_second = 0;
+  double relative_residual = 0; ///< root mean square of the relative errors
+};
+
+/// The fit over all cells that agree with `key` in everything but bytes (key.bytes is 0).
+struct Fit {
+  CellKey key;
+  std::vector<FitSegment> segments;
+  double knee_bytes = 0; ///< smallest size with 90 % of the best bandwidth; 0: none
+};
+
+/// Equal machines. Ranks of a plan are placed on machines.
+struct MachineGroup {
+  std::string id;   ///< "m0", "gpu-node"; also the id of a topology object of kind machine when there is a tree
+  std::string name; ///< host name or model
+  std::uint64_t count = 1;
+  std::uint64_t cores = 1;        ///< physical cores that this process may use
+  std::uint64_t memory_bytes = 0; ///< 0: unknown
+};
+
+/// What a machine or a cluster can do.
+struct Profile {
+  std::string name;
+  std::string source; ///< "measured by reckon 0.1.0", "published: BytePS, OSDI 2020, section 7.1"
+  std::map<std::string, std::string> context; ///< host, kernel, cpu, libraries, binding, flags, seed, ...
+  std::string fingerprint; ///< digest over what decides whether two profiles may be compared; may be empty
+  std::vector<MachineGroup> machines;
+  Topology topology;
+  std::vector<Cell> cells; ///< sorted by key when written
+  std::vector<Fit> fits;
+
+  [[nodiscard]] const Cell* find(const CellKey& key) const;
+  /// Cells of one case that have a value and match every non-default field of `pattern`.
+  [[nodiscard]] std::vector<const Cell*> select(const CellKey& pattern) const;
+};
+
+/// Fills n, min, p50, p99, max and spread from the samples and the unit.
+void summarize_cell(Cell& cell);
+
+/// Reads and validates. Throws Error{input} with file and JSON pointer.
+[[nodiscard]] Profile profile_from_json(const Json& json, const std::string& file);
+[[nodiscard]] Json to_json(const Profile& profile);
+
+} // namespace reckon

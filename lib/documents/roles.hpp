@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/json.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// `count` equal ranks on machines of one group.
+struct RoleGroup {
+  std::string machine; ///< id of a MachineGroup of the profile
+  std::uint64_t count = 1;
+  bool worker = false; ///< has gradients and wants their sum
+  bool server = false; ///< may sum (summation service)
+  int lanes = 1;
+};
+
+/// Who does what. Ranks are numbered in the order of the groups.
+struct Roles {
+  std::string name;
+  std::vector<RoleGroup> groups;
+};
+
+[[nodiscard]] Roles roles_from_json(const Json& json, const std::string& file);
+[[nodiscard]] Json to_json(const Roles& roles);
+
+} // namespace reckon

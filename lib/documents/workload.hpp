@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+#include "core/json.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+struct Tensor {
+  std::string name;
+  std::uint64_t elements = 0;
+  DType dtype = DType::fp32;
+  [[nodiscard]] std::uint64_t bytes() const { return elements * size_of(dtype); }
+};
+
+/// A model's gradients, in the order in which the backward pass produces them.
+struct Workload {
+  std::string name;
+  std::string description;
+  std::string provenance; ///< how the list was obtained
+  std::vector<Tensor> tensors;
+  std::vector<Tensor> all_to_all; ///< model-parallel embeddings: exchanged, not reduced
+  std::optional<double> forward_seconds, backward_seconds;
+
+  [[nodiscard]] std::uint64_t bytes() const; ///< of `tensors`
+};
+
+[[nodiscard]] Workload workload_from_json(const Json& json, const std::string& file);
+[[nodiscard]] Json to_json(const Workload& workload);
+/// CSV with a header line naming the columns name, elements, dtype (dtype may be absent: fp32), in gradient order.
+[[nodiscard]] Workload workload_from_csv(std::string_view text, const std::string& file);
+
+/// Where the gradients lie in one rank's buffer: tensors one after another, a new 64-byte boundary wherever
+/// the element type changes.
+struct GradientLayout {
+  struct Run { ///< neighbouring tensors of one element type
+    std::uint64_t offset_bytes = 0, bytes = 0;
+    DType dtype = DType::fp32;
+  };
+  std::vector<std::uint64_t> tensor_offset_bytes;
+  std::vector<Run> runs;
+  std::uint64_t total_bytes = 0; ///< buffer size, gaps included
+};
+[[nodiscard]] GradientLayout layout_of(const Workload& workload);
+
+} // namespace reckon

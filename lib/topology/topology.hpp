@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+enum class ObjectKind { machine, package, numa_node, cache, core, pci_bridge, gpu, nic, memory_device };
+
+/// snake_case names as they stand in documents.
+[[nodiscard]] std::string_view name_of(ObjectKind kind);
+[[nodiscard]] std::optional<ObjectKind> object_kind_named(std::string_view name);
+
+/// One part of a machine. What does not apply is absent.
+struct TopologyObject {
+  std::string id;     ///< unique in the document: "m0", "m0/numa0", "m0/core3", "m0/nic0"
+  ObjectKind kind = ObjectKind::machine;
+  std::string parent; ///< id of the containing object; empty for a machine
+  std::string name;   ///< model or operating-system name: "AMD EPYC", "eth0"; may be empty
+  std::optional<int> os_index;                 ///< package, NUMA node or core number of the operating system
+  std::optional<int> cache_level;              ///< 1, 2, 3
+  std::optional<std::uint64_t> bytes;          ///< memory of a NUMA node or GPU, size of a cache
+  std::string pci_address;                     ///< "0000:17:00.0"
+  std::optional<double> link_bytes_per_second; ///< PCIe link or network port, one direction, as negotiated now
+  std::vector<int> cpus;                       ///< logical processors (of cores and NUMA nodes)
+  bool operator==(const TopologyObject&) const = default;
+};
+
+/// The tree of one or more machines, parents before children. Immutable once built; pure data.
+struct Topology {
+  std::vector<TopologyObject> objects;
+
+  /// nullptr when there is none of that id.
+  [[nodiscard]] const TopologyObject* find(std::string_view id) const;
+  [[nodiscard]] std::vector<const TopologyObject*> of_kind(ObjectKind kind) const;
+  [[nodiscard]] std::vector<const TopologyObject*> children(std::string_view id) const;
+  bool operator==(const Topology&) const = default;
+};
+
+} // namespace reckon

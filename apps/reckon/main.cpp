@@ -1,2 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
-int main() { return 0; }
+#include "commands.hpp"
+
+#include "core/error.hpp"
+#include "core/interrupt.hpp"
+#include "core/log.hpp"
+#include "core/version.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace reckon;
+
+void set_level_from_environment() {
+  const char* wanted = std::getenv("RECKON_LOG");
+  if (wanted == nullptr || *wanted == '\0') {
+    return;
+  }
+  constexpr std::array<std::pair<std::string_view, LogLevel>, 5> k_levels{{{"error", LogLevel::error},
+                                                                            {"warn", LogLevel::warn},
+                                                                            {"info", LogLevel::info},
+                                                                            {"debug", LogLevel::debug},
+                                                                            {"trace", LogLevel::trace}}};
+  for (const auto& [name, level] : k_levels) {
+    if (name == wanted) {
+      set_log_level(level);
+      return;
+    }
+  }
+  fail(ErrorKind::usage, std::string("RECKON_LOG is '") + wanted + "'; use error, warn, info, debug or trace");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("reckon measures what links can do, plans gradient traffic from that, runs the plan and compares.");
+  app.name("reckon");
+  app.set_version_flag("--version", std::string("reckon ") + k_version);
+  app.require_subcommand(1);
+  app.fallthrough();
+  int verbosity = 0;
+  app.add_flag("-v,--verbose", verbosity, "More on standard error: -v info, -vv debug");
+  app.footer("Exit status: 0 ok; 1 differs or outside the tolerance; 2 usage or bad input; 3 not available here;\n"
+             "4 operation failed; 70 a bug in reckon; 130 interrupted.");
+  const std::vector<std::pair<const char*, Command>> commands{
+#ifdef RECKON_COMMAND_PROBE
+      {"probe", add_probe_command(app)},
+#endif
+#ifdef RECKON_COMMAND_PLAN
+      {"plan", add_plan_command(app)},
+#endif
+#ifdef RECKON_COMMAND_RUN
+      {"run", add_run_command(app)},
+#endif
+#ifdef RECKON_COMMAND_DIFF
+      {"diff", add_diff_command(app)},
+#endif
+#ifdef RECKON_COMMAND_SHOW
+      {"show", add_show_command(app)},
+#endif
+#ifdef RECKON_COMMAND_SOLVE
+      {"solve", add_solve_command(app)},
+#endif
+  };
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    // CLI11 has its own statuses for each kind of mistake; ours is one (help and version are 0).
+    return app.exit(e, std::cout, std::cerr) == 0 ? k_exit_ok : exit_status(ErrorKind::usage);
+  }
+  set_level_from_environment();
+  if (verbosity > 0) {
+    set_log_level(verbosity == 1 ? LogLevel::info : LogLevel::debug);
+  }
+  for (const auto& [name, command] : commands) {
+    if (app.got_subcommand(name)) {
+      return command();
+    }
+  }
+  fail(ErrorKind::internal, "no subcommand was run");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  try {
+    install_interrupt_handlers();
+    const int status = run(argc, argv);
+    return interrupted() ? k_exit_interrupted : status;
+  } catch (const Error& e) {
+    std::cerr << "reckon: error: " << e.what() << '\n';
+    return interrupted() ? k_exit_interrupted : exit_status(e.kind());
+  } catch (const std::bad_alloc&) {
+    std::cerr << "reckon: error: out of memory; use fewer ranks, a smaller workload or a smaller part size\n";
+    return k_exit_operation;
+  } catch (const std::exception& e) {
+    std::cerr << "reckon: internal error: " << e.what() << "; this is a bug in reckon, please report it\n";
+    return k_exit_bug;
+  }
+}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/slice.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -29,12 +31,6 @@ struct Completion {
   Kind kind = Kind::sent;
   std::uint32_t tag = 0;
   std::uint64_t id = 0;
-};
-
-/// One part of a buffer. Buffers are numbered in the order of Mover::allocate; both sides of a write count their own.
-struct Slice {
-  std::uint32_t buffer = 0;
-  std::uint64_t offset = 0;
 };
 
 /// One endpoint with its own completion queue, used by one thread. Lane i talks to lane i of the other ranks.

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stats/fit.hpp"
+
+#include "core/error.hpp"
+
+#include <Eigen/Dense>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+namespace reckon {
+namespace {
+
+constexpr std::size_t k_fewest_points = 5;
+constexpr std::size_t k_fewest_in_segment = 3;
+constexpr double k_infinity = std::numeric_limits<double>::infinity();
+
+/// A line through some of the points, in the scale that keeps the problem well conditioned: every
+/// row divided by its error, bytes divided by the segment's largest.
+struct Line {
+  double alpha_s = 0;
+  double slope_s = 0; ///< seconds per byte
+  double alpha_error_s = 0;
+  double slope_error_s = 0;
+  double chi_squared = 0;
+  double scale_bytes = 1;
+  /// Covariance of the parameters that are not on a bound, in scaled units.
+  Eigen::Matrix2d active = Eigen::Matrix2d::Zero();
+  bool flat = false;
+};
+
+struct SegmentFit {
+  Line line;
+  std::vector<std::size_t> left_out;
+  double cost = k_infinity;
+};
+
+class Fitter {
+public:
+  Fitter(std::span<const FitPoint> points, const FitOptions& options)
+      : m_points(points), m_options(options) {
+    for (const FitPoint& p : points) {
+      m_errors.push_back(std::max(p.mad, options.least_relative_error * p.seconds));
+    }
+  }
+
+  /// Points [first, last), outliers left out. Each outlier costs what a point at the outlier limit
+  /// costs, so that leaving a point out is never better than a line that passes by it within the
+  /// limit.
+  [[nodiscard]] SegmentFit segment(std::size_t first, std::size_t last) const {
+    std::vector<std::size_t> used;
+    for (std::size_t i = first; i < last; ++i) {
+      used.push_back(i);
+    }
+    SegmentFit fit;
+    const auto may_leave =
+        static_cast<std::size_t>(m_options.most_outliers * static_cast<double>(used.size()));
+    fit.line = line_through(used);
+    while (fit.left_out.size() < may_leave && used.size() > k_fewest_in_segment) {
+      // The point whose absence helps most, not the one with the largest residual: an outlier at
+      // the end of a segment pulls the line so far that another point has that. A point with
+      // leverage h and residual r is r / (1 - h) away from the line fitted without it, and leaving
+      // it out lowers chi-squared by r^2 / (1 - h).
+      std::size_t worst = 0;
+      double most_gained = 0;
+      double distance = 0;
+      for (std::size_t k = 0; k < used.size(); ++k) {
+        const double r = residual(fit.line, used[k]);
+        const double rest = std::max(1e-9, 1 - leverage(fit.line, used[k]));
+        if (r * r / rest > most_gained) {
+          worst = k;
+          most_gained = r * r / rest;
+          distance = std::abs(r) / rest;
+        }
+      }
+      if (distance <= m_options.outlier_errors) {
+        break;
+      }
+      fit.left_out.push_back(used[worst]);
+      used.erase(used.begin() + static_cast<std::ptrdiff_t>(worst));
+      fit.line = line_through(used);
+    }
+    fit.cost = fit.line.chi_squared + static_cast<double>(fit.left_out.size()) *
+                                          m_options.outlier_errors * m_options.outlier_errors;
+    return fit;
+  }
+
+private:
+  [[nodiscard]] double residual(const Line& line, std::size_t i) const {
+    const FitPoint& p = m_points[i];
+    return (line.alpha_s + line.slope_s * p.bytes - p.seconds) / m_errors[i];
+  }
+
+  [[nodiscard]] double leverage(const Line& line, std::size_t i) const {
+    const Eigen::Vector2d row =
+        Eigen::Vector2d(1, m_points[i].bytes / line.scale_bytes) / m_errors[i];
+    return row.dot(line.active * row);
+  }
+
+  [[nodiscard]] Line line_through(const std::vector<std::size_t>& used) const {
+    const auto rows = static_cast<Eigen::Index>(used.size());
+    const double scale = m_points[used.back()].bytes;
+    Eigen::MatrixX2d a(rows, 2);
+    Eigen::VectorXd b(rows);
+    for (Eigen::Index r = 0; r < rows; ++r) {
+      const std::size_t i = used[static_cast<std::size_t>(r)];
+      a(r, 0) = 1 / m_errors[i];
+      a(r, 1) = m_points[i].bytes / scale / m_errors[i];
+      b(r) = m_points[i].seconds / m_errors[i];
+    }
+    Eigen::Vector2d x = a.colPivHouseholderQr().solve(b);
+    const Eigen::Matrix2d covariance = (a.transpose() * a).inverse();
+    Line line;
+    line.scale_bytes = scale;
+    line.active = covariance;
+    // Two unknowns with lower bounds: when the free optimum breaks one, the optimum lies on that
+    // bound.
+    const double least_slope = 1e-6 * m_points[used.front()].seconds;
+    if (x(0) < 0) {
+      x(0) = 0;
+      x(1) = a.col(1).dot(b) / a.col(1).squaredNorm();
+      line.active = Eigen::Vector2d(0, 1 / a.col(1).squaredNorm()).asDiagonal();
+    }
+    if (x(1) < least_slope) {
+      x(1) = least_slope;
+      x(0) = std::max(0.0, a.col(0).dot(b - least_slope * a.col(1)) / a.col(0).squaredNorm());
+      line.active = Eigen::Vector2d(1 / a.col(0).squaredNorm(), 0).asDiagonal();
+      line.flat = true;
+    }
+    line.chi_squared = (a * x - b).squaredNorm();
+    // Points that scatter more than their MAD says (R. T. Birge, Phys. Rev. 40, 1932) widen the
+    // intervals.
+    const double freedom = std::max(1.0, static_cast<double>(rows - 2));
+    const double widen = std::sqrt(std::max(1.0, line.chi_squared / freedom));
+    line.alpha_s = x(0);
+    line.slope_s = x(1) / scale;
+    line.alpha_error_s = widen * std::sqrt(std::max(0.0, covariance(0, 0)));
+    line.slope_error_s = widen * std::sqrt(std::max(0.0, covariance(1, 1))) / scale;
+    return line;
+  }
+
+  std::span<const FitPoint> m_points;
+  FitOptions m_options;
+  std::vector<double> m_errors;
+};
+
+void check(std::span<const FitPoint> points) {
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const FitPoint& p = points[i];
+    const bool good = p.bytes > 0 && p.seconds > 0 && p.mad >= 0 && std::isfinite(p.bytes) &&
+                      std::isfinite(p.seconds) && std::isfinite(p.mad) &&
+                      (i == 0 || p.bytes > points[i - 1].bytes);
+    if (!good) {
+      fail(ErrorKind::internal, "fit: point " + std::to_string(i) + " is out of order or range");
+    }
+  }
+}
+
+Segment to_segment(const SegmentFit& fit, std::span<const FitPoint> points) {
+  // 95 % of a normal distribution lies within 1.96 errors.
+  const Line& line = fit.line;
+  const double alpha_margin = 1.96 * line.alpha_error_s;
+  const double slope_margin = 1.96 * line.slope_error_s;
+  Segment s;
+  s.from_bytes = points.front().bytes;
+  s.to_bytes = points.back().bytes;
+  s.alpha_seconds = line.alpha_s;
+  s.alpha_lo_seconds = std::max(0.0, line.alpha_s - alpha_margin);
+  s.alpha_hi_seconds = line.alpha_s + alpha_margin;
+  s.bandwidth_bytes_per_second = 1 / line.slope_s;
+  s.bandwidth_lo_bytes_per_second = 1 / (line.slope_s + slope_margin);
+  s.bandwidth_hi_bytes_per_second =
+      line.slope_s > slope_margin ? 1 / (line.slope_s - slope_margin) : k_infinity;
+  s.flat = line.flat;
+  return s;
+}
+
+} // namespace
+
+double Fit::seconds_at(double bytes) const {
+  const Segment* nearest = nullptr;
+  double least = k_infinity;
+  for (const Segment& s : segments) {
+    const double ratio = std::max({s.from_bytes / bytes, bytes / s.to_bytes, 1.0});
+    // The first is taken unseen: for no bytes at all every ratio is infinite.
+    if (nearest == nullptr || ratio < least) {
+      least = ratio;
+      nearest = &s;
+    }
+  }
+  if (nearest == nullptr) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return nearest->alpha_seconds + bytes / nearest->bandwidth_bytes_per_second;
+}
+
+Fit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& options) {
+  check(points);
+  const std::size_t n = points.size();
+  if (n < k_fewest_points) {
+    return {};
+  }
+  const Fitter fitter(points, options);
+  const double penalty = options.segment_penalty.value_or(3 * std::log(static_cast<double>(n)));
+  const std::size_t most = std::clamp<std::size_t>(options.most_segments, 1, n);
+
+  // best[k][end]: least cost of points [0, end) in k segments; the last of them is from[k][end] ..
+  // end.
+  std::vector<std::vector<double>> best(most + 1, std::vector<double>(n + 1, k_infinity));
+  std::vector<std::vector<std::size_t>> from(most + 1, std::vector<std::size_t>(n + 1, 0));
+  best[0][0] = 0;
+  for (std::size_t end = k_fewest_in_segment; end <= n; ++end) {
+    for (std::size_t first = 0; first + k_fewest_in_segment <= end; ++first) {
+      const double cost = fitter.segment(first, end).cost + penalty;
+      for (std::size_t k = 1; k <= most; ++k) {
+        if (best[k - 1][first] + cost < best[k][end]) {
+          best[k][end] = best[k - 1][first] + cost;
+          from[k][end] = first;
+        }
+      }
+    }
+  }
+
+  std::size_t segments = 1;
+  for (std::size_t k = 2; k <= most; ++k) {
+    segments = best[k][n] < best[segments][n] ? k : segments;
+  }
+  Fit result;
+  for (std::size_t end = n, k = segments; k > 0; --k) {
+    const std::size_t first = from[k][end];
+    const SegmentFit fit = fitter.segment(first, end);
+    Segment s = to_segment(fit, points.subspan(first, end - first));
+    double sum = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      if (std::ranges::find(fit.left_out, i) == fit.left_out.end()) {
+        const double t = fit.line.alpha_s + fit.line.slope_s * points[i].bytes;
+        sum += std::pow((t - points[i].seconds) / points[i].seconds, 2);
+      }
+    }
+    s.relative_residual = std::sqrt(sum / static_cast<double>(end - first - fit.left_out.size()));
+    result.segments.push_back(s);
+    result.outliers.insert(result.outliers.end(), fit.left_out.begin(), fit.left_out.end());
+    end = first;
+  }
+  std::ranges::reverse(result.segments);
+  std::ranges::sort(result.outliers);
+  return result;
+}
+
+std::optional<double> knee_bytes(std::span<const FitPoint> points, double fraction) {
+  check(points);
+  if (!(fraction > 0 && fraction <= 1)) {
+    fail(ErrorKind::internal, "knee: the fraction must be inside (0, 1]");
+  }
+  double best = 0;
+  for (const FitPoint& p : points) {
+    best = std::max(best, p.bytes / p.seconds);
+  }
+  for (const FitPoint& p : points) {
+    if (p.bytes / p.seconds >= fraction * best) {
+      return p.bytes;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace reckon

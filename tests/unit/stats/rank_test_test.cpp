@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stats/rank_test.hpp"
+
+#include "core/error.hpp"
+#include "stats/resample.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+using Samples = std::vector<double>;
+
+TEST(RankTest, CompleteSeparationHasTheSmallestValue) {
+  // 2 of the C(8,4) = 70 orders are as extreme.
+  const auto p = rank_test(Samples{1, 2, 3, 4}, Samples{5, 6, 7, 8});
+  ASSERT_TRUE(p.has_value());
+  EXPECT_DOUBLE_EQ(*p, 2.0 / 70);
+}
+
+TEST(RankTest, CountsTheOrdersThatAreAsExtreme) {
+  // Ranks of a: 1, 2, 3, 5, sum 11. Sums <= 11 of 4 out of 8: {1,2,3,4} = 10, {1,2,3,5} = 11. p = 2
+  // * 2 / 70.
+  EXPECT_DOUBLE_EQ(*rank_test(Samples{1, 2, 3, 5}, Samples{4, 6, 7, 8}), 4.0 / 70);
+}
+
+TEST(RankTest, ExactValueCountsTies) {
+  // Values 1 1 2 2 2 2 3 3, mid-ranks 1.5 1.5 4.5 4.5 4.5 4.5 7.5 7.5; a = {1, 1, 2, 2} has sum 12,
+  // the least there is: 4 C 2 = 6 choices of the two twos. p = 2 * 6 / 70.
+  EXPECT_DOUBLE_EQ(*rank_test(Samples{1, 1, 2, 2}, Samples{2, 2, 3, 3}), 12.0 / 70);
+}
+
+TEST(RankTest, SaysWhenThereAreTooFewSamples) {
+  // 3 + 3: 2 / 20 = 0.1 is above 0.05 for any samples. 3 + 5: 2 / 56 = 0.0357 can reach it.
+  EXPECT_FALSE(rank_test(Samples{1, 2, 3}, Samples{7, 8, 9}).has_value());
+  EXPECT_TRUE(rank_test(Samples{1, 2, 3}, Samples{7, 8, 9}, 0.1).has_value());
+  EXPECT_DOUBLE_EQ(*rank_test(Samples{1, 2, 3}, Samples{5, 6, 7, 8, 9}), 2.0 / 56);
+  EXPECT_FALSE(rank_test(Samples{}, Samples{1, 2, 3, 4}).has_value());
+  // 1 + 39: 2 / 40 = 0.05 just reaches it; 1 + 38 does not.
+  EXPECT_FALSE(rank_test(Samples{0}, Samples(38, 1.0)).has_value());
+  EXPECT_TRUE(rank_test(Samples{0}, Samples(39, 1.0)).has_value());
+}
+
+TEST(RankTest, EqualSamplesGiveOne) {
+  EXPECT_DOUBLE_EQ(*rank_test(Samples(5, 2.0), Samples(6, 2.0)), 1);
+  EXPECT_DOUBLE_EQ(*rank_test(Samples(50, 2.0), Samples(60, 2.0)), 1);
+}
+
+TEST(RankTest, LargeSetsUseTheNormalApproximation) {
+  // a = 1..30, b = 31..60: U = 0, mean 450, variance 30 * 30 * 61 / 12 = 4575, z = 449.5 / 67.639
+  // = 6.6456.
+  Samples a;
+  Samples b;
+  for (int i = 1; i <= 30; ++i) {
+    a.push_back(i);
+    b.push_back(i + 30);
+  }
+  EXPECT_NEAR(*rank_test(a, b), std::erfc(449.5 / std::sqrt(2 * 4575.0)), 1e-16);
+}
+
+TEST(RankTest, TieCorrectionOfLargeSets) {
+  // 30 zeros and 10 ones against 20 zeros and 20 ones. Ties t = 50 and 30, n = 80: sum t^3 - t =
+  // 124950 + 26970. Rank of a zero 25.5, of a one 65.5: rank sum of a = 30 * 25.5 + 10 * 65.5 =
+  // 1420, U = 1420 - 820 = 600, mean 800, variance = 1600 / 12 * (81 - 151920 / 6320) = 7594.9367.
+  Samples a(30, 0.0);
+  a.insert(a.end(), 10, 1.0);
+  Samples b(20, 0.0);
+  b.insert(b.end(), 20, 1.0);
+  const double variance = 1600.0 / 12 * (81 - 151920.0 / 6320);
+  EXPECT_NEAR(*rank_test(a, b), std::erfc(199.5 / std::sqrt(2 * variance)), 1e-12);
+}
+
+TEST(RankTest, ApproximationMeetsTheExactValueAtTheBorder) {
+  constexpr std::uint64_t seed = 7004;
+  SCOPED_TRACE(seed);
+  std::mt19937_64 engine(seed);
+  for (int round = 0; round < 20; ++round) {
+    Samples a(20);
+    Samples b(20);
+    for (double& x : a) {
+      x = uniform_unit(engine);
+    }
+    for (double& x : b) {
+      x = uniform_unit(engine) + 0.2;
+    }
+    const double exact = *rank_test(a, b);
+    // One more sample in the middle switches the method and moves the value little.
+    a.push_back(0.6);
+    EXPECT_NEAR(*rank_test(a, b), exact, 0.06);
+  }
+}
+
+TEST(RankTest, IsSymmetricAndBlindToMonotoneChanges) {
+  constexpr std::uint64_t seed = 7005;
+  SCOPED_TRACE(seed);
+  std::mt19937_64 engine(seed);
+  for (int round = 0; round < 200; ++round) {
+    Samples a(4 + uniform_index(engine, 30));
+    Samples b(4 + uniform_index(engine, 30));
+    for (Samples* s : {&a, &b}) {
+      for (double& x : *s) {
+        x = static_cast<double>(1 + uniform_index(engine, 12)); // many ties
+      }
+    }
+    const double p = *rank_test(a, b);
+    ASSERT_GT(p, 0);
+    ASSERT_LE(p, 1);
+    ASSERT_NEAR(*rank_test(b, a), p, 1e-12);
+    for (Samples* s : {&a, &b}) {
+      for (double& x : *s) {
+        x = std::exp(x);
+      }
+    }
+    ASSERT_EQ(*rank_test(a, b), p);
+  }
+}
+
+TEST(RankTest, FalseAlarmsStayBelowAlpha) {
+  constexpr std::uint64_t seed = 7006;
+  SCOPED_TRACE(seed);
+  std::mt19937_64 engine(seed);
+  int alarms = 0;
+  constexpr int rounds = 2000;
+  for (int round = 0; round < rounds; ++round) {
+    Samples a(10);
+    Samples b(12);
+    for (Samples* s : {&a, &b}) {
+      for (double& x : *s) {
+        x = uniform_unit(engine);
+      }
+    }
+    alarms += *rank_test(a, b) <= 0.05 ? 1 : 0;
+  }
+  // At most 5 % of 2000 = 100, standard deviation 9.7; three of them above.
+  EXPECT_LE(alarms, 130);
+  EXPECT_GE(alarms, 40); // and not blind
+}
+
+TEST(RankTest, RefusesNotANumber) {
+  EXPECT_THROW((void)rank_test(Samples{1, 2, 3, std::nan("")}, Samples{1, 2, 3, 4}), Error);
+}
+
+} // namespace
+} // namespace reckon

@@ -3,6 +3,7 @@
 
 #include "core/dtype.hpp"
 #include "core/json.hpp"
+#include "documents/roles.hpp"
 
 #include <cstdint>
 #include <map>
@@ -97,5 +98,6 @@ struct Plan {
 
 [[nodiscard]] Plan plan_from_json(const Json& json, const std::string& file);
 [[nodiscard]] Json to_json(const Plan& plan);
+[[nodiscard]] Json to_json(const Prediction& prediction);
 
 } // namespace reckon

@@ -113,5 +113,8 @@ void summarize_cell(Cell& cell);
 /// Reads and validates. Throws Error{input} with file and JSON pointer.
 [[nodiscard]] Profile profile_from_json(const Json& json, const std::string& file);
 [[nodiscard]] Json to_json(const Profile& profile);
+/// One cell, its key's fields among its own, as it stands in a profile.
+[[nodiscard]] Json to_json(const Cell& cell);
+[[nodiscard]] Json to_json(const CellKey& key);
 
 } // namespace reckon

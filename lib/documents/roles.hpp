@@ -9,6 +9,9 @@
 
 namespace reckon {
 
+/// Lanes are threads of one rank; more than any machine has is a slip.
+inline constexpr int k_max_lanes = 4096;
+
 /// `count` equal ranks on machines of one group.
 struct RoleGroup {
   std::string machine; ///< id of a MachineGroup of the profile

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/document.hpp"
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "documents/fields.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+namespace reckon {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string shown_name(const std::string& path) {
+  return path == "-" ? "standard input" : path;
+}
+
+/// The text is given back before the document is built: a plan of 10^6 parts has 30 MB of it.
+Json parse_file(const std::string& path) {
+  return parse_json(read_file(path), shown_name(path));
+}
+
+/// Folders of shipped documents, the first one that has a name wins.
+std::vector<fs::path> data_folders() {
+  std::vector<fs::path> folders;
+  if (const char* given = std::getenv("RECKON_DATA_DIR"); given != nullptr && *given != '\0') {
+    folders.emplace_back(given);
+  }
+  std::error_code ignored; // no /proc: this folder is then not searched
+  const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
+  if (!executable.empty()) {
+    folders.push_back(executable.parent_path().parent_path() / "share/reckon/profiles");
+  }
+  folders.emplace_back(RECKON_SOURCE_DIR "/profiles");
+  return folders;
+}
+
+std::vector<std::string> shipped(const fs::path& below) {
+  std::set<std::string> names;
+  for (const fs::path& folder : data_folders()) {
+    std::error_code ignored; // a folder that is not there holds nothing
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / below, ignored)) {
+      if (entry.path().extension() == ".json") {
+        names.insert(entry.path().stem().string());
+      }
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+bool is_path(const std::string& text) {
+  return text == "-" || text.find('/') != std::string::npos || text.ends_with(".json") ||
+         text.ends_with(".csv");
+}
+
+/// The file that `path_or_name` means.
+std::string locate(const std::string& path_or_name, const fs::path& below, std::string_view kind) {
+  if (is_path(path_or_name)) {
+    return path_or_name;
+  }
+  for (const fs::path& folder : data_folders()) {
+    const fs::path candidate = folder / below / (path_or_name + ".json");
+    if (fs::is_regular_file(candidate)) {
+      return candidate.string();
+    }
+  }
+  if (fs::exists(path_or_name)) {
+    return path_or_name;
+  }
+  const std::vector<std::string> names = shipped(below);
+  const std::string near = did_you_mean(path_or_name, names);
+  fail(ErrorKind::input,
+       fmt::format("no file and no shipped {} is called \"{}\"; {}shipped: {}", kind, path_or_name,
+                   near.empty() ? "" : fmt::format("did you mean \"{}\"? ", near),
+                   names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+}
+
+} // namespace
+
+std::string kind_of(const Document& document) {
+  struct Visitor {
+    std::string operator()(const Profile&) const { return "profile"; }
+    std::string operator()(const Workload&) const { return "workload"; }
+    std::string operator()(const Roles&) const { return "roles"; }
+    std::string operator()(const Plan&) const { return "plan"; }
+    std::string operator()(const Report&) const { return "report"; }
+  };
+  return std::visit(Visitor{}, document);
+}
+
+Document document_from_json(const Json& json, const std::string& file) {
+  const std::string kind = documents::kind_in_header(JsonView(json, file));
+  if (kind == "profile") {
+    return profile_from_json(json, file);
+  }
+  if (kind == "workload") {
+    return workload_from_json(json, file);
+  }
+  if (kind == "roles") {
+    return roles_from_json(json, file);
+  }
+  if (kind == "plan") {
+    return plan_from_json(json, file);
+  }
+  return report_from_json(json, file);
+}
+
+Json to_json(const Document& document) {
+  return std::visit([](const auto& d) { return to_json(d); }, document);
+}
+
+Document read_document(const std::string& path) {
+  return document_from_json(parse_file(path), shown_name(path));
+}
+
+Profile read_profile(const std::string& path_or_name) {
+  const std::string path = locate(path_or_name, "", "profile");
+  return profile_from_json(parse_file(path), shown_name(path));
+}
+
+Workload read_workload(const std::string& path_or_name) {
+  const std::string path = locate(path_or_name, "workloads", "workload");
+  if (path.ends_with(".csv")) {
+    return workload_from_csv(read_file(path), path);
+  }
+  return workload_from_json(parse_file(path), shown_name(path));
+}
+
+Roles read_roles(const std::string& path) {
+  return roles_from_json(parse_file(path), shown_name(path));
+}
+Plan read_plan(const std::string& path) {
+  return plan_from_json(parse_file(path), shown_name(path));
+}
+Report read_report(const std::string& path) {
+  return report_from_json(parse_file(path), shown_name(path));
+}
+
+std::vector<std::string> shipped_workloads() {
+  return shipped("workloads");
+}
+std::vector<std::string> shipped_profiles() {
+  return shipped("");
+}
+
+DocumentLink link_to(const std::string& name, const std::string& canonical_text) {
+  return {.name = name, .digest = digest_of(canonical_text)};
+}
+
+} // namespace reckon

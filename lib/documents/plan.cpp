@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/plan.hpp"
+
+#include "documents/fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace reckon {
+
+using namespace documents;
+
+namespace {
+
+PlanRank rank_from_json(const JsonView& object) {
+  object.only({"machine", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
+               "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
+  PlanRank rank;
+  rank.machine = object.at("machine").name();
+  rank.worker = object.at("worker").boolean();
+  rank.server = object.at("server").boolean();
+  rank.lanes = object.at("lanes").integer(1, k_max_lanes);
+  rank.share_bytes = object.at("share_bytes").non_negative();
+  rank.assigned_bytes = object.at("assigned_bytes").count();
+  rank.port_bytes_per_second = object.at("port_bytes_per_second").non_negative();
+  rank.egress_bytes = object.at("egress_bytes").count();
+  rank.ingress_bytes = object.at("ingress_bytes").count();
+  return rank;
+}
+
+Json json_of(const PlanRank& r) {
+  return {{"machine", r.machine},
+          {"worker", r.worker},
+          {"server", r.server},
+          {"lanes", r.lanes},
+          {"share_bytes", r.share_bytes},
+          {"assigned_bytes", r.assigned_bytes},
+          {"port_bytes_per_second", r.port_bytes_per_second},
+          {"egress_bytes", r.egress_bytes},
+          {"ingress_bytes", r.ingress_bytes}};
+}
+
+/// Ascending, not overlapping, whole elements, inside the buffer.
+std::vector<DTypeRun> runs_from_json(const JsonView& array, std::uint64_t gradient_bytes) {
+  std::vector<DTypeRun> runs;
+  std::uint64_t end = 0;
+  for (const JsonView& object : some_elements(array, "run")) {
+    object.only({"offset_bytes", "bytes", "dtype"});
+    const DTypeRun run{.offset_bytes = object.at("offset_bytes").count(),
+                       .bytes = positive_count(object.at("bytes")),
+                       .dtype = *dtype_named(object.at("dtype").one_of({"fp32", "fp16", "bf16"}))};
+    if (run.offset_bytes < end) {
+      object.at("offset_bytes")
+          .fail(fmt::format("is {}, but the run before ends at {}; runs ascend and do not overlap",
+                            run.offset_bytes, end));
+    }
+    if (run.offset_bytes % size_of(run.dtype) != 0 || run.bytes % size_of(run.dtype) != 0) {
+      object.fail(fmt::format("offset_bytes and bytes must be multiples of {}, the size of {}",
+                              size_of(run.dtype), name_of(run.dtype)));
+    }
+    end = run.offset_bytes + run.bytes;
+    if (end > gradient_bytes) {
+      object.fail(fmt::format("ends at byte {}, beyond gradient_bytes {}", end, gradient_bytes));
+    }
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+/// The parts in the order of their offsets; already sorted ones cost nothing.
+std::vector<std::uint32_t> by_offset(const Parts& parts) {
+  std::vector<std::uint32_t> order(parts.size());
+  std::iota(order.begin(), order.end(), 0U);
+  if (!std::is_sorted(parts.offset_bytes.begin(), parts.offset_bytes.end())) {
+    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return parts.offset_bytes[a] < parts.offset_bytes[b];
+    });
+  }
+  return order;
+}
+
+/// Names the part at fault in one column.
+[[noreturn]] void fail_part(const JsonView& parts, const char* column, std::size_t i,
+                            const std::string& problem) {
+  parts.at(column).elements().at(i).fail(problem);
+}
+
+/// Every byte of every run belongs to exactly one part.
+void check_cover(const JsonView& view, const Parts& parts, const std::vector<DTypeRun>& runs) {
+  std::size_t r = 0;
+  std::uint64_t next = runs[0].offset_bytes; // first byte that no part before has
+  for (const std::uint32_t i : by_offset(parts)) {
+    const std::uint64_t offset = parts.offset_bytes[i];
+    const std::uint64_t bytes = parts.bytes[i];
+    if (offset < next) {
+      fail_part(view, "offset_bytes", i,
+                fmt::format("part {} begins at byte {}, but {} is the first byte that no "
+                            "other part covers",
+                            i, offset, next));
+    }
+    const std::uint64_t run_end = r < runs.size() ? runs[r].offset_bytes + runs[r].bytes : 0;
+    if (offset > next || r == runs.size()) {
+      if (r == runs.size()) {
+        fail_part(view, "offset_bytes", i, fmt::format("part {} lies outside of /runs", i));
+      }
+      fail_part(view, "offset_bytes", i,
+                fmt::format("no part covers the bytes from {} to {}", next, offset));
+    }
+    if (bytes > run_end - offset) {
+      fail_part(view, "bytes", i,
+                fmt::format("part {} ends at byte {}, beyond the end {} of its run", i,
+                            offset + bytes, run_end));
+    }
+    if (bytes % size_of(runs[r].dtype) != 0) {
+      fail_part(view, "bytes", i,
+                fmt::format("part {} has {} bytes, no multiple of {}, the size of {}", i, bytes,
+                            size_of(runs[r].dtype), name_of(runs[r].dtype)));
+    }
+    next = offset + bytes;
+    if (next == run_end && ++r < runs.size()) {
+      next = runs[r].offset_bytes;
+    }
+  }
+  if (r < runs.size()) {
+    view.fail(fmt::format("no part covers the bytes from {} to {}", next,
+                          runs[r].offset_bytes + runs[r].bytes));
+  }
+}
+
+Parts parts_from_json(const JsonView& view, const Plan& plan) {
+  view.only({"offset_bytes", "bytes", "server", "lane"});
+  Parts parts;
+  parts.offset_bytes = view.at("offset_bytes").counts();
+  parts.bytes = view.at("bytes").counts();
+  parts.server = view.at("server").counts();
+  parts.lane = view.at("lane").counts();
+  const std::size_t n = parts.size();
+  if (parts.offset_bytes.size() != n || parts.server.size() != n || parts.lane.size() != n) {
+    view.fail(
+        fmt::format("the columns differ in length: offset_bytes {}, bytes {}, server {}, lane {}",
+                    parts.offset_bytes.size(), n, parts.server.size(), parts.lane.size()));
+  }
+  std::vector<std::uint64_t> assigned(plan.ranks.size(), 0);
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint64_t server = parts.server[i];
+    if (parts.bytes[i] == 0) {
+      fail_part(view, "bytes", i, "must be at least 1, is 0");
+    }
+    if (parts.bytes[i] > plan.gradient_bytes ||
+        parts.offset_bytes[i] > plan.gradient_bytes - parts.bytes[i]) {
+      fail_part(view, "bytes", i,
+                fmt::format("part {}, {} bytes at byte {}, ends beyond gradient_bytes {}", i,
+                            parts.bytes[i], parts.offset_bytes[i], plan.gradient_bytes));
+    }
+    if (server >= plan.ranks.size()) {
+      fail_part(view, "server", i,
+                fmt::format("is rank {}, but there are {} ranks", server, plan.ranks.size()));
+    }
+    if (parts.lane[i] >= static_cast<std::uint64_t>(plan.ranks[server].lanes)) {
+      fail_part(view, "lane", i,
+                fmt::format("is lane {}, but rank {} has {}", parts.lane[i], server,
+                            plan.ranks[server].lanes));
+    }
+    assigned[server] += parts.bytes[i];
+  }
+  for (std::size_t r = 0; r < assigned.size(); ++r) {
+    if (assigned[r] != plan.ranks[r].assigned_bytes) {
+      view.fail(fmt::format("the parts of rank {} come to {} bytes, its assigned_bytes are {}", r,
+                            assigned[r], plan.ranks[r].assigned_bytes));
+    }
+  }
+  check_cover(view, parts, plan.runs);
+  return parts;
+}
+
+Candidate candidate_from_json(const JsonView& object) {
+  object.only({"strategy", "prediction", "reason"});
+  Candidate candidate;
+  candidate.strategy = snake_name(object.at("strategy"));
+  candidate.reason = optional_text(object, "reason");
+  if (const auto prediction = object.find("prediction")) {
+    candidate.prediction = prediction_from_json(*prediction);
+  }
+  if (candidate.prediction.has_value() == !candidate.reason.empty()) {
+    object.fail(
+        "must have either a \"prediction\" or a \"reason\" why the strategy does not apply");
+  }
+  return candidate;
+}
+
+Json json_of(const Candidate& candidate) {
+  Json json = Json::object();
+  json["strategy"] = candidate.strategy;
+  if (candidate.prediction) {
+    json["prediction"] = documents::json_of(*candidate.prediction);
+  }
+  put_text(json, "reason", candidate.reason);
+  return json;
+}
+
+Quantity quantity_from_json(const JsonView& object) {
+  object.only({"name", "value", "equation", "inputs"});
+  Quantity quantity;
+  quantity.name = object.at("name").name();
+  quantity.value = object.at("value").number();
+  quantity.equation = optional_text(object, "equation");
+  for (const auto& [name, value] : object.at("inputs").members()) {
+    quantity.inputs.emplace(name, value.number());
+  }
+  return quantity;
+}
+
+Json json_of(const Quantity& quantity) {
+  Json json = {{"name", quantity.name}, {"value", quantity.value}, {"inputs", Json::object()}};
+  put_text(json, "equation", quantity.equation);
+  for (const auto& [name, value] : quantity.inputs) {
+    json["inputs"][name] = value;
+  }
+  return json;
+}
+
+} // namespace
+
+Plan plan_from_json(const Json& json, const std::string& file) {
+  const JsonView view(json, file);
+  check_header(view, "plan");
+  view.only({"schema",         "schema_version", "profile",      "workload",    "roles",
+             "options",        "strategy",       "transport",    "ranks",       "gradient_bytes",
+             "runs",           "part_bytes",     "window_parts", "parts",       "prediction",
+             "assignment_gap", "runner_up",      "margin",       "margin_text", "candidates",
+             "quantities"});
+  Plan plan;
+  plan.profile = link_from_json(view.at("profile"));
+  plan.workload = link_from_json(view.at("workload"));
+  if (const auto roles = view.find("roles")) {
+    plan.roles = link_from_json(*roles);
+  }
+  plan.options = texts_from_json(view.at("options"));
+  plan.strategy = snake_name(view.at("strategy"));
+  plan.transport = view.at("transport").name();
+  for (const JsonView& rank : some_elements(view.at("ranks"), "rank")) {
+    plan.ranks.push_back(rank_from_json(rank));
+  }
+  if (std::none_of(plan.ranks.begin(), plan.ranks.end(),
+                   [](const PlanRank& r) { return r.worker; })) {
+    view.at("ranks").fail("there is no worker; at least one rank must have \"worker\": true");
+  }
+  plan.gradient_bytes = positive_count(view.at("gradient_bytes"));
+  plan.runs = runs_from_json(view.at("runs"), plan.gradient_bytes);
+  plan.part_bytes = positive_count(view.at("part_bytes"));
+  plan.window_parts = positive_count(view.at("window_parts"));
+  plan.parts = parts_from_json(view.at("parts"), plan);
+  plan.prediction = prediction_from_json(view.at("prediction"));
+  plan.assignment_gap = view.at("assignment_gap").number();
+  plan.runner_up = optional_text(view, "runner_up");
+  plan.margin = view.at("margin").number();
+  plan.margin_text = optional_text(view, "margin_text");
+  Unique strategies("strategy");
+  for (const JsonView& candidate : view.at("candidates").elements()) {
+    plan.candidates.push_back(candidate_from_json(candidate));
+    strategies.add(plan.candidates.back().strategy, candidate.at("strategy"));
+  }
+  for (const JsonView& quantity : view.at("quantities").elements()) {
+    plan.quantities.push_back(quantity_from_json(quantity));
+  }
+  return plan;
+}
+
+Json to_json(const Prediction& prediction) {
+  return documents::json_of(prediction);
+}
+
+Json to_json(const Plan& plan) {
+  Json json = with_header("plan");
+  json["profile"] = documents::json_of(plan.profile);
+  json["workload"] = documents::json_of(plan.workload);
+  if (plan.roles) {
+    json["roles"] = documents::json_of(*plan.roles);
+  }
+  json["options"] = documents::json_of(plan.options);
+  json["strategy"] = plan.strategy;
+  json["transport"] = plan.transport;
+  json["ranks"] = Json::array();
+  for (const PlanRank& rank : plan.ranks) {
+    json["ranks"].push_back(json_of(rank));
+  }
+  json["gradient_bytes"] = plan.gradient_bytes;
+  json["runs"] = Json::array();
+  for (const DTypeRun& run : plan.runs) {
+    json["runs"].push_back(
+        {{"offset_bytes", run.offset_bytes}, {"bytes", run.bytes}, {"dtype", name_of(run.dtype)}});
+  }
+  json["part_bytes"] = plan.part_bytes;
+  json["window_parts"] = plan.window_parts;
+  Json& parts = json["parts"];
+  parts["offset_bytes"] = plan.parts.offset_bytes;
+  parts["bytes"] = plan.parts.bytes;
+  parts["server"] = plan.parts.server;
+  parts["lane"] = plan.parts.lane;
+  json["prediction"] = documents::json_of(plan.prediction);
+  json["assignment_gap"] = plan.assignment_gap;
+  put_text(json, "runner_up", plan.runner_up);
+  json["margin"] = plan.margin;
+  put_text(json, "margin_text", plan.margin_text);
+  json["candidates"] = Json::array();
+  for (const Candidate& candidate : plan.candidates) {
+    json["candidates"].push_back(json_of(candidate));
+  }
+  json["quantities"] = Json::array();
+  for (const Quantity& quantity : plan.quantities) {
+    json["quantities"].push_back(json_of(quantity));
+  }
+  return json;
+}
+
+} // namespace reckon

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/report.hpp"
+
+#include "documents/fields.hpp"
+
+#include <fmt/format.h>
+
+namespace reckon {
+
+using namespace documents;
+
+namespace {
+
+StageReport stage_from_json(const JsonView& object) {
+  object.only({"name", "predicted_seconds", "measured_seconds", "how"});
+  StageReport stage;
+  stage.name = snake_name(object.at("name"));
+  stage.predicted_seconds = object.at("predicted_seconds").number();
+  if (const auto measured = object.find("measured_seconds")) {
+    stage.measured_seconds = measured->non_negative();
+  }
+  stage.how = optional_text(object, "how");
+  return stage;
+}
+
+Json json_of(const StageReport& stage) {
+  Json json = {{"name", stage.name}, {"predicted_seconds", stage.predicted_seconds}};
+  if (stage.measured_seconds) {
+    json["measured_seconds"] = *stage.measured_seconds;
+  }
+  put_text(json, "how", stage.how);
+  return json;
+}
+
+RankReport rank_from_json(const JsonView& object) {
+  object.only({"host", "egress_bytes", "ingress_bytes", "busy_seconds", "reduce_seconds",
+               "wait_seconds", "total_seconds", "peer_wait_seconds", "cpu_seconds"});
+  RankReport rank;
+  rank.host = object.at("host").string();
+  rank.egress_bytes = object.at("egress_bytes").count();
+  rank.ingress_bytes = object.at("ingress_bytes").count();
+  rank.busy_seconds = object.at("busy_seconds").non_negative();
+  rank.reduce_seconds = object.at("reduce_seconds").non_negative();
+  rank.wait_seconds = object.at("wait_seconds").non_negative();
+  rank.total_seconds = object.at("total_seconds").non_negative();
+  rank.peer_wait_seconds = object.at("peer_wait_seconds").non_negative();
+  rank.cpu_seconds = object.at("cpu_seconds").non_negative();
+  return rank;
+}
+
+Json json_of(const RankReport& r) {
+  return {{"host", r.host},
+          {"egress_bytes", r.egress_bytes},
+          {"ingress_bytes", r.ingress_bytes},
+          {"busy_seconds", r.busy_seconds},
+          {"reduce_seconds", r.reduce_seconds},
+          {"wait_seconds", r.wait_seconds},
+          {"total_seconds", r.total_seconds},
+          {"peer_wait_seconds", r.peer_wait_seconds},
+          {"cpu_seconds", r.cpu_seconds}};
+}
+
+Verification verification_from_json(const JsonView& object) {
+  object.only({"ok", "checked_bytes", "wrong_elements", "first_error"});
+  Verification v;
+  v.ok = object.at("ok").boolean();
+  v.checked_bytes = object.at("checked_bytes").count();
+  v.wrong_elements = object.at("wrong_elements").count();
+  v.first_error = optional_text(object, "first_error");
+  if (v.ok && (v.wrong_elements != 0 || !v.first_error.empty())) {
+    object.at("ok").fail("is true, but there are wrong elements or an error");
+  }
+  if (!v.ok && v.wrong_elements == 0 && v.first_error.empty()) {
+    object.at("ok").fail("is false, but there is no wrong element and no first_error; say why");
+  }
+  return v;
+}
+
+} // namespace
+
+Report report_from_json(const Json& json, const std::string& file) {
+  const JsonView view(json, file);
+  check_header(view, "report");
+  view.only({"schema",
+             "schema_version",
+             "kind",
+             "plan",
+             "profile",
+             "workload",
+             "context",
+             "strategy",
+             "transport",
+             "iteration_seconds",
+             "warm_up_iterations",
+             "min_seconds",
+             "p50_seconds",
+             "p99_seconds",
+             "spread",
+             "prediction",
+             "error",
+             "goodput_over_bound",
+             "tolerance",
+             "within_tolerance",
+             "cause",
+             "stages",
+             "ranks",
+             "verification"});
+  Report report;
+  report.kind = view.at("kind").one_of({"run"});
+  report.plan = link_from_json(view.at("plan"));
+  report.profile = link_from_json(view.at("profile"));
+  report.workload = link_from_json(view.at("workload"));
+  report.context = texts_from_json(view.at("context"));
+  report.strategy = snake_name(view.at("strategy"));
+  report.transport = view.at("transport").name();
+  for (const JsonView& seconds : some_elements(view.at("iteration_seconds"), "iteration")) {
+    report.iteration_seconds.push_back(seconds.positive());
+  }
+  report.warm_up_iterations = view.at("warm_up_iterations").count();
+  report.min_seconds = view.at("min_seconds").positive();
+  report.p50_seconds = view.at("p50_seconds").positive();
+  report.p99_seconds = view.at("p99_seconds").positive();
+  if (report.min_seconds > report.p50_seconds || report.p50_seconds > report.p99_seconds) {
+    view.fail(fmt::format("min_seconds {} <= p50_seconds {} <= p99_seconds {} must hold",
+                          report.min_seconds, report.p50_seconds, report.p99_seconds));
+  }
+  report.spread = view.at("spread").non_negative();
+  report.prediction = prediction_from_json(view.at("prediction"));
+  report.error = view.at("error").number();
+  report.goodput_over_bound = view.at("goodput_over_bound").non_negative();
+  report.tolerance = view.at("tolerance").non_negative();
+  report.within_tolerance = view.at("within_tolerance").boolean();
+  report.cause = optional_text(view, "cause");
+  Unique stages("stage");
+  for (const JsonView& stage : view.at("stages").elements()) {
+    report.stages.push_back(stage_from_json(stage));
+    stages.add(report.stages.back().name, stage.at("name"));
+  }
+  for (const JsonView& rank : some_elements(view.at("ranks"), "rank")) {
+    report.ranks.push_back(rank_from_json(rank));
+  }
+  report.verification = verification_from_json(view.at("verification"));
+  return report;
+}
+
+Json to_json(const Report& report) {
+  Json json = with_header("report");
+  json["kind"] = report.kind;
+  json["plan"] = documents::json_of(report.plan);
+  json["profile"] = documents::json_of(report.profile);
+  json["workload"] = documents::json_of(report.workload);
+  json["context"] = documents::json_of(report.context);
+  json["strategy"] = report.strategy;
+  json["transport"] = report.transport;
+  json["iteration_seconds"] = report.iteration_seconds;
+  json["warm_up_iterations"] = report.warm_up_iterations;
+  json["min_seconds"] = report.min_seconds;
+  json["p50_seconds"] = report.p50_seconds;
+  json["p99_seconds"] = report.p99_seconds;
+  json["spread"] = report.spread;
+  json["prediction"] = documents::json_of(report.prediction);
+  json["error"] = report.error;
+  json["goodput_over_bound"] = report.goodput_over_bound;
+  json["tolerance"] = report.tolerance;
+  json["within_tolerance"] = report.within_tolerance;
+  put_text(json, "cause", report.cause);
+  json["stages"] = Json::array();
+  for (const StageReport& stage : report.stages) {
+    json["stages"].push_back(json_of(stage));
+  }
+  json["ranks"] = Json::array();
+  for (const RankReport& rank : report.ranks) {
+    json["ranks"].push_back(json_of(rank));
+  }
+  json["verification"] = {{"ok", report.verification.ok},
+                          {"checked_bytes", report.verification.checked_bytes},
+                          {"wrong_elements", report.verification.wrong_elements}};
+  put_text(json["verification"], "first_error", report.verification.first_error);
+  return json;
+}
+
+} // namespace reckon

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/workload.hpp"
+
+#include "core/error.hpp"
+#include "documents/fields.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <unordered_map>
+
+namespace reckon {
+
+using namespace documents;
+
+namespace {
+
+/// Above 2^53 JSON readers lose digits; every count and sum of counts in a document stays below.
+constexpr std::uint64_t k_max_count = 1ULL << 53U;
+
+std::vector<Tensor> tensors_from_json(const std::vector<JsonView>& elements, Unique& names) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(elements.size());
+  std::uint64_t total = 0;
+  for (const JsonView& object : elements) {
+    object.only({"name", "elements", "dtype"});
+    Tensor tensor;
+    tensor.name = object.at("name").name();
+    names.add(tensor.name, object.at("name"));
+    tensor.elements = positive_count(object.at("elements"));
+    if (const auto dtype = object.find("dtype")) {
+      tensor.dtype = *dtype_named(dtype->one_of({"fp32", "fp16", "bf16"}));
+    }
+    total += tensor.bytes();
+    if (total > k_max_count) {
+      object.at("elements").fail("brings the workload above 2^53 bytes");
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+Json tensors_to_json(const std::vector<Tensor>& tensors) {
+  Json json = Json::array();
+  for (const Tensor& t : tensors) {
+    json.push_back({{"name", t.name}, {"elements", t.elements}, {"dtype", name_of(t.dtype)}});
+  }
+  return json;
+}
+
+/// One line of a CSV file and the name of the file, for errors.
+struct CsvLine {
+  const std::string& file;
+  std::size_t number;
+  [[noreturn]] void fail(const std::string& problem) const {
+    reckon::fail(ErrorKind::input, fmt::format("{}:{}: {}", file, number, problem));
+  }
+};
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view k_blank = " \t";
+  const std::size_t from = text.find_first_not_of(k_blank);
+  return from == text.npos ? std::string_view()
+                           : text.substr(from, text.find_last_not_of(k_blank) - from + 1);
+}
+
+/// The fields of one line. A field in double quotes may hold commas, and "" for a quote, but no
+/// line break.
+std::vector<std::string> csv_fields(std::string_view text, const CsvLine& line) {
+  std::vector<std::string> fields;
+  for (;;) {
+    text = text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
+    std::string field;
+    if (text.starts_with('"')) {
+      text.remove_prefix(1);
+      for (;;) {
+        const std::size_t quote = text.find('"');
+        if (quote == text.npos) {
+          line.fail("a quoted field has no closing quote on its line; add it");
+        }
+        field += text.substr(0, quote);
+        text.remove_prefix(quote + 1);
+        if (!text.starts_with('"')) {
+          break;
+        }
+        field += '"';
+        text.remove_prefix(1);
+      }
+      const std::size_t comma = std::min(text.find(','), text.size());
+      if (!trimmed(text.substr(0, comma)).empty()) {
+        line.fail("there is text after a closing quote; put the whole field in quotes");
+      }
+      text.remove_prefix(comma);
+    } else {
+      const std::size_t comma = std::min(text.find(','), text.size());
+      field = trimmed(text.substr(0, comma));
+      text.remove_prefix(comma);
+    }
+    fields.push_back(std::move(field));
+    if (text.empty()) {
+      return fields;
+    }
+    text.remove_prefix(1); // the comma
+  }
+}
+
+struct CsvColumns {
+  std::optional<std::size_t> name, elements, dtype;
+  std::size_t count = 0;
+};
+
+CsvColumns csv_header(std::string_view text, const CsvLine& line) {
+  CsvColumns columns;
+  for (const std::string& title : csv_fields(text, line)) {
+    std::optional<std::size_t>* const column = title == "name"       ? &columns.name
+                                               : title == "elements" ? &columns.elements
+                                               : title == "dtype"    ? &columns.dtype
+                                                                     : nullptr;
+    if (column == nullptr) {
+      line.fail(fmt::format(
+          "the header line names \"{}\"; the first line must name the columns name, elements "
+          "and, if wanted, dtype",
+          title));
+    }
+    if (*column) {
+      line.fail(fmt::format("the header line names \"{}\" twice; remove one column", title));
+    }
+    *column = columns.count++;
+  }
+  if (!columns.name || !columns.elements) {
+    line.fail(fmt::format("the header line has no column \"{}\"; add it",
+                          columns.name ? "elements" : "name"));
+  }
+  return columns;
+}
+
+Tensor csv_tensor(const std::vector<std::string>& fields, const CsvColumns& columns,
+                  const CsvLine& line) {
+  if (fields.size() != columns.count) {
+    line.fail(fmt::format("has {} fields, the header line names {}", fields.size(), columns.count));
+  }
+  Tensor tensor;
+  tensor.name = fields[*columns.name];
+  const bool printable = std::none_of(tensor.name.begin(), tensor.name.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+  if (tensor.name.empty() || tensor.name.size() > 256 || !printable) {
+    line.fail("the name must have 1 to 256 characters, no control characters");
+  }
+  const std::string& elements = fields[*columns.elements];
+  const char* const end = elements.data() + elements.size();
+  const auto [rest, error] = std::from_chars(elements.data(), end, tensor.elements);
+  if (error != std::errc{} || rest != end || tensor.elements == 0 ||
+      tensor.elements > k_max_count) {
+    line.fail(fmt::format("elements is \"{}\"; must be a whole number from 1 to 2^53, digits only",
+                          elements));
+  }
+  if (columns.dtype) {
+    const auto dtype = dtype_named(fields[*columns.dtype]);
+    if (!dtype) {
+      line.fail(
+          fmt::format("dtype is \"{}\"; must be one of fp32, fp16, bf16", fields[*columns.dtype]));
+    }
+    tensor.dtype = *dtype;
+  }
+  return tensor;
+}
+
+} // namespace
+
+std::uint64_t Workload::bytes() const {
+  std::uint64_t total = 0;
+  for (const Tensor& tensor : tensors) {
+    total += tensor.bytes();
+  }
+  return total;
+}
+
+Workload workload_from_json(const Json& json, const std::string& file) {
+  const JsonView view(json, file);
+  check_header(view, "workload");
+  view.only({"schema", "schema_version", "name", "description", "provenance", "tensors",
+             "all_to_all", "forward_seconds", "backward_seconds"});
+  Workload workload;
+  workload.name = view.at("name").name();
+  workload.description = optional_text(view, "description");
+  workload.provenance = optional_text(view, "provenance");
+  Unique names("tensor name");
+  workload.tensors = tensors_from_json(some_elements(view.at("tensors"), "tensor"), names);
+  if (const auto exchanged = view.find("all_to_all")) {
+    workload.all_to_all = tensors_from_json(exchanged->elements(), names);
+  }
+  if (const auto seconds = view.find("forward_seconds")) {
+    workload.forward_seconds = seconds->positive();
+  }
+  if (const auto seconds = view.find("backward_seconds")) {
+    workload.backward_seconds = seconds->positive();
+  }
+  return workload;
+}
+
+Json to_json(const Workload& workload) {
+  Json json = with_header("workload");
+  json["name"] = workload.name;
+  put_text(json, "description", workload.description);
+  put_text(json, "provenance", workload.provenance);
+  json["tensors"] = tensors_to_json(workload.tensors);
+  if (!workload.all_to_all.empty()) {
+    json["all_to_all"] = tensors_to_json(workload.all_to_all);
+  }
+  if (workload.forward_seconds) {
+    json["forward_seconds"] = *workload.forward_seconds;
+  }
+  if (workload.backward_seconds) {
+    json["backward_seconds"] = *workload.backward_seconds;
+  }
+  return json;
+}
+
+Workload workload_from_csv(std::string_view text, const std::string& file) {
+  constexpr std::string_view k_byte_order_mark = "\xEF\xBB\xBF";
+  if (text.starts_with(k_byte_order_mark)) {
+    text.remove_prefix(k_byte_order_mark.size());
+  }
+  Workload workload;
+  const std::filesystem::path path(file);
+  workload.name = file == "-" ? "standard input" : path.stem().string();
+  workload.provenance = "imported from " + (file == "-" ? workload.name : path.filename().string());
+  std::optional<CsvColumns> columns;
+  std::unordered_map<std::string, std::size_t> seen; // name -> line
+  std::uint64_t total = 0;
+  CsvLine line{file, 0};
+  while (!text.empty()) {
+    ++line.number;
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view content = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (content.ends_with('\r')) {
+      content.remove_suffix(1);
+    }
+    if (trimmed(content).empty()) {
+      continue;
+    }
+    if (!columns) {
+      columns = csv_header(content, line);
+      continue;
+    }
+    Tensor tensor = csv_tensor(csv_fields(content, line), *columns, line);
+    if (const auto [first, added] = seen.try_emplace(tensor.name, line.number); !added) {
+      line.fail(
+          fmt::format("the tensor name \"{}\" occurs twice, first on line {}; rename or remove one",
+                      tensor.name, first->second));
+    }
+    total += tensor.bytes();
+    if (total > k_max_count) {
+      line.fail("brings the workload above 2^53 bytes");
+    }
+    workload.tensors.push_back(std::move(tensor));
+  }
+  if (workload.tensors.empty()) {
+    fail(ErrorKind::input,
+         fmt::format("{}: has no tensors; write a header line \"name,elements,dtype\" and one "
+                     "line a tensor, in gradient order",
+                     file));
+  }
+  return workload;
+}
+
+GradientLayout layout_of(const Workload& workload) {
+  constexpr std::uint64_t k_boundary = 64; // a cache line, and the widest SIMD vector
+  GradientLayout layout;
+  layout.tensor_offset_bytes.reserve(workload.tensors.size());
+  for (const Tensor& tensor : workload.tensors) {
+    if (layout.runs.empty() || layout.runs.back().dtype != tensor.dtype) {
+      layout.total_bytes = (layout.total_bytes + k_boundary - 1) / k_boundary * k_boundary;
+      layout.runs.push_back(
+          {.offset_bytes = layout.total_bytes, .bytes = 0, .dtype = tensor.dtype});
+    }
+    layout.tensor_offset_bytes.push_back(layout.total_bytes);
+    layout.runs.back().bytes += tensor.bytes();
+    layout.total_bytes += tensor.bytes();
+  }
+  return layout;
+}
+
+} // namespace reckon

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/example_documents.hpp"
+
+namespace reckon::test {
+namespace {
+
+Cell cell(CellKey key, CellStatus status, std::string unit, std::vector<double> samples) {
+  Cell c;
+  c.key = std::move(key);
+  c.status = status;
+  c.unit = std::move(unit);
+  c.samples = std::move(samples);
+  summarize_cell(c);
+  return c;
+}
+
+Prediction prediction(double scale) {
+  return {.bound_seconds = 0.5 * scale,
+          .bound_by = "port of rank 1 (BytePS eq. 3)",
+          .lo_seconds = 0.625 * scale,
+          .mid_seconds = 0.75 * scale,
+          .hi_seconds = scale,
+          .terms = {{"transport", 0.5 * scale}, {"fill", 0.25 * scale}},
+          .relief = "a second server: 0.1 s less"};
+}
+
+} // namespace
+
+Profile example_profile() {
+  Profile p;
+  p.name = "example";
+  p.source = "measured by reckon 0.1.0";
+  p.context = {{"host", "alpha"}, {"kernel", "Linux 6.1"}};
+  p.fingerprint = "cpu Example 9000, 2 cores";
+  p.machines = {{.id = "m0", .name = "alpha", .count = 3, .cores = 2, .memory_bytes = 8589934592}};
+  TopologyObject machine;
+  machine.id = "m0";
+  machine.name = "alpha";
+  TopologyObject node;
+  node.id = "m0/numa0";
+  node.kind = ObjectKind::numa_node;
+  node.parent = "m0";
+  node.name = "node 0";
+  node.os_index = 0;
+  node.bytes = 4294967296;
+  node.cpus = {0, 1};
+  TopologyObject cache;
+  cache.id = "m0/l3";
+  cache.kind = ObjectKind::cache;
+  cache.parent = "m0/numa0";
+  cache.cache_level = 3;
+  cache.bytes = 33554432;
+  TopologyObject nic;
+  nic.id = "m0/nic0";
+  nic.kind = ObjectKind::nic;
+  nic.parent = "m0";
+  nic.name = "eth0";
+  nic.pci_address = "0000:17:00.0";
+  nic.link_bytes_per_second = 12.5e9;
+  p.topology.objects = {machine, node, cache, nic};
+
+  CellKey write;
+  write.test = "fabric_write";
+  write.from = "m0";
+  write.to = "m0";
+  write.bytes = 4194304;
+  write.pairs = 2;
+  write.in_flight = 4;
+  write.transport = "tcp;ofi_rxm";
+  write.direction = "two_way";
+  p.cells.push_back(cell(write, CellStatus::noisy, "bytes_per_second", {2.5e9, 2.25e9, 2.75e9}));
+  p.cells.back().reason = "another process took 12 % of a core";
+  p.cells.back().bytes_convention = "payload";
+  p.cells.back().ceiling = Ceiling{"copy, 2 threads", 9e9};
+  CellKey step;
+  step.test = "optimizer";
+  step.from = "m0/numa0";
+  step.bytes = 1048576;
+  step.threads = 2;
+  step.sources = 3;
+  step.dtype = "fp32";
+  step.operation = "adam";
+  step.state = "warm";
+  p.cells.push_back(cell(step, CellStatus::ok, "seconds", {0.001, 0.0011, 0.0009}));
+  CellKey published;
+  published.test = "network_port";
+  published.from = "m0/nic0";
+  p.cells.push_back(cell(published, CellStatus::published, "bytes_per_second", {}));
+  p.cells.back().min = p.cells.back().p50 = p.cells.back().p99 = p.cells.back().max = 12.5e9;
+  p.cells.back().bytes_convention = "payload";
+  CellKey skipped = write;
+  skipped.bytes = 8388608;
+  p.cells.push_back(cell(skipped, CellStatus::skipped, "bytes_per_second", {}));
+  p.cells.back().reason = "no time left";
+
+  Fit fit;
+  fit.key = write;
+  fit.key.bytes = 0;
+  fit.segments = {{8, 65536, 1.5e-5, 2e9, 0.03}, {65536, 4194304, 3e-5, 2.5e9, 0.01}};
+  fit.knee_bytes = 262144;
+  p.fits = {fit};
+  return p;
+}
+
+Workload example_workload() {
+  Workload w;
+  w.name = "tiny";
+  w.description = "three tensors";
+  w.provenance = "made up for tests";
+  w.tensors = {{"fc.bias", 10, DType::fp32},
+               {"fc.weight", 1000, DType::fp32},
+               {"conv.weight", 27, DType::bf16}};
+  w.all_to_all = {{"embedding", 4096, DType::fp16}};
+  w.forward_seconds = 0.01;
+  w.backward_seconds = 0.02;
+  return w;
+}
+
+Roles example_roles() {
+  Roles r;
+  r.name = "two workers, one server";
+  r.groups = {{.machine = "m0", .count = 2, .worker = true, .server = false, .lanes = 2},
+              {.machine = "m0", .count = 1, .worker = false, .server = true, .lanes = 4}};
+  return r;
+}
+
+Plan example_plan() {
+  Plan p;
+  p.profile = link_to("example", canonical_text(example_profile()));
+  p.workload = link_to("tiny", canonical_text(example_workload()));
+  p.roles = link_to("two workers, one server", canonical_text(example_roles()));
+  p.options = {{"part_bytes", "2048"}, {"strategy", "auto"}};
+  p.strategy = "byteps_split";
+  p.transport = "tcp;ofi_rxm";
+  // layout_of(example_workload()): 4040 bytes of fp32, then 54 bytes of bf16 from the next multiple
+  // of 64, 4096, on.
+  p.gradient_bytes = 4150;
+  p.runs = {{0, 4040, DType::fp32}, {4096, 54, DType::bf16}};
+  p.part_bytes = 2048;
+  p.window_parts = 2;
+  p.parts.offset_bytes = {4096, 0, 2048};
+  p.parts.bytes = {54, 2048, 1992};
+  p.parts.server = {1, 2, 1};
+  p.parts.lane = {1, 3, 0};
+  p.ranks = {{.machine = "m0",
+              .worker = true,
+              .server = false,
+              .lanes = 2,
+              .share_bytes = 0,
+              .assigned_bytes = 0,
+              .port_bytes_per_second = 12.5e9,
+              .egress_bytes = 4094,
+              .ingress_bytes = 4094},
+             {.machine = "m0",
+              .worker = true,
+              .server = true,
+              .lanes = 2,
+              .share_bytes = 2046.5,
+              .assigned_bytes = 2046,
+              .port_bytes_per_second = 12.5e9,
+              .egress_bytes = 4094,
+              .ingress_bytes = 4094},
+             {.machine = "m0",
+              .worker = false,
+              .server = true,
+              .lanes = 4,
+              .share_bytes = 2047.5,
+              .assigned_bytes = 2048,
+              .port_bytes_per_second = 6.25e9,
+              .egress_bytes = 4096,
+              .ingress_bytes = 4096}};
+  p.prediction = prediction(1);
+  p.assignment_gap = 0.0009765625;
+  p.runner_up = "ring";
+  p.margin = 1;
+  p.margin_text = "the port of rank 2 may lose 40 %";
+  p.candidates = {{.strategy = "byteps_split", .prediction = prediction(1), .reason = ""},
+                  {.strategy = "ring", .prediction = prediction(2), .reason = ""},
+                  {.strategy = "ps_noncolocated",
+                   .prediction = std::nullopt,
+                   .reason = "there is no free machine"}};
+  p.quantities = {{.name = "worker_share_bytes",
+                   .value = 2046.5,
+                   .equation = "BytePS eq. 1",
+                   .inputs = {{"n", 2}, {"k", 1}}}};
+  return p;
+}
+
+Report example_report() {
+  Report r;
+  r.plan = link_to("plan", canonical_text(example_plan()));
+  r.profile = example_plan().profile;
+  r.workload = example_plan().workload;
+  r.context = {{"host", "alpha"}, {"measured at", "2025-01-01T00:00:00Z"}};
+  r.strategy = "byteps_split";
+  r.transport = "tcp;ofi_rxm";
+  r.iteration_seconds = {0.75, 0.8, 0.85};
+  r.warm_up_iterations = 2;
+  r.min_seconds = 0.75;
+  r.p50_seconds = 0.8;
+  r.p99_seconds = 0.85;
+  r.spread = 0.0625;
+  r.prediction = prediction(1);
+  r.error = 0.066;
+  r.goodput_over_bound = 0.625;
+  r.tolerance = 0.15;
+  r.within_tolerance = true;
+  r.cause = "transport: the port gave 5 % less";
+  r.stages = {{.name = "total",
+               .predicted_seconds = 0.75,
+               .measured_seconds = 0.8,
+               .how = "last completion"},
+              {.name = "fill",
+               .predicted_seconds = 0.25,
+               .measured_seconds = std::nullopt,
+               .how = "not told apart"}};
+  r.ranks = {{.host = "alpha",
+              .egress_bytes = 4094,
+              .ingress_bytes = 4095,
+              .busy_seconds = 0.5,
+              .reduce_seconds = 0.125,
+              .wait_seconds = 0.25,
+              .total_seconds = 0.75,
+              .peer_wait_seconds = 0.0625,
+              .cpu_seconds = 0.55}};
+  r.verification = {
+      .ok = false, .checked_bytes = 4094, .wrong_elements = 1, .first_error = "rank 0, part 1"};
+  return r;
+}
+
+} // namespace reckon::test

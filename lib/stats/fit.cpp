@@ -179,7 +179,7 @@ Segment to_segment(const SegmentFit& fit, std::span<const FitPoint> points) {
 
 } // namespace
 
-double Fit::seconds_at(double bytes) const {
+double AlphaBetaFit::seconds_at(double bytes) const {
   const Segment* nearest = nullptr;
   double least = k_infinity;
   for (const Segment& s : segments) {
@@ -196,7 +196,7 @@ double Fit::seconds_at(double bytes) const {
   return nearest->alpha_seconds + bytes / nearest->bandwidth_bytes_per_second;
 }
 
-Fit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& options) {
+AlphaBetaFit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& options) {
   check(points);
   const std::size_t n = points.size();
   if (n < k_fewest_points) {
@@ -227,7 +227,7 @@ Fit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& options) 
   for (std::size_t k = 2; k <= most; ++k) {
     segments = best[k][n] < best[segments][n] ? k : segments;
   }
-  Fit result;
+  AlphaBetaFit result;
   for (std::size_t end = n, k = segments; k > 0; --k) {
     const std::size_t first = from[k][end];
     const SegmentFit fit = fitter.segment(first, end);

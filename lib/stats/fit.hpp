@@ -50,7 +50,7 @@ struct FitOptions {
   double most_outliers = 0.15;
 };
 
-struct Fit {
+struct AlphaBetaFit {
   std::vector<Segment> segments;     ///< in order of size; empty when the fit was refused
   std::vector<std::size_t> outliers; ///< indices of the points left out, ascending
 
@@ -65,7 +65,8 @@ struct Fit {
 /// > 0. Fewer than 5 points: refused, empty. Points must be ascending in bytes, strictly. Throws
 /// Error{internal} on points that break the limits stated in FitPoint. Takes O(n^2) small
 /// least-squares problems.
-[[nodiscard]] Fit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& options = {});
+[[nodiscard]] AlphaBetaFit fit_alpha_beta(std::span<const FitPoint> points,
+                                          const FitOptions& options = {});
 
 /// The smallest measured size whose rate, bytes / seconds, reaches `fraction` of the best measured
 /// rate; nullopt without points. Throws Error{internal} unless 0 < fraction <= 1.

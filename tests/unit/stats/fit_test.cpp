@@ -35,7 +35,7 @@ TEST(Fit, RecoversOneLineExactly) {
   for (const double s : sizes(8, 268435456, 2)) {
     points.push_back(on_line(s, 2e-6, 12.5e9));
   }
-  const Fit fit = fit_alpha_beta(points);
+  const AlphaBetaFit fit = fit_alpha_beta(points);
   ASSERT_EQ(fit.segments.size(), 1U);
   const Segment& s = fit.segments[0];
   EXPECT_NEAR(s.alpha_seconds, 2e-6, 2e-6 * 1e-9);
@@ -57,7 +57,7 @@ TEST(Fit, FindsAPlantedProtocolSwitch) {
   for (const double s : sizes(64, 16777216, 2)) {
     points.push_back(s <= 8192 ? on_line(s, 1e-6, 2e9) : on_line(s, 6e-6, 11e9));
   }
-  const Fit fit = fit_alpha_beta(points);
+  const AlphaBetaFit fit = fit_alpha_beta(points);
   ASSERT_EQ(fit.segments.size(), 2U);
   EXPECT_EQ(fit.segments[0].to_bytes, 8192);
   EXPECT_GT(fit.segments[1].from_bytes, 8192);
@@ -85,7 +85,7 @@ TEST(Fit, FindsThreeSegmentsInNoise) {
       p.mad = 0.01 * p.seconds;
       points.push_back(p);
     }
-    const Fit fit = fit_alpha_beta(points);
+    const AlphaBetaFit fit = fit_alpha_beta(points);
     if (fit.segments.size() == 3) {
       ++found;
       EXPECT_NEAR(fit.segments[0].alpha_seconds, 1e-6, 0.03e-6);
@@ -123,7 +123,7 @@ TEST(Fit, LeavesOutliersOutButNotTooMany) {
   points[5].seconds *= 3;
   points[20].seconds *= 2;
   points[30].seconds *= 1.5; // at the end, where it has the most pull
-  const Fit fit = fit_alpha_beta(points);
+  const AlphaBetaFit fit = fit_alpha_beta(points);
   ASSERT_EQ(fit.segments.size(), 1U);
   EXPECT_EQ(fit.outliers, (std::vector<std::size_t>{5, 20, 30}));
   EXPECT_NEAR(fit.segments[0].alpha_seconds, 3e-6, 3e-12);
@@ -142,7 +142,7 @@ TEST(Fit, AlphaIsNeverNegative) {
   }
   FitOptions one;
   one.most_segments = 1;
-  const Fit fit = fit_alpha_beta(points, one);
+  const AlphaBetaFit fit = fit_alpha_beta(points, one);
   ASSERT_EQ(fit.segments.size(), 1U);
   EXPECT_EQ(fit.segments[0].alpha_seconds, 0);
   EXPECT_GE(fit.segments[0].alpha_lo_seconds, 0);
@@ -154,7 +154,7 @@ TEST(Fit, TimesThatDoNotGrowAreFlatNotNegative) {
   for (const double s : {8.0, 16.0, 32.0, 64.0, 128.0, 256.0}) {
     points.push_back({s, 1e-6 - s * 1e-12, 1e-8}); // slightly falling
   }
-  const Fit fit = fit_alpha_beta(points);
+  const AlphaBetaFit fit = fit_alpha_beta(points);
   ASSERT_EQ(fit.segments.size(), 1U);
   const Segment& s = fit.segments[0];
   EXPECT_TRUE(s.flat);
@@ -179,7 +179,7 @@ TEST(Fit, WeighsSamplesByTheirSpread) {
   FitOptions one;
   one.most_segments = 1;
   one.most_outliers = 0;
-  const Fit fit = fit_alpha_beta(points, one);
+  const AlphaBetaFit fit = fit_alpha_beta(points, one);
   // Weight 1 / 1^2 against 1 / 0.02^2: 1/2500 each.
   EXPECT_NEAR(fit.segments[0].bandwidth_bytes_per_second, 10e9, 0.02e9);
 }
@@ -223,7 +223,7 @@ TEST(Fit, AnyCurveGivesOrderedSegmentsThatCoverItsPoints) {
       points.push_back({s, std::exp(8 * uniform_unit(engine) - 15), 1e-7 * uniform_unit(engine)});
       s = std::floor(s * (1.05 + 2 * uniform_unit(engine))) + 1;
     }
-    const Fit fit = fit_alpha_beta(points);
+    const AlphaBetaFit fit = fit_alpha_beta(points);
     ASSERT_FALSE(fit.segments.empty());
     ASSERT_EQ(fit.segments.front().from_bytes, points.front().bytes);
     ASSERT_EQ(fit.segments.back().to_bytes, points.back().bytes);
@@ -252,12 +252,12 @@ TEST(Fit, TimeUnitsAndSizesOnlyScaleTheResult) {
   for (const double s : sizes(64, 1048576, 3)) {
     points.push_back(s <= 2048 ? on_line(s, 1e-6, 1e9) : on_line(s, 5e-6, 4e9));
   }
-  const Fit fit = fit_alpha_beta(points);
+  const AlphaBetaFit fit = fit_alpha_beta(points);
   for (FitPoint& p : points) {
     p.seconds *= 1000;
     p.mad *= 1000;
   }
-  const Fit slower = fit_alpha_beta(points);
+  const AlphaBetaFit slower = fit_alpha_beta(points);
   ASSERT_EQ(fit.segments.size(), slower.segments.size());
   for (std::size_t i = 0; i < fit.segments.size(); ++i) {
     EXPECT_NEAR(slower.segments[i].alpha_seconds / fit.segments[i].alpha_seconds, 1000, 1e-3);

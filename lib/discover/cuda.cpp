@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discover/cuda.hpp"
+
+#include <fmt/format.h>
+
+#ifdef RECKON_HAVE_CUDA
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#endif
+
+namespace reckon {
+
+#ifdef RECKON_HAVE_CUDA
+namespace {
+
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+/// The error's own words. Clears it, so that it does not surface in a later, innocent call.
+std::string take_error(const char* attempt, cudaError_t error) {
+  static_cast<void>(cudaGetLastError());
+  return fmt::format("{}: {}", attempt, cudaGetErrorString(error));
+}
+
+} // namespace
+
+CudaGpus list_cuda_gpus() {
+  CudaGpus found;
+  int version = 0;
+  if (cudaRuntimeGetVersion(&version) == cudaSuccess) {
+    found.runtime_version = version_text(version);
+  }
+  if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0) {
+    found.driver_version = version_text(version);
+  }
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    found.why_none = take_error("cudaGetDeviceCount", error);
+    return found;
+  }
+  for (int device = 0; device < count; ++device) {
+    cudaDeviceProp properties{};
+    std::array<char, 32> address{};
+    cudaError_t error = cudaGetDeviceProperties(&properties, device);
+    if (error == cudaSuccess) {
+      error = cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()), device);
+    }
+    if (error != cudaSuccess) {
+      found.why_none = take_error("cudaGetDeviceProperties", error);
+      continue;
+    }
+    std::string pci(address.data());
+    std::transform(pci.begin(), pci.end(), pci.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    found.gpus.push_back(
+        {static_cast<const char*>(properties.name), pci, properties.totalGlobalMem});
+  }
+  if (!found.gpus.empty()) {
+    found.why_none.clear();
+  } else if (found.why_none.empty()) {
+    found.why_none = "cudaGetDeviceCount: no device";
+  }
+  return found;
+}
+
+#else
+
+CudaGpus list_cuda_gpus() {
+  return {{}, "this build has no CUDA", "", ""};
+}
+
+#endif
+
+} // namespace reckon

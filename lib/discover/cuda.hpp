@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+struct CudaGpu {
+  std::string name;
+  std::string pci_address; ///< "0000:17:00.0"
+  std::uint64_t bytes = 0; ///< its memory
+};
+
+struct CudaGpus {
+  std::vector<CudaGpu> gpus;
+  std::string why_none;        ///< empty when there are any
+  std::string runtime_version; ///< "13.0"; empty without CUDA in this build
+  std::string driver_version; ///< the CUDA version that the driver supports; empty without a driver
+};
+
+/// The GPUs that CUDA offers in CUDA's order. Never throws for lack of a driver or of CUDA.
+[[nodiscard]] CudaGpus list_cuda_gpus();
+
+} // namespace reckon

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discover/discover.hpp"
+
+#include "core/error.hpp"
+#include "discover/cuda.hpp"
+#include "discover/hwloc_tree.hpp"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+
+namespace reckon {
+namespace {
+
+struct DestroyTopology {
+  void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
+};
+using HwlocTopology = std::unique_ptr<hwloc_topology, DestroyTopology>;
+
+void check_hwloc(int result, const char* attempt) {
+  if (result != 0) {
+    fail_errno(attempt, errno);
+  }
+}
+
+HwlocTopology load_this_machine() {
+  hwloc_topology_t raw = nullptr;
+  check_hwloc(hwloc_topology_init(&raw), "hwloc_topology_init");
+  HwlocTopology topology(raw);
+  check_hwloc(hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT),
+              "hwloc_topology_set_io_types_filter");
+  // hwloc leaves out what a cgroup forbids by itself, but not what taskset does.
+  check_hwloc(hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
+                                                HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING),
+              "hwloc_topology_set_flags");
+  check_hwloc(hwloc_topology_load(raw), "hwloc_topology_load");
+  return topology;
+}
+
+/// CUDA knows names and memory sizes; hwloc knows where the GPUs are. The address joins them.
+void add_cuda(Topology& topology, const CudaGpus& cuda) {
+  std::size_t extra = topology.of_kind(ObjectKind::gpu).size();
+  for (const CudaGpu& gpu : cuda.gpus) {
+    auto found = std::find_if(topology.objects.begin(), topology.objects.end(), [&](const auto& o) {
+      return o.kind == ObjectKind::gpu && o.pci_address == gpu.pci_address;
+    });
+    if (found == topology.objects.end()) { // a container may hide the PCI tree
+      TopologyObject made;
+      made.id = fmt::format("m0/gpu{}", extra++);
+      made.kind = ObjectKind::gpu;
+      made.parent = "m0";
+      made.pci_address = gpu.pci_address;
+      found = topology.objects.insert(topology.objects.end(), std::move(made));
+    }
+    found->name = gpu.name;
+    found->bytes = gpu.bytes;
+  }
+}
+
+} // namespace
+
+Discovery discover() {
+  for (const char* const variable :
+       {"HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH"}) {
+    if (std::getenv(variable) != nullptr) {
+      fail(ErrorKind::unavailable,
+           fmt::format("discover: {} makes hwloc describe another machine; unset it to measure "
+                       "this one",
+                       variable));
+    }
+  }
+  const HwlocTopology loaded = load_this_machine();
+  Discovery found;
+  found.topology = topology_from_hwloc(loaded.get(), "m0", real_system_files());
+  const CudaGpus cuda = list_cuda_gpus();
+  add_cuda(found.topology, cuda);
+  if (cuda.gpus.empty()) {
+    found.remarks.push_back("no CUDA GPU: " + cuda.why_none);
+  }
+  return found;
+}
+
+Topology discover_topology() {
+  return discover().topology;
+}
+
+} // namespace reckon

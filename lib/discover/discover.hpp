@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "topology/topology.hpp"
+
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+struct Discovery {
+  Topology topology;
+  /// What was looked for and is not there, with the reason: "no CUDA GPU: ...".
+  std::vector<std::string> remarks;
+};
+
+/// This machine as machine "m0", restricted to what an outer cpuset or taskset leaves to this
+/// process. Throws Error{unavailable} when hwloc was told (HWLOC_XMLFILE, HWLOC_SYNTHETIC, ...) to
+/// describe another machine, Error{operation} when it fails.
+[[nodiscard]] Discovery discover();
+
+/// discover().topology
+[[nodiscard]] Topology discover_topology();
+
+} // namespace reckon

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "topology/topology.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+
+struct hwloc_topology; // hwloc_topology_t is a pointer to it
+
+namespace reckon {
+
+/// The content of a small file below /sys or /proc without trailing white space; nullopt when it
+/// cannot be read. A function, so that a test can play any machine.
+using SystemFile = std::function<std::optional<std::string>(const std::string& path)>;
+
+/// Reads this machine's files.
+[[nodiscard]] SystemFile real_system_files();
+
+/// The tree of one machine out of a loaded hwloc topology: machine, packages, NUMA nodes, caches
+/// (data and unified), cores, PCI bridges, GPUs, NICs, parents before children. Ids are
+/// `machine` + "/" + "pkg", "numa", "l3-", "core", "bridge", "gpu" or "nic" + hwloc's logical
+/// number (GPUs, NICs and bridges: order of their PCI addresses).
+///
+/// A NUMA node stands between its package (or machine) and the caches and cores next to it, so that
+/// the way up from a core, GPU or NIC passes the memory local to it, where the machine says so.
+/// Only processors that this process may use are listed; a NUMA node without any keeps its memory.
+/// A machine whose firmware hides its cores gets one core for each processor.
+/// `files` is asked for port speeds; pass nullptr for a topology of another machine.
+[[nodiscard]] Topology topology_from_hwloc(hwloc_topology* topology, const std::string& machine,
+                                           const SystemFile& files);
+
+} // namespace reckon

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discover/discover.hpp"
+
+#include "core/error.hpp"
+#include "discover/cuda.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+namespace reckon {
+namespace {
+
+std::vector<int> allowed_now() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> list;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) {
+      list.push_back(cpu);
+    }
+  }
+  return list;
+}
+
+std::vector<int> processors_of(const Topology& t) {
+  std::vector<int> list;
+  for (const TopologyObject* core : t.of_kind(ObjectKind::core)) {
+    list.insert(list.end(), core->cpus.begin(), core->cpus.end());
+  }
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
+TEST(Discover, FindsExactlyTheProcessorsThisProcessMayUse) {
+  const Topology t = discover_topology();
+  ASSERT_FALSE(t.objects.empty());
+  EXPECT_EQ(t.objects.front().id, "m0");
+  EXPECT_FALSE(t.of_kind(ObjectKind::numa_node).empty());
+  EXPECT_EQ(processors_of(t), allowed_now());
+}
+
+TEST(Discover, HonoursAnOuterBinding) {
+  const std::vector<int> before = allowed_now();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(before.back()), &one);
+  cpu_set_t old;
+  ASSERT_EQ(sched_getaffinity(0, sizeof old, &old), 0);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  const Topology t = discover_topology();
+  ASSERT_EQ(sched_setaffinity(0, sizeof old, &old), 0);
+  EXPECT_EQ(processors_of(t), std::vector<int>{before.back()});
+}
+
+TEST(Discover, RefusesToDescribeAnotherMachine) {
+  ASSERT_EQ(setenv("HWLOC_SYNTHETIC", "package:2 core:64 pu:1", 1), 0);
+  try {
+    static_cast<void>(discover());
+    ADD_FAILURE() << "measured a machine that is not here";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_NE(std::string(error.what()).find("HWLOC_SYNTHETIC"), std::string::npos);
+  }
+  unsetenv("HWLOC_SYNTHETIC");
+}
+
+TEST(Discover, NoGpuIsARemarkWithAReasonAndNoError) {
+  const CudaGpus cuda = list_cuda_gpus();
+  if (!cuda.gpus.empty()) {
+    GTEST_SKIP() << "this machine has a GPU";
+  }
+  EXPECT_FALSE(cuda.why_none.empty());
+  const Discovery found = discover();
+  ASSERT_EQ(found.remarks.size(), 1U);
+  EXPECT_TRUE(found.remarks[0].starts_with("no CUDA GPU: ")) << found.remarks[0];
+}
+
+} // namespace
+} // namespace reckon

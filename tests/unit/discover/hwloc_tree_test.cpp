@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discover/hwloc_tree.hpp"
+
+#include "loaded.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace reckon {
+namespace {
+
+using test::from_xml;
+using test::synthetic;
+
+std::string parent_of(const Topology& t, std::string_view id) {
+  const TopologyObject* const o = t.find(id);
+  return o == nullptr ? "(absent)" : o->parent;
+}
+
+/// Holds of every tree: unique ids, one root, parents stand before their children.
+void expect_well_formed(const Topology& t) {
+  std::set<std::string> seen;
+  for (const TopologyObject& o : t.objects) {
+    EXPECT_TRUE(o.parent.empty() == (o.kind == ObjectKind::machine)) << o.id;
+    EXPECT_TRUE(o.parent.empty() || seen.contains(o.parent)) << o.id << " below " << o.parent;
+    EXPECT_TRUE(seen.insert(o.id).second) << o.id << " twice";
+  }
+}
+
+TEST(HwlocTree, TwoPackagesOfTwoNumaNodesOfFourCores) {
+  const auto loaded = synthetic("package:2 numa:2(memory=1GB) l3:2(size=32MB) core:2 pu:2");
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  expect_well_formed(t);
+  EXPECT_EQ(t.of_kind(ObjectKind::machine).size(), 1U);
+  EXPECT_EQ(t.of_kind(ObjectKind::package).size(), 2U);
+  EXPECT_EQ(t.of_kind(ObjectKind::numa_node).size(), 4U);
+  EXPECT_EQ(t.of_kind(ObjectKind::cache).size(), 8U);
+  EXPECT_EQ(t.of_kind(ObjectKind::core).size(), 16U);
+  // The chain of the last core: 16 cores, 4 to a node, 2 nodes to a package.
+  EXPECT_EQ(parent_of(t, "m0/core15"), "m0/l3-7");
+  EXPECT_EQ(parent_of(t, "m0/l3-7"), "m0/numa3");
+  EXPECT_EQ(parent_of(t, "m0/numa3"), "m0/pkg1");
+  EXPECT_EQ(parent_of(t, "m0/pkg1"), "m0");
+  // Two processors to a core: core 15 has the last two of 32; node 3 the last eight.
+  EXPECT_EQ(t.find("m0/core15")->cpus, (std::vector<int>{30, 31}));
+  EXPECT_EQ(t.find("m0/numa3")->cpus, (std::vector<int>{24, 25, 26, 27, 28, 29, 30, 31}));
+  EXPECT_EQ(t.find("m0/numa0")->bytes, 1'000'000'000U);
+  EXPECT_EQ(t.find("m0/l3-0")->cache_level, 3);
+  EXPECT_EQ(t.find("m0/l3-0")->bytes, 32'000'000U);
+}
+
+TEST(HwlocTree, ANodeAsLargeAsItsCache) {
+  // hwloc hangs the node from the cache then, and we follow: what matters is that the way up from a
+  // core passes both.
+  const auto loaded = synthetic("package:2 numa:2(memory=1GB) l3:1(size=32MB) core:4 pu:1");
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  expect_well_formed(t);
+  std::set<std::string> up;
+  for (std::string id = "m0/core15"; !id.empty(); id = parent_of(t, id)) {
+    up.insert(id);
+  }
+  EXPECT_EQ(up, (std::set<std::string>{"m0/core15", "m0/l3-3", "m0/numa3", "m0/pkg1", "m0"}));
+}
+
+TEST(HwlocTree, OneNodeBesideOnePackage) {
+  const auto loaded = synthetic("package:1 core:2 pu:1");
+  const Topology t = topology_from_hwloc(loaded.get(), "m7", nullptr);
+  expect_well_formed(t);
+  // hwloc puts the only node beside the package or the machine; either way the cores are below it.
+  ASSERT_NE(t.find("m7/numa0"), nullptr);
+  std::string up = parent_of(t, "m7/core1");
+  bool passed = false;
+  for (; !up.empty(); up = parent_of(t, up)) {
+    passed = passed || up == "m7/numa0";
+  }
+  EXPECT_TRUE(passed);
+}
+
+TEST(HwlocTree, TwoKindsOfMemoryNextToTheSameCores) {
+  // As KNL and HBM machines: each package has two nodes. Both belong to the package.
+  const auto loaded = synthetic("package:2 [numa(memory=64GB)] [numa(memory=16GB)] core:2 pu:1");
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  expect_well_formed(t);
+  const auto nodes = t.of_kind(ObjectKind::numa_node);
+  ASSERT_EQ(nodes.size(), 4U);
+  std::map<std::string, int> per_package;
+  for (const TopologyObject* node : nodes) {
+    ++per_package[node->parent];
+  }
+  EXPECT_EQ(per_package, (std::map<std::string, int>{{"m0/pkg0", 2}, {"m0/pkg1", 2}}));
+  EXPECT_TRUE(parent_of(t, "m0/core3").starts_with("m0/numa"));
+}
+
+TEST(HwlocTree, OnlyAllowedProcessorsCount) {
+  const auto loaded = synthetic("package:2 numa:1(memory=1GB) core:2 pu:1");
+  // As a taskset to processors 1 and 2: one core of each package.
+  hwloc_bitmap_t only = hwloc_bitmap_alloc();
+  hwloc_bitmap_set_range(only, 1, 2);
+  ASSERT_EQ(hwloc_topology_restrict(loaded.get(), only, 0), 0);
+  Topology t = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  expect_well_formed(t);
+  ASSERT_EQ(t.of_kind(ObjectKind::core).size(), 2U);
+  EXPECT_EQ(t.of_kind(ObjectKind::core)[0]->cpus, std::vector<int>{1});
+  EXPECT_EQ(t.of_kind(ObjectKind::core)[1]->cpus, std::vector<int>{2});
+
+  // Only processor 1: package 1 keeps its memory, without processors.
+  hwloc_bitmap_only(only, 1);
+  ASSERT_EQ(hwloc_topology_restrict(loaded.get(), only, 0), 0);
+  hwloc_bitmap_free(only);
+  t = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  expect_well_formed(t);
+  EXPECT_EQ(t.of_kind(ObjectKind::core).size(), 1U);
+  ASSERT_EQ(t.of_kind(ObjectKind::numa_node).size(), 2U);
+  EXPECT_EQ(t.find("m0/numa0")->cpus, std::vector<int>{1});
+  EXPECT_TRUE(t.find("m0/numa1")->cpus.empty());
+  EXPECT_EQ(t.find("m0/numa1")->bytes, 1'000'000'000U);
+}
+
+TEST(HwlocTree, ProcessorsStandForCoresThatFirmwareHides) {
+  const auto loaded = synthetic("numa:1 pu:3");
+  ASSERT_EQ(hwloc_get_nbobjs_by_type(loaded.get(), HWLOC_OBJ_CORE), 0);
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  expect_well_formed(t);
+  EXPECT_EQ(t.of_kind(ObjectKind::core).size(), 3U);
+}
+
+// Two packages; package 1 has a PCIe switch with a GPU and a two-function card whose first function
+// is both an Ethernet port and an RDMA device, and a management controller's frame buffer.
+constexpr const char* k_xml = R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+ <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x3" allowed_cpuset="0x3" nodeset="0x3" complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
+  <info name="DMIProductName" value="Test Box"/>
+  <object type="Package" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="2">
+   <info name="CPUModel" value="Some CPU"/>
+   <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="3" local_memory="1073741824"/>
+   <object type="Core" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="4">
+    <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="5"/>
+   </object>
+  </object>
+  <object type="Package" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="6">
+   <object type="NUMANode" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="7" local_memory="1073741824"/>
+   <object type="Core" os_index="0" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="8">
+    <object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x2" complete_nodeset="0x2" gp_index="9"/>
+   </object>
+   <object type="Bridge" gp_index="10" bridge_type="0-1" depth="0" bridge_pci="0000:[80-8f]">
+    <object type="Bridge" gp_index="11" bridge_type="1-1" depth="1" bridge_pci="0000:[81-85]" pci_busid="0000:80:01.0" pci_type="0604 [1000:c010] [0000:0000] b0" pci_link_speed="31.507692">
+     <object type="PCIDev" gp_index="12" name="GH100" pci_busid="0000:82:00.0" pci_type="0302 [10de:2330] [10de:16c1] a1" pci_link_speed="63.015385"/>
+     <object type="PCIDev" gp_index="13" pci_busid="0000:83:00.0" pci_type="0200 [15b3:1021] [15b3:0041] 00" pci_link_speed="63.015385">
+      <object type="OSDev" gp_index="14" name="ens83np0" subtype="" osdev_type="2"/>
+      <object type="OSDev" gp_index="15" name="mlx5_3" osdev_type="3"/>
+     </object>
+    </object>
+    <object type="PCIDev" gp_index="16" pci_busid="0000:86:00.0" pci_type="0300 [1a03:2000] [1a03:2000] 41" pci_link_speed="0.250000">
+     <object type="OSDev" gp_index="17" name="card0" osdev_type="1"/>
+    </object>
+   </object>
+  </object>
+ </object>
+</topology>
+)";
+
+TEST(HwlocTree, DevicesHangFromTheMemoryNextToThem) {
+  const auto loaded = from_xml(k_xml);
+  std::vector<std::string> asked;
+  const SystemFile files = [&](const std::string& path) -> std::optional<std::string> {
+    asked.push_back(path);
+    const std::map<std::string, std::string> content{
+        {"/sys/class/net/ens83np0/speed", "400000"},
+        {"/sys/class/infiniband/mlx5_3/ports/1/rate", "400 Gb/sec (4X NDR)"},
+        {"/sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE"}};
+    const auto it = content.find(path);
+    return it == content.end() ? std::nullopt : std::optional(it->second);
+  };
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", files);
+  expect_well_formed(t);
+  EXPECT_EQ(t.find("m0")->name, "Test Box");
+  EXPECT_EQ(t.find("m0/pkg0")->name, "Some CPU");
+
+  // Host bridge below the node of package 1, the switch below it, the card below the switch.
+  EXPECT_EQ(parent_of(t, "m0/bridge0"), "m0/numa1");
+  EXPECT_EQ(parent_of(t, "m0/bridge1"), "m0/bridge0");
+  EXPECT_EQ(t.find("m0/bridge1")->pci_address, "0000:80:01.0");
+  // hwloc gives GB/s: 31.5 is PCIe 4.0 x16.
+  EXPECT_NEAR(*t.find("m0/bridge1")->link_bytes_per_second, 31.5e9, 0.1e9);
+
+  // The frame buffer is no GPU.
+  ASSERT_EQ(t.of_kind(ObjectKind::gpu).size(), 1U);
+  EXPECT_EQ(t.find("m0/gpu0")->pci_address, "0000:82:00.0");
+  EXPECT_EQ(t.find("m0/gpu0")->name, "GH100");
+  EXPECT_EQ(parent_of(t, "m0/gpu0"), "m0/bridge1");
+
+  // One port, two drivers: one NIC of 400 Gb/s = 50 GB/s, not two.
+  ASSERT_EQ(t.of_kind(ObjectKind::nic).size(), 1U);
+  EXPECT_EQ(t.find("m0/nic0")->name, "ens83np0 mlx5_3");
+  EXPECT_EQ(t.find("m0/nic0")->link_bytes_per_second, 50e9);
+  EXPECT_EQ(parent_of(t, "m0/nic0"), "m0/bridge1");
+  EXPECT_FALSE(asked.empty());
+}
+
+TEST(HwlocTree, PortsWithoutASpeedSayNone) {
+  const auto loaded = from_xml(k_xml);
+  // virtio reports -1; a port that is down fails to be read.
+  const SystemFile files = [](const std::string& path) -> std::optional<std::string> {
+    return path.starts_with("/sys/class/net") ? std::optional<std::string>("-1") : std::nullopt;
+  };
+  const Topology down = topology_from_hwloc(loaded.get(), "m0", files);
+  EXPECT_EQ(down.find("m0/nic0")->link_bytes_per_second, std::nullopt);
+  const Topology elsewhere = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  EXPECT_EQ(elsewhere.find("m0/nic0")->link_bytes_per_second, std::nullopt);
+}
+
+TEST(HwlocTree, InactivePortsDoNotCount) {
+  const auto loaded = from_xml(k_xml);
+  const SystemFile files = [](const std::string& path) -> std::optional<std::string> {
+    const std::string base = "/sys/class/infiniband/mlx5_3/ports/";
+    const std::map<std::string, std::string> content{{base + "1/rate", "40 Gb/sec (4X QDR)"},
+                                                     {base + "1/state", "1: DOWN"},
+                                                     {base + "2/rate", "100 Gb/sec (4X EDR)"},
+                                                     {base + "2/state", "4: ACTIVE"}};
+    const auto it = content.find(path);
+    return it == content.end() ? std::nullopt : std::optional(it->second);
+  };
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", files);
+  EXPECT_EQ(t.find("m0/nic0")->link_bytes_per_second, 12.5e9); // port 2's 100 Gb/s alone
+}
+
+} // namespace
+} // namespace reckon

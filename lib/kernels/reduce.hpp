@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace reckon {
+
+/// How the sum is written.
+enum class Stores {
+  /// Through the caches: right when somebody reads the sum soon, as a send of a part does.
+  cached,
+  /// Around the caches, without reading the destination first: a destination that is no source then
+  /// costs one
+  /// memory transfer an element instead of two. For sums far larger than the last-level cache.
+  streaming,
+};
+
+/// destination[i] = sources[0][i] + sources[1][i] + ... for i < elements, added in this order, in
+/// fp32. fp16 and bf16 are widened, added over all sources and rounded once, to nearest even; an
+/// overflow is infinity and a NaN stays a NaN. The result has the same bits on every SIMD width
+/// (but for the payload of a NaN).
+///
+/// Pointers need no alignment (64 bytes is best). A source may be the destination itself; any other
+/// overlap of the destination with a source is undefined. No sources: zeros. One thread; reads and
+/// writes nothing else, so that disjoint ranges may be summed at once.
+void sum_into(DType type, void* destination, std::span<const void* const> sources,
+              std::size_t elements, Stores stores = Stores::cached) noexcept;
+
+/// The instruction set that the kernels use on this machine, as Highway names it: "AVX3", "AVX2",
+/// "NEON", ...
+[[nodiscard]] const char* simd_target_name() noexcept;
+
+} // namespace reckon

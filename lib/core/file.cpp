@@ -18,6 +18,10 @@ namespace {
 std::string read_all(int fd, const std::string& name) {
   std::string content;
   constexpr std::size_t k_step = 1U << 16U;
+  struct stat about {};
+  if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) { // doubling would hold a large file twice
+    content.reserve(static_cast<std::size_t>(about.st_size) + k_step);
+  }
   for (;;) {
     const std::size_t used = content.size();
     content.resize(used + k_step);

@@ -4,12 +4,12 @@
 #include "core/error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <set>
 
 namespace reckon {
 namespace {
@@ -54,14 +54,25 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-void put_number(std::string& out, double v) {
-  if (!std::isfinite(v)) {
-    fail(ErrorKind::internal, "a document would hold a number that is not finite");
-  }
+template <class T>
+void put_number(std::string& out, T v) {
   std::array<char, 32> buffer{};
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), v == 0 ? 0.0 : v);
-  static_cast<void>(error);
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), v);
+  static_cast<void>(error); // 32 characters hold the shortest form of any number
   out.append(buffer.data(), end);
+}
+
+void put_string(std::string& out, const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= ' ' && c != '"' && c != '\\' && static_cast<unsigned char>(c) < 0x7f;
+  });
+  if (plain) {
+    out += '"';
+    out += text;
+    out += '"';
+  } else { // names from a machine need not be UTF-8: what is not, is written as U+FFFD
+    out += Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
 }
 
 void put(std::string& out, const Json& v, std::size_t indent) {
@@ -76,7 +87,7 @@ void put(std::string& out, const Json& v, std::size_t indent) {
       out += first ? "" : ",";
       first = false;
       newline(indent + 1);
-      out += Json(key).dump();
+      put_string(out, key);
       out += ": ";
       put(out, member, indent + 1);
     }
@@ -85,7 +96,8 @@ void put(std::string& out, const Json& v, std::size_t indent) {
     }
     out += '}';
   } else if (v.is_array()) {
-    const bool flat = std::none_of(v.begin(), v.end(), [](const Json& e) { return e.is_structured(); });
+    const bool flat =
+        std::none_of(v.begin(), v.end(), [](const Json& e) { return e.is_structured(); });
     out += '[';
     bool first = true;
     for (const Json& e : v) {
@@ -101,11 +113,136 @@ void put(std::string& out, const Json& v, std::size_t indent) {
     }
     out += ']';
   } else if (v.is_number_float()) {
-    put_number(out, v.get<double>());
+    const double number = v.get<double>();
+    if (!std::isfinite(number)) {
+      fail(ErrorKind::internal, "a document would hold a number that is not finite");
+    }
+    put_number(out, number == 0 ? 0.0 : number); // one spelling of zero
+  } else if (v.is_number_unsigned()) {
+    put_number(out, v.get<std::uint64_t>());
+  } else if (v.is_number_integer()) {
+    put_number(out, v.get<std::int64_t>());
+  } else if (v.is_string()) {
+    put_string(out, v.get_ref<const std::string&>());
   } else {
     out += v.dump();
   }
 }
+
+/// Nested deeper than any document; a limit keeps hostile files from exhausting the stack.
+constexpr std::size_t k_max_depth = 64;
+
+/// Builds the value that nlohmann's parser reads, event by event. Its own builder keeps the last of
+/// two equal keys without a word and has no limit of depth.
+class Builder {
+public:
+  Builder(Json& document, const std::string& file, std::string_view text)
+      : m_document(document), m_file(file), m_text(text) {}
+
+  bool null() { return put(nullptr); }
+  bool boolean(bool value) { return put(value); }
+  bool number_integer(Json::number_integer_t value) { return put(value); }
+  bool number_unsigned(Json::number_unsigned_t value) { return put(value); }
+  bool number_float(Json::number_float_t value, const std::string&) { return put(value); }
+  bool string(std::string& value) { return put(std::move(value)); }
+  bool binary(Json::binary_t&) { return false; } // JSON text has none
+  bool start_object(std::size_t) { return open(Json::object()); }
+  bool start_array(std::size_t) { return open(Json::array()); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& key) {
+    const auto [member, added] = m_open.back().value->emplace(key, nullptr);
+    if (!added) {
+      reckon::fail(ErrorKind::input,
+                   fmt::format("{}: {}: the key {} occurs twice in one object; keep one", m_file,
+                               pointer(), shown(key)));
+    }
+    m_open.back().key = std::move(key);
+    m_open.back().member = &*member;
+    return true;
+  }
+  /// Named by nlohmann: called once for text that is not JSON.
+  bool parse_error(std::size_t, const std::string&, const Json::exception& e) {
+    const auto* const syntax = dynamic_cast<const Json::parse_error*>(&e);
+    if (syntax == nullptr) { // a number too large for a double
+      reckon::fail(ErrorKind::input,
+                   fmt::format("{}: not valid JSON: {}", m_file, after(e.what(), "] ")));
+    }
+    const std::size_t at =
+        std::min<std::size_t>(syntax->byte == 0 ? 0 : syntax->byte - 1, m_text.size());
+    const auto line =
+        1 + std::count(m_text.begin(), m_text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+    const std::size_t start = m_text.substr(0, at).rfind('\n');
+    const std::size_t column = start == std::string_view::npos ? at + 1 : at - start;
+    reckon::fail(ErrorKind::input,
+                 fmt::format("{}:{}:{}: not valid JSON{}: {}", m_file, line, column,
+                             at >= m_text.size() ? " (the file ends too early)" : "",
+                             clipped(after(after(e.what(), "column "), ": "))));
+  }
+
+private:
+  struct Level {
+    Json* value;            // an object or an array that is not closed
+    Json* member = nullptr; // of an object: where the next value goes
+    std::string key;        // of that member
+  };
+
+  static std::string after(const std::string& text, std::string_view mark) {
+    const std::size_t at = text.find(mark);
+    return at == std::string::npos ? text : text.substr(at + mark.size());
+  }
+  /// The parser quotes what it read last, which may be a whole file.
+  static std::string clipped(const std::string& text) {
+    constexpr std::size_t k_limit = 160;
+    return text.size() <= k_limit ? text : text.substr(0, k_limit) + "...";
+  }
+  [[nodiscard]] std::string pointer() const {
+    std::string out;
+    for (std::size_t i = 0; i + 1 < m_open.size(); ++i) {
+      const Level& level = m_open[i];
+      out += '/';
+      out += level.value->is_array() ? std::to_string(level.value->size() - 1)
+                                     : escape_pointer(level.key);
+    }
+    return out.empty() ? "/" : out;
+  }
+  template <class T>
+  Json* place(T&& value) {
+    if (m_open.empty()) {
+      m_document = std::forward<T>(value);
+      return &m_document;
+    }
+    Level& level = m_open.back();
+    if (level.member == nullptr) {
+      return &level.value->emplace_back(std::forward<T>(value));
+    }
+    *level.member = std::forward<T>(value);
+    return level.member;
+  }
+  template <class T>
+  bool put(T&& value) {
+    place(std::forward<T>(value));
+    return true;
+  }
+  bool open(Json&& value) {
+    if (m_open.size() == k_max_depth) {
+      reckon::fail(ErrorKind::input,
+                   fmt::format("{}: {}: nested deeper than {} levels; no document is", m_file,
+                               pointer(), k_max_depth));
+    }
+    m_open.push_back({place(std::move(value)), nullptr, {}});
+    return true;
+  }
+  bool close() {
+    m_open.pop_back();
+    return true;
+  }
+
+  Json& m_document;
+  const std::string& m_file;
+  std::string_view m_text;
+  std::vector<Level> m_open;
+};
 
 } // namespace
 
@@ -186,8 +323,9 @@ std::string JsonView::string() const {
 
 std::string JsonView::name() const {
   std::string text = string();
-  const bool printable =
-      std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  const bool printable = std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
   if (text.empty() || text.size() > 256 || !printable) {
     fail("must be a name: 1 to 256 characters, no control characters");
   }
@@ -237,9 +375,8 @@ double JsonView::positive() const {
 }
 
 std::uint64_t JsonView::count() const {
-  constexpr double k_limit = 9007199254740992.0; // 2^53: above it JSON readers lose digits
   const double v = number();
-  if (v < 0 || v > k_limit || v != std::floor(v)) {
+  if (v < 0 || v > static_cast<double>(k_max_count) || v != std::floor(v)) {
     fail(fmt::format("must be a whole number from 0 to 2^53, is {}", shown(*m_value)));
   }
   return static_cast<std::uint64_t>(v);
@@ -262,7 +399,8 @@ std::vector<double> JsonView::numbers() const {
   for (std::size_t i = 0; i < m_value->size(); ++i) {
     const Json& e = (*m_value)[i];
     if (!e.is_number() || !std::isfinite(e.get<double>())) {
-      JsonView(&e, m_file, fmt::format("{}/{}", m_pointer, i)).fail(fmt::format("must be a finite number, is {}", shown(e)));
+      JsonView(&e, m_file, fmt::format("{}/{}", m_pointer, i))
+          .fail(fmt::format("must be a finite number, is {}", shown(e)));
     }
     out.push_back(e.get<double>());
   }
@@ -277,44 +415,18 @@ std::vector<std::uint64_t> JsonView::counts() const {
   out.reserve(m_value->size());
   for (std::size_t i = 0; i < m_value->size(); ++i) {
     const Json& e = (*m_value)[i];
-    out.push_back(e.is_number_unsigned() ? e.get<std::uint64_t>()
-                                         : JsonView(&e, m_file, fmt::format("{}/{}", m_pointer, i)).count());
+    const bool plain = e.is_number_unsigned() && e.get<std::uint64_t>() <= k_max_count;
+    out.push_back(plain ? e.get<std::uint64_t>()
+                        : JsonView(&e, m_file, fmt::format("{}/{}", m_pointer, i)).count());
   }
   return out;
 }
 
 Json parse_json(std::string_view text, const std::string& file) {
-  // One set of keys for each open object: nlohmann keeps the last of two equal keys without a word.
-  std::vector<std::set<std::string>> open;
-  const auto callback = [&](int, Json::parse_event_t event, Json& parsed) {
-    if (event == Json::parse_event_t::object_start) {
-      open.emplace_back();
-    } else if (event == Json::parse_event_t::object_end) {
-      open.pop_back();
-    } else if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second) {
-      fail(ErrorKind::input, fmt::format("{}: the key {} occurs twice in one object; keep one", file, shown(parsed)));
-    }
-    return true;
-  };
-  try {
-    return Json::parse(text, callback);
-  } catch (const Json::parse_error& e) {
-    const std::size_t at = std::min<std::size_t>(e.byte == 0 ? 0 : e.byte - 1, text.size());
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
-    const std::size_t start = text.substr(0, at).rfind('\n');
-    const std::size_t column = start == std::string_view::npos ? at + 1 : at - start;
-    std::string what = e.what();
-    if (const auto colon = what.rfind("; "); colon != std::string::npos) {
-      what = what.substr(colon + 2);
-    } else if (const auto cut = what.find(": "); cut != std::string::npos) {
-      what = what.substr(cut + 2);
-    }
-    fail(ErrorKind::input,
-         fmt::format("{}:{}:{}: not valid JSON{}: {}", file, line, column, at >= text.size() ? " (the file ends too early)" : "",
-                     what));
-  } catch (const Json::exception& e) {
-    fail(ErrorKind::input, fmt::format("{}: not valid JSON: {}", file, e.what()));
-  }
+  Json document;
+  Builder builder(document, file, text);
+  Json::sax_parse(text.data(), text.data() + text.size(), &builder);
+  return document;
 }
 
 std::string canonical(const Json& value) {
@@ -324,7 +436,9 @@ std::string canonical(const Json& value) {
   return out;
 }
 
-Json finite_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json finite_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;

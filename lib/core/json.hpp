@@ -17,6 +17,9 @@ namespace reckon {
 
 using Json = nlohmann::json; // an ordered map: keys are sorted
 
+/// The largest whole number in a document: above it JSON readers elsewhere lose digits.
+inline constexpr std::uint64_t k_max_count = 1ULL << 53U;
+
 /// A JSON value together with where it stands, so that whatever is wrong with it can be named:
 /// every accessor throws Error{input} with "FILE: /json/pointer: problem; remedy".
 /// Views do not own: the document must outlive them.
@@ -28,7 +31,8 @@ public:
   [[nodiscard]] JsonView at(std::string_view key) const;
   /// A member that may be absent (a null counts as absent).
   [[nodiscard]] std::optional<JsonView> find(std::string_view key) const;
-  /// Throws at the first member that is not among `keys` (with the nearest of them), or when this is no object.
+  /// Throws at the first member that is not among `keys` (with the nearest of them), or when this
+  /// is no object.
   void only(std::initializer_list<std::string_view> keys) const;
   /// The elements of an array.
   [[nodiscard]] std::vector<JsonView> elements() const;
@@ -37,7 +41,8 @@ public:
   [[nodiscard]] bool is_null() const { return m_value->is_null(); }
 
   [[nodiscard]] std::string string() const;
-  /// A string that is not empty and has at most 256 characters, none of them control characters: an id or a name.
+  /// A string that is not empty and has at most 256 characters, none of them control characters: an
+  /// id or a name.
   [[nodiscard]] std::string name() const;
   [[nodiscard]] std::string one_of(std::initializer_list<std::string_view> allowed) const;
   [[nodiscard]] bool boolean() const;
@@ -67,17 +72,20 @@ private:
   std::string m_pointer;
 };
 
-/// Strict JSON: no comments, no duplicate keys, no NaN. Throws Error{input} with file, line and column.
+/// Strict JSON: no comments, no duplicate keys, no NaN, at most 64 levels deep. Throws Error{input}
+/// with the file and the line and column, or the JSON pointer.
 [[nodiscard]] Json parse_json(std::string_view text, const std::string& file);
 
-/// The canonical text: sorted keys, 2 spaces, arrays of scalars on one line, shortest numbers that read back
-/// the same, final newline. Throws Error{internal} on NaN or infinity: a document never holds them.
+/// The canonical text: sorted keys, 2 spaces, arrays of scalars on one line, shortest numbers that
+/// read back the same, final newline. Bytes of a string that are not UTF-8 become U+FFFD. Throws
+/// Error{internal} on NaN or infinity: a document never holds them.
 [[nodiscard]] std::string canonical(const Json& value);
 
 /// `value` if it is finite, null otherwise.
 [[nodiscard]] Json finite_or_null(double value);
 
 /// The candidate nearest to `word` by edit distance when near enough to be a slip; empty otherwise.
-[[nodiscard]] std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+[[nodiscard]] std::string did_you_mean(std::string_view word,
+                                       const std::vector<std::string>& candidates);
 
 } // namespace reckon

@@ -64,6 +64,14 @@ std::string optional_text(const JsonView& object, std::string_view key) {
   return value ? value->string() : std::string();
 }
 
+std::string some_text(const JsonView& value) {
+  std::string text = value.string();
+  if (text.empty()) {
+    value.fail("must not be empty");
+  }
+  return text;
+}
+
 void put_text(Json& object, const char* key, const std::string& text) {
   if (!text.empty()) {
     object[key] = text;

@@ -24,6 +24,8 @@ void check_header(const JsonView& document, std::string_view kind);
 
 /// Text that may be absent; absent and empty are the same, so that each document has one spelling.
 [[nodiscard]] std::string optional_text(const JsonView& object, std::string_view key);
+/// Text that is not empty.
+[[nodiscard]] std::string some_text(const JsonView& value);
 void put_text(Json& object, const char* key, const std::string& text);
 
 using Texts = std::map<std::string, std::string>;

@@ -2,12 +2,13 @@
 #include "documents/profile.hpp"
 
 #include "documents/fields.hpp"
+#include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <map>
 #include <set>
 #include <unordered_set>
 
@@ -410,6 +411,24 @@ Json json_of(const Fit& fit) {
   return json;
 }
 
+/// Cells or fits, sorted by their keys, no two equal.
+template <class T>
+std::vector<T> keyed_from_json(const JsonView& array, const KnownIds& ids,
+                               T (*read)(const JsonView&, const KnownIds&), const char* what) {
+  std::vector<T> items;
+  std::map<CellKey, std::string> first; // key -> pointer
+  for (const JsonView& object : array.elements()) {
+    items.push_back(read(object, ids));
+    const auto [before, added] = first.try_emplace(items.back().key, object.pointer());
+    if (!added) {
+      object.fail(fmt::format("the {} \"{}\" occurs twice, first at {}; remove one", what,
+                              items.back().key.text(), before->second));
+    }
+  }
+  std::sort(items.begin(), items.end(), [](const T& a, const T& b) { return a.key < b.key; });
+  return items;
+}
+
 /// `items` sorted by their keys, without copying samples.
 template <class T>
 std::vector<const T*> by_key(const std::vector<T>& items) {
@@ -421,17 +440,6 @@ std::vector<const T*> by_key(const std::vector<T>& items) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const T* a, const T* b) { return a->key < b->key; });
   return sorted;
-}
-
-/// Quantile q of ascending samples, linear between the two nearest.
-double quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  if (below + 1 >= sorted.size()) {
-    return sorted.back();
-  }
-  return sorted[below] +
-         (position - static_cast<double>(below)) * (sorted[below + 1] - sorted[below]);
 }
 
 } // namespace
@@ -499,22 +507,21 @@ std::vector<const Cell*> Profile::select(const CellKey& pattern) const {
 
 void summarize_cell(Cell& cell) {
   cell.n = cell.samples.size();
+  cell.min = cell.p50 = cell.p99 = cell.max = cell.spread = 0;
   if (cell.samples.empty()) {
-    cell.min = cell.p50 = cell.p99 = cell.max = cell.spread = 0;
     return;
   }
-  std::vector<double> sorted = cell.samples;
-  std::sort(sorted.begin(), sorted.end());
-  cell.min = sorted.front();
-  cell.max = sorted.back();
-  cell.p50 = quantile(sorted, 0.5);
-  cell.p99 = quantile(sorted, cell.unit == "bytes_per_second" ? 0.01 : 0.99);
-  for (double& x : sorted) {
-    x = std::abs(x - cell.p50);
+  const Summary s = summarize(cell.samples);
+  cell.min = s.min;
+  cell.p50 = s.p50;
+  cell.p99 = s.p99;
+  cell.max = s.max;
+  cell.spread = s.spread;
+  if (cell.unit == "bytes_per_second") { // the slow tail of a rate is its low end
+    std::vector<double> sorted = cell.samples;
+    std::sort(sorted.begin(), sorted.end());
+    cell.p99 = percentile(sorted, 0.01);
   }
-  std::sort(sorted.begin(), sorted.end());
-  const double deviation = quantile(sorted, 0.5);
-  cell.spread = deviation == 0 ? 0 : deviation / cell.p50;
 }
 
 Profile profile_from_json(const Json& json, const std::string& file) {
@@ -524,7 +531,7 @@ Profile profile_from_json(const Json& json, const std::string& file) {
              "topology", "cells", "fits"});
   Profile profile;
   profile.name = view.at("name").name();
-  profile.source = view.at("source").name();
+  profile.source = some_text(view.at("source"));
   if (const auto context = view.find("context")) {
     profile.context = texts_from_json(*context);
   }
@@ -543,22 +550,11 @@ Profile profile_from_json(const Json& json, const std::string& file) {
     }
   }
   if (const auto cells = view.find("cells")) {
-    Unique keys("cell");
-    for (const JsonView& cell : cells->elements()) {
-      profile.cells.push_back(cell_from_json(cell, ids));
-      keys.add(profile.cells.back().key.text(), cell);
-    }
+    profile.cells = keyed_from_json<Cell>(*cells, ids, cell_from_json, "cell");
   }
   if (const auto fits = view.find("fits")) {
-    Unique keys("fit");
-    for (const JsonView& fit : fits->elements()) {
-      profile.fits.push_back(fit_from_json(fit, ids));
-      keys.add(profile.fits.back().key.text(), fit);
-    }
+    profile.fits = keyed_from_json<Fit>(*fits, ids, fit_from_json, "fit");
   }
-  const auto less = [](const auto& a, const auto& b) { return a.key < b.key; };
-  std::sort(profile.cells.begin(), profile.cells.end(), less);
-  std::sort(profile.fits.begin(), profile.fits.end(), less);
   return profile;
 }
 

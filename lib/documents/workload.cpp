@@ -17,9 +17,6 @@ using namespace documents;
 
 namespace {
 
-/// Above 2^53 JSON readers lose digits; every count and sum of counts in a document stays below.
-constexpr std::uint64_t k_max_count = 1ULL << 53U;
-
 std::vector<Tensor> tensors_from_json(const std::vector<JsonView>& elements, Unique& names) {
   std::vector<Tensor> tensors;
   tensors.reserve(elements.size());

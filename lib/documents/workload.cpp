@@ -17,7 +17,12 @@ using namespace documents;
 
 namespace {
 
-std::vector<Tensor> tensors_from_json(const std::vector<JsonView>& elements, Unique& names) {
+DType dtype_from_json(const JsonView& value) {
+  return *dtype_named(value.one_of({"fp32", "fp16", "bf16"}));
+}
+
+std::vector<Tensor> tensors_from_json(const std::vector<JsonView>& elements, DType common,
+                                      Unique& names) {
   std::vector<Tensor> tensors;
   tensors.reserve(elements.size());
   std::uint64_t total = 0;
@@ -27,9 +32,8 @@ std::vector<Tensor> tensors_from_json(const std::vector<JsonView>& elements, Uni
     tensor.name = object.at("name").name();
     names.add(tensor.name, object.at("name"));
     tensor.elements = positive_count(object.at("elements"));
-    if (const auto dtype = object.find("dtype")) {
-      tensor.dtype = *dtype_named(dtype->one_of({"fp32", "fp16", "bf16"}));
-    }
+    const auto dtype = object.find("dtype");
+    tensor.dtype = dtype ? dtype_from_json(*dtype) : common;
     total += tensor.bytes();
     if (total > k_max_count) {
       object.at("elements").fail("brings the workload above 2^53 bytes");
@@ -39,10 +43,15 @@ std::vector<Tensor> tensors_from_json(const std::vector<JsonView>& elements, Uni
   return tensors;
 }
 
-Json tensors_to_json(const std::vector<Tensor>& tensors) {
+Json tensors_to_json(const std::vector<Tensor>& tensors, DType common) {
   Json json = Json::array();
   for (const Tensor& t : tensors) {
-    json.push_back({{"name", t.name}, {"elements", t.elements}, {"dtype", name_of(t.dtype)}});
+    Json& object = json.emplace_back(Json::object());
+    object["name"] = t.name;
+    object["elements"] = t.elements;
+    if (t.dtype != common) {
+      object["dtype"] = name_of(t.dtype);
+    }
   }
   return json;
 }
@@ -178,16 +187,18 @@ std::uint64_t Workload::bytes() const {
 Workload workload_from_json(const Json& json, const std::string& file) {
   const JsonView view(json, file);
   check_header(view, "workload");
-  view.only({"schema", "schema_version", "name", "description", "provenance", "tensors",
+  view.only({"schema", "schema_version", "name", "description", "provenance", "dtype", "tensors",
              "all_to_all", "forward_seconds", "backward_seconds"});
   Workload workload;
   workload.name = view.at("name").name();
   workload.description = optional_text(view, "description");
   workload.provenance = optional_text(view, "provenance");
+  const auto dtype = view.find("dtype");
+  const DType common = dtype ? dtype_from_json(*dtype) : DType::fp32;
   Unique names("tensor name");
-  workload.tensors = tensors_from_json(some_elements(view.at("tensors"), "tensor"), names);
+  workload.tensors = tensors_from_json(some_elements(view.at("tensors"), "tensor"), common, names);
   if (const auto exchanged = view.find("all_to_all")) {
-    workload.all_to_all = tensors_from_json(exchanged->elements(), names);
+    workload.all_to_all = tensors_from_json(exchanged->elements(), common, names);
   }
   if (const auto seconds = view.find("forward_seconds")) {
     workload.forward_seconds = seconds->positive();
@@ -203,9 +214,12 @@ Json to_json(const Workload& workload) {
   json["name"] = workload.name;
   put_text(json, "description", workload.description);
   put_text(json, "provenance", workload.provenance);
-  json["tensors"] = tensors_to_json(workload.tensors);
+  // The first tensor's type is said once, so that the usual list of one type stays short.
+  const DType common = workload.tensors.empty() ? DType::fp32 : workload.tensors.front().dtype;
+  json["dtype"] = name_of(common);
+  json["tensors"] = tensors_to_json(workload.tensors, common);
   if (!workload.all_to_all.empty()) {
-    json["all_to_all"] = tensors_to_json(workload.all_to_all);
+    json["all_to_all"] = tensors_to_json(workload.all_to_all, common);
   }
   if (workload.forward_seconds) {
     json["forward_seconds"] = *workload.forward_seconds;

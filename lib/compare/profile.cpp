@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/build.hpp"
+#include "compare/measured.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+std::string status_text(const Cell& cell) {
+  const std::string name(name_of(cell.status));
+  return cell.reason.empty() ? name : fmt::format("{}: {}", name, cell.reason);
+}
+
+Better better_of(const Cell& cell) {
+  return cell.unit == "seconds" ? Better::lower : Better::higher;
+}
+
+Difference cell_difference(std::string kind, const CellKey& key, const Cell* before,
+                           const Cell* after) {
+  const auto side = [](const Cell* cell) {
+    if (cell == nullptr) {
+      return Side{};
+    }
+    return cell->has_value() ? number_side(cell->p50, cell->unit) : text_side(status_text(*cell));
+  };
+  Difference d;
+  d.kind = std::move(kind);
+  d.group = key.test;
+  d.where = key.text();
+  d.before = side(before);
+  d.after = side(after);
+  if (d.before.number && d.after.number) {
+    d.change = relative_change(*d.before.number, *d.after.number);
+    d.effect = effect_of(*d.before.number, *d.after.number, better_of(*before));
+  } else {
+    const auto has = [](const Cell* cell) { return cell != nullptr && cell->has_value(); };
+    d.effect =
+        has(before) == has(after) ? Effect::neutral : (has(after) ? Effect::better : Effect::worse);
+  }
+  return d;
+}
+
+/// Two cells that both have a value.
+void compare_values(Builder& out, Measured& measured, Difference d, const Cell& a, const Cell& b) {
+  const bool a_published = a.status == CellStatus::published;
+  const bool b_published = b.status == CellStatus::published;
+  if (a.unit != b.unit || a.bytes_convention != b.bytes_convention || a_published != b_published) {
+    d.kind = "meaning";
+    d.effect = Effect::neutral;
+    d.note = "not the same quantity: one is published and the other measured, or the units or what "
+             "counts as a byte differ";
+    out.add(std::move(d));
+    return;
+  }
+  d.kind = a.unit == "seconds" ? "latency" : "bandwidth";
+  if (a_published) {
+    if (beyond(a.p50, b.p50, out.options().exact_tolerance)) {
+      out.add(std::move(d));
+    }
+    return;
+  }
+  const double tolerance =
+      a.unit == "seconds" ? out.options().latency_tolerance : out.options().bandwidth_tolerance;
+  measured.add(std::move(d), a.samples, b.samples, std::max(a.spread, b.spread), tolerance);
+}
+
+using CellPair = std::pair<const Cell*, const Cell*>;
+
+/// Cells of equal keys. How many writes are in flight is often tuned by the probe, and another
+/// choice must not hide what the link does: cells that are alone in their document but for
+/// in_flight are one pair too, under the key without it.
+std::map<CellKey, CellPair> matched(const Profile& before, const Profile& after) {
+  std::map<CellKey, CellPair> all;
+  for (const Cell& c : before.cells) {
+    all[c.key].first = &c;
+  }
+  for (const Cell& c : after.cells) {
+    all[c.key].second = &c;
+  }
+  std::map<CellKey, std::pair<std::vector<const Cell*>, std::vector<const Cell*>>> alone;
+  for (const auto& [key, sides] : all) {
+    CellKey loose = key;
+    loose.in_flight = 0;
+    if (sides.second == nullptr) {
+      alone[loose].first.push_back(sides.first);
+    } else if (sides.first == nullptr) {
+      alone[loose].second.push_back(sides.second);
+    }
+  }
+  for (const auto& [loose, sides] : alone) {
+    if (sides.first.size() == 1 && sides.second.size() == 1 && !all.contains(loose)) {
+      all.erase(sides.first[0]->key);
+      all.erase(sides.second[0]->key);
+      all[loose] = {sides.first[0], sides.second[0]};
+    }
+  }
+  return all;
+}
+
+void compare_cells(Builder& out, const Profile& before, const Profile& after) {
+  Measured measured(out);
+  for (const auto& [key, sides] : matched(before, after)) {
+    const auto& [a, b] = sides;
+    Difference d = cell_difference("cell", key, a, b);
+    if (a == nullptr || b == nullptr) {
+      out.add(std::move(d));
+      continue;
+    }
+    out.compared();
+    if (a->key.in_flight != b->key.in_flight) {
+      d.note =
+          fmt::format("{} and {} writes in flight", std::min(a->key.in_flight, b->key.in_flight),
+                      std::max(a->key.in_flight, b->key.in_flight));
+    }
+    if (a->has_value() && b->has_value()) {
+      compare_values(out, measured, std::move(d), *a, *b);
+    } else if (a->status != b->status) {
+      d.kind = "status";
+      out.add(std::move(d));
+    }
+  }
+  measured.settle();
+}
+
+void compare_topology(Builder& out, const Topology& before, const Topology& after) {
+  std::map<std::string, std::pair<const TopologyObject*, const TopologyObject*>> all;
+  for (const TopologyObject& o : before.objects) {
+    all[o.id].first = &o;
+  }
+  for (const TopologyObject& o : after.objects) {
+    all[o.id].second = &o;
+  }
+  for (const auto& [id, sides] : all) {
+    const auto& [a, b] = sides;
+    const std::string path = "topology/" + id;
+    if (a == nullptr || b == nullptr) {
+      const auto side = [](const TopologyObject* o) {
+        return o == nullptr ? Side{}
+                            : text_side(fmt::format("{}{}{}", name_of(o->kind),
+                                                    o->name.empty() ? "" : " ", o->name));
+      };
+      Difference d;
+      d.kind = "topology";
+      d.group = "topology";
+      d.where = path;
+      d.before = side(a);
+      d.after = side(b);
+      out.compared();
+      out.add(std::move(d));
+      continue;
+    }
+    const auto text = [&](std::string_view field, const std::string& x, const std::string& y) {
+      out.text("topology", "topology", fmt::format("{}/{}", path, field), x, y);
+    };
+    const auto number = [&](std::string_view field, std::optional<double> x,
+                            std::optional<double> y, std::string_view unit,
+                            Better better = Better::neither) {
+      out.number("topology", "topology", fmt::format("{}/{}", path, field), x, y, unit, better);
+    };
+    const auto as_double = [](const auto& v) {
+      return v ? std::optional(static_cast<double>(*v)) : std::nullopt;
+    };
+    text("kind", std::string(name_of(a->kind)), std::string(name_of(b->kind)));
+    text("parent", a->parent, b->parent);
+    text("name", a->name, b->name);
+    text("pci_address", a->pci_address, b->pci_address);
+    number("os_index", as_double(a->os_index), as_double(b->os_index), "");
+    number("cache_level", as_double(a->cache_level), as_double(b->cache_level), "");
+    number("bytes", as_double(a->bytes), as_double(b->bytes), "bytes");
+    number("link_bytes_per_second", a->link_bytes_per_second, b->link_bytes_per_second,
+           "bytes_per_second", Better::higher);
+    text("cpus", fmt::format("{}", fmt::join(a->cpus, " ")),
+         fmt::format("{}", fmt::join(b->cpus, " ")));
+  }
+}
+
+void compare_machines(Builder& out, const Profile& before, const Profile& after) {
+  std::map<std::string, std::pair<const MachineGroup*, const MachineGroup*>> all;
+  for (const MachineGroup& m : before.machines) {
+    all[m.id].first = &m;
+  }
+  for (const MachineGroup& m : after.machines) {
+    all[m.id].second = &m;
+  }
+  for (const auto& [id, sides] : all) {
+    const auto& [a, b] = sides;
+    const std::string path = "machines/" + id;
+    const auto field = [](const MachineGroup* m, std::uint64_t MachineGroup::*member) {
+      return m != nullptr ? std::optional(static_cast<double>(m->*member)) : std::nullopt;
+    };
+    const auto number = [&](std::string_view name, std::uint64_t MachineGroup::*member,
+                            std::string_view unit) {
+      out.number("machine", "machines", fmt::format("{}/{}", path, name), field(a, member),
+                 field(b, member), unit);
+    };
+    number("count", &MachineGroup::count, "");
+    number("cores", &MachineGroup::cores, "");
+    number("memory_bytes", &MachineGroup::memory_bytes, "bytes");
+  }
+}
+
+} // namespace
+
+Comparison compare(const Profile& before, const Profile& after, const CompareOptions& options) {
+  Builder out("profile", options);
+  if (before.fingerprint != after.fingerprint) {
+    out.warn("the profiles have different fingerprints: they come from different machines or from "
+             "different settings, "
+             "so differences do not mean that something got slower");
+  }
+  out.causes_from("context", before.context, after.context);
+  compare_machines(out, before, after);
+  compare_topology(out, before.topology, after.topology);
+  compare_cells(out, before, after);
+  return std::move(out).finish();
+}
+
+} // namespace reckon

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/build.hpp"
+#include "compare/measured.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+namespace reckon {
+namespace {
+
+void compare_verification(Builder& out, const Verification& before, const Verification& after) {
+  const auto text = [](const Verification& v) -> std::string {
+    return v.ok ? "correct" : (v.first_error.empty() ? "wrong" : "wrong: " + v.first_error);
+  };
+  out.compared();
+  if (before.ok != after.ok) {
+    Difference d;
+    d.kind = "verification";
+    d.group = "verification";
+    d.where = "verification/ok";
+    d.before = text_side(text(before));
+    d.after = text_side(text(after));
+    d.effect = after.ok ? Effect::better : Effect::worse;
+    out.add(std::move(d));
+  }
+  out.count("verification", "verification", "verification/checked_bytes", before.checked_bytes,
+            after.checked_bytes, "bytes");
+}
+
+void compare_stages(Builder& out, const Report& before, const Report& after) {
+  std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> predicted;
+  for (const StageReport& s : before.stages) {
+    predicted[s.name].first = s.predicted_seconds;
+  }
+  for (const StageReport& s : after.stages) {
+    predicted[s.name].second = s.predicted_seconds;
+  }
+  for (const auto& [name, sides] : predicted) {
+    out.number("time", "predicted", fmt::format("stages/{}/predicted_seconds", name), sides.first,
+               sides.second, "seconds", Better::lower);
+  }
+}
+
+/// Only medians are kept of a stage, so that nothing can be tested: shown beside a total that did
+/// change.
+void add_stage_changes(Builder& out, const Report& before, const Report& after) {
+  for (const StageReport& a : before.stages) {
+    const auto b = std::find_if(after.stages.begin(), after.stages.end(),
+                                [&](const StageReport& s) { return s.name == a.name; });
+    if (a.name == "total" || b == after.stages.end() || !a.measured_seconds ||
+        !b->measured_seconds ||
+        !beyond(*a.measured_seconds, *b->measured_seconds, out.options().bandwidth_tolerance)) {
+      continue;
+    }
+    Difference d;
+    d.kind = "stage";
+    d.group = "measured";
+    d.where = fmt::format("stages/{}/measured_seconds", a.name);
+    d.before = number_side(*a.measured_seconds, "seconds");
+    d.after = number_side(*b->measured_seconds, "seconds");
+    d.change = relative_change(*a.measured_seconds, *b->measured_seconds);
+    d.effect = effect_of(*a.measured_seconds, *b->measured_seconds, Better::lower);
+    out.add(std::move(d));
+  }
+}
+
+void compare_ranks(Builder& out, const Report& before, const Report& after) {
+  out.count("rank", "ranks", "ranks", before.ranks.size(), after.ranks.size(), "");
+  for (std::size_t i = 0; i < std::min(before.ranks.size(), after.ranks.size()); ++i) {
+    const std::string path = fmt::format("ranks/{}", i);
+    out.count("traffic", "ranks", path + "/egress_bytes", before.ranks[i].egress_bytes,
+              after.ranks[i].egress_bytes, "bytes");
+    out.count("traffic", "ranks", path + "/ingress_bytes", before.ranks[i].ingress_bytes,
+              after.ranks[i].ingress_bytes, "bytes");
+  }
+}
+
+} // namespace
+
+Comparison compare(const Report& before, const Report& after, const CompareOptions& options) {
+  Builder out("report", options);
+  out.link("plan", before.plan, after.plan);
+  out.link("profile", before.profile, after.profile);
+  out.link("workload", before.workload, after.workload);
+  out.causes_from("context", before.context, after.context);
+
+  out.text("kind", "run", "kind", before.kind, after.kind);
+  out.text("strategy", "run", "strategy", before.strategy, after.strategy);
+  out.text("transport", "run", "transport", before.transport, after.transport);
+  compare_verification(out, before.verification, after.verification);
+  out.number("bound", "predicted", "prediction/bound_seconds", before.prediction.bound_seconds,
+             after.prediction.bound_seconds, "seconds", Better::lower);
+  out.number("time", "predicted", "prediction/mid_seconds", before.prediction.mid_seconds,
+             after.prediction.mid_seconds, "seconds", Better::lower);
+  compare_stages(out, before, after);
+  const bool prediction_differs =
+      beyond(before.prediction.mid_seconds, after.prediction.mid_seconds, options.exact_tolerance);
+
+  Difference time;
+  time.kind = "time";
+  time.group = "measured";
+  time.where = "iteration_seconds";
+  time.before = number_side(before.p50_seconds, "seconds");
+  time.after = number_side(after.p50_seconds, "seconds");
+  time.change = relative_change(before.p50_seconds, after.p50_seconds);
+  time.effect = effect_of(before.p50_seconds, after.p50_seconds, Better::lower);
+  out.compared();
+  Measured measured(out);
+  measured.add(std::move(time), before.iteration_seconds, after.iteration_seconds,
+               std::max(before.spread, after.spread), options.bandwidth_tolerance);
+  const bool measurement_differs = measured.settle() > 0;
+  if (measurement_differs) {
+    add_stage_changes(out, before, after);
+  }
+  // The error, its cause and the verdict follow from the two times: while those agree within noise,
+  // what differs in these is noise too (14.9 % and 15.1 % of a 15 % tolerance).
+  if (measurement_differs || prediction_differs) {
+    out.number("error", "error", "error", before.error, after.error, "ratio");
+    out.text("cause", "error", "cause", before.cause, after.cause);
+    const auto verdict = [](const Report& r) -> std::string {
+      return r.within_tolerance ? "within the tolerance" : "outside the tolerance";
+    };
+    const std::size_t index = out.result().differences.size();
+    out.text("verdict", "error", "within_tolerance", verdict(before), verdict(after));
+    if (out.result().differences.size() > index) {
+      out.result().differences.back().effect =
+          after.within_tolerance ? Effect::better : Effect::worse;
+    }
+  }
+  compare_ranks(out, before, after);
+  return std::move(out).finish();
+}
+
+} // namespace reckon

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/build.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+void compare_tensors(Builder& out, const std::string& group, const std::vector<Tensor>& before,
+                     const std::vector<Tensor>& after) {
+  std::map<std::string, std::pair<const Tensor*, const Tensor*>> all;
+  for (const Tensor& t : before) {
+    all[t.name].first = &t;
+  }
+  for (const Tensor& t : after) {
+    all[t.name].second = &t;
+  }
+  for (const auto& [name, sides] : all) {
+    const auto& [a, b] = sides;
+    const std::string path = fmt::format("{}/{}", group, name);
+    const auto field = [](const Tensor* t) {
+      return t != nullptr ? fmt::format("{} {}", t->elements, name_of(t->dtype)) : std::string();
+    };
+    out.text("tensor", group, path, field(a), field(b));
+  }
+  // The order is compared among the tensors that are in both.
+  const auto common = [&](const std::vector<Tensor>& tensors) {
+    std::vector<const Tensor*> kept;
+    for (const Tensor& t : tensors) {
+      const auto& sides = all.at(t.name);
+      if (sides.first != nullptr && sides.second != nullptr) {
+        kept.push_back(&t);
+      }
+    }
+    return kept;
+  };
+  const auto a = common(before);
+  const auto b = common(after);
+  Difference d;
+  for (std::size_t i = std::min(a.size(), b.size()); i-- > 0;) {
+    if (a[i]->name != b[i]->name) {
+      ++d.parts;
+      d.before = text_side(fmt::format("{} is number {} of {}", a[i]->name, i, a.size()));
+      d.after = text_side(fmt::format("{} is number {} of {}", b[i]->name, i, b.size()));
+    }
+  }
+  if (d.parts > 0) {
+    d.kind = "order";
+    d.group = group;
+    d.where = group;
+    out.add(std::move(d));
+  }
+}
+
+std::string text_of(const RoleGroup& g) {
+  std::string role =
+      g.worker && g.server ? "workers and servers" : (g.worker ? "workers" : "servers");
+  if (!g.worker && !g.server) {
+    role = "idle";
+  }
+  return fmt::format("{} {} on {}, {} lanes", g.count, role, g.machine, g.lanes);
+}
+
+} // namespace
+
+Comparison compare(const Workload& before, const Workload& after, const CompareOptions& options) {
+  Builder out("workload", options);
+  compare_tensors(out, "tensors", before.tensors, after.tensors);
+  compare_tensors(out, "all_to_all", before.all_to_all, after.all_to_all);
+  out.number("time", "times", "forward_seconds", before.forward_seconds, after.forward_seconds,
+             "seconds");
+  out.number("time", "times", "backward_seconds", before.backward_seconds, after.backward_seconds,
+             "seconds");
+  out.count("bytes", "tensors", "bytes", before.bytes(), after.bytes(), "bytes");
+  return std::move(out).finish();
+}
+
+Comparison compare(const Roles& before, const Roles& after, const CompareOptions& options) {
+  Builder out("roles", options);
+  for (std::size_t i = 0; i < std::max(before.groups.size(), after.groups.size()); ++i) {
+    const auto text = [i](const Roles& roles) {
+      return i < roles.groups.size() ? text_of(roles.groups[i]) : std::string();
+    };
+    out.text("group", "groups", fmt::format("groups/{}", i), text(before), text(after));
+  }
+  return std::move(out).finish();
+}
+
+} // namespace reckon

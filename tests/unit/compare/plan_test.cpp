@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/comparison.hpp"
+#include "core/error.hpp"
+#include "find.hpp"
+#include "support/example_documents.hpp"
+
+#include <gmock/gmock.h>
+
+namespace reckon {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using namespace test;
+
+/// `n` parts of 100 bytes, one after another, all on server 0 and lane 0.
+Plan plan_of_parts(std::size_t n) {
+  Plan plan = example_plan();
+  plan.gradient_bytes = n * 100;
+  plan.parts = {};
+  for (std::size_t i = 0; i < n; ++i) {
+    plan.parts.offset_bytes.push_back(i * 100);
+    plan.parts.bytes.push_back(100);
+    plan.parts.server.push_back(0);
+    plan.parts.lane.push_back(0);
+  }
+  return plan;
+}
+
+TEST(ComparePlans, FindsNothingBetweenAPlanAndItself) {
+  const Comparison c = compare(example_plan(), example_plan());
+  EXPECT_TRUE(c.same());
+  EXPECT_THAT(c.differences, IsEmpty());
+  EXPECT_THAT(c.undecided, IsEmpty());
+  EXPECT_THAT(c.causes, IsEmpty());
+  EXPECT_THAT(c.warnings, IsEmpty());
+  EXPECT_GT(c.compared, 20U);
+}
+
+TEST(ComparePlans, NamesThePartsThatMovedBetweenServers) {
+  const Plan before = plan_of_parts(6);
+  Plan after = before;
+  after.parts.server = {0, 0, 2, 2, 2, 1};
+  const Comparison c = compare(before, after);
+  ASSERT_THAT(places(c), ElementsAre("parts/server", "parts/server"));
+  EXPECT_EQ(c.differences[0].before.text, "rank 0");
+  EXPECT_EQ(c.differences[0].after.text, "rank 1");
+  EXPECT_EQ(c.differences[0].parts, 1U);
+  EXPECT_EQ(c.differences[0].bytes, 100U);
+  EXPECT_EQ(c.differences[1].after.text, "rank 2");
+  EXPECT_EQ(c.differences[1].parts, 3U);
+  EXPECT_EQ(c.differences[1].bytes, 300U);
+}
+
+TEST(ComparePlans, FollowsTheBytesWhenTheGradientIsCutAnotherWay) {
+  // 0-300 in three parts against 0-150 and 150-300. Server 1 gets bytes 150-300: of the second
+  // part its upper half, and all of the third.
+  Plan before = plan_of_parts(3);
+  Plan after = before;
+  after.parts = {{0, 150}, {150, 150}, {0, 1}, {0, 0}};
+  const Comparison c = compare(before, after);
+  const Difference* moved = at(c, "parts/server");
+  ASSERT_NE(moved, nullptr);
+  EXPECT_EQ(moved->bytes, 150U);
+  EXPECT_EQ(moved->parts, 2U); // stretches: 150-200 and 200-300
+  ASSERT_NE(at(c, "parts"), nullptr);
+  EXPECT_EQ(at(c, "parts")->before.number, 3);
+  EXPECT_EQ(at(c, "parts")->after.number, 2);
+}
+
+TEST(ComparePlans, TellsAnotherLaneOfTheSameServerFromAnotherServer) {
+  const Plan before = plan_of_parts(2);
+  Plan after = before;
+  after.parts.lane = {0, 1};
+  const Comparison c = compare(before, after);
+  ASSERT_THAT(places(c), ElementsAre("parts/lane of rank 0"));
+  EXPECT_EQ(c.differences[0].kind, "lane");
+  EXPECT_EQ(c.differences[0].before.text, "lane 0");
+  EXPECT_EQ(c.differences[0].after.text, "lane 1");
+  EXPECT_EQ(c.differences[0].bytes, 100U);
+}
+
+TEST(ComparePlans, SeesThatTheSamePartsAreSentInAnotherOrder) {
+  const Plan before = plan_of_parts(4);
+  Plan after = before;
+  std::swap(after.parts.offset_bytes[1], after.parts.offset_bytes[3]);
+  const Comparison c = compare(before, after);
+  ASSERT_EQ(c.differences.size(), 1U);
+  EXPECT_EQ(c.differences[0].kind, "order");
+  EXPECT_EQ(c.differences[0].parts, 2U);
+  EXPECT_EQ(c.differences[0].bytes, 200U);
+}
+
+TEST(ComparePlans, DoesNotRelateOffsetsOfDifferentGradients) {
+  const Comparison c = compare(plan_of_parts(4), plan_of_parts(5));
+  EXPECT_NE(at(c, "gradient_bytes"), nullptr);
+  EXPECT_EQ(at(c, "parts/server"), nullptr);
+}
+
+TEST(ComparePlans, ReportsTheTimesAndWhatTheyConsistOf) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.prediction.mid_seconds = 0.9; // from 0.75: 20 % more
+  after.prediction.terms[0].seconds = 0.65;
+  const Comparison c = compare(before, after);
+  ASSERT_THAT(places(c), ElementsAre("prediction/mid_seconds", "prediction/terms/transport"));
+  EXPECT_NEAR(c.differences[0].change.value(), 0.2, 1e-12);
+  EXPECT_EQ(c.differences[0].effect, Effect::worse);
+  EXPECT_EQ(compare(after, before).differences[0].effect, Effect::better);
+}
+
+TEST(ComparePlans, TakesRoundingForNoChangeAndATinyChangeForOne) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.prediction.mid_seconds *= 1 + 1e-12;
+  EXPECT_TRUE(compare(before, after).same());
+  after.prediction.mid_seconds = before.prediction.mid_seconds * (1 + 1e-6);
+  EXPECT_FALSE(compare(before, after).same());
+  EXPECT_TRUE(compare(before, after, {.exact_tolerance = 0.05}).same());
+}
+
+TEST(ComparePlans, NamesTheInputsBehindTheChange) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.profile.digest = "sha256:other";
+  after.options["servers"] = "5";
+  after.options["strategy"] = "ring";
+  after.quantities[0].value = 1500;
+  after.quantities[0].inputs["k"] = 2;
+  const Comparison c = compare(before, after);
+  EXPECT_THAT(causes(c), ElementsAre("profile", "option servers", "option strategy",
+                                     "input k of worker_share_bytes"));
+  EXPECT_TRUE(c.causes[1].before.absent());
+  EXPECT_EQ(c.causes[1].after.text, "5");
+  EXPECT_EQ(c.causes[3].before.number, 1);
+  EXPECT_EQ(c.causes[3].after.number, 2);
+  ASSERT_THAT(places(c), ElementsAre("quantities/worker_share_bytes"));
+  EXPECT_EQ(c.differences[0].before.unit, "bytes");
+}
+
+TEST(ComparePlans, CallsTheSamePlanMadeFromAnotherProfileTheSame) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.profile = {"renamed", "sha256:other"};
+  const Comparison c = compare(before, after);
+  EXPECT_TRUE(c.same());
+  EXPECT_THAT(causes(c), ElementsAre("profile"));
+}
+
+TEST(ComparePlans, DoesNotMindTheNameOfTheSameProfile) {
+  Plan after = example_plan();
+  after.profile.name = "renamed";
+  EXPECT_THAT(compare(example_plan(), after).causes, IsEmpty());
+}
+
+TEST(ComparePlans, DoesNotCallASolvedQuantityTheCauseOfAnother) {
+  Plan before = example_plan();
+  before.quantities.push_back({"time_seconds", 1, "eq. 2", {{"worker_share_bytes", 2046.5}}});
+  Plan after = before;
+  after.quantities[0].value = 1000;
+  after.quantities[1].inputs["worker_share_bytes"] = 1000;
+  EXPECT_THAT(compare(before, after).causes, IsEmpty());
+}
+
+TEST(ComparePlans, SaysThatThePlannerChangedWhenNoInputDid) {
+  Plan after = example_plan();
+  after.part_bytes *= 2;
+  EXPECT_THAT(compare(example_plan(), after).warnings,
+              ElementsAre(HasSubstr("the planner itself changed")));
+}
+
+TEST(ComparePlans, ListsRanksThatAreNewOrGone) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.ranks.push_back(after.ranks[2]);
+  const Comparison c = compare(before, after);
+  ASSERT_THAT(places(c), ElementsAre("ranks/3"));
+  EXPECT_TRUE(c.differences[0].before.absent());
+  EXPECT_EQ(c.differences[0].after.text, "server on m0");
+}
+
+TEST(ComparePlans, SeesEveryFieldOfARank) {
+  const Plan before = example_plan();
+  Plan after = before;
+  PlanRank& r = after.ranks[1];
+  r.machine = "m1";
+  r.server = false;
+  r.lanes = 3;
+  r.share_bytes = 1;
+  r.assigned_bytes = 2;
+  r.port_bytes_per_second = 3;
+  r.egress_bytes = 4;
+  r.ingress_bytes = 5;
+  EXPECT_THAT(places(compare(before, after)),
+              ElementsAre("ranks/1/machine", "ranks/1/role", "ranks/1/lanes",
+                          "ranks/1/port_bytes_per_second", "ranks/1/share_bytes",
+                          "ranks/1/assigned_bytes", "ranks/1/egress_bytes",
+                          "ranks/1/ingress_bytes"));
+}
+
+TEST(ComparePlans, SeesAnotherStrategyTransportWindowPartSizeAndRunnerUp) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.strategy = "ring";
+  after.transport = "shm";
+  after.window_parts = 7;
+  after.part_bytes = 4096;
+  after.runner_up = "byteps_split";
+  after.assignment_gap = 0.5;
+  after.prediction.bound_by = "memory";
+  const auto where = places(compare(before, after));
+  for (const char* place : {"strategy", "transport", "window_parts", "part_bytes", "runner_up",
+                            "assignment_gap", "prediction/bound_by"}) {
+    EXPECT_THAT(where, Contains(place));
+  }
+}
+
+TEST(ComparePlans, SaysWhyACandidateNoLongerApplies) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.candidates[1] = {"ring", std::nullopt, "fewer than 2 workers"};
+  const Comparison c = compare(before, after);
+  const Difference* d = at(c, "candidates/ring");
+  ASSERT_NE(d, nullptr);
+  EXPECT_EQ(d->before.text, "applies");
+  EXPECT_THAT(d->after.text, HasSubstr("fewer than 2 workers"));
+}
+
+TEST(ComparePlans, CountsOnlyWhatGotWorseWhenAsked) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.window_parts = 9;
+  const CompareOptions only_worse{.only_worse = true};
+  EXPECT_TRUE(compare(before, after, only_worse).same());
+  EXPECT_THAT(compare(before, after, only_worse).differences, testing::SizeIs(1));
+  after.prediction.mid_seconds *= 0.9;
+  EXPECT_TRUE(compare(before, after, only_worse).same());
+  EXPECT_FALSE(compare(after, before, only_worse).same());
+}
+
+TEST(CompareDocuments, RefusesDocumentsOfUnlikeKinds) {
+  try {
+    static_cast<void>(compare(Document(example_plan()), Document(example_profile())));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_THAT(e.what(), HasSubstr("a plan with a profile"));
+  }
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/comparison.hpp"
+#include "find.hpp"
+#include "support/example_documents.hpp"
+
+#include <gmock/gmock.h>
+
+namespace reckon {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using namespace test;
+
+/// Iterations of about `median` seconds, 10 of them over +- 1 %.
+Report report_of(double median) {
+  Report r = example_report();
+  r.iteration_seconds.clear();
+  for (int i = 0; i < 10; ++i) {
+    r.iteration_seconds.push_back(median * (0.99 + 0.02 * i / 9));
+  }
+  r.p50_seconds = median;
+  r.spread = 0.005;
+  r.error = median / r.prediction.mid_seconds - 1;
+  r.within_tolerance = r.error <= 0.15;
+  r.verification = {true, 4094, 0, ""};
+  return r;
+}
+
+TEST(CompareReports, FindsNothingBetweenAReportAndItself) {
+  const Comparison c = compare(example_report(), example_report());
+  EXPECT_THAT(c.differences, IsEmpty());
+  EXPECT_THAT(c.undecided, IsEmpty());
+}
+
+TEST(CompareReports, ReportsATimeBeyondNoiseWithItsErrorAndVerdict) {
+  // Predicted 0.75 s. 0.8 is 6.7 % above, 0.9 is 20 % above and outside of 15 %.
+  const Comparison c = compare(report_of(0.8), report_of(0.9));
+  EXPECT_THAT(places(c), ElementsAre("iteration_seconds", "error", "within_tolerance"));
+  EXPECT_NEAR(c.differences[0].change.value(), 0.125, 1e-9);
+  EXPECT_EQ(c.differences[0].effect, Effect::worse);
+  EXPECT_EQ(c.differences[2].effect, Effect::worse);
+}
+
+TEST(CompareReports, IgnoresAVerdictThatFlippedWithinNoise) {
+  // 0.86 is 14.7 % above the prediction, 0.87 is 16 %: the verdict flips, the time moved by 1.2 %.
+  const Comparison c = compare(report_of(0.86), report_of(0.87));
+  EXPECT_THAT(c.differences, IsEmpty());
+}
+
+TEST(CompareReports, IgnoresTheWordsOfACauseWhileTheTimesAgree) {
+  const Report a = report_of(0.8);
+  Report b = a;
+  b.cause = "reduction: 3 % more than predicted";
+  EXPECT_TRUE(compare(a, b).same());
+  b = report_of(0.9);
+  b.cause = "reduction: 20 % more than predicted";
+  EXPECT_THAT(places(compare(a, b)), Contains("cause"));
+}
+
+TEST(CompareReports, NamesTheStageThatMadeTheDifference) {
+  const Report a = report_of(0.8);
+  Report b = report_of(0.9);
+  b.stages[0].measured_seconds = 0.9;
+  Report with = a;
+  with.stages[1].measured_seconds = 0.2;
+  b.stages[1].measured_seconds = 0.3;
+  const Comparison c = compare(with, b);
+  const Difference* d = at(c, "stages/fill/measured_seconds");
+  ASSERT_NE(d, nullptr);
+  EXPECT_NEAR(d->change.value(), 0.5, 1e-9);
+  EXPECT_EQ(at(c, "stages/total/measured_seconds"), nullptr); // iteration_seconds says it
+}
+
+TEST(CompareReports, LeavesThreeIterationsUndecided) {
+  Report a = report_of(0.8);
+  Report b = report_of(0.9);
+  a.iteration_seconds.resize(3);
+  b.iteration_seconds.resize(3);
+  const Comparison c = compare(a, b);
+  EXPECT_TRUE(c.same());
+  ASSERT_THAT(c.undecided, SizeIs(1));
+  EXPECT_THAT(c.undecided[0].note, HasSubstr("too few samples"));
+}
+
+TEST(CompareReports, ReportsWrongSumsAndBytes) {
+  const Report a = report_of(0.8);
+  Report b = a;
+  b.verification.ok = false;
+  b.verification.first_error = "rank 0, part 1";
+  b.ranks[0].egress_bytes += 1;
+  const Comparison c = compare(a, b);
+  EXPECT_THAT(places(c), ElementsAre("verification/ok", "ranks/0/egress_bytes"));
+  EXPECT_EQ(c.differences[0].effect, Effect::worse);
+  EXPECT_THAT(c.differences[0].after.text, HasSubstr("rank 0, part 1"));
+}
+
+TEST(CompareReports, NamesAnotherPlanAsTheCause) {
+  const Report a = report_of(0.8);
+  Report b = a;
+  b.plan.digest = "sha256:other";
+  b.prediction.mid_seconds = 0.7;
+  b.stages[0].predicted_seconds = 0.7;
+  const Comparison c = compare(a, b);
+  EXPECT_THAT(places(c), ElementsAre("prediction/mid_seconds", "stages/total/predicted_seconds"));
+  EXPECT_THAT(causes(c), ElementsAre("plan"));
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "movers/host.hpp"
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "support/ranks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <thread>
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+
+namespace reckon {
+namespace {
+
+/// Two ranks in one process, so that the thread sanitizer sees both sides.
+struct Pair {
+  std::array<std::unique_ptr<Mover>, 2> movers{make_host_mover(), make_host_mover()};
+  std::array<std::span<std::byte>, 2> memory;
+  std::vector<std::string> addresses;
+
+  explicit Pair(std::uint64_t bytes) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      memory[i] = movers[i]->allocate(bytes);
+      movers[i]->open(1);
+      addresses.push_back(movers[i]->address());
+    }
+  }
+  void connect() {
+    movers[0]->connect(0, addresses);
+    movers[1]->connect(1, addresses);
+  }
+};
+
+void expect_unavailable(const std::vector<std::string>& addresses, const std::string& words) {
+  const auto mover = make_host_mover();
+  mover->open(1);
+  try {
+    mover->connect(0, addresses);
+    FAIL() << "connected to " << addresses[1];
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+  }
+}
+
+TEST(HostMover, SaysSoWhenThePeerIsOnAnotherMachine) {
+  Pair pair(64);
+  Json other = parse_json(pair.addresses[1], "test");
+  other["boot"] = "00000000-0000-0000-0000-000000000000";
+  expect_unavailable({pair.addresses[0], other.dump()}, "another machine");
+}
+
+TEST(HostMover, IsNotFooledByAnotherProcessUnderTheSameNumber) {
+  Pair pair(64);
+  Json other = parse_json(pair.addresses[1], "test");
+  other["token"] = std::string(32, 'f');
+  expect_unavailable({pair.addresses[0], other.dump()}, "process ids differ");
+  other["token"] = "short";
+  expect_unavailable({pair.addresses[0], other.dump()}, "process ids differ");
+  other = parse_json(pair.addresses[1], "test");
+  other["control"] = 1; // our standard output
+  expect_unavailable({pair.addresses[0], other.dump()}, "cannot open the memory of rank 1");
+}
+
+TEST(HostMover, SaysSoWhenThePeerIsGone) {
+  std::string address;
+  Pair pair(64);
+  Json other = parse_json(pair.addresses[1], "test");
+  other["pid"] = 0x7FFFFFFF; // above any pid_max
+  expect_unavailable({pair.addresses[0], other.dump()}, "be alive");
+}
+
+TEST(HostMover, RefusesATruncatedAddress) {
+  const Pair pair(64);
+  const auto mover = make_host_mover();
+  mover->open(1);
+  EXPECT_THROW(mover->connect(0, {pair.addresses[0], pair.addresses[1].substr(0, 40)}), Error);
+  EXPECT_THROW(mover->connect(0, {pair.addresses[0], R"({"mover": "host"})"}), Error);
+}
+
+TEST(HostMover, ASenderThatFoundTheRingFullIsWokenWhenThereIsRoom) {
+  // 1024 tags fit; the receiver takes none until the sender has been refused, then all.
+  Pair pair(64);
+  pair.connect();
+  std::atomic<bool> refused{false};
+  const std::jthread receiver([&] {
+    refused.wait(false);
+    std::array<Completion, 64> out;
+    std::size_t count = 0;
+    while (count < 1025) {
+      const std::size_t now = pair.movers[1]->lane(0).poll(out);
+      count += now;
+      if (now == 0) {
+        pair.movers[1]->lane(0).wait(60s);
+      }
+    }
+  });
+  MoverLane& lane = pair.movers[0]->lane(0);
+  std::array<Completion, 64> out;
+  std::size_t written = 0;
+  while (written < 1025) {
+    if (lane.write(1, {0, 0}, {0, 0}, 8, 0, 0)) {
+      ++written;
+      static_cast<void>(lane.poll(out));
+      continue;
+    }
+    EXPECT_EQ(written, 1024U);
+    refused = true;
+    refused.notify_one();
+    lane.wait(600s); // the test's time-out is shorter
+  }
+}
+
+TEST(HostMover, CountersMayWrapWithoutLosingATag) {
+  // Cheap stand-in for 2^32 writes: many times round the ring, in bursts that do not divide it.
+  Pair pair(64);
+  pair.connect();
+  std::array<Completion, 700> out;
+  std::uint32_t tag = 0, expected = 0;
+  for (int burst = 0; burst < 300; ++burst) {
+    for (int i = 0; i < 333; ++i) {
+      ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 0, tag++, 0));
+    }
+    ASSERT_EQ(pair.movers[0]->lane(0).poll(out), 333U);
+    const std::size_t count = pair.movers[1]->lane(0).poll(out);
+    ASSERT_EQ(count, 333U);
+    for (std::size_t i = 0; i < count; ++i) {
+      ASSERT_EQ(out[i].tag, expected++);
+    }
+  }
+}
+
+TEST(HostMover, NeverHandsOutMoreThanItWasGivenRoomFor) {
+  Pair pair(64);
+  pair.connect();
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 0, i, i));
+  }
+  std::array<Completion, 3> out;
+  EXPECT_EQ(pair.movers[1]->lane(0).poll({}), 0U);
+  std::uint32_t expected = 0;
+  for (const std::size_t count : {3U, 3U, 3U, 1U}) {
+    ASSERT_EQ(pair.movers[1]->lane(0).poll(out), count);
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(out[i].tag, expected++);
+    }
+  }
+}
+
+} // namespace
+} // namespace reckon

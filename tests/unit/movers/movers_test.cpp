@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every mover must do, run over every transport that this machine has, between real processes.
+#include "movers/mover.hpp"
+
+#include "support/ranks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <thread>
+#include <unistd.h>
+
+using namespace std::chrono_literals;
+
+namespace reckon {
+namespace {
+
+using support::RankProcess;
+using support::run_ranks;
+
+constexpr auto k_deadline = 60s;
+/// Longer than the deadline: one lost wake-up fails the test.
+constexpr std::chrono::milliseconds k_long_wait = 120s;
+
+/// Different at every position and for every seed, so that a shifted or mixed-up part shows.
+std::byte pattern(std::uint64_t seed, std::uint64_t position) {
+  std::uint64_t x = (position + 1) * 0x9E3779B97F4A7C15ULL + seed * 0xD1B54A32D192ED03ULL;
+  x ^= x >> 29U;
+  x *= 0xBF58476D1CE4E5B9ULL;
+  return static_cast<std::byte>(x >> 56U);
+}
+
+void fill(std::span<std::byte> bytes, std::uint64_t seed) {
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = pattern(seed, i);
+  }
+}
+
+/// How many bytes of `bytes` differ from the pattern that starts at `position`.
+std::size_t wrong_bytes(std::span<const std::byte> bytes, std::uint64_t seed, std::uint64_t position = 0) {
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    wrong += bytes[i] != pattern(seed, position + i) ? 1U : 0U;
+  }
+  return wrong;
+}
+
+/// What a lane said, in order.
+struct Heard {
+  std::vector<std::uint32_t> tags;
+  std::vector<std::uint64_t> sent, failed;
+
+  void poll(MoverLane& lane) {
+    std::array<Completion, 16> out;
+    const std::size_t count = lane.poll(out);
+    ASSERT_LE(count, out.size());
+    for (std::size_t i = 0; i < count; ++i) {
+      switch (out[i].kind) {
+      case Completion::Kind::sent:
+        sent.push_back(out[i].id);
+        break;
+      case Completion::Kind::arrived:
+        tags.push_back(out[i].tag);
+        break;
+      case Completion::Kind::failed:
+        failed.push_back(out[i].id);
+        break;
+      }
+    }
+  }
+
+  /// Sleeps and polls until `done`; the test's deadline is the limit.
+  template <class Done> void until(MoverLane& lane, Done done) {
+    for (poll(lane); !done(); poll(lane)) {
+      ASSERT_TRUE(failed.empty()) << lane.error();
+      lane.wait(k_long_wait);
+    }
+  }
+};
+
+void write_now(MoverLane& lane, Heard& heard, int peer, Slice source, Slice destination, std::uint64_t bytes,
+               std::uint32_t tag, std::uint64_t id) {
+  while (!lane.write(peer, source, destination, bytes, tag, id)) {
+    lane.wait(k_long_wait);
+    heard.poll(lane);
+  }
+}
+
+std::vector<std::string> shared_memory_files() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class Movers : public testing::TestWithParam<std::string> {
+protected:
+  void SetUp() override { m_files = shared_memory_files(); }
+  void TearDown() override {
+    std::vector<std::string> left;
+    const std::vector<std::string> now = shared_memory_files();
+    std::set_difference(now.begin(), now.end(), m_files.begin(), m_files.end(), std::back_inserter(left));
+    for (const std::string& name : left) {
+      // Another program may have made its own meanwhile; ours would carry the transport's name.
+      EXPECT_EQ(name.find("reckon"), std::string::npos) << "/dev/shm/" << name << " was left behind";
+      EXPECT_EQ(name.find("fi_shm"), std::string::npos) << "/dev/shm/" << name << " was left behind";
+    }
+  }
+
+  /// A mover with one zeroed buffer of `bytes`, connected.
+  static std::unique_ptr<Mover> join(const RankProcess& self, std::uint64_t bytes, int lanes = 1) {
+    auto mover = make_mover(GetParam());
+    static_cast<void>(mover->allocate(0)); // buffer 0: empty buffers count too
+    m_memory = mover->allocate(bytes);
+    mover->open(lanes);
+    mover->connect(self.rank(), self.exchange(mover->address()));
+    return mover;
+  }
+
+  static inline std::span<std::byte> m_memory;
+
+private:
+  std::vector<std::string> m_files;
+};
+
+constexpr std::uint32_t k_data = 1; // the buffer that join() makes
+
+TEST_P(Movers, SayWhatTheyCanDo) {
+  const auto mover = make_mover(GetParam());
+  EXPECT_EQ(mover->capabilities().name, GetParam());
+  EXPECT_GE(mover->capabilities().max_in_flight, 4U);
+  EXPECT_GE(mover->capabilities().max_write_bytes, 1U << 20U);
+  EXPECT_EQ(GetParam() == "host" || GetParam() == "shm", !mover->capabilities().crosses_machines);
+}
+
+TEST_P(Movers, MemoryIsZeroedAndPageAligned) {
+  const auto mover = make_mover(GetParam());
+  EXPECT_TRUE(mover->allocate(0).empty());
+  for (const std::uint64_t bytes : {1U, 4096U, 100000U}) {
+    const std::span<std::byte> memory = mover->allocate(bytes);
+    ASSERT_EQ(memory.size(), bytes);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), 0U);
+    EXPECT_TRUE(std::all_of(memory.begin(), memory.end(), [](std::byte b) { return b == std::byte{0}; }));
+  }
+}
+
+TEST_P(Movers, EveryByteArrivesAndNoOther) {
+  constexpr std::uint64_t k_size = (64U << 20U) + 8192;
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    const auto mover = join(self, k_size);
+    MoverLane& lane = mover->lane(0);
+    Heard heard;
+    struct Case {
+      std::uint64_t bytes, from, to;
+    };
+    std::vector<Case> cases{{0, 0, 0}, {0, k_size, k_size}, {k_size, 0, 0}, {64U << 20U, 4097, 1}};
+    for (const std::uint64_t bytes : {1U, 3U, 7U, 8U, 9U, 63U, 64U, 65U, 191U, 192U, 193U, 4095U, 4096U, 4097U, 16383U,
+                                      16385U, 65537U, 262144U, 1048577U, 4194304U}) {
+      cases.push_back({bytes, 0, 0});
+      cases.push_back({bytes, 13, 4099});
+      cases.push_back({bytes, 8191, 57});
+    }
+    const std::uint64_t longest = mover->capabilities().max_write_bytes;
+    std::uint32_t tag = 0;
+    for (const Case& c : cases) {
+      ++tag;
+      if (c.bytes > longest) {
+        continue;
+      }
+      if (self.rank() == 0) {
+        const auto part = m_memory.subspan(c.from, c.bytes);
+        fill(part, tag);
+        write_now(lane, heard, 1, {k_data, c.from}, {k_data, c.to}, c.bytes, tag, 1000 + tag);
+        heard.until(lane, [&] { return !heard.sent.empty() && !heard.tags.empty(); });
+        ASSERT_EQ(heard.sent, std::vector<std::uint64_t>{1000 + tag});
+        ASSERT_EQ(heard.tags, std::vector<std::uint32_t>{tag + 5000}); // the other side has looked
+      } else {
+        heard.until(lane, [&] { return !heard.tags.empty(); });
+        ASSERT_EQ(heard.tags, std::vector<std::uint32_t>{tag});
+        ASSERT_EQ(wrong_bytes(m_memory.subspan(c.to, c.bytes), tag), 0U) << c.bytes << " bytes to " << c.to;
+        const auto zero = [](std::byte b) { return b == std::byte{0}; };
+        const std::size_t before = std::min<std::size_t>(c.to, 256), after = std::min<std::size_t>(k_size - c.to - c.bytes, 256);
+        const auto ahead = m_memory.subspan(c.to - before, before), behind = m_memory.subspan(c.to + c.bytes, after);
+        ASSERT_TRUE(std::all_of(ahead.begin(), ahead.end(), zero)) << c.bytes << " bytes to " << c.to;
+        ASSERT_TRUE(std::all_of(behind.begin(), behind.end(), zero)) << c.bytes << " bytes to " << c.to;
+        std::memset(m_memory.subspan(c.to).data(), 0, c.bytes);
+        heard = {}; // before the answer: after it the next tag may come
+        write_now(lane, heard, 0, {k_data, 0}, {k_data, 0}, 0, tag + 5000, 2000 + tag);
+        heard.until(lane, [&] { return !heard.sent.empty(); });
+        continue;
+      }
+      heard = {};
+    }
+    self.barrier();
+  });
+}
+
+TEST_P(Movers, ManySmallWritesArriveOnceEachHoweverSlowTheReceiver) {
+  constexpr std::uint32_t k_writes = 20000;
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    const auto mover = join(self, k_writes * 8ULL);
+    MoverLane& lane = mover->lane(0);
+    Heard heard;
+    if (self.rank() == 0) {
+      fill(m_memory, 7);
+      bool refused = false;
+      for (std::uint32_t i = 0; i < k_writes; ++i) {
+        while (!lane.write(1, {k_data, i * 8ULL}, {k_data, (k_writes - 1 - i) * 8ULL}, 8, i, i)) {
+          refused = true;
+          lane.wait(k_long_wait);
+          heard.poll(lane);
+        }
+      }
+      EXPECT_TRUE(refused) << "nothing bounds the writes in flight";
+      heard.until(lane, [&] { return heard.sent.size() == k_writes; });
+      std::sort(heard.sent.begin(), heard.sent.end());
+      for (std::uint32_t i = 0; i < k_writes; ++i) {
+        ASSERT_EQ(heard.sent[i], i);
+      }
+      heard.until(lane, [&] { return heard.tags == std::vector<std::uint32_t>{77}; });
+    } else {
+      heard.until(lane, [&] { return heard.tags.size() >= k_writes; });
+      if (GetParam() == "host") { // the others promise no order
+        EXPECT_TRUE(std::is_sorted(heard.tags.begin(), heard.tags.end()));
+      }
+      std::sort(heard.tags.begin(), heard.tags.end());
+      for (std::uint32_t i = 0; i < k_writes; ++i) {
+        ASSERT_EQ(heard.tags[i], i);
+        ASSERT_EQ(wrong_bytes(m_memory.subspan((k_writes - 1 - i) * 8ULL, 8), 7, i * 8ULL), 0U) << i;
+      }
+      write_now(lane, heard, 0, {}, {}, 0, 77, 0);
+      heard.until(lane, [&] { return heard.sent.size() == 1; });
+    }
+    self.barrier();
+  });
+}
+
+TEST_P(Movers, ASleepingLaneWakesForEveryArrival) {
+  constexpr std::uint32_t k_rounds = 3000;
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    const auto mover = join(self, 4096);
+    MoverLane& lane = mover->lane(0);
+    Heard heard;
+    for (std::uint32_t round = 0; round < k_rounds; ++round) {
+      const auto mine = static_cast<std::uint64_t>(self.rank()) * 8, theirs = 8 - mine;
+      if (self.rank() == 0) {
+        std::memcpy(m_memory.data(), &round, sizeof round);
+        write_now(lane, heard, 1, {k_data, mine}, {k_data, mine}, 8, round, round);
+      }
+      heard.until(lane, [&] { return heard.tags.size() == round + 1; });
+      ASSERT_EQ(heard.tags.back(), round);
+      std::uint32_t got = 0;
+      std::memcpy(&got, m_memory.subspan(theirs).data(), sizeof got);
+      ASSERT_EQ(got, round);
+      if (self.rank() == 1) {
+        std::memcpy(m_memory.subspan(mine).data(), &round, sizeof round);
+        write_now(lane, heard, 0, {k_data, mine}, {k_data, mine}, 8, round, round);
+      }
+    }
+    heard.until(lane, [&] { return heard.sent.size() == k_rounds; });
+    self.barrier();
+  });
+}
+
+TEST_P(Movers, BothDirectionsAtOnce) {
+  constexpr std::uint32_t k_writes = 2000;
+  constexpr std::uint64_t k_part = 16 * 1024 + 8;
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    const auto mover = join(self, 2 * k_writes * k_part);
+    MoverLane& lane = mover->lane(0);
+    Heard heard;
+    const int peer = 1 - self.rank();
+    fill(m_memory.first(k_writes * k_part), static_cast<std::uint64_t>(self.rank()));
+    for (std::uint32_t i = 0; i < k_writes; ++i) {
+      write_now(lane, heard, peer, {k_data, i * k_part}, {k_data, (k_writes + i) * k_part}, k_part, i, i);
+    }
+    heard.until(lane, [&] { return heard.sent.size() == k_writes && heard.tags.size() == k_writes; });
+    EXPECT_EQ(std::set<std::uint32_t>(heard.tags.begin(), heard.tags.end()).size(), k_writes);
+    EXPECT_EQ(wrong_bytes(m_memory.subspan(k_writes * k_part), static_cast<std::uint64_t>(peer)), 0U);
+    self.barrier();
+  });
+}
+
+TEST_P(Movers, FourRanksThreeLanesEachInItsThread) {
+  constexpr int k_ranks = 4, k_lanes = 3;
+  constexpr std::uint32_t k_writes = 60;
+  constexpr std::uint64_t k_part = 20001;
+  run_ranks(k_ranks, k_deadline, [&](RankProcess& self) {
+    // First the part that we send, the same to all; then a block for each (sender, lane).
+    constexpr std::uint64_t k_block = k_writes * k_part;
+    const auto mover = join(self, k_block * (1 + k_ranks * k_lanes), k_lanes);
+    fill(m_memory.first(k_block), 100U + static_cast<unsigned>(self.rank()));
+    self.barrier();
+    std::array<std::size_t, k_lanes> arrived{}, sent{};
+    {
+      std::vector<std::jthread> threads;
+      for (int index = 0; index < k_lanes; ++index) {
+        threads.emplace_back([&, index] {
+          MoverLane& lane = mover->lane(index);
+          Heard heard;
+          const std::uint64_t block = k_block * (1 + static_cast<std::uint64_t>(self.rank() * k_lanes + index));
+          for (std::uint32_t i = 0; i < k_writes; ++i) {
+            for (int step = 1; step < k_ranks; ++step) {
+              write_now(lane, heard, (self.rank() + step) % k_ranks, {k_data, i * k_part}, {k_data, block + i * k_part},
+                        k_part, i, i);
+            }
+          }
+          heard.until(lane, [&] {
+            return heard.sent.size() == k_writes * (k_ranks - 1) && heard.tags.size() == k_writes * (k_ranks - 1);
+          });
+          arrived[static_cast<std::size_t>(index)] = heard.tags.size();
+          sent[static_cast<std::size_t>(index)] = heard.sent.size();
+        });
+      }
+    }
+    for (std::size_t lane = 0; lane < k_lanes; ++lane) {
+      EXPECT_EQ(arrived[lane], k_writes * (k_ranks - 1));
+      EXPECT_EQ(sent[lane], k_writes * (k_ranks - 1));
+      for (std::size_t sender = 0; sender < k_ranks; ++sender) {
+        if (sender != static_cast<std::size_t>(self.rank())) {
+          EXPECT_EQ(wrong_bytes(m_memory.subspan(k_block * (1 + sender * k_lanes + lane), k_block), 100 + sender), 0U)
+              << "from rank " << sender << " on lane " << lane;
+        }
+      }
+    }
+    self.barrier();
+  });
+}
+
+TEST_P(Movers, AWriteOutsideItsBuffersFailsAndTouchesNothing) {
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    const auto mover = join(self, 4096);
+    if (self.rank() == 0) {
+      MoverLane& lane = mover->lane(0);
+      Heard heard;
+      const std::vector<std::pair<Slice, Slice>> bad{
+          {{k_data, 4089}, {k_data, 0}},       {{k_data, 0}, {k_data, 4089}}, {{k_data, UINT64_MAX - 3}, {k_data, 0}},
+          {{k_data, 0}, {k_data, UINT64_MAX}}, {{9, 0}, {k_data, 0}},         {{k_data, 0}, {9, 0}}};
+      std::vector<std::uint64_t> ids;
+      for (const auto& [source, destination] : bad) {
+        ids.push_back(ids.size());
+        ASSERT_TRUE(lane.write(1, source, destination, 8, 5, ids.back()));
+      }
+      for (const int peer : {-1, 0, 2}) {
+        ids.push_back(ids.size());
+        ASSERT_TRUE(lane.write(peer, {k_data, 0}, {k_data, 0}, 8, 5, ids.back()));
+      }
+      heard.poll(lane);
+      EXPECT_EQ(heard.failed, ids);
+      EXPECT_FALSE(lane.error().empty());
+    }
+    self.barrier();
+    if (self.rank() == 1) {
+      Heard heard;
+      heard.poll(mover->lane(0));
+      EXPECT_TRUE(heard.tags.empty());
+      EXPECT_TRUE(std::all_of(m_memory.begin(), m_memory.end(), [](std::byte b) { return b == std::byte{0}; }));
+    }
+    self.barrier();
+  });
+}
+
+TEST_P(Movers, ADeadPeerHangsNobodyAndLeavesNothing) {
+  run_ranks(
+      3, k_deadline,
+      [&](RankProcess& self) {
+        const auto mover = join(self, 1U << 20U);
+        self.barrier();
+        if (self.rank() == 2) {
+          ::raise(SIGKILL);
+        }
+        MoverLane& lane = mover->lane(0);
+        Heard heard;
+        self.barrier(); // it is dead: the exchange goes on without it
+        for (int i = 0; i < 20; ++i) {
+          lane.wait(2ms);
+          heard.poll(lane);
+        }
+        // Writing to it may succeed, fail or be refused; it must always come back.
+        for (int i = 0; i < 200; ++i) {
+          if (!lane.write(2, {k_data, 0}, {k_data, 0}, 65536, 1, 1)) {
+            lane.wait(1ms);
+          }
+          heard.poll(lane);
+        }
+        // The living still reach each other.
+        const int peer = 1 - self.rank();
+        while (!lane.write(peer, {k_data, 0}, {k_data, 0}, 4096, 3, 3)) {
+          lane.wait(1ms);
+          heard.poll(lane);
+        }
+        while (heard.tags.empty()) {
+          lane.wait(100ms);
+          heard.poll(lane);
+        }
+        self.barrier();
+      },
+      {2});
+}
+
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(All, Movers, testing::ValuesIn(available_transports()), test_name);
+
+TEST(Registry, NamesWhatThereIsWhenAskedForSomethingElse) {
+  try {
+    static_cast<void>(make_mover("carrier pigeon"));
+    FAIL() << "no error";
+  } catch (const std::exception& error) {
+    EXPECT_NE(std::string(error.what()).find("carrier pigeon"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("host"), std::string::npos);
+  }
+}
+
+TEST(Registry, OffersHostFirst) {
+  std::vector<std::string> why_not;
+  const std::vector<std::string> names = available_transports(&why_not);
+  ASSERT_FALSE(names.empty());
+  EXPECT_EQ(names.front(), "host");
+  for (const std::string& line : why_not) {
+    EXPECT_NE(line.find(": "), std::string::npos) << line;
+  }
+}
+
+} // namespace
+} // namespace reckon

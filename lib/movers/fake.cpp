@@ -47,11 +47,14 @@ struct FakeNetwork::State {
   std::vector<RankState> ranks;
   std::vector<FakeWrite> calls;
   // Finish time, then posting order.
-  std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>, std::greater<>> events;
+  std::priority_queue<std::pair<double, std::size_t>, std::vector<std::pair<double, std::size_t>>,
+                      std::greater<>>
+      events;
 
   std::span<std::byte> place(int rank, Slice slice, std::uint64_t bytes) {
     const std::vector<Mapping>& buffers = ranks[static_cast<std::size_t>(rank)].buffers;
-    if (slice.buffer >= buffers.size() || !fits(slice.offset, bytes, buffers[slice.buffer].bytes().size())) {
+    if (slice.buffer >= buffers.size() ||
+        !fits(slice.offset, bytes, buffers[slice.buffer].bytes().size())) {
       return {};
     }
     return buffers[slice.buffer].bytes().subspan(slice.offset, bytes);
@@ -88,7 +91,8 @@ struct FakeNetwork::State {
 class FakeLane final : public MoverLane {
 public:
   FakeLane(FakeNetwork::State& state, int rank, int index)
-      : m_state(state), m_rank(rank), m_index(index), m_ours(state.ranks[static_cast<std::size_t>(rank)]) {}
+      : m_state(state), m_rank(rank), m_index(index),
+        m_ours(state.ranks[static_cast<std::size_t>(rank)]) {}
 
   bool write(int peer, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
              std::uint64_t id) noexcept override {
@@ -98,7 +102,8 @@ public:
     if (in_flight == m_state.capabilities.max_in_flight) {
       return false;
     }
-    const bool known = peer >= 0 && static_cast<std::size_t>(peer) < m_state.ranks.size() && peer != m_rank &&
+    const bool known = peer >= 0 && static_cast<std::size_t>(peer) < m_state.ranks.size() &&
+                       peer != m_rank &&
                        m_state.ranks[static_cast<std::size_t>(peer)].lanes.size() > lane;
     if (!known || bytes > m_state.capabilities.max_write_bytes ||
         (bytes != 0 && (m_state.place(m_rank, source, bytes).empty() ||
@@ -107,7 +112,9 @@ public:
       return true;
     }
     RankState& theirs = m_state.ranks[static_cast<std::size_t>(peer)];
-    FakeWrite call{m_rank, peer, m_index, source, destination, bytes, tag, id, m_state.clock.now(), {}, FakeFault::none};
+    FakeWrite call{
+        m_rank, peer,           m_index, source, destination, bytes, tag, id, m_state.clock.now(),
+        {},     FakeFault::none};
     const Seconds start = std::max({call.posted, m_ours.out_free, theirs.in_free});
     call.finished = start + m_state.cost(m_rank, peer, bytes);
     m_ours.out_free = theirs.in_free = call.finished;
@@ -142,10 +149,13 @@ public:
       }
       m_state.clock.set(until);
     }
-    std::this_thread::yield(); // where ranks are threads, another must get its turn before anything can happen
+    std::this_thread::yield(); // where ranks are threads, another must get its turn before anything
+                               // can happen
   }
 
-  std::string error() const override { return "write(fake): a fault was injected, or the write reaches outside its buffers"; }
+  std::string error() const override {
+    return "write(fake): a fault was injected, or the write reaches outside its buffers";
+  }
 
 private:
   FakeNetwork::State& m_state;
@@ -179,8 +189,9 @@ public:
 
   void connect(int self, const std::vector<std::string>& addresses) override {
     if (self != m_rank || addresses.size() != m_state.ranks.size()) {
-      fail(ErrorKind::internal, fmt::format("connect(fake): rank {} of {} where rank {} of {} was made", self,
-                                            addresses.size(), m_rank, m_state.ranks.size()));
+      fail(ErrorKind::internal,
+           fmt::format("connect(fake): rank {} of {} where rank {} of {} was made", self,
+                       addresses.size(), m_rank, m_state.ranks.size()));
     }
   }
 
@@ -193,7 +204,8 @@ private:
   std::vector<std::unique_ptr<FakeLane>> m_lanes;
 };
 
-FakeNetwork::FakeNetwork(int ranks, Cost cost, std::size_t max_in_flight, std::uint64_t max_write_bytes)
+FakeNetwork::FakeNetwork(int ranks, Cost cost, std::size_t max_in_flight,
+                         std::uint64_t max_write_bytes)
     : m_state(std::make_unique<State>()) {
   m_state->cost = std::move(cost);
   m_state->capabilities = {"fake", true, max_write_bytes, max_in_flight};
@@ -216,7 +228,9 @@ void FakeNetwork::set_faults(Faults faults) {
   m_state->faults = std::move(faults);
 }
 
-const Clock& FakeNetwork::clock() const noexcept { return m_state->clock; }
+const Clock& FakeNetwork::clock() const noexcept {
+  return m_state->clock;
+}
 
 std::vector<FakeWrite> FakeNetwork::calls() const {
   const std::lock_guard guard(m_state->lock);

@@ -16,7 +16,8 @@ namespace reckon {
 enum class FakeFault : std::uint8_t {
   none,
   lost,      ///< the sender is told `sent`; nothing ever arrives
-  corrupted, ///< one bit of the payload's middle byte flips on the way (a write of 0 bytes is left alone)
+  corrupted, ///< one bit of the payload's middle byte flips on the way (a write of 0 bytes is left
+             ///< alone)
   failed,    ///< the sender is told `failed`; nothing arrives
 };
 
@@ -33,20 +34,22 @@ struct FakeWrite {
 
 /// All ranks of a job in one process, joined by a network that takes virtual time. For tests.
 ///
-/// Each rank has one port out and one port in, which work at once (full duplex) and carry one write at a time, first
-/// posted first served: a write starts when both its ports are free. The payload is read and written, and both
-/// completions appear, at its finish and not before, so a program that touches a source or a destination too early
-/// gets wrong data here as it does on a real network.
-/// Lane.wait() moves the clock to the next event, or by its whole limit if that comes first; poll() never moves it.
-/// Used from one thread everything is deterministic. Other use is safe too (one lock), but then the order in which
-/// threads get to post decides the times. Must outlive its movers.
+/// Each rank has one port out and one port in, which work at once (full duplex) and carry one write
+/// at a time, first posted first served: a write starts when both its ports are free. The payload
+/// is read and written, and both completions appear, at its finish and not before, so a program
+/// that touches a source or a destination too early gets wrong data here as it does on a real
+/// network. Lane.wait() moves the clock to the next event, or by its whole limit if that comes
+/// first; poll() never moves it. Used from one thread everything is deterministic. Other use is
+/// safe too (one lock), but then the order in which threads get to post decides the times. Must
+/// outlive its movers.
 class FakeNetwork {
 public:
   using Cost = std::function<Seconds(int from, int to, std::uint64_t bytes)>;
   using Faults = std::function<FakeFault(const FakeWrite&)>;
 
   /// `cost` is how long a write keeps its two ports; >= 0. It is called with the network locked.
-  FakeNetwork(int ranks, Cost cost, std::size_t max_in_flight = 64, std::uint64_t max_write_bytes = UINT64_MAX);
+  FakeNetwork(int ranks, Cost cost, std::size_t max_in_flight = 64,
+              std::uint64_t max_write_bytes = UINT64_MAX);
   ~FakeNetwork();
   FakeNetwork(const FakeNetwork&) = delete;
   FakeNetwork& operator=(const FakeNetwork&) = delete;

@@ -14,12 +14,18 @@
 namespace reckon {
 
 /// Calls the C function that frees a handle. Its status is dropped: a destructor cannot act on it.
-template <auto Fn> struct Deleter {
-  template <class T> void operator()(T* handle) const noexcept { static_cast<void>(Fn(handle)); }
+template <auto Fn>
+struct Deleter {
+  template <class T>
+  void operator()(T* handle) const noexcept {
+    static_cast<void>(Fn(handle));
+  }
 };
 
-/// Move-only owner of a C handle. Declare members in the order of their creation: they close in reverse.
-template <class T, auto Fn> using UniqueHandle = std::unique_ptr<T, Deleter<Fn>>;
+/// Move-only owner of a C handle. Declare members in the order of their creation: they close in
+/// reverse.
+template <class T, auto Fn>
+using UniqueHandle = std::unique_ptr<T, Deleter<Fn>>;
 
 /// Move-only owner of a memory mapping: page-aligned and faulted in. Zero bytes map nothing.
 class Mapping {
@@ -27,11 +33,13 @@ public:
   Mapping() = default;
   /// Maps all of `fd` from its start, shared; fd -1 is private memory of our own, zeroed.
   /// `populate` false leaves the pages to the first touch. Throws Error{operation} with `what`.
-  Mapping(int fd, std::size_t bytes, const std::string& what, bool populate = true) : m_bytes(bytes) {
+  Mapping(int fd, std::size_t bytes, const std::string& what, bool populate = true)
+      : m_bytes(bytes) {
     if (bytes == 0) {
       return;
     }
-    const int flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (populate ? MAP_POPULATE : 0);
+    const int flags =
+        (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (populate ? MAP_POPULATE : 0);
     void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (address == MAP_FAILED) {
       fail_errno("mmap(" + what + ")", errno);
@@ -59,8 +67,10 @@ private:
   std::size_t m_bytes = 0;
 };
 
-/// True when [offset, offset + bytes) lies inside a buffer of `size` bytes; overflow counts as outside.
-[[nodiscard]] constexpr bool fits(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) noexcept {
+/// True when [offset, offset + bytes) lies inside a buffer of `size` bytes; overflow counts as
+/// outside.
+[[nodiscard]] constexpr bool fits(std::uint64_t offset, std::uint64_t bytes,
+                                  std::uint64_t size) noexcept {
   return offset <= size && bytes <= size - offset;
 }
 

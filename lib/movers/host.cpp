@@ -26,7 +26,8 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint32_t k_ring_entries = 1024; // a power of two: positions are counted without wrapping
+constexpr std::uint32_t k_ring_entries =
+    1024; // a power of two: positions are counted without wrapping
 constexpr int k_max_ranks = 256;
 constexpr int k_max_lanes = 64;
 constexpr std::size_t k_line = 128; // two cache lines: the hardware prefetches them in pairs
@@ -35,20 +36,23 @@ using SharedWord = std::atomic<std::uint32_t>;
 static_assert(SharedWord::is_always_lock_free && sizeof(SharedWord) == sizeof(std::uint32_t),
               "words in shared memory must be plain words, also to the kernel's futex");
 
-/// Tags on their way from one lane of one rank to the same lane of another. It lies in the receiver's memory.
+/// Tags on their way from one lane of one rank to the same lane of another. It lies in the
+/// receiver's memory.
 ///
-/// Orders. The sender fills tags[] (and the payload), then stores `tail`; the receiver's load of `tail` sees both.
-/// The receiver reads tags[], then stores `head`; the sender's load of `head` makes the entry its own again.
-/// These are release/acquire pairs; the stores and the loads that stand in a pair with a flag below are seq_cst too,
-/// because each of these pairs is "store mine, then look at yours" on both sides:
+/// Orders. The sender fills tags[] (and the payload), then stores `tail`; the receiver's load of
+/// `tail` sees both. The receiver reads tags[], then stores `head`; the sender's load of `head`
+/// makes the entry its own again. These are release/acquire pairs; the stores and the loads that
+/// stand in a pair with a flag below are seq_cst too, because each of these pairs is "store mine,
+/// then look at yours" on both sides:
 ///   arrival: sender stores tail, loads asleep      | receiver stores asleep, loads tail
 ///   room:    sender stores starved, loads head     | receiver stores head, loads starved
 ///   (the sender then stores asleep, loads head     | the receiver then loads the sender's asleep)
-/// In the single order of seq_cst operations at least one side sees the other's store: no wake-up is lost.
+/// In the single order of seq_cst operations at least one side sees the other's store: no wake-up
+/// is lost.
 struct Ring {
-  alignas(k_line) SharedWord tail;    // sender: entries ever put
-  SharedWord starved;                 // sender: 1 = found the ring full and wants to be woken
-  alignas(k_line) SharedWord head;    // receiver: entries ever taken
+  alignas(k_line) SharedWord tail; // sender: entries ever put
+  SharedWord starved;              // sender: 1 = found the ring full and wants to be woken
+  alignas(k_line) SharedWord head; // receiver: entries ever taken
   alignas(k_line) std::array<std::uint32_t, k_ring_entries> tags;
 };
 
@@ -57,7 +61,8 @@ struct LaneControl {
   std::array<Ring, k_max_ranks> from;
 };
 
-/// A rank's control segment. Its pages exist only where they were touched: two for each sender and lane.
+/// A rank's control segment. Its pages exist only where they were touched: two for each sender and
+/// lane.
 struct Control {
   std::array<char, 32> token; // proves that the process that opened us reached whom it meant
   std::array<LaneControl, k_max_lanes> lanes;
@@ -68,12 +73,15 @@ constexpr std::size_t control_bytes(int lanes) {
 }
 
 long futex(SharedWord& word, int operation, std::uint32_t value, const timespec* limit) noexcept {
-  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit, nullptr, 0);
+  return ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), operation, value, limit,
+                   nullptr, 0);
 }
 
-/// Wakes the lane whose word this is, if it sleeps. The caller's store that the sleeper waits for came before.
+/// Wakes the lane whose word this is, if it sleeps. The caller's store that the sleeper waits for
+/// came before.
 void ring_bell(SharedWord& asleep) noexcept {
-  if (asleep.load(std::memory_order_seq_cst) != 0 && asleep.exchange(0, std::memory_order_seq_cst) != 0) {
+  if (asleep.load(std::memory_order_seq_cst) != 0 &&
+      asleep.exchange(0, std::memory_order_seq_cst) != 0) {
     futex(asleep, FUTEX_WAKE, 1, nullptr);
   }
 }
@@ -101,8 +109,10 @@ Fd make_segment(const char* name, std::uint64_t bytes) {
   if (!fd) {
     fail_errno("memfd_create", errno);
   }
-  if (bytes > static_cast<std::uint64_t>(LLONG_MAX) || ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
-    fail_errno(fmt::format("ftruncate({} of {} bytes)", name, bytes), bytes > LLONG_MAX ? EFBIG : errno);
+  if (bytes > static_cast<std::uint64_t>(LLONG_MAX) ||
+      ::ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    fail_errno(fmt::format("ftruncate({} of {} bytes)", name, bytes),
+               bytes > LLONG_MAX ? EFBIG : errno);
   }
   return fd;
 }
@@ -127,7 +137,8 @@ public:
     m_refused.assign(peers.size(), 0);
     m_taken.assign(peers.size(), 0);
     for (std::size_t peer = 0; peer < peers.size(); ++peer) {
-      if (peer != self) { // fault the pages of our ring in now, not in the first transfer; it is ours to write
+      if (peer != self) { // fault the pages of our ring in now, not in the first transfer; it is
+                          // ours to write
         ring_to(peer).tags.fill(0);
       }
     }
@@ -143,9 +154,10 @@ public:
       return refuse("no such peer", id);
     }
     const std::vector<Mapping>& theirs = (*m_peers)[peer].buffers;
-    if (bytes != 0 && (source.buffer >= m_buffers.size() || destination.buffer >= theirs.size() ||
-                       !fits(source.offset, bytes, m_buffers[source.buffer].bytes().size()) ||
-                       !fits(destination.offset, bytes, theirs[destination.buffer].bytes().size()))) {
+    if (bytes != 0 &&
+        (source.buffer >= m_buffers.size() || destination.buffer >= theirs.size() ||
+         !fits(source.offset, bytes, m_buffers[source.buffer].bytes().size()) ||
+         !fits(destination.offset, bytes, theirs[destination.buffer].bytes().size()))) {
       return refuse("the write reaches outside its buffers", id);
     }
     Ring& ring = ring_to(peer);
@@ -180,7 +192,8 @@ public:
     if (m_peers == nullptr) {
       return count;
     }
-    // Another sender goes first each time, so that a fast one cannot keep the others out of a short `out`.
+    // Another sender goes first each time, so that a fast one cannot keep the others out of a short
+    // `out`.
     const std::size_t ranks = m_peers->size();
     for (std::size_t step = 0; step < ranks && count < out.size(); ++step) {
       const std::size_t sender = (m_turn + step) % ranks;
@@ -216,15 +229,19 @@ public:
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
       const timespec time{static_cast<time_t>(seconds.count()),
                           static_cast<long>(std::chrono::nanoseconds(limit - seconds).count())};
-      futex(m_own.asleep, FUTEX_WAIT, 1, &time); // any return will do: the caller polls and comes back
+      futex(m_own.asleep, FUTEX_WAIT, 1,
+            &time); // any return will do: the caller polls and comes back
     }
-    m_own.asleep.store(0, std::memory_order_relaxed); // a bell rung now is for what the caller's poll will find
+    m_own.asleep.store(
+        0, std::memory_order_relaxed); // a bell rung now is for what the caller's poll will find
   }
 
   std::string error() const override { return fmt::format("write(host): {}", m_error); }
 
 private:
-  Ring& ring_to(std::size_t peer) noexcept { return (*m_peers)[peer].shared->lanes[m_index].from[m_self]; }
+  Ring& ring_to(std::size_t peer) noexcept {
+    return (*m_peers)[peer].shared->lanes[m_index].from[m_self];
+  }
 
   void finish(const Completion& completion) noexcept {
     m_done[(m_done_first + m_done_count++) % m_done.size()] = completion;
@@ -236,7 +253,8 @@ private:
     return true;
   }
 
-  /// The look that follows our store to `asleep` (see Ring). Refused writes that may be tried again count.
+  /// The look that follows our store to `asleep` (see Ring). Refused writes that may be tried again
+  /// count.
   bool something_to_do() noexcept {
     if (m_peers == nullptr) {
       return false;
@@ -262,10 +280,11 @@ private:
   const std::vector<Mapping>& m_buffers;
   std::size_t m_self = 0;
   std::vector<Peer>* m_peers = nullptr;
-  std::vector<std::uint32_t> m_put;        // per peer: tags we ever put into its ring
-  std::vector<std::uint32_t> m_room_until; // per peer: m_put may grow up to here before `head` must be read again
-  std::vector<char> m_refused;             // per peer: the last write found its ring full
-  std::vector<std::uint32_t> m_taken;      // per sender: tags we ever took
+  std::vector<std::uint32_t> m_put; // per peer: tags we ever put into its ring
+  std::vector<std::uint32_t>
+      m_room_until; // per peer: m_put may grow up to here before `head` must be read again
+  std::vector<char> m_refused;        // per peer: the last write found its ring full
+  std::vector<std::uint32_t> m_taken; // per sender: tags we ever took
   std::size_t m_turn = 0;
   std::vector<Completion> m_done; // our own completions, a ring: allocated once
   std::size_t m_done_first = 0, m_done_count = 0;
@@ -295,7 +314,8 @@ public:
 
   void open(int lanes) override {
     if (lanes < 1 || lanes > k_max_lanes) {
-      fail(ErrorKind::usage, fmt::format("open(host): {} lanes; 1 to {} are possible", lanes, k_max_lanes));
+      fail(ErrorKind::usage,
+           fmt::format("open(host): {} lanes; 1 to {} are possible", lanes, k_max_lanes));
     }
     const std::size_t size = control_bytes(lanes);
     m_control_fd = make_segment("reckon-control", size);
@@ -325,11 +345,13 @@ public:
 
   void connect(int self, const std::vector<std::string>& addresses) override {
     if (addresses.size() > static_cast<std::size_t>(k_max_ranks)) {
-      fail(ErrorKind::unavailable, fmt::format("connect(host): {} ranks; at most {} on one machine; use another transport",
-                                               addresses.size(), k_max_ranks));
+      fail(ErrorKind::unavailable,
+           fmt::format("connect(host): {} ranks; at most {} on one machine; use another transport",
+                       addresses.size(), k_max_ranks));
     }
     if (self < 0 || static_cast<std::size_t>(self) >= addresses.size() || m_lanes.empty()) {
-      fail(ErrorKind::internal, fmt::format("connect(host): rank {} of {}", self, addresses.size()));
+      fail(ErrorKind::internal,
+           fmt::format("connect(host): rank {} of {}", self, addresses.size()));
     }
     const std::string boot = boot_id();
     m_peers.clear();
@@ -355,28 +377,34 @@ private:
     static_cast<void>(view.at("mover").one_of({"host"}));
     const int pid = view.at("pid").integer(1, INT_MAX);
     if (view.at("boot").string() != boot) {
-      fail(ErrorKind::unavailable, fmt::format("connect(host): rank {} runs on another machine; choose a transport that "
-                                               "crosses machines, for example tcp;ofi_rxm", rank));
+      fail(ErrorKind::unavailable,
+           fmt::format("connect(host): rank {} runs on another machine; choose a transport that "
+                       "crosses machines, for example tcp;ofi_rxm",
+                       rank));
     }
     if (view.at("lanes").count() != m_lanes.size()) {
-      fail(ErrorKind::operation, fmt::format("connect(host): rank {} has {} lanes, this rank {}", rank,
-                                             view.at("lanes").count(), m_lanes.size()));
+      fail(ErrorKind::operation, fmt::format("connect(host): rank {} has {} lanes, this rank {}",
+                                             rank, view.at("lanes").count(), m_lanes.size()));
     }
     Peer peer;
-    peer.control = open_segment(rank, pid, view.at("control").integer(0, INT_MAX), control_bytes(static_cast<int>(m_lanes.size())), false);
+    peer.control = open_segment(rank, pid, view.at("control").integer(0, INT_MAX),
+                                control_bytes(static_cast<int>(m_lanes.size())), false);
     peer.shared = reinterpret_cast<Control*>(peer.control.bytes().data());
     const std::string token = view.at("token").string();
-    if (token.size() != peer.shared->token.size() || std::memcmp(token.data(), peer.shared->token.data(), token.size()) != 0) {
+    if (token.size() != peer.shared->token.size() ||
+        std::memcmp(token.data(), peer.shared->token.data(), token.size()) != 0) {
       fail(ErrorKind::unavailable, not_reached(rank, pid, "process ids differ"));
     }
     for (const JsonView& buffer : view.at("buffers").elements()) {
       buffer.only({"fd", "bytes"});
-      peer.buffers.push_back(open_segment(rank, pid, buffer.at("fd").integer(0, INT_MAX), buffer.at("bytes").count(), true));
+      peer.buffers.push_back(open_segment(rank, pid, buffer.at("fd").integer(0, INT_MAX),
+                                          buffer.at("bytes").count(), true));
     }
     return peer;
   }
 
-  static Mapping open_segment(std::size_t rank, int pid, int number, std::size_t bytes, bool populate) {
+  static Mapping open_segment(std::size_t rank, int pid, int number, std::size_t bytes,
+                              bool populate) {
     const std::string path = fmt::format("/proc/{}/fd/{}", pid, number);
     const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!fd) {
@@ -390,8 +418,11 @@ private:
   }
 
   static std::string not_reached(std::size_t rank, int pid, const std::string& cause) {
-    return fmt::format("connect(host): cannot open the memory of rank {} (process {}): {}; it must run under the same "
-                       "user and in the same container, and be alive; else choose another transport", rank, pid, cause);
+    return fmt::format(
+        "connect(host): cannot open the memory of rank {} (process {}): {}; it must run under the "
+        "same "
+        "user and in the same container, and be alive; else choose another transport",
+        rank, pid, cause);
   }
 
   MoverCapabilities m_capabilities;
@@ -406,6 +437,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Mover> make_host_mover() { return std::make_unique<HostMover>(); }
+std::unique_ptr<Mover> make_host_mover() {
+  return std::make_unique<HostMover>();
+}
 
 } // namespace reckon

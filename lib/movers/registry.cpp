@@ -20,8 +20,8 @@ std::unique_ptr<Mover> make_mover(const std::string& transport) {
   if (transport == "host") {
     return make_host_mover();
   }
-  fail(ErrorKind::unavailable,
-       fmt::format("transport {} is not available here; there are: {}", transport, fmt::join(available_transports(), ", ")));
+  fail(ErrorKind::unavailable, fmt::format("transport {} is not available here; there are: {}",
+                                           transport, fmt::join(available_transports(), ", ")));
 }
 
 } // namespace reckon

@@ -59,7 +59,8 @@ std::string receive_text(int socket) {
   return text;
 }
 
-[[noreturn]] void be_rank(int rank, int ranks, int socket, const std::function<void(RankProcess&)>& body) {
+[[noreturn]] void be_rank(int rank, int ranks, int socket,
+                          const std::function<void(RankProcess&)>& body) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL); // a test that is killed takes its ranks along
   int status = 0;
   try {
@@ -93,7 +94,8 @@ std::vector<std::string> RankProcess::exchange(const std::string& mine) const {
   return all;
 }
 
-void run_ranks(int ranks, std::chrono::seconds deadline, const std::function<void(RankProcess&)>& body,
+void run_ranks(int ranks, std::chrono::seconds deadline,
+               const std::function<void(RankProcess&)>& body,
                const std::vector<int>& expect_killed) {
   std::fflush(nullptr); // or each child would print what is buffered again
   const auto end = std::chrono::steady_clock::now() + deadline;
@@ -114,8 +116,9 @@ void run_ranks(int ranks, std::chrono::seconds deadline, const std::function<voi
     }
   }
   const auto left_ms = [&] {
-    return std::max<std::int64_t>(
-        0, std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count());
+    return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(
+                                         end - std::chrono::steady_clock::now())
+                                         .count());
   };
   // Relay texts until every socket is closed, which is when every rank has ended.
   bool late = false;
@@ -143,7 +146,8 @@ void run_ranks(int ranks, std::chrono::seconds deadline, const std::function<voi
         }
       }
     }
-    if (std::all_of(children.begin(), children.end(), [](const Child& c) { return c.gone || c.has_text; })) {
+    if (std::all_of(children.begin(), children.end(),
+                    [](const Child& c) { return c.gone || c.has_text; })) {
       for (Child& child : children) {
         if (child.gone) {
           continue;
@@ -168,7 +172,8 @@ void run_ranks(int ranks, std::chrono::seconds deadline, const std::function<voi
   for (int rank = 0; rank < ranks; ++rank) {
     int status = 0;
     ::waitpid(children[static_cast<std::size_t>(rank)].pid, &status, 0);
-    const bool should_die = std::find(expect_killed.begin(), expect_killed.end(), rank) != expect_killed.end();
+    const bool should_die =
+        std::find(expect_killed.begin(), expect_killed.end(), rank) != expect_killed.end();
     const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     if (!late) {

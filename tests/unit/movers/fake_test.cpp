@@ -11,7 +11,9 @@ namespace reckon {
 namespace {
 
 /// 1 s a write and 1 s for each 100 bytes.
-Seconds cost(int, int, std::uint64_t bytes) { return Seconds(1.0 + static_cast<double>(bytes) / 100); }
+Seconds cost(int, int, std::uint64_t bytes) {
+  return Seconds(1.0 + static_cast<double>(bytes) / 100);
+}
 
 struct Job {
   FakeNetwork network;
@@ -59,8 +61,8 @@ TEST(FakeNetwork, AWriteTakesItsCostAndItsBytesMoveAtTheEnd) {
 
 TEST(FakeNetwork, PortsCarryOneWriteAtATimeAndBothDirectionsAtOnce) {
   Job job(3);
-  // 0->1 2 s: [0, 2]. 0->2 2 s waits for 0's port out: [2, 4]. 1->0 3 s has both its ports free: [0, 3].
-  // 2->1 1 s waits for 1's port in: [2, 3].
+  // 0->1 2 s: [0, 2]. 0->2 2 s waits for 0's port out: [2, 4]. 1->0 3 s has both its ports free:
+  // [0, 3]. 2->1 1 s waits for 1's port in: [2, 3].
   ASSERT_TRUE(job.lane(0).write(1, {0, 0}, {0, 0}, 100, 1, 1));
   ASSERT_TRUE(job.lane(0).write(2, {0, 0}, {0, 0}, 100, 2, 2));
   ASSERT_TRUE(job.lane(1).write(0, {0, 0}, {0, 0}, 200, 3, 3));
@@ -87,7 +89,8 @@ TEST(FakeNetwork, RefusesMoreThanTheLimitInFlight) {
 
 TEST(FakeNetwork, InjectsTheFaultsItIsAskedFor) {
   Job job(2);
-  const std::array faults{FakeFault::none, FakeFault::lost, FakeFault::corrupted, FakeFault::failed};
+  const std::array faults{FakeFault::none, FakeFault::lost, FakeFault::corrupted,
+                          FakeFault::failed};
   job.network.set_faults([&](const FakeWrite& write) { return faults[write.id]; });
   for (std::uint64_t id = 0; id < 4; ++id) {
     ASSERT_TRUE(job.lane(0).write(1, {0, 0}, {0, id * 10}, 10, static_cast<std::uint32_t>(id), id));
@@ -105,7 +108,8 @@ TEST(FakeNetwork, InjectsTheFaultsItIsAskedFor) {
     tags.push_back(c.tag);
   }
   EXPECT_EQ(tags, (std::vector<std::uint32_t>{0, 2}));
-  for (std::size_t i = 0; i < 40; ++i) { // only the middle byte of write 2, at 20 + 5, differs from the zeros sent
+  for (std::size_t i = 0; i < 40;
+       ++i) { // only the middle byte of write 2, at 20 + 5, differs from the zeros sent
     EXPECT_EQ(job.memory[1][i], i == 25 ? std::byte{1} : std::byte{0}) << i;
   }
 }

@@ -42,7 +42,8 @@ void fill(std::span<std::byte> bytes, std::uint64_t seed) {
 }
 
 /// How many bytes of `bytes` differ from the pattern that starts at `position`.
-std::size_t wrong_bytes(std::span<const std::byte> bytes, std::uint64_t seed, std::uint64_t position = 0) {
+std::size_t wrong_bytes(std::span<const std::byte> bytes, std::uint64_t seed,
+                        std::uint64_t position = 0) {
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     wrong += bytes[i] != pattern(seed, position + i) ? 1U : 0U;
@@ -75,7 +76,8 @@ struct Heard {
   }
 
   /// Sleeps and polls until `done`; the test's deadline is the limit.
-  template <class Done> void until(MoverLane& lane, Done done) {
+  template <class Done>
+  void until(MoverLane& lane, Done done) {
     for (poll(lane); !done(); poll(lane)) {
       ASSERT_TRUE(failed.empty()) << lane.error();
       lane.wait(k_long_wait);
@@ -83,8 +85,8 @@ struct Heard {
   }
 };
 
-void write_now(MoverLane& lane, Heard& heard, int peer, Slice source, Slice destination, std::uint64_t bytes,
-               std::uint32_t tag, std::uint64_t id) {
+void write_now(MoverLane& lane, Heard& heard, int peer, Slice source, Slice destination,
+               std::uint64_t bytes, std::uint32_t tag, std::uint64_t id) {
   while (!lane.write(peer, source, destination, bytes, tag, id)) {
     lane.wait(k_long_wait);
     heard.poll(lane);
@@ -106,11 +108,14 @@ protected:
   void TearDown() override {
     std::vector<std::string> left;
     const std::vector<std::string> now = shared_memory_files();
-    std::set_difference(now.begin(), now.end(), m_files.begin(), m_files.end(), std::back_inserter(left));
+    std::set_difference(now.begin(), now.end(), m_files.begin(), m_files.end(),
+                        std::back_inserter(left));
     for (const std::string& name : left) {
       // Another program may have made its own meanwhile; ours would carry the transport's name.
-      EXPECT_EQ(name.find("reckon"), std::string::npos) << "/dev/shm/" << name << " was left behind";
-      EXPECT_EQ(name.find("fi_shm"), std::string::npos) << "/dev/shm/" << name << " was left behind";
+      EXPECT_EQ(name.find("reckon"), std::string::npos)
+          << "/dev/shm/" << name << " was left behind";
+      EXPECT_EQ(name.find("fi_shm"), std::string::npos)
+          << "/dev/shm/" << name << " was left behind";
     }
   }
 
@@ -146,8 +151,11 @@ TEST_P(Movers, MemoryIsZeroedAndPageAligned) {
   for (const std::uint64_t bytes : {1U, 4096U, 100000U}) {
     const std::span<std::byte> memory = mover->allocate(bytes);
     ASSERT_EQ(memory.size(), bytes);
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) % static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), 0U);
-    EXPECT_TRUE(std::all_of(memory.begin(), memory.end(), [](std::byte b) { return b == std::byte{0}; }));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) %
+                  static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)),
+              0U);
+    EXPECT_TRUE(
+        std::all_of(memory.begin(), memory.end(), [](std::byte b) { return b == std::byte{0}; }));
   }
 }
 
@@ -161,8 +169,9 @@ TEST_P(Movers, EveryByteArrivesAndNoOther) {
       std::uint64_t bytes, from, to;
     };
     std::vector<Case> cases{{0, 0, 0}, {0, k_size, k_size}, {k_size, 0, 0}, {64U << 20U, 4097, 1}};
-    for (const std::uint64_t bytes : {1U, 3U, 7U, 8U, 9U, 63U, 64U, 65U, 191U, 192U, 193U, 4095U, 4096U, 4097U, 16383U,
-                                      16385U, 65537U, 262144U, 1048577U, 4194304U}) {
+    for (const std::uint64_t bytes :
+         {1U,   3U,    7U,    8U,    9U,     63U,    64U,    65U,     191U,     192U,
+          193U, 4095U, 4096U, 4097U, 16383U, 16385U, 65537U, 262144U, 1048577U, 4194304U}) {
       cases.push_back({bytes, 0, 0});
       cases.push_back({bytes, 13, 4099});
       cases.push_back({bytes, 8191, 57});
@@ -184,12 +193,17 @@ TEST_P(Movers, EveryByteArrivesAndNoOther) {
       } else {
         heard.until(lane, [&] { return !heard.tags.empty(); });
         ASSERT_EQ(heard.tags, std::vector<std::uint32_t>{tag});
-        ASSERT_EQ(wrong_bytes(m_memory.subspan(c.to, c.bytes), tag), 0U) << c.bytes << " bytes to " << c.to;
+        ASSERT_EQ(wrong_bytes(m_memory.subspan(c.to, c.bytes), tag), 0U)
+            << c.bytes << " bytes to " << c.to;
         const auto zero = [](std::byte b) { return b == std::byte{0}; };
-        const std::size_t before = std::min<std::size_t>(c.to, 256), after = std::min<std::size_t>(k_size - c.to - c.bytes, 256);
-        const auto ahead = m_memory.subspan(c.to - before, before), behind = m_memory.subspan(c.to + c.bytes, after);
-        ASSERT_TRUE(std::all_of(ahead.begin(), ahead.end(), zero)) << c.bytes << " bytes to " << c.to;
-        ASSERT_TRUE(std::all_of(behind.begin(), behind.end(), zero)) << c.bytes << " bytes to " << c.to;
+        const std::size_t before = std::min<std::size_t>(c.to, 256),
+                          after = std::min<std::size_t>(k_size - c.to - c.bytes, 256);
+        const auto ahead = m_memory.subspan(c.to - before, before),
+                   behind = m_memory.subspan(c.to + c.bytes, after);
+        ASSERT_TRUE(std::all_of(ahead.begin(), ahead.end(), zero))
+            << c.bytes << " bytes to " << c.to;
+        ASSERT_TRUE(std::all_of(behind.begin(), behind.end(), zero))
+            << c.bytes << " bytes to " << c.to;
         std::memset(m_memory.subspan(c.to).data(), 0, c.bytes);
         heard = {}; // before the answer: after it the next tag may come
         write_now(lane, heard, 0, {k_data, 0}, {k_data, 0}, 0, tag + 5000, 2000 + tag);
@@ -233,7 +247,8 @@ TEST_P(Movers, ManySmallWritesArriveOnceEachHoweverSlowTheReceiver) {
       std::sort(heard.tags.begin(), heard.tags.end());
       for (std::uint32_t i = 0; i < k_writes; ++i) {
         ASSERT_EQ(heard.tags[i], i);
-        ASSERT_EQ(wrong_bytes(m_memory.subspan((k_writes - 1 - i) * 8ULL, 8), 7, i * 8ULL), 0U) << i;
+        ASSERT_EQ(wrong_bytes(m_memory.subspan((k_writes - 1 - i) * 8ULL, 8), 7, i * 8ULL), 0U)
+            << i;
       }
       write_now(lane, heard, 0, {}, {}, 0, 77, 0);
       heard.until(lane, [&] { return heard.sent.size() == 1; });
@@ -279,11 +294,14 @@ TEST_P(Movers, BothDirectionsAtOnce) {
     const int peer = 1 - self.rank();
     fill(m_memory.first(k_writes * k_part), static_cast<std::uint64_t>(self.rank()));
     for (std::uint32_t i = 0; i < k_writes; ++i) {
-      write_now(lane, heard, peer, {k_data, i * k_part}, {k_data, (k_writes + i) * k_part}, k_part, i, i);
+      write_now(lane, heard, peer, {k_data, i * k_part}, {k_data, (k_writes + i) * k_part}, k_part,
+                i, i);
     }
-    heard.until(lane, [&] { return heard.sent.size() == k_writes && heard.tags.size() == k_writes; });
+    heard.until(lane,
+                [&] { return heard.sent.size() == k_writes && heard.tags.size() == k_writes; });
     EXPECT_EQ(std::set<std::uint32_t>(heard.tags.begin(), heard.tags.end()).size(), k_writes);
-    EXPECT_EQ(wrong_bytes(m_memory.subspan(k_writes * k_part), static_cast<std::uint64_t>(peer)), 0U);
+    EXPECT_EQ(wrong_bytes(m_memory.subspan(k_writes * k_part), static_cast<std::uint64_t>(peer)),
+              0U);
     self.barrier();
   });
 }
@@ -305,15 +323,17 @@ TEST_P(Movers, FourRanksThreeLanesEachInItsThread) {
         threads.emplace_back([&, index] {
           MoverLane& lane = mover->lane(index);
           Heard heard;
-          const std::uint64_t block = k_block * (1 + static_cast<std::uint64_t>(self.rank() * k_lanes + index));
+          const std::uint64_t block =
+              k_block * (1 + static_cast<std::uint64_t>(self.rank() * k_lanes + index));
           for (std::uint32_t i = 0; i < k_writes; ++i) {
             for (int step = 1; step < k_ranks; ++step) {
-              write_now(lane, heard, (self.rank() + step) % k_ranks, {k_data, i * k_part}, {k_data, block + i * k_part},
-                        k_part, i, i);
+              write_now(lane, heard, (self.rank() + step) % k_ranks, {k_data, i * k_part},
+                        {k_data, block + i * k_part}, k_part, i, i);
             }
           }
           heard.until(lane, [&] {
-            return heard.sent.size() == k_writes * (k_ranks - 1) && heard.tags.size() == k_writes * (k_ranks - 1);
+            return heard.sent.size() == k_writes * (k_ranks - 1) &&
+                   heard.tags.size() == k_writes * (k_ranks - 1);
           });
           arrived[static_cast<std::size_t>(index)] = heard.tags.size();
           sent[static_cast<std::size_t>(index)] = heard.sent.size();
@@ -325,7 +345,9 @@ TEST_P(Movers, FourRanksThreeLanesEachInItsThread) {
       EXPECT_EQ(sent[lane], k_writes * (k_ranks - 1));
       for (std::size_t sender = 0; sender < k_ranks; ++sender) {
         if (sender != static_cast<std::size_t>(self.rank())) {
-          EXPECT_EQ(wrong_bytes(m_memory.subspan(k_block * (1 + sender * k_lanes + lane), k_block), 100 + sender), 0U)
+          EXPECT_EQ(wrong_bytes(m_memory.subspan(k_block * (1 + sender * k_lanes + lane), k_block),
+                                100 + sender),
+                    0U)
               << "from rank " << sender << " on lane " << lane;
         }
       }
@@ -340,9 +362,12 @@ TEST_P(Movers, AWriteOutsideItsBuffersFailsAndTouchesNothing) {
     if (self.rank() == 0) {
       MoverLane& lane = mover->lane(0);
       Heard heard;
-      const std::vector<std::pair<Slice, Slice>> bad{
-          {{k_data, 4089}, {k_data, 0}},       {{k_data, 0}, {k_data, 4089}}, {{k_data, UINT64_MAX - 3}, {k_data, 0}},
-          {{k_data, 0}, {k_data, UINT64_MAX}}, {{9, 0}, {k_data, 0}},         {{k_data, 0}, {9, 0}}};
+      const std::vector<std::pair<Slice, Slice>> bad{{{k_data, 4089}, {k_data, 0}},
+                                                     {{k_data, 0}, {k_data, 4089}},
+                                                     {{k_data, UINT64_MAX - 3}, {k_data, 0}},
+                                                     {{k_data, 0}, {k_data, UINT64_MAX}},
+                                                     {{9, 0}, {k_data, 0}},
+                                                     {{k_data, 0}, {9, 0}}};
       std::vector<std::uint64_t> ids;
       for (const auto& [source, destination] : bad) {
         ids.push_back(ids.size());
@@ -361,53 +386,54 @@ TEST_P(Movers, AWriteOutsideItsBuffersFailsAndTouchesNothing) {
       Heard heard;
       heard.poll(mover->lane(0));
       EXPECT_TRUE(heard.tags.empty());
-      EXPECT_TRUE(std::all_of(m_memory.begin(), m_memory.end(), [](std::byte b) { return b == std::byte{0}; }));
+      EXPECT_TRUE(std::all_of(m_memory.begin(), m_memory.end(),
+                              [](std::byte b) { return b == std::byte{0}; }));
     }
     self.barrier();
   });
 }
 
 TEST_P(Movers, ADeadPeerHangsNobodyAndLeavesNothing) {
-  run_ranks(
-      3, k_deadline,
-      [&](RankProcess& self) {
-        const auto mover = join(self, 1U << 20U);
-        self.barrier();
-        if (self.rank() == 2) {
-          ::raise(SIGKILL);
-        }
-        MoverLane& lane = mover->lane(0);
-        Heard heard;
-        self.barrier(); // it is dead: the exchange goes on without it
-        for (int i = 0; i < 20; ++i) {
-          lane.wait(2ms);
-          heard.poll(lane);
-        }
-        // Writing to it may succeed, fail or be refused; it must always come back.
-        for (int i = 0; i < 200; ++i) {
-          if (!lane.write(2, {k_data, 0}, {k_data, 0}, 65536, 1, 1)) {
-            lane.wait(1ms);
-          }
-          heard.poll(lane);
-        }
-        // The living still reach each other.
-        const int peer = 1 - self.rank();
-        while (!lane.write(peer, {k_data, 0}, {k_data, 0}, 4096, 3, 3)) {
-          lane.wait(1ms);
-          heard.poll(lane);
-        }
-        while (heard.tags.empty()) {
-          lane.wait(100ms);
-          heard.poll(lane);
-        }
-        self.barrier();
-      },
-      {2});
+  run_ranks(3, k_deadline,
+            [&](RankProcess& self) {
+              const auto mover = join(self, 1U << 20U);
+              self.barrier();
+              if (self.rank() == 2) {
+                ::raise(SIGKILL);
+              }
+              MoverLane& lane = mover->lane(0);
+              Heard heard;
+              self.barrier(); // it is dead: the exchange goes on without it
+              for (int i = 0; i < 20; ++i) {
+                lane.wait(2ms);
+                heard.poll(lane);
+              }
+              // Writing to it may succeed, fail or be refused; it must always come back.
+              for (int i = 0; i < 200; ++i) {
+                if (!lane.write(2, {k_data, 0}, {k_data, 0}, 65536, 1, 1)) {
+                  lane.wait(1ms);
+                }
+                heard.poll(lane);
+              }
+              // The living still reach each other.
+              const int peer = 1 - self.rank();
+              while (!lane.write(peer, {k_data, 0}, {k_data, 0}, 4096, 3, 3)) {
+                lane.wait(1ms);
+                heard.poll(lane);
+              }
+              while (heard.tags.empty()) {
+                lane.wait(100ms);
+                heard.poll(lane);
+              }
+              self.barrier();
+            },
+            {2});
 }
 
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(All, Movers, testing::ValuesIn(available_transports()), test_name);

@@ -36,6 +36,13 @@ TEST(LongestFirst, TiesGoToTheEarlierItemAndTheLowerBin) {
   EXPECT_EQ(balance_longest_first({5, 5, 5, 5}, 3).bin_of, (std::vector<std::size_t>{0, 1, 2, 0}));
 }
 
+TEST(LongestFirst, TiesStayInOrderAmongManyItems) {
+  const Balance balance = balance_longest_first(Loads(1000, 7), 3);
+  for (std::size_t i = 0; i < 1000; ++i) {
+    ASSERT_EQ(balance.bin_of[i], i % 3);
+  }
+}
+
 TEST(LongestFirst, FewItemsManyBins) {
   EXPECT_EQ(balance_longest_first({4, 6}, 4).loads, (Loads{6, 4, 0, 0}));
   EXPECT_EQ(balance_longest_first({}, 2).loads, (Loads{0, 0}));

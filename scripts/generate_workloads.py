@@ -264,7 +264,7 @@ def text_of(name, description, source, model, tables):
     model(forward)
 
     def entries(tensors):
-        return [{"name": tensor, "elements": elements, "dtype": "fp32"} for tensor, elements in tensors]
+        return [{"name": tensor, "elements": elements} for tensor, elements in tensors]
 
     document = {
         "schema": "reckon/workload",
@@ -272,6 +272,7 @@ def text_of(name, description, source, model, tables):
         "name": name,
         "description": description,
         "provenance": f"scripts/generate_workloads.py after {source}",
+        "dtype": "fp32",
         "tensors": entries(reversed(forward.parameters)),
     }
     if tables:

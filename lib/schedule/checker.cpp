@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint32_t k_none = 0xFFFFFFFFU;
+
+/// An op of the whole job.
+struct Place {
+  std::uint32_t rank = 0, lane = 0, op = 0;
+};
+
+struct Access {
+  std::uint32_t node = 0;
+  std::uint64_t begin = 0, end = 0;
+  bool changes = false;
+};
+
+std::string_view name_of(OpKind kind) {
+  switch (kind) {
+  case OpKind::write:
+    return "write";
+  case OpKind::await:
+    return "await";
+  case OpKind::reduce:
+    return "reduce";
+  case OpKind::copy:
+    return "copy";
+  }
+  return "?";
+}
+
+/// Which workers' gradients a run of bytes holds the sum of, and how often each; k_none stands for memory nobody wrote.
+using Content = std::map<std::uint32_t, std::uint32_t>;
+
+/// A buffer's content, piecewise constant over its bytes.
+class Memory {
+public:
+  explicit Memory(std::uint64_t bytes, Content initial) : m_bytes(bytes) { m_pieces.emplace(0, std::move(initial)); }
+
+  void set(std::uint64_t begin, std::uint64_t end, const Content& content) {
+    split(begin);
+    split(end);
+    const auto first = m_pieces.find(begin);
+    m_pieces.erase(std::next(first), m_pieces.lower_bound(end));
+    first->second = content;
+  }
+  /// Calls f(begin, end, content) for the pieces of [begin, end), which must not be empty.
+  template <class F> void visit(std::uint64_t begin, std::uint64_t end, F f) const {
+    for (auto it = std::prev(m_pieces.upper_bound(begin)); it != m_pieces.end() && it->first < end; ++it) {
+      const auto next = std::next(it);
+      f(std::max(begin, it->first), std::min(end, next == m_pieces.end() ? m_bytes : next->first), it->second);
+    }
+  }
+
+private:
+  void split(std::uint64_t at) {
+    if (at >= m_bytes) {
+      return;
+    }
+    const auto it = std::prev(m_pieces.upper_bound(at));
+    if (it->first != at) {
+      m_pieces.emplace_hint(std::next(it), at, Content(it->second));
+    }
+  }
+  std::map<std::uint64_t, Content> m_pieces;
+  std::uint64_t m_bytes = 0;
+};
+
+class Checker {
+public:
+  explicit Checker(const Schedule& schedule) : m_schedule(schedule) {}
+
+  CheckResult run() {
+    number_ops();
+    for (const auto step : {&Checker::check_slices, &Checker::match_tags, &Checker::order, &Checker::check_sums,
+                            &Checker::check_races}) {
+      if (m_result.ok()) { // each step relies on what the ones before it have proved
+        (this->*step)();
+      }
+    }
+    return std::move(m_result);
+  }
+
+private:
+  void fault(std::uint32_t node, const std::string& what) {
+    if (m_result.faults.size() < k_max_faults) {
+      const Place& p = m_places[node];
+      m_result.faults.push_back(fmt::format("rank {} lane {} op {} ({}, part {}): {}", p.rank, p.lane, p.op,
+                                            name_of(op_at(node).kind), op_at(node).part, what));
+    }
+  }
+  [[nodiscard]] const LaneProgram& lane_at(std::uint32_t node) const {
+    return m_schedule.ranks[m_places[node].rank].lanes[m_places[node].lane];
+  }
+  [[nodiscard]] const Op& op_at(std::uint32_t node) const { return lane_at(node).ops()[m_places[node].op]; }
+
+  void number_ops() {
+    m_first.resize(m_schedule.ranks.size());
+    for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      for (std::uint32_t l = 0; l < m_schedule.ranks[r].lanes.size(); ++l) {
+        m_first[r].push_back(static_cast<std::uint32_t>(m_places.size()));
+        const auto count = static_cast<std::uint32_t>(m_schedule.ranks[r].lanes[l].ops().size());
+        for (std::uint32_t o = 0; o < count; ++o) {
+          m_places.push_back({r, l, o});
+        }
+      }
+    }
+    m_writer_of.assign(m_places.size(), k_none);
+    m_result.ops = m_places.size();
+  }
+
+  void check_slice(std::uint32_t node, std::uint32_t rank, Slice slice, std::uint64_t bytes, std::string_view what) {
+    const std::vector<std::uint64_t>& buffers = m_schedule.ranks[rank].buffer_bytes;
+    if (slice.buffer >= buffers.size() || slice.offset > buffers[slice.buffer] ||
+        bytes > buffers[slice.buffer] - slice.offset) {
+      fault(node, fmt::format("{} [{}, {}) lies outside buffer {} of rank {}", what, slice.offset, slice.offset + bytes,
+                              slice.buffer, rank));
+    }
+  }
+
+  void check_slices() {
+    for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+      const Op& op = op_at(node);
+      const std::uint32_t rank = m_places[node].rank;
+      for (const std::uint32_t d : lane_at(node).dependencies(m_places[node].op)) {
+        if (d >= m_places[node].op) {
+          fault(node, fmt::format("depends on op {}, which does not come before it", d));
+        }
+      }
+      if ((op.kind == OpKind::write || op.kind == OpKind::await) &&
+          (op.peer >= m_schedule.ranks.size() || op.peer == rank)) {
+        fault(node, fmt::format("peer {} is not another rank", op.peer));
+        continue;
+      }
+      if (op.kind == OpKind::write) {
+        check_slice(node, rank, op.source, op.bytes, "source");
+        check_slice(node, op.peer, op.destination, op.bytes, "destination");
+        if (m_places[node].lane >= m_schedule.ranks[op.peer].lanes.size()) {
+          fault(node, fmt::format("rank {} has no lane {}", op.peer, m_places[node].lane));
+        }
+      } else if (op.kind == OpKind::reduce) {
+        check_slice(node, rank, op.destination, op.bytes, "destination");
+        for (const Slice& s : lane_at(node).sources(op)) {
+          check_slice(node, rank, s, op.bytes, "operand");
+        }
+        if (op.source_count == 0 || op.bytes % size_of(op.dtype) != 0) {
+          fault(node, "sums nothing, or not whole elements");
+        }
+      } else if (op.kind == OpKind::copy) {
+        check_slice(node, rank, op.source, op.bytes, "source");
+        check_slice(node, rank, op.destination, op.bytes, "destination");
+      }
+    }
+  }
+
+  void match_tags() {
+    using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>; // receiver, lane, tag
+    std::map<Key, std::uint32_t> awaits;
+    for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+      const Op& op = op_at(node);
+      if (op.kind == OpKind::await && !awaits.emplace(Key{m_places[node].rank, m_places[node].lane, op.tag}, node).second) {
+        fault(node, fmt::format("tag {} is awaited twice", op.tag));
+      }
+    }
+    for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+      const Op& op = op_at(node);
+      if (op.kind != OpKind::write) {
+        continue;
+      }
+      const auto it = awaits.find(Key{op.peer, m_places[node].lane, op.tag});
+      if (it == awaits.end()) {
+        fault(node, fmt::format("rank {} never awaits its tag {}", op.peer, op.tag));
+      } else if (m_writer_of[it->second] != k_none) {
+        fault(node, fmt::format("tag {} at rank {} is used twice", op.tag, op.peer));
+      } else if (op_at(it->second).peer != m_places[node].rank) {
+        fault(node, fmt::format("rank {} awaits its tag {} from rank {}", op.peer, op.tag, op_at(it->second).peer));
+      } else {
+        m_writer_of[it->second] = node;
+      }
+    }
+    for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+      if (op_at(node).kind == OpKind::await && m_writer_of[node] == k_none) {
+        fault(node, fmt::format("nobody writes its tag {}", op_at(node).tag));
+      }
+    }
+  }
+
+  /// Calls f(predecessor) for all that must be over before `node` is done.
+  template <class F> void predecessors(std::uint32_t node, F f) const {
+    const Place& p = m_places[node];
+    for (const std::uint32_t d : lane_at(node).dependencies(p.op)) {
+      f(m_first[p.rank][p.lane] + d);
+    }
+    if (m_writer_of[node] != k_none) {
+      f(m_writer_of[node]);
+    }
+  }
+
+  void order() {
+    std::vector<std::uint32_t> missing(m_places.size());
+    std::vector<std::vector<std::uint32_t>> successors(m_places.size());
+    for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+      predecessors(node, [&](std::uint32_t before) {
+        ++missing[node];
+        successors[before].push_back(node);
+      });
+      if (missing[node] == 0) {
+        m_order.push_back(node);
+      }
+    }
+    for (std::size_t i = 0; i < m_order.size(); ++i) {
+      for (const std::uint32_t s : successors[m_order[i]]) {
+        if (--missing[s] == 0) {
+          m_order.push_back(s);
+        }
+      }
+    }
+    if (m_order.size() != m_places.size()) {
+      for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+        if (missing[node] > 0) {
+          fault(node, "deadlock: it waits in a circle with other ops");
+        }
+      }
+    }
+  }
+
+  /// The operands of a reduction added up, cut at every operand's boundaries: start (relative) -> content.
+  [[nodiscard]] std::map<std::uint64_t, Content> sum_of(std::uint32_t node,
+                                                        const std::vector<std::vector<Memory>>& memory) const {
+    const Op& op = op_at(node);
+    std::map<std::uint64_t, Content> sums{{0, {}}};
+    const auto cut = [&](std::uint64_t at) {
+      const auto it = std::prev(sums.upper_bound(at));
+      if (it->first != at && at < op.bytes) {
+        sums.emplace_hint(std::next(it), at, Content(it->second));
+      }
+    };
+    for (const Slice& s : lane_at(node).sources(op)) {
+      memory[m_places[node].rank][s.buffer].visit(
+          s.offset, s.offset + op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+            cut(b - s.offset);
+            cut(e - s.offset);
+            for (auto it = sums.find(b - s.offset); it != sums.end() && it->first < e - s.offset; ++it) {
+              for (const auto& [worker, times] : content) {
+                it->second[worker] += times;
+              }
+            }
+          });
+    }
+    return sums;
+  }
+
+  void check_sums() {
+    std::vector<std::vector<Memory>> memory(m_schedule.ranks.size());
+    Content all;
+    for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      if (m_schedule.worker[r]) {
+        all[r] = 1;
+      }
+      for (std::uint32_t b = 0; b < m_schedule.ranks[r].buffer_bytes.size(); ++b) {
+        const bool gradient = b == k_gradient_buffer && m_schedule.worker[r];
+        memory[r].emplace_back(m_schedule.ranks[r].buffer_bytes[b], Content{{gradient ? r : k_none, 1}});
+      }
+    }
+    // Any topological order gives the same result, once check_races has shown that all conflicts are ordered.
+    for (const std::uint32_t node : m_order) {
+      const Op& op = op_at(node);
+      const std::uint32_t rank = m_places[node].rank;
+      if (op.kind == OpKind::await || op.bytes == 0) {
+        continue;
+      }
+      const std::uint64_t to = op.destination.offset;
+      Memory& target = memory[op.kind == OpKind::write ? op.peer : rank][op.destination.buffer];
+      if (op.kind == OpKind::reduce) {
+        const auto sums = sum_of(node, memory);
+        for (auto it = sums.begin(); it != sums.end(); ++it) {
+          const std::uint64_t end = std::next(it) == sums.end() ? op.bytes : std::next(it)->first;
+          target.set(to + it->first, to + end, it->second);
+        }
+      } else {
+        std::vector<std::tuple<std::uint64_t, std::uint64_t, Content>> pieces; // copied: source may be the target
+        memory[rank][op.source.buffer].visit(
+            op.source.offset, op.source.offset + op.bytes,
+            [&](std::uint64_t b, std::uint64_t e, const Content& c) { pieces.emplace_back(b, e, c); });
+        for (const auto& [b, e, content] : pieces) {
+          target.set(b - op.source.offset + to, e - op.source.offset + to, content);
+        }
+      }
+    }
+    for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      for (const Schedule::Run& run : m_schedule.runs) {
+        if (m_schedule.worker[r] && run.bytes > 0) {
+          memory[r][k_gradient_buffer].visit(run.offset, run.offset + run.bytes,
+                                             [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                                               if (content != all && m_result.faults.size() < k_max_faults) {
+                                                 m_result.faults.push_back(describe(r, b, e, content, all));
+                                               }
+                                             });
+        }
+      }
+    }
+  }
+
+  static std::string describe(std::uint32_t rank, std::uint64_t b, std::uint64_t e, const Content& content,
+                              const Content& all) {
+    std::vector<std::string> wrong;
+    for (const auto& [worker, times] : all) {
+      const auto it = content.find(worker);
+      if (it == content.end() || it->second != times) {
+        wrong.push_back(fmt::format("worker {} {} times", worker, it == content.end() ? 0 : it->second));
+      }
+    }
+    if (content.count(k_none) != 0) {
+      wrong.emplace_back("memory nobody wrote");
+    }
+    return fmt::format("rank {}: gradient bytes [{}, {}) end with {} instead of every worker once", rank, b, e,
+                       fmt::join(wrong, ", "));
+  }
+
+  void check_races() {
+    if (m_places.size() > k_max_ops_for_races) {
+      return;
+    }
+    m_result.races_checked = true;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Access>> accesses; // by (rank, buffer)
+    const auto note = [&](std::uint32_t node, Slice s, std::uint64_t bytes, bool changes) {
+      if (bytes > 0) {
+        accesses[{m_places[node].rank, s.buffer}].push_back({node, s.offset, s.offset + bytes, changes});
+      }
+    };
+    for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+      const Op& op = op_at(node);
+      if (op.kind == OpKind::await) {
+        // A peer's write changes our memory at some time from its start there until the await here is done.
+        const Op& write = op_at(m_writer_of[node]);
+        note(node, write.destination, write.bytes, true);
+        continue;
+      }
+      if (op.kind == OpKind::write || op.kind == OpKind::copy) {
+        note(node, op.source, op.bytes, false);
+      }
+      if (op.kind == OpKind::reduce || op.kind == OpKind::copy) {
+        note(node, op.destination, op.bytes, true);
+      }
+      if (op.kind == OpKind::reduce) {
+        for (const Slice& s : lane_at(node).sources(op)) {
+          note(node, s, op.bytes, false);
+        }
+      }
+    }
+    // before[b] holds a: a is certainly over when b is done, so (unless b is an await) when b starts.
+    const std::size_t words = (m_places.size() + 63) / 64;
+    std::vector<std::uint64_t> before(m_places.size() * words);
+    for (const std::uint32_t node : m_order) {
+      std::uint64_t* const mine = before.data() + node * words;
+      predecessors(node, [&](std::uint32_t p) {
+        const std::uint64_t* const theirs = before.data() + p * words;
+        for (std::size_t w = 0; w < words; ++w) {
+          mine[w] |= theirs[w];
+        }
+        mine[p / 64] |= std::uint64_t{1} << (p % 64);
+      });
+    }
+    const auto over_before = [&](std::uint32_t a, std::uint32_t b) {
+      const std::uint32_t start = m_writer_of[b] != k_none ? m_writer_of[b] : b; // an arrival begins at the peer
+      return (before[start * words + a / 64] >> (a % 64) & 1U) != 0;
+    };
+    for (auto& [where, list] : accesses) {
+      std::sort(list.begin(), list.end(), [](const Access& a, const Access& b) { return a.begin < b.begin; });
+      std::vector<Access> open; // those that reach beyond the current begin
+      for (const Access& a : list) {
+        open.erase(std::remove_if(open.begin(), open.end(), [&](const Access& o) { return o.end <= a.begin; }), open.end());
+        for (const Access& o : open) {
+          if ((a.changes || o.changes) && a.node != o.node && !over_before(a.node, o.node) && !over_before(o.node, a.node)) {
+            const Place& p = m_places[o.node];
+            fault(a.node, fmt::format("races with op {} of lane {} ({}, part {}) for bytes from {} of buffer {}", p.op,
+                                      p.lane, name_of(op_at(o.node).kind), op_at(o.node).part, a.begin, where.second));
+          }
+        }
+        open.push_back(a);
+      }
+    }
+  }
+
+  const Schedule& m_schedule;
+  std::vector<Place> m_places;
+  std::vector<std::vector<std::uint32_t>> m_first; ///< number of the first op of [rank][lane]
+  std::vector<std::uint32_t> m_writer_of;          ///< for an await: the write it meets
+  std::vector<std::uint32_t> m_order;              ///< a topological order
+  CheckResult m_result;
+};
+
+} // namespace
+
+CheckResult check(const Schedule& schedule) { return Checker(schedule).run(); }
+
+} // namespace reckon

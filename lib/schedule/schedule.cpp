@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule/schedule.hpp"
+
+namespace reckon {
+
+std::uint32_t LaneProgram::append(const Op& op, std::span<const std::uint32_t> depends_on) {
+  m_ops.push_back(op);
+  m_dependencies.insert(m_dependencies.end(), depends_on.begin(), depends_on.end());
+  m_begin.push_back(static_cast<std::uint32_t>(m_dependencies.size()));
+  return static_cast<std::uint32_t>(m_ops.size() - 1);
+}
+
+std::uint32_t LaneProgram::append_reduce(Op op, std::span<const Slice> sources,
+                                         std::span<const std::uint32_t> depends_on) {
+  op.kind = OpKind::reduce;
+  op.first_source = static_cast<std::uint32_t>(m_sources.size());
+  op.source_count = static_cast<std::uint32_t>(sources.size());
+  m_sources.insert(m_sources.end(), sources.begin(), sources.end());
+  return append(op, depends_on);
+}
+
+Traffic traffic_of(const Schedule& schedule) {
+  Traffic traffic;
+  traffic.egress_bytes.resize(schedule.ranks.size());
+  traffic.ingress_bytes.resize(schedule.ranks.size());
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    for (const LaneProgram& lane : schedule.ranks[rank].lanes) {
+      for (const Op& op : lane.ops()) {
+        if (op.kind == OpKind::write) {
+          traffic.egress_bytes[rank] += op.bytes;
+          traffic.ingress_bytes.at(op.peer) += op.bytes;
+        }
+      }
+    }
+  }
+  return traffic;
+}
+
+} // namespace reckon

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+#include "core/slice.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace reckon {
+
+/// What one step of a rank's program does.
+enum class OpKind : std::uint8_t {
+  write,  ///< one-sided write of `bytes` from `source` here to `destination` at rank `peer`, announced there as `tag`;
+          ///< done when the source may be overwritten
+  await,  ///< the write from `peer` announced as `tag` has arrived
+  reduce, ///< `destination` = elementwise sum of LaneProgram::sources(op), in that order; `bytes` of each operand
+  copy,   ///< `bytes` from `source` to `destination`, both here
+};
+
+struct Op {
+  OpKind kind = OpKind::write;
+  DType dtype = DType::fp32;      ///< reduce
+  std::uint32_t peer = 0;         ///< write: receiver; await: sender
+  std::uint32_t tag = 0;          ///< write, await: unique among the writes to one lane of one rank
+  std::uint32_t part = 0;         ///< the plan's part that this works on
+  std::uint32_t first_source = 0; ///< reduce
+  std::uint32_t source_count = 0; ///< reduce
+  Slice source, destination;
+  std::uint64_t bytes = 0;
+};
+
+/// What one lane of one rank does in an iteration: a graph. An op may start when all it depends on is done; among
+/// those that may, the earlier in `ops` goes first. Build it with append(), dependencies before dependents.
+class LaneProgram {
+public:
+  /// Adds an op that depends on the ops named (indices returned by earlier calls). Returns its index.
+  std::uint32_t append(const Op& op, std::span<const std::uint32_t> depends_on);
+  /// Adds a reduction over `sources`.
+  std::uint32_t append_reduce(Op op, std::span<const Slice> sources, std::span<const std::uint32_t> depends_on);
+
+  [[nodiscard]] std::span<const Op> ops() const { return m_ops; }
+  [[nodiscard]] std::span<const Slice> sources(const Op& op) const {
+    return std::span<const Slice>(m_sources).subspan(op.first_source, op.source_count);
+  }
+  [[nodiscard]] std::span<const std::uint32_t> dependencies(std::size_t op) const {
+    return std::span<const std::uint32_t>(m_dependencies).subspan(m_begin[op], m_begin[op + 1] - m_begin[op]);
+  }
+
+private:
+  std::vector<Op> m_ops;
+  std::vector<Slice> m_sources;
+  std::vector<std::uint32_t> m_begin{0};
+  std::vector<std::uint32_t> m_dependencies;
+};
+
+/// Buffer 0 holds the rank's gradient, and its sum when the iteration is over.
+inline constexpr std::uint32_t k_gradient_buffer = 0;
+
+struct RankProgram {
+  std::vector<std::uint64_t> buffer_bytes;
+  std::vector<LaneProgram> lanes;
+};
+
+/// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays it, the checker
+/// proves things of it.
+struct Schedule {
+  /// A run of equal elements in the gradient buffer.
+  struct Run {
+    std::uint64_t offset = 0, bytes = 0;
+    DType dtype = DType::fp32;
+  };
+  std::vector<Run> runs;    ///< the same on every worker
+  std::vector<bool> worker; ///< by rank: has gradients and must end with the sum
+  std::vector<RankProgram> ranks;
+};
+
+/// Bytes that each rank sends to and receives from others in one iteration.
+struct Traffic {
+  std::vector<std::uint64_t> egress_bytes, ingress_bytes;
+};
+[[nodiscard]] Traffic traffic_of(const Schedule& schedule);
+
+} // namespace reckon

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/model.hpp"
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "stats/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace reckon {
+namespace {
+
+/// The point whose coordinates are nearest in ratio.
+double ratio_distance(double a, double b) { return std::abs(std::log(std::max(a, 1e-9) / std::max(b, 1e-9))); }
+
+Rate scaled(const Rate& r, double factor) { return {r.lo * factor, r.mid * factor, r.hi * factor}; }
+
+/// Linear between two rates.
+Rate between(const Rate& a, const Rate& b, double t) {
+  return {a.lo + t * (b.lo - a.lo), a.mid + t * (b.mid - a.mid), a.hi + t * (b.hi - a.hi)};
+}
+
+} // namespace
+
+Rate rate_of(const Cell& cell) {
+  if (cell.samples.size() < 3) {
+    return {cell.p50, cell.p50, cell.p50};
+  }
+  std::vector<double> sorted = cell.samples;
+  std::sort(sorted.begin(), sorted.end());
+  return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
+}
+
+Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers, int lanes) {
+  if (workers == 0) {
+    fail(ErrorKind::usage, "--workers: at least one worker is needed");
+  }
+  if (profile.machines.empty()) {
+    fail(ErrorKind::input, "the profile has no machines: there is nothing to plan for");
+  }
+  Roles roles;
+  roles.name = fmt::format("{} workers, {} servers", workers, servers);
+  const std::string& first = profile.machines.front().id;
+  const std::string& second = profile.machines.size() > 1 ? profile.machines[1].id : first;
+  roles.groups.push_back({first, workers, true, true, lanes});
+  if (servers > 0) {
+    roles.groups.push_back({second, servers, false, true, lanes});
+  }
+  return roles;
+}
+
+CostModel::CostModel(const Profile& profile, const Roles& roles, std::string transport, const WhatIf& what_if)
+    : m_transport(std::move(transport)) {
+  place(profile, roles);
+  if (what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s) {
+    // "What if each rank had a machine and a port of its own?"
+    m_one_machine = false;
+    for (std::size_t i = 0; i < m_ranks.size(); ++i) {
+      m_ranks[i].host = i;
+    }
+  }
+  if (m_one_machine) {
+    read_shared(profile);
+  } else {
+    read_ports(profile, what_if);
+  }
+  read_reduction(profile);
+}
+
+void CostModel::place(const Profile& profile, const Roles& roles) {
+  std::map<std::string, std::uint64_t> used;
+  std::size_t next_host = 0;
+  std::map<std::string, std::size_t> first_host;
+  for (const MachineGroup& m : profile.machines) {
+    first_host[m.id] = next_host;
+    next_host += m.count;
+  }
+  for (const RoleGroup& group : roles.groups) {
+    const auto machine = std::find_if(profile.machines.begin(), profile.machines.end(),
+                                      [&](const MachineGroup& m) { return m.id == group.machine; });
+    if (machine == profile.machines.end()) {
+      fail(ErrorKind::input, fmt::format("the roles name machine '{}', which profile '{}' does not have", group.machine,
+                                         profile.name));
+    }
+    for (std::uint64_t i = 0; i < group.count; ++i) {
+      const std::uint64_t number = used[group.machine]++;
+      if (machine->count > 1 && number >= machine->count) {
+        fail(ErrorKind::input,
+             fmt::format("profile '{}' has {} machines of group '{}' and the job needs more; use fewer workers or servers",
+                         profile.name, machine->count, machine->id));
+      }
+      RankModel rank;
+      rank.machine = group.machine;
+      rank.host = first_host[group.machine] + (machine->count > 1 ? number : 0);
+      rank.worker = group.worker;
+      rank.server = group.server;
+      rank.lanes = group.lanes;
+      m_ranks.push_back(rank);
+    }
+    m_cores = std::max(m_cores, machine->cores);
+  }
+  std::set<std::size_t> hosts;
+  for (const RankModel& r : m_ranks) {
+    hosts.insert(r.host);
+  }
+  m_one_machine = hosts.size() == 1 && m_ranks.size() > 1;
+  if (!m_one_machine && hosts.size() != m_ranks.size()) {
+    fail(ErrorKind::input, "the roles put several ranks on one machine and others elsewhere; use one rank a machine, or "
+                           "all ranks on one machine");
+  }
+}
+
+void CostModel::read_shared(const Profile& profile) {
+  const std::string& machine = m_ranks.front().machine;
+  CellKey pattern;
+  pattern.test = "fabric_aggregate";
+  pattern.from = machine;
+  pattern.direction = "two_way";
+  if (m_transport.empty()) {
+    double best = 0;
+    for (const Cell* cell : profile.select(pattern)) {
+      if (cell->p50 > best) {
+        best = cell->p50;
+        m_transport = cell->key.transport;
+      }
+    }
+  }
+  pattern.transport = m_transport;
+  for (const Cell* cell : profile.select(pattern)) {
+    m_shared.push_back({2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes), rate_of(*cell)});
+  }
+  if (m_shared.empty()) {
+    fail(ErrorKind::input,
+         fmt::format("profile '{}' has no fabric_aggregate measurement between processes on machine '{}'{}; run "
+                     "`reckon probe` on it, or give --port-bandwidth to plan for machines with ports",
+                     profile.name, machine, m_transport.empty() ? "" : " over transport '" + m_transport + "'"));
+  }
+  std::sort(m_shared.begin(), m_shared.end(), [](const SharedPoint& a, const SharedPoint& b) {
+    return std::tie(a.talkers, a.bytes) < std::tie(b.talkers, b.bytes);
+  });
+  pattern = {};
+  pattern.test = "fabric_write_latency";
+  pattern.from = machine;
+  pattern.transport = m_transport;
+  for (const Cell* cell : profile.select(pattern)) {
+    m_latency_s = cell->p50;
+  }
+  m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells", m_transport, m_shared.size()));
+}
+
+void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
+  std::set<std::string> missing;
+  for (RankModel& rank : m_ranks) {
+    const std::optional<double>& forced = rank.worker || !what_if.server_port_bytes_per_s
+                                              ? what_if.worker_port_bytes_per_s
+                                              : what_if.server_port_bytes_per_s;
+    if (forced) {
+      rank.port_bytes_per_s = *forced;
+      continue;
+    }
+    CellKey pattern;
+    pattern.test = "port_bandwidth";
+    pattern.from = rank.machine;
+    pattern.transport = m_transport;
+    for (const Cell* cell : profile.select(pattern)) {
+      rank.port_bytes_per_s = std::max(rank.port_bytes_per_s, cell->p50);
+      if (m_transport.empty()) {
+        m_transport = cell->key.transport;
+      }
+    }
+    if (rank.port_bytes_per_s == 0 && m_ranks.size() > 1) {
+      missing.insert(rank.machine);
+    }
+  }
+  if (!missing.empty()) {
+    fail(ErrorKind::input, fmt::format("profile '{}' has no port_bandwidth for machine{} {}; measure it, or give "
+                                       "--port-bandwidth",
+                                       profile.name, missing.size() > 1 ? "s" : "", fmt::join(missing, ", ")));
+  }
+  // How a port's rate falls with the size of the parts: a curve between two machines, if the profile has one.
+  CellKey pattern;
+  pattern.test = "fabric_write";
+  pattern.from = m_ranks.front().machine;
+  pattern.transport = m_transport;
+  std::map<double, CurvePoint> points;
+  for (const Cell* cell : profile.select(pattern)) {
+    if (cell->unit == "seconds" && cell->key.bytes > 0 && cell->key.direction != "one_way" &&
+        !(what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s)) {
+      const double b = static_cast<double>(cell->key.bytes);
+      points[b] = {b, cell->p50, cell->p50, cell->p50};
+    }
+  }
+  if (points.size() > 1) {
+    std::vector<CurvePoint> list;
+    for (const auto& [bytes, point] : points) {
+      list.push_back(point);
+    }
+    m_port_curve.emplace(std::move(list), Curve::Shape::non_decreasing);
+    m_sources.push_back(fmt::format("fabric_write over {}: {} sizes", m_transport, points.size()));
+  }
+  pattern.test = "fabric_write_latency";
+  for (const Cell* cell : profile.select(pattern)) {
+    m_latency_s = cell->p50;
+  }
+}
+
+void CostModel::read_reduction(const Profile& profile) {
+  CellKey pattern;
+  pattern.test = "reduce_sum";
+  pattern.from = m_ranks.front().machine;
+  std::vector<const Cell*> cells = profile.select(pattern);
+  if (cells.empty()) {
+    pattern.from.clear(); // probe names the NUMA node that the threads run on
+    cells = profile.select(pattern);
+  }
+  for (const Cell* cell : cells) {
+    if (const auto dtype = dtype_named(cell->key.dtype)) {
+      m_reduce.push_back({*dtype, std::max(1, cell->key.threads), static_cast<std::size_t>(std::max(2, cell->key.sources)),
+                          static_cast<double>(cell->key.bytes), rate_of(*cell)});
+    }
+  }
+  m_sources.push_back(m_reduce.empty() ? "reduce_sum: none, so summation counts as free"
+                                       : fmt::format("reduce_sum: {} cells", m_reduce.size()));
+}
+
+Rate CostModel::shared_rate(double talkers, double part_bytes) const {
+  // Linear in the logarithm of the part size between measured sizes, for the number of talkers nearest in ratio
+  // (beyond the most that were measured the machine is saturated, and the rate stays).
+  double nearest = 0, distance = std::numeric_limits<double>::infinity();
+  for (const SharedPoint& p : m_shared) {
+    const double d = ratio_distance(p.talkers, talkers);
+    if (d < distance) {
+      distance = d;
+      nearest = p.talkers;
+    }
+  }
+  const SharedPoint* below = nullptr;
+  const SharedPoint* above = nullptr;
+  for (const SharedPoint& p : m_shared) {
+    if (p.talkers != nearest) {
+      continue;
+    }
+    if (p.bytes <= part_bytes) {
+      below = &p;
+    } else if (above == nullptr) {
+      above = &p;
+    }
+  }
+  if (below == nullptr) {
+    // Smaller than measured: the cost of a write of the smallest size measured is the least we know of.
+    return scaled(above->rate, part_bytes / above->bytes);
+  }
+  if (above == nullptr || below->bytes == part_bytes) {
+    return below->rate;
+  }
+  return between(below->rate, above->rate, std::log(part_bytes / below->bytes) / std::log(above->bytes / below->bytes));
+}
+
+double CostModel::best_shared_rate() const {
+  double best = 0;
+  for (const SharedPoint& p : m_shared) {
+    best = std::max(best, p.rate.hi);
+  }
+  return best;
+}
+
+double CostModel::port_efficiency(double part_bytes) const {
+  if (!m_port_curve) {
+    return 1;
+  }
+  const double best = std::max(m_port_curve->marginal_bandwidth().as_bytes_per_s(),
+                               m_port_curve->bandwidth_at(m_port_curve->points().back().bytes).as_bytes_per_s());
+  return std::min(1.0, m_port_curve->bandwidth_at(part_bytes).as_bytes_per_s() / best);
+}
+
+Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources, double part_bytes) const {
+  const ReducePoint* best = nullptr;
+  double distance = std::numeric_limits<double>::infinity();
+  for (const ReducePoint& p : m_reduce) {
+    // What differs least, the element type before all, then the threads, the operands, the size.
+    const double d = (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
+                     10 * ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
+                     (p.bytes > 0 ? ratio_distance(p.bytes, part_bytes) : 0);
+    if (d < distance) {
+      distance = d;
+      best = &p;
+    }
+  }
+  if (best == nullptr) {
+    const double inf = std::numeric_limits<double>::infinity();
+    return {inf, inf, inf};
+  }
+  return scaled(best->rate, 1.0 / best->threads);
+}
+
+Star CostModel::star(double model_bytes) const {
+  Star star;
+  star.model_bytes = model_bytes;
+  for (const RankModel& r : m_ranks) {
+    const double port = r.port_bytes_per_s > 0 ? r.port_bytes_per_s : 1e9;
+    if (r.worker) {
+      star.worker_bytes_per_s.push_back(port);
+    } else if (r.server) {
+      star.server_bytes_per_s.push_back(port);
+    }
+  }
+  return star;
+}
+
+} // namespace reckon

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/planner.hpp"
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "strategies/predict.hpp"
+#include "strategies/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace reckon {
+namespace {
+
+DType most_common(const GradientLayout& layout) {
+  std::map<DType, std::uint64_t> bytes;
+  for (const GradientLayout::Run& run : layout.runs) {
+    bytes[run.dtype] += run.bytes;
+  }
+  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? DType::fp32 : most->first;
+}
+
+/// Equal parts per slot make the shares of the equal-bandwidth split come out exactly: the number of parts should be
+/// a multiple of the slots, in lowest terms (equation 9).
+std::uint64_t streams(const std::string& strategy, const CostModel& model) {
+  std::uint64_t n = 0, k = 0;
+  for (const RankModel& r : model.ranks()) {
+    (r.worker ? n : k) += 1;
+  }
+  if (strategy == "ps_noncolocated") {
+    return std::max<std::uint64_t>(1, k);
+  }
+  if (strategy != "byteps_split") {
+    return std::max<std::uint64_t>(1, n);
+  }
+  const auto slots = slot_counts(n, k);
+  if (!slots) {
+    return 1;
+  }
+  const std::uint64_t common = std::gcd(slots->per_worker, slots->per_server);
+  return std::max<std::uint64_t>(1, slots->total / std::max<std::uint64_t>(1, common));
+}
+
+class Planner {
+public:
+  Planner(const PlanInputs& inputs, const PlanOptions& options)
+      : m_inputs(inputs), m_options(options), m_layout(layout_of(inputs.workload)),
+        m_model(inputs.profile, inputs.roles, options.transport, options.what_if),
+        m_model_bytes(static_cast<double>(inputs.workload.bytes())) {
+    if (m_layout.total_bytes == 0) {
+      fail(ErrorKind::input, fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
+    }
+  }
+
+  Plan make() {
+    Plan plan;
+    choose(plan);
+    cut_and_assign(plan);
+    describe(plan);
+    return plan;
+  }
+
+private:
+  struct Choice {
+    Solution solution;
+    PartShape shape;
+    Prediction prediction;
+  };
+
+  [[nodiscard]] PartShape shape_for(double part_bytes) const {
+    PartShape shape;
+    shape.dtype = most_common(m_layout);
+    shape.part_count = std::max(1.0, std::ceil(m_model_bytes / part_bytes));
+    shape.part_bytes = std::min(part_bytes, std::ceil(m_model_bytes / shape.part_count));
+    shape.window_parts = m_options.window_parts ? static_cast<double>(*m_options.window_parts) : window_for(part_bytes);
+    return shape;
+  }
+
+  /// A part under way, one being summed, one coming back, one to spare; more when a part is shorter on the wire than the
+  /// round trip.
+  [[nodiscard]] double window_for(double part_bytes) const {
+    const double rate = m_model.one_machine() ? m_model.shared_rate(2, part_bytes).mid : m_model.ranks().front().port_bytes_per_s;
+    const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;
+    return std::clamp(4 + std::ceil(round_trip_parts), 4.0, 64.0);
+  }
+
+  /// Solves one strategy and, unless a part size is given, takes the power of two with the least predicted time.
+  [[nodiscard]] Choice evaluate(const std::string& strategy) const {
+    Choice best;
+    best.solution = solve(strategy, m_model, m_model_bytes);
+    if (!best.solution.reason.empty()) {
+      return best;
+    }
+    std::vector<double> sizes;
+    if (m_options.part_bytes) {
+      sizes.push_back(static_cast<double>(*m_options.part_bytes));
+    } else {
+      constexpr double k_least = 64 * 1024, k_most = 16 * 1024 * 1024;
+      for (double s = k_least; s <= k_most && s < 2 * m_model_bytes; s *= 2) {
+        sizes.push_back(s);
+      }
+      if (sizes.empty()) {
+        sizes.push_back(k_least);
+      }
+    }
+    double least = std::numeric_limits<double>::infinity();
+    for (const double size : sizes) {
+      const PartShape shape = shape_for(size);
+      Prediction prediction = predict(m_model, best.solution, best.solution.share_bytes, shape);
+      if (prediction.mid_seconds < least) {
+        least = prediction.mid_seconds;
+        best.shape = shape;
+        best.shape.part_bytes = size;
+        best.prediction = std::move(prediction);
+      }
+    }
+    return best;
+  }
+
+  void choose(Plan& plan) {
+    std::vector<Choice> choices;
+    for (const std::string& name : strategy_names()) {
+      choices.push_back(evaluate(name));
+      const Choice& c = choices.back();
+      plan.candidates.push_back({name, std::nullopt, c.solution.reason});
+      if (c.solution.reason.empty()) {
+        plan.candidates.back().prediction = c.prediction;
+      }
+    }
+    const auto better = [](const Choice* a, const Choice* b) { return a->prediction.mid_seconds < b->prediction.mid_seconds; };
+    std::vector<const Choice*> usable;
+    for (const Choice& c : choices) {
+      if (c.solution.reason.empty()) {
+        usable.push_back(&c);
+      }
+    }
+    std::stable_sort(usable.begin(), usable.end(), better);
+    if (m_options.strategy == "auto") {
+      m_chosen = *usable.front();
+    } else {
+      const auto it = std::find_if(choices.begin(), choices.end(),
+                                   [&](const Choice& c) { return c.solution.strategy == m_options.strategy; });
+      if (it == choices.end()) {
+        fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; use auto or one of {}", m_options.strategy,
+                                           fmt::join(strategy_names(), ", ")));
+      }
+      if (!it->solution.reason.empty()) {
+        fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", m_options.strategy, it->solution.reason));
+      }
+      m_chosen = *it;
+    }
+    for (const Choice* c : usable) {
+      if (c->solution.strategy != m_chosen.solution.strategy) {
+        plan.runner_up = c->solution.strategy;
+        m_runner_up_seconds = c->prediction.mid_seconds;
+        break;
+      }
+    }
+  }
+
+  /// Time of the chosen scheme if the ranks owned `loads`: the ports' on a network, the bytes' on one machine.
+  [[nodiscard]] double time_of(std::span<const double> loads) const {
+    const Load load = load_of(m_chosen.solution, m_model, loads);
+    double longest = 0;
+    for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+      const double port = m_model.one_machine() ? 1e9 : m_model.ranks()[r].port_bytes_per_s;
+      if (port > 0) {
+        longest = std::max(longest, std::max(load.egress_bytes[r], load.ingress_bytes[r]) / port);
+      }
+    }
+    return longest;
+  }
+
+  void cut_and_assign(Plan& plan) {
+    const auto part_bytes = static_cast<std::uint64_t>(m_chosen.shape.part_bytes);
+    plan.parts = cut(m_layout, m_inputs.workload, part_bytes, m_options.cutting,
+                     m_options.part_bytes ? 1 : streams(m_chosen.solution.strategy, m_model));
+    const double exact = time_of(m_chosen.solution.share_bytes);
+    const double time = assign_servers(plan.parts, m_chosen.solution.share_bytes,
+                                       [&](std::span<const double> loads) { return time_of(loads); });
+    plan.assignment_gap = exact > 0 ? time / exact - 1 : 0;
+    std::uint64_t lanes = 1;
+    for (const RankModel& r : m_model.ranks()) {
+      lanes = std::max<std::uint64_t>(lanes, static_cast<std::uint64_t>(r.lanes));
+    }
+    assign_lanes(plan.parts, m_model.ranks().size(), lanes);
+    plan.part_bytes = plan.parts.size() == 0 ? part_bytes : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
+    plan.window_parts = static_cast<std::uint64_t>(m_chosen.shape.window_parts);
+
+    const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
+    PartShape shape = m_chosen.shape;
+    shape.part_bytes = static_cast<double>(plan.part_bytes);
+    shape.part_count = static_cast<double>(plan.parts.size());
+    plan.prediction = predict(m_model, m_chosen.solution, loads, shape);
+    const Load load = load_of(m_chosen.solution, m_model, loads);
+    for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
+      const RankModel& rank = m_model.ranks()[r];
+      PlanRank out;
+      out.machine = rank.machine;
+      out.worker = rank.worker;
+      out.server = rank.server;
+      out.lanes = static_cast<int>(lanes);
+      out.share_bytes = m_chosen.solution.share_bytes[r];
+      out.assigned_bytes = static_cast<std::uint64_t>(loads[r]);
+      out.port_bytes_per_second = rank.port_bytes_per_s;
+      out.egress_bytes = static_cast<std::uint64_t>(load.egress_bytes[r]);
+      out.ingress_bytes = static_cast<std::uint64_t>(load.ingress_bytes[r]);
+      plan.ranks.push_back(out);
+    }
+  }
+
+  void describe(Plan& plan) const {
+    plan.profile = m_inputs.profile_link;
+    plan.workload = m_inputs.workload_link;
+    plan.roles = m_inputs.roles_link;
+    plan.strategy = m_chosen.solution.strategy;
+    plan.transport = m_model.transport();
+    plan.gradient_bytes = m_layout.total_bytes;
+    for (const GradientLayout::Run& run : m_layout.runs) {
+      plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
+    }
+    plan.options["strategy"] = m_options.strategy;
+    plan.options["transport"] = m_options.transport.empty() ? "auto" : m_options.transport;
+    plan.options["part_bytes"] = m_options.part_bytes ? std::to_string(*m_options.part_bytes) : "auto";
+    plan.options["window_parts"] = m_options.window_parts ? std::to_string(*m_options.window_parts) : "auto";
+    plan.options["cutting"] = m_options.cutting == Cutting::fused ? "fused" : "tensors";
+    if (m_options.what_if.worker_port_bytes_per_s) {
+      plan.options["port_bandwidth"] = fmt::format("{} B/s", *m_options.what_if.worker_port_bytes_per_s);
+    }
+    if (m_options.what_if.server_port_bytes_per_s) {
+      plan.options["server_port_bandwidth"] = fmt::format("{} B/s", *m_options.what_if.server_port_bytes_per_s);
+    }
+    plan.quantities = m_chosen.solution.quantities;
+    plan.quantities.push_back({"part_bytes", static_cast<double>(plan.part_bytes),
+                               m_options.part_bytes ? "as given" : "least predicted time over powers of two",
+                               {{"parts", static_cast<double>(plan.parts.size())}}});
+    for (const std::string& source : m_model.sources()) {
+      plan.quantities.push_back({"profile", 0, source, {}});
+    }
+    if (plan.runner_up.empty() || plan.prediction.mid_seconds <= 0) {
+      return;
+    }
+    plan.margin = m_runner_up_seconds / plan.prediction.mid_seconds - 1;
+    if (plan.margin < 0) {
+      plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for", plan.runner_up,
+                                     100 * (1 - m_runner_up_seconds / plan.prediction.mid_seconds));
+    } else {
+      plan.margin_text = fmt::format("the choice holds until the rates behind this strategy fall by {:.1f} % against those "
+                                     "behind {}",
+                                     100 * plan.margin / (1 + plan.margin), plan.runner_up);
+    }
+  }
+
+  const PlanInputs& m_inputs;
+  const PlanOptions& m_options;
+  GradientLayout m_layout;
+  CostModel m_model;
+  double m_model_bytes;
+  Choice m_chosen;
+  double m_runner_up_seconds = 0;
+};
+
+} // namespace
+
+Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) { return Planner(inputs, options).make(); }
+
+} // namespace reckon

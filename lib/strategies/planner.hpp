@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "documents/roles.hpp"
+#include "documents/workload.hpp"
+#include "strategies/model.hpp"
+#include "strategies/parts.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace reckon {
+
+struct PlanOptions {
+  std::string strategy = "auto";            ///< or one of strategy_names()
+  std::string transport;                    ///< empty: the fastest in the profile
+  std::optional<std::uint64_t> part_bytes;  ///< none: chosen by the predicted time
+  std::optional<std::uint64_t> window_parts;
+  Cutting cutting = Cutting::fused;
+  CostModel::WhatIf what_if;
+};
+
+/// Documents that a plan is made from, with the links to be written into it.
+struct PlanInputs {
+  const Profile& profile;
+  const Workload& workload;
+  const Roles& roles;
+  DocumentLink profile_link, workload_link;
+  std::optional<DocumentLink> roles_link;
+};
+
+/// Solves every strategy, chooses the one with the least predicted time (or takes the one asked for), cuts the gradient
+/// into parts and gives each its server and lane. The same inputs give the same plan, bit for bit.
+/// Throws Error{input} when the strategy asked for does not apply.
+[[nodiscard]] Plan make_plan(const PlanInputs& inputs, const PlanOptions& options);
+
+} // namespace reckon

@@ -23,29 +23,33 @@ void set_level_from_environment() {
   if (wanted == nullptr || *wanted == '\0') {
     return;
   }
-  constexpr std::array<std::pair<std::string_view, LogLevel>, 5> k_levels{{{"error", LogLevel::error},
-                                                                            {"warn", LogLevel::warn},
-                                                                            {"info", LogLevel::info},
-                                                                            {"debug", LogLevel::debug},
-                                                                            {"trace", LogLevel::trace}}};
+  constexpr std::array<std::pair<std::string_view, LogLevel>, 5> k_levels{
+      {{"error", LogLevel::error},
+       {"warn", LogLevel::warn},
+       {"info", LogLevel::info},
+       {"debug", LogLevel::debug},
+       {"trace", LogLevel::trace}}};
   for (const auto& [name, level] : k_levels) {
     if (name == wanted) {
       set_log_level(level);
       return;
     }
   }
-  fail(ErrorKind::usage, std::string("RECKON_LOG is '") + wanted + "'; use error, warn, info, debug or trace");
+  fail(ErrorKind::usage,
+       std::string("RECKON_LOG is '") + wanted + "'; use error, warn, info, debug or trace");
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("reckon measures what links can do, plans gradient traffic from that, runs the plan and compares.");
+  CLI::App app("reckon measures what links can do, plans gradient traffic from that, runs the plan "
+               "and compares.");
   app.name("reckon");
   app.set_version_flag("--version", std::string("reckon ") + k_version);
   app.require_subcommand(1);
   app.fallthrough();
   int verbosity = 0;
   app.add_flag("-v,--verbose", verbosity, "More on standard error: -v info, -vv debug");
-  app.footer("Exit status: 0 ok; 1 differs or outside the tolerance; 2 usage or bad input; 3 not available here;\n"
+  app.footer("Exit status: 0 ok; 1 differs or outside the tolerance; 2 usage or bad input; 3 not "
+             "available here;\n"
              "4 operation failed; 70 a bug in reckon; 130 interrupted.");
   const std::vector<std::pair<const char*, Command>> commands{
 #ifdef RECKON_COMMAND_PROBE
@@ -96,10 +100,12 @@ int main(int argc, char** argv) {
     std::cerr << "reckon: error: " << e.what() << '\n';
     return interrupted() ? k_exit_interrupted : exit_status(e.kind());
   } catch (const std::bad_alloc&) {
-    std::cerr << "reckon: error: out of memory; use fewer ranks, a smaller workload or a smaller part size\n";
+    std::cerr << "reckon: error: out of memory; use fewer ranks, a smaller workload or a smaller "
+                 "part size\n";
     return k_exit_operation;
   } catch (const std::exception& e) {
-    std::cerr << "reckon: internal error: " << e.what() << "; this is a bug in reckon, please report it\n";
+    std::cerr << "reckon: internal error: " << e.what()
+              << "; this is a bug in reckon, please report it\n";
     return k_exit_bug;
   }
 }

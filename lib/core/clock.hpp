@@ -27,7 +27,9 @@ public:
 
 class MonotonicClock final : public Clock {
 public:
-  [[nodiscard]] Seconds now() const noexcept override { return Seconds(static_cast<double>(monotonic_ns()) * 1e-9); }
+  [[nodiscard]] Seconds now() const noexcept override {
+    return Seconds(static_cast<double>(monotonic_ns()) * 1e-9);
+  }
 };
 
 } // namespace reckon

@@ -10,7 +10,9 @@ namespace reckon {
 /// Element types of gradients.
 enum class DType { fp32, fp16, bf16 };
 
-[[nodiscard]] constexpr std::uint64_t size_of(DType t) { return t == DType::fp32 ? 4 : 2; }
+[[nodiscard]] constexpr std::uint64_t size_of(DType t) {
+  return t == DType::fp32 ? 4 : 2;
+}
 [[nodiscard]] constexpr std::string_view name_of(DType t) {
   switch (t) {
   case DType::fp32:

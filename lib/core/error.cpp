@@ -5,7 +5,9 @@
 
 namespace reckon {
 
-void fail(ErrorKind kind, const std::string& message) { throw Error(kind, message); }
+void fail(ErrorKind kind, const std::string& message) {
+  throw Error(kind, message);
+}
 
 void fail_errno(const std::string& attempt, int error_number) {
   throw Error(ErrorKind::operation, attempt + ": " + std::generic_category().message(error_number));

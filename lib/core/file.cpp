@@ -31,7 +31,8 @@ std::string read_all(int fd, const std::string& name) {
       continue;
     }
     if (n < 0) {
-      fail(ErrorKind::input, fmt::format("cannot read {}: {}", name, std::generic_category().message(errno)));
+      fail(ErrorKind::input,
+           fmt::format("cannot read {}: {}", name, std::generic_category().message(errno)));
     }
     content.resize(used + static_cast<std::size_t>(n));
     if (n == 0) {
@@ -74,7 +75,8 @@ std::string read_file(const std::string& path) {
   }
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) {
-    fail(ErrorKind::input, fmt::format("cannot open {}: {}", path, std::generic_category().message(errno)));
+    fail(ErrorKind::input,
+         fmt::format("cannot open {}: {}", path, std::generic_category().message(errno)));
   }
   return read_all(fd.get(), path);
 }
@@ -115,9 +117,8 @@ void write_file(const std::string& path, std::string_view content) {
     if (::fsync(fd.get()) != 0) {
       fail_errno("cannot write " + path, errno);
     }
-    if (nameless &&
-        ::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", fd.get()).c_str(), AT_FDCWD, temporary.c_str(),
-                 AT_SYMLINK_FOLLOW) != 0) {
+    if (nameless && ::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", fd.get()).c_str(), AT_FDCWD,
+                             temporary.c_str(), AT_SYMLINK_FOLLOW) != 0) {
       fail_errno("cannot write " + path, errno);
     }
     if (::rename(temporary.c_str(), target.c_str()) != 0) {

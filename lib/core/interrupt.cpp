@@ -20,13 +20,16 @@ extern "C" void on_signal(int signal) {
 
 void install_interrupt_handlers() {
   struct sigaction action {};
-  action.sa_handler = &on_signal; // no SA_RESTART: a blocked read or wait returns and its loop looks at the flag
+  action.sa_handler =
+      &on_signal; // no SA_RESTART: a blocked read or wait returns and its loop looks at the flag
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-bool interrupted() noexcept { return g_interrupted != 0; }
+bool interrupted() noexcept {
+  return g_interrupted != 0;
+}
 
 } // namespace reckon

@@ -23,7 +23,8 @@ Quantity split(std::string_view text, std::string_view what, std::string_view ex
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc{} || !std::isfinite(number)) {
-    fail(ErrorKind::usage, fmt::format("{}: '{}' is not a number with a unit; write e.g. {}", what, text, example));
+    fail(ErrorKind::usage,
+         fmt::format("{}: '{}' is not a number with a unit; write e.g. {}", what, text, example));
   }
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   while (!unit.empty() && unit.front() == ' ') {
@@ -32,9 +33,11 @@ Quantity split(std::string_view text, std::string_view what, std::string_view ex
   return {number, unit};
 }
 
-template <std::size_t N> using Table = std::array<std::pair<std::string_view, double>, N>;
+template <std::size_t N>
+using Table = std::array<std::pair<std::string_view, double>, N>;
 
-template <std::size_t N> double find_unit(const Table<N>& table, std::string_view unit) {
+template <std::size_t N>
+double find_unit(const Table<N>& table, std::string_view unit) {
   for (const auto& [name, factor] : table) {
     if (name == unit) {
       return factor;
@@ -44,15 +47,29 @@ template <std::size_t N> double find_unit(const Table<N>& table, std::string_vie
 }
 
 constexpr double k_ki = 1024.0;
-constexpr Table<23> k_size_units{{{"", 1},           {"B", 1},           {"k", k_ki},
-                                  {"K", k_ki},       {"m", k_ki * k_ki}, {"M", k_ki * k_ki},
-                                  {"g", k_ki * k_ki * k_ki},             {"G", k_ki * k_ki * k_ki},
-                                  {"kB", 1e3},       {"KB", 1e3},        {"MB", 1e6},
-                                  {"GB", 1e9},       {"TB", 1e12},       {"PB", 1e15},
-                                  {"KiB", k_ki},     {"kiB", k_ki},      {"MiB", k_ki * k_ki},
-                                  {"GiB", k_ki * k_ki * k_ki},           {"TiB", k_ki * k_ki * k_ki * k_ki},
-                                  {"Ki", k_ki},      {"Mi", k_ki * k_ki}, {"Gi", k_ki * k_ki * k_ki},
-                                  {"Ti", k_ki * k_ki * k_ki * k_ki}}};
+constexpr Table<23> k_size_units{{{"", 1},
+                                  {"B", 1},
+                                  {"k", k_ki},
+                                  {"K", k_ki},
+                                  {"m", k_ki* k_ki},
+                                  {"M", k_ki* k_ki},
+                                  {"g", k_ki* k_ki* k_ki},
+                                  {"G", k_ki* k_ki* k_ki},
+                                  {"kB", 1e3},
+                                  {"KB", 1e3},
+                                  {"MB", 1e6},
+                                  {"GB", 1e9},
+                                  {"TB", 1e12},
+                                  {"PB", 1e15},
+                                  {"KiB", k_ki},
+                                  {"kiB", k_ki},
+                                  {"MiB", k_ki* k_ki},
+                                  {"GiB", k_ki* k_ki* k_ki},
+                                  {"TiB", k_ki* k_ki* k_ki* k_ki},
+                                  {"Ki", k_ki},
+                                  {"Mi", k_ki* k_ki},
+                                  {"Gi", k_ki* k_ki* k_ki},
+                                  {"Ti", k_ki* k_ki* k_ki* k_ki}}};
 
 constexpr Table<7> k_time_units{
     {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"µs", 1e-6}, {"ns", 1e-9}, {"min", 60}, {"h", 3600}}};
@@ -64,8 +81,8 @@ constexpr Table<9> k_rate_prefixes{{{"", 1},
                                     {"G", 1e9},
                                     {"T", 1e12},
                                     {"Ki", k_ki},
-                                    {"Mi", k_ki * k_ki},
-                                    {"Gi", k_ki * k_ki * k_ki}}};
+                                    {"Mi", k_ki* k_ki},
+                                    {"Gi", k_ki* k_ki* k_ki}}};
 
 /// Bytes per second for one of `unit`; 0 when it is no rate.
 double rate_factor(std::string_view unit) {
@@ -101,9 +118,9 @@ Bytes parse_bytes(std::string_view text, std::string_view what) {
   const auto [number, unit] = split(text, what, "4MiB or 553MB");
   const double factor = find_unit(k_size_units, unit);
   if (factor == 0) {
-    fail(ErrorKind::usage,
-         fmt::format("{}: '{}' has no size unit that is known; use B, kB, MB, GB (powers of 1000) or KiB, MiB, GiB", what,
-                     text));
+    fail(ErrorKind::usage, fmt::format("{}: '{}' has no size unit that is known; use B, kB, MB, GB "
+                                       "(powers of 1000) or KiB, MiB, GiB",
+                                       what, text));
   }
   const double bytes = number * factor;
   if (bytes < 0 || bytes >= 9.2e18) {
@@ -120,7 +137,8 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what) {
   const double factor = rate_factor(unit);
   if (factor == 0) {
     fail(ErrorKind::usage,
-         fmt::format("{}: '{}' has no rate unit that is known; use Gb/s (bits) or GB/s (bytes)", what, text));
+         fmt::format("{}: '{}' has no rate unit that is known; use Gb/s (bits) or GB/s (bytes)",
+                     what, text));
   }
   if (number <= 0 || !std::isfinite(number * factor)) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must be greater than 0", what, text));
@@ -132,7 +150,8 @@ Seconds parse_seconds(std::string_view text, std::string_view what) {
   const auto [number, unit] = split(text, what, "30s or 5ms");
   const double factor = find_unit(k_time_units, unit);
   if (factor == 0) {
-    fail(ErrorKind::usage, fmt::format("{}: '{}' has no time unit; use s, ms, us, ns or min", what, text));
+    fail(ErrorKind::usage,
+         fmt::format("{}: '{}' has no time unit; use s, ms, us, ns or min", what, text));
   }
   if (number < 0) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must not be negative", what, text));
@@ -143,7 +162,8 @@ Seconds parse_seconds(std::string_view text, std::string_view what) {
 double parse_fraction(std::string_view text, std::string_view what) {
   const auto [number, unit] = split(text, what, "15% or 0.15");
   if (number < 0 || (!unit.empty() && unit != "%")) {
-    fail(ErrorKind::usage, fmt::format("{}: '{}' must be a fraction such as 15% or 0.15", what, text));
+    fail(ErrorKind::usage,
+         fmt::format("{}: '{}' must be a fraction such as 15% or 0.15", what, text));
   }
   return unit == "%" ? number / 100 : number;
 }
@@ -157,7 +177,8 @@ std::string to_text(Bandwidth bandwidth) {
   if (!std::isfinite(v)) {
     return "unlimited";
   }
-  return v >= 1e6 ? scaled(v / 1e6, 1000, {"MB/s", "GB/s", "TB/s"}) : scaled(v, 1000, {"B/s", "kB/s"});
+  return v >= 1e6 ? scaled(v / 1e6, 1000, {"MB/s", "GB/s", "TB/s"})
+                  : scaled(v, 1000, {"B/s", "kB/s"});
 }
 
 std::string to_text(Seconds seconds) {

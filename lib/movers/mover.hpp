@@ -15,10 +15,12 @@ namespace reckon {
 
 /// What a mover can do, asked before anything is registered.
 struct MoverCapabilities {
-  std::string name;          ///< transport name as it stands in profiles and plans: "host", "tcp;ofi_rxm", "shm"
+  std::string
+      name; ///< transport name as it stands in profiles and plans: "host", "tcp;ofi_rxm", "shm"
   bool crosses_machines = false;
   std::uint64_t max_write_bytes = 0; ///< longest single write
-  std::size_t max_in_flight = 0;     ///< writes one lane may have posted and not completed; more are refused
+  std::size_t max_in_flight =
+      0; ///< writes one lane may have posted and not completed; more are refused
 };
 
 /// What a lane's poll() hands back.
@@ -33,8 +35,8 @@ struct Completion {
   std::uint64_t id = 0;
 };
 
-/// One endpoint with its own completion queue, used by one thread. Lane i talks to lane i of the other ranks.
-/// The data path is noexcept: what goes wrong comes back as a completion.
+/// One endpoint with its own completion queue, used by one thread. Lane i talks to lane i of the
+/// other ranks. The data path is noexcept: what goes wrong comes back as a completion.
 class MoverLane {
 public:
   MoverLane() = default;
@@ -42,10 +44,11 @@ public:
   MoverLane& operator=(const MoverLane&) = delete;
   virtual ~MoverLane() = default;
 
-  /// Starts a one-sided write of `bytes` (0 is a bare signal) from our memory into `peer`'s, announced there as `tag`.
-  /// False: the queue is full, poll and try again. `peer` may be any rank but ourselves.
-  [[nodiscard]] virtual bool write(int peer, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
-                                   std::uint64_t id) noexcept = 0;
+  /// Starts a one-sided write of `bytes` (0 is a bare signal) from our memory into `peer`'s,
+  /// announced there as `tag`. False: the queue is full, poll and try again. `peer` may be any rank
+  /// but ourselves.
+  [[nodiscard]] virtual bool write(int peer, Slice source, Slice destination, std::uint64_t bytes,
+                                   std::uint32_t tag, std::uint64_t id) noexcept = 0;
   /// Makes progress and fills `out` from its start; returns how many.
   [[nodiscard]] virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
   /// Sleeps (no spinning) until poll() may have something, or the time is over.
@@ -55,9 +58,10 @@ public:
 };
 
 /// Moves bytes between the ranks of a job. Order of use, the same on every rank:
-/// allocate() each buffer; open(lanes); address() -> exchanged among all ranks -> connect(); then lanes.
-/// Registered once, connected once, before the first transfer (BytePS, section 6.2).
-/// Control path: throws Error. Thread-compatible, except that different lanes may be used by different threads.
+/// allocate() each buffer; open(lanes); address() -> exchanged among all ranks -> connect(); then
+/// lanes. Registered once, connected once, before the first transfer (BytePS, section 6.2). Control
+/// path: throws Error. Thread-compatible, except that different lanes may be used by different
+/// threads.
 class Mover {
 public:
   Mover() = default;
@@ -71,15 +75,17 @@ public:
   virtual void open(int lanes) = 0;
   /// Everything the peers need to reach our lanes and buffers.
   [[nodiscard]] virtual std::string address() const = 0;
-  /// `addresses` of all ranks in rank order, ours among them at `self`. May be slow; afterwards every pair can talk.
+  /// `addresses` of all ranks in rank order, ours among them at `self`. May be slow; afterwards
+  /// every pair can talk.
   virtual void connect(int self, const std::vector<std::string>& addresses) = 0;
   [[nodiscard]] virtual MoverLane& lane(int index) = 0;
 };
 
 /// The transports that this build and this machine offer, best first for ranks on one machine:
-/// "host", then libfabric providers with one-sided writes and remote completion data as "shm", "tcp;ofi_rxm", "verbs;ofi_rxm".
-/// `why_not` gets a line for each that was looked at and left out.
-[[nodiscard]] std::vector<std::string> available_transports(std::vector<std::string>* why_not = nullptr);
+/// "host", then libfabric providers with one-sided writes and remote completion data as "shm",
+/// "tcp;ofi_rxm", "verbs;ofi_rxm". `why_not` gets a line for each that was looked at and left out.
+[[nodiscard]] std::vector<std::string>
+available_transports(std::vector<std::string>* why_not = nullptr);
 
 /// Throws Error{unavailable} that lists the transports there are.
 [[nodiscard]] std::unique_ptr<Mover> make_mover(const std::string& transport);

@@ -38,13 +38,16 @@ std::string_view name_of(OpKind kind) {
   return "?";
 }
 
-/// Which workers' gradients a run of bytes holds the sum of, and how often each; k_none stands for memory nobody wrote.
+/// Which workers' gradients a run of bytes holds the sum of, and how often each; k_none stands for
+/// memory nobody wrote.
 using Content = std::map<std::uint32_t, std::uint32_t>;
 
 /// A buffer's content, piecewise constant over its bytes.
 class Memory {
 public:
-  explicit Memory(std::uint64_t bytes, Content initial) : m_bytes(bytes) { m_pieces.emplace(0, std::move(initial)); }
+  explicit Memory(std::uint64_t bytes, Content initial) : m_bytes(bytes) {
+    m_pieces.emplace(0, std::move(initial));
+  }
 
   void set(std::uint64_t begin, std::uint64_t end, const Content& content) {
     split(begin);
@@ -54,10 +57,13 @@ public:
     first->second = content;
   }
   /// Calls f(begin, end, content) for the pieces of [begin, end), which must not be empty.
-  template <class F> void visit(std::uint64_t begin, std::uint64_t end, F f) const {
-    for (auto it = std::prev(m_pieces.upper_bound(begin)); it != m_pieces.end() && it->first < end; ++it) {
+  template <class F>
+  void visit(std::uint64_t begin, std::uint64_t end, F f) const {
+    for (auto it = std::prev(m_pieces.upper_bound(begin)); it != m_pieces.end() && it->first < end;
+         ++it) {
       const auto next = std::next(it);
-      f(std::max(begin, it->first), std::min(end, next == m_pieces.end() ? m_bytes : next->first), it->second);
+      f(std::max(begin, it->first), std::min(end, next == m_pieces.end() ? m_bytes : next->first),
+        it->second);
     }
   }
 
@@ -81,8 +87,8 @@ public:
 
   CheckResult run() {
     number_ops();
-    for (const auto step : {&Checker::check_slices, &Checker::match_tags, &Checker::order, &Checker::check_sums,
-                            &Checker::check_races}) {
+    for (const auto step : {&Checker::check_slices, &Checker::match_tags, &Checker::order,
+                            &Checker::check_sums, &Checker::check_races}) {
       if (m_result.ok()) { // each step relies on what the ones before it have proved
         (this->*step)();
       }
@@ -94,14 +100,17 @@ private:
   void fault(std::uint32_t node, const std::string& what) {
     if (m_result.faults.size() < k_max_faults) {
       const Place& p = m_places[node];
-      m_result.faults.push_back(fmt::format("rank {} lane {} op {} ({}, part {}): {}", p.rank, p.lane, p.op,
-                                            name_of(op_at(node).kind), op_at(node).part, what));
+      m_result.faults.push_back(fmt::format("rank {} lane {} op {} ({}, part {}): {}", p.rank,
+                                            p.lane, p.op, name_of(op_at(node).kind),
+                                            op_at(node).part, what));
     }
   }
   [[nodiscard]] const LaneProgram& lane_at(std::uint32_t node) const {
     return m_schedule.ranks[m_places[node].rank].lanes[m_places[node].lane];
   }
-  [[nodiscard]] const Op& op_at(std::uint32_t node) const { return lane_at(node).ops()[m_places[node].op]; }
+  [[nodiscard]] const Op& op_at(std::uint32_t node) const {
+    return lane_at(node).ops()[m_places[node].op];
+  }
 
   void number_ops() {
     m_first.resize(m_schedule.ranks.size());
@@ -118,12 +127,13 @@ private:
     m_result.ops = m_places.size();
   }
 
-  void check_slice(std::uint32_t node, std::uint32_t rank, Slice slice, std::uint64_t bytes, std::string_view what) {
+  void check_slice(std::uint32_t node, std::uint32_t rank, Slice slice, std::uint64_t bytes,
+                   std::string_view what) {
     const std::vector<std::uint64_t>& buffers = m_schedule.ranks[rank].buffer_bytes;
     if (slice.buffer >= buffers.size() || slice.offset > buffers[slice.buffer] ||
         bytes > buffers[slice.buffer] - slice.offset) {
-      fault(node, fmt::format("{} [{}, {}) lies outside buffer {} of rank {}", what, slice.offset, slice.offset + bytes,
-                              slice.buffer, rank));
+      fault(node, fmt::format("{} [{}, {}) lies outside buffer {} of rank {}", what, slice.offset,
+                              slice.offset + bytes, slice.buffer, rank));
     }
   }
 
@@ -167,7 +177,8 @@ private:
     std::map<Key, std::uint32_t> awaits;
     for (std::uint32_t node = 0; node < m_places.size(); ++node) {
       const Op& op = op_at(node);
-      if (op.kind == OpKind::await && !awaits.emplace(Key{m_places[node].rank, m_places[node].lane, op.tag}, node).second) {
+      if (op.kind == OpKind::await &&
+          !awaits.emplace(Key{m_places[node].rank, m_places[node].lane, op.tag}, node).second) {
         fault(node, fmt::format("tag {} is awaited twice", op.tag));
       }
     }
@@ -182,7 +193,8 @@ private:
       } else if (m_writer_of[it->second] != k_none) {
         fault(node, fmt::format("tag {} at rank {} is used twice", op.tag, op.peer));
       } else if (op_at(it->second).peer != m_places[node].rank) {
-        fault(node, fmt::format("rank {} awaits its tag {} from rank {}", op.peer, op.tag, op_at(it->second).peer));
+        fault(node, fmt::format("rank {} awaits its tag {} from rank {}", op.peer, op.tag,
+                                op_at(it->second).peer));
       } else {
         m_writer_of[it->second] = node;
       }
@@ -195,7 +207,8 @@ private:
   }
 
   /// Calls f(predecessor) for all that must be over before `node` is done.
-  template <class F> void predecessors(std::uint32_t node, F f) const {
+  template <class F>
+  void predecessors(std::uint32_t node, F f) const {
     const Place& p = m_places[node];
     for (const std::uint32_t d : lane_at(node).dependencies(p.op)) {
       f(m_first[p.rank][p.lane] + d);
@@ -233,9 +246,10 @@ private:
     }
   }
 
-  /// The operands of a reduction added up, cut at every operand's boundaries: start (relative) -> content.
-  [[nodiscard]] std::map<std::uint64_t, Content> sum_of(std::uint32_t node,
-                                                        const std::vector<std::vector<Memory>>& memory) const {
+  /// The operands of a reduction added up, cut at every operand's boundaries: start (relative) ->
+  /// content.
+  [[nodiscard]] std::map<std::uint64_t, Content>
+  sum_of(std::uint32_t node, const std::vector<std::vector<Memory>>& memory) const {
     const Op& op = op_at(node);
     std::map<std::uint64_t, Content> sums{{0, {}}};
     const auto cut = [&](std::uint64_t at) {
@@ -246,10 +260,12 @@ private:
     };
     for (const Slice& s : lane_at(node).sources(op)) {
       memory[m_places[node].rank][s.buffer].visit(
-          s.offset, s.offset + op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+          s.offset, s.offset + op.bytes,
+          [&](std::uint64_t b, std::uint64_t e, const Content& content) {
             cut(b - s.offset);
             cut(e - s.offset);
-            for (auto it = sums.find(b - s.offset); it != sums.end() && it->first < e - s.offset; ++it) {
+            for (auto it = sums.find(b - s.offset); it != sums.end() && it->first < e - s.offset;
+                 ++it) {
               for (const auto& [worker, times] : content) {
                 it->second[worker] += times;
               }
@@ -268,10 +284,12 @@ private:
       }
       for (std::uint32_t b = 0; b < m_schedule.ranks[r].buffer_bytes.size(); ++b) {
         const bool gradient = b == k_gradient_buffer && m_schedule.worker[r];
-        memory[r].emplace_back(m_schedule.ranks[r].buffer_bytes[b], Content{{gradient ? r : k_none, 1}});
+        memory[r].emplace_back(m_schedule.ranks[r].buffer_bytes[b],
+                               Content{{gradient ? r : k_none, 1}});
       }
     }
-    // Any topological order gives the same result, once check_races has shown that all conflicts are ordered.
+    // Any topological order gives the same result, once check_races has shown that all conflicts
+    // are ordered.
     for (const std::uint32_t node : m_order) {
       const Op& op = op_at(node);
       const std::uint32_t rank = m_places[node].rank;
@@ -287,10 +305,13 @@ private:
           target.set(to + it->first, to + end, it->second);
         }
       } else {
-        std::vector<std::tuple<std::uint64_t, std::uint64_t, Content>> pieces; // copied: source may be the target
+        std::vector<std::tuple<std::uint64_t, std::uint64_t, Content>>
+            pieces; // copied: source may be the target
         memory[rank][op.source.buffer].visit(
             op.source.offset, op.source.offset + op.bytes,
-            [&](std::uint64_t b, std::uint64_t e, const Content& c) { pieces.emplace_back(b, e, c); });
+            [&](std::uint64_t b, std::uint64_t e, const Content& c) {
+              pieces.emplace_back(b, e, c);
+            });
         for (const auto& [b, e, content] : pieces) {
           target.set(b - op.source.offset + to, e - op.source.offset + to, content);
         }
@@ -299,31 +320,33 @@ private:
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
       for (const Schedule::Run& run : m_schedule.runs) {
         if (m_schedule.worker[r] && run.bytes > 0) {
-          memory[r][k_gradient_buffer].visit(run.offset, run.offset + run.bytes,
-                                             [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-                                               if (content != all && m_result.faults.size() < k_max_faults) {
-                                                 m_result.faults.push_back(describe(r, b, e, content, all));
-                                               }
-                                             });
+          memory[r][k_gradient_buffer].visit(
+              run.offset, run.offset + run.bytes,
+              [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                if (content != all && m_result.faults.size() < k_max_faults) {
+                  m_result.faults.push_back(describe(r, b, e, content, all));
+                }
+              });
         }
       }
     }
   }
 
-  static std::string describe(std::uint32_t rank, std::uint64_t b, std::uint64_t e, const Content& content,
-                              const Content& all) {
+  static std::string describe(std::uint32_t rank, std::uint64_t b, std::uint64_t e,
+                              const Content& content, const Content& all) {
     std::vector<std::string> wrong;
     for (const auto& [worker, times] : all) {
       const auto it = content.find(worker);
       if (it == content.end() || it->second != times) {
-        wrong.push_back(fmt::format("worker {} {} times", worker, it == content.end() ? 0 : it->second));
+        wrong.push_back(
+            fmt::format("worker {} {} times", worker, it == content.end() ? 0 : it->second));
       }
     }
     if (content.count(k_none) != 0) {
       wrong.emplace_back("memory nobody wrote");
     }
-    return fmt::format("rank {}: gradient bytes [{}, {}) end with {} instead of every worker once", rank, b, e,
-                       fmt::join(wrong, ", "));
+    return fmt::format("rank {}: gradient bytes [{}, {}) end with {} instead of every worker once",
+                       rank, b, e, fmt::join(wrong, ", "));
   }
 
   void check_races() {
@@ -331,16 +354,19 @@ private:
       return;
     }
     m_result.races_checked = true;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Access>> accesses; // by (rank, buffer)
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Access>>
+        accesses; // by (rank, buffer)
     const auto note = [&](std::uint32_t node, Slice s, std::uint64_t bytes, bool changes) {
       if (bytes > 0) {
-        accesses[{m_places[node].rank, s.buffer}].push_back({node, s.offset, s.offset + bytes, changes});
+        accesses[{m_places[node].rank, s.buffer}].push_back(
+            {node, s.offset, s.offset + bytes, changes});
       }
     };
     for (std::uint32_t node = 0; node < m_places.size(); ++node) {
       const Op& op = op_at(node);
       if (op.kind == OpKind::await) {
-        // A peer's write changes our memory at some time from its start there until the await here is done.
+        // A peer's write changes our memory at some time from its start there until the await here
+        // is done.
         const Op& write = op_at(m_writer_of[node]);
         note(node, write.destination, write.bytes, true);
         continue;
@@ -357,7 +383,8 @@ private:
         }
       }
     }
-    // before[b] holds a: a is certainly over when b is done, so (unless b is an await) when b starts.
+    // before[b] holds a: a is certainly over when b is done, so (unless b is an await) when b
+    // starts.
     const std::size_t words = (m_places.size() + 63) / 64;
     std::vector<std::uint64_t> before(m_places.size() * words);
     for (const std::uint32_t node : m_order) {
@@ -371,19 +398,27 @@ private:
       });
     }
     const auto over_before = [&](std::uint32_t a, std::uint32_t b) {
-      const std::uint32_t start = m_writer_of[b] != k_none ? m_writer_of[b] : b; // an arrival begins at the peer
+      const std::uint32_t start =
+          m_writer_of[b] != k_none ? m_writer_of[b] : b; // an arrival begins at the peer
       return (before[start * words + a / 64] >> (a % 64) & 1U) != 0;
     };
     for (auto& [where, list] : accesses) {
-      std::sort(list.begin(), list.end(), [](const Access& a, const Access& b) { return a.begin < b.begin; });
+      std::sort(list.begin(), list.end(),
+                [](const Access& a, const Access& b) { return a.begin < b.begin; });
       std::vector<Access> open; // those that reach beyond the current begin
       for (const Access& a : list) {
-        open.erase(std::remove_if(open.begin(), open.end(), [&](const Access& o) { return o.end <= a.begin; }), open.end());
+        open.erase(std::remove_if(open.begin(), open.end(),
+                                  [&](const Access& o) { return o.end <= a.begin; }),
+                   open.end());
         for (const Access& o : open) {
-          if ((a.changes || o.changes) && a.node != o.node && !over_before(a.node, o.node) && !over_before(o.node, a.node)) {
+          if ((a.changes || o.changes) && a.node != o.node && !over_before(a.node, o.node) &&
+              !over_before(o.node, a.node)) {
             const Place& p = m_places[o.node];
-            fault(a.node, fmt::format("races with op {} of lane {} ({}, part {}) for bytes from {} of buffer {}", p.op,
-                                      p.lane, name_of(op_at(o.node).kind), op_at(o.node).part, a.begin, where.second));
+            fault(a.node,
+                  fmt::format(
+                      "races with op {} of lane {} ({}, part {}) for bytes from {} of buffer {}",
+                      p.op, p.lane, name_of(op_at(o.node).kind), op_at(o.node).part, a.begin,
+                      where.second));
           }
         }
         open.push_back(a);
@@ -401,6 +436,8 @@ private:
 
 } // namespace
 
-CheckResult check(const Schedule& schedule) { return Checker(schedule).run(); }
+CheckResult check(const Schedule& schedule) {
+  return Checker(schedule).run();
+}
 
 } // namespace reckon

@@ -8,11 +8,13 @@
 
 namespace reckon {
 
-/// What the checker found. No faults: the schedule is proved, with the limit that `races_checked` states.
+/// What the checker found. No faults: the schedule is proved, with the limit that `races_checked`
+/// states.
 struct CheckResult {
   std::vector<std::string> faults; ///< at most k_max_faults, each naming rank, lane and op
   std::size_t ops = 0;
-  bool races_checked = false; ///< false: too many ops for the proof that no two conflicting accesses are unordered
+  bool races_checked =
+      false; ///< false: too many ops for the proof that no two conflicting accesses are unordered
   [[nodiscard]] bool ok() const { return faults.empty(); }
 };
 inline constexpr std::size_t k_max_faults = 10;
@@ -22,9 +24,12 @@ inline constexpr std::size_t k_max_ops_for_races = 20'000;
 /// Proves of a schedule, without running it:
 /// - every slice lies in its buffer, every peer and dependency exists, no rank writes to itself;
 /// - tags: each write meets exactly one await of its receiver's same lane, and none is used twice;
-/// - no deadlock: the graph over all ranks (dependencies, and a write before its await) has no cycle;
-/// - sums: every byte of every worker's gradient ends as the sum over all workers, each counted exactly once;
-/// - no races: two accesses of one byte, one of them changing it, are always ordered (see races_checked).
+/// - no deadlock: the graph over all ranks (dependencies, and a write before its await) has no
+/// cycle;
+/// - sums: every byte of every worker's gradient ends as the sum over all workers, each counted
+/// exactly once;
+/// - no races: two accesses of one byte, one of them changing it, are always ordered (see
+/// races_checked).
 [[nodiscard]] CheckResult check(const Schedule& schedule);
 
 } // namespace reckon

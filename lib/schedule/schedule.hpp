@@ -12,10 +12,11 @@ namespace reckon {
 
 /// What one step of a rank's program does.
 enum class OpKind : std::uint8_t {
-  write,  ///< one-sided write of `bytes` from `source` here to `destination` at rank `peer`, announced there as `tag`;
-          ///< done when the source may be overwritten
+  write, ///< one-sided write of `bytes` from `source` here to `destination` at rank `peer`,
+         ///< announced there as `tag`; done when the source may be overwritten
   await,  ///< the write from `peer` announced as `tag` has arrived
-  reduce, ///< `destination` = elementwise sum of LaneProgram::sources(op), in that order; `bytes` of each operand
+  reduce, ///< `destination` = elementwise sum of LaneProgram::sources(op), in that order; `bytes`
+          ///< of each operand
   copy,   ///< `bytes` from `source` to `destination`, both here
 };
 
@@ -31,21 +32,25 @@ struct Op {
   std::uint64_t bytes = 0;
 };
 
-/// What one lane of one rank does in an iteration: a graph. An op may start when all it depends on is done; among
-/// those that may, the earlier in `ops` goes first. Build it with append(), dependencies before dependents.
+/// What one lane of one rank does in an iteration: a graph. An op may start when all it depends on
+/// is done; among those that may, the earlier in `ops` goes first. Build it with append(),
+/// dependencies before dependents.
 class LaneProgram {
 public:
-  /// Adds an op that depends on the ops named (indices returned by earlier calls). Returns its index.
+  /// Adds an op that depends on the ops named (indices returned by earlier calls). Returns its
+  /// index.
   std::uint32_t append(const Op& op, std::span<const std::uint32_t> depends_on);
   /// Adds a reduction over `sources`.
-  std::uint32_t append_reduce(Op op, std::span<const Slice> sources, std::span<const std::uint32_t> depends_on);
+  std::uint32_t append_reduce(Op op, std::span<const Slice> sources,
+                              std::span<const std::uint32_t> depends_on);
 
   [[nodiscard]] std::span<const Op> ops() const { return m_ops; }
   [[nodiscard]] std::span<const Slice> sources(const Op& op) const {
     return std::span<const Slice>(m_sources).subspan(op.first_source, op.source_count);
   }
   [[nodiscard]] std::span<const std::uint32_t> dependencies(std::size_t op) const {
-    return std::span<const std::uint32_t>(m_dependencies).subspan(m_begin[op], m_begin[op + 1] - m_begin[op]);
+    return std::span<const std::uint32_t>(m_dependencies)
+        .subspan(m_begin[op], m_begin[op + 1] - m_begin[op]);
   }
 
 private:
@@ -63,8 +68,8 @@ struct RankProgram {
   std::vector<LaneProgram> lanes;
 };
 
-/// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays it, the checker
-/// proves things of it.
+/// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays
+/// it, the checker proves things of it.
 struct Schedule {
   /// A run of equal elements in the gradient buffer.
   struct Run {

@@ -11,13 +11,17 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint32_t k_inbox_buffer = 1;   ///< what peers write and we have not summed yet
-constexpr std::uint32_t k_sum_buffer = 2;     ///< sums of a server that has no gradient of its own
-constexpr std::uint64_t k_page_bytes = 4096;  ///< slots begin on pages (BytePS, section 6.2)
+constexpr std::uint32_t k_inbox_buffer = 1;  ///< what peers write and we have not summed yet
+constexpr std::uint32_t k_sum_buffer = 2;    ///< sums of a server that has no gradient of its own
+constexpr std::uint64_t k_page_bytes = 4096; ///< slots begin on pages (BytePS, section 6.2)
 
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
+  return (value + step - 1) / step * step;
+}
 
-std::uint32_t narrow(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
+std::uint32_t narrow(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
 
 struct Context {
   const Plan& plan;
@@ -38,8 +42,10 @@ Context make_context(const Plan& plan) {
     c.lanes = 1 + *std::max_element(parts.lane.begin(), parts.lane.end());
   }
   if ((parts.size() + 1) * (plan.ranks.size() + 1) >= std::numeric_limits<std::uint32_t>::max()) {
-    fail(ErrorKind::input, fmt::format("the plan has {} parts for {} ranks, too many for 32-bit tags; use a larger part size",
-                                       parts.size(), plan.ranks.size()));
+    fail(ErrorKind::input,
+         fmt::format(
+             "the plan has {} parts for {} ranks, too many for 32-bit tags; use a larger part size",
+             parts.size(), plan.ranks.size()));
   }
   std::size_t run = 0;
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -54,7 +60,9 @@ Context make_context(const Plan& plan) {
   return c;
 }
 
-Slice gradient_of(const Plan& plan, std::size_t part) { return {k_gradient_buffer, plan.parts.offset_bytes[part]}; }
+Slice gradient_of(const Plan& plan, std::size_t part) {
+  return {k_gradient_buffer, plan.parts.offset_bytes[part]};
+}
 
 /// The parts of each (server, lane), in order.
 using Queues = std::vector<std::vector<std::vector<std::uint32_t>>>;
@@ -79,9 +87,13 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
   for (LaneState& s : state) {
     s.result.resize(ranks);
   }
-  const auto push_tag = [&](std::uint64_t part, std::uint64_t worker) { return narrow(parts + part * ranks + worker); };
-  // Where the slot of worker number `index` among those remote to `server` lies in the server's inbox.
-  const auto slot = [&](std::uint64_t server, std::uint64_t lane, std::uint64_t index, std::uint64_t at) {
+  const auto push_tag = [&](std::uint64_t part, std::uint64_t worker) {
+    return narrow(parts + part * ranks + worker);
+  };
+  // Where the slot of worker number `index` among those remote to `server` lies in the server's
+  // inbox.
+  const auto slot = [&](std::uint64_t server, std::uint64_t lane, std::uint64_t index,
+                        std::uint64_t at) {
     const std::uint64_t others = c.workers.size() - (plan.ranks[server].worker ? 1 : 0);
     return Slice{k_inbox_buffer, ((lane * others + index) * window + at % window) * slot_bytes};
   };
@@ -129,9 +141,11 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
       reduce.part = p;
       reduce.dtype = c.dtype[p];
       reduce.bytes = bytes;
-      reduce.destination =
-          is_worker ? gradient_of(plan, p) : Slice{k_sum_buffer, (lane * window + at % window) * slot_bytes};
-      for (const std::uint32_t worker : c.workers) { // in rank order: the same sum bit for bit, whatever arrives first
+      reduce.destination = is_worker
+                               ? gradient_of(plan, p)
+                               : Slice{k_sum_buffer, (lane * window + at % window) * slot_bytes};
+      for (const std::uint32_t worker :
+           c.workers) { // in rank order: the same sum bit for bit, whatever arrives first
         if (worker == rank) {
           operands.push_back(gradient_of(plan, p));
           continue;
@@ -151,9 +165,11 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
       const std::uint32_t summed = out.append_reduce(reduce, operands, dependencies);
       std::vector<std::uint32_t>& sent = here.sent.emplace_back();
       // Start with the worker after us, so that servers do not all write to the same worker first.
-      const auto after = std::upper_bound(c.workers.begin(), c.workers.end(), rank) - c.workers.begin();
+      const auto after =
+          std::upper_bound(c.workers.begin(), c.workers.end(), rank) - c.workers.begin();
       for (std::size_t i = 0; i < c.workers.size(); ++i) {
-        const std::uint32_t worker = c.workers[(static_cast<std::size_t>(after) + i) % c.workers.size()];
+        const std::uint32_t worker =
+            c.workers[(static_cast<std::size_t>(after) + i) % c.workers.size()];
         if (worker == rank) {
           continue;
         }
@@ -194,7 +210,8 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
   const std::uint64_t parts = plan.parts.size();
   std::vector<std::vector<std::uint32_t>> owned(n); // parts by place of their owner
   for (std::uint32_t p = 0; p < parts; ++p) {
-    const auto it = std::lower_bound(c.workers.begin(), c.workers.end(), narrow(plan.parts.server[p]));
+    const auto it =
+        std::lower_bound(c.workers.begin(), c.workers.end(), narrow(plan.parts.server[p]));
     owned[static_cast<std::size_t>(it - c.workers.begin())].push_back(p);
   }
   const auto write_to_next = [&](std::uint32_t p, std::uint32_t buffer, std::uint64_t tag,
@@ -217,7 +234,8 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
     op.tag = narrow(tag);
     return program.lanes[plan.parts.lane[p]].append(op, {});
   };
-  // Step by step as the data come: in step t of the reduce-scatter we handle the parts whose owner is t+1 places back.
+  // Step by step as the data come: in step t of the reduce-scatter we handle the parts whose owner
+  // is t+1 places back.
   for (std::size_t step = 0; step < n; ++step) {
     for (const std::uint32_t p : owned[(place + 2 * n - 1 - step) % n]) {
       if (step == 0) { // the part starts here
@@ -230,14 +248,17 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
       reduce.dtype = c.dtype[p];
       reduce.bytes = plan.parts.bytes[p];
       reduce.destination = gradient_of(plan, p);
-      const Slice operands[] = {gradient_of(plan, p), Slice{k_inbox_buffer, plan.parts.offset_bytes[p]}};
+      const Slice operands[] = {gradient_of(plan, p),
+                                Slice{k_inbox_buffer, plan.parts.offset_bytes[p]}};
       const std::uint32_t summed =
           program.lanes[plan.parts.lane[p]].append_reduce(reduce, operands, std::span(&arrived, 1));
       const bool complete = step + 1 == n; // we own it: from here the sum goes round
-      write_to_next(p, complete ? k_gradient_buffer : k_inbox_buffer, complete ? parts + p : p, std::span(&summed, 1));
+      write_to_next(p, complete ? k_gradient_buffer : k_inbox_buffer, complete ? parts + p : p,
+                    std::span(&summed, 1));
     }
   }
-  for (std::size_t step = 0; step + 1 < n; ++step) { // all-gather: first what the rank before us owns
+  for (std::size_t step = 0; step + 1 < n;
+       ++step) { // all-gather: first what the rank before us owns
     for (const std::uint32_t p : owned[(place + 2 * n - 1 - step) % n]) {
       const std::uint32_t arrived = arrival(p, parts + p);
       if (step + 2 < n) {

@@ -8,14 +8,15 @@ namespace reckon {
 
 /// Turns a plan into what each rank does. Two shapes serve all strategies:
 ///
-/// Parameter server (ps_noncolocated, ps_colocated, byteps_split; they differ only in who owns which part): every
-/// worker writes each part into a slot at the part's server; the server sums once all have come and writes the sum
-/// into every worker's gradient. A server that is itself a worker sums in place and nothing of its own part leaves
-/// the machine. Between a worker and a server parts go in order through window_parts slots: a slot is written again
-/// only after the sum of the part that used it has come back, which needs no message of its own.
+/// Parameter server (ps_noncolocated, ps_colocated, byteps_split; they differ only in who owns
+/// which part): every worker writes each part into a slot at the part's server; the server sums
+/// once all have come and writes the sum into every worker's gradient. A server that is itself a
+/// worker sums in place and nothing of its own part leaves the machine. Between a worker and a
+/// server parts go in order through window_parts slots: a slot is written again only after the sum
+/// of the part that used it has come back, which needs no message of its own.
 ///
-/// Ring: a part's sum starts at the rank after its owner, travels round to the owner (reduce-scatter), then round
-/// again into every gradient (all-gather).
+/// Ring: a part's sum starts at the rank after its owner, travels round to the owner
+/// (reduce-scatter), then round again into every gradient (all-gather).
 ///
 /// Throws Error{input} when the plan's parts are too many for 32-bit tags.
 [[nodiscard]] Schedule lower(const Plan& plan);

@@ -17,9 +17,13 @@ namespace reckon {
 namespace {
 
 /// The point whose coordinates are nearest in ratio.
-double ratio_distance(double a, double b) { return std::abs(std::log(std::max(a, 1e-9) / std::max(b, 1e-9))); }
+double ratio_distance(double a, double b) {
+  return std::abs(std::log(std::max(a, 1e-9) / std::max(b, 1e-9)));
+}
 
-Rate scaled(const Rate& r, double factor) { return {r.lo * factor, r.mid * factor, r.hi * factor}; }
+Rate scaled(const Rate& r, double factor) {
+  return {r.lo * factor, r.mid * factor, r.hi * factor};
+}
 
 /// Linear between two rates.
 Rate between(const Rate& a, const Rate& b, double t) {
@@ -37,7 +41,8 @@ Rate rate_of(const Cell& cell) {
   return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
 }
 
-Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers, int lanes) {
+Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers,
+                    int lanes) {
   if (workers == 0) {
     fail(ErrorKind::usage, "--workers: at least one worker is needed");
   }
@@ -55,7 +60,8 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
   return roles;
 }
 
-CostModel::CostModel(const Profile& profile, const Roles& roles, std::string transport, const WhatIf& what_if)
+CostModel::CostModel(const Profile& profile, const Roles& roles, std::string transport,
+                     const WhatIf& what_if)
     : m_transport(std::move(transport)) {
   place(profile, roles);
   if (what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s) {
@@ -85,15 +91,16 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
     const auto machine = std::find_if(profile.machines.begin(), profile.machines.end(),
                                       [&](const MachineGroup& m) { return m.id == group.machine; });
     if (machine == profile.machines.end()) {
-      fail(ErrorKind::input, fmt::format("the roles name machine '{}', which profile '{}' does not have", group.machine,
-                                         profile.name));
+      fail(ErrorKind::input,
+           fmt::format("the roles name machine '{}', which profile '{}' does not have",
+                       group.machine, profile.name));
     }
     for (std::uint64_t i = 0; i < group.count; ++i) {
       const std::uint64_t number = used[group.machine]++;
       if (machine->count > 1 && number >= machine->count) {
-        fail(ErrorKind::input,
-             fmt::format("profile '{}' has {} machines of group '{}' and the job needs more; use fewer workers or servers",
-                         profile.name, machine->count, machine->id));
+        fail(ErrorKind::input, fmt::format("profile '{}' has {} machines of group '{}' and the job "
+                                           "needs more; use fewer workers or servers",
+                                           profile.name, machine->count, machine->id));
       }
       RankModel rank;
       rank.machine = group.machine;
@@ -111,7 +118,8 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
   }
   m_one_machine = hosts.size() == 1 && m_ranks.size() > 1;
   if (!m_one_machine && hosts.size() != m_ranks.size()) {
-    fail(ErrorKind::input, "the roles put several ranks on one machine and others elsewhere; use one rank a machine, or "
+    fail(ErrorKind::input, "the roles put several ranks on one machine and others elsewhere; use "
+                           "one rank a machine, or "
                            "all ranks on one machine");
   }
 }
@@ -133,13 +141,17 @@ void CostModel::read_shared(const Profile& profile) {
   }
   pattern.transport = m_transport;
   for (const Cell* cell : profile.select(pattern)) {
-    m_shared.push_back({2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes), rate_of(*cell)});
+    m_shared.push_back(
+        {2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes), rate_of(*cell)});
   }
   if (m_shared.empty()) {
     fail(ErrorKind::input,
-         fmt::format("profile '{}' has no fabric_aggregate measurement between processes on machine '{}'{}; run "
-                     "`reckon probe` on it, or give --port-bandwidth to plan for machines with ports",
-                     profile.name, machine, m_transport.empty() ? "" : " over transport '" + m_transport + "'"));
+         fmt::format(
+             "profile '{}' has no fabric_aggregate measurement between processes on machine "
+             "'{}'{}; run "
+             "`reckon probe` on it, or give --port-bandwidth to plan for machines with ports",
+             profile.name, machine,
+             m_transport.empty() ? "" : " over transport '" + m_transport + "'"));
   }
   std::sort(m_shared.begin(), m_shared.end(), [](const SharedPoint& a, const SharedPoint& b) {
     return std::tie(a.talkers, a.bytes) < std::tie(b.talkers, b.bytes);
@@ -151,7 +163,8 @@ void CostModel::read_shared(const Profile& profile) {
   for (const Cell* cell : profile.select(pattern)) {
     m_latency_s = cell->p50;
   }
-  m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells", m_transport, m_shared.size()));
+  m_sources.push_back(
+      fmt::format("fabric_aggregate over {}: {} cells", m_transport, m_shared.size()));
 }
 
 void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
@@ -179,11 +192,13 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     }
   }
   if (!missing.empty()) {
-    fail(ErrorKind::input, fmt::format("profile '{}' has no port_bandwidth for machine{} {}; measure it, or give "
-                                       "--port-bandwidth",
-                                       profile.name, missing.size() > 1 ? "s" : "", fmt::join(missing, ", ")));
+    fail(ErrorKind::input,
+         fmt::format("profile '{}' has no port_bandwidth for machine{} {}; measure it, or give "
+                     "--port-bandwidth",
+                     profile.name, missing.size() > 1 ? "s" : "", fmt::join(missing, ", ")));
   }
-  // How a port's rate falls with the size of the parts: a curve between two machines, if the profile has one.
+  // How a port's rate falls with the size of the parts: a curve between two machines, if the
+  // profile has one.
   CellKey pattern;
   pattern.test = "fabric_write";
   pattern.from = m_ranks.front().machine;
@@ -221,7 +236,8 @@ void CostModel::read_reduction(const Profile& profile) {
   }
   for (const Cell* cell : cells) {
     if (const auto dtype = dtype_named(cell->key.dtype)) {
-      m_reduce.push_back({*dtype, std::max(1, cell->key.threads), static_cast<std::size_t>(std::max(2, cell->key.sources)),
+      m_reduce.push_back({*dtype, std::max(1, cell->key.threads),
+                          static_cast<std::size_t>(std::max(2, cell->key.sources)),
                           static_cast<double>(cell->key.bytes), rate_of(*cell)});
     }
   }
@@ -230,8 +246,9 @@ void CostModel::read_reduction(const Profile& profile) {
 }
 
 Rate CostModel::shared_rate(double talkers, double part_bytes) const {
-  // Linear in the logarithm of the part size between measured sizes, for the number of talkers nearest in ratio
-  // (beyond the most that were measured the machine is saturated, and the rate stays).
+  // Linear in the logarithm of the part size between measured sizes, for the number of talkers
+  // nearest in ratio (beyond the most that were measured the machine is saturated, and the rate
+  // stays).
   double nearest = 0, distance = std::numeric_limits<double>::infinity();
   for (const SharedPoint& p : m_shared) {
     const double d = ratio_distance(p.talkers, talkers);
@@ -253,13 +270,15 @@ Rate CostModel::shared_rate(double talkers, double part_bytes) const {
     }
   }
   if (below == nullptr) {
-    // Smaller than measured: the cost of a write of the smallest size measured is the least we know of.
+    // Smaller than measured: the cost of a write of the smallest size measured is the least we know
+    // of.
     return scaled(above->rate, part_bytes / above->bytes);
   }
   if (above == nullptr || below->bytes == part_bytes) {
     return below->rate;
   }
-  return between(below->rate, above->rate, std::log(part_bytes / below->bytes) / std::log(above->bytes / below->bytes));
+  return between(below->rate, above->rate,
+                 std::log(part_bytes / below->bytes) / std::log(above->bytes / below->bytes));
 }
 
 double CostModel::best_shared_rate() const {
@@ -274,19 +293,22 @@ double CostModel::port_efficiency(double part_bytes) const {
   if (!m_port_curve) {
     return 1;
   }
-  const double best = std::max(m_port_curve->marginal_bandwidth().as_bytes_per_s(),
-                               m_port_curve->bandwidth_at(m_port_curve->points().back().bytes).as_bytes_per_s());
+  const double best =
+      std::max(m_port_curve->marginal_bandwidth().as_bytes_per_s(),
+               m_port_curve->bandwidth_at(m_port_curve->points().back().bytes).as_bytes_per_s());
   return std::min(1.0, m_port_curve->bandwidth_at(part_bytes).as_bytes_per_s() / best);
 }
 
-Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources, double part_bytes) const {
+Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
+                            double part_bytes) const {
   const ReducePoint* best = nullptr;
   double distance = std::numeric_limits<double>::infinity();
   for (const ReducePoint& p : m_reduce) {
     // What differs least, the element type before all, then the threads, the operands, the size.
-    const double d = (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
-                     10 * ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
-                     (p.bytes > 0 ? ratio_distance(p.bytes, part_bytes) : 0);
+    const double d =
+        (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
+        10 * ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
+        (p.bytes > 0 ? ratio_distance(p.bytes, part_bytes) : 0);
     if (d < distance) {
       distance = d;
       best = &p;

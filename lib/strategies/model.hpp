@@ -17,30 +17,34 @@ namespace reckon {
 
 /// One rank of the job to be planned.
 struct RankModel {
-  std::string machine;         ///< MachineGroup id
-  std::size_t host = 0;        ///< which physical machine: ranks with equal numbers share cores and memory
+  std::string machine;  ///< MachineGroup id
+  std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
   bool worker = false, server = false;
   int lanes = 1;
-  double port_bytes_per_s = 0; ///< of its own network port, each direction; 0: it shares its machine with other ranks
+  double port_bytes_per_s =
+      0; ///< of its own network port, each direction; 0: it shares its machine with other ranks
 };
 
 /// A rate with the interval its measurements lie in. From published figures all three are equal.
 struct Rate {
   double lo = 0, mid = 0, hi = 0; ///< bytes per second
-  [[nodiscard]] double slow_to_fast(Estimate e) const { return e == Estimate::lo ? hi : e == Estimate::hi ? lo : mid; }
+  [[nodiscard]] double slow_to_fast(Estimate e) const {
+    return e == Estimate::lo ? hi : e == Estimate::hi ? lo : mid;
+  }
 };
 
-/// The numbers of a profile that a prediction needs, for one set of ranks and one transport. Where the profile lacks
-/// something the model says so: a prediction that leaves out a cost names it.
+/// The numbers of a profile that a prediction needs, for one set of ranks and one transport. Where
+/// the profile lacks something the model says so: a prediction that leaves out a cost names it.
 class CostModel {
 public:
   /// Overrides of the profile for what-if questions.
   struct WhatIf {
     std::optional<double> worker_port_bytes_per_s, server_port_bytes_per_s;
   };
-  /// Throws Error{input} when the roles name machines that the profile lacks, or nothing in the profile says how fast
-  /// these ranks can talk over `transport` ("": the fastest that it has).
-  CostModel(const Profile& profile, const Roles& roles, std::string transport, const WhatIf& what_if);
+  /// Throws Error{input} when the roles name machines that the profile lacks, or nothing in the
+  /// profile says how fast these ranks can talk over `transport` ("": the fastest that it has).
+  CostModel(const Profile& profile, const Roles& roles, std::string transport,
+            const WhatIf& what_if);
 
   [[nodiscard]] const std::vector<RankModel>& ranks() const { return m_ranks; }
   [[nodiscard]] const std::string& transport() const { return m_transport; }
@@ -49,15 +53,17 @@ public:
   [[nodiscard]] std::uint64_t cores() const { return m_cores; }
   [[nodiscard]] bool knows_reduction() const { return !m_reduce.empty(); }
 
-  /// Bytes per second that all ranks of one machine write to each other in total, `talkers` of them at once, in parts
-  /// of `part_bytes`.
+  /// Bytes per second that all ranks of one machine write to each other in total, `talkers` of them
+  /// at once, in parts of `part_bytes`.
   [[nodiscard]] Rate shared_rate(double talkers, double part_bytes) const;
   /// The greatest rate ever seen on the shared machine, for bounds.
   [[nodiscard]] double best_shared_rate() const;
   /// Rate of a port relative to its best, when traffic is cut into parts of that size: in (0, 1].
   [[nodiscard]] double port_efficiency(double part_bytes) const;
-  /// Operand bytes per second that one thread of `threads` adds up (an n-operand sum of b bytes counts (n-1) b).
-  [[nodiscard]] Rate reduce_rate(DType dtype, int threads, std::size_t sources, double part_bytes) const;
+  /// Operand bytes per second that one thread of `threads` adds up (an n-operand sum of b bytes
+  /// counts (n-1) b).
+  [[nodiscard]] Rate reduce_rate(DType dtype, int threads, std::size_t sources,
+                                 double part_bytes) const;
   /// One small write from start to arrival.
   [[nodiscard]] double latency_s() const { return m_latency_s; }
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
@@ -93,12 +99,14 @@ private:
   std::vector<std::string> m_sources;
 };
 
-/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone without samples).
+/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
+/// without samples).
 [[nodiscard]] Rate rate_of(const Cell& cell);
 
-/// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine), then `servers` ranks
-/// that only serve. They go on the first group of machines; the servers on the second where there is one.
-/// Throws Error{usage} without a worker.
-[[nodiscard]] Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers, int lanes);
+/// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),
+/// then `servers` ranks that only serve. They go on the first group of machines; the servers on the
+/// second where there is one. Throws Error{usage} without a worker.
+[[nodiscard]] Roles default_roles(const Profile& profile, std::uint64_t workers,
+                                  std::uint64_t servers, int lanes);
 
 } // namespace reckon

@@ -15,7 +15,9 @@ namespace {
 
 constexpr std::uint64_t k_page_bytes = 4096;
 
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) { return (value + step - 1) / step * step; }
+constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
+  return (value + step - 1) / step * step;
+}
 
 /// [offset, offset + bytes) in pieces of `step`, the last one shorter.
 void cut_range(Parts& parts, std::uint64_t offset, std::uint64_t bytes, std::uint64_t step) {
@@ -25,36 +27,65 @@ void cut_range(Parts& parts, std::uint64_t offset, std::uint64_t bytes, std::uin
   }
 }
 
-/// Hands items out so that each rank's load stays in proportion to its share.
-class Proportional {
-public:
-  explicit Proportional(std::span<const double> shares, double typical_bytes) : m_shares(shares), m_step(typical_bytes) {
-    m_loads.assign(shares.size(), 0);
-    for (std::size_t r = 0; r < shares.size(); ++r) {
-      if (shares[r] > 0) {
-        push(r);
-      }
+/// Ranks by a key that grows as they get parts; the least comes first, the lower rank among equals.
+using RankQueue = std::priority_queue<std::pair<double, std::size_t>,
+                                      std::vector<std::pair<double, std::size_t>>, std::greater<>>;
+
+/// Takes `items` one by one (each of bytes(item)) and gives it to the rank that would be done first
+/// with it.
+template <class Items, class Size>
+std::vector<std::uint64_t> give_to_earliest(const Items& items, std::span<const double> shares,
+                                            const RankCost& cost, const Size& bytes) {
+  std::vector<double> loads(shares.size(), 0);
+  std::vector<std::uint64_t> owner(items.size());
+  RankQueue queue;
+  const double first = bytes(items.front());
+  for (std::size_t r = 0; r < shares.size(); ++r) {
+    if (shares[r] > 0) {
+      queue.emplace(cost(r, first), r);
     }
   }
-  std::size_t give(double bytes) {
-    const std::size_t rank = m_queue.top().second;
-    m_queue.pop();
-    m_loads[rank] += bytes;
-    push(rank);
-    return rank;
+  for (const auto item : items) {
+    const double b = bytes(item);
+    // Keys may be from a larger item: bring the first up to date until it stays first.
+    for (;;) {
+      const auto [key, rank] = queue.top();
+      queue.pop();
+      const double now = cost(rank, loads[rank] + b);
+      if (!queue.empty() && now > queue.top().first) {
+        queue.emplace(now, rank);
+        continue;
+      }
+      loads[rank] += b;
+      owner[item] = rank;
+      queue.emplace(cost(rank, loads[rank] + b), rank);
+      break;
+    }
   }
+  return owner;
+}
 
-private:
-  void push(std::size_t rank) {
-    // When the rank would be done with one more typical part: the least is furthest behind.
-    m_queue.emplace((m_loads[rank] + m_step) / m_shares[rank], rank);
+/// Deals `counts[r]` turns to each rank, evenly spaced over all turns.
+std::vector<std::uint64_t> interleave(const std::vector<std::uint64_t>& counts, std::size_t turns) {
+  std::vector<std::uint64_t> dealt(counts.size(), 0), owner;
+  RankQueue queue;
+  const auto push = [&](std::size_t r) {
+    if (dealt[r] < counts[r]) {
+      queue.emplace(static_cast<double>(dealt[r] + 1) / static_cast<double>(counts[r]), r);
+    }
+  };
+  for (std::size_t r = 0; r < counts.size(); ++r) {
+    push(r);
   }
-  using Entry = std::pair<double, std::size_t>;
-  std::span<const double> m_shares;
-  double m_step;
-  std::vector<double> m_loads;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> m_queue; // ties: the lower rank
-};
+  while (owner.size() < turns) {
+    const std::size_t r = queue.top().second;
+    queue.pop();
+    owner.push_back(r);
+    ++dealt[r];
+    push(r);
+  }
+  return owner;
+}
 
 /// A well-mixed hash of a part's number (the finalizer of splitmix64), the same on every machine.
 std::uint64_t mix(std::uint64_t x) {
@@ -66,10 +97,11 @@ std::uint64_t mix(std::uint64_t x) {
 
 } // namespace
 
-Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t part_bytes, Cutting cutting,
-          std::uint64_t multiple_of) {
+Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t part_bytes,
+          Cutting cutting, std::uint64_t multiple_of) {
   if (part_bytes < 64) {
-    fail(ErrorKind::usage, fmt::format("--part-bytes {}: parts must have at least 64 bytes", part_bytes));
+    fail(ErrorKind::usage,
+         fmt::format("--part-bytes {}: parts must have at least 64 bytes", part_bytes));
   }
   Parts parts;
   if (cutting == Cutting::tensors) {
@@ -77,7 +109,8 @@ Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t 
       const std::uint64_t bytes = workload.tensors[t].bytes();
       if (bytes > 0) {
         const std::uint64_t pieces = (bytes + part_bytes - 1) / part_bytes;
-        const std::uint64_t step = std::min(round_up((bytes + pieces - 1) / pieces, 64), part_bytes / 64 * 64);
+        const std::uint64_t step =
+            std::min(round_up((bytes + pieces - 1) / pieces, 64), part_bytes / 64 * 64);
         cut_range(parts, layout.tensor_offset_bytes[t], bytes, step);
       }
     }
@@ -93,9 +126,11 @@ Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t 
     }
     std::uint64_t step = (run.bytes + pieces - 1) / pieces;
     const std::uint64_t paged = round_up(step, k_page_bytes);
-    // Page-aligned parts (BytePS 6.2), unless rounding would exceed the size asked for or make the parts unequal by
-    // more than a hundredth.
-    step = paged <= part_bytes && paged - step <= step / 100 ? paged : std::min(round_up(step, 64), part_bytes / 64 * 64);
+    // Page-aligned parts (BytePS 6.2), unless rounding would exceed the size asked for or make the
+    // parts unequal by more than a hundredth.
+    step = paged <= part_bytes && paged - step <= step / 100
+               ? paged
+               : std::min(round_up(step, 64), part_bytes / 64 * 64);
     cut_range(parts, run.offset_bytes, run.bytes, step);
   }
   return parts;
@@ -117,48 +152,58 @@ void assign_by_hash(Parts& parts, std::span<const double> shares) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const double at = static_cast<double>(mix(p) >> 11U) * 0x1p-53 * upper.back();
     const auto it = std::upper_bound(upper.begin(), upper.end(), at);
-    parts.server[p] = static_cast<std::uint64_t>(std::min(it - upper.begin(), static_cast<std::ptrdiff_t>(shares.size()) - 1));
+    parts.server[p] = static_cast<std::uint64_t>(
+        std::min(it - upper.begin(), static_cast<std::ptrdiff_t>(shares.size()) - 1));
   }
 }
 
-double assign_servers(Parts& parts, std::span<const double> shares,
-                      const std::function<double(std::span<const double>)>& time_of) {
+double assign_servers(Parts& parts, std::span<const double> shares, const RankCost& cost) {
+  const auto time_of = [&](const Parts& p) {
+    const std::vector<double> loads = loads_of(p, shares.size());
+    double latest = 0;
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      latest = std::max(latest, cost(r, loads[r]));
+    }
+    return latest;
+  };
+  parts.server.clear();
   if (parts.size() == 0) {
-    return time_of(std::vector<double>(shares.size(), 0));
+    return 0;
   }
-  const auto [least, most] = std::minmax_element(parts.bytes.begin(), parts.bytes.end() - 1);
-  const double typical = static_cast<double>(*std::max_element(parts.bytes.begin(), parts.bytes.end()));
-  const bool equal_parts = parts.size() < 2 || *least == *most; // but for the last, shorter one
+  const auto size = [&](std::size_t p) { return static_cast<double>(parts.bytes[p]); };
+  std::vector<std::size_t> order(parts.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto largest = *std::max_element(parts.bytes.begin(), parts.bytes.end());
+  const double typical = static_cast<double>(largest);
+  const std::vector<std::uint64_t> dealt =
+      give_to_earliest(order, shares, cost, [&](std::size_t) { return typical; });
+  std::vector<std::uint64_t> counts(shares.size(), 0);
+  for (const std::uint64_t r : dealt) {
+    ++counts[r];
+  }
+  parts.server = interleave(counts, parts.size());
+  double best = time_of(parts);
 
-  Proportional in_order(shares, typical);
-  parts.server.resize(parts.size());
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    parts.server[p] = in_order.give(static_cast<double>(parts.bytes[p]));
-  }
-  double best = time_of(loads_of(parts, shares.size()));
   const auto try_instead = [&](Parts&& other) {
-    const double time = time_of(loads_of(other, shares.size()));
+    const double time = time_of(other);
     if (time < best * (1 - 1e-9)) {
       best = time;
       parts.server = std::move(other.server);
     }
   };
-  Parts other;
-  if (!equal_parts) {
-    other.bytes = parts.bytes;
-    std::vector<std::uint32_t> order(parts.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) { return parts.bytes[a] > parts.bytes[b]; });
-    Proportional longest_first(shares, 0.5 * static_cast<double>(parts.bytes[order.back()]) + 1);
-    other.server.resize(parts.size());
-    for (const std::uint32_t p : order) {
-      other.server[p] = longest_first.give(static_cast<double>(parts.bytes[p]));
-    }
-    try_instead(std::move(other));
+  if (std::any_of(parts.bytes.begin(), parts.bytes.end() - 1,
+                  [&](std::uint64_t b) { return b != largest; })) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return parts.bytes[a] > parts.bytes[b]; });
+    Parts longest_first;
+    longest_first.bytes = parts.bytes;
+    longest_first.server = give_to_earliest(order, shares, cost, size);
+    try_instead(std::move(longest_first));
   }
-  other.bytes = parts.bytes;
-  assign_by_hash(other, shares);
-  try_instead(std::move(other));
+  Parts hashed;
+  hashed.bytes = parts.bytes;
+  assign_by_hash(hashed, shares);
+  try_instead(std::move(hashed));
   return best;
 }
 

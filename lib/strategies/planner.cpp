@@ -21,12 +21,13 @@ DType most_common(const GradientLayout& layout) {
   for (const GradientLayout::Run& run : layout.runs) {
     bytes[run.dtype] += run.bytes;
   }
-  const auto most = std::max_element(bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == bytes.end() ? DType::fp32 : most->first;
 }
 
-/// Equal parts per slot make the shares of the equal-bandwidth split come out exactly: the number of parts should be
-/// a multiple of the slots, in lowest terms (equation 9).
+/// Equal parts per slot make the shares of the equal-bandwidth split come out exactly: the number
+/// of parts should be a multiple of the slots, in lowest terms (equation 9).
 std::uint64_t streams(const std::string& strategy, const CostModel& model) {
   std::uint64_t n = 0, k = 0;
   for (const RankModel& r : model.ranks()) {
@@ -52,8 +53,12 @@ public:
       : m_inputs(inputs), m_options(options), m_layout(layout_of(inputs.workload)),
         m_model(inputs.profile, inputs.roles, options.transport, options.what_if),
         m_model_bytes(static_cast<double>(inputs.workload.bytes())) {
+    for (const RankModel& r : m_model.ranks()) {
+      m_workers += r.worker ? 1 : 0;
+    }
     if (m_layout.total_bytes == 0) {
-      fail(ErrorKind::input, fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
+      fail(ErrorKind::input,
+           fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
     }
   }
 
@@ -77,19 +82,22 @@ private:
     shape.dtype = most_common(m_layout);
     shape.part_count = std::max(1.0, std::ceil(m_model_bytes / part_bytes));
     shape.part_bytes = std::min(part_bytes, std::ceil(m_model_bytes / shape.part_count));
-    shape.window_parts = m_options.window_parts ? static_cast<double>(*m_options.window_parts) : window_for(part_bytes);
+    shape.window_parts = m_options.window_parts ? static_cast<double>(*m_options.window_parts)
+                                                : window_for(part_bytes);
     return shape;
   }
 
-  /// A part under way, one being summed, one coming back, one to spare; more when a part is shorter on the wire than the
-  /// round trip.
+  /// A part under way, one being summed, one coming back, one to spare; more when a part is shorter
+  /// on the wire than the round trip.
   [[nodiscard]] double window_for(double part_bytes) const {
-    const double rate = m_model.one_machine() ? m_model.shared_rate(2, part_bytes).mid : m_model.ranks().front().port_bytes_per_s;
+    const double rate = m_model.one_machine() ? m_model.shared_rate(2, part_bytes).mid
+                                              : m_model.ranks().front().port_bytes_per_s;
     const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;
     return std::clamp(4 + std::ceil(round_trip_parts), 4.0, 64.0);
   }
 
-  /// Solves one strategy and, unless a part size is given, takes the power of two with the least predicted time.
+  /// Solves one strategy and, unless a part size is given, takes the power of two with the least
+  /// predicted time.
   [[nodiscard]] Choice evaluate(const std::string& strategy) const {
     Choice best;
     best.solution = solve(strategy, m_model, m_model_bytes);
@@ -132,7 +140,9 @@ private:
         plan.candidates.back().prediction = c.prediction;
       }
     }
-    const auto better = [](const Choice* a, const Choice* b) { return a->prediction.mid_seconds < b->prediction.mid_seconds; };
+    const auto better = [](const Choice* a, const Choice* b) {
+      return a->prediction.mid_seconds < b->prediction.mid_seconds;
+    };
     std::vector<const Choice*> usable;
     for (const Choice& c : choices) {
       if (c.solution.reason.empty()) {
@@ -143,14 +153,16 @@ private:
     if (m_options.strategy == "auto") {
       m_chosen = *usable.front();
     } else {
-      const auto it = std::find_if(choices.begin(), choices.end(),
-                                   [&](const Choice& c) { return c.solution.strategy == m_options.strategy; });
+      const auto it = std::find_if(choices.begin(), choices.end(), [&](const Choice& c) {
+        return c.solution.strategy == m_options.strategy;
+      });
       if (it == choices.end()) {
-        fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; use auto or one of {}", m_options.strategy,
-                                           fmt::join(strategy_names(), ", ")));
+        fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; use auto or one of {}",
+                                           m_options.strategy, fmt::join(strategy_names(), ", ")));
       }
       if (!it->solution.reason.empty()) {
-        fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", m_options.strategy, it->solution.reason));
+        fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", m_options.strategy,
+                                           it->solution.reason));
       }
       m_chosen = *it;
     }
@@ -163,7 +175,8 @@ private:
     }
   }
 
-  /// Time of the chosen scheme if the ranks owned `loads`: the ports' on a network, the bytes' on one machine.
+  /// Time of the chosen scheme if the ranks owned `loads`: the ports' on a network, the bytes' on
+  /// one machine.
   [[nodiscard]] double time_of(std::span<const double> loads) const {
     const Load load = load_of(m_chosen.solution, m_model, loads);
     double longest = 0;
@@ -176,20 +189,35 @@ private:
     return longest;
   }
 
+  /// When one rank's port is done if it owns `bytes` (equation 5); in a ring what counts is the
+  /// largest chunk.
+  [[nodiscard]] double cost_of(std::size_t r, double bytes) const {
+    const RankModel& rank = m_model.ranks()[r];
+    const double port = m_model.one_machine() ? 1e9 : rank.port_bytes_per_s;
+    if (m_chosen.solution.ring || port == 0) {
+      return bytes;
+    }
+    const double others = static_cast<double>(m_workers) - (rank.worker ? 1 : 0);
+    return ((rank.worker ? m_model_bytes - bytes : 0) + others * bytes) / port;
+  }
+
   void cut_and_assign(Plan& plan) {
     const auto part_bytes = static_cast<std::uint64_t>(m_chosen.shape.part_bytes);
     plan.parts = cut(m_layout, m_inputs.workload, part_bytes, m_options.cutting,
                      m_options.part_bytes ? 1 : streams(m_chosen.solution.strategy, m_model));
     const double exact = time_of(m_chosen.solution.share_bytes);
-    const double time = assign_servers(plan.parts, m_chosen.solution.share_bytes,
-                                       [&](std::span<const double> loads) { return time_of(loads); });
+    assign_servers(plan.parts, m_chosen.solution.share_bytes,
+                   [&](std::size_t rank, double bytes) { return cost_of(rank, bytes); });
+    const double time = time_of(loads_of(plan.parts, m_model.ranks().size()));
     plan.assignment_gap = exact > 0 ? time / exact - 1 : 0;
     std::uint64_t lanes = 1;
     for (const RankModel& r : m_model.ranks()) {
       lanes = std::max<std::uint64_t>(lanes, static_cast<std::uint64_t>(r.lanes));
     }
     assign_lanes(plan.parts, m_model.ranks().size(), lanes);
-    plan.part_bytes = plan.parts.size() == 0 ? part_bytes : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
+    plan.part_bytes = plan.parts.size() == 0
+                          ? part_bytes
+                          : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     plan.window_parts = static_cast<std::uint64_t>(m_chosen.shape.window_parts);
 
     const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
@@ -226,19 +254,25 @@ private:
     }
     plan.options["strategy"] = m_options.strategy;
     plan.options["transport"] = m_options.transport.empty() ? "auto" : m_options.transport;
-    plan.options["part_bytes"] = m_options.part_bytes ? std::to_string(*m_options.part_bytes) : "auto";
-    plan.options["window_parts"] = m_options.window_parts ? std::to_string(*m_options.window_parts) : "auto";
+    plan.options["part_bytes"] =
+        m_options.part_bytes ? std::to_string(*m_options.part_bytes) : "auto";
+    plan.options["window_parts"] =
+        m_options.window_parts ? std::to_string(*m_options.window_parts) : "auto";
     plan.options["cutting"] = m_options.cutting == Cutting::fused ? "fused" : "tensors";
     if (m_options.what_if.worker_port_bytes_per_s) {
-      plan.options["port_bandwidth"] = fmt::format("{} B/s", *m_options.what_if.worker_port_bytes_per_s);
+      plan.options["port_bandwidth"] =
+          fmt::format("{} B/s", *m_options.what_if.worker_port_bytes_per_s);
     }
     if (m_options.what_if.server_port_bytes_per_s) {
-      plan.options["server_port_bandwidth"] = fmt::format("{} B/s", *m_options.what_if.server_port_bytes_per_s);
+      plan.options["server_port_bandwidth"] =
+          fmt::format("{} B/s", *m_options.what_if.server_port_bytes_per_s);
     }
     plan.quantities = m_chosen.solution.quantities;
-    plan.quantities.push_back({"part_bytes", static_cast<double>(plan.part_bytes),
-                               m_options.part_bytes ? "as given" : "least predicted time over powers of two",
-                               {{"parts", static_cast<double>(plan.parts.size())}}});
+    plan.quantities.push_back(
+        {"part_bytes",
+         static_cast<double>(plan.part_bytes),
+         m_options.part_bytes ? "as given" : "least predicted time over powers of two",
+         {{"parts", static_cast<double>(plan.parts.size())}}});
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
@@ -247,12 +281,14 @@ private:
     }
     plan.margin = m_runner_up_seconds / plan.prediction.mid_seconds - 1;
     if (plan.margin < 0) {
-      plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for", plan.runner_up,
+      plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for",
+                                     plan.runner_up,
                                      100 * (1 - m_runner_up_seconds / plan.prediction.mid_seconds));
     } else {
-      plan.margin_text = fmt::format("the choice holds until the rates behind this strategy fall by {:.1f} % against those "
-                                     "behind {}",
-                                     100 * plan.margin / (1 + plan.margin), plan.runner_up);
+      plan.margin_text = fmt::format(
+          "the choice holds until the rates behind this strategy fall by {:.1f} % against those "
+          "behind {}",
+          100 * plan.margin / (1 + plan.margin), plan.runner_up);
     }
   }
 
@@ -261,12 +297,15 @@ private:
   GradientLayout m_layout;
   CostModel m_model;
   double m_model_bytes;
+  std::size_t m_workers = 0;
   Choice m_chosen;
   double m_runner_up_seconds = 0;
 };
 
 } // namespace
 
-Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) { return Planner(inputs, options).make(); }
+Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
+  return Planner(inputs, options).make();
+}
 
 } // namespace reckon

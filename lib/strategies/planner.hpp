@@ -16,9 +16,9 @@
 namespace reckon {
 
 struct PlanOptions {
-  std::string strategy = "auto";            ///< or one of strategy_names()
-  std::string transport;                    ///< empty: the fastest in the profile
-  std::optional<std::uint64_t> part_bytes;  ///< none: chosen by the predicted time
+  std::string strategy = "auto";           ///< or one of strategy_names()
+  std::string transport;                   ///< empty: the fastest in the profile
+  std::optional<std::uint64_t> part_bytes; ///< none: chosen by the predicted time
   std::optional<std::uint64_t> window_parts;
   Cutting cutting = Cutting::fused;
   CostModel::WhatIf what_if;
@@ -33,9 +33,9 @@ struct PlanInputs {
   std::optional<DocumentLink> roles_link;
 };
 
-/// Solves every strategy, chooses the one with the least predicted time (or takes the one asked for), cuts the gradient
-/// into parts and gives each its server and lane. The same inputs give the same plan, bit for bit.
-/// Throws Error{input} when the strategy asked for does not apply.
+/// Solves every strategy, chooses the one with the least predicted time (or takes the one asked
+/// for), cuts the gradient into parts and gives each its server and lane. The same inputs give the
+/// same plan, bit for bit. Throws Error{input} when the strategy asked for does not apply.
 [[nodiscard]] Plan make_plan(const PlanInputs& inputs, const PlanOptions& options);
 
 } // namespace reckon

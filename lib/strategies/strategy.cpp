@@ -28,14 +28,21 @@ Counts count(const CostModel& model) {
   return c;
 }
 
-double least(const std::vector<double>& v) { return *std::min_element(v.begin(), v.end()); }
+double least(const std::vector<double>& v) {
+  return *std::min_element(v.begin(), v.end());
+}
 
-std::string port_text(double bytes_per_s) { return to_text(Bandwidth::bytes_per_s(bytes_per_s)); }
+std::string port_text(double bytes_per_s) {
+  return to_text(Bandwidth::bytes_per_s(bytes_per_s));
+}
 
 /// Says what binds a star's split and what one more Gb/s would give.
-void describe_limit(Solution& s, const StarSplit& split, const Counts& c, const std::string& equation) {
+void describe_limit(Solution& s, const StarSplit& split, const Counts& c,
+                    const std::string& equation) {
   constexpr double k_gbit = 1e9 / 8;
-  const auto gain = [&](double per_byte_per_s) { return to_text(Seconds(-per_byte_per_s * k_gbit)); };
+  const auto gain = [&](double per_byte_per_s) {
+    return to_text(Seconds(-per_byte_per_s * k_gbit));
+  };
   switch (split.limit) {
   case StarLimit::nothing:
     s.bound_by = "nothing crosses a port";
@@ -46,23 +53,28 @@ void describe_limit(Solution& s, const StarSplit& split, const Counts& c, const 
       ranks.push_back(c.workers[i]);
     }
     const bool one = ranks.size() == 1;
-    s.bound_by = ranks.size() == c.workers.size()
-                     ? fmt::format("the workers' ports: each sends its whole gradient ({})", equation)
-                     : fmt::format("the port{} of rank{} {}: {} whole gradient ({})", one ? "" : "s", one ? "" : "s",
-                                   fmt::join(ranks, ", "), one ? "it sends its" : "each sends its", equation);
-    s.relief = fmt::format("1 Gb/s more on {} would save {}", one ? "that port" : "each of those ports", gain(split.joint_gain));
+    s.bound_by =
+        ranks.size() == c.workers.size()
+            ? fmt::format("the workers' ports: each sends its whole gradient ({})", equation)
+            : fmt::format("the port{} of rank{} {}: {} whole gradient ({})", one ? "" : "s",
+                          one ? "" : "s", fmt::join(ranks, ", "),
+                          one ? "it sends its" : "each sends its", equation);
+    s.relief = fmt::format("1 Gb/s more on {} would save {}",
+                           one ? "that port" : "each of those ports", gain(split.joint_gain));
     break;
   }
   case StarLimit::all_ports:
     s.bound_by = fmt::format("all ports are busy all the time ({})", equation);
-    s.relief = fmt::format("1 Gb/s more on one worker's port would save {}", gain(split.worker_gain));
+    s.relief =
+        fmt::format("1 Gb/s more on one worker's port would save {}", gain(split.worker_gain));
     if (!c.servers.empty()) {
       s.relief += fmt::format(", on one server's port {}", gain(split.server_gain));
     }
     break;
   case StarLimit::servers:
     s.bound_by = fmt::format("the servers' ports ({})", equation);
-    s.relief = fmt::format("1 Gb/s more on every server's port would save {}", gain(split.joint_gain));
+    s.relief =
+        fmt::format("1 Gb/s more on every server's port would save {}", gain(split.joint_gain));
     break;
   }
 }
@@ -72,7 +84,8 @@ void take_shares(Solution& s, const StarSplit& split, const Counts& c) {
     s.share_bytes[c.workers[i]] = split.shares.worker_bytes[i];
   }
   for (std::size_t j = 0; j < c.servers.size(); ++j) {
-    s.share_bytes[c.servers[j]] = split.shares.server_bytes.empty() ? 0 : split.shares.server_bytes[j];
+    s.share_bytes[c.servers[j]] =
+        split.shares.server_bytes.empty() ? 0 : split.shares.server_bytes[j];
   }
   s.star_seconds = split.time_s;
 }
@@ -91,9 +104,13 @@ void solve_ring(Solution& s, const Star& star, const Counts& c) {
   s.bound_by = c.workers.size() < 2 ? "nothing crosses a port"
                : all_equal(star.worker_bytes_per_s)
                    ? "the workers' ports (equation 1)"
-                   : fmt::format("the slowest worker's port, {} (equation 1)", port_text(least(star.worker_bytes_per_s)));
-  s.quantities.push_back({"ring_seconds", s.star_seconds, "equation 1: 2(n-1)M / (n B)",
-                          {{"n", n}, {"M", star.model_bytes}, {"B", least(star.worker_bytes_per_s)}}});
+                   : fmt::format("the slowest worker's port, {} (equation 1)",
+                                 port_text(least(star.worker_bytes_per_s)));
+  s.quantities.push_back(
+      {"ring_seconds",
+       s.star_seconds,
+       "equation 1: 2(n-1)M / (n B)",
+       {{"n", n}, {"M", star.model_bytes}, {"B", least(star.worker_bytes_per_s)}}});
 }
 
 void solve_split(Solution& s, const Star& star, const Counts& c) {
@@ -114,23 +131,29 @@ void solve_split(Solution& s, const Star& star, const Counts& c) {
                             "equation 6: (n-k)M / (n^2+kn-2k), k counted as k B_server/B", inputs});
     if (!c.servers.empty()) {
       s.quantities.push_back({"server_share_bytes", split.shares.server_bytes.front(),
-                              "equation 6: 2(n-1)M / (n^2+kn-2k), k counted as k B_server/B", inputs});
+                              "equation 6: 2(n-1)M / (n^2+kn-2k), k counted as k B_server/B",
+                              inputs});
     }
-    s.quantities.push_back({"split_seconds", split.time_s, "equation 7: 2n(n-1)M / ((n^2+kn-2k) B)", inputs});
+    s.quantities.push_back(
+        {"split_seconds", split.time_s, "equation 7: 2n(n-1)M / ((n^2+kn-2k) B)", inputs});
   } else {
-    inputs["sum_of_worker_B"] = std::accumulate(star.worker_bytes_per_s.begin(), star.worker_bytes_per_s.end(), 0.0);
-    inputs["sum_of_server_B"] = std::accumulate(star.server_bytes_per_s.begin(), star.server_bytes_per_s.end(), 0.0);
+    inputs["sum_of_worker_B"] =
+        std::accumulate(star.worker_bytes_per_s.begin(), star.worker_bytes_per_s.end(), 0.0);
+    inputs["sum_of_server_B"] =
+        std::accumulate(star.server_bytes_per_s.begin(), star.server_bytes_per_s.end(), 0.0);
     inputs["least_worker_B"] = least(star.worker_bytes_per_s);
     s.quantities.push_back(
         {"split_seconds", split.time_s,
-         "equation 8: max(M / min B, M(1 + n/(n-2)) / (sum B_worker/(n-2) + sum B_server/n))", inputs});
+         "equation 8: max(M / min B, M(1 + n/(n-2)) / (sum B_worker/(n-2) + sum B_server/n))",
+         inputs});
   }
 }
 
 } // namespace
 
 const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names{"byteps_split", "ring", "ps_colocated", "ps_noncolocated"};
+  static const std::vector<std::string> names{"byteps_split", "ring", "ps_colocated",
+                                              "ps_noncolocated"};
   return names;
 }
 
@@ -143,8 +166,8 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
   Solution s;
   s.strategy = strategy;
   s.share_bytes.assign(model.ranks().size(), 0);
-  const bool workers_serve =
-      std::all_of(c.workers.begin(), c.workers.end(), [&](std::size_t r) { return model.ranks()[r].server; });
+  const bool workers_serve = std::all_of(c.workers.begin(), c.workers.end(),
+                                         [&](std::size_t r) { return model.ranks()[r].server; });
   if (strategy == "ring") {
     solve_ring(s, star, c);
   } else if (strategy == "ps_noncolocated") {
@@ -155,7 +178,9 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
     }
     take_shares(s, *split, c);
     describe_limit(s, *split, c, "equation 2");
-    s.quantities.push_back({"parameter_server_seconds", split->time_s, "equation 2: max(M/B, nM/(kB))",
+    s.quantities.push_back({"parameter_server_seconds",
+                            split->time_s,
+                            "equation 2: max(M/B, nM/(kB))",
                             {{"n", static_cast<double>(c.workers.size())},
                              {"k", static_cast<double>(c.servers.size())},
                              {"M", model_bytes},
@@ -169,7 +194,9 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
     const StarSplit split = solve_colocated_parameter_server(star);
     take_shares(s, split, c);
     describe_limit(s, split, c, "equation 3");
-    s.quantities.push_back({"colocated_seconds", split.time_s, "equation 3: 2(n-1)M / (n B)",
+    s.quantities.push_back({"colocated_seconds",
+                            split.time_s,
+                            "equation 3: 2(n-1)M / (n B)",
                             {{"n", static_cast<double>(c.workers.size())},
                              {"M", model_bytes},
                              {"B", least(star.worker_bytes_per_s)}}});
@@ -180,7 +207,8 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
     }
     solve_split(s, star, c);
   } else {
-    fail(ErrorKind::usage, fmt::format("unknown strategy '{}'; use one of {}", strategy, fmt::join(strategy_names(), ", ")));
+    fail(ErrorKind::usage, fmt::format("unknown strategy '{}'; use one of {}", strategy,
+                                       fmt::join(strategy_names(), ", ")));
   }
   return s;
 }
@@ -197,8 +225,8 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
     for (std::size_t i = 0; i < n && n > 1; ++i) {
       const std::size_t r = c.workers[i];
       const double mine = loads[r];
-      // Reduce-scatter: all but what we own leaves, all but what starts here (owned by the rank before) comes.
-      // All-gather: all but what the next owns leaves, all but what we own comes.
+      // Reduce-scatter: all but what we own leaves, all but what starts here (owned by the rank
+      // before) comes. All-gather: all but what the next owns leaves, all but what we own comes.
       load.egress_bytes[r] = 2 * total - mine - loads[c.workers[(i + 1) % n]];
       load.ingress_bytes[r] = 2 * total - mine - loads[c.workers[(i + n - 1) % n]];
       load.summed_bytes[r] = total - loads[c.workers[(i + n - 1) % n]];
@@ -208,7 +236,8 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
   load.operands = std::max<std::size_t>(2, n);
   for (std::size_t r = 0; r < loads.size(); ++r) {
     const double others = static_cast<double>(n) - (model.ranks()[r].worker ? 1 : 0);
-    const double own = model.ranks()[r].worker ? total - loads[r] : 0; // a worker's gradient, less what stays here
+    const double own =
+        model.ranks()[r].worker ? total - loads[r] : 0; // a worker's gradient, less what stays here
     load.egress_bytes[r] = load.ingress_bytes[r] = own + others * loads[r];
     load.summed_bytes[r] = (static_cast<double>(n) - 1) * loads[r];
   }

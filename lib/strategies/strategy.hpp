@@ -13,20 +13,21 @@ namespace reckon {
 /// What a scheme asks of the ranks: who sums how much, and what the papers' equation says it costs.
 struct Solution {
   std::string strategy;
-  std::string reason;             ///< not empty: the scheme does not apply, and why
+  std::string reason;              ///< not empty: the scheme does not apply, and why
   std::vector<double> share_bytes; ///< by rank: solved share of the summation
-  double star_seconds = 0;        ///< the equation's time on the ports (no meaning on one machine)
-  std::string bound_by;           ///< the port that binds
+  double star_seconds = 0;         ///< the equation's time on the ports (no meaning on one machine)
+  std::string bound_by;            ///< the port that binds
   std::string relief;
   std::vector<Quantity> quantities;
-  bool ring = false;              ///< sums travel round the ring of workers instead of to a server
+  bool ring = false; ///< sums travel round the ring of workers instead of to a server
 };
 
 /// "ring", "ps_noncolocated", "ps_colocated", "byteps_split".
 [[nodiscard]] const std::vector<std::string>& strategy_names();
 
 /// Solves one scheme's equations for the model's ranks and a gradient of `model_bytes`.
-[[nodiscard]] Solution solve(const std::string& strategy, const CostModel& model, double model_bytes);
+[[nodiscard]] Solution solve(const std::string& strategy, const CostModel& model,
+                             double model_bytes);
 
 /// Bytes that the ranks send, receive and add up in one iteration when rank r sums loads[r] bytes.
 struct Load {
@@ -34,6 +35,7 @@ struct Load {
   std::vector<double> summed_bytes; ///< operand bytes: (operands - 1) times the bytes of the sum
   std::size_t operands = 2;         ///< of one summation
 };
-[[nodiscard]] Load load_of(const Solution& solution, const CostModel& model, std::span<const double> loads);
+[[nodiscard]] Load load_of(const Solution& solution, const CostModel& model,
+                           std::span<const double> loads);
 
 } // namespace reckon

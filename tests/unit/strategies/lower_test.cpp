@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixtures.hpp"
+
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/strategy.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+/// 3 + 2 tensors of two element types, sizes that are no multiples of anything.
+Workload odd_workload() {
+  return test::workload({{"a", 5000, DType::fp32},
+                         {"b", 77, DType::fp32},
+                         {"c", 3333, DType::fp16},
+                         {"d", 1, DType::bf16},
+                         {"e", 12345, DType::bf16}});
+}
+
+struct Case {
+  std::string strategy;
+  std::uint64_t workers, servers;
+  int lanes;
+  std::uint64_t part_bytes, window;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const std::string& strategy : strategy_names()) {
+    for (const std::uint64_t n : {1U, 2U, 3U, 5U}) {
+      for (const std::uint64_t k : {0U, 1U, 2U, 7U}) {
+        if (strategy == "ps_noncolocated" && k == 0) {
+          continue;
+        }
+        for (const int lanes : {1, 3}) {
+          all.push_back({strategy, n, k, lanes, 4096, 2});
+        }
+        all.push_back({strategy, n, k, 1, 1024, 1});
+        all.push_back({strategy, n, k, 2, 1U << 20U, 4});
+      }
+    }
+  }
+  return all;
+}
+
+TEST(Lower, EveryStrategyIsProvedCorrectForEveryShape) {
+  for (const Case& c : cases()) {
+    PlanOptions options;
+    options.strategy = c.strategy;
+    options.part_bytes = c.part_bytes;
+    options.window_parts = c.window;
+    for (const Cutting cutting : {Cutting::fused, Cutting::tensors}) {
+      options.cutting = cutting;
+      const Plan plan = test::plan_for(test::cluster(1e9, 5e8), odd_workload(), c.workers,
+                                       c.servers, options, c.lanes);
+      const Schedule schedule = lower(plan);
+      const CheckResult result = check(schedule);
+      SCOPED_TRACE(c.strategy + " n=" + std::to_string(c.workers) +
+                   " k=" + std::to_string(c.servers) + " lanes " + std::to_string(c.lanes) +
+                   " part " + std::to_string(c.part_bytes) + " window " + std::to_string(c.window));
+      ASSERT_THAT(result.faults, testing::IsEmpty());
+      EXPECT_TRUE(result.races_checked);
+      // What the plan says of each port is what the schedule moves.
+      const Traffic traffic = traffic_of(schedule);
+      for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+        EXPECT_EQ(traffic.egress_bytes[r], plan.ranks[r].egress_bytes) << "rank " << r;
+        EXPECT_EQ(traffic.ingress_bytes[r], plan.ranks[r].ingress_bytes) << "rank " << r;
+      }
+    }
+  }
+}
+
+TEST(Lower, BytesOnEveryPortAreTheEquations) {
+  // n = 8, k = 4, M = 44 * 64 KiB: D = 88 slots, 4 a worker, 14 a server, in lowest terms 44 parts:
+  // 2 and 7. Worker port: M + (n-2) g = 44 + 6*2 = 56 parts; server port: n c = 8*7 = 56 parts.
+  // Both directions alike.
+  const std::uint64_t part = 65536;
+  PlanOptions options;
+  options.strategy = "byteps_split";
+  options.part_bytes = part;
+  const Plan plan = test::plan_for(
+      test::cluster(1e9, 1e9), test::workload({{"t", 44 * part / 4, DType::fp32}}), 8, 4, options);
+  EXPECT_EQ(plan.parts.size(), 44U);
+  EXPECT_NEAR(plan.assignment_gap, 0, 1e-12);
+  const Traffic traffic = traffic_of(lower(plan));
+  EXPECT_THAT(traffic.egress_bytes, testing::Each(56 * part));
+  EXPECT_THAT(traffic.ingress_bytes, testing::Each(56 * part));
+}
+
+TEST(Lower, OneWorkerMovesNothing) {
+  PlanOptions options;
+  options.strategy = "byteps_split";
+  const Plan plan = test::plan_for(test::cluster(1e9, 1e9), odd_workload(), 1, 2, options);
+  EXPECT_EQ(plan.prediction.mid_seconds, 0);
+  const Traffic t = traffic_of(lower(plan));
+  EXPECT_THAT(t.egress_bytes, testing::Each(0));
+}
+
+TEST(Lower, RefusesMorePartsThanTagsCanName) {
+  Plan plan;
+  plan.strategy = "ring";
+  plan.ranks.resize(65536);
+  plan.parts.bytes.assign(70000, 4);
+  plan.parts.offset_bytes.assign(70000, 0);
+  plan.parts.server.assign(70000, 0);
+  plan.parts.lane.assign(70000, 0);
+  EXPECT_THROW(static_cast<void>(lower(plan)), Error);
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixtures.hpp"
+
+#include "core/error.hpp"
+#include "strategies/lower.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+using testing::HasSubstr;
+
+const Workload k_model = test::workload({{"t", 16U << 20U, DType::fp32}}); // 64 MiB
+
+TEST(Planner, ReproducesTheLineOfBytePSFigure12) {
+  // 8 machines, k = 0..8, 90 Gb/s: throughput of the bound 2M/... in Gb/s as facts: 8M/t with t of
+  // equation 7.
+  const double line[] = {51.43, 56.25, 61.07, 65.89, 70.71, 75.54, 80.36, 85.18, 90.0};
+  const double bandwidth = 90e9 / 8;
+  PlanOptions options;
+  options.strategy = "byteps_split";
+  for (std::uint64_t k = 0; k <= 8; ++k) {
+    const Plan plan = test::plan_for(test::cluster(bandwidth, bandwidth), k_model, 8, k, options);
+    const double gbit_per_s = 8 * 64.0 * 1024 * 1024 / plan.prediction.bound_seconds / 1e9;
+    EXPECT_NEAR(gbit_per_s, line[k], 0.006) << "k = " << k;
+  }
+}
+
+TEST(Planner, PredictionIsNeverBelowItsBound) {
+  for (const std::uint64_t n : {2U, 4U, 7U}) {
+    for (const std::uint64_t k : {0U, 2U, 7U, 9U}) {
+      for (const std::uint64_t part : {65536U, 4U << 20U}) {
+        for (const Profile& profile :
+             {test::cluster(1e9, 1e9), test::cluster(1e9, 3e8), test::one_machine()}) {
+          PlanOptions options;
+          options.part_bytes = part;
+          const Plan plan = test::plan_for(profile, k_model, n, k, options);
+          for (const Candidate& c : plan.candidates) {
+            if (c.prediction) {
+              EXPECT_GE(c.prediction->lo_seconds, c.prediction->bound_seconds * (1 - 1e-9))
+                  << c.strategy;
+              EXPECT_LE(c.prediction->lo_seconds, c.prediction->mid_seconds);
+              EXPECT_LE(c.prediction->mid_seconds, c.prediction->hi_seconds);
+              double sum = 0;
+              for (const Term& t : c.prediction->terms) {
+                EXPECT_GE(t.seconds, 0);
+                sum += t.seconds;
+              }
+              EXPECT_NEAR(sum, c.prediction->mid_seconds, 1e-9 * sum);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Planner, ChoosesTheSplitWhenServersHelpAndTheLeastBytesOnOneMachine) {
+  const Plan network = test::plan_for(test::cluster(1e9, 1e9), k_model, 4, 4, {});
+  EXPECT_EQ(network.strategy, "byteps_split");
+  // On one machine every byte to a server is one more byte through the same memory: colocated sums
+  // (or the ring) win.
+  const Plan box = test::plan_for(test::one_machine(), k_model, 4, 4, {});
+  EXPECT_THAT(box.strategy, testing::AnyOf("ps_colocated", "ring"));
+  EXPECT_FALSE(box.runner_up.empty());
+  EXPECT_GE(box.margin, 0);
+}
+
+TEST(Planner, OneMachineTermsAreBytesOverRates) {
+  // 2 workers, colocated, 64 MiB: each sends M/2 up and M/2 back: 2M in all = 128 MiB at 8 GB/s;
+  // each sums M/2 of operands: M in all at 10 GB/s.
+  PlanOptions options;
+  options.strategy = "ps_colocated";
+  const Plan plan = test::plan_for(test::one_machine(), k_model, 2, 0, options);
+  const double model = 64.0 * 1024 * 1024;
+  ASSERT_EQ(plan.prediction.terms[0].name, "transport");
+  EXPECT_NEAR(plan.prediction.terms[0].seconds, 2 * model / 8e9, 1e-9);
+  EXPECT_NEAR(plan.prediction.terms[1].seconds, model / 10e9, 1e-9);
+}
+
+TEST(Planner, FewLargePartsCostFillAndDrain) {
+  PlanOptions small, large;
+  small.strategy = large.strategy = "byteps_split";
+  small.part_bytes = 256 * 1024;
+  large.part_bytes = 4 << 20;
+  const Profile p = test::cluster(6.25e7, 6.25e7);
+  const double with_small = test::plan_for(p, k_model, 4, 4, small).prediction.mid_seconds;
+  const double with_large = test::plan_for(p, k_model, 4, 4, large).prediction.mid_seconds;
+  EXPECT_GT(with_large, 1.1 * with_small);
+}
+
+TEST(Planner, ForcedStrategyThatDoesNotApplyIsAnError) {
+  PlanOptions options;
+  options.strategy = "ps_noncolocated";
+  EXPECT_THROW(
+      {
+        try {
+          static_cast<void>(test::plan_for(test::cluster(1e9, 1e9), k_model, 4, 0, options));
+        } catch (const Error& e) {
+          EXPECT_EQ(e.kind(), ErrorKind::input);
+          EXPECT_THAT(e.what(), HasSubstr("add --servers"));
+          throw;
+        }
+      },
+      Error);
+}
+
+TEST(Planner, AProfileWithoutPortsSaysWhatIsMissing) {
+  Profile p = test::cluster(1e9, 1e9);
+  p.cells.clear();
+  try {
+    static_cast<void>(test::plan_for(p, k_model, 4, 0, {}));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("port_bandwidth"));
+  }
+}
+
+TEST(Planner, SameInputSameBytes) {
+  const Profile p = test::cluster(1e9, 7e8);
+  EXPECT_EQ(canonical_text(test::plan_for(p, k_model, 5, 3, {})),
+            canonical_text(test::plan_for(p, k_model, 5, 3, {})));
+}
+
+TEST(Planner, PlanReadsBackTheSame) {
+  const Plan plan = test::plan_for(test::cluster(1e9, 7e8), k_model, 5, 3, {});
+  const std::string text = canonical_text(plan);
+  EXPECT_EQ(canonical_text(plan_from_json(parse_json(text, "plan.json"), "plan.json")), text);
+}
+
+} // namespace
+} // namespace reckon

@@ -4,6 +4,7 @@
 #
 #   reckon ARGUMENTS...          runs the program; its exit code, standard output and standard error are kept apart
 #   reckon_tty COLUMNS ARGS...   the same under a pseudo-terminal: both streams go to standard output
+#   example_documents            writes profile.json, plan.json, report.json, workload.json and roles.json
 #   expect_status N              what the last run exited with
 #   stdout_has / stderr_has TEXT          the stream contains TEXT, as it stands
 #   stdout_lacks / stderr_lacks TEXT
@@ -15,6 +16,7 @@
 set -euo pipefail
 : "${RECKON:?set RECKON to the program under test}"
 RECKON=$(realpath "$RECKON")
+[[ ! ${WRITE_DOCUMENTS:-} ]] || WRITE_DOCUMENTS=$(realpath "$WRITE_DOCUMENTS")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_dir=${RECKON_SOURCE_DIR:-$(realpath "$here/../..")}
 
@@ -68,6 +70,8 @@ reckon_tty() {
   tr -d '\r' < .last/raw > .last/stdout
   echo "$status" > .last/status
 }
+
+example_documents() { "${WRITE_DOCUMENTS:?set WRITE_DOCUMENTS to the built write_documents}" .; }
 
 expect_status() { [[ $status == "$1" ]] || fail "exit code $status, expected $1"; }
 stdout_has() { grep -qF -e "$1" .last/stdout || fail "standard output lacks: $1"; }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "compare/comparison.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "core/units.hpp"
+#include "present/comparison_text.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+struct DiffArguments {
+  std::string before, after;
+  std::string tolerance, latency_tolerance, bandwidth_tolerance;
+  bool only_worse = false;
+  bool json = false;
+  ColorMode color = ColorMode::automatic;
+};
+
+CompareOptions options_of(const DiffArguments& arguments) {
+  CompareOptions options;
+  options.only_worse = arguments.only_worse;
+  if (!arguments.tolerance.empty()) {
+    const double tolerance = parse_fraction(arguments.tolerance, "--tolerance");
+    options.latency_tolerance = options.bandwidth_tolerance = options.exact_tolerance = tolerance;
+  }
+  if (!arguments.latency_tolerance.empty()) {
+    options.latency_tolerance = parse_fraction(arguments.latency_tolerance, "--latency-tolerance");
+  }
+  if (!arguments.bandwidth_tolerance.empty()) {
+    options.bandwidth_tolerance =
+        parse_fraction(arguments.bandwidth_tolerance, "--bandwidth-tolerance");
+  }
+  return options;
+}
+
+int run_diff(const DiffArguments& arguments) {
+  const CompareOptions options = options_of(arguments);
+  if (arguments.before == "-" && arguments.after == "-") {
+    fail(ErrorKind::usage, "standard input can be one of the two documents, not both");
+  }
+  const Document before = read_document(arguments.before);
+  const Document after = read_document(arguments.after);
+  const Comparison comparison = compare(before, after, options);
+  for (const std::string& warning : comparison.warnings) {
+    log(LogLevel::warn, "{}", warning);
+  }
+  write_file("-", arguments.json ? canonical(to_json(comparison))
+                                 : render(comparison, arguments.before, arguments.after,
+                                          style_for(arguments.color, STDOUT_FILENO)));
+  return comparison.same() ? k_exit_ok : k_exit_verdict;
+}
+
+} // namespace
+
+Command add_diff_command(CLI::App& app) {
+  auto arguments =
+      std::make_shared<DiffArguments>(); // shared: CLI11 writes into it, the command reads it
+  CLI::App* command =
+      app.add_subcommand("diff", "Compare two plans, profiles or reports by meaning");
+  command->add_option("before", arguments->before, "A document; - is standard input")->required();
+  command->add_option("after", arguments->after, "Another one of the same kind")->required();
+  command->add_option(
+      "--tolerance", arguments->tolerance,
+      "Changes up to this are none, e.g. 5%. Default: 15% for measured latencies, 5% for measured "
+      "bandwidths and iteration times, rounding for what is solved, predicted or published");
+  command->add_option("--latency-tolerance", arguments->latency_tolerance,
+                      "The same, for measured latencies only");
+  command->add_option("--bandwidth-tolerance", arguments->bandwidth_tolerance,
+                      "The same, for measured bandwidths and iteration times only");
+  command->add_flag("--only-worse", arguments->only_worse,
+                    "List everything, but exit 1 only for what got worse");
+  command->add_flag("--json", arguments->json, "One JSON document on standard output");
+  const std::map<std::string, ColorMode> modes{
+      {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
+  command->add_option("--color", arguments->color, "auto, always or never")
+      ->transform(CLI::Transformer(modes).description(""))
+      ->type_name("WHEN");
+  command->footer(
+      "Exit status: 0 the same; 1 different; 2 bad input, or two documents of unlike kinds.");
+  return [arguments] { return run_diff(*arguments); };
+}
+
+} // namespace reckon

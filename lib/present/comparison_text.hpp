@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compare/comparison.hpp"
+#include "present/style.hpp"
+
+#include <string>
+
+namespace reckon {
+
+/// The verdict on one line, then what differs in groups, what could not be decided, and what the
+/// documents were made from that is not the same. Long groups are cut with a count of the rest;
+/// to_json() has everything. The warnings are left to the caller: they belong to standard error.
+[[nodiscard]] std::string render(const Comparison& comparison, const std::string& before_name,
+                                 const std::string& after_name, const Style& style);
+
+} // namespace reckon

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/numbers.hpp"
+
+#include "core/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace reckon {
+
+std::string significant(double value, int digits) {
+  if (value == 0 || !std::isfinite(value)) {
+    return fmt::format("{:g}", value);
+  }
+  // Rounded first: 9.9996 with four digits is 10.00, not 10.000.
+  const double rounded = std::stod(fmt::format("{:.{}e}", value, digits - 1));
+  const int before_point = static_cast<int>(std::floor(std::log10(std::abs(rounded)))) + 1;
+  return fmt::format("{:.{}f}", rounded, std::max(0, digits - before_point));
+}
+
+std::string time_text(double seconds) {
+  constexpr std::array<std::string_view, 4> k_units{"ns", "us", "ms", "s"};
+  if (seconds == 0 || !std::isfinite(seconds)) {
+    return fmt::format("{:g} s", seconds);
+  }
+  double value = seconds * 1e9;
+  std::size_t unit = 0;
+  while (std::abs(value) >= 999.95 && unit + 1 < k_units.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return fmt::format("{} {}", significant(value, 4), k_units[unit]);
+}
+
+std::string gb_per_s_text(double bytes_per_second) {
+  const double v = bytes_per_second / 1e9;
+  return std::abs(v) >= 0.095 || v == 0 ? fmt::format("{:.2f}", v) : significant(v, 2);
+}
+
+std::string bytes_text(double bytes) {
+  return to_text(Bytes(static_cast<std::uint64_t>(std::llround(std::clamp(bytes, 0.0, 9e18)))));
+}
+
+std::string change_text(double change) {
+  if (change >= 1 || change < -0.5) {
+    return fmt::format("x {}", significant(1 + change, 2));
+  }
+  const double percent = change * 100;
+  const int decimals = std::abs(percent) >= 10 ? 0 : (std::abs(percent) >= 1 ? 1 : 2);
+  return fmt::format("{:+.{}f} %", percent, decimals);
+}
+
+std::string percent_text(double fraction) {
+  const double percent = fraction * 100;
+  const int decimals = std::abs(percent) >= 10 ? 0 : (std::abs(percent) >= 1 ? 1 : 2);
+  return fmt::format("{:.{}f} %", percent, decimals);
+}
+
+std::string quantity_text(double value, std::string_view unit) {
+  if (unit == "seconds") {
+    return time_text(value);
+  }
+  if (unit == "bytes") {
+    return value >= 0 ? bytes_text(value) : "-" + bytes_text(-value);
+  }
+  if (unit == "bytes_per_second") {
+    return to_text(Bandwidth::bytes_per_s(value));
+  }
+  if (unit == "ratio") {
+    return percent_text(value);
+  }
+  return fmt::format("{:.6g}", value);
+}
+
+} // namespace reckon

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/table.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+
+namespace reckon {
+namespace {
+
+constexpr std::size_t k_gap = 2;
+constexpr std::size_t k_least_wrap = 24;
+
+std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> out;
+  for (;;) {
+    const std::size_t end = text.find('\n');
+    out.push_back(printable(text.substr(0, end)));
+    if (end == text.npos) {
+      return out;
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+/// The first `columns` code points.
+std::string_view first_columns(std::string_view text, std::size_t columns) {
+  std::size_t i = 0;
+  for (; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80;
+    if (begins && columns-- == 0) {
+      break;
+    }
+  }
+  return text.substr(0, i);
+}
+
+/// At blanks where there are any, through words that are longer than the line.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> out;
+  while (columns_of(text) > width) {
+    std::string_view line = first_columns(text, width + 1);
+    const std::size_t blank = line.rfind(' ');
+    line = blank != line.npos && blank > 0 ? line.substr(0, blank) : first_columns(text, width);
+    out.emplace_back(line);
+    text.remove_prefix(line.size());
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  }
+  out.emplace_back(text);
+  return out;
+}
+
+std::string padded(const std::string& text, const std::string& shown, std::size_t width,
+                   Align align) {
+  const std::string blanks(width - std::min(width, columns_of(text)), ' ');
+  return align == Align::right ? blanks + shown : shown + blanks;
+}
+
+void trim_right(std::string& line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+}
+
+} // namespace
+
+Table& Table::column(std::string head, Align align, bool wraps) {
+  m_columns.push_back({split_lines(head), align, wraps});
+  return *this;
+}
+
+void Table::row(std::vector<TableCell> cells) {
+  cells.resize(m_columns.size());
+  for (TableCell& c : cells) {
+    c.text = printable(c.text);
+  }
+  m_rows.push_back(std::move(cells));
+}
+
+std::vector<std::size_t> Table::widths() const {
+  std::vector<std::size_t> out(m_columns.size());
+  for (std::size_t i = 0; i < m_columns.size(); ++i) {
+    for (const std::string& line : m_columns[i].head) {
+      out[i] = std::max(out[i], columns_of(line));
+    }
+    for (const auto& row : m_rows) {
+      out[i] = std::max(out[i], columns_of(row[i].text));
+    }
+  }
+  return out;
+}
+
+std::string Table::text(const Style& style) const {
+  std::vector<std::size_t> width = widths();
+  std::vector<std::size_t> all(m_columns.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  const auto total = [&](const std::vector<std::size_t>& shown) {
+    std::size_t sum = m_indent;
+    for (const std::size_t i : shown) {
+      sum += width[i] + (i == shown.front() ? 0 : k_gap);
+    }
+    return sum;
+  };
+  const auto limit = static_cast<std::size_t>(std::max(style.width, 0));
+  if (limit == 0 || total(all) <= limit) {
+    return lines(all, std::move(width), style);
+  }
+  for (std::size_t i = 0; i < m_columns.size(); ++i) {
+    if (m_columns[i].wraps) {
+      const std::size_t others = total(all) - width[i];
+      width[i] = std::min(width[i], std::max(k_least_wrap, limit - std::min(limit, others)));
+      return lines(all, std::move(width), style);
+    }
+  }
+  std::string out;
+  for (std::size_t next = 1; next < m_columns.size();) {
+    std::vector<std::size_t> shown{0};
+    do {
+      shown.push_back(next++);
+      if (next == m_columns.size()) {
+        break;
+      }
+      shown.push_back(next);
+      const bool fits = total(shown) <= limit;
+      shown.pop_back();
+      if (!fits) {
+        break;
+      }
+    } while (true);
+    out += (out.empty() ? "" : "\n") + lines(shown, width, style);
+  }
+  return out.empty() ? lines(all, std::move(width), style) : out;
+}
+
+std::string Table::lines(const std::vector<std::size_t>& shown, std::vector<std::size_t> width,
+                         const Style& style) const {
+  std::string out;
+  const auto put_line = [&](auto&& cell_text) { // cell_text(column) -> {plain, shown}
+    std::string line(m_indent, ' ');
+    for (const std::size_t i : shown) {
+      if (i != shown.front()) {
+        line.append(k_gap, ' ');
+      }
+      line += cell_text(i);
+    }
+    trim_right(line);
+    out += line + '\n';
+  };
+  std::size_t head_lines = 0;
+  for (const std::size_t i : shown) {
+    const bool any = std::any_of(m_columns[i].head.begin(), m_columns[i].head.end(),
+                                 [](const std::string& s) { return !s.empty(); });
+    head_lines = any ? std::max(head_lines, m_columns[i].head.size()) : head_lines;
+  }
+  for (std::size_t n = 0; n < head_lines; ++n) {
+    put_line([&](std::size_t i) {
+      const auto& head = m_columns[i].head;
+      // Short heads stand at the bottom, next to their column.
+      const std::size_t skip = head_lines - std::min(head_lines, head.size());
+      const std::string text = n >= skip ? head[n - skip] : "";
+      return padded(text, toned(text, Tone::strong, style), width[i], m_columns[i].align);
+    });
+  }
+  for (const auto& row : m_rows) {
+    std::vector<std::vector<std::string>> cells(m_columns.size());
+    std::size_t height = 1;
+    for (const std::size_t i : shown) {
+      cells[i] = wrapped(row[i].text, width[i]);
+      height = std::max(height, cells[i].size());
+    }
+    for (std::size_t n = 0; n < height; ++n) {
+      put_line([&](std::size_t i) {
+        const std::string text = n < cells[i].size() ? cells[i][n] : "";
+        if (row[i].background && style.colors != Colors::none) {
+          return on_background(padded(text, text, width[i], m_columns[i].align), *row[i].background,
+                               style);
+        }
+        return padded(text, toned(text, row[i].tone, style), width[i], m_columns[i].align);
+      });
+    }
+  }
+  return out;
+}
+
+} // namespace reckon

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/campaign.hpp"
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "probe/sampling.hpp"
+#include "stats/resample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// Of the campaign's time, what is kept for refinement where there is some.
+constexpr double k_refinement_share = 0.3;
+/// Of the whole time, the most that the second measurement of the reference cell may take.
+constexpr double k_reference_share = 0.03;
+
+Seconds sum(const std::vector<CellPlan>& plans, Seconds CellPlan::*field) {
+  return std::accumulate(plans.begin(), plans.end(), Seconds(0),
+                         [field](Seconds s, const CellPlan& p) { return s + p.*field; });
+}
+
+Cell empty_cell(const CellPlan& plan) {
+  Cell cell;
+  cell.key = plan.key;
+  cell.unit = plan.unit;
+  cell.bytes_convention = plan.unit == "seconds" ? "" : plan.bytes_convention;
+  return cell;
+}
+
+class Runner {
+public:
+  Runner(const std::vector<Campaign>& campaigns, const RunnerOptions& options, const Clock& clock,
+         Guard& guard)
+      : m_campaigns(campaigns), m_options(options), m_clock(clock), m_guard(guard),
+        m_engine(options.seed), m_start(clock.now()) {}
+
+  RunResult run() {
+    double shares = 0;
+    for (const Campaign& campaign : m_campaigns) {
+      shares += campaign.share;
+    }
+    // Kept back for the reference cell.
+    const Seconds end = m_start + (1 - k_reference_share) * m_options.budget;
+    for (const Campaign& campaign : m_campaigns) {
+      const Seconds left = std::max(end - m_clock.now(), Seconds(0));
+      run_campaign(campaign, m_clock.now() + left * (campaign.share / shares));
+      shares -= campaign.share;
+    }
+    measure_reference_again();
+    m_result.interrupted = interrupted();
+    m_result.took = m_clock.now() - m_start;
+    return std::move(m_result);
+  }
+
+private:
+  void run_campaign(const Campaign& campaign, Seconds end) {
+    std::vector<CellPlan> plans = campaign.plan();
+    if (plans.empty()) {
+      return;
+    }
+    if (interrupted()) {
+      skip(plans, "interrupted");
+      return;
+    }
+    const std::size_t first = m_result.cells.size();
+    try {
+      if (campaign.begin) {
+        campaign.begin();
+      }
+    } catch (const Error& error) {
+      for (const CellPlan& plan : plans) {
+        Cell cell = empty_cell(plan);
+        cell.status = status_of(error);
+        cell.reason = error.what();
+        m_result.cells.push_back(std::move(cell));
+      }
+      return;
+    }
+    if (!m_guard.wait_for_quiet(std::min(m_options.wait_for_quiet, 0.05 * m_options.budget))) {
+      log(LogLevel::info, "{}: others keep using this machine's processors; measuring anyway",
+          campaign.name);
+    }
+    const Seconds whole = std::max(end - m_clock.now(), Seconds(0));
+    measure(std::move(plans), campaign.more ? end - k_refinement_share * whole : end);
+    while (campaign.more && !interrupted() && m_clock.now() < end) {
+      const std::vector<Cell> measured(m_result.cells.begin() + static_cast<std::ptrdiff_t>(first),
+                                       m_result.cells.end());
+      std::vector<CellPlan> more = campaign.more(measured);
+      // What refinement cannot measure in time is no hole in the matrix: it is not mentioned.
+      drop_what_does_not_fit(more, end - m_clock.now(), nullptr);
+      if (more.empty()) {
+        break;
+      }
+      measure(std::move(more), end);
+    }
+    if (campaign.end) {
+      campaign.end();
+    }
+  }
+
+  void measure(std::vector<CellPlan> plans, Seconds end) {
+    std::vector<CellPlan> left_out;
+    drop_what_does_not_fit(plans, end - m_clock.now(), &left_out);
+    for (std::size_t i = plans.size(); i > 1; --i) {
+      std::swap(plans[i - 1], plans[uniform_index(m_engine, i)]);
+    }
+    while (!plans.empty()) {
+      if (interrupted()) {
+        skip(plans, "interrupted");
+        break;
+      }
+      const CellPlan plan = std::move(plans.back());
+      plans.pop_back();
+      const Seconds left = end - m_clock.now();
+      if (left < plan.least) {
+        left_out.push_back(plan);
+        continue;
+      }
+      // Everybody gets the least; what is left beyond that, in proportion to what each wants more.
+      const Seconds least = plan.least + sum(plans, &CellPlan::least);
+      const Seconds wanted = plan.wanted + sum(plans, &CellPlan::wanted);
+      const double part =
+          wanted > least ? std::clamp((left - least) / (wanted - least), 0.0, 1.0) : 1.0;
+      measure(plan, plan.least + part * (plan.wanted - plan.least));
+    }
+    skip(left_out, interrupted() ? "interrupted"
+                                 : fmt::format("no time left of the budget of {}",
+                                               to_text(m_options.budget)));
+  }
+
+  void measure(const CellPlan& plan, Seconds budget) {
+    const std::string what = plan.key.text();
+    if (m_options.progress) {
+      const Seconds spent = m_clock.now() - m_start;
+      m_options.progress(std::clamp(spent / m_options.budget, 0.0, 1.0), what,
+                         std::max(m_options.budget - spent, Seconds(0)));
+    }
+    Cell cell = measured(plan, budget);
+    log(LogLevel::debug, "{}: {} after {}{}", what, name_of(cell.status), to_text(budget),
+        cell.reason.empty() ? "" : ", " + cell.reason);
+    const bool fit = cell.has_value();
+    if (fit && (!m_reference || (plan.reference && !m_reference->reference))) {
+      m_reference = plan;
+      m_first = cell.p50;
+      m_reference_budget = budget;
+    }
+    m_result.cells.push_back(std::move(cell));
+  }
+
+  Cell measured(const CellPlan& plan, Seconds budget) {
+    Cell cell = empty_cell(plan);
+    m_guard.begin();
+    try {
+      plan.measure(cell, budget);
+    } catch (const Error& error) {
+      cell = empty_cell(plan);
+      cell.status = status_of(error);
+      cell.reason = error.what();
+    } catch (const std::bad_alloc&) {
+      cell = empty_cell(plan);
+      cell.status = CellStatus::failed;
+      cell.reason = "out of memory";
+    }
+    if (const Disturbance d = m_guard.end(); d.noticeable && cell.has_value()) {
+      remark(cell, CellStatus::noisy, d.text);
+    }
+    return cell;
+  }
+
+  void measure_reference_again() {
+    if (!m_reference || interrupted()) {
+      return;
+    }
+    const Seconds most = std::max(k_reference_share * m_options.budget, m_reference->least);
+    const Cell cell = measured(*m_reference, std::min(m_reference_budget, most));
+    if (!cell.has_value()) {
+      return;
+    }
+    const Drift drift{m_reference->key, m_first, cell.p50};
+    m_result.drift = drift;
+    if (std::abs(drift.relative()) > m_options.drift_limit) {
+      m_result.warnings.push_back(fmt::format(
+          "the machine changed while it was measured: {} gave {:+.0f} % at the end; measure again "
+          "when it is quiet",
+          drift.key.text(), 100 * drift.relative()));
+    }
+  }
+
+  /// Keeps the plans of lowest rank whose least times fit into `time`.
+  static void drop_what_does_not_fit(std::vector<CellPlan>& plans, Seconds time,
+                                     std::vector<CellPlan>* dropped) {
+    std::stable_sort(plans.begin(), plans.end(),
+                     [](const CellPlan& a, const CellPlan& b) { return a.rank < b.rank; });
+    std::vector<CellPlan> kept;
+    for (CellPlan& plan : plans) {
+      if (plan.least <= time) {
+        time -= plan.least;
+        kept.push_back(std::move(plan));
+      } else if (dropped != nullptr) {
+        dropped->push_back(std::move(plan));
+      }
+    }
+    plans = std::move(kept);
+  }
+
+  void skip(const std::vector<CellPlan>& plans, const std::string& reason) {
+    for (const CellPlan& plan : plans) {
+      Cell cell = empty_cell(plan);
+      cell.status = CellStatus::skipped;
+      cell.reason = reason;
+      m_result.cells.push_back(std::move(cell));
+    }
+  }
+
+  static CellStatus status_of(const Error& error) {
+    return error.kind() == ErrorKind::unavailable ? CellStatus::unsupported : CellStatus::failed;
+  }
+
+  [[nodiscard]] bool interrupted() const {
+    return m_options.interrupted && m_options.interrupted();
+  }
+
+  const std::vector<Campaign>& m_campaigns;
+  const RunnerOptions& m_options;
+  const Clock& m_clock;
+  Guard& m_guard;
+  std::mt19937_64 m_engine;
+  Seconds m_start;
+  RunResult m_result;
+  std::optional<CellPlan> m_reference;
+  double m_first = 0;
+  Seconds m_reference_budget{0};
+};
+
+} // namespace
+
+std::size_t RunResult::count(CellStatus status) const {
+  return static_cast<std::size_t>(
+      std::count_if(cells.begin(), cells.end(), [&](const Cell& c) { return c.status == status; }));
+}
+
+Seconds estimate(const std::vector<Campaign>& campaigns, Seconds budget) {
+  Seconds wanted(0);
+  for (const Campaign& campaign : campaigns) {
+    wanted += sum(campaign.plan(), &CellPlan::wanted);
+  }
+  return std::min(wanted, budget);
+}
+
+RunResult run_campaigns(const std::vector<Campaign>& campaigns, const RunnerOptions& options,
+                        const Clock& clock, Guard& guard) {
+  return Runner(campaigns, options, clock, guard).run();
+}
+
+} // namespace reckon

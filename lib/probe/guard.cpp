@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/guard.hpp"
+
+#include "core/clock.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <dirent.h>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// The next blank-separated word, taken off `line`.
+std::string_view take_word(std::string_view& line) {
+  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+  const std::size_t end = std::min(line.find(' '), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(end);
+  return word;
+}
+
+double number(std::string_view word) {
+  double value = 0;
+  std::from_chars(word.data(), word.data() + word.size(), value);
+  return value;
+}
+
+double seconds(const timeval& t) {
+  return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+}
+
+double ticks_per_second() {
+  static const double ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return ticks;
+}
+
+/// Processor time of another process; 0 when it has gone (its time is our children's then).
+double process_time(pid_t pid) {
+  const std::string text = text_of(fmt::format("/proc/{}/stat", pid));
+  std::string_view line(text);
+  const std::size_t close = line.rfind(')'); // the name before it may hold blanks
+  if (close == std::string_view::npos) {
+    return 0;
+  }
+  line.remove_prefix(close + 1);
+  double time = 0;
+  for (int field = 3; field <= 15; ++field) { // 14 and 15 are utime and stime, man 5 proc
+    const std::string_view word = take_word(line);
+    time += field >= 14 ? number(word) : 0;
+  }
+  return time / ticks_per_second();
+}
+
+struct CloseDir {
+  void operator()(DIR* dir) const noexcept { closedir(dir); }
+};
+
+/// Time that all our threads together were ready and not running. 0 where the kernel does not say.
+double run_queue_time() {
+  const std::unique_ptr<DIR, CloseDir> tasks(opendir("/proc/self/task"));
+  double time = 0;
+  while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr) {
+    const char* const name = static_cast<const char*>(entry->d_name);
+    if (*name != '.') {
+      const std::string text = text_of(fmt::format("/proc/self/task/{}/schedstat", name));
+      std::string_view line(text);
+      take_word(line);
+      time += number(take_word(line)) * 1e-9;
+    }
+  }
+  return time;
+}
+
+} // namespace
+
+std::optional<CpuTimes> parse_cpu_times(std::string_view proc_stat, const std::vector<int>& cpus,
+                                        double ticks_per_second) {
+  CpuTimes sum;
+  std::size_t found = 0;
+  while (!proc_stat.empty()) {
+    const std::size_t end = std::min(proc_stat.find('\n'), proc_stat.size());
+    std::string_view line = proc_stat.substr(0, end);
+    proc_stat.remove_prefix(std::min(end + 1, proc_stat.size()));
+    const std::string_view name = take_word(line);
+    if (!name.starts_with("cpu") || name.size() == 3) { // "cpu" alone is the sum of all
+      continue;
+    }
+    if (std::find(cpus.begin(), cpus.end(), static_cast<int>(number(name.substr(3)))) ==
+        cpus.end()) {
+      continue;
+    }
+    ++found;
+    // user nice system idle iowait irq softirq steal; guests' time is within user and nice.
+    std::array<double, 8> t{};
+    for (double& value : t) {
+      value = number(take_word(line)) / ticks_per_second;
+    }
+    sum.busy += t[0] + t[1] + t[2] + t[5] + t[6];
+    sum.stolen += t[7];
+  }
+  return found == cpus.size() ? std::optional(sum) : std::nullopt;
+}
+
+Disturbance judge_disturbance(double seconds, std::size_t cpus, double busy, double own,
+                              double stolen, double waited, double tick) {
+  Disturbance d;
+  if (seconds <= 0) {
+    return d;
+  }
+  const double others = std::max(0.0, busy - own);
+  d.others = others / seconds;
+  d.stolen = std::max(0.0, stolen) / seconds;
+  d.waited = std::max(0.0, waited) / seconds;
+  const auto note = [&d](bool noticeable, std::string text) {
+    if (noticeable) {
+      d.text += (d.noticeable ? ", " : "") + std::move(text);
+      d.noticeable = true;
+    }
+  };
+  // A twentieth of what there is, and more than counting in ticks can be wrong by: one tick for
+  // each processor and one for luck.
+  const double whole = seconds * static_cast<double>(cpus);
+  const double blur = tick * static_cast<double>(cpus + 1);
+  note(others > 0.05 * whole && others > blur,
+       fmt::format("other processes used {:.2f} of {} processors", d.others, cpus));
+  note(stolen > 0.02 * whole && stolen > blur,
+       fmt::format("the hypervisor took {:.2f} of {} processors", d.stolen, cpus));
+  note(waited > 0.05 * seconds && waited > 0.001,
+       fmt::format("threads waited {:.0f} % of the time for a processor", 100 * d.waited));
+  return d;
+}
+
+ProcGuard::ProcGuard(std::vector<int> cpus) : m_cpus(std::move(cpus)) {
+  begin();
+}
+
+ProcGuard::Reading ProcGuard::read() const {
+  Reading now;
+  now.at_ns = monotonic_ns();
+  now.all = parse_cpu_times(text_of("/proc/stat"), m_cpus, ticks_per_second()).value_or(CpuTimes{});
+  rusage self{};
+  rusage children{};
+  getrusage(RUSAGE_SELF, &self);
+  getrusage(RUSAGE_CHILDREN, &children);
+  now.own = seconds(self.ru_utime) + seconds(self.ru_stime) + seconds(children.ru_utime) +
+            seconds(children.ru_stime);
+  for (const pid_t pid : m_own) {
+    now.own += process_time(pid);
+  }
+  now.waited = run_queue_time();
+  return now;
+}
+
+void ProcGuard::begin() {
+  m_begin = read();
+}
+
+Disturbance ProcGuard::end() {
+  const Reading now = read();
+  return judge_disturbance(static_cast<double>(now.at_ns - m_begin.at_ns) * 1e-9, m_cpus.size(),
+                           now.all.busy - m_begin.all.busy, now.own - m_begin.own,
+                           now.all.stolen - m_begin.all.stolen, now.waited - m_begin.waited,
+                           1 / ticks_per_second());
+}
+
+bool ProcGuard::wait_for_quiet(Seconds limit) {
+  constexpr auto k_look = std::chrono::milliseconds(100); // ten ticks: long enough to judge by
+  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(limit.count() * 1e9);
+  while (monotonic_ns() < end_ns) {
+    begin();
+    std::this_thread::sleep_for(k_look);
+    if (!end().noticeable) {
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace reckon

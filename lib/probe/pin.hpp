@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace reckon {
+
+/// Binds the calling thread to one processor and checks that it runs there. Throws Error{operation}
+/// (a processor outside of our cpuset, for example).
+void bind_to_cpu(int cpu);
+
+/// Where the pages of a buffer really are (measuring.md rule 12).
+struct Placement {
+  std::size_t pages_checked = 0;   ///< 0: the kernel would not say
+  std::size_t pages_elsewhere = 0; ///< on another NUMA node than asked for
+  double huge = 0;                 ///< fraction of the buffer in transparent huge pages
+  /// What is not as asked for: "12 of 512 pages are on another node". Empty: all is well.
+  std::string doubt;
+};
+
+/// Anonymous memory on one NUMA node, all of it faulted in, in huge pages where the kernel gives
+/// them. Move-only owner; the address is aligned to 2 MiB when `huge`.
+class NodeMemory {
+public:
+  enum class Pages { huge, small };
+
+  NodeMemory() = default;
+  /// `os_node` is the operating system's number; nullopt: wherever the touching thread is. The
+  /// calling thread touches every page (with zeros). Where binding memory is forbidden (a
+  /// container's seccomp filter), first touch decides: call from a thread bound to the node.
+  /// Throws Error{operation} when there is not that much memory.
+  NodeMemory(std::uint64_t bytes, std::optional<int> os_node, Pages pages = Pages::huge);
+  NodeMemory(NodeMemory&& other) noexcept;
+  NodeMemory& operator=(NodeMemory&& other) noexcept;
+  NodeMemory(const NodeMemory&) = delete;
+  NodeMemory& operator=(const NodeMemory&) = delete;
+  ~NodeMemory();
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return {m_data, m_bytes}; }
+  /// Asks the kernel; up to 4096 pages spread over the buffer.
+  [[nodiscard]] Placement placement() const;
+
+private:
+  void* m_mapping = nullptr;
+  std::size_t m_mapped = 0;
+  std::byte* m_data = nullptr;
+  std::size_t m_bytes = 0;
+  std::optional<int> m_node;
+};
+
+/// Memory that may be taken without pressing others: MemAvailable of /proc/meminfo, or what is left
+/// of our cgroup's limit if that is less.
+[[nodiscard]] std::uint64_t available_memory_bytes();
+
+} // namespace reckon

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/sampling.hpp"
+
+#include "stats/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace reckon {
+namespace {
+
+constexpr double k_noisy_spread = 0.10;
+constexpr double k_noisy_median = 0.05;
+
+/// Times are good to three or four digits; more would only fill the file.
+double six_digits(double value) {
+  const std::string text = fmt::format("{:.6g}", value);
+  return std::stod(text);
+}
+
+StoppingLimits stopping(const SampleLimits& limits) {
+  StoppingLimits s;
+  s.min_samples = limits.min_samples;
+  s.min_time = std::min(limits.min_time, 0.6 * limits.budget);
+  s.precision = limits.precision;
+  s.budget = limits.budget; // the sampler itself takes the warm-up off, see add()
+  s.max_samples = limits.max_samples;
+  return s;
+}
+
+/// Half the width of the distribution-free 95 % interval of the median, relative to the median.
+double median_uncertainty(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const double n = static_cast<double>(samples.size());
+  const auto at = [&](double rank) {
+    return samples[static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1))];
+  };
+  const double reach = 0.98 * std::sqrt(n);
+  const double median = percentile(samples, 0.5);
+  return (at(std::ceil(n / 2 + reach)) - at(std::floor(n / 2 - reach))) / 2 / median;
+}
+
+} // namespace
+
+Sampler::Sampler(const SampleLimits& limits, const Clock& clock, std::function<bool()> interrupted)
+    : m_limits(limits), m_clock(clock), m_asked_to_stop(std::move(interrupted)),
+      m_rule(stopping(limits)), m_begin(clock.now()) {}
+
+void Sampler::add(Seconds elapsed) {
+  if (m_asked_to_stop && m_asked_to_stop()) {
+    m_interrupted = m_done = true;
+  }
+  if (m_warming_up) {
+    warm_up(elapsed);
+    return;
+  }
+  m_samples.push_back(elapsed.count() / static_cast<double>(m_batch));
+  // Warm-up counts towards the budget but not towards the least time of sampling: a rule that is
+  // told the later of the two would stop too early, so it is told of the end of the budget only.
+  const Seconds now = m_clock.now();
+  const bool over = now - m_begin >= m_limits.budget;
+  m_rule.add(m_samples.back(), over ? m_limits.budget : now - m_sampling_since);
+  m_done = m_done || m_rule.done();
+}
+
+void Sampler::warm_up(Seconds elapsed) {
+  m_warm_up_operations += m_batch;
+  const Seconds spent = m_clock.now() - m_begin;
+  if (!m_batch_settled) {
+    grow_batch(elapsed);
+  } else {
+    m_warm_up.push_back(elapsed.count());
+  }
+  const bool pressed = spent >= 0.2 * m_limits.budget;
+  const bool enough = m_batch_settled && m_warm_up.size() >= m_limits.warm_up_samples &&
+                      m_warm_up_operations >= m_limits.warm_up_operations &&
+                      spent >= std::min(m_limits.warm_up_time, 0.2 * m_limits.budget);
+  bool stable = false;
+  if (enough) {
+    const auto last = m_warm_up.end() - 3 + (m_warm_up.size() < 3 ? 1 : 0);
+    const auto [low, high] = std::minmax_element(last, m_warm_up.end());
+    stable = *high <= 1.1 * *low;
+  }
+  // When time presses, three and a settled batch must do; a whole pass is given up only when it
+  // would eat half of the budget.
+  if ((enough && (stable || pressed)) || spent >= 0.5 * m_limits.budget) {
+    m_warming_up = false;
+    m_sampling_since = m_clock.now();
+  }
+}
+
+void Sampler::grow_batch(Seconds elapsed) {
+  const double step = m_limits.timer_step.count();
+  const double seen = std::max(elapsed.count(), step);
+  // One operation alone may be as short as 100 steps of the timer; several are timed at least
+  // batch_time together.
+  const double wanted =
+      m_batch == 1 ? 100 * step : std::max(100 * step, 0.8 * m_limits.batch_time.count());
+  if (seen >= wanted) {
+    m_batch_settled = true;
+    return;
+  }
+  const double target = std::max(100 * step, m_limits.batch_time.count());
+  const double grow = std::clamp(target / seen, 2.0, 1000.0);
+  m_batch = static_cast<std::uint64_t>(std::ceil(static_cast<double>(m_batch) * grow));
+}
+
+Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
+                    const Operation& operation, const std::function<bool()>& interrupted) {
+  struct alignas(128) Times {
+    double begin = 0, end = 0;
+  };
+  std::vector<Times> times(team.size());
+  SpinBarrier barrier(team.size());
+  Sampler sampler(limits, clock, interrupted);
+  std::uint64_t batch = 1;
+  std::uint64_t next = 0;
+  bool stop = false;
+  team.run([&](std::size_t rank) noexcept {
+    for (;;) {
+      barrier.wait(); // rank 0 has set batch, next and stop
+      if (stop) {
+        return;
+      }
+      const std::uint64_t first = next;
+      const std::uint64_t last = first + batch;
+      const double begin = clock.now().count();
+      for (std::uint64_t index = first; index < last; ++index) {
+        operation(rank, index);
+      }
+      times[rank] = {begin, clock.now().count()};
+      barrier.wait(); // all times are in
+      if (rank == 0) {
+        double from = times[0].begin;
+        double to = times[0].end;
+        for (const Times& t : times) {
+          from = std::min(from, t.begin);
+          to = std::max(to, t.end);
+        }
+        sampler.add(Seconds(to - from));
+        next += batch;
+        batch = sampler.batch();
+        stop = sampler.done();
+      }
+    }
+  });
+  return {sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted()};
+}
+
+void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t keep) {
+  if (samples.interrupted) {
+    cell.status = CellStatus::skipped;
+    cell.reason = "interrupted";
+    return;
+  }
+  if (samples.seconds.empty()) {
+    cell.status = CellStatus::skipped;
+    cell.reason = "the time budget ended before the first sample";
+    return;
+  }
+  const std::size_t taken = samples.seconds.size();
+  const std::size_t step = (taken + keep - 1) / keep;
+  const bool rate = cell.unit == "bytes_per_second";
+  for (std::size_t i = 0; i < taken; i += step) {
+    // A clock that stood still between two readings: the shortest time it can tell.
+    const double seconds = std::max(samples.seconds[i], 1e-12);
+    cell.samples.push_back(six_digits(rate ? bytes / seconds : seconds));
+  }
+  summarize_cell(cell);
+  if (samples.batch > 1) {
+    remark(cell, fmt::format("each sample is the mean of {} in a row", samples.batch));
+  }
+  if (step > 1) {
+    remark(cell, fmt::format("1 in {} of {} samples kept", step, taken));
+  }
+  const Summary all = summarize(samples.seconds);
+  if (all.spread > k_noisy_spread) {
+    remark(cell, CellStatus::noisy,
+           fmt::format("samples vary: median absolute deviation {:.0f} %", 100 * all.spread));
+  }
+  if (samples.reason == StopReason::budget) {
+    const double uncertainty = median_uncertainty(samples.seconds);
+    if (taken < 5 || uncertainty > k_noisy_median) {
+      remark(cell, CellStatus::noisy,
+             fmt::format("stopped by the time budget after {} samples: median known to {:.0f} %",
+                         taken, 100 * uncertainty));
+    }
+  }
+}
+
+void remark(Cell& cell, const std::string& text) {
+  if (!text.empty()) {
+    cell.reason += (cell.reason.empty() ? "" : "; ") + text;
+  }
+}
+
+void remark(Cell& cell, CellStatus status, const std::string& text) {
+  if (cell.status == CellStatus::ok) {
+    cell.status = status;
+    // What decided stands first.
+    cell.reason = text + (cell.reason.empty() ? "" : "; " + cell.reason);
+    return;
+  }
+  remark(cell, text);
+}
+
+Seconds measure_timer_step(const Clock& clock) {
+  Seconds step(1);
+  Seconds last = clock.now();
+  for (int i = 0; i < 2000; ++i) {
+    const Seconds now = clock.now();
+    if (now > last) {
+      step = std::min(step, now - last);
+    }
+    last = now;
+  }
+  return step;
+}
+
+} // namespace reckon

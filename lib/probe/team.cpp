@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/team.hpp"
+
+#include "probe/pin.hpp"
+
+#include <sched.h>
+
+#include <utility>
+
+namespace reckon {
+
+void SpinBarrier::wait() noexcept {
+  const std::uint64_t round = m_round.load(std::memory_order_acquire);
+  if (m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == m_threads) {
+    m_arrived.store(0, std::memory_order_relaxed); // published by the store below
+    m_round.store(round + 1, std::memory_order_release);
+    return;
+  }
+  for (int spins = 0; m_round.load(std::memory_order_acquire) == round; ++spins) {
+    if (spins < 1000) {
+      cpu_relax();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+Team::Team(const std::vector<int>& cpus) {
+  m_running = cpus.size(); // each thread first binds itself
+  m_threads.reserve(cpus.size());
+  for (std::size_t rank = 0; rank < cpus.size(); ++rank) {
+    m_threads.emplace_back([this, rank, cpu = cpus[rank]] { serve(rank, cpu); });
+  }
+  std::unique_lock lock(m_mutex);
+  m_finished.wait(lock, [this] { return m_running == 0; });
+  if (m_error) {
+    m_end = true;
+    m_start.notify_all();
+    lock.unlock();
+    m_threads.clear();
+    std::rethrow_exception(m_error);
+  }
+}
+
+Team::~Team() {
+  const std::lock_guard lock(m_mutex);
+  m_end = true;
+  m_start.notify_all();
+}
+
+void Team::serve(std::size_t rank, int cpu) {
+  std::uint64_t done = 0;
+  std::exception_ptr error;
+  try {
+    bind_to_cpu(cpu);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  for (;;) {
+    std::unique_lock lock(m_mutex);
+    if (error && !m_error) {
+      m_error = error;
+    }
+    error = nullptr;
+    if (--m_running == 0) {
+      m_finished.notify_one();
+    }
+    m_start.wait(lock, [&] { return m_end || m_job > done; });
+    if (m_end) {
+      return;
+    }
+    done = m_job;
+    const auto* const work = m_work;
+    lock.unlock();
+    try {
+      (*work)(rank);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  }
+}
+
+void Team::run(const std::function<void(std::size_t)>& work) {
+  std::unique_lock lock(m_mutex);
+  m_work = &work;
+  m_running = m_threads.size();
+  m_error = nullptr;
+  ++m_job;
+  m_start.notify_all();
+  m_finished.wait(lock, [this] { return m_running == 0; });
+  if (m_error) {
+    std::rethrow_exception(std::exchange(m_error, nullptr));
+  }
+}
+
+} // namespace reckon

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/sampling.hpp"
+
+#include "fakes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace reckon {
+namespace {
+
+using test::FakeClock;
+
+/// Plays `seconds(index)` for operation number index until the sampler is done.
+template <class F>
+std::uint64_t play(Sampler& sampler, FakeClock& clock, F seconds) {
+  std::uint64_t index = 0;
+  while (!sampler.done()) {
+    Seconds time(0);
+    for (std::uint64_t i = 0; i < sampler.batch(); ++i) {
+      time += Seconds(seconds(index++));
+    }
+    clock.advance(time);
+    sampler.add(time);
+    if (index > 100'000'000) {
+      ADD_FAILURE() << "never done";
+      break;
+    }
+  }
+  return index;
+}
+
+TEST(Sampler, LongOperationsAreTimedOneByOne) {
+  FakeClock clock;
+  SampleLimits limits;
+  limits.budget = Seconds(1);
+  Sampler sampler(limits, clock);
+  play(sampler, clock, [](std::uint64_t) { return 1e-3; });
+  EXPECT_EQ(sampler.batch(), 1U);
+  EXPECT_GE(sampler.samples().size(), 10U);
+  for (const double s : sampler.samples()) {
+    EXPECT_NEAR(s, 1e-3, 1e-12);
+  }
+  EXPECT_EQ(sampler.reason(), StopReason::precise);
+  // 3 at least and 10 ms of warm-up, 0.2 s of samples: done soon after, not at the budget.
+  EXPECT_NEAR(clock.now().count() - 100, 0.21, 0.05);
+}
+
+TEST(Sampler, ShortOperationsAreTimedInBatches) {
+  FakeClock clock;
+  SampleLimits limits; // timer step 50 ns, so a time below 5 us is too short
+  Sampler sampler(limits, clock);
+  play(sampler, clock, [](std::uint64_t) { return 4e-9; });
+  // 50 us of 4 ns: 12 500, and no more than grown by a last step of 2.
+  EXPECT_GE(static_cast<double>(sampler.batch()) * 4e-9, 40e-6);
+  EXPECT_LE(sampler.batch(), 30'000U);
+  EXPECT_NEAR(sampler.samples().front(), 4e-9, 1e-15);
+}
+
+TEST(Sampler, WarmUpIsThrownAwayUntilItIsStable) {
+  FakeClock clock;
+  SampleLimits limits;
+  limits.budget = Seconds(2);
+  Sampler sampler(limits, clock);
+  // Twenty slow operations first, as on cold caches and a sleeping clock: falling from 21 ms.
+  play(sampler, clock,
+       [](std::uint64_t i) { return i < 20 ? 1e-3 * static_cast<double>(21 - i) : 1e-3; });
+  for (const double s : sampler.samples()) {
+    EXPECT_LE(s, 1.11e-3); // stable within a tenth
+  }
+}
+
+TEST(Sampler, AWholePassBelongsToTheWarmUp) {
+  FakeClock clock;
+  SampleLimits limits;
+  limits.budget = Seconds(10);
+  limits.warm_up_operations = 500;
+  Sampler sampler(limits, clock);
+  std::uint64_t operations = 0;
+  while (sampler.warming_up()) {
+    operations += sampler.batch();
+    clock.advance(Seconds(1e-3));
+    sampler.add(Seconds(1e-3));
+  }
+  EXPECT_GE(operations, 500U);
+}
+
+TEST(Sampler, TheBudgetIsHard) {
+  FakeClock clock;
+  SampleLimits limits;
+  limits.budget = Seconds(0.1);
+  Sampler sampler(limits, clock);
+  // Never stable: alternates between 1 and 3 ms, so only the budget can end it.
+  play(sampler, clock, [](std::uint64_t i) { return i % 2 == 0 ? 1e-3 : 3e-3; });
+  EXPECT_LE(clock.now().count() - 100, 0.1 + 3e-3 + 1e-9);
+  EXPECT_EQ(sampler.reason(), StopReason::budget);
+  EXPECT_GE(sampler.samples().size(), 10U);
+}
+
+TEST(Sampler, OneOperationLongerThanTheBudgetStillGivesASample) {
+  FakeClock clock;
+  SampleLimits limits;
+  limits.budget = Seconds(0.1);
+  Sampler sampler(limits, clock);
+  play(sampler, clock, [](std::uint64_t) { return 1.0; });
+  EXPECT_EQ(sampler.samples().size(), 1U); // the first is the warm-up's
+  EXPECT_EQ(sampler.reason(), StopReason::budget);
+}
+
+TEST(Sampler, StopsWhenAsked) {
+  FakeClock clock;
+  bool stop = false;
+  Sampler sampler({}, clock, [&] { return stop; });
+  for (int i = 0; i < 3; ++i) {
+    clock.advance(Seconds(1e-3));
+    sampler.add(Seconds(1e-3));
+  }
+  EXPECT_FALSE(sampler.done());
+  stop = true;
+  sampler.add(Seconds(1e-3));
+  EXPECT_TRUE(sampler.done());
+  EXPECT_TRUE(sampler.interrupted());
+}
+
+Samples steady(std::size_t n, double seconds) {
+  Samples s;
+  s.seconds.assign(n, seconds);
+  s.reason = StopReason::precise;
+  return s;
+}
+
+TEST(FillCell, KeepsAnEvenPartOfManySamples) {
+  Samples s = steady(1000, 1);
+  std::iota(s.seconds.begin(), s.seconds.end(), 10'000.0); // 10000 ... 10999
+  Cell cell;
+  cell.unit = "seconds";
+  fill_cell(cell, s, 0);
+  ASSERT_EQ(cell.samples.size(), 100U);
+  EXPECT_EQ(cell.n, 100U);
+  EXPECT_EQ(cell.samples[0], 10'000);
+  EXPECT_EQ(cell.samples[1], 10'010);
+  EXPECT_EQ(cell.samples[99], 10'990);
+  EXPECT_EQ(cell.status, CellStatus::ok);
+  EXPECT_EQ(cell.reason, "1 in 10 of 1000 samples kept");
+}
+
+TEST(FillCell, TurnsTimesIntoRates) {
+  Cell cell;
+  cell.unit = "bytes_per_second";
+  Samples s = steady(10, 0.5);
+  s.batch = 4;
+  fill_cell(cell, s, 1e9);
+  EXPECT_EQ(cell.p50, 2e9); // 1e9 bytes in half a second
+  EXPECT_EQ(cell.reason, "each sample is the mean of 4 in a row");
+}
+
+TEST(FillCell, DoubtsWhatVariesOrWasCutOff) {
+  Cell varied;
+  varied.unit = "seconds";
+  Samples s = steady(20, 1);
+  for (std::size_t i = 0; i < 20; i += 2) {
+    s.seconds[i] = 2; // median 1.5, deviation 0.5: a third
+  }
+  fill_cell(varied, s, 0);
+  EXPECT_EQ(varied.status, CellStatus::noisy);
+  EXPECT_EQ(varied.reason, "samples vary: median absolute deviation 33 %");
+
+  Cell cut;
+  cut.unit = "seconds";
+  s = steady(3, 1);
+  s.reason = StopReason::budget;
+  fill_cell(cut, s, 0);
+  EXPECT_EQ(cut.status, CellStatus::noisy);
+  EXPECT_NE(cut.reason.find("after 3 samples"), std::string::npos) << cut.reason;
+
+  Cell fine; // many equal samples are certain even when the budget ended them
+  fine.unit = "seconds";
+  s = steady(50, 1);
+  s.reason = StopReason::budget;
+  fill_cell(fine, s, 0);
+  EXPECT_EQ(fine.status, CellStatus::ok);
+}
+
+TEST(FillCell, WithoutSamplesTheCellIsSkipped) {
+  Cell cell;
+  cell.unit = "seconds";
+  fill_cell(cell, Samples{}, 0);
+  EXPECT_EQ(cell.status, CellStatus::skipped);
+  Samples interrupted = steady(5, 1);
+  interrupted.interrupted = true;
+  Cell other;
+  other.unit = "seconds";
+  fill_cell(other, interrupted, 0);
+  EXPECT_EQ(other.status, CellStatus::skipped);
+  EXPECT_EQ(other.reason, "interrupted");
+}
+
+TEST(Remark, WhatDecidedStandsFirst) {
+  Cell cell;
+  remark(cell, "small pages");
+  remark(cell, CellStatus::noisy, "others ran");
+  EXPECT_EQ(cell.status, CellStatus::noisy);
+  EXPECT_EQ(cell.reason, "others ran; small pages");
+  remark(cell, CellStatus::mismatch, "also wrong"); // an earlier verdict is kept
+  EXPECT_EQ(cell.status, CellStatus::noisy);
+  EXPECT_EQ(cell.reason, "others ran; small pages; also wrong");
+}
+
+TEST(SampleTeam, TimesFromTheFirstStartToTheLastEnd) {
+  // A clock that ticks 1 us each time it is read: with one thread every sample takes exactly one
+  // tick whatever the batch.
+  class TickingClock final : public Clock {
+  public:
+    [[nodiscard]] Seconds now() const noexcept override { return Seconds(1e-6 * ++m_ticks); }
+
+  private:
+    mutable double m_ticks = 0;
+  };
+  const TickingClock clock;
+  Team team({0});
+  SampleLimits limits;
+  limits.timer_step = Seconds(1e-9);
+  limits.budget = Seconds(1e-3);
+  std::uint64_t last = 0;
+  bool in_order = true;
+  const Samples s = sample_team(team, limits, clock,
+                                [&](std::size_t, std::uint64_t index) {
+                                  in_order = in_order && (index == 0 || index == last + 1);
+                                  last = index;
+                                },
+                                {});
+  EXPECT_TRUE(in_order);
+  ASSERT_FALSE(s.seconds.empty());
+  for (const double seconds : s.seconds) {
+    EXPECT_NEAR(seconds * static_cast<double>(s.batch), 1e-6, 1e-12);
+  }
+}
+
+TEST(TimerStep, IsTheSmallestStepOfTheClock) {
+  class CoarseClock final : public Clock {
+  public:
+    [[nodiscard]] Seconds now() const noexcept override {
+      return Seconds(1e-6 * static_cast<double>(++m_reads / 10)); // moves every tenth reading
+    }
+
+  private:
+    mutable int m_reads = 0;
+  };
+  EXPECT_NEAR(measure_timer_step(CoarseClock()).count(), 1e-6, 1e-12);
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/team.hpp"
+
+#include "core/error.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+
+namespace reckon {
+namespace {
+
+std::vector<int> allowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<int> list;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) {
+      list.push_back(cpu);
+    }
+  }
+  return list;
+}
+
+TEST(Team, RunsEachRankOnItsProcessor) {
+  const std::vector<int> cpus = allowed();
+  Team team(cpus);
+  for (int round = 0; round < 50; ++round) {
+    std::vector<int> ran(cpus.size(), -1);
+    team.run([&](std::size_t rank) { ran[rank] = sched_getcpu(); });
+    EXPECT_EQ(ran, cpus);
+  }
+}
+
+TEST(Team, PassesOnAnExceptionAndGoesOn) {
+  Team team({allowed().front()});
+  EXPECT_THROW(team.run([](std::size_t) { fail(ErrorKind::operation, "x"); }), Error);
+  int runs = 0;
+  team.run([&](std::size_t) { ++runs; });
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(Team, RefusesAProcessorThatIsNotOurs) {
+  EXPECT_THROW(Team({1000}), Error); // CPU_SETSIZE is 1024: a number no machine of ours has
+}
+
+TEST(SpinBarrier, NobodyPassesBeforeAllHaveCome) {
+  // More threads than processors, so that some must give theirs away.
+  const int cpu = allowed().front();
+  constexpr std::size_t k_threads = 4;
+  Team team(std::vector<int>(k_threads, cpu));
+  SpinBarrier barrier(k_threads);
+  std::atomic<int> inside{0};
+  std::atomic<int> wrong{0};
+  team.run([&](std::size_t) {
+    for (int round = 1; round <= 200; ++round) {
+      inside.fetch_add(1);
+      barrier.wait();
+      // All four of this round are in; nobody has begun the next before the second barrier.
+      if (inside.load() != round * static_cast<int>(k_threads)) {
+        wrong.fetch_add(1);
+      }
+      barrier.wait();
+    }
+  });
+  EXPECT_EQ(wrong.load(), 0);
+}
+
+} // namespace
+} // namespace reckon

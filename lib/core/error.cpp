@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 
+#include <fmt/format.h>
+
 #include <system_error>
 
 namespace reckon {
@@ -11,6 +13,19 @@ void fail(ErrorKind kind, const std::string& message) {
 
 void fail_errno(const std::string& attempt, int error_number) {
   throw Error(ErrorKind::operation, attempt + ": " + std::generic_category().message(error_number));
+}
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (const auto code = static_cast<unsigned char>(c); code < 0x20 || code == 0x7f) {
+      out += fmt::format("\\u{:04x}", code);
+    } else {
+      out += c;
+    }
+  }
+  return out;
 }
 
 int exit_status(ErrorKind kind) noexcept {

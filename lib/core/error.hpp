@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace reckon {
 
@@ -30,6 +31,10 @@ private:
 
 /// Throws Error{operation} whose text ends with the system's words for `error_number`.
 [[noreturn]] void fail_errno(const std::string& attempt, int error_number);
+
+/// `text` with its control characters written as \u001b and the like: what comes from a file goes
+/// into a message, and so to a terminal, only in this form.
+[[nodiscard]] std::string one_line(std::string_view text);
 
 /// Exit statuses: 0 ok, 1 negative verdict, 2 usage or bad input, 3 capability unavailable,
 /// 4 operation failed, 70 bug, 130 interrupted.

@@ -28,13 +28,21 @@ std::string escape_pointer(std::string_view key) {
   return out;
 }
 
-/// The value, short, for a message.
-std::string shown(const Json& v) {
-  std::string text = v.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 60) {
-    text = text.substr(0, 57) + "...";
+/// At most `limit` bytes of `text`, not cut inside a character.
+std::string clipped(std::string text, std::size_t limit) {
+  if (text.size() > limit) {
+    std::size_t end = limit - 3;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+      --end;
+    }
+    text = text.substr(0, end) + "...";
   }
   return text;
+}
+
+/// The value, short, for a message.
+std::string shown(const Json& v) {
+  return clipped(v.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
 }
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -153,9 +161,8 @@ public:
   bool key(std::string& key) {
     const auto [member, added] = m_open.back().value->emplace(key, nullptr);
     if (!added) {
-      reckon::fail(ErrorKind::input,
-                   fmt::format("{}: {}: the key {} occurs twice in one object; keep one", m_file,
-                               pointer(), shown(key)));
+      fail(fmt::format("{}: {}: the key {} occurs twice in one object; keep one", m_file, pointer(),
+                       shown(key)));
     }
     m_open.back().key = std::move(key);
     m_open.back().member = &*member;
@@ -165,8 +172,7 @@ public:
   bool parse_error(std::size_t, const std::string&, const Json::exception& e) {
     const auto* const syntax = dynamic_cast<const Json::parse_error*>(&e);
     if (syntax == nullptr) { // a number too large for a double
-      reckon::fail(ErrorKind::input,
-                   fmt::format("{}: not valid JSON: {}", m_file, after(e.what(), "] ")));
+      fail(fmt::format("{}: not valid JSON: {}", m_file, after(e.what(), "] ")));
     }
     const std::size_t at =
         std::min<std::size_t>(syntax->byte == 0 ? 0 : syntax->byte - 1, m_text.size());
@@ -174,10 +180,10 @@ public:
         1 + std::count(m_text.begin(), m_text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
     const std::size_t start = m_text.substr(0, at).rfind('\n');
     const std::size_t column = start == std::string_view::npos ? at + 1 : at - start;
-    reckon::fail(ErrorKind::input,
-                 fmt::format("{}:{}:{}: not valid JSON{}: {}", m_file, line, column,
-                             at >= m_text.size() ? " (the file ends too early)" : "",
-                             clipped(after(after(e.what(), "column "), ": "))));
+    // The parser quotes what it read last, which may be the whole file.
+    fail(fmt::format("{}:{}:{}: not valid JSON{}: {}", m_file, line, column,
+                     at >= m_text.size() ? " (the file ends too early)" : "",
+                     clipped(after(after(e.what(), "column "), ": "), 160)));
   }
 
 private:
@@ -191,10 +197,8 @@ private:
     const std::size_t at = text.find(mark);
     return at == std::string::npos ? text : text.substr(at + mark.size());
   }
-  /// The parser quotes what it read last, which may be a whole file.
-  static std::string clipped(const std::string& text) {
-    constexpr std::size_t k_limit = 160;
-    return text.size() <= k_limit ? text : text.substr(0, k_limit) + "...";
+  [[noreturn]] static void fail(const std::string& message) {
+    reckon::fail(ErrorKind::input, one_line(message));
   }
   [[nodiscard]] std::string pointer() const {
     std::string out;
@@ -226,9 +230,8 @@ private:
   }
   bool open(Json&& value) {
     if (m_open.size() == k_max_depth) {
-      reckon::fail(ErrorKind::input,
-                   fmt::format("{}: {}: nested deeper than {} levels; no document is", m_file,
-                               pointer(), k_max_depth));
+      fail(fmt::format("{}: {}: nested deeper than {} levels; no document is", m_file, pointer(),
+                       k_max_depth));
     }
     m_open.push_back({place(std::move(value)), nullptr, {}});
     return true;
@@ -250,7 +253,7 @@ JsonView::JsonView(const Json& value, std::string file)
     : m_value(&value), m_file(std::make_shared<const std::string>(std::move(file))) {}
 
 void JsonView::fail(const std::string& problem) const {
-  reckon::fail(ErrorKind::input, fmt::format("{}: {}: {}", *m_file, pointer(), problem));
+  reckon::fail(ErrorKind::input, one_line(fmt::format("{}: {}: {}", *m_file, pointer(), problem)));
 }
 
 JsonView JsonView::at(std::string_view key) const {

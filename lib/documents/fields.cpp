@@ -24,6 +24,25 @@ std::string with_article(std::string_view kind) {
   return kind == "roles" ? "a roles document" : fmt::format("a {}", kind);
 }
 
+/// Absent has one spelling: no key.
+void refuse_nulls(const JsonView& value) {
+  const Json& raw = value.raw();
+  if (raw.is_null()) {
+    value.fail("null stands for nothing in a document; give a value or remove the key");
+  }
+  if (raw.is_object()) {
+    for (const auto& [key, member] : value.members()) {
+      refuse_nulls(member);
+    }
+  } else if (raw.is_array() && std::any_of(raw.begin(), raw.end(), [](const Json& e) {
+               return e.is_null() || e.is_structured();
+             })) {
+    for (const JsonView& element : value.elements()) {
+      refuse_nulls(element);
+    }
+  }
+}
+
 } // namespace
 
 Json with_header(std::string_view kind) {
@@ -57,6 +76,7 @@ void check_header(const JsonView& document, std::string_view kind) {
     document.at("schema").fail(
         fmt::format("this is {}, {} is wanted here", with_article(found), with_article(kind)));
   }
+  refuse_nulls(document);
 }
 
 std::string optional_text(const JsonView& object, std::string_view key) {

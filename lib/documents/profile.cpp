@@ -171,7 +171,9 @@ TopologyObject object_from_json(const JsonView& object) {
   o.kind = *object_kind_named(
       object.at("kind").one_of({"machine", "package", "numa_node", "cache", "core", "pci_bridge",
                                 "gpu", "nic", "memory_device"}));
-  o.parent = optional_text(object, "parent");
+  if (const auto parent = object.find("parent")) {
+    o.parent = parent->name();
+  }
   o.name = optional_text(object, "name");
   if (const auto index = object.find("os_index")) {
     o.os_index = index->integer(0, k_max_index);

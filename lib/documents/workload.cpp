@@ -61,7 +61,7 @@ struct CsvLine {
   const std::string& file;
   std::size_t number;
   [[noreturn]] void fail(const std::string& problem) const {
-    reckon::fail(ErrorKind::input, fmt::format("{}:{}: {}", file, number, problem));
+    reckon::fail(ErrorKind::input, one_line(fmt::format("{}:{}: {}", file, number, problem)));
   }
 };
 

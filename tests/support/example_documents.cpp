@@ -98,7 +98,16 @@ Profile example_profile() {
   fit.key.bytes = 0;
   fit.segments = {{8, 65536, 1.5e-5, 2e9, 0.03}, {65536, 4194304, 3e-5, 2.5e9, 0.01}};
   fit.knee_bytes = 262144;
-  p.fits = {fit};
+  Fit sum;
+  sum.key.test = "optimizer";
+  sum.key.from = "m0/numa0";
+  sum.key.threads = 2;
+  sum.key.sources = 3;
+  sum.key.dtype = "fp32";
+  sum.key.operation = "adam";
+  sum.key.state = "warm";
+  sum.segments = {{4096, 1048576, 1e-6, 1e9, 0.02}};
+  p.fits = {fit, sum};
   return p;
 }
 

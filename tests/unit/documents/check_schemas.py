@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The schemas of docs/documents against the C++ code and the shipped files.
+
+    check_schemas.py DOCUMENTS_TOOL SOURCE_DIR
+
+1. Every schema is a valid one, describes every field and admits no unknown key.
+2. Examples that the C++ code wrote and every file under profiles/ and plans/ conform.
+3. The C++ reader knows exactly the keys of the schema, object by object.
+4. Of some thousand damaged examples, reader and schema refuse the same ones. A rule that no schema can
+   state (k_reader_only) is the reader's alone.
+"""
+import copy
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+try:
+    import jsonschema
+except ImportError:
+    print("skipped: the Python module jsonschema is missing (Debian: python3-jsonschema)")
+    sys.exit(77)
+
+KINDS = ["profile", "workload", "roles", "plan", "report"]
+
+# Messages about what lies beyond one value: sums, references, order, names that occur twice.
+k_reader_only = re.compile("|".join([
+    "must hold",
+    "occurs twice",
+    "no machine and no topology object has the id",
+    "no entry of /machines has the id",
+    "is the id of a machine; rename",
+    "no object before this one has the id",
+    r"is \d+, but there are \d+ samples",
+    r"below from_bytes",
+    "but the segment before ends at",
+    "below bound_seconds",
+    "not to mid_seconds",
+    "but the run before ends at",
+    "beyond gradient_bytes",
+    "multiples of",
+    "no multiple of",
+    "the columns differ in length",
+    r"is rank \d+, but there are",
+    r"is lane \d+, but rank",
+    "come to .* bytes, its assigned_bytes",
+    "no part covers",
+    "is the first byte that no other part covers",
+    "lies outside of /runs",
+    "beyond the end",
+    "above 2\\^53 bytes",
+]))
+
+failures = []
+
+
+def check(condition, text):
+    if not condition:
+        failures.append(text)
+
+
+def tool(task, documents=()):
+    lines = "".join(json.dumps(d) + "\n" for d in documents)
+    done = subprocess.run([sys.argv[1], task], input=lines, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def follow(schema, root):
+    while "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].split("/")[-1]]
+    return schema
+
+
+def described(schema, root, where):
+    """Every field has a description; every object says which keys it may have."""
+    for key, field in schema.get("properties", {}).items():
+        check(field.get("description"), f"{where}/{key}: no description")
+        described(field, root, f"{where}/{key}")
+    if schema.get("type") == "object":
+        check("additionalProperties" in schema, f"{where}: admits unknown keys")
+    if "items" in schema:
+        described(schema["items"], root, f"{where}/items")
+
+
+def schema_keys(schema, root, document, where=""):
+    """{"/pointer": keys} for every object of `document` whose keys the schema lists."""
+    schema = follow(schema, root)
+    found = {}
+    if isinstance(document, dict):
+        fields = schema.get("properties", {})
+        if schema.get("additionalProperties") is False:
+            found[where] = sorted(fields)
+        for key, value in document.items():
+            found.update(schema_keys(fields.get(key, {}), root, value, f"{where}/{key.replace('/', '~1')}"))
+    elif isinstance(document, list):
+        for i, value in enumerate(document):
+            found.update(schema_keys(schema.get("items", {}), root, value, f"{where}/{i}"))
+    return found
+
+
+def unused(schema, root, documents, where=""):
+    """Fields of the schema that no example has."""
+    schema = follow(schema, root)
+    for key, field in schema.get("properties", {}).items():
+        values = [d[key] for d in documents if isinstance(d, dict) and key in d]
+        if values:
+            yield from unused(field, root, values, f"{where}/{key}")
+        else:
+            yield f"{where}/{key}"
+    if "items" in schema:
+        yield from unused(schema["items"], root, [e for d in documents for e in d], f"{where}/items")
+
+
+def damaged(document):
+    """Copies of `document` with one value removed, of another type, or out of range."""
+    def places(value, path):
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, member in items:
+            yield path + [key]
+            yield from places(member, path + [key])
+
+    strange = [None, True, False, -1, 0, 0.5, 1, 5000, 2**53 + 2, "", "x", "Ümlaut\n", "m0", "seconds", [], [0], {},
+               {"x": 1}, "failed", "ok", "noisy", "published", "machine", "y" * 300]
+    for path in places(document, []):
+        for value in ["remove"] + strange:
+            changed = copy.deepcopy(document)
+            target = changed
+            for step in path[:-1]:
+                target = target[step]
+            if value == "remove":
+                del target[path[-1]]
+            elif type(target[path[-1]]) is type(value) and target[path[-1]] == value:
+                continue
+            else:
+                target[path[-1]] = value
+            yield path, value, changed
+
+
+def main():
+    source = pathlib.Path(sys.argv[2])
+    schemas = {k: json.loads((source / f"docs/documents/{k}.schema.json").read_text()) for k in KINDS}
+    validators = {}
+    for kind, schema in schemas.items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        validators[kind] = jsonschema.Draft202012Validator(schema)
+        described(schema, schema, kind)
+        for name, definition in schema.get("$defs", {}).items():
+            described(definition, schema, f"{kind}/{name}")
+
+    examples = {k: json.loads(json.loads(line)) for k, line in zip(KINDS, tool("examples"))}
+    documents = [(f"example {k}", d) for k, d in examples.items()]
+    for folder in ("profiles", "plans"):
+        for path in sorted((source / folder).rglob("*.json")):
+            documents.append((str(path.relative_to(source)), json.loads(path.read_text())))
+    for where, document in documents:
+        kind = document.get("schema", "").removeprefix("reckon/")
+        if kind not in validators:
+            check(False, f"{where}: schema is {document.get('schema')!r}")
+            continue
+        for error in validators[kind].iter_errors(document):
+            pointer = "".join(f"/{step}" for step in error.absolute_path)
+            check(False, f"{where}: {pointer or '/'}: {error.message}")
+
+    for kind, keys in zip(KINDS, tool("keys", examples.values())):
+        keys = {at: sorted(known) for at, known in json.loads(keys).items()}
+        wanted = schema_keys(schemas[kind], schemas[kind], examples[kind])
+        for at in sorted(set(keys) | set(wanted)):
+            check(keys.get(at) == wanted.get(at),
+                  f"{kind}: {at or '/'}: the reader knows {keys.get(at)}, the schema {wanted.get(at)}")
+        check(not list(unused(schemas[kind], schemas[kind], [examples[kind]])),
+              f"{kind}: no example has {list(unused(schemas[kind], schemas[kind], [examples[kind]]))}")
+
+    tried = reader_alone = 0
+    for kind, example in examples.items():
+        cases = list(damaged(example))
+        for (path, value, changed), verdict in zip(cases, tool("verdicts", [c[2] for c in cases])):
+            tried += 1
+            valid = validators[kind].is_valid(changed)
+            at = f"{kind}: {'/'.join(map(str, path))} = {value!r}"
+            check(not verdict.startswith("not an input error"), f"{at}: {verdict}")
+            check(verdict == "ok" or verdict.startswith("f.json: /"), f"{at}: no pointer: {verdict}")
+            if verdict != "ok" and valid:
+                reader_alone += 1
+                check(k_reader_only.search(verdict), f"{at}: the schema admits it, the reader says: {verdict}")
+            check(valid or verdict != "ok", f"{at}: the reader admits what the schema refuses")
+
+    for failure in failures[:40]:
+        print(failure)
+    print(f"{len(documents)} documents, {tried} damaged ones ({reader_alone} refused by the reader alone): "
+          f"{len(failures)} failures")
+    sys.exit(1 if failures else 0)
+
+
+main()

@@ -70,8 +70,8 @@ struct StarSplit {
 /// Equation 8: the least time over all shares, and shares that reach it. Exact, O(n log n + k).
 /// When the slowest workers alone set the time, the best shares are not unique; these also make the
 /// busiest of the other ports as idle as possible. For two workers every share costs a worker the
-/// same; the servers are then given as much as they can take within the time, as equations 1 and 2
-/// have it. One worker keeps everything: no traffic. Throws Error{usage} when there is no worker, a
+/// same; the servers are then given as much as they can take within the time, as equation 6
+/// has it. One worker keeps everything: no traffic. Throws Error{usage} when there is no worker, a
 /// bandwidth is not positive and finite, or the bytes are negative or not finite.
 [[nodiscard]] StarSplit solve_star_split(const Star& star);
 

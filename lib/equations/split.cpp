@@ -127,7 +127,7 @@ Level fill(const Star& star) {
 }
 
 /// Two workers: a share costs a worker's port nothing, so the slower worker's own gradient is the
-/// limit. The servers take what they can carry meanwhile (as equations 1 and 2 give it for equal
+/// limit. The servers take what they can carry meanwhile (as equation 6 has it for equal
 /// ports), the workers halve the rest.
 StarShares fill_two(const Star& star) {
   const double model = star.model_bytes;

@@ -445,13 +445,21 @@ Json finite_or_null(double value) {
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
+  // Two letters changed of two are another word, not a slip.
+  const std::size_t limit =
+      std::min(std::max<std::size_t>(2, word.size() / 3), word.empty() ? 0 : word.size() - 1);
+  std::size_t best_distance = limit + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t d = edit_distance(word, candidate);
     if (d < best_distance) {
       best_distance = d;
       best = candidate;
     }
+  }
+  if (best.empty() && word.size() >= 3) { // "memory" for "memory_bytes"
+    const auto longer = std::find_if(candidates.begin(), candidates.end(),
+                                     [&](const std::string& c) { return c.starts_with(word); });
+    best = longer == candidates.end() ? "" : *longer;
   }
   return best;
 }

@@ -84,7 +84,8 @@ private:
 /// `value` if it is finite, null otherwise.
 [[nodiscard]] Json finite_or_null(double value);
 
-/// The candidate nearest to `word` by edit distance when near enough to be a slip; empty otherwise.
+/// The candidate nearest to `word` by edit distance when near enough to be a slip, else the first
+/// that begins with `word`; empty when there is neither.
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        const std::vector<std::string>& candidates);
 

@@ -3,6 +3,7 @@
 // through the whole arena, which is far larger than a last-level cache. Bytes are STREAM's: each
 // array once, write-allocate excluded. All benchmarks are repeated in random interleaved order, so
 // that ratios compare like with like.
+#include "core/clock.hpp"
 #include "core/dtype.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/reduce.hpp"
@@ -145,6 +146,38 @@ void accumulate_bench(benchmark::State& state, DType type) {
       k_arena_bytes, 3);
 }
 
+/// STREAM's Add and sum_into of two sources by turns on the same arrays; the counter "of_add" is
+/// the median of the pairs' ratios, which holds still when other work on the machine slows both.
+void versus_add_bench(benchmark::State& state, Stores stores) {
+  pin(state.thread_index());
+  const Slices s = slices_of(state, 3, k_arena_bytes);
+  const std::size_t n = s.bytes / sizeof(float);
+  const std::vector<const void*> from{s.arrays[1], s.arrays[2]};
+  const auto add = [&] {
+    stream_add(floats(s.arrays[0]), floats(s.arrays[1]), floats(s.arrays[2]), n);
+  };
+  const auto sum = [&] { sum_into(DType::fp32, s.arrays[0], from, n, stores); };
+  const auto seconds_of = [](const auto& work) {
+    const std::int64_t start = monotonic_ns();
+    work();
+    benchmark::ClobberMemory();
+    return static_cast<double>(monotonic_ns() - start) * 1e-9;
+  };
+  std::vector<double> ratios;
+  for (auto _ : state) {
+    if (ratios.size() % 2 == 0) {
+      const double add_seconds = seconds_of(add);
+      ratios.push_back(add_seconds / seconds_of(sum));
+    } else {
+      const double sum_seconds = seconds_of(sum);
+      ratios.push_back(seconds_of(add) / sum_seconds);
+    }
+  }
+  std::sort(ratios.begin(), ratios.end());
+  state.counters["of_add"] =
+      benchmark::Counter(ratios[ratios.size() / 2], benchmark::Counter::kAvgThreads);
+}
+
 void optimizer_bench(benchmark::State& state, Optimizer optimizer) {
   const std::size_t arrays = 2 + state_arrays(optimizer);
   measure(
@@ -178,7 +211,10 @@ void add_case(const std::string& name, int threads, void (*function)(benchmark::
   auto* b =
       benchmark::RegisterBenchmark((name + "/t" + std::to_string(threads)).c_str(),
                                    [=](benchmark::State& state) { function(state, args...); });
-  b->Threads(threads)->UseRealTime()->MinTime(0.03)->Unit(benchmark::kMillisecond);
+  b->Threads(threads)
+      ->UseRealTime()
+      ->MinTime(name.starts_with("sum_by_turns") ? 0.2 : 0.03)
+      ->Unit(benchmark::kMillisecond);
 }
 
 void add_cases() {
@@ -186,6 +222,8 @@ void add_cases() {
     add_case("memcpy", threads, memcpy_bench);
     add_case("stream_copy", threads, copy_bench);
     add_case("stream_add", threads, add_bench);
+    add_case("sum_by_turns/cached", threads, versus_add_bench, Stores::cached);
+    add_case("sum_by_turns/streaming", threads, versus_add_bench, Stores::streaming);
     for (const DType type : {DType::fp32, DType::fp16, DType::bf16}) {
       const std::string t = std::string("/") + std::string(name_of(type));
       for (const std::size_t n : {2U, 3U, 4U, 5U, 6U, 8U, 12U}) {
@@ -220,6 +258,10 @@ public:
       if (run.run_type == Run::RT_Iteration && rate != run.counters.end()) {
         m_rates[run.run_name.function_name].push_back(rate->second);
       }
+      const auto ratio = run.counters.find("of_add");
+      if (run.run_type == Run::RT_Iteration && ratio != run.counters.end()) {
+        m_ratios[run.run_name.function_name].push_back(ratio->second);
+      }
     }
   }
 
@@ -238,10 +280,18 @@ public:
       }
       std::printf("\n");
     }
+    std::printf("\n%-28s %8s %8s %8s\n", "fp32 n2 over stream_add", "min", "median", "max");
+    for (const auto& [name, ratios] : m_ratios) {
+      std::vector<double> sorted = ratios;
+      std::sort(sorted.begin(), sorted.end());
+      std::printf("%-28s %8.2f %8.2f %8.2f\n", name.c_str(), sorted.front(),
+                  sorted[sorted.size() / 2], sorted.back());
+    }
   }
 
 private:
   std::map<std::string, std::vector<double>> m_rates;
+  std::map<std::string, std::vector<double>> m_ratios;
 };
 
 } // namespace

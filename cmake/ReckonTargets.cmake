@@ -1,11 +1,15 @@
 # reckon_module(name SOURCES a.cpp ... [DEPENDS module ...] [LINK library ...])
 # One static library a module; DEPENDS are other modules and must follow scripts/check-layers.
+# The target check-headers compiles each of its headers alone.
 function(reckon_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(reckon_${name} STATIC ${arg_SOURCES})
   add_library(reckon::${name} ALIAS reckon_${name})
   list(TRANSFORM arg_DEPENDS PREPEND reckon::)
   target_link_libraries(reckon_${name} PUBLIC reckon_settings ${arg_DEPENDS} ${arg_LINK})
+  file(GLOB headers CONFIGURE_DEPENDS *.hpp)
+  target_sources(reckon_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/lib FILES ${headers})
+  set_target_properties(reckon_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
   if(RECKON_TIDY)
     set_target_properties(reckon_${name} PROPERTIES CXX_CLANG_TIDY "clang-tidy;--quiet")
   endif()

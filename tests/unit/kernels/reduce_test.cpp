@@ -107,14 +107,14 @@ TEST(SumInto, AddsEverySizeAtEveryAlignment) {
     for (std::size_t n = 0; n <= 200; ++n) {
       sizes.push_back(n);
     }
-    for (const std::size_t n : {255U, 257U, 1023U, 2047U, 2048U, 2049U, 4099U, 10007U}) {
+    for (const std::size_t n : {255U, 257U, 1023U, 1024U, 1025U, 2047U, 2049U, 10007U}) {
       sizes.push_back(n);
     }
     for (const std::size_t n : sizes) {
       for (const DType type : k_types) {
         const std::size_t bytes = n * size_of(type);
         const bool tame = uniform_index(engine, 4) == 0;
-        const std::size_t count = 1 + uniform_index(engine, n > 2000 ? 20 : 11);
+        const std::size_t count = 1 + uniform_index(engine, n > 1000 ? 20 : 11);
         std::vector<Buffer> buffers(count);
         std::vector<const void*> sources;
         for (Buffer& b : buffers) {

@@ -2,17 +2,28 @@
 #include "core/error.hpp"
 #include "movers/host.hpp"
 #include "movers/mover.hpp"
+#ifdef RECKON_HAVE_FABRIC
+#include "movers/fabric.hpp"
+#endif
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace reckon {
 
 std::vector<std::string> available_transports(std::vector<std::string>* why_not) {
   std::vector<std::string> names{"host"};
-  if (why_not != nullptr) {
-    why_not->push_back("fabric: this build has no libfabric; build with RECKON_WITH_FABRIC=ON");
+#ifdef RECKON_HAVE_FABRIC
+  for (std::string& name : fabric_transports(why_not)) {
+    names.push_back(std::move(name));
   }
+#else
+  if (why_not != nullptr) {
+    why_not->push_back("fabric: this build has no libfabric; build with -DRECKON_WITH_FABRIC=ON");
+  }
+#endif
   return names;
 }
 
@@ -20,8 +31,16 @@ std::unique_ptr<Mover> make_mover(const std::string& transport) {
   if (transport == "host") {
     return make_host_mover();
   }
-  fail(ErrorKind::unavailable, fmt::format("transport {} is not available here; there are: {}",
-                                           transport, fmt::join(available_transports(), ", ")));
+  const std::vector<std::string> names = available_transports();
+  if (std::find(names.begin(), names.end(), transport) == names.end()) {
+    fail(ErrorKind::unavailable, fmt::format("transport {} is not available here; there are: {}",
+                                             transport, fmt::join(names, ", ")));
+  }
+#ifdef RECKON_HAVE_FABRIC
+  return make_fabric_mover(transport, FabricEnvironment::read());
+#else
+  fail(ErrorKind::internal, fmt::format("transport {} has no mover", transport));
+#endif
 }
 
 } // namespace reckon

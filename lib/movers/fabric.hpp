@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "movers/mover.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// What the user's environment says to the fabric mover. libfabric reads variables of its own
+/// (FI_LOG_LEVEL, FI_TCP_IFACE, FI_UNIVERSE_SIZE, ...; `fi_info -e` lists them); they are the
+/// user's and never set or changed here. Two of them matter to us: FI_UNIVERSE_SIZE above 127 makes
+/// verbs;ofi_rxm ask Soft-RoCE for a longer completion queue than it has, and FI_PROVIDER hides
+/// every provider that it does not name.
+struct FabricEnvironment {
+  /// RECKON_FABRIC_ADDRESS: what a transport with IP addresses binds to: an address of this
+  /// machine, an interface
+  /// ("eth0") or a libfabric domain ("mlx5_0"). Empty: the loopback interface while every rank is
+  /// in this machine's network, otherwise the first address that is not a loopback one.
+  std::string address;
+  [[nodiscard]] static FabricEnvironment read();
+};
+
+/// The libfabric providers with reliable datagram endpoints, one-sided writes and at least 4 bytes
+/// of remote completion data: shm first, then by name. `why_not` gets a line for each that was left
+/// out. Never throws: without a usable libfabric the list is empty.
+[[nodiscard]] std::vector<std::string> fabric_transports(std::vector<std::string>* why_not);
+
+/// Moves bytes with libfabric's remote writes with completion data, over the provider of that name.
+/// Every lane is a domain, an endpoint, a completion queue and an address vector of its own: lanes
+/// share nothing. connect() makes every connection and takes a message both ways over each. A lane
+/// sleeps on the completion queue's file descriptor; providers without one (shm) are looked at
+/// between naps of 50 us to 1 ms. Throws Error{unavailable} when there is no such provider or no
+/// such address.
+[[nodiscard]] std::unique_ptr<Mover> make_fabric_mover(const std::string& transport,
+                                                       const FabricEnvironment& environment);
+
+} // namespace reckon

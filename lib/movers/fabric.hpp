@@ -10,10 +10,10 @@
 namespace reckon {
 
 /// What the user's environment says to the fabric mover. libfabric reads variables of its own
-/// (FI_LOG_LEVEL, FI_TCP_IFACE, FI_UNIVERSE_SIZE, ...; `fi_info -e` lists them); they are the
-/// user's and never set or changed here. Two of them matter to us: FI_UNIVERSE_SIZE above 127 makes
-/// verbs;ofi_rxm ask Soft-RoCE for a longer completion queue than it has, and FI_PROVIDER hides
-/// every provider that it does not name.
+/// (FI_LOG_LEVEL, FI_TCP_IFACE, ...; `fi_info -e` lists them); they are the user's. Three of them
+/// matter to us: FI_OFI_RXM_BUFFER_SIZE is set to 1024 where the user has not set it (fabric.cpp
+/// says why); FI_UNIVERSE_SIZE above 127 makes verbs;ofi_rxm ask Soft-RoCE for a longer completion
+/// queue than it has; FI_PROVIDER hides every provider that it does not name.
 struct FabricEnvironment {
   /// RECKON_FABRIC_ADDRESS: what a transport with IP addresses binds to: an address of this
   /// machine, an interface

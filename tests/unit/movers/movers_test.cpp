@@ -23,7 +23,7 @@ namespace {
 using support::RankProcess;
 using support::run_ranks;
 
-constexpr auto k_deadline = 60s;
+constexpr auto k_deadline = 90s;
 /// Longer than the deadline: one lost wake-up fails the test.
 constexpr std::chrono::milliseconds k_long_wait = 120s;
 

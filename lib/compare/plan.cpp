@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/build.hpp"
+#include "compare/quantity_unit.hpp"
 
 #include <fmt/format.h>
 
@@ -10,18 +11,6 @@
 
 namespace reckon {
 namespace {
-
-std::string_view unit_of(std::string_view quantity) {
-  for (const auto& [suffix, unit] :
-       {std::pair<std::string_view, std::string_view>{"bytes_per_second", "bytes_per_second"},
-        {"bytes", "bytes"},
-        {"seconds", "seconds"}}) {
-    if (quantity.ends_with(suffix)) {
-      return unit;
-    }
-  }
-  return "";
-}
 
 std::string role_of(const PlanRank& rank) {
   if (rank.worker && rank.server) {
@@ -220,11 +209,45 @@ void compare_candidates(Builder& out, const Plan& before, const Plan& after) {
   }
 }
 
+/// A remark on what the planner read from the profile: its text stands as the equation.
+bool is_source(const Quantity& q) {
+  return q.name == "profile" && q.inputs.empty();
+}
+
+std::set<std::string> sources_of(const Plan& plan) {
+  std::set<std::string> out;
+  for (const Quantity& q : plan.quantities) {
+    if (is_source(q)) {
+      out.insert(q.equation);
+    }
+  }
+  return out;
+}
+
+/// What only one of the plans was made from.
+void compare_sources(Builder& out, const Plan& before, const Plan& after) {
+  const std::set<std::string> a = sources_of(before);
+  const std::set<std::string> b = sources_of(after);
+  for (const std::string& source : a) {
+    if (!b.contains(source)) {
+      out.cause("read from the profile", text_side(source), Side{});
+    }
+  }
+  for (const std::string& source : b) {
+    if (!a.contains(source)) {
+      out.cause("read from the profile", Side{}, text_side(source));
+    }
+  }
+}
+
 /// By name; a name that comes again gets its number.
 std::map<std::string, const Quantity*> by_name(const std::vector<Quantity>& quantities) {
   std::map<std::string, const Quantity*> out;
   std::map<std::string, int> seen;
   for (const Quantity& q : quantities) {
+    if (is_source(q)) {
+      continue;
+    }
     const int n = ++seen[q.name];
     out.emplace(n == 1 ? q.name : fmt::format("{} #{}", q.name, n), &q);
   }
@@ -250,7 +273,7 @@ void compare_quantities(Builder& out, const Plan& before, const Plan& after) {
     const auto value = [](const Quantity* quantity) {
       return quantity != nullptr ? std::optional(quantity->value) : std::nullopt;
     };
-    const std::string_view unit = unit_of((p != nullptr ? p : q)->name);
+    const std::string_view unit = unit_of_quantity((p != nullptr ? p : q)->name);
     out.number("value", "quantities", path, value(p), value(q), unit);
     if (p == nullptr || q == nullptr) {
       continue;
@@ -278,7 +301,7 @@ void compare_quantities(Builder& out, const Plan& before, const Plan& after) {
   }
   for (const auto& [change, users] : inputs) {
     const auto& [input, x, y] = change;
-    const auto side = [unit = unit_of(input)](const std::optional<double>& v) {
+    const auto side = [unit = unit_of_quantity(input)](const std::optional<double>& v) {
       return v ? number_side(*v, unit) : Side{};
     };
     const std::string also = users.size() > 1 ? fmt::format(" and {} more", users.size() - 1) : "";
@@ -326,6 +349,7 @@ Comparison compare(const Plan& before, const Plan& after, const CompareOptions& 
     compare_assignment(out, before.parts, after.parts);
   }
   compare_quantities(out, before, after);
+  compare_sources(out, before, after);
   if (!inputs_differ && !out.result().differences.empty()) {
     out.warn("both plans name the same profile, workload, roles and options: the planner itself "
              "changed between them, "

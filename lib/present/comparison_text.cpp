@@ -3,6 +3,7 @@
 
 #include "core/units.hpp"
 #include "present/numbers.hpp"
+#include "present/ranges.hpp"
 #include "present/table.hpp"
 
 #include <fmt/format.h>
@@ -20,24 +21,11 @@ namespace {
 
 constexpr std::size_t k_most_lines = 12;
 
-/// A digest has 64 digits; 12 tell documents apart for a reader.
-std::string with_short_digests(std::string text) {
-  constexpr std::string_view k_mark = "sha256:";
-  for (std::size_t at = text.find(k_mark); at != text.npos; at = text.find(k_mark, at)) {
-    at += k_mark.size();
-    const std::size_t end = std::min(text.find_first_not_of("0123456789abcdef", at), text.size());
-    if (end - at > 12) {
-      text.erase(at + 12, end - at - 12);
-    }
-  }
-  return text;
-}
-
 std::string side_text(const Side& side) {
   if (side.absent()) {
     return "(none)";
   }
-  return side.number ? quantity_text(*side.number, side.unit) : with_short_digests(side.text);
+  return side.number ? quantity_text(*side.number, side.unit) : short_digest(side.text);
 }
 
 /// "ranks/3/share_bytes" -> 3 and "share_bytes".
@@ -55,23 +43,6 @@ std::optional<std::pair<std::size_t, std::string>> as_rank(std::string_view wher
   where.remove_prefix(static_cast<std::size_t>(rest - where.data()));
   where.remove_prefix(where.starts_with('/') ? 1 : 0);
   return std::pair{rank, std::string(where)};
-}
-
-/// {0, 1, 2, 5} -> "0-2, 5".
-std::string ranges(const std::vector<std::size_t>& numbers) {
-  std::string out;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t j = i;
-    while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) {
-      ++j;
-    }
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
-    if (j > i) {
-      out += fmt::format("-{}", numbers[j]);
-    }
-    i = j + 1;
-  }
-  return out;
 }
 
 std::string spaced(std::string text) {
@@ -143,7 +114,7 @@ std::vector<Line> lines_of(const std::vector<const Difference*>& group) {
   for (const auto& [key, place] : merged) {
     const auto& numbers = place.second;
     out[place.first].label =
-        fmt::format("rank{} {}{}{}", numbers.size() > 1 ? "s" : "", ranges(numbers),
+        fmt::format("rank{} {}{}{}", numbers.size() > 1 ? "s" : "", number_ranges(numbers),
                     std::get<0>(key).empty() ? "" : ": ", spaced(std::get<0>(key)));
   }
   return out;
@@ -255,8 +226,7 @@ std::string causes_text(const Comparison& c, const Style& style) {
     const Cause& cause = c.causes[i];
     table.row({cause.what, side_text(cause.before), {"->", Tone::dim}, side_text(cause.after)});
   }
-  std::string out = "\n" + toned("changed inputs", Tone::strong, style) +
-                    "\n" + table.text(style);
+  std::string out = "\n" + toned("changed inputs", Tone::strong, style) + "\n" + table.text(style);
   if (shown < c.causes.size()) {
     out += fmt::format("  and {} more; --json lists all\n", c.causes.size() - shown);
   }

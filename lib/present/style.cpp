@@ -130,4 +130,47 @@ std::size_t columns_of(std::string_view text) {
   }));
 }
 
+std::string_view first_columns(std::string_view text, std::size_t columns) {
+  std::size_t i = 0;
+  for (; i < text.size(); ++i) {
+    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80;
+    if (begins && columns-- == 0) {
+      break;
+    }
+  }
+  return text.substr(0, i);
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> out;
+  while (columns_of(text) > width) {
+    std::string_view line = first_columns(text, width + 1);
+    const std::size_t blank = line.rfind(' ');
+    line = blank != line.npos && blank > 0 ? line.substr(0, blank) : first_columns(text, width);
+    out.emplace_back(line);
+    text.remove_prefix(line.size());
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  }
+  out.emplace_back(text);
+  return out;
+}
+
+std::string folded(std::string_view text, const Style& style) {
+  return titled("", text, style);
+}
+
+std::string titled(std::string_view title, std::string_view rest, const Style& style) {
+  const std::string all = std::string(title) + std::string(rest);
+  if (style.width <= 0 || columns_of(all) <= static_cast<std::size_t>(style.width)) {
+    return toned(title, Tone::strong, style) + std::string(rest) + "\n";
+  }
+  std::string out;
+  for (const std::string& line : wrapped(all, static_cast<std::size_t>(style.width))) {
+    // The title is bold as far as it stands whole on the first line.
+    const bool first = out.empty() && line.starts_with(title);
+    out += (first ? toned(title, Tone::strong, style) + line.substr(title.size()) : line) + "\n";
+  }
+  return out;
+}
+
 } // namespace reckon

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reckon {
 
@@ -41,5 +42,14 @@ struct Rgb {
 [[nodiscard]] std::string printable(std::string_view text);
 /// Columns of printable text: one a code point.
 [[nodiscard]] std::size_t columns_of(std::string_view text);
+/// The beginning of printable text that has at most that many columns.
+[[nodiscard]] std::string_view first_columns(std::string_view text, std::size_t columns);
+/// Lines of at most `width` columns, broken at blanks where there are any, through words that are
+/// longer than a line.
+[[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+/// Printable text as lines that fit a terminal, each with a line end.
+[[nodiscard]] std::string folded(std::string_view text, const Style& style);
+/// The same, with the title in bold before the rest.
+[[nodiscard]] std::string titled(std::string_view title, std::string_view rest, const Style& style);
 
 } // namespace reckon

@@ -23,33 +23,6 @@ std::vector<std::string> split_lines(std::string_view text) {
   }
 }
 
-/// The first `columns` code points.
-std::string_view first_columns(std::string_view text, std::size_t columns) {
-  std::size_t i = 0;
-  for (; i < text.size(); ++i) {
-    const bool begins = (static_cast<unsigned char>(text[i]) & 0xc0U) != 0x80;
-    if (begins && columns-- == 0) {
-      break;
-    }
-  }
-  return text.substr(0, i);
-}
-
-/// At blanks where there are any, through words that are longer than the line.
-std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-  std::vector<std::string> out;
-  while (columns_of(text) > width) {
-    std::string_view line = first_columns(text, width + 1);
-    const std::size_t blank = line.rfind(' ');
-    line = blank != line.npos && blank > 0 ? line.substr(0, blank) : first_columns(text, width);
-    out.emplace_back(line);
-    text.remove_prefix(line.size());
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  }
-  out.emplace_back(text);
-  return out;
-}
-
 std::string padded(const std::string& text, const std::string& shown, std::size_t width,
                    Align align) {
   const std::string blanks(width - std::min(width, columns_of(text)), ' ');

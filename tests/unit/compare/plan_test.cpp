@@ -164,6 +164,16 @@ TEST(ComparePlans, DoesNotCallASolvedQuantityTheCauseOfAnother) {
   EXPECT_THAT(compare(before, after).causes, IsEmpty());
 }
 
+TEST(ComparePlans, TakesWhatWasReadFromTheProfileForACause) {
+  Plan before = example_plan();
+  before.quantities.push_back({"profile", 0, "reduce_sum: 4 cells", {}});
+  Plan after = example_plan();
+  after.quantities.push_back({"profile", 0, "reduce_sum: 5 cells", {}});
+  const Comparison c = compare(before, after);
+  EXPECT_TRUE(c.same());
+  EXPECT_THAT(causes(c), ElementsAre("read from the profile", "read from the profile"));
+}
+
 TEST(ComparePlans, SaysThatThePlannerChangedWhenNoInputDid) {
   Plan after = example_plan();
   after.part_bytes *= 2;

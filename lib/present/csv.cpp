@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+#include "present/document_text.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace reckon {
+namespace {
+
+/// One table. Numbers are written with as many digits as read back the same.
+class Csv {
+public:
+  explicit Csv(std::initializer_list<std::string_view> heads) {
+    for (const std::string_view head : heads) {
+      put(head);
+    }
+    end();
+  }
+  Csv& put(std::string_view text) {
+    separate();
+    if (text.find_first_of(",\"\r\n") == text.npos) {
+      m_text += text;
+      return *this;
+    }
+    m_text += '"';
+    for (const char c : text) {
+      m_text += c;
+      if (c == '"') {
+        m_text += c;
+      }
+    }
+    m_text += '"';
+    return *this;
+  }
+  Csv& put(double number) { return put(std::string_view(fmt::format("{}", number))); }
+  Csv& put(std::uint64_t number) { return put(std::string_view(fmt::format("{}", number))); }
+  Csv& put(int number) { return put(std::string_view(fmt::format("{}", number))); }
+  Csv& put(bool value) { return put(std::string_view(value ? "true" : "false")); }
+  Csv& put(const std::string& text) { return put(std::string_view(text)); }
+  Csv& put(const char* text) { return put(std::string_view(text)); }
+  /// Nothing where the number does not apply.
+  Csv& put_if(bool applies, double number) {
+    return applies ? put(number) : put(std::string_view());
+  }
+  Csv& put_count(std::uint64_t number) {
+    return number != 0 ? put(number) : put(std::string_view());
+  }
+  void end() {
+    m_text += '\n';
+    m_at_start = true;
+  }
+  [[nodiscard]] std::string text() && { return std::move(m_text); }
+
+private:
+  void separate() {
+    m_text += m_at_start ? "" : ",";
+    m_at_start = false;
+  }
+  std::string m_text;
+  bool m_at_start = true;
+};
+
+void put_key(Csv& out, const CellKey& key) {
+  out.put(key.test).put(key.from).put(key.to).put_count(key.bytes);
+  for (const int n : {key.threads, key.pairs, key.in_flight, key.sources}) {
+    out.put_count(static_cast<std::uint64_t>(n));
+  }
+  out.put(key.dtype).put(key.transport).put(key.direction).put(key.operation).put(key.state);
+}
+
+std::string csv_of(const Profile& p, const ShowOptions& options) {
+  const auto shown = [&](const Cell& cell) {
+    return options.test.empty() || cell.key.test == options.test;
+  };
+  if (options.samples) {
+    Csv out{"case",      "from",    "to",    "bytes",     "threads",   "pairs",
+            "in_flight", "sources", "dtype", "transport", "direction", "operation",
+            "state",     "unit",    "index", "sample"};
+    for (const Cell& cell : p.cells) {
+      for (std::size_t i = 0; shown(cell) && i < cell.samples.size(); ++i) {
+        put_key(out, cell.key);
+        out.put(cell.unit).put(std::uint64_t{i}).put(cell.samples[i]).end();
+      }
+    }
+    return std::move(out).text();
+  }
+  Csv out{"case",      "from",
+          "to",        "bytes",
+          "threads",   "pairs",
+          "in_flight", "sources",
+          "dtype",     "transport",
+          "direction", "operation",
+          "state",     "status",
+          "unit",      "n",
+          "min",       "p50",
+          "p99",       "max",
+          "spread",    "bytes_convention",
+          "ceiling",   "ceiling_name",
+          "reason"};
+  for (const Cell& cell : p.cells) {
+    if (!shown(cell)) {
+      continue;
+    }
+    put_key(out, cell.key);
+    out.put(name_of(cell.status)).put(cell.unit);
+    const bool valued = cell.has_value();
+    out.put_if(valued, static_cast<double>(cell.n));
+    for (const double number : {cell.min, cell.p50, cell.p99, cell.max, cell.spread}) {
+      out.put_if(valued, number);
+    }
+    out.put(cell.bytes_convention)
+        .put_if(cell.ceiling.has_value(), cell.ceiling ? cell.ceiling->value : 0)
+        .put(cell.ceiling ? cell.ceiling->name : "")
+        .put(cell.reason)
+        .end();
+  }
+  return std::move(out).text();
+}
+
+std::string csv_of(const Plan& plan, const ShowOptions& /*options*/) {
+  Csv out{"part", "offset_bytes", "bytes", "server", "lane"};
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    out.put(std::uint64_t{i})
+        .put(plan.parts.offset_bytes[i])
+        .put(plan.parts.bytes[i])
+        .put(plan.parts.server[i])
+        .put(plan.parts.lane[i])
+        .end();
+  }
+  return std::move(out).text();
+}
+
+std::string csv_of(const Report& report, const ShowOptions& options) {
+  if (options.samples) {
+    Csv out{"iteration", "seconds"};
+    for (std::size_t i = 0; i < report.iteration_seconds.size(); ++i) {
+      out.put(std::uint64_t{i}).put(report.iteration_seconds[i]).end();
+    }
+    return std::move(out).text();
+  }
+  Csv out{"rank",         "host",           "egress_bytes", "ingress_bytes",     "total_seconds",
+          "busy_seconds", "reduce_seconds", "wait_seconds", "peer_wait_seconds", "cpu_seconds"};
+  for (std::size_t i = 0; i < report.ranks.size(); ++i) {
+    const RankReport& r = report.ranks[i];
+    out.put(std::uint64_t{i}).put(r.host).put(r.egress_bytes).put(r.ingress_bytes);
+    for (const double seconds : {r.total_seconds, r.busy_seconds, r.reduce_seconds, r.wait_seconds,
+                                 r.peer_wait_seconds, r.cpu_seconds}) {
+      out.put(seconds);
+    }
+    out.end();
+  }
+  return std::move(out).text();
+}
+
+std::string csv_of(const Workload& w, const ShowOptions& /*options*/) {
+  // The first three columns are what an import reads.
+  Csv out{"name", "elements", "dtype", "bytes", "exchange"};
+  for (const auto& [tensors, exchange] :
+       {std::pair{&w.tensors, "all_reduce"}, std::pair{&w.all_to_all, "all_to_all"}}) {
+    for (const Tensor& t : *tensors) {
+      out.put(t.name).put(t.elements).put(name_of(t.dtype)).put(t.bytes()).put(exchange).end();
+    }
+  }
+  return std::move(out).text();
+}
+
+std::string csv_of(const Roles& roles, const ShowOptions& /*options*/) {
+  Csv out{"machine", "count", "worker", "server", "lanes"};
+  for (const RoleGroup& g : roles.groups) {
+    out.put(g.machine).put(g.count).put(g.worker).put(g.server).put(g.lanes).end();
+  }
+  return std::move(out).text();
+}
+
+} // namespace
+
+std::string csv(const Document& document, const ShowOptions& options) {
+  return std::visit([&](const auto& d) { return csv_of(d, options); }, document);
+}
+
+} // namespace reckon

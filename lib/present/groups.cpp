@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/groups.hpp"
+
+#include "core/error.hpp"
+#include "present/key_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace reckon {
+namespace {
+
+CellKey without_endpoints(CellKey key) {
+  key.from.clear();
+  key.to.clear();
+  return key;
+}
+
+CellKey without_bytes(CellKey key) {
+  key.bytes = 0;
+  return key;
+}
+
+std::map<CellKey, Cells> grouped(const Cells& cells, CellKey (*key_of)(CellKey)) {
+  std::map<CellKey, Cells> out;
+  for (const Cell* cell : cells) {
+    out[key_of(cell->key)].push_back(cell);
+  }
+  return out;
+}
+
+} // namespace
+
+bool is_rate(const Cell& cell) {
+  return cell.unit == "bytes_per_second";
+}
+
+bool any_value(const Cells& cells) {
+  return std::any_of(cells.begin(), cells.end(), [](const Cell* c) { return c->has_value(); });
+}
+
+std::optional<double> rate_of(const Cell& cell) {
+  if (!cell.has_value()) {
+    return std::nullopt;
+  }
+  if (is_rate(cell)) {
+    return cell.p50;
+  }
+  return cell.key.bytes > 0 && cell.p50 > 0
+             ? std::optional(static_cast<double>(cell.key.bytes) / cell.p50)
+             : std::nullopt;
+}
+
+std::string convention_text(const Cells& cells) {
+  std::set<std::string> all;
+  for (const Cell* cell : cells) {
+    if (!cell->bytes_convention.empty()) {
+      all.insert(cell->bytes_convention);
+    }
+  }
+  // "payload", each byte once, is what one expects.
+  return all == std::set<std::string>{"stream"} ? ", reads and writes counted" : "";
+}
+
+std::string missing_text(const Cell* cell) {
+  if (cell == nullptr || cell->status == CellStatus::unsupported) {
+    return "N/A";
+  }
+  return std::string(name_of(cell->status));
+}
+
+std::vector<std::string> cases_of(const Profile& profile) {
+  std::set<std::string> names;
+  for (const Cell& cell : profile.cells) {
+    names.insert(cell.key.test);
+  }
+  return {names.begin(), names.end()};
+}
+
+Cells cells_of(const Profile& profile, const std::string& test) {
+  Cells out;
+  for (const Cell& cell : profile.cells) {
+    if (test.empty() || cell.key.test == test) {
+      out.push_back(&cell);
+    }
+  }
+  if (out.empty() && !test.empty()) {
+    const std::vector<std::string> names = cases_of(profile);
+    const std::string near = did_you_mean(test, names);
+    fail(ErrorKind::usage,
+         fmt::format("this profile has no case '{}'; {}it has {}", test,
+                     near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                     names.empty() ? "no cells" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+  std::sort(out.begin(), out.end(), [](const Cell* a, const Cell* b) { return a->key < b->key; });
+  return out;
+}
+
+CaseGroups groups_of(const Cells& cells) {
+  CaseGroups out;
+  Cells rest;
+  for (auto& [key, panel] : grouped(cells, &without_endpoints)) {
+    const bool between = !panel.front()->key.to.empty();
+    if (between && panel.size() >= 2 && any_value(panel)) {
+      out.matrices.push_back(std::move(panel));
+    } else {
+      rest.insert(rest.end(), panel.begin(), panel.end());
+    }
+  }
+  for (auto& [key, curve] : grouped(rest, &without_bytes)) {
+    if (curve.size() >= 3 && any_value(curve)) {
+      std::sort(curve.begin(), curve.end(),
+                [](const Cell* a, const Cell* b) { return a->key.bytes < b->key.bytes; });
+      out.curves.push_back(std::move(curve));
+    } else {
+      out.others.insert(out.others.end(), curve.begin(), curve.end());
+    }
+  }
+  return out;
+}
+
+Matrix matrix_of(const Cells& cells) {
+  Matrix m;
+  const KeyFields fixed = common_fields(cells);
+  std::map<std::pair<std::string, std::string>, const Cell*> by_pair;
+  const auto place = [](std::vector<std::string>& ids, const std::string& id) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) {
+      ids.push_back(id);
+    }
+  };
+  for (const Cell* cell : cells) {
+    by_pair[{cell->key.from, cell->key.to}] = cell;
+    place(m.rows, cell->key.from);
+    place(m.columns, cell->key.to);
+  }
+  std::sort(m.rows.begin(), m.rows.end(), natural_less);
+  std::sort(m.columns.begin(), m.columns.end(), natural_less);
+  const bool rate = is_rate(*cells.front());
+  m.higher_is_better = rate;
+  // Latencies up to some hundred nanoseconds are read in ns, whatever is larger in us.
+  double largest = 0;
+  for (const Cell* cell : cells) {
+    largest = std::max(largest, cell->has_value() ? cell->p50 : 0);
+  }
+  const bool ns = largest < 1e-5;
+  m.unit = rate ? "GB/s" : (ns ? "ns" : "us");
+  m.decimals = rate ? 2 : (ns && largest >= 1e-7 ? 0 : 1);
+  const double scale = rate ? 1e-9 : (ns ? 1e9 : 1e6);
+  m.title = cells.front()->key.test;
+  m.setting = label_of(cells.front()->key, fixed) + convention_text(cells);
+  for (const std::string& from : m.rows) {
+    auto& row = m.cells.emplace_back();
+    for (const std::string& to : m.columns) {
+      const auto it = by_pair.find({from, to});
+      const Cell* cell = it == by_pair.end() ? nullptr : it->second;
+      MatrixCell& shown = row.emplace_back();
+      if (cell != nullptr && cell->has_value()) {
+        shown.value = cell->p50 * scale;
+        shown.noisy = cell->status == CellStatus::noisy;
+      } else {
+        shown.text = missing_text(cell);
+      }
+    }
+  }
+  return m;
+}
+
+} // namespace reckon

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/profile.hpp"
+#include "present/matrix.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+using Cells = std::vector<const Cell*>;
+
+/// The cells of one case in the forms in which they are shown.
+struct CaseGroups {
+  std::vector<Cells> matrices; ///< between two or more pairs of endpoints, all else equal
+  std::vector<Cells> curves;   ///< three or more sizes, all else equal, ascending
+  Cells others;
+};
+[[nodiscard]] CaseGroups groups_of(const Cells& cells);
+/// Cells of one case, by key; all of the profile's when `test` is empty.
+[[nodiscard]] Cells cells_of(const Profile& profile, const std::string& test);
+[[nodiscard]] std::vector<std::string> cases_of(const Profile& profile);
+/// One of CaseGroups::matrices, in GB/s, ns or us.
+[[nodiscard]] Matrix matrix_of(const Cells& cells);
+
+/// Bytes per second: as measured, or the size over the median time. Absent without a value.
+[[nodiscard]] std::optional<double> rate_of(const Cell& cell);
+[[nodiscard]] bool is_rate(const Cell& cell);
+[[nodiscard]] bool any_value(const Cells& cells);
+/// What stands in a table where a cell (or nullptr) has no value: "N/A", "skipped", "failed", ...
+[[nodiscard]] std::string missing_text(const Cell* cell);
+/// ", reads and writes counted" for bandwidths that count so; each byte once is what one expects.
+[[nodiscard]] std::string convention_text(const Cells& cells);
+
+} // namespace reckon

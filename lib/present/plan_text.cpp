@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/quantity_unit.hpp"
+#include "core/units.hpp"
+#include "present/document_text.hpp"
+#include "present/numbers.hpp"
+#include "present/ranges.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+std::string link_text(const DocumentLink& link) {
+  return fmt::format("{} {}", link.name, short_digest(link.digest));
+}
+
+std::string role_text(const PlanRank& rank) {
+  if (rank.worker && rank.server) {
+    return "worker, server";
+  }
+  return rank.worker ? "worker" : (rank.server ? "server" : "idle");
+}
+
+std::string heading(const std::string& title, const Style& style) {
+  return "\n" + toned(title, Tone::strong, style) + "\n";
+}
+
+std::string prediction_text(const Plan& plan, const Style& style) {
+  const Prediction& p = plan.prediction;
+  Table table(2);
+  table.column("").column("", Align::right).column("", Align::left, true);
+  table.row({"bound", time_text(p.bound_seconds), p.bound_by});
+  const std::string share =
+      p.mid_seconds > 0
+          ? fmt::format("; the bound is {} of it", percent_text(p.bound_seconds / p.mid_seconds))
+          : "";
+  table.row({{"predicted", Tone::strong},
+             {time_text(p.mid_seconds), Tone::strong},
+             fmt::format("{} to {}{}", time_text(p.lo_seconds), time_text(p.hi_seconds), share)});
+  for (const Term& term : p.terms) {
+    table.row({"  " + term.name, time_text(term.seconds),
+               p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
+  }
+  if (!p.relief.empty()) {
+    table.row({"relief", "", p.relief});
+  }
+  return table.text(style);
+}
+
+std::string candidates_text(const Plan& plan, const Style& style) {
+  Table table;
+  table.column("")
+      .column("strategy")
+      .column("bound", Align::right)
+      .column("low", Align::right)
+      .column("predicted", Align::right)
+      .column("high", Align::right)
+      .column("to chosen", Align::right);
+  const double chosen = plan.prediction.mid_seconds;
+  std::string refused;
+  for (const Candidate& c : plan.candidates) {
+    const bool is_chosen = c.strategy == plan.strategy;
+    const std::string mark = is_chosen ? "*" : "";
+    if (!c.prediction) {
+      refused += folded(
+          "  " + printable(fmt::format("{} does not apply: {}", c.strategy, c.reason)), style);
+      continue;
+    }
+    const Prediction& p = *c.prediction;
+    table.row({{mark, Tone::good},
+               {c.strategy, is_chosen ? Tone::strong : Tone::plain},
+               time_text(p.bound_seconds),
+               time_text(p.lo_seconds),
+               {time_text(p.mid_seconds), is_chosen ? Tone::strong : Tone::plain},
+               time_text(p.hi_seconds),
+               is_chosen || chosen <= 0 ? "" : change_text(p.mid_seconds / chosen - 1)});
+  }
+  std::string out = heading("candidates", style) + table.text(style) + refused;
+  if (!plan.runner_up.empty()) {
+    out += folded(printable(fmt::format("  runner-up {}, margin {}{}{}", plan.runner_up,
+                                        percent_text(plan.margin),
+                                        plan.margin_text.empty() ? "" : ": ", plan.margin_text)),
+                  style);
+  }
+  return out;
+}
+
+/// Least and greatest of some ranks, on one line.
+struct Span {
+  double low = std::numeric_limits<double>::infinity();
+  double high = 0;
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  [[nodiscard]] std::string text() const {
+    const std::string a = bytes_text(low);
+    const std::string b = bytes_text(high);
+    return a == b ? a : a + " to " + b;
+  }
+};
+
+std::string ranks_text(const Plan& plan, const Style& style) {
+  struct Group {
+    std::vector<std::size_t> ranks;
+    Span share, assigned, sent, received;
+  };
+  using Key = std::tuple<std::string, std::string, int, double>;
+  std::vector<Key> order;
+  std::map<Key, Group> groups;
+  for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
+    const PlanRank& r = plan.ranks[i];
+    const Key key{role_text(r), r.machine, r.lanes, r.port_bytes_per_second};
+    Group& group = groups[key];
+    if (group.ranks.empty()) {
+      order.push_back(key);
+    }
+    group.ranks.push_back(i);
+    group.share.add(r.share_bytes);
+    group.assigned.add(static_cast<double>(r.assigned_bytes));
+    group.sent.add(static_cast<double>(r.egress_bytes));
+    group.received.add(static_cast<double>(r.ingress_bytes));
+  }
+  Table table(2);
+  table.column("ranks")
+      .column("role")
+      .column("machine")
+      .column("lanes", Align::right)
+      .column("port", Align::right)
+      .column("share\nsolved", Align::right)
+      .column("share\nassigned", Align::right)
+      .column("sends", Align::right)
+      .column("receives", Align::right);
+  for (const Key& key : order) {
+    const Group& group = groups[key];
+    const auto& [role, machine, lanes, port] = key;
+    table.row({number_ranges(group.ranks), role, machine, fmt::format("{}", lanes),
+               port > 0 ? to_text(Bandwidth::bytes_per_s(port)) : "none", group.share.text(),
+               group.assigned.text(), group.sent.text(), group.received.text()});
+  }
+  return heading("ranks", style) + table.text(style);
+}
+
+std::string parts_text(const Plan& plan, const Style& style) {
+  std::map<std::uint64_t, std::uint64_t> servers;
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> lanes;
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t most = 0;
+  for (std::size_t i = 0; i < plan.parts.size(); ++i) {
+    servers[plan.parts.server[i]] += plan.parts.bytes[i];
+    lanes[{plan.parts.server[i], plan.parts.lane[i]}] += plan.parts.bytes[i];
+    least = std::min(least, plan.parts.bytes[i]);
+    most = std::max(most, plan.parts.bytes[i]);
+  }
+  std::map<std::string, std::uint64_t> dtypes;
+  for (const DTypeRun& run : plan.runs) {
+    dtypes[std::string(name_of(run.dtype))] += run.bytes;
+  }
+  std::vector<std::string> kinds;
+  for (const auto& [name, bytes] : dtypes) {
+    kinds.push_back(fmt::format("{} {}", to_text(Bytes(bytes)), name));
+  }
+  Table table(2);
+  table.column("").column("", Align::left, true);
+  table.row({"gradient", fmt::format("{} a worker: {}", to_text(Bytes(plan.gradient_bytes)),
+                                     fmt::join(kinds, ", "))});
+  if (plan.parts.size() > 0) {
+    const std::string sizes =
+        least == most ? to_text(Bytes(most))
+                      : fmt::format("{} to {}", to_text(Bytes(least)), to_text(Bytes(most)));
+    table.row({"parts", fmt::format("{} of {}, cut at {}; {} in flight", plan.parts.size(), sizes,
+                                    to_text(Bytes(plan.part_bytes)), plan.window_parts)});
+  }
+  table.row(
+      {"assignment", fmt::format("{} servers, {} lanes; {} slower than the solved shares",
+                                 servers.size(), lanes.size(), percent_text(plan.assignment_gap))});
+  return heading("parts", style) + table.text(style);
+}
+
+} // namespace
+
+std::string explain(const Plan& plan, const Style& style) {
+  Table table(2);
+  table.column("").column("", Align::right).column("", Align::left, true);
+  Table sources(2);
+  sources.column("", Align::left, true);
+  for (const Quantity& q : plan.quantities) {
+    if (q.name == "profile" && q.inputs.empty()) {
+      sources.row({q.equation});
+      continue;
+    }
+    std::vector<std::string> inputs;
+    for (const auto& [name, value] : q.inputs) {
+      inputs.push_back(fmt::format("{} = {}", name, quantity_text(value, unit_of_quantity(name))));
+    }
+    const bool known = !unit_of_quantity(q.name).empty();
+    table.row(
+        {q.name,
+         known ? quantity_text(q.value, unit_of_quantity(q.name)) : fmt::format("{:.6g}", q.value),
+         q.equation});
+    if (!inputs.empty()) {
+      table.row({"", "", {fmt::format("with {}", fmt::join(inputs, ", ")), Tone::dim}});
+    }
+  }
+  std::string out = toned("solved", Tone::strong, style) + "\n" + table.text(style);
+  if (!sources.empty()) {
+    out += heading("read from the profile", style) + sources.text(style);
+  }
+  out += heading("limit", style) +
+         folded(printable(fmt::format("  {} by {}", time_text(plan.prediction.bound_seconds),
+                                      plan.prediction.bound_by)),
+                style);
+  if (!plan.prediction.relief.empty()) {
+    out += folded(printable("  relief: " + plan.prediction.relief), style);
+  }
+  return out;
+}
+
+std::string render(const Plan& plan, const Style& style, const ShowOptions& /*options*/) {
+  std::string out = toned(printable(fmt::format("plan: {} over {}", plan.strategy, plan.transport)),
+                          Tone::strong, style) +
+                    "\n";
+  Table made(2);
+  made.column("").column("", Align::left, true);
+  made.row({{"profile", Tone::dim}, link_text(plan.profile)});
+  made.row({{"workload", Tone::dim}, link_text(plan.workload)});
+  if (plan.roles) {
+    made.row({{"roles", Tone::dim}, link_text(*plan.roles)});
+  }
+  std::vector<std::string> options;
+  for (const auto& [name, value] : plan.options) {
+    options.push_back(fmt::format("{} {}", name, value));
+  }
+  if (!options.empty()) {
+    made.row({{"options", Tone::dim}, fmt::format("{}", fmt::join(options, ", "))});
+  }
+  out += made.text(style) + "\n" + prediction_text(plan, style);
+  if (!plan.candidates.empty()) {
+    out += candidates_text(plan, style);
+  }
+  out += ranks_text(plan, style) + parts_text(plan, style);
+  return out + "\n" + explain(plan, style);
+}
+
+} // namespace reckon

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "present/document_text.hpp"
+#include "present/groups.hpp"
+#include "present/key_text.hpp"
+#include "present/matrix.hpp"
+#include "present/numbers.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+constexpr std::size_t k_most_sizes = 14;
+
+std::string value_text(const Cell& cell) {
+  if (!cell.has_value()) {
+    return missing_text(&cell);
+  }
+  const std::string mark = cell.status == CellStatus::noisy ? "~" : "";
+  return mark + (is_rate(cell) ? gb_per_s_text(cell.p50) : time_text(cell.p50));
+}
+
+/// The measured share of the ceiling.
+std::optional<double> ceiling_share(const Cell& cell) {
+  if (!cell.has_value() || !cell.ceiling) {
+    return std::nullopt;
+  }
+  return is_rate(cell) ? cell.p50 / cell.ceiling->value : cell.ceiling->value / cell.p50;
+}
+
+/// One line on the cell that comes nearest to its ceiling; empty when no cell has one.
+std::string ceiling_line(const Cells& cells, const Style& style) {
+  const Cell* best = nullptr;
+  for (const Cell* cell : cells) {
+    const auto share = ceiling_share(*cell);
+    if (share && (best == nullptr || *share > *ceiling_share(*best))) {
+      best = cell;
+    }
+  }
+  if (best == nullptr) {
+    return "";
+  }
+  return folded(
+      printable(fmt::format("at most {} of {}, {}", percent_text(*ceiling_share(*best)),
+                            best->ceiling->name, quantity_text(best->ceiling->value, best->unit))),
+      style);
+}
+
+std::string heading(const std::string& title, const std::string& rest, const Style& style) {
+  return titled(printable(title), printable(rest), style);
+}
+
+/// Sizes to show: all, or powers of two, evenly thinned out, the largest always among them.
+std::vector<std::uint64_t> thinned(const std::set<std::uint64_t>& sizes) {
+  std::vector<std::uint64_t> out(sizes.begin(), sizes.end());
+  if (out.size() <= k_most_sizes) {
+    return out;
+  }
+  std::vector<std::uint64_t> powers;
+  std::copy_if(out.begin(), out.end(), std::back_inserter(powers),
+               [](std::uint64_t size) { return std::has_single_bit(size); });
+  if (powers.size() >= 3) {
+    out = std::move(powers);
+  }
+  const std::size_t step = (out.size() + k_most_sizes - 1) / k_most_sizes;
+  std::vector<std::uint64_t> kept;
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if ((out.size() - 1 - i) % step == 0) {
+      kept.push_back(out[i]);
+    }
+  }
+  return kept;
+}
+
+/// Several curves of one case side by side: a row a size, a column a curve.
+std::string curves_text(const std::vector<Cells>& curves, const Style& style) {
+  Cells all;
+  std::set<std::uint64_t> sizes;
+  std::vector<std::map<std::uint64_t, const Cell*>> series;
+  for (const Cells& curve : curves) {
+    auto& by_size = series.emplace_back();
+    for (const Cell* cell : curve) {
+      all.push_back(cell);
+      sizes.insert(cell->key.bytes);
+      by_size[cell->key.bytes] = cell;
+    }
+  }
+  const KeyFields varying = without(varying_fields(all), KeyField::bytes);
+  Table table;
+  table.column("size", Align::right);
+  for (const Cells& curve : curves) {
+    table.column(label_of(curve.front()->key, varying, "\n"), Align::right);
+  }
+  const bool times = !is_rate(*all.front());
+  if (times) {
+    std::vector<TableCell> row{"smallest"};
+    for (const Cells& curve : curves) {
+      const auto first =
+          std::find_if(curve.begin(), curve.end(), [](const Cell* c) { return c->has_value(); });
+      row.emplace_back(value_text(**first));
+    }
+    table.row(std::move(row));
+  }
+  for (const std::uint64_t size : thinned(sizes)) {
+    std::vector<TableCell> row{to_text(Bytes(size))};
+    for (const auto& curve : series) {
+      const auto it = curve.find(size);
+      const auto rate = it != curve.end() ? rate_of(*it->second) : std::nullopt;
+      if (rate) {
+        row.emplace_back((it->second->status == CellStatus::noisy ? "~" : "") +
+                         gb_per_s_text(*rate));
+      } else {
+        row.emplace_back(it == curve.end() ? std::string() : missing_text(it->second), Tone::dim);
+      }
+    }
+    table.row(std::move(row));
+  }
+  const std::string rest = label_of(all.front()->key, without(common_fields(all), KeyField::bytes));
+  return heading(all.front()->key.test,
+                 (rest.empty() ? "" : ", " + rest) + convention_text(all) +
+                     (times ? ": time of the smallest size, then GB/s" : ": GB/s"),
+                 style) +
+         table.text(style) + ceiling_line(all, style);
+}
+
+/// One curve in full.
+std::string curve_text(const Cells& cells, const Style& style) {
+  CellKey key = cells.front()->key;
+  key.bytes = 0;
+  std::string out =
+      "# " + heading(key.test, " " + label_of(key, all_fields()) + convention_text(cells), style);
+  const bool times = !is_rate(*cells.front());
+  Table table;
+  table.column("#bytes", Align::right)
+      .column("n", Align::right)
+      .column(times ? "t_min" : "max", Align::right)
+      .column("p50", Align::right)
+      .column("p99", Align::right)
+      .column("GB/s", Align::right)
+      .column("spread", Align::right)
+      .column("", Align::left, true);
+  for (const Cell* cell : cells) {
+    if (!cell->has_value()) {
+      table.row({fmt::format("{}", cell->key.bytes),
+                 "",
+                 "",
+                 "",
+                 "",
+                 "",
+                 "",
+                 {fmt::format("{}: {}", name_of(cell->status), cell->reason), Tone::dim}});
+      continue;
+    }
+    const auto text = [&](double v) { return times ? time_text(v) : gb_per_s_text(v); };
+    std::string remark = cell->status == CellStatus::noisy ? "noisy: " + cell->reason : "";
+    if (const auto share = ceiling_share(*cell)) {
+      remark = fmt::format("{} of {}{}{}", percent_text(*share), cell->ceiling->name,
+                           remark.empty() ? "" : "; ", remark);
+    }
+    const auto rate = rate_of(*cell);
+    table.row({fmt::format("{}", cell->key.bytes),
+               fmt::format("{}", cell->n),
+               text(times ? cell->min : cell->max),
+               text(cell->p50),
+               text(cell->p99),
+               rate ? gb_per_s_text(*rate) : "",
+               percent_text(cell->spread),
+               {std::move(remark), Tone::dim}});
+  }
+  return out + table.text(style);
+}
+
+/// A row for each setting, a column for each number of threads, or of pairs.
+std::string pivot_text(const Cells& cells, KeyField across, const Style& style) {
+  const KeyFields fixed = common_fields(cells);
+  const KeyFields rows_by = without(varying_fields(cells), across);
+  std::map<int, std::string> columns;
+  std::map<CellKey, std::map<int, const Cell*>> rows;
+  for (const Cell* cell : cells) {
+    CellKey key = cell->key;
+    int& number = across == KeyField::threads ? key.threads : key.pairs;
+    const int column = number;
+    number = 0;
+    columns[column] = field_text(cell->key, across);
+    rows[key][column] = cell;
+  }
+  const bool rate = is_rate(*cells.front());
+  Table table;
+  std::vector<KeyField> heads;
+  for (const KeyField field : all_fields()) {
+    if (has(rows_by, field)) {
+      heads.push_back(field);
+      table.column(std::string(name_of(field)));
+    }
+  }
+  for (const auto& [number, head] : columns) {
+    static_cast<void>(number);
+    table.column(head, Align::right);
+  }
+  for (const auto& [key, by_column] : rows) {
+    std::vector<TableCell> row;
+    for (const KeyField field : heads) {
+      row.emplace_back(field_text(key, field));
+    }
+    for (const auto& [number, head] : columns) {
+      static_cast<void>(head);
+      const auto it = by_column.find(number);
+      const bool valued = it != by_column.end() && it->second->has_value();
+      row.emplace_back(it == by_column.end() ? std::string() : value_text(*it->second),
+                       valued ? Tone::plain : Tone::dim);
+    }
+    table.row(std::move(row));
+  }
+  const std::string rest = label_of(cells.front()->key, fixed);
+  return heading(cells.front()->key.test,
+                 (rest.empty() ? "" : ", " + rest) + convention_text(cells) +
+                     (rate ? ": GB/s" : ": time"),
+                 style) +
+         table.text(style) + ceiling_line(cells, style);
+}
+
+/// Whatever has no more special form.
+std::string list_text(const Cells& cells, const Style& style) {
+  const KeyFields fixed = common_fields(cells);
+  Table table;
+  std::vector<KeyField> heads;
+  const KeyFields rows_by = cells.size() == 1 ? KeyFields{} : varying_fields(cells);
+  for (const KeyField field : all_fields()) {
+    if (has(rows_by, field)) {
+      heads.push_back(field);
+      table.column(std::string(name_of(field)),
+                   field == KeyField::bytes ? Align::right : Align::left);
+    }
+  }
+  const bool rate = is_rate(*cells.front());
+  table.column("n", Align::right)
+      .column(rate ? "max" : "min", Align::right)
+      .column("p50", Align::right)
+      .column("p99", Align::right)
+      .column("spread", Align::right)
+      .column("", Align::left, true);
+  for (const Cell* cell : cells) {
+    std::vector<TableCell> row;
+    for (const KeyField field : heads) {
+      row.emplace_back(field_text(cell->key, field));
+    }
+    if (cell->has_value()) {
+      const auto text = [&](double v) { return is_rate(*cell) ? gb_per_s_text(v) : time_text(v); };
+      row.emplace_back(fmt::format("{}", cell->n));
+      row.emplace_back(text(is_rate(*cell) ? cell->max : cell->min));
+      row.emplace_back(value_text(*cell));
+      row.emplace_back(text(cell->p99));
+      row.emplace_back(percent_text(cell->spread));
+      const auto share = ceiling_share(*cell);
+      row.emplace_back(share ? fmt::format("{} of {}", percent_text(*share), cell->ceiling->name)
+                             : "",
+                       Tone::dim);
+    } else {
+      row.resize(row.size() + 5);
+      row.emplace_back(fmt::format("{}: {}", name_of(cell->status), cell->reason), Tone::dim);
+    }
+    table.row(std::move(row));
+  }
+  const std::string rest = label_of(cells.front()->key, fixed);
+  return heading(cells.front()->key.test,
+                 (rest.empty() ? "" : ", " + rest) + convention_text(cells) +
+                     (rate ? ": GB/s" : ": time"),
+                 style) +
+         table.text(style);
+}
+
+/// All cells of one case, in the forms that fit.
+std::string case_text(const Cells& cells, const ShowOptions& options, const Style& style) {
+  const CaseGroups groups = groups_of(cells);
+  const bool in_full = !options.test.empty();
+  std::vector<std::string> blocks;
+  for (const Cells& matrix : groups.matrices) {
+    blocks.push_back(render(matrix_of(matrix), style) + ceiling_line(matrix, style));
+  }
+  if (in_full) {
+    for (const Cells& curve : groups.curves) {
+      blocks.push_back(curve_text(curve, style));
+    }
+  } else if (!groups.curves.empty()) {
+    blocks.push_back(curves_text(groups.curves, style));
+  }
+  if (any_value(groups.others)) {
+    const KeyFields varying = varying_fields(groups.others);
+    if (!in_full && has(varying, KeyField::threads)) {
+      blocks.push_back(pivot_text(groups.others, KeyField::threads, style));
+    } else if (!in_full && has(varying, KeyField::pairs)) {
+      blocks.push_back(pivot_text(groups.others, KeyField::pairs, style));
+    } else {
+      blocks.push_back(list_text(groups.others, style));
+    }
+  }
+  return fmt::format("{}", fmt::join(blocks, "\n"));
+}
+
+std::string machines_text(const Profile& p, const Style& style) {
+  Table table(2);
+  table.column("machine")
+      .column("name")
+      .column("count", Align::right)
+      .column("cores", Align::right)
+      .column("memory", Align::right);
+  for (const MachineGroup& m : p.machines) {
+    table.row({m.id, m.name, fmt::format("{}", m.count), fmt::format("{}", m.cores),
+               m.memory_bytes > 0 ? to_text(Bytes(m.memory_bytes)) : "?"});
+  }
+  return table.text(style);
+}
+
+/// Equal objects of a machine on one line: "2 x numa_node, 64 GiB".
+std::string topology_text(const Topology& topology, const Style& style) {
+  std::vector<std::string> order;
+  std::map<std::string, int> counts;
+  for (const TopologyObject& o : topology.objects) {
+    if (o.kind == ObjectKind::machine) {
+      continue;
+    }
+    std::string text(name_of(o.kind));
+    if (o.kind == ObjectKind::cache && o.cache_level) {
+      text = fmt::format("L{} cache", *o.cache_level);
+    }
+    const bool own_line = o.kind == ObjectKind::gpu || o.kind == ObjectKind::nic ||
+                          o.kind == ObjectKind::memory_device;
+    if (own_line) {
+      text += " " + o.id;
+    }
+    if (!o.name.empty() && (own_line || o.kind == ObjectKind::package)) {
+      text += ", " + o.name;
+    }
+    if (o.bytes) {
+      text += ", " + to_text(Bytes(*o.bytes));
+    }
+    if (!o.pci_address.empty() && own_line) {
+      text += ", " + o.pci_address;
+    }
+    if (o.link_bytes_per_second && own_line) {
+      text += ", " + to_text(Bandwidth::bytes_per_s(*o.link_bytes_per_second));
+    }
+    if (counts[text]++ == 0) {
+      order.push_back(text);
+    }
+  }
+  std::string out;
+  for (const std::string& text : order) {
+    const int n = counts[text];
+    out += printable(n == 1 ? fmt::format("  {}", text) : fmt::format("  {} x {}", n, text)) + "\n";
+  }
+  return out.empty() ? "" : "\n" + heading("topology", "", style) + out;
+}
+
+std::string fits_text(const Profile& p, const ShowOptions& options, const Style& style) {
+  std::vector<const Fit*> shown;
+  for (const Fit& fit : p.fits) {
+    if (options.test.empty() || fit.key.test == options.test) {
+      shown.push_back(&fit);
+    }
+  }
+  if (shown.empty()) {
+    return "";
+  }
+  Table table(2);
+  table.column("", Align::left, true)
+      .column("from", Align::right)
+      .column("to", Align::right)
+      .column("alpha", Align::right)
+      .column("GB/s", Align::right)
+      .column("residual", Align::right)
+      .column("knee", Align::right);
+  for (const Fit* fit : shown) {
+    bool first = true;
+    for (const FitSegment& s : fit->segments) {
+      const std::string label = fit->key.test + " " + label_of(fit->key, all_fields());
+      table.row({first ? label : "", bytes_text(s.from_bytes), bytes_text(s.to_bytes),
+                 time_text(s.alpha_seconds), gb_per_s_text(s.bandwidth_bytes_per_second),
+                 percent_text(s.relative_residual),
+                 first && fit->knee_bytes > 0 ? bytes_text(fit->knee_bytes) : ""});
+      first = false;
+    }
+  }
+  return "\n" +
+         heading("fits", ": time = alpha + bytes / rate on each range; knee: 90 % of the best rate",
+                 style) +
+         table.text(style);
+}
+
+/// Why cells are doubtful, or not there.
+std::string reasons_text(const Cells& cells, const Style& style) {
+  std::map<std::tuple<CellStatus, std::string, std::string>, int> counts;
+  for (const Cell* cell : cells) {
+    if (cell->status != CellStatus::ok && cell->status != CellStatus::published) {
+      ++counts[{cell->status, cell->key.test, cell->reason}];
+    }
+  }
+  if (counts.empty()) {
+    return "";
+  }
+  Table table(2);
+  table.column("").column("case").column("cells", Align::right).column("reason", Align::left, true);
+  for (const auto& [what, n] : counts) {
+    const auto& [status, test, reason] = what;
+    const bool wrong = status == CellStatus::failed || status == CellStatus::mismatch ||
+                       status == CellStatus::timeout;
+    table.row({{(status == CellStatus::noisy ? "~ " : "") + std::string(name_of(status)),
+                wrong ? Tone::bad : (status == CellStatus::noisy ? Tone::warning : Tone::dim)},
+               test,
+               fmt::format("{}", n),
+               reason});
+  }
+  return "\n" + heading("doubtful or not measured", "", style) + table.text(style);
+}
+
+std::string samples_text(const Cells& cells, const Style& style) {
+  Table table(2);
+  table.column("").column("samples", Align::left, true);
+  for (const Cell* cell : cells) {
+    if (!cell->samples.empty()) {
+      table.row({cell->key.text(), fmt::format("{}", fmt::join(cell->samples, " "))});
+    }
+  }
+  return "\n" + heading("samples", ", in seconds or bytes per second", style) + table.text(style);
+}
+
+} // namespace
+
+std::string render(const Profile& p, const Style& style, const ShowOptions& options) {
+  const Cells wanted = cells_of(p, options.test);
+  std::string out;
+  if (options.test.empty()) {
+    out += heading("profile " + p.name, ", " + p.source, style);
+    Table context(2);
+    context.column("").column("", Align::left, true);
+    for (const auto& [name, text] : p.context) {
+      context.row({{name, Tone::dim}, text});
+    }
+    out += context.text(style) + "\n" + machines_text(p, style) + topology_text(p.topology, style);
+  }
+  for (const std::string& test : cases_of(p)) {
+    if (options.test.empty() || options.test == test) {
+      const std::string text = case_text(cells_of(p, test), options, style);
+      out += (out.empty() || text.empty() ? "" : "\n") + text;
+    }
+  }
+  out += fits_text(p, options, style) + reasons_text(wanted, style);
+  if (options.samples) {
+    out += samples_text(wanted, style);
+  }
+  return out;
+}
+
+} // namespace reckon

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/units.hpp"
+#include "present/document_text.hpp"
+#include "present/numbers.hpp"
+#include "present/ranges.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+constexpr std::size_t k_most_ranks = 32;
+
+/// Red outside the tolerance, green within.
+Tone tone_of(double error, double tolerance) {
+  return std::abs(error) > tolerance ? Tone::bad : Tone::good;
+}
+
+std::string verification_text(const Verification& v, const Style& style) {
+  if (v.ok) {
+    return fmt::format("{} of results checked, every element {}", to_text(Bytes(v.checked_bytes)),
+                       toned("correct", Tone::good, style));
+  }
+  return fmt::format("{}: {} elements of {} of results{}", toned("wrong", Tone::bad, style),
+                     v.wrong_elements, to_text(Bytes(v.checked_bytes)),
+                     v.first_error.empty() ? "" : "; first: " + printable(v.first_error));
+}
+
+std::string ranks_text(const Report& report, const Style& style) {
+  std::vector<std::size_t> order(report.ranks.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    order[i] = i;
+  }
+  const bool cut = order.size() > k_most_ranks;
+  if (cut) {
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return report.ranks[a].total_seconds > report.ranks[b].total_seconds;
+    });
+    order.resize(k_most_ranks / 2);
+  }
+  Table table(2);
+  table.column("rank", Align::right)
+      .column("host")
+      .column("sends", Align::right)
+      .column("receives", Align::right)
+      .column("total", Align::right)
+      .column("busy", Align::right)
+      .column("summing", Align::right)
+      .column("waiting", Align::right)
+      .column("for peers", Align::right)
+      .column("CPU", Align::right);
+  for (const std::size_t i : order) {
+    const RankReport& r = report.ranks[i];
+    table.row({fmt::format("{}", i), r.host, to_text(Bytes(r.egress_bytes)),
+               to_text(Bytes(r.ingress_bytes)), time_text(r.total_seconds),
+               time_text(r.busy_seconds), time_text(r.reduce_seconds), time_text(r.wait_seconds),
+               time_text(r.peer_wait_seconds), time_text(r.cpu_seconds)});
+  }
+  const std::string which = cut ? fmt::format("ranks: the slowest {} of {}; --csv has all",
+                                              order.size(), report.ranks.size())
+                                : "ranks";
+  return "\n" + toned(which, Tone::strong, style) + "\n" + table.text(style);
+}
+
+} // namespace
+
+std::string report_table(const Report& report, const Style& style) {
+  Table table;
+  table.column("")
+      .column("predicted", Align::right)
+      .column("measured", Align::right)
+      .column("error", Align::right)
+      .column("cause", Align::left, true);
+  const auto add_total = [&](double predicted, double measured) {
+    const double error = predicted > 0 ? measured / predicted - 1 : report.error;
+    table.row({{"total", Tone::strong},
+               {time_text(predicted), Tone::strong},
+               {time_text(measured), Tone::strong},
+               {change_text(error), tone_of(error, report.tolerance)},
+               report.cause});
+  };
+  bool total_shown = false;
+  for (const StageReport& s : report.stages) {
+    if (s.name == "total") {
+      total_shown = true;
+      add_total(s.predicted_seconds, s.measured_seconds.value_or(report.p50_seconds));
+      continue;
+    }
+    const bool comparable = s.measured_seconds && s.predicted_seconds > 0;
+    table.row({s.name,
+               time_text(s.predicted_seconds),
+               s.measured_seconds ? time_text(*s.measured_seconds) : "-",
+               comparable ? change_text(*s.measured_seconds / s.predicted_seconds - 1) : "",
+               {s.how, Tone::dim}});
+  }
+  if (!total_shown) {
+    add_total(report.prediction.mid_seconds, report.p50_seconds);
+  }
+  std::string out = table.text(style) + "\n";
+  Table facts;
+  facts.column("").column("", Align::left, true);
+  const Prediction& p = report.prediction;
+  facts.row({{"verdict", Tone::dim},
+             {fmt::format("{} the tolerance of {}", report.within_tolerance ? "within" : "outside",
+                          percent_text(report.tolerance)),
+              report.within_tolerance ? Tone::good : Tone::bad}});
+  facts.row({{"predicted", Tone::dim},
+             fmt::format("{} to {}", time_text(p.lo_seconds), time_text(p.hi_seconds))});
+  facts.row({{"measured", Tone::dim},
+             fmt::format("min {}, p50 {}, p99 {}, spread {}, {} iterations after {} to warm up",
+                         time_text(report.min_seconds), time_text(report.p50_seconds),
+                         time_text(report.p99_seconds), percent_text(report.spread),
+                         report.iteration_seconds.size(), report.warm_up_iterations)});
+  std::string bound = fmt::format("{}, {}; goodput is {} of it", time_text(p.bound_seconds),
+                                  p.bound_by, percent_text(report.goodput_over_bound));
+  if (report.goodput_over_bound > 1) {
+    bound += ": faster than the bound, so the profile is stale";
+  }
+  facts.row({{"bound", Tone::dim}, std::move(bound)});
+  out += facts.text(style);
+  return out + toned("verified", Tone::dim, style) + "   " +
+         verification_text(report.verification, style) + "\n";
+}
+
+std::string render(const Report& report, const Style& style, const ShowOptions& options) {
+  std::string out = toned(printable(fmt::format("{}: {} over {}", report.kind, report.strategy,
+                                                report.transport)),
+                          Tone::strong, style) +
+                    "\n";
+  Table made(2);
+  made.column("").column("", Align::left, true);
+  const auto link = [&](const char* what, const DocumentLink& l) {
+    made.row({{what, Tone::dim}, fmt::format("{} {}", l.name, short_digest(l.digest))});
+  };
+  link("plan", report.plan);
+  link("profile", report.profile);
+  link("workload", report.workload);
+  for (const auto& [name, text] : report.context) {
+    made.row({{name, Tone::dim}, text});
+  }
+  out += made.text(style) + "\n" + report_table(report, style);
+  if (!report.ranks.empty()) {
+    out += ranks_text(report, style);
+  }
+  if (options.samples) {
+    Table table(2);
+    table.column("", Align::left, true);
+    table.row({fmt::format("{}", fmt::join(report.iteration_seconds, " "))});
+    out += "\n" + toned("iterations, in seconds", Tone::strong, style) + "\n" + table.text(style);
+  }
+  return out;
+}
+
+} // namespace reckon

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/units.hpp"
+#include "present/document_text.hpp"
+#include "present/numbers.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+namespace reckon {
+namespace {
+
+/// A terminal shows the beginning of a long list; a pipe gets everything.
+constexpr std::size_t k_most_tensors = 40;
+
+std::string tensors_text(const std::string& title, const std::vector<Tensor>& tensors,
+                         const Style& style) {
+  const bool cut = style.width > 0 && tensors.size() > k_most_tensors;
+  const std::size_t shown = cut ? k_most_tensors : tensors.size();
+  Table table(2);
+  table.column("", Align::right)
+      .column("tensor", Align::left, true)
+      .column("elements", Align::right)
+      .column("type")
+      .column("bytes", Align::right);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Tensor& t = tensors[i];
+    table.row({{fmt::format("{}", i), Tone::dim},
+               t.name,
+               fmt::format("{}", t.elements),
+               std::string(name_of(t.dtype)),
+               to_text(Bytes(t.bytes()))});
+  }
+  std::string out = "\n" + toned(title, Tone::strong, style) + "\n" + table.text(style);
+  if (cut) {
+    out += fmt::format("  and {} more; in a pipe or with --csv all are listed\n",
+                       tensors.size() - shown);
+  }
+  return out;
+}
+
+} // namespace
+
+std::string render(const Workload& w, const Style& style, const ShowOptions& /*options*/) {
+  std::string out = toned(printable("workload " + w.name), Tone::strong, style) + "\n";
+  Table facts(2);
+  facts.column("").column("", Align::left, true);
+  const auto add = [&](const char* what, const std::string& text) {
+    if (!text.empty()) {
+      facts.row({{what, Tone::dim}, text});
+    }
+  };
+  std::uint64_t elements = 0;
+  std::uint64_t largest = 0;
+  for (const Tensor& t : w.tensors) {
+    elements += t.elements;
+    largest = std::max(largest, t.bytes());
+  }
+  add("description", w.description);
+  add("provenance", w.provenance);
+  add("gradient",
+      fmt::format("{} in {} tensors, {} elements; the largest has {}", to_text(Bytes(w.bytes())),
+                  w.tensors.size(), elements, to_text(Bytes(largest))));
+  add("forward", w.forward_seconds ? time_text(*w.forward_seconds) : "");
+  add("backward", w.backward_seconds ? time_text(*w.backward_seconds) : "");
+  out += facts.text(style);
+  if (!w.tensors.empty()) {
+    out +=
+        tensors_text("tensors, in the order in which their gradients are ready", w.tensors, style);
+  }
+  if (!w.all_to_all.empty()) {
+    out += tensors_text("exchanged, not reduced", w.all_to_all, style);
+  }
+  return out;
+}
+
+std::string render(const Roles& roles, const Style& style, const ShowOptions& /*options*/) {
+  Table table(2);
+  table.column("ranks").column("machine").column("worker").column("server").column("lanes",
+                                                                                   Align::right);
+  std::uint64_t next = 0;
+  for (const RoleGroup& g : roles.groups) {
+    const std::uint64_t last = next + g.count - 1;
+    table.row({g.count == 1 ? fmt::format("{}", next) : fmt::format("{}-{}", next, last), g.machine,
+               g.worker ? "yes" : "no", g.server ? "yes" : "no", fmt::format("{}", g.lanes)});
+    next += g.count;
+  }
+  return toned(printable("roles " + roles.name), Tone::strong, style) + "\n" + table.text(style);
+}
+
+std::string render(const Document& document, const Style& style, const ShowOptions& options) {
+  return std::visit([&](const auto& d) { return render(d, style, options); }, document);
+}
+
+} // namespace reckon

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
@@ -19,7 +20,8 @@ std::string read_all(int fd, const std::string& name) {
   std::string content;
   constexpr std::size_t k_step = 1U << 16U;
   struct stat about {};
-  if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) { // doubling would hold a large file twice
+  if (::fstat(fd, &about) == 0 &&
+      S_ISREG(about.st_mode)) { // doubling would hold a large file twice
     content.reserve(static_cast<std::size_t>(about.st_size) + k_step);
   }
   for (;;) {
@@ -52,6 +54,22 @@ void write_all(int fd, const std::string& name, std::string_view content) {
     }
     content.remove_prefix(static_cast<std::size_t>(n));
   }
+}
+
+/// Where a chain of symbolic links ends, whether or not something is there: that is what is
+/// replaced, not the link.
+std::filesystem::path end_of_links(const std::string& path) {
+  std::filesystem::path at(path);
+  constexpr int k_longest_chain = 40; // the kernel's own limit
+  for (int i = 0; i < k_longest_chain; ++i) {
+    std::error_code error;
+    const std::filesystem::path next = std::filesystem::read_symlink(at, error);
+    if (error) { // not a link
+      return at;
+    }
+    at = at.parent_path() / next; // an absolute `next` replaces all of it
+  }
+  fail_errno("cannot write " + path, ELOOP);
 }
 
 } // namespace
@@ -96,15 +114,14 @@ void write_file(const std::string& path, std::string_view content) {
     write_all(fd.get(), path, content);
     return;
   }
-  std::filesystem::path target(path);
-  if (std::filesystem::is_symlink(target)) { // replace what it points to, not the link
-    target = std::filesystem::canonical(target);
-  }
+  const std::filesystem::path target = end_of_links(path);
   const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
   const mode_t mode = exists ? (existing.st_mode & 0777U) : 0644U;
   // A file without a name: if this process dies now, nothing is left.
   Fd fd(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
-  const std::string temporary = fmt::format("{}.{}.tmp", target.native(), ::getpid());
+  static std::atomic<unsigned> counter{0}; // threads of one process may write the same file
+  const std::string temporary = fmt::format("{}.{}.{}.tmp", target.native(), ::getpid(), counter++);
+  ::unlink(temporary.c_str()); // left by a killed process that had our number
   const bool nameless = static_cast<bool>(fd);
   if (!nameless) { // a file system without O_TMPFILE
     fd = Fd(::open(temporary.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, mode));
@@ -114,6 +131,9 @@ void write_file(const std::string& path, std::string_view content) {
   }
   try {
     write_all(fd.get(), path, content);
+    if (exists && ::fchmod(fd.get(), mode) != 0) { // open() took the umask away
+      fail_errno("cannot write " + path, errno);
+    }
     if (::fsync(fd.get()) != 0) {
       fail_errno("cannot write " + path, errno);
     }

@@ -378,8 +378,13 @@ double JsonView::positive() const {
 }
 
 std::uint64_t JsonView::count() const {
+  if (m_value->is_number_unsigned() && m_value->get<std::uint64_t>() <= k_max_count) {
+    return m_value->get<std::uint64_t>();
+  }
   const double v = number();
-  if (v < 0 || v > static_cast<double>(k_max_count) || v != std::floor(v)) {
+  // A whole number in floating form ("1e3") is one too; above the limit doubles round.
+  if (m_value->is_number_unsigned() || v < 0 || v > static_cast<double>(k_max_count) ||
+      v != std::floor(v)) {
     fail(fmt::format("must be a whole number from 0 to 2^53, is {}", shown(*m_value)));
   }
   return static_cast<std::uint64_t>(v);

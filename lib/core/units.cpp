@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace reckon {
@@ -126,10 +127,12 @@ Bytes parse_bytes(std::string_view text, std::string_view what) {
   if (bytes < 0 || bytes >= 9.2e18) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must be between 0 and 9.2e18 bytes", what, text));
   }
-  if (bytes != std::floor(bytes)) {
+  // "1.001MB" is 1000999.9999999999 in doubles: what rounding explains is whole.
+  const double whole = std::round(bytes);
+  if (std::abs(bytes - whole) > 4 * std::numeric_limits<double>::epsilon() * bytes) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' is not a whole number of bytes", what, text));
   }
-  return Bytes(static_cast<std::uint64_t>(bytes));
+  return Bytes(static_cast<std::uint64_t>(whole));
 }
 
 Bandwidth parse_bandwidth(std::string_view text, std::string_view what) {

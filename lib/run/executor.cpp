@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/executor.hpp"
+
+#include "core/clock.hpp"
+#include "kernels/reduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+
+namespace reckon {
+namespace {
+
+constexpr std::chrono::milliseconds k_longest_sleep{20};
+
+void push(std::vector<std::uint32_t>& heap, std::uint32_t op) noexcept {
+  heap.push_back(op); // capacity was reserved
+  std::push_heap(heap.begin(), heap.end(), std::greater<>());
+}
+
+std::uint32_t pop(std::vector<std::uint32_t>& heap) noexcept {
+  std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+  const std::uint32_t op = heap.back();
+  heap.pop_back();
+  return op;
+}
+
+} // namespace
+
+LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
+                           std::span<const std::span<std::byte>> buffers)
+    : m_program(program), m_lane(lane), m_buffers(buffers) {
+  const std::size_t count = program.ops().size();
+  m_successor_begin.assign(count + 1, 0);
+  m_missing_at_start.assign(count, 0);
+  std::size_t operands = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Op& op = program.ops()[i];
+    for (const std::uint32_t d : program.dependencies(i)) {
+      ++m_successor_begin[d + 1];
+      ++m_missing_at_start[i];
+    }
+    if (op.kind == OpKind::await) {
+      ++m_missing_at_start[i];
+      m_tags.emplace_back(op.tag, static_cast<std::uint32_t>(i));
+    }
+    operands = std::max<std::size_t>(operands, op.source_count);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    m_successor_begin[i + 1] += m_successor_begin[i];
+  }
+  m_successors.resize(m_successor_begin.back());
+  std::vector<std::uint32_t> next(m_successor_begin.begin(), m_successor_begin.end() - 1);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::uint32_t d : program.dependencies(i)) {
+      m_successors[next[d]++] = static_cast<std::uint32_t>(i);
+    }
+  }
+  std::sort(m_tags.begin(), m_tags.end());
+  m_missing.resize(count);
+  m_done.resize(count);
+  m_ready_writes.reserve(count);
+  m_ready_sums.reserve(count);
+  m_operands.resize(operands);
+}
+
+void LaneExecutor::start() noexcept {
+  m_ready_writes.clear();
+  m_ready_sums.clear();
+  m_error.clear();
+  m_reduce_ns = 0;
+  std::copy(m_missing_at_start.begin(), m_missing_at_start.end(), m_missing.begin());
+  std::fill(m_done.begin(), m_done.end(), false);
+  m_left = m_missing.size();
+  for (std::uint32_t i = 0; i < m_missing.size(); ++i) {
+    if (m_missing[i] == 0) {
+      make_ready(i);
+    }
+  }
+}
+
+void LaneExecutor::make_ready(std::uint32_t op) noexcept {
+  switch (m_program.ops()[op].kind) {
+  case OpKind::write:
+    push(m_ready_writes, op);
+    break;
+  case OpKind::reduce:
+  case OpKind::copy:
+    push(m_ready_sums, op);
+    break;
+  case OpKind::await: // its arrival was the last thing missing
+    complete(op);
+    break;
+  }
+}
+
+void LaneExecutor::complete(std::uint32_t op) noexcept {
+  m_done[op] = true;
+  --m_left;
+  for (std::uint32_t i = m_successor_begin[op]; i < m_successor_begin[op + 1]; ++i) {
+    if (--m_missing[m_successors[i]] == 0) {
+      make_ready(m_successors[i]);
+    }
+  }
+}
+
+void LaneExecutor::handle(const Completion& completion) noexcept {
+  switch (completion.kind) {
+  case Completion::Kind::sent:
+    complete(static_cast<std::uint32_t>(completion.id));
+    break;
+  case Completion::Kind::arrived: {
+    const auto it = std::lower_bound(m_tags.begin(), m_tags.end(), std::pair(completion.tag, 0U));
+    if (it == m_tags.end() || it->first != completion.tag || m_missing[it->second] == 0) {
+      m_error = fmt::format("a write arrived with tag {}, which nobody waits for", completion.tag);
+    } else if (--m_missing[it->second] == 0) {
+      make_ready(it->second);
+    }
+    break;
+  }
+  case Completion::Kind::failed:
+    m_error = m_lane.error();
+    if (m_error.empty()) {
+      m_error = "the transport reported a failure without a reason";
+    }
+    break;
+  }
+}
+
+bool LaneExecutor::post_write() noexcept {
+  const std::uint32_t index = m_ready_writes.front();
+  const Op& op = m_program.ops()[index];
+  if (!m_lane.write(static_cast<int>(op.peer), op.source, op.destination, op.bytes, op.tag, index)) {
+    return false;
+  }
+  pop(m_ready_writes);
+  return true;
+}
+
+bool LaneExecutor::compute() noexcept {
+  const std::uint32_t index = pop(m_ready_sums);
+  const Op& op = m_program.ops()[index];
+  const std::int64_t start = monotonic_ns();
+  if (op.kind == OpKind::copy) {
+    std::memmove(at(op.destination), at(op.source), op.bytes);
+  } else {
+    const std::span<const Slice> sources = m_program.sources(op);
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      m_operands[i] = at(sources[i]);
+    }
+    sum_into(op.dtype, at(op.destination), std::span(m_operands).first(sources.size()), op.bytes / size_of(op.dtype));
+  }
+  m_reduce_ns += monotonic_ns() - start;
+  complete(index);
+  return true;
+}
+
+bool LaneExecutor::advance() noexcept {
+  std::array<Completion, 16> completions;
+  const std::size_t count = m_lane.poll(completions);
+  for (std::size_t i = 0; i < count && !failed(); ++i) {
+    handle(completions[i]);
+  }
+  if (failed()) {
+    return true;
+  }
+  if (!m_ready_writes.empty() && post_write()) {
+    return true;
+  }
+  if (!m_ready_sums.empty()) {
+    return compute();
+  }
+  return count > 0;
+}
+
+LaneTimes LaneExecutor::run(const std::atomic<bool>& stop) noexcept {
+  const std::int64_t begin = monotonic_ns();
+  LaneTimes times;
+  start();
+  while (!done() && !failed()) {
+    if (advance()) {
+      continue;
+    }
+    if (stop.load(std::memory_order_relaxed)) { // no data hang on it: the thread is joined afterwards
+      break;
+    }
+    const std::int64_t asleep = monotonic_ns();
+    m_lane.wait(k_longest_sleep);
+    times.wait_ns += monotonic_ns() - asleep;
+  }
+  times.reduce_ns = m_reduce_ns;
+  times.total_ns = monotonic_ns() - begin;
+  return times;
+}
+
+std::string LaneExecutor::first_open_op() const {
+  const auto it = std::find(m_done.begin(), m_done.end(), false);
+  if (it == m_done.end()) {
+    return "none";
+  }
+  const Op& op = m_program.ops()[static_cast<std::size_t>(it - m_done.begin())];
+  switch (op.kind) {
+  case OpKind::write:
+    return fmt::format("the write of part {} to rank {}", op.part, op.peer);
+  case OpKind::await:
+    return fmt::format("the arrival of part {} from rank {}", op.part, op.peer);
+  case OpKind::reduce:
+    return fmt::format("the sum of part {}", op.part);
+  case OpKind::copy:
+    return fmt::format("the copy of part {}", op.part);
+  }
+  return "?";
+}
+
+} // namespace reckon

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "movers/mover.hpp"
+#include "schedule/schedule.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+/// Where one lane's time went in one iteration, in nanoseconds.
+struct LaneTimes {
+  std::int64_t reduce_ns = 0; ///< inside the summation kernels (and copies)
+  std::int64_t wait_ns = 0;   ///< asleep: nothing was ready
+  std::int64_t total_ns = 0;
+};
+
+/// Runs one lane's program over one mover lane, iteration after iteration. It knows nothing of strategies: an op starts
+/// when its dependencies are done, writes before sums (they are quick to post and keep the link busy), earlier ops
+/// first. One thread; no locks; allocates nothing after construction.
+class LaneExecutor {
+public:
+  /// `buffers` are the rank's, in the schedule's order; all must outlive the executor.
+  LaneExecutor(const LaneProgram& program, MoverLane& lane, std::span<const std::span<std::byte>> buffers);
+
+  /// Forgets the last iteration. Every op is to do again.
+  void start() noexcept;
+  /// Handles completions, then does at most one op. False: there is nothing to do now.
+  bool advance() noexcept;
+  [[nodiscard]] bool done() const noexcept { return m_left == 0; }
+  [[nodiscard]] bool failed() const noexcept { return !m_error.empty(); }
+  [[nodiscard]] const std::string& error() const noexcept { return m_error; }
+
+  /// start(), then advance() until all is done, something failed, or `stop` is set (looked at whenever nothing is ready,
+  /// at least every 20 ms). Sleeps when there is nothing to do.
+  LaneTimes run(const std::atomic<bool>& stop) noexcept;
+  /// For a message about a lane that did not finish: the first op that is not done.
+  [[nodiscard]] std::string first_open_op() const;
+
+private:
+  void complete(std::uint32_t op) noexcept;
+  void make_ready(std::uint32_t op) noexcept;
+  void handle(const Completion& completion) noexcept;
+  bool post_write() noexcept;
+  bool compute() noexcept;
+  [[nodiscard]] std::byte* at(Slice slice) const noexcept { return m_buffers[slice.buffer].data() + slice.offset; }
+
+  const LaneProgram& m_program;
+  MoverLane& m_lane;
+  std::span<const std::span<std::byte>> m_buffers;
+  std::vector<std::uint32_t> m_successor_begin, m_successors; ///< who waits for an op
+  std::vector<std::uint32_t> m_missing_at_start, m_missing;   ///< dependencies not done; an await counts its arrival
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> m_tags; ///< (tag, await), sorted
+  std::vector<std::uint32_t> m_ready_writes, m_ready_sums;    ///< heaps, the earliest op on top
+  std::vector<const void*> m_operands;
+  std::vector<bool> m_done;
+  std::size_t m_left = 0;
+  std::int64_t m_reduce_ns = 0;
+  std::string m_error;
+};
+
+} // namespace reckon

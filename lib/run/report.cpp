@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/report.hpp"
+
+#include "core/units.hpp"
+#include "core/version.hpp"
+#include "stats/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <set>
+
+namespace reckon {
+namespace {
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v.empty() ? 0 : percentile(v, 0.5);
+}
+
+/// Median over the iterations of what `value` gives for one rank.
+template <class F> double over_iterations(const JobResult& result, std::size_t rank, F value) {
+  std::vector<double> all;
+  for (const auto& iteration : result.iterations) {
+    all.push_back(value(iteration, iteration[rank]));
+  }
+  return median(all);
+}
+
+std::int64_t last_ready(const std::vector<RankSample>& samples) {
+  std::int64_t t = INT64_MIN;
+  for (const RankSample& s : samples) {
+    t = std::max(t, s.ready_ns);
+  }
+  return t;
+}
+
+void add_ranks(Report& report, const Plan& plan, const JobResult& result) {
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    RankReport rank;
+    rank.host = result.hosts[r];
+    rank.egress_bytes = plan.ranks[r].egress_bytes;
+    rank.ingress_bytes = plan.ranks[r].ingress_bytes;
+    using Samples = std::vector<RankSample>;
+    rank.reduce_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.reduce_ns); });
+    rank.wait_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.wait_ns); });
+    rank.busy_seconds =
+        over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.lane_ns - s.wait_ns); });
+    rank.cpu_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.cpu_ns); });
+    rank.total_seconds =
+        over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.end_ns - s.start_ns); });
+    rank.peer_wait_seconds = over_iterations(
+        result, r, [](const Samples& all, const RankSample& s) { return seconds(last_ready(all) - s.ready_ns); });
+    report.ranks.push_back(rank);
+  }
+}
+
+double term(const Prediction& p, std::string_view name) {
+  for (const Term& t : p.terms) {
+    if (t.name == name) {
+      return t.seconds;
+    }
+  }
+  return 0;
+}
+
+/// Splits the measured time as the prediction is split, as far as the measurement can tell.
+void add_stages(Report& report, bool one_machine, unsigned cores) {
+  const Prediction& p = report.prediction;
+  std::optional<double> reduction, transport;
+  std::string how_reduction, how_transport;
+  if (one_machine) {
+    double reduce = 0;
+    std::size_t busy_ranks = 0;
+    for (const RankReport& r : report.ranks) {
+      reduce += r.reduce_seconds;
+      busy_ranks += r.busy_seconds > 0 ? 1 : 0;
+    }
+    const double parallel = std::max(1.0, std::min(static_cast<double>(cores), static_cast<double>(busy_ranks)));
+    reduction = reduce / parallel;
+    transport = std::max(0.0, report.p50_seconds - *reduction);
+    how_reduction = fmt::format("time inside the summation kernels of all ranks / {} processors", parallel);
+    how_transport = "the rest of the iteration: writing, polling, waiting, starting";
+  } else {
+    double longest = 0;
+    for (const RankReport& r : report.ranks) {
+      longest = std::max(longest, r.reduce_seconds);
+    }
+    reduction = longest;
+    how_reduction = "the rank that sums most; what overlaps with transport costs no time";
+  }
+  for (const Term& t : p.terms) {
+    StageReport stage;
+    stage.name = t.name;
+    stage.predicted_seconds = t.seconds;
+    if (t.name == "transport" && transport) {
+      stage.name = "transport and fill";
+      stage.predicted_seconds += term(p, "fill");
+      stage.measured_seconds = transport;
+      stage.how = how_transport;
+    } else if (t.name == "reduction") {
+      stage.measured_seconds = reduction;
+      stage.how = how_reduction;
+    } else if (t.name == "fill" && transport) {
+      continue; // counted with the transport, which it cannot be told from
+    } else {
+      stage.how = "cannot be told apart in this run";
+    }
+    report.stages.push_back(stage);
+  }
+  report.stages.push_back({"total", p.mid_seconds, report.p50_seconds, "last arrival to last completion, median"});
+}
+
+std::string find_cause(const Report& report, bool one_machine, unsigned cores) {
+  const double measured = report.p50_seconds;
+  const double predicted = report.prediction.mid_seconds;
+  if (measured <= 0 || predicted <= 0) {
+    return "nothing to compare";
+  }
+  const double miss = measured - predicted;
+  const std::string size = fmt::format("{:+.1f} %", 100 * report.error);
+  if (measured < report.prediction.bound_seconds) {
+    return fmt::format("stale profile ({}): faster than the bound, so the links are better than the profile says; probe again", size);
+  }
+  if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds) {
+    return fmt::format("within the range of the profile's own spread ({})", size);
+  }
+  // Imbalance: the longest rank against the mean, among those that move anything.
+  double sum = 0, longest = 0, cpu = 0;
+  std::size_t count = 0;
+  for (const RankReport& r : report.ranks) {
+    if (r.egress_bytes + r.ingress_bytes > 0) {
+      sum += r.busy_seconds;
+      longest = std::max(longest, r.busy_seconds);
+      cpu += r.cpu_seconds;
+      ++count;
+    }
+  }
+  const StageReport* worst = nullptr;
+  for (const StageReport& s : report.stages) {
+    if (s.name != "total" && s.measured_seconds &&
+        (worst == nullptr || std::abs(*s.measured_seconds - s.predicted_seconds) >
+                                 std::abs(*worst->measured_seconds - worst->predicted_seconds))) {
+      worst = &s;
+    }
+  }
+  const double available = one_machine ? measured * std::min<double>(cores, static_cast<double>(count)) : 0;
+  if (miss > 0 && one_machine && available - cpu > 0.5 * miss * std::min<double>(cores, static_cast<double>(count))) {
+    return fmt::format("waiting ({}): the processors were idle for {:.0f} % of the iteration", size,
+                       100 * (1 - cpu / available));
+  }
+  if (miss > 0 && count > 1 && longest - sum / static_cast<double>(count) > 0.5 * miss && !one_machine) {
+    return fmt::format("imbalance ({}): the busiest rank worked {} and the mean {}", size, to_text(Seconds(longest)),
+                       to_text(Seconds(sum / static_cast<double>(count))));
+  }
+  if (worst != nullptr) {
+    return fmt::format("{} ({}): predicted {}, measured {}", worst->name, size, to_text(Seconds(worst->predicted_seconds)),
+                       to_text(Seconds(*worst->measured_seconds)));
+  }
+  return fmt::format("transport ({}): the ports moved the bytes at another rate than the profile says", size);
+}
+
+} // namespace
+
+Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobResult& result, const RunOptions& options,
+                   double tolerance, unsigned cores) {
+  Report report;
+  report.plan = plan_link;
+  report.profile = plan.profile;
+  report.workload = plan.workload;
+  report.strategy = plan.strategy;
+  report.transport = options.transport;
+  report.warm_up_iterations = options.warm_up;
+  report.prediction = plan.prediction;
+  report.tolerance = tolerance;
+  report.context = result.context;
+  report.context["tool"] = std::string("reckon ") + k_version;
+  report.context["clock"] = fmt::format("CLOCK_MONOTONIC_RAW, ranks agree within {}", to_text(Seconds(seconds(result.clock_uncertainty_ns))));
+  const std::set<std::string> hosts(result.hosts.begin(), result.hosts.end());
+  report.context["hosts"] = fmt::format("{}", fmt::join(hosts, ", "));
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  report.context["measured_at"] = text;
+
+  for (const auto& iteration : result.iterations) {
+    std::int64_t end = INT64_MIN;
+    for (const RankSample& s : iteration) {
+      end = std::max(end, s.end_ns);
+    }
+    report.iteration_seconds.push_back(seconds(end - last_ready(iteration)));
+  }
+  const Summary summary = summarize(report.iteration_seconds);
+  report.min_seconds = summary.min;
+  report.p50_seconds = summary.p50;
+  report.p99_seconds = summary.p99;
+  report.spread = summary.spread;
+  report.error = plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
+  report.goodput_over_bound = report.p50_seconds > 0 ? plan.prediction.bound_seconds / report.p50_seconds : 0;
+  report.within_tolerance = std::abs(report.error) <= tolerance;
+
+  const bool one_machine = hosts.size() == 1 && plan.ranks.size() > 1;
+  add_ranks(report, plan, result);
+  add_stages(report, one_machine, cores);
+  report.cause = find_cause(report, one_machine, cores);
+
+  Verification& v = report.verification;
+  v.ok = true;
+  for (std::size_t r = 0; r < result.verification.size(); ++r) {
+    const RankVerification& rank = result.verification[r];
+    v.checked_bytes += rank.checked_bytes;
+    v.wrong_elements += rank.wrong_elements;
+    if (!rank.first_error.empty() && v.first_error.empty()) {
+      v.first_error = fmt::format("rank {}, {}", r, rank.first_error);
+    }
+  }
+  v.ok = v.wrong_elements == 0;
+  return report;
+}
+
+} // namespace reckon

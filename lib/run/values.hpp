@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+#include "schedule/schedule.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace reckon {
+
+/// Gradients whose sum is exact in every element type and in any order: small whole numbers that depend on the worker,
+/// the place and the iteration, so that a part that is missing, stale, doubled or in the wrong place shows.
+///
+/// Element e of worker w is (h(e, iteration) + 7 w) mod 2^b - 2^(b-1), where b is as large as the type can hold the sum
+/// of all workers exactly (at most 10). With so many workers that not even b = 1 fits, only every so-many-th worker has
+/// values other than 0.
+class TestValues {
+public:
+  explicit TestValues(std::uint32_t workers) : m_workers(workers) {}
+
+  /// Writes worker `index`'s gradient for `iteration` into the runs of `buffer`, and the poison everywhere else.
+  void fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs, std::uint32_t index,
+            std::uint32_t iteration) const;
+
+  struct Result {
+    std::uint64_t checked_bytes = 0, wrong_elements = 0;
+    std::string first_error; ///< "gradient byte 4096: expected 12, got 9"; empty when all is right
+  };
+  /// Compares every element of the runs with the sum over all workers.
+  [[nodiscard]] Result check(std::span<const std::byte> buffer, std::span<const Schedule::Run> runs,
+                             std::uint32_t iteration) const;
+
+private:
+  std::uint32_t m_workers;
+};
+
+/// All bits set: NaN in each of our element types, so that a sum over memory that nobody wrote cannot look right.
+void poison(std::span<std::byte> memory);
+
+} // namespace reckon

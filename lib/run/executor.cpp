@@ -133,7 +133,8 @@ void LaneExecutor::handle(const Completion& completion) noexcept {
 bool LaneExecutor::post_write() noexcept {
   const std::uint32_t index = m_ready_writes.front();
   const Op& op = m_program.ops()[index];
-  if (!m_lane.write(static_cast<int>(op.peer), op.source, op.destination, op.bytes, op.tag, index)) {
+  if (!m_lane.write(static_cast<int>(op.peer), op.source, op.destination, op.bytes, op.tag,
+                    index)) {
     return false;
   }
   pop(m_ready_writes);
@@ -151,7 +152,8 @@ bool LaneExecutor::compute() noexcept {
     for (std::size_t i = 0; i < sources.size(); ++i) {
       m_operands[i] = at(sources[i]);
     }
-    sum_into(op.dtype, at(op.destination), std::span(m_operands).first(sources.size()), op.bytes / size_of(op.dtype));
+    sum_into(op.dtype, at(op.destination), std::span(m_operands).first(sources.size()),
+             op.bytes / size_of(op.dtype));
   }
   m_reduce_ns += monotonic_ns() - start;
   complete(index);
@@ -184,7 +186,8 @@ LaneTimes LaneExecutor::run(const std::atomic<bool>& stop) noexcept {
     if (advance()) {
       continue;
     }
-    if (stop.load(std::memory_order_relaxed)) { // no data hang on it: the thread is joined afterwards
+    if (stop.load(
+            std::memory_order_relaxed)) { // no data hang on it: the thread is joined afterwards
       break;
     }
     const std::int64_t asleep = monotonic_ns();

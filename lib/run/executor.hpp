@@ -21,13 +21,15 @@ struct LaneTimes {
   std::int64_t total_ns = 0;
 };
 
-/// Runs one lane's program over one mover lane, iteration after iteration. It knows nothing of strategies: an op starts
-/// when its dependencies are done, writes before sums (they are quick to post and keep the link busy), earlier ops
-/// first. One thread; no locks; allocates nothing after construction.
+/// Runs one lane's program over one mover lane, iteration after iteration. It knows nothing of
+/// strategies: an op starts when its dependencies are done, writes before sums (they are quick to
+/// post and keep the link busy), earlier ops first. One thread; no locks; allocates nothing after
+/// construction.
 class LaneExecutor {
 public:
   /// `buffers` are the rank's, in the schedule's order; all must outlive the executor.
-  LaneExecutor(const LaneProgram& program, MoverLane& lane, std::span<const std::span<std::byte>> buffers);
+  LaneExecutor(const LaneProgram& program, MoverLane& lane,
+               std::span<const std::span<std::byte>> buffers);
 
   /// Forgets the last iteration. Every op is to do again.
   void start() noexcept;
@@ -37,8 +39,8 @@ public:
   [[nodiscard]] bool failed() const noexcept { return !m_error.empty(); }
   [[nodiscard]] const std::string& error() const noexcept { return m_error; }
 
-  /// start(), then advance() until all is done, something failed, or `stop` is set (looked at whenever nothing is ready,
-  /// at least every 20 ms). Sleeps when there is nothing to do.
+  /// start(), then advance() until all is done, something failed, or `stop` is set (looked at
+  /// whenever nothing is ready, at least every 20 ms). Sleeps when there is nothing to do.
   LaneTimes run(const std::atomic<bool>& stop) noexcept;
   /// For a message about a lane that did not finish: the first op that is not done.
   [[nodiscard]] std::string first_open_op() const;
@@ -49,15 +51,18 @@ private:
   void handle(const Completion& completion) noexcept;
   bool post_write() noexcept;
   bool compute() noexcept;
-  [[nodiscard]] std::byte* at(Slice slice) const noexcept { return m_buffers[slice.buffer].data() + slice.offset; }
+  [[nodiscard]] std::byte* at(Slice slice) const noexcept {
+    return m_buffers[slice.buffer].data() + slice.offset;
+  }
 
   const LaneProgram& m_program;
   MoverLane& m_lane;
   std::span<const std::span<std::byte>> m_buffers;
   std::vector<std::uint32_t> m_successor_begin, m_successors; ///< who waits for an op
-  std::vector<std::uint32_t> m_missing_at_start, m_missing;   ///< dependencies not done; an await counts its arrival
+  std::vector<std::uint32_t> m_missing_at_start,
+      m_missing; ///< dependencies not done; an await counts its arrival
   std::vector<std::pair<std::uint32_t, std::uint32_t>> m_tags; ///< (tag, await), sorted
-  std::vector<std::uint32_t> m_ready_writes, m_ready_sums;    ///< heaps, the earliest op on top
+  std::vector<std::uint32_t> m_ready_writes, m_ready_sums;     ///< heaps, the earliest op on top
   std::vector<const void*> m_operands;
   std::vector<bool> m_done;
   std::size_t m_left = 0;

@@ -29,7 +29,9 @@ constexpr std::size_t k_least_iterations = 3;
 std::int64_t cpu_ns() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  const auto ns = [](const timeval& t) { return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_usec * 1000; };
+  const auto ns = [](const timeval& t) {
+    return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_usec * 1000;
+  };
   return ns(usage.ru_utime) + ns(usage.ru_stime);
 }
 
@@ -51,16 +53,20 @@ std::vector<int> allowed_cpus() {
 /// The lanes of this rank, each a thread that sleeps between iterations.
 class Lanes {
 public:
-  Lanes(const RankProgram& program, Mover& mover, std::span<const std::span<std::byte>> buffers, const RunOptions& options) {
+  Lanes(const RankProgram& program, Mover& mover, std::span<const std::span<std::byte>> buffers,
+        const RunOptions& options) {
     for (std::size_t l = 0; l < program.lanes.size(); ++l) {
-      m_executors.push_back(std::make_unique<LaneExecutor>(program.lanes[l], mover.lane(static_cast<int>(l)), buffers));
+      m_executors.push_back(std::make_unique<LaneExecutor>(
+          program.lanes[l], mover.lane(static_cast<int>(l)), buffers));
     }
     m_times.resize(m_executors.size());
     const std::vector<int> cpus = allowed_cpus();
     const std::size_t wanted = static_cast<std::size_t>(options.local_size) * m_executors.size();
     m_pinned = wanted <= cpus.size(); // more lanes than processors: leave them to the scheduler
     for (std::size_t l = 0; l < m_executors.size(); ++l) {
-      const int cpu = m_pinned ? cpus[static_cast<std::size_t>(options.local_rank) * m_executors.size() + l] : -1;
+      const int cpu =
+          m_pinned ? cpus[static_cast<std::size_t>(options.local_rank) * m_executors.size() + l]
+                   : -1;
       m_threads.emplace_back([this, l, cpu] { work(l, cpu); });
     }
   }
@@ -96,7 +102,8 @@ public:
     std::string text;
     if (finished_within(std::chrono::milliseconds(2000))) {
       for (std::size_t l = 0; l < m_executors.size(); ++l) {
-        text += fmt::format("{}lane {} waits for {}", text.empty() ? "" : "; ", l, m_executors[l]->first_open_op());
+        text += fmt::format("{}lane {} waits for {}", text.empty() ? "" : "; ", l,
+                            m_executors[l]->first_open_op());
       }
     }
     return text.empty() ? "its lanes do not answer" : text;
@@ -181,7 +188,8 @@ public:
       }
       iterate(lanes, samples);
       const double seconds = seconds_of(samples);
-      m_last = m_worker ? m_values->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration) : TestValues::Result{};
+      m_last = m_worker ? m_values->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration)
+                        : TestValues::Result{};
       if (m_rendezvous.rank() == 0) {
         if (counted) {
           measured += seconds;
@@ -214,16 +222,19 @@ private:
       }
     }
     if (longest > m_mover->capabilities().max_write_bytes) {
-      fail(ErrorKind::unavailable, fmt::format("transport {} writes at most {} at once, and a part of the plan has {}; plan "
-                                               "with a smaller --part-bytes",
-                                               m_options.transport, to_text(Bytes(m_mover->capabilities().max_write_bytes)),
-                                               to_text(Bytes(longest))));
+      fail(
+          ErrorKind::unavailable,
+          fmt::format("transport {} writes at most {} at once, and a part of the plan has {}; plan "
+                      "with a smaller --part-bytes",
+                      m_options.transport, to_text(Bytes(m_mover->capabilities().max_write_bytes)),
+                      to_text(Bytes(longest))));
     }
     for (const std::uint64_t bytes : m_program.buffer_bytes) {
       m_buffers.push_back(m_mover->allocate(bytes));
     }
     m_mover->open(static_cast<int>(m_program.lanes.size()));
-    const std::vector<std::string> addresses = m_rendezvous.all_gather(m_mover->address(), m_options.limit);
+    const std::vector<std::string> addresses =
+        m_rendezvous.all_gather(m_mover->address(), m_options.limit);
     m_mover->connect(m_rendezvous.rank(), addresses);
   }
 
@@ -238,9 +249,12 @@ private:
     }
   }
 
-  [[nodiscard]] std::int64_t root_clock() const { return monotonic_ns() + m_rendezvous.clock_offset().offset_ns; }
+  [[nodiscard]] std::int64_t root_clock() const {
+    return monotonic_ns() + m_rendezvous.clock_offset().offset_ns;
+  }
 
-  /// Barrier before an iteration; brings rank 0 the last one's verification. False: rank 0 says that it is enough.
+  /// Barrier before an iteration; brings rank 0 the last one's verification. False: rank 0 says
+  /// that it is enough.
   bool everybody_ready(bool go, std::vector<RankSample>& samples, JobResult& result) {
     const Json mine{{"ready", root_clock()},
                     {"go", go},
@@ -275,12 +289,14 @@ private:
     RankSample mine;
     mine.start_ns = root_clock();
     lanes.start();
-    const std::int64_t deadline = monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
+    const std::int64_t deadline =
+        monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
     while (!lanes.finished_within(std::chrono::milliseconds(20))) {
       m_rendezvous.watch(Seconds(0));
       if (monotonic_ns() > deadline) {
-        throw PeerError(fmt::format("rank {} made no end of an iteration within {}: {}", m_rendezvous.rank(),
-                                    to_text(m_options.limit), lanes.stop_and_describe()));
+        throw PeerError(fmt::format("rank {} made no end of an iteration within {}: {}",
+                                    m_rendezvous.rank(), to_text(m_options.limit),
+                                    lanes.stop_and_describe()));
       }
     }
     mine.end_ns = root_clock();
@@ -293,7 +309,8 @@ private:
       mine.wait_ns += t.wait_ns;
       mine.lane_ns += t.total_ns;
     }
-    const Json text{mine.start_ns, mine.end_ns, mine.reduce_ns, mine.wait_ns, mine.lane_ns, mine.cpu_ns};
+    const Json text{mine.start_ns, mine.end_ns,  mine.reduce_ns,
+                    mine.wait_ns,  mine.lane_ns, mine.cpu_ns};
     const std::vector<std::string> all = m_rendezvous.all_gather(text.dump(), m_options.limit);
     for (std::size_t r = 0; r < all.size(); ++r) {
       const auto v = Json::parse(all[r]).get<std::vector<std::int64_t>>();

@@ -17,19 +17,20 @@ namespace reckon {
 struct RunOptions {
   std::string transport;                   ///< a name of available_transports()
   std::optional<std::uint32_t> iterations; ///< none: until the median is stable, within `budget`
-  std::uint32_t warm_up = 2;               ///< iterations that are verified but not counted (the first are slower)
-  Seconds budget{10};                      ///< of the counted iterations; at least three are made
-  Seconds limit{60};                       ///< how long a step of the job may take before it counts as hung
-  int local_rank = 0, local_size = 1;      ///< among the ranks on this machine: decides about pinning
+  std::uint32_t warm_up =
+      2;              ///< iterations that are verified but not counted (the first are slower)
+  Seconds budget{10}; ///< of the counted iterations; at least three are made
+  Seconds limit{60};  ///< how long a step of the job may take before it counts as hung
+  int local_rank = 0, local_size = 1; ///< among the ranks on this machine: decides about pinning
 };
 
 /// One rank in one iteration. Times are rank 0's monotonic clock.
 struct RankSample {
-  std::int64_t ready_ns = 0; ///< gradient filled, waiting for the others
-  std::int64_t end_ns = 0;   ///< its last op was done
-  std::int64_t start_ns = 0; ///< it knew that all were ready
+  std::int64_t ready_ns = 0;                            ///< gradient filled, waiting for the others
+  std::int64_t end_ns = 0;                              ///< its last op was done
+  std::int64_t start_ns = 0;                            ///< it knew that all were ready
   std::int64_t reduce_ns = 0, wait_ns = 0, lane_ns = 0; ///< summed over the lanes
-  std::int64_t cpu_ns = 0;   ///< of the whole process, user and system
+  std::int64_t cpu_ns = 0;                              ///< of the whole process, user and system
 };
 
 struct RankVerification {
@@ -43,14 +44,16 @@ struct JobResult {
   std::vector<RankVerification> verification;      ///< by rank, all iterations together
   std::vector<std::string> hosts;                  ///< by rank
   std::map<std::string, std::string> context;
-  std::int64_t clock_uncertainty_ns = 0;           ///< greatest of all ranks
+  std::int64_t clock_uncertainty_ns = 0; ///< greatest of all ranks
 };
 
-/// Takes part in the job as one rank: registers, connects, then iterates: fill the gradient with known values, wait for
-/// everybody, run the lanes (timed), wait for everybody, check every byte. The result is complete at rank 0 only.
-/// `progress` is called at rank 0 after each iteration with the number done and the last one's seconds.
-/// Throws PeerError when another rank is the cause, Error otherwise; the others have then been told.
-[[nodiscard]] JobResult run_rank(Rendezvous& rendezvous, const Schedule& schedule, const RunOptions& options,
+/// Takes part in the job as one rank: registers, connects, then iterates: fill the gradient with
+/// known values, wait for everybody, run the lanes (timed), wait for everybody, check every byte.
+/// The result is complete at rank 0 only. `progress` is called at rank 0 after each iteration with
+/// the number done and the last one's seconds. Throws PeerError when another rank is the cause,
+/// Error otherwise; the others have then been told.
+[[nodiscard]] JobResult run_rank(Rendezvous& rendezvous, const Schedule& schedule,
+                                 const RunOptions& options,
                                  const std::function<void(std::size_t, double)>& progress);
 
 } // namespace reckon

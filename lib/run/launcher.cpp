@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <optional>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <random>
 #include <sys/prctl.h>
@@ -133,7 +133,8 @@ public:
     for (std::size_t r = 0; r < m_children.size(); ++r) {
       const int status = m_children[r].status.value_or(0);
       if (WIFSIGNALED(status) && !(m_killed && WTERMSIG(status) == SIGKILL)) {
-        fail(ErrorKind::operation, fmt::format("rank {} was ended by signal {} ({})", r, WTERMSIG(status), strsignal(WTERMSIG(status))));
+        fail(ErrorKind::operation, fmt::format("rank {} was ended by signal {} ({})", r,
+                                               WTERMSIG(status), strsignal(WTERMSIG(status))));
       }
     }
     for (const bool peer_errors : {false, true}) {
@@ -165,7 +166,8 @@ private:
       return;
     }
     c.received.append(buffer, static_cast<std::size_t>(n));
-    for (std::size_t end = c.received.find('\0'); end != std::string::npos; end = c.received.find('\0')) {
+    for (std::size_t end = c.received.find('\0'); end != std::string::npos;
+         end = c.received.find('\0')) {
       const std::string message = c.received.substr(0, end);
       c.received.erase(0, end + 1);
       switch (message.front()) {
@@ -225,10 +227,11 @@ std::string random_token() {
 
 } // namespace
 
-std::string run_locally(int ranks,
-                        const std::function<std::string(const JobEnvironment& job, Fd listener,
-                                                        const std::function<void(const std::string&)>& progress)>& body,
-                        const std::function<void(const std::string&)>& on_progress) {
+std::string run_locally(
+    int ranks,
+    const std::function<std::string(const JobEnvironment& job, Fd listener,
+                                    const std::function<void(const std::string&)>& progress)>& body,
+    const std::function<void(const std::string&)>& on_progress) {
   LocalListener listener = listen_locally();
   JobEnvironment job;
   job.size = ranks;
@@ -257,7 +260,8 @@ std::string run_locally(int ranks,
       listener.socket = Fd();
       const int pipe = write_end.get();
       be_child(pipe, [&] {
-        return body(job, std::move(mine), [&](const std::string& text) { tell(pipe, k_progress, text); });
+        return body(job, std::move(mine),
+                    [&](const std::string& text) { tell(pipe, k_progress, text); });
       });
     }
     Child child;

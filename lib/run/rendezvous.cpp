@@ -28,17 +28,20 @@
 namespace reckon {
 namespace {
 
-constexpr char k_data = 'd';    ///< a message for all_gather or broadcast
-constexpr char k_give_up = 'x'; ///< the sender ends, with the reason
+constexpr char k_data = 'd';              ///< a message for all_gather or broadcast
+constexpr char k_give_up = 'x';           ///< the sender ends, with the reason
 constexpr std::size_t k_header_bytes = 5; ///< kind, length (little endian)
 constexpr std::uint32_t k_longest_message = 1U << 30U;
 constexpr std::uint32_t k_longest_hello = 4096; ///< before the token is known to be right
 
-std::int64_t in(Seconds s) { return monotonic_ns() + static_cast<std::int64_t>(s.count() * 1e9); }
+std::int64_t in(Seconds s) {
+  return monotonic_ns() + static_cast<std::int64_t>(s.count() * 1e9);
+}
 
 int poll_timeout_ms(std::int64_t deadline_ns) {
   const std::int64_t left = (deadline_ns - monotonic_ns()) / 1'000'000;
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 100)); // wake up now and then to see an interrupt
+  return static_cast<int>(
+      std::clamp<std::int64_t>(left, 0, 100)); // wake up now and then to see an interrupt
 }
 
 void stop_if_interrupted() {
@@ -87,7 +90,8 @@ int to_int(const char* text, const char* variable, int low, int high) {
   const char* const end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, value);
   if (error != std::errc{} || rest != end || value < low || value > high) {
-    fail(ErrorKind::usage, fmt::format("{} is '{}'; it must be a whole number from {} to {}", variable, text, low, high));
+    fail(ErrorKind::usage, fmt::format("{} is '{}'; it must be a whole number from {} to {}",
+                                       variable, text, low, high));
   }
   return value;
 }
@@ -116,12 +120,15 @@ Fd listen_on(const JobEnvironment& job) {
     if (socket) {
       setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     }
-    if (socket && ::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), 1024) == 0) {
+    if (socket && ::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 &&
+        ::listen(socket.get(), 1024) == 0) {
       return socket;
     }
     error = errno;
   }
-  fail_errno(fmt::format("rank 0 cannot listen on MASTER_ADDR {} port {}", job.master_address, job.master_port), error);
+  fail_errno(fmt::format("rank 0 cannot listen on MASTER_ADDR {} port {}", job.master_address,
+                         job.master_port),
+             error);
 }
 
 } // namespace
@@ -133,8 +140,10 @@ std::optional<JobEnvironment> job_from_environment() {
     return std::nullopt;
   }
   if (rank == nullptr || size == nullptr) {
-    fail(ErrorKind::usage, fmt::format("{} is set but {} is not; set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or none",
-                                       rank != nullptr ? "RANK" : "WORLD_SIZE", rank != nullptr ? "WORLD_SIZE" : "RANK"));
+    fail(ErrorKind::usage,
+         fmt::format(
+             "{} is set but {} is not; set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or none",
+             rank != nullptr ? "RANK" : "WORLD_SIZE", rank != nullptr ? "WORLD_SIZE" : "RANK"));
   }
   JobEnvironment job;
   job.size = to_int(size, "WORLD_SIZE", 1, 1 << 20);
@@ -142,7 +151,8 @@ std::optional<JobEnvironment> job_from_environment() {
   const char* const address = std::getenv("MASTER_ADDR");
   const char* const port = std::getenv("MASTER_PORT");
   if (job.size > 1 && (address == nullptr || port == nullptr)) {
-    fail(ErrorKind::usage, "WORLD_SIZE is greater than 1: set MASTER_ADDR and MASTER_PORT to where rank 0 listens");
+    fail(ErrorKind::usage,
+         "WORLD_SIZE is greater than 1: set MASTER_ADDR and MASTER_PORT to where rank 0 listens");
   }
   job.master_address = address != nullptr ? address : "127.0.0.1";
   job.master_port = port != nullptr ? to_int(port, "MASTER_PORT", 1, 65535) : 0;
@@ -165,7 +175,9 @@ LocalListener listen_locally() {
   return {std::move(socket), ntohs(address.sin_port)};
 }
 
-Rendezvous::Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit, Fd listener) : m_job(job) {
+Rendezvous::Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit,
+                       Fd listener)
+    : m_job(job) {
   if (job.size == 1) {
     return;
   }
@@ -183,7 +195,8 @@ Rendezvous::Rendezvous(const JobEnvironment& job, const std::string& digest, Sec
 Rendezvous::~Rendezvous() = default;
 
 std::string Rendezvous::name_of(const Peer& peer) const {
-  return peer.rank < 0 ? fmt::format("a process on {}", peer.host) : fmt::format("rank {} ({})", peer.rank, peer.host);
+  return peer.rank < 0 ? fmt::format("a process on {}", peer.host)
+                       : fmt::format("rank {} ({})", peer.rank, peer.host);
 }
 
 void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t deadline_ns) {
@@ -198,21 +211,24 @@ void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t 
     const Json theirs = Json::parse(stranger.received.substr(k_header_bytes), nullptr, false);
     stranger.received.clear();
     if (theirs.is_discarded() || !theirs.is_object() || theirs.value("token", "") != m_job.token) {
-      log(LogLevel::warn, "refused a connection from {} that does not know the job's token", stranger.host);
+      log(LogLevel::warn, "refused a connection from {} that does not know the job's token",
+          stranger.host);
       return; // its socket closes, the job goes on
     }
     const int rank = theirs.value("rank", -1);
     stranger.host = theirs.value("host", stranger.host);
     std::string problem;
     if (rank < 1 || rank >= m_job.size || theirs.value("size", 0) != m_job.size) {
-      problem = fmt::format("says it is rank {} of {}, but the job has ranks 0 to {}", rank, theirs.value("size", 0), m_job.size - 1);
+      problem = fmt::format("says it is rank {} of {}, but the job has ranks 0 to {}", rank,
+                            theirs.value("size", 0), m_job.size - 1);
     } else if (m_peers[static_cast<std::size_t>(rank) - 1].socket) {
       problem = fmt::format("says it is rank {}, which is already here", rank);
     } else if (theirs.value("reckon", "") != ours.value("reckon", "")) {
-      problem = fmt::format("rank {} runs reckon {}, rank 0 runs {}; install the same version", rank,
-                            theirs.value("reckon", "?"), ours.value("reckon", "?"));
+      problem = fmt::format("rank {} runs reckon {}, rank 0 runs {}; install the same version",
+                            rank, theirs.value("reckon", "?"), ours.value("reckon", "?"));
     } else if (theirs.value("plan", "") != ours.value("plan", "")) {
-      problem = fmt::format("rank {} was started with another plan than rank 0; give all ranks the same file", rank);
+      problem = fmt::format(
+          "rank {} was started with another plan than rank 0; give all ranks the same file", rank);
     }
     if (!problem.empty()) {
       send(stranger, k_give_up, problem);
@@ -240,7 +256,8 @@ void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t 
           absent.push_back(p.rank);
         }
       }
-      throw PeerError(fmt::format("rank{} {} did not join in time", absent.size() > 1 ? "s" : "", fmt::join(absent, ", ")));
+      throw PeerError(fmt::format("rank{} {} did not join in time", absent.size() > 1 ? "s" : "",
+                                  fmt::join(absent, ", ")));
     }
     for (std::size_t i = 0; i < m_peers.size(); ++i) {
       char byte = 0;
@@ -259,7 +276,8 @@ void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t 
       if (n > 0) {
         Peer& s = strangers[i];
         s.received.append(buffer, static_cast<std::size_t>(n));
-        const bool whole = s.received.size() >= k_header_bytes && s.received.size() >= k_header_bytes + length_of(s.received);
+        const bool whole = s.received.size() >= k_header_bytes &&
+                           s.received.size() >= k_header_bytes + length_of(s.received);
         if (whole) {
           welcome(s);
         }
@@ -272,10 +290,12 @@ void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t 
     if ((fds[0].revents & POLLIN) != 0) {
       sockaddr_storage from{};
       socklen_t length = sizeof from;
-      Fd socket(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC));
+      Fd socket(
+          ::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC));
       if (socket && strangers.size() < 4096) {
         char host[NI_MAXHOST] = "?";
-        getnameinfo(reinterpret_cast<sockaddr*>(&from), length, host, sizeof host, nullptr, 0, NI_NUMERICHOST);
+        getnameinfo(reinterpret_cast<sockaddr*>(&from), length, host, sizeof host, nullptr, 0,
+                    NI_NUMERICHOST);
         tune(socket.get());
         Peer stranger;
         stranger.socket = std::move(socket);
@@ -305,7 +325,8 @@ void Rendezvous::connect_to_root(const std::string& hello, std::int64_t deadline
         }
       }
     } catch (const Error&) {
-      if (monotonic_ns() > deadline_ns) { // a name that is not known yet may be known soon (Kubernetes)
+      if (monotonic_ns() >
+          deadline_ns) { // a name that is not known yet may be known soon (Kubernetes)
         throw;
       }
     }
@@ -313,8 +334,9 @@ void Rendezvous::connect_to_root(const std::string& hello, std::int64_t deadline
       break;
     }
     if (monotonic_ns() > deadline_ns) {
-      throw PeerError(fmt::format("rank {} cannot reach rank 0 at {} port {}: {}", m_job.rank, m_job.master_address,
-                                  m_job.master_port, std::generic_category().message(error)));
+      throw PeerError(fmt::format("rank {} cannot reach rank 0 at {} port {}: {}", m_job.rank,
+                                  m_job.master_address, m_job.master_port,
+                                  std::generic_category().message(error)));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50)); // rank 0 may not listen yet
   }
@@ -323,7 +345,8 @@ void Rendezvous::connect_to_root(const std::string& hello, std::int64_t deadline
 }
 
 void Rendezvous::measure_clock(std::int64_t deadline_ns) {
-  // Rank 0 answers each rank's eight pings in turn; the quickest round trip bounds the offset by half its time.
+  // Rank 0 answers each rank's eight pings in turn; the quickest round trip bounds the offset by
+  // half its time.
   constexpr int k_pings = 8;
   if (m_job.rank == 0) {
     for (Peer& peer : m_peers) {
@@ -354,13 +377,15 @@ void Rendezvous::send(Peer& peer, char kind, const std::string& text) {
   const std::string bytes = frame(kind, text);
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n = ::send(peer.socket.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(peer.socket.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) {
       stop_if_interrupted();
       continue;
     }
     if (n < 0) {
-      throw PeerError(fmt::format("{} is gone: {}", name_of(peer), std::generic_category().message(errno)));
+      throw PeerError(
+          fmt::format("{} is gone: {}", name_of(peer), std::generic_category().message(errno)));
     }
     done += static_cast<std::size_t>(n);
   }
@@ -385,7 +410,8 @@ void Rendezvous::pump(std::int64_t deadline_ns) {
     }
     if (n <= 0) {
       throw PeerError(n == 0 ? fmt::format("{} died: it closed its connection", name_of(peer))
-                             : fmt::format("{} died: {}", name_of(peer), std::generic_category().message(errno)));
+                             : fmt::format("{} died: {}", name_of(peer),
+                                           std::generic_category().message(errno)));
     }
     peer.received.append(buffer, static_cast<std::size_t>(n));
     while (peer.received.size() >= k_header_bytes) {
@@ -400,7 +426,8 @@ void Rendezvous::pump(std::int64_t deadline_ns) {
       const char kind = peer.received.front();
       peer.received.erase(0, k_header_bytes + length);
       if (kind == k_give_up) {
-        throw PeerError(m_job.rank == 0 ? fmt::format("{} gave up: {}", name_of(peer), text) : text);
+        throw PeerError(m_job.rank == 0 ? fmt::format("{} gave up: {}", name_of(peer), text)
+                                        : text);
       }
       peer.messages.push_back(std::move(text));
     }
@@ -471,7 +498,8 @@ void Rendezvous::give_up(const std::string& why) noexcept {
   for (Peer& peer : m_peers) {
     if (peer.socket) {
       const std::string bytes = frame(k_give_up, why);
-      [[maybe_unused]] const ssize_t n = ::send(peer.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      [[maybe_unused]] const ssize_t n =
+          ::send(peer.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
   }
 }

@@ -13,35 +13,39 @@
 
 namespace reckon {
 
-/// Who this process is in a job, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say (torchrun, Kubernetes
-/// PyTorchJob, a shell loop over ssh), or as our own launcher does.
+/// Who this process is in a job, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say (torchrun,
+/// Kubernetes PyTorchJob, a shell loop over ssh), or as our own launcher does.
 struct JobEnvironment {
   int rank = 0, size = 1;
   std::string master_address; ///< name or address of rank 0's machine
   int master_port = 0;
-  std::string token;          ///< RECKON_JOB_TOKEN: who does not know it is refused; may be empty
+  std::string token; ///< RECKON_JOB_TOKEN: who does not know it is refused; may be empty
 };
 
-/// The environment's job; nothing when RANK and WORLD_SIZE are not set. Throws Error{usage} when they make no sense.
+/// The environment's job; nothing when RANK and WORLD_SIZE are not set. Throws Error{usage} when
+/// they make no sense.
 [[nodiscard]] std::optional<JobEnvironment> job_from_environment();
 
-/// A peer died, hung or broke the protocol. Such an error is a consequence: if another rank reports its own trouble,
-/// that is the cause.
+/// A peer died, hung or broke the protocol. Such an error is a consequence: if another rank reports
+/// its own trouble, that is the cause.
 class PeerError : public Error {
 public:
   explicit PeerError(const std::string& message) : Error(ErrorKind::operation, message) {}
 };
 
-/// The control plane of a job: every rank keeps one TCP connection to rank 0. Nothing of a gradient passes here; it
-/// carries addresses before the first iteration, barriers around iterations, and the news that somebody died.
+/// The control plane of a job: every rank keeps one TCP connection to rank 0. Nothing of a gradient
+/// passes here; it carries addresses before the first iteration, barriers around iterations, and
+/// the news that somebody died.
 ///
-/// Everything throws PeerError naming the rank when a peer closes its connection, or does not answer within the limit.
-/// Used by one thread.
+/// Everything throws PeerError naming the rank when a peer closes its connection, or does not
+/// answer within the limit. Used by one thread.
 class Rendezvous {
 public:
-  /// Rank 0 listens on master_address:master_port, or takes over `listener` (already listening); the others connect,
-  /// trying again until `limit`. All must present the same token, protocol version, job size and `digest` (of the plan).
-  Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit, Fd listener = Fd());
+  /// Rank 0 listens on master_address:master_port, or takes over `listener` (already listening);
+  /// the others connect, trying again until `limit`. All must present the same token, protocol
+  /// version, job size and `digest` (of the plan).
+  Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit,
+             Fd listener = Fd());
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -53,7 +57,8 @@ public:
   std::vector<std::string> all_gather(const std::string& mine, Seconds limit);
   /// Rank 0's text, at every rank.
   std::string broadcast(const std::string& from_root, Seconds limit);
-  /// Looks for news without waiting longer than `limit`: throws when somebody died, gave up or was interrupted.
+  /// Looks for news without waiting longer than `limit`: throws when somebody died, gave up or was
+  /// interrupted.
   void watch(Seconds limit);
   /// Tells everybody why this rank gives up. Never throws.
   void give_up(const std::string& why) noexcept;

@@ -15,7 +15,9 @@
 namespace reckon {
 namespace {
 
-double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+double seconds(std::int64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
 
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
@@ -23,7 +25,8 @@ double median(std::vector<double> v) {
 }
 
 /// Median over the iterations of what `value` gives for one rank.
-template <class F> double over_iterations(const JobResult& result, std::size_t rank, F value) {
+template <class F>
+double over_iterations(const JobResult& result, std::size_t rank, F value) {
   std::vector<double> all;
   for (const auto& iteration : result.iterations) {
     all.push_back(value(iteration, iteration[rank]));
@@ -46,15 +49,22 @@ void add_ranks(Report& report, const Plan& plan, const JobResult& result) {
     rank.egress_bytes = plan.ranks[r].egress_bytes;
     rank.ingress_bytes = plan.ranks[r].ingress_bytes;
     using Samples = std::vector<RankSample>;
-    rank.reduce_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.reduce_ns); });
-    rank.wait_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.wait_ns); });
-    rank.busy_seconds =
-        over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.lane_ns - s.wait_ns); });
-    rank.cpu_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.cpu_ns); });
-    rank.total_seconds =
-        over_iterations(result, r, [](const Samples&, const RankSample& s) { return seconds(s.end_ns - s.start_ns); });
-    rank.peer_wait_seconds = over_iterations(
-        result, r, [](const Samples& all, const RankSample& s) { return seconds(last_ready(all) - s.ready_ns); });
+    rank.reduce_seconds = over_iterations(
+        result, r, [](const Samples&, const RankSample& s) { return seconds(s.reduce_ns); });
+    rank.wait_seconds = over_iterations(
+        result, r, [](const Samples&, const RankSample& s) { return seconds(s.wait_ns); });
+    rank.busy_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) {
+      return seconds(s.lane_ns - s.wait_ns);
+    });
+    rank.cpu_seconds = over_iterations(
+        result, r, [](const Samples&, const RankSample& s) { return seconds(s.cpu_ns); });
+    rank.total_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) {
+      return seconds(s.end_ns - s.start_ns);
+    });
+    rank.peer_wait_seconds =
+        over_iterations(result, r, [](const Samples& all, const RankSample& s) {
+          return seconds(last_ready(all) - s.ready_ns);
+        });
     report.ranks.push_back(rank);
   }
 }
@@ -80,10 +90,12 @@ void add_stages(Report& report, bool one_machine, unsigned cores) {
       reduce += r.reduce_seconds;
       busy_ranks += r.busy_seconds > 0 ? 1 : 0;
     }
-    const double parallel = std::max(1.0, std::min(static_cast<double>(cores), static_cast<double>(busy_ranks)));
+    const double parallel =
+        std::max(1.0, std::min(static_cast<double>(cores), static_cast<double>(busy_ranks)));
     reduction = reduce / parallel;
     transport = std::max(0.0, report.p50_seconds - *reduction);
-    how_reduction = fmt::format("time inside the summation kernels of all ranks / {} processors", parallel);
+    how_reduction =
+        fmt::format("time inside the summation kernels of all ranks / {} processors", parallel);
     how_transport = "the rest of the iteration: writing, polling, waiting, starting";
   } else {
     double longest = 0;
@@ -112,7 +124,8 @@ void add_stages(Report& report, bool one_machine, unsigned cores) {
     }
     report.stages.push_back(stage);
   }
-  report.stages.push_back({"total", p.mid_seconds, report.p50_seconds, "last arrival to last completion, median"});
+  report.stages.push_back(
+      {"total", p.mid_seconds, report.p50_seconds, "last arrival to last completion, median"});
 }
 
 std::string find_cause(const Report& report, bool one_machine, unsigned cores) {
@@ -124,7 +137,9 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores) {
   const double miss = measured - predicted;
   const std::string size = fmt::format("{:+.1f} %", 100 * report.error);
   if (measured < report.prediction.bound_seconds) {
-    return fmt::format("stale profile ({}): faster than the bound, so the links are better than the profile says; probe again", size);
+    return fmt::format("stale profile ({}): faster than the bound, so the links are better than "
+                       "the profile says; probe again",
+                       size);
   }
   if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds) {
     return fmt::format("within the range of the profile's own spread ({})", size);
@@ -148,26 +163,32 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores) {
       worst = &s;
     }
   }
-  const double available = one_machine ? measured * std::min<double>(cores, static_cast<double>(count)) : 0;
-  if (miss > 0 && one_machine && available - cpu > 0.5 * miss * std::min<double>(cores, static_cast<double>(count))) {
+  const double available =
+      one_machine ? measured * std::min<double>(cores, static_cast<double>(count)) : 0;
+  if (miss > 0 && one_machine &&
+      available - cpu > 0.5 * miss * std::min<double>(cores, static_cast<double>(count))) {
     return fmt::format("waiting ({}): the processors were idle for {:.0f} % of the iteration", size,
                        100 * (1 - cpu / available));
   }
-  if (miss > 0 && count > 1 && longest - sum / static_cast<double>(count) > 0.5 * miss && !one_machine) {
-    return fmt::format("imbalance ({}): the busiest rank worked {} and the mean {}", size, to_text(Seconds(longest)),
+  if (miss > 0 && count > 1 && longest - sum / static_cast<double>(count) > 0.5 * miss &&
+      !one_machine) {
+    return fmt::format("imbalance ({}): the busiest rank worked {} and the mean {}", size,
+                       to_text(Seconds(longest)),
                        to_text(Seconds(sum / static_cast<double>(count))));
   }
   if (worst != nullptr) {
-    return fmt::format("{} ({}): predicted {}, measured {}", worst->name, size, to_text(Seconds(worst->predicted_seconds)),
+    return fmt::format("{} ({}): predicted {}, measured {}", worst->name, size,
+                       to_text(Seconds(worst->predicted_seconds)),
                        to_text(Seconds(*worst->measured_seconds)));
   }
-  return fmt::format("transport ({}): the ports moved the bytes at another rate than the profile says", size);
+  return fmt::format(
+      "transport ({}): the ports moved the bytes at another rate than the profile says", size);
 }
 
 } // namespace
 
-Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobResult& result, const RunOptions& options,
-                   double tolerance, unsigned cores) {
+Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobResult& result,
+                   const RunOptions& options, double tolerance, unsigned cores) {
   Report report;
   report.plan = plan_link;
   report.profile = plan.profile;
@@ -179,7 +200,8 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   report.tolerance = tolerance;
   report.context = result.context;
   report.context["tool"] = std::string("reckon ") + k_version;
-  report.context["clock"] = fmt::format("CLOCK_MONOTONIC_RAW, ranks agree within {}", to_text(Seconds(seconds(result.clock_uncertainty_ns))));
+  report.context["clock"] = fmt::format("CLOCK_MONOTONIC_RAW, ranks agree within {}",
+                                        to_text(Seconds(seconds(result.clock_uncertainty_ns))));
   const std::set<std::string> hosts(result.hosts.begin(), result.hosts.end());
   report.context["hosts"] = fmt::format("{}", fmt::join(hosts, ", "));
   const std::time_t now = std::time(nullptr);
@@ -201,8 +223,10 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   report.p50_seconds = summary.p50;
   report.p99_seconds = summary.p99;
   report.spread = summary.spread;
-  report.error = plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
-  report.goodput_over_bound = report.p50_seconds > 0 ? plan.prediction.bound_seconds / report.p50_seconds : 0;
+  report.error =
+      plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
+  report.goodput_over_bound =
+      report.p50_seconds > 0 ? plan.prediction.bound_seconds / report.p50_seconds : 0;
   report.within_tolerance = std::abs(report.error) <= tolerance;
 
   const bool one_machine = hosts.size() == 1 && plan.ranks.size() > 1;

@@ -11,7 +11,8 @@ namespace reckon {
 
 /// Predicted beside measured: times, stages, and which term of the prediction missed most.
 /// `cores`: processors that the ranks of one machine share.
-[[nodiscard]] Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobResult& result,
-                                 const RunOptions& options, double tolerance, unsigned cores);
+[[nodiscard]] Report make_report(const Plan& plan, const DocumentLink& plan_link,
+                                 const JobResult& result, const RunOptions& options,
+                                 double tolerance, unsigned cores);
 
 } // namespace reckon

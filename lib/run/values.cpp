@@ -36,15 +36,16 @@ Shape shape_for(DType type, std::uint32_t workers) {
 }
 
 constexpr std::uint32_t hash(std::uint64_t element, std::uint32_t iteration) {
-  auto x = static_cast<std::uint32_t>(element) + static_cast<std::uint32_t>(element >> 32U) * 0x9E3779B1U +
-           iteration * 0x85EBCA77U;
+  auto x = static_cast<std::uint32_t>(element) +
+           static_cast<std::uint32_t>(element >> 32U) * 0x9E3779B1U + iteration * 0x85EBCA77U;
   x ^= x >> 15U;
   x *= 0x2C1B3C6DU;
   return x ^ (x >> 13U);
 }
 
 std::uint16_t to_bits16(DType type, int value) {
-  const auto f = static_cast<float>(value); // small whole numbers: exact, so no rounding rule is needed
+  const auto f =
+      static_cast<float>(value); // small whole numbers: exact, so no rounding rule is needed
   const auto bits = std::bit_cast<std::uint32_t>(f);
   if (type == DType::bf16 || value == 0) {
     return static_cast<std::uint16_t>(bits >> 16U);
@@ -60,16 +61,18 @@ double from_bits16(DType type, std::uint16_t bits) {
   }
   const int exponent = (bits >> 10U) & 0x1F;
   const double mantissa = bits & 0x3FF;
-  const double magnitude = exponent == 31  ? (mantissa == 0 ? INFINITY : NAN)
+  const double magnitude = exponent == 31  ? (mantissa == 0 ? HUGE_VAL : std::nan(""))
                            : exponent == 0 ? std::ldexp(mantissa, -24)
                                            : std::ldexp(1 + mantissa / 1024, exponent - 15);
   return (bits >> 15U) != 0 ? -magnitude : magnitude;
 }
 
 /// The value for each possible low b bits of the hash, as the type stores it.
-template <class Word> using Table = std::array<Word, 1U << k_most_bits>;
+template <class Word>
+using Table = std::array<Word, 1U << k_most_bits>;
 
-template <class Word> Word encode(DType type, int value) {
+template <class Word>
+Word encode(DType type, int value) {
   if constexpr (sizeof(Word) == 4) {
     static_cast<void>(type);
     return std::bit_cast<std::uint32_t>(static_cast<float>(value));
@@ -87,7 +90,8 @@ int value_of(std::uint32_t h, std::uint32_t worker, Shape shape) {
 }
 
 /// Calls f(element index, table entry) over one run; the table is of what `entry(h)` gives.
-template <class Word, class Entry> Table<Word> make_table(DType type, Shape shape, Entry entry) {
+template <class Word, class Entry>
+Table<Word> make_table(DType type, Shape shape, Entry entry) {
   Table<Word> table{};
   for (std::uint32_t h = 0; h < (1U << static_cast<unsigned>(shape.bits)); ++h) {
     table[h] = encode<Word>(type, entry(h));
@@ -96,8 +100,8 @@ template <class Word, class Entry> Table<Word> make_table(DType type, Shape shap
 }
 
 template <class Word>
-void fill_run(std::byte* memory, const Schedule::Run& run, std::uint32_t iteration, const Table<Word>& table,
-              std::uint32_t mask) {
+void fill_run(std::byte* memory, const Schedule::Run& run, std::uint32_t iteration,
+              const Table<Word>& table, std::uint32_t mask) {
   auto* const words = reinterpret_cast<Word*>(memory + run.offset);
   const std::uint64_t count = run.bytes / sizeof(Word);
   for (std::uint64_t e = 0; e < count; ++e) {
@@ -106,8 +110,8 @@ void fill_run(std::byte* memory, const Schedule::Run& run, std::uint32_t iterati
 }
 
 template <class Word>
-void check_run(const std::byte* memory, const Schedule::Run& run, std::uint32_t iteration, const Table<Word>& table,
-               std::uint32_t mask, TestValues::Result& result) {
+void check_run(const std::byte* memory, const Schedule::Run& run, std::uint32_t iteration,
+               const Table<Word>& table, std::uint32_t mask, TestValues::Result& result) {
   const auto* const words = reinterpret_cast<const Word*>(memory + run.offset);
   const std::uint64_t count = run.bytes / sizeof(Word);
   const auto shown = [&](Word w) {
@@ -122,15 +126,17 @@ void check_run(const std::byte* memory, const Schedule::Run& run, std::uint32_t 
     const std::uint64_t end = std::min(count, begin + k_block);
     std::uint64_t wrong = 0;
     for (std::uint64_t e = begin; e < end; ++e) {
-      // A sum of 0 may come out as -0 in no way we use (x + y of opposite values is +0), so bits may be compared.
+      // A sum of 0 may come out as -0 in no way we use (x + y of opposite values is +0), so bits
+      // may be compared.
       wrong += words[e] != table[hash(e, iteration) & mask] ? 1U : 0U;
     }
     if (wrong > 0 && result.first_error.empty()) {
       for (std::uint64_t e = begin; e < end; ++e) {
         const Word expected = table[hash(e, iteration) & mask];
         if (words[e] != expected) {
-          result.first_error = fmt::format("gradient byte {} ({}): expected {}, got {}", run.offset + e * sizeof(Word),
-                                           name_of(run.dtype), shown(expected), shown(words[e]));
+          result.first_error = fmt::format("gradient byte {} ({}): expected {}, got {}",
+                                           run.offset + e * sizeof(Word), name_of(run.dtype),
+                                           shown(expected), shown(words[e]));
           break;
         }
       }
@@ -148,8 +154,8 @@ void poison(std::span<std::byte> memory) {
   }
 }
 
-void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs, std::uint32_t index,
-                      std::uint32_t iteration) const {
+void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
+                      std::uint32_t index, std::uint32_t iteration) const {
   std::uint64_t at = 0;
   for (const Schedule::Run& run : runs) {
     poison(buffer.subspan(at, run.offset - at)); // the gap before the run
@@ -158,15 +164,18 @@ void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run
     const std::uint32_t mask = (1U << static_cast<unsigned>(shape.bits)) - 1;
     const auto entry = [&](std::uint32_t h) { return value_of(h, index, shape); };
     if (run.dtype == DType::fp32) {
-      fill_run(buffer.data(), run, iteration, make_table<std::uint32_t>(run.dtype, shape, entry), mask);
+      fill_run(buffer.data(), run, iteration, make_table<std::uint32_t>(run.dtype, shape, entry),
+               mask);
     } else {
-      fill_run(buffer.data(), run, iteration, make_table<std::uint16_t>(run.dtype, shape, entry), mask);
+      fill_run(buffer.data(), run, iteration, make_table<std::uint16_t>(run.dtype, shape, entry),
+               mask);
     }
   }
   poison(buffer.subspan(at));
 }
 
-TestValues::Result TestValues::check(std::span<const std::byte> buffer, std::span<const Schedule::Run> runs,
+TestValues::Result TestValues::check(std::span<const std::byte> buffer,
+                                     std::span<const Schedule::Run> runs,
                                      std::uint32_t iteration) const {
   Result result;
   for (const Schedule::Run& run : runs) {
@@ -180,9 +189,11 @@ TestValues::Result TestValues::check(std::span<const std::byte> buffer, std::spa
       return sum;
     };
     if (run.dtype == DType::fp32) {
-      check_run(buffer.data(), run, iteration, make_table<std::uint32_t>(run.dtype, shape, entry), mask, result);
+      check_run(buffer.data(), run, iteration, make_table<std::uint32_t>(run.dtype, shape, entry),
+                mask, result);
     } else {
-      check_run(buffer.data(), run, iteration, make_table<std::uint16_t>(run.dtype, shape, entry), mask, result);
+      check_run(buffer.data(), run, iteration, make_table<std::uint16_t>(run.dtype, shape, entry),
+                mask, result);
     }
   }
   return result;

@@ -11,17 +11,19 @@
 
 namespace reckon {
 
-/// Gradients whose sum is exact in every element type and in any order: small whole numbers that depend on the worker,
-/// the place and the iteration, so that a part that is missing, stale, doubled or in the wrong place shows.
+/// Gradients whose sum is exact in every element type and in any order: small whole numbers that
+/// depend on the worker, the place and the iteration, so that a part that is missing, stale,
+/// doubled or in the wrong place shows.
 ///
-/// Element e of worker w is (h(e, iteration) + 7 w) mod 2^b - 2^(b-1), where b is as large as the type can hold the sum
-/// of all workers exactly (at most 10). With so many workers that not even b = 1 fits, only every so-many-th worker has
-/// values other than 0.
+/// Element e of worker w is (h(e, iteration) + 7 w) mod 2^b - 2^(b-1), where b is as large as the
+/// type can hold the sum of all workers exactly (at most 10). With so many workers that not even b
+/// = 1 fits, only every so-many-th worker has values other than 0.
 class TestValues {
 public:
   explicit TestValues(std::uint32_t workers) : m_workers(workers) {}
 
-  /// Writes worker `index`'s gradient for `iteration` into the runs of `buffer`, and the poison everywhere else.
+  /// Writes worker `index`'s gradient for `iteration` into the runs of `buffer`, and the poison
+  /// everywhere else.
   void fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs, std::uint32_t index,
             std::uint32_t iteration) const;
 
@@ -37,7 +39,8 @@ private:
   std::uint32_t m_workers;
 };
 
-/// All bits set: NaN in each of our element types, so that a sum over memory that nobody wrote cannot look right.
+/// All bits set: NaN in each of our element types, so that a sum over memory that nobody wrote
+/// cannot look right.
 void poison(std::span<std::byte> memory);
 
 } // namespace reckon

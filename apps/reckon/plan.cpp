@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/units.hpp"
+#include "documents/document.hpp"
+#include "present/document_text.hpp"
+#include "present/numbers.hpp"
+#include "present/table.hpp"
+#include "strategies/planner.hpp"
+#include "strategies/strategy.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+struct PlanArguments {
+  std::string profile, workload, roles, output;
+  std::string workers, servers, lanes; // as texts, so that --set and --sweep go the same way
+  std::string strategy = "auto", transport, part_bytes, window, cutting = "fused";
+  std::string port_bandwidth, server_port_bandwidth;
+  std::vector<std::string> set;
+  std::string sweep;
+  bool json = false, explain = false, list = false;
+  ColorMode color = ColorMode::automatic;
+};
+
+std::uint64_t parse_count(const std::string& text, std::string_view what) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value > 1'000'000) {
+    fail(ErrorKind::usage, fmt::format("{}: '{}' is not a whole number up to 1000000", what, text));
+  }
+  return value;
+}
+
+/// The name that --set and --sweep use for an option -> where its text is kept.
+std::string* setting(PlanArguments& a, const std::string& name) {
+  const std::map<std::string, std::string*> known{
+      {"n", &a.workers},
+      {"workers", &a.workers},
+      {"k", &a.servers},
+      {"servers", &a.servers},
+      {"lanes", &a.lanes},
+      {"part-bytes", &a.part_bytes},
+      {"window", &a.window},
+      {"strategy", &a.strategy},
+      {"transport", &a.transport},
+      {"cutting", &a.cutting},
+      {"port-bandwidth", &a.port_bandwidth},
+      {"server-port-bandwidth", &a.server_port_bandwidth}};
+  const auto it = known.find(name);
+  if (it == known.end()) {
+    std::vector<std::string> names;
+    for (const auto& [key, value] : known) {
+      names.push_back(key);
+    }
+    const std::string near = did_you_mean(name, names);
+    fail(ErrorKind::usage,
+         near.empty() ? fmt::format("'{}' cannot be set; one of {}", name, fmt::join(names, ", "))
+                      : fmt::format("'{}' cannot be set; did you mean '{}'?", name, near));
+  }
+  return it->second;
+}
+
+std::pair<std::string, std::string> split_assignment(const std::string& text,
+                                                     std::string_view flag) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    fail(ErrorKind::usage, fmt::format("{} '{}': write name=value, e.g. k=4", flag, text));
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+/// "0..8", "0..8..2" or "1,2,4".
+std::vector<std::string> sweep_values(const std::string& text) {
+  std::vector<std::string> values;
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    const std::size_t second = text.find("..", dots + 2);
+    const std::uint64_t first = parse_count(text.substr(0, dots), "--sweep");
+    const std::uint64_t last = parse_count(
+        text.substr(dots + 2, second == std::string::npos ? second : second - dots - 2), "--sweep");
+    const std::uint64_t step =
+        second == std::string::npos ? 1 : parse_count(text.substr(second + 2), "--sweep");
+    if (step == 0 || last < first || (last - first) / step > 10'000) {
+      fail(
+          ErrorKind::usage,
+          fmt::format("--sweep {}: must rise, by a step above 0, over at most 10000 values", text));
+    }
+    for (std::uint64_t v = first; v <= last; v += step) {
+      values.push_back(std::to_string(v));
+    }
+    return values;
+  }
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    values.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return values;
+}
+
+PlanOptions options_of(const PlanArguments& a) {
+  PlanOptions options;
+  options.strategy = a.strategy;
+  options.transport = a.transport;
+  if (!a.part_bytes.empty() && a.part_bytes != "auto") {
+    options.part_bytes = parse_bytes(a.part_bytes, "--part-bytes").count();
+  }
+  if (!a.window.empty() && a.window != "auto") {
+    options.window_parts = parse_count(a.window, "--window");
+    if (*options.window_parts == 0) {
+      fail(ErrorKind::usage, "--window: at least one part must be under way");
+    }
+  }
+  if (a.cutting != "fused" && a.cutting != "tensors") {
+    fail(ErrorKind::usage, fmt::format("--cutting {}: use fused or tensors", a.cutting));
+  }
+  options.cutting = a.cutting == "fused" ? Cutting::fused : Cutting::tensors;
+  if (!a.port_bandwidth.empty()) {
+    options.what_if.worker_port_bytes_per_s =
+        parse_bandwidth(a.port_bandwidth, "--port-bandwidth").as_bytes_per_s();
+  }
+  if (!a.server_port_bandwidth.empty()) {
+    if (a.port_bandwidth.empty()) {
+      fail(ErrorKind::usage, "--server-port-bandwidth needs --port-bandwidth");
+    }
+    options.what_if.server_port_bytes_per_s =
+        parse_bandwidth(a.server_port_bandwidth, "--server-port-bandwidth").as_bytes_per_s();
+  }
+  return options;
+}
+
+class PlanCommand {
+public:
+  explicit PlanCommand(const PlanArguments& arguments) : m_arguments(arguments) {
+    for (const std::string& text : m_arguments.set) {
+      const auto [name, value] = split_assignment(text, "--set");
+      *setting(m_arguments, name) = value;
+    }
+    m_profile = read_profile(m_arguments.profile);
+    m_workload = read_workload(m_arguments.workload);
+    m_profile_link = link_to(m_profile.name, canonical_text(m_profile));
+    m_workload_link = link_to(m_workload.name, canonical_text(m_workload));
+    if (!m_arguments.roles.empty()) {
+      if (!m_arguments.workers.empty() || !m_arguments.servers.empty() ||
+          !m_arguments.lanes.empty()) {
+        fail(ErrorKind::usage,
+             "--roles says who works and serves: leave out --workers, --servers and --lanes");
+      }
+      m_roles = read_roles(m_arguments.roles);
+      m_roles_link = link_to(m_roles->name, canonical_text(*m_roles));
+    }
+  }
+
+  int run() { return m_arguments.sweep.empty() ? plan_once() : sweep(); }
+
+private:
+  [[nodiscard]] Roles roles_for(const PlanArguments& a) const {
+    if (m_roles) {
+      return *m_roles;
+    }
+    if (m_profile.machines.empty()) {
+      fail(ErrorKind::input, fmt::format("{}: the profile has no machines", m_arguments.profile));
+    }
+    const MachineGroup& first = m_profile.machines.front();
+    // On one machine as many ranks as processors; on a cluster all of it.
+    const std::uint64_t workers = !a.workers.empty() ? parse_count(a.workers, "--workers")
+                                  : first.count > 1  ? first.count
+                                                     : std::max<std::uint64_t>(2, first.cores);
+    const std::uint64_t servers = !a.servers.empty() ? parse_count(a.servers, "--servers")
+                                  : m_profile.machines.size() > 1 ? m_profile.machines[1].count
+                                                                  : 0;
+    const std::uint64_t lanes = a.lanes.empty() ? 1 : parse_count(a.lanes, "--lanes");
+    if (lanes == 0 || lanes > 1024) {
+      fail(ErrorKind::usage, "--lanes: from 1 to 1024");
+    }
+    return default_roles(m_profile, workers, servers, static_cast<int>(lanes));
+  }
+
+  [[nodiscard]] Plan make(const PlanArguments& a) const {
+    const Roles roles = roles_for(a);
+    return make_plan({m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
+                     options_of(a));
+  }
+
+  int plan_once() {
+    const Plan plan = make(m_arguments);
+    const std::string text = canonical_text(plan);
+    if (!m_arguments.output.empty()) {
+      write_file(m_arguments.output, text);
+    }
+    if (m_arguments.output == "-") {
+      return k_exit_ok;
+    }
+    if (m_arguments.json) {
+      write_file("-", text);
+      return k_exit_ok;
+    }
+    const Style style = style_for(m_arguments.color, STDOUT_FILENO);
+    write_file("-", m_arguments.explain ? explain(plan, style) : render(plan, style));
+    return k_exit_ok;
+  }
+
+  int sweep() {
+    const auto [name, text] = split_assignment(m_arguments.sweep, "--sweep");
+    if (!m_arguments.output.empty()) {
+      fail(ErrorKind::usage,
+           "--sweep compares many plans and writes none: leave out -o, or use --json");
+    }
+    Json rows = Json::array();
+    Table table;
+    table.column(name, Align::right)
+        .column("strategy")
+        .column("part", Align::right)
+        .column("bound", Align::right);
+    table.column("predicted", Align::right).column("binds", Align::left, true);
+    for (const std::string& value : sweep_values(text)) {
+      PlanArguments a = m_arguments;
+      *setting(a, name) = value;
+      const Plan plan = make(a);
+      Json row{{name, value},
+               {"strategy", plan.strategy},
+               {"part_bytes", plan.part_bytes},
+               {"bound_seconds", plan.prediction.bound_seconds},
+               {"lo_seconds", plan.prediction.lo_seconds},
+               {"mid_seconds", plan.prediction.mid_seconds},
+               {"hi_seconds", plan.prediction.hi_seconds},
+               {"assignment_gap", plan.assignment_gap},
+               {"bound_by", plan.prediction.bound_by}};
+      Json candidates = Json::object();
+      for (const Candidate& c : plan.candidates) {
+        candidates[c.strategy] = c.prediction ? Json(c.prediction->mid_seconds) : Json(nullptr);
+      }
+      row["candidates_mid_seconds"] = candidates;
+      rows.push_back(row);
+      table.row({value, plan.strategy, to_text(Bytes(plan.part_bytes)),
+                 to_text(Seconds(plan.prediction.bound_seconds)),
+                 to_text(Seconds(plan.prediction.mid_seconds)), plan.prediction.bound_by});
+    }
+    if (m_arguments.json) {
+      write_file("-", canonical(rows));
+      return k_exit_ok;
+    }
+    write_file("-", table.text(style_for(m_arguments.color, STDOUT_FILENO)));
+    return k_exit_ok;
+  }
+
+  PlanArguments m_arguments;
+  Profile m_profile;
+  Workload m_workload;
+  std::optional<Roles> m_roles;
+  DocumentLink m_profile_link, m_workload_link;
+  std::optional<DocumentLink> m_roles_link;
+};
+
+} // namespace
+
+Command add_plan_command(CLI::App& app) {
+  auto a = std::make_shared<PlanArguments>();
+  CLI::App* command = app.add_subcommand(
+      "plan", "Solve how a model's gradients should travel on a profiled machine");
+  command->add_option("-p,--profile", a->profile,
+                      "What `reckon probe` wrote, or a shipped profile's name");
+  command->add_option("-m,--workload", a->workload,
+                      "A workload (JSON or CSV), or a shipped model's name (--list)");
+  command->add_option("-r,--roles", a->roles, "Which machines work and which serve");
+  command->add_option("-o,--output", a->output, "Write the plan to this file");
+  command->add_option(
+      "--workers", a->workers,
+      "Ranks with gradients. Default: the processors of one machine, or all machines");
+  command->add_option("--servers", a->servers,
+                      "Ranks that only sum. Default: the profile's second group of machines");
+  command->add_option("--lanes", a->lanes,
+                      "Threads a rank, each with its own endpoint. Default: 1");
+  command
+      ->add_option("--strategy", a->strategy,
+                   "auto, or one of byteps_split, ring, ps_colocated, ps_noncolocated")
+      ->capture_default_str();
+  command->add_option("--transport", a->transport,
+                      "Plan for this transport. Default: the fastest in the profile");
+  command->add_option("--part-bytes", a->part_bytes,
+                      "Largest part, e.g. 4MiB. Default: by the predicted time");
+  command->add_option("--window", a->window,
+                      "Parts under way between a worker and a server. Default: solved");
+  command
+      ->add_option("--cutting", a->cutting,
+                   "fused: neighbouring tensors share equal parts; tensors: each tensor by itself")
+      ->capture_default_str();
+  command->add_option("--port-bandwidth", a->port_bandwidth,
+                      "What if every rank had a port of its own, e.g. 100Gb/s");
+  command->add_option("--server-port-bandwidth", a->server_port_bandwidth,
+                      "The same for ranks that only serve");
+  command->add_option("--set", a->set,
+                      "Any of these settings as name=value: k=4, part-bytes=1MiB, ...");
+  command->add_option("--sweep", a->sweep,
+                      "Plan for many values of one setting: k=0..8, part-bytes=64KiB,1MiB");
+  command->add_flag("--explain", a->explain,
+                    "Each equation with its numbers, what binds and what would relieve it");
+  command->add_flag("--json", a->json, "Print the plan (or the sweep) as JSON");
+  command->add_flag("-l,--list", a->list, "List the shipped workloads and end");
+  command->add_option("--color", a->color, "auto, always or never")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, ColorMode>{{"auto", ColorMode::automatic},
+                                                                   {"always", ColorMode::always},
+                                                                   {"never", ColorMode::never}}));
+  return [a] {
+    if (a->list) {
+      std::string text;
+      for (const std::string& name : shipped_workloads()) {
+        text += name + "\n";
+      }
+      write_file("-", text);
+      return k_exit_ok;
+    }
+    if (a->profile.empty() || a->workload.empty()) {
+      fail(ErrorKind::usage, fmt::format("--{} is missing; plan needs a profile and a workload",
+                                         a->profile.empty() ? "profile" : "workload"));
+    }
+    return PlanCommand(*a).run();
+  };
+}
+
+} // namespace reckon

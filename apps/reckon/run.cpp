@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/progress.hpp"
+#include "core/units.hpp"
+#include "documents/document.hpp"
+#include "movers/mover.hpp"
+#include "present/document_text.hpp"
+#include "run/job.hpp"
+#include "run/launcher.hpp"
+#include "run/report.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/lower.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <memory>
+#include <sched.h>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+struct RunArguments {
+  std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s";
+  std::uint32_t iterations = 0, warm_up = 2;
+  bool json = false, list = false, check_only = false;
+  ColorMode color = ColorMode::automatic;
+};
+
+unsigned usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1U;
+}
+
+std::uint64_t available_memory() {
+  const std::string text = read_file("/proc/meminfo");
+  const std::size_t at = text.find("MemAvailable:");
+  return at == std::string::npos ? UINT64_MAX
+                                 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
+}
+
+/// The checker's verdict as an error: a plan that cannot work is never started.
+void prove(const Schedule& schedule, const std::string& file) {
+  const CheckResult result = check(schedule);
+  if (!result.ok()) {
+    fail(ErrorKind::input, fmt::format("{}: the plan's schedule is wrong: {}; plan again", file,
+                                       result.faults.front()));
+  }
+}
+
+void check_memory(const Schedule& schedule) {
+  std::uint64_t needed = 0;
+  for (const RankProgram& rank : schedule.ranks) {
+    for (const std::uint64_t bytes : rank.buffer_bytes) {
+      needed += bytes;
+    }
+  }
+  const std::uint64_t available = available_memory();
+  if (needed > available) {
+    fail(ErrorKind::unavailable,
+         fmt::format(
+             "the ranks of this plan need {} on this machine and {} are free; plan with fewer "
+             "workers or a smaller workload",
+             to_text(Bytes(needed)), to_text(Bytes(available))));
+  }
+}
+
+void check_transport(const std::string& wanted) {
+  std::vector<std::string> why_not;
+  const std::vector<std::string> there = available_transports(&why_not);
+  if (std::find(there.begin(), there.end(), wanted) == there.end()) {
+    fail(ErrorKind::unavailable,
+         fmt::format(
+             "transport '{}' is not available here; available: {}; --transport chooses another",
+             wanted, fmt::join(there, ", ")));
+  }
+}
+
+int list_transports() {
+  std::vector<std::string> why_not;
+  std::string text;
+  for (const std::string& name : available_transports(&why_not)) {
+    text += name + "\n";
+  }
+  for (const std::string& line : why_not) {
+    text += "not available: " + line + "\n";
+  }
+  write_file("-", text);
+  return k_exit_ok;
+}
+
+int conclude(const Report& report, const RunArguments& arguments) {
+  if (!arguments.output.empty()) {
+    write_file(arguments.output, canonical_text(report));
+  }
+  if (arguments.json) {
+    if (arguments.output != "-") {
+      write_file("-", canonical_text(report));
+    }
+  } else if (arguments.output != "-") {
+    write_file("-", report_table(report, style_for(arguments.color, STDOUT_FILENO)));
+  }
+  if (!report.verification.ok) {
+    fail(ErrorKind::operation,
+         fmt::format("{} elements are wrong; first: {}", report.verification.wrong_elements,
+                     report.verification.first_error));
+  }
+  return report.within_tolerance ? k_exit_ok : k_exit_verdict;
+}
+
+int execute(const RunArguments& arguments) {
+  if (arguments.list) {
+    return list_transports();
+  }
+  if (arguments.plan.empty()) {
+    fail(ErrorKind::usage, "run needs a plan; make one with `reckon plan`");
+  }
+  RunOptions options;
+  const double tolerance = parse_fraction(arguments.tolerance, "--tolerance");
+  options.budget = parse_seconds(arguments.budget, "--budget");
+  options.limit = parse_seconds(arguments.limit, "--limit");
+  options.warm_up = arguments.warm_up;
+  if (arguments.iterations > 0) {
+    options.iterations = arguments.iterations;
+  }
+  const Plan plan = read_plan(arguments.plan);
+  const DocumentLink link = link_to(arguments.plan, canonical_text(plan));
+  const Schedule schedule = lower(plan);
+  options.transport = arguments.transport.empty() ? plan.transport : arguments.transport;
+  const auto job = job_from_environment();
+  const auto ranks = static_cast<int>(plan.ranks.size());
+  if (job && job->size != ranks) {
+    fail(ErrorKind::input,
+         fmt::format(
+             "{}: the plan is for {} ranks and WORLD_SIZE is {}; plan for that many or start {} "
+             "ranks",
+             arguments.plan, ranks, job->size, ranks));
+  }
+  if (!job || job->rank == 0) {
+    prove(schedule, arguments.plan);
+  }
+  check_transport(options.transport);
+  if (arguments.check_only) {
+    const CheckResult result = check(schedule);
+    write_file("-", fmt::format("{} ranks, {} ops: no deadlock, every byte summed exactly once{}\n",
+                                ranks, result.ops,
+                                result.races_checked ? ", no races"
+                                                     : " (too many ops for the race proof)"));
+    return k_exit_ok;
+  }
+  const auto report_of = [&](const JobResult& result) {
+    return make_report(plan, link, result, options, tolerance, usable_cores());
+  };
+  Progress progress;
+  const auto show = [&](std::size_t done, double seconds) {
+    const std::size_t all = options.iterations ? *options.iterations + options.warm_up : 0;
+    progress.show(all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 0,
+                  fmt::format("iteration {}: {}", done, to_text(Seconds(seconds))));
+  };
+  if (job) {
+    const char* const local_rank = std::getenv("LOCAL_RANK");
+    const char* const local_size = std::getenv("LOCAL_WORLD_SIZE");
+    options.local_rank = local_rank != nullptr ? std::atoi(local_rank) : 0;
+    options.local_size = local_size != nullptr ? std::atoi(local_size) : 1;
+    Rendezvous rendezvous(*job, link.digest, options.limit);
+    const JobResult result = run_rank(rendezvous, schedule, options, show);
+    return job->rank == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
+  }
+  check_memory(schedule);
+  options.local_size = ranks;
+  const std::string text = run_locally(
+      ranks,
+      [&](const JobEnvironment& mine, Fd listener,
+          const std::function<void(const std::string&)>& tell) {
+        RunOptions local = options;
+        local.local_rank = mine.rank;
+        Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener));
+        const JobResult result =
+            run_rank(rendezvous, schedule, local, [&](std::size_t done, double seconds) {
+              tell(fmt::format("{} {}", done, seconds));
+            });
+        return mine.rank == 0 ? canonical_text(report_of(result)) : std::string();
+      },
+      [&](const std::string& line) {
+        const std::size_t space = line.find(' ');
+        show(std::strtoull(line.c_str(), nullptr, 10), std::strtod(line.c_str() + space, nullptr));
+      });
+  return conclude(report_from_json(parse_json(text, "report of rank 0"), "report of rank 0"),
+                  arguments);
+}
+
+} // namespace
+
+Command add_run_command(CLI::App& app) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command =
+      app.add_subcommand("run", "Execute a plan, verify every sum, show predicted beside measured");
+  command->add_option("plan", arguments->plan, "The plan; - is standard input");
+  command->add_option("-o,--output", arguments->output, "Write the report to this file");
+  command->add_flag("--json", arguments->json, "Print the report as JSON instead of tables");
+  command->add_option("--transport", arguments->transport,
+                      "Move the bytes over this transport instead of the plan's");
+  command->add_flag("-l,--list", arguments->list,
+                    "List the transports of this machine, and what is missing, and end");
+  command->add_flag("--check", arguments->check_only,
+                    "Only prove the plan's schedule, move nothing");
+  command->add_option("-n,--iterations", arguments->iterations,
+                      "Counted iterations. Default: until the median is stable, within the budget");
+  command->add_option("-w,--warm-up", arguments->warm_up, "Iterations before those that count")
+      ->capture_default_str();
+  command->add_option("--budget", arguments->budget, "Time for the counted iterations")
+      ->capture_default_str();
+  command->add_option("--limit", arguments->limit, "A step that takes longer has hung")
+      ->capture_default_str();
+  command
+      ->add_option("--tolerance", arguments->tolerance,
+                   "Exit 1 when measured and predicted differ by more")
+      ->capture_default_str();
+  command->add_option("--color", arguments->color, "auto, always or never")
+      ->transform(
+          CLI::CheckedTransformer(std::map<std::string, ColorMode>{{"auto", ColorMode::automatic},
+                                                                   {"always", ColorMode::always},
+                                                                   {"never", ColorMode::never}}));
+  command->footer(
+      "Without RANK and WORLD_SIZE in the environment all ranks of the plan are started on this "
+      "machine;\n"
+      "with them (and MASTER_ADDR, MASTER_PORT) this process joins the job as that one rank.");
+  return [arguments] { return execute(*arguments); };
+}
+
+} // namespace reckon

@@ -208,8 +208,10 @@ void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t 
   std::vector<Peer> strangers; // connected, not yet introduced
   std::size_t missing = m_peers.size();
   const auto welcome = [&](Peer& stranger) {
-    const Json theirs = Json::parse(stranger.received.substr(k_header_bytes), nullptr, false);
-    stranger.received.clear();
+    const std::uint32_t length = length_of(stranger.received);
+    const Json theirs =
+        Json::parse(stranger.received.substr(k_header_bytes, length), nullptr, false);
+    stranger.received.erase(0, k_header_bytes + length); // what follows belongs to the job already
     if (theirs.is_discarded() || !theirs.is_object() || theirs.value("token", "") != m_job.token) {
       log(LogLevel::warn, "refused a connection from {} that does not know the job's token",
           stranger.host);
@@ -236,6 +238,8 @@ void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t 
     }
     Peer& peer = m_peers[static_cast<std::size_t>(rank) - 1];
     peer.socket = std::move(stranger.socket);
+    peer.received = std::move(stranger.received);
+    take_messages(peer);
     peer.host = stranger.host;
     --missing;
   };
@@ -391,6 +395,25 @@ void Rendezvous::send(Peer& peer, char kind, const std::string& text) {
   }
 }
 
+void Rendezvous::take_messages(Peer& peer) {
+  while (peer.received.size() >= k_header_bytes) {
+    const std::uint32_t length = length_of(peer.received);
+    if (length > k_longest_message) {
+      throw PeerError(fmt::format("{} sent a message that is not ours", name_of(peer)));
+    }
+    if (peer.received.size() < k_header_bytes + length) {
+      break;
+    }
+    std::string text = peer.received.substr(k_header_bytes, length);
+    const char kind = peer.received.front();
+    peer.received.erase(0, k_header_bytes + length);
+    if (kind == k_give_up) {
+      throw PeerError(m_job.rank == 0 ? fmt::format("{} gave up: {}", name_of(peer), text) : text);
+    }
+    peer.messages.push_back(std::move(text));
+  }
+}
+
 void Rendezvous::pump(std::int64_t deadline_ns) {
   std::vector<pollfd> fds;
   for (const Peer& p : m_peers) {
@@ -414,23 +437,7 @@ void Rendezvous::pump(std::int64_t deadline_ns) {
                                            std::generic_category().message(errno)));
     }
     peer.received.append(buffer, static_cast<std::size_t>(n));
-    while (peer.received.size() >= k_header_bytes) {
-      const std::uint32_t length = length_of(peer.received);
-      if (length > k_longest_message) {
-        throw PeerError(fmt::format("{} sent a message that is not ours", name_of(peer)));
-      }
-      if (peer.received.size() < k_header_bytes + length) {
-        break;
-      }
-      std::string text = peer.received.substr(k_header_bytes, length);
-      const char kind = peer.received.front();
-      peer.received.erase(0, k_header_bytes + length);
-      if (kind == k_give_up) {
-        throw PeerError(m_job.rank == 0 ? fmt::format("{} gave up: {}", name_of(peer), text)
-                                        : text);
-      }
-      peer.messages.push_back(std::move(text));
-    }
+    take_messages(peer);
   }
 }
 

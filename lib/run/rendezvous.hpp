@@ -81,6 +81,9 @@ private:
   void connect_to_root(const std::string& hello, std::int64_t deadline_ns);
   void measure_clock(std::int64_t deadline_ns);
   void send(Peer& peer, char kind, const std::string& text);
+  /// Moves whole messages from `received` to `messages`; throws PeerError when the peer says that
+  /// it gives up.
+  void take_messages(Peer& peer);
   /// Reads what is there from any peer; waits until `deadline_ns` at most for something.
   void pump(std::int64_t deadline_ns);
   std::string next_message(Peer& peer, std::int64_t deadline_ns, const char* doing);

@@ -110,7 +110,7 @@ void add_stages(Report& report, bool one_machine, unsigned cores) {
     stage.name = t.name;
     stage.predicted_seconds = t.seconds;
     if (t.name == "transport" && transport) {
-      stage.name = "transport and fill";
+      stage.name = "transport_and_fill";
       stage.predicted_seconds += term(p, "fill");
       stage.measured_seconds = transport;
       stage.how = how_transport;

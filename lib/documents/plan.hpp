@@ -17,6 +17,7 @@ namespace reckon {
 struct DocumentLink {
   std::string name;
   std::string digest; ///< of the canonical text
+  bool operator==(const DocumentLink&) const = default;
 };
 
 /// A number that was solved or derived, with where it comes from.
@@ -25,12 +26,14 @@ struct Quantity {
   double value = 0;
   std::string equation; ///< "BytePS eq. 1", as numbered in docs/equations.md
   std::map<std::string, double> inputs;
+  bool operator==(const Quantity&) const = default;
 };
 
 /// One addend of a predicted time.
 struct Term {
   std::string name; ///< transport, reduction, fill, synchronisation, ...
   double seconds = 0;
+  bool operator==(const Term&) const = default;
 };
 
 struct Prediction {
@@ -39,12 +42,14 @@ struct Prediction {
   double lo_seconds = 0, mid_seconds = 0, hi_seconds = 0;
   std::vector<Term> terms;  ///< sum to mid_seconds
   std::string relief;       ///< what would relieve the binding resource, with the gain
+  bool operator==(const Prediction&) const = default;
 };
 
 struct Candidate {
   std::string strategy;
   std::optional<Prediction> prediction; ///< absent when the strategy does not apply
   std::string reason;                   ///< why it does not apply
+  bool operator==(const Candidate&) const = default;
 };
 
 struct PlanRank {
@@ -57,6 +62,7 @@ struct PlanRank {
   double port_bytes_per_second = 0;  ///< bandwidth of this rank's network port used in the solution; 0: none
   std::uint64_t egress_bytes = 0;    ///< what the schedule makes this rank send to others in one iteration
   std::uint64_t ingress_bytes = 0;
+  bool operator==(const PlanRank&) const = default;
 };
 
 /// The pieces of the gradient, columns of equal length, in the order in which they are sent.
@@ -66,12 +72,14 @@ struct Parts {
   std::vector<std::uint64_t> server; ///< rank that sums the part
   std::vector<std::uint64_t> lane;
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
+  bool operator==(const Parts&) const = default;
 };
 
 /// Neighbouring bytes of the gradient buffer that have one element type.
 struct DTypeRun {
   std::uint64_t offset_bytes = 0, bytes = 0;
   DType dtype = DType::fp32;
+  bool operator==(const DTypeRun&) const = default;
 };
 
 /// How the gradients of one workload travel on one machine or cluster. No clock and no random in it.
@@ -94,6 +102,7 @@ struct Plan {
   std::string margin_text;        ///< how far the inputs may move before the choice flips
   std::vector<Candidate> candidates;
   std::vector<Quantity> quantities;
+  bool operator==(const Plan&) const = default;
 };
 
 [[nodiscard]] Plan plan_from_json(const Json& json, const std::string& file);

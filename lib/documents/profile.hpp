@@ -49,6 +49,7 @@ struct CellKey {
 struct Ceiling {
   std::string name; ///< what limits: "PCIe 4.0 x16", "STREAM-like copy, 2 threads"
   double value = 0; ///< in the cell's unit
+  bool operator==(const Ceiling&) const = default;
 };
 
 /// One measured quantity with its raw samples.
@@ -66,6 +67,7 @@ struct Cell {
   [[nodiscard]] bool has_value() const {
     return status == CellStatus::ok || status == CellStatus::noisy || status == CellStatus::published;
   }
+  bool operator==(const Cell&) const = default;
 };
 
 /// alpha + bytes/beta on one range of sizes.
@@ -73,6 +75,7 @@ struct FitSegment {
   double from_bytes = 0, to_bytes = 0;
   double alpha_seconds = 0, bandwidth_bytes_per_second = 0;
   double relative_residual = 0; ///< root mean square of the relative errors
+  bool operator==(const FitSegment&) const = default;
 };
 
 /// The fit over all cells that agree with `key` in everything but bytes (key.bytes is 0).
@@ -80,6 +83,7 @@ struct Fit {
   CellKey key;
   std::vector<FitSegment> segments;
   double knee_bytes = 0; ///< smallest size with 90 % of the best bandwidth; 0: none
+  bool operator==(const Fit&) const = default;
 };
 
 /// Equal machines. Ranks of a plan are placed on machines.
@@ -89,6 +93,7 @@ struct MachineGroup {
   std::uint64_t count = 1;
   std::uint64_t cores = 1;        ///< physical cores that this process may use
   std::uint64_t memory_bytes = 0; ///< 0: unknown
+  bool operator==(const MachineGroup&) const = default;
 };
 
 /// What a machine or a cluster can do.
@@ -105,6 +110,7 @@ struct Profile {
   [[nodiscard]] const Cell* find(const CellKey& key) const;
   /// Cells of one case that have a value and match every non-default field of `pattern`.
   [[nodiscard]] std::vector<const Cell*> select(const CellKey& pattern) const;
+  bool operator==(const Profile&) const = default;
 };
 
 /// Fills n, min, p50, p99, max and spread from the samples and the unit.

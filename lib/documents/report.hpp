@@ -15,6 +15,7 @@ struct RankReport {
   double total_seconds = 0;  ///< this rank's own start to its own end
   double peer_wait_seconds = 0; ///< from its own readiness until the last rank was ready too: not communication
   double cpu_seconds = 0;    ///< CPU time of the process in one iteration, user and system
+  bool operator==(const RankReport&) const = default;
 };
 
 /// Predicted beside measured for one part of the work.
@@ -23,6 +24,7 @@ struct StageReport {
   double predicted_seconds = 0;
   std::optional<double> measured_seconds; ///< absent when this run cannot tell it apart
   std::string how; ///< how it was measured
+  bool operator==(const StageReport&) const = default;
 };
 
 struct Verification {
@@ -30,6 +32,7 @@ struct Verification {
   std::uint64_t checked_bytes = 0;
   std::uint64_t wrong_elements = 0;
   std::string first_error; ///< "rank 3, part 17, offset 4096: expected 12, got 9"
+  bool operator==(const Verification&) const = default;
 };
 
 /// What happened when a plan was executed (or, later, simulated).
@@ -51,6 +54,7 @@ struct Report {
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;
   Verification verification;
+  bool operator==(const Report&) const = default;
 };
 
 [[nodiscard]] Report report_from_json(const Json& json, const std::string& file);

@@ -19,12 +19,14 @@ struct RoleGroup {
   bool worker = false; ///< has gradients and wants their sum
   bool server = false; ///< may sum (summation service)
   int lanes = 1;
+  bool operator==(const RoleGroup&) const = default;
 };
 
 /// Who does what. Ranks are numbered in the order of the groups.
 struct Roles {
   std::string name;
   std::vector<RoleGroup> groups;
+  bool operator==(const Roles&) const = default;
 };
 
 [[nodiscard]] Roles roles_from_json(const Json& json, const std::string& file);

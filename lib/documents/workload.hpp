@@ -17,6 +17,7 @@ struct Tensor {
   std::uint64_t elements = 0;
   DType dtype = DType::fp32;
   [[nodiscard]] std::uint64_t bytes() const { return elements * size_of(dtype); }
+  bool operator==(const Tensor&) const = default;
 };
 
 /// A model's gradients, in the order in which the backward pass produces them.
@@ -29,6 +30,7 @@ struct Workload {
   std::optional<double> forward_seconds, backward_seconds;
 
   [[nodiscard]] std::uint64_t bytes() const; ///< of `tensors`
+  bool operator==(const Workload&) const = default;
 };
 
 [[nodiscard]] Workload workload_from_json(const Json& json, const std::string& file);
@@ -42,10 +44,12 @@ struct GradientLayout {
   struct Run { ///< neighbouring tensors of one element type
     std::uint64_t offset_bytes = 0, bytes = 0;
     DType dtype = DType::fp32;
+    bool operator==(const Run&) const = default;
   };
   std::vector<std::uint64_t> tensor_offset_bytes;
   std::vector<Run> runs;
   std::uint64_t total_bytes = 0; ///< buffer size, gaps included
+  bool operator==(const GradientLayout&) const = default;
 };
 [[nodiscard]] GradientLayout layout_of(const Workload& workload);
 

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/json.hpp"
+#include "support/random_documents.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iostream>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint64_t k_seed = 20240611;
+constexpr int k_cases = 300;
+
+/// Draws documents, and expects each to come back from its own text: equal member by member, and
+/// equal text.
+template <class T>
+void expect_round_trips(T (*random_document)(std::mt19937_64&)) {
+  std::cout << "seed " << k_seed << '\n';
+  std::mt19937_64 random(k_seed);
+  for (int i = 0; i < k_cases; ++i) {
+    const T document = random_document(random);
+    const std::string text = canonical_text(document);
+    Document read;
+    ASSERT_NO_THROW(read = document_from_json(parse_json(text, "f"), "f")) << "case " << i << '\n'
+                                                                           << text;
+    ASSERT_TRUE(std::holds_alternative<T>(read)) << "case " << i;
+    ASSERT_TRUE(std::get<T>(read) == document) << "case " << i << '\n' << text;
+    ASSERT_EQ(canonical_text(read), text) << "case " << i;
+  }
+}
+
+TEST(RoundTrip, Profile) {
+  expect_round_trips(test::random_profile);
+}
+TEST(RoundTrip, Workload) {
+  expect_round_trips(test::random_workload);
+}
+TEST(RoundTrip, Roles) {
+  expect_round_trips(test::random_roles);
+}
+TEST(RoundTrip, Plan) {
+  expect_round_trips(test::random_plan);
+}
+TEST(RoundTrip, Report) {
+  expect_round_trips(test::random_report);
+}
+
+TEST(RoundTrip, TheOrderOfCellsInMemoryDoesNotMatter) {
+  std::cout << "seed " << k_seed << '\n';
+  std::mt19937_64 random(k_seed);
+  for (int i = 0; i < k_cases; ++i) {
+    Profile profile = test::random_profile(random);
+    const std::string text = canonical_text(profile);
+    std::shuffle(profile.cells.begin(), profile.cells.end(), random);
+    std::shuffle(profile.fits.begin(), profile.fits.end(), random);
+    ASSERT_EQ(canonical_text(profile), text) << "case " << i;
+  }
+}
+
+TEST(Layout, TensorsLieOneAfterAnotherInsideTheRunOfTheirType) {
+  std::cout << "seed " << k_seed << '\n';
+  std::mt19937_64 random(k_seed);
+  for (int i = 0; i < k_cases; ++i) {
+    const Workload workload = test::random_workload(random);
+    const GradientLayout layout = layout_of(workload);
+    ASSERT_EQ(layout.tensor_offset_bytes.size(), workload.tensors.size());
+    std::uint64_t end = 0;
+    std::uint64_t sum = 0;
+    std::size_t run = 0;
+    for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+      const Tensor& tensor = workload.tensors[t];
+      const std::uint64_t offset = layout.tensor_offset_bytes[t];
+      if (t > 0 && tensor.dtype != workload.tensors[t - 1].dtype) {
+        ++run;
+        ASSERT_EQ(offset % 64, 0U);
+        ASSERT_LT(offset - end, 64U);
+        ASSERT_EQ(offset, layout.runs.at(run).offset_bytes);
+      } else {
+        ASSERT_EQ(offset, end);
+      }
+      ASSERT_EQ(layout.runs.at(run).dtype, tensor.dtype);
+      end = offset + tensor.bytes();
+      ASSERT_LE(end, layout.runs[run].offset_bytes + layout.runs[run].bytes);
+    }
+    for (const GradientLayout::Run& r : layout.runs) {
+      sum += r.bytes;
+    }
+    ASSERT_EQ(run + 1, layout.runs.size());
+    ASSERT_EQ(end, layout.total_bytes);
+    ASSERT_EQ(sum, workload.bytes());
+  }
+}
+
+} // namespace
+} // namespace reckon

@@ -30,9 +30,9 @@ Rate between(const Rate& a, const Rate& b, double t) {
   return {a.lo + t * (b.lo - a.lo), a.mid + t * (b.mid - a.mid), a.hi + t * (b.hi - a.hi)};
 }
 
-} // namespace
-
-Rate rate_of(const Cell& cell) {
+/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
+/// without samples).
+Rate measured_rate(const Cell& cell) {
   if (cell.samples.size() < 3) {
     return {cell.p50, cell.p50, cell.p50};
   }
@@ -40,6 +40,8 @@ Rate rate_of(const Cell& cell) {
   std::sort(sorted.begin(), sorted.end());
   return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
 }
+
+} // namespace
 
 Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers,
                     int lanes) {
@@ -142,7 +144,7 @@ void CostModel::read_shared(const Profile& profile) {
   pattern.transport = m_transport;
   for (const Cell* cell : profile.select(pattern)) {
     m_shared.push_back(
-        {2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes), rate_of(*cell)});
+        {2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes), measured_rate(*cell)});
   }
   if (m_shared.empty()) {
     fail(ErrorKind::input,
@@ -238,7 +240,7 @@ void CostModel::read_reduction(const Profile& profile) {
     if (const auto dtype = dtype_named(cell->key.dtype)) {
       m_reduce.push_back({*dtype, std::max(1, cell->key.threads),
                           static_cast<std::size_t>(std::max(2, cell->key.sources)),
-                          static_cast<double>(cell->key.bytes), rate_of(*cell)});
+                          static_cast<double>(cell->key.bytes), measured_rate(*cell)});
     }
   }
   m_sources.push_back(m_reduce.empty() ? "reduce_sum: none, so summation counts as free"

@@ -99,10 +99,6 @@ private:
   std::vector<std::string> m_sources;
 };
 
-/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
-/// without samples).
-[[nodiscard]] Rate rate_of(const Cell& cell);
-
 /// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),
 /// then `servers` ranks that only serve. They go on the first group of machines; the servers on the
 /// second where there is one. Throws Error{usage} without a worker.

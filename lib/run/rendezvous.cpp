@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <arpa/inet.h>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -502,11 +503,28 @@ void Rendezvous::watch(Seconds limit) {
 }
 
 void Rendezvous::give_up(const std::string& why) noexcept {
+  const std::string bytes = frame(k_give_up, why);
   for (Peer& peer : m_peers) {
     if (peer.socket) {
-      const std::string bytes = frame(k_give_up, why);
       [[maybe_unused]] const ssize_t n =
           ::send(peer.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::shutdown(peer.socket.get(), SHUT_WR);
+    }
+  }
+  // Closing a socket with unread data resets it, and the reset overtakes what we just said: read
+  // until the peer has closed too, but not for long.
+  const std::int64_t deadline = in(Seconds(1));
+  for (Peer& peer : m_peers) {
+    pollfd fd{peer.socket.get(), POLLIN, 0};
+    std::array<char, 4096> rest{};
+    while (peer.socket && monotonic_ns() < deadline) {
+      const ssize_t n = ::recv(peer.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
+      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        break;
+      }
+      if (n < 0) {
+        ::poll(&fd, 1, poll_timeout_ms(deadline));
+      }
     }
   }
 }

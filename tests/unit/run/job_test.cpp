@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole jobs: real processes on this machine, real transports.
+#include "run/job.hpp"
+
+#include "../strategies/fixtures.hpp"
+#include "movers/mover.hpp"
+#include "run/launcher.hpp"
+#include "run/report.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/strategy.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <csignal>
+#include <filesystem>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, int lanes = 1) {
+  PlanOptions options;
+  options.strategy = strategy;
+  options.part_bytes = 65536;
+  return test::plan_for(
+      test::one_machine(),
+      test::workload(
+          {{"a", 300000, DType::fp32}, {"b", 200001, DType::bf16}, {"c", 77777, DType::fp16}}),
+      n, k, options, lanes);
+}
+
+RunOptions quick(const std::string& transport) {
+  RunOptions options;
+  options.transport = transport;
+  options.iterations = 3;
+  options.warm_up = 1;
+  options.limit = Seconds(30);
+  return options;
+}
+
+Report run(
+    const Plan& plan, const RunOptions& options,
+    const std::function<void(int)>& before = [](int) {}) {
+  const Schedule schedule = lower(plan);
+  const std::string text = run_locally(
+      static_cast<int>(plan.ranks.size()),
+      [&](const JobEnvironment& job, Fd listener, const std::function<void(const std::string&)>&) {
+        Rendezvous rendezvous(job, "digest", options.limit, std::move(listener));
+        before(job.rank);
+        const JobResult result =
+            run_rank(rendezvous, schedule, options, [](std::size_t, double) {});
+        return job.rank == 0 ? canonical_text(make_report(plan, {"plan", plan.profile.digest},
+                                                          result, options, 1e9, 2))
+                             : std::string();
+      },
+      [](const std::string&) {});
+  return report_from_json(parse_json(text, "report"), "report");
+}
+
+class JobOver : public testing::TestWithParam<std::string> {};
+
+TEST_P(JobOver, EveryStrategySumsRight) {
+  for (const std::string& strategy : strategy_names()) {
+    const Plan plan = plan_for(strategy, 3, 2);
+    const Report report = run(plan, quick(GetParam()));
+    EXPECT_TRUE(report.verification.ok) << strategy << ": " << report.verification.first_error;
+    // 4 iterations (1 to warm up), 3 workers, the whole gradient each.
+    std::uint64_t bytes = 0;
+    for (const DTypeRun& r : plan.runs) {
+      bytes += r.bytes;
+    }
+    EXPECT_EQ(report.verification.checked_bytes, 4 * 3 * bytes);
+    EXPECT_EQ(report.iteration_seconds.size(), 3U);
+    EXPECT_GT(report.min_seconds, 0);
+  }
+}
+
+TEST_P(JobOver, SeveralLanesSumRight) {
+  const Report report = run(plan_for("byteps_split", 2, 2, 3), quick(GetParam()));
+  EXPECT_TRUE(report.verification.ok) << report.verification.first_error;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Transports, JobOver, testing::ValuesIn(available_transports()), [](const auto& param_info) {
+      std::string name = param_info.param;
+      std::replace_if(
+          name.begin(), name.end(),
+          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+      return name;
+    });
+
+std::size_t shared_memory_files() {
+  std::size_t count = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Job, ARankThatIsKilledIsNamedAndNothingIsLeft) {
+  const std::size_t before = shared_memory_files();
+  RunOptions options = quick("host");
+  options.iterations = 1'000'000;
+  for (const int victim : {0, 2}) {
+    try {
+      static_cast<void>(run(plan_for("byteps_split", 3, 1), options, [&](int rank) {
+        if (rank == victim) {
+          ::alarm(1); // ends the process in the middle of some iteration
+        }
+      }));
+      FAIL() << "no error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::operation);
+      EXPECT_THAT(e.what(),
+                  testing::HasSubstr("rank " + std::to_string(victim) + " was ended by signal 14"));
+    }
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+  }
+  EXPECT_EQ(shared_memory_files(), before);
+}
+
+TEST(Job, AnErrorOfOneRankIsTheErrorOfTheJob) {
+  try {
+    static_cast<void>(run(plan_for("ring", 3, 0), quick("host"), [](int rank) {
+      if (rank == 1) {
+        fail(ErrorKind::unavailable, "rank 1 has no such device");
+      }
+    }));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::unavailable);
+    EXPECT_STREQ(e.what(), "rank 1 has no such device");
+  }
+}
+
+TEST(Job, AHungRankIsFoundByTheLimit) {
+  RunOptions options = quick("host");
+  options.limit = Seconds(1);
+  try {
+    static_cast<void>(run(plan_for("ring", 2, 0), options, [](int rank) {
+      if (rank == 1) {
+        ::pause();
+      }
+    }));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("rank 1"));
+  }
+}
+
+} // namespace
+} // namespace reckon

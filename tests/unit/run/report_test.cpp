@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+constexpr std::int64_t k_ms = 1'000'000;
+
+/// Two ranks on one machine; predicted 60 ms = 40 transport + 19 reduction + 1 fill, bound 30 ms.
+struct Fixture {
+  Plan plan;
+  JobResult result;
+  RunOptions options;
+
+  Fixture() {
+    plan.ranks.resize(2);
+    for (PlanRank& r : plan.ranks) {
+      r.worker = true;
+      r.egress_bytes = r.ingress_bytes = 1000;
+    }
+    plan.prediction.bound_seconds = 0.030;
+    plan.prediction.lo_seconds = 0.058;
+    plan.prediction.mid_seconds = 0.060;
+    plan.prediction.hi_seconds = 0.062;
+    plan.prediction.terms = {{"transport", 0.040}, {"reduction", 0.019}, {"fill", 0.001}};
+    result.hosts = {"here", "here"};
+    result.verification.resize(2);
+  }
+  /// Rank 0 is ready 5 ms before rank 1; both compute `reduce` ms and use `cpu` ms.
+  void iterations(std::int64_t total_ms, std::int64_t reduce_ms, std::int64_t cpu_ms) {
+    for (int i = 0; i < 5; ++i) {
+      std::vector<RankSample> samples(2);
+      for (std::size_t r = 0; r < 2; ++r) {
+        RankSample& s = samples[r];
+        s.ready_ns = 1000 * k_ms * i + (r == 0 ? 0 : 5 * k_ms);
+        s.start_ns = 1000 * k_ms * i + 5 * k_ms;
+        s.end_ns = s.start_ns + total_ms * k_ms - (r == 0 ? k_ms : 0);
+        s.reduce_ns = reduce_ms * k_ms;
+        s.lane_ns = total_ms * k_ms;
+        s.cpu_ns = cpu_ms * k_ms;
+      }
+      result.iterations.push_back(samples);
+    }
+  }
+  [[nodiscard]] Report report(double tolerance = 0.15) const {
+    return make_report(plan, {"plan", ""}, result, options, tolerance, 2);
+  }
+};
+
+TEST(ReportOfARun, TimesAreLastArrivalToLastCompletion) {
+  Fixture f;
+  f.iterations(66, 20, 60);
+  const Report r = f.report();
+  EXPECT_THAT(r.iteration_seconds, testing::Each(testing::DoubleNear(0.066, 1e-9)));
+  EXPECT_NEAR(r.p50_seconds, 0.066, 1e-9);
+  EXPECT_NEAR(r.error, 0.1, 1e-9);
+  EXPECT_NEAR(r.goodput_over_bound, 30.0 / 66, 1e-9);
+  EXPECT_TRUE(r.within_tolerance);
+  EXPECT_FALSE(f.report(0.05).within_tolerance);
+  // Rank 0 waited 5 ms for rank 1: that is not communication.
+  EXPECT_NEAR(r.ranks[0].peer_wait_seconds, 0.005, 1e-9);
+  EXPECT_NEAR(r.ranks[1].peer_wait_seconds, 0, 1e-9);
+}
+
+TEST(ReportOfARun, CauseNamesTheTermThatMissed) {
+  Fixture
+      reduction; // 2 x 50 ms of sums on 2 processors: 50 instead of 19 ms; the rest 41 as predicted
+  reduction.iterations(91, 50, 91);
+  EXPECT_THAT(reduction.report().cause, testing::HasSubstr("reduction"));
+  Fixture transport; // sums as predicted, the rest 80 instead of 41 ms
+  transport.iterations(99, 19, 99);
+  EXPECT_THAT(transport.report().cause, testing::HasSubstr("transport"));
+  Fixture waiting; // 40 ms too long, and the processors had nothing to do
+  waiting.iterations(100, 19, 30);
+  EXPECT_THAT(waiting.report().cause, testing::HasSubstr("waiting"));
+  Fixture stale;
+  stale.iterations(20, 5, 20);
+  EXPECT_THAT(stale.report().cause, testing::HasSubstr("stale profile"));
+  Fixture fine;
+  fine.iterations(61, 19, 60);
+  EXPECT_THAT(fine.report().cause, testing::HasSubstr("within the range"));
+}
+
+TEST(ReportOfARun, WrongSumsAreNotOk) {
+  Fixture f;
+  f.iterations(60, 19, 60);
+  f.result.verification[1] = {100, 3, "gradient byte 8 (fp32): expected 1, got 2"};
+  const Report r = f.report();
+  EXPECT_FALSE(r.verification.ok);
+  EXPECT_EQ(r.verification.wrong_elements, 3U);
+  EXPECT_THAT(r.verification.first_error, testing::HasSubstr("rank 1, gradient byte 8"));
+}
+
+} // namespace
+} // namespace reckon

@@ -155,6 +155,11 @@ Tensor csv_tensor(const std::vector<std::string>& fields, const CsvColumns& colu
   if (tensor.name.empty() || tensor.name.size() > 256 || !printable) {
     line.fail("the name must have 1 to 256 characters, no control characters");
   }
+  try {
+    static_cast<void>(Json(tensor.name).dump()); // throws on what no JSON file can hold
+  } catch (const Json::exception&) {
+    line.fail("the name is not UTF-8; save the file as UTF-8");
+  }
   const std::string& elements = fields[*columns.elements];
   const char* const end = elements.data() + elements.size();
   const auto [rest, error] = std::from_chars(elements.data(), end, tensor.elements);
@@ -237,7 +242,7 @@ Workload workload_from_csv(std::string_view text, const std::string& file) {
   }
   Workload workload;
   const std::filesystem::path path(file);
-  workload.name = file == "-" ? "standard input" : path.stem().string();
+  workload.name = file == "-" ? "standard input" : one_line(path.stem().string());
   workload.provenance = "imported from " + (file == "-" ? workload.name : path.filename().string());
   std::optional<CsvColumns> columns;
   std::unordered_map<std::string, std::size_t> seen; // name -> line

@@ -191,6 +191,8 @@ TEST(Csv, MistakesNameTheLine) {
       "dir/net.csv:4: the tensor name \"a\" occurs twice, first on line 2; rename or remove one");
   EXPECT_EQ(csv_error(head + ",2,fp32\n"),
             "dir/net.csv:3: the name must have 1 to 256 characters, no control characters");
+  EXPECT_EQ(csv_error(head + "caf\xe9,2,fp32\n"),
+            "dir/net.csv:3: the name is not UTF-8; save the file as UTF-8");
   EXPECT_EQ(csv_error(head + "\"b,2,fp32\n"),
             "dir/net.csv:3: a quoted field has no closing quote on its line; add it");
   EXPECT_EQ(csv_error(head + "\"b\"c,2,fp32\n"),

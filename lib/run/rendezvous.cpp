@@ -184,13 +184,18 @@ Rendezvous::Rendezvous(const JobEnvironment& job, const std::string& digest, Sec
   }
   const Json hello{{"reckon", k_version}, {"token", job.token}, {"rank", job.rank},
                    {"size", job.size},    {"plan", digest},     {"host", host_name()}};
-  const std::int64_t deadline = in(limit);
-  if (job.rank == 0) {
-    accept_all(listener ? std::move(listener) : listen_on(job), hello.dump(), deadline);
-  } else {
-    connect_to_root(hello.dump(), deadline);
+  try {
+    const std::int64_t deadline = in(limit);
+    if (job.rank == 0) {
+      accept_all(listener ? std::move(listener) : listen_on(job), hello.dump(), deadline);
+    } else {
+      connect_to_root(hello.dump(), deadline);
+    }
+    measure_clock(deadline);
+  } catch (const std::exception& e) {
+    give_up(e.what()); // those who are here already learn why
+    throw;
   }
-  measure_clock(deadline);
 }
 
 Rendezvous::~Rendezvous() = default;

@@ -5,8 +5,11 @@
 #include "core/file.hpp"
 #include "documents/document.hpp"
 #include "present/document_text.hpp"
+#include "present/groups.hpp"
+#include "present/plot.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <map>
 #include <memory>
@@ -20,14 +23,51 @@ struct ShowArguments {
   std::string file;
   ShowOptions options;
   bool csv = false;
+  std::string plot, what;
   ColorMode color = ColorMode::automatic;
 };
+
+void draw(const ShowArguments& arguments, const Document& document) {
+  const std::string kind = kind_of(document);
+  const bool is_profile = kind == "profile";
+  if (!is_profile && kind != "report") {
+    fail(ErrorKind::usage,
+         fmt::format("--plot draws profiles and reports; {} is a {}", arguments.file, kind));
+  }
+  std::string what = arguments.what;
+  if (what.empty() && is_profile) {
+    // A case that was asked for decides by its form.
+    const auto& profile = std::get<Profile>(document);
+    const bool matrix = !arguments.options.test.empty() &&
+                        !groups_of(cells_of(profile, arguments.options.test)).matrices.empty();
+    what = matrix ? "matrix" : "curves";
+  } else if (what.empty()) {
+    what = "report";
+  }
+  if ((what == "report") == is_profile) {
+    fail(ErrorKind::usage, fmt::format("--what {} is not for a {}", what, kind));
+  }
+  if (what == "report") {
+    plot_report(std::get<Report>(document), arguments.plot);
+  } else if (what == "matrix") {
+    plot_matrix(std::get<Profile>(document), arguments.options.test, arguments.plot);
+  } else {
+    plot_curves(std::get<Profile>(document), arguments.options.test, arguments.plot);
+  }
+}
 
 int run_show(const ShowArguments& arguments) {
   const Document document = read_document(arguments.file);
   if (!arguments.options.test.empty() && !std::holds_alternative<Profile>(document)) {
     fail(ErrorKind::usage,
-         "--case is for profiles; " + arguments.file + " is a " + kind_of(document));
+         fmt::format("--case is for profiles; {} is a {}", arguments.file, kind_of(document)));
+  }
+  if (!arguments.plot.empty()) {
+    draw(arguments, document);
+    return k_exit_ok;
+  }
+  if (!arguments.what.empty()) {
+    fail(ErrorKind::usage, "--what chooses a picture; add --plot FILE");
   }
   write_file("-", arguments.csv ? csv(document, arguments.options)
                                 : render(document, style_for(arguments.color, STDOUT_FILENO),
@@ -40,14 +80,23 @@ int run_show(const ShowArguments& arguments) {
 Command add_show_command(CLI::App& app) {
   auto arguments =
       std::make_shared<ShowArguments>(); // shared: CLI11 writes into it, the command reads it
-  CLI::App* command =
-      app.add_subcommand("show", "A profile, plan, report, workload or roles as tables");
+  CLI::App* command = app.add_subcommand(
+      "show", "A profile, plan, report, workload or roles as tables or pictures");
   command->add_option("file", arguments->file, "The document; - is standard input")->required();
   command->add_option("-t,--case", arguments->options.test,
                       "Of a profile: this case only, in full");
   command->add_flag("--samples", arguments->options.samples, "The raw samples too");
   command->add_flag("--csv", arguments->csv,
                     "Comma-separated values, one row a cell (of a plan: a part)");
+  command
+      ->add_option("--plot", arguments->plot,
+                   "Draw a picture instead, into this file: .svg or .png")
+      ->type_name("FILE");
+  command
+      ->add_option("--what", arguments->what,
+                   "What to draw. Default: for a profile the curves, or what --case is; for a "
+                   "report its stages")
+      ->check(CLI::IsMember({"curves", "matrix", "report"}));
   const std::map<std::string, ColorMode> modes{
       {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
   command->add_option("--color", arguments->color, "auto, always or never")

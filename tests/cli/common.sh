@@ -29,7 +29,8 @@ at_exit() {
 }
 trap at_exit EXIT
 cd "$work"
-mkdir .last # out of the way of scripts that list their directory
+last=$work/.last # out of the way of scripts that list their directory
+mkdir "$last"
 # Whatever the caller's terminal and configuration are, the runs see the same.
 unset NO_COLOR COLORTERM
 export LC_ALL=C.UTF-8 TERM=xterm-256color
@@ -37,11 +38,11 @@ while read -r name; do unset "$name"; done < <(compgen -e | grep '^RECKON_' || t
 
 fail() {
   echo "FAIL ($(basename "$0"):${BASH_LINENO[-2]}): $*" >&2
-  if [[ -e .last/command ]]; then
-    echo "command: $(cat .last/command)" >&2
-    echo "exit code: $(cat .last/status 2> /dev/null)" >&2
-    sed 's/^/stdout| /' .last/stdout >&2
-    sed 's/^/stderr| /' .last/stderr >&2
+  if [[ -e "$last/command" ]]; then
+    echo "command: $(cat "$last/command")" >&2
+    echo "exit code: $(cat "$last/status" 2> /dev/null)" >&2
+    sed 's/^/stdout| /' "$last/stdout" >&2
+    sed 's/^/stderr| /' "$last/stderr" >&2
   fi
   exit 1
 }
@@ -52,10 +53,10 @@ skip() {
 }
 
 reckon() {
-  printf '%q ' reckon "$@" > .last/command
+  printf '%q ' reckon "$@" > "$last/command"
   status=0
-  "$RECKON" "$@" > .last/stdout 2> .last/stderr || status=$?
-  echo "$status" > .last/status
+  "$RECKON" "$@" > "$last/stdout" 2> "$last/stderr" || status=$?
+  echo "$status" > "$last/status"
 }
 
 reckon_tty() {
@@ -63,23 +64,23 @@ reckon_tty() {
   shift
   command -v script > /dev/null || skip "script(1) is not installed (package bsdutils)"
   command=$(printf '%q ' "$RECKON" "$@")
-  printf '%q ' reckon "$@" > .last/command
+  printf '%q ' reckon "$@" > "$last/command"
   status=0
   # The terminal's carriage returns are taken off, so that what is compared is what was written.
-  script -qec "stty cols $columns rows 50; $command" /dev/null < /dev/null > .last/raw 2> .last/stderr || status=$?
-  tr -d '\r' < .last/raw > .last/stdout
-  echo "$status" > .last/status
+  script -qec "stty cols $columns rows 50; $command" /dev/null < /dev/null > "$last/raw" 2> "$last/stderr" || status=$?
+  tr -d '\r' < "$last/raw" > "$last/stdout"
+  echo "$status" > "$last/status"
 }
 
 example_documents() { "${WRITE_DOCUMENTS:?set WRITE_DOCUMENTS to the built write_documents}" .; }
 
 expect_status() { [[ $status == "$1" ]] || fail "exit code $status, expected $1"; }
-stdout_has() { grep -qF -e "$1" .last/stdout || fail "standard output lacks: $1"; }
-stderr_has() { grep -qF -e "$1" .last/stderr || fail "standard error lacks: $1"; }
-stdout_lacks() { ! grep -qF -e "$1" .last/stdout || fail "standard output must not have: $1"; }
-stderr_lacks() { ! grep -qF -e "$1" .last/stderr || fail "standard error must not have: $1"; }
-stdout_matches() { grep -qE -e "$1" .last/stdout || fail "no line of standard output matches: $1"; }
-stderr_matches() { grep -qE -e "$1" .last/stderr || fail "no line of standard error matches: $1"; }
-stdout_is() { diff -u - .last/stdout >&2 || fail "standard output differs, see above"; }
-stdout_empty() { [[ ! -s .last/stdout ]] || fail "standard output is not empty"; }
-stderr_empty() { [[ ! -s .last/stderr ]] || fail "standard error is not empty"; }
+stdout_has() { grep -qF -e "$1" "$last/stdout" || fail "standard output lacks: $1"; }
+stderr_has() { grep -qF -e "$1" "$last/stderr" || fail "standard error lacks: $1"; }
+stdout_lacks() { ! grep -qF -e "$1" "$last/stdout" || fail "standard output must not have: $1"; }
+stderr_lacks() { ! grep -qF -e "$1" "$last/stderr" || fail "standard error must not have: $1"; }
+stdout_matches() { grep -qE -e "$1" "$last/stdout" || fail "no line of standard output matches: $1"; }
+stderr_matches() { grep -qE -e "$1" "$last/stderr" || fail "no line of standard error matches: $1"; }
+stdout_is() { diff -u - "$last/stdout" >&2 || fail "standard output differs, see above"; }
+stdout_empty() { [[ ! -s "$last/stdout" ]] || fail "standard output is not empty"; }
+stderr_empty() { [[ ! -s "$last/stderr" ]] || fail "standard error is not empty"; }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <sys/types.h>
+
+namespace gnuplotio {
+class Gnuplot;
+}
+
+namespace reckon {
+
+/// One gnuplot process that draws one picture. Its input comes from out(), its picture goes through
+/// standard output into an unnamed file; no shell and no file name is involved. Thread-compatible.
+class GnuplotProcess {
+public:
+  /// Starts it with a terminal for `path`'s ending. Throws as plot.hpp says.
+  GnuplotProcess(std::string path, int width, int height);
+  GnuplotProcess(const GnuplotProcess&) = delete;
+  GnuplotProcess& operator=(const GnuplotProcess&) = delete;
+  ~GnuplotProcess();
+
+  /// Commands and data. Only numbers and quoted text may be written to it.
+  [[nodiscard]] gnuplotio::Gnuplot& out() { return *m_out; }
+  /// Ends the input, waits, and writes the picture to the path. Throws Error{operation} with what
+  /// gnuplot said.
+  void finish();
+
+private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const noexcept { static_cast<void>(std::fclose(file)); }
+  };
+  using File = std::unique_ptr<std::FILE, CloseFile>;
+  [[nodiscard]] int end_input_and_wait();
+
+  std::string m_path;
+  File m_picture, m_messages;
+  pid_t m_child = -1;
+  std::unique_ptr<gnuplotio::Gnuplot> m_out;
+};
+
+} // namespace reckon

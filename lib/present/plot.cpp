@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/plot.hpp"
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "present/gnuplot.hpp"
+#include "present/groups.hpp"
+#include "present/key_text.hpp"
+#include "present/numbers.hpp"
+#include "present/style.hpp"
+
+#include <fmt/format.h>
+#include <gnuplot-iostream.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+using gnuplotio::Gnuplot;
+
+/// Okabe and Ito's colours, which eyes with any colour deficiency tell apart; the faint yellow is
+/// left out.
+constexpr std::array<const char*, 7> k_colors{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                              "#e69f00", "#56b4e9", "#000000"};
+constexpr std::array<int, 7> k_marks{7, 5, 9, 11, 13, 4, 6};
+constexpr std::size_t k_most_curves = 12;
+
+void set_look(Gnuplot& out) {
+  out << "set border 3 lc rgb '#444444'\nset tics nomirror out scale 0.6\n"
+         "set grid back lc rgb '#dddddd' lt 1 lw 0.6\n"
+         "set key outside below left Left reverse samplen 2.5 spacing 1.15 width 1\n"
+         "set lmargin 11\nset rmargin 4\n";
+}
+
+void set_title(Gnuplot& out, const std::string& title, const std::string& subtitle) {
+  out << "set title " << quoted_for_gnuplot(title) << " font 'DejaVu Sans Bold,15' offset 0,"
+      << (subtitle.empty() ? "0.3" : "1.4") << "\n";
+  if (!subtitle.empty()) {
+    // What is longer would not fit over the picture.
+    const std::string clean = printable(subtitle);
+    const std::string_view kept = first_columns(clean, 115);
+    out << "set label 9001 "
+        << quoted_for_gnuplot(kept.size() < clean.size() ? std::string(kept) + " ..." : clean)
+        << " at graph 0.5, graph 1 center offset 0,1.1 textcolor rgb '#555555'\nset tmargin 5\n";
+  }
+}
+
+/// Marks of a size axis: powers of 2, or of 4, as "4 KiB".
+void set_size_axis(Gnuplot& out, double least, double most) {
+  const double octaves = std::log2(most / least);
+  const int step = octaves > 14 ? 2 : 1;
+  out << "set logscale x 2\nset xtics (";
+  bool first = true;
+  // Even powers of two: 1 KiB, 4 KiB, ... 1 MiB are among them.
+  int begin = static_cast<int>(std::ceil(std::log2(least) - 1e-9));
+  begin += step == 2 ? begin % 2 : 0;
+  const int end = static_cast<int>(std::floor(std::log2(most) + 1e-9));
+  for (int p = begin; p <= end; p += step) {
+    const double bytes = std::exp2(p);
+    out << (first ? "" : ", ") << tic_for_gnuplot(bytes_text(bytes)) << " "
+        << fmt::format("{}", bytes);
+    first = false;
+  }
+  out << ") rotate by -40 font ',11'\n"
+      << fmt::format("set xrange [{}:{}]\n", least / 1.3, most * 1.3);
+}
+
+const Fit* fit_for(const Profile& profile, CellKey key) {
+  key.bytes = 0;
+  const auto it = std::find_if(profile.fits.begin(), profile.fits.end(),
+                               [&](const Fit& f) { return f.key == key; });
+  return it == profile.fits.end() ? nullptr : &*it;
+}
+
+double fitted_seconds(const FitSegment& s, double bytes) {
+  return s.alpha_seconds + bytes / s.bandwidth_bytes_per_second;
+}
+
+/// size, median, slow and fast end in GB/s, of the cells that have a value.
+using CurveRow = std::tuple<double, double, double, double>;
+std::vector<CurveRow> curve_rows(const Cells& curve) {
+  std::vector<CurveRow> rows;
+  for (const Cell* cell : curve) {
+    const auto rate = rate_of(*cell);
+    if (!rate) {
+      continue;
+    }
+    const auto bytes = static_cast<double>(cell->key.bytes);
+    const auto gb_per_s = [&](double v) { return (is_rate(*cell) ? v : bytes / v) / 1e9; };
+    const double fast = is_rate(*cell) ? cell->max : cell->min;
+    rows.emplace_back(bytes, *rate / 1e9, gb_per_s(cell->p99), gb_per_s(fast));
+  }
+  return rows;
+}
+
+std::vector<std::pair<double, double>> fit_rows(const FitSegment& s) {
+  constexpr int k_steps = 40;
+  std::vector<std::pair<double, double>> rows;
+  const double from = std::max(s.from_bytes, 1.0);
+  for (int i = 0; i <= k_steps; ++i) {
+    const double bytes =
+        from * std::pow(std::max(s.to_bytes, from) / from, static_cast<double>(i) / k_steps);
+    rows.emplace_back(bytes, bytes / fitted_seconds(s, bytes) / 1e9);
+  }
+  return rows;
+}
+
+/// The case with the most points in curves.
+std::string case_with_curves(const Profile& profile) {
+  std::string best;
+  std::size_t most = 0;
+  for (const std::string& test : cases_of(profile)) {
+    std::size_t points = 0;
+    for (const Cells& curve : groups_of(cells_of(profile, test)).curves) {
+      points += curve.size();
+    }
+    if (points > most) {
+      most = points;
+      best = test;
+    }
+  }
+  return best;
+}
+
+std::string case_with_matrix(const Profile& profile) {
+  for (const std::string& test : cases_of(profile)) {
+    if (!groups_of(cells_of(profile, test)).matrices.empty()) {
+      return test;
+    }
+  }
+  return "";
+}
+
+std::string profile_title(const Profile& profile) {
+  return fmt::format("{}, {}", profile.name, profile.source);
+}
+
+void send_panel(Gnuplot& out, const Matrix& m) {
+  // x, y, value; without a value nothing is drawn and the grey ground shows.
+  std::vector<std::tuple<double, double, double>> dark;
+  std::vector<std::tuple<double, double, double>> light;
+  double least = std::numeric_limits<double>::infinity();
+  double most = -std::numeric_limits<double>::infinity();
+  for (const auto& row : m.cells) {
+    for (const MatrixCell& cell : row) {
+      if (cell.value) {
+        least = std::min(least, *cell.value);
+        most = std::max(most, *cell.value);
+      }
+    }
+  }
+  const double range = most > least ? most - least : 1;
+  for (std::size_t i = 0; i < m.rows.size(); ++i) {
+    for (std::size_t j = 0; j < m.columns.size(); ++j) {
+      const auto& value = m.cells[i][j].value;
+      if (!value) {
+        continue;
+      }
+      const double level = (*value - least) / range;
+      const Rgb color = heat_color(m.higher_is_better ? level : 1 - level);
+      const bool is_light = 299 * color.red + 587 * color.green + 114 * color.blue > 130000;
+      (is_light ? light : dark)
+          .emplace_back(static_cast<double>(j), static_cast<double>(i), *value);
+    }
+  }
+  std::vector<std::tuple<double, double, double>> all = dark;
+  all.insert(all.end(), light.begin(), light.end());
+  const std::vector<std::string> ids = [&] {
+    std::vector<std::string> both = m.rows;
+    both.insert(both.end(), m.columns.begin(), m.columns.end());
+    return both;
+  }();
+  const std::string beginning = common_beginning(ids);
+  const auto tics = [&](const char* axis, const std::vector<std::string>& names, bool rotates) {
+    out << "set " << axis << " (";
+    // More than 32 names do not fit beside each other, nor do long ones.
+    const std::size_t step = (names.size() + 31) / 32;
+    bool any_long = false;
+    for (std::size_t i = 0; i < names.size(); i += step) {
+      const std::string clean = printable(names[i].substr(beginning.size()));
+      any_long = any_long || columns_of(clean) > 5;
+      out << (i == 0 ? "" : ", ") << tic_for_gnuplot(first_columns(clean, 24)) << " " << i;
+    }
+    out << ") scale 0" << (any_long && rotates ? " rotate by -40" : "") << "\n";
+  };
+  tics("xtics", m.columns, true);
+  tics("ytics", m.rows, false);
+  out << "set xlabel "
+      << quoted_for_gnuplot(beginning.empty() ? "destination" : "destination, " + beginning + "*")
+      << "\nset ylabel "
+      << quoted_for_gnuplot(beginning.empty() ? "source" : "source, " + beginning + "*") << "\n";
+  const auto last = [](const std::vector<std::string>& names) {
+    return static_cast<double>(names.size()) - 0.5;
+  };
+  out << fmt::format("set xrange [-0.5:{}]\nset yrange [{}:-0.5]\n", last(m.columns), last(m.rows))
+      << fmt::format("set cbrange [{}:{}]\n", least, least + range) << "set cblabel "
+      << quoted_for_gnuplot(m.unit) << "\nset palette defined (";
+  for (int i = 0; i <= 16; ++i) {
+    const Rgb c = heat_color(m.higher_is_better ? i / 16.0 : 1 - i / 16.0);
+    out << (i == 0 ? "" : ", ") << i
+        << fmt::format(" '#{:02x}{:02x}{:02x}'", c.red, c.green, c.blue);
+  }
+  out << ")\n";
+  const bool numbers = m.columns.size() <= 16 && m.rows.size() <= 24;
+  // The squares as boxes, not as an image: cells may be missing, and a viewer must not blur them.
+  out << "plot '-' using 1:2:(0.5):(0.5):3 with boxxyerror fs solid 1 border lc rgb 'white' lc "
+         "palette notitle";
+  const std::string label = fmt::format("using 1:2:(sprintf('%.{}f',$3)) with labels font ',{}'",
+                                        m.decimals, m.columns.size() > 10 ? 9 : 12);
+  if (numbers && !dark.empty()) {
+    out << ", '-' " << label << " textcolor rgb 'white' notitle";
+  }
+  if (numbers && !light.empty()) {
+    out << ", '-' " << label << " textcolor rgb 'black' notitle";
+  }
+  out << "\n";
+  out.send1d(all);
+  if (numbers && !dark.empty()) {
+    out.send1d(dark);
+  }
+  if (numbers && !light.empty()) {
+    out.send1d(light);
+  }
+}
+
+} // namespace
+
+void plot_curves(const Profile& profile, const std::string& test, const std::string& path) {
+  const std::string name = test.empty() ? case_with_curves(profile) : test;
+  std::vector<Cells> curves;
+  if (!name.empty()) {
+    curves = groups_of(cells_of(profile, name)).curves;
+  }
+  if (curves.empty()) {
+    fail(ErrorKind::usage,
+         name.empty()
+             ? "this profile has no case with three sizes or more: there is no curve to draw"
+             : fmt::format("the case '{}' has no curve of three sizes or more", name));
+  }
+  Cells all;
+  for (const Cells& curve : curves) {
+    all.insert(all.end(), curve.begin(), curve.end());
+  }
+  if (curves.size() > k_most_curves) {
+    fail(ErrorKind::usage, fmt::format("the case '{}' has {} curves, more than the {} that can be "
+                                       "told apart in one picture; use --csv",
+                                       name, curves.size(), k_most_curves));
+  }
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  double slowest = std::numeric_limits<double>::infinity();
+  double fastest = 0;
+  for (const Cell* cell : all) {
+    if (const auto rate = rate_of(*cell)) {
+      slowest = std::min(slowest, *rate / 1e9);
+      fastest = std::max(fastest, *rate / 1e9);
+      least = std::min(least, static_cast<double>(cell->key.bytes));
+      most = std::max(most, static_cast<double>(cell->key.bytes));
+    }
+  }
+  GnuplotProcess gnuplot(path, 1100, 720);
+  Gnuplot& out = gnuplot.out();
+  set_look(out);
+  const KeyFields fixed = without(common_fields(all), KeyField::bytes);
+  const std::string rest = label_of(all.front()->key, fixed);
+  set_title(out, name + (rest.empty() ? "" : ": " + rest), profile_title(profile));
+  set_size_axis(out, least, most);
+  out << "set logscale y 10\nset ylabel 'GB/s (10^9 bytes per second"
+      << (convention_text(all).empty() ? "" : ", reads and writes counted")
+      << ")'\nset format y '%g'\n"
+      << fmt::format("set yrange [{}:{}]\n", slowest / 1.6, fastest * 1.6);
+  const KeyFields varying = without(varying_fields(all), KeyField::bytes);
+  std::string command = "plot ";
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const std::string label = label_of(curves[i].front()->key, varying);
+    const std::size_t look = i % k_colors.size();
+    command += fmt::format("{}'-' using 1:3:4 with filledcurves fc rgb '{}' fs transparent solid "
+                           "0.15 noborder notitle",
+                           i == 0 ? "" : ", ", k_colors[look]);
+    command += fmt::format(
+        ", '-' using 1:2 with linespoints lc rgb '{}' lw 1.6 pt {} ps 0.6 dt {} title {}",
+        k_colors[look], k_marks[look], i < k_colors.size() ? 1 : 2,
+        quoted_for_gnuplot(label.empty() ? name : label));
+  }
+  bool any_fit = false;
+  for (const Cells& curve : curves) {
+    const Fit* fit = fit_for(profile, curve.front()->key);
+    for (std::size_t s = 0; fit != nullptr && s < fit->segments.size(); ++s) {
+      command += fmt::format(", '-' using 1:2 with lines lc rgb '#222222' lw 0.8 dt 3 {}",
+                             any_fit ? "notitle" : "title 'fit: alpha + bytes / rate'");
+      any_fit = true;
+    }
+  }
+  out << command << "\n";
+  for (const Cells& curve : curves) {
+    const auto rows = curve_rows(curve);
+    out.send1d(rows);
+    out.send1d(rows);
+  }
+  for (const Cells& curve : curves) {
+    const Fit* fit = fit_for(profile, curve.front()->key);
+    for (std::size_t s = 0; fit != nullptr && s < fit->segments.size(); ++s) {
+      out.send1d(fit_rows(fit->segments[s]));
+    }
+  }
+  gnuplot.finish();
+}
+
+void plot_matrix(const Profile& profile, const std::string& test, const std::string& path) {
+  const std::string name = test.empty() ? case_with_matrix(profile) : test;
+  std::vector<Cells> matrices;
+  if (!name.empty()) {
+    matrices = groups_of(cells_of(profile, name)).matrices;
+  }
+  if (matrices.empty()) {
+    fail(ErrorKind::usage,
+         name.empty()
+             ? "this profile has no case between pairs of endpoints: there is no matrix to draw"
+             : fmt::format("the case '{}' is no matrix between endpoints", name));
+  }
+  constexpr std::size_t k_most_panels = 6;
+  if (matrices.size() > k_most_panels) {
+    matrices.resize(k_most_panels);
+  }
+  const std::size_t across = std::min<std::size_t>(matrices.size(), matrices.size() == 4 ? 2 : 3);
+  const std::size_t down = (matrices.size() + across - 1) / across;
+  const int side = across == 1 ? 720 : 520;
+  GnuplotProcess gnuplot(path, static_cast<int>(across) * side + 80, static_cast<int>(down) * side);
+  Gnuplot& out = gnuplot.out();
+  out << "set border 15 lc rgb '#444444'\nset object 1 rectangle from graph 0,0 to graph 1,1 "
+         "behind fc rgb '#eeeeee' "
+         "fs solid noborder\nset multiplot layout "
+      << down << "," << across << "\n";
+  for (const Cells& cells : matrices) {
+    const Matrix m = matrix_of(cells);
+    set_title(out, m.title, m.setting.empty() ? profile_title(profile) : m.setting);
+    send_panel(out, m);
+  }
+  out << "unset multiplot\n";
+  gnuplot.finish();
+}
+
+void plot_report(const Report& report, const std::string& path) {
+  struct Bar {
+    std::string name;
+    double predicted;
+    std::optional<double> measured;
+  };
+  std::vector<Bar> bars;
+  for (const StageReport& s : report.stages) {
+    if (s.name != "total") {
+      bars.push_back({s.name, s.predicted_seconds, s.measured_seconds});
+    }
+  }
+  bars.push_back({"total", report.prediction.mid_seconds, report.p50_seconds});
+  GnuplotProcess gnuplot(path, 1000, 680);
+  Gnuplot& out = gnuplot.out();
+  set_look(out);
+  set_title(out,
+            fmt::format("{} over {}: {} against the prediction", report.strategy, report.transport,
+                        change_text(report.error)),
+            report.cause);
+  const double most =
+      std::max({report.prediction.hi_seconds, report.p99_seconds, report.p50_seconds});
+  const bool ms = most < 1;
+  const double scale = ms ? 1e3 : 1;
+  const auto last = static_cast<double>(bars.size()) - 1;
+  out << "set ylabel "
+      << quoted_for_gnuplot(ms ? "time of one iteration (ms)" : "time of one iteration (s)")
+      << "\nset xtics (";
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    out << (i == 0 ? "" : ", ") << tic_for_gnuplot(bars[i].name) << " " << i;
+  }
+  out << ") scale 0\nset boxwidth 0.36\nset style fill solid 0.9 noborder\nset grid noxtics\n"
+      << fmt::format("set xrange [-0.6:{}]\nset yrange [0:{}]\n", last + 0.6, most * scale * 1.15);
+  using Row = std::tuple<double, double>;
+  std::vector<Row> predicted;
+  std::vector<Row> measured;
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const auto x = static_cast<double>(i);
+    predicted.emplace_back(x - 0.19, bars[i].predicted * scale);
+    if (!bars[i].measured) {
+      continue;
+    }
+    measured.emplace_back(x + 0.19, *bars[i].measured * scale);
+    if (bars[i].predicted > 0) {
+      out << "set label "
+          << quoted_for_gnuplot(change_text(*bars[i].measured / bars[i].predicted - 1))
+          << fmt::format(" at {},{} center offset 0,1.4 front\n", x + 0.19,
+                         *bars[i].measured * scale);
+    }
+  }
+  const std::vector<std::tuple<double, double, double, double>> ranges{
+      {last - 0.19, report.prediction.mid_seconds * scale, report.prediction.lo_seconds * scale,
+       report.prediction.hi_seconds * scale},
+      {last + 0.19, report.p50_seconds * scale, report.min_seconds * scale,
+       report.p99_seconds * scale}};
+  const std::vector<Row> bound{{last - 0.5, report.prediction.bound_seconds * scale},
+                               {last + 0.5, report.prediction.bound_seconds * scale}};
+  out << "plot '-' using 1:2 with boxes lc rgb '" << k_colors[5] << "' title 'predicted', "
+      << "'-' using 1:2 with boxes lc rgb '" << k_colors[0] << "' title 'measured', "
+      << "'-' using 1:2:3:4 with yerrorbars lc rgb '#222222' pt 7 ps 0.3 lw 1.3 title 'low to "
+         "high, "
+         "fastest to p99', "
+      << "'-' using 1:2 with lines lc rgb '" << k_colors[1] << "' lw 2 dt 2 title "
+      << quoted_for_gnuplot("bound: " + report.prediction.bound_by) << "\n";
+  out.send1d(predicted);
+  out.send1d(measured);
+  out.send1d(ranges);
+  out.send1d(bound);
+  gnuplot.finish();
+}
+
+} // namespace reckon

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# reckon show --plot: pictures through gnuplot, which must never execute what stands in a document or in a file name.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+example_documents
+
+reckon show report.json --plot report.svg
+if [[ $status == 3 ]]; then
+  stderr_has 'gnuplot-nox' # says what to install
+  skip "no gnuplot, or a build without it: $(cat .last/stderr)"
+fi
+expect_status 0
+stdout_empty
+stderr_empty
+[[ $(tail -c 8 report.svg | tr -d '\n') == *'</svg>' ]] || fail "no SVG"
+
+reckon show profile.json --plot curves.png
+expect_status 0
+[[ $(head -c 4 curves.png | tail -c 3) == PNG ]] || fail "no PNG"
+reckon show profile.json --plot matrix.svg -t core_to_core_latency_cas
+expect_status 0
+grep -qF 'm0/core*' matrix.svg || fail "the case decides the form"
+reckon show profile.json --plot matrix.svg --what matrix
+expect_status 0
+
+reckon show report.json --plot report.pdf
+expect_status 2
+stderr_has '.svg or .png'
+reckon show plan.json --plot plan.svg
+expect_status 2
+reckon show report.json --plot x.svg --what curves
+expect_status 2
+reckon show report.json --what report
+expect_status 2
+stderr_has 'add --plot'
+reckon show report.json --plot none/x.svg
+expect_status 4
+stderr_has 'none/x.svg'
+PATH=$work/.last reckon show report.json --plot x.svg
+expect_status 3
+stderr_has 'gnuplot-nox'
+[[ ! -e x.svg && ! -e plan.svg ]] || fail "a failed run left a picture"
+
+# Hostile texts wherever a document may hold free text, in the name of the picture, and in the user's own settings.
+mkdir home hostile
+echo 'system("touch '"$work"'/hostile/pwned")' > home/.gnuplot
+cd hostile
+i=0
+while IFS= read -r text; do
+  i=$((i + 1))
+  json=${text//\\/\\\\}
+  json=${json//\"/\\\"}
+  by=$(printf '%s' "$json" | sed 's/[\\&~]/\\&/g')
+  sed -E "s~^( *\"(bound_by|cause|first_error|host|how|relief)\": )\".*\"~\1\"$by\"~; s~^(  \"transport\": )\".*\"~\1\"$by\"~" \
+    ../report.json > ../hostile_report.json
+  sed -E "s~^( *\"(name|reason|source)\": )\".*\"~\1\"$by\"~" ../profile.json > ../hostile_profile.json
+  name=${text//\//_}.svg
+  HOME=$work/home GNUPLOT_IOSTREAM_CMD='touch pwned' reckon show ../hostile_report.json --plot "$name"
+  expect_status 0
+  grep -qF pwned -- "$name" || fail "the text is not shown: $text"
+  rm -- "$name"
+  for what in curves matrix; do
+    reckon show ../hostile_profile.json --what $what --plot ../x.svg
+    expect_status 0
+  done
+  [[ -z $(ls) && ! -e ../pwned ]] || fail "executed: $text"
+done << 'END'
+`touch pwned`
+'; system('touch pwned') #
+''; system("touch pwned") #
+"; system('touch pwned') #
+\'; system('touch pwned') #
+$(touch pwned)
+|touch pwned
+< touch pwned
+@pwned
+%s%n pwned {/Symbol a}_b^c
+END
+[[ $i == 10 ]] || fail "not all texts were tried"

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/comparison_text.hpp"
+#include "support/machine_documents.hpp"
+
+#include <gmock/gmock.h>
+
+namespace reckon {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(ComparisonText, SaysOnOneLineThatNothingDiffers) {
+  const Plan p = test::machine_plan();
+  const std::string text = render(compare(p, p), "a.json", "b.json", Style{});
+  EXPECT_THAT(text, testing::MatchesRegex("plans a.json and b.json: same in [0-9]+ quantities\n"));
+}
+
+TEST(ComparisonText, PutsEqualChangesOfRanksOnOneLine) {
+  const Plan before = test::machine_plan();
+  Plan after = before;
+  for (const std::size_t rank : {0U, 1U, 2U, 5U}) {
+    after.ranks[rank].lanes = 3;
+  }
+  after.ranks[9].lanes = 8;
+  const std::string text = render(compare(before, after), "a", "b", Style{});
+  EXPECT_THAT(text, HasSubstr("  ranks 0-2, 5: lanes  2  ->  3  +50 %\n"
+                              "  rank 9: lanes        4  ->  8  x 2.0\n"));
+}
+
+TEST(ComparisonText, SaysWhatMovedWhere) {
+  const Plan before = test::machine_plan();
+  Plan after = before;
+  after.parts.server[0] = 3; // was 0
+  EXPECT_THAT(render(compare(before, after), "a", "b", Style{}),
+              HasSubstr("summed by  rank 0  ->  rank 3    1 part, 4 MiB"));
+}
+
+TEST(ComparisonText, CutsLongGroupsAndSaysSo) {
+  const Plan before = test::machine_plan();
+  Plan after = before;
+  for (std::size_t i = 0; i < 40; ++i) {
+    after.quantities.push_back({"extra_" + std::to_string(i), 1, "", {}});
+  }
+  EXPECT_THAT(render(compare(before, after), "a", "b", Style{}),
+              HasSubstr("and 28 more; --json lists all"));
+}
+
+TEST(ComparisonText, ShowsTheWorstCellsFirst) {
+  const Profile before = test::machine_profile();
+  Profile after = before;
+  double factor = 0.9;
+  for (Cell& c : after.cells) {
+    if (c.key.test == "reduce_sum") {
+      for (double& s : c.samples) {
+        s *= factor;
+      }
+      summarize_cell(c);
+      factor -= 0.05;
+    }
+  }
+  // 12 cells with factors 0.9, 0.85, ... 0.35.
+  const std::string text = render(compare(before, after), "a", "b", Style{});
+  EXPECT_LT(text.find("x 0.35"), text.find("-10 %"));
+  EXPECT_THAT(text, HasSubstr("12 differences, 12 worse"));
+  EXPECT_THAT(text, HasSubstr("\nreduce_sum\n"));
+  EXPECT_THAT(text, HasSubstr("p < 0.001"));
+}
+
+TEST(ComparisonText, ShortensDigestsOfCauses) {
+  const Plan before = test::machine_plan();
+  Plan after = before;
+  after.profile.digest = "sha256:" + std::string(64, 'e');
+  const std::string text = render(compare(before, after), "a", "b", Style{});
+  EXPECT_THAT(text, HasSubstr("changed inputs"));
+  EXPECT_THAT(text, HasSubstr("sha256:eeeeeeeeeeee\n"));
+}
+
+TEST(ComparisonText, ListsWhatCouldNotBeDecided) {
+  Profile before = test::machine_profile();
+  before.cells.resize(1);
+  Profile after = before;
+  for (Profile* p : {&before, &after}) {
+    p->cells[0].samples.resize(2);
+  }
+  for (double& s : after.cells[0].samples) {
+    s *= 2;
+  }
+  summarize_cell(before.cells[0]);
+  summarize_cell(after.cells[0]);
+  const std::string text = render(compare(before, after), "a", "b", Style{});
+  EXPECT_THAT(text, HasSubstr("same in"));
+  EXPECT_THAT(text, HasSubstr("1 undecided"));
+  EXPECT_THAT(text, HasSubstr("too few samples"));
+}
+
+TEST(ComparisonText, MarksWorseRedAndDisarmsText) {
+  const Plan before = test::machine_plan();
+  Plan after = before;
+  after.prediction.mid_seconds *= 1.5;
+  after.strategy = "\x1b[2J";
+  const Style color{Colors::ansi256, 0};
+  const std::string text = render(compare(before, after), "\x1b[2J", "b", color);
+  EXPECT_THAT(text, HasSubstr("\x1b[31m+50 %\x1b[0m"));
+  EXPECT_THAT(text, Not(HasSubstr("\x1b[2J")));
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/groups.hpp"
+#include "present/key_text.hpp"
+
+#include "core/error.hpp"
+#include "support/machine_documents.hpp"
+
+#include <gmock/gmock.h>
+
+namespace reckon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+TEST(KeyText, ReadsAsAPersonWouldSayIt) {
+  CellKey key;
+  key.test = "x";
+  key.from = "m0/numa0";
+  key.to = "m0/numa1";
+  key.bytes = 4194304;
+  key.threads = 1;
+  key.pairs = 2;
+  key.in_flight = 4;
+  key.direction = "one_way";
+  EXPECT_EQ(label_of(key, all_fields()),
+            "m0/numa0 -> m0/numa1, one way, 1 thread, 2 pairs, 4 in flight, 4 MiB");
+  EXPECT_EQ(label_of(key, {KeyField::to, KeyField::pairs}, "\n"), "-> m0/numa1\n2 pairs");
+  EXPECT_EQ(label_of({}, all_fields()), "");
+}
+
+TEST(NaturalLess, OrdersNumbersByValue) {
+  EXPECT_TRUE(natural_less("m0/core2", "m0/core10"));
+  EXPECT_FALSE(natural_less("m0/core10", "m0/core2"));
+  EXPECT_TRUE(natural_less("a9b1", "a10b0"));
+  EXPECT_TRUE(natural_less("a", "a0"));
+  EXPECT_FALSE(natural_less("a0", "a0"));
+  EXPECT_TRUE(natural_less("a00", "a0") != natural_less("a0", "a00")); // some order
+}
+
+TEST(Groups, FindsMatricesCurvesAndTheRest) {
+  const Profile p = test::machine_profile();
+  const auto groups = [&](const char* test) { return groups_of(cells_of(p, test)); };
+  EXPECT_THAT(groups("core_to_core_latency_cas").matrices, ElementsAre(SizeIs(56))); // 8 * 7
+  EXPECT_THAT(groups("numa_to_numa_copy_cpu").matrices,
+              ElementsAre(SizeIs(4), SizeIs(4))); // 1 and 4 threads
+  // 8 B to 256 MiB is 2^3 to 2^28: 26 sizes, four curves; the three cells of verbs have no value.
+  const CaseGroups write = groups("fabric_write");
+  EXPECT_THAT(write.curves, ElementsAre(SizeIs(26), SizeIs(26), SizeIs(26), SizeIs(26)));
+  EXPECT_THAT(write.others, SizeIs(3));
+  EXPECT_THAT(groups("reduce_sum").others, SizeIs(12));
+}
+
+TEST(Groups, GivesCurvesInTheOrderOfTheirSizes) {
+  const Profile p = test::machine_profile();
+  const CaseGroups groups = groups_of(cells_of(p, "fabric_write"));
+  for (const Cells& curve : groups.curves) {
+    for (std::size_t i = 1; i < curve.size(); ++i) {
+      EXPECT_LT(curve[i - 1]->key.bytes, curve[i]->key.bytes);
+    }
+  }
+}
+
+TEST(Groups, SaysWhichCasesThereAre) {
+  const Profile p = test::machine_profile();
+  try {
+    static_cast<void>(cells_of(p, "reduce_sun"));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    EXPECT_THAT(e.what(), HasSubstr("did you mean 'reduce_sum'?"));
+    EXPECT_THAT(e.what(), HasSubstr("numa_to_numa_copy_cpu"));
+  }
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/document_text.hpp"
+#include "support/example_documents.hpp"
+#include "support/machine_documents.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace reckon {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(ProfileText, ThinsCurvesOutInTheOverviewAndShowsACaseInFull) {
+  const Profile p = test::machine_profile();
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("#bytes")));
+  const std::string full = render(p, {}, {.test = "fabric_write", .samples = false});
+  EXPECT_THAT(full, HasSubstr("#bytes   n"));
+  EXPECT_THAT(full, HasSubstr("\n268435456  12"));
+  EXPECT_THAT(full, Not(HasSubstr("reduce_sum")));
+  EXPECT_EQ(static_cast<std::size_t>(std::count(full.begin(), full.end(), '#')),
+            8U); // 4 curves, 2 lines each
+}
+
+TEST(ProfileText, GivesTheReasonOfEveryCellWithoutAValue) {
+  const std::string text = render(test::machine_profile(), Style{});
+  EXPECT_THAT(text, HasSubstr("unsupported  fabric_write              3  "
+                              "fi_getinfo(verbs;ofi_rxm): No data available"));
+  EXPECT_THAT(text, HasSubstr("no time left in the budget of 30 s"));
+  EXPECT_THAT(text, HasSubstr("~24.80")); // noisy
+}
+
+TEST(ProfileText, NamesTheShareOfTheCeiling) {
+  // 31e9 of 34e9 is 91.2 %, 9.1 of 10 is 91.0 %.
+  EXPECT_THAT(render(test::machine_profile(), Style{}),
+              HasSubstr("at most 91 % of STREAM-like add, 4 threads, 34 GB/s"));
+}
+
+TEST(ProfileText, PrintsRawSamplesInBaseUnits) {
+  const std::string text =
+      render(test::example_profile(), Style{}, {.test = "fabric_write", .samples = true});
+  EXPECT_THAT(text, HasSubstr("2500000000 2250000000 2750000000"));
+}
+
+TEST(ProfileText, HoldsForAnEmptyProfile) {
+  Profile p;
+  p.name = "none";
+  p.machines = {{.id = "m0", .name = "", .count = 1, .cores = 1, .memory_bytes = 0}};
+  EXPECT_THAT(render(p, Style{}), HasSubstr("m0"));
+}
+
+TEST(ProfileText, DisarmsTextOfTheDocument) {
+  Profile p = test::machine_profile();
+  p.name = "\x1b[2Jname";
+  p.source = "\x1b]0;source\x07";
+  p.context["\x1bkey"] = "\x1bvalue";
+  p.machines[0].name = "\x1b";
+  for (TopologyObject& o : p.topology.objects) {
+    o.name = "\x1bname";
+  }
+  for (Cell& c : p.cells) {
+    c.reason = "\x1breason";
+    c.key.transport += "\x1b";
+    if (c.ceiling) {
+      c.ceiling->name = "\x1b";
+    }
+  }
+  for (const ShowOptions& options :
+       {ShowOptions{}, ShowOptions{"fabric_write", true}, ShowOptions{"reduce_sum", true}}) {
+    EXPECT_THAT(render(p, Style{}, options), Not(HasSubstr("\x1b")));
+  }
+}
+
+TEST(PlanText, DisarmsTextOfTheDocument) {
+  Plan p = test::machine_plan();
+  p.strategy = p.transport = p.runner_up = p.margin_text = "\x1b";
+  p.profile.name = p.workload.name = "\x1b";
+  p.prediction.bound_by = p.prediction.relief = "\x1b";
+  p.options["\x1b"] = "\x1b";
+  p.candidates[0].strategy = p.candidates[4].strategy = p.candidates[4].reason = "\x1b";
+  p.ranks[0].machine = "\x1b";
+  p.quantities[0].name = p.quantities[0].equation = "\x1b";
+  p.quantities[0].inputs["\x1b"] = 1;
+  p.prediction.terms[0].name = "\x1b";
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("\x1b")));
+}
+
+TEST(PlanText, ListsWhatWasReadFromTheProfileApart) {
+  Plan p = test::machine_plan();
+  p.quantities.push_back({"profile", 0, "reduce_sum: 12 cells", {}});
+  EXPECT_THAT(explain(p, Style{}), HasSubstr("read from the profile\n  reduce_sum: 12 cells\n"));
+}
+
+TEST(PlanText, GivesInputsTheirUnits) {
+  Plan p = test::machine_plan();
+  p.quantities = {{"ring_seconds",
+                   0.1,
+                   "equation 1",
+                   {{"n", 8}, {"M", 4194304}, {"B", 12.5e9}, {"B_server", 1e9}}}};
+  EXPECT_THAT(explain(p, Style{}),
+              HasSubstr("with B = 12.5 GB/s, B_server = 1 GB/s, M = 4 MiB, n = 8"));
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/document_text.hpp"
+#include "support/machine_documents.hpp"
+
+#include <gmock/gmock.h>
+
+namespace reckon {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(ReportTable, ShowsPredictedMeasuredErrorAndCause) {
+  // 138.8 / 135.1 is 2.7 % more; 14.6 / 4.2 is 3.5 times; 156.75 / 142.4 is 10.1 % more.
+  EXPECT_THAT(
+      report_table(test::machine_report(), Style{}),
+      HasSubstr("           predicted  measured   error  cause\n"
+                "transport   135.1 ms  138.8 ms  +2.7 %  time with writes under way\n"
+                "reduction   4.200 ms  14.60 ms   x 3.5  summing, not hidden behind transport\n"
+                "fill        3.100 ms         -          not told apart from transport\n"
+                "total       142.4 ms  156.8 ms   +10 %  reduction: took 14.6 ms"));
+}
+
+TEST(ReportTable, HasATotalEvenWhenNoStageIsCalledSo) {
+  Report r = test::machine_report();
+  r.stages.clear();
+  EXPECT_THAT(report_table(r, Style{}), HasSubstr("total   142.4 ms  156.8 ms  +10 %"));
+}
+
+TEST(ReportTable, SaysWhenSumsAreWrongAndWhere) {
+  Report r = test::machine_report();
+  r.verification = {false, 1048576, 3, "rank 1, part 2, offset 8: expected 12, got 9"};
+  r.within_tolerance = false;
+  const std::string text = report_table(r, Style{});
+  EXPECT_THAT(text, HasSubstr("wrong: 3 elements of 1 MiB of results; first: rank 1, part 2"));
+  EXPECT_THAT(text, HasSubstr("outside the tolerance of 15 %"));
+  EXPECT_THAT(text, Not(HasSubstr("correct")));
+}
+
+TEST(ReportTable, SaysThatTheProfileIsStaleWhenTheBoundWasBeaten) {
+  Report r = test::machine_report();
+  r.goodput_over_bound = 1.2;
+  EXPECT_THAT(report_table(r, Style{}), HasSubstr("stale"));
+}
+
+TEST(ReportText, ShowsTheSlowestOfManyRanks) {
+  Report r = test::machine_report();
+  r.ranks.resize(100, r.ranks[0]);
+  r.ranks[77].total_seconds = 9;
+  const std::string text = render(r, Style{});
+  EXPECT_THAT(text, HasSubstr("the slowest 16 of 100"));
+  EXPECT_THAT(text, HasSubstr("\n    77  alpha"));
+}
+
+TEST(ReportText, DisarmsTextOfTheDocument) {
+  Report r = test::machine_report();
+  r.kind = r.strategy = r.transport = r.cause = r.prediction.bound_by = "\x1b";
+  r.plan.name = r.profile.name = r.workload.name = "\x1b";
+  r.context["\x1b"] = "\x1b";
+  r.stages[0].name = r.stages[0].how = "\x1b";
+  r.ranks[0].host = "\x1b";
+  r.verification = {false, 1, 1, "\x1b"};
+  EXPECT_THAT(render(r, Style{}), Not(HasSubstr("\x1b")));
+}
+
+} // namespace
+} // namespace reckon

@@ -179,9 +179,10 @@ private:
     const std::uint64_t servers = !a.servers.empty() ? parse_count(a.servers, "--servers")
                                   : m_profile.machines.size() > 1 ? m_profile.machines[1].count
                                                                   : 0;
-    const std::uint64_t lanes = a.lanes.empty() ? 1 : parse_count(a.lanes, "--lanes");
-    if (lanes == 0 || lanes > 1024) {
-      fail(ErrorKind::usage, "--lanes: from 1 to 1024");
+    const std::uint64_t lanes =
+        a.lanes.empty() || a.lanes == "auto" ? 0 : parse_count(a.lanes, "--lanes");
+    if (lanes > 1024) {
+      fail(ErrorKind::usage, "--lanes: at most 1024");
     }
     return default_roles(m_profile, workers, servers, static_cast<int>(lanes));
   }
@@ -279,8 +280,9 @@ Command add_plan_command(CLI::App& app) {
       "Ranks with gradients. Default: the processors of one machine, or all machines");
   command->add_option("--servers", a->servers,
                       "Ranks that only sum. Default: the profile's second group of machines");
-  command->add_option("--lanes", a->lanes,
-                      "Threads a rank, each with its own endpoint. Default: 1");
+  command->add_option(
+      "--lanes", a->lanes,
+      "Threads a rank, each with its own endpoint. Default: as many as the summation needs");
   command
       ->add_option("--strategy", a->strategy,
                    "auto, or one of byteps_split, ring, ps_colocated, ps_noncolocated")

@@ -126,6 +126,12 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
   }
 }
 
+void CostModel::set_lanes(int lanes) {
+  for (RankModel& r : m_ranks) {
+    r.lanes = lanes;
+  }
+}
+
 void CostModel::read_shared(const Profile& profile) {
   const std::string& machine = m_ranks.front().machine;
   CellKey pattern;

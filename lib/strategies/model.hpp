@@ -20,7 +20,7 @@ struct RankModel {
   std::string machine;  ///< MachineGroup id
   std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
   bool worker = false, server = false;
-  int lanes = 1;
+  int lanes = 1; ///< 0: to be solved
   double port_bytes_per_s =
       0; ///< of its own network port, each direction; 0: it shares its machine with other ranks
 };
@@ -47,6 +47,8 @@ public:
             const WhatIf& what_if);
 
   [[nodiscard]] const std::vector<RankModel>& ranks() const { return m_ranks; }
+  /// Gives every rank that many lanes: lane i of one rank talks only to lane i of another, so all have the same.
+  void set_lanes(int lanes);
   [[nodiscard]] const std::string& transport() const { return m_transport; }
   /// All ranks on one machine: its memory and cores, not ports, are what they share.
   [[nodiscard]] bool one_machine() const { return m_one_machine; }

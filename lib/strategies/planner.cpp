@@ -16,6 +16,9 @@
 namespace reckon {
 namespace {
 
+constexpr double k_typical_part_bytes =
+    1 << 20; ///< for questions asked before the part size is known
+
 DType most_common(const GradientLayout& layout) {
   std::map<DType, std::uint64_t> bytes;
   for (const GradientLayout::Run& run : layout.runs) {
@@ -53,8 +56,14 @@ public:
       : m_inputs(inputs), m_options(options), m_layout(layout_of(inputs.workload)),
         m_model(inputs.profile, inputs.roles, options.transport, options.what_if),
         m_model_bytes(static_cast<double>(inputs.workload.bytes())) {
+    int lanes = 0;
     for (const RankModel& r : m_model.ranks()) {
       m_workers += r.worker ? 1 : 0;
+      lanes = std::max(lanes, r.lanes);
+    }
+    m_model.set_lanes(std::max(1, lanes));
+    if (lanes == 0) {
+      m_model.set_lanes(needed_lanes());
     }
     if (m_layout.total_bytes == 0) {
       fail(ErrorKind::input,
@@ -87,6 +96,29 @@ private:
     return shape;
   }
 
+  /// The fewest lanes with which no rank sums slower than its port brings the operands, in any
+  /// strategy. Ranks that share a machine have one: they already are several threads.
+  [[nodiscard]] int needed_lanes() const {
+    double needed = 1;
+    for (const std::string& name : strategy_names()) {
+      const Solution solution = solve(name, m_model, m_model_bytes);
+      if (m_model.one_machine() || !solution.reason.empty()) {
+        continue;
+      }
+      const Load load = load_of(solution, m_model, solution.share_bytes);
+      for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+        const double port_s = std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
+                              m_model.ranks()[r].port_bytes_per_s;
+        const double rate =
+            m_model.reduce_rate(most_common(m_layout), 1, load.operands, k_typical_part_bytes).mid;
+        if (port_s > 0) {
+          needed = std::max(needed, std::ceil(load.summed_bytes[r] / rate / port_s - 1e-9));
+        }
+      }
+    }
+    return static_cast<int>(std::min(needed, static_cast<double>(m_model.cores())));
+  }
+
   /// A part under way, one being summed, one coming back, one to spare; more when a part is shorter
   /// on the wire than the round trip.
   [[nodiscard]] double window_for(double part_bytes) const {
@@ -117,14 +149,21 @@ private:
       }
     }
     double least = std::numeric_limits<double>::infinity();
+    std::vector<Prediction> predictions;
     for (const double size : sizes) {
-      const PartShape shape = shape_for(size);
-      Prediction prediction = predict(m_model, best.solution, best.solution.share_bytes, shape);
-      if (prediction.mid_seconds < least) {
-        least = prediction.mid_seconds;
-        best.shape = shape;
-        best.shape.part_bytes = size;
-        best.prediction = std::move(prediction);
+      predictions.push_back(
+          predict(m_model, best.solution, best.solution.share_bytes, shape_for(size)));
+      least = std::min(least, predictions.back().mid_seconds);
+    }
+    // The largest of those that are as good as the best: larger parts cost less of what the profile
+    // may not know.
+    constexpr double k_as_good = 1.01;
+    for (std::size_t i = sizes.size(); i-- > 0;) {
+      if (predictions[i].mid_seconds <= k_as_good * least) {
+        best.shape = shape_for(sizes[i]);
+        best.shape.part_bytes = sizes[i];
+        best.prediction = std::move(predictions[i]);
+        break;
       }
     }
     return best;
@@ -271,7 +310,9 @@ private:
     plan.quantities.push_back(
         {"part_bytes",
          static_cast<double>(plan.part_bytes),
-         m_options.part_bytes ? "as given" : "least predicted time over powers of two",
+         m_options.part_bytes
+             ? "as given"
+             : "the largest power of two whose predicted time is within 1 % of the least",
          {{"parts", static_cast<double>(plan.parts.size())}}});
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});

@@ -2,10 +2,13 @@
 #include "fixtures.hpp"
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "strategies/lower.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 namespace reckon {
 namespace {
@@ -128,6 +131,38 @@ TEST(Planner, PlanReadsBackTheSame) {
   const Plan plan = test::plan_for(test::cluster(1e9, 7e8), k_model, 5, 3, {});
   const std::string text = canonical_text(plan);
   EXPECT_EQ(canonical_text(plan_from_json(parse_json(text, "plan.json"), "plan.json")), text);
+}
+
+TEST(ShippedProfiles, AreCanonicalAndCanBePlannedWith) {
+  std::size_t seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(RECKON_SOURCE_DIR "/profiles")) {
+    if (entry.path().extension() == ".json") {
+      SCOPED_TRACE(entry.path().filename().string());
+      const Profile profile = read_profile(entry.path().string());
+      EXPECT_EQ(canonical_text(profile), read_file(entry.path().string()));
+      EXPECT_GT(test::plan_for(profile, k_model, 2, 1, {}).prediction.mid_seconds, 0);
+      ++seen;
+    }
+  }
+  EXPECT_GT(seen, 0U);
+}
+
+TEST(Planner, LanesKeepUpWithThePort) {
+  // 8 workers, colocated: a rank sums 7 M/8 of operands while 2 * 7 M/8 pass its port at 1 GB/s
+  // each way... so summing at 0.3 GB/s a thread needs (7/8) / 0.3 / (2 * 7/8 / 1) = 1.67 -> 2
+  // lanes; the split on 8+8 machines: a server sums 7 M/8 while M pass its port: (7/8) / 0.3 = 2.9
+  // -> 3.
+  Profile p = test::cluster(1e9, 1e9);
+  CellKey sum;
+  sum.test = "reduce_sum";
+  sum.from = "gpu";
+  sum.dtype = "fp32";
+  sum.sources = 2;
+  sum.threads = 1;
+  p.cells.push_back(test::published(sum, "bytes_per_second", 0.3e9));
+  EXPECT_EQ(test::plan_for(p, k_model, 8, 0, {}, 0).ranks.front().lanes, 2);
+  EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 0).ranks.front().lanes, 3);
+  EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 5).ranks.front().lanes, 5);
 }
 
 } // namespace

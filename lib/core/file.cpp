@@ -49,6 +49,9 @@ void write_all(int fd, const std::string& name, std::string_view content) {
     if (n < 0 && errno == EINTR) {
       continue;
     }
+    if (n < 0 && errno == EPIPE && fd == STDOUT_FILENO) {
+      return; // `reckon show x | head`: the reader has what it wanted
+    }
     if (n < 0) {
       fail_errno("cannot write " + name, errno);
     }

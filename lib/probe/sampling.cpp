@@ -113,6 +113,7 @@ Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
     double begin = 0, end = 0;
   };
   std::vector<Times> times(team.size());
+  std::vector<std::vector<double>> per_rank(team.size());
   SpinBarrier barrier(team.size());
   Sampler sampler(limits, clock, interrupted);
   std::uint64_t batch = 1;
@@ -135,9 +136,12 @@ Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
       if (rank == 0) {
         double from = times[0].begin;
         double to = times[0].end;
-        for (const Times& t : times) {
-          from = std::min(from, t.begin);
-          to = std::max(to, t.end);
+        for (std::size_t r = 0; r < times.size(); ++r) {
+          from = std::min(from, times[r].begin);
+          to = std::max(to, times[r].end);
+          if (!sampler.warming_up()) {
+            per_rank[r].push_back((times[r].end - times[r].begin) / static_cast<double>(batch));
+          }
         }
         sampler.add(Seconds(to - from));
         next += batch;
@@ -146,7 +150,12 @@ Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
       }
     }
   });
-  return {sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted()};
+  Samples samples{sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted(), {}};
+  for (std::vector<double>& seconds : per_rank) {
+    std::sort(seconds.begin(), seconds.end());
+    samples.rank_seconds.push_back(seconds.empty() ? 0 : percentile(seconds, 0.5));
+  }
+  return samples;
 }
 
 void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t keep) {

@@ -80,6 +80,7 @@ struct Samples {
   std::uint64_t batch = 1;     ///< operations timed together for one sample
   StopReason reason = StopReason::running;
   bool interrupted = false;
+  std::vector<double> rank_seconds; ///< median time of one operation on each thread
 };
 
 /// One operation of one thread; `index` counts up over warm-up and samples, for rotating through

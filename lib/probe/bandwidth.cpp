@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/bandwidth.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace reckon {
+namespace {
+
+constexpr std::size_t k_page = 4096;
+constexpr std::byte k_poison{0xa5};
+
+// ---------------------------------------------------------------- kernels
+
+/// The sum of all 8-byte words: every byte has to be read. `bytes` is a multiple of 64.
+std::uint64_t read_all(const std::byte* from, std::size_t bytes) noexcept {
+  std::uint64_t sum0 = 0;
+  std::uint64_t sum1 = 0;
+  std::uint64_t sum2 = 0;
+  std::uint64_t sum3 = 0;
+  for (std::size_t i = 0; i < bytes; i += 32) { // four sums: one would wait for itself
+    std::uint64_t word[4];
+    std::memcpy(word, from + i, sizeof word);
+    sum0 += word[0];
+    sum1 += word[1];
+    sum2 += word[2];
+    sum3 += word[3];
+  }
+  return sum0 + sum1 + sum2 + sum3;
+}
+
+enum class StreamStores { ordinary, non_temporal };
+
+#if defined(__SSE2__)
+// Written out, as a compiler would turn the copy into a call of memcpy, which chooses its stores by
+// its own rules.
+template <StreamStores stores>
+void store(double* to, __m128d value) noexcept {
+  if constexpr (stores == StreamStores::ordinary) {
+    _mm_store_pd(to, value);
+  } else {
+    _mm_stream_pd(to, value);
+  }
+}
+
+template <StreamStores stores>
+void stream_copy(double* to, const double* from, std::size_t n) noexcept {
+  for (std::size_t i = 0; i < n; i += 8) {
+    for (std::size_t j = i; j < i + 8; j += 2) {
+      store<stores>(to + j, _mm_load_pd(from + j));
+    }
+  }
+}
+
+template <StreamStores stores>
+void stream_add(double* to, const double* a, const double* b, std::size_t n) noexcept {
+  for (std::size_t i = 0; i < n; i += 8) {
+    for (std::size_t j = i; j < i + 8; j += 2) {
+      store<stores>(to + j, _mm_add_pd(_mm_load_pd(a + j), _mm_load_pd(b + j)));
+    }
+  }
+}
+constexpr bool k_has_non_temporal = true;
+#else
+template <StreamStores>
+void stream_copy(double* to, const double* from, std::size_t n) noexcept {
+  std::memcpy(to, from, n * sizeof(double));
+}
+template <StreamStores>
+void stream_add(double* to, const double* a, const double* b, std::size_t n) noexcept {
+  for (std::size_t i = 0; i < n; ++i) {
+    to[i] = a[i] + b[i];
+  }
+}
+constexpr bool k_has_non_temporal = false;
+#endif
+
+// ---------------------------------------------------------------- slices
+
+/// How `threads` threads share out `bytes` of memory: slice after slice, each thread a chunk of
+/// each. All slices in turn are more than the caches hold.
+struct Slices {
+  std::size_t chunk = 0; ///< of one thread in one slice
+  std::size_t slice = 0;
+  std::size_t count = 1;
+
+  Slices(std::uint64_t bytes, std::size_t threads) {
+    const std::uint64_t wanted =
+        std::max<std::uint64_t>(std::uint64_t{16} << 20U, threads * (std::uint64_t{1} << 20U));
+    chunk = std::max<std::size_t>(
+        std::min<std::uint64_t>(wanted, bytes) / threads / k_page * k_page, k_page);
+    slice = chunk * threads;
+    count = std::max<std::size_t>(bytes / slice, 1);
+  }
+  [[nodiscard]] std::size_t offset(std::size_t thread, std::uint64_t index) const {
+    return index % count * slice + thread * chunk;
+  }
+};
+
+/// The first difference between two equally long areas; nullopt when there is none.
+std::optional<std::size_t> first_difference(std::span<const std::byte> a,
+                                            std::span<const std::byte> b) {
+  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin());
+  return x == a.end() ? std::nullopt : std::optional(static_cast<std::size_t>(x - a.begin()));
+}
+
+// ---------------------------------------------------------------- NUMA pairs
+
+enum class Move { copy, read, write };
+
+/// One direction of a cell.
+struct Stream {
+  std::span<std::byte> from, to;
+  std::size_t first_thread = 0;
+  std::size_t threads = 0;
+  Slices slices{k_page, 1};
+};
+
+class PairCell {
+public:
+  PairCell(Workbench& bench, Move move, std::size_t from, std::size_t to, bool two_way,
+           std::size_t threads)
+      : m_bench(bench), m_move(move), m_two_way(two_way) {
+    // Who moves the bytes of each direction: a reader sits where they go.
+    const std::size_t here = move == Move::read ? to : from;
+    const std::size_t there = move == Move::read ? from : to;
+    const std::size_t forward = two_way ? threads / 2 : threads;
+    m_cpus = bench.cpus_near(here, forward);
+    if (two_way) {
+      const std::vector<int> back = here == there ? last_cpus(here, threads - forward)
+                                                  : bench.cpus_near(there, threads - forward);
+      m_cpus.insert(m_cpus.end(), back.begin(), back.end());
+    }
+    m_from = from;
+    m_to = to;
+    m_forward = forward;
+  }
+
+  void measure(Cell& cell, Seconds budget) {
+    const Seconds since = m_bench.clock().now();
+    const std::uint64_t bytes = cell.key.bytes;
+    const std::span<std::byte> a = m_bench.memory(m_from, 0, bytes).first(bytes);
+    const std::span<std::byte> b = m_bench.memory(m_to, 1, bytes).first(bytes);
+    std::vector<Stream> streams;
+    const std::size_t half = bytes / 2 / k_page * k_page;
+    streams.push_back(
+        stream(m_two_way ? a.first(half) : a, m_two_way ? b.first(half) : b, 0, m_forward));
+    if (m_two_way) {
+      streams.push_back(
+          stream(b.subspan(half), a.subspan(half), m_forward, m_cpus.size() - m_forward));
+    }
+    Team& team = m_bench.team(m_cpus);
+    prepare(team, streams);
+    std::size_t bytes_at_once = 0;
+    for (const Stream& s : streams) {
+      bytes_at_once += s.slices.slice;
+    }
+    const Samples samples =
+        m_bench.sample(team, since, budget, [&](std::size_t rank, std::uint64_t index) noexcept {
+          const Stream& s = rank < m_forward ? streams[0] : streams[1];
+          move(s, s.slices.offset(rank - s.first_thread, index));
+        });
+    fill_cell(cell, samples, static_cast<double>(bytes_at_once));
+    if (cell.has_value() && m_two_way) {
+      remark(cell, direction_rates(samples, streams));
+    }
+    m_bench.remark_placement(cell, m_from, 0);
+    if (m_from != m_to) {
+      m_bench.remark_placement(cell, m_to, 1);
+    }
+    verify(cell, streams);
+  }
+
+private:
+  /// The last of the node's processors, so that the second direction does not get those of the
+  /// first.
+  [[nodiscard]] std::vector<int> last_cpus(std::size_t node, std::size_t threads) const {
+    const std::vector<int> all = m_bench.cpus_near(node, SIZE_MAX);
+    return {all.end() - static_cast<std::ptrdiff_t>(std::min(threads, all.size())), all.end()};
+  }
+
+  [[nodiscard]] Stream stream(std::span<std::byte> from, std::span<std::byte> to, std::size_t first,
+                              std::size_t threads) const {
+    return {from, to, first, threads, Slices(from.size(), threads)};
+  }
+
+  void move(const Stream& s, std::size_t offset) const noexcept {
+    switch (m_move) {
+    case Move::copy:
+      std::memcpy(s.to.data() + offset, s.from.data() + offset, s.slices.chunk);
+      break;
+    case Move::read:
+      keep(read_all(s.from.data() + offset, s.slices.chunk));
+      break;
+    case Move::write:
+      std::memset(s.to.data() + offset, 0x5a, s.slices.chunk);
+      break;
+    }
+  }
+
+  /// Poison where the first slice goes, a pattern where it comes from: a copy that was not made
+  /// shows afterwards.
+  void prepare(Team& team, const std::vector<Stream>& streams) const {
+    if (m_move != Move::copy) {
+      return;
+    }
+    team.run([&](std::size_t rank) {
+      const Stream& s = rank < m_forward ? streams[0] : streams[1];
+      const std::size_t offset = s.slices.offset(rank - s.first_thread, 0);
+      std::memset(s.to.data() + offset, static_cast<int>(k_poison), s.slices.chunk);
+      fill_pattern(s.from.subspan(offset, s.slices.chunk), m_bench.seed() + offset);
+    });
+  }
+
+  void verify(Cell& cell, const std::vector<Stream>& streams) const {
+    if (!cell.has_value() || m_move != Move::copy) {
+      return;
+    }
+    for (const Stream& s : streams) {
+      const auto bad = first_difference(s.from.first(s.slices.slice), s.to.first(s.slices.slice));
+      if (bad) {
+        const auto number = [](std::byte b) { return std::to_integer<int>(b); };
+        cell.status = CellStatus::mismatch;
+        cell.samples.clear();
+        cell.reason = fmt::format("the copy differs at byte {}: expected {:#04x}, got {:#04x}",
+                                  *bad, number(s.from[*bad]), number(s.to[*bad]));
+        return;
+      }
+    }
+  }
+
+  [[nodiscard]] static std::string direction_rates(const Samples& samples,
+                                                   const std::vector<Stream>& streams) {
+    std::vector<double> gb_per_s;
+    for (const Stream& s : streams) {
+      double slowest = 0;
+      for (std::size_t t = s.first_thread; t < s.first_thread + s.threads; ++t) {
+        slowest = std::max(slowest, samples.rank_seconds[t]);
+      }
+      gb_per_s.push_back(static_cast<double>(s.slices.slice) / slowest * 1e-9);
+    }
+    return fmt::format("one direction {:.2f}, the other {:.2f} GB/s", gb_per_s[0], gb_per_s[1]);
+  }
+
+  Workbench& m_bench;
+  Move m_move;
+  bool m_two_way;
+  std::size_t m_from = 0, m_to = 0, m_forward = 0;
+  std::vector<int> m_cpus;
+};
+
+CellPlan pair_plan(Workbench& bench, Move move, std::size_t from, std::size_t to, bool two_way,
+                   std::size_t threads) {
+  CellPlan plan;
+  plan.key.test = move == Move::copy   ? k_numa_copy
+                  : move == Move::read ? k_numa_read
+                                       : k_numa_write;
+  plan.key.from = bench.nodes()[from].id;
+  plan.key.to = bench.nodes()[to].id;
+  plan.key.threads = static_cast<int>(threads);
+  plan.key.direction = two_way ? "two_way" : "one_way";
+  plan.key.state = "cold";
+  plan.key.bytes = std::max(bench.cold_bytes(from), bench.cold_bytes(to));
+  plan.unit = "bytes_per_second";
+  plan.bytes_convention = "payload";
+  plan.least = Seconds(0.08);
+  plan.wanted = Seconds(0.35);
+  plan.rank = (move == Move::copy ? 0 : 1) + (two_way ? 1 : 0);
+  plan.reference = move == Move::copy && !two_way && threads == 1 && from == 0 && to == 0;
+  plan.measure = [&bench, move, from, to, two_way, threads](Cell& cell, Seconds budget) {
+    PairCell(bench, move, from, to, two_way, threads).measure(cell, budget);
+  };
+  return plan;
+}
+
+// ---------------------------------------------------------------- STREAM
+
+struct StreamCell {
+  Workbench& bench;
+  bool add = false;
+  std::vector<CorePlace> cores;
+
+  void measure(Cell& cell, Seconds budget) const {
+    const Seconds since = bench.clock().now();
+    Samples best;
+    double best_seconds = 0;
+    StreamStores best_stores = StreamStores::ordinary;
+    const std::size_t threads = cores.size();
+    Slices slices(k_page, 1);
+    for (const StreamStores stores : {StreamStores::ordinary, StreamStores::non_temporal}) {
+      if (stores == StreamStores::non_temporal && !k_has_non_temporal) {
+        break;
+      }
+      const Seconds left = budget - (bench.clock().now() - since);
+      Samples samples =
+          run(stores, cell.key.bytes, stores == StreamStores::ordinary ? 0.5 * left : left, slices);
+      if (samples.interrupted || samples.seconds.empty()) {
+        best = std::move(samples);
+        break;
+      }
+      std::vector<double> sorted = samples.seconds;
+      std::nth_element(sorted.begin(),
+                       sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
+                       sorted.end());
+      const double median = sorted[sorted.size() / 2];
+      if (best_seconds == 0 || median < best_seconds) {
+        best = std::move(samples);
+        best_seconds = median;
+        best_stores = stores;
+      }
+    }
+    const double arrays = add ? 3 : 2;
+    fill_cell(cell, best, arrays * static_cast<double>(slices.chunk * threads));
+    if (cell.has_value()) {
+      remark(cell,
+             best_stores == StreamStores::ordinary ? "ordinary stores" : "non-temporal stores");
+      for (const CorePlace& core : cores) {
+        if (core.node == cores.front().node) {
+          bench.remark_placement(cell, core.node, 0);
+          break;
+        }
+      }
+    }
+  }
+
+private:
+  Samples run(StreamStores stores, std::uint64_t bytes, Seconds budget, Slices& slices) const {
+    // Each thread works on memory of its node: its share of the two areas there.
+    struct Arrays {
+      double *a, *b, *c;
+      std::size_t count;
+    };
+    std::vector<Arrays> arrays;
+    std::size_t most_on_a_node = 0;
+    for (const NodePlace& node : bench.nodes()) {
+      most_on_a_node = std::max(most_on_a_node, node.cpus.size());
+    }
+    most_on_a_node = std::clamp<std::size_t>(cores.size(), 1, most_on_a_node);
+    slices = Slices(bytes / 2, most_on_a_node);
+    std::map<std::size_t, std::size_t> used; // threads so far, by node
+    for (const CorePlace& core : cores) {
+      const std::span<std::byte> low = bench.memory(core.node, 0, bytes);
+      const std::span<std::byte> high = bench.memory(core.node, 1, bytes);
+      const std::size_t offset = slices.offset(used[core.node]++, 0);
+      const auto at = [](std::span<std::byte> memory, std::size_t place) {
+        return reinterpret_cast<double*>(memory.data() + place);
+      };
+      arrays.push_back({at(low, offset), at(low, bytes / 2 / k_page * k_page + offset),
+                        at(high, offset), slices.count});
+    }
+    std::vector<int> cpus;
+    for (const CorePlace& core : cores) {
+      cpus.push_back(core.cpu);
+    }
+    const std::size_t n = slices.chunk / sizeof(double);
+    const std::size_t step = slices.slice / sizeof(double);
+    return bench.sample(
+        bench.team(cpus), bench.clock().now(), budget,
+        [&, stores, n, step](std::size_t rank, std::uint64_t index) noexcept {
+          const Arrays& mine = arrays[rank];
+          const std::size_t at = index % mine.count * step;
+          const bool ordinary = stores == StreamStores::ordinary;
+          if (add && ordinary) {
+            stream_add<StreamStores::ordinary>(mine.c + at, mine.a + at, mine.b + at, n);
+          } else if (add) {
+            stream_add<StreamStores::non_temporal>(mine.c + at, mine.a + at, mine.b + at, n);
+          } else if (ordinary) {
+            stream_copy<StreamStores::ordinary>(mine.c + at, mine.a + at, n);
+          } else {
+            stream_copy<StreamStores::non_temporal>(mine.c + at, mine.a + at, n);
+          }
+        });
+  }
+};
+
+CellPlan stream_plan(Workbench& bench, bool add, const std::string& where,
+                     std::vector<CorePlace> cores) {
+  CellPlan plan;
+  plan.key.test = add ? k_stream_add : k_stream_copy;
+  plan.key.from = where;
+  plan.key.threads = static_cast<int>(cores.size());
+  plan.key.state = "cold";
+  for (const CorePlace& core : cores) {
+    plan.key.bytes = std::max(plan.key.bytes, bench.cold_bytes(core.node));
+  }
+  plan.unit = "bytes_per_second";
+  plan.bytes_convention = "stream";
+  plan.least = Seconds(0.08);
+  plan.wanted = Seconds(0.4);
+  plan.rank = cores.size() == bench.cores().size() ? 0 : 1;
+  plan.measure = [cell = StreamCell{bench, add, std::move(cores)}](Cell& measured, Seconds budget) {
+    cell.measure(measured, budget);
+  };
+  return plan;
+}
+
+} // namespace
+
+Campaign numa_bandwidth_campaign(Workbench& bench) {
+  Campaign campaign;
+  campaign.name = "NUMA bandwidth";
+  campaign.share = 0.16;
+  campaign.plan = [&bench] {
+    std::vector<CellPlan> plans;
+    for (std::size_t from = 0; from < bench.nodes().size(); ++from) {
+      for (std::size_t to = 0; to < bench.nodes().size(); ++to) {
+        for (const Move move : {Move::copy, Move::read, Move::write}) {
+          const std::size_t all = bench.cpus_near(move == Move::read ? to : from, SIZE_MAX).size();
+          for (const std::size_t threads :
+               all == 1 ? std::vector{all} : std::vector{std::size_t{1}, all}) {
+            plans.push_back(pair_plan(bench, move, from, to, false, threads));
+          }
+          if (from > to) {
+            continue;
+          }
+          // Both ways needs a thread each: of one node half of its cores, of two nodes all.
+          const std::size_t near = bench.cpus_near(from, SIZE_MAX).size();
+          const std::size_t far = from == to ? near : bench.cpus_near(to, SIZE_MAX).size();
+          const std::size_t most = from == to ? near / 2 * 2 : 2 * std::min(near, far);
+          const bool shared =
+              from != to && (bench.nodes()[from].cpus.empty() || bench.nodes()[to].cpus.empty());
+          if (most >= 2 && !shared) {
+            plans.push_back(pair_plan(bench, move, from, to, true, 2));
+            if (most > 2) {
+              plans.push_back(pair_plan(bench, move, from, to, true, most));
+            }
+          }
+        }
+      }
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+Campaign stream_campaign(Workbench& bench) {
+  Campaign campaign;
+  campaign.name = "STREAM-like ceilings";
+  campaign.share = 0.06;
+  campaign.begin = [&bench] {
+    for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
+      const std::span<std::byte> low = bench.memory(n, 0, bench.cold_bytes(n));
+      const std::span<std::byte> high = bench.memory(n, 1, bench.cold_bytes(n));
+      bench.team(bench.cpus_near(n, 1)).run([&](std::size_t) {
+        fill_numbers(low);
+        fill_numbers(high);
+      });
+    }
+  };
+  campaign.plan = [&bench] {
+    std::vector<CellPlan> plans;
+    for (const bool add : {false, true}) {
+      for (const int threads : bench.thread_counts()) {
+        plans.push_back(stream_plan(bench, add, bench.machine(), bench.spread(threads)));
+      }
+      if (bench.nodes().size() > 1) {
+        for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
+          std::vector<CorePlace> cores;
+          for (const CorePlace& core : bench.cores()) {
+            if (core.node == n) {
+              cores.push_back(core);
+            }
+          }
+          if (!cores.empty()) {
+            plans.push_back(stream_plan(bench, add, bench.nodes()[n].id, cores));
+          }
+        }
+      }
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+} // namespace reckon

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/latency.hpp"
+
+#include "stats/resample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <new>
+#include <numeric>
+#include <random>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+// ---------------------------------------------------------------- core to core
+
+constexpr std::size_t k_most_cores = 16;
+constexpr std::size_t k_pair_samples = 300;
+constexpr std::size_t k_addresses = 6;
+
+/// At most k_most_cores of the cores, evenly spread over their order, which is that of the machine.
+std::vector<CorePlace> chosen_cores(const Workbench& bench) {
+  const std::vector<CorePlace>& all = bench.cores();
+  if (all.size() <= k_most_cores) {
+    return all;
+  }
+  std::vector<CorePlace> chosen;
+  for (std::size_t i = 0; i < k_most_cores; ++i) {
+    chosen.push_back(all[i * all.size() / k_most_cores]);
+  }
+  return chosen;
+}
+
+/// The two sides of one line. Neither pauses between looks, as that would be measured, too; both
+/// look at `stop`, which stays in their caches until it changes.
+struct Line {
+  alignas(128) std::atomic<int> turn{0};
+};
+
+void answer(Line& line, const std::atomic<bool>& stop) noexcept {
+  while (!stop.load(std::memory_order_relaxed)) {
+    int expected = 1;
+    line.turn.compare_exchange_weak(expected, 0, std::memory_order_acq_rel,
+                                    std::memory_order_relaxed);
+  }
+}
+
+/// False when nobody answered before `deadline` (looked at now and then only).
+bool ask(Line& line, std::uint64_t times, const Clock& clock, Seconds deadline) noexcept {
+  for (std::uint64_t i = 0; i < times; ++i) {
+    line.turn.store(1, std::memory_order_release);
+    for (std::uint64_t looks = 1;; ++looks) {
+      if (line.turn.load(std::memory_order_acquire) == 0) {
+        break;
+      }
+      if (looks % 65536 == 0 && clock.now() > deadline) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+void measure_pair(Workbench& bench, const CorePlace& from, const CorePlace& to, Cell& cell,
+                  Seconds budget) {
+  const Clock& clock = bench.clock();
+  const Seconds since = clock.now();
+  Team& team = bench.team({from.cpu, to.cpu});
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  // Which slice of the last-level cache a line lives in depends on its address: several pages,
+  // fresh ones for each pair.
+  NodeMemory memory;
+  bench.team({from.cpu}).run([&](std::size_t) {
+    memory =
+        NodeMemory(k_addresses * page, bench.nodes()[from.node].os_node, NodeMemory::Pages::small);
+  });
+  std::mt19937_64 engine(bench.seed());
+  Samples all;
+  bool answered = true;
+  for (std::size_t a = 0; a < k_addresses && answered && !all.interrupted; ++a) {
+    const std::size_t offset = a * page + 128 * uniform_index(engine, page / 128);
+    Line& line = *new (memory.bytes().data() + offset) Line;
+    SampleLimits limits;
+    limits.budget = std::max(
+        (budget - (clock.now() - since)) / static_cast<double>(k_addresses - a), Seconds(0.002));
+    limits.min_samples = limits.max_samples = k_pair_samples / k_addresses;
+    limits.min_time = Seconds(0);
+    limits.warm_up_time = Seconds(0.001);
+    limits.timer_step = bench.timer_step();
+    const Seconds deadline = clock.now() + 4 * limits.budget + Seconds(0.1);
+    Sampler sampler(limits, clock, bench.interrupted());
+    std::atomic<bool> stop{false};
+    team.run([&](std::size_t rank) noexcept {
+      if (rank == 1) {
+        answer(line, stop);
+        return;
+      }
+      while (!sampler.done()) {
+        const Seconds begin = clock.now();
+        if (!ask(line, sampler.batch(), clock, deadline)) {
+          answered = false;
+          break;
+        }
+        sampler.add(clock.now() - begin);
+      }
+      stop.store(true, std::memory_order_relaxed);
+    });
+    for (const double round_trip : sampler.samples()) {
+      all.seconds.push_back(round_trip / 2);
+    }
+    all.batch = std::max(all.batch, sampler.batch());
+    all.interrupted = sampler.interrupted();
+    all.reason = sampler.reason();
+  }
+  if (!answered) {
+    cell.status = CellStatus::timeout;
+    cell.reason = fmt::format("processor {} did not answer: something else runs there", to.cpu);
+    return;
+  }
+  // The number of samples was fixed: reaching it is no sign of too little time.
+  if (all.seconds.size() >= k_pair_samples) {
+    all.reason = StopReason::precise;
+  }
+  fill_cell(cell, all, 0, k_pair_samples);
+  if (const std::string doubt = memory.placement().doubt; !doubt.empty()) {
+    remark(cell, CellStatus::noisy, doubt);
+  }
+}
+
+// ---------------------------------------------------------------- pointer chase
+
+constexpr std::size_t k_line = 64;
+constexpr std::uint64_t k_smallest = 16 << 10U;
+constexpr std::uint64_t k_steps = 512; // of one operation
+
+void** follow(void** place) noexcept {
+  for (std::uint64_t i = 0; i < k_steps; i += 8) {
+    for (int unrolled = 0; unrolled < 8; ++unrolled) {
+      place = static_cast<void**>(*place);
+    }
+  }
+  return place;
+}
+
+void measure_chase(Workbench& bench, std::size_t thread_node, std::size_t memory_node,
+                   std::uint64_t footprint, std::uint64_t largest, Cell& cell, Seconds budget) {
+  const Seconds since = bench.clock().now();
+  const std::span<std::byte> memory = bench.memory(memory_node, 0, largest).first(footprint);
+  // In huge pages, any order does. In small ones, every step of a wholly random order would also
+  // miss the TLB: stay within 64 pages for a while.
+  const bool huge = bench.huge_fraction().value_or(0) >= 0.9;
+  const std::size_t region =
+      huge ? footprint : 64 * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  Team& team = bench.team(bench.cpus_near(thread_node, 1));
+  void** place = nullptr;
+  team.run([&](std::size_t) { place = build_chase(memory, region, bench.seed()); });
+  SampleLimits limits;
+  // What fits into a cache has to be brought there first.
+  constexpr std::uint64_t k_largest_pass = 32 << 20U;
+  limits.warm_up_operations = footprint <= k_largest_pass ? footprint / k_line / k_steps + 1 : 0;
+  Samples samples = bench.sample(
+      team, since, budget, [&](std::size_t, std::uint64_t) noexcept { place = follow(place); },
+      limits);
+  keep(place);
+  for (double& s : samples.seconds) {
+    s /= static_cast<double>(k_steps);
+  }
+  samples.batch *= k_steps;
+  fill_cell(cell, samples, 0);
+  bench.remark_placement(cell, memory_node, 0);
+  if (cell.has_value() && thread_node == 0 && memory_node == 0) {
+    bench.note_latency(footprint, cell.p50);
+  }
+}
+
+} // namespace
+
+void** build_chase(std::span<std::byte> memory, std::size_t region_bytes, std::uint64_t seed) {
+  const std::size_t lines = memory.size() / k_line;
+  const std::size_t per_region = std::clamp<std::size_t>(region_bytes / k_line, 1, lines);
+  const std::size_t regions = (lines + per_region - 1) / per_region;
+  std::mt19937_64 engine(seed);
+  const auto shuffled = [&engine](std::size_t n) {
+    std::vector<std::uint32_t> order(n);
+    std::iota(order.begin(), order.end(), 0U);
+    for (std::size_t i = n; i > 1; --i) {
+      std::swap(order[i - 1], order[uniform_index(engine, i)]);
+    }
+    return order;
+  };
+  const auto at = [&](std::size_t line) {
+    return reinterpret_cast<void**>(memory.data() + line * k_line);
+  };
+  void** first = nullptr;
+  void** previous = nullptr;
+  for (const std::uint32_t region : shuffled(regions)) {
+    const std::size_t begin = region * per_region;
+    for (const std::uint32_t line : shuffled(std::min(per_region, lines - begin))) {
+      void** const place = at(begin + line);
+      if (previous != nullptr) {
+        *previous = place;
+      } else {
+        first = place;
+      }
+      previous = place;
+    }
+  }
+  *previous = first;
+  return first;
+}
+
+Campaign core_latency_campaign(Workbench& bench) {
+  Campaign campaign;
+  campaign.name = "core to core latency";
+  campaign.share = 0.06;
+  campaign.plan = [&bench] {
+    std::vector<CellPlan> plans;
+    const std::vector<CorePlace> cores = chosen_cores(bench);
+    for (const CorePlace& from : cores) {
+      for (const CorePlace& to : cores) {
+        if (from.id == to.id) {
+          continue;
+        }
+        CellPlan plan;
+        plan.key.test = k_core_to_core;
+        plan.key.from = from.id;
+        plan.key.to = to.id;
+        plan.least = Seconds(0.02);
+        plan.wanted = Seconds(0.06);
+        // One pair of each kind first: the same node, then another.
+        plan.rank = from.node == to.node ? 0 : 1;
+        plan.measure = [&bench, from, to](Cell& cell, Seconds budget) {
+          measure_pair(bench, from, to, cell, budget);
+        };
+        plans.push_back(std::move(plan));
+      }
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+Campaign memory_latency_campaign(Workbench& bench) {
+  Campaign campaign;
+  campaign.name = "memory latency";
+  campaign.share = 0.10;
+  // Fixed at the start: while the knee is being found, it must not move the goal.
+  const std::uint64_t largest = std::bit_ceil(bench.cold_bytes(0));
+  const auto plan_for = [&bench, largest](std::size_t thread_node, std::size_t memory_node,
+                                          std::uint64_t footprint) {
+    CellPlan plan;
+    plan.key.test = k_memory_latency;
+    plan.key.from = bench.nodes()[thread_node].id;
+    plan.key.to = bench.nodes()[memory_node].id;
+    plan.key.bytes = footprint;
+    plan.key.threads = 1;
+    // Linking the lines takes about a second a gigabyte.
+    const Seconds set_up(static_cast<double>(footprint) * 1e-9);
+    plan.least = Seconds(0.02) + set_up;
+    plan.wanted = Seconds(0.12) + set_up;
+    plan.rank = footprint == largest ? 0 : 1;
+    plan.measure = [&bench, thread_node, memory_node, footprint, largest](Cell& cell,
+                                                                          Seconds budget) {
+      measure_chase(bench, thread_node, memory_node, footprint, largest, cell, budget);
+    };
+    return plan;
+  };
+  campaign.plan = [&bench, largest, plan_for] {
+    std::vector<CellPlan> plans;
+    for (std::uint64_t footprint = k_smallest; footprint <= largest; footprint *= 2) {
+      plans.push_back(plan_for(0, 0, footprint));
+    }
+    for (std::size_t from = 0; from < bench.nodes().size(); ++from) {
+      for (std::size_t to = 0; to < bench.nodes().size(); ++to) {
+        if ((from != 0 || to != 0) && !bench.nodes()[from].cpus.empty()) {
+          plans.push_back(plan_for(from, to, largest));
+        }
+      }
+    }
+    return plans;
+  };
+  // Between powers of two where a cache ends: half as much again.
+  campaign.more = [plan_for, home = bench.nodes()[0].id](const std::vector<Cell>& measured) {
+    std::map<std::uint64_t, double> seconds;
+    for (const Cell& cell : measured) {
+      if (cell.has_value() && cell.key.from == home && cell.key.to == home) {
+        seconds[cell.key.bytes] = cell.p50;
+      }
+    }
+    std::vector<CellPlan> plans;
+    for (auto it = seconds.begin(); it != seconds.end() && std::next(it) != seconds.end(); ++it) {
+      const auto& [below, fast] = *it;
+      const auto& [above, slow] = *std::next(it);
+      if (above == 2 * below && slow > 1.4 * fast) {
+        plans.push_back(plan_for(0, 0, below + below / 2));
+      }
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+} // namespace reckon

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/probe.hpp"
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/version.hpp"
+#include "discover/discover.hpp"
+#include "discover/environment.hpp"
+#include "kernels/reduce.hpp"
+#include "probe/bandwidth.hpp"
+#include "probe/campaign.hpp"
+#include "probe/curve.hpp"
+#include "probe/evaluate.hpp"
+#include "probe/latency.hpp"
+#include "probe/reduce.hpp"
+#include "probe/workbench.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr const char* k_machine = "m0";
+
+/// `campaign`, but only the cells of the cases asked for.
+Campaign filtered(Campaign campaign, const std::vector<std::string>& only) {
+  if (only.empty()) {
+    return campaign;
+  }
+  const auto keep_asked = [only](std::vector<CellPlan> plans) {
+    std::erase_if(plans, [&](const CellPlan& plan) {
+      return std::find(only.begin(), only.end(), plan.key.test) == only.end();
+    });
+    return plans;
+  };
+  campaign.plan = [plan = std::move(campaign.plan), keep_asked] { return keep_asked(plan()); };
+  if (campaign.more) {
+    campaign.more = [more = std::move(campaign.more), keep_asked](const std::vector<Cell>& cells) {
+      return keep_asked(more(cells));
+    };
+  }
+  return campaign;
+}
+
+void check_cases(const std::vector<std::string>& only) {
+  std::vector<std::string> names;
+  for (const ProbeCase& c : probe_cases()) {
+    names.push_back(c.name);
+  }
+  for (const std::string& wanted : only) {
+    if (std::find(names.begin(), names.end(), wanted) == names.end()) {
+      const std::string near = did_you_mean(wanted, names);
+      fail(ErrorKind::usage, fmt::format("probe: no case is called '{}'; {}", wanted,
+                                         near.empty() ? "reckon probe --list names them all"
+                                                      : fmt::format("did you mean {}?", near)));
+    }
+  }
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
+}
+
+MachineGroup machine_of(const Topology& topology, const Environment& environment) {
+  MachineGroup machine;
+  machine.id = k_machine;
+  const auto host = environment.facts.find("host");
+  machine.name = host == environment.facts.end() ? "" : host->second;
+  machine.cores = topology.of_kind(ObjectKind::core).size();
+  for (const TopologyObject* node : topology.of_kind(ObjectKind::numa_node)) {
+    machine.memory_bytes += node->bytes.value_or(0);
+  }
+  return machine;
+}
+
+std::vector<int> processors(const Topology& topology) {
+  std::vector<int> cpus;
+  for (const TopologyObject* core : topology.of_kind(ObjectKind::core)) {
+    cpus.insert(cpus.end(), core->cpus.begin(), core->cpus.end());
+  }
+  return cpus;
+}
+
+} // namespace
+
+std::vector<ProbeCase> probe_cases() {
+  return {
+      {k_core_to_core, "how long one core takes to see what another has written"},
+      {k_memory_latency, "how long a dependent load takes, from L1 to each NUMA node's memory"},
+      {k_stream_copy, "memory traffic of a = b, as STREAM counts; a ceiling"},
+      {k_stream_add, "memory traffic of a = b + c, as STREAM counts; a ceiling"},
+      {k_numa_copy, "copying between NUMA nodes, one thread and all, one way and both"},
+      {k_numa_read, "reading another node's memory"},
+      {k_numa_write, "writing another node's memory"},
+      {k_host_memcpy, "time of a copy from 8 B to 256 MiB, warm and cold"},
+      {k_reduce_sum, "summation of gradients, by element type, threads, operands and part size"},
+      {k_optimizer_step, "SGD, momentum, RMSProp and Adam steps, by threads"},
+  };
+}
+
+ProbeResult probe_machine(const ProbeOptions& options) {
+  check_cases(options.only);
+  const RunClock clock;
+  Discovery discovery = discover();
+  Environment environment = describe_environment(real_system_files());
+  const std::vector<int> cpus = processors(discovery.topology);
+  ProcGuard guard(cpus);
+  Workbench bench(discovery.topology, k_machine, clock, options.seed, options.interrupted);
+
+  std::vector<Campaign> campaigns;
+  for (Campaign (*make)(Workbench&) :
+       {&core_latency_campaign, &memory_latency_campaign, &stream_campaign,
+        &numa_bandwidth_campaign, &memcpy_curve_campaign, &reduce_campaign, &optimizer_campaign}) {
+    campaigns.push_back(filtered(make(bench), options.only));
+  }
+  if (options.starting) {
+    std::size_t cells = 0;
+    for (const Campaign& campaign : campaigns) {
+      cells += campaign.plan().size();
+    }
+    options.starting(cells, estimate(campaigns, options.budget));
+  }
+
+  ProbeResult result;
+  Profile& profile = result.profile;
+  profile.context = environment.facts;
+  auto& context = profile.context;
+  context["measured_at"] = utc_now();
+  RunnerOptions running;
+  running.budget = options.budget;
+  running.seed = options.seed;
+  running.interrupted = options.interrupted;
+  running.progress = options.progress;
+  RunResult run = run_campaigns(campaigns, running, clock, guard);
+  bench.release_memory();
+
+  add_ceilings(run.cells);
+  profile.fits = fits_of(run.cells);
+  profile.cells = std::move(run.cells);
+  std::sort(profile.cells.begin(), profile.cells.end(),
+            [](const Cell& a, const Cell& b) { return a.key < b.key; });
+  profile.machines = {machine_of(discovery.topology, environment)};
+  profile.name = !options.name.empty()               ? options.name
+                 : !profile.machines[0].name.empty() ? profile.machines[0].name
+                                                     : "this-machine";
+  profile.source = fmt::format("measured by reckon {}", k_version);
+  profile.fingerprint = fingerprint(discovery.topology, context["cpu"]);
+  profile.topology = std::move(discovery.topology);
+
+  context["budget"] = to_text(options.budget);
+  context["took"] = to_text(run.took);
+  context["seed"] = fmt::format("{}", options.seed);
+  context["flags"] = options.flags;
+  context["clock"] = "CLOCK_MONOTONIC_RAW";
+  context["timer_step"] = to_text(bench.timer_step());
+  context["simd"] = simd_target_name();
+  context["last_level_cache"] = to_text(Bytes(bench.last_level_cache()));
+  context["cold_footprint"] = to_text(Bytes(bench.cold_bytes(0)));
+  if (const auto huge = bench.huge_fraction()) {
+    context["huge_pages_got"] = fmt::format("{:.0f} %", 100 * *huge);
+  }
+  if (run.drift) {
+    context["drift"] =
+        fmt::format("{:+.1f} % ({})", 100 * run.drift->relative(), run.drift->key.text());
+  }
+  if (run.interrupted) {
+    context["interrupted"] = "yes";
+  }
+  std::erase_if(context, [](const auto& entry) { return entry.second.empty(); });
+
+  result.interrupted = run.interrupted;
+  result.warnings = std::move(environment.warnings);
+  result.warnings.insert(result.warnings.end(), run.warnings.begin(), run.warnings.end());
+  result.broken = static_cast<std::size_t>(
+      std::count_if(profile.cells.begin(), profile.cells.end(), [](const Cell& cell) {
+        return cell.status == CellStatus::failed || cell.status == CellStatus::timeout ||
+               cell.status == CellStatus::mismatch;
+      }));
+  return result;
+}
+
+} // namespace reckon

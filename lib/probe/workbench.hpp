@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/clock.hpp"
+#include "probe/pin.hpp"
+#include "probe/sampling.hpp"
+#include "probe/team.hpp"
+#include "topology/topology.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// A NUMA node to measure: some memory, and one processor of each core next to it.
+struct NodePlace {
+  std::string id;
+  std::optional<int> os_node; ///< the operating system's number
+  std::vector<int> cpus;      ///< one for each core; empty when all cores are elsewhere
+  std::size_t caches = 1;     ///< last-level caches next to it
+};
+
+/// A core, by the first of its processors.
+struct CorePlace {
+  std::string id;
+  int cpu = 0;
+  std::size_t node = 0; ///< index into Workbench::nodes()
+};
+
+/// What the campaigns of one machine share: its places, pinned threads, memory on each node, and
+/// what was learnt on the way. Thread-compatible.
+class Workbench {
+public:
+  /// `machine` is the id of a machine in `topology`. Throws Error{unavailable} when it has no core
+  /// that this process may use.
+  Workbench(const Topology& topology, std::string machine, const Clock& clock, std::uint64_t seed,
+            std::function<bool()> interrupted);
+
+  [[nodiscard]] const std::string& machine() const { return m_machine; }
+  /// Those next to cores first; the first of all is the home of what is measured on one node only.
+  [[nodiscard]] const std::vector<NodePlace>& nodes() const { return m_nodes; }
+  [[nodiscard]] const std::vector<CorePlace>& cores() const { return m_cores; }
+  [[nodiscard]] std::uint64_t seed() const { return m_seed; }
+  [[nodiscard]] const Clock& clock() const { return m_clock; }
+  [[nodiscard]] const std::function<bool()>& interrupted() const { return m_interrupted; }
+  [[nodiscard]] Seconds timer_step() const { return m_timer_step; }
+
+  /// Numbers of threads to measure: 1, 2, 4, ... and all cores.
+  [[nodiscard]] std::vector<int> thread_counts() const;
+  /// `threads` cores, taken from the nodes in turn, so that few threads already use all memories.
+  [[nodiscard]] std::vector<CorePlace> spread(int threads) const;
+  /// Up to `threads` processors next to `node`; those of the first node with cores where it has
+  /// none.
+  [[nodiscard]] std::vector<int> cpus_near(std::size_t node, std::size_t threads) const;
+
+  /// Threads on these processors; kept for the next user.
+  [[nodiscard]] Team& team(const std::vector<int>& cpus);
+
+  /// The memory latency at a footprint, for last_level_cache().
+  void note_latency(std::uint64_t footprint, double seconds) { m_latencies[footprint] = seconds; }
+  /// Capacity of one last-level cache as a single core sees it: the measured knee of the latencies;
+  /// before that, what the machine says.
+  [[nodiscard]] std::uint64_t last_level_cache() const;
+  /// Bytes that have to be touched in turn on a node so that none is still cached (measuring.md
+  /// rule 9): 4 times its last-level caches, at least 256 MiB.
+  [[nodiscard]] std::uint64_t cold_bytes(std::size_t node) const;
+
+  /// Memory on a node, `which` 0 or 1, at least `bytes` long; the same as long as it is long
+  /// enough. Throws Error{unavailable} when that would take more than half of what is free.
+  [[nodiscard]] std::span<std::byte> memory(std::size_t node, std::size_t which,
+                                            std::uint64_t bytes);
+  /// The remark that a cell owes its reader about the memory it used: wrong node, small pages.
+  void remark_placement(Cell& cell, std::size_t node, std::size_t which) const;
+  /// Least fraction of any memory so far that is in huge pages; nullopt before the first.
+  [[nodiscard]] std::optional<double> huge_fraction() const;
+  void release_memory();
+
+  /// sample_team with the usual limits; `budget` is for everything since `since`.
+  [[nodiscard]] Samples sample(Team& team, Seconds since, Seconds budget,
+                               const Operation& operation, SampleLimits limits = {}) const;
+
+private:
+  struct Held {
+    NodeMemory memory;
+    Placement placement;
+  };
+  std::string m_machine;
+  std::vector<NodePlace> m_nodes;
+  std::vector<CorePlace> m_cores;
+  const Clock& m_clock;
+  std::uint64_t m_seed;
+  std::function<bool()> m_interrupted;
+  Seconds m_timer_step;
+  std::uint64_t m_claimed_cache = 0;
+  std::map<std::uint64_t, double> m_latencies;
+  std::map<std::vector<int>, std::unique_ptr<Team>> m_teams;
+  std::map<std::pair<std::size_t, std::size_t>, Held> m_memory;
+  std::optional<double> m_huge;
+};
+
+/// The largest footprint whose latency is below half of that of the largest footprint; nullopt when
+/// there are fewer than two, or none is faster.
+[[nodiscard]] std::optional<std::uint64_t>
+knee_of(const std::map<std::uint64_t, double>& seconds_by_footprint);
+
+/// Fills memory with a pattern that differs from place to place and from `salt` to salt.
+void fill_pattern(std::span<std::byte> memory, std::uint64_t salt);
+/// Fills memory with ordinary small numbers, whether read as fp32, fp16 or bf16: summing denormal
+/// numbers would measure something else.
+void fill_numbers(std::span<std::byte> memory);
+
+} // namespace reckon

@@ -7,7 +7,6 @@
 #include "discover/smbios.hpp"
 
 #include <fmt/format.h>
-#include <hwloc.h>
 #include <nlohmann/json.hpp>
 #include <sched.h>
 #include <sys/utsname.h>
@@ -123,8 +122,7 @@ Environment describe_environment(const SystemFile& files) {
 
   put("reckon", k_version);
   put("compiler", RECKON_COMPILER " " RECKON_BUILD_TYPE);
-  const unsigned hwloc = hwloc_get_api_version();
-  put("hwloc", fmt::format("{}.{}.{}", hwloc >> 16U, hwloc >> 8U & 0xffU, hwloc & 0xffU));
+  put("hwloc", RECKON_HWLOC_VERSION);
   put("highway", RECKON_HIGHWAY_VERSION);
   put("libfabric", RECKON_LIBFABRIC_VERSION);
   const CudaGpus cuda = list_cuda_gpus();

@@ -40,19 +40,20 @@ public:
   Runner(const std::vector<Campaign>& campaigns, const RunnerOptions& options, const Clock& clock,
          Guard& guard)
       : m_campaigns(campaigns), m_options(options), m_clock(clock), m_guard(guard),
-        m_engine(options.seed), m_start(clock.now()) {}
+        m_engine(options.seed), m_start(clock.now()), m_patience(0.05 * options.budget) {}
 
   RunResult run() {
-    double shares = 0;
+    double shares = 0; // of what is still to come
+    std::vector<const Campaign*> campaigns;
     for (const Campaign& campaign : m_campaigns) {
-      shares += campaign.share;
+      if (!campaign.plan().empty()) {
+        campaigns.push_back(&campaign);
+        shares += campaign.share;
+      }
     }
-    // Kept back for the reference cell.
-    const Seconds end = m_start + (1 - k_reference_share) * m_options.budget;
-    for (const Campaign& campaign : m_campaigns) {
-      const Seconds left = std::max(end - m_clock.now(), Seconds(0));
-      run_campaign(campaign, m_clock.now() + left * (campaign.share / shares));
-      shares -= campaign.share;
+    for (const Campaign* campaign : campaigns) {
+      run_campaign(*campaign, campaign->share / shares);
+      shares -= campaign->share;
     }
     measure_reference_again();
     m_result.interrupted = interrupted();
@@ -61,11 +62,9 @@ public:
   }
 
 private:
-  void run_campaign(const Campaign& campaign, Seconds end) {
+  /// `part` of the time that is left is this campaign's.
+  void run_campaign(const Campaign& campaign, double part) {
     std::vector<CellPlan> plans = campaign.plan();
-    if (plans.empty()) {
-      return;
-    }
     if (interrupted()) {
       skip(plans, "interrupted");
       return;
@@ -84,44 +83,67 @@ private:
       }
       return;
     }
-    if (!m_guard.wait_for_quiet(std::min(m_options.wait_for_quiet, 0.05 * m_options.budget))) {
-      log(LogLevel::info, "{}: others keep using this machine's processors; measuring anyway",
-          campaign.name);
+    wait_for_quiet(campaign.name);
+    // Its preparations are at the cost of all.
+    const Seconds all = m_start + (1 - k_reference_share) * m_options.budget - m_clock.now();
+    const Seconds whole = std::max(part * all, Seconds(0));
+    const Seconds end = m_clock.now() + whole;
+    // Refinement has its part, unless the cells themselves need it.
+    std::vector<CellPlan> rest =
+        measure(std::move(plans), campaign.more ? end - k_refinement_share * whole : end);
+    if (campaign.more) {
+      rest = measure(std::move(rest), end);
     }
-    const Seconds whole = std::max(end - m_clock.now(), Seconds(0));
-    measure(std::move(plans), campaign.more ? end - k_refinement_share * whole : end);
+    skip(rest, interrupted()
+                   ? "interrupted"
+                   : fmt::format("no time left of the budget of {}", to_text(m_options.budget)));
     while (campaign.more && !interrupted() && m_clock.now() < end) {
       const std::vector<Cell> measured(m_result.cells.begin() + static_cast<std::ptrdiff_t>(first),
                                        m_result.cells.end());
       std::vector<CellPlan> more = campaign.more(measured);
+      std::erase_if(more, [&](const CellPlan& plan) {
+        return std::any_of(measured.begin(), measured.end(),
+                           [&](const Cell& cell) { return cell.key == plan.key; });
+      });
       // What refinement cannot measure in time is no hole in the matrix: it is not mentioned.
-      drop_what_does_not_fit(more, end - m_clock.now(), nullptr);
+      static_cast<void>(drop_what_does_not_fit(more, end - m_clock.now()));
       if (more.empty()) {
         break;
       }
-      measure(std::move(more), end);
+      const std::vector<CellPlan> unfinished = measure(std::move(more), end);
+      if (interrupted()) {
+        skip(unfinished, "interrupted");
+      }
     }
     if (campaign.end) {
       campaign.end();
     }
   }
 
-  void measure(std::vector<CellPlan> plans, Seconds end) {
-    std::vector<CellPlan> left_out;
-    drop_what_does_not_fit(plans, end - m_clock.now(), &left_out);
+  /// All waiting together is bounded, too: on a busy machine there would be no time left to
+  /// measure.
+  void wait_for_quiet(const std::string& campaign) {
+    const Seconds before = m_clock.now();
+    const Seconds limit = std::min(m_options.wait_for_quiet, m_patience);
+    if (limit > Seconds(0) && !m_guard.wait_for_quiet(limit)) {
+      log(LogLevel::info, "{}: others keep using this machine's processors; measuring anyway",
+          campaign);
+    }
+    m_patience -= m_clock.now() - before;
+  }
+
+  /// Returns those that there was no time for, or that an interrupt prevented.
+  std::vector<CellPlan> measure(std::vector<CellPlan> plans, Seconds end) {
+    std::vector<CellPlan> left_out = drop_what_does_not_fit(plans, end - m_clock.now());
     for (std::size_t i = plans.size(); i > 1; --i) {
       std::swap(plans[i - 1], plans[uniform_index(m_engine, i)]);
     }
     while (!plans.empty()) {
-      if (interrupted()) {
-        skip(plans, "interrupted");
-        break;
-      }
-      const CellPlan plan = std::move(plans.back());
+      CellPlan plan = std::move(plans.back());
       plans.pop_back();
       const Seconds left = end - m_clock.now();
-      if (left < plan.least) {
-        left_out.push_back(plan);
+      if (interrupted() || left < plan.least) {
+        left_out.push_back(std::move(plan));
         continue;
       }
       // Everybody gets the least; what is left beyond that, in proportion to what each wants more.
@@ -131,9 +153,7 @@ private:
           wanted > least ? std::clamp((left - least) / (wanted - least), 0.0, 1.0) : 1.0;
       measure(plan, plan.least + part * (plan.wanted - plan.least));
     }
-    skip(left_out, interrupted() ? "interrupted"
-                                 : fmt::format("no time left of the budget of {}",
-                                               to_text(m_options.budget)));
+    return left_out;
   }
 
   void measure(const CellPlan& plan, Seconds budget) {
@@ -149,7 +169,7 @@ private:
     const bool fit = cell.has_value();
     if (fit && (!m_reference || (plan.reference && !m_reference->reference))) {
       m_reference = plan;
-      m_first = cell.p50;
+      m_first = cell;
       m_reference_budget = budget;
     }
     m_result.cells.push_back(std::move(cell));
@@ -184,9 +204,12 @@ private:
     if (!cell.has_value()) {
       return;
     }
-    const Drift drift{m_reference->key, m_first, cell.p50};
+    const Drift drift{m_reference->key, m_first.p50, cell.p50};
     m_result.drift = drift;
-    if (std::abs(drift.relative()) > m_options.drift_limit) {
+    // Of a measurement that was disturbed, the cell says so itself; that is no change of the
+    // machine.
+    const bool sure = m_first.status == CellStatus::ok && cell.status == CellStatus::ok;
+    if (sure && std::abs(drift.relative()) > m_options.drift_limit) {
       m_result.warnings.push_back(fmt::format(
           "the machine changed while it was measured: {} gave {:+.0f} % at the end; measure again "
           "when it is quiet",
@@ -194,21 +217,19 @@ private:
     }
   }
 
-  /// Keeps the plans of lowest rank whose least times fit into `time`.
-  static void drop_what_does_not_fit(std::vector<CellPlan>& plans, Seconds time,
-                                     std::vector<CellPlan>* dropped) {
+  /// Keeps the plans of lowest rank whose least times fit into `time`; returns the others.
+  static std::vector<CellPlan> drop_what_does_not_fit(std::vector<CellPlan>& plans, Seconds time) {
     std::stable_sort(plans.begin(), plans.end(),
                      [](const CellPlan& a, const CellPlan& b) { return a.rank < b.rank; });
     std::vector<CellPlan> kept;
+    std::vector<CellPlan> dropped;
     for (CellPlan& plan : plans) {
-      if (plan.least <= time) {
-        time -= plan.least;
-        kept.push_back(std::move(plan));
-      } else if (dropped != nullptr) {
-        dropped->push_back(std::move(plan));
-      }
+      const bool fits = plan.least <= time;
+      time -= fits ? plan.least : Seconds(0);
+      (fits ? kept : dropped).push_back(std::move(plan));
     }
     plans = std::move(kept);
+    return dropped;
   }
 
   void skip(const std::vector<CellPlan>& plans, const std::string& reason) {
@@ -234,9 +255,10 @@ private:
   Guard& m_guard;
   std::mt19937_64 m_engine;
   Seconds m_start;
+  Seconds m_patience; ///< left for waiting until others are quiet
   RunResult m_result;
   std::optional<CellPlan> m_reference;
-  double m_first = 0;
+  Cell m_first;
   Seconds m_reference_budget{0};
 };
 

@@ -49,8 +49,9 @@ struct RunnerOptions {
   std::function<bool()> interrupted;
   /// `done` in [0, 1].
   std::function<void(double done, std::string_view what, Seconds left)> progress;
-  Seconds wait_for_quiet{0.5}; ///< at most, before each campaign; counts towards the budget
-  double drift_limit = 0.10;   ///< of the reference cell: more is worth a warning
+  /// At most, before each campaign, and a twentieth of the budget in all.
+  Seconds wait_for_quiet{0.5};
+  double drift_limit = 0.10; ///< of the reference cell: more is worth a warning
 };
 
 /// How the reference cell changed between its first measurement and the end.

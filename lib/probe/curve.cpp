@@ -36,7 +36,7 @@ std::uint64_t stride_for(std::uint64_t count) {
 
 void measure_copy(Workbench& bench, std::uint64_t size, bool cold, Cell& cell, Seconds budget) {
   const Seconds since = bench.clock().now();
-  const std::uint64_t whole = std::max(bench.cold_bytes(0), k_largest);
+  const std::uint64_t whole = bench.cold_bytes(0);
   std::byte* const from = bench.memory(0, 0, whole).data();
   std::byte* const to = bench.memory(0, 1, whole).data();
   const std::uint64_t place = (size + 63) / 64 * 64;
@@ -132,7 +132,8 @@ Campaign memcpy_curve_campaign(Workbench& bench) {
   campaign.plan = [&bench] {
     std::vector<CellPlan> plans;
     for (const bool cold : {false, true}) {
-      for (std::uint64_t size = k_smallest; size <= k_largest; size *= 2) {
+      for (std::uint64_t size = k_smallest; size <= std::min(k_largest, bench.cold_bytes(0));
+           size *= 2) {
         plans.push_back(copy_plan(bench, size, cold));
       }
     }

@@ -179,8 +179,12 @@ Disturbance ProcGuard::end() {
 
 bool ProcGuard::wait_for_quiet(Seconds limit) {
   constexpr auto k_look = std::chrono::milliseconds(100); // ten ticks: long enough to judge by
-  const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(limit.count() * 1e9);
-  while (monotonic_ns() < end_ns) {
+  if (limit < Seconds(k_look)) {
+    return true; // nothing can be said in that time
+  }
+  const std::int64_t end_ns =
+      monotonic_ns() + static_cast<std::int64_t>((limit - Seconds(k_look)).count() * 1e9);
+  while (monotonic_ns() <= end_ns) {
     begin();
     std::this_thread::sleep_for(k_look);
     if (!end().noticeable) {

@@ -33,7 +33,8 @@ public:
   virtual void begin() = 0;
   /// What happened since begin().
   [[nodiscard]] virtual Disturbance end() = 0;
-  /// Sleeps until nothing noticeable happens for a while, at most `limit`. False: still busy.
+  /// Sleeps until nothing noticeable happens for a tenth of a second, at most `limit`. False: still
+  /// busy.
   virtual bool wait_for_quiet(Seconds limit) = 0;
 };
 

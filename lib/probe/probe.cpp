@@ -116,6 +116,8 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   ProcGuard guard(cpus);
   Workbench bench(discovery.topology, k_machine, clock, options.seed, options.interrupted);
 
+  bench.limit_memory_time(0.1 * options.budget);
+
   std::vector<Campaign> campaigns;
   for (Campaign (*make)(Workbench&) :
        {&core_latency_campaign, &memory_latency_campaign, &stream_campaign,
@@ -163,7 +165,9 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   context["clock"] = "CLOCK_MONOTONIC_RAW";
   context["timer_step"] = to_text(bench.timer_step());
   context["simd"] = simd_target_name();
-  context["last_level_cache"] = to_text(Bytes(bench.last_level_cache()));
+  if (const auto cache = bench.measured_cache()) {
+    context["last_level_cache"] = to_text(Bytes(*cache));
+  }
   context["cold_footprint"] = to_text(Bytes(bench.cold_bytes(0)));
   if (const auto huge = bench.huge_fraction()) {
     context["huge_pages_got"] = fmt::format("{:.0f} %", 100 * *huge);

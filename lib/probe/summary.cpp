@@ -158,6 +158,9 @@ std::string header(const Profile& profile) {
   if (!fact("took").empty()) {
     text += fmt::format("; took {}", fact("took"));
   }
+  if (fact("interrupted") == "yes") {
+    text += "; interrupted";
+  }
   if (!fact("drift").empty()) {
     text += fmt::format("; drift {}", fact("drift").substr(0, fact("drift").find(" (")));
   }
@@ -204,7 +207,7 @@ std::string memory_latency(const Profile& profile) {
                     "by footprint, on {}{}", short_id(cells.front()->key.from),
                     knee == profile.context.end()
                         ? ""
-                        : fmt::format("; last-level cache of one core: {}", knee->second)));
+                        : fmt::format("; one core's last-level cache ends at {}", knee->second)));
 }
 
 /// One line an operation and direction, one column a number of threads; of one pair of nodes.

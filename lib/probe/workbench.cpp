@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -120,12 +121,33 @@ Team& Workbench::team(const std::vector<int>& cpus) {
   return *held;
 }
 
+std::optional<std::uint64_t> Workbench::measured_cache() const {
+  // Without a footprint that is surely beyond it, a knee may be that of a smaller cache.
+  const bool far_enough = !m_latencies.empty() && m_latencies.rbegin()->first >= k_least_cold;
+  return far_enough ? knee_of(m_latencies) : std::nullopt;
+}
+
 std::uint64_t Workbench::last_level_cache() const {
-  return knee_of(m_latencies).value_or(m_claimed_cache);
+  return measured_cache().value_or(m_claimed_cache);
+}
+
+void Workbench::limit_memory_time(Seconds most) {
+  constexpr std::uint64_t k_trial = std::uint64_t{16} << 20U;
+  const Seconds begin = m_clock.now();
+  static_cast<void>(memory(0, 0, k_trial));
+  const double seconds_a_byte = (m_clock.now() - begin).count() / static_cast<double>(k_trial);
+  // Two areas on each node.
+  const double bytes = most.count() / seconds_a_byte / 2 / static_cast<double>(m_nodes.size());
+  m_most_cold = std::max(std::bit_floor(static_cast<std::uint64_t>(bytes)), 2 * k_trial);
+  release_memory();
+}
+
+std::uint64_t Workbench::wanted_cold_bytes(std::size_t node) const {
+  return std::max(k_least_cold, 4 * last_level_cache() * m_nodes[node].caches);
 }
 
 std::uint64_t Workbench::cold_bytes(std::size_t node) const {
-  return std::max(k_least_cold, 4 * last_level_cache() * m_nodes[node].caches);
+  return std::min(wanted_cold_bytes(node), m_most_cold);
 }
 
 std::span<std::byte> Workbench::memory(std::size_t node, std::size_t which, std::uint64_t bytes) {
@@ -160,6 +182,11 @@ void Workbench::remark_placement(Cell& cell, std::size_t node, std::size_t which
     remark(cell, CellStatus::noisy, placement.doubt);
   } else {
     remark(cell, placement.doubt);
+  }
+  if (cell.key.state == "cold" && cold_bytes(node) < wanted_cold_bytes(node)) {
+    remark(cell, CellStatus::noisy,
+           fmt::format("for lack of time only {} of memory in turn, where {} would be surely cold",
+                       to_text(Bytes(cold_bytes(node))), to_text(Bytes(wanted_cold_bytes(node)))));
   }
   if (placement.huge < 0.9) {
     remark(cell,

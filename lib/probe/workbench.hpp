@@ -42,6 +42,10 @@ public:
   /// that this process may use.
   Workbench(const Topology& topology, std::string machine, const Clock& clock, std::uint64_t seed,
             std::function<bool()> interrupted);
+  /// Faulting memory in takes time, much of it where a hypervisor has to find it first. Lets no
+  /// more be used than takes about `most` by a trial; then cold_bytes() is less than it should be,
+  /// and cells say so.
+  void limit_memory_time(Seconds most);
 
   [[nodiscard]] const std::string& machine() const { return m_machine; }
   /// Those next to cores first; the first of all is the home of what is measured on one node only.
@@ -68,15 +72,18 @@ public:
   /// Capacity of one last-level cache as a single core sees it: the measured knee of the latencies;
   /// before that, what the machine says.
   [[nodiscard]] std::uint64_t last_level_cache() const;
+  /// The same, nullopt while it is not measured.
+  [[nodiscard]] std::optional<std::uint64_t> measured_cache() const;
   /// Bytes that have to be touched in turn on a node so that none is still cached (measuring.md
-  /// rule 9): 4 times its last-level caches, at least 256 MiB.
+  /// rule 9): 4 times its last-level caches, at least 256 MiB; less under limit_memory_time().
   [[nodiscard]] std::uint64_t cold_bytes(std::size_t node) const;
 
   /// Memory on a node, `which` 0 or 1, at least `bytes` long; the same as long as it is long
   /// enough. Throws Error{unavailable} when that would take more than half of what is free.
   [[nodiscard]] std::span<std::byte> memory(std::size_t node, std::size_t which,
                                             std::uint64_t bytes);
-  /// The remark that a cell owes its reader about the memory it used: wrong node, small pages.
+  /// The remark that a cell owes its reader about the memory it used: wrong node, small pages, too
+  /// little of it to be cold.
   void remark_placement(Cell& cell, std::size_t node, std::size_t which) const;
   /// Least fraction of any memory so far that is in huge pages; nullopt before the first.
   [[nodiscard]] std::optional<double> huge_fraction() const;
@@ -98,7 +105,10 @@ private:
   std::uint64_t m_seed;
   std::function<bool()> m_interrupted;
   Seconds m_timer_step;
+  [[nodiscard]] std::uint64_t wanted_cold_bytes(std::size_t node) const;
+
   std::uint64_t m_claimed_cache = 0;
+  std::uint64_t m_most_cold = UINT64_MAX;
   std::map<std::uint64_t, double> m_latencies;
   std::map<std::vector<int>, std::unique_ptr<Team>> m_teams;
   std::map<std::pair<std::size_t, std::size_t>, Held> m_memory;

@@ -265,6 +265,53 @@ TEST(Campaign, WaitsForQuietBeforeEachCampaignWithinLimits) {
   EXPECT_DOUBLE_EQ(b.guard.longest_wait.count(), 0.2); // a twentieth of the budget
 }
 
+TEST(Campaign, WaitingIsBoundedInAll) {
+  class BusyGuard final : public Guard {
+  public:
+    explicit BusyGuard(FakeClock& clock) : m_clock(clock) {}
+    void begin() override {}
+    [[nodiscard]] Disturbance end() override { return {}; }
+    bool wait_for_quiet(Seconds limit) override {
+      m_clock.advance(limit);
+      return false;
+    }
+
+  private:
+    FakeClock& m_clock;
+  };
+  Bench b;
+  BusyGuard guard(b.clock);
+  b.options.budget = Seconds(10);
+  b.options.wait_for_quiet = Seconds(0.3);
+  std::vector<Campaign> campaigns;
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    campaigns.push_back(b.campaign({b.cell(i, 0.1, 0.1)}));
+  }
+  // 0.3 + 0.2 s of waiting, 10 x 0.1 s of measuring, 0.1 s for the reference.
+  const RunResult result = run_campaigns(campaigns, b.options, b.clock, guard);
+  EXPECT_NEAR(result.took.count(), 1.6, 1e-9);
+}
+
+TEST(Campaign, WhatIsNotAskedForTakesNoTime) {
+  Bench b;
+  b.options.budget = Seconds(10);
+  // The first and the last have no cells, as under --only: their shares count for nothing.
+  static_cast<void>(
+      b.run({b.campaign({}, 5), b.campaign({b.cell(1, 1, 900)}, 1), b.campaign({}, 5)}));
+  EXPECT_NEAR(b.order[0].second, 9.7, 1e-9);
+}
+
+TEST(Campaign, PreparationsAreAtTheCostOfAll) {
+  Bench b;
+  b.options.budget = Seconds(10);
+  Campaign slow = b.campaign({b.cell(1, 0.5, 900)}, 1);
+  slow.begin = [&] { b.clock.advance(Seconds(5.7)); };
+  // Half of the 4 s that are left; its own half of 9.7 s would be gone already.
+  static_cast<void>(b.run({slow, b.campaign({b.cell(2, 0.5, 900)}, 1)}));
+  EXPECT_NEAR(b.order[0].second, 2, 1e-9);
+  EXPECT_NEAR(b.order[1].second, 2, 1e-9);
+}
+
 TEST(Campaign, RefinementGoesOnUntilNothingIsNewOrTimeIsOver) {
   Bench b;
   b.options.budget = Seconds(10);
@@ -288,6 +335,53 @@ TEST(Campaign, RefinementGoesOnUntilNothingIsNewOrTimeIsOver) {
   const RunResult cut = endless.run({c});
   EXPECT_EQ(cut.count(CellStatus::skipped), 0U); // what was never begun is not mentioned
   EXPECT_EQ(cut.count(CellStatus::ok), 9U);      // 9.7 s hold nine cells of 1 s
+}
+
+TEST(Campaign, CellsThemselvesGoBeforeTheirRefinement) {
+  Bench b;
+  b.options.budget = Seconds(10);
+  // 9.7 s, of which 30 % would be refinement's: but the cells fill all of it.
+  std::vector<CellPlan> plans;
+  for (std::uint64_t i = 1; i <= 9; ++i) {
+    plans.push_back(b.cell(i, 1, 1));
+  }
+  Campaign c = b.campaign(plans);
+  c.more = [&](const std::vector<Cell>&) -> std::vector<CellPlan> { return {b.cell(100, 1, 1)}; };
+  const RunResult result = b.run({c});
+  EXPECT_EQ(result.count(CellStatus::ok), 9U);
+  EXPECT_FALSE(by_number(result).contains(100));
+}
+
+TEST(Campaign, RefinementDoesNotMeasureACellTwice) {
+  Bench b;
+  b.options.budget = Seconds(10);
+  Campaign c = b.campaign({b.cell(1, 1, 1), b.cell(2, 50, 50)}); // 2 never fits
+  int rounds = 0;
+  c.more = [&](const std::vector<Cell>&) -> std::vector<CellPlan> {
+    return ++rounds > 2 ? std::vector<CellPlan>{}
+                        : std::vector<CellPlan>{b.cell(1, 1, 1), b.cell(2, 1, 1), b.cell(3, 1, 1)};
+  };
+  const auto cells = by_number(b.run({c})); // fails on doubles
+  EXPECT_EQ(cells.at(2).status, CellStatus::skipped);
+  EXPECT_EQ(cells.at(3).status, CellStatus::ok);
+}
+
+TEST(Campaign, ADisturbedReferenceProvesNoDrift) {
+  Bench b;
+  Disturbance d;
+  d.noticeable = true;
+  d.text = "busy";
+  double value = 10;
+  CellPlan plan = b.cell(1, 0.1, 0.1);
+  plan.measure = [&](Cell& cell, Seconds) {
+    cell.samples = {value};
+    summarize_cell(cell);
+    value = 1;
+  };
+  b.guard.disturbances = {{}, d};
+  const RunResult result = b.run({b.campaign({plan})});
+  EXPECT_TRUE(result.drift);
+  EXPECT_TRUE(result.warnings.empty());
 }
 
 TEST(Campaign, EstimateIsWhatAllCellsWantWithinTheBudget) {

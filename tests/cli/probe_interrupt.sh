@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 120
+# serial
+# Ctrl-C in the middle of a probe keeps what was measured, marks the rest and says so in the exit code.
+. "$(dirname "$0")/common.sh"
+
+mkfifo log
+"$RECKON" -vv probe --budget 100s -o p.json > .last/stdout 2> log &
+pid=$!
+# As soon as five cells are there; the rest of the log is drained.
+exec 3< log
+seen=0
+while read -r line <&3; do
+  if [[ $line == *" after "* ]] && ((++seen == 5)); then kill -INT "$pid"; fi
+  echo "$line" >> .last/stderr
+done
+status=0
+wait "$pid" || status=$?
+echo "$status" > .last/status
+echo "probe, interrupted" > .last/command
+expect_status 130
+stdout_has "wrote p.json"
+stdout_has "interrupted"
+python3 - << 'PY'
+import json
+p = json.load(open("p.json"))
+measured = [c for c in p["cells"] if c["status"] in ("ok", "noisy")]
+rest = [c for c in p["cells"] if c["status"] not in ("ok", "noisy")]
+assert len(measured) >= 5, len(measured)
+assert len(rest) > len(measured), (len(rest), len(measured))
+assert all(c["status"] == "skipped" and c["reason"] == "interrupted" for c in rest), rest[0]
+assert p["context"]["interrupted"] == "yes"
+PY

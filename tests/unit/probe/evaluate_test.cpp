@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/evaluate.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+Cell cell(const std::string& test, const std::string& unit, double value) {
+  Cell c;
+  c.key.test = test;
+  c.key.from = "m0/numa0";
+  c.unit = unit;
+  c.samples = {value, value, value};
+  summarize_cell(c);
+  return c;
+}
+
+TEST(FitsOf, FitsTimesAndRatesAlike) {
+  // T(s) = 2 us + s / 5 GB/s, once as times and once as rates.
+  std::vector<Cell> cells;
+  for (std::uint64_t bytes = 64; bytes <= (1U << 26U); bytes *= 4) {
+    const double seconds = 2e-6 + static_cast<double>(bytes) / 5e9;
+    cells.push_back(cell("host_memcpy", "seconds", seconds));
+    cells.back().key.bytes = bytes;
+    cells.push_back(cell("fabric_write", "bytes_per_second", static_cast<double>(bytes) / seconds));
+    cells.back().key.bytes = bytes;
+    cells.back().key.transport = "tcp";
+  }
+  const std::vector<Fit> fits = fits_of(cells);
+  ASSERT_EQ(fits.size(), 2U);
+  for (const Fit& fit : fits) {
+    EXPECT_EQ(fit.key.bytes, 0U);
+    ASSERT_EQ(fit.segments.size(), 1U);
+    EXPECT_NEAR(fit.segments[0].alpha_seconds, 2e-6, 1e-9);
+    EXPECT_NEAR(fit.segments[0].bandwidth_bytes_per_second, 5e9, 1e6);
+    // 90 % of the best rate: s / (2 us * 5 GB/s + s) >= 0.9 * (almost 1), so s >= 90 kB, nearly.
+    EXPECT_GE(fit.knee_bytes, 65536);
+    EXPECT_LE(fit.knee_bytes, 262144);
+  }
+}
+
+TEST(FitsOf, LeavesOutWhatIsNoCurveOrTooShort) {
+  std::vector<Cell> cells;
+  for (std::uint64_t bytes = 1; bytes <= 64; bytes *= 2) {
+    cells.push_back(cell("memory_latency_chase", "seconds", 1e-9)); // bytes is a footprint here
+    cells.back().key.bytes = bytes;
+    if (bytes <= 8) {
+      cells.push_back(cell("host_memcpy", "seconds", 1e-9 * static_cast<double>(bytes)));
+      cells.back().key.bytes = bytes;
+    } else {
+      cells.push_back(cell("host_memcpy", "seconds", 1e-9));
+      cells.back().key.bytes = bytes;
+      cells.back().status = CellStatus::skipped;
+    }
+  }
+  EXPECT_TRUE(fits_of(cells).empty());
+}
+
+TEST(Ceilings, CountBytesAsTheCellDoes) {
+  std::vector<Cell> cells{cell("stream_copy", "bytes_per_second", 80e9),
+                          cell("stream_add", "bytes_per_second", 90e9),
+                          cell("numa_to_numa_copy_cpu", "bytes_per_second", 30e9),
+                          cell("numa_to_numa_read_cpu", "bytes_per_second", 60e9),
+                          cell("reduce_sum", "bytes_per_second", 20e9),
+                          cell("optimizer_step", "bytes_per_second", 10e9)};
+  cells[0].key.from = cells[1].key.from = cells[4].key.from = cells[5].key.from = "m0";
+  for (Cell& c : cells) {
+    c.key.threads = 2;
+  }
+  cells[2].key.threads = 1; // pairs are held against all threads
+  cells[4].key.sources = 4;
+  cells[5].key.operation = "adam";
+  add_ceilings(cells);
+  EXPECT_FALSE(cells[0].ceiling);
+  ASSERT_TRUE(cells[2].ceiling && cells[3].ceiling && cells[4].ceiling && cells[5].ceiling);
+  EXPECT_EQ(cells[2].ceiling->name, "memory traffic of stream_add, 2 threads");
+  EXPECT_DOUBLE_EQ(cells[2].ceiling->value, 45e9); // each byte is read and written
+  EXPECT_DOUBLE_EQ(cells[3].ceiling->value, 90e9);
+  // 4 operands: 4 read, 1 written, 3 counted.
+  EXPECT_DOUBLE_EQ(cells[4].ceiling->value, 90e9 * 3 / 5);
+  // Adam: 28 bytes moved for 4 bytes of parameters.
+  EXPECT_DOUBLE_EQ(cells[5].ceiling->value, 90e9 / 7);
+}
+
+TEST(Ceilings, NeedAMeasurementOfAsManyThreads) {
+  std::vector<Cell> cells{cell("stream_add", "bytes_per_second", 90e9),
+                          cell("reduce_sum", "bytes_per_second", 20e9)};
+  cells[0].key.from = cells[1].key.from = "m0";
+  cells[0].key.threads = 4;
+  cells[1].key.threads = 2;
+  cells[1].key.sources = 2;
+  add_ceilings(cells);
+  EXPECT_FALSE(cells[1].ceiling);
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/workbench.hpp"
+
+#include "core/error.hpp"
+#include "discover/discover.hpp"
+#include "fakes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace reckon {
+namespace {
+
+using test::FakeClock;
+
+TopologyObject object(std::string id, ObjectKind kind, std::string parent) {
+  TopologyObject o;
+  o.id = std::move(id);
+  o.kind = kind;
+  o.parent = std::move(parent);
+  return o;
+}
+
+/// Two nodes of two cores each, every node with an L3 of 8 MiB, and a third node that is only
+/// memory and comes first.
+Topology two_nodes() {
+  Topology t;
+  t.objects.push_back(object("m0", ObjectKind::machine, ""));
+  for (int n = 0; n < 3; ++n) {
+    const std::string node = "m0/numa" + std::to_string(n);
+    t.objects.push_back(object(node, ObjectKind::numa_node, "m0"));
+    t.objects.back().bytes = 1 << 30U;
+    t.objects.back().os_index = n;
+    if (n == 0) {
+      continue;
+    }
+    t.objects.back().cpus = {2 * n - 2, 2 * n - 1};
+    const std::string cache = "m0/l3-" + std::to_string(n - 1);
+    t.objects.push_back(object(cache, ObjectKind::cache, node));
+    t.objects.back().cache_level = 3;
+    t.objects.back().bytes = 8 << 20U;
+    for (int c = 0; c < 2; ++c) {
+      const int core = 2 * (n - 1) + c;
+      t.objects.push_back(object("m0/core" + std::to_string(core), ObjectKind::core, cache));
+      t.objects.back().cpus = {core};
+    }
+  }
+  return t;
+}
+
+TEST(Workbench, KnowsWhichCoresAreNearWhichMemory) {
+  FakeClock clock;
+  const Workbench bench(two_nodes(), "m0", clock, 1, {});
+  ASSERT_EQ(bench.nodes().size(), 3U);
+  EXPECT_EQ(bench.nodes()[0].id, "m0/numa1"); // the one without cores comes last
+  EXPECT_EQ(bench.nodes()[1].id, "m0/numa2");
+  EXPECT_EQ(bench.nodes()[2].id, "m0/numa0");
+  EXPECT_EQ(bench.nodes()[0].cpus, (std::vector<int>{0, 1}));
+  EXPECT_EQ(bench.nodes()[1].cpus, (std::vector<int>{2, 3}));
+  EXPECT_TRUE(bench.nodes()[2].cpus.empty());
+  EXPECT_EQ(bench.cpus_near(1, 1), std::vector<int>{2});
+  EXPECT_EQ(bench.cpus_near(2, 9), (std::vector<int>{0, 1})); // somebody has to
+  ASSERT_EQ(bench.cores().size(), 4U);
+  EXPECT_EQ(bench.cores()[3].node, 1U);
+}
+
+TEST(Workbench, SpreadsFewThreadsOverAllMemories) {
+  FakeClock clock;
+  const Workbench bench(two_nodes(), "m0", clock, 1, {});
+  EXPECT_EQ(bench.thread_counts(), (std::vector<int>{1, 2, 4}));
+  const auto cpus = [&](int threads) {
+    std::vector<int> list;
+    for (const CorePlace& core : bench.spread(threads)) {
+      list.push_back(core.cpu);
+    }
+    return list;
+  };
+  EXPECT_EQ(cpus(1), std::vector<int>{0});
+  EXPECT_EQ(cpus(2), (std::vector<int>{0, 2}));
+  EXPECT_EQ(cpus(3), (std::vector<int>{0, 2, 1}));
+  EXPECT_EQ(cpus(4), (std::vector<int>{0, 2, 1, 3}));
+}
+
+TEST(Workbench, TheColdFootprintFollowsTheMeasuredCache) {
+  FakeClock clock;
+  Workbench bench(two_nodes(), "m0", clock, 1, {});
+  // Nothing measured: what the machine says, 8 MiB; 4 x 8 is below the least, 256 MiB.
+  EXPECT_EQ(bench.last_level_cache(), 8U << 20U);
+  EXPECT_EQ(bench.cold_bytes(0), 256U << 20U);
+  // Measured: still fast at 128 MiB (12 ns of 100), slow at 256.
+  bench.note_latency(1 << 20U, 5e-9);
+  bench.note_latency(128 << 20U, 12e-9);
+  bench.note_latency(256 << 20U, 80e-9);
+  bench.note_latency(1U << 30U, 100e-9);
+  EXPECT_EQ(bench.last_level_cache(), 128U << 20U);
+  EXPECT_EQ(bench.cold_bytes(0), 512U << 20U);
+}
+
+TEST(KneeOf, IsTheLargestFastFootprint) {
+  // Half of 100 ns is 50.
+  EXPECT_EQ(knee_of({{1, 1e-9}, {2, 4e-9}, {4, 49e-9}, {8, 51e-9}, {16, 100e-9}}), 4U);
+  // A disturbed small one does not hide the larger fast ones.
+  EXPECT_EQ(knee_of({{1, 1e-9}, {2, 400e-9}, {4, 20e-9}, {8, 90e-9}, {16, 100e-9}}), 4U);
+  EXPECT_EQ(knee_of({{16, 100e-9}}), std::nullopt);
+  EXPECT_EQ(knee_of({{1, 90e-9}, {2, 100e-9}}), std::nullopt); // nothing is cached
+  EXPECT_EQ(knee_of({}), std::nullopt);
+}
+
+TEST(Workbench, RefusesAMachineWithoutCores) {
+  FakeClock clock;
+  Topology t = two_nodes();
+  std::erase_if(t.objects, [](const TopologyObject& o) { return o.kind == ObjectKind::core; });
+  try {
+    const Workbench bench(t, "m0", clock, 1, {});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+  }
+}
+
+TEST(Workbench, KeepsMemoryAsLongAsItIsLongEnough) {
+  const RunClock clock;
+  Workbench bench(discover_topology(), "m0", clock, 1, {});
+  std::byte* const first = bench.memory(0, 0, 4 << 20U).data();
+  EXPECT_EQ(bench.memory(0, 0, 2 << 20U).data(), first);
+  EXPECT_NE(bench.memory(0, 1, 2 << 20U).data(), first);
+  EXPECT_GE(bench.memory(0, 0, 8 << 20U).size(), 8U << 20U);
+  try {
+    static_cast<void>(bench.memory(0, 0, std::uint64_t{1} << 60U));
+    ADD_FAILURE() << "an exbibyte";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+  }
+}
+
+TEST(Workbench, ShortOfTimeItUsesLessMemoryAndSaysSo) {
+  const RunClock clock;
+  Workbench bench(discover_topology(), "m0", clock, 1, {});
+  bench.limit_memory_time(Seconds(1e-9));
+  EXPECT_EQ(bench.cold_bytes(0), 32U << 20U);
+  static_cast<void>(bench.memory(0, 0, bench.cold_bytes(0)));
+  Cell cell;
+  cell.key.state = "cold";
+  bench.remark_placement(cell, 0, 0);
+  EXPECT_EQ(cell.status, CellStatus::noisy);
+  EXPECT_NE(cell.reason.find("only 32 MiB"), std::string::npos) << cell.reason;
+  Cell warm;
+  bench.remark_placement(warm, 0, 0);
+  EXPECT_EQ(warm.status, CellStatus::ok);
+}
+
+TEST(Fill, PatternsDifferByPlaceAndSalt) {
+  std::vector<std::byte> a(4096);
+  std::vector<std::byte> b(4096);
+  fill_pattern(a, 1);
+  fill_pattern(b, 2);
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < a.size(); i += 8) {
+    same += std::memcmp(a.data() + i, b.data() + i, 8) == 0 ? 1U : 0U;
+    same += i >= 8 && std::memcmp(a.data() + i, a.data() + i - 8, 8) == 0 ? 1U : 0U;
+  }
+  EXPECT_EQ(same, 0U);
+}
+
+TEST(Fill, NumbersAreOrdinaryInEveryType) {
+  std::vector<std::byte> memory(64);
+  fill_numbers(memory);
+  float wide = 0;
+  std::uint16_t half = 0;
+  std::memcpy(&wide, memory.data(), 4);
+  std::memcpy(&half, memory.data(), 2);
+  EXPECT_EQ(std::fpclassify(wide), FP_NORMAL);
+  // fp16: 5 bits of exponent above 10; bf16: 8 above 7. Neither all zeros nor all ones.
+  EXPECT_NE(half >> 10U & 0x1fU, 0U);
+  EXPECT_NE(half >> 10U & 0x1fU, 0x1fU);
+  EXPECT_NE(half >> 7U & 0xffU, 0U);
+  EXPECT_NE(half >> 7U & 0xffU, 0xffU);
+}
+
+} // namespace
+} // namespace reckon

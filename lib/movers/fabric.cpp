@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -25,11 +26,14 @@
 #include <thread>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 namespace reckon {
 namespace {
@@ -648,6 +652,9 @@ class FabricMover final : public Mover {
 public:
   FabricMover(const std::string& transport, const FabricEnvironment& environment)
       : m_transport(transport) {
+    if (const auto reason = left_out(transport)) {
+      fail(ErrorKind::unavailable, fmt::format("{}: {}", transport, *reason));
+    }
     m_all = query();
     choose(environment.address);
     const fi_info& info = *m_choices.front().info;
@@ -863,6 +870,88 @@ private:
   std::vector<Choice> m_choices;
 };
 
+/// A line for each provider: its name, or "name: why it is left out".
+std::string describe_providers() {
+  std::map<std::string, std::string> found; // name -> why not; empty: take it
+  const FiInfo all = query();
+  for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
+    const std::string name = provider_of(*info);
+    if (const auto reason = left_out(name)) {
+      found.emplace(name, *reason);
+    } else if (info->domain_attr->cq_data_size < sizeof(std::uint32_t)) {
+      found.emplace(name, "carries fewer than 4 bytes of completion data");
+    } else {
+      found[name].clear();
+    }
+  }
+  std::string text;
+  for (const auto& [name, reason] : found) {
+    text += name + (reason.empty() ? "" : ": " + reason) + "\n";
+  }
+  return text;
+}
+
+/// What `describe` says in a child process; a line "fabric: ..." when that does not work.
+///
+/// libfabric keeps what its providers open at the first call, and a verbs endpoint made in a forked
+/// child of a process that has called it never connects (seen with libfabric 1.17 and Soft-RoCE).
+/// So the process that starts ranks must not call it itself. It also stays free of the signal
+/// handlers that the shm provider installs.
+std::string told_by_child(std::string (*describe)()) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    return fmt::format("fabric: pipe: {}\n", std::generic_category().message(errno));
+  }
+  const Fd from(ends[0]);
+  Fd to(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    return fmt::format("fabric: fork: {}\n", std::generic_category().message(errno));
+  }
+  if (child == 0) {
+    std::string text;
+    try {
+      text = describe();
+    } catch (const std::exception& error) {
+      text = fmt::format("fabric: {}\n", error.what());
+    }
+    const ssize_t written =
+        ::write(to.get(), text.data(), text.size()); // shorter than a pipe holds
+    ::_exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
+  }
+  to = Fd();
+  std::string text;
+  constexpr int k_limit_ms = 30'000;
+  pollfd polled{from.get(), POLLIN, 0};
+  for (;;) {
+    const int ready = ::poll(&polled, 1, k_limit_ms);
+    if (ready < 0 && errno == EINTR) {
+      continue;
+    }
+    std::array<char, 4096> piece;
+    const ssize_t n = ready > 0 ? ::read(from.get(), piece.data(), piece.size()) : 0;
+    if (n <= 0) {
+      break;
+    }
+    text.append(piece.data(), static_cast<std::size_t>(n));
+  }
+  int status = 0;
+  if (::waitpid(child, &status, WNOHANG) == 0) {
+    // Either about to end, its end of the pipe being closed, or stuck in a provider.
+    if ((polled.revents & POLLHUP) == 0) {
+      ::kill(child, SIGKILL);
+    }
+    while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  if (WIFSIGNALED(status)) {
+    return fmt::format(
+        "fabric: looking for providers ended with signal {}; try FI_PROVIDER=tcp,shm\n",
+        WTERMSIG(status));
+  }
+  return text;
+}
+
 } // namespace
 
 FabricEnvironment FabricEnvironment::read() {
@@ -874,29 +963,17 @@ FabricEnvironment FabricEnvironment::read() {
 }
 
 std::vector<std::string> fabric_transports(std::vector<std::string>* why_not) {
-  std::map<std::string, std::string> found; // name -> why not; empty: take it
-  try {
-    const FiInfo all = query();
-    for (const fi_info* info = all.get(); info != nullptr; info = info->next) {
-      const std::string name = provider_of(*info);
-      if (const auto reason = left_out(name)) {
-        found.emplace(name, *reason);
-      } else if (info->domain_attr->cq_data_size < sizeof(std::uint32_t)) {
-        found.emplace(name, "carries fewer than 4 bytes of completion data");
-      } else {
-        found[name].clear();
-      }
-    }
-  } catch (const Error& error) {
-    found.emplace("fabric", error.what());
-  }
   std::vector<std::string> names;
-  for (const auto& [name, reason] : found) {
-    if (reason.empty()) {
-      names.push_back(name);
-    } else if (why_not != nullptr) {
-      why_not->push_back(name + ": " + reason);
-    }
+  std::vector<std::string> reasons;
+  std::string text = told_by_child(&describe_providers);
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string line = text.substr(0, end);
+    text.erase(0, end == std::string::npos ? end : end + 1);
+    (line.find(": ") == std::string::npos ? names : reasons).push_back(line);
+  }
+  if (why_not != nullptr) {
+    why_not->insert(why_not->end(), reasons.begin(), reasons.end());
   }
   std::stable_partition(names.begin(), names.end(),
                         [](const std::string& name) { return name == "shm"; });

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <utility>
 
 namespace reckon {
 
@@ -31,16 +31,20 @@ std::unique_ptr<Mover> make_mover(const std::string& transport) {
   if (transport == "host") {
     return make_host_mover();
   }
-  const std::vector<std::string> names = available_transports();
-  if (std::find(names.begin(), names.end(), transport) == names.end()) {
-    fail(ErrorKind::unavailable, fmt::format("transport {} is not available here; there are: {}",
-                                             transport, fmt::join(names, ", ")));
-  }
+  std::string why = "no such transport";
 #ifdef RECKON_HAVE_FABRIC
-  return make_fabric_mover(transport, FabricEnvironment::read());
-#else
-  fail(ErrorKind::internal, fmt::format("transport {} has no mover", transport));
+  try {
+    return make_fabric_mover(transport, FabricEnvironment::read());
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) {
+      throw;
+    }
+    why = error.what();
+  }
 #endif
+  fail(ErrorKind::unavailable,
+       fmt::format("transport {} is not available here: {}; there are: {}", transport, why,
+                   fmt::join(available_transports(), ", ")));
 }
 
 } // namespace reckon

@@ -176,6 +176,18 @@ void CostModel::read_shared(const Profile& profile) {
 }
 
 void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
+  for (const char* test : {"port_bandwidth", "fabric_aggregate"}) {
+    CellKey any;
+    any.test = test;
+    for (const Cell* cell : profile.select(any)) {
+      if (m_transport.empty()) {
+        m_transport = cell->key.transport;
+      }
+    }
+  }
+  if (m_transport.empty()) {
+    m_transport = "unspecified"; // `run` must be told with --transport
+  }
   std::set<std::string> missing;
   for (RankModel& rank : m_ranks) {
     const std::optional<double>& forced = rank.worker || !what_if.server_port_bytes_per_s
@@ -191,9 +203,6 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     pattern.transport = m_transport;
     for (const Cell* cell : profile.select(pattern)) {
       rank.port_bytes_per_s = std::max(rank.port_bytes_per_s, cell->p50);
-      if (m_transport.empty()) {
-        m_transport = cell->key.transport;
-      }
     }
     if (rank.port_bytes_per_s == 0 && m_ranks.size() > 1) {
       missing.insert(rank.machine);

@@ -307,6 +307,20 @@ private:
           fmt::format("{} B/s", *m_options.what_if.server_port_bytes_per_s);
     }
     plan.quantities = m_chosen.solution.quantities;
+    if (m_model.one_machine()) {
+      // There are no ports: the shares hold (all ports count as equal), the equations' times do not.
+      std::erase_if(plan.quantities, [](const Quantity& q) { return q.name.ends_with("_seconds"); });
+      double moved = 0;
+      for (const PlanRank& r : plan.ranks) {
+        moved += static_cast<double>(r.egress_bytes);
+      }
+      for (Quantity& q : plan.quantities) {
+        q.inputs.erase("B");
+        q.inputs.erase("B_server");
+      }
+      plan.quantities.push_back({"moved_bytes", moved, "equation 5, summed over all ranks: what passes the machine's memory",
+                                 {{"ranks", static_cast<double>(plan.ranks.size())}}});
+    }
     plan.quantities.push_back(
         {"part_bytes",
          static_cast<double>(plan.part_bytes),

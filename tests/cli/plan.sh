@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# `reckon plan`: what it says, what it refuses.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+# BytePS, section 7.1: 8 machines, 4 CPU machines, 90 Gb/s; equation 7: 2*8*7 M / (88 B), M = 102,228,128 B, B = 11.25e9:
+# 0.011565 s.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --servers 4 --strategy byteps_split -o plan.json
+expect_status 0
+stderr_empty
+stdout_has "byteps_split"
+stdout_has "11.57 ms"
+stdout_has "all ports are busy all the time"
+stdout_has "runner-up ring"
+
+# The same input gives the same bytes, wherever it goes.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --servers 4 --strategy byteps_split --json
+expect_status 0
+cmp plan.json "$last/stdout" || fail "--json and -o differ"
+
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --servers 4 --explain
+expect_status 0
+stdout_has "equation 7: 2n(n-1)M / ((n^2+kn-2k) B)"
+stdout_has "1 Gb/s more on one worker's port would save"
+
+# What if: k = 0..8 as in figure 12; --set changes one thing.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --sweep k=0..8
+expect_status 0
+[[ $(wc -l < "$last/stdout") == 10 ]] || fail "a head and nine lines"
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --sweep k=0..8..4 --json
+expect_status 0
+stdout_has '"bound_seconds"'
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --servers 1 --set k=4 --set part-bytes=1MiB --set strategy=byteps_split
+expect_status 0
+stdout_has "11.57 ms"
+
+# A workload from CSV.
+printf 'name,elements,dtype\nw1,1000000,fp32\nw2,500000,bf16\n' > model.csv
+reckon plan --profile byteps-cluster --workload model.csv --workers 4
+expect_status 0
+stdout_has "bf16"
+
+# Roles by file.
+cat > roles.json << 'END'
+{"schema": "reckon/roles", "schema_version": 1, "name": "mine",
+ "groups": [{"machine": "gpu-machine", "count": 3, "worker": true, "server": true, "lanes": 2},
+            {"machine": "cpu-machine", "count": 1, "worker": false, "server": true, "lanes": 2}]}
+END
+reckon plan --profile byteps-cluster --workload resnet50 --roles roles.json -o by-roles.json
+expect_status 0
+reckon plan --profile byteps-cluster --workload resnet50 --roles roles.json --workers 4
+expect_status 2
+stderr_has "leave out --workers"
+
+# Bad input: one line, the remedy, exit 2, and no file.
+reckon plan --profile byteps-cluster --workload resnet5 -o none.json
+expect_status 2
+stderr_has "resnet50"
+reckon plan --profile nowhere.json --workload resnet50 -o none.json
+expect_status 2
+reckon plan --workload resnet50
+expect_status 2
+stderr_has "--profile is missing"
+reckon plan --profile byteps-cluster --workload resnet50 --workers 0
+expect_status 2
+reckon plan --profile byteps-cluster --workload resnet50 --workers 5000
+expect_status 2
+stderr_has "1024 machines"
+reckon plan --profile byteps-cluster --workload resnet50 --strategy fastest
+expect_status 2
+stderr_has "byteps_split"
+reckon plan --profile byteps-cluster --workload resnet50 --set widnow=3
+expect_status 2
+stderr_has "did you mean 'window'"
+reckon plan --profile byteps-cluster --workload resnet50 --part-bytes 4Mb
+expect_status 2
+reckon plan --profile byteps-cluster --workload resnet50 --sweep k=4..1
+expect_status 2
+[[ ! -e none.json ]] || fail "a failed plan left a file"

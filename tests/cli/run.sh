@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# `reckon run`: real processes, real bytes, on this machine. Times are never asserted: the tolerance is wide open.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+make_plan() { # ARGUMENTS: a plan of a 3 MB model for ranks on machines with ports; run puts them all here
+  printf 'name,elements,dtype\nhead,400001,fp32\nbody,300000,bf16\ntail,250000,fp16\n' > model.csv
+  reckon plan --profile byteps-cluster --workload model.csv --part-bytes 64KiB --transport host "$@" -o plan.json
+  expect_status 0
+}
+
+make_plan --workers 2 --servers 1 --port-bandwidth 1GB/s --strategy byteps_split
+reckon run --list
+expect_status 0
+stdout_has "host"
+cp "$last/stdout" transports
+while read -r transport; do
+  reckon run plan.json -n 3 --transport "$transport" --tolerance 1e9 -o report.json
+  expect_status 0
+  stderr_empty
+  stdout_has "every element correct"
+  stdout_has "total"
+  reckon diff report.json report.json
+  expect_status 0
+done < <(grep -v '^not available' transports)
+
+# --json is one document, the same that -o writes.
+reckon run plan.json -n 3 --tolerance 1e9 --json -o report.json
+expect_status 0
+cmp report.json "$last/stdout" || fail "--json and -o differ"
+
+# Outside the tolerance is a verdict, not an error: the report is there.
+rm report.json
+reckon run plan.json -n 3 --tolerance 0 -o report.json
+expect_status 1
+[[ -s report.json ]] || fail "no report"
+
+# The plan is proved before anything moves; --check does only that.
+reckon run plan.json --check
+expect_status 0
+stdout_has "no deadlock"
+
+# As one rank of a job, the way torchrun starts them.
+export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000)) RECKON_JOB_TOKEN=t0ken
+for rank in 1 2; do
+  RANK=$rank "$RECKON" run plan.json -n 3 --tolerance 1e9 > "out$rank" 2> "err$rank" &
+done
+RANK=0 reckon run plan.json -n 3 --tolerance 1e9
+expect_status 0
+stdout_has "every element correct"
+wait
+[[ ! -s out1 && ! -s err1 && ! -s out2 && ! -s err2 ]] || fail "ranks other than 0 spoke"
+unset WORLD_SIZE MASTER_ADDR MASTER_PORT RECKON_JOB_TOKEN
+
+# A rank that dies in the middle: named, exit 4, nobody left, no report.
+reckon run plan.json -n 1000000 --tolerance 1e9 -o dead.json &
+runner=$!
+for _ in $(seq 100); do
+  victim=$(pgrep -P "$(pgrep -P $runner -f 'run plan.json' | head -1)" 2> /dev/null | tail -1) && [[ $victim ]] && break
+  sleep 0.1
+done
+[[ ${victim:-} ]] || fail "no rank to kill"
+sleep 0.5
+kill -9 "$victim"
+wait $runner || true
+grep -q "was ended by signal 9" "$last/stderr" || fail "the dead rank is not named: $(cat "$last/stderr")"
+[[ $(cat "$last/status") == 4 ]] || fail "exit code $(cat "$last/status")"
+[[ ! -e dead.json ]] || fail "a report of a failed run"
+! pgrep -f "run plan.json -n 1000000" > /dev/null || fail "a process is left"
+
+# Bad input.
+head -c 500 plan.json > cut.json
+reckon run cut.json
+expect_status 2
+stderr_has "cut.json"
+reckon run plan.json --transport pigeon
+expect_status 3
+stderr_has "available: host"
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 reckon run plan.json
+expect_status 2
+stderr_has "the plan is for 3 ranks and WORLD_SIZE is 2"
+reckon run
+expect_status 2

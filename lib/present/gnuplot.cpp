@@ -48,31 +48,21 @@ std::string content_of(std::FILE* file) {
   return out;
 }
 
-/// A child that ends before it has read everything must not end us. Blocks SIGPIPE in this thread;
-/// one that has come meanwhile is taken away again.
-class PipeSignalBlocked {
-public:
-  PipeSignalBlocked() {
-    sigemptyset(&m_pipe);
-    sigaddset(&m_pipe, SIGPIPE);
-    static_cast<void>(pthread_sigmask(SIG_BLOCK, &m_pipe, &m_before));
-  }
-  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
-  PipeSignalBlocked& operator=(const PipeSignalBlocked&) = delete;
-  ~PipeSignalBlocked() {
-    if (sigismember(&m_before, SIGPIPE) == 0) {
-      const timespec no_time{0, 0};
-      static_cast<void>(sigtimedwait(&m_pipe, nullptr, &no_time));
-    }
-    static_cast<void>(pthread_sigmask(SIG_SETMASK, &m_before, nullptr));
-  }
-
-private:
-  sigset_t m_pipe{};
-  sigset_t m_before{};
-};
-
 } // namespace
+
+PipeSignalBlocked::PipeSignalBlocked() {
+  sigemptyset(&m_pipe);
+  sigaddset(&m_pipe, SIGPIPE);
+  static_cast<void>(pthread_sigmask(SIG_BLOCK, &m_pipe, &m_before));
+}
+
+PipeSignalBlocked::~PipeSignalBlocked() {
+  if (sigismember(&m_before, SIGPIPE) == 0) {
+    const timespec no_time{0, 0};
+    static_cast<void>(sigtimedwait(&m_pipe, nullptr, &no_time));
+  }
+  static_cast<void>(pthread_sigmask(SIG_SETMASK, &m_before, nullptr));
+}
 
 GnuplotProcess::GnuplotProcess(std::string path, int width, int height) : m_path(std::move(path)) {
   const std::string terminal = terminal_for(m_path, width, height);
@@ -96,7 +86,8 @@ GnuplotProcess::GnuplotProcess(std::string path, int width, int height) : m_path
   sigemptyset(&pipe_signal);
   sigaddset(&pipe_signal, SIGPIPE);
   posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setsigmask(&attributes, &m_blocked.before());
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   // -d: neither the user's nor the system's start-up file.
   std::string name = "gnuplot";
   std::string option = "-d";
@@ -127,7 +118,6 @@ GnuplotProcess::~GnuplotProcess() {
 }
 
 int GnuplotProcess::end_input_and_wait() {
-  const PipeSignalBlocked blocked;
   m_out.reset(); // flushes and closes
   int status = 0;
   while (waitpid(m_child, &status, 0) < 0 && errno == EINTR) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -12,8 +13,24 @@ class Gnuplot;
 
 namespace reckon {
 
+/// A child that ends before it has read everything must not end us: SIGPIPE is blocked in this
+/// thread, and one that has come meanwhile is taken away again.
+class PipeSignalBlocked {
+public:
+  PipeSignalBlocked();
+  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
+  PipeSignalBlocked& operator=(const PipeSignalBlocked&) = delete;
+  ~PipeSignalBlocked();
+  [[nodiscard]] const sigset_t& before() const { return m_before; }
+
+private:
+  sigset_t m_pipe{};
+  sigset_t m_before{};
+};
+
 /// One gnuplot process that draws one picture. Its input comes from out(), its picture goes through
-/// standard output into an unnamed file; no shell and no file name is involved. Thread-compatible.
+/// standard output into an unnamed file; no shell and no file name is involved. Stays in the thread
+/// that made it.
 class GnuplotProcess {
 public:
   /// Starts it with a terminal for `path`'s ending. Throws as plot.hpp says.
@@ -35,6 +52,7 @@ private:
   using File = std::unique_ptr<std::FILE, CloseFile>;
   [[nodiscard]] int end_input_and_wait();
 
+  PipeSignalBlocked m_blocked; // outlives all that writes
   std::string m_path;
   File m_picture, m_messages;
   pid_t m_child = -1;

@@ -61,6 +61,7 @@ public:
       m_workers += r.worker ? 1 : 0;
       lanes = std::max(lanes, r.lanes);
     }
+    m_lanes_given = lanes > 0;
     m_model.set_lanes(std::max(1, lanes));
     if (lanes == 0) {
       m_model.set_lanes(needed_lanes());
@@ -291,6 +292,13 @@ private:
     for (const GradientLayout::Run& run : m_layout.runs) {
       plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
     }
+    std::size_t servers = 0;
+    for (const RankModel& r : m_model.ranks()) {
+      servers += !r.worker && r.server ? 1 : 0;
+    }
+    plan.options["workers"] = std::to_string(m_workers);
+    plan.options["servers"] = std::to_string(servers);
+    plan.options["lanes"] = m_lanes_given ? std::to_string(m_model.ranks().front().lanes) : "auto";
     plan.options["strategy"] = m_options.strategy;
     plan.options["transport"] = m_options.transport.empty() ? "auto" : m_options.transport;
     plan.options["part_bytes"] =
@@ -353,6 +361,7 @@ private:
   CostModel m_model;
   double m_model_bytes;
   std::size_t m_workers = 0;
+  bool m_lanes_given = false;
   Choice m_chosen;
   double m_runner_up_seconds = 0;
 };

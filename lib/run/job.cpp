@@ -12,7 +12,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <condition_variable>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <pthread.h>
@@ -33,6 +35,20 @@ std::int64_t cpu_ns() {
     return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_usec * 1000;
   };
   return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
+/// Time that the machine's processors were not idle since it started, whoever used them
+/// (/proc/stat, steps of 10 ms).
+std::int64_t machine_busy_ns() {
+  std::ifstream stat("/proc/stat");
+  std::string label;
+  std::array<std::int64_t, 8> ticks{}; // user nice system idle iowait irq softirq steal
+  stat >> label;
+  for (std::int64_t& t : ticks) {
+    stat >> t;
+  }
+  const std::int64_t busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7];
+  return stat ? busy * (1'000'000'000 / ::sysconf(_SC_CLK_TCK)) : 0;
 }
 
 /// The processors this process may use.
@@ -286,6 +302,7 @@ private:
 
   void iterate(Lanes& lanes, std::vector<RankSample>& samples) {
     const std::int64_t cpu_before = cpu_ns();
+    const std::int64_t busy_before = machine_busy_ns();
     RankSample mine;
     mine.start_ns = root_clock();
     lanes.start();
@@ -304,13 +321,14 @@ private:
       fail(ErrorKind::operation, fmt::format("rank {} {}", m_rendezvous.rank(), error));
     }
     mine.cpu_ns = cpu_ns() - cpu_before;
+    mine.machine_busy_ns = machine_busy_ns() - busy_before;
     for (const LaneTimes& t : lanes.times()) {
       mine.reduce_ns += t.reduce_ns;
       mine.wait_ns += t.wait_ns;
       mine.lane_ns += t.total_ns;
     }
-    const Json text{mine.start_ns, mine.end_ns,  mine.reduce_ns,
-                    mine.wait_ns,  mine.lane_ns, mine.cpu_ns};
+    const Json text{mine.start_ns, mine.end_ns, mine.reduce_ns,      mine.wait_ns,
+                    mine.lane_ns,  mine.cpu_ns, mine.machine_busy_ns};
     const std::vector<std::string> all = m_rendezvous.all_gather(text.dump(), m_options.limit);
     for (std::size_t r = 0; r < all.size(); ++r) {
       const auto v = Json::parse(all[r]).get<std::vector<std::int64_t>>();
@@ -321,6 +339,7 @@ private:
       s.wait_ns = v.at(3);
       s.lane_ns = v.at(4);
       s.cpu_ns = v.at(5);
+      s.machine_busy_ns = v.at(6);
     }
   }
 

@@ -69,6 +69,22 @@ void add_ranks(Report& report, const Plan& plan, const JobResult& result) {
   }
 }
 
+/// Share of the machine's processors that other programs had during the counted iterations.
+double others_share(const JobResult& result, unsigned cores) {
+  double busy = 0, ours = 0, wall = 0;
+  for (const auto& iteration : result.iterations) {
+    std::int64_t longest = 0, most_busy = 0;
+    for (const RankSample& s : iteration) {
+      ours += seconds(s.cpu_ns);
+      longest = std::max(longest, s.end_ns - s.start_ns);
+      most_busy = std::max(most_busy, s.machine_busy_ns);
+    }
+    wall += seconds(longest);
+    busy += seconds(most_busy);
+  }
+  return wall > 0 ? std::max(0.0, (busy - ours) / (wall * cores)) : 0;
+}
+
 double term(const Prediction& p, std::string_view name) {
   for (const Term& t : p.terms) {
     if (t.name == name) {
@@ -128,7 +144,7 @@ void add_stages(Report& report, bool one_machine, unsigned cores) {
       {"total", p.mid_seconds, report.p50_seconds, "last arrival to last completion, median"});
 }
 
-std::string find_cause(const Report& report, bool one_machine, unsigned cores) {
+std::string find_cause(const Report& report, bool one_machine, unsigned cores, double others) {
   const double measured = report.p50_seconds;
   const double predicted = report.prediction.mid_seconds;
   if (measured <= 0 || predicted <= 0) {
@@ -162,6 +178,12 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores) {
                                  std::abs(*worst->measured_seconds - worst->predicted_seconds))) {
       worst = &s;
     }
+  }
+  constexpr double k_disturbed = 0.1;
+  if (miss > 0 && one_machine && others > k_disturbed) {
+    return fmt::format("disturbed ({}): other programs had {:.0f} % of the processors; run again "
+                       "when they are quiet",
+                       size, 100 * std::min(1.0, others));
   }
   const double available =
       one_machine ? measured * std::min<double>(cores, static_cast<double>(count)) : 0;
@@ -232,7 +254,12 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   const bool one_machine = hosts.size() == 1 && plan.ranks.size() > 1;
   add_ranks(report, plan, result);
   add_stages(report, one_machine, cores);
-  report.cause = find_cause(report, one_machine, cores);
+  const double others = one_machine ? others_share(result, cores) : 0;
+  if (one_machine) {
+    report.context["other_programs"] =
+        fmt::format("{:.0f} % of the processors", 100 * std::min(1.0, others));
+  }
+  report.cause = find_cause(report, one_machine, cores, others);
 
   Verification& v = report.verification;
   v.ok = true;

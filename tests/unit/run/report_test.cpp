@@ -79,6 +79,13 @@ TEST(ReportOfARun, CauseNamesTheTermThatMissed) {
   Fixture stale;
   stale.iterations(20, 5, 20);
   EXPECT_THAT(stale.report().cause, testing::HasSubstr("stale profile"));
+  Fixture disturbed; // 2 x 100 ms of processors, we had 2 x 50, others 60
+  disturbed.iterations(100, 19, 50);
+  for (auto& iteration : disturbed.result.iterations) {
+    iteration[0].machine_busy_ns = 160 * k_ms;
+  }
+  EXPECT_THAT(disturbed.report().cause,
+              testing::HasSubstr("other programs had 30 % of the processors"));
   Fixture fine;
   fine.iterations(61, 19, 60);
   EXPECT_THAT(fine.report().cause, testing::HasSubstr("within the range"));

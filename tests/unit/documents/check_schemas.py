@@ -5,7 +5,7 @@
     check_schemas.py DOCUMENTS_TOOL SOURCE_DIR
 
 1. Every schema is a valid one, describes every field and admits no unknown key.
-2. Examples that the C++ code wrote and every file under profiles/ and plans/ conform.
+2. Examples that the C++ code wrote, those of docs/documents.md and every file under profiles/ and plans/ conform.
 3. The C++ reader knows exactly the keys of the schema, object by object.
 4. Of some thousand damaged examples, reader and schema refuse the same ones. A rule that no schema can
    state (k_reader_only) is the reader's alone.
@@ -113,6 +113,16 @@ def unused(schema, root, documents, where=""):
         yield from unused(schema["items"], root, [e for d in documents for e in d], f"{where}/items")
 
 
+def in_documentation(text):
+    """The JSON blocks of docs/documents.md: (kind by the heading above, document). Long ones are shortened there."""
+    kind = None
+    for match in re.finditer(r"^## (\w+)$|^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        if match[1]:
+            kind = match[1].lower()
+        else:
+            yield kind, json.loads(match[2])
+
+
 def damaged(document):
     """Copies of `document` with one value removed, of another type, or out of range."""
     def places(value, path):
@@ -154,6 +164,16 @@ def main():
     for folder in ("profiles", "plans"):
         for path in sorted((source / folder).rglob("*.json")):
             documents.append((str(path.relative_to(source)), json.loads(path.read_text())))
+    shown = list(in_documentation((source / "docs/documents.md").read_text()))
+    check(len(shown) == len(KINDS), f"docs/documents.md shows {len(shown)} documents")
+    whole = [document for kind, document in shown if "schema" in document]
+    for document, verdict in zip(whole, tool("verdicts", whole)):
+        check(verdict == "ok", f"docs/documents.md: {document['schema']}: {verdict}")
+    for kind, document in shown:
+        schema = schemas[kind] if "schema" in document else {**schemas[kind], "required": []}
+        for error in jsonschema.Draft202012Validator(schema).iter_errors(document):
+            check(False, f"docs/documents.md: {kind}: {error.message}")
+
     for where, document in documents:
         kind = document.get("schema", "").removeprefix("reckon/")
         if kind not in validators:

@@ -180,8 +180,8 @@ void send_panel(Gnuplot& out, const Matrix& m) {
   const std::string beginning = common_beginning(ids);
   const auto tics = [&](const char* axis, const std::vector<std::string>& names, bool rotates) {
     out << "set " << axis << " (";
-    // More than 32 names do not fit beside each other, nor do long ones.
-    const std::size_t step = (names.size() + 31) / 32;
+    // More than 16 names do not fit beside each other, nor do long ones.
+    const std::size_t step = (names.size() + 15) / 16;
     bool any_long = false;
     for (std::size_t i = 0; i < names.size(); i += step) {
       const std::string clean = printable(names[i].substr(beginning.size()));
@@ -210,8 +210,10 @@ void send_panel(Gnuplot& out, const Matrix& m) {
   out << ")\n";
   const bool numbers = m.columns.size() <= 16 && m.rows.size() <= 24;
   // The squares as boxes, not as an image: cells may be missing, and a viewer must not blur them.
-  out << "plot '-' using 1:2:(0.5):(0.5):3 with boxxyerror fs solid 1 border lc rgb 'white' lc "
-         "palette notitle";
+  // White lines between the squares, unless they would be most of the picture.
+  const bool lines = m.columns.size() <= 24 && m.rows.size() <= 24;
+  out << "plot '-' using 1:2:(0.5):(0.5):3 with boxxyerror fs solid 1 "
+      << (lines ? "border lc rgb 'white'" : "noborder") << " lc palette notitle";
   const std::string label = fmt::format("using 1:2:(sprintf('%.{}f',$3)) with labels font ',{}'",
                                         m.decimals, m.columns.size() > 10 ? 9 : 12);
   if (numbers && !dark.empty()) {

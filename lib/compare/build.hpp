@@ -23,6 +23,10 @@ enum class Better { neither, lower, higher };
 [[nodiscard]] Side text_side(std::string text);
 [[nodiscard]] Side number_side(double number, std::string_view unit);
 
+/// What is another in every run and explains nothing.
+inline const std::set<std::string> k_volatile_context{"drift", "measured_at", "measured at", "seed",
+                                                      "took"};
+
 /// Collects one comparison; every check also counts towards `compared`.
 class Builder {
 public:

@@ -28,6 +28,9 @@ struct CompareOptions {
   /// larger of the two documents') is not told from drift between two runs, however many samples
   /// agree within each.
   double least_spreads = 3;
+  /// A cell that the probe marked noisy is doubtful whatever its samples say: others' work on the
+  /// same processors alone can halve a rate. Only more than this counts.
+  double noisy_tolerance = 1;
   /// Only what got worse counts; everything is still listed.
   bool only_worse = false;
 };

@@ -8,14 +8,16 @@
 
 namespace reckon {
 
-void Measured::add(Difference difference, std::span<const double> before,
-                   std::span<const double> after, double spread, double tolerance) {
+void Measured::add(Difference difference, const Evidence& evidence) {
   const double a = difference.before.number.value_or(0);
   const double b = difference.after.number.value_or(0);
+  const CompareOptions& options = m_out.options();
+  const double spread = evidence.spread;
   Candidate candidate;
-  candidate.beyond_tolerance = beyond(a, b, tolerance);
-  candidate.beyond_spread = beyond(a, b, m_out.options().least_spreads * spread);
-  candidate.p = rank_test(before, after, m_out.options().alpha);
+  candidate.beyond_tolerance = beyond(a, b, evidence.tolerance);
+  candidate.beyond_spread = beyond(a, b, options.least_spreads * spread);
+  candidate.believable = !evidence.doubtful || beyond(a, b, options.noisy_tolerance);
+  candidate.p = rank_test(evidence.before, evidence.after, options.alpha);
   candidate.difference = std::move(difference);
   std::string& note = candidate.difference.note;
   note += fmt::format("{}spread {:.2g} %", note.empty() ? "" : "; ", spread * 100);
@@ -41,7 +43,7 @@ std::size_t Measured::settle() {
     if (!c.beyond_tolerance || (c.p && *c.p > alpha)) {
       continue;
     }
-    if (c.p && *d.p_value <= alpha && c.beyond_spread) {
+    if (c.p && *d.p_value <= alpha && c.beyond_spread && c.believable) {
       ++differing;
       m_out.add(std::move(d));
       continue;
@@ -51,6 +53,8 @@ std::size_t Measured::settle() {
     } else if (*d.p_value > alpha) {
       d.note +=
           fmt::format("; p {:.2g} alone, but not among {} tests; measure longer", *c.p, p.size());
+    } else if (!c.believable) {
+      d.note += "; measured while disturbed";
     } else {
       d.note += fmt::format("; less than {:g} spreads", m_out.options().least_spreads);
     }

@@ -16,10 +16,14 @@ namespace reckon {
 class Measured {
 public:
   explicit Measured(Builder& out) : m_out(out) {}
-  /// `difference` has the two medians as its sides; it is reported if it proves to be one. `spread`
-  /// is the larger of the two documents'.
-  void add(Difference difference, std::span<const double> before, std::span<const double> after,
-           double spread, double tolerance);
+  struct Evidence {
+    std::span<const double> before, after; ///< samples
+    double spread = 0;                     ///< the larger of the two documents'
+    double tolerance = 0;
+    bool doubtful = false; ///< the probe itself says that something disturbed it
+  };
+  /// `difference` has the two medians as its sides; it is reported if it proves to be one.
+  void add(Difference difference, const Evidence& evidence);
   /// Tests them all and puts what differs, and what could not be decided, into the builder. Returns
   /// how many differ.
   std::size_t settle();
@@ -30,6 +34,7 @@ private:
     std::optional<double> p;
     bool beyond_tolerance = false;
     bool beyond_spread = false;
+    bool believable = true;
   };
   Builder& m_out;
   std::vector<Candidate> m_candidates;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace reckon {
@@ -66,7 +67,12 @@ void compare_values(Builder& out, Measured& measured, Difference d, const Cell& 
   }
   const double tolerance =
       a.unit == "seconds" ? out.options().latency_tolerance : out.options().bandwidth_tolerance;
-  measured.add(std::move(d), a.samples, b.samples, std::max(a.spread, b.spread), tolerance);
+  const bool doubtful = a.status == CellStatus::noisy || b.status == CellStatus::noisy;
+  measured.add(std::move(d), {.before = a.samples,
+                              .after = b.samples,
+                              .spread = std::max(a.spread, b.spread),
+                              .tolerance = tolerance,
+                              .doubtful = doubtful});
 }
 
 using CellPair = std::pair<const Cell*, const Cell*>;
@@ -102,13 +108,46 @@ std::map<CellKey, CellPair> matched(const Profile& before, const Profile& after)
   return all;
 }
 
+/// Which sizes of each curve (a key without bytes and in_flight) have a value in one document.
+using Sizes = std::map<CellKey, std::set<std::uint64_t>>;
+
+CellKey curve_of(CellKey key) {
+  key.bytes = 0;
+  key.in_flight = 0;
+  return key;
+}
+
+Sizes sizes_of(const Profile& profile) {
+  Sizes out;
+  for (const Cell& cell : profile.cells) {
+    if (cell.has_value() && cell.key.bytes > 0) {
+      out[curve_of(cell.key)].insert(cell.key.bytes);
+    }
+  }
+  return out;
+}
+
+/// A probe measures a curve at more sizes where its slope changes, at others each time. A size that
+/// the other document has in between its own is no loss and no gain; the curve's ends and a curve
+/// that is not there are.
+bool is_refinement(const CellKey& key, const Sizes& other) {
+  constexpr std::size_t k_least_sizes = 3;
+  const auto curve = other.find(curve_of(key));
+  return curve != other.end() && curve->second.size() >= k_least_sizes &&
+         *curve->second.begin() < key.bytes && key.bytes < *curve->second.rbegin();
+}
+
 void compare_cells(Builder& out, const Profile& before, const Profile& after) {
   Measured measured(out);
+  const Sizes sizes_before = sizes_of(before);
+  const Sizes sizes_after = sizes_of(after);
   for (const auto& [key, sides] : matched(before, after)) {
     const auto& [a, b] = sides;
     Difference d = cell_difference("cell", key, a, b);
     if (a == nullptr || b == nullptr) {
-      out.add(std::move(d));
+      if (!is_refinement(key, a == nullptr ? sizes_before : sizes_after)) {
+        out.add(std::move(d));
+      }
       continue;
     }
     out.compared();
@@ -213,7 +252,7 @@ Comparison compare(const Profile& before, const Profile& after, const CompareOpt
              "different settings, "
              "so differences do not mean that something got slower");
   }
-  out.causes_from("context", before.context, after.context);
+  out.causes_from("context", before.context, after.context, k_volatile_context);
   compare_machines(out, before, after);
   compare_topology(out, before.topology, after.topology);
   compare_cells(out, before, after);

@@ -84,7 +84,7 @@ Comparison compare(const Report& before, const Report& after, const CompareOptio
   out.link("plan", before.plan, after.plan);
   out.link("profile", before.profile, after.profile);
   out.link("workload", before.workload, after.workload);
-  out.causes_from("context", before.context, after.context);
+  out.causes_from("context", before.context, after.context, k_volatile_context);
 
   out.text("kind", "run", "kind", before.kind, after.kind);
   out.text("strategy", "run", "strategy", before.strategy, after.strategy);
@@ -108,8 +108,10 @@ Comparison compare(const Report& before, const Report& after, const CompareOptio
   time.effect = effect_of(before.p50_seconds, after.p50_seconds, Better::lower);
   out.compared();
   Measured measured(out);
-  measured.add(std::move(time), before.iteration_seconds, after.iteration_seconds,
-               std::max(before.spread, after.spread), options.bandwidth_tolerance);
+  measured.add(std::move(time), {.before = before.iteration_seconds,
+                                 .after = after.iteration_seconds,
+                                 .spread = std::max(before.spread, after.spread),
+                                 .tolerance = options.bandwidth_tolerance});
   const bool measurement_differs = measured.settle() > 0;
   if (measurement_differs) {
     add_stage_changes(out, before, after);

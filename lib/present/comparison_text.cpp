@@ -93,15 +93,16 @@ struct Line {
   const Difference* difference;
 };
 
-/// Equal changes of several ranks on one line, in the order of their first rank.
-std::vector<Line> lines_of(const std::vector<const Difference*>& group) {
+/// Equal changes of several ranks on one line, in the order of their first rank. In mixed company a
+/// line says in full what it is about.
+std::vector<Line> lines_of(const std::vector<const Difference*>& group, bool mixed) {
   std::vector<Line> out;
   using Key = std::tuple<std::string, std::string, std::string>;
   std::map<Key, std::pair<std::size_t, std::vector<std::size_t>>> merged; // place in `out`, ranks
   for (const Difference* d : group) {
     const auto rank = as_rank(d->where);
     if (!rank) {
-      out.push_back({label_of(*d), d});
+      out.push_back({mixed ? d->where : label_of(*d), d});
       continue;
     }
     const Key key{rank->second, side_text(d->before), side_text(d->after)};
@@ -147,7 +148,7 @@ Tone tone_of(Effect effect) {
                                  : (effect == Effect::better ? Tone::good : Tone::plain);
 }
 
-std::string group_text(const std::string& heading, std::vector<const Difference*> group,
+std::string group_text(const std::string& heading, std::vector<const Difference*> group, bool mixed,
                        const Style& style) {
   const bool measured =
       std::any_of(group.begin(), group.end(), [](const Difference* d) { return d->p_value; });
@@ -156,7 +157,7 @@ std::string group_text(const std::string& heading, std::vector<const Difference*
       return size_of_change(*a) > size_of_change(*b);
     });
   }
-  std::vector<Line> lines = lines_of(group);
+  std::vector<Line> lines = lines_of(group, mixed);
   const std::size_t shown = lines.size() <= k_most_lines + 1 ? lines.size() : k_most_lines;
   Table table(2);
   table.column("")
@@ -248,14 +249,15 @@ std::string render(const Comparison& comparison, const std::string& before_name,
     group.push_back(&d);
   }
   for (const std::string& name : order) {
-    out += group_text(name, groups[name], style);
+    out += group_text(name, groups[name], false, style);
   }
   if (!comparison.undecided.empty()) {
     std::vector<const Difference*> all;
     for (const Difference& d : comparison.undecided) {
       all.push_back(&d);
     }
-    out += group_text("undecided: beyond the tolerance, perhaps by chance", std::move(all), style);
+    out += group_text("undecided: beyond the tolerance, perhaps by chance", std::move(all), true,
+                      style);
   }
   if (!comparison.causes.empty()) {
     out += causes_text(comparison, style);

@@ -42,6 +42,10 @@ bool any_value(const Cells& cells) {
   return std::any_of(cells.begin(), cells.end(), [](const Cell* c) { return c->has_value(); });
 }
 
+bool moves_its_bytes(const CellKey& key) {
+  return key.test.find("latency") == std::string::npos;
+}
+
 std::optional<double> rate_of(const Cell& cell) {
   if (!cell.has_value()) {
     return std::nullopt;
@@ -49,7 +53,7 @@ std::optional<double> rate_of(const Cell& cell) {
   if (is_rate(cell)) {
     return cell.p50;
   }
-  return cell.key.bytes > 0 && cell.p50 > 0
+  return cell.key.bytes > 0 && cell.p50 > 0 && moves_its_bytes(cell.key)
              ? std::optional(static_cast<double>(cell.key.bytes) / cell.p50)
              : std::nullopt;
 }

@@ -25,7 +25,11 @@ struct CaseGroups {
 /// One of CaseGroups::matrices, in GB/s, ns or us.
 [[nodiscard]] Matrix matrix_of(const Cells& cells);
 
-/// Bytes per second: as measured, or the size over the median time. Absent without a value.
+/// Whether a cell's bytes are moved, so that they have a rate. Cases of latencies are timed in
+/// steps of constant work; their bytes are the footprint.
+[[nodiscard]] bool moves_its_bytes(const CellKey& key);
+/// Bytes per second: as measured, or the size over the median time. Absent without a value, and
+/// where the bytes are not moved.
 [[nodiscard]] std::optional<double> rate_of(const Cell& cell);
 [[nodiscard]] bool is_rate(const Cell& cell);
 [[nodiscard]] bool any_value(const Cells& cells);

@@ -83,19 +83,37 @@ double fitted_seconds(const FitSegment& s, double bytes) {
   return s.alpha_seconds + bytes / s.bandwidth_bytes_per_second;
 }
 
-/// size, median, slow and fast end in GB/s, of the cells that have a value.
+/// What a curve shows of a cell: GB/s, or for cases that move nothing the time in ns.
+bool shows_time(const Cell& cell) {
+  return !is_rate(cell) && !moves_its_bytes(cell.key);
+}
+
+std::optional<double> plotted(const Cell& cell) {
+  if (!cell.has_value()) {
+    return std::nullopt;
+  }
+  if (shows_time(cell)) {
+    return cell.p50 * 1e9;
+  }
+  const auto rate = rate_of(cell);
+  return rate ? std::optional(*rate / 1e9) : std::nullopt;
+}
+
+/// size, median, slow and fast end, of the cells that have a value.
 using CurveRow = std::tuple<double, double, double, double>;
 std::vector<CurveRow> curve_rows(const Cells& curve) {
   std::vector<CurveRow> rows;
   for (const Cell* cell : curve) {
-    const auto rate = rate_of(*cell);
-    if (!rate) {
+    const auto median = plotted(*cell);
+    if (!median) {
       continue;
     }
     const auto bytes = static_cast<double>(cell->key.bytes);
-    const auto gb_per_s = [&](double v) { return (is_rate(*cell) ? v : bytes / v) / 1e9; };
+    const auto scaled = [&](double v) {
+      return shows_time(*cell) ? v * 1e9 : (is_rate(*cell) ? v : bytes / v) / 1e9;
+    };
     const double fast = is_rate(*cell) ? cell->max : cell->min;
-    rows.emplace_back(bytes, *rate / 1e9, gb_per_s(cell->p99), gb_per_s(fast));
+    rows.emplace_back(bytes, *median, scaled(cell->p99), scaled(fast));
   }
   return rows;
 }
@@ -260,9 +278,9 @@ void plot_curves(const Profile& profile, const std::string& test, const std::str
   double slowest = std::numeric_limits<double>::infinity();
   double fastest = 0;
   for (const Cell* cell : all) {
-    if (const auto rate = rate_of(*cell)) {
-      slowest = std::min(slowest, *rate / 1e9);
-      fastest = std::max(fastest, *rate / 1e9);
+    if (const auto value = plotted(*cell)) {
+      slowest = std::min(slowest, *value);
+      fastest = std::max(fastest, *value);
       least = std::min(least, static_cast<double>(cell->key.bytes));
       most = std::max(most, static_cast<double>(cell->key.bytes));
     }
@@ -274,9 +292,9 @@ void plot_curves(const Profile& profile, const std::string& test, const std::str
   const std::string rest = label_of(all.front()->key, fixed);
   set_title(out, name + (rest.empty() ? "" : ": " + rest), profile_title(profile));
   set_size_axis(out, least, most);
-  out << "set logscale y 10\nset ylabel 'GB/s (10^9 bytes per second"
-      << (convention_text(all).empty() ? "" : ", reads and writes counted")
-      << ")'\nset format y '%g'\n"
+  const std::string unit =
+      shows_time(*all.front()) ? "ns" : "GB/s (10^9 bytes per second" + convention_text(all) + ")";
+  out << "set logscale y 10\nset ylabel " << quoted_for_gnuplot(unit) << "\nset format y '%g'\n"
       << fmt::format("set yrange [{}:{}]\n", slowest / 1.6, fastest * 1.6);
   const KeyFields varying = without(varying_fields(all), KeyField::bytes);
   std::string command = "plot ";

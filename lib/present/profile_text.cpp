@@ -6,6 +6,7 @@
 #include "present/key_text.hpp"
 #include "present/matrix.hpp"
 #include "present/numbers.hpp"
+#include "present/ranges.hpp"
 #include "present/table.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <vector>
@@ -21,6 +23,11 @@ namespace reckon {
 namespace {
 
 constexpr std::size_t k_most_sizes = 14;
+
+bool is_wrong(CellStatus status) {
+  return status == CellStatus::failed || status == CellStatus::mismatch ||
+         status == CellStatus::timeout;
+}
 
 std::string value_text(const Cell& cell) {
   if (!cell.has_value()) {
@@ -51,7 +58,7 @@ std::string ceiling_line(const Cells& cells, const Style& style) {
     return "";
   }
   return folded(
-      printable(fmt::format("at most {} of {}, {}", percent_text(*ceiling_share(*best)),
+      printable(fmt::format("best cell: {} of {}, {}", percent_text(*ceiling_share(*best)),
                             best->ceiling->name, quantity_text(best->ceiling->value, best->unit))),
       style);
 }
@@ -101,8 +108,9 @@ std::string curves_text(const std::vector<Cells>& curves, const Style& style) {
   for (const Cells& curve : curves) {
     table.column(label_of(curve.front()->key, varying, "\n"), Align::right);
   }
+  const bool latency = !moves_its_bytes(all.front()->key) && !is_rate(*all.front());
   const bool times = !is_rate(*all.front());
-  if (times) {
+  if (times && !latency) {
     std::vector<TableCell> row{"smallest"};
     for (const Cells& curve : curves) {
       const auto first =
@@ -115,12 +123,16 @@ std::string curves_text(const std::vector<Cells>& curves, const Style& style) {
     std::vector<TableCell> row{to_text(Bytes(size))};
     for (const auto& curve : series) {
       const auto it = curve.find(size);
-      const auto rate = it != curve.end() ? rate_of(*it->second) : std::nullopt;
-      if (rate) {
-        row.emplace_back((it->second->status == CellStatus::noisy ? "~" : "") +
-                         gb_per_s_text(*rate));
+      if (it == curve.end()) {
+        row.emplace_back();
+        continue;
+      }
+      const Cell& cell = *it->second;
+      const auto rate = rate_of(cell);
+      if (latency || !rate) {
+        row.emplace_back(value_text(cell), cell.has_value() ? Tone::plain : Tone::dim);
       } else {
-        row.emplace_back(it == curve.end() ? std::string() : missing_text(it->second), Tone::dim);
+        row.emplace_back((cell.status == CellStatus::noisy ? "~" : "") + gb_per_s_text(*rate));
       }
     }
     table.row(std::move(row));
@@ -128,7 +140,8 @@ std::string curves_text(const std::vector<Cells>& curves, const Style& style) {
   const std::string rest = label_of(all.front()->key, without(common_fields(all), KeyField::bytes));
   return heading(all.front()->key.test,
                  (rest.empty() ? "" : ", " + rest) + convention_text(all) +
-                     (times ? ": time of the smallest size, then GB/s" : ": GB/s"),
+                     (latency ? ": time"
+                              : (times ? ": time of the smallest size, then GB/s" : ": GB/s")),
                  style) +
          table.text(style) + ceiling_line(all, style);
 }
@@ -146,7 +159,7 @@ std::string curve_text(const Cells& cells, const Style& style) {
       .column(times ? "t_min" : "max", Align::right)
       .column("p50", Align::right)
       .column("p99", Align::right)
-      .column("GB/s", Align::right)
+      .column(moves_its_bytes(key) ? "GB/s" : "", Align::right)
       .column("spread", Align::right)
       .column("", Align::left, true);
   for (const Cell* cell : cells) {
@@ -207,7 +220,19 @@ std::string pivot_text(const Cells& cells, KeyField across, const Style& style) 
     static_cast<void>(number);
     table.column(head, Align::right);
   }
-  for (const auto& [key, by_column] : rows) {
+  // In the order in which the columns read; sizes stay in theirs, which is by value.
+  std::vector<std::pair<CellKey, std::map<int, const Cell*>>> ordered(rows.begin(), rows.end());
+  std::stable_sort(ordered.begin(), ordered.end(), [&](const auto& a, const auto& b) {
+    for (const KeyField field : without(heads, KeyField::bytes)) {
+      const std::string x = field_text(a.first, field);
+      const std::string y = field_text(b.first, field);
+      if (x != y) {
+        return natural_less(x, y);
+      }
+    }
+    return false;
+  });
+  for (const auto& [key, by_column] : ordered) {
     std::vector<TableCell> row;
     for (const KeyField field : heads) {
       row.emplace_back(field_text(key, field));
@@ -281,8 +306,21 @@ std::string list_text(const Cells& cells, const Style& style) {
 
 /// All cells of one case, in the forms that fit.
 std::string case_text(const Cells& cells, const ShowOptions& options, const Style& style) {
-  const CaseGroups groups = groups_of(cells);
+  CaseGroups groups = groups_of(cells);
   const bool in_full = !options.test.empty();
+  // A few sizes by many settings read better as rows of a table over threads than as curves.
+  constexpr std::size_t k_few_sizes = 4;
+  const bool short_curves =
+      std::all_of(groups.curves.begin(), groups.curves.end(),
+                  [](const Cells& curve) { return curve.size() <= k_few_sizes; });
+  if (!in_full && short_curves && groups.curves.size() > 1) {
+    for (const Cells& curve : groups.curves) {
+      groups.others.insert(groups.others.end(), curve.begin(), curve.end());
+    }
+    groups.curves.clear();
+    std::sort(groups.others.begin(), groups.others.end(),
+              [](const Cell* a, const Cell* b) { return a->key < b->key; });
+  }
   std::vector<std::string> blocks;
   for (const Cells& matrix : groups.matrices) {
     blocks.push_back(render(matrix_of(matrix), style) + ceiling_line(matrix, style));
@@ -384,8 +422,12 @@ std::string fits_text(const Profile& p, const ShowOptions& options, const Style&
     bool first = true;
     for (const FitSegment& s : fit->segments) {
       const std::string label = fit->key.test + " " + label_of(fit->key, all_fields());
+      // The time does not grow: what the fit says of the rate is only that it is large.
+      const bool flat =
+          (s.to_bytes - s.from_bytes) / s.bandwidth_bytes_per_second < 0.01 * s.alpha_seconds;
       table.row({first ? label : "", bytes_text(s.from_bytes), bytes_text(s.to_bytes),
-                 time_text(s.alpha_seconds), gb_per_s_text(s.bandwidth_bytes_per_second),
+                 time_text(s.alpha_seconds),
+                 flat ? "flat" : gb_per_s_text(s.bandwidth_bytes_per_second),
                  percent_text(s.relative_residual),
                  first && fit->knee_bytes > 0 ? bytes_text(fit->knee_bytes) : ""});
       first = false;
@@ -397,30 +439,70 @@ std::string fits_text(const Profile& p, const ShowOptions& options, const Style&
          table.text(style);
 }
 
-/// Why cells are doubtful, or not there.
+/// Why cells are doubtful, or not there. Reasons that differ in their numbers only are one line
+/// with the numbers' ranges. A noisy cell often has several reasons.
 std::string reasons_text(const Cells& cells, const Style& style) {
-  std::map<std::tuple<CellStatus, std::string, std::string>, int> counts;
+  struct Group {
+    NumberRanges text;
+    std::uint64_t count = 0;
+    std::set<std::string> cases;
+  };
+  std::map<std::pair<CellStatus, std::string>, Group> groups;
+  const auto add = [&](const Cell& cell, std::string_view reason) {
+    NumberRanges text(reason);
+    Group& group = groups[{cell.status, text.skeleton()}];
+    group.text.merge(text);
+    group.cases.insert(cell.key.test);
+    ++group.count;
+  };
   for (const Cell* cell : cells) {
-    if (cell->status != CellStatus::ok && cell->status != CellStatus::published) {
-      ++counts[{cell->status, cell->key.test, cell->reason}];
+    if (cell->status == CellStatus::ok || cell->status == CellStatus::published) {
+      continue;
+    }
+    std::string_view reasons = cell->reason;
+    if (cell->status != CellStatus::noisy) {
+      add(*cell, reasons);
+      continue;
+    }
+    while (!reasons.empty()) {
+      const std::size_t end = std::min(reasons.find("; "), reasons.size());
+      add(*cell, reasons.substr(0, end));
+      reasons.remove_prefix(std::min(end + 2, reasons.size()));
     }
   }
-  if (counts.empty()) {
+  if (groups.empty()) {
     return "";
   }
-  Table table(2);
-  table.column("").column("case").column("cells", Align::right).column("reason", Align::left, true);
-  for (const auto& [what, n] : counts) {
-    const auto& [status, test, reason] = what;
-    const bool wrong = status == CellStatus::failed || status == CellStatus::mismatch ||
-                       status == CellStatus::timeout;
-    table.row({{(status == CellStatus::noisy ? "~ " : "") + std::string(name_of(status)),
-                wrong ? Tone::bad : (status == CellStatus::noisy ? Tone::warning : Tone::dim)},
-               test,
-               fmt::format("{}", n),
-               reason});
+  // What failed first, then what is missing, then what is noisy; the most frequent first.
+  std::vector<std::pair<CellStatus, const Group*>> order;
+  for (const auto& [key, group] : groups) {
+    order.emplace_back(key.first, &group);
   }
-  return "\n" + heading("doubtful or not measured", "", style) + table.text(style);
+  const auto rank = [](CellStatus status) {
+    return status == CellStatus::noisy ? 2 : (is_wrong(status) ? 0 : 1);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return std::pair(rank(a.first), b.second->count) < std::pair(rank(b.first), a.second->count);
+  });
+  constexpr std::size_t k_most_reasons = 20;
+  Table table(2);
+  table.column("").column("cells", Align::right).column("case").column("reason", Align::left, true);
+  for (std::size_t i = 0; i < std::min(order.size(), k_most_reasons); ++i) {
+    const auto& [status, group] = order[i];
+    table.row(
+        {{(status == CellStatus::noisy ? "~ " : "") + std::string(name_of(status)),
+          is_wrong(status) ? Tone::bad : (status == CellStatus::noisy ? Tone::warning : Tone::dim)},
+         fmt::format("{}", group->count),
+         group->cases.size() == 1 ? *group->cases.begin()
+                                  : fmt::format("{} cases", group->cases.size()),
+         group->text.text()});
+  }
+  std::string out = "\n" + heading("doubtful or not measured", "", style) + table.text(style);
+  if (order.size() > k_most_reasons) {
+    out += fmt::format("  and {} more reasons; --csv has those of every cell\n",
+                       order.size() - k_most_reasons);
+  }
+  return out;
 }
 
 std::string samples_text(const Cells& cells, const Style& style) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 namespace reckon {
 
@@ -34,6 +36,66 @@ std::string short_digest(std::string text) {
     }
   }
   return text;
+}
+
+NumberRanges::NumberRanges(std::string_view text) {
+  std::string between;
+  while (!text.empty()) {
+    // A number that stands alone: "fp32" and "0000:17:00.0" are names.
+    const bool may_begin = between.empty() || between.back() == ' ' || between.back() == '(';
+    double value = 0;
+    const auto [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+    const auto length = static_cast<std::size_t>(end - text.data());
+    const bool ends = length == text.size() ||
+                      std::string_view(" ,;)%").find(text[length]) != std::string_view::npos;
+    if (may_begin && text.front() >= '0' && text.front() <= '9' && error == std::errc{} && ends) {
+      const std::string written(text.substr(0, length));
+      m_numbers.push_back({value, value, written, written});
+      m_between.push_back(std::move(between));
+      between.clear();
+      text.remove_prefix(length);
+    } else {
+      between += text.front();
+      text.remove_prefix(1);
+    }
+  }
+  m_between.push_back(std::move(between));
+}
+
+std::string NumberRanges::skeleton() const {
+  return fmt::format("{}", fmt::join(m_between, "#"));
+}
+
+void NumberRanges::merge(const NumberRanges& other) {
+  if (m_between.empty()) {
+    *this = other;
+    return;
+  }
+  for (std::size_t i = 0; i < m_numbers.size(); ++i) {
+    const Number& theirs = other.m_numbers[i];
+    Number& ours = m_numbers[i];
+    if (theirs.low_value < ours.low_value) {
+      ours.low_value = theirs.low_value;
+      ours.low = theirs.low;
+    }
+    if (theirs.high_value > ours.high_value) {
+      ours.high_value = theirs.high_value;
+      ours.high = theirs.high;
+    }
+  }
+}
+
+std::string NumberRanges::text() const {
+  std::string out;
+  for (std::size_t i = 0; i < m_between.size(); ++i) {
+    out += m_between[i];
+    if (i < m_numbers.size()) {
+      const Number& n = m_numbers[i];
+      out += n.low_value == n.high_value ? n.low : n.low + " to " + n.high;
+    }
+  }
+  return out;
 }
 
 } // namespace reckon

@@ -13,4 +13,25 @@ namespace reckon {
 /// reader.
 [[nodiscard]] std::string short_digest(std::string text);
 
+/// A text whose numbers may take several values: texts of one skeleton are merged into one with
+/// ranges, "used 1.4 to 2.1 of 2 processors".
+class NumberRanges {
+public:
+  NumberRanges() = default;
+  explicit NumberRanges(std::string_view text);
+  /// The text with '#' for each number.
+  [[nodiscard]] std::string skeleton() const;
+  /// Of equal skeleton; or into an empty one.
+  void merge(const NumberRanges& other);
+  [[nodiscard]] std::string text() const;
+
+private:
+  struct Number {
+    double low_value, high_value;
+    std::string low, high; ///< as written
+  };
+  std::vector<std::string> m_between; ///< text before each number, and after the last
+  std::vector<Number> m_numbers;
+};
+
 } // namespace reckon

@@ -185,6 +185,39 @@ TEST(CompareProfiles, DoesNotCallNoisyADifference) {
   EXPECT_TRUE(compare_cell(a, b).same());
 }
 
+TEST(CompareProfiles, BelievesANoisyCellOnlyBeyondAFactorOfTwo) {
+  const Cell a = cell("x", "seconds", around(100, 10));
+  for (const double factor : {1.9, 2.1}) {
+    Cell b = cell("x", "seconds", around(100 * factor, 10));
+    EXPECT_FALSE(compare_cell(a, b).same());
+    b.status = CellStatus::noisy;
+    b.reason = "another process";
+    const Comparison c = compare_cell(a, b);
+    EXPECT_EQ(c.same(), factor < 2);
+    EXPECT_EQ(c.undecided.size(), factor < 2 ? 1U : 0U);
+    EXPECT_EQ(compare_cell(b, a).same(), factor < 2);
+  }
+}
+
+TEST(CompareProfiles, DoesNotMindThatACurveWasRefinedAtOtherSizes) {
+  const auto at_size = [](std::uint64_t bytes) {
+    Cell c = cell("x", "seconds", around(static_cast<double>(bytes), 10));
+    c.key.bytes = bytes;
+    return c;
+  };
+  const Profile plain = with_cells({at_size(8), at_size(64), at_size(512)});
+  const Profile refined = with_cells({at_size(8), at_size(24), at_size(64), at_size(512)});
+  EXPECT_THAT(compare(plain, refined).differences, IsEmpty());
+  EXPECT_THAT(compare(refined, plain).differences, IsEmpty());
+  // Beyond its ends the curve did become longer.
+  const Profile longer = with_cells({at_size(8), at_size(64), at_size(512), at_size(4096)});
+  EXPECT_THAT(compare(plain, longer).differences, SizeIs(1));
+  EXPECT_THAT(compare(longer, plain).differences, SizeIs(1));
+  // Two sizes are no curve.
+  const Profile two = with_cells({at_size(8), at_size(512)});
+  EXPECT_THAT(compare(two, plain).differences, SizeIs(1));
+}
+
 TEST(CompareProfiles, TakesAnyChangeOfAPublishedNumberForOne) {
   Cell a = cell("x", "bytes_per_second", {});
   a.status = CellStatus::published;
@@ -249,6 +282,7 @@ TEST(CompareProfiles, SeesObjectsAndMachinesThatComeAndGo) {
 TEST(CompareProfiles, NamesWhatElseChangedInTheContext) {
   Profile after = example_profile();
   after.context["kernel"] = "Linux 6.5";
+  after.context["measured_at"] = "2030-01-01T00:00:00Z"; // is another every time
   const Comparison c = compare(example_profile(), after);
   EXPECT_TRUE(c.same());
   EXPECT_THAT(causes(c), ElementsAre("context kernel"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/groups.hpp"
 #include "present/key_text.hpp"
+#include "present/ranges.hpp"
 
 #include "core/error.hpp"
 #include "support/machine_documents.hpp"
@@ -37,6 +38,29 @@ TEST(NaturalLess, OrdersNumbersByValue) {
   EXPECT_TRUE(natural_less("a", "a0"));
   EXPECT_FALSE(natural_less("a0", "a0"));
   EXPECT_TRUE(natural_less("a00", "a0") != natural_less("a0", "a00")); // some order
+}
+
+TEST(NumberRanges, MergesTextsThatDifferInNumbers) {
+  NumberRanges a("used 1.37 of 2 processors (fp32, 0000:17:00.0)");
+  EXPECT_EQ(a.skeleton(), "used # of # processors (fp32, 0000:17:00.0)");
+  a.merge(NumberRanges("used 10 of 2 processors (fp32, 0000:17:00.0)"));
+  a.merge(NumberRanges("used 9.5 of 2 processors (fp32, 0000:17:00.0)"));
+  EXPECT_EQ(a.text(), "used 1.37 to 10 of 2 processors (fp32, 0000:17:00.0)");
+  NumberRanges none;
+  none.merge(NumberRanges("3 %"));
+  EXPECT_EQ(none.text(), "3 %");
+  EXPECT_EQ(NumberRanges("").text(), "");
+}
+
+TEST(NumberRanges, NamesRunsOfNumbers) {
+  EXPECT_EQ(number_ranges({0, 1, 2, 5}), "0-2, 5");
+  EXPECT_EQ(number_ranges({7}), "7");
+  EXPECT_EQ(number_ranges({}), "");
+}
+
+TEST(ShortDigest, KeepsTwelveDigits) {
+  EXPECT_EQ(short_digest("a sha256:0123456789abcdef0123 b sha256:0123"),
+            "a sha256:0123456789ab b sha256:0123");
 }
 
 TEST(Groups, FindsMatricesCurvesAndTheRest) {

@@ -26,16 +26,58 @@ TEST(ProfileText, ThinsCurvesOutInTheOverviewAndShowsACaseInFull) {
 
 TEST(ProfileText, GivesTheReasonOfEveryCellWithoutAValue) {
   const std::string text = render(test::machine_profile(), Style{});
-  EXPECT_THAT(text, HasSubstr("unsupported  fabric_write              3  "
+  EXPECT_THAT(text, HasSubstr("unsupported      3  fabric_write          "
                               "fi_getinfo(verbs;ofi_rxm): No data available"));
   EXPECT_THAT(text, HasSubstr("no time left in the budget of 30 s"));
   EXPECT_THAT(text, HasSubstr("~24.80")); // noisy
 }
 
+TEST(ProfileText, MergesReasonsThatDifferInNumbersOnly) {
+  Profile p = test::machine_profile();
+  int n = 0;
+  for (Cell& c : p.cells) {
+    if (c.key.test == "reduce_sum") {
+      ++n;
+      c.status = CellStatus::noisy;
+      c.reason = "others used " + std::to_string(n) + ".5 of 2 processors; stopped after 7 samples";
+    }
+  }
+  const std::string text = render(p, Style{});
+  EXPECT_THAT(text,
+              HasSubstr("12  reduce_sum            others used 1.5 to 12.5 of 2 processors\n"));
+  EXPECT_THAT(text, HasSubstr("12  reduce_sum            stopped after 7 samples\n"));
+}
+
+TEST(ProfileText, ShowsLatenciesOverFootprintsAsTimes) {
+  Profile p = test::machine_profile();
+  p.fits.clear();
+  p.topology.objects.clear();
+  std::erase_if(p.cells, [](const Cell& c) {
+    return c.key.test != "fabric_write" || c.key.direction != "one_way";
+  });
+  for (Cell& c : p.cells) {
+    c.key.test = "memory_latency_chase";
+  }
+  const std::string text = render(p, Style{});
+  EXPECT_THAT(text, Not(HasSubstr("GB/s")));
+  EXPECT_THAT(text, HasSubstr(" 33.56 ms")); // shm at 256 MiB
+  EXPECT_THAT(render(p, Style{}, {.test = "memory_latency_chase", .samples = false}),
+              Not(HasSubstr("GB/s")));
+}
+
+TEST(ProfileText, CallsAFitWithoutGrowthFlat) {
+  Profile p = test::machine_profile();
+  p.fits.resize(1);
+  p.fits[0].segments = {{8, 64, 1e-6, 1e15, 0.01}, {64, 1024, 1e-6, 1e9, 0.01}};
+  const std::string text = render(p, Style{});
+  EXPECT_THAT(text, HasSubstr("1.000 us  flat"));
+  EXPECT_THAT(text, HasSubstr("1.000 us  1.00"));
+}
+
 TEST(ProfileText, NamesTheShareOfTheCeiling) {
   // 31e9 of 34e9 is 91.2 %, 9.1 of 10 is 91.0 %.
   EXPECT_THAT(render(test::machine_profile(), Style{}),
-              HasSubstr("at most 91 % of STREAM-like add, 4 threads, 34 GB/s"));
+              HasSubstr("best cell: 91 % of STREAM-like add, 4 threads, 34 GB/s"));
 }
 
 TEST(ProfileText, PrintsRawSamplesInBaseUnits) {

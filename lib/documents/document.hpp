@@ -26,8 +26,8 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 [[nodiscard]] Document document_from_json(const Json& json, const std::string& file);
 [[nodiscard]] Json to_json(const Document& document);
 
-/// Reads `path` ("-" for standard input), looks at "schema" and "schema_version", validates strictly.
-/// Throws Error{input} with the file and the JSON pointer.
+/// Reads `path` ("-" for standard input), looks at "schema" and "schema_version", validates
+/// strictly. Throws Error{input} with the file and the JSON pointer.
 [[nodiscard]] Document read_document(const std::string& path);
 
 /// As read_document, but any other kind is Error{input} that says what the file is instead.
@@ -36,15 +36,19 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 [[nodiscard]] Roles read_roles(const std::string& path);
 [[nodiscard]] Plan read_plan(const std::string& path);
 [[nodiscard]] Report read_report(const std::string& path);
-/// A path to a JSON or CSV file (by its ending), or the name of a shipped workload ("resnet50"), which is looked
-/// for in $RECKON_DATA_DIR, beside the binary's installation and in the source tree.
+/// A path to a JSON or CSV file (by its ending), or the name of a shipped workload ("resnet50"),
+/// which is looked for in $RECKON_DATA_DIR, beside the binary's installation and in the source
+/// tree.
 [[nodiscard]] Workload read_workload(const std::string& path_or_name);
 /// Names that read_workload and read_profile know, sorted.
 [[nodiscard]] std::vector<std::string> shipped_workloads();
 [[nodiscard]] std::vector<std::string> shipped_profiles();
 
 /// The canonical text, its digest, and both for a link from another document.
-template <class T> [[nodiscard]] std::string canonical_text(const T& document) { return canonical(to_json(document)); }
+template <class T>
+[[nodiscard]] std::string canonical_text(const T& document) {
+  return canonical(to_json(document));
+}
 [[nodiscard]] DocumentLink link_to(const std::string& name, const std::string& canonical_text);
 
 } // namespace reckon

@@ -22,7 +22,7 @@ struct DocumentLink {
 
 /// A number that was solved or derived, with where it comes from.
 struct Quantity {
-  std::string name;     ///< snake_case with its unit as suffix: "worker_share_bytes"
+  std::string name; ///< snake_case with its unit as suffix: "worker_share_bytes"
   double value = 0;
   std::string equation; ///< "BytePS eq. 1", as numbered in docs/equations.md
   std::map<std::string, double> inputs;
@@ -40,8 +40,8 @@ struct Prediction {
   double bound_seconds = 0; ///< nothing can beat it
   std::string bound_by;     ///< the binding resource, and the equation
   double lo_seconds = 0, mid_seconds = 0, hi_seconds = 0;
-  std::vector<Term> terms;  ///< sum to mid_seconds
-  std::string relief;       ///< what would relieve the binding resource, with the gain
+  std::vector<Term> terms; ///< sum to mid_seconds
+  std::string relief;      ///< what would relieve the binding resource, with the gain
   bool operator==(const Prediction&) const = default;
 };
 
@@ -57,15 +57,19 @@ struct PlanRank {
   bool worker = false;
   bool server = false;
   int lanes = 1;
-  double share_bytes = 0;            ///< solved share of the summation
-  std::uint64_t assigned_bytes = 0;  ///< what the parts assigned come to
-  double port_bytes_per_second = 0;  ///< bandwidth of this rank's network port used in the solution; 0: none
-  std::uint64_t egress_bytes = 0;    ///< what the schedule makes this rank send to others in one iteration
+  double share_bytes = 0;           ///< solved share of the summation
+  std::uint64_t assigned_bytes = 0; ///< what the parts assigned come to
+  double port_bytes_per_second =
+      0; ///< bandwidth of this rank's network port used in the solution; 0: none
+  std::uint64_t egress_bytes =
+      0; ///< what the schedule makes this rank send to others in one iteration
   std::uint64_t ingress_bytes = 0;
   bool operator==(const PlanRank&) const = default;
 };
 
-/// The pieces of the gradient, columns of equal length, in the order in which they are sent.
+/// The pieces of the gradient, columns of equal length, in the order in which they are sent. In a
+/// document they cover every byte of the plan's runs exactly once, in whole elements, none across
+/// two runs.
 struct Parts {
   std::vector<std::uint64_t> offset_bytes; ///< in the gradient buffer (GradientLayout)
   std::vector<std::uint64_t> bytes;
@@ -82,24 +86,27 @@ struct DTypeRun {
   bool operator==(const DTypeRun&) const = default;
 };
 
-/// How the gradients of one workload travel on one machine or cluster. No clock and no random in it.
+/// How the gradients of one workload travel on one machine or cluster. No clock and no random in
+/// it.
 struct Plan {
   DocumentLink profile, workload;
   std::optional<DocumentLink> roles;
-  std::map<std::string, std::string> options; ///< what was asked for: strategy, workers, servers, part_bytes, ...
+  std::map<std::string, std::string>
+      options;           ///< what was asked for: strategy, workers, servers, part_bytes, ...
   std::string strategy;  ///< ring, ps_noncolocated, ps_colocated, byteps_split
   std::string transport; ///< mover that the prediction is for: "host", "tcp;ofi_rxm", ...
   std::vector<PlanRank> ranks;
   std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer, gaps included)
   std::vector<DTypeRun> runs;
   std::uint64_t part_bytes = 0;
-  std::uint64_t window_parts = 1; ///< parts in flight between a worker and a server, or on a ring's step
+  std::uint64_t window_parts =
+      1; ///< parts in flight between a worker and a server, or on a ring's step
   Parts parts;
-  Prediction prediction;          ///< of the chosen strategy
-  double assignment_gap = 0;      ///< (time of the assignment / time of the exact shares) - 1
-  std::string runner_up;          ///< empty when no other strategy applies
-  double margin = 0;              ///< runner-up's predicted time / ours - 1
-  std::string margin_text;        ///< how far the inputs may move before the choice flips
+  Prediction prediction;     ///< of the chosen strategy
+  double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1
+  std::string runner_up;     ///< empty when no other strategy applies
+  double margin = 0;         ///< runner-up's predicted time / ours - 1
+  std::string margin_text;   ///< how far the inputs may move before the choice flips
   std::vector<Candidate> candidates;
   std::vector<Quantity> quantities;
   bool operator==(const Plan&) const = default;

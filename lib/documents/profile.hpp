@@ -26,21 +26,21 @@ enum class CellStatus {
 };
 [[nodiscard]] std::string_view name_of(CellStatus status);
 
-/// What exactly a cell measures. Two cells with equal keys measure the same thing; fields that do not
-/// apply keep their default and are absent in the document.
+/// What exactly a cell measures. Two cells with equal keys measure the same thing; fields that do
+/// not apply keep their default and are absent in the document.
 struct CellKey {
-  std::string test;           ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
-  std::string from, to;       ///< topology or machine ids; `to` may be empty
-  std::uint64_t bytes = 0;    ///< message size, or footprint for memory tests
-  int threads = 0;            ///< threads of one process that work at once
-  int pairs = 0;              ///< pairs of processes that work at once
-  int in_flight = 0;          ///< writes posted and not completed, each direction of each pair
-  int sources = 0;            ///< operands of a summation
-  std::string dtype;          ///< fp32, fp16, bf16
-  std::string transport;      ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
-  std::string direction;      ///< "one_way" or "two_way"
-  std::string operation;      ///< optimizer: sgd, momentum, rmsprop, adam
-  std::string state;          ///< "cold" or "warm" caches
+  std::string test;        ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
+  std::string from, to;    ///< topology or machine ids; `to` may be empty
+  std::uint64_t bytes = 0; ///< message size, or footprint for memory tests
+  int threads = 0;         ///< threads of one process that work at once
+  int pairs = 0;           ///< pairs of processes that work at once
+  int in_flight = 0;       ///< writes posted and not completed, each direction of each pair
+  int sources = 0;         ///< operands of a summation
+  std::string dtype;       ///< fp32, fp16, bf16
+  std::string transport;   ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
+  std::string direction;   ///< "one_way" or "two_way"
+  std::string operation;   ///< optimizer: sgd, momentum, rmsprop, adam
+  std::string state;       ///< "cold" or "warm" caches
   auto operator<=>(const CellKey&) const = default;
   /// One line for people and for sorting: "fabric_write m0->m0 tcp;ofi_rxm one_way 4194304 B".
   [[nodiscard]] std::string text() const;
@@ -52,7 +52,9 @@ struct Ceiling {
   bool operator==(const Ceiling&) const = default;
 };
 
-/// One measured quantity with its raw samples.
+/// One measured quantity with its raw samples. A document's cell has a reason unless it is ok or
+/// published, a bytes_convention when it has a value in bytes_per_second, and samples or n when it
+/// was measured here.
 struct Cell {
   CellKey key;
   CellStatus status = CellStatus::ok;
@@ -60,12 +62,15 @@ struct Cell {
   std::string unit;            ///< "seconds" or "bytes_per_second"
   std::vector<double> samples; ///< in the order taken; empty for published cells
   std::uint64_t n = 0;
-  double min = 0, p50 = 0, p99 = 0, max = 0; ///< p99 is the slow tail: of a bandwidth, the value that 99 % exceed
-  double spread = 0;           ///< median absolute deviation / median
-  std::string bytes_convention; ///< bandwidths: "payload" (each byte once) or "stream" (reads + writes)
+  double min = 0, p50 = 0, p99 = 0,
+         max = 0;    ///< p99 is the slow tail: of a bandwidth, the value that 99 % exceed
+  double spread = 0; ///< median absolute deviation / median
+  std::string
+      bytes_convention; ///< bandwidths: "payload" (each byte once) or "stream" (reads + writes)
   std::optional<Ceiling> ceiling;
   [[nodiscard]] bool has_value() const {
-    return status == CellStatus::ok || status == CellStatus::noisy || status == CellStatus::published;
+    return status == CellStatus::ok || status == CellStatus::noisy ||
+           status == CellStatus::published;
   }
   bool operator==(const Cell&) const = default;
 };
@@ -88,7 +93,8 @@ struct Fit {
 
 /// Equal machines. Ranks of a plan are placed on machines.
 struct MachineGroup {
-  std::string id;   ///< "m0", "gpu-node"; also the id of a topology object of kind machine when there is a tree
+  std::string id; ///< "m0", "gpu-node"; also the id of a topology object of kind machine when there
+                  ///< is a tree
   std::string name; ///< host name or model
   std::uint64_t count = 1;
   std::uint64_t cores = 1;        ///< physical cores that this process may use
@@ -100,8 +106,10 @@ struct MachineGroup {
 struct Profile {
   std::string name;
   std::string source; ///< "measured by reckon 0.1.0", "published: BytePS, OSDI 2020, section 7.1"
-  std::map<std::string, std::string> context; ///< host, kernel, cpu, libraries, binding, flags, seed, ...
-  std::string fingerprint; ///< digest over what decides whether two profiles may be compared; may be empty
+  std::map<std::string, std::string>
+      context; ///< host, kernel, cpu, libraries, binding, flags, seed, ...
+  std::string
+      fingerprint; ///< digest over what decides whether two profiles may be compared; may be empty
   std::vector<MachineGroup> machines;
   Topology topology;
   std::vector<Cell> cells; ///< sorted by key when written

@@ -13,8 +13,9 @@ struct RankReport {
   double reduce_seconds = 0; ///< part of busy_seconds
   double wait_seconds = 0;   ///< nothing was ready
   double total_seconds = 0;  ///< this rank's own start to its own end
-  double peer_wait_seconds = 0; ///< from its own readiness until the last rank was ready too: not communication
-  double cpu_seconds = 0;    ///< CPU time of the process in one iteration, user and system
+  double peer_wait_seconds =
+      0; ///< from its own readiness until the last rank was ready too: not communication
+  double cpu_seconds = 0; ///< CPU time of the process in one iteration, user and system
   bool operator==(const RankReport&) const = default;
 };
 
@@ -23,7 +24,7 @@ struct StageReport {
   std::string name; ///< a Term's name, or "total"
   double predicted_seconds = 0;
   std::optional<double> measured_seconds; ///< absent when this run cannot tell it apart
-  std::string how; ///< how it was measured
+  std::string how;                        ///< how it was measured
   bool operator==(const StageReport&) const = default;
 };
 
@@ -39,18 +40,19 @@ struct Verification {
 struct Report {
   std::string kind = "run";
   DocumentLink plan, profile, workload;
-  std::map<std::string, std::string> context; ///< host, transport, ranks, lanes, version, measured at, ...
+  std::map<std::string, std::string>
+      context; ///< host, transport, ranks, lanes, version, measured at, ...
   std::string strategy;
   std::string transport;
   std::vector<double> iteration_seconds; ///< last arrival to last completion, without the warm-up
   std::uint64_t warm_up_iterations = 0;
   double min_seconds = 0, p50_seconds = 0, p99_seconds = 0, spread = 0;
   Prediction prediction;
-  double error = 0;           ///< measured p50 / predicted mid - 1
+  double error = 0;              ///< measured p50 / predicted mid - 1
   double goodput_over_bound = 0; ///< bound / measured p50, in [0, 1] unless the profile is stale
   double tolerance = 0;
   bool within_tolerance = false;
-  std::string cause;          ///< which term of the prediction missed most, and why
+  std::string cause; ///< which term of the prediction missed most, and why
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;
   Verification verification;

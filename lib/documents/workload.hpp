@@ -35,11 +35,12 @@ struct Workload {
 
 [[nodiscard]] Workload workload_from_json(const Json& json, const std::string& file);
 [[nodiscard]] Json to_json(const Workload& workload);
-/// CSV with a header line naming the columns name, elements, dtype (dtype may be absent: fp32), in gradient order.
+/// CSV with a header line naming the columns name, elements, dtype (dtype may be absent: fp32), in
+/// gradient order. Named after the file. Throws Error{input} with file and line.
 [[nodiscard]] Workload workload_from_csv(std::string_view text, const std::string& file);
 
-/// Where the gradients lie in one rank's buffer: tensors one after another, a new 64-byte boundary wherever
-/// the element type changes.
+/// Where the gradients lie in one rank's buffer: tensors one after another, a new 64-byte boundary
+/// wherever the element type changes.
 struct GradientLayout {
   struct Run { ///< neighbouring tensors of one element type
     std::uint64_t offset_bytes = 0, bytes = 0;

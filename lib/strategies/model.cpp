@@ -149,8 +149,9 @@ void CostModel::read_shared(const Profile& profile) {
   }
   pattern.transport = m_transport;
   for (const Cell* cell : profile.select(pattern)) {
-    m_shared.push_back(
-        {2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes), measured_rate(*cell)});
+    m_shared.push_back({cell->key.state == "window" ? Target::slots : Target::gradients,
+                        2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
+                        measured_rate(*cell)});
   }
   if (m_shared.empty()) {
     fail(ErrorKind::input,
@@ -262,14 +263,17 @@ void CostModel::read_reduction(const Profile& profile) {
                                        : fmt::format("reduce_sum: {} cells", m_reduce.size()));
 }
 
-Rate CostModel::shared_rate(double talkers, double part_bytes) const {
+Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) const {
   // Linear in the logarithm of the part size between measured sizes, for the number of talkers
   // nearest in ratio (beyond the most that were measured the machine is saturated, and the rate
   // stays).
+  const bool measured = std::any_of(m_shared.begin(), m_shared.end(),
+                                    [&](const SharedPoint& p) { return p.target == target; });
+  const auto fits = [&](const SharedPoint& p) { return !measured || p.target == target; };
   double nearest = 0, distance = std::numeric_limits<double>::infinity();
   for (const SharedPoint& p : m_shared) {
     const double d = ratio_distance(p.talkers, talkers);
-    if (d < distance) {
+    if (fits(p) && d < distance) {
       distance = d;
       nearest = p.talkers;
     }
@@ -277,7 +281,7 @@ Rate CostModel::shared_rate(double talkers, double part_bytes) const {
   const SharedPoint* below = nullptr;
   const SharedPoint* above = nullptr;
   for (const SharedPoint& p : m_shared) {
-    if (p.talkers != nearest) {
+    if (!fits(p) || p.talkers != nearest) {
       continue;
     }
     if (p.bytes <= part_bytes) {

@@ -47,7 +47,8 @@ public:
             const WhatIf& what_if);
 
   [[nodiscard]] const std::vector<RankModel>& ranks() const { return m_ranks; }
-  /// Gives every rank that many lanes: lane i of one rank talks only to lane i of another, so all have the same.
+  /// Gives every rank that many lanes: lane i of one rank talks only to lane i of another, so all
+  /// have the same.
   void set_lanes(int lanes);
   [[nodiscard]] const std::string& transport() const { return m_transport; }
   /// All ranks on one machine: its memory and cores, not ports, are what they share.
@@ -55,9 +56,14 @@ public:
   [[nodiscard]] std::uint64_t cores() const { return m_cores; }
   [[nodiscard]] bool knows_reduction() const { return !m_reduce.empty(); }
 
+  /// Where the writes of ranks that share a machine go: it decides whether the caches help.
+  enum class Target {
+    gradients, ///< all over the peer's gradient: as good as never cached
+    slots,     ///< the few slots of a window, again and again
+  };
   /// Bytes per second that all ranks of one machine write to each other in total, `talkers` of them
   /// at once, in parts of `part_bytes`.
-  [[nodiscard]] Rate shared_rate(double talkers, double part_bytes) const;
+  [[nodiscard]] Rate shared_rate(double talkers, double part_bytes, Target target) const;
   /// The greatest rate ever seen on the shared machine, for bounds.
   [[nodiscard]] double best_shared_rate() const;
   /// Rate of a port relative to its best, when traffic is cut into parts of that size: in (0, 1].
@@ -82,6 +88,7 @@ private:
     Rate rate; ///< all threads together
   };
   struct SharedPoint {
+    Target target;
     double talkers, bytes;
     Rate rate;
   };

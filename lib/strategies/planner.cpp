@@ -123,8 +123,9 @@ private:
   /// A part under way, one being summed, one coming back, one to spare; more when a part is shorter
   /// on the wire than the round trip.
   [[nodiscard]] double window_for(double part_bytes) const {
-    const double rate = m_model.one_machine() ? m_model.shared_rate(2, part_bytes).mid
-                                              : m_model.ranks().front().port_bytes_per_s;
+    const double rate = m_model.one_machine()
+                            ? m_model.shared_rate(2, part_bytes, CostModel::Target::slots).mid
+                            : m_model.ranks().front().port_bytes_per_s;
     const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;
     return std::clamp(4 + std::ceil(round_trip_parts), 4.0, 64.0);
   }
@@ -316,8 +317,10 @@ private:
     }
     plan.quantities = m_chosen.solution.quantities;
     if (m_model.one_machine()) {
-      // There are no ports: the shares hold (all ports count as equal), the equations' times do not.
-      std::erase_if(plan.quantities, [](const Quantity& q) { return q.name.ends_with("_seconds"); });
+      // There are no ports: the shares hold (all ports count as equal), the equations' times do
+      // not.
+      std::erase_if(plan.quantities,
+                    [](const Quantity& q) { return q.name.ends_with("_seconds"); });
       double moved = 0;
       for (const PlanRank& r : plan.ranks) {
         moved += static_cast<double>(r.egress_bytes);
@@ -326,8 +329,11 @@ private:
         q.inputs.erase("B");
         q.inputs.erase("B_server");
       }
-      plan.quantities.push_back({"moved_bytes", moved, "equation 5, summed over all ranks: what passes the machine's memory",
-                                 {{"ranks", static_cast<double>(plan.ranks.size())}}});
+      plan.quantities.push_back(
+          {"moved_bytes",
+           moved,
+           "equation 5, summed over all ranks: what passes the machine's memory",
+           {{"ranks", static_cast<double>(plan.ranks.size())}}});
     }
     plan.quantities.push_back(
         {"part_bytes",

@@ -42,18 +42,20 @@ Prediction predict_one_machine(const CostModel& model, const Load& load, const P
       "the machine's memory and cores: {} between ranks at the best rate ever measured, {}",
       to_text(Bytes(static_cast<std::uint64_t>(moved))),
       to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
-  // The pipeline is full only between the first sum and the last push; outside of it one part at a
-  // time goes through write, sum, write in each rank.
-  const double rounds = 1;
   for (const Estimate e : k_estimates) {
-    const double write_rate = model.shared_rate(talkers, shape.part_bytes).slow_to_fast(e);
+    using Target = CostModel::Target;
+    const auto rate = [&](Target target) {
+      return model.shared_rate(talkers, shape.part_bytes, target).slow_to_fast(e);
+    };
     const double sum_rate =
         model.reduce_rate(shape.dtype, threads, load.operands, shape.part_bytes).slow_to_fast(e) *
         threads;
-    const double transport = moved / write_rate;
+    const double transport =
+        load.slot_bytes / rate(Target::slots) + (moved - load.slot_bytes) / rate(Target::gradients);
     const double reduction = summed / sum_rate;
+    // Before the first sum and after the last, one part goes through write, sum, write by itself.
     const double fill =
-        rounds * (shape.part_bytes * static_cast<double>(load.operands) / write_rate) +
+        shape.part_bytes * static_cast<double>(load.operands) / rate(Target::gradients) +
         2 * model.latency_s();
     set(p, e, transport + reduction + fill);
     if (e == Estimate::mid) {

@@ -32,6 +32,7 @@ struct Solution {
 /// Bytes that the ranks send, receive and add up in one iteration when rank r sums loads[r] bytes.
 struct Load {
   std::vector<double> egress_bytes, ingress_bytes;
+  double slot_bytes = 0;            ///< of all ranks' egress: what goes into the slots of a window
   std::vector<double> summed_bytes; ///< operand bytes: (operands - 1) times the bytes of the sum
   std::size_t operands = 2;         ///< of one summation
 };

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+# timeout: 300
 # `reckon run`: real processes, real bytes, on this machine. Times are never asserted: the tolerance is wide open.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -52,20 +53,48 @@ wait
 unset WORLD_SIZE MASTER_ADDR MASTER_PORT RECKON_JOB_TOKEN
 
 # A rank that dies in the middle: named, exit 4, nobody left, no report.
-reckon run plan.json -n 1000000 --tolerance 1e9 -o dead.json &
-runner=$!
-for _ in $(seq 100); do
-  victim=$(pgrep -P "$(pgrep -P $runner -f 'run plan.json' | head -1)" 2> /dev/null | tail -1) && [[ $victim ]] && break
+timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 -o dead.json > dead.out 2> dead.err &
+guard=$!
+for _ in $(seq 200); do
+  parent=$(pgrep -P $guard || true)
+  victim=$([[ ! $parent ]] || pgrep -P "$parent" | tail -1)
+  [[ ! $victim ]] || break
   sleep 0.1
 done
-[[ ${victim:-} ]] || fail "no rank to kill"
+[[ $victim ]] || { kill $guard; fail "no rank to kill"; }
+ranks=$(pgrep -P "$parent" | tr '\n' ' ')
 sleep 0.5
 kill -9 "$victim"
-wait $runner || true
-grep -q "was ended by signal 9" "$last/stderr" || fail "the dead rank is not named: $(cat "$last/stderr")"
-[[ $(cat "$last/status") == 4 ]] || fail "exit code $(cat "$last/status")"
+code=0
+wait $guard || code=$?
+[[ $code == 4 ]] || fail "exit code $code: $(cat dead.err)"
+grep -q "was ended by signal 9" dead.err || fail "the dead rank is not named: $(cat dead.err)"
+[[ $(wc -l < dead.err) == 1 && ! -s dead.out ]] || fail "more than one line: $(cat dead.err dead.out)"
 [[ ! -e dead.json ]] || fail "a report of a failed run"
-! pgrep -f "run plan.json -n 1000000" > /dev/null || fail "a process is left"
+for pid in $ranks; do
+  ! kill -0 "$pid" 2> /dev/null || fail "process $pid is left"
+done
+
+# A killed parent takes its ranks along.
+timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 > /dev/null 2>&1 &
+guard=$!
+for _ in $(seq 200); do
+  parent=$(pgrep -P $guard || true)
+  ranks=$([[ ! $parent ]] || pgrep -P "$parent" | tr '\n' ' ')
+  [[ ! $ranks ]] || break
+  sleep 0.1
+done
+kill -9 "$parent"
+wait $guard || true
+for _ in $(seq 50); do
+  left=
+  for pid in $ranks; do
+    ! kill -0 "$pid" 2> /dev/null || left=$pid
+  done
+  [[ $left ]] || break
+  sleep 0.1
+done
+[[ ! $left ]] || fail "process $left outlives its parent"
 
 # Bad input.
 head -c 500 plan.json > cut.json

@@ -9,8 +9,8 @@ class App;
 
 namespace reckon {
 
-/// Each adds its subcommand to `app` and returns what runs it once the command line is parsed: the exit status.
-/// Errors leave as Error; main() turns them into one line and a status.
+/// Each adds its subcommand to `app` and returns what runs it once the command line is parsed: the
+/// exit status. Errors leave as Error; main() turns them into one line and a status.
 using Command = std::function<int()>;
 Command add_probe_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);

@@ -12,8 +12,8 @@ namespace reckon {
 
 /// What one step of a rank's program does.
 enum class OpKind : std::uint8_t {
-  write, ///< one-sided write of `bytes` from `source` here to `destination` at rank `peer`,
-         ///< announced there as `tag`; done when the source may be overwritten
+  write,  ///< one-sided write of `bytes` from `source` here to `destination` at rank `peer`,
+          ///< announced there as `tag`; done when the source may be overwritten
   await,  ///< the write from `peer` announced as `tag` has arrived
   reduce, ///< `destination` = elementwise sum of LaneProgram::sources(op), in that order; `bytes`
           ///< of each operand

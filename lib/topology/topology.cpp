@@ -39,7 +39,8 @@ std::optional<ObjectKind> object_kind_named(std::string_view name) {
 }
 
 const TopologyObject* Topology::find(std::string_view id) const {
-  const auto it = std::find_if(objects.begin(), objects.end(), [&](const TopologyObject& o) { return o.id == id; });
+  const auto it = std::find_if(objects.begin(), objects.end(),
+                               [&](const TopologyObject& o) { return o.id == id; });
   return it == objects.end() ? nullptr : &*it;
 }
 

@@ -9,7 +9,17 @@
 
 namespace reckon {
 
-enum class ObjectKind { machine, package, numa_node, cache, core, pci_bridge, gpu, nic, memory_device };
+enum class ObjectKind {
+  machine,
+  package,
+  numa_node,
+  cache,
+  core,
+  pci_bridge,
+  gpu,
+  nic,
+  memory_device
+};
 
 /// snake_case names as they stand in documents.
 [[nodiscard]] std::string_view name_of(ObjectKind kind);
@@ -17,16 +27,17 @@ enum class ObjectKind { machine, package, numa_node, cache, core, pci_bridge, gp
 
 /// One part of a machine. What does not apply is absent.
 struct TopologyObject {
-  std::string id;     ///< unique in the document: "m0", "m0/numa0", "m0/core3", "m0/nic0"
+  std::string id; ///< unique in the document: "m0", "m0/numa0", "m0/core3", "m0/nic0"
   ObjectKind kind = ObjectKind::machine;
-  std::string parent; ///< id of the containing object; empty for a machine
-  std::string name;   ///< model or operating-system name: "AMD EPYC", "eth0"; may be empty
-  std::optional<int> os_index;                 ///< package, NUMA node or core number of the operating system
-  std::optional<int> cache_level;              ///< 1, 2, 3
-  std::optional<std::uint64_t> bytes;          ///< memory of a NUMA node or GPU, size of a cache
-  std::string pci_address;                     ///< "0000:17:00.0"
-  std::optional<double> link_bytes_per_second; ///< PCIe link or network port, one direction, as negotiated now
-  std::vector<int> cpus;                       ///< logical processors (of cores and NUMA nodes)
+  std::string parent;          ///< id of the containing object; empty for a machine
+  std::string name;            ///< model or operating-system name: "AMD EPYC", "eth0"; may be empty
+  std::optional<int> os_index; ///< package, NUMA node or core number of the operating system
+  std::optional<int> cache_level;     ///< 1, 2, 3
+  std::optional<std::uint64_t> bytes; ///< memory of a NUMA node or GPU, size of a cache
+  std::string pci_address;            ///< "0000:17:00.0"
+  std::optional<double>
+      link_bytes_per_second; ///< PCIe link or network port, one direction, as negotiated now
+  std::vector<int> cpus;     ///< logical processors (of cores and NUMA nodes)
   bool operator==(const TopologyObject&) const = default;
 };
 

@@ -53,8 +53,9 @@ struct Difference {
   Side before, after;
   std::optional<double> change;  ///< after / before - 1; absent when before is 0 or no number
   std::optional<double> p_value; ///< of the rank test, corrected for the number of tests
-  std::uint64_t parts = 0;       ///< of kind moved, lane, order: how many parts ...
-  std::uint64_t bytes = 0;       ///< ... and how many bytes it concerns
+  std::uint64_t parts =
+      0; ///< of kind order: parts; of moved and lane: stretches that are whole in both ...
+  std::uint64_t bytes = 0; ///< ... and how many bytes it concerns
   Effect effect = Effect::neutral;
   std::string note;   ///< the same for both directions
   bool counts = true; ///< towards the verdict (CompareOptions::only_worse)

@@ -161,8 +161,10 @@ void compare_prediction(Builder& out, const std::string& group, const std::strin
   };
   seconds("bound", "bound_seconds", &Prediction::bound_seconds);
   seconds("time", "mid_seconds", &Prediction::mid_seconds);
-  seconds("time", "lo_seconds", &Prediction::lo_seconds);
-  seconds("time", "hi_seconds", &Prediction::hi_seconds);
+  if (group == "prediction") { // of the others one number tells enough
+    seconds("time", "lo_seconds", &Prediction::lo_seconds);
+    seconds("time", "hi_seconds", &Prediction::hi_seconds);
+  }
 }
 
 void compare_terms(Builder& out, const std::vector<Term>& before, const std::vector<Term>& after) {

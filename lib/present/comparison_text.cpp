@@ -57,7 +57,7 @@ std::string spaced(std::string text) {
 }
 
 std::string label_of(const Difference& d) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 8> k_labels{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> k_labels{
       {{"prediction/mid_seconds", "predicted time"},
        {"prediction/lo_seconds", "  optimistic"},
        {"prediction/hi_seconds", "  pessimistic"},
@@ -65,11 +65,16 @@ std::string label_of(const Difference& d) {
        {"prediction/bound_by", "bound by"},
        {"iteration_seconds", "measured time"},
        {"parts/server", "summed by"},
+       {"part_bytes", "part size"},
+       {"window_parts", "window"},
        {"within_tolerance", "verdict"}}};
   for (const auto& [where, label] : k_labels) {
     if (d.where == where) {
       return std::string(label);
     }
+  }
+  if (d.where.empty()) { // a sum of moves
+    return d.kind == "moved" ? "summed by another rank" : "another lane of the same rank";
   }
   if (d.kind == "order") {
     return "order of sending";
@@ -82,10 +87,15 @@ std::string label_of(const Difference& d) {
   if (d.kind == "term") {
     return "  " + spaced(std::string(where.substr(where.find('/') + 1)));
   }
-  const bool measured_cell = d.kind == "latency" || d.kind == "bandwidth" || d.kind == "cell" ||
-                             d.kind == "status" || d.kind == "meaning" || d.kind == "tensor" ||
-                             d.kind == "topology";
-  return measured_cell ? std::string(where) : spaced(std::string(where));
+  if (d.group == "candidates" && where.find('/') != where.npos) {
+    const std::size_t slash = where.find('/');
+    return fmt::format("{} {}", where.substr(0, slash),
+                       where.substr(slash) == "/mid_seconds" ? "predicted" : "bound");
+  }
+  const bool as_it_stands = d.kind == "latency" || d.kind == "bandwidth" || d.kind == "cell" ||
+                            d.kind == "status" || d.kind == "meaning" || d.kind == "tensor" ||
+                            d.kind == "topology" || d.kind == "value";
+  return as_it_stands ? std::string(where) : spaced(std::string(where));
 }
 
 struct Line {
@@ -131,7 +141,10 @@ double size_of_change(const Difference& d) {
 std::string remark_of(const Difference& d) {
   std::vector<std::string> parts;
   if (d.parts > 0) {
-    parts.push_back(fmt::format("{} part{}{}", d.parts, d.parts > 1 ? "s" : "",
+    // Plans that are cut differently share pieces, not parts.
+    const bool whole = d.kind == "order";
+    parts.push_back(fmt::format("{} {}{}{}", d.parts, whole ? "part" : "piece",
+                                d.parts > 1 ? "s" : "",
                                 d.bytes > 0 ? ", " + to_text(Bytes(d.bytes)) : ""));
   }
   if (d.p_value) {
@@ -148,6 +161,31 @@ Tone tone_of(Effect effect) {
                                  : (effect == Effect::better ? Tone::good : Tone::plain);
 }
 
+/// Takes the moves of one kind out of the group: all, or their sum and the largest few.
+std::vector<const Difference*> largest_moves(std::vector<const Difference*>& group,
+                                             std::string_view kind, std::size_t kept,
+                                             Difference& sum) {
+  std::vector<const Difference*> moves;
+  const auto is_other = [&](const Difference* d) { return d->kind != kind; };
+  const auto first = std::stable_partition(group.begin(), group.end(), is_other);
+  moves.assign(first, group.end());
+  group.erase(first, group.end());
+  if (moves.size() > kept + 1) {
+    std::stable_sort(moves.begin(), moves.end(),
+                     [](const Difference* a, const Difference* b) { return a->bytes > b->bytes; });
+    for (const Difference* d : moves) {
+      sum.parts += d->parts;
+      sum.bytes += d->bytes;
+      sum.counts = d->counts;
+    }
+    sum.kind = kind;
+    sum.note = fmt::format("in {} directions, the largest:", moves.size());
+    moves.resize(kept);
+    moves.insert(moves.begin(), &sum);
+  }
+  return moves;
+}
+
 std::string group_text(const std::string& heading, std::vector<const Difference*> group, bool mixed,
                        const Style& style) {
   const bool measured =
@@ -156,6 +194,15 @@ std::string group_text(const std::string& heading, std::vector<const Difference*
     std::stable_sort(group.begin(), group.end(), [](const Difference* a, const Difference* b) {
       return size_of_change(*a) > size_of_change(*b);
     });
+  }
+  Difference moved_sum;
+  Difference lane_sum;
+  if (!mixed) {
+    for (const auto& [kind, sum] :
+         {std::pair<std::string_view, Difference*>{"moved", &moved_sum}, {"lane", &lane_sum}}) {
+      const auto moves = largest_moves(group, kind, kind == "moved" ? 5 : 3, *sum);
+      group.insert(group.end(), moves.begin(), moves.end());
+    }
   }
   std::vector<Line> lines = lines_of(group, mixed);
   const std::size_t shown = lines.size() <= k_most_lines + 1 ? lines.size() : k_most_lines;
@@ -169,10 +216,11 @@ std::string group_text(const std::string& heading, std::vector<const Difference*
   for (std::size_t i = 0; i < shown; ++i) {
     const Difference& d = *lines[i].difference;
     const Tone plain = d.counts ? Tone::plain : Tone::dim;
+    const bool is_sum = d.where.empty();
     table.row({{lines[i].label, plain},
-               {side_text(d.before), plain},
-               {"->", Tone::dim},
-               {side_text(d.after), plain},
+               {is_sum ? "" : side_text(d.before), plain},
+               {is_sum ? "" : "->", Tone::dim},
+               {is_sum ? "" : side_text(d.after), plain},
                {d.change ? change_text(*d.change) : "", d.counts ? tone_of(d.effect) : Tone::dim},
                {remark_of(d), Tone::dim}});
   }

@@ -55,7 +55,8 @@ std::string change_text(double change) {
 
 std::string percent_text(double fraction) {
   const double percent = fraction * 100;
-  const int decimals = std::abs(percent) >= 10 ? 0 : (std::abs(percent) >= 1 ? 1 : 2);
+  const int decimals =
+      percent == 0 || std::abs(percent) >= 10 ? 0 : (std::abs(percent) >= 1 ? 1 : 2);
   return fmt::format("{:.{}f} %", percent, decimals);
 }
 

@@ -20,7 +20,7 @@ reckon diff plan.json other.json
 expect_status 1
 stdout_has 'plans plan.json and other.json: different (3 differences, 2 worse)'
 stdout_matches 'predicted time +142\.4 ms  ->  148\.1 ms  \+4\.0 %'
-stdout_matches 'window parts +4  ->  8 '
+stdout_matches 'window +4  ->  8 '
 stdout_matches 'option servers +2  ->  3'
 stderr_empty
 reckon diff --only-worse other.json plan.json # the same read backwards: nothing got worse

@@ -33,7 +33,21 @@ TEST(ComparisonText, SaysWhatMovedWhere) {
   Plan after = before;
   after.parts.server[0] = 3; // was 0
   EXPECT_THAT(render(compare(before, after), "a", "b", Style{}),
-              HasSubstr("summed by  rank 0  ->  rank 3    1 part, 4 MiB"));
+              HasSubstr("summed by  rank 0  ->  rank 3    1 piece, 4 MiB"));
+}
+
+TEST(ComparisonText, SumsManyMovesUpAndNamesTheLargest) {
+  const Plan before = test::machine_plan(); // parts of 4 MiB, slot i of 124 is rank i % 8 at first
+  Plan after = before;
+  after.parts.server[8] = 3; // two from rank 0 to 3, one each from 1, 2, 4, 5, 6, 7 to 3
+  for (const std::size_t i : {0U, 1U, 2U, 4U, 5U, 6U, 7U}) {
+    after.parts.server[i] = 3;
+  }
+  const std::string text = render(compare(before, after), "a", "b", Style{});
+  EXPECT_THAT(text, HasSubstr("summed by another rank")); // 8 parts of 4 MiB
+  EXPECT_THAT(text, HasSubstr("8 pieces, 32 MiB, in 7 directions, the largest:\n"
+                              "  summed by               rank 0  ->  rank 3    2 pieces, 8 MiB\n"));
+  EXPECT_THAT(text, Not(HasSubstr("rank 7"))); // the sixth and seventh
 }
 
 TEST(ComparisonText, CutsLongGroupsAndSaysSo) {

@@ -43,6 +43,13 @@ TEST(ChangeText, SpeaksInPercentAndFromAFactorOfTwoOnInFactors) {
   EXPECT_EQ(change_text(-0.75), "x 0.25");
 }
 
+TEST(PercentText, KeepsTwoDigits) {
+  EXPECT_EQ(percent_text(0), "0 %");
+  EXPECT_EQ(percent_text(0.0004), "0.04 %");
+  EXPECT_EQ(percent_text(0.015), "1.5 %");
+  EXPECT_EQ(percent_text(0.93), "93 %");
+}
+
 TEST(QuantityText, FollowsTheUnit) {
   EXPECT_EQ(quantity_text(0.5, "seconds"), "500.0 ms");
   EXPECT_EQ(quantity_text(4194304, "bytes"), "4 MiB");

@@ -57,12 +57,12 @@ timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 -o dead.json 
 guard=$!
 for _ in $(seq 200); do
   parent=$(pgrep -P $guard || true)
-  victim=$([[ ! $parent ]] || pgrep -P "$parent" | tail -1)
+  victim=$([[ ! $parent ]] || pgrep -P "$parent" | tail -1 || true)
   [[ ! $victim ]] || break
   sleep 0.1
 done
 [[ $victim ]] || { kill $guard; fail "no rank to kill"; }
-ranks=$(pgrep -P "$parent" | tr '\n' ' ')
+ranks=$(pgrep -P "$parent" | tr '\n' ' ' || true)
 sleep 0.5
 kill -9 "$victim"
 code=0
@@ -80,7 +80,7 @@ timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 > /dev/null 2
 guard=$!
 for _ in $(seq 200); do
   parent=$(pgrep -P $guard || true)
-  ranks=$([[ ! $parent ]] || pgrep -P "$parent" | tr '\n' ' ')
+  ranks=$([[ ! $parent ]] || pgrep -P "$parent" | tr '\n' ' ' || true)
   [[ ! $ranks ]] || break
   sleep 0.1
 done

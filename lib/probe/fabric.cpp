@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/fabric.hpp"
+
+#include "core/error.hpp"
+#include "probe/curve.hpp"
+#include "probe/fabric_crew.hpp"
+#include "probe/pin.hpp"
+#include "probe/sampling.hpp"
+#include "stats/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint64_t k_window_bytes = std::uint64_t{1} << 20U;
+constexpr int k_usual_window = 4; // where the scan was not asked for
+constexpr double k_window_tolerance = 1.05;
+constexpr std::uint64_t k_round_trips = 100;
+constexpr std::size_t k_least_round_trips = 300; // measuring.md rule 11
+constexpr int k_most_failures = 3;
+
+std::vector<std::uint64_t> usual_sizes() {
+  std::vector<std::uint64_t> sizes;
+  for (std::uint64_t size = 8; size <= std::uint64_t{64} << 20U; size *= 2) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+/// What the campaigns of one probe share.
+class Bench {
+public:
+  Bench(FabricProbeOptions options, const Clock& clock)
+      : m_options(std::move(options)), m_clock(clock) {
+    const int cores = static_cast<int>(m_options.cpus.size());
+    const int most = m_options.max_pairs > 0 ? m_options.max_pairs : std::max(8, cores / 2);
+    for (int pairs = 1; pairs <= most; pairs *= 2) {
+      m_pairs.push_back(pairs);
+    }
+  }
+
+  [[nodiscard]] const FabricProbeOptions& options() const { return m_options; }
+  [[nodiscard]] const std::vector<int>& pairs() const { return m_pairs; }
+
+  /// Writes in flight to use with a transport.
+  [[nodiscard]] int window(const std::string& transport) const {
+    const auto known = m_windows.find(transport);
+    if (known == m_windows.end()) {
+      return k_usual_window;
+    }
+    double best = known->second.begin()->second;
+    for (const auto& [in_flight, seconds] : known->second) {
+      best = std::min(best, seconds);
+    }
+    for (const auto& [in_flight, seconds] : known->second) { // ascending
+      if (seconds <= k_window_tolerance * best) {
+        return in_flight;
+      }
+    }
+    return k_usual_window;
+  }
+
+  void dismiss() { m_crew.reset(); }
+
+  void measure_window(Cell& cell, Seconds budget) {
+    measure_write(cell, budget);
+    if (cell.has_value()) {
+      m_windows[cell.key.transport][cell.key.in_flight] = cell.p50;
+    }
+  }
+
+  void measure_write(Cell& cell, Seconds budget) {
+    guarded(cell, [&] { series(cell, budget); });
+  }
+
+  void measure_latency(Cell& cell, Seconds budget) {
+    guarded(cell, [&] { round_trips(cell, budget); });
+  }
+
+  void measure_aggregate(Cell& cell, Seconds budget) {
+    guarded(cell, [&] { series(cell, budget); });
+  }
+
+private:
+  /// Time of one cell, and when it has enough.
+  class Course {
+  public:
+    Course(const Clock& clock, Seconds budget, std::size_t min_samples)
+        : m_clock(clock), m_begin(clock.now()), m_budget(budget),
+          m_rule({min_samples, std::min(Seconds(0.2), 0.6 * budget), 0.01, budget, 20'000}) {}
+
+    [[nodiscard]] Seconds spent() const { return m_clock.now() - m_begin; }
+    [[nodiscard]] bool over() const { return spent() >= m_budget; }
+    [[nodiscard]] bool done() const { return m_rule.done(); }
+    void sampling_begins() { m_sampling = m_clock.now(); }
+    void add(double seconds) {
+      m_samples.seconds.push_back(seconds);
+      m_rule.add(seconds, over() ? m_budget : m_clock.now() - m_sampling);
+    }
+    [[nodiscard]] Samples samples(std::uint64_t batch) {
+      m_samples.batch = batch;
+      m_samples.reason = m_rule.done() ? m_rule.reason() : StopReason::budget;
+      return std::move(m_samples);
+    }
+
+  private:
+    const Clock& m_clock;
+    Seconds m_begin;
+    Seconds m_budget;
+    Seconds m_sampling{0};
+    MedianStoppingRule m_rule;
+    Samples m_samples;
+  };
+
+  /// What several processes do goes wrong in more ways than what one does.
+  template <class Measure>
+  void guarded(Cell& cell, Measure measure) {
+    const std::string& transport = cell.key.transport;
+    if (const auto broken = m_failures.find(transport);
+        broken != m_failures.end() && broken->second.first >= k_most_failures) {
+      cell.status = CellStatus::failed;
+      cell.reason = "given up after this: " + broken->second.second;
+      return;
+    }
+    try {
+      measure();
+    } catch (const FabricInterrupt& interrupt) {
+      m_crew.reset();
+      clear(cell, CellStatus::skipped, interrupt.what());
+    } catch (const FabricTimeout& timeout) {
+      m_crew.reset();
+      note_failure(transport, timeout.what());
+      clear(cell, CellStatus::timeout, timeout.what());
+    } catch (const Error& error) {
+      m_crew.reset();
+      note_failure(transport, error.what());
+      throw;
+    }
+  }
+
+  static void clear(Cell& cell, CellStatus status, const std::string& reason) {
+    cell.samples.clear();
+    cell.status = status;
+    cell.reason = reason;
+  }
+
+  void note_failure(const std::string& transport, const std::string& reason) {
+    auto& [count, text] = m_failures[transport];
+    ++count;
+    text = reason;
+  }
+
+  FabricCrew& crew(const std::string& transport) {
+    if (m_crew && m_crew_transport == transport) {
+      return *m_crew;
+    }
+    m_crew.reset();
+    FabricCrew::Options crew;
+    crew.transport = transport;
+    crew.ranks = 2 * m_pairs.back();
+    crew.seed = m_options.seed;
+    crew.make = m_options.make;
+    crew.interrupted = m_options.interrupted;
+    crew.started = m_options.started;
+    std::uint64_t needed = 0;
+    for (int rank = 0; rank < crew.ranks; ++rank) {
+      needed += 2 * fabric_footprint(rank);
+    }
+    if (needed > available_memory_bytes() / 2) {
+      fail(ErrorKind::unavailable,
+           fmt::format("{} processes need {} of memory, more than half of what is free", crew.ranks,
+                       to_text(Bytes(needed))));
+    }
+    m_crew = std::make_unique<FabricCrew>(std::move(crew));
+    m_crew_transport = transport;
+    return *m_crew;
+  }
+
+  /// Orders for the first `pairs` pairs, all alike.
+  [[nodiscard]] std::vector<FabricOrder> orders(const CellKey& key, int pairs,
+                                                FabricOrder order) const {
+    const bool two_way = key.direction == "two_way";
+    const bool pinned = 2 * static_cast<std::size_t>(pairs) <= m_options.cpus.size();
+    std::vector<FabricOrder> all;
+    for (int rank = 0; rank < 2 * pairs; ++rank) {
+      order.peer = rank ^ 1;
+      order.cpu = pinned ? m_options.cpus[static_cast<std::size_t>(rank)] : -1;
+      order.sends = rank % 2 == 0 || two_way;
+      order.receives = rank % 2 == 1 || two_way;
+      order.bytes = key.bytes;
+      order.in_flight = static_cast<std::uint32_t>(key.in_flight);
+      all.push_back(order);
+    }
+    return all;
+  }
+
+  [[nodiscard]] std::vector<FabricOutcome>
+  carry_out(const Cell& cell, const std::vector<FabricOrder>& orders, Seconds budget) {
+    return crew(cell.key.transport).run(orders, budget + m_options.hang_limit);
+  }
+
+  /// False, and the cell says why, when what arrived is not what was sent.
+  static bool verified(Cell& cell, const std::vector<FabricOutcome>& outcomes) {
+    for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+      if (outcomes[rank].wrong_at != UINT64_MAX) {
+        clear(cell, CellStatus::mismatch,
+              fmt::format("rank {} received wrong data at byte {} of its buffer", rank,
+                          outcomes[rank].wrong_at));
+        return false;
+      }
+    }
+    return true;
+  }
+
+  static double median(std::vector<double> samples) {
+    std::sort(samples.begin(), samples.end());
+    return percentile(samples, 0.5);
+  }
+
+  void round_trips(Cell& cell, Seconds budget) {
+    static_cast<void>(crew(cell.key.transport));
+    Course course(m_clock, budget, k_least_round_trips);
+    FabricOrder order;
+    order.kind = FabricOrder::Kind::ping;
+    order.warm_up = k_round_trips;
+    order.count = k_round_trips;
+    course.sampling_begins();
+    do {
+      const std::vector<FabricOutcome> outcomes =
+          carry_out(cell, orders(cell.key, 1, order), budget);
+      order.warm_up = 10;
+      const std::vector<std::int64_t>& stamps = outcomes.front().stamps;
+      for (std::size_t i = 0; i + 1 < stamps.size(); ++i) {
+        course.add(static_cast<double>(stamps[i + 1] - stamps[i]) * 0.5e-9);
+      }
+    } while (!course.done() && !course.over());
+    fill_cell(cell, course.samples(1), 0);
+  }
+
+  /// Times of one series of writes on all pairs.
+  struct Series {
+    double whole = 0; ///< seconds from the first begin to the last end
+    double forth = 0; ///< from the first pair's sender's begin to its receiver's end
+    double back = 0;  ///< likewise the other way; 0 if nothing goes there
+  };
+
+  /// Series after series, each a sample. Timed as a whole and not between arrivals: a receiver that
+  /// had to be woken up, or to wait for a processor, finds several writes at once, and the
+  /// intervals between those tell of no transport.
+  void series(Cell& cell, Seconds budget) {
+    static_cast<void>(crew(cell.key.transport)); // starting it is not this cell's time
+    const bool aggregate = cell.unit == "bytes_per_second";
+    Course course(m_clock, budget, 10);
+    FabricOrder order;
+    order.keep_load = !aggregate;
+    const auto least = 2 * static_cast<std::uint64_t>(cell.key.in_flight);
+    order.count = least;
+    // How many make a series? The trials warm up as well; the first one alone never tells.
+    const double wanted = std::clamp(budget.count() / 16, 0.004, 0.040);
+    for (int trial = 0;; ++trial) {
+      const auto times = one_series(cell, order, budget);
+      if (!times) {
+        return;
+      }
+      const bool settled = times->whole > 0.7 * wanted && times->whole < 1.4 * wanted;
+      const bool shortest = times->whole > wanted && order.count == least;
+      if (trial > 0 && (settled || shortest || trial > 5 || course.spent() > 0.4 * budget)) {
+        break;
+      }
+      order.count =
+          std::max(least, static_cast<std::uint64_t>(static_cast<double>(order.count) *
+                                                     std::clamp(wanted / times->whole, 0.1, 32.0)));
+    }
+    std::vector<double> forth, back;
+    course.sampling_begins();
+    do {
+      const auto times = one_series(cell, order, budget);
+      if (!times) {
+        return;
+      }
+      forth.push_back(times->forth);
+      back.push_back(times->back);
+      const double both = times->back > 0 ? 0.5 * (times->forth + times->back) : times->forth;
+      course.add(aggregate ? times->whole : both / static_cast<double>(order.count));
+    } while (!course.done() && !course.over());
+    const bool two_way = cell.key.direction == "two_way";
+    const double senders = cell.key.pairs * (two_way ? 2 : 1);
+    const double bytes = static_cast<double>(order.count) * static_cast<double>(cell.key.bytes);
+    fill_cell(cell, course.samples(aggregate ? 1 : order.count), senders * bytes);
+    if (cell.has_value() && aggregate) {
+      remark(cell, fmt::format("{} writes for each sender in a sample", order.count));
+    } else if (cell.has_value() && two_way) {
+      const double a = bytes / median(forth), b = bytes / median(back);
+      if (std::max(a, b) > 1.1 * std::min(a, b)) {
+        remark(cell,
+               fmt::format("one direction {:.3g}, the other {:.3g} GB/s", a * 1e-9, b * 1e-9));
+      }
+    }
+  }
+
+  /// nullopt when the data were wrong; the cell then says so.
+  std::optional<Series> one_series(Cell& cell, FabricOrder& order, Seconds budget) {
+    const int pairs = std::max(1, cell.key.pairs);
+    const std::vector<FabricOutcome> outcomes =
+        carry_out(cell, orders(cell.key, pairs, order), budget);
+    order.first += order.count;
+    if (!verified(cell, outcomes)) {
+      return std::nullopt;
+    }
+    const auto between = [](std::int64_t begin_ns, std::int64_t end_ns) {
+      return static_cast<double>(std::max<std::int64_t>(1, end_ns - begin_ns)) * 1e-9;
+    };
+    std::int64_t begin = INT64_MAX, end = 0;
+    for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+      const bool sends = rank % 2 == 0 || cell.key.direction == "two_way";
+      begin = sends ? std::min(begin, outcomes[rank].begin_ns) : begin;
+      end = std::max(end, outcomes[rank].end_ns);
+    }
+    Series times;
+    times.whole = between(begin, end);
+    times.forth = between(outcomes[0].begin_ns, outcomes[1].end_ns);
+    times.back = outcomes[0].end_ns > 0 ? between(outcomes[1].begin_ns, outcomes[0].end_ns) : 0;
+    return times;
+  }
+
+  FabricProbeOptions m_options;
+  const Clock& m_clock;
+  std::vector<int> m_pairs;
+  std::map<std::string, std::map<int, double>> m_windows; ///< seconds per write by writes in flight
+  std::map<std::string, std::pair<int, std::string>> m_failures; ///< how many, and the last one
+  std::unique_ptr<FabricCrew> m_crew;
+  std::string m_crew_transport;
+};
+
+CellPlan plan_for(const Bench& bench, const char* test, const std::string& transport,
+                  std::uint64_t bytes) {
+  CellPlan plan;
+  plan.key.test = test;
+  plan.key.from = plan.key.to = bench.options().machine;
+  plan.key.transport = transport;
+  plan.key.bytes = bytes;
+  return plan;
+}
+
+CellPlan write_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
+                    std::uint64_t bytes, bool two_way) {
+  CellPlan plan = plan_for(*bench, k_fabric_write, transport, bytes);
+  plan.key.direction = two_way ? "two_way" : "one_way";
+  plan.key.in_flight = bench->window(transport);
+  plan.key.state = "cold";
+  const Seconds guess(static_cast<double>(bytes) * 0.5e-9);
+  plan.least = Seconds(0.06) + 8 * guess;
+  plan.wanted = Seconds(0.20) + 24 * guess;
+  // Every fourth power of two first, then every second: a curve with few points is a curve. Two-way
+  // is what gradient exchange does.
+  const int power = static_cast<int>(std::log2(static_cast<double>(bytes)));
+  plan.rank = (power % 4 == 0 ? 1 : power % 2 == 0 ? 3 : 5) + (two_way ? 0 : 1);
+  plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_write(cell, budget); };
+  return plan;
+}
+
+Campaign window_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
+  Campaign campaign;
+  campaign.name = fmt::format("window of {}", transport);
+  campaign.share = 0.03;
+  campaign.plan = [bench, transport] {
+    std::vector<CellPlan> plans;
+    int rank = 0;
+    for (const int in_flight : {4, 2, 8, 1}) { // if time is short, the first of them
+      CellPlan plan = plan_for(*bench, k_fabric_window, transport, k_window_bytes);
+      plan.key.direction = "two_way";
+      plan.key.in_flight = in_flight;
+      plan.key.state = "cold";
+      plan.least = Seconds(0.05);
+      plan.wanted = Seconds(0.15);
+      plan.rank = rank++;
+      plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_window(cell, budget); };
+      plans.push_back(std::move(plan));
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
+  Campaign campaign;
+  campaign.name = transport;
+  campaign.share = 0.14;
+  campaign.plan = [bench, transport] {
+    std::vector<CellPlan> plans;
+    CellPlan latency = plan_for(*bench, k_fabric_latency, transport, 8);
+    latency.key.direction = "one_way";
+    latency.key.in_flight = 1;
+    latency.key.state = "warm";
+    latency.least = Seconds(0.06);
+    latency.wanted = Seconds(0.25);
+    latency.measure = [bench](Cell& cell, Seconds budget) { bench->measure_latency(cell, budget); };
+    plans.push_back(std::move(latency));
+    for (const bool two_way : {true, false}) {
+      for (const int pairs : bench->pairs()) {
+        for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
+          CellPlan plan = plan_for(*bench, k_fabric_aggregate, transport, kib << 10U);
+          plan.key.direction = two_way ? "two_way" : "one_way";
+          plan.key.pairs = pairs;
+          plan.key.in_flight = bench->window(transport);
+          plan.key.state = "cold";
+          plan.unit = "bytes_per_second";
+          plan.bytes_convention = "payload";
+          plan.least = Seconds(0.16);
+          plan.wanted = Seconds(0.50);
+          plan.rank = two_way ? 0 : 4;
+          plan.measure = [bench](Cell& cell, Seconds budget) {
+            bench->measure_aggregate(cell, budget);
+          };
+          plans.push_back(std::move(plan));
+        }
+      }
+      for (const std::uint64_t size : bench->options().sizes) {
+        plans.push_back(write_plan(bench, transport, size, two_way));
+      }
+    }
+    return plans;
+  };
+  campaign.more = [bench, transport](const std::vector<Cell>& cells) {
+    std::vector<CellPlan> plans;
+    for (const bool two_way : {true, false}) {
+      std::map<std::uint64_t, CurveSample> measured;
+      for (const Cell& cell : cells) {
+        if (cell.has_value() && cell.key.test == k_fabric_write &&
+            cell.key.direction == (two_way ? "two_way" : "one_way")) {
+          measured[cell.key.bytes] = {cell.p50, cell.spread};
+        }
+      }
+      int rank = 0;
+      for (const std::uint64_t size : refine_sizes(measured)) {
+        plans.push_back(write_plan(bench, transport, size, two_way));
+        plans.back().rank = rank++; // most telling first
+      }
+    }
+    return plans;
+  };
+  campaign.end = [bench] { bench->dismiss(); };
+  return campaign;
+}
+
+} // namespace
+
+std::vector<Campaign> fabric_campaigns(const FabricProbeOptions& options, const Clock& clock) {
+  // Shared by the functions in the campaigns, which are copied about: the last copy ends it.
+  FabricProbeOptions filled = options;
+  if (filled.sizes.empty()) {
+    filled.sizes = usual_sizes();
+  }
+  const auto bench = std::make_shared<Bench>(std::move(filled), clock);
+  std::vector<Campaign> campaigns;
+  for (const std::string& transport : options.transports) {
+    campaigns.push_back(window_campaign(bench, transport));
+    campaigns.push_back(transport_campaign(bench, transport));
+  }
+  return campaigns;
+}
+
+} // namespace reckon

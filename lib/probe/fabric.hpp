@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/clock.hpp"
+#include "probe/campaign.hpp"
+#include "probe/fabric_rank.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace reckon {
+
+inline constexpr const char* k_fabric_window = "fabric_write_window";
+inline constexpr const char* k_fabric_latency = "fabric_write_latency";
+inline constexpr const char* k_fabric_write = "fabric_write";
+inline constexpr const char* k_fabric_aggregate = "fabric_aggregate";
+
+struct FabricProbeOptions {
+  std::string machine;                 ///< its id in the profile
+  std::vector<std::string> transports; ///< names of available_transports()
+  std::uint64_t seed = 1;
+  /// Processors for the ranks, one each, as long as there are enough; beyond that all of them are
+  /// left to the scheduler, as the executor does.
+  std::vector<int> cpus;
+  std::vector<std::uint64_t> sizes; ///< of fabric_write; empty: powers of two from 8 B to 64 MiB
+  int max_pairs = 0;                ///< of fabric_aggregate; 0: half the processors, at least 8
+  Seconds hang_limit{5};            ///< beyond a cell's budget: then its processes are killed
+  std::function<bool()> interrupted;
+  std::function<void(pid_t)> started; ///< told of each process that is started, for the guard
+  MakeMover make = [](const std::string& transport) { return make_mover(transport); };
+};
+
+/// What processes of this machine get from each transport, through the same movers, waits and steps
+/// as the executor's lanes:
+///
+/// fabric_write_window   seconds per write of 1 MiB, both ways, by writes in flight. The smallest
+///                       number within 5 % of the best is used, and named, by the other cases.
+/// fabric_write_latency  seconds from the start of an 8-byte write to its arrival seen by a peer
+///                       that slept: half a round trip.
+/// fabric_write          seconds per write by size, one_way and two_way (both ranks send; each
+///                       direction is timed by itself, under the other's load, and averaged). A
+///                       series of writes is timed from its begin until the receiver has the last
+///                       one; sources and targets go round 64 MiB and more.
+/// fabric_aggregate      bytes per second of all pairs together, each sender moving the same number
+///                       of bytes: total / (last end - first begin), an end being when the receiver
+///                       has everything.
+///
+/// The first and last writes of each series are checked afterwards, outside of the time. What hangs
+/// or dies is killed, its cell says so, and the next cell starts new processes. Two campaigns for
+/// each transport. They keep processes between cells; those end with the last copy of the
+/// campaigns, or with this process.
+[[nodiscard]] std::vector<Campaign> fabric_campaigns(const FabricProbeOptions& options,
+                                                     const Clock& clock);
+
+} // namespace reckon

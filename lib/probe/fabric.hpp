@@ -27,7 +27,8 @@ struct FabricProbeOptions {
   std::vector<int> cpus;
   std::vector<std::uint64_t> sizes; ///< of fabric_write; empty: powers of two from 8 B to 64 MiB
   int max_pairs = 0;                ///< of fabric_aggregate; 0: half the processors, at least 8
-  Seconds hang_limit{5};            ///< beyond a cell's budget: then its processes are killed
+  std::uint64_t footprint = UINT64_MAX; ///< most memory that a rank sends from, or receives into
+  Seconds hang_limit{5};                ///< beyond a cell's budget: then its processes are killed
   std::function<bool()> interrupted;
   std::function<void(pid_t)> started; ///< told of each process that is started, for the guard
   MakeMover make = [](const std::string& transport) { return make_mover(transport); };

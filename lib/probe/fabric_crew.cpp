@@ -67,8 +67,8 @@ void FabricCrew::start(int rank) {
       sibling.socket = Fd(); // or it would seem alive as long as we are
     }
     try {
-      serve_fabric_rank(rank, m_options.ranks, theirs.get(), m_options.transport, m_options.seed,
-                        m_options.make);
+      serve_fabric_rank({rank, m_options.transport, m_options.seed, m_options.footprint},
+                        theirs.get(), m_options.make);
     } catch (const std::exception&) { // the parent is gone: nobody to tell
       ::_exit(1);
     }

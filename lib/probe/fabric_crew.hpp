@@ -31,7 +31,8 @@ public:
     std::string transport;
     int ranks = 2;
     std::uint64_t seed = 1;
-    Seconds start_limit{20}; ///< for opening, and again for connecting
+    std::uint64_t footprint = UINT64_MAX; ///< as FabricMember's
+    Seconds start_limit{20};              ///< for opening, and again for connecting
     MakeMover make;
     std::function<bool()> interrupted;
     std::function<void(pid_t)> started; ///< told of each process

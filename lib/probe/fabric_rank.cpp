@@ -63,12 +63,12 @@ void run_on(int cpu, const cpu_set_t& all) {
 
 class Rank {
 public:
-  Rank(int rank, std::unique_ptr<Mover> mover, std::uint64_t seed)
-      : m_rank(rank), m_mover(std::move(mover)), m_seed(seed),
-        m_source(m_mover->allocate(fabric_footprint(rank))),
-        m_target(m_mover->allocate(fabric_footprint(rank))) {
+  Rank(const FabricMember& self, std::unique_ptr<Mover> mover)
+      : m_mover(std::move(mover)), m_seed(self.seed),
+        m_source(m_mover->allocate(fabric_footprint(self.rank, self.footprint))),
+        m_target(m_mover->allocate(fabric_footprint(self.rank, self.footprint))) {
     m_mover->open(1);
-    fill(m_source, m_seed + static_cast<std::uint64_t>(rank));
+    fill(m_source, m_seed + static_cast<std::uint64_t>(self.rank));
     CPU_ZERO(&m_all_cpus);
     static_cast<void>(sched_getaffinity(0, sizeof m_all_cpus, &m_all_cpus));
   }
@@ -109,10 +109,9 @@ private:
   };
 
   [[nodiscard]] std::uint64_t place_of(const FabricOrder& order, std::uint64_t number) const {
+    // A peer is always in the same pair, hence has as much memory.
     const std::uint64_t place = fabric_place(order.bytes);
-    // The smaller of the two footprints holds for both.
-    const std::uint64_t footprint = std::min(m_source.size(), fabric_footprint(order.peer));
-    return (order.first + number) % (footprint / place) * place;
+    return (order.first + number) % (m_source.size() / place) * place;
   }
 
   /// Polls once. The loops below take the executor's steps: poll, then post at most one write, and
@@ -247,7 +246,6 @@ private:
     });
   }
 
-  int m_rank;
   std::unique_ptr<Mover> m_mover;
   std::uint64_t m_seed;
   std::span<std::byte> m_source, m_target;
@@ -307,11 +305,10 @@ T take(const std::string& text, std::size_t& at) {
 
 } // namespace
 
-std::uint64_t fabric_footprint(int rank) {
-  // Two ranks alone must go round 64 MiB and have room for two writes of that length; of more
-  // pairs, the first has 128 MiB, the second 32, all further ones 16: together always 64 MiB and
-  // more.
-  return (rank < 2 ? std::uint64_t{128} : rank < 4 ? std::uint64_t{32} : std::uint64_t{16}) << 20U;
+std::uint64_t fabric_footprint(int rank, std::uint64_t most) {
+  // The first pair goes round 64 MiB by itself. The others need less, as all together count.
+  const std::uint64_t mib = rank < 2 ? 64 : rank < 4 ? 32 : 16;
+  return std::min(mib << 20U, most);
 }
 
 std::uint64_t fabric_place(std::uint64_t bytes) {
@@ -378,10 +375,9 @@ bool receive_frame(int socket, FrameKind& kind, std::string& text, int limit_ms)
   return receive_all(socket, text.data(), size, end_ns);
 }
 
-void serve_fabric_rank(int rank, int ranks, int socket, const std::string& transport,
-                       std::uint64_t seed, const MakeMover& make) {
+void serve_fabric_rank(const FabricMember& member, int socket, const MakeMover& make) {
   try {
-    Rank self(rank, make(transport), seed);
+    Rank self(member, make(member.transport));
     send_frame(socket, FrameKind::address, self.mover().address());
     FrameKind kind{};
     std::string text;
@@ -389,8 +385,8 @@ void serve_fabric_rank(int rank, int ranks, int socket, const std::string& trans
       return;
     }
     const Json addresses = parse_json(text, "addresses");
-    self.mover().connect(rank, addresses.get<std::vector<std::string>>());
-    send_frame(socket, FrameKind::ready, fmt::format("{} of {}", rank, ranks));
+    self.mover().connect(member.rank, addresses.get<std::vector<std::string>>());
+    send_frame(socket, FrameKind::ready, "");
     while (receive_frame(socket, kind, text, -1)) {
       const FabricOrder order = decode_order(text);
       self.prepare(order);

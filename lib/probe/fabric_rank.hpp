@@ -41,18 +41,24 @@ struct FabricOutcome {
   std::string error;                   ///< the lane broke
 };
 
-/// Bytes that one rank sends from and receives into, each. Writes go round it.
-[[nodiscard]] std::uint64_t fabric_footprint(int rank);
+/// Bytes that one rank sends from and receives into, each, at most `most`. Writes go round it.
+[[nodiscard]] std::uint64_t fabric_footprint(int rank, std::uint64_t most = UINT64_MAX);
 /// Distance between the places of two writes in a row: whole pages for what is that long, else
 /// whole cache lines.
 [[nodiscard]] std::uint64_t fabric_place(std::uint64_t bytes);
 
 using MakeMover = std::function<std::unique_ptr<Mover>(const std::string& transport)>;
 
+struct FabricMember {
+  int rank = 0;
+  std::string transport;
+  std::uint64_t seed = 1;               ///< of the data that are sent
+  std::uint64_t footprint = UINT64_MAX; ///< most memory for each of source and target
+};
+
 /// The life of one rank: makes its mover, exchanges addresses through `socket`, then carries out
 /// orders until the socket closes. For a process of its own; every error goes into the socket.
-void serve_fabric_rank(int rank, int ranks, int socket, const std::string& transport,
-                       std::uint64_t seed, const MakeMover& make);
+void serve_fabric_rank(const FabricMember& member, int socket, const MakeMover& make);
 
 /// Frames on a stream socket: a kind and a text. send_frame throws Error{operation} when the other
 /// side is gone; receive_frame returns false then, and when nothing came within `limit_ms`.

@@ -11,12 +11,14 @@
 #include "probe/campaign.hpp"
 #include "probe/curve.hpp"
 #include "probe/evaluate.hpp"
+#include "probe/fabric.hpp"
 #include "probe/latency.hpp"
 #include "probe/reduce.hpp"
 #include "probe/workbench.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -90,6 +92,25 @@ std::vector<int> processors(const Topology& topology) {
   return cpus;
 }
 
+/// The transports to measure: those asked for, or all there are.
+std::vector<std::string> transports_to_measure(const ProbeOptions& options,
+                                               std::vector<std::string>& why_not) {
+  const auto is_fabric_case = [](const std::string& name) { return name.starts_with("fabric_"); };
+  if (!options.only.empty() &&
+      std::none_of(options.only.begin(), options.only.end(), is_fabric_case)) {
+    return {}; // asking libfabric takes a third of a second
+  }
+  const std::vector<std::string> all = available_transports(&why_not);
+  for (const std::string& wanted : options.transports) {
+    if (std::find(all.begin(), all.end(), wanted) == all.end()) {
+      fail(ErrorKind::unavailable,
+           fmt::format("probe: there is no transport '{}' here; there are {}", wanted,
+                       fmt::join(all, ", ")));
+    }
+  }
+  return options.transports.empty() ? all : options.transports;
+}
+
 } // namespace
 
 std::vector<ProbeCase> probe_cases() {
@@ -104,6 +125,10 @@ std::vector<ProbeCase> probe_cases() {
       {k_host_memcpy, "time of a copy from 8 B to 256 MiB, warm and cold"},
       {k_reduce_sum, "summation of gradients, by element type, threads, operands and part size"},
       {k_optimizer_step, "SGD, momentum, RMSProp and Adam steps, by threads"},
+      {k_fabric_window, "writes between two processes, by how many are in flight"},
+      {k_fabric_latency, "how long an 8-byte write takes to reach a process that sleeps"},
+      {k_fabric_write, "time of a write between two processes from 8 B to 64 MiB, by transport"},
+      {k_fabric_aggregate, "what 1, 2, 4, ... pairs of processes move together, by transport"},
   };
 }
 
@@ -123,6 +148,18 @@ ProbeResult probe_machine(const ProbeOptions& options) {
        {&core_latency_campaign, &memory_latency_campaign, &stream_campaign,
         &numa_bandwidth_campaign, &memcpy_curve_campaign, &reduce_campaign, &optimizer_campaign}) {
     campaigns.push_back(filtered(make(bench), options.only));
+  }
+  FabricProbeOptions fabric;
+  fabric.machine = k_machine;
+  std::vector<std::string> left_out;
+  fabric.transports = transports_to_measure(options, left_out);
+  fabric.seed = options.seed;
+  fabric.cpus = cpus;
+  std::sort(fabric.cpus.begin(), fabric.cpus.end()); // the order in which the executor takes them
+  fabric.interrupted = options.interrupted;
+  fabric.started = [&guard](pid_t pid) { guard.add_own_process(pid); };
+  for (Campaign& campaign : fabric_campaigns(fabric, clock)) {
+    campaigns.push_back(filtered(std::move(campaign), options.only));
   }
   if (options.starting) {
     std::size_t cells = 0;
@@ -162,6 +199,9 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   context["took"] = to_text(run.took);
   context["seed"] = fmt::format("{}", options.seed);
   context["flags"] = options.flags;
+  if (!left_out.empty()) {
+    context["transports_left_out"] = fmt::format("{}", fmt::join(left_out, "; "));
+  }
   context["clock"] = "CLOCK_MONOTONIC_RAW";
   context["timer_step"] = to_text(bench.timer_step());
   context["simd"] = simd_target_name();

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/fabric.hpp"
+
+#include "core/error.hpp"
+#include "fakes.hpp"
+#include "probe/fabric_crew.hpp"
+#include "probe/sampling.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <map>
+#include <set>
+
+namespace reckon {
+namespace {
+
+/// A mover whose one lane does something else with writes that carry data.
+class Altered final : public Mover, public MoverLane {
+public:
+  enum class Way { swallow, shift, die };
+  Altered(const std::string& transport, Way way) : m_real(make_mover(transport)), m_way(way) {}
+
+  const MoverCapabilities& capabilities() const noexcept override { return m_real->capabilities(); }
+  std::span<std::byte> allocate(std::uint64_t bytes) override { return m_real->allocate(bytes); }
+  void open(int lanes) override { m_real->open(lanes); }
+  std::string address() const override { return m_real->address(); }
+  void connect(int self, const std::vector<std::string>& addresses) override {
+    m_real->connect(self, addresses);
+  }
+  MoverLane& lane(int /*index*/) override { return *this; }
+
+  bool write(int peer, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
+             std::uint64_t id) noexcept override {
+    if (bytes != 0 && m_way == Way::die) {
+      static_cast<void>(::raise(SIGKILL));
+    }
+    if (bytes != 0 && m_way == Way::swallow) {
+      return true;
+    }
+    if (m_way == Way::shift) {
+      source.offset = source.offset < 64 ? source.offset + 64 : source.offset - 64;
+    }
+    return m_real->lane(0).write(peer, source, destination, bytes, tag, id);
+  }
+  std::size_t poll(std::span<Completion> out) noexcept override {
+    return m_real->lane(0).poll(out);
+  }
+  void wait(std::chrono::milliseconds limit) noexcept override { m_real->lane(0).wait(limit); }
+  std::string error() const override { return m_real->lane(0).error(); }
+
+private:
+  std::unique_ptr<Mover> m_real;
+  Way m_way;
+};
+
+MakeMover altered(Altered::Way way) {
+  return [way](const std::string& transport) { return std::make_unique<Altered>(transport, way); };
+}
+
+FabricCrew::Options crew_of(int ranks) {
+  FabricCrew::Options options;
+  options.transport = "host";
+  options.ranks = ranks;
+  options.footprint = 1U << 20U;
+  options.make = [](const std::string& transport) { return make_mover(transport); };
+  return options;
+}
+
+FabricOrder stream_of(std::uint64_t bytes, std::uint64_t count, int peer, bool sends,
+                      bool receives) {
+  FabricOrder order;
+  order.peer = peer;
+  order.sends = sends;
+  order.receives = receives;
+  order.in_flight = 4;
+  order.bytes = bytes;
+  order.count = count;
+  return order;
+}
+
+bool is_gone(pid_t pid) {
+  return ::kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+FabricProbeOptions small_options() {
+  FabricProbeOptions options;
+  options.machine = "m0";
+  options.transports = {"host"};
+  options.sizes = {8, 4096, 1U << 20U};
+  options.max_pairs = 1;
+  options.footprint = 8U << 20U; // two of the longest writes of fabric_aggregate
+  return options;
+}
+
+RunResult measured(const FabricProbeOptions& options, double budget) {
+  const RunClock clock;
+  test::FakeGuard guard;
+  RunnerOptions running;
+  running.budget = Seconds(budget);
+  running.interrupted = options.interrupted;
+  return run_campaigns(fabric_campaigns(options, clock), running, clock, guard);
+}
+
+TEST(FabricMessages, SurviveTheSocket) {
+  FabricOrder order = stream_of(1U << 20U, 77, 3, true, false);
+  order.kind = FabricOrder::Kind::ping;
+  order.cpu = 5;
+  order.keep_load = true;
+  order.first = 1234567890123;
+  order.warm_up = 9;
+  const FabricOrder read = decode_order(encode(order));
+  EXPECT_EQ(read.kind, order.kind);
+  EXPECT_EQ(read.peer, 3);
+  EXPECT_EQ(read.cpu, 5);
+  EXPECT_TRUE(read.sends && !read.receives && read.keep_load);
+  EXPECT_EQ(read.bytes, 1U << 20U);
+  EXPECT_EQ(read.first, 1234567890123U);
+  EXPECT_EQ(read.count, 77U);
+  EXPECT_EQ(read.warm_up, 9U);
+
+  FabricOutcome outcome;
+  outcome.begin_ns = 11;
+  outcome.end_ns = 22;
+  outcome.stamps = {1, 2, 3};
+  outcome.wrong_at = 4;
+  outcome.error = "the lane broke";
+  const FabricOutcome back = decode_outcome(encode(outcome));
+  EXPECT_EQ(back.begin_ns, 11);
+  EXPECT_EQ(back.end_ns, 22);
+  EXPECT_EQ(back.stamps, outcome.stamps);
+  EXPECT_EQ(back.wrong_at, 4U);
+  EXPECT_EQ(back.error, "the lane broke");
+  EXPECT_THROW(static_cast<void>(decode_outcome(encode(outcome).substr(0, 30))), Error);
+  EXPECT_THROW(static_cast<void>(decode_order("")), Error);
+}
+
+TEST(FabricPlaces, AreWholePagesOrCacheLinesAndLongEnough) {
+  for (std::uint64_t bytes = 1; bytes <= std::uint64_t{64} << 20U; bytes = bytes * 3 / 2 + 1) {
+    const std::uint64_t place = fabric_place(bytes);
+    EXPECT_GE(place, bytes);
+    EXPECT_EQ(place % (bytes >= 4096 ? 4096 : 64), 0U) << bytes;
+    EXPECT_LT(place - bytes, bytes >= 4096 ? 4096U : 64U) << bytes;
+  }
+  EXPECT_GE(fabric_footprint(0), fabric_place(std::uint64_t{64} << 20U)); // the longest write
+  // Together the pairs go round 64 MiB or more, however many there are.
+  std::uint64_t together = 0;
+  for (int pair = 0; pair < 16; ++pair) {
+    together += fabric_footprint(2 * pair);
+    EXPECT_EQ(fabric_footprint(2 * pair), fabric_footprint(2 * pair + 1));
+    EXPECT_GE(together, std::uint64_t{64} << 20U);
+  }
+}
+
+TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
+  std::vector<pid_t> pids;
+  {
+    FabricCrew::Options options = crew_of(4);
+    options.started = [&](pid_t pid) { pids.push_back(pid); };
+    FabricCrew crew(std::move(options));
+    ASSERT_EQ(pids.size(), 4U);
+    // Both pairs at once: the first both ways, the second one way.
+    const auto outcomes =
+        crew.run({stream_of(10000, 50, 1, true, true), stream_of(10000, 50, 0, true, true),
+                  stream_of(64, 5000, 3, true, false), stream_of(64, 5000, 2, false, true)},
+                 Seconds(30));
+    ASSERT_EQ(outcomes.size(), 4U);
+    for (const std::size_t receiver : {0U, 1U, 3U}) {
+      const FabricOutcome& o = outcomes[receiver];
+      EXPECT_EQ(o.wrong_at, UINT64_MAX);
+      EXPECT_GT(o.end_ns, outcomes[receiver ^ 1U].begin_ns);
+    }
+    EXPECT_EQ(outcomes[2].end_ns, 0); // it received nothing
+    // Then only the first pair, a ping: a stamp before each round trip and one after the last.
+    FabricOrder ping = stream_of(8, 20, 1, true, false);
+    ping.kind = FabricOrder::Kind::ping;
+    ping.warm_up = 3;
+    FabricOrder pong = ping;
+    pong.peer = 0;
+    pong.sends = false;
+    const auto pings = crew.run({ping, pong}, Seconds(30));
+    EXPECT_EQ(pings[0].stamps.size(), 21U);
+    EXPECT_TRUE(std::is_sorted(pings[0].stamps.begin(), pings[0].stamps.end()));
+    EXPECT_TRUE(pings[1].stamps.empty());
+    EXPECT_FALSE(is_gone(pids[0]));
+  }
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(is_gone(pid));
+  }
+}
+
+TEST(FabricCrew, FindsWrongData) {
+  FabricCrew::Options options = crew_of(2);
+  options.make = altered(Altered::Way::shift);
+  FabricCrew crew(std::move(options));
+  const auto outcomes = crew.run(
+      {stream_of(4096, 3, 1, true, false), stream_of(4096, 3, 0, false, true)}, Seconds(30));
+  EXPECT_NE(outcomes[1].wrong_at, UINT64_MAX);
+}
+
+TEST(FabricCrew, GivesUpOnRanksThatHang) {
+  FabricCrew::Options options = crew_of(2);
+  options.make = altered(Altered::Way::swallow);
+  std::vector<pid_t> pids;
+  options.started = [&](pid_t pid) { pids.push_back(pid); };
+  {
+    FabricCrew crew(std::move(options));
+    EXPECT_THROW(
+        static_cast<void>(crew.run(
+            {stream_of(64, 3, 1, true, false), stream_of(64, 3, 0, false, true)}, Seconds(0.1))),
+        FabricTimeout);
+  }
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(is_gone(pid));
+  }
+}
+
+TEST(FabricCrew, NamesTheRankThatDied) {
+  FabricCrew::Options options = crew_of(2);
+  options.make = altered(Altered::Way::die);
+  FabricCrew crew(std::move(options));
+  try {
+    static_cast<void>(crew.run({stream_of(64, 3, 1, true, false), stream_of(64, 3, 0, false, true)},
+                               Seconds(30)));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::operation);
+    EXPECT_STREQ(error.what(), "host: rank 0 died of signal 9 while moving data");
+  }
+}
+
+TEST(FabricCrew, PassesOnWhyARankCouldNotStart) {
+  FabricCrew::Options options = crew_of(2);
+  options.make = [](const std::string&) -> std::unique_ptr<Mover> {
+    fail(ErrorKind::unavailable, "no such adapter");
+  };
+  try {
+    const FabricCrew crew(std::move(options));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_STREQ(error.what(), "no such adapter");
+  }
+}
+
+TEST(FabricCampaigns, MeasureEveryCase) {
+  std::set<pid_t> pids;
+  FabricProbeOptions options = small_options();
+  options.started = [&](pid_t pid) { pids.insert(pid); };
+  const RunResult result = measured(options, 3);
+  EXPECT_EQ(pids.size(), 4U); // one crew served all cells, one the reference cell at the end
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(is_gone(pid));
+  }
+  std::map<std::string, int> count;
+  for (const Cell& cell : result.cells) {
+    SCOPED_TRACE(cell.key.text());
+    EXPECT_EQ(cell.key.from, "m0");
+    EXPECT_EQ(cell.key.to, "m0");
+    EXPECT_EQ(cell.key.transport, "host");
+    EXPECT_GT(cell.key.in_flight, 0);
+    EXPECT_TRUE(cell.key.direction == "one_way" || cell.key.direction == "two_way");
+    // Whether time suffices for each is the machine's business; nothing may go wrong.
+    EXPECT_TRUE(cell.has_value() || cell.status == CellStatus::skipped) << cell.reason;
+    if (!cell.has_value()) {
+      continue;
+    }
+    ++count[cell.key.test];
+    EXPECT_GT(cell.p50, 0);
+    EXPECT_LE(cell.samples.size(), k_keep_samples);
+    const bool aggregate = cell.key.test == k_fabric_aggregate;
+    EXPECT_EQ(cell.unit, aggregate ? "bytes_per_second" : "seconds");
+    EXPECT_EQ(cell.bytes_convention, aggregate ? "payload" : "");
+    EXPECT_EQ(cell.key.pairs, aggregate ? 1 : 0);
+    if (cell.key.test == k_fabric_latency) {
+      EXPECT_EQ(cell.key.bytes, 8U);
+    }
+  }
+  EXPECT_GT(count[k_fabric_write], 0);
+  EXPECT_GT(count[k_fabric_aggregate], 0);
+}
+
+TEST(FabricCampaigns, AsManyPairsAsAskedForOrHalfTheProcessors) {
+  FabricProbeOptions options = small_options();
+  const RunClock clock;
+  const auto most_pairs = [&] {
+    int most = 0;
+    for (const CellPlan& plan : fabric_campaigns(options, clock)[1].plan()) {
+      most = std::max(most, plan.key.pairs);
+    }
+    return most;
+  };
+  EXPECT_EQ(most_pairs(), 1);
+  options.max_pairs = 5;
+  EXPECT_EQ(most_pairs(), 4);
+  options.max_pairs = 0;
+  EXPECT_EQ(most_pairs(), 8);
+  for (int cpu = 0; cpu < 64; ++cpu) {
+    options.cpus.push_back(cpu);
+  }
+  EXPECT_EQ(most_pairs(), 32);
+}
+
+TEST(FabricCampaigns, WrongDataAreAMismatch) {
+  FabricProbeOptions options = small_options();
+  options.sizes = {4096};
+  options.make = altered(Altered::Way::shift);
+  const RunResult result = measured(options, 2);
+  EXPECT_GT(result.count(CellStatus::mismatch), 0U);
+  for (const Cell& cell : result.cells) {
+    if (cell.key.test != k_fabric_latency) { // that one carries no data
+      EXPECT_FALSE(cell.has_value()) << cell.key.text();
+      EXPECT_TRUE(cell.samples.empty());
+    }
+  }
+}
+
+TEST(FabricCampaigns, WhatHangsIsKilledAndGivenUpAfterThreeTimes) {
+  FabricProbeOptions options = small_options();
+  options.make = altered(Altered::Way::swallow);
+  options.hang_limit = Seconds(0.05);
+  std::vector<pid_t> pids;
+  options.started = [&](pid_t pid) { pids.push_back(pid); };
+  const RunResult result = measured(options, 8);
+  EXPECT_EQ(result.count(CellStatus::timeout), 3U);
+  EXPECT_EQ(pids.size(), 6U); // three crews of two
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(is_gone(pid));
+  }
+  EXPECT_GT(result.count(CellStatus::failed), 0U);
+  for (const Cell& cell : result.cells) {
+    EXPECT_FALSE(cell.has_value());
+    EXPECT_FALSE(cell.reason.empty());
+  }
+}
+
+TEST(FabricCampaigns, ATransportThatCannotBeUsedIsUnsupported) {
+  FabricProbeOptions options = small_options();
+  options.make = [](const std::string&) -> std::unique_ptr<Mover> {
+    fail(ErrorKind::unavailable, "no such adapter");
+  };
+  const RunResult result = measured(options, 2);
+  EXPECT_GT(result.count(CellStatus::unsupported), 0U);
+  for (const Cell& cell : result.cells) {
+    EXPECT_NE(cell.reason.find("no such adapter"), std::string::npos)
+        << cell.key.text() << ": " << cell.reason;
+  }
+}
+
+TEST(FabricCampaigns, AnInterruptEndsTheProcessesAtOnce) {
+  FabricProbeOptions options = small_options();
+  options.make = altered(Altered::Way::swallow); // the first cell would hang for long
+  options.hang_limit = Seconds(100);
+  std::vector<pid_t> pids;
+  bool interrupted = false;
+  options.started = [&](pid_t pid) {
+    pids.push_back(pid);
+    interrupted = pids.size() == 2;
+  };
+  options.interrupted = [&] { return interrupted; };
+  const RunResult result = measured(options, 5);
+  EXPECT_TRUE(result.interrupted);
+  for (const pid_t pid : pids) {
+    EXPECT_TRUE(is_gone(pid));
+  }
+  for (const Cell& cell : result.cells) {
+    EXPECT_EQ(cell.status, CellStatus::skipped);
+    EXPECT_EQ(cell.reason, "interrupted");
+  }
+}
+
+} // namespace
+} // namespace reckon

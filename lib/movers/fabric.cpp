@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/json.hpp"
-#include "core/log.hpp"
 #include "movers/handle.hpp"
 
 #include <fmt/format.h>

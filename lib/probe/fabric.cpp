@@ -189,11 +189,12 @@ private:
   [[nodiscard]] std::vector<FabricOrder> orders(const CellKey& key, int pairs,
                                                 FabricOrder order) const {
     const bool two_way = key.direction == "two_way";
-    const bool pinned = 2 * static_cast<std::size_t>(pairs) <= m_options.cpus.size();
     std::vector<FabricOrder> all;
     for (int rank = 0; rank < 2 * pairs; ++rank) {
       order.peer = rank ^ 1;
-      order.cpu = pinned ? m_options.cpus[static_cast<std::size_t>(rank)] : -1;
+      order.cpu = m_options.cpus.empty()
+                      ? -1
+                      : m_options.cpus[static_cast<std::size_t>(rank) % m_options.cpus.size()];
       order.sends = rank % 2 == 0 || two_way;
       order.receives = rank % 2 == 1 || two_way;
       order.bytes = key.bytes;

@@ -22,8 +22,7 @@ struct FabricProbeOptions {
   std::string machine;                 ///< its id in the profile
   std::vector<std::string> transports; ///< names of available_transports()
   std::uint64_t seed = 1;
-  /// Processors for the ranks, one each, as long as there are enough; beyond that all of them are
-  /// left to the scheduler, as the executor does.
+  /// Processors for the ranks, in turn, as the executor gives them to its lanes.
   std::vector<int> cpus;
   std::vector<std::uint64_t> sizes; ///< of fabric_write; empty: powers of two from 8 B to 64 MiB
   int max_pairs = 0;                ///< of fabric_aggregate; 0: half the processors, at least 8

@@ -52,24 +52,12 @@ int run(int argc, char** argv) {
              "available here;\n"
              "4 operation failed; 70 a bug in reckon; 130 interrupted.");
   const std::vector<std::pair<const char*, Command>> commands{
-#ifdef RECKON_COMMAND_PROBE
       {"probe", add_probe_command(app)},
-#endif
-#ifdef RECKON_COMMAND_PLAN
       {"plan", add_plan_command(app)},
-#endif
-#ifdef RECKON_COMMAND_RUN
       {"run", add_run_command(app)},
-#endif
-#ifdef RECKON_COMMAND_DIFF
       {"diff", add_diff_command(app)},
-#endif
-#ifdef RECKON_COMMAND_SHOW
       {"show", add_show_command(app)},
-#endif
-#ifdef RECKON_COMMAND_SOLVE
       {"solve", add_solve_command(app)},
-#endif
   };
   try {
     app.parse(argc, argv);

@@ -199,6 +199,9 @@ private:
       order.receives = rank % 2 == 1 || two_way;
       order.bytes = key.bytes;
       order.in_flight = static_cast<std::uint32_t>(key.in_flight);
+      // As many slots as a server has when each of these ranks works for all others.
+      order.slots =
+          key.state == "warm" ? k_usual_window * static_cast<std::uint64_t>(2 * pairs - 1) : 0;
       all.push_back(order);
     }
     return all;
@@ -422,7 +425,12 @@ Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::stri
           plan.measure = [bench](Cell& cell, Seconds budget) {
             bench->measure_aggregate(cell, budget);
           };
-          plans.push_back(std::move(plan));
+          plans.push_back(plan);
+          if (two_way && kib < 4096) {
+            plan.key.state = "warm";
+            plan.rank = 1;
+            plans.push_back(std::move(plan));
+          }
         }
       }
       for (const std::uint64_t size : bench->options().sizes) {

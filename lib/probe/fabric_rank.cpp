@@ -83,8 +83,8 @@ public:
       m_outcome.stamps.reserve(order.count + 1);
     }
     if (order.kind == FabricOrder::Kind::stream && order.receives) {
-      for_checked(order, [&](std::uint64_t from, std::uint64_t bytes) {
-        std::memset(m_target.data() + from, static_cast<int>(k_poison), bytes);
+      for_checked(order, [&](std::uint64_t to, std::uint64_t /*from*/, std::uint64_t bytes) {
+        std::memset(m_target.data() + to, static_cast<int>(k_poison), bytes);
       });
     }
   }
@@ -112,6 +112,11 @@ private:
     // A peer is always in the same pair, hence has as much memory.
     const std::uint64_t place = fabric_place(order.bytes);
     return (order.first + number) % (m_source.size() / place) * place;
+  }
+  [[nodiscard]] std::uint64_t target_of(const FabricOrder& order, std::uint64_t number) const {
+    const std::uint64_t places = m_target.size() / fabric_place(order.bytes);
+    return order.slots == 0 ? place_of(order, number)
+                            : number % std::min(order.slots, places) * fabric_place(order.bytes);
   }
 
   /// Polls once. The loops below take the executor's steps: poll, then post at most one write, and
@@ -146,8 +151,8 @@ private:
       bool busy = poll(lane, heard) > 0;
       if (order.sends && !heard.enough && posted - heard.sent < order.in_flight &&
           (order.keep_load || posted < order.count)) {
-        const std::uint64_t at = place_of(order, posted);
-        if (lane.write(order.peer, {k_source, at}, {k_target, at}, order.bytes, k_data, posted)) {
+        const std::uint64_t at = place_of(order, posted), to = target_of(order, posted);
+        if (lane.write(order.peer, {k_source, at}, {k_target, to}, order.bytes, k_data, posted)) {
           ++posted;
           busy = true;
         }
@@ -220,27 +225,30 @@ private:
     }
   }
 
-  /// Calls act(place, bytes) for both ends of the first and the last writes of a stream.
+  /// Calls act(target place, source place, bytes) for both ends of the first and the last writes of
+  /// a stream; of one that goes into slots, for the last writes only, which nothing overwrites.
   template <class Act>
   void for_checked(const FabricOrder& order, Act act) const {
-    const std::uint64_t writes = order.count;
-    for (std::uint64_t i = 0; i < std::min(writes, 2 * k_checked_writes); ++i) {
-      const std::uint64_t number = i < k_checked_writes || writes <= 2 * k_checked_writes
-                                       ? i
-                                       : writes - 1 - (i - k_checked_writes);
-      const std::uint64_t at = place_of(order, number);
+    const std::uint64_t first = order.slots == 0 ? k_checked_writes : 0;
+    const std::uint64_t last =
+        order.slots == 0 ? k_checked_writes : std::min(order.slots, k_checked_writes);
+    for (std::uint64_t number = 0; number < order.count; ++number) {
+      if (number >= first && number + last < order.count) {
+        number = order.count - last;
+      }
       const std::uint64_t head = std::min(order.bytes, k_checked_end);
-      act(at, head);
-      act(at + order.bytes - head, head);
+      for (const std::uint64_t from : {std::uint64_t{0}, order.bytes - head}) {
+        act(target_of(order, number) + from, place_of(order, number) + from, head);
+      }
     }
   }
 
   void check(const FabricOrder& order) {
     const std::uint64_t seed = m_seed + static_cast<std::uint64_t>(order.peer);
-    for_checked(order, [&](std::uint64_t from, std::uint64_t bytes) {
-      for (std::uint64_t i = from; i < from + bytes && m_outcome.wrong_at == UINT64_MAX; ++i) {
-        if (m_target[i] != pattern_byte(seed, i)) {
-          m_outcome.wrong_at = i;
+    for_checked(order, [&](std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+      for (std::uint64_t i = 0; i < bytes && m_outcome.wrong_at == UINT64_MAX; ++i) {
+        if (m_target[to + i] != pattern_byte(seed, from + i)) {
+          m_outcome.wrong_at = to + i;
         }
       }
     });

@@ -30,6 +30,8 @@ struct FabricOrder {
   std::uint64_t first = 0; ///< number of the first write: where in the footprint to begin
   std::uint64_t count = 0;
   std::uint64_t warm_up = 0;
+  std::uint64_t slots = 0; ///< writes go into this many places again and again, as into a server's
+                           ///< window; 0: all round the footprint
 };
 
 /// What came of it. All times are monotonic_ns().

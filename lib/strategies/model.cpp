@@ -149,7 +149,7 @@ void CostModel::read_shared(const Profile& profile) {
   }
   pattern.transport = m_transport;
   for (const Cell* cell : profile.select(pattern)) {
-    m_shared.push_back({cell->key.state == "window" ? Target::slots : Target::gradients,
+    m_shared.push_back({cell->key.state == "warm" ? Target::slots : Target::gradients,
                         2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
                         measured_rate(*cell)});
   }

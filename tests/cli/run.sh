@@ -52,49 +52,57 @@ wait
 [[ ! -s out1 && ! -s err1 && ! -s out2 && ! -s err2 ]] || fail "ranks other than 0 spoke"
 unset WORLD_SIZE MASTER_ADDR MASTER_PORT RECKON_JOB_TOKEN
 
+# Starts a job that does not end by itself; sets guard (of `timeout`), parent and ranks (pids).
+start_endless() { # ARGUMENTS...
+  timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 "$@" > dead.out 2> dead.err &
+  guard=$!
+  for _ in $(seq 200); do
+    parent=$(pgrep -P $guard || true)
+    ranks=$([[ ! $parent ]] || pgrep -P "$parent" | tr '\n' ' ' || true)
+    read -r -a list <<< "$ranks"
+    [[ ${#list[@]} != 3 ]] || return 0
+    sleep 0.1
+  done
+  kill $guard
+  fail "the ranks do not start: $(cat dead.err)"
+}
+
 # A rank that dies in the middle: named, exit 4, nobody left, no report.
-timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 -o dead.json > dead.out 2> dead.err &
-guard=$!
-for _ in $(seq 200); do
-  parent=$(pgrep -P $guard || true)
-  victim=$([[ ! $parent ]] || pgrep -P "$parent" | tail -1 || true)
-  [[ ! $victim ]] || break
-  sleep 0.1
-done
-[[ $victim ]] || { kill $guard; fail "no rank to kill"; }
-ranks=$(pgrep -P "$parent" | tr '\n' ' ' || true)
+start_endless -o dead.json
 sleep 0.5
-kill -9 "$victim"
+kill -9 "${list[2]}"
 code=0
 wait $guard || code=$?
 [[ $code == 4 ]] || fail "exit code $code: $(cat dead.err)"
 grep -q "was ended by signal 9" dead.err || fail "the dead rank is not named: $(cat dead.err)"
 [[ $(wc -l < dead.err) == 1 && ! -s dead.out ]] || fail "more than one line: $(cat dead.err dead.out)"
 [[ ! -e dead.json ]] || fail "a report of a failed run"
-for pid in $ranks; do
+for pid in "${list[@]}"; do
   ! kill -0 "$pid" 2> /dev/null || fail "process $pid is left"
 done
 
 # A killed parent takes its ranks along.
-timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 > /dev/null 2>&1 &
-guard=$!
-for _ in $(seq 200); do
-  parent=$(pgrep -P $guard || true)
-  ranks=$([[ ! $parent ]] || pgrep -P "$parent" | tr '\n' ' ' || true)
-  [[ ! $ranks ]] || break
-  sleep 0.1
-done
+start_endless
 kill -9 "$parent"
 wait $guard || true
 for _ in $(seq 50); do
   left=
-  for pid in $ranks; do
+  for pid in "${list[@]}"; do
     ! kill -0 "$pid" 2> /dev/null || left=$pid
   done
   [[ $left ]] || break
   sleep 0.1
 done
 [[ ! $left ]] || fail "process $left outlives its parent"
+
+# Ctrl-C ends the whole job: 130, nothing written, nobody left.
+start_endless -o interrupted.json
+sleep 0.3
+kill -INT "$parent"
+code=0
+wait $guard || code=$?
+[[ $code == 130 ]] || fail "exit code $code after an interrupt: $(cat dead.err)"
+[[ ! -e interrupted.json ]] || fail "a report of an interrupted run"
 
 # Bad input.
 head -c 500 plan.json > cut.json

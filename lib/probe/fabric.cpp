@@ -41,7 +41,7 @@ public:
   Bench(FabricProbeOptions options, const Clock& clock)
       : m_options(std::move(options)), m_clock(clock) {
     const int cores = static_cast<int>(m_options.cpus.size());
-    const int most = m_options.max_pairs > 0 ? m_options.max_pairs : std::max(8, cores / 2);
+    const int most = m_options.max_pairs > 0 ? m_options.max_pairs : std::max(4, cores / 2);
     for (int pairs = 1; pairs <= most; pairs *= 2) {
       m_pairs.push_back(pairs);
     }

@@ -25,7 +25,7 @@ struct FabricProbeOptions {
   /// Processors for the ranks, in turn, as the executor gives them to its lanes.
   std::vector<int> cpus;
   std::vector<std::uint64_t> sizes; ///< of fabric_write; empty: powers of two from 8 B to 64 MiB
-  int max_pairs = 0;                ///< of fabric_aggregate; 0: half the processors, at least 8
+  int max_pairs = 0;                ///< of fabric_aggregate; 0: half the processors, at least 4
   std::uint64_t footprint = UINT64_MAX; ///< most memory that a rank sends from, or receives into
   Seconds hang_limit{5};                ///< beyond a cell's budget: then its processes are killed
   std::function<bool()> interrupted;

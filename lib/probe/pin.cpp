@@ -100,6 +100,8 @@ NodeMemory::NodeMemory(std::uint64_t bytes, std::optional<int> os_node, Pages pa
   const auto address = reinterpret_cast<std::uintptr_t>(m_mapping);
   m_data = static_cast<std::byte*>(m_mapping) + (round_up(address, align) - address);
   madvise(m_mapping, m_mapped, pages == Pages::huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  // Processes forked later need none of it, and would make our next writes to it copy pages.
+  madvise(m_mapping, m_mapped, MADV_DONTFORK);
   if (m_node && bind_memory(m_mapping, m_mapped, *m_node) != 0 && errno != EPERM &&
       errno != ENOSYS) {
     const int error = errno;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/bandwidth.hpp"
 #include "probe/curve.hpp"
+#include "probe/fabric.hpp"
 #include "probe/latency.hpp"
 #include "probe/probe.hpp"
 #include "probe/reduce.hpp"
@@ -401,6 +402,82 @@ std::string reduction(const Profile& profile) {
   return text + by_threads(profile, base, "optimizer_step (GB/s of fp32 parameters), cold", rows);
 }
 
+/// The best rate of a curve of times, as "12.34 at 1 MiB".
+std::string best_rate(const std::vector<const Cell*>& cells) {
+  const Cell* best = nullptr;
+  const auto rate_of = [](const Cell& c) { return static_cast<double>(c.key.bytes) / c.p50; };
+  for (const Cell* cell : cells) {
+    best = best == nullptr || rate_of(*cell) > rate_of(*best) ? cell : best;
+  }
+  return best == nullptr ? "N/A"
+                         : fmt::format("{:.2f}{} at {}", rate_of(*best) * 1e-9, mark(*best),
+                                       to_text(Bytes(best->key.bytes)));
+}
+
+std::string transports(const Profile& profile) {
+  std::set<std::string> names;
+  std::set<int> pairs;
+  CellKey pattern;
+  for (const char* const test : {k_fabric_latency, k_fabric_write, k_fabric_aggregate}) {
+    pattern.test = test;
+    for (const Cell* cell : profile.select(pattern)) {
+      names.insert(cell->key.transport);
+      if (cell->key.pairs > 0) {
+        pairs.insert(cell->key.pairs);
+      }
+    }
+  }
+  if (names.empty()) {
+    return "";
+  }
+  Grid grid;
+  grid.row({"transport", "latency", "in flight", "one way", "both ways, each"});
+  for (const std::string& name : names) {
+    pattern = {};
+    pattern.transport = name;
+    pattern.test = k_fabric_latency;
+    const Cell* const latency = only_one(profile.select(pattern));
+    pattern.test = k_fabric_write;
+    pattern.direction = "one_way";
+    const std::vector<const Cell*> one_way = profile.select(pattern);
+    pattern.direction = "two_way";
+    const std::vector<const Cell*> two_way = profile.select(pattern);
+    const Cell* const any = !two_way.empty() ? two_way[0] : only_one(one_way);
+    grid.row({name, latency == nullptr ? "N/A" : to_text(Seconds(latency->p50)) + mark(*latency),
+              any == nullptr ? "N/A" : fmt::format("{}", any->key.in_flight), best_rate(one_way),
+              best_rate(two_way)});
+  }
+  std::string text = grid.text("writes between two processes (best GB/s and its size, one pair)");
+  for (const char* const direction : {"two_way", "one_way"}) {
+    Grid together;
+    std::vector<std::string> head{"pairs"};
+    for (const int n : pairs) {
+      head.push_back(fmt::format("{}", n));
+    }
+    together.row(std::move(head));
+    for (const std::string& name : names) {
+      std::vector<std::string> row{name};
+      for (const int n : pairs) {
+        pattern = {};
+        pattern.test = k_fabric_aggregate;
+        pattern.transport = name;
+        pattern.direction = direction;
+        pattern.pairs = n;
+        pattern.bytes = std::uint64_t{1} << 20U;
+        pattern.state = "cold";
+        row.push_back(rate(only_one(profile.select(pattern))));
+      }
+      together.row(std::move(row));
+    }
+    if (!pairs.empty()) {
+      text += together.text(fmt::format(
+          "{} of all pairs together (GB/s, {}), writes of 1 MiB", k_fabric_aggregate,
+          std::string_view(direction) == "two_way" ? "both directions summed" : "one direction"));
+    }
+  }
+  return text;
+}
+
 } // namespace
 
 std::string summary_of(const Profile& profile) {
@@ -409,7 +486,7 @@ std::string summary_of(const Profile& profile) {
   std::string text = header(profile);
   text += matrix(profile, cores, fmt::format("{} (ns, one way)", k_core_to_core), &nanoseconds);
   text += memory_latency(profile) + stream(profile) + numa(profile) + curve(profile) +
-          reduction(profile);
+          reduction(profile) + transports(profile);
   if (std::any_of(profile.cells.begin(), profile.cells.end(),
                   [](const Cell& c) { return c.status == CellStatus::noisy; })) {
     text += "\n~ noisy: varied much or was disturbed; the cell's reason in the profile says how\n";

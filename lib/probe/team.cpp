@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/team.hpp"
 
+#include "core/clock.hpp"
 #include "probe/pin.hpp"
 
-#include <sched.h>
-
+#include <chrono>
 #include <utility>
 
 namespace reckon {
@@ -16,11 +16,12 @@ void SpinBarrier::wait() noexcept {
     m_round.store(round + 1, std::memory_order_release);
     return;
   }
-  for (int spins = 0; m_round.load(std::memory_order_acquire) == round; ++spins) {
-    if (spins < 1000) {
-      cpu_relax();
-    } else {
-      sched_yield();
+  constexpr std::int64_t k_active_ns = 200'000;
+  const std::int64_t begin = monotonic_ns();
+  for (unsigned spins = 1; m_round.load(std::memory_order_acquire) == round; ++spins) {
+    cpu_relax();
+    if (spins % 64 == 0 && monotonic_ns() - begin > k_active_ns) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
     }
   }
 }

@@ -14,8 +14,10 @@
 namespace reckon {
 
 /// Lets a fixed number of threads pass together, over and over. Waits actively, as what follows is
-/// timed; gives the processor away after some 20 us, so that more threads than processors come
-/// through, too. Never at real-time priority: a spinner there starves whom it waits for.
+/// timed; after 0.2 ms it sleeps in between, so that more threads than processors come through,
+/// too. Never at real-time priority: a spinner there starves whom it waits for. Never by
+/// sched_yield(): since Linux 6.18 each call gives up a slice of future running time, and thousands
+/// of them starve the caller itself for minutes on a busy machine (seen: 96 s).
 class SpinBarrier {
 public:
   explicit SpinBarrier(std::size_t threads) : m_threads(threads) {}

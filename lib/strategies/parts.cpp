@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <numeric>
 #include <queue>
+#include <tuple>
 
 namespace reckon {
 namespace {
@@ -32,33 +33,42 @@ using RankQueue = std::priority_queue<std::pair<double, std::size_t>,
                                       std::vector<std::pair<double, std::size_t>>, std::greater<>>;
 
 /// Takes `items` one by one (each of bytes(item)) and gives it to the rank that would be done first
-/// with it.
+/// with it; among equals (with two workers a share costs a worker nothing) to the one furthest
+/// below its share.
 template <class Items, class Size>
 std::vector<std::uint64_t> give_to_earliest(const Items& items, std::span<const double> shares,
                                             const RankCost& cost, const Size& bytes) {
+  struct Entry {
+    double cost, filled;
+    std::size_t rank;
+    bool operator>(const Entry& other) const {
+      return std::tie(cost, filled, rank) > std::tie(other.cost, other.filled, other.rank);
+    }
+  };
   std::vector<double> loads(shares.size(), 0);
   std::vector<std::uint64_t> owner(items.size());
-  RankQueue queue;
-  const double first = bytes(items.front());
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+  const auto entry = [&](std::size_t rank, double b) {
+    return Entry{cost(rank, loads[rank] + b), (loads[rank] + b) / shares[rank], rank};
+  };
   for (std::size_t r = 0; r < shares.size(); ++r) {
     if (shares[r] > 0) {
-      queue.emplace(cost(r, first), r);
+      queue.push(entry(r, bytes(items.front())));
     }
   }
   for (const auto item : items) {
     const double b = bytes(item);
     // Keys may be from a larger item: bring the first up to date until it stays first.
     for (;;) {
-      const auto [key, rank] = queue.top();
+      const Entry now = entry(queue.top().rank, b);
       queue.pop();
-      const double now = cost(rank, loads[rank] + b);
-      if (!queue.empty() && now > queue.top().first) {
-        queue.emplace(now, rank);
+      if (!queue.empty() && now > queue.top()) {
+        queue.push(now);
         continue;
       }
-      loads[rank] += b;
-      owner[item] = rank;
-      queue.emplace(cost(rank, loads[rank] + b), rank);
+      loads[now.rank] += b;
+      owner[item] = now.rank;
+      queue.push(entry(now.rank, b));
       break;
     }
   }

@@ -296,7 +296,7 @@ TEST(FabricCampaigns, AsManyPairsAsAskedForOrHalfTheProcessors) {
   options.max_pairs = 5;
   EXPECT_EQ(most_pairs(), 4);
   options.max_pairs = 0;
-  EXPECT_EQ(most_pairs(), 8);
+  EXPECT_EQ(most_pairs(), 4);
   for (int cpu = 0; cpu < 64; ++cpu) {
     options.cpus.push_back(cpu);
   }

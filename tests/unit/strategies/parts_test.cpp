@@ -151,6 +151,14 @@ TEST(Assign, IsTheBestThereIsForEqualParts) {
   }
 }
 
+TEST(Assign, TwoWorkersShareEquallyThoughNoShareCostsThemMore) {
+  Parts parts;
+  parts.bytes.assign(400, 4096);
+  parts.offset_bytes.assign(400, 0);
+  assign_servers(parts, std::vector<double>{1, 1}, star_cost(2, 400 * 4096.0));
+  EXPECT_THAT(loads_of(parts, 2), testing::ElementsAre(200 * 4096.0, 200 * 4096.0));
+}
+
 TEST(Assign, SpreadsServersEvenlyInTime) {
   // Shares 1 : 1 : 2: in any 8 neighbouring parts they get 2, 2 and 4, give or take one.
   Parts parts;

@@ -398,7 +398,7 @@ Campaign window_campaign(const std::shared_ptr<Bench>& bench, const std::string&
 Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
   Campaign campaign;
   campaign.name = transport;
-  campaign.share = 0.16;
+  campaign.share = 0.20;
   campaign.plan = [bench, transport] {
     std::vector<CellPlan> plans;
     CellPlan latency = plan_for(*bench, k_fabric_latency, transport, 8);
@@ -412,23 +412,24 @@ Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::stri
     for (const bool two_way : {true, false}) {
       for (const int pairs : bench->pairs()) {
         for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
-          CellPlan plan = plan_for(*bench, k_fabric_aggregate, transport, kib << 10U);
-          plan.key.direction = two_way ? "two_way" : "one_way";
-          plan.key.pairs = pairs;
-          plan.key.in_flight = bench->window(transport);
-          plan.key.state = "cold";
-          plan.unit = "bytes_per_second";
-          plan.bytes_convention = "payload";
-          plan.least = Seconds(0.16);
-          plan.wanted = Seconds(0.50);
-          plan.rank = two_way ? 0 : 4;
-          plan.measure = [bench](Cell& cell, Seconds budget) {
-            bench->measure_aggregate(cell, budget);
-          };
-          plans.push_back(plan);
-          if (two_way && kib < 4096) {
-            plan.key.state = "warm";
-            plan.rank = 1;
+          for (const char* const state : {"cold", "warm"}) {
+            const bool warm = std::string_view(state) == "warm";
+            if (warm && (!two_way || kib > 1024)) {
+              continue; // longer parts have no window of several slots that stays in a cache
+            }
+            CellPlan plan = plan_for(*bench, k_fabric_aggregate, transport, kib << 10U);
+            plan.key.direction = two_way ? "two_way" : "one_way";
+            plan.key.pairs = pairs;
+            plan.key.in_flight = bench->window(transport);
+            plan.key.state = state;
+            plan.unit = "bytes_per_second";
+            plan.bytes_convention = "payload";
+            plan.least = Seconds(0.10);
+            plan.wanted = Seconds(0.40);
+            plan.rank = (two_way ? 0 : 4) + (kib == 1024 ? 0 : 2);
+            plan.measure = [bench](Cell& cell, Seconds budget) {
+              bench->measure_aggregate(cell, budget);
+            };
             plans.push_back(std::move(plan));
           }
         }

@@ -46,8 +46,9 @@ struct FabricProbeOptions {
 ///                       one; sources and targets go round 64 MiB and more.
 /// fabric_aggregate      bytes per second of all pairs together, each sender moving the same number
 ///                       of bytes: total / (last end - first begin), an end being when the receiver
-///                       has everything. In state "warm" the writes go into the few places of
-///                       a server's window again and again, so that caches help as they do there.
+///                       has everything. Targets go round as the sources do ("cold", as the results
+///                       of a sum that go into a gradient), or are the few places of a server's
+///                       window, again and again ("warm"), so that caches help as they do there.
 ///
 /// The first and last writes of each series are checked afterwards, outside of the time. What hangs
 /// or dies is killed, its cell says so, and the next cell starts new processes. Two campaigns for

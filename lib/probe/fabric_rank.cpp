@@ -83,7 +83,7 @@ public:
       m_outcome.stamps.reserve(order.count + 1);
     }
     if (order.kind == FabricOrder::Kind::stream && order.receives) {
-      for_checked(order, [&](std::uint64_t to, std::uint64_t /*from*/, std::uint64_t bytes) {
+      for_checked(order, [&](std::uint64_t /*from*/, std::uint64_t to, std::uint64_t bytes) {
         std::memset(m_target.data() + to, static_cast<int>(k_poison), bytes);
       });
     }
@@ -108,15 +108,20 @@ private:
     std::optional<std::uint32_t> last;
   };
 
-  [[nodiscard]] std::uint64_t place_of(const FabricOrder& order, std::uint64_t number) const {
-    // A peer is always in the same pair, hence has as much memory.
+  /// Where write `number` of a stream comes from. A peer is always in the same pair, hence has as
+  /// much memory.
+  [[nodiscard]] std::uint64_t source_of(const FabricOrder& order, std::uint64_t number) const {
     const std::uint64_t place = fabric_place(order.bytes);
     return (order.first + number) % (m_source.size() / place) * place;
   }
+  /// And where it goes.
   [[nodiscard]] std::uint64_t target_of(const FabricOrder& order, std::uint64_t number) const {
-    const std::uint64_t places = m_target.size() / fabric_place(order.bytes);
-    return order.slots == 0 ? place_of(order, number)
-                            : number % std::min(order.slots, places) * fabric_place(order.bytes);
+    return order.slots == 0 ? source_of(order, number)
+                            : number % slots_of(order) * fabric_place(order.bytes);
+  }
+  /// As many as asked for, or as there is room.
+  [[nodiscard]] std::uint64_t slots_of(const FabricOrder& order) const {
+    return std::min<std::uint64_t>(order.slots, m_target.size() / fabric_place(order.bytes));
   }
 
   /// Polls once. The loops below take the executor's steps: poll, then post at most one write, and
@@ -151,8 +156,8 @@ private:
       bool busy = poll(lane, heard) > 0;
       if (order.sends && !heard.enough && posted - heard.sent < order.in_flight &&
           (order.keep_load || posted < order.count)) {
-        const std::uint64_t at = place_of(order, posted), to = target_of(order, posted);
-        if (lane.write(order.peer, {k_source, at}, {k_target, to}, order.bytes, k_data, posted)) {
+        if (lane.write(order.peer, {k_source, source_of(order, posted)},
+                       {k_target, target_of(order, posted)}, order.bytes, k_data, posted)) {
           ++posted;
           busy = true;
         }
@@ -225,27 +230,29 @@ private:
     }
   }
 
-  /// Calls act(target place, source place, bytes) for both ends of the first and the last writes of
-  /// a stream; of one that goes into slots, for the last writes only, which nothing overwrites.
+  /// Calls act(source, target, bytes) for both ends of the writes that are checked: the first and
+  /// the last ones; with slots, those that stay in them.
   template <class Act>
   void for_checked(const FabricOrder& order, Act act) const {
-    const std::uint64_t first = order.slots == 0 ? k_checked_writes : 0;
+    const auto both_ends = [&](std::uint64_t number) {
+      const std::uint64_t from = source_of(order, number), to = target_of(order, number);
+      const std::uint64_t end = std::min(order.bytes, k_checked_end);
+      act(from, to, end);
+      act(from + order.bytes - end, to + order.bytes - end, end);
+    };
     const std::uint64_t last =
-        order.slots == 0 ? k_checked_writes : std::min(order.slots, k_checked_writes);
-    for (std::uint64_t number = 0; number < order.count; ++number) {
-      if (number >= first && number + last < order.count) {
-        number = order.count - last;
-      }
-      const std::uint64_t head = std::min(order.bytes, k_checked_end);
-      for (const std::uint64_t from : {std::uint64_t{0}, order.bytes - head}) {
-        act(target_of(order, number) + from, place_of(order, number) + from, head);
-      }
+        std::min({order.count, k_checked_writes, order.slots == 0 ? order.count : slots_of(order)});
+    for (std::uint64_t i = 0; i < last; ++i) {
+      both_ends(order.count - 1 - i);
+    }
+    for (std::uint64_t i = 0; order.slots == 0 && i < last; ++i) {
+      both_ends(i);
     }
   }
 
   void check(const FabricOrder& order) {
     const std::uint64_t seed = m_seed + static_cast<std::uint64_t>(order.peer);
-    for_checked(order, [&](std::uint64_t to, std::uint64_t from, std::uint64_t bytes) {
+    for_checked(order, [&](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
       for (std::uint64_t i = 0; i < bytes && m_outcome.wrong_at == UINT64_MAX; ++i) {
         if (m_target[to + i] != pattern_byte(seed, from + i)) {
           m_outcome.wrong_at = to + i;
@@ -344,7 +351,7 @@ std::string encode(const FabricOutcome& outcome) {
   for (const std::int64_t stamp : outcome.stamps) {
     put(text, stamp);
   }
-  return text + outcome.error;
+  return text;
 }
 
 FabricOutcome decode_outcome(const std::string& text) {
@@ -357,7 +364,6 @@ FabricOutcome decode_outcome(const std::string& text) {
   for (std::int64_t& stamp : outcome.stamps) {
     stamp = take<std::int64_t>(text, at);
   }
-  outcome.error = text.substr(at);
   return outcome;
 }
 
@@ -402,7 +408,12 @@ void serve_fabric_rank(const FabricMember& member, int socket, const MakeMover& 
       if (!receive_frame(socket, kind, text, -1)) {
         return;
       }
-      send_frame(socket, FrameKind::outcome, encode(self.carry_out(order)));
+      const FabricOutcome outcome = self.carry_out(order);
+      if (!outcome.error.empty()) { // at once: the peer may wait for us in vain
+        send_frame(socket, FrameKind::error, outcome.error);
+        return;
+      }
+      send_frame(socket, FrameKind::outcome, encode(outcome));
     }
   } catch (const Error& error) {
     send_frame(socket,

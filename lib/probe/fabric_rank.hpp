@@ -28,10 +28,11 @@ struct FabricOrder {
   std::uint32_t in_flight = 1;
   std::uint64_t bytes = 0; ///< of one write
   std::uint64_t first = 0; ///< number of the first write: where in the footprint to begin
+  /// Targets are this many places (or as many as there is room for), again and again, as the slots
+  /// of a server's window; 0: they go round as the sources do.
+  std::uint64_t slots = 0;
   std::uint64_t count = 0;
   std::uint64_t warm_up = 0;
-  std::uint64_t slots = 0; ///< writes go into this many places again and again, as into a server's
-                           ///< window; 0: all round the footprint
 };
 
 /// What came of it. All times are monotonic_ns().
@@ -40,7 +41,7 @@ struct FabricOutcome {
   std::int64_t end_ns = 0;          ///< receiver of a stream: all `count` writes were here
   std::vector<std::int64_t> stamps; ///< who begins a ping: before each round trip, after the last
   std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that is not what was sent, if any
-  std::string error;                   ///< the lane broke
+  std::string error;                   ///< the lane broke; told in a frame of its own
 };
 
 /// Bytes that one rank sends from and receives into, each, at most `most`. Writes go round it.

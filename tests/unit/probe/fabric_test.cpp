@@ -111,6 +111,7 @@ TEST(FabricMessages, SurviveTheSocket) {
   order.keep_load = true;
   order.first = 1234567890123;
   order.warm_up = 9;
+  order.slots = 6;
   const FabricOrder read = decode_order(encode(order));
   EXPECT_EQ(read.kind, order.kind);
   EXPECT_EQ(read.peer, 3);
@@ -119,6 +120,7 @@ TEST(FabricMessages, SurviveTheSocket) {
   EXPECT_EQ(read.bytes, 1U << 20U);
   EXPECT_EQ(read.first, 1234567890123U);
   EXPECT_EQ(read.count, 77U);
+  EXPECT_EQ(read.slots, 6U);
   EXPECT_EQ(read.warm_up, 9U);
 
   FabricOutcome outcome;
@@ -126,13 +128,11 @@ TEST(FabricMessages, SurviveTheSocket) {
   outcome.end_ns = 22;
   outcome.stamps = {1, 2, 3};
   outcome.wrong_at = 4;
-  outcome.error = "the lane broke";
   const FabricOutcome back = decode_outcome(encode(outcome));
   EXPECT_EQ(back.begin_ns, 11);
   EXPECT_EQ(back.end_ns, 22);
   EXPECT_EQ(back.stamps, outcome.stamps);
   EXPECT_EQ(back.wrong_at, 4U);
-  EXPECT_EQ(back.error, "the lane broke");
   EXPECT_THROW(static_cast<void>(decode_outcome(encode(outcome).substr(0, 30))), Error);
   EXPECT_THROW(static_cast<void>(decode_order("")), Error);
 }
@@ -173,6 +173,13 @@ TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
       EXPECT_GT(o.end_ns, outcomes[receiver ^ 1U].begin_ns);
     }
     EXPECT_EQ(outcomes[2].end_ns, 0); // it received nothing
+    // Into slots: 50 writes into 4 places. Were the targets elsewhere, the poison would show.
+    FabricOrder into = stream_of(10000, 50, 1, true, false),
+                from = stream_of(10000, 50, 0, false, true);
+    into.slots = from.slots = 4;
+    EXPECT_EQ(crew.run({into, from}, Seconds(30))[1].wrong_at, UINT64_MAX);
+    from.slots = 3; // the receiver looks elsewhere than the sender writes
+    EXPECT_NE(crew.run({into, from}, Seconds(30))[1].wrong_at, UINT64_MAX);
     // Then only the first pair, a ping: a stamp before each round trip and one after the last.
     FabricOrder ping = stream_of(8, 20, 1, true, false);
     ping.kind = FabricOrder::Kind::ping;
@@ -217,6 +224,18 @@ TEST(FabricCrew, GivesUpOnRanksThatHang) {
   }
 }
 
+TEST(FabricCrew, SaysWhatTheTransportSaid) {
+  FabricCrew crew(crew_of(2));
+  try {
+    static_cast<void>(crew.run({stream_of(64, 1, 7, true, false), stream_of(64, 1, 0, false, true)},
+                               Seconds(30)));
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::operation);
+    EXPECT_STREQ(error.what(), "write(host): no such peer");
+  }
+}
+
 TEST(FabricCrew, NamesTheRankThatDied) {
   FabricCrew::Options options = crew_of(2);
   options.make = altered(Altered::Way::die);
@@ -255,6 +274,7 @@ TEST(FabricCampaigns, MeasureEveryCase) {
     EXPECT_TRUE(is_gone(pid));
   }
   std::map<std::string, int> count;
+  std::set<std::string> windowed;
   for (const Cell& cell : result.cells) {
     SCOPED_TRACE(cell.key.text());
     EXPECT_EQ(cell.key.from, "m0");
@@ -268,6 +288,9 @@ TEST(FabricCampaigns, MeasureEveryCase) {
       continue;
     }
     ++count[cell.key.test];
+    if (cell.key.state == "warm" && cell.key.test != k_fabric_latency) {
+      windowed.insert(cell.key.test);
+    }
     EXPECT_GT(cell.p50, 0);
     EXPECT_LE(cell.samples.size(), k_keep_samples);
     const bool aggregate = cell.key.test == k_fabric_aggregate;
@@ -280,6 +303,7 @@ TEST(FabricCampaigns, MeasureEveryCase) {
   }
   EXPECT_GT(count[k_fabric_write], 0);
   EXPECT_GT(count[k_fabric_aggregate], 0);
+  EXPECT_EQ(windowed, std::set<std::string>({k_fabric_aggregate}));
 }
 
 TEST(FabricCampaigns, AsManyPairsAsAskedForOrHalfTheProcessors) {

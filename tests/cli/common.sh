@@ -63,6 +63,7 @@ reckon_tty() {
   local columns=$1 command
   shift
   command -v script > /dev/null || skip "script(1) is not installed (package bsdutils)"
+  script -qec true /dev/null < /dev/null > /dev/null 2>&1 || skip "no pseudo-terminals here (is /dev/pts mounted?)"
   command=$(printf '%q ' "$RECKON" "$@")
   printf '%q ' reckon "$@" > "$last/command"
   status=0

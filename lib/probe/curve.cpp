@@ -119,6 +119,7 @@ std::vector<std::uint64_t> refine_sizes(const std::map<std::uint64_t, CurveSampl
   std::stable_sort(wanted.begin(), wanted.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::uint64_t> sizes;
+  sizes.reserve(wanted.size());
   for (const auto& [off, size] : wanted) {
     sizes.push_back(size);
   }

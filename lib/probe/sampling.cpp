@@ -192,9 +192,11 @@ void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t kee
   if (samples.reason == StopReason::budget) {
     const double uncertainty = median_uncertainty(samples.seconds);
     if (taken < 5 || uncertainty > k_noisy_median) {
+      const std::string known =
+          uncertainty < 1 ? fmt::format("to {:.0f} %", 100 * uncertainty) : "not even roughly";
       remark(cell, CellStatus::noisy,
-             fmt::format("stopped by the time budget after {} samples: median known to {:.0f} %",
-                         taken, 100 * uncertainty));
+             fmt::format("stopped by the time budget after {} samples: median known {}", taken,
+                         known));
     }
   }
 }

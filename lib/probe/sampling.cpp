@@ -107,12 +107,19 @@ void Sampler::grow_batch(Seconds elapsed) {
   m_batch = static_cast<std::uint64_t>(std::ceil(static_cast<double>(m_batch) * grow));
 }
 
+double whole_time(std::span<const Timed> parts) {
+  double begin = parts.front().begin;
+  double end = parts.front().end;
+  for (const Timed& part : parts) {
+    begin = std::min(begin, part.begin);
+    end = std::max(end, part.end);
+  }
+  return end - begin;
+}
+
 Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
                     const Operation& operation, const std::function<bool()>& interrupted) {
-  struct alignas(128) Times {
-    double begin = 0, end = 0;
-  };
-  std::vector<Times> times(team.size());
+  std::vector<Timed> times(team.size());
   std::vector<std::vector<double>> per_rank(team.size());
   SpinBarrier barrier(team.size());
   Sampler sampler(limits, clock, interrupted);
@@ -134,16 +141,12 @@ Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
       times[rank] = {begin, clock.now().count()};
       barrier.wait(); // all times are in
       if (rank == 0) {
-        double from = times[0].begin;
-        double to = times[0].end;
         for (std::size_t r = 0; r < times.size(); ++r) {
-          from = std::min(from, times[r].begin);
-          to = std::max(to, times[r].end);
           if (!sampler.warming_up()) {
             per_rank[r].push_back((times[r].end - times[r].begin) / static_cast<double>(batch));
           }
         }
-        sampler.add(Seconds(to - from));
+        sampler.add(Seconds(whole_time(times)));
         next += batch;
         batch = sampler.batch();
         stop = sampler.done();

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -87,8 +88,16 @@ struct Samples {
 /// memory. Must not throw.
 using Operation = std::function<void(std::size_t rank, std::uint64_t index)>;
 
+/// When one thread began and ended its part, in seconds of one clock.
+struct alignas(128) Timed {
+  double begin = 0, end = 0;
+};
+
+/// From the first begin to the last end: what all parts together took (measuring.md rule 2).
+[[nodiscard]] double whole_time(std::span<const Timed> parts);
+
 /// Runs `operation` on all threads of `team` until there are enough samples. All start together; a
-/// sample is the time from the first start to the last end (measuring.md rule 2).
+/// sample is whole_time().
 [[nodiscard]] Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
                                   const Operation& operation,
                                   const std::function<bool()>& interrupted);

@@ -25,13 +25,15 @@ struct Lines {
 std::vector<std::size_t> visited(void** first, std::span<std::byte> memory) {
   std::vector<std::size_t> order;
   std::set<void**> seen;
-  for (void** place = first; seen.insert(place).second; place = static_cast<void**>(*place)) {
+  void** place = first;
+  for (; seen.insert(place).second; place = static_cast<void**>(*place)) {
     const auto offset = reinterpret_cast<std::byte*>(place) - memory.data();
     EXPECT_GE(offset, 0);
     EXPECT_LT(offset, static_cast<std::ptrdiff_t>(memory.size()));
     EXPECT_EQ(offset % 64, 0);
     order.push_back(static_cast<std::size_t>(offset) / 64);
   }
+  EXPECT_EQ(place, first); // a cycle, not a path that ends in a smaller one
   return order;
 }
 

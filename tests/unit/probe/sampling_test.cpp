@@ -207,7 +207,14 @@ TEST(Remark, WhatDecidedStandsFirst) {
   EXPECT_EQ(cell.reason, "others ran; small pages; also wrong");
 }
 
-TEST(SampleTeam, TimesFromTheFirstStartToTheLastEnd) {
+TEST(WholeTime, GoesFromTheFirstStartToTheLastEnd) {
+  // The second starts first, the third ends last, the first does neither.
+  const std::vector<Timed> parts{{2, 5}, {1, 4}, {3, 9}};
+  EXPECT_DOUBLE_EQ(whole_time(parts), 8);
+  EXPECT_DOUBLE_EQ(whole_time(std::vector<Timed>{{3, 9}}), 6);
+}
+
+TEST(SampleTeam, DividesByTheBatchAndCountsOperations) {
   // A clock that ticks 1 us each time it is read: with one thread every sample takes exactly one
   // tick whatever the batch.
   class TickingClock final : public Clock {

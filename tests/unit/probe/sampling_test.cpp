@@ -208,8 +208,8 @@ TEST(Remark, WhatDecidedStandsFirst) {
 }
 
 TEST(WholeTime, GoesFromTheFirstStartToTheLastEnd) {
-  // The second starts first, the third ends last, the first does neither.
-  const std::vector<Timed> parts{{2, 5}, {1, 4}, {3, 9}};
+  // The third starts first, the second ends last, the first does neither.
+  const std::vector<Timed> parts{{2, 5}, {3, 9}, {1, 4}};
   EXPECT_DOUBLE_EQ(whole_time(parts), 8);
   EXPECT_DOUBLE_EQ(whole_time(std::vector<Timed>{{3, 9}}), 6);
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gnuplot-iostream.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -46,6 +47,20 @@ std::string content_of(std::FILE* file) {
     out.append(buffer.data(), n);
   }
   return out;
+}
+
+/// Whether each line that says anything is a warning: the picture is there all the same.
+bool only_warnings(std::string_view messages) {
+  while (!messages.empty()) {
+    const std::size_t end = std::min(messages.find('\n'), messages.size());
+    const std::string_view line = messages.substr(0, end);
+    messages.remove_prefix(std::min(end + 1, messages.size()));
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos &&
+        line.find("arning") == std::string_view::npos) {
+      return false;
+    }
+  }
+  return true;
 }
 
 } // namespace
@@ -131,7 +146,7 @@ void GnuplotProcess::finish() {
   const std::string picture = content_of(m_picture.get());
   const std::string messages = content_of(m_messages.get());
   const bool failed =
-      !WIFEXITED(status) || WEXITSTATUS(status) != 0 || !messages.empty() || picture.empty();
+      !WIFEXITED(status) || WEXITSTATUS(status) != 0 || picture.empty() || !only_warnings(messages);
   if (failed) {
     const std::string_view said = first_columns(messages, 400);
     fail(ErrorKind::operation,

@@ -430,9 +430,7 @@ void plot_report(const Report& report, const std::string& path) {
          "high, "
          "fastest to p99', "
       << "'-' using 1:2 with lines lc rgb '" << k_colors[1] << "' lw 2 dt 2 title "
-      << quoted_for_gnuplot(
-             fmt::format("bound; goodput is {:.0f} % of it", 100 * report.goodput_over_bound))
-      << "\n";
+      << quoted_for_gnuplot(first_columns("bound: " + report.prediction.bound_by, 60)) << "\n";
   out.send1d(predicted);
   out.send1d(measured);
   out.send1d(ranges);

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+# An installation works wherever it lies, and finds the profiles and workloads beside itself.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+build=$(realpath "$(dirname "$RECKON")/../..")
+[[ -e $build/cmake_install.cmake ]] || skip "$RECKON does not lie in a build folder"
+
+cmake --install "$build" --prefix "$PWD/first" > installed.txt
+for file in bin/reckon share/reckon/profiles/workloads/resnet50.json share/reckon/schemas/plan.schema.json share/doc/reckon/LICENSE; do
+  [[ -s first/$file ]] || fail "not installed: $file"
+done
+[[ -x first/bin/reckon ]] || fail "bin/reckon cannot be executed"
+[[ ! -e first/lib && ! -e first/include ]] || fail "a program installs no libraries and headers"
+
+# Moved, and with a workload that only this installation has: the source tree and the build are not looked at.
+mv first second
+mv second/share/reckon/profiles/workloads/resnet50.json second/share/reckon/profiles/workloads/only-here.json
+RECKON=$PWD/second/bin/reckon
+reckon --version
+expect_status 0
+stdout_has "reckon "
+reckon plan --list
+expect_status 0
+stdout_matches '^only-here$'
+reckon solve placement --workload only-here --cores 4
+expect_status 0
+stderr_empty

@@ -313,7 +313,9 @@ Command add_plan_command(CLI::App& app) {
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, ColorMode>{{"auto", ColorMode::automatic},
                                                                    {"always", ColorMode::always},
-                                                                   {"never", ColorMode::never}}));
+                                                                   {"never", ColorMode::never}})
+              .description(""))
+      ->type_name("WHEN");
   return [a] {
     if (a->list) {
       std::string text;

@@ -146,7 +146,6 @@ int execute(const RunArguments& arguments) {
   if (!job || job->rank == 0) {
     prove(schedule, arguments.plan);
   }
-  check_transport(options.transport);
   if (arguments.check_only) {
     const CheckResult result = check(schedule);
     write_file("-", fmt::format("{} ranks, {} ops: no deadlock, every byte summed exactly once{}\n",
@@ -155,6 +154,7 @@ int execute(const RunArguments& arguments) {
                                                      : " (too many ops for the race proof)"));
     return k_exit_ok;
   }
+  check_transport(options.transport);
   const auto report_of = [&](const JobResult& result) {
     return make_report(plan, link, result, options, tolerance, usable_cores());
   };
@@ -227,7 +227,9 @@ Command add_run_command(CLI::App& app) {
       ->transform(
           CLI::CheckedTransformer(std::map<std::string, ColorMode>{{"auto", ColorMode::automatic},
                                                                    {"always", ColorMode::always},
-                                                                   {"never", ColorMode::never}}));
+                                                                   {"never", ColorMode::never}})
+              .description(""))
+      ->type_name("WHEN");
   command->footer(
       "Without RANK and WORLD_SIZE in the environment all ranks of the plan are started on this "
       "machine;\n"

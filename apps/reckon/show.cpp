@@ -11,10 +11,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -56,8 +58,19 @@ void draw(const ShowArguments& arguments, const Document& document) {
   }
 }
 
+/// A file, or the name of a shipped workload or profile, as plan takes them.
+Document read_file_or_shipped(const std::string& file) {
+  const auto among = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), file) != names.end();
+  };
+  if (among(shipped_workloads())) {
+    return read_workload(file);
+  }
+  return among(shipped_profiles()) ? Document(read_profile(file)) : read_document(file);
+}
+
 int run_show(const ShowArguments& arguments) {
-  const Document document = read_document(arguments.file);
+  const Document document = read_file_or_shipped(arguments.file);
   if (!arguments.options.test.empty() && !std::holds_alternative<Profile>(document)) {
     fail(ErrorKind::usage,
          fmt::format("--case is for profiles; {} is a {}", arguments.file, kind_of(document)));
@@ -82,7 +95,11 @@ Command add_show_command(CLI::App& app) {
       std::make_shared<ShowArguments>(); // shared: CLI11 writes into it, the command reads it
   CLI::App* command = app.add_subcommand(
       "show", "A profile, plan, report, workload or roles as tables or pictures");
-  command->add_option("file", arguments->file, "The document; - is standard input")->required();
+  command
+      ->add_option(
+          "file", arguments->file,
+          "The document, or the name of a shipped workload or profile; - is standard input")
+      ->required();
   command->add_option("-t,--case", arguments->options.test,
                       "Of a profile: this case only, in full");
   command->add_flag("--samples", arguments->options.samples, "The raw samples too");

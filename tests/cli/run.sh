@@ -38,6 +38,10 @@ expect_status 1
 # The plan is proved before anything moves; --check does only that.
 reckon run plan.json --check
 expect_status 0
+reckon plan --profile byteps-cluster --workload model.csv --workers 2 --transport 'verbs;ofi_rxm' -o verbs.json
+expect_status 0
+reckon run verbs.json --check # a proof needs no device
+expect_status 0
 stdout_has "no deadlock"
 
 # As one rank of a job, the way torchrun starts them.

@@ -64,6 +64,14 @@ expect_status 0
 reckon show workload.json --csv
 stdout_has 'name,elements,dtype'
 
+# What ships goes by its name.
+reckon show resnet50
+expect_status 0
+stdout_has 'workload resnet50'
+reckon show byteps-cluster
+expect_status 0
+stderr_empty
+
 # Bad input.
 reckon show missing.json
 expect_status 2

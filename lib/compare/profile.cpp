@@ -227,7 +227,8 @@ void compare_machines(Builder& out, const Profile& before, const Profile& after)
     all[m.id].second = &m;
   }
   for (const auto& [id, sides] : all) {
-    const auto& [a, b] = sides;
+    const MachineGroup* const a = sides.first; // no structured binding: clang 14 cannot capture one
+    const MachineGroup* const b = sides.second;
     const std::string path = "machines/" + id;
     const auto field = [](const MachineGroup* m, std::uint64_t MachineGroup::*member) {
       return m != nullptr ? std::optional(static_cast<double>(m->*member)) : std::nullopt;

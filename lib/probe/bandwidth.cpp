@@ -407,7 +407,7 @@ CellPlan stream_plan(Workbench& bench, bool add, const std::string& where,
 Campaign numa_bandwidth_campaign(Workbench& bench) {
   Campaign campaign;
   campaign.name = "NUMA bandwidth";
-  campaign.share = 0.16;
+  campaign.share = 0.12;
   campaign.plan = [&bench] {
     std::vector<CellPlan> plans;
     for (std::size_t from = 0; from < bench.nodes().size(); ++from) {
@@ -444,7 +444,7 @@ Campaign numa_bandwidth_campaign(Workbench& bench) {
 Campaign stream_campaign(Workbench& bench) {
   Campaign campaign;
   campaign.name = "STREAM-like ceilings";
-  campaign.share = 0.06;
+  campaign.share = 0.05;
   campaign.begin = [&bench] {
     for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
       const std::span<std::byte> low = bench.memory(n, 0, bench.cold_bytes(n));

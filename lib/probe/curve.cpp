@@ -129,7 +129,7 @@ std::vector<std::uint64_t> refine_sizes(const std::map<std::uint64_t, CurveSampl
 Campaign memcpy_curve_campaign(Workbench& bench) {
   Campaign campaign;
   campaign.name = "memcpy curve";
-  campaign.share = 0.12;
+  campaign.share = 0.10;
   campaign.plan = [&bench] {
     std::vector<CellPlan> plans;
     for (const bool cold : {false, true}) {

@@ -156,6 +156,8 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   fabric.seed = options.seed;
   fabric.cpus = cpus;
   std::sort(fabric.cpus.begin(), fabric.cpus.end()); // the order in which the executor takes them
+  // 64 MiB of the usual 256; less where memory is slow to come, as everywhere.
+  fabric.footprint = bench.cold_bytes(0) / 4;
   fabric.interrupted = options.interrupted;
   fabric.started = [&guard](pid_t pid) { guard.add_own_process(pid); };
   for (Campaign& campaign : fabric_campaigns(fabric, clock)) {

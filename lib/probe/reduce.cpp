@@ -160,7 +160,7 @@ CellPlan optimizer_plan(Workbench& bench, Optimizer optimizer, int threads) {
 Campaign reduce_campaign(Workbench& bench) {
   Campaign campaign;
   campaign.name = "summation";
-  campaign.share = 0.15;
+  campaign.share = 0.12;
   campaign.begin = [&bench] { fill_all(bench); };
   campaign.plan = [&bench] {
     std::vector<CellPlan> plans;
@@ -181,7 +181,7 @@ Campaign reduce_campaign(Workbench& bench) {
 Campaign optimizer_campaign(Workbench& bench) {
   Campaign campaign;
   campaign.name = "optimizers";
-  campaign.share = 0.04;
+  campaign.share = 0.03;
   campaign.begin = [&bench] { fill_all(bench); };
   campaign.plan = [&bench] {
     std::vector<CellPlan> plans;

@@ -85,12 +85,15 @@ std::string matrix(const Profile& profile, const CellKey& pattern, const std::st
   std::set<std::string> rows;
   std::set<std::string> columns;
   std::map<std::pair<std::string, std::string>, const Cell*> values;
+  for (const Cell& cell : profile.cells) { // also what has no value: no row may be missing
+    if (cell.key.test == pattern.test) {
+      rows.insert(cell.key.from);
+      columns.insert(cell.key.to);
+    }
+  }
   for (const Cell* cell : profile.select(pattern)) {
-    const auto place = std::pair(cell->key.from, cell->key.to);
     // Of cells that differ in something else, the one with most threads, then most bytes, is last.
-    values[place] = cell;
-    rows.insert(place.first);
-    columns.insert(place.second);
+    values[{cell->key.from, cell->key.to}] = cell;
   }
   Grid grid;
   std::vector<std::string> head{"from\\to"};
@@ -106,7 +109,7 @@ std::string matrix(const Profile& profile, const CellKey& pattern, const std::st
     }
     grid.row(std::move(row));
   }
-  if (grid.empty()) {
+  if (values.empty()) {
     return "";
   }
   std::string text = grid.text(title);

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -12,6 +14,9 @@ namespace reckon {
 /// Each adds its subcommand to `app` and returns what runs it once the command line is parsed: the
 /// exit status. Errors leave as Error; main() turns them into one line and a status.
 using Command = std::function<int()>;
+/// Throws Error{usage} when writing `output` would replace one of the files it is made from.
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
+
 Command add_probe_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);
 Command add_run_command(CLI::App& app);

@@ -3,16 +3,34 @@
 
 #include "core/error.hpp"
 #include "core/interrupt.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+namespace reckon {
+
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code error;
+    if (output != "-" && std::filesystem::equivalent(output, input, error) && !error) {
+      fail(ErrorKind::usage,
+           fmt::format("--output {}: is also an input; give another name", output));
+    }
+  }
+}
+
+} // namespace reckon
 
 namespace {
 
@@ -56,6 +74,20 @@ int run(int argc, char** argv) {
       {"run", add_run_command(app)},     {"diff", add_diff_command(app)},
       {"show", add_show_command(app)},   {"solve", add_solve_command(app)},
   };
+  // CLI11 would only say that a subcommand is required.
+  if (argc > 1 && *argv[1] != '-') {
+    std::vector<std::string> names;
+    for (const auto& [name, command] : commands) {
+      names.emplace_back(name);
+    }
+    if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+      const std::string near = did_you_mean(argv[1], names);
+      fail(ErrorKind::usage,
+           fmt::format("there is no command '{}'; {}", argv[1],
+                       near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
+                                    : fmt::format("did you mean '{}'?", near)));
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

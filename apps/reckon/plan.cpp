@@ -146,6 +146,8 @@ public:
       const auto [name, value] = split_assignment(text, "--set");
       *setting(m_arguments, name) = value;
     }
+    refuse_overwriting(m_arguments.output,
+                       {m_arguments.profile, m_arguments.workload, m_arguments.roles});
     m_profile = read_profile(m_arguments.profile);
     m_workload = read_workload(m_arguments.workload);
     m_profile_link = link_to(m_profile.name, canonical_text(m_profile));

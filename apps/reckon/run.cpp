@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
@@ -28,7 +29,8 @@ namespace {
 
 struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s";
-  std::uint32_t iterations = 0, warm_up = 2;
+  std::optional<std::uint32_t> iterations;
+  std::uint32_t warm_up = 2;
   bool json = false, list = false, check_only = false;
   ColorMode color = ColorMode::automatic;
 };
@@ -55,20 +57,31 @@ void prove(const Schedule& schedule, const std::string& file) {
   }
 }
 
-void check_memory(const Schedule& schedule) {
-  std::uint64_t needed = 0;
-  for (const RankProgram& rank : schedule.ranks) {
-    for (const std::uint64_t bytes : rank.buffer_bytes) {
-      needed += bytes;
-    }
+/// Before the schedule is built: that alone can need more than there is.
+void check_memory(const Plan& plan) {
+  double workers = 0, buffers = 0;
+  for (const PlanRank& rank : plan.ranks) {
+    workers += rank.worker ? 1 : 0;
+    buffers += static_cast<double>((rank.worker ? plan.gradient_bytes : 0));
   }
-  const std::uint64_t available = available_memory();
+  if (plan.strategy == "ring") {
+    buffers *= 2; // each rank receives into a second buffer of that size
+  } else {
+    const auto slots =
+        static_cast<double>(std::min<std::uint64_t>(plan.window_parts, plan.parts.size()));
+    buffers += workers * static_cast<double>(plan.ranks.size()) * slots *
+               static_cast<double>(plan.part_bytes);
+  }
+  constexpr double k_ops_per_part = 4, k_op_bytes = 160; // as built, with what depends on it
+  const double needed =
+      buffers + static_cast<double>(plan.parts.size()) * workers * k_ops_per_part * k_op_bytes;
+  const auto available = static_cast<double>(available_memory());
   if (needed > available) {
     fail(ErrorKind::unavailable,
-         fmt::format(
-             "the ranks of this plan need {} on this machine and {} are free; plan with fewer "
-             "workers or a smaller workload",
-             to_text(Bytes(needed)), to_text(Bytes(available))));
+         fmt::format("the {} ranks of this plan need {} on this machine and {} are free; plan with "
+                     "fewer workers or a smaller workload",
+                     plan.ranks.size(), to_text(Bytes(static_cast<std::uint64_t>(needed))),
+                     to_text(Bytes(static_cast<std::uint64_t>(available)))));
   }
 }
 
@@ -124,14 +137,31 @@ int execute(const RunArguments& arguments) {
   }
   RunOptions options;
   const double tolerance = parse_fraction(arguments.tolerance, "--tolerance");
+  if (tolerance > 1 && arguments.tolerance.find('%') == std::string::npos) {
+    fail(ErrorKind::usage, fmt::format("--tolerance {}: write {}% (or a fraction up to 1)",
+                                       arguments.tolerance, arguments.tolerance));
+  }
   options.budget = parse_seconds(arguments.budget, "--budget");
   options.limit = parse_seconds(arguments.limit, "--limit");
   options.warm_up = arguments.warm_up;
-  if (arguments.iterations > 0) {
+  if (arguments.iterations) {
+    if (*arguments.iterations == 0) {
+      fail(ErrorKind::usage, "--iterations: at least 1");
+    }
     options.iterations = arguments.iterations;
   }
   const Plan plan = read_plan(arguments.plan);
   const DocumentLink link = link_to(arguments.plan, canonical_text(plan));
+  refuse_overwriting(arguments.output, {arguments.plan});
+  if (!job_from_environment()) {
+    check_memory(plan);
+    if (std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                    [](const PlanRank& r) { return r.port_bytes_per_second > 0; })) {
+      log(LogLevel::warn,
+          "{} predicts ranks on machines of their own; here all of them share this one",
+          arguments.plan);
+    }
+  }
   const Schedule schedule = lower(plan);
   options.transport = arguments.transport.empty() ? plan.transport : arguments.transport;
   const auto job = job_from_environment();
@@ -173,7 +203,6 @@ int execute(const RunArguments& arguments) {
     const JobResult result = run_rank(rendezvous, schedule, options, show);
     return job->rank == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
   }
-  check_memory(schedule);
   options.local_size = ranks;
   const std::string text = run_locally(
       ranks,

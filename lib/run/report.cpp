@@ -259,7 +259,11 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     report.context["other_programs"] =
         fmt::format("{:.0f} % of the processors", 100 * std::min(1.0, others));
   }
-  report.cause = find_cause(report, one_machine, cores, others);
+  report.cause =
+      options.transport != plan.transport
+          ? fmt::format("another transport ({:+.1f} %): the plan predicts {}, this ran over {}",
+                        100 * report.error, plan.transport, options.transport)
+          : find_cause(report, one_machine, cores, others);
 
   Verification& v = report.verification;
   v.ok = true;

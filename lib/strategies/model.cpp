@@ -147,8 +147,10 @@ void CostModel::read_shared(const Profile& profile) {
       }
     }
   }
+  std::size_t noisy = 0;
   pattern.transport = m_transport;
   for (const Cell* cell : profile.select(pattern)) {
+    noisy += cell->status == CellStatus::noisy ? 1 : 0;
     m_shared.push_back({cell->key.state == "warm" ? Target::slots : Target::gradients,
                         2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
                         measured_rate(*cell)});
@@ -172,8 +174,8 @@ void CostModel::read_shared(const Profile& profile) {
   for (const Cell* cell : profile.select(pattern)) {
     m_latency_s = cell->p50;
   }
-  m_sources.push_back(
-      fmt::format("fabric_aggregate over {}: {} cells", m_transport, m_shared.size()));
+  m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells, {} of them noisy",
+                                  m_transport, m_shared.size(), noisy));
 }
 
 void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {

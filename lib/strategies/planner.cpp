@@ -266,6 +266,11 @@ private:
     shape.part_bytes = static_cast<double>(plan.part_bytes);
     shape.part_count = static_cast<double>(plan.parts.size());
     plan.prediction = predict(m_model, m_chosen.solution, loads, shape);
+    for (Candidate& c : plan.candidates) { // one strategy, one prediction
+      if (c.strategy == m_chosen.solution.strategy) {
+        c.prediction = plan.prediction;
+      }
+    }
     const Load load = load_of(m_chosen.solution, m_model, loads);
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
       const RankModel& rank = m_model.ranks()[r];
@@ -335,13 +340,13 @@ private:
            "equation 5, summed over all ranks: what passes the machine's memory",
            {{"ranks", static_cast<double>(plan.ranks.size())}}});
     }
-    plan.quantities.push_back(
-        {"part_bytes",
-         static_cast<double>(plan.part_bytes),
-         m_options.part_bytes
-             ? "as given"
-             : "the largest power of two whose predicted time is within 1 % of the least",
-         {{"parts", static_cast<double>(plan.parts.size())}}});
+    plan.quantities.push_back({"part_bytes",
+                               static_cast<double>(plan.part_bytes),
+                               m_options.part_bytes
+                                   ? "as given"
+                                   : "cut evenly, at most the largest power of two whose predicted "
+                                     "time is within 1 % of the least",
+                               {{"parts", static_cast<double>(plan.parts.size())}}});
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
@@ -349,7 +354,15 @@ private:
       return;
     }
     plan.margin = m_runner_up_seconds / plan.prediction.mid_seconds - 1;
-    if (plan.margin < 0) {
+    constexpr double k_equal = 0.002;
+    if (std::abs(plan.margin) < k_equal) {
+      plan.margin_text =
+          fmt::format("as good as {}: the predictions differ by less than 0.2 %", plan.runner_up);
+    } else if (plan.margin < 0 && m_options.strategy == "auto") {
+      plan.margin_text =
+          fmt::format("{} is predicted {:.1f} % faster once the parts are assigned", plan.runner_up,
+                      100 * (1 - m_runner_up_seconds / plan.prediction.mid_seconds));
+    } else if (plan.margin < 0) {
       plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for",
                                      plan.runner_up,
                                      100 * (1 - m_runner_up_seconds / plan.prediction.mid_seconds));

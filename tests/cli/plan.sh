@@ -75,4 +75,18 @@ reckon plan --profile byteps-cluster --workload resnet50 --part-bytes 4Mb
 expect_status 2
 reckon plan --profile byteps-cluster --workload resnet50 --sweep k=4..1
 expect_status 2
+cp "$source_dir/profiles/byteps-cluster.json" mine.json
+reckon plan --profile mine.json --workload resnet50 -o ./mine.json
+expect_status 2
+stderr_has "is also an input"
+cmp mine.json "$source_dir/profiles/byteps-cluster.json" || fail "the profile is gone"
+reckon plam
+expect_status 2
+stderr_has "did you mean 'plan'"
+# More than this machine holds is said before anything is built.
+reckon plan --profile byteps-cluster --workload vgg16 -o huge.json
+expect_status 0
+reckon run huge.json
+expect_status 3
+stderr_has "plan with fewer workers"
 [[ ! -e none.json ]] || fail "a failed plan left a file"

@@ -15,9 +15,9 @@ expect_status 0
 stdout_has "host"
 cp "$last/stdout" transports
 while read -r transport; do
-  reckon run plan.json -n 3 --transport "$transport" --tolerance 1e9 -o report.json
+  reckon run plan.json -n 3 --transport "$transport" --tolerance 1e9% -o report.json
   expect_status 0
-  stderr_empty
+  stderr_has "machines of their own"
   stdout_has "every element correct"
   stdout_has "total"
   reckon diff report.json report.json
@@ -25,7 +25,7 @@ while read -r transport; do
 done < <(grep -v '^not available' transports)
 
 # --json is one document, the same that -o writes.
-reckon run plan.json -n 3 --tolerance 1e9 --json -o report.json
+reckon run plan.json -n 3 --tolerance 1e9% --json -o report.json
 expect_status 0
 cmp report.json "$last/stdout" || fail "--json and -o differ"
 
@@ -47,9 +47,9 @@ stdout_has "no deadlock"
 # As one rank of a job, the way torchrun starts them.
 export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000)) RECKON_JOB_TOKEN=t0ken
 for rank in 1 2; do
-  RANK=$rank "$RECKON" run plan.json -n 3 --tolerance 1e9 > "out$rank" 2> "err$rank" &
+  RANK=$rank "$RECKON" run plan.json -n 3 --tolerance 1e9% > "out$rank" 2> "err$rank" &
 done
-RANK=0 reckon run plan.json -n 3 --tolerance 1e9
+RANK=0 reckon run plan.json -n 3 --tolerance 1e9%
 expect_status 0
 stdout_has "every element correct"
 wait
@@ -58,7 +58,7 @@ unset WORLD_SIZE MASTER_ADDR MASTER_PORT RECKON_JOB_TOKEN
 
 # Starts a job that does not end by itself; sets guard (of `timeout`), parent and ranks (pids).
 start_endless() { # ARGUMENTS...
-  timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9 "$@" > dead.out 2> dead.err &
+  timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9% "$@" > dead.out 2> dead.err &
   guard=$!
   for _ in $(seq 200); do
     parent=$(pgrep -P $guard || true)
@@ -79,7 +79,7 @@ code=0
 wait $guard || code=$?
 [[ $code == 4 ]] || fail "exit code $code: $(cat dead.err)"
 grep -q "was ended by signal 9" dead.err || fail "the dead rank is not named: $(cat dead.err)"
-[[ $(wc -l < dead.err) == 1 && ! -s dead.out ]] || fail "more than one line: $(cat dead.err dead.out)"
+[[ $(grep -c error dead.err) == 1 && ! -s dead.out ]] || fail "more than one line: $(cat dead.err dead.out)"
 [[ ! -e dead.json ]] || fail "a report of a failed run"
 for pid in "${list[@]}"; do
   ! kill -0 "$pid" 2> /dev/null || fail "process $pid is left"
@@ -107,6 +107,16 @@ code=0
 wait $guard || code=$?
 [[ $code == 130 ]] || fail "exit code $code after an interrupt: $(cat dead.err)"
 [[ ! -e interrupted.json ]] || fail "a report of an interrupted run"
+
+# Never over its own input; a tolerance is a percentage or a fraction.
+reckon run plan.json -n 3 -o plan.json
+expect_status 2
+stderr_has "is also an input"
+reckon run plan.json --tolerance 15
+expect_status 2
+stderr_has "write 15%"
+reckon run plan.json -n 0
+expect_status 2
 
 # Bad input.
 head -c 500 plan.json > cut.json

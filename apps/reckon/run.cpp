@@ -155,7 +155,8 @@ int execute(const RunArguments& arguments) {
   refuse_overwriting(arguments.output, {arguments.plan});
   if (!job_from_environment()) {
     check_memory(plan);
-    if (std::any_of(plan.ranks.begin(), plan.ranks.end(),
+    if (!arguments.check_only &&
+        std::any_of(plan.ranks.begin(), plan.ranks.end(),
                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; })) {
       log(LogLevel::warn,
           "{} predicts ranks on machines of their own; here all of them share this one",

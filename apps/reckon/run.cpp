@@ -10,7 +10,7 @@
 #include "movers/mover.hpp"
 #include "present/document_text.hpp"
 #include "run/job.hpp"
-#include "run/launcher.hpp"
+#include "launch/local.hpp"
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/units.hpp"
-#include "run/rendezvous.hpp"
+#include "launch/rendezvous.hpp"
 #include "schedule/schedule.hpp"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "../strategies/fixtures.hpp"
 #include "movers/mover.hpp"
-#include "run/launcher.hpp"
+#include "launch/local.hpp"
 #include "run/report.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/strategy.hpp"

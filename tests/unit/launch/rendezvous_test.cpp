@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run/rendezvous.hpp"
+#include "launch/rendezvous.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "run/rendezvous.hpp"
+#include "launch/rendezvous.hpp"
 
 #include <functional>
 #include <string>

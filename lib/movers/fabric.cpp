@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <thread>
@@ -78,6 +79,25 @@ std::optional<std::string> left_out(const std::string& provider) {
            "comparable";
   }
   return std::nullopt;
+}
+
+/// A device that no hardware stands behind has no `device` beside its name in sysfs.
+bool has_soft_rdma_device() {
+  std::error_code ignored; // without RDMA there is no such folder
+  const std::filesystem::directory_iterator devices("/sys/class/infiniband", ignored), end;
+  return std::any_of(devices, end, [&](const auto& entry) {
+    return !std::filesystem::exists(entry.path() / "device", ignored);
+  });
+}
+
+/// ofi_rxm asks verbs for completion queues of 256 entries for each of FI_UNIVERSE_SIZE peers, by
+/// default 256, and Soft-RoCE has 32767 at most: fi_enable fails with 128 peers or more (libfabric
+/// 1.17). libfabric reads the variable at the first fi_getinfo of the process. What the user has
+/// set stays.
+void suit_soft_rdma(const std::string& transport) {
+  if (transport.rfind("verbs", 0) == 0 && has_soft_rdma_device()) {
+    ::setenv("FI_UNIVERSE_SIZE", "127", 0);
+  }
 }
 
 /// All that libfabric offers with what we need and `more` capabilities; null: nothing.
@@ -654,6 +674,7 @@ public:
     if (const auto reason = left_out(transport)) {
       fail(ErrorKind::unavailable, fmt::format("{}: {}", transport, *reason));
     }
+    suit_soft_rdma(transport);
     m_all = query();
     choose(environment.address);
     const fi_info& info = *m_choices.front().info;

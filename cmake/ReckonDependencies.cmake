@@ -1,5 +1,5 @@
 # Required: nlohmann/json, fmt, CLI11, Eigen, hwloc, Highway, OpenSSL's libcrypto (SHA-256).
-# Optional: libfabric, CUDA Toolkit, SimGrid, gnuplot-iostream. scripts/install-packages has Debian's names.
+# Optional: libfabric, PMIx, CUDA Toolkit, SimGrid, gnuplot-iostream. scripts/install-packages has Debian's names.
 find_package(PkgConfig REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
@@ -29,6 +29,9 @@ endfunction()
 
 pkg_check_modules(LIBFABRIC IMPORTED_TARGET libfabric)
 reckon_optional(FABRIC "${LIBFABRIC_FOUND}" "libfabric ${LIBFABRIC_VERSION}" "libfabric-dev")
+
+pkg_check_modules(PMIX QUIET IMPORTED_TARGET pmix)
+reckon_optional(PMIX "${PMIX_FOUND}" "PMIx ${PMIX_VERSION}: mpirun, prterun and srun start the ranks" "libpmix-dev")
 
 set(cuda_found OFF)
 if(NOT RECKON_WITH_CUDA STREQUAL "OFF")

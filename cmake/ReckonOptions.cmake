@@ -1,5 +1,5 @@
 # Options and the settings that our own targets (never third-party code) are built with.
-foreach(part CUDA FABRIC SIMGRID GNUPLOT)
+foreach(part CUDA FABRIC PMIX SIMGRID GNUPLOT)
   set(RECKON_WITH_${part} AUTO CACHE STRING "Use ${part}: AUTO (when found), ON (fail when not found) or OFF")
   set_property(CACHE RECKON_WITH_${part} PROPERTY STRINGS AUTO ON OFF)
   if(NOT RECKON_WITH_${part} MATCHES "^(AUTO|ON|OFF)$")

@@ -7,10 +7,10 @@
 #include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
+#include "launch/local.hpp"
 #include "movers/mover.hpp"
 #include "present/document_text.hpp"
 #include "run/job.hpp"
-#include "launch/local.hpp"
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
@@ -153,7 +153,8 @@ int execute(const RunArguments& arguments) {
   const Plan plan = read_plan(arguments.plan);
   const DocumentLink link = link_to(arguments.plan, canonical_text(plan));
   refuse_overwriting(arguments.output, {arguments.plan});
-  if (!job_from_environment()) {
+  const auto job = job_from_environment();
+  if (!job) {
     check_memory(plan);
     if (!arguments.check_only &&
         std::any_of(plan.ranks.begin(), plan.ranks.end(),
@@ -165,14 +166,12 @@ int execute(const RunArguments& arguments) {
   }
   const Schedule schedule = lower(plan);
   options.transport = arguments.transport.empty() ? plan.transport : arguments.transport;
-  const auto job = job_from_environment();
   const auto ranks = static_cast<int>(plan.ranks.size());
   if (job && job->size != ranks) {
-    fail(ErrorKind::input,
-         fmt::format(
-             "{}: the plan is for {} ranks and WORLD_SIZE is {}; plan for that many or start {} "
-             "ranks",
-             arguments.plan, ranks, job->size, ranks));
+    fail(ErrorKind::input, fmt::format("{}: the plan is for {} ranks and the launcher started {}; "
+                                       "plan for that many or start {} "
+                                       "ranks",
+                                       arguments.plan, ranks, job->size, ranks));
   }
   if (!job || job->rank == 0) {
     prove(schedule, arguments.plan);
@@ -196,10 +195,8 @@ int execute(const RunArguments& arguments) {
                   fmt::format("iteration {}: {}", done, to_text(Seconds(seconds))));
   };
   if (job) {
-    const char* const local_rank = std::getenv("LOCAL_RANK");
-    const char* const local_size = std::getenv("LOCAL_WORLD_SIZE");
-    options.local_rank = local_rank != nullptr ? std::atoi(local_rank) : 0;
-    options.local_size = local_size != nullptr ? std::atoi(local_size) : 1;
+    options.local_rank = job->local_rank;
+    options.local_size = job->local_size;
     Rendezvous rendezvous(*job, link.digest, options.limit);
     const JobResult result = run_rank(rendezvous, schedule, options, show);
     return job->rank == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
@@ -210,7 +207,7 @@ int execute(const RunArguments& arguments) {
       [&](const JobEnvironment& mine, Fd listener,
           const std::function<void(const std::string&)>& tell) {
         RunOptions local = options;
-        local.local_rank = mine.rank;
+        local.local_rank = mine.local_rank;
         Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener));
         const JobResult result =
             run_rank(rendezvous, schedule, local, [&](std::size_t done, double seconds) {

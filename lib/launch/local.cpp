@@ -3,6 +3,7 @@
 
 #include "core/clock.hpp"
 #include "core/interrupt.hpp"
+#include "launch/sockets.hpp"
 
 #include <fmt/format.h>
 
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <optional>
 #include <poll.h>
-#include <random>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -220,11 +220,6 @@ private:
   bool m_killed = false;
 };
 
-std::string random_token() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
 } // namespace
 
 std::string run_locally(
@@ -232,12 +227,12 @@ std::string run_locally(
     const std::function<std::string(const JobEnvironment& job, Fd listener,
                                     const std::function<void(const std::string&)>& progress)>& body,
     const std::function<void(const std::string&)>& on_progress) {
-  LocalListener listener = listen_locally();
+  Listener listener = listen_locally();
   JobEnvironment job;
-  job.size = ranks;
+  job.size = job.local_size = ranks;
   job.master_address = "127.0.0.1";
   job.master_port = listener.port;
-  job.token = random_token();
+  job.token = random_job_token();
   Family family;
   const pid_t parent = ::getpid();
   for (int r = 0; r < ranks; ++r) {
@@ -255,7 +250,7 @@ std::string run_locally(
       if (::getppid() != parent) { // it died before we asked to die with it
         ::_exit(k_exit_operation);
       }
-      job.rank = r;
+      job.rank = job.local_rank = r;
       Fd mine = r == 0 ? std::move(listener.socket) : Fd();
       listener.socket = Fd();
       const int pipe = write_end.get();

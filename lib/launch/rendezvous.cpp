@@ -6,6 +6,7 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
+#include "launch/sockets.hpp"
 
 #include <fmt/format.h>
 
@@ -80,23 +81,6 @@ void tune(int socket) {
   setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
 }
 
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
-int to_int(const char* text, const char* variable, int low, int high) {
-  int value = 0;
-  const char* const end = text + std::strlen(text);
-  const auto [rest, error] = std::from_chars(text, end, value);
-  if (error != std::errc{} || rest != end || value < low || value > high) {
-    fail(ErrorKind::usage, fmt::format("{} is '{}'; it must be a whole number from {} to {}",
-                                       variable, text, low, high));
-  }
-  return value;
-}
-
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 AddressList resolve(const std::string& host, int port, bool passive) {
@@ -112,69 +96,7 @@ AddressList resolve(const std::string& host, int port, bool passive) {
   return {found, &freeaddrinfo};
 }
 
-Fd listen_on(const JobEnvironment& job) {
-  const AddressList addresses = resolve(job.master_address, job.master_port, true);
-  int error = 0;
-  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-    Fd socket(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
-    const int on = 1;
-    if (socket) {
-      setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    }
-    if (socket && ::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 &&
-        ::listen(socket.get(), 1024) == 0) {
-      return socket;
-    }
-    error = errno;
-  }
-  fail_errno(fmt::format("rank 0 cannot listen on MASTER_ADDR {} port {}", job.master_address,
-                         job.master_port),
-             error);
-}
-
 } // namespace
-
-std::optional<JobEnvironment> job_from_environment() {
-  const char* const rank = std::getenv("RANK");
-  const char* const size = std::getenv("WORLD_SIZE");
-  if (rank == nullptr && size == nullptr) {
-    return std::nullopt;
-  }
-  if (rank == nullptr || size == nullptr) {
-    fail(ErrorKind::usage,
-         fmt::format(
-             "{} is set but {} is not; set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or none",
-             rank != nullptr ? "RANK" : "WORLD_SIZE", rank != nullptr ? "WORLD_SIZE" : "RANK"));
-  }
-  JobEnvironment job;
-  job.size = to_int(size, "WORLD_SIZE", 1, 1 << 20);
-  job.rank = to_int(rank, "RANK", 0, job.size - 1);
-  const char* const address = std::getenv("MASTER_ADDR");
-  const char* const port = std::getenv("MASTER_PORT");
-  if (job.size > 1 && (address == nullptr || port == nullptr)) {
-    fail(ErrorKind::usage,
-         "WORLD_SIZE is greater than 1: set MASTER_ADDR and MASTER_PORT to where rank 0 listens");
-  }
-  job.master_address = address != nullptr ? address : "127.0.0.1";
-  job.master_port = port != nullptr ? to_int(port, "MASTER_PORT", 1, 65535) : 0;
-  const char* const token = std::getenv("RECKON_JOB_TOKEN");
-  job.token = token != nullptr ? token : "";
-  return job;
-}
-
-LocalListener listen_locally() {
-  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  if (!socket || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::listen(socket.get(), 1024) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    fail_errno("cannot listen on 127.0.0.1", errno);
-  }
-  return {std::move(socket), ntohs(address.sin_port)};
-}
 
 Rendezvous::Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit,
                        Fd listener)
@@ -182,15 +104,21 @@ Rendezvous::Rendezvous(const JobEnvironment& job, const std::string& digest, Sec
   if (job.size == 1) {
     return;
   }
-  const Json hello{{"reckon", k_version}, {"token", job.token}, {"rank", job.rank},
-                   {"size", job.size},    {"plan", digest},     {"host", host_name()}};
   try {
     const std::int64_t deadline = in(limit);
+    if (m_job.board) {
+      listener = meet_at_board(m_job, limit);
+    } else if (job.rank == 0 && !listener) {
+      listener = listen_on_master_address(m_job);
+    }
+    const Json hello{{"reckon", k_version}, {"token", m_job.token}, {"rank", job.rank},
+                     {"size", job.size},    {"plan", digest},       {"host", host_name()}};
     if (job.rank == 0) {
-      accept_all(listener ? std::move(listener) : listen_on(job), hello.dump(), deadline);
+      accept_all(std::move(listener), hello.dump(), deadline);
     } else {
       connect_to_root(hello.dump(), deadline);
     }
+    m_job.board.reset();
     measure_clock(deadline);
   } catch (const std::exception& e) {
     give_up(e.what()); // those who are here already learn why

@@ -1,37 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/units.hpp"
+#include "launch/environment.hpp"
+#include "launch/peer_error.hpp"
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace reckon {
-
-/// Who this process is in a job, as RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say (torchrun,
-/// Kubernetes PyTorchJob, a shell loop over ssh), or as our own launcher does.
-struct JobEnvironment {
-  int rank = 0, size = 1;
-  std::string master_address; ///< name or address of rank 0's machine
-  int master_port = 0;
-  std::string token; ///< RECKON_JOB_TOKEN: who does not know it is refused; may be empty
-};
-
-/// The environment's job; nothing when RANK and WORLD_SIZE are not set. Throws Error{usage} when
-/// they make no sense.
-[[nodiscard]] std::optional<JobEnvironment> job_from_environment();
-
-/// A peer died, hung or broke the protocol. Such an error is a consequence: if another rank reports
-/// its own trouble, that is the cause.
-class PeerError : public Error {
-public:
-  explicit PeerError(const std::string& message) : Error(ErrorKind::operation, message) {}
-};
 
 /// The control plane of a job: every rank keeps one TCP connection to rank 0. Nothing of a gradient
 /// passes here; it carries addresses before the first iteration, barriers around iterations, and
@@ -41,8 +20,8 @@ public:
 /// answer within the limit. Used by one thread.
 class Rendezvous {
 public:
-  /// Rank 0 listens on master_address:master_port, or takes over `listener` (already listening);
-  /// the others connect, trying again until `limit`. All must present the same token, protocol
+  /// Rank 0 listens where the environment says, or takes over `listener` (already listening); the
+  /// others connect, trying again until `limit`. All must present the same token, protocol
   /// version, job size and `digest` (of the plan).
   Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit,
              Fd listener = Fd());
@@ -93,12 +72,5 @@ private:
   std::vector<Peer> m_peers; ///< rank 0: ranks 1, 2, ...; others: rank 0 alone
   ClockOffset m_offset;
 };
-
-/// A listening socket on 127.0.0.1 and its port, for ranks that are started on this machine.
-struct LocalListener {
-  Fd socket;
-  int port = 0;
-};
-[[nodiscard]] LocalListener listen_locally();
 
 } // namespace reckon

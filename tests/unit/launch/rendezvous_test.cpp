@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/rendezvous.hpp"
 
+#include "launch/sockets.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +30,7 @@ JobEnvironment job(int rank, int size, int port) {
 template <class Body>
 std::vector<std::string> run_ranks(int size, Body body,
                                    const std::vector<std::string>& digests = {}) {
-  LocalListener listener = listen_locally();
+  Listener listener = listen_locally();
   std::vector<std::string> errors(static_cast<std::size_t>(size));
   {
     std::vector<std::jthread> threads;
@@ -114,7 +116,7 @@ TEST(Rendezvous, AnotherPlanIsRefusedWithTheRank) {
 }
 
 TEST(Rendezvous, AStrangerIsRefusedAndTheJobGoesOn) {
-  LocalListener listener = listen_locally();
+  Listener listener = listen_locally();
   const int port = listener.port;
   std::string error;
   std::jthread root([&] {
@@ -147,7 +149,7 @@ TEST(Rendezvous, AStrangerIsRefusedAndTheJobGoesOn) {
 }
 
 TEST(Rendezvous, NobodyThereIsSaidInTime) {
-  LocalListener listener = listen_locally();
+  Listener listener = listen_locally();
   const int port = listener.port;
   listener.socket = Fd();
   try {
@@ -156,7 +158,7 @@ TEST(Rendezvous, NobodyThereIsSaidInTime) {
   } catch (const PeerError& e) {
     EXPECT_THAT(e.what(), testing::HasSubstr("rank 1 cannot reach rank 0 at 127.0.0.1"));
   }
-  LocalListener lonely = listen_locally();
+  Listener lonely = listen_locally();
   try {
     Rendezvous r(job(0, 3, lonely.port), "plan", Seconds(0.2), std::move(lonely.socket));
     FAIL() << "no error";

@@ -3,8 +3,8 @@
 #include "run/job.hpp"
 
 #include "../strategies/fixtures.hpp"
-#include "movers/mover.hpp"
 #include "launch/local.hpp"
+#include "movers/mover.hpp"
 #include "run/report.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/strategy.hpp"

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "launch/environment.hpp"
+
+namespace reckon {
+
+/// Connects to the PMIx server that PMIX_NAMESPACE and its relatives name, and asks it for rank,
+/// size, and both on this machine. The board in the result is the server's key-value service; the
+/// connection ends with it.
+[[nodiscard]] JobEnvironment job_from_pmix();
+
+} // namespace reckon

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/sockets.hpp"
+
+#include "core/error.hpp"
+
+#include <array>
+#include <cerrno>
+#include <ifaddrs.h>
+#include <memory>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+/// Null when the name is not known.
+AddressList resolve(const char* name, int port, int flags) {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const std::string service = std::to_string(port);
+  return {getaddrinfo(name, service.c_str(), &hints, &found) == 0 ? found : nullptr, &freeaddrinfo};
+}
+
+socklen_t length_of(const sockaddr& address) {
+  return address.sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
+
+} // namespace
+
+std::string address_text(const sockaddr& address) {
+  std::array<char, NI_MAXHOST> text{};
+  if ((address.sa_family != AF_INET && address.sa_family != AF_INET6) ||
+      getnameinfo(&address, length_of(address), text.data(), text.size(), nullptr, 0,
+                  NI_NUMERICHOST) != 0) {
+    return "";
+  }
+  return text.data();
+}
+
+std::vector<std::string> addresses_of_name(const std::string& name) {
+  std::vector<std::string> texts;
+  const AddressList found = resolve(name.c_str(), 0, 0);
+  for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
+    texts.push_back(address_text(*a->ai_addr));
+  }
+  return texts;
+}
+
+std::optional<std::string> address_of_default_route() {
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const AddressList far = resolve("192.0.2.1", 9, AI_NUMERICHOST); // TEST-NET-1: nobody has it
+  sockaddr_storage own{};
+  socklen_t length = sizeof own;
+  auto* const address = reinterpret_cast<sockaddr*>(&own);
+  if (!socket || !far || ::connect(socket.get(), far->ai_addr, far->ai_addrlen) != 0 ||
+      ::getsockname(socket.get(), address, &length) != 0) {
+    return std::nullopt;
+  }
+  return address_text(*address);
+}
+
+std::vector<std::string> addresses_of_interfaces() {
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) {
+    fail_errno("getifaddrs", errno);
+  }
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  std::vector<std::string> texts;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+      if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != family ||
+          (i->ifa_flags & IFF_UP) == 0 || (i->ifa_flags & IFF_LOOPBACK) != 0) {
+        continue;
+      }
+      const std::string text = address_text(*i->ifa_addr);
+      if (!text.empty() && text.find('%') == std::string::npos) { // fe80::...%eth0
+        texts.push_back(text);
+      }
+    }
+  }
+  return texts;
+}
+
+Listener try_listen(const std::string& address, int port, int& error) {
+  const AddressList found =
+      resolve(address.empty() ? nullptr : address.c_str(), port, AI_PASSIVE | AI_NUMERICHOST);
+  error = EADDRNOTAVAIL;
+  for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
+    Fd socket(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
+    const int on = 1;
+    sockaddr_storage own{};
+    socklen_t length = sizeof own;
+    if (socket && ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        ::bind(socket.get(), a->ai_addr, a->ai_addrlen) == 0 && ::listen(socket.get(), 1024) == 0 &&
+        ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &length) == 0) {
+      const in_port_t chosen = own.ss_family == AF_INET
+                                   ? reinterpret_cast<const sockaddr_in&>(own).sin_port
+                                   : reinterpret_cast<const sockaddr_in6&>(own).sin6_port;
+      return {std::move(socket), ntohs(chosen)};
+    }
+    error = errno;
+  }
+  return {};
+}
+
+Listener listen_locally() {
+  int error = 0;
+  Listener listener = try_listen("127.0.0.1", 0, error);
+  if (!listener.socket) {
+    fail_errno("cannot listen on 127.0.0.1", error);
+  }
+  return listener;
+}
+
+bool is_loopback(const std::string& numeric_address) {
+  return numeric_address.rfind("127.", 0) == 0 || numeric_address == "::1";
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+} // namespace reckon

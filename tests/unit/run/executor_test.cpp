@@ -117,7 +117,7 @@ Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, std
   PlanOptions options;
   options.strategy = strategy;
   options.part_bytes = part;
-  options.window_parts = 2;
+  options.window_parts = 8;
   return test::plan_for(
       test::cluster(1e9, 1e9),
       test::workload(

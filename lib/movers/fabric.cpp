@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -81,6 +82,10 @@ std::optional<std::string> left_out(const std::string& provider) {
   return std::nullopt;
 }
 
+bool over_verbs(const std::string& provider) {
+  return provider.rfind("verbs", 0) == 0;
+}
+
 /// A device that no hardware stands behind has no `device` beside its name in sysfs.
 bool has_soft_rdma_device() {
   std::error_code ignored; // without RDMA there is no such folder
@@ -95,7 +100,7 @@ bool has_soft_rdma_device() {
 /// 1.17). libfabric reads the variable at the first fi_getinfo of the process. What the user has
 /// set stays.
 void suit_soft_rdma(const std::string& transport) {
-  if (transport.rfind("verbs", 0) == 0 && has_soft_rdma_device()) {
+  if (over_verbs(transport) && has_soft_rdma_device()) {
     ::setenv("FI_UNIVERSE_SIZE", "127", 0);
   }
 }
@@ -289,7 +294,7 @@ public:
     check_fi(fi_ep_bind(ep, &m_av->fid, 0), attempt("fi_ep_bind"));
     check_fi(fi_ep_bind(ep, &m_cq->fid, FI_TRANSMIT | FI_RECV), attempt("fi_ep_bind"));
     check_fi(fi_enable(ep), attempt("fi_enable"),
-             m_provider.rfind("verbs", 0) == 0
+             over_verbs(m_provider)
                  ? "; Soft-RoCE has short completion queues: set FI_UNIVERSE_SIZE to 127 or less"
                  : "");
     for (const Mapping& buffer : m_buffers) {
@@ -299,6 +304,22 @@ public:
     m_slots.resize(std::min(k_max_in_flight, m_info->tx_attr->size));
     for (std::size_t i = 0; i < m_slots.size(); ++i) {
       m_slots[i].next_free = static_cast<std::uint32_t>(i) + 1;
+    }
+  }
+
+  FabricLane(const FabricLane&) = delete;
+  FabricLane& operator=(const FabricLane&) = delete;
+
+  /// ofi_rxm reads what verbs has received when a connection is already closed, and crashes on it
+  /// (libfabric 1.17, still in 2.4: its issue 11828). Peers that are done write no more, but
+  /// ofi_rxm itself tells them how much they may send; so read all of that first, which takes one
+  /// call for each message and one for each of them that brings us nothing.
+  ~FabricLane() override {
+    std::array<Completion, 16> out;
+    constexpr int k_most = 10'000; // a peer may never stop
+    const int quiet_enough = over_verbs(m_provider) ? 64 : 0;
+    for (int quiet = 0, calls = 0; quiet < quiet_enough && calls < k_most; ++calls) {
+      quiet = read_queue(out) == 0 ? quiet + 1 : 0;
     }
   }
 
@@ -527,8 +548,7 @@ private:
     check_fi(fi_mr_reg(m_domain.get(), bytes.data(), bytes.size(),
                        FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, key, 0, &region, nullptr),
              fmt::format("fi_mr_reg({}, {} bytes)", m_provider, bytes.size()),
-             m_provider.rfind("verbs", 0) == 0 ? "; locked memory may be limited: see ulimit -l"
-                                               : "");
+             over_verbs(m_provider) ? "; locked memory may be limited: see ulimit -l" : "");
     FiMr owner(region);
     if ((m_info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
       check_fi(fi_mr_bind(region, &m_ep->fid, 0), attempt("fi_mr_bind"));
@@ -684,6 +704,21 @@ public:
     m_capabilities.crosses_machines = !named(far.get(), transport).empty();
     m_capabilities.max_write_bytes = info.ep_attr->max_msg_size;
     m_capabilities.max_in_flight = std::min(k_max_in_flight, info.tx_attr->size);
+  }
+
+  FabricMover(const FabricMover&) = delete;
+  FabricMover& operator=(const FabricMover&) = delete;
+
+  /// After an error peers may still be writing, and ~FabricLane cannot read ahead of them. The
+  /// process is about to end: what it has open is left to the kernel, which closes it in one go.
+  ~FabricMover() override {
+    if (std::uncaught_exceptions() > 0 && over_verbs(m_transport)) {
+      for (Choice& choice : m_choices) {
+        for (auto& lane : choice.lanes) {
+          static_cast<void>(lane.release());
+        }
+      }
+    }
   }
 
   const MoverCapabilities& capabilities() const noexcept override { return m_capabilities; }

@@ -179,6 +179,21 @@ bool is_loopback(const std::string& ip) {
   return ip.rfind("127.", 0) == 0 || ip == "::1";
 }
 
+/// "a,b" -> a, b. Throws Error{usage} when one is empty.
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, end - at));
+    if (words.back().empty()) {
+      fail(ErrorKind::usage,
+           fmt::format("RECKON_FABRIC_ADDRESS is '{}'; separate names by single commas", list));
+    }
+    at = end + 1;
+  }
+  return words;
+}
+
 /// The addresses of the interface of that name.
 std::vector<std::string> addresses_of(const std::string& interface) {
   ifaddrs* list = nullptr;
@@ -697,7 +712,7 @@ public:
     suit_soft_rdma(transport);
     m_all = query();
     choose(environment.address);
-    const fi_info& info = *m_choices.front().info;
+    const fi_info& info = *m_choices.front().infos.front();
     m_capabilities.name = transport;
     // Providers name this capability only to those who ask for it.
     const FiInfo far = query(FI_REMOTE_COMM);
@@ -737,7 +752,9 @@ public:
     }
     for (Choice& choice : m_choices) {
       for (int lane = 0; lane < lanes; ++lane) {
-        choice.lanes.push_back(std::make_unique<FabricLane>(*choice.info, m_buffers));
+        const fi_info* const info =
+            choice.infos[static_cast<std::size_t>(lane) % choice.infos.size()];
+        choice.lanes.push_back(std::make_unique<FabricLane>(*info, m_buffers));
       }
     }
   }
@@ -806,8 +823,8 @@ public:
 private:
   /// One way to bind: endpoints are opened for each, and connect() keeps one.
   struct Choice {
-    const fi_info* info = nullptr;
-    std::string at; ///< IP address; else the domain's name
+    std::vector<const fi_info*> infos; ///< lane i uses the i-th, in turn
+    std::string at;                    ///< IP address; else the domain's name; of all infos
     std::vector<std::unique_ptr<FabricLane>> lanes;
   };
 
@@ -825,26 +842,36 @@ private:
       return ip_of(*info).find('.') != std::string::npos;
     };
     std::stable_partition(infos.begin(), infos.end(), is_ip4);
+    const auto name_of = [](const fi_info* info) {
+      const std::string ip = ip_of(*info);
+      return ip.empty() ? std::string(info->domain_attr->name) : ip;
+    };
     const auto take = [&](auto&& fits_choice) {
       const auto it = std::find_if(infos.begin(), infos.end(), fits_choice);
       if (it != infos.end()) {
-        const std::string ip = ip_of(**it);
-        m_choices.push_back({*it, ip.empty() ? (*it)->domain_attr->name : ip, {}});
+        m_choices.push_back({{*it}, name_of(*it), {}});
       }
     };
     if (!wanted.empty() && std::any_of(infos.begin(), infos.end(),
                                        [](const fi_info* i) { return has_ip_address(*i); })) {
-      const std::vector<std::string> of_interface = addresses_of(wanted);
-      take([&](const fi_info* info) {
-        return ip_of(*info) == wanted || info->domain_attr->name == wanted ||
-               std::find(of_interface.begin(), of_interface.end(), ip_of(*info)) !=
-                   of_interface.end();
-      });
-      if (m_choices.empty()) {
-        fail(ErrorKind::unavailable,
-             fmt::format("RECKON_FABRIC_ADDRESS {}: {} has no such address, interface or domain",
-                         wanted, m_transport));
+      Choice choice;
+      for (const std::string& port : words_of(wanted)) {
+        const std::vector<std::string> of_interface = addresses_of(port);
+        const auto it = std::find_if(infos.begin(), infos.end(), [&](const fi_info* info) {
+          return ip_of(*info) == port || info->domain_attr->name == port ||
+                 std::find(of_interface.begin(), of_interface.end(), ip_of(*info)) !=
+                     of_interface.end();
+        });
+        if (it == infos.end()) {
+          fail(ErrorKind::unavailable,
+               fmt::format("RECKON_FABRIC_ADDRESS {}: {} has no such address, interface or domain",
+                           port, m_transport));
+        }
+        choice.infos.push_back(*it);
+        choice.at += (choice.at.empty() ? "" : ",") + name_of(*it);
+        m_capabilities.ports.push_back(port);
       }
+      m_choices.push_back(std::move(choice));
       return;
     }
     take([&](const fi_info* info) { return is_loopback(ip_of(*info)); });

@@ -190,7 +190,8 @@ int run_probe(const Flags& flags) {
 
 Command add_probe_command(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* probe = app.add_subcommand("probe", "Measure this machine, or a cluster, into a profile");
+  CLI::App* probe =
+      app.add_subcommand("probe", "Measure this machine, or a cluster, into a profile");
   probe
       ->add_option("-o,--output", flags->output,
                    "Where the profile goes; - is standard output. An older profile is replaced, "
@@ -200,9 +201,10 @@ Command add_probe_command(CLI::App& app) {
   probe->add_flag("--cluster", flags->cluster,
                   "Measure the machines of a job and the network between them; to be started on "
                   "each by a launcher");
-  probe->add_option("--budget", flags->budget,
-                    "Time for everything: 1min, 2min. Default: 30s; for a cluster some seconds more "
-                    "for each machine");
+  probe->add_option(
+      "--budget", flags->budget,
+      "Time for everything: 1min, 2min. Default: 30s; for a cluster some seconds more "
+      "for each machine");
   probe
       ->add_option("--limit", flags->limit,
                    "Cluster: a rank that does not answer for longer than this has hung")

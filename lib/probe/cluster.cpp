@@ -60,7 +60,7 @@ class Coordinator {
 public:
   Coordinator(ClusterMember& member, const ClusterProbeOptions& options, int ranks, Seconds budget)
       : m_member(member), m_options(options), m_ranks(ranks), m_budget(budget),
-        m_scale(budget / cluster_budget(ranks)), m_random(options.seed) {
+        m_scale(std::clamp(budget / cluster_budget(ranks), 0.15, 20.0)), m_random(options.seed) {
     m_result.resize(static_cast<std::size_t>(ranks));
   }
 
@@ -125,7 +125,7 @@ private:
     task.in_flight = k_window;
     task.first = m_random() % 100'000;
     task.warm_up_ns = ns(warm_up);
-    task.window_ns = ns(window * std::clamp(m_scale, 0.15, 20.0));
+    task.window_ns = ns(window * m_scale);
     task.windows = windows;
     return task;
   }
@@ -185,9 +185,13 @@ private:
   }
 
   [[nodiscard]] static std::uint64_t part_for(double bytes_per_s) {
-    constexpr double k_part_seconds = 0.002;
-    std::uint64_t part = 16 * k_kib;
-    while (part < k_mib && static_cast<double>(2 * part) <= bytes_per_s * k_part_seconds) {
+    // Parts as long as plans have them, as long as many of them fit into a window.
+    constexpr double k_longest = 0.012, k_usual = 0.002;
+    std::uint64_t part = 64 * k_kib;
+    while (part > 4 * k_kib && static_cast<double>(part) > bytes_per_s * k_longest) {
+      part /= 2;
+    }
+    while (part < k_mib && static_cast<double>(2 * part) <= bytes_per_s * k_usual) {
       part *= 2;
     }
     return part;
@@ -313,12 +317,10 @@ private:
       to.insert(to.end(), from.begin(), from.end());
     };
     using Samples = std::vector<double>;
-    note(in, 0.25, 2, [&](MemberResult& m, const Samples& i, const Samples&) {
-      append(m.in_one_way, i);
-    });
-    note(out, 0.25, 2, [&](MemberResult& m, const Samples&, const Samples& o) {
-      append(m.out_one_way, o);
-    });
+    note(in, 0.25, 2,
+         [&](MemberResult& m, const Samples& i, const Samples&) { append(m.in_one_way, i); });
+    note(out, 0.25, 2,
+         [&](MemberResult& m, const Samples&, const Samples& o) { append(m.out_one_way, o); });
     note(both, 0.4, 3, [&](MemberResult& m, const Samples& i, const Samples& o) {
       append(m.in_two_way, i);
       append(m.out_two_way, o);
@@ -346,9 +348,13 @@ private:
       if (over()) {
         return;
       }
-      // Ten writes at least: of fewer, chance decides.
-      const double window = std::max(0.3, 12 * static_cast<double>(bytes) / m_rate);
-      const FlowTask task = stream_task(both_ways(pairs), bytes, 0.1, window, 1);
+      // Twelve writes at least: of fewer, chance decides. The first ones still feel the start.
+      const double each = static_cast<double>(bytes) / m_rate;
+      if (bytes > k_mib && 15 * each > 3 * m_scale) {
+        break; // what longer ones take can be told from these
+      }
+      const FlowTask task = stream_task(both_ways(pairs), bytes, std::max(0.1, 3 * each),
+                                        std::max(0.3, 12 * each / m_scale), 1);
       if (task.bytes != bytes) {
         break; // no room for so long ones
       }
@@ -390,9 +396,9 @@ public:
         CellKey key = key_of(k_pair_latency, a, b, 8, "one_way");
         key.in_flight = 1;
         const auto latency = m_latency.find({std::min(a, b), std::max(a, b)});
-        m_cells.push_back(cell_of(
-            key, "seconds", latency == m_latency.end() ? std::vector<double>() : latency->second,
-            late));
+        m_cells.push_back(
+            cell_of(key, "seconds",
+                    latency == m_latency.end() ? std::vector<double>() : latency->second, late));
         for (const auto& [direction, all] :
              {std::pair{"one_way", &m_one_way}, std::pair{"two_way", &m_two_way}}) {
           const auto samples = all->find({a, b});
@@ -402,8 +408,7 @@ public:
         }
       }
       const MemberResult& m = m_result[static_cast<std::size_t>(a)];
-      const std::string peers =
-          fmt::format("{} peer{}", m.peers, m.peers == 1 ? "" : "s");
+      const std::string peers = fmt::format("{} peer{}", m.peers, m.peers == 1 ? "" : "s");
       const auto port = [&](const char* test, const char* direction,
                             const std::vector<double>& samples) {
         Cell cell =
@@ -532,9 +537,8 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     profile.fits = fits_of(profile.cells);
     std::sort(profile.cells.begin(), profile.cells.end(),
               [](const Cell& a, const Cell& b) { return a.key < b.key; });
-    profile.name = !options.name.empty()
-                       ? options.name
-                       : fmt::format("cluster of {} machines", rendezvous.size());
+    profile.name = !options.name.empty() ? options.name
+                                         : fmt::format("cluster of {} machines", rendezvous.size());
     auto& context = profile.context;
     context["measured_at"] = utc_now();
     context["ranks"] = fmt::format("{}", rendezvous.size());

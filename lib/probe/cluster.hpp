@@ -19,7 +19,7 @@ inline constexpr const char* k_fan_in = "fan_in_bandwidth";
 inline constexpr const char* k_fan_out = "fan_out_bandwidth";
 
 struct ClusterProbeOptions {
-  Seconds budget{0}; ///< for everything; 0: cluster_budget()
+  Seconds budget{0};                   ///< for everything; 0: cluster_budget()
   std::vector<std::string> transports; ///< empty: the best that crosses machines
   std::uint64_t seed = 1;              ///< rank 0's counts
   std::string name;                    ///< of the profile; empty: made from the hosts' names

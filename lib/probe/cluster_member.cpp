@@ -106,10 +106,10 @@ ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& 
     const auto first = std::find_if(m_hosts.begin(), m_hosts.end(), same);
     m_host_of.push_back(static_cast<int>(first - m_hosts.begin()));
     const auto here = std::count_if(m_hosts.begin(), m_hosts.end(), same);
-    m_turn = static_cast<int>(rank) == rendezvous.rank()
-                 ? static_cast<int>(std::count(m_host_of.begin(), m_host_of.end() - 1,
-                                               m_host_of.back()))
-                 : m_turn;
+    m_turn =
+        static_cast<int>(rank) == rendezvous.rank()
+            ? static_cast<int>(std::count(m_host_of.begin(), m_host_of.end() - 1, m_host_of.back()))
+            : m_turn;
     // To send from and to receive into, and half is for others.
     most = std::min(most, m_hosts[rank].memory_bytes / 4 / static_cast<std::uint64_t>(here));
   }
@@ -153,8 +153,8 @@ void ClusterMember::end() {
 }
 
 void ClusterMember::use_transport(const std::string& transport, std::uint64_t seed) {
-  static_cast<void>(tell_all(
-      {{"do", "transport"}, {"seconds", 0}, {"transport", transport}, {"seed", seed}}));
+  static_cast<void>(
+      tell_all({{"do", "transport"}, {"seconds", 0}, {"transport", transport}, {"seed", seed}}));
 }
 
 std::string ClusterMember::open_transport(const JsonView& instruction) {
@@ -181,8 +181,8 @@ std::string ClusterMember::open_transport(const JsonView& instruction) {
   const std::vector<int> cpus = allowed_cpus();
   for (int lane = 0; lane < options.lanes && !cpus.empty(); ++lane) {
     // As the executor: ranks that share a computer take its processors in turn.
-    options.cpus.push_back(cpus[static_cast<std::size_t>(m_turn * options.lanes + lane) %
-                                cpus.size()]);
+    options.cpus.push_back(
+        cpus[static_cast<std::size_t>(m_turn * options.lanes + lane) % cpus.size()]);
   }
   m_flows = std::make_unique<FlowRank>(std::move(mover), options);
   m_flows->connect(m_rendezvous.all_gather(m_flows->address(), m_options.limit));
@@ -219,8 +219,7 @@ std::string ClusterMember::move(const JsonView& instruction) {
 std::vector<Profile> ClusterMember::measure_machines(Seconds each) {
   int turns = 0;
   for (const int host : m_host_of) {
-    turns = std::max(turns,
-                     static_cast<int>(std::count(m_host_of.begin(), m_host_of.end(), host)));
+    turns = std::max(turns, static_cast<int>(std::count(m_host_of.begin(), m_host_of.end(), host)));
   }
   std::vector<Profile> profiles(m_hosts.size());
   for (int turn = 0; turn < turns; ++turn) {

@@ -64,8 +64,8 @@ void add_own_cells(Profile& profile, const std::vector<MemberResult>& members, s
   std::map<CellKey, std::pair<Cell, std::vector<double>>> merged;
   for (std::size_t i = first; i < last; ++i) {
     for (const Cell& cell : members[i].own.cells) {
-      auto& [kept, samples] = merged.try_emplace(cell.key, cell, std::vector<double>())
-                                  .first->second;
+      auto& [kept, samples] =
+          merged.try_emplace(cell.key, cell, std::vector<double>()).first->second;
       samples.insert(samples.end(), cell.samples.begin(), cell.samples.end());
       if (cell.status == CellStatus::noisy && kept.status == CellStatus::ok) {
         kept.status = cell.status;
@@ -180,8 +180,7 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     const std::size_t first = firsts[g];
     const std::size_t last = g + 1 < firsts.size() ? firsts[g + 1] : members.size();
     const MemberResult& model = members[first];
-    MachineGroup group =
-        model.own.machines.empty() ? MachineGroup() : model.own.machines.front();
+    MachineGroup group = model.own.machines.empty() ? MachineGroup() : model.own.machines.front();
     group.id = group_of(first);
     group.name = ids[first] + (last - first > 1 ? ".." + ids[last - 1] : "");
     group.count = last - first;
@@ -206,17 +205,16 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     key.test = k_port_bandwidth;
     key.bytes = model.part;
     key.direction = "two_way";
-    profile.cells.push_back(cell_of(
-        key, "bytes_per_second", of_all(members, first, last, &port_samples), late));
+    profile.cells.push_back(
+        cell_of(key, "bytes_per_second", of_all(members, first, last, &port_samples), late));
     key.test = k_fabric_latency;
     key.bytes = 8;
     key.direction = "one_way";
     key.in_flight = 1;
     key.state = "warm";
-    profile.cells.push_back(
-        cell_of(key, "seconds",
-                of_all(members, first, last, [](const MemberResult& m) { return m.latency; }),
-                late));
+    profile.cells.push_back(cell_of(
+        key, "seconds",
+        of_all(members, first, last, [](const MemberResult& m) { return m.latency; }), late));
     key = {};
     key.from = group.id;
     key.transport = model.transport;

@@ -232,8 +232,8 @@ void FlowRank::start(const FlowTask& task) {
       const std::uint32_t all = flows_to[static_cast<std::size_t>(flow.to)];
       const std::uint64_t room = slots(task.bytes, all, task.lanes.size());
       if (room == 0 || all > k_most_flows) {
-        fail(ErrorKind::internal, fmt::format("no room for {} flows of {} bytes to rank {}", all,
-                                              task.bytes, flow.to));
+        fail(ErrorKind::internal,
+             fmt::format("no room for {} flows of {} bytes to rank {}", all, task.bytes, flow.to));
       }
       const std::uint64_t region = region_of(index[f], all, place);
       if (flow.from == m_options.rank) {
@@ -367,8 +367,7 @@ void FlowRank::ping(LaneWork& lane) noexcept {
     lane.in.emplace_back();
   }
   const auto say = [&] {
-    while (!stopped() &&
-           !mover.write(peer, {k_source, 0}, {k_target, 0}, 8, 0, k_control_id)) {
+    while (!stopped() && !mover.write(peer, {k_source, 0}, {k_target, 0}, 8, 0, k_control_id)) {
       if (poll(lane) == 0) {
         mover.wait(k_longest_sleep);
       }
@@ -446,8 +445,8 @@ FlowOutcome FlowRank::outcome() {
       continue;
     }
     check(*lane, outcome);
-    outcome.rates.resize(lane->in.size(), std::vector<double>(
-                                              static_cast<std::size_t>(m_task.windows)));
+    outcome.rates.resize(lane->in.size(),
+                         std::vector<double>(static_cast<std::size_t>(m_task.windows)));
     for (std::size_t flow = 0; flow < lane->in.size(); ++flow) {
       for (int w = 0; w < m_task.windows; ++w) {
         const std::int64_t from = m_task.warm_up_ns + w * m_task.window_ns;

@@ -45,7 +45,7 @@ struct FlowOutcome {
   /// For each flow to this rank, in the task's order, the rate of each window in bytes per second:
   /// the slope of what had arrived over time, all lanes together. 0: too little arrived to tell.
   std::vector<std::vector<double>> rates;
-  std::vector<double> one_way_s; ///< ping, at the sender: half of each round trip
+  std::vector<double> one_way_s;       ///< ping, at the sender: half of each round trip
   std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that is not what was sent, if any
   bool operator==(const FlowOutcome&) const = default;
 };

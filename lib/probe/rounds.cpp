@@ -68,8 +68,7 @@ std::vector<Pairing> waves_of(const Pairing& pairs, const std::vector<int>& host
 }
 
 std::vector<std::vector<int>> stars_of(const std::vector<int>& ranks, int size) {
-  const std::size_t count =
-      std::max<std::size_t>(1, ranks.size() / static_cast<std::size_t>(size));
+  const std::size_t count = std::max<std::size_t>(1, ranks.size() / static_cast<std::size_t>(size));
   std::vector<std::vector<int>> stars;
   for (std::size_t s = 0; s < count; ++s) {
     const auto first = static_cast<std::ptrdiff_t>(s * ranks.size() / count);

@@ -110,7 +110,9 @@ private:
 
 /// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),
 /// then `servers` ranks that only serve. They go on the first group of machines; the servers on the
-/// second where there is one. Throws Error{usage} without a worker.
+/// second where there is one. On a cluster whose machines have names of their own (`members`, as
+/// probe --cluster writes them) rank i goes on machine i of all groups one after another. Throws
+/// Error{usage} without a worker, Error{input} when the named machines are too few.
 [[nodiscard]] Roles default_roles(const Profile& profile, std::uint64_t workers,
                                   std::uint64_t servers, int lanes);
 

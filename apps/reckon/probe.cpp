@@ -8,6 +8,8 @@
 #include "core/progress.hpp"
 #include "core/terminal.hpp"
 #include "documents/document.hpp"
+#include "launch/rendezvous.hpp"
+#include "probe/cluster.hpp"
 #include "probe/probe.hpp"
 
 #include <CLI/CLI.hpp>
@@ -28,12 +30,13 @@ namespace {
 
 struct Flags {
   std::string output = "profile.json";
-  std::string budget = "30s";
+  std::string budget;
   std::vector<std::string> only;
   std::vector<std::string> transports;
   std::optional<std::uint64_t> seed;
   std::string name;
-  bool json = false, list = false, force = false;
+  std::string limit = "60s";
+  bool json = false, list = false, force = false, cluster = false;
 };
 
 /// Throws unless writing a profile to `path` destroys nothing but an older profile.
@@ -50,8 +53,13 @@ void check_output(const std::string& path, bool force) {
   }
 }
 
+constexpr const char* k_usual_budget = "30s"; // of one machine
+
 std::string command_line(const Flags& flags) {
-  std::string text = "--budget " + flags.budget;
+  std::string text = flags.cluster ? "--cluster " : "";
+  text += flags.budget.empty() && flags.cluster
+              ? ""
+              : "--budget " + (flags.budget.empty() ? k_usual_budget : flags.budget);
   for (const std::string& name : flags.only) {
     text += " --only " + name;
   }
@@ -65,22 +73,96 @@ int list_cases() {
   for (const ProbeCase& c : probe_cases()) {
     fmt::print("{:<28} {}\n", c.name, c.summary);
   }
+  fmt::print("with --cluster, all of them:\n");
+  for (const ProbeCase& c : cluster_probe_cases()) {
+    fmt::print("{:<28} {}\n", c.name, c.summary);
+  }
   return k_exit_ok;
+}
+
+Seconds budget_of(const std::string& text) {
+  const Seconds budget = parse_seconds(text, "--budget");
+  if (budget < Seconds(0.1)) {
+    fail(ErrorKind::usage, fmt::format("--budget {}: nothing can be measured in that time; "
+                                       "give 1s or more",
+                                       text));
+  }
+  return budget;
+}
+
+int conclude(const ProbeResult& result, const std::string& output) {
+  for (const std::string& warning : result.warnings) {
+    log(LogLevel::warn, "{}", warning);
+  }
+  write_file(output, canonical_text(result.profile));
+  if (output != "-") {
+    const std::string summary = summary_of(result.profile);
+    std::fwrite(summary.data(), 1, summary.size(), stdout);
+    fmt::print("\nwrote {}\n", output);
+  }
+  if (result.broken > 0) {
+    log(LogLevel::error, "{} cells failed; their reasons are in the profile", result.broken);
+  }
+  if (result.interrupted) {
+    return k_exit_interrupted;
+  }
+  return result.broken > 0 ? k_exit_operation : k_exit_ok;
+}
+
+int run_cluster_probe(const Flags& flags) {
+  const auto job = job_from_environment();
+  if (!job) {
+    fail(ErrorKind::usage,
+         "probe --cluster measures the machines of a job, one process on each, and this process is "
+         "in none: RANK and WORLD_SIZE are not set; start it on every machine with a launcher, as "
+         "`mpirun -N 1`, `srun` or `torchrun --nproc-per-node 1`, or set RANK, WORLD_SIZE, "
+         "MASTER_ADDR and MASTER_PORT by hand");
+  }
+  if (!flags.only.empty()) {
+    fail(ErrorKind::usage, "probe --cluster measures all of its cases; leave --only away");
+  }
+  const std::string output = flags.json ? "-" : flags.output;
+  if (job->rank == 0) {
+    check_output(output, flags.force);
+  }
+  ClusterProbeOptions options;
+  if (!flags.budget.empty()) {
+    options.budget = budget_of(flags.budget);
+  }
+  options.transports = flags.transports;
+  options.seed = flags.seed ? *flags.seed : std::random_device{}() % 1'000'000;
+  options.name = flags.name;
+  options.flags = command_line(flags);
+  options.limit = parse_seconds(flags.limit, "--limit");
+  options.interrupted = &interrupted;
+  std::optional<Progress> progress(std::in_place);
+  options.starting = [](int ranks, Seconds estimate) {
+    if (is_smart_terminal(STDERR_FILENO)) {
+      fmt::print(stderr,
+                 "measuring {} machines, about {:.0f} s; Ctrl-C keeps what is there by then\n",
+                 ranks, estimate.count());
+    }
+  };
+  options.progress = [&progress](double done, std::string_view what, Seconds left) {
+    progress->show(done, what, left);
+  };
+  Rendezvous rendezvous(*job, "probe", options.limit);
+  const ProbeResult result = probe_cluster(rendezvous, options);
+  progress.reset(); // takes its line away
+  return job->rank == 0 ? conclude(result, output) : k_exit_ok;
 }
 
 int run_probe(const Flags& flags) {
   if (flags.list) {
     return list_cases();
   }
+  if (flags.cluster) {
+    return run_cluster_probe(flags);
+  }
   const std::string output = flags.json ? "-" : flags.output;
   check_output(output, flags.force);
   ProbeOptions options;
-  options.budget = parse_seconds(flags.budget, "--budget");
-  if (options.budget < Seconds(0.1)) {
-    fail(ErrorKind::usage, fmt::format("--budget {}: nothing can be measured in that time; "
-                                       "give 1s or more",
-                                       flags.budget));
-  }
+  options.budget = budget_of(flags.budget.empty() ? k_usual_budget : flags.budget);
   options.only = flags.only;
   options.transports = flags.transports;
   options.seed = flags.seed ? *flags.seed : std::random_device{}() % 1'000'000;
@@ -101,42 +183,37 @@ int run_probe(const Flags& flags) {
   };
   const ProbeResult result = probe_machine(options);
   progress.reset(); // takes its line away
-
-  for (const std::string& warning : result.warnings) {
-    log(LogLevel::warn, "{}", warning);
-  }
-  write_file(output, canonical_text(result.profile));
-  if (output != "-") {
-    const std::string summary = summary_of(result.profile);
-    std::fwrite(summary.data(), 1, summary.size(), stdout);
-    fmt::print("\nwrote {}\n", output);
-  }
-  if (result.broken > 0) {
-    log(LogLevel::error, "{} cells failed; their reasons are in the profile", result.broken);
-  }
-  if (result.interrupted) {
-    return k_exit_interrupted;
-  }
-  return result.broken > 0 ? k_exit_operation : k_exit_ok;
+  return conclude(result, output);
 }
 
 } // namespace
 
 Command add_probe_command(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* probe = app.add_subcommand("probe", "Measure this machine into a profile");
+  CLI::App* probe =
+      app.add_subcommand("probe", "Measure this machine, or a cluster, into a profile");
   probe
       ->add_option("-o,--output", flags->output,
                    "Where the profile goes; - is standard output. An older profile is replaced, "
                    "any other file is not")
       ->capture_default_str();
   probe->add_flag("--force", flags->force, "Replace whatever -o names");
-  probe->add_option("--budget", flags->budget, "Time for everything: 30s, 2min")
+  probe->add_flag("--cluster", flags->cluster,
+                  "Measure the machines of a job and the network between them; to be started on "
+                  "each by a launcher");
+  probe->add_option(
+      "--budget", flags->budget,
+      "Time for everything: 1min, 2min. Default: 30s; for a cluster some seconds more "
+      "for each machine");
+  probe
+      ->add_option("--limit", flags->limit,
+                   "Cluster: a rank that does not answer for longer than this has hung")
       ->capture_default_str();
   probe->add_option("-t,--only", flags->only, "Measure these cases only; see --list");
   probe->add_flag("-l,--list", flags->list, "List the cases and end");
   probe->add_option("--transport", flags->transports,
-                    "Measure these transports only, where the default is all there are");
+                    "Measure these transports only. Default: all there are; for a cluster the best "
+                    "one that crosses machines");
   probe->add_option("--seed", flags->seed,
                     "Draws the order of the cells and the random addresses; default: another each "
                     "time, written to the profile");

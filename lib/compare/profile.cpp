@@ -241,6 +241,12 @@ void compare_machines(Builder& out, const Profile& before, const Profile& after)
     number("count", &MachineGroup::count, "");
     number("cores", &MachineGroup::cores, "");
     number("memory_bytes", &MachineGroup::memory_bytes, "bytes");
+    if (a != nullptr && b != nullptr) {
+      out.text("machine", "machines", path + "/rack", a->rack, b->rack);
+      out.text("machine", "machines", path + "/members",
+               fmt::format("{}", fmt::join(a->members, " ")),
+               fmt::format("{}", fmt::join(b->members, " ")));
+    }
   }
 }
 

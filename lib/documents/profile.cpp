@@ -120,7 +120,7 @@ void put_key(Json& json, const CellKey& key) {
 }
 
 MachineGroup machine_from_json(const JsonView& object) {
-  object.only({"id", "name", "count", "cores", "memory_bytes"});
+  object.only({"id", "name", "count", "cores", "memory_bytes", "rack", "members"});
   MachineGroup machine;
   machine.id = object.at("id").name();
   machine.name = optional_text(object, "name");
@@ -133,6 +133,18 @@ MachineGroup machine_from_json(const JsonView& object) {
   if (const auto memory = object.find("memory_bytes")) {
     machine.memory_bytes = memory->count();
   }
+  if (const auto rack = object.find("rack")) {
+    machine.rack = rack->name();
+  }
+  if (const auto members = object.find("members")) {
+    for (const JsonView& member : members->elements()) {
+      machine.members.push_back(member.name());
+    }
+    if (machine.members.size() != machine.count) {
+      members->fail(fmt::format("names {} machines, but count is {}; name all of them or none",
+                                machine.members.size(), machine.count));
+    }
+  }
   return machine;
 }
 
@@ -141,6 +153,10 @@ Json json_of(const MachineGroup& machine) {
   put_text(json, "name", machine.name);
   if (machine.memory_bytes != 0) {
     json["memory_bytes"] = machine.memory_bytes;
+  }
+  put_text(json, "rack", machine.rack);
+  if (!machine.members.empty()) {
+    json["members"] = machine.members;
   }
   return json;
 }
@@ -544,6 +560,17 @@ Profile profile_from_json(const Json& json, const std::string& file) {
     profile.machines.push_back(machine_from_json(machine));
     machine_ids.add(profile.machines.back().id, machine.at("id"));
     ids.add(profile.machines.back().id);
+    if (const auto members = machine.find("members")) {
+      for (const JsonView& member : members->elements()) {
+        machine_ids.add(member.name(), member);
+        ids.add(member.name());
+      }
+    }
+  }
+  for (const MachineGroup& machine : profile.machines) {
+    if (!machine.rack.empty()) {
+      ids.add(machine.rack);
+    }
   }
   if (const auto topology = view.find("topology")) {
     profile.topology = topology_from_json(*topology, profile.machines);

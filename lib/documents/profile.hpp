@@ -99,6 +99,13 @@ struct MachineGroup {
   std::uint64_t count = 1;
   std::uint64_t cores = 1;        ///< physical cores that this process may use
   std::uint64_t memory_bytes = 0; ///< 0: unknown
+  /// The rack that all of them are in: machines of equal racks have their whole ports for each
+  /// other; what leaves a rack shares its uplink (cells `uplink_bandwidth`). Empty: not known, or
+  /// there is only one.
+  std::string rack{};
+  /// Ids of the single machines, `count` of them or none; cells may name them. In a measured
+  /// cluster machine i of all groups one after another is rank i of the job that measured it.
+  std::vector<std::string> members{};
   bool operator==(const MachineGroup&) const = default;
 };
 

@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -81,6 +82,10 @@ std::optional<std::string> left_out(const std::string& provider) {
   return std::nullopt;
 }
 
+bool over_verbs(const std::string& provider) {
+  return provider.rfind("verbs", 0) == 0;
+}
+
 /// A device that no hardware stands behind has no `device` beside its name in sysfs.
 bool has_soft_rdma_device() {
   std::error_code ignored; // without RDMA there is no such folder
@@ -95,7 +100,7 @@ bool has_soft_rdma_device() {
 /// 1.17). libfabric reads the variable at the first fi_getinfo of the process. What the user has
 /// set stays.
 void suit_soft_rdma(const std::string& transport) {
-  if (transport.rfind("verbs", 0) == 0 && has_soft_rdma_device()) {
+  if (over_verbs(transport) && has_soft_rdma_device()) {
     ::setenv("FI_UNIVERSE_SIZE", "127", 0);
   }
 }
@@ -172,6 +177,21 @@ std::string ip_of(const fi_info& info) {
 
 bool is_loopback(const std::string& ip) {
   return ip.rfind("127.", 0) == 0 || ip == "::1";
+}
+
+/// "a,b" -> a, b. Throws Error{usage} when one is empty.
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t end = std::min(list.find(',', at), list.size());
+    words.push_back(list.substr(at, end - at));
+    if (words.back().empty()) {
+      fail(ErrorKind::usage,
+           fmt::format("RECKON_FABRIC_ADDRESS is '{}'; separate names by single commas", list));
+    }
+    at = end + 1;
+  }
+  return words;
 }
 
 /// The addresses of the interface of that name.
@@ -289,7 +309,7 @@ public:
     check_fi(fi_ep_bind(ep, &m_av->fid, 0), attempt("fi_ep_bind"));
     check_fi(fi_ep_bind(ep, &m_cq->fid, FI_TRANSMIT | FI_RECV), attempt("fi_ep_bind"));
     check_fi(fi_enable(ep), attempt("fi_enable"),
-             m_provider.rfind("verbs", 0) == 0
+             over_verbs(m_provider)
                  ? "; Soft-RoCE has short completion queues: set FI_UNIVERSE_SIZE to 127 or less"
                  : "");
     for (const Mapping& buffer : m_buffers) {
@@ -299,6 +319,22 @@ public:
     m_slots.resize(std::min(k_max_in_flight, m_info->tx_attr->size));
     for (std::size_t i = 0; i < m_slots.size(); ++i) {
       m_slots[i].next_free = static_cast<std::uint32_t>(i) + 1;
+    }
+  }
+
+  FabricLane(const FabricLane&) = delete;
+  FabricLane& operator=(const FabricLane&) = delete;
+
+  /// ofi_rxm reads what verbs has received when a connection is already closed, and crashes on it
+  /// (libfabric 1.17, still in 2.4: its issue 11828). Peers that are done write no more, but
+  /// ofi_rxm itself tells them how much they may send; so read all of that first, which takes one
+  /// call for each message and one for each of them that brings us nothing.
+  ~FabricLane() override {
+    std::array<Completion, 16> out;
+    constexpr int k_most = 10'000; // a peer may never stop
+    const int quiet_enough = over_verbs(m_provider) ? 64 : 0;
+    for (int quiet = 0, calls = 0; quiet < quiet_enough && calls < k_most; ++calls) {
+      quiet = read_queue(out) == 0 ? quiet + 1 : 0;
     }
   }
 
@@ -527,8 +563,7 @@ private:
     check_fi(fi_mr_reg(m_domain.get(), bytes.data(), bytes.size(),
                        FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, key, 0, &region, nullptr),
              fmt::format("fi_mr_reg({}, {} bytes)", m_provider, bytes.size()),
-             m_provider.rfind("verbs", 0) == 0 ? "; locked memory may be limited: see ulimit -l"
-                                               : "");
+             over_verbs(m_provider) ? "; locked memory may be limited: see ulimit -l" : "");
     FiMr owner(region);
     if ((m_info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
       check_fi(fi_mr_bind(region, &m_ep->fid, 0), attempt("fi_mr_bind"));
@@ -677,13 +712,28 @@ public:
     suit_soft_rdma(transport);
     m_all = query();
     choose(environment.address);
-    const fi_info& info = *m_choices.front().info;
+    const fi_info& info = *m_choices.front().infos.front();
     m_capabilities.name = transport;
     // Providers name this capability only to those who ask for it.
     const FiInfo far = query(FI_REMOTE_COMM);
     m_capabilities.crosses_machines = !named(far.get(), transport).empty();
     m_capabilities.max_write_bytes = info.ep_attr->max_msg_size;
     m_capabilities.max_in_flight = std::min(k_max_in_flight, info.tx_attr->size);
+  }
+
+  FabricMover(const FabricMover&) = delete;
+  FabricMover& operator=(const FabricMover&) = delete;
+
+  /// After an error peers may still be writing, and ~FabricLane cannot read ahead of them. The
+  /// process is about to end: what it has open is left to the kernel, which closes it in one go.
+  ~FabricMover() override {
+    if (std::uncaught_exceptions() > 0 && over_verbs(m_transport)) {
+      for (Choice& choice : m_choices) {
+        for (auto& lane : choice.lanes) {
+          static_cast<void>(lane.release());
+        }
+      }
+    }
   }
 
   const MoverCapabilities& capabilities() const noexcept override { return m_capabilities; }
@@ -702,7 +752,9 @@ public:
     }
     for (Choice& choice : m_choices) {
       for (int lane = 0; lane < lanes; ++lane) {
-        choice.lanes.push_back(std::make_unique<FabricLane>(*choice.info, m_buffers));
+        const fi_info* const info =
+            choice.infos[static_cast<std::size_t>(lane) % choice.infos.size()];
+        choice.lanes.push_back(std::make_unique<FabricLane>(*info, m_buffers));
       }
     }
   }
@@ -771,8 +823,8 @@ public:
 private:
   /// One way to bind: endpoints are opened for each, and connect() keeps one.
   struct Choice {
-    const fi_info* info = nullptr;
-    std::string at; ///< IP address; else the domain's name
+    std::vector<const fi_info*> infos; ///< lane i uses the i-th, in turn
+    std::string at;                    ///< IP address; else the domain's name; of all infos
     std::vector<std::unique_ptr<FabricLane>> lanes;
   };
 
@@ -790,26 +842,36 @@ private:
       return ip_of(*info).find('.') != std::string::npos;
     };
     std::stable_partition(infos.begin(), infos.end(), is_ip4);
+    const auto name_of = [](const fi_info* info) {
+      const std::string ip = ip_of(*info);
+      return ip.empty() ? std::string(info->domain_attr->name) : ip;
+    };
     const auto take = [&](auto&& fits_choice) {
       const auto it = std::find_if(infos.begin(), infos.end(), fits_choice);
       if (it != infos.end()) {
-        const std::string ip = ip_of(**it);
-        m_choices.push_back({*it, ip.empty() ? (*it)->domain_attr->name : ip, {}});
+        m_choices.push_back({{*it}, name_of(*it), {}});
       }
     };
     if (!wanted.empty() && std::any_of(infos.begin(), infos.end(),
                                        [](const fi_info* i) { return has_ip_address(*i); })) {
-      const std::vector<std::string> of_interface = addresses_of(wanted);
-      take([&](const fi_info* info) {
-        return ip_of(*info) == wanted || info->domain_attr->name == wanted ||
-               std::find(of_interface.begin(), of_interface.end(), ip_of(*info)) !=
-                   of_interface.end();
-      });
-      if (m_choices.empty()) {
-        fail(ErrorKind::unavailable,
-             fmt::format("RECKON_FABRIC_ADDRESS {}: {} has no such address, interface or domain",
-                         wanted, m_transport));
+      Choice choice;
+      for (const std::string& port : words_of(wanted)) {
+        const std::vector<std::string> of_interface = addresses_of(port);
+        const auto it = std::find_if(infos.begin(), infos.end(), [&](const fi_info* info) {
+          return ip_of(*info) == port || info->domain_attr->name == port ||
+                 std::find(of_interface.begin(), of_interface.end(), ip_of(*info)) !=
+                     of_interface.end();
+        });
+        if (it == infos.end()) {
+          fail(ErrorKind::unavailable,
+               fmt::format("RECKON_FABRIC_ADDRESS {}: {} has no such address, interface or domain",
+                           port, m_transport));
+        }
+        choice.infos.push_back(*it);
+        choice.at += (choice.at.empty() ? "" : ",") + name_of(*it);
+        m_capabilities.ports.push_back(port);
       }
+      m_choices.push_back(std::move(choice));
       return;
     }
     take([&](const fi_info* info) { return is_loopback(ip_of(*info)); });

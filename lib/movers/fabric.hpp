@@ -16,8 +16,9 @@ namespace reckon {
 /// queue than it has; FI_PROVIDER hides every provider that it does not name.
 struct FabricEnvironment {
   /// RECKON_FABRIC_ADDRESS: what a transport with IP addresses binds to: an address of this
-  /// machine, an interface
-  /// ("eth0") or a libfabric domain ("mlx5_0"). Empty: the loopback interface while every rank is
+  /// machine, an interface ("eth0") or a libfabric domain ("mlx5_0"); several, separated by commas,
+  /// where lanes shall be spread over network ports: lane i takes the i-th of them, in turn, on
+  /// every machine, so all have to name as many, in an order in which they reach each other. Empty: the loopback interface while every rank is
   /// in this machine's network, otherwise the first address that is not a loopback one.
   std::string address;
   [[nodiscard]] static FabricEnvironment read();

@@ -21,6 +21,9 @@ struct MoverCapabilities {
   std::uint64_t max_write_bytes = 0; ///< longest single write
   std::size_t max_in_flight =
       0; ///< writes one lane may have posted and not completed; more are refused
+  /// The network ports that the lanes are spread over, lane i on port i modulo their number, as
+  /// the user named them; empty when there was no choice to make.
+  std::vector<std::string> ports{};
 };
 
 /// What a lane's poll() hands back.

@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "probe/pattern.hpp"
 #include "probe/pin.hpp"
 
 #include <fmt/format.h>
@@ -35,24 +36,6 @@ constexpr std::uint64_t k_checked_writes = 8;
 constexpr std::uint64_t k_checked_end = 16 * 1024;
 constexpr auto k_poison = std::byte{0xa5};
 
-/// Differs from place to place and from rank to rank. Eight bytes at a time.
-std::uint64_t pattern_word(std::uint64_t seed, std::uint64_t word) {
-  std::uint64_t x = (word + seed * 0x9e37'79b9'7f4a'7c15) * 0xbf58'476d'1ce4'e5b9;
-  x ^= x >> 31U;
-  return x * 0x94d0'49bb'1331'11eb;
-}
-
-std::byte pattern_byte(std::uint64_t seed, std::uint64_t place) {
-  return static_cast<std::byte>(pattern_word(seed, place / 8) >> (8 * (place % 8)));
-}
-
-void fill(std::span<std::byte> memory, std::uint64_t seed) {
-  for (std::uint64_t word = 0; 8 * word < memory.size(); ++word) {
-    const std::uint64_t value = pattern_word(seed, word);
-    std::memcpy(memory.data() + 8 * word, &value, 8);
-  }
-}
-
 void run_on(int cpu, const cpu_set_t& all) {
   if (cpu >= 0) {
     bind_to_cpu(cpu);
@@ -68,7 +51,7 @@ public:
         m_source(m_mover->allocate(fabric_footprint(self.rank, self.footprint))),
         m_target(m_mover->allocate(fabric_footprint(self.rank, self.footprint))) {
     m_mover->open(1);
-    fill(m_source, m_seed + static_cast<std::uint64_t>(self.rank));
+    fill_with_pattern(m_source, m_seed + static_cast<std::uint64_t>(self.rank));
     CPU_ZERO(&m_all_cpus);
     static_cast<void>(sched_getaffinity(0, sizeof m_all_cpus, &m_all_cpus));
   }

@@ -2,12 +2,13 @@
 #include "strategies/lower.hpp"
 
 #include "core/error.hpp"
-#include "strategies/lower_update.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <optional>
 
 namespace reckon {
 namespace {
@@ -28,11 +29,33 @@ struct Context {
   const Plan& plan;
   std::vector<std::uint32_t> workers; ///< ranks
   std::uint64_t lanes = 1;
-  std::vector<DType> dtype; ///< of each part
+  std::uint64_t window = 1;                      ///< parts of a lane that are under way
+  std::vector<DType> dtype;                      ///< of each part
+  std::vector<std::vector<std::uint64_t>> slots; ///< [server][lane]
 };
 
+/// How many of its parts a server can have under way in a lane: [server][lane]. The greatest number
+/// among any window_parts neighbours of the lane's parts.
+std::vector<std::vector<std::uint64_t>> slots_of(const Context& c) {
+  const Parts& parts = c.plan.parts;
+  const std::size_t ranks = c.plan.ranks.size();
+  std::vector<std::vector<std::uint64_t>> slots(ranks, std::vector<std::uint64_t>(c.lanes, 0));
+  std::vector<std::vector<std::uint64_t>> inside = slots;
+  std::vector<std::deque<std::uint64_t>> window(c.lanes); // servers of the last parts
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const std::uint64_t lane = parts.lane[p], server = parts.server[p];
+    if (window[lane].size() == c.window) {
+      --inside[window[lane].front()][lane];
+      window[lane].pop_front();
+    }
+    window[lane].push_back(server);
+    slots[server][lane] = std::max(slots[server][lane], ++inside[server][lane]);
+  }
+  return slots;
+}
+
 Context make_context(const Plan& plan) {
-  Context c{plan, {}, 1, {}};
+  Context c{plan, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}};
   for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
     if (plan.ranks[r].worker) {
       c.workers.push_back(r);
@@ -58,6 +81,7 @@ Context make_context(const Plan& plan) {
     }
     c.dtype.push_back(plan.runs[run].dtype);
   }
+  c.slots = slots_of(c);
   return c;
 }
 
@@ -65,24 +89,31 @@ Slice gradient_of(const Plan& plan, std::size_t part) {
   return {k_gradient_buffer, plan.parts.offset_bytes[part]};
 }
 
-/// The parts of each (server, lane), in order.
-using Queues = std::vector<std::vector<std::vector<std::uint32_t>>>;
-
 void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
   const Plan& plan = c.plan;
   const std::size_t ranks = plan.ranks.size();
-  const std::uint64_t window = std::max<std::uint64_t>(1, plan.window_parts);
   const std::uint64_t slot_bytes = round_up(plan.part_bytes, k_page_bytes);
   const bool is_worker = plan.ranks[rank].worker;
   const std::uint64_t parts = plan.parts.size();
   const std::uint64_t remote_workers = c.workers.size() - (is_worker ? 1 : 0);
   RankProgram& program = schedule.ranks[rank];
 
+  // Where the slots of a lane begin in the server's inbox.
+  std::vector<std::vector<std::uint64_t>> first_slot(ranks, std::vector<std::uint64_t>(c.lanes));
+  std::vector<std::uint64_t> all_slots(ranks, 0);
+  for (std::size_t server = 0; server < ranks; ++server) {
+    for (std::size_t lane = 0; lane < c.lanes; ++lane) {
+      first_slot[server][lane] = all_slots[server];
+      all_slots[server] += c.slots[server][lane];
+    }
+  }
   // Position of each part in its server's lane, which is the same for every worker.
   std::vector<std::vector<std::uint32_t>> position(ranks, std::vector<std::uint32_t>(c.lanes));
   struct LaneState {
     std::vector<std::vector<std::uint32_t>> result; ///< [server][position]: our await of its sum
     std::vector<std::vector<std::uint32_t>> sent;   ///< [position]: our writes of the sum we own
+    /// [number of the part in the lane]: our await of the last sum up to it; none before the first.
+    std::vector<std::optional<std::uint32_t>> returned;
   };
   std::vector<LaneState> state(c.lanes);
   for (LaneState& s : state) {
@@ -96,7 +127,9 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
   const auto slot = [&](std::uint64_t server, std::uint64_t lane, std::uint64_t index,
                         std::uint64_t at) {
     const std::uint64_t others = c.workers.size() - (plan.ranks[server].worker ? 1 : 0);
-    return Slice{k_inbox_buffer, ((lane * others + index) * window + at % window) * slot_bytes};
+    const std::uint64_t slots = c.slots[server][lane];
+    return Slice{k_inbox_buffer,
+                 (first_slot[server][lane] * others + index * slots + at % slots) * slot_bytes};
   };
   const auto index_at = [&](std::uint64_t server, std::uint32_t worker) {
     const auto it = std::lower_bound(c.workers.begin(), c.workers.end(), worker);
@@ -116,8 +149,16 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
     LaneState& here = state[lane];
     if (is_worker && server != rank) {
       dependencies.clear();
-      if (at >= window) {
-        dependencies.push_back(here.result[server][at - window]);
+      // In order through one window over all servers: what each of them gets of the link is then
+      // its share of the parts, not of the connections.
+      const std::uint64_t number = here.returned.size();
+      if (number >= c.window && here.returned[number - c.window]) {
+        dependencies.push_back(*here.returned[number - c.window]);
+      }
+      const std::uint64_t slots = c.slots[server][lane];
+      if (at >= slots &&
+          (dependencies.empty() || dependencies.front() != here.result[server][at - slots])) {
+        dependencies.push_back(here.result[server][at - slots]);
       }
       Op push;
       push.kind = OpKind::write;
@@ -134,7 +175,11 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
       result.peer = server;
       result.tag = p;
       here.result[server].push_back(out.append(result, {}));
-    } else if (server == rank) {
+      here.returned.emplace_back(here.result[server].back());
+      continue;
+    }
+    here.returned.push_back(here.returned.empty() ? std::nullopt : here.returned.back());
+    if (server == rank) {
       owns = true;
       dependencies.clear();
       operands.clear();
@@ -142,9 +187,10 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
       reduce.part = p;
       reduce.dtype = c.dtype[p];
       reduce.bytes = bytes;
-      reduce.destination = is_worker
-                               ? gradient_of(plan, p)
-                               : Slice{k_sum_buffer, (lane * window + at % window) * slot_bytes};
+      reduce.destination =
+          is_worker ? gradient_of(plan, p)
+                    : Slice{k_sum_buffer,
+                            (first_slot[rank][lane] + at % c.slots[rank][lane]) * slot_bytes};
       for (const std::uint32_t worker :
            c.workers) { // in rank order: the same sum bit for bit, whatever arrives first
         if (worker == rank) {
@@ -159,13 +205,15 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
         arrival.tag = push_tag(p, worker);
         dependencies.push_back(out.append(arrival, {}));
       }
-      if (!is_worker && at >= window) { // the sum's slot is free once it has left for every worker
-        const std::vector<std::uint32_t>& before = here.sent[at - window];
+      if (!is_worker && at >= c.slots[rank][lane]) {
+        // The sum's slot is free once it has left for every worker.
+        const std::vector<std::uint32_t>& before = here.sent[at - c.slots[rank][lane]];
         dependencies.insert(dependencies.end(), before.begin(), before.end());
       }
       const std::uint32_t summed = out.append_reduce(reduce, operands, dependencies);
       std::vector<std::uint32_t>& sent = here.sent.emplace_back();
-      // Start with the worker after us, so that servers do not all write to the same worker first.
+      // Start with the worker after us, so that servers do not all write to the same worker
+      // first.
       const auto after =
           std::upper_bound(c.workers.begin(), c.workers.end(), rank) - c.workers.begin();
       for (std::size_t i = 0; i < c.workers.size(); ++i) {
@@ -187,8 +235,8 @@ void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
     }
   }
   program.buffer_bytes = {is_worker ? plan.gradient_bytes : 0,
-                          owns ? c.lanes * remote_workers * window * slot_bytes : 0,
-                          owns && !is_worker ? c.lanes * window * slot_bytes : 0};
+                          owns ? all_slots[rank] * remote_workers * slot_bytes : 0,
+                          owns && !is_worker ? all_slots[rank] * slot_bytes : 0};
 }
 
 void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
@@ -286,10 +334,6 @@ Schedule lower(const Plan& plan) {
     } else {
       lower_server(context, rank, schedule);
     }
-  }
-  if (plan.update) {
-    require_fp32(plan, "an optimizer's step");
-    return with_update(schedule, plan);
   }
   return schedule;
 }

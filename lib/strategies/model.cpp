@@ -30,8 +30,8 @@ Rate between(const Rate& a, const Rate& b, double t) {
   return {a.lo + t * (b.lo - a.lo), a.mid + t * (b.mid - a.mid), a.hi + t * (b.hi - a.hi)};
 }
 
-} // namespace
-
+/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
+/// without samples).
 Rate measured_rate(const Cell& cell) {
   if (cell.samples.size() < 3) {
     return {cell.p50, cell.p50, cell.p50};
@@ -40,6 +40,8 @@ Rate measured_rate(const Cell& cell) {
   std::sort(sorted.begin(), sorted.end());
   return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
 }
+
+} // namespace
 
 Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers,
                     int lanes) {
@@ -51,6 +53,34 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
   }
   Roles roles;
   roles.name = fmt::format("{} workers, {} servers", workers, servers);
+  if (!profile.machines.front().members.empty()) {
+    // A measured cluster: rank i of the plan runs where rank i of the probe ran.
+    auto take = [&, group = std::size_t{0}, used = std::uint64_t{0}](std::uint64_t count,
+                                                                     bool worker) mutable {
+      while (count > 0 && group < profile.machines.size()) {
+        const MachineGroup& machine = profile.machines[group];
+        const std::uint64_t here = std::min(count, machine.count - used);
+        if (here > 0) {
+          roles.groups.push_back({machine.id, here, worker, true, lanes});
+        }
+        count -= here;
+        used += here;
+        if (used == machine.count) {
+          ++group;
+          used = 0;
+        }
+      }
+      if (count > 0) {
+        fail(ErrorKind::input,
+             fmt::format("profile '{}' has machines for {} fewer ranks than {} workers and {} "
+                         "servers; use fewer",
+                         profile.name, count, workers, servers));
+      }
+    };
+    take(workers, true);
+    take(servers, false);
+    return roles;
+  }
   const std::string& first = profile.machines.front().id;
   const std::string& second = profile.machines.size() > 1 ? profile.machines[1].id : first;
   roles.groups.push_back({first, workers, true, true, lanes});

@@ -33,10 +33,6 @@ struct Rate {
   }
 };
 
-/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
-/// without samples).
-[[nodiscard]] Rate measured_rate(const Cell& cell);
-
 /// The numbers of a profile that a prediction needs, for one set of ranks and one transport. Where
 /// the profile lacks something the model says so: a prediction that leaves out a cost names it.
 class CostModel {
@@ -114,7 +110,9 @@ private:
 
 /// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),
 /// then `servers` ranks that only serve. They go on the first group of machines; the servers on the
-/// second where there is one. Throws Error{usage} without a worker.
+/// second where there is one. On a cluster whose machines have names of their own (`members`, as
+/// probe --cluster writes them) rank i goes on machine i of all groups one after another. Throws
+/// Error{usage} without a worker, Error{input} when the named machines are too few.
 [[nodiscard]] Roles default_roles(const Profile& profile, std::uint64_t workers,
                                   std::uint64_t servers, int lanes);
 

@@ -5,7 +5,6 @@
 #include "core/units.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
-#include "strategies/update.hpp"
 
 #include <fmt/format.h>
 
@@ -71,20 +70,10 @@ public:
       fail(ErrorKind::input,
            fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
     }
-    for (const GradientLayout::Run& run : m_layout.runs) {
-      if (options.optimizer && run.dtype != DType::fp32) {
-        fail(ErrorKind::input,
-             fmt::format("--optimizer {}: steps are fp32, and workload '{}' has "
-                         "gradients of {}; leave the step out",
-                         name_of(*options.optimizer), inputs.workload.name, name_of(run.dtype)));
-      }
-    }
   }
 
   Plan make() {
-    Plan plan;
-    choose(plan);
-    cut_and_assign(plan);
+    Plan plan = choose();
     describe(plan);
     return plan;
   }
@@ -94,6 +83,7 @@ private:
     Solution solution;
     PartShape shape;
     Prediction prediction;
+    std::optional<Plan> draft; ///< cut and assigned, if it may win
   };
 
   [[nodiscard]] PartShape shape_for(double part_bytes) const {
@@ -117,8 +107,9 @@ private:
       }
       const Load load = load_of(solution, m_model, solution.share_bytes);
       for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+        // A ring sums all it will sum in its first half, the reduce-scatter.
         const double port_s = std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
-                              m_model.ranks()[r].port_bytes_per_s;
+                              m_model.ranks()[r].port_bytes_per_s / (solution.ring ? 2 : 1);
         const double rate =
             m_model.reduce_rate(most_common(m_layout), 1, load.operands, k_typical_part_bytes).mid;
         if (port_s > 0) {
@@ -129,14 +120,23 @@ private:
     return static_cast<int>(std::min(needed, static_cast<double>(m_model.cores())));
   }
 
-  /// A part under way, one being summed, one coming back, one to spare; more when a part is shorter
-  /// on the wire than the round trip.
+  /// Parts that a worker has under way in a lane. On ports: what is in the pipeline when every
+  /// port is busy, twice. A part waits for those of the other workers at its server's ingress (n
+  /// parts) and for the sums to the others at its egress (n parts); the other half keeps the ports
+  /// busy when workers drift apart. More when a part is shorter on the wire than the way there and
+  /// back. On one machine: of each service a part under way, one being summed, one coming back, one
+  /// to spare.
   [[nodiscard]] double window_for(double part_bytes) const {
-    const double rate = m_model.one_machine()
-                            ? m_model.shared_rate(2, part_bytes, CostModel::Target::slots).mid
-                            : m_model.ranks().front().port_bytes_per_s;
+    if (m_model.one_machine()) {
+      const double rate = m_model.shared_rate(2, part_bytes, CostModel::Target::slots).mid;
+      const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;
+      return static_cast<double>(m_model.ranks().size()) *
+             std::clamp(4 + std::ceil(round_trip_parts), 4.0, 64.0);
+    }
+    const double rate = m_model.ranks().front().port_bytes_per_s;
     const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;
-    return std::clamp(4 + std::ceil(round_trip_parts), 4.0, 64.0);
+    return std::clamp(4 * static_cast<double>(m_workers) + std::ceil(round_trip_parts), 8.0,
+                      1024.0);
   }
 
   /// Solves one strategy and, unless a part size is given, takes the power of two with the least
@@ -151,56 +151,60 @@ private:
     if (m_options.part_bytes) {
       sizes.push_back(static_cast<double>(*m_options.part_bytes));
     } else {
-      constexpr double k_least = 64 * 1024, k_most = 16 * 1024 * 1024;
-      for (double s = k_least; s <= k_most && s < 2 * m_model_bytes; s *= 2) {
+      constexpr double k_most = 16 * 1024 * 1024;
+      const double least = m_model.one_machine() ? 64 * 1024 : 16 * 1024;
+      for (double s = least; s <= k_most && s < 2 * m_model_bytes; s *= 2) {
         sizes.push_back(s);
       }
       if (sizes.empty()) {
-        sizes.push_back(k_least);
+        sizes.push_back(least);
       }
     }
-    double least = std::numeric_limits<double>::infinity();
+    double shortest = std::numeric_limits<double>::infinity();
     std::vector<Prediction> predictions;
     for (const double size : sizes) {
       predictions.push_back(
           predict(m_model, best.solution, best.solution.share_bytes, shape_for(size)));
-      least = std::min(least, predictions.back().mid_seconds);
+      shortest = std::min(shortest, predictions.back().mid_seconds);
     }
     // The largest of those that are as good as the best: larger parts cost less of what the profile
     // may not know.
-    constexpr double k_as_good = 1.01;
+    const double as_good = m_model.one_machine() ? 1.01 : 1.002;
     for (std::size_t i = sizes.size(); i-- > 0;) {
-      if (predictions[i].mid_seconds <= k_as_good * least) {
+      if (predictions[i].mid_seconds <= as_good * shortest) {
         best.shape = shape_for(sizes[i]);
         best.shape.part_bytes = sizes[i];
         best.prediction = std::move(predictions[i]);
         break;
       }
     }
-    if (m_options.optimizer) {
-      best.prediction =
-          with_step(best.solution, best.solution.share_bytes, best.shape, best.prediction)
-              .prediction;
-    }
     return best;
   }
 
-  /// The exchange with the optimizer's step, where this strategy has it done first.
-  [[nodiscard]] UpdateChoice with_step(const Solution& solution, std::span<const double> loads,
-                                       const PartShape& shape, const Prediction& sums) const {
-    return choose_update(m_inputs.profile, m_model, solution, loads, shape, sums,
-                         *m_options.optimizer, m_options.update_at);
-  }
-
-  void choose(Plan& plan) {
+  /// The plan of the best strategy, or of the one asked for.
+  Plan choose() {
     std::vector<Choice> choices;
+    double shortest = std::numeric_limits<double>::infinity();
     for (const std::string& name : strategy_names()) {
       choices.push_back(evaluate(name));
-      const Choice& c = choices.back();
-      plan.candidates.push_back({name, std::nullopt, c.solution.reason});
-      if (c.solution.reason.empty()) {
-        plan.candidates.back().prediction = c.prediction;
+      if (choices.back().solution.reason.empty()) {
+        shortest = std::min(shortest, choices.back().prediction.mid_seconds);
       }
+    }
+    // Those that may win, and the one asked for, are cut, assigned and predicted as they would run.
+    constexpr double k_may_win = 1.2;
+    std::vector<Candidate> candidates;
+    for (Choice& c : choices) {
+      candidates.push_back({c.solution.strategy, std::nullopt, c.solution.reason});
+      if (!c.solution.reason.empty()) {
+        continue;
+      }
+      if (c.prediction.mid_seconds <= k_may_win * shortest ||
+          c.solution.strategy == m_options.strategy) {
+        c.draft = cut_and_assign(c);
+        c.prediction = c.draft->prediction;
+      }
+      candidates.back().prediction = c.prediction;
     }
     const auto better = [](const Choice* a, const Choice* b) {
       return a->prediction.mid_seconds < b->prediction.mid_seconds;
@@ -228,19 +232,24 @@ private:
       }
       m_chosen = *it;
     }
+    std::string runner_up;
     for (const Choice* c : usable) {
       if (c->solution.strategy != m_chosen.solution.strategy) {
-        plan.runner_up = c->solution.strategy;
+        runner_up = c->solution.strategy;
         m_runner_up_seconds = c->prediction.mid_seconds;
         break;
       }
     }
+    Plan plan = std::move(*m_chosen.draft);
+    plan.candidates = std::move(candidates);
+    plan.runner_up = runner_up;
+    return plan;
   }
 
-  /// Time of the chosen scheme if the ranks owned `loads`: the ports' on a network, the bytes' on
-  /// one machine.
-  [[nodiscard]] double time_of(std::span<const double> loads) const {
-    const Load load = load_of(m_chosen.solution, m_model, loads);
+  /// Time of a scheme if the ranks owned `loads`: the ports' on a network, the bytes' on one
+  /// machine.
+  [[nodiscard]] double time_of(const Choice& choice, std::span<const double> loads) const {
+    const Load load = load_of(choice.solution, m_model, loads);
     double longest = 0;
     for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
       const double port = m_model.one_machine() ? 1e9 : m_model.ranks()[r].port_bytes_per_s;
@@ -253,24 +262,25 @@ private:
 
   /// When one rank's port is done if it owns `bytes` (equation 5); in a ring what counts is the
   /// largest chunk.
-  [[nodiscard]] double cost_of(std::size_t r, double bytes) const {
+  [[nodiscard]] double cost_of(const Choice& choice, std::size_t r, double bytes) const {
     const RankModel& rank = m_model.ranks()[r];
     const double port = m_model.one_machine() ? 1e9 : rank.port_bytes_per_s;
-    if (m_chosen.solution.ring || port == 0) {
+    if (choice.solution.ring || port == 0) {
       return bytes;
     }
     const double others = static_cast<double>(m_workers) - (rank.worker ? 1 : 0);
     return ((rank.worker ? m_model_bytes - bytes : 0) + others * bytes) / port;
   }
 
-  void cut_and_assign(Plan& plan) {
-    const auto part_bytes = static_cast<std::uint64_t>(m_chosen.shape.part_bytes);
+  [[nodiscard]] Plan cut_and_assign(const Choice& choice) const {
+    Plan plan;
+    const auto part_bytes = static_cast<std::uint64_t>(choice.shape.part_bytes);
     plan.parts = cut(m_layout, m_inputs.workload, part_bytes, m_options.cutting,
-                     m_options.part_bytes ? 1 : streams(m_chosen.solution.strategy, m_model));
-    const double exact = time_of(m_chosen.solution.share_bytes);
-    assign_servers(plan.parts, m_chosen.solution.share_bytes,
-                   [&](std::size_t rank, double bytes) { return cost_of(rank, bytes); });
-    const double time = time_of(loads_of(plan.parts, m_model.ranks().size()));
+                     m_options.part_bytes ? 1 : streams(choice.solution.strategy, m_model));
+    const double exact = time_of(choice, choice.solution.share_bytes);
+    assign_servers(plan.parts, choice.solution.share_bytes,
+                   [&](std::size_t rank, double bytes) { return cost_of(choice, rank, bytes); });
+    const double time = time_of(choice, loads_of(plan.parts, m_model.ranks().size()));
     plan.assignment_gap = exact > 0 ? time / exact - 1 : 0;
     std::uint64_t lanes = 1;
     for (const RankModel& r : m_model.ranks()) {
@@ -280,26 +290,14 @@ private:
     plan.part_bytes = plan.parts.size() == 0
                           ? part_bytes
                           : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
-    plan.window_parts = static_cast<std::uint64_t>(m_chosen.shape.window_parts);
+    plan.window_parts = static_cast<std::uint64_t>(choice.shape.window_parts);
 
     const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
-    PartShape shape = m_chosen.shape;
+    PartShape shape = choice.shape;
     shape.part_bytes = static_cast<double>(plan.part_bytes);
     shape.part_count = static_cast<double>(plan.parts.size());
-    plan.prediction = predict(m_model, m_chosen.solution, loads, shape);
-    if (m_options.optimizer) {
-      UpdateChoice step = with_step(m_chosen.solution, loads, shape, plan.prediction);
-      plan.prediction = std::move(step.prediction);
-      plan.update = step.update;
-      m_step_quantities = std::move(step.quantities);
-      m_step_quantities.push_back({"profile", 0, step.source, {}});
-    }
-    for (Candidate& c : plan.candidates) { // one strategy, one prediction
-      if (c.strategy == m_chosen.solution.strategy) {
-        c.prediction = plan.prediction;
-      }
-    }
-    const Load load = load_of(m_chosen.solution, m_model, loads);
+    plan.prediction = predict(m_model, choice.solution, loads, shape);
+    const Load load = load_of(choice.solution, m_model, loads);
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
       const RankModel& rank = m_model.ranks()[r];
       PlanRank out;
@@ -307,12 +305,41 @@ private:
       out.worker = rank.worker;
       out.server = rank.server;
       out.lanes = static_cast<int>(lanes);
-      out.share_bytes = m_chosen.solution.share_bytes[r];
+      out.share_bytes = choice.solution.share_bytes[r];
       out.assigned_bytes = static_cast<std::uint64_t>(loads[r]);
       out.port_bytes_per_second = rank.port_bytes_per_s;
       out.egress_bytes = static_cast<std::uint64_t>(load.egress_bytes[r]);
       out.ingress_bytes = static_cast<std::uint64_t>(load.ingress_bytes[r]);
       plan.ranks.push_back(out);
+    }
+    plan.strategy = choice.solution.strategy;
+    plan.gradient_bytes = m_layout.total_bytes;
+    for (const GradientLayout::Run& run : m_layout.runs) {
+      plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
+    }
+    if (const auto played = played_seconds(m_model, plan)) {
+      replace_by_played(plan.prediction, *played);
+    }
+    return plan;
+  }
+
+  /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
+  /// and draining the pipeline, and waiting.
+  static void replace_by_played(Prediction& p, double seconds) {
+    const double factor = seconds / p.mid_seconds;
+    p.lo_seconds = std::min(seconds, p.lo_seconds * factor);
+    p.mid_seconds = seconds;
+    p.hi_seconds = std::max(seconds, p.hi_seconds * factor);
+    double steady = 0;
+    for (auto& term : p.terms) {
+      if (term.name != "fill") {
+        steady += term.seconds;
+      }
+    }
+    for (auto& term : p.terms) {
+      if (term.name == "fill") {
+        term.seconds = std::max(0.0, seconds - steady);
+      }
     }
   }
 
@@ -320,12 +347,7 @@ private:
     plan.profile = m_inputs.profile_link;
     plan.workload = m_inputs.workload_link;
     plan.roles = m_inputs.roles_link;
-    plan.strategy = m_chosen.solution.strategy;
     plan.transport = m_model.transport();
-    plan.gradient_bytes = m_layout.total_bytes;
-    for (const GradientLayout::Run& run : m_layout.runs) {
-      plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
-    }
     std::size_t servers = 0;
     for (const RankModel& r : m_model.ranks()) {
       servers += !r.worker && r.server ? 1 : 0;
@@ -378,12 +400,6 @@ private:
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
-    if (m_options.optimizer) {
-      plan.options["optimizer"] = name_of(*m_options.optimizer);
-      plan.options["update"] = m_options.update_at ? name_of(*m_options.update_at) : "auto";
-      plan.quantities.insert(plan.quantities.end(), m_step_quantities.begin(),
-                             m_step_quantities.end());
-    }
     if (plan.runner_up.empty() || plan.prediction.mid_seconds <= 0) {
       return;
     }
@@ -416,7 +432,6 @@ private:
   std::size_t m_workers = 0;
   bool m_lanes_given = false;
   Choice m_chosen;
-  std::vector<Quantity> m_step_quantities;
   double m_runner_up_seconds = 0;
 };
 

@@ -2,12 +2,15 @@
 #include "strategies/predict.hpp"
 
 #include "core/units.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/play.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace reckon {
@@ -99,11 +102,10 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
         transport = port;
         reduction_beyond = std::max(0.0, summing - port);
       }
-      // Until the first sums are there, a server takes one part from each worker, a worker gives
-      // one to each service.
-      const double at_once = solution.ring ? 1
-                             : rank.worker ? services
-                                           : static_cast<double>(load.operands);
+      // Before the first sums come and after the last parts have left, a server waits for one part
+      // from each worker and gives one to each; a worker waits for all services.
+      const double at_once = solution.ring ? 2 * (static_cast<double>(load.egress_bytes.size()) - 1)
+                                           : services + static_cast<double>(load.operands);
       const double one_sum =
           shape.part_bytes * static_cast<double>(load.operands - 1) / sum_rate * rank.lanes;
       fill = std::max(fill, at_once * shape.part_bytes / rate + one_sum);
@@ -136,6 +138,95 @@ Prediction predict(const CostModel& model, const Solution& solution, std::span<c
   }
   return model.one_machine() ? predict_one_machine(model, load, shape)
                              : predict_ports(model, solution, load, shape);
+}
+
+namespace {
+
+PlayNetwork network_of(const CostModel& model, double part_bytes) {
+  const std::size_t ranks = model.ranks().size();
+  PlayNetwork network;
+  network.latency_s = model.latency_s();
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const RankModel& r : model.ranks()) {
+    network.station_bytes_per_s.push_back(r.port_bytes_per_s); // egress
+    network.station_bytes_per_s.push_back(r.port_bytes_per_s); // ingress
+    slowest = std::min(slowest, r.port_bytes_per_s);
+  }
+  network.write_overhead_s = part_bytes / slowest * (1 / model.port_efficiency(part_bytes) - 1);
+  network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
+  for (std::uint32_t from = 0; from < ranks; ++from) {
+    for (std::uint32_t to = 0; to < ranks; ++to) {
+      if (from != to) {
+        network.paths[from][to] = {2 * from, 2 * to + 1};
+      }
+    }
+  }
+  return network;
+}
+
+/// The plan with its first `count` parts only.
+Plan beginning(const Plan& plan, std::size_t count) {
+  Plan shorter = plan;
+  shorter.parts.offset_bytes.resize(count);
+  shorter.parts.bytes.resize(count);
+  shorter.parts.server.resize(count);
+  shorter.parts.lane.resize(count);
+  return shorter;
+}
+
+} // namespace
+
+std::optional<double> played_seconds(const CostModel& model, const Plan& plan) {
+  const double workers = static_cast<double>(std::count_if(
+      plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) { return r.worker; }));
+  constexpr double k_most_writes = 200'000;
+  const double writes_per_part = 2 * workers;
+  const std::size_t parts = plan.parts.size();
+  const auto most = static_cast<std::size_t>(k_most_writes / writes_per_part);
+  // A beginning says how the rest goes on only if it is much longer than what is under way at once.
+  const std::size_t under_way = plan.window_parts * static_cast<std::size_t>(plan.ranks[0].lanes);
+  if (model.one_machine() || (parts > most && most / 2 < 2 * under_way)) {
+    return std::nullopt;
+  }
+  const PlayNetwork network = network_of(model, static_cast<double>(plan.part_bytes));
+  const OpCost cost = [&](std::size_t rank, const Op& op) {
+    const std::size_t sources = std::max<std::size_t>(2, op.source_count);
+    const double rate = model
+                            .reduce_rate(op.dtype, model.ranks()[rank].lanes, sources,
+                                         static_cast<double>(plan.part_bytes))
+                            .mid;
+    return static_cast<double>(op.bytes) * static_cast<double>(sources - 1) / rate;
+  };
+  struct Played {
+    double seconds = 0, steady_seconds = 0;
+  };
+  const auto play_it = [&](const Plan& p) {
+    const Schedule schedule = lower(p);
+    Played played;
+    played.seconds = play(schedule, network, cost).total_seconds;
+    const Traffic traffic = traffic_of(schedule);
+    for (std::size_t r = 0; r < p.ranks.size(); ++r) {
+      const std::uint64_t bytes = std::max(traffic.egress_bytes[r], traffic.ingress_bytes[r]);
+      played.steady_seconds = std::max(
+          played.steady_seconds, static_cast<double>(bytes) / model.ranks()[r].port_bytes_per_s);
+    }
+    return played;
+  };
+  if (parts <= most) {
+    return play_it(plan).seconds;
+  }
+  // What a beginning takes beyond the steady traffic of its own parts, and how that grows.
+  const Played longer = play_it(beginning(plan, most)),
+               shorter = play_it(beginning(plan, most / 2));
+  const double beyond = longer.seconds - longer.steady_seconds;
+  const double growth = std::max(0.0, (beyond - (shorter.seconds - shorter.steady_seconds)) /
+                                          static_cast<double>(most - most / 2));
+  double steady = 0;
+  for (const PlanRank& r : plan.ranks) {
+    steady = std::max(steady, static_cast<double>(std::max(r.egress_bytes, r.ingress_bytes)) /
+                                  r.port_bytes_per_second);
+  }
+  return steady + beyond + growth * static_cast<double>(parts - most);
 }
 
 } // namespace reckon

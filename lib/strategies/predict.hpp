@@ -3,6 +3,8 @@
 
 #include "strategies/strategy.hpp"
 
+#include <optional>
+
 namespace reckon {
 
 /// What a prediction needs to know of how the gradient is cut.
@@ -25,5 +27,12 @@ struct PartShape {
 /// in use.
 [[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution,
                                  std::span<const double> loads, const PartShape& shape);
+
+/// What one iteration of the plan takes on ports when every piece queues where it does in a network
+/// (strategies/play.hpp): unlike the formula it knows the window, the order of the parts and what
+/// few or unequal parts cost. Of a plan with many parts two beginnings of different length are
+/// played, and the rest goes on at the pace between them. None for ranks that share one machine,
+/// and for jobs too large to be played.
+[[nodiscard]] std::optional<double> played_seconds(const CostModel& model, const Plan& plan);
 
 } // namespace reckon

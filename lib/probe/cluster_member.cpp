@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/cluster_member.hpp"
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/log.hpp"
+#include "discover/discover.hpp"
+#include "discover/environment.hpp"
+#include "probe/campaign.hpp"
+#include "probe/evaluate.hpp"
+#include "probe/guard.hpp"
+#include "probe/pin.hpp"
+#include "probe/reduce.hpp"
+#include "probe/workbench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sched.h>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
+constexpr std::size_t k_machine_samples = 10; // kept of each cell: they go over the network
+
+std::string boot_id() {
+  std::string boot = read_file("/proc/sys/kernel/random/boot_id");
+  boot.erase(boot.find_last_not_of('\n') + 1);
+  return boot;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) {
+    for (std::size_t c = 0; c < CPU_SETSIZE; ++c) {
+      if (CPU_ISSET(c, &set)) {
+        cpus.push_back(static_cast<int>(c));
+      }
+    }
+  }
+  return cpus;
+}
+
+std::vector<std::string> crossing_transports(const ClusterProbeOptions& options) {
+  std::vector<std::string> found;
+  for (const std::string& name : available_transports()) {
+    try {
+      if (options.make(name)->capabilities().crosses_machines) {
+        found.push_back(name);
+      }
+    } catch (const Error& error) {
+      log(LogLevel::debug, "transport {}: {}", name, error.what());
+    }
+  }
+  return found;
+}
+
+/// Some of them, evenly spread.
+std::vector<double> thinned(const std::vector<double>& samples) {
+  const std::size_t step = (samples.size() + k_machine_samples - 1) / k_machine_samples;
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < samples.size(); i += step) {
+    kept.push_back(samples[i]);
+  }
+  return kept;
+}
+
+std::vector<std::string> strings(const JsonView& array) {
+  std::vector<std::string> all;
+  for (const JsonView& element : array.elements()) {
+    all.push_back(element.string());
+  }
+  return all;
+}
+
+} // namespace
+
+ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& options)
+    : m_rendezvous(rendezvous), m_options(options) {
+  const Json mine{{"boot", boot_id()},
+                  {"host", host_name()},
+                  {"processors", ::sysconf(_SC_NPROCESSORS_ONLN)},
+                  {"memory", available_memory_bytes()},
+                  {"transports", crossing_transports(options)}};
+  for (const std::string& text : rendezvous.all_gather(mine.dump(), options.limit)) {
+    const Json json = parse_json(text, "host of a rank");
+    const JsonView view(json, "host of a rank");
+    m_hosts.push_back({view.at("boot").string(), view.at("host").string(),
+                       view.at("processors").integer(1, 1 << 20), view.at("memory").count(),
+                       strings(view.at("transports"))});
+  }
+  std::uint64_t most = 32 * k_mib;
+  for (std::size_t rank = 0; rank < m_hosts.size(); ++rank) {
+    const auto same = [&](const ClusterHost& h) { return h.boot == m_hosts[rank].boot; };
+    const auto first = std::find_if(m_hosts.begin(), m_hosts.end(), same);
+    m_host_of.push_back(static_cast<int>(first - m_hosts.begin()));
+    const auto here = std::count_if(m_hosts.begin(), m_hosts.end(), same);
+    m_turn =
+        static_cast<int>(rank) == rendezvous.rank()
+            ? static_cast<int>(std::count(m_host_of.begin(), m_host_of.end() - 1, m_host_of.back()))
+            : m_turn;
+    // To send from and to receive into, and half is for others.
+    most = std::min(most, m_hosts[rank].memory_bytes / 4 / static_cast<std::uint64_t>(here));
+  }
+  m_memory = std::max(4 * k_mib, most / k_mib * k_mib);
+}
+
+std::vector<std::string> ClusterMember::act(const Json& instruction) {
+  const JsonView view(instruction, "instruction of rank 0");
+  const std::string what = view.at("do").string();
+  const Seconds longest = Seconds(view.at("seconds").non_negative()) + m_options.limit;
+  std::string answer;
+  if (what == "transport") {
+    answer = open_transport(view);
+  } else if (what == "move") {
+    answer = move(view);
+  } else if (what == "machine") {
+    answer = measure_machine(view);
+  }
+  return m_rendezvous.all_gather(answer, longest);
+}
+
+std::vector<std::string> ClusterMember::tell_all(const Json& instruction) {
+  m_rendezvous.broadcast(instruction.dump(), m_options.limit);
+  return act(instruction);
+}
+
+void ClusterMember::serve() {
+  Seconds longest = m_options.limit;
+  for (;;) {
+    const Json instruction =
+        parse_json(m_rendezvous.broadcast("", longest), "instruction of rank 0");
+    if (JsonView(instruction, "instruction of rank 0").at("do").string() == "end") {
+      return;
+    }
+    static_cast<void>(act(instruction));
+  }
+}
+
+void ClusterMember::end() {
+  m_rendezvous.broadcast(Json{{"do", "end"}}.dump(), m_options.limit);
+}
+
+void ClusterMember::use_transport(const std::string& transport, std::uint64_t seed) {
+  static_cast<void>(
+      tell_all({{"do", "transport"}, {"seconds", 0}, {"transport", transport}, {"seed", seed}}));
+}
+
+std::string ClusterMember::open_transport(const JsonView& instruction) {
+  const std::string transport = instruction.at("transport").string();
+  m_flows.reset();
+  std::unique_ptr<Mover> mover = m_options.make(transport);
+  const std::vector<std::string> mine = mover->capabilities().ports;
+  m_ports.clear();
+  for (const std::string& text : m_rendezvous.all_gather(Json(mine).dump(), m_options.limit)) {
+    const Json json = parse_json(text, "ports of a rank");
+    m_ports.push_back(strings(JsonView(json, "ports of a rank")));
+    if (m_ports.back().size() != m_ports.front().size()) {
+      fail(ErrorKind::usage,
+           fmt::format("rank {} has {} network ports and rank 0 has {}; name as many on each in "
+                       "RECKON_FABRIC_ADDRESS",
+                       m_ports.size() - 1, m_ports.back().size(), m_ports.front().size()));
+    }
+  }
+  FlowRank::Options options;
+  options.rank = m_rendezvous.rank();
+  options.lanes = static_cast<int>(std::max<std::size_t>(1, mine.size()));
+  options.seed = instruction.at("seed").count();
+  options.memory = m_memory;
+  const std::vector<int> cpus = allowed_cpus();
+  for (int lane = 0; lane < options.lanes && !cpus.empty(); ++lane) {
+    // As the executor: ranks that share a computer take its processors in turn.
+    options.cpus.push_back(
+        cpus[static_cast<std::size_t>(m_turn * options.lanes + lane) % cpus.size()]);
+  }
+  m_flows = std::make_unique<FlowRank>(std::move(mover), options);
+  m_flows->connect(m_rendezvous.all_gather(m_flows->address(), m_options.limit));
+  return "";
+}
+
+std::vector<FlowOutcome> ClusterMember::run(const FlowTask& task) {
+  const double seconds =
+      1e-9 * static_cast<double>(task.warm_up_ns + task.windows * task.window_ns);
+  std::vector<FlowOutcome> outcomes;
+  for (const std::string& text :
+       tell_all({{"do", "move"}, {"seconds", seconds}, {"task", encode(task)}})) {
+    outcomes.push_back(decode_flow_outcome(text));
+  }
+  return outcomes;
+}
+
+std::string ClusterMember::move(const JsonView& instruction) {
+  m_flows->start(decode_task(instruction.at("task").string()));
+  const std::int64_t deadline =
+      monotonic_ns() + static_cast<std::int64_t>(
+                           1e9 * (instruction.at("seconds").number() + m_options.limit.count()));
+  while (!m_flows->finished_within(std::chrono::milliseconds(20))) {
+    m_rendezvous.watch(Seconds(0));
+    if (monotonic_ns() > deadline) {
+      throw PeerError(fmt::format("rank {} moved its data to no end within {} more than they "
+                                  "should take",
+                                  m_rendezvous.rank(), to_text(m_options.limit)));
+    }
+  }
+  return encode(m_flows->outcome());
+}
+
+std::vector<Profile> ClusterMember::measure_machines(Seconds each) {
+  int turns = 0;
+  for (const int host : m_host_of) {
+    turns = std::max(turns, static_cast<int>(std::count(m_host_of.begin(), m_host_of.end(), host)));
+  }
+  std::vector<Profile> profiles(m_hosts.size());
+  for (int turn = 0; turn < turns; ++turn) {
+    const std::vector<std::string> texts =
+        tell_all({{"do", "machine"}, {"seconds", each.count()}, {"turn", turn}});
+    for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+      if (!texts[rank].empty()) {
+        const std::string name = fmt::format("rank {}'s machine", rank);
+        profiles[rank] = profile_from_json(parse_json(texts[rank], name), name);
+      }
+    }
+  }
+  return profiles;
+}
+
+std::string ClusterMember::measure_machine(const JsonView& instruction) {
+  if (instruction.at("turn").integer(0, 1 << 20) != m_turn) {
+    return "";
+  }
+  const Seconds budget(instruction.at("seconds").non_negative());
+  const RunClock clock;
+  Discovery discovery = discover();
+  Environment environment = describe_environment(real_system_files());
+  std::vector<int> cpus = allowed_cpus();
+  ProcGuard guard(cpus);
+  Workbench bench(discovery.topology, "m0", clock, 1, m_options.interrupted);
+  bench.limit_memory_time(0.2 * budget);
+  std::vector<Campaign> campaigns{reduce_campaign(bench), optimizer_campaign(bench)};
+  RunnerOptions running;
+  running.budget = budget;
+  running.interrupted = m_options.interrupted;
+  running.wait_for_quiet = Seconds(0.1);
+  RunResult run = run_campaigns(campaigns, running, clock, guard);
+  bench.release_memory();
+
+  Profile profile;
+  profile.name = "machine";
+  profile.source = "measured";
+  profile.context = environment.facts;
+  MachineGroup machine;
+  machine.id = "m0";
+  machine.name = host_name();
+  machine.cores = std::max<std::uint64_t>(1, discovery.topology.of_kind(ObjectKind::core).size());
+  for (const TopologyObject* node : discovery.topology.of_kind(ObjectKind::numa_node)) {
+    machine.memory_bytes += node->bytes.value_or(0);
+  }
+  profile.machines.push_back(std::move(machine));
+  const auto cpu = environment.facts.find("cpu");
+  profile.fingerprint =
+      fingerprint(discovery.topology, cpu == environment.facts.end() ? "" : cpu->second);
+  profile.topology = std::move(discovery.topology);
+  for (Cell& cell : run.cells) {
+    if (cell.has_value()) {
+      cell.samples = thinned(cell.samples);
+      summarize_cell(cell);
+      profile.cells.push_back(std::move(cell));
+    }
+  }
+  return to_json(profile).dump();
+}
+
+} // namespace reckon

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/json.hpp"
+#include "launch/rendezvous.hpp"
+#include "probe/cluster.hpp"
+#include "probe/flows.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// What every rank tells the others before anything is measured.
+struct ClusterHost {
+  std::string boot;                    ///< the same for ranks on one computer
+  std::string host;                    ///< its name
+  int processors = 1;                  ///< of the computer, whoever may use them
+  std::uint64_t memory_bytes = 0;      ///< free
+  std::vector<std::string> transports; ///< that cross machines
+};
+
+/// One rank's part in a cluster probe: does what rank 0 says. Instructions go to all ranks as text;
+/// all of them answer to all.
+class ClusterMember {
+public:
+  ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& options);
+
+  [[nodiscard]] const std::vector<ClusterHost>& hosts() const { return m_hosts; }
+  /// host_of()[rank]: the first rank on the same computer.
+  [[nodiscard]] const std::vector<int>& host_of() const { return m_host_of; }
+  /// Network ports that each rank has for the transport in use, by name; lane i uses port i.
+  [[nodiscard]] const std::vector<std::vector<std::string>>& ports() const { return m_ports; }
+  /// Memory that each rank receives into.
+  [[nodiscard]] std::uint64_t memory() const { return m_memory; }
+
+  /// Rank 0: tells everybody to do something, does its own part, returns everybody's answers.
+  void use_transport(const std::string& transport, std::uint64_t seed);
+  [[nodiscard]] std::vector<FlowOutcome> run(const FlowTask& task);
+  /// Each rank measures itself alone for about that long, those on one computer in turn. What comes
+  /// back are profiles of one machine, "m0".
+  [[nodiscard]] std::vector<Profile> measure_machines(Seconds each);
+  void end();
+
+  /// The other ranks: does what rank 0 says until it says that this is the end.
+  void serve();
+
+private:
+  [[nodiscard]] std::vector<std::string> tell_all(const Json& instruction);
+  [[nodiscard]] std::vector<std::string> act(const Json& instruction);
+  [[nodiscard]] std::string open_transport(const JsonView& instruction);
+  [[nodiscard]] std::string move(const JsonView& instruction);
+  [[nodiscard]] std::string measure_machine(const JsonView& instruction);
+
+  Rendezvous& m_rendezvous;
+  const ClusterProbeOptions& m_options;
+  std::vector<ClusterHost> m_hosts;
+  std::vector<int> m_host_of;
+  int m_turn = 0; ///< how many lower ranks are on this computer
+  std::uint64_t m_memory = 0;
+  std::vector<std::vector<std::string>> m_ports;
+  std::unique_ptr<FlowRank> m_flows;
+};
+
+} // namespace reckon

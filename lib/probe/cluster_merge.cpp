@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/cluster_merge.hpp"
+
+#include "probe/cluster.hpp"
+#include "probe/fabric.hpp"
+#include "probe/sampling.hpp"
+#include "stats/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr double k_equal_ports = 0.03;
+constexpr double k_noisy = 0.10; // as of cells of one machine
+
+std::vector<double> sorted(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+double median(const std::vector<double>& values) {
+  return values.empty() ? 0 : percentile(sorted(values), 0.5);
+}
+
+/// "m0/numa1" of a machine's own profile -> "m3/numa1".
+std::string moved(const std::string& id, const std::string& group) {
+  const std::size_t slash = id.find('/');
+  return slash == std::string::npos ? group : group + id.substr(slash);
+}
+
+void add_topology(Topology& to, const Topology& from, const std::string& group) {
+  for (TopologyObject object : from.objects) {
+    object.id = moved(object.id, group);
+    if (!object.parent.empty()) {
+      object.parent = moved(object.parent, group);
+    }
+    if (object.kind == ObjectKind::machine) {
+      object.name.clear(); // it stands for several
+    }
+    to.objects.push_back(std::move(object));
+  }
+}
+
+template <class Get>
+std::vector<double> of_all(const std::vector<MemberResult>& members, std::size_t first,
+                           std::size_t last, Get get) {
+  std::vector<double> all;
+  for (std::size_t i = first; i < last; ++i) {
+    const std::vector<double> samples = get(members[i]);
+    all.insert(all.end(), samples.begin(), samples.end());
+  }
+  return all;
+}
+
+/// Cells that each machine measured for itself: those of equal keys become one.
+void add_own_cells(Profile& profile, const std::vector<MemberResult>& members, std::size_t first,
+                   std::size_t last, const std::string& group) {
+  std::map<CellKey, std::pair<Cell, std::vector<double>>> merged;
+  for (std::size_t i = first; i < last; ++i) {
+    for (const Cell& cell : members[i].own.cells) {
+      auto& [kept, samples] =
+          merged.try_emplace(cell.key, cell, std::vector<double>()).first->second;
+      samples.insert(samples.end(), cell.samples.begin(), cell.samples.end());
+      if (cell.status == CellStatus::noisy && kept.status == CellStatus::ok) {
+        kept.status = cell.status;
+        kept.reason = cell.reason;
+      }
+    }
+  }
+  for (auto& [key, entry] : merged) {
+    Cell cell = std::move(entry.first);
+    const Cell all = cell_of(key, cell.unit, entry.second, "not measured");
+    cell.key.from = moved(key.from, group);
+    cell.key.to = key.to.empty() ? "" : moved(key.to, group);
+    cell.samples = all.samples;
+    summarize_cell(cell);
+    profile.cells.push_back(std::move(cell));
+  }
+}
+
+} // namespace
+
+Cell cell_of(const CellKey& key, const std::string& unit, const std::vector<double>& samples,
+             const std::string& why_not) {
+  Cell cell;
+  cell.key = key;
+  cell.unit = unit;
+  cell.bytes_convention = unit == "seconds" ? "" : "payload";
+  std::vector<double> good;
+  for (const double sample : samples) {
+    if (sample > 0) {
+      good.push_back(sample);
+    }
+  }
+  if (good.empty()) {
+    cell.status = CellStatus::skipped;
+    cell.reason = samples.empty() ? why_not : "too little arrived to tell a rate";
+    cell.bytes_convention.clear();
+    return cell;
+  }
+  const std::size_t step = (good.size() + k_keep_samples - 1) / k_keep_samples;
+  for (std::size_t i = 0; i < good.size(); i += step) {
+    cell.samples.push_back(std::strtod(fmt::format("{:.6g}", good[i]).c_str(), nullptr));
+  }
+  summarize_cell(cell);
+  if (step > 1) {
+    remark(cell, fmt::format("1 in {} of {} samples kept", step, good.size()));
+  }
+  if (cell.spread > k_noisy) {
+    remark(cell, CellStatus::noisy,
+           fmt::format("samples vary: median absolute deviation {:.0f} %", 100 * cell.spread));
+  }
+  return cell;
+}
+
+std::vector<std::string> member_ids(const std::vector<ClusterHost>& hosts) {
+  std::set<std::string> names;
+  bool good = true;
+  for (const ClusterHost& host : hosts) {
+    // "m0" and "rack0" are names of ours.
+    const bool ours = host.host.find_first_not_of("0123456789", host.host.starts_with("m") ? 1
+                                                                : host.host.starts_with("rack")
+                                                                    ? 4
+                                                                    : 0) == std::string::npos;
+    good = good && !host.host.empty() && !ours && host.host.find('/') == std::string::npos &&
+           names.insert(host.host).second;
+  }
+  std::vector<std::string> ids;
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    ids.push_back(good ? hosts[rank].host : fmt::format("r{}", rank));
+  }
+  return ids;
+}
+
+std::vector<double> port_samples(const MemberResult& member) {
+  const double in = median(member.in_two_way), out = median(member.out_two_way);
+  if (in == 0 || out == 0) {
+    return {};
+  }
+  if (std::abs(in - out) <= k_equal_ports * std::max(in, out)) {
+    std::vector<double> both = member.in_two_way;
+    both.insert(both.end(), member.out_two_way.begin(), member.out_two_way.end());
+    return both;
+  }
+  return in < out ? member.in_two_way : member.out_two_way;
+}
+
+std::vector<std::size_t> runs_of(const std::vector<MemberResult>& members) {
+  std::vector<std::size_t> firsts;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    const auto equal = [&](const MemberResult& a, const MemberResult& b) {
+      const MachineGroup x = a.own.machines.empty() ? MachineGroup() : a.own.machines.front();
+      const MachineGroup y = b.own.machines.empty() ? MachineGroup() : b.own.machines.front();
+      const double p = median(port_samples(a)), q = median(port_samples(b));
+      return a.own.fingerprint == b.own.fingerprint && x.cores == y.cores &&
+             x.memory_bytes == y.memory_bytes && a.rack == b.rack &&
+             std::abs(p - q) <= k_equal_ports * std::max(p, q);
+    };
+    if (firsts.empty() || !equal(members[firsts.back()], members[i])) {
+      firsts.push_back(i);
+    }
+  }
+  return firsts;
+}
+
+void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
+                    const std::vector<std::string>& ids) {
+  const std::vector<std::size_t> firsts = runs_of(members);
+  const auto group_of = [&](std::size_t rank) {
+    const auto after = std::upper_bound(firsts.begin(), firsts.end(), rank);
+    return fmt::format("m{}", after - firsts.begin() - 1);
+  };
+  for (std::size_t g = 0; g < firsts.size(); ++g) {
+    const std::size_t first = firsts[g];
+    const std::size_t last = g + 1 < firsts.size() ? firsts[g + 1] : members.size();
+    const MemberResult& model = members[first];
+    MachineGroup group = model.own.machines.empty() ? MachineGroup() : model.own.machines.front();
+    group.id = group_of(first);
+    group.name = ids[first] + (last - first > 1 ? ".." + ids[last - 1] : "");
+    group.count = last - first;
+    group.rack = model.rack;
+    group.members.assign(ids.begin() + static_cast<std::ptrdiff_t>(first),
+                         ids.begin() + static_cast<std::ptrdiff_t>(last));
+    add_topology(profile.topology, model.own.topology, group.id);
+    profile.fingerprint += (g > 0 ? "; " : "") +
+                           (group.count > 1 ? fmt::format("{} x ", group.count) : "") +
+                           model.own.fingerprint;
+    for (const auto& [name, text] : model.own.context) {
+      if (name != "host") { // machines differ, and the first stands for all
+        profile.context.try_emplace(name, text);
+      }
+    }
+    add_own_cells(profile, members, first, last, group.id);
+    const std::string late = "not measured: the probe ended before";
+    CellKey key;
+    key.from = group.id;
+    key.transport = model.transport;
+    key.in_flight = model.window;
+    key.test = k_port_bandwidth;
+    key.bytes = model.part;
+    key.direction = "two_way";
+    profile.cells.push_back(
+        cell_of(key, "bytes_per_second", of_all(members, first, last, &port_samples), late));
+    key.test = k_fabric_latency;
+    key.bytes = 8;
+    key.direction = "one_way";
+    key.in_flight = 1;
+    key.state = "warm";
+    profile.cells.push_back(cell_of(
+        key, "seconds",
+        of_all(members, first, last, [](const MemberResult& m) { return m.latency; }), late));
+    key = {};
+    key.from = group.id;
+    key.transport = model.transport;
+    key.in_flight = model.window;
+    key.test = k_fabric_write;
+    key.direction = "two_way";
+    std::map<std::uint64_t, std::vector<double>> by_size;
+    int peer = -1;
+    for (std::size_t i = first; i < last; ++i) {
+      const auto curve = members[i].curves.find(model.transport);
+      if (curve == members[i].curves.end()) {
+        continue;
+      }
+      peer = peer < 0 ? curve->second.peer : peer;
+      for (const auto& [bytes, seconds] : curve->second.seconds) {
+        by_size[bytes].insert(by_size[bytes].end(), seconds.begin(), seconds.end());
+      }
+    }
+    for (const auto& [bytes, seconds] : by_size) {
+      key.bytes = bytes;
+      key.to = group_of(static_cast<std::size_t>(peer));
+      profile.cells.push_back(cell_of(key, "seconds", seconds, late));
+    }
+    profile.machines.push_back(std::move(group));
+  }
+}
+
+} // namespace reckon

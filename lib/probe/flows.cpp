@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/flows.hpp"
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "probe/pattern.hpp"
+#include "probe/pin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint32_t k_source = 0, k_target = 1;      // buffers, in the order of allocation
+constexpr std::chrono::milliseconds k_longest_sleep{20}; // as the executor
+
+/// Senders go on this long after the last window: the ranks do not start at exactly the same time.
+constexpr std::int64_t k_margin_ns = 60'000'000;
+
+// Tags: the number of the flow among those to the receiver; for the last one of a flow also how
+// many writes there were, since a transport may deliver in any order.
+constexpr std::uint32_t k_last = 0x8000'0000;
+constexpr unsigned k_count_bits = 20;
+constexpr std::uint32_t k_count_mask = (1U << k_count_bits) - 1;
+constexpr std::size_t k_most_flows = 1U << (31 - k_count_bits);
+constexpr std::uint64_t k_control_id = UINT64_MAX;
+
+constexpr std::size_t k_most_points = 2048; // of each flow on each lane
+constexpr std::uint64_t k_checked_writes = 8;
+constexpr std::uint64_t k_checked_end = 16 * 1024;
+
+std::vector<std::vector<double>> rows(const JsonView& view) {
+  std::vector<std::vector<double>> all;
+  for (const JsonView& row : view.elements()) {
+    all.push_back(row.numbers());
+  }
+  return all;
+}
+
+std::int64_t nanoseconds(const JsonView& view) {
+  return static_cast<std::int64_t>(view.count());
+}
+
+} // namespace
+
+std::string encode(const FlowTask& task) {
+  Json flows = Json::array();
+  for (const Flow& flow : task.flows) {
+    flows.push_back(flow.from);
+    flows.push_back(flow.to);
+  }
+  return Json{{"kind", task.kind == FlowTask::Kind::ping ? "ping" : "stream"},
+              {"flows", flows},
+              {"lanes", task.lanes},
+              {"bytes", task.bytes},
+              {"in_flight", task.in_flight},
+              {"first", task.first},
+              {"warm_up_ns", task.warm_up_ns},
+              {"window_ns", task.window_ns},
+              {"windows", task.windows},
+              {"warm_up", task.warm_up},
+              {"count", task.count}}
+      .dump();
+}
+
+FlowTask decode_task(const std::string& text) {
+  const Json json = parse_json(text, "task of rank 0");
+  const JsonView view(json, "task of rank 0");
+  view.only({"kind", "flows", "lanes", "bytes", "in_flight", "first", "warm_up_ns", "window_ns",
+             "windows", "warm_up", "count"});
+  constexpr int k_most = 1 << 20;
+  FlowTask task;
+  task.kind = view.at("kind").one_of({"ping", "stream"}) == "ping" ? FlowTask::Kind::ping
+                                                                   : FlowTask::Kind::stream;
+  const std::vector<JsonView> ends = view.at("flows").elements();
+  for (std::size_t i = 0; i + 1 < ends.size(); i += 2) {
+    task.flows.push_back({ends[i].integer(0, k_most), ends[i + 1].integer(0, k_most)});
+  }
+  task.lanes.clear();
+  for (const JsonView& lane : view.at("lanes").elements()) {
+    task.lanes.push_back(lane.integer(0, k_most));
+  }
+  task.bytes = view.at("bytes").count();
+  task.in_flight = static_cast<std::uint32_t>(view.at("in_flight").integer(1, k_most));
+  task.first = view.at("first").count();
+  task.warm_up_ns = nanoseconds(view.at("warm_up_ns"));
+  task.window_ns = nanoseconds(view.at("window_ns"));
+  task.windows = view.at("windows").integer(0, k_most);
+  task.warm_up = view.at("warm_up").count();
+  task.count = view.at("count").count();
+  return task;
+}
+
+std::string encode(const FlowOutcome& outcome) {
+  Json json{{"rates", outcome.rates}, {"one_way_s", outcome.one_way_s}};
+  if (outcome.wrong_at != UINT64_MAX) {
+    json["wrong_at"] = outcome.wrong_at;
+  }
+  return json.dump();
+}
+
+FlowOutcome decode_flow_outcome(const std::string& text) {
+  const Json json = parse_json(text, "outcome of a rank");
+  const JsonView view(json, "outcome of a rank");
+  view.only({"rates", "one_way_s", "wrong_at"});
+  FlowOutcome outcome;
+  outcome.rates = rows(view.at("rates"));
+  outcome.one_way_s = view.at("one_way_s").numbers();
+  if (const auto wrong = view.find("wrong_at")) {
+    outcome.wrong_at = wrong->count();
+  }
+  return outcome;
+}
+
+double arrival_rate(std::span<const Progressed> points, std::int64_t from_ns, std::int64_t to_ns) {
+  const auto before = [](const Progressed& point, std::int64_t ns) { return point.ns < ns; };
+  const auto first = std::lower_bound(points.begin(), points.end(), from_ns, before);
+  const auto last = std::lower_bound(first, points.end(), to_ns, before);
+  const auto n = static_cast<double>(last - first);
+  if (n < 3) {
+    return 0;
+  }
+  double time = 0, bytes = 0; // means, from the first point
+  for (auto p = first; p != last; ++p) {
+    time += static_cast<double>(p->ns - first->ns) / n;
+    bytes += static_cast<double>(p->bytes - first->bytes) / n;
+  }
+  double together = 0, alone = 0;
+  for (auto p = first; p != last; ++p) {
+    const double t = static_cast<double>(p->ns - first->ns) - time;
+    together += t * (static_cast<double>(p->bytes - first->bytes) - bytes);
+    alone += t * t;
+  }
+  return alone > 0 ? 1e9 * together / alone : 0;
+}
+
+/// What one lane does in one task, and what came of it. Written by its thread alone.
+struct FlowRank::LaneWork {
+  struct Out {
+    int peer = 0;
+    std::uint32_t index = 0;  ///< of the flow among those to the peer
+    std::uint64_t region = 0; ///< where the peer wants them
+    std::uint64_t slots = 1;
+    std::uint64_t posted = 0, sent = 0;
+    bool told = false;
+  };
+  struct In {
+    int peer = 0;
+    std::uint64_t region = 0, slots = 1;
+    std::uint64_t arrived = 0;
+    std::int64_t noted_ns = 0;
+    std::vector<Progressed> points;
+    std::int64_t writes = -1; ///< modulo 2^20, once told
+  };
+  int lane = 0;
+  std::size_t place = 0; ///< among the task's lanes
+  int cpu = -1;
+  std::vector<Out> out;
+  std::vector<In> in;
+  std::uint64_t control_posted = 0, control_sent = 0;
+  std::uint64_t gap_ns = 0;
+  std::vector<std::int64_t> stamps;
+  std::string error;
+};
+
+FlowRank::FlowRank(std::unique_ptr<Mover> mover, const Options& options)
+    : m_mover(std::move(mover)), m_options(options), m_source(m_mover->allocate(options.memory)),
+      m_target(m_mover->allocate(options.memory)) {
+  m_mover->open(options.lanes);
+  fill_with_pattern(m_source, options.seed + static_cast<std::uint64_t>(options.rank));
+}
+
+FlowRank::~FlowRank() {
+  stop();
+}
+
+void FlowRank::connect(const std::vector<std::string>& addresses) {
+  m_mover->connect(m_options.rank, addresses);
+}
+
+std::uint64_t FlowRank::source_of(std::uint64_t number) const {
+  const std::uint64_t place = fabric_place(m_task.bytes);
+  return (m_task.first + number) % (m_source.size() / place) * place;
+}
+
+std::uint64_t FlowRank::slots(std::uint64_t bytes, std::size_t flows, std::size_t lanes) const {
+  constexpr std::uint64_t k_page = 4096;
+  const std::uint64_t region =
+      m_target.size() / std::max<std::size_t>(1, flows * lanes) / k_page * k_page;
+  return region / fabric_place(bytes);
+}
+
+std::uint64_t FlowRank::region_of(std::size_t index, std::size_t flows, std::size_t lane) const {
+  constexpr std::uint64_t k_page = 4096;
+  const std::size_t lanes = m_task.lanes.size();
+  return (index * lanes + lane) * (m_target.size() / (flows * lanes) / k_page * k_page);
+}
+
+void FlowRank::start(const FlowTask& task) {
+  m_threads.clear();
+  m_work.clear();
+  m_task = task;
+  for (std::size_t place = 0; place < task.lanes.size(); ++place) {
+    auto work = std::make_unique<LaneWork>();
+    work->lane = task.lanes[place];
+    work->place = place;
+    work->cpu = m_options.cpus.empty()
+                    ? -1
+                    : m_options.cpus[static_cast<std::size_t>(work->lane) % m_options.cpus.size()];
+    work->gap_ns = static_cast<std::uint64_t>(task.window_ns) *
+                   static_cast<std::uint64_t>(task.windows) / (k_most_points - 8);
+    std::vector<std::uint32_t> flows_to; // by rank
+    const auto add_flow_to = [&flows_to](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      flows_to.resize(std::max(flows_to.size(), at + 1));
+      return flows_to[at]++;
+    };
+    std::vector<std::uint32_t> index;
+    for (const Flow& flow : task.flows) {
+      index.push_back(add_flow_to(flow.to));
+    }
+    for (std::size_t f = 0; f < task.flows.size(); ++f) {
+      const Flow& flow = task.flows[f];
+      if (flow.from != m_options.rank && flow.to != m_options.rank) {
+        continue;
+      }
+      const std::uint32_t all = flows_to[static_cast<std::size_t>(flow.to)];
+      const std::uint64_t room = slots(task.bytes, all, task.lanes.size());
+      if (room == 0 || all > k_most_flows) {
+        fail(ErrorKind::internal,
+             fmt::format("no room for {} flows of {} bytes to rank {}", all, task.bytes, flow.to));
+      }
+      const std::uint64_t region = region_of(index[f], all, place);
+      if (flow.from == m_options.rank) {
+        work->out.push_back({flow.to, index[f], region, room});
+      }
+      if (flow.to == m_options.rank) {
+        LaneWork::In in;
+        in.peer = flow.from;
+        in.region = region;
+        in.slots = room;
+        in.points.reserve(k_most_points);
+        work->in.push_back(std::move(in));
+      }
+    }
+    work->stamps.reserve(task.count + 1);
+    m_work.push_back(std::move(work));
+  }
+  m_stop.store(false, std::memory_order_relaxed);
+  m_running = m_work.size();
+  m_begin_ns = monotonic_ns();
+  for (const auto& lane : m_work) {
+    m_threads.emplace_back([this, work = lane.get()] { this->work(*work); });
+  }
+}
+
+void FlowRank::work(LaneWork& lane) noexcept {
+  try {
+    if (lane.cpu >= 0) {
+      bind_to_cpu(lane.cpu);
+    }
+  } catch (const Error& error) {
+    lane.error = error.what();
+  }
+  if (lane.error.empty() && !(lane.in.empty() && lane.out.empty())) {
+    m_task.kind == FlowTask::Kind::ping ? ping(lane) : stream(lane);
+  }
+  {
+    const std::lock_guard lock(m_mutex);
+    --m_running;
+  }
+  m_finished.notify_one();
+}
+
+std::size_t FlowRank::poll(LaneWork& lane) noexcept {
+  std::array<Completion, 16> completions;
+  MoverLane& mover = m_mover->lane(lane.lane);
+  const std::size_t count = mover.poll(completions);
+  const std::int64_t now = count > 0 ? monotonic_ns() : 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Completion& c = completions[i];
+    if (c.kind == Completion::Kind::failed) {
+      lane.error = mover.error();
+    } else if (c.kind == Completion::Kind::sent) {
+      if (c.id == k_control_id) {
+        ++lane.control_sent;
+      } else {
+        ++lane.out[c.id].sent;
+      }
+    } else if ((c.tag & k_last) != 0) {
+      lane.in[(c.tag & ~k_last) >> k_count_bits].writes =
+          static_cast<std::int64_t>(c.tag & k_count_mask);
+    } else {
+      ++lane.in[c.tag].arrived;
+    }
+  }
+  for (LaneWork::In& in : lane.in) {
+    const bool new_ones =
+        count > 0 && (in.points.empty() || in.points.back().bytes != in.arrived * m_task.bytes);
+    if (new_ones && in.arrived > 0 && now - in.noted_ns >= static_cast<std::int64_t>(lane.gap_ns) &&
+        in.points.size() < k_most_points && now - m_begin_ns >= m_task.warm_up_ns) {
+      in.points.push_back({now - m_begin_ns, in.arrived * m_task.bytes});
+      in.noted_ns = now;
+    }
+  }
+  return count;
+}
+
+void FlowRank::stream(LaneWork& lane) noexcept {
+  MoverLane& mover = m_mover->lane(lane.lane);
+  const std::int64_t end =
+      m_begin_ns + m_task.warm_up_ns + m_task.windows * m_task.window_ns + k_margin_ns;
+  const auto finished = [&lane] {
+    return lane.control_sent == lane.control_posted &&
+           std::all_of(lane.out.begin(), lane.out.end(),
+                       [](const LaneWork::Out& out) { return out.told; }) &&
+           std::all_of(lane.in.begin(), lane.in.end(), [](const LaneWork::In& in) {
+             return in.writes >= 0 &&
+                    static_cast<std::uint64_t>(in.writes) == (in.arrived & k_count_mask);
+           });
+  };
+  while (lane.error.empty() && !m_stop.load(std::memory_order_relaxed)) {
+    bool busy = poll(lane) > 0;
+    const bool more = monotonic_ns() < end;
+    for (std::size_t i = 0; i < lane.out.size(); ++i) {
+      LaneWork::Out& out = lane.out[i];
+      if (more && out.posted - out.sent < std::min<std::uint64_t>(m_task.in_flight, out.slots)) {
+        const Slice to{k_target, out.region + out.posted % out.slots * fabric_place(m_task.bytes)};
+        if (mover.write(out.peer, {k_source, source_of(out.posted)}, to, m_task.bytes, out.index,
+                        i)) {
+          ++out.posted;
+          busy = true;
+        }
+      } else if (!more && !out.told && out.sent == out.posted) {
+        const auto count = static_cast<std::uint32_t>(out.posted) & k_count_mask;
+        if (mover.write(out.peer, {}, {}, 0, k_last | (out.index << k_count_bits) | count,
+                        k_control_id)) {
+          ++lane.control_posted;
+          out.told = busy = true;
+        }
+      }
+    }
+    if (finished()) {
+      return;
+    }
+    if (!busy) {
+      mover.wait(k_longest_sleep);
+    }
+  }
+}
+
+void FlowRank::ping(LaneWork& lane) noexcept {
+  MoverLane& mover = m_mover->lane(lane.lane);
+  const bool begins = !lane.out.empty();
+  const int peer = begins ? lane.out.front().peer : lane.in.front().peer;
+  std::uint64_t posted = 0;
+  const auto stopped = [&] {
+    return !lane.error.empty() || m_stop.load(std::memory_order_relaxed);
+  };
+  // A ping's flow goes both ways, so both sides have an entry for what they receive.
+  if (lane.in.empty()) {
+    lane.in.emplace_back();
+  }
+  const auto say = [&] {
+    while (!stopped() && !mover.write(peer, {k_source, 0}, {k_target, 0}, 8, 0, k_control_id)) {
+      if (poll(lane) == 0) {
+        mover.wait(k_longest_sleep);
+      }
+    }
+    ++posted;
+  };
+  for (std::uint64_t round = 0; round < m_task.warm_up + m_task.count; ++round) {
+    if (begins) {
+      if (round >= m_task.warm_up) {
+        lane.stamps.push_back(monotonic_ns());
+      }
+      say();
+    }
+    while (!stopped() && lane.in.front().arrived <= round) {
+      if (poll(lane) == 0) {
+        mover.wait(k_longest_sleep);
+      }
+    }
+    if (!begins) {
+      say();
+    }
+  }
+  if (begins) {
+    lane.stamps.push_back(monotonic_ns());
+  }
+  while (!stopped() && lane.control_sent < posted) {
+    if (poll(lane) == 0) {
+      mover.wait(k_longest_sleep);
+    }
+  }
+}
+
+bool FlowRank::finished_within(std::chrono::milliseconds limit) {
+  std::unique_lock lock(m_mutex);
+  return m_finished.wait_for(lock, limit, [&] { return m_running == 0; });
+}
+
+void FlowRank::stop() {
+  m_stop.store(true, std::memory_order_relaxed);
+  m_threads.clear();
+}
+
+void FlowRank::check(const LaneWork& lane, FlowOutcome& outcome) const {
+  const std::uint64_t end = std::min(m_task.bytes, k_checked_end);
+  for (const LaneWork::In& in : lane.in) {
+    const std::uint64_t seed = m_options.seed + static_cast<std::uint64_t>(in.peer);
+    for (std::uint64_t i = 0; i < std::min({in.arrived, in.slots, k_checked_writes}); ++i) {
+      const std::uint64_t number = in.arrived - 1 - i;
+      const std::uint64_t from = source_of(number);
+      const std::uint64_t to = in.region + number % in.slots * fabric_place(m_task.bytes);
+      for (const std::uint64_t skip : {std::uint64_t{0}, m_task.bytes - end}) {
+        for (std::uint64_t b = 0; b < end && outcome.wrong_at == UINT64_MAX; ++b) {
+          if (m_target[to + skip + b] != pattern_byte(seed, from + skip + b)) {
+            outcome.wrong_at = to + skip + b;
+          }
+        }
+      }
+    }
+  }
+}
+
+FlowOutcome FlowRank::outcome() {
+  m_threads.clear();
+  FlowOutcome outcome;
+  for (const auto& lane : m_work) {
+    if (!lane->error.empty()) {
+      fail(ErrorKind::operation,
+           fmt::format("rank {} lane {}: {}", m_options.rank, lane->lane, lane->error));
+    }
+    for (std::size_t i = 0; i + 1 < lane->stamps.size(); ++i) {
+      outcome.one_way_s.push_back(static_cast<double>(lane->stamps[i + 1] - lane->stamps[i]) *
+                                  0.5e-9);
+    }
+    if (m_task.kind == FlowTask::Kind::ping) {
+      continue;
+    }
+    check(*lane, outcome);
+    outcome.rates.resize(lane->in.size(),
+                         std::vector<double>(static_cast<std::size_t>(m_task.windows)));
+    for (std::size_t flow = 0; flow < lane->in.size(); ++flow) {
+      for (int w = 0; w < m_task.windows; ++w) {
+        const std::int64_t from = m_task.warm_up_ns + w * m_task.window_ns;
+        outcome.rates[flow][static_cast<std::size_t>(w)] +=
+            arrival_rate(lane->in[flow].points, from, from + m_task.window_ns);
+      }
+    }
+  }
+  return outcome;
+}
+
+} // namespace reckon

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "probe/fabric_rank.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace reckon {
+
+/// One direction between two ranks.
+struct Flow {
+  int from = 0, to = 0;
+  bool operator==(const Flow&) const = default;
+};
+
+/// What the ranks of a cluster do together, the same text for all of them.
+struct FlowTask {
+  enum class Kind {
+    stream, ///< all flows at once for a while; receivers tell the rate of each window of it
+    ping,   ///< each flow's sender exchanges 8-byte writes with its receiver, one at a time
+  };
+  Kind kind = Kind::stream;
+  std::vector<Flow> flows;     ///< ping: a rank is in one of them at most
+  std::vector<int> lanes{0};   ///< which take part; each carries every flow
+  std::uint64_t bytes = 0;     ///< of one write
+  std::uint32_t in_flight = 4; ///< writes posted and not completed, of each flow on each lane
+  std::uint64_t first = 0;     ///< place in the source of the first write, so that data differ
+  std::int64_t warm_up_ns = 0; ///< stream: before the first window
+  std::int64_t window_ns = 0;
+  int windows = 0;
+  std::uint64_t warm_up = 0, count = 0; ///< ping: round trips not timed, and timed
+  bool operator==(const FlowTask&) const = default;
+};
+
+/// What came of a task at one rank.
+struct FlowOutcome {
+  /// For each flow to this rank, in the task's order, the rate of each window in bytes per second:
+  /// the slope of what had arrived over time, all lanes together. 0: too little arrived to tell.
+  std::vector<std::vector<double>> rates;
+  std::vector<double> one_way_s;       ///< ping, at the sender: half of each round trip
+  std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that is not what was sent, if any
+  bool operator==(const FlowOutcome&) const = default;
+};
+
+[[nodiscard]] std::string encode(const FlowTask& task);
+[[nodiscard]] std::string encode(const FlowOutcome& outcome);
+/// Throw Error{input} on anything else than what encode() wrote.
+[[nodiscard]] FlowTask decode_task(const std::string& text);
+[[nodiscard]] FlowOutcome decode_flow_outcome(const std::string& text);
+
+/// How much had arrived at a time.
+struct Progressed {
+  std::int64_t ns = 0;
+  std::uint64_t bytes = 0;
+};
+/// Least-squares slope of bytes over time, in bytes per second, of the points in [from_ns, to_ns).
+/// Takes all arrivals of the window into account and not only the first and the last one, which
+/// come in clumps. 0 with fewer than 3 points or when all are at one time. `points` ascend in time.
+[[nodiscard]] double arrival_rate(std::span<const Progressed> points, std::int64_t from_ns,
+                                  std::int64_t to_ns);
+
+/// One rank's end of the flows: a mover, memory to send from and to receive into, and a thread for
+/// each lane while a task runs. Used by one thread.
+class FlowRank {
+public:
+  struct Options {
+    int rank = 0;
+    int lanes = 1;
+    std::uint64_t seed = 1;
+    std::uint64_t memory = 0; ///< bytes to send from, and to receive into; the same at all ranks
+    std::vector<int> cpus;    ///< lane i runs on the i-th of them, in turn; empty: anywhere
+  };
+  /// Opens the lanes. Throws what the mover throws.
+  FlowRank(std::unique_ptr<Mover> mover, const Options& options);
+  ~FlowRank();
+  FlowRank(const FlowRank&) = delete;
+  FlowRank& operator=(const FlowRank&) = delete;
+
+  [[nodiscard]] std::string address() const { return m_mover->address(); }
+  void connect(const std::vector<std::string>& addresses);
+  /// Writes that fit side by side into a receiver's part for each of `flows` flows to it.
+  [[nodiscard]] std::uint64_t slots(std::uint64_t bytes, std::size_t flows,
+                                    std::size_t lanes) const;
+
+  /// Begins; to be called at all ranks at about the same time.
+  void start(const FlowTask& task);
+  [[nodiscard]] bool finished_within(std::chrono::milliseconds limit);
+  /// After it has finished. Throws Error{operation} when a lane broke.
+  [[nodiscard]] FlowOutcome outcome();
+  /// Makes the lanes give up, for destruction in the middle of a task.
+  void stop();
+
+private:
+  struct LaneWork;
+  void work(LaneWork& lane) noexcept;
+  void stream(LaneWork& lane) noexcept;
+  void ping(LaneWork& lane) noexcept;
+  std::size_t poll(LaneWork& lane) noexcept;
+  void check(const LaneWork& lane, FlowOutcome& outcome) const;
+  [[nodiscard]] std::uint64_t source_of(std::uint64_t number) const;
+  [[nodiscard]] std::uint64_t region_of(std::size_t index, std::size_t flows,
+                                        std::size_t lane) const;
+
+  std::unique_ptr<Mover> m_mover;
+  Options m_options;
+  std::span<std::byte> m_source, m_target;
+  FlowTask m_task;
+  std::int64_t m_begin_ns = 0;
+  std::vector<std::unique_ptr<LaneWork>> m_work;
+  std::mutex m_mutex;
+  std::condition_variable m_finished;
+  std::size_t m_running = 0;
+  std::atomic<bool> m_stop{false};
+  std::vector<std::jthread> m_threads; ///< last: joined before anything they use goes
+};
+
+} // namespace reckon

@@ -42,6 +42,7 @@ void compare_ranks(Builder& out, const Plan& before, const Plan& after) {
     const PlanRank& a = before.ranks[i];
     const PlanRank& b = after.ranks[i];
     out.text("rank", "ranks", path + "/machine", a.machine, b.machine);
+    out.text("rank", "ranks", path + "/rack", a.rack, b.rack);
     out.text("rank", "ranks", path + "/role", role_of(a), role_of(b));
     out.number("rank", "ranks", path + "/lanes", a.lanes, b.lanes, "");
     out.number("port", "ranks", path + "/port_bytes_per_second", a.port_bytes_per_second,

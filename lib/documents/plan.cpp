@@ -15,10 +15,13 @@ using namespace documents;
 namespace {
 
 PlanRank rank_from_json(const JsonView& object) {
-  object.only({"machine", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
+  object.only({"machine", "rack", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
                "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
   PlanRank rank;
   rank.machine = object.at("machine").name();
+  if (const auto rack = object.find("rack")) {
+    rank.rack = rack->name();
+  }
   rank.worker = object.at("worker").boolean();
   rank.server = object.at("server").boolean();
   rank.lanes = object.at("lanes").integer(1, k_max_lanes);
@@ -31,15 +34,19 @@ PlanRank rank_from_json(const JsonView& object) {
 }
 
 Json json_of(const PlanRank& r) {
-  return {{"machine", r.machine},
-          {"worker", r.worker},
-          {"server", r.server},
-          {"lanes", r.lanes},
-          {"share_bytes", r.share_bytes},
-          {"assigned_bytes", r.assigned_bytes},
-          {"port_bytes_per_second", r.port_bytes_per_second},
-          {"egress_bytes", r.egress_bytes},
-          {"ingress_bytes", r.ingress_bytes}};
+  Json json{{"machine", r.machine},
+            {"worker", r.worker},
+            {"server", r.server},
+            {"lanes", r.lanes},
+            {"share_bytes", r.share_bytes},
+            {"assigned_bytes", r.assigned_bytes},
+            {"port_bytes_per_second", r.port_bytes_per_second},
+            {"egress_bytes", r.egress_bytes},
+            {"ingress_bytes", r.ingress_bytes}};
+  if (!r.rack.empty()) {
+    json["rack"] = r.rack;
+  }
+  return json;
 }
 
 /// Ascending, not overlapping, whole elements, inside the buffer.

@@ -54,6 +54,7 @@ struct Candidate {
 
 struct PlanRank {
   std::string machine; ///< MachineGroup id
+  std::string rack{};  ///< as the profile names it; empty: not known
   bool worker = false;
   bool server = false;
   int lanes = 1;
@@ -93,14 +94,15 @@ struct Plan {
   std::optional<DocumentLink> roles;
   std::map<std::string, std::string>
       options;           ///< what was asked for: strategy, workers, servers, part_bytes, ...
-  std::string strategy;  ///< ring, ps_noncolocated, ps_colocated, byteps_split
+  std::string strategy;  ///< ring, ps_noncolocated, ps_colocated, byteps_split,
+                         ///< rack_hierarchical
   std::string transport; ///< mover that the prediction is for: "host", "tcp;ofi_rxm", ...
   std::vector<PlanRank> ranks;
   std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer, gaps included)
   std::vector<DTypeRun> runs;
   std::uint64_t part_bytes = 0;
   std::uint64_t window_parts =
-      1; ///< parts in flight between a worker and a server, or on a ring's step
+      1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
   Parts parts;
   Prediction prediction;     ///< of the chosen strategy
   double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1

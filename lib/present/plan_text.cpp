@@ -117,7 +117,8 @@ std::string ranks_text(const Plan& plan, const Style& style) {
   std::map<Key, Group> groups;
   for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
     const PlanRank& r = plan.ranks[i];
-    const Key key{role_text(r), r.machine, r.lanes, r.port_bytes_per_second};
+    const Key key{role_text(r), r.rack.empty() ? r.machine : r.machine + " in " + r.rack, r.lanes,
+                  r.port_bytes_per_second};
     Group& group = groups[key];
     if (group.ranks.empty()) {
       order.push_back(key);

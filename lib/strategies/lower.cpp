@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
+#include <map>
 #include <optional>
 
 namespace reckon {
@@ -29,33 +30,74 @@ struct Context {
   const Plan& plan;
   std::vector<std::uint32_t> workers; ///< ranks
   std::uint64_t lanes = 1;
-  std::uint64_t window = 1;                      ///< parts of a lane that are under way
-  std::vector<DType> dtype;                      ///< of each part
-  std::vector<std::vector<std::uint64_t>> slots; ///< [server][lane]
+  std::uint64_t window = 1; ///< parts of a lane that are under way
+  std::vector<DType> dtype; ///< of each part
+  /// Sums are made in each rack, then over the racks. All other plans have one rack.
+  std::vector<std::size_t> rack_of;                     ///< by rank
+  std::vector<std::vector<std::uint32_t>> rack_workers; ///< [rack]
+  std::vector<std::vector<std::uint32_t>> aggregators;  ///< [rack]: ranks that may sum for it
+  std::vector<std::vector<std::uint64_t>> slots;        ///< [rank][lane]: see slots_of
+
+  [[nodiscard]] std::size_t racks() const { return rack_workers.size(); }
+  /// Who sums part `p` in a rack: the part's server in its own rack, in the others each in turn.
+  [[nodiscard]] std::uint32_t aggregator(std::size_t p, std::size_t rack) const {
+    const std::uint32_t root = narrow(plan.parts.server[p]);
+    return rack_of[root] == rack ? root : aggregators[rack][p % aggregators[rack].size()];
+  }
 };
 
-/// How many of its parts a server can have under way in a lane: [server][lane]. The greatest number
+/// How many of the parts that it sums a rank can have under way in a lane: the greatest number
 /// among any window_parts neighbours of the lane's parts.
 std::vector<std::vector<std::uint64_t>> slots_of(const Context& c) {
   const Parts& parts = c.plan.parts;
   const std::size_t ranks = c.plan.ranks.size();
   std::vector<std::vector<std::uint64_t>> slots(ranks, std::vector<std::uint64_t>(c.lanes, 0));
   std::vector<std::vector<std::uint64_t>> inside = slots;
-  std::vector<std::deque<std::uint64_t>> window(c.lanes); // servers of the last parts
+  std::vector<std::deque<std::size_t>> window(c.lanes);
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    const std::uint64_t lane = parts.lane[p], server = parts.server[p];
-    if (window[lane].size() == c.window) {
-      --inside[window[lane].front()][lane];
+    const std::uint64_t lane = parts.lane[p];
+    const bool full = window[lane].size() == c.window;
+    for (std::size_t rack = 0; rack < c.racks(); ++rack) {
+      if (full) {
+        --inside[c.aggregator(window[lane].front(), rack)][lane];
+      }
+      const std::uint32_t rank = c.aggregator(p, rack);
+      slots[rank][lane] = std::max(slots[rank][lane], ++inside[rank][lane]);
+    }
+    if (full) {
       window[lane].pop_front();
     }
-    window[lane].push_back(server);
-    slots[server][lane] = std::max(slots[server][lane], ++inside[server][lane]);
+    window[lane].push_back(p);
   }
   return slots;
 }
 
+void find_racks(Context& c) {
+  const std::vector<PlanRank>& ranks = c.plan.ranks;
+  std::map<std::string, std::size_t> number;
+  for (std::uint32_t r = 0; r < ranks.size(); ++r) {
+    const std::string name = c.plan.strategy == "rack_hierarchical" ? ranks[r].rack : "";
+    const std::size_t rack = number.emplace(name, number.size()).first->second;
+    c.rack_of.push_back(rack);
+    c.rack_workers.resize(number.size());
+    if (ranks[r].worker) {
+      c.rack_workers[rack].push_back(r);
+    }
+  }
+  c.aggregators.resize(number.size());
+  for (const bool only_servers : {true, false}) {
+    for (std::uint32_t r = 0; r < ranks.size(); ++r) {
+      std::vector<std::uint32_t>& mine = c.aggregators[c.rack_of[r]];
+      const bool found = !only_servers && !mine.empty() && !ranks[mine.front()].worker;
+      if (ranks[r].server && ranks[r].worker != only_servers && !found) {
+        mine.push_back(r);
+      }
+    }
+  }
+}
+
 Context make_context(const Plan& plan) {
-  Context c{plan, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}};
+  Context c{plan, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}, {}, {}, {}};
   for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
     if (plan.ranks[r].worker) {
       c.workers.push_back(r);
@@ -81,6 +123,13 @@ Context make_context(const Plan& plan) {
     }
     c.dtype.push_back(plan.runs[run].dtype);
   }
+  find_racks(c);
+  for (std::size_t rack = 0; rack < c.racks(); ++rack) {
+    if (c.aggregators[rack].empty() && c.racks() > 1) {
+      fail(ErrorKind::input, fmt::format("rack '{}' of the plan has no rank that may sum",
+                                         plan.ranks[c.rack_workers[rack].front()].rack));
+    }
+  }
   c.slots = slots_of(c);
   return c;
 }
@@ -89,155 +138,262 @@ Slice gradient_of(const Plan& plan, std::size_t part) {
   return {k_gradient_buffer, plan.parts.offset_bytes[part]};
 }
 
-void lower_server(const Context& c, std::uint32_t rank, Schedule& schedule) {
-  const Plan& plan = c.plan;
-  const std::size_t ranks = plan.ranks.size();
-  const std::uint64_t slot_bytes = round_up(plan.part_bytes, k_page_bytes);
-  const bool is_worker = plan.ranks[rank].worker;
-  const std::uint64_t parts = plan.parts.size();
-  const std::uint64_t remote_workers = c.workers.size() - (is_worker ? 1 : 0);
-  RankProgram& program = schedule.ranks[rank];
+/// Where things lie in the buffers of a rank that sums: first the slots of its rack's workers, then
+/// those of the other racks' aggregators.
+class Slots {
+public:
+  explicit Slots(const Context& c)
+      : m_context(c), m_slot_bytes(round_up(c.plan.part_bytes, k_page_bytes)) {
+    const std::size_t ranks = c.plan.ranks.size();
+    m_first.assign(ranks, std::vector<std::uint64_t>(c.lanes));
+    m_total.assign(ranks, 0);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      for (std::size_t lane = 0; lane < c.lanes; ++lane) {
+        m_first[rank][lane] = m_total[rank];
+        m_total[rank] += c.slots[rank][lane];
+      }
+    }
+    m_first_foreign.assign(ranks, 0); // where a rank's slots begin among those from other racks
+    std::uint64_t all = 0;
+    for (std::size_t rack = 0; c.racks() > 1 && rack < c.racks(); ++rack) {
+      for (const std::uint32_t rank : c.aggregators[rack]) {
+        m_first_foreign[rank] = all;
+        all += m_total[rank];
+      }
+    }
+    m_foreign = all; // those of the rank's own rack stay unused, and untouched
+  }
 
-  // Where the slots of a lane begin in the server's inbox.
-  std::vector<std::vector<std::uint64_t>> first_slot(ranks, std::vector<std::uint64_t>(c.lanes));
-  std::vector<std::uint64_t> all_slots(ranks, 0);
-  for (std::size_t server = 0; server < ranks; ++server) {
-    for (std::size_t lane = 0; lane < c.lanes; ++lane) {
-      first_slot[server][lane] = all_slots[server];
-      all_slots[server] += c.slots[server][lane];
+  /// Slot of the `at`-th part of the lane that `server` sums, for a worker of its rack.
+  [[nodiscard]] Slice of_worker(std::uint32_t server, std::uint64_t lane, std::uint32_t worker,
+                                std::uint64_t at) const {
+    const std::uint64_t slots = m_context.slots[server][lane];
+    return {k_inbox_buffer, (m_first[server][lane] * others(server) +
+                             index_of(server, worker) * slots + at % slots) *
+                                m_slot_bytes};
+  }
+  /// Slot at a part's root for the sum of another rack, made by `aggregator`; `at` counts the parts
+  /// of this pair in the lane.
+  [[nodiscard]] Slice of_rack(std::uint32_t root, std::uint64_t lane, std::uint32_t aggregator,
+                              std::uint64_t at) const {
+    return {k_inbox_buffer, (m_total[root] * others(root) + m_first_foreign[aggregator] +
+                             m_first[aggregator][lane] + at % m_context.slots[aggregator][lane]) *
+                                m_slot_bytes};
+  }
+  /// Where a rank that sums keeps the sum.
+  [[nodiscard]] Slice of_sum(std::uint32_t server, std::uint64_t lane, std::size_t part,
+                             std::uint64_t at) const {
+    if (m_context.plan.ranks[server].worker) {
+      return gradient_of(m_context.plan, part);
+    }
+    return {k_sum_buffer,
+            (m_first[server][lane] + at % m_context.slots[server][lane]) * m_slot_bytes};
+  }
+  [[nodiscard]] std::vector<std::uint64_t> buffer_bytes(std::uint32_t rank) const {
+    const bool worker = m_context.plan.ranks[rank].worker, sums = m_total[rank] > 0;
+    return {worker ? m_context.plan.gradient_bytes : 0,
+            sums ? (m_total[rank] * others(rank) + m_foreign) * m_slot_bytes : 0,
+            sums && !worker ? m_total[rank] * m_slot_bytes : 0};
+  }
+
+private:
+  [[nodiscard]] const std::vector<std::uint32_t>& workers_by(std::uint32_t server) const {
+    return m_context.rack_workers[m_context.rack_of[server]];
+  }
+  /// Workers of its rack beside itself.
+  [[nodiscard]] std::uint64_t others(std::uint32_t server) const {
+    return workers_by(server).size() - (m_context.plan.ranks[server].worker ? 1 : 0);
+  }
+  [[nodiscard]] std::uint64_t index_of(std::uint32_t server, std::uint32_t worker) const {
+    const std::vector<std::uint32_t>& workers = workers_by(server);
+    const auto it = std::lower_bound(workers.begin(), workers.end(), worker);
+    const bool server_before = m_context.plan.ranks[server].worker && server < worker;
+    return static_cast<std::uint64_t>(it - workers.begin()) - (server_before ? 1 : 0);
+  }
+
+  const Context& m_context;
+  std::uint64_t m_slot_bytes;
+  std::vector<std::vector<std::uint64_t>> m_first; ///< [rank][lane]: its first slot, in slots
+  std::vector<std::uint64_t> m_total;              ///< by rank: slots of all lanes
+  std::vector<std::uint64_t> m_first_foreign;
+  std::uint64_t m_foreign = 0;
+};
+
+/// Builds what one rank does under a parameter server.
+class ServerLowering {
+public:
+  ServerLowering(const Context& c, const Slots& slots, std::uint32_t rank, RankProgram& program)
+      : m_c(c), m_slots(slots), m_rank(rank), m_program(program),
+        m_worker(c.plan.ranks[rank].worker), m_lanes(c.lanes) {
+    const std::size_t ranks = c.plan.ranks.size();
+    for (Lane& lane : m_lanes) {
+      lane.position.assign(ranks, 0);
+      lane.result.resize(ranks);
+      lane.pair.resize(ranks);
     }
   }
-  // Position of each part in its server's lane, which is the same for every worker.
-  std::vector<std::vector<std::uint32_t>> position(ranks, std::vector<std::uint32_t>(c.lanes));
-  struct LaneState {
+
+  void lower() {
+    const std::size_t rack = m_c.rack_of[m_rank];
+    for (std::uint32_t p = 0; p < m_c.plan.parts.size(); ++p) {
+      Lane& lane = m_lanes[m_c.plan.parts.lane[p]];
+      const std::uint32_t server = m_c.aggregator(p, rack);
+      m_at.clear();
+      for (std::size_t r = 0; r < m_c.racks(); ++r) {
+        m_at.push_back(lane.position[m_c.aggregator(p, r)]++);
+      }
+      if (server == m_rank) {
+        sum(p, lane);
+        lane.returned.push_back(lane.returned.empty() ? std::nullopt : lane.returned.back());
+      } else if (m_worker) {
+        push(p, lane, server);
+      }
+    }
+    m_program.buffer_bytes = m_slots.buffer_bytes(m_rank);
+  }
+
+private:
+  struct Lane {
+    std::vector<std::uint32_t> position; ///< [rank]: parts of the lane that it has summed so far
     std::vector<std::vector<std::uint32_t>> result; ///< [server][position]: our await of its sum
-    std::vector<std::vector<std::uint32_t>> sent;   ///< [position]: our writes of the sum we own
+    std::vector<std::vector<std::uint32_t>> sent;   ///< [position]: our writes of the sum we made
+    std::vector<std::vector<std::uint32_t>>
+        pair; ///< [root]: our awaits of what it made of our sums
     /// [number of the part in the lane]: our await of the last sum up to it; none before the first.
     std::vector<std::optional<std::uint32_t>> returned;
   };
-  std::vector<LaneState> state(c.lanes);
-  for (LaneState& s : state) {
-    s.result.resize(ranks);
-  }
-  const auto push_tag = [&](std::uint64_t part, std::uint64_t worker) {
-    return narrow(parts + part * ranks + worker);
-  };
-  // Where the slot of worker number `index` among those remote to `server` lies in the server's
-  // inbox.
-  const auto slot = [&](std::uint64_t server, std::uint64_t lane, std::uint64_t index,
-                        std::uint64_t at) {
-    const std::uint64_t others = c.workers.size() - (plan.ranks[server].worker ? 1 : 0);
-    const std::uint64_t slots = c.slots[server][lane];
-    return Slice{k_inbox_buffer,
-                 (first_slot[server][lane] * others + index * slots + at % slots) * slot_bytes};
-  };
-  const auto index_at = [&](std::uint64_t server, std::uint32_t worker) {
-    const auto it = std::lower_bound(c.workers.begin(), c.workers.end(), worker);
-    const bool server_before = plan.ranks[server].worker && server < worker;
-    return static_cast<std::uint64_t>(it - c.workers.begin()) - (server_before ? 1 : 0);
-  };
 
-  std::vector<std::uint32_t> dependencies;
-  std::vector<Slice> operands;
-  bool owns = false;
-  for (std::uint32_t p = 0; p < parts; ++p) {
-    const auto server = narrow(plan.parts.server[p]);
-    const std::uint64_t lane = plan.parts.lane[p];
-    const std::uint32_t at = position[server][lane]++;
-    const std::uint64_t bytes = plan.parts.bytes[p];
-    LaneProgram& out = program.lanes[lane];
-    LaneState& here = state[lane];
-    if (is_worker && server != rank) {
-      dependencies.clear();
-      // In order through one window over all servers: what each of them gets of the link is then
-      // its share of the parts, not of the connections.
-      const std::uint64_t number = here.returned.size();
-      if (number >= c.window && here.returned[number - c.window]) {
-        dependencies.push_back(*here.returned[number - c.window]);
-      }
-      const std::uint64_t slots = c.slots[server][lane];
-      if (at >= slots &&
-          (dependencies.empty() || dependencies.front() != here.result[server][at - slots])) {
-        dependencies.push_back(here.result[server][at - slots]);
-      }
-      Op push;
-      push.kind = OpKind::write;
-      push.part = p;
-      push.peer = server;
-      push.tag = push_tag(p, rank);
-      push.source = gradient_of(plan, p);
-      push.destination = slot(server, lane, index_at(server, rank), at);
-      push.bytes = bytes;
-      out.append(push, dependencies);
-      Op result;
-      result.kind = OpKind::await;
-      result.part = p;
-      result.peer = server;
-      result.tag = p;
-      here.result[server].push_back(out.append(result, {}));
-      here.returned.emplace_back(here.result[server].back());
-      continue;
+  [[nodiscard]] std::uint32_t push_tag(std::uint64_t part, std::uint64_t from) const {
+    return narrow(m_c.plan.parts.size() + part * m_c.plan.ranks.size() + from);
+  }
+  LaneProgram& out(std::uint32_t p) { return m_program.lanes[m_c.plan.parts.lane[p]]; }
+
+  std::uint32_t write(std::uint32_t p, std::uint32_t peer, std::uint32_t tag, Slice source,
+                      Slice destination, std::span<const std::uint32_t> dependencies) {
+    Op op;
+    op.kind = OpKind::write;
+    op.part = p;
+    op.peer = peer;
+    op.tag = tag;
+    op.source = source;
+    op.destination = destination;
+    op.bytes = m_c.plan.parts.bytes[p];
+    return out(p).append(op, dependencies);
+  }
+  std::uint32_t await(std::uint32_t p, std::uint32_t peer, std::uint32_t tag) {
+    Op op;
+    op.kind = OpKind::await;
+    op.part = p;
+    op.peer = peer;
+    op.tag = tag;
+    return out(p).append(op, {});
+  }
+
+  /// A worker's part of somebody else.
+  void push(std::uint32_t p, Lane& lane, std::uint32_t server) {
+    const std::uint64_t number = m_c.plan.parts.lane[p];
+    const std::uint64_t at = m_at[m_c.rack_of[m_rank]];
+    std::vector<std::uint32_t> dependencies;
+    // In order through one window over all servers: what each of them gets of the link is then its
+    // share of the parts, not of the connections.
+    const std::uint64_t count = lane.returned.size();
+    if (count >= m_c.window && lane.returned[count - m_c.window]) {
+      dependencies.push_back(*lane.returned[count - m_c.window]);
     }
-    here.returned.push_back(here.returned.empty() ? std::nullopt : here.returned.back());
-    if (server == rank) {
-      owns = true;
-      dependencies.clear();
-      operands.clear();
-      Op reduce;
-      reduce.part = p;
-      reduce.dtype = c.dtype[p];
-      reduce.bytes = bytes;
-      reduce.destination =
-          is_worker ? gradient_of(plan, p)
-                    : Slice{k_sum_buffer,
-                            (first_slot[rank][lane] + at % c.slots[rank][lane]) * slot_bytes};
-      for (const std::uint32_t worker :
-           c.workers) { // in rank order: the same sum bit for bit, whatever arrives first
-        if (worker == rank) {
-          operands.push_back(gradient_of(plan, p));
-          continue;
-        }
-        operands.push_back(slot(rank, lane, index_at(rank, worker), at));
-        Op arrival;
-        arrival.kind = OpKind::await;
-        arrival.part = p;
-        arrival.peer = worker;
-        arrival.tag = push_tag(p, worker);
-        dependencies.push_back(out.append(arrival, {}));
+    const std::uint64_t slots = m_c.slots[server][number];
+    if (at >= slots &&
+        (dependencies.empty() || dependencies.front() != lane.result[server][at - slots])) {
+      dependencies.push_back(lane.result[server][at - slots]);
+    }
+    // lane.result counts only the parts that we have pushed to that server: all of them.
+    write(p, server, push_tag(p, m_rank), gradient_of(m_c.plan, p),
+          m_slots.of_worker(server, number, m_rank, at), dependencies);
+    lane.result[server].push_back(await(p, server, p));
+    lane.returned.emplace_back(lane.result[server].back());
+  }
+
+  /// A part that we sum: for all ranks when we are its root, for our rack otherwise.
+  void sum(std::uint32_t p, Lane& lane) {
+    const std::uint64_t number = m_c.plan.parts.lane[p];
+    const std::size_t rack = m_c.rack_of[m_rank];
+    const std::uint64_t at = m_at[rack];
+    const std::uint32_t root = narrow(m_c.plan.parts.server[p]);
+    const std::vector<std::uint32_t>& workers = m_c.rack_workers[rack];
+    std::vector<std::uint32_t> dependencies;
+    std::vector<Slice> operands;
+    // In rank order: the same sum bit for bit, whatever arrives first.
+    for (const std::uint32_t worker : workers) {
+      if (worker == m_rank) {
+        operands.push_back(gradient_of(m_c.plan, p));
+        continue;
       }
-      if (!is_worker && at >= c.slots[rank][lane]) {
-        // The sum's slot is free once it has left for every worker.
-        const std::vector<std::uint32_t>& before = here.sent[at - c.slots[rank][lane]];
-        dependencies.insert(dependencies.end(), before.begin(), before.end());
+      operands.push_back(m_slots.of_worker(m_rank, number, worker, at));
+      dependencies.push_back(await(p, worker, push_tag(p, worker)));
+    }
+    for (std::size_t r = 0; root == m_rank && r < m_c.racks(); ++r) {
+      const std::uint32_t aggregator = m_c.aggregator(p, r);
+      if (r != rack && !m_c.rack_workers[r].empty()) {
+        operands.push_back(m_slots.of_rack(m_rank, number, aggregator, pair_count(p, aggregator)));
+        dependencies.push_back(await(p, aggregator, push_tag(p, aggregator)));
       }
-      const std::uint32_t summed = out.append_reduce(reduce, operands, dependencies);
-      std::vector<std::uint32_t>& sent = here.sent.emplace_back();
-      // Start with the worker after us, so that servers do not all write to the same worker
-      // first.
-      const auto after =
-          std::upper_bound(c.workers.begin(), c.workers.end(), rank) - c.workers.begin();
-      for (std::size_t i = 0; i < c.workers.size(); ++i) {
-        const std::uint32_t worker =
-            c.workers[(static_cast<std::size_t>(after) + i) % c.workers.size()];
-        if (worker == rank) {
-          continue;
-        }
-        Op back;
-        back.kind = OpKind::write;
-        back.part = p;
-        back.peer = worker;
-        back.tag = p;
-        back.source = reduce.destination;
-        back.destination = gradient_of(plan, p);
-        back.bytes = bytes;
-        sent.push_back(out.append(back, std::span(&summed, 1)));
+    }
+    const std::uint64_t slots = m_c.slots[m_rank][number];
+    if (!m_worker && at >= slots) {
+      // The sum's slot is free once it has left for everybody.
+      const std::vector<std::uint32_t>& before = lane.sent[at - slots];
+      dependencies.insert(dependencies.end(), before.begin(), before.end());
+    }
+    Op reduce;
+    reduce.part = p;
+    reduce.dtype = m_c.dtype[p];
+    reduce.bytes = m_c.plan.parts.bytes[p];
+    reduce.destination = m_slots.of_sum(m_rank, number, p, at);
+    std::uint32_t complete = out(p).append_reduce(reduce, operands, dependencies);
+    if (root != m_rank) { // one stream a rack goes up, and one comes down
+      std::vector<std::uint32_t>& pair = lane.pair[root];
+      dependencies = {complete};
+      if (pair.size() >= slots) {
+        dependencies.push_back(pair[pair.size() - slots]);
+      }
+      write(p, root, push_tag(p, m_rank), reduce.destination,
+            m_slots.of_rack(root, number, m_rank, pair.size()), dependencies);
+      complete = await(p, root, p);
+      pair.push_back(complete);
+    }
+    std::vector<std::uint32_t>& sent = lane.sent.emplace_back();
+    for (std::size_t r = 0; root == m_rank && r < m_c.racks(); ++r) {
+      const std::uint32_t aggregator = m_c.aggregator(p, r);
+      if (r != rack && !m_c.rack_workers[r].empty()) {
+        sent.push_back(write(p, aggregator, p, reduce.destination,
+                             m_slots.of_sum(aggregator, number, p, m_at[r]),
+                             std::span(&complete, 1)));
+      }
+    }
+    // Start with the worker after us, so that servers do not all write to the same worker first.
+    const auto after = std::upper_bound(workers.begin(), workers.end(), m_rank) - workers.begin();
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      const std::uint32_t worker = workers[(static_cast<std::size_t>(after) + i) % workers.size()];
+      if (worker != m_rank) {
+        sent.push_back(write(p, worker, p, reduce.destination, gradient_of(m_c.plan, p),
+                             std::span(&complete, 1)));
       }
     }
   }
-  program.buffer_bytes = {is_worker ? plan.gradient_bytes : 0,
-                          owns ? all_slots[rank] * remote_workers * slot_bytes : 0,
-                          owns && !is_worker ? all_slots[rank] * slot_bytes : 0};
-}
+
+  /// How many parts of this lane before `p` a rank of another rack has summed for us as their root.
+  std::uint64_t pair_count(std::uint32_t p, std::uint32_t aggregator) {
+    return m_pair_count[{m_c.plan.parts.lane[p], aggregator}]++;
+  }
+
+  const Context& m_c;
+  const Slots& m_slots;
+  std::uint32_t m_rank;
+  RankProgram& m_program;
+  bool m_worker;
+  std::vector<Lane> m_lanes;
+  std::vector<std::uint32_t> m_at; ///< [rack]: position of the part at the rank that sums it there
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> m_pair_count;
+};
 
 void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
   const Plan& plan = c.plan;
@@ -321,6 +477,7 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
 
 Schedule lower(const Plan& plan) {
   const Context context = make_context(plan);
+  const Slots slots(context);
   Schedule schedule;
   for (const DTypeRun& run : plan.runs) {
     schedule.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
@@ -332,7 +489,7 @@ Schedule lower(const Plan& plan) {
     if (plan.strategy == "ring") {
       lower_ring(context, rank, schedule);
     } else {
-      lower_server(context, rank, schedule);
+      ServerLowering(context, slots, rank, schedule.ranks[rank]).lower();
     }
   }
   return schedule;

@@ -288,6 +288,7 @@ Plan random_plan(std::mt19937_64& random) {
   p.transport = draw.name();
   for (std::uint64_t n = draw.from(1, 5); n > 0; --n) {
     p.ranks.push_back({.machine = draw.name(),
+                       .rack = draw.coin() ? draw.name() : "",
                        .worker = p.ranks.empty() || draw.coin(),
                        .server = draw.coin(),
                        .lanes = draw.whole(1, 8),

@@ -91,6 +91,68 @@ TEST(Lower, BytesOnEveryPortAreTheEquations) {
   EXPECT_THAT(traffic.ingress_bytes, testing::Each(56 * part));
 }
 
+TEST(Lower, SumsOverRacksAreProvedCorrectForEveryShape) {
+  // Ranks in 1 to 3 racks of unequal size, with and without machines that only serve; parts with
+  // their roots anywhere.
+  for (const std::uint64_t n : {2U, 3U, 5U, 6U}) {
+    for (const std::uint64_t k : {0U, 2U, 3U, 4U}) {
+      for (const std::size_t racks : {1U, 2U, 3U}) {
+        for (const std::uint64_t window : {1U, 3U, 64U}) {
+          if (racks > n || (k > 0 && k < racks)) {
+            continue;
+          }
+          PlanOptions options;
+          options.strategy = "byteps_split";
+          options.part_bytes = 4096;
+          options.window_parts = window;
+          Plan plan =
+              test::plan_for(test::cluster(1e9, 1e9), odd_workload(), n, k, options, n == 5 ? 3 : 1);
+          plan.strategy = "rack_hierarchical";
+          for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+            plan.ranks[r].rack = "rack" + std::to_string((r < n ? r : r - n) % racks);
+          }
+          for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+            plan.parts.server[p] = k > 0 ? n + (p * 7 + p / 3) % k : (p * 7 + p / 3) % n;
+          }
+          SCOPED_TRACE("n=" + std::to_string(n) + " k=" + std::to_string(k) + " racks " +
+                       std::to_string(racks) + " window " + std::to_string(window));
+          const CheckResult result = check(lower(plan));
+          ASSERT_THAT(result.faults, testing::IsEmpty());
+          EXPECT_TRUE(result.races_checked);
+        }
+      }
+    }
+  }
+}
+
+TEST(Lower, OneStreamARackGoesUp) {
+  // Two racks of three workers and one aggregator. Each rack roots half of M: up go its sum of the
+  // other half and the result of its own, M in all, however many workers it has.
+  PlanOptions options;
+  options.strategy = "byteps_split";
+  options.part_bytes = 4096;
+  Plan plan = test::plan_for(test::cluster(1e9, 1e9),
+                             test::workload({{"t", 64 * 1024, DType::fp32}}), 6, 2, options);
+  plan.strategy = "rack_hierarchical";
+  for (std::size_t r = 0; r < 8; ++r) {
+    plan.ranks[r].rack = r % 2 == 0 ? "a" : "b";
+  }
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    plan.parts.server[p] = 6 + p % 2;
+  }
+  const Schedule schedule = lower(plan);
+  const std::uint64_t m = plan.gradient_bytes;
+  std::uint64_t up = 0;
+  for (std::uint32_t r = 0; r < 8; r += 2) {
+    for (const Op& op : schedule.ranks[r].lanes[0].ops()) {
+      up += op.kind == OpKind::write && op.peer % 2 == 1 ? op.bytes : 0;
+    }
+  }
+  EXPECT_EQ(up, m);
+  // An aggregator: three gradients in, M/2 of the other rack's sums, M/2 of its results.
+  EXPECT_EQ(traffic_of(schedule).ingress_bytes[6], 4 * m);
+}
+
 TEST(Lower, OneWorkerMovesNothing) {
   PlanOptions options;
   options.strategy = "byteps_split";

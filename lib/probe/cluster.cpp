@@ -9,6 +9,7 @@
 #include "probe/cluster_merge.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/fabric.hpp"
+#include "probe/racks.hpp"
 #include "probe/reduce.hpp"
 #include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
@@ -55,6 +56,13 @@ std::string utc_now() {
 /// Rates of a task's flows: [flow][window], in the task's order.
 using Rates = std::vector<std::vector<double>>;
 
+/// Halves of the machines that sent to each other.
+struct BisectionResult {
+  std::string test;
+  Pairing pairs;
+  std::vector<double> samples; ///< of all pairs together, in the slower direction
+};
+
 /// Rank 0's view of one transport: measures step by step and keeps what came of it.
 class Coordinator {
 public:
@@ -81,6 +89,8 @@ public:
     std::iota(m_lanes.begin(), m_lanes.end(), 0);
     calibrate();
     measure_pairs();
+    share_out();
+    measure_bisections();
     measure_ports();
     measure_curve();
   }
@@ -100,7 +110,16 @@ private:
     }
   }
 
-  [[nodiscard]] bool over() const { return spent() > m_budget; }
+  /// A budget that the user gave is kept; our own estimate may be off where racks are found.
+  [[nodiscard]] bool over() const {
+    return spent() > (m_options.budget > Seconds(0) ? m_budget : 1.5 * m_budget);
+  }
+
+  /// What is left has to do for what is to come: shorter windows where time is short.
+  void share_out() {
+    constexpr Seconds k_to_come(30); // at scale 1
+    m_scale = std::clamp((m_budget - spent()) / k_to_come, 0.15, m_scale);
+  }
 
   [[nodiscard]] static std::int64_t ns(double seconds) {
     return static_cast<std::int64_t>(1e9 * seconds);
@@ -179,7 +198,7 @@ private:
       }
     }
     m_rate = std::max(1e5, median(all));
-    m_part = part_for(m_rate / static_cast<double>(m_lanes.size()));
+    m_pair_part = m_part = part_for(m_rate / static_cast<double>(m_lanes.size()));
     log(LogLevel::debug, "{}: about {} a pair and direction, so writes of {}", m_transport,
         to_text(Bandwidth::bytes_per_s(m_rate)), to_text(Bytes(m_part)));
   }
@@ -201,7 +220,7 @@ private:
     const std::vector<Pairing> rounds = round_robin(m_ranks);
     for (std::size_t r = 0; r < rounds.size(); ++r) {
       if (r > 0 && over()) {
-        return; // the cells of these pairs say so
+        break; // the cells of these pairs say so
       }
       const std::string step = fmt::format("pairs, round {} of {}", r + 1, rounds.size());
       show(step);
@@ -213,16 +232,144 @@ private:
         back.push_back({b, a});
       }
       for (const std::vector<Flow>& flows : {forth, back}) {
-        note_pairs(stream_task(flows, m_part, 0.08, 0.08, 3), m_one_way);
+        const FlowTask task = stream_task(flows, m_pair_part, 0.08, 0.08, 3);
+        note_pairs(task, stream(task), m_one_way);
       }
-      note_pairs(stream_task(both_ways(rounds[r]), m_part, 0.08, 0.1, 3), m_two_way);
+      const FlowTask task = stream_task(both_ways(rounds[r]), m_pair_part, 0.08, 0.1, 3);
+      const Rates rates = stream(task);
+      note_pairs(task, rates, m_two_way);
+      m_rounds.push_back(round_of(task, rates));
+    }
+    std::vector<double> all;
+    for (int rank = 0; rank < m_ranks; ++rank) {
+      m_port_seen.push_back(best_seen(rank));
+      all.push_back(m_port_seen.back());
+    }
+    m_rate = std::max(1e5, median(all));
+    m_part = part_for(m_rate / static_cast<double>(m_lanes.size()));
+    confirm_rounds();
+  }
+
+  /// What was slow may have been disturbed: only what is slow twice counts.
+  void confirm_rounds() {
+    constexpr int k_most = 8;
+    int again = 0;
+    for (RoundRates& round : m_rounds) {
+      const bool slow = std::any_of(round.begin(), round.end(), [&](const PairRate& pair) {
+        return hindered(pair, m_port_seen);
+      });
+      if (!slow) {
+        continue;
+      }
+      if (++again > k_most || over()) {
+        round.clear(); // says nothing for certain
+        continue;
+      }
+      Pairing pairs;
+      for (const PairRate& pair : round) {
+        pairs.emplace_back(pair.a, pair.b);
+      }
+      const RoundRates second = measure_round(pairs, "slow pairs again", m_part, 0.1).first;
+      for (std::size_t i = 0; i < round.size(); ++i) {
+        round[i].bytes_per_s = std::max(round[i].bytes_per_s, second[i].bytes_per_s);
+      }
     }
   }
 
+  /// Of a task with the flows of both_ways().
+  [[nodiscard]] static RoundRates round_of(const FlowTask& task, const Rates& rates) {
+    RoundRates round;
+    for (std::size_t f = 0; f + 1 < task.flows.size(); f += 2) {
+      round.push_back(
+          {task.flows[f].from, task.flows[f].to, 0.5 * (median(rates[f]) + median(rates[f + 1]))});
+    }
+    return round;
+  }
+
+  /// All pairs both ways at once; each pair's rate, and the samples of all together in one
+  /// direction: of the slower one.
+  std::pair<RoundRates, std::vector<double>>
+  measure_round(const Pairing& pairs, const std::string& step, std::uint64_t bytes, double window) {
+    show(step);
+    const FlowTask task = stream_task(both_ways(pairs), bytes, 0.2, window, 3);
+    const Rates rates = stream(task);
+    std::vector<double> forth(rates.front().size()), back(rates.front().size());
+    for (std::size_t f = 0; f < rates.size(); ++f) {
+      for (std::size_t w = 0; w < rates[f].size(); ++w) {
+        (f % 2 == 0 ? forth : back)[w] += rates[f][w];
+      }
+    }
+    return {round_of(task, rates), median(forth) < median(back) ? forth : back};
+  }
+
+  /// Of flows that may have to share something thin: they are slower than a port.
+  [[nodiscard]] std::uint64_t shared_part() const {
+    return part_for(m_rate / 8 / static_cast<double>(m_lanes.size()));
+  }
+
+  void note_bisection(const char* test, const Pairing& pairs, const std::string& step) {
+    auto [round, samples] = measure_round(pairs, step, shared_part(), 0.3);
+    m_rounds.push_back(std::move(round));
+    BisectionResult found{test, pairs, std::move(samples)};
+    const auto same = std::find_if(m_bisections.begin(), m_bisections.end(),
+                                   [&](const BisectionResult& b) { return b.test == test; });
+    if (same == m_bisections.end()) {
+      m_bisections.push_back(std::move(found));
+    } else if (share_of(found) < share_of(*same)) { // the worst of several stands
+      *same = std::move(found);
+    }
+  }
+
+  [[nodiscard]] double share_of(const BisectionResult& b) const {
+    return median(b.samples) / std::max(1.0, full_bisection(b.pairs, m_port_seen));
+  }
+
+  /// BytePS assumes that any half can send to the other at full speed. Which machines cannot tells
+  /// where the racks are.
+  void measure_bisections() {
+    m_rack.assign(static_cast<std::size_t>(m_ranks), 0);
+    if (m_ranks < 4 || over()) {
+      return; // of two or three machines, the pairs say everything
+    }
+    std::vector<int> order(static_cast<std::size_t>(m_ranks));
+    std::iota(order.begin(), order.end(), 0);
+    note_bisection(k_bisection_by_order, halves_of(order), "halves against each other");
+    for (int i = 0; i < 2; ++i) {
+      note_bisection(k_bisection_random, halves_of(shuffled(m_ranks, m_random)),
+                     "halves against each other");
+    }
+    m_rack = find_racks(m_rounds, m_port_seen);
+    constexpr int k_most_checks = 4;
+    for (int check = 0; check < k_most_checks && racks() > 1 && !over(); ++check) {
+      for (const Pairing& pairs :
+           {across_racks(m_rack, m_random), within_racks(m_rack, m_random)}) {
+        if (!pairs.empty()) {
+          m_rounds.push_back(measure_round(pairs, "racks", m_part, 0.1).first);
+        }
+      }
+      const std::vector<int> before = std::exchange(m_rack, find_racks(m_rounds, m_port_seen));
+      if (m_rack == before && check > 0) {
+        break;
+      }
+    }
+    if (racks() < 2) {
+      return;
+    }
+    note_bisection(k_bisection_by_racks, rack_bisection(m_rack), "racks against each other");
+    for (int rack = 0; rack < racks() && !over(); ++rack) {
+      // With two racks, both uplinks carry the same traffic: what limits it limits both.
+      m_uplinks[rack] =
+          rack == 1 && racks() == 2
+              ? m_uplinks[0]
+              : measure_round(out_of_rack(m_rack, rack), "uplinks", shared_part(), 0.5).second;
+    }
+  }
+
+  [[nodiscard]] int racks() const { return *std::max_element(m_rack.begin(), m_rack.end()) + 1; }
+
   using PairSamples = std::map<std::pair<int, int>, std::vector<double>>;
 
-  void note_pairs(const FlowTask& task, PairSamples& into) {
-    const Rates rates = stream(task);
+  static void note_pairs(const FlowTask& task, const Rates& rates, PairSamples& into) {
     for (std::size_t f = 0; f < rates.size(); ++f) {
       auto& samples = into[{task.flows[f].from, task.flows[f].to}];
       samples.insert(samples.end(), rates[f].begin(), rates[f].end());
@@ -262,15 +409,32 @@ private:
   [[nodiscard]] std::vector<std::vector<int>> stars() const {
     std::vector<int> order(static_cast<std::size_t>(m_ranks));
     std::iota(order.begin(), order.end(), 0);
-    std::vector<double> rate;
-    for (const int rank : order) {
-      rate.push_back(best_seen(rank));
+    const auto about = [&](int rank) { // differences of some per cent are noise
+      return std::lround(std::log(m_port_seen[static_cast<std::size_t>(rank)]) / std::log(1.15));
+    };
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return about(a) > about(b); });
+    std::vector<std::vector<int>> all;
+    std::vector<int> lonely; // those alone in their racks have to take each other
+    for (int rack = 0; rack < racks(); ++rack) {
+      std::vector<int> inside;
+      std::copy_if(order.begin(), order.end(), std::back_inserter(inside),
+                   [&](int m) { return m_rack[static_cast<std::size_t>(m)] == rack; });
+      if (inside.size() == 1) {
+        lonely.push_back(inside.front());
+        continue;
+      }
+      for (std::vector<int>& star : stars_of(inside, k_star)) {
+        all.push_back(std::move(star));
+      }
     }
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      // Differences of some per cent are noise, and would tear neighbours apart.
-      return rate[static_cast<std::size_t>(a)] > 1.1 * rate[static_cast<std::size_t>(b)];
-    });
-    return stars_of(order, std::min(k_star, m_ranks));
+    if (lonely.size() == 1) {
+      all.back().push_back(lonely.front());
+    } else if (!lonely.empty()) {
+      for (std::vector<int>& star : stars_of(lonely, k_star)) {
+        all.push_back(std::move(star));
+      }
+    }
+    return all;
   }
 
   void measure_ports() {
@@ -290,6 +454,41 @@ private:
         }
       }
       measure_hubs(hubs);
+    }
+    widen_hubs();
+  }
+
+  /// A port that takes all that its peers can send may be faster than they are together: then it
+  /// is tried with more of them.
+  void widen_hubs() {
+    constexpr double k_limited = 0.9;
+    constexpr int k_most = 8; // one after another; usually there is none
+    int widened = 0;
+    for (int hub = 0; hub < m_ranks; ++hub) {
+      MemberResult& m = m_result[static_cast<std::size_t>(hub)];
+      double peers = 0;
+      for (const int peer : m.peers) {
+        peers += m_port_seen[static_cast<std::size_t>(peer)];
+      }
+      if (median(port_samples(m)) < k_limited * peers || over()) {
+        continue;
+      }
+      std::vector<int> star{hub};
+      for (int other = 0; other < m_ranks; ++other) {
+        const bool same =
+            m_rack[static_cast<std::size_t>(other)] == m_rack[static_cast<std::size_t>(hub)];
+        if (other != hub && (same || racks() == m_ranks)) {
+          star.push_back(other);
+        }
+      }
+      if (star.size() - 1 > m.peers.size() && ++widened <= k_most) {
+        show(fmt::format("port of rank {} with more peers", hub));
+        m.in_one_way.clear();
+        m.out_one_way.clear();
+        m.in_two_way.clear();
+        m.out_two_way.clear();
+        measure_hubs({star});
+      }
     }
   }
 
@@ -326,7 +525,7 @@ private:
       append(m.out_two_way, o);
     });
     for (const auto& star : hubs) {
-      m_result[static_cast<std::size_t>(star.front())].peers = static_cast<int>(star.size()) - 1;
+      m_result[static_cast<std::size_t>(star.front())].peers.assign(star.begin() + 1, star.end());
     }
   }
 
@@ -403,12 +602,12 @@ public:
              {std::pair{"one_way", &m_one_way}, std::pair{"two_way", &m_two_way}}) {
           const auto samples = all->find({a, b});
           m_cells.push_back(
-              cell_of(key_of(k_pair_bandwidth, a, b, m_part, direction), "bytes_per_second",
+              cell_of(key_of(k_pair_bandwidth, a, b, m_pair_part, direction), "bytes_per_second",
                       samples == all->end() ? std::vector<double>() : samples->second, late));
         }
       }
       const MemberResult& m = m_result[static_cast<std::size_t>(a)];
-      const std::string peers = fmt::format("{} peer{}", m.peers, m.peers == 1 ? "" : "s");
+      const std::string peers = fmt::format("{} peer{}", m.peers, m.peers.size() == 1 ? "" : "s");
       const auto port = [&](const char* test, const char* direction,
                             const std::vector<double>& samples) {
         Cell cell =
@@ -423,6 +622,7 @@ public:
       port(k_fan_out, "one_way", m.out_one_way);
       port(k_fan_out, "two_way", m.out_two_way);
     }
+    make_rack_cells(late);
     // A plan asks for one figure of a machine and another.
     for (int a = 0; a < m_ranks; ++a) {
       MemberResult& m = m_result[static_cast<std::size_t>(a)];
@@ -438,7 +638,77 @@ public:
     }
   }
 
+  /// "full bisection bandwidth: ..." for people, and whether it holds.
+  [[nodiscard]] std::pair<std::string, bool> verdict() const {
+    const BisectionResult* worst = nullptr;
+    for (const BisectionResult& b : m_bisections) {
+      worst = worst == nullptr || port_share(b) < port_share(*worst) ? &b : worst;
+    }
+    if (worst == nullptr) {
+      return {"not measured: fewer than four machines, or no time", true};
+    }
+    const bool full = port_share(*worst) >= k_full_bisection;
+    return {fmt::format("{}: {} pairs move {} each way of the {} that their ports could ({:.0f} %)",
+                        full ? "full" : "not full", worst->pairs.size(),
+                        to_text(Bandwidth::bytes_per_s(median(worst->samples))),
+                        to_text(Bandwidth::bytes_per_s(full_bisection(worst->pairs, ports()))),
+                        100 * port_share(*worst)),
+            full};
+  }
+  [[nodiscard]] int rack_count() const { return m_rack.empty() ? 1 : racks(); }
+
 private:
+  static constexpr double k_full_bisection = 0.95;
+
+  /// By rank: measured with several peers where that was done.
+  [[nodiscard]] std::vector<double> ports() const {
+    std::vector<double> all = m_port_seen;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double measured = median(port_samples(m_result[i]));
+      all[i] = measured > 0 ? measured : all[i];
+    }
+    return all;
+  }
+
+  [[nodiscard]] double port_share(const BisectionResult& b) const {
+    return median(b.samples) / std::max(1.0, full_bisection(b.pairs, ports()));
+  }
+
+  void make_rack_cells(const std::string& late) {
+    CellKey key;
+    key.transport = m_transport;
+    key.direction = "two_way";
+    key.in_flight = static_cast<int>(k_window);
+    key.bytes = m_part;
+    for (const BisectionResult& b : m_bisections) {
+      key.bytes = shared_part();
+      key.test = b.test;
+      key.pairs = static_cast<int>(b.pairs.size());
+      Cell cell = cell_of(key, "bytes_per_second", b.samples, late);
+      cell.ceiling = Ceiling{"the ports", full_bisection(b.pairs, ports())};
+      m_cells.push_back(std::move(cell));
+    }
+    key.pairs = 0;
+    key.bytes = shared_part();
+    key.test = k_uplink;
+    for (int rack = 0; rack_count() > 1 && rack < rack_count(); ++rack) {
+      double inside = 0;
+      for (std::size_t m = 0; m < m_rack.size(); ++m) {
+        if (m_rack[m] == rack) {
+          inside += ports()[m];
+          m_result[m].rack = fmt::format("rack{}", rack);
+        }
+      }
+      key.from = fmt::format("rack{}", rack);
+      const auto samples = m_uplinks.find(rack);
+      Cell cell =
+          cell_of(key, "bytes_per_second",
+                  samples == m_uplinks.end() ? std::vector<double>() : samples->second, late);
+      cell.ceiling = Ceiling{"the ports inside", inside};
+      m_cells.push_back(std::move(cell));
+    }
+  }
+
   ClusterMember& m_member;
   const ClusterProbeOptions& m_options;
   int m_ranks;
@@ -450,7 +720,13 @@ private:
   std::vector<int> m_lanes;
   double m_rate = 0;
   std::uint64_t m_part = 0;
+  std::uint64_t m_pair_part = 0; ///< of the pairs' cells: chosen before all rates were known
   PairSamples m_one_way, m_two_way, m_latency;
+  std::vector<RoundRates> m_rounds;
+  std::vector<double> m_port_seen; ///< by rank, from the pairs
+  std::vector<BisectionResult> m_bisections;
+  std::vector<int> m_rack;                      ///< by rank
+  std::map<int, std::vector<double>> m_uplinks; ///< by rack, samples of the slower direction
   std::vector<MemberResult> m_result;
   std::vector<Cell> m_cells;
 };
@@ -487,7 +763,7 @@ std::string common_transport(const std::vector<ClusterHost>& hosts,
 } // namespace
 
 Seconds cluster_budget(int ranks) {
-  return Seconds(26 + 2.0 * ranks);
+  return Seconds(32 + 2.5 * ranks);
 }
 
 std::vector<ProbeCase> cluster_probe_cases() {
@@ -498,6 +774,10 @@ std::vector<ProbeCase> cluster_probe_cases() {
       {k_fan_out, "what a machine's port sends to several at once"},
       {k_port_bandwidth, "what a port does in each direction when both are busy"},
       {k_fabric_write, "time of a write between two machines, by size"},
+      {k_bisection_by_order, "what the first half of the ranks and the second move together"},
+      {k_bisection_random, "the same for halves drawn at random, the worst of them"},
+      {k_bisection_by_racks, "the same for racks against racks, where there are racks"},
+      {k_uplink, "what a rack sends out while as much comes in, where there are racks"},
   };
 }
 
@@ -528,6 +808,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     }
     member.end();
     const std::vector<std::string> ids = member_ids(member.hosts());
+    const auto [bisection, full] = coordinator.verdict();
     coordinator.make_cells(ids);
 
     Profile& profile = result.profile;
@@ -547,6 +828,17 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     context["seed"] = fmt::format("{}", options.seed);
     context["flags"] = options.flags;
     context["clock"] = "CLOCK_MONOTONIC_RAW";
+    context["transport"] = transport;
+    context["bisection"] = bisection;
+    if (!full) {
+      result.warnings.push_back(fmt::format(
+          "this network has no full bisection bandwidth, which the equations of most strategies "
+          "assume ({}){}; plan with that in mind, or for the machines of one rack",
+          bisection,
+          coordinator.rack_count() > 1
+              ? fmt::format("; {} racks with thin uplinks were found", coordinator.rack_count())
+              : "; no racks explain it"));
+    }
     if (result.interrupted) {
       context["interrupted"] = "yes";
     }

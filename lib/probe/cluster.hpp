@@ -17,6 +17,10 @@ inline constexpr const char* k_pair_latency = "pair_latency";
 inline constexpr const char* k_pair_bandwidth = "pair_bandwidth";
 inline constexpr const char* k_fan_in = "fan_in_bandwidth";
 inline constexpr const char* k_fan_out = "fan_out_bandwidth";
+inline constexpr const char* k_bisection_by_order = "bisection_by_order";
+inline constexpr const char* k_bisection_random = "bisection_random";
+inline constexpr const char* k_bisection_by_racks = "bisection_by_racks";
+inline constexpr const char* k_uplink = "uplink_bandwidth";
 
 struct ClusterProbeOptions {
   Seconds budget{0};                   ///< for everything; 0: cluster_budget()

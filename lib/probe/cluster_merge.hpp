@@ -18,7 +18,7 @@ struct MemberResult {
   std::string transport;
   std::uint64_t part = 0; ///< bytes of one write
   int window = 0;         ///< writes in flight
-  int peers = 0;          ///< machines at the other end of its port when that was measured
+  std::vector<int> peers; ///< machines at the other end of its port when that was measured
   std::vector<double> in_one_way, out_one_way, in_two_way, out_two_way;
   std::vector<double> latency; ///< to all others
   struct WriteCurve {

@@ -448,10 +448,20 @@ FlowOutcome FlowRank::outcome() {
     outcome.rates.resize(lane->in.size(),
                          std::vector<double>(static_cast<std::size_t>(m_task.windows)));
     for (std::size_t flow = 0; flow < lane->in.size(); ++flow) {
+      const std::vector<Progressed>& points = lane->in[flow].points;
+      std::vector<double> rates;
       for (int w = 0; w < m_task.windows; ++w) {
         const std::int64_t from = m_task.warm_up_ns + w * m_task.window_ns;
-        outcome.rates[flow][static_cast<std::size_t>(w)] +=
-            arrival_rate(lane->in[flow].points, from, from + m_task.window_ns);
+        rates.push_back(arrival_rate(points, from, from + m_task.window_ns));
+      }
+      if (std::find(rates.begin(), rates.end(), 0.0) != rates.end()) {
+        // A flow that is slower than expected: all windows together may still tell.
+        const double whole = arrival_rate(points, m_task.warm_up_ns,
+                                          m_task.warm_up_ns + m_task.windows * m_task.window_ns);
+        std::fill(rates.begin(), rates.end(), whole);
+      }
+      for (std::size_t w = 0; w < rates.size(); ++w) {
+        outcome.rates[flow][w] += rates[w];
       }
     }
   }

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/racks.hpp"
+
+#include "stats/resample.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <numeric>
+
+namespace reckon {
+namespace {
+
+constexpr double k_apart = 3, k_together = 1; // weight of a hindered pair, and of one that is not
+constexpr double k_prior = 1e-3;              // two machines without evidence: rather one rack
+
+std::size_t at(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+using Weights = std::vector<std::vector<double>>; ///< > 0: one rack, < 0: two
+
+/// What machine `m` gains from being with the others of each rack.
+std::map<int, double> gains(const Weights& weight, const std::vector<int>& rack, std::size_t m) {
+  std::map<int, double> gain;
+  for (std::size_t other = 0; other < rack.size(); ++other) {
+    if (other != m) {
+      gain[rack[other]] += weight[m][other];
+    }
+  }
+  return gain;
+}
+
+bool move_one(const Weights& weight, std::vector<int>& rack) {
+  bool moved = false;
+  for (std::size_t m = 0; m < rack.size(); ++m) {
+    const std::map<int, double> gain = gains(weight, rack, m);
+    const auto own = gain.find(rack[m]);
+    double best = own == gain.end() ? 0 : own->second;
+    int to = rack[m];
+    for (const auto& [candidate, value] : gain) {
+      if (value > best + 1e-9) {
+        best = value;
+        to = candidate;
+      }
+    }
+    if (best < -1e-9) { // alone is better
+      to = *std::max_element(rack.begin(), rack.end()) + 1;
+    }
+    moved = moved || to != rack[m];
+    rack[m] = to;
+  }
+  return moved;
+}
+
+bool merge_two(const Weights& weight, std::vector<int>& rack) {
+  std::map<std::pair<int, int>, double> between;
+  for (std::size_t a = 0; a < rack.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      if (rack[a] != rack[b]) {
+        between[{std::min(rack[a], rack[b]), std::max(rack[a], rack[b])}] += weight[a][b];
+      }
+    }
+  }
+  const auto best =
+      std::max_element(between.begin(), between.end(),
+                       [](const auto& x, const auto& y) { return x.second < y.second; });
+  if (best == between.end() || best->second <= 0) {
+    return false;
+  }
+  std::replace(rack.begin(), rack.end(), best->first.second, best->first.first);
+  return true;
+}
+
+double value_of(const Weights& weight, const std::vector<int>& rack) {
+  double value = 0;
+  for (std::size_t a = 0; a < rack.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      value += rack[a] == rack[b] ? weight[a][b] : 0;
+    }
+  }
+  return value;
+}
+
+std::vector<int> improved(const Weights& weight, std::vector<int> rack) {
+  constexpr int k_most_passes = 200;
+  for (int pass = 0; pass < k_most_passes; ++pass) {
+    const bool moved = move_one(weight, rack);
+    if (!merge_two(weight, rack) && !moved) {
+      break;
+    }
+  }
+  return rack;
+}
+
+std::vector<int> numbered(const std::vector<int>& rack) {
+  std::map<int, int> number;
+  std::vector<int> out;
+  for (const int r : rack) {
+    out.push_back(number.try_emplace(r, static_cast<int>(number.size())).first->second);
+  }
+  return out;
+}
+
+/// The machines of each rack, in an order drawn from `random`.
+std::vector<std::vector<int>> machines_by_rack(const std::vector<int>& rack_of,
+                                               std::mt19937_64& random) {
+  std::vector<std::vector<int>> racks;
+  for (const int m : shuffled(static_cast<int>(rack_of.size()), random)) {
+    racks.resize(std::max(racks.size(), at(rack_of[at(m)]) + 1));
+    racks[at(rack_of[at(m)])].push_back(m);
+  }
+  return racks;
+}
+
+} // namespace
+
+bool hindered(const PairRate& pair, const std::vector<double>& port) {
+  return pair.bytes_per_s < k_hindered * std::min(port[at(pair.a)], port[at(pair.b)]);
+}
+
+std::vector<int> find_racks(const std::vector<RoundRates>& rounds,
+                            const std::vector<double>& port) {
+  const std::size_t n = port.size();
+  Weights weight(n, std::vector<double>(n, k_prior));
+  const auto add = [&](const PairRate& pair, double w) {
+    weight[at(pair.a)][at(pair.b)] += w;
+    weight[at(pair.b)][at(pair.a)] += w;
+  };
+  bool any = false;
+  for (const RoundRates& round : rounds) {
+    const bool busy = std::any_of(round.begin(), round.end(),
+                                  [&](const PairRate& p) { return hindered(p, port); });
+    for (const PairRate& pair : round) {
+      if (busy) {
+        add(pair, hindered(pair, port) ? -k_apart : k_together);
+      }
+    }
+    any = any || busy;
+  }
+  std::vector<int> together(n, 0);
+  if (!any) {
+    return together;
+  }
+  // Moving machines ends in a local best: from several beginnings, the best of them.
+  std::vector<int> alone(n);
+  std::iota(alone.begin(), alone.end(), 0);
+  std::vector<std::vector<int>> beginnings{together, alone};
+  std::mt19937_64 random(1); // the same answer for the same evidence
+  for (const std::size_t racks : {2U, 2U, 2U, 3U, 3U, 4U, 4U, 8U}) {
+    std::vector<int> drawn;
+    for (std::size_t m = 0; m < n; ++m) {
+      drawn.push_back(static_cast<int>(uniform_index(random, racks)));
+    }
+    beginnings.push_back(std::move(drawn));
+  }
+  std::vector<int> best;
+  for (const std::vector<int>& beginning : beginnings) {
+    std::vector<int> found = improved(weight, beginning);
+    if (best.empty() || value_of(weight, found) > value_of(weight, best) + 1e-9) {
+      best = std::move(found);
+    }
+  }
+  return numbered(best);
+}
+
+Pairing across_racks(const std::vector<int>& rack_of, std::mt19937_64& random) {
+  std::vector<std::vector<int>> racks = machines_by_rack(rack_of, random);
+  Pairing pairs;
+  for (;;) { // always from the two racks with most left: no more than needed stay alone
+    std::sort(racks.begin(), racks.end(),
+              [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    if (racks.size() < 2 || racks[1].empty()) {
+      return pairs;
+    }
+    pairs.emplace_back(racks[0].back(), racks[1].back());
+    racks[0].pop_back();
+    racks[1].pop_back();
+  }
+}
+
+Pairing within_racks(const std::vector<int>& rack_of, std::mt19937_64& random) {
+  Pairing pairs;
+  for (const std::vector<int>& rack : machines_by_rack(rack_of, random)) {
+    for (std::size_t i = 0; i + 1 < rack.size(); i += 2) {
+      pairs.emplace_back(rack[i], rack[i + 1]);
+    }
+  }
+  return pairs;
+}
+
+Pairing out_of_rack(const std::vector<int>& rack_of, int rack) {
+  std::vector<int> inside;
+  std::map<int, std::vector<int>> others;
+  for (std::size_t m = 0; m < rack_of.size(); ++m) {
+    (rack_of[m] == rack ? inside : others[rack_of[m]]).push_back(static_cast<int>(m));
+  }
+  std::vector<int> outside; // in turn
+  for (std::size_t i = 0; outside.size() + inside.size() < rack_of.size(); ++i) {
+    for (const auto& [number, machines] : others) {
+      if (i < machines.size()) {
+        outside.push_back(machines[i]);
+      }
+    }
+  }
+  Pairing pairs;
+  for (std::size_t i = 0; i < std::min(inside.size(), outside.size()); ++i) {
+    pairs.emplace_back(inside[i], outside[i]);
+  }
+  return pairs;
+}
+
+Pairing rack_bisection(const std::vector<int>& rack_of) {
+  std::map<int, std::vector<int>> racks;
+  for (std::size_t m = 0; m < rack_of.size(); ++m) {
+    racks[rack_of[m]].push_back(static_cast<int>(m));
+  }
+  std::vector<const std::vector<int>*> by_size;
+  for (const auto& [number, machines] : racks) {
+    by_size.push_back(&machines);
+  }
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [](const auto* a, const auto* b) { return a->size() > b->size(); });
+  std::vector<int> left, right;
+  for (const auto* machines : by_size) {
+    std::vector<int>& side = left.size() <= right.size() ? left : right;
+    side.insert(side.end(), machines->begin(), machines->end());
+  }
+  Pairing pairs;
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    pairs.emplace_back(left[i], right[i]);
+  }
+  return pairs;
+}
+
+double full_bisection(const Pairing& pairs, const std::vector<double>& port) {
+  double total = 0;
+  for (const auto& [a, b] : pairs) {
+    total += std::min(port[at(a)], port[at(b)]);
+  }
+  return total;
+}
+
+} // namespace reckon

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "probe/rounds.hpp"
+
+#include <random>
+#include <vector>
+
+namespace reckon {
+
+/// What a pair did while all pairs of its round were busy, in bytes per second of one direction.
+struct PairRate {
+  int a = 0, b = 0;
+  double bytes_per_s = 0;
+};
+using RoundRates = std::vector<PairRate>;
+
+/// Below this share of the slower of their ports two machines are in each other's way less than
+/// something between them is.
+inline constexpr double k_hindered = 0.85;
+[[nodiscard]] bool hindered(const PairRate& pair, const std::vector<double>& port_bytes_per_s);
+
+/// Which machines share a thin uplink: a rack number for each machine, 0, 1, ... in the order of
+/// the racks' first machines; all 0 when no pair was hindered.
+///
+/// A hindered pair is in two racks. In a round with hindered pairs the uplinks are busy, so a pair
+/// that is not hindered there needs none: it is in one rack (with three racks and more that is only
+/// likely, so it counts less). What contradicts this evidence least is the answer (correlation
+/// clustering, by moving single machines and merging racks until nothing improves). Rounds without
+/// a hindered pair say nothing.
+[[nodiscard]] std::vector<int> find_racks(const std::vector<RoundRates>& rounds,
+                                          const std::vector<double>& port_bytes_per_s);
+
+/// As many disjoint pairs as possible whose machines are in different racks, drawn from `random`.
+[[nodiscard]] Pairing across_racks(const std::vector<int>& rack_of, std::mt19937_64& random);
+/// Disjoint pairs in the same rack, as many as possible.
+[[nodiscard]] Pairing within_racks(const std::vector<int>& rack_of, std::mt19937_64& random);
+/// As many machines as possible of that rack, each with one of another rack, those taken from the
+/// other racks in turn so that their uplinks carry as little as possible.
+[[nodiscard]] Pairing out_of_rack(const std::vector<int>& rack_of, int rack);
+/// The racks dealt to two sides, as equal in machines as a greedy choice makes them; each pair has
+/// one machine of each side.
+[[nodiscard]] Pairing rack_bisection(const std::vector<int>& rack_of);
+
+/// What two halves can move in one direction when nothing but the machines' ports limits them.
+[[nodiscard]] double full_bisection(const Pairing& pairs,
+                                    const std::vector<double>& port_bytes_per_s);
+
+} // namespace reckon

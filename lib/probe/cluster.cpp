@@ -150,7 +150,17 @@ private:
   }
 
   Rates stream(const FlowTask& task) {
+    Rates total;
+    return stream(task, total);
+  }
+
+  /// `total` gets what arrived at each rank: [rank][window].
+  Rates stream(const FlowTask& task, Rates& total) {
     const std::vector<FlowOutcome> outcomes = m_member.run(task);
+    total.clear();
+    for (const FlowOutcome& outcome : outcomes) {
+      total.push_back(outcome.total);
+    }
     std::vector<std::size_t> next(outcomes.size());
     Rates rates;
     for (const Flow& flow : task.flows) {
@@ -165,13 +175,12 @@ private:
     return rates;
   }
 
-  /// Sums the windows of all flows that `pick` picks.
-  template <class Pick>
-  [[nodiscard]] static std::vector<double> sum(const FlowTask& task, const Rates& rates,
-                                               Pick pick) {
+  /// What a rank sends, in each window.
+  [[nodiscard]] static std::vector<double> sent_by(int rank, const FlowTask& task,
+                                                   const Rates& rates) {
     std::vector<double> total(static_cast<std::size_t>(task.windows));
     for (std::size_t f = 0; f < rates.size(); ++f) {
-      for (std::size_t w = 0; pick(task.flows[f]) && w < total.size(); ++w) {
+      for (std::size_t w = 0; task.flows[f].from == rank && w < total.size(); ++w) {
         total[w] += rates[f][w];
       }
     }
@@ -461,11 +470,24 @@ private:
   /// A port that takes all that its peers can send may be faster than they are together: then it
   /// is tried with more of them.
   void widen_hubs() {
-    constexpr double k_limited = 0.9;
+    constexpr double k_limited = 0.9, k_doubtful = 0.93;
     constexpr int k_most = 8; // one after another; usually there is none
     int widened = 0;
     for (int hub = 0; hub < m_ranks; ++hub) {
       MemberResult& m = m_result[static_cast<std::size_t>(hub)];
+      const double seen = m_port_seen[static_cast<std::size_t>(hub)];
+      if (median(port_samples(m)) < k_doubtful * seen && !over()) {
+        // With several peers less than with one: disturbed, or it is so. Once more tells.
+        show(fmt::format("port of rank {} again", hub));
+        const MemberResult first = m;
+        std::vector<int> star{hub};
+        star.insert(star.end(), m.peers.begin(), m.peers.end());
+        forget_port(m);
+        measure_hubs({star});
+        if (median(port_samples(first)) > median(port_samples(m))) {
+          m = first;
+        }
+      }
       double peers = 0;
       for (const int peer : m.peers) {
         peers += m_port_seen[static_cast<std::size_t>(peer)];
@@ -483,13 +505,17 @@ private:
       }
       if (star.size() - 1 > m.peers.size() && ++widened <= k_most) {
         show(fmt::format("port of rank {} with more peers", hub));
-        m.in_one_way.clear();
-        m.out_one_way.clear();
-        m.in_two_way.clear();
-        m.out_two_way.clear();
+        forget_port(m);
         measure_hubs({star});
       }
     }
+  }
+
+  static void forget_port(MemberResult& m) {
+    m.in_one_way.clear();
+    m.out_one_way.clear();
+    m.in_two_way.clear();
+    m.out_two_way.clear();
   }
 
   void measure_hubs(const std::vector<std::vector<int>>& hubs) {
@@ -502,25 +528,32 @@ private:
     }
     both = in;
     both.insert(both.end(), out.begin(), out.end());
-    const auto note = [&](const std::vector<Flow>& flows, double window, int windows, auto&& keep) {
-      const FlowTask task = stream_task(flows, m_part, 0.25, window, windows);
-      const Rates rates = stream(task);
+    double slowest = m_rate;
+    for (const auto& star : hubs) {
+      slowest = std::min(slowest, m_port_seen[static_cast<std::size_t>(star.front())]);
+    }
+    // So many writes that the bursts that switches let through now and then do not count.
+    const double window =
+        std::clamp(150 * static_cast<double>(m_part) / std::max(slowest, 1.0), 0.3, 1.5);
+    const auto note = [&](const std::vector<Flow>& flows, double seconds, int windows,
+                          auto&& keep) {
+      const FlowTask task = stream_task(flows, m_part, 0.25, seconds, windows);
+      Rates total;
+      const Rates rates = stream(task, total);
       for (const auto& star : hubs) {
-        const int hub = star.front();
-        keep(m_result[static_cast<std::size_t>(hub)],
-             sum(task, rates, [hub](const Flow& f) { return f.to == hub; }),
-             sum(task, rates, [hub](const Flow& f) { return f.from == hub; }));
+        const auto hub = static_cast<std::size_t>(star.front());
+        keep(m_result[hub], total[hub], sent_by(star.front(), task, rates));
       }
     };
     const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
       to.insert(to.end(), from.begin(), from.end());
     };
     using Samples = std::vector<double>;
-    note(in, 0.25, 2,
+    note(in, 0.7 * window, 2,
          [&](MemberResult& m, const Samples& i, const Samples&) { append(m.in_one_way, i); });
-    note(out, 0.25, 2,
+    note(out, 0.7 * window, 2,
          [&](MemberResult& m, const Samples&, const Samples& o) { append(m.out_one_way, o); });
-    note(both, 0.4, 3, [&](MemberResult& m, const Samples& i, const Samples& o) {
+    note(both, window, 4, [&](MemberResult& m, const Samples& i, const Samples& o) {
       append(m.in_two_way, i);
       append(m.out_two_way, o);
     });
@@ -607,7 +640,8 @@ public:
         }
       }
       const MemberResult& m = m_result[static_cast<std::size_t>(a)];
-      const std::string peers = fmt::format("{} peer{}", m.peers, m.peers.size() == 1 ? "" : "s");
+      const std::string peers =
+          fmt::format("{} peer{}", m.peers.size(), m.peers.size() == 1 ? "" : "s");
       const auto port = [&](const char* test, const char* direction,
                             const std::vector<double>& samples) {
         Cell cell =

@@ -97,7 +97,7 @@ FlowTask decode_task(const std::string& text) {
 }
 
 std::string encode(const FlowOutcome& outcome) {
-  Json json{{"rates", outcome.rates}, {"one_way_s", outcome.one_way_s}};
+  Json json{{"rates", outcome.rates}, {"total", outcome.total}, {"one_way_s", outcome.one_way_s}};
   if (outcome.wrong_at != UINT64_MAX) {
     json["wrong_at"] = outcome.wrong_at;
   }
@@ -107,9 +107,10 @@ std::string encode(const FlowOutcome& outcome) {
 FlowOutcome decode_flow_outcome(const std::string& text) {
   const Json json = parse_json(text, "outcome of a rank");
   const JsonView view(json, "outcome of a rank");
-  view.only({"rates", "one_way_s", "wrong_at"});
+  view.only({"rates", "total", "one_way_s", "wrong_at"});
   FlowOutcome outcome;
   outcome.rates = rows(view.at("rates"));
+  outcome.total = view.at("total").numbers();
   outcome.one_way_s = view.at("one_way_s").numbers();
   if (const auto wrong = view.find("wrong_at")) {
     outcome.wrong_at = wrong->count();
@@ -137,6 +138,34 @@ double arrival_rate(std::span<const Progressed> points, std::int64_t from_ns, st
     alone += t * t;
   }
   return alone > 0 ? 1e9 * together / alone : 0;
+}
+
+std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& flows) {
+  struct Step {
+    std::int64_t ns;
+    std::uint64_t more;
+  };
+  std::vector<Step> steps;
+  for (const std::span<const Progressed> flow : flows) {
+    std::uint64_t before = 0;
+    for (const Progressed& point : flow) {
+      steps.push_back({point.ns, point.bytes - before});
+      before = point.bytes;
+    }
+  }
+  std::stable_sort(steps.begin(), steps.end(),
+                   [](const Step& a, const Step& b) { return a.ns < b.ns; });
+  std::vector<Progressed> all;
+  std::uint64_t bytes = 0;
+  for (const Step& step : steps) {
+    bytes += step.more;
+    if (!all.empty() && all.back().ns == step.ns) {
+      all.back().bytes = bytes;
+    } else {
+      all.push_back({step.ns, bytes});
+    }
+  }
+  return all;
 }
 
 /// What one lane does in one task, and what came of it. Written by its thread alone.
@@ -429,9 +458,25 @@ void FlowRank::check(const LaneWork& lane, FlowOutcome& outcome) const {
   }
 }
 
+std::vector<double> FlowRank::window_rates(std::span<const Progressed> points) const {
+  std::vector<double> rates;
+  for (int w = 0; w < m_task.windows; ++w) {
+    const std::int64_t from = m_task.warm_up_ns + w * m_task.window_ns;
+    rates.push_back(arrival_rate(points, from, from + m_task.window_ns));
+  }
+  if (std::find(rates.begin(), rates.end(), 0.0) != rates.end()) {
+    // A flow that is slower than expected: all windows together may still tell.
+    const double whole = arrival_rate(points, m_task.warm_up_ns,
+                                      m_task.warm_up_ns + m_task.windows * m_task.window_ns);
+    std::fill(rates.begin(), rates.end(), whole);
+  }
+  return rates;
+}
+
 FlowOutcome FlowRank::outcome() {
   m_threads.clear();
   FlowOutcome outcome;
+  std::vector<std::span<const Progressed>> all;
   for (const auto& lane : m_work) {
     if (!lane->error.empty()) {
       fail(ErrorKind::operation,
@@ -448,22 +493,15 @@ FlowOutcome FlowRank::outcome() {
     outcome.rates.resize(lane->in.size(),
                          std::vector<double>(static_cast<std::size_t>(m_task.windows)));
     for (std::size_t flow = 0; flow < lane->in.size(); ++flow) {
-      const std::vector<Progressed>& points = lane->in[flow].points;
-      std::vector<double> rates;
-      for (int w = 0; w < m_task.windows; ++w) {
-        const std::int64_t from = m_task.warm_up_ns + w * m_task.window_ns;
-        rates.push_back(arrival_rate(points, from, from + m_task.window_ns));
-      }
-      if (std::find(rates.begin(), rates.end(), 0.0) != rates.end()) {
-        // A flow that is slower than expected: all windows together may still tell.
-        const double whole = arrival_rate(points, m_task.warm_up_ns,
-                                          m_task.warm_up_ns + m_task.windows * m_task.window_ns);
-        std::fill(rates.begin(), rates.end(), whole);
-      }
+      all.emplace_back(lane->in[flow].points);
+      const std::vector<double> rates = window_rates(lane->in[flow].points);
       for (std::size_t w = 0; w < rates.size(); ++w) {
         outcome.rates[flow][w] += rates[w];
       }
     }
+  }
+  if (!all.empty()) {
+    outcome.total = window_rates(merged(all));
   }
   return outcome;
 }

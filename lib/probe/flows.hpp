@@ -45,6 +45,9 @@ struct FlowOutcome {
   /// For each flow to this rank, in the task's order, the rate of each window in bytes per second:
   /// the slope of what had arrived over time, all lanes together. 0: too little arrived to tell.
   std::vector<std::vector<double>> rates;
+  /// The same of all of them together: smoother than their sum, as flows that share a port take
+  /// turns.
+  std::vector<double> total;
   std::vector<double> one_way_s;       ///< ping, at the sender: half of each round trip
   std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that is not what was sent, if any
   bool operator==(const FlowOutcome&) const = default;
@@ -66,6 +69,9 @@ struct Progressed {
 /// come in clumps. 0 with fewer than 3 points or when all are at one time. `points` ascend in time.
 [[nodiscard]] double arrival_rate(std::span<const Progressed> points, std::int64_t from_ns,
                                   std::int64_t to_ns);
+
+/// All flows as one: what had arrived of them together, in order of time.
+[[nodiscard]] std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& flows);
 
 /// One rank's end of the flows: a mover, memory to send from and to receive into, and a thread for
 /// each lane while a task runs. Used by one thread.
@@ -105,6 +111,7 @@ private:
   void ping(LaneWork& lane) noexcept;
   std::size_t poll(LaneWork& lane) noexcept;
   void check(const LaneWork& lane, FlowOutcome& outcome) const;
+  [[nodiscard]] std::vector<double> window_rates(std::span<const Progressed> points) const;
   [[nodiscard]] std::uint64_t source_of(std::uint64_t number) const;
   [[nodiscard]] std::uint64_t region_of(std::size_t index, std::size_t flows,
                                         std::size_t lane) const;

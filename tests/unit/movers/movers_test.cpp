@@ -456,6 +456,37 @@ TEST_P(Movers, ADeadPeerHangsNobodyAndLeavesNothing) {
             {2});
 }
 
+TEST_P(Movers, AnErrorEndsARankThatIsStillWrittenTo) {
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    Heard heard;
+    if (self.rank() == 0) {
+      EXPECT_THROW(
+          {
+            const auto mover = join(self, 1U << 20U);
+            self.barrier();
+            while (heard.tags.size() < 100) {
+              mover->lane(0).wait(k_long_wait);
+              heard.poll(mover->lane(0));
+            }
+            throw Error(ErrorKind::operation, "the mover goes while writes arrive");
+          },
+          Error);
+      self.barrier();
+    } else {
+      const auto mover = join(self, 1U << 20U);
+      self.barrier();
+      // At first all arrive; later ones may fail or be refused.
+      for (int i = 0; i < 1000; ++i) {
+        if (!mover->lane(0).write(0, {k_data, 0}, {k_data, 0}, 64, 1, 1)) {
+          mover->lane(0).wait(1ms);
+        }
+        heard.poll(mover->lane(0));
+      }
+      self.barrier();
+    }
+  });
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
   std::replace_if(

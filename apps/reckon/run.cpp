@@ -23,12 +23,14 @@
 #include <memory>
 #include <sched.h>
 #include <unistd.h>
+#include <utility>
 
 namespace reckon {
 namespace {
 
 struct RunArguments {
-  std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s";
+  std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
+                                       peer_limit = "10s";
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up = 2;
   bool json = false, list = false, check_only = false;
@@ -143,6 +145,11 @@ int execute(const RunArguments& arguments) {
   }
   options.budget = parse_seconds(arguments.budget, "--budget");
   options.limit = parse_seconds(arguments.limit, "--limit");
+  const Seconds peer_limit = parse_seconds(arguments.peer_limit, "--peer-limit");
+  if (peer_limit < k_least_peer_limit) {
+    fail(ErrorKind::usage, fmt::format("--peer-limit {}: at least {}", arguments.peer_limit,
+                                       to_text(k_least_peer_limit)));
+  }
   options.warm_up = arguments.warm_up;
   if (arguments.iterations) {
     if (*arguments.iterations == 0) {
@@ -153,7 +160,7 @@ int execute(const RunArguments& arguments) {
   const Plan plan = read_plan(arguments.plan);
   const DocumentLink link = link_to(arguments.plan, canonical_text(plan));
   refuse_overwriting(arguments.output, {arguments.plan});
-  const auto job = job_from_environment();
+  auto job = job_from_environment();
   if (!job) {
     check_memory(plan);
     if (!arguments.check_only &&
@@ -197,9 +204,10 @@ int execute(const RunArguments& arguments) {
   if (job) {
     options.local_rank = job->local_rank;
     options.local_size = job->local_size;
-    Rendezvous rendezvous(*job, link.digest, options.limit);
+    Rendezvous rendezvous(*std::exchange(job, std::nullopt), link.digest, options.limit, Fd(),
+                          peer_limit);
     const JobResult result = run_rank(rendezvous, schedule, options, show);
-    return job->rank == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
+    return rendezvous.rank() == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
   }
   options.local_size = ranks;
   const std::string text = run_locally(
@@ -208,7 +216,7 @@ int execute(const RunArguments& arguments) {
           const std::function<void(const std::string&)>& tell) {
         RunOptions local = options;
         local.local_rank = mine.local_rank;
-        Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener));
+        Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener), peer_limit);
         const JobResult result =
             run_rank(rendezvous, schedule, local, [&](std::size_t done, double seconds) {
               tell(fmt::format("{} {}", done, seconds));
@@ -247,6 +255,10 @@ Command add_run_command(CLI::App& app) {
   command->add_option("--limit", arguments->limit, "A step that takes longer has hung")
       ->capture_default_str();
   command
+      ->add_option("--peer-limit", arguments->peer_limit,
+                   "A rank that was not heard of for longer is dead or cut off")
+      ->capture_default_str();
+  command
       ->add_option("--tolerance", arguments->tolerance,
                    "Exit 1 when measured and predicted differ by more")
       ->capture_default_str();
@@ -258,9 +270,11 @@ Command add_run_command(CLI::App& app) {
               .description(""))
       ->type_name("WHEN");
   command->footer(
-      "Without RANK and WORLD_SIZE in the environment all ranks of the plan are started on this "
-      "machine;\n"
-      "with them (and MASTER_ADDR, MASTER_PORT) this process joins the job as that one rank.");
+      "Without a launcher all ranks of the plan are started on this machine. Under mpirun, prterun "
+      "or\n"
+      "srun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, "
+      "this\n"
+      "process is one rank of the job.");
   return [arguments] { return execute(*arguments); };
 }
 

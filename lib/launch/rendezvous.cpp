@@ -9,35 +9,32 @@
 #include "launch/sockets.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <arpa/inet.h>
-#include <array>
 #include <cerrno>
-#include <charconv>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
-#include <cstring>
-#include <fcntl.h>
-#include <memory>
+#include <exception>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace reckon {
 namespace {
 
-constexpr char k_data = 'd';              ///< a message for all_gather or broadcast
-constexpr char k_give_up = 'x';           ///< the sender ends, with the reason
-constexpr std::size_t k_header_bytes = 5; ///< kind, length (little endian)
-constexpr std::uint32_t k_longest_message = 1U << 30U;
-constexpr std::uint32_t k_longest_hello = 4096; ///< before the token is known to be right
+constexpr std::int64_t k_second_ns = 1'000'000'000;
+constexpr std::int64_t k_beat_ns = k_second_ns / 2;  ///< between two signs of life
+constexpr std::int64_t k_grace_ns = 5 * k_second_ns; ///< from the bad news to the end, at most
+constexpr std::int64_t k_farewell_ns = 2 * k_second_ns;
+/// By which others let rank 0 be first to say who does not come: it knows.
+constexpr std::int64_t k_deference_ns = 2 * k_second_ns;
 
-std::int64_t in(Seconds s) {
-  return monotonic_ns() + static_cast<std::int64_t>(s.count() * 1e9);
+std::int64_t ns_of(Seconds s) {
+  return static_cast<std::int64_t>(s.count() * 1e9);
 }
 
 int poll_timeout_ms(std::int64_t deadline_ns) {
@@ -52,245 +49,283 @@ void stop_if_interrupted() {
   }
 }
 
-std::string frame(char kind, const std::string& text) {
-  std::string out(1, kind);
-  const auto length = static_cast<std::uint32_t>(text.size());
-  for (unsigned i = 0; i < 4; ++i) {
-    out += static_cast<char>((length >> (8 * i)) & 0xFFU);
-  }
-  return out + text;
+/// Texts of the environment need not be UTF-8.
+std::string dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::uint32_t length_of(const std::string& buffer) {
-  std::uint32_t length = 0;
-  for (unsigned i = 0; i < 4; ++i) {
-    length |= static_cast<std::uint32_t>(static_cast<unsigned char>(buffer[1 + i])) << (8 * i);
-  }
-  return length;
+std::string text_at(const Json& object, const char* key, const std::string& otherwise) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_string() ? one_line(it->get<std::string>()) : otherwise;
 }
 
-void tune(int socket) {
-  const int on = 1;
-  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  // A machine that vanishes is noticed in about 15 s even when nobody sends.
-  const int idle = 5, interval = 2, count = 5, user_timeout_ms = 15000;
-  setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-  setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &user_timeout_ms, sizeof user_timeout_ms);
+std::optional<int> number_at(const Json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_integer() ? std::optional<int>(it->get<int>())
+                                                       : std::nullopt;
 }
 
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-AddressList resolve(const std::string& host, int port, bool passive) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = passive ? AI_PASSIVE : 0;
-  addrinfo* found = nullptr;
-  const int rc = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (rc != 0) {
-    fail(ErrorKind::operation, fmt::format("MASTER_ADDR '{}': {}", host, gai_strerror(rc)));
+/// A connection to that place, or none and errno's number in `error`.
+Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error) {
+  Fd socket(::socket(place.ai_family, place.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                     place.ai_protocol));
+  if (!socket) {
+    error = errno;
+    return {};
   }
-  return {found, &freeaddrinfo};
+  if (::connect(socket.get(), place.ai_addr, place.ai_addrlen) == 0) {
+    return socket;
+  }
+  error = errno;
+  while (error == EINPROGRESS || error == EINTR) {
+    pollfd polled{socket.get(), POLLOUT, 0};
+    const int ready = ::poll(&polled, 1, poll_timeout_ms(deadline_ns));
+    stop_if_interrupted();
+    if (ready > 0) {
+      socklen_t length = sizeof error;
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);
+      if (error == 0) {
+        return socket;
+      }
+    } else if (monotonic_ns() > deadline_ns) {
+      error = ETIMEDOUT;
+    }
+  }
+  return {};
 }
 
 } // namespace
 
-Rendezvous::Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit,
-                       Fd listener)
-    : m_job(job) {
-  if (job.size == 1) {
+Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener,
+                       Seconds peer_limit)
+    : m_job(std::move(job)), m_host(one_line(host_name())), m_peer_limit_ns(ns_of(peer_limit)),
+      m_exceptions(std::uncaught_exceptions()) {
+  if (m_job.size == 1) {
     return;
   }
+  log(LogLevel::debug, "rendezvous");
   try {
-    const std::int64_t deadline = in(limit);
+    const std::int64_t deadline = monotonic_ns() + ns_of(limit);
     if (m_job.board) {
       listener = meet_at_board(m_job, limit);
-    } else if (job.rank == 0 && !listener) {
+    } else if (m_job.rank == 0 && !listener) {
       listener = listen_on_master_address(m_job);
     }
-    const Json hello{{"reckon", k_version}, {"token", m_job.token}, {"rank", job.rank},
-                     {"size", job.size},    {"plan", digest},       {"host", host_name()}};
-    if (job.rank == 0) {
-      accept_all(std::move(listener), hello.dump(), deadline);
+    if (m_job.rank == 0) {
+      accept_all(std::move(listener), digest, deadline, limit);
     } else {
-      connect_to_root(hello.dump(), deadline);
+      connect_to_root(digest, deadline);
     }
     m_job.board.reset();
-    measure_clock(deadline);
+    m_watch = std::jthread([this](const std::stop_token& stop) { keep_watch(stop); });
+    measure_clock(limit);
   } catch (const std::exception& e) {
     give_up(e.what()); // those who are here already learn why
     throw;
   }
 }
 
-Rendezvous::~Rendezvous() = default;
-
-std::string Rendezvous::name_of(const Peer& peer) const {
-  return peer.rank < 0 ? fmt::format("a process on {}", peer.host)
-                       : fmt::format("rank {} ({})", peer.rank, peer.host);
+Rendezvous::~Rendezvous() {
+  m_watch.request_stop();
+  if (m_watch.joinable()) {
+    m_watch.join();
+  }
+  if (std::uncaught_exceptions() == m_exceptions && m_job.size > 1) {
+    try {
+      farewell();
+    } catch (const std::exception& e) {
+      log(LogLevel::debug, "at the end of the job: {}", e.what());
+    }
+  }
 }
 
-void Rendezvous::accept_all(Fd listener, const std::string& hello, std::int64_t deadline_ns) {
-  const Json ours = Json::parse(hello);
+std::string Rendezvous::own_name() const {
+  return fmt::format("rank {} ({})", m_job.rank, m_host);
+}
+
+std::string Rendezvous::name_of(const Peer& peer) const {
+  return fmt::format("rank {} ({})", peer.rank, peer.connection.host);
+}
+
+void Rendezvous::declare(const std::string& trouble, bool tell) {
+  if (m_trouble) {
+    return;
+  }
+  m_trouble = trouble;
+  m_trouble_ns = monotonic_ns();
+  for (Peer& peer : m_peers) {
+    if (tell && peer.connection.open()) {
+      peer.connection.send(MessageKind::give_up, trouble);
+    }
+  }
+}
+
+void Rendezvous::raise_trouble() const {
+  if (m_trouble) {
+    throw PeerError(*m_trouble);
+  }
+}
+
+void Rendezvous::raise(const std::string& trouble) {
+  declare(trouble);
+  throw PeerError(*m_trouble);
+}
+
+// --- start ---------------------------------------------------------------------------------------
+
+void Rendezvous::accept_all(Fd listener, const std::string& digest, std::int64_t deadline_ns,
+                            Seconds limit) {
+  const std::lock_guard lock(m_mutex);
+  Reception reception(std::move(listener), m_job.token, static_cast<std::size_t>(m_job.size));
   m_peers.resize(static_cast<std::size_t>(m_job.size) - 1);
   for (int r = 1; r < m_job.size; ++r) {
     m_peers[static_cast<std::size_t>(r) - 1].rank = r;
   }
-  std::vector<Peer> strangers; // connected, not yet introduced
-  std::size_t missing = m_peers.size();
-  const auto welcome = [&](Peer& stranger) {
-    const std::uint32_t length = length_of(stranger.received);
-    const Json theirs =
-        Json::parse(stranger.received.substr(k_header_bytes, length), nullptr, false);
-    stranger.received.erase(0, k_header_bytes + length); // what follows belongs to the job already
-    if (theirs.is_discarded() || !theirs.is_object() || theirs.value("token", "") != m_job.token) {
-      log(LogLevel::warn, "refused a connection from {} that does not know the job's token",
-          stranger.host);
-      return; // its socket closes, the job goes on
+  for (;;) {
+    raise_trouble();
+    std::vector<int> absent;
+    for (const Peer& p : m_peers) {
+      if (!p.connection.open()) {
+        absent.push_back(p.rank);
+      }
     }
-    const int rank = theirs.value("rank", -1);
-    stranger.host = theirs.value("host", stranger.host);
-    std::string problem;
-    if (rank < 1 || rank >= m_job.size || theirs.value("size", 0) != m_job.size) {
-      problem = fmt::format("says it is rank {} of {}, but the job has ranks 0 to {}", rank,
-                            theirs.value("size", 0), m_job.size - 1);
-    } else if (m_peers[static_cast<std::size_t>(rank) - 1].socket) {
-      problem = fmt::format("says it is rank {}, which is already here", rank);
-    } else if (theirs.value("reckon", "") != ours.value("reckon", "")) {
-      problem = fmt::format("rank {} runs reckon {}, rank 0 runs {}; install the same version",
-                            rank, theirs.value("reckon", "?"), ours.value("reckon", "?"));
-    } else if (theirs.value("plan", "") != ours.value("plan", "")) {
-      problem = fmt::format(
-          "rank {} was started with another plan than rank 0; give all ranks the same file", rank);
+    if (absent.empty()) {
+      return;
     }
-    if (!problem.empty()) {
-      send(stranger, k_give_up, problem);
-      fail(ErrorKind::operation, fmt::format("{} on {}", problem, stranger.host));
-    }
-    Peer& peer = m_peers[static_cast<std::size_t>(rank) - 1];
-    peer.socket = std::move(stranger.socket);
-    peer.received = std::move(stranger.received);
-    take_messages(peer);
-    peer.host = stranger.host;
-    --missing;
-  };
-  while (missing > 0) {
-    std::vector<pollfd> fds{{listener.get(), POLLIN, 0}};
-    for (const Peer& s : strangers) {
-      fds.push_back({s.socket.get(), POLLIN, 0});
-    }
-    for (const Peer& p : m_peers) { // somebody who is here may die while we wait for the rest
-      fds.push_back({p.socket.get(), POLLIN, 0});
-    }
-    ::poll(fds.data(), fds.size(), poll_timeout_ms(deadline_ns));
-    stop_if_interrupted();
     if (monotonic_ns() > deadline_ns) {
-      std::vector<int> absent;
-      for (const Peer& p : m_peers) {
-        if (!p.socket) {
-          absent.push_back(p.rank);
-        }
-      }
-      throw PeerError(fmt::format("rank{} {} did not join in time", absent.size() > 1 ? "s" : "",
-                                  fmt::join(absent, ", ")));
+      raise(fmt::format("rank{} {} did not join within {}", absent.size() > 1 ? "s" : "",
+                        fmt::join(absent, ", "), to_text(limit)));
     }
-    for (std::size_t i = 0; i < m_peers.size(); ++i) {
-      char byte = 0;
-      if ((fds[1 + strangers.size() + i].revents & (POLLIN | POLLHUP | POLLERR)) != 0 &&
-          ::recv(m_peers[i].socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0) {
-        throw PeerError(fmt::format("{} died while the job was starting", name_of(m_peers[i])));
-      }
-    }
-    for (std::size_t i = strangers.size(); i-- > 0;) {
-      if (fds[1 + i].revents == 0) {
-        continue;
-      }
-      char buffer[k_longest_hello];
-      const ssize_t n = ::recv(strangers[i].socket.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-      bool finished = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-      if (n > 0) {
-        Peer& s = strangers[i];
-        s.received.append(buffer, static_cast<std::size_t>(n));
-        const bool whole = s.received.size() >= k_header_bytes &&
-                           s.received.size() >= k_header_bytes + length_of(s.received);
-        if (whole) {
-          welcome(s);
-        }
-        finished = whole || s.received.size() > k_longest_hello;
-      }
-      if (finished) {
-        strangers.erase(strangers.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-    }
-    if ((fds[0].revents & POLLIN) != 0) {
-      sockaddr_storage from{};
-      socklen_t length = sizeof from;
-      Fd socket(
-          ::accept4(listener.get(), reinterpret_cast<sockaddr*>(&from), &length, SOCK_CLOEXEC));
-      if (socket && strangers.size() < 4096) {
-        char host[NI_MAXHOST] = "?";
-        getnameinfo(reinterpret_cast<sockaddr*>(&from), length, host, sizeof host, nullptr, 0,
-                    NI_NUMERICHOST);
-        tune(socket.get());
-        Peer stranger;
-        stranger.socket = std::move(socket);
-        stranger.host = host;
-        strangers.push_back(std::move(stranger));
-      }
+    std::vector<pollfd> fds;
+    reception.add_to(fds);
+    pump(deadline_ns, std::move(fds));
+    for (Reception::Guest& guest : reception.admit()) {
+      welcome(std::move(guest), digest);
     }
   }
 }
 
-void Rendezvous::connect_to_root(const std::string& hello, std::int64_t deadline_ns) {
-  m_peers.resize(1);
-  Peer& root = m_peers.front();
-  root.rank = 0;
-  root.host = m_job.master_address;
+void Rendezvous::welcome(Reception::Guest guest, const std::string& digest) {
+  const Json& hello = guest.hello;
+  Connection& connection = guest.connection;
+  connection.host = text_at(hello, "host", connection.host);
+  const int rank = number_at(hello, "rank").value_or(-1);
+  const int size = number_at(hello, "size").value_or(-1);
+  const std::string version = text_at(hello, "reckon", "?"), plan = text_at(hello, "plan", "?");
+  const std::string who = fmt::format("rank {} ({})", rank, connection.host);
+  std::string problem;
+  if (version != k_version) {
+    problem = fmt::format("{} runs reckon {}, {} runs {}; install the same version", who, version,
+                          own_name(), k_version);
+  } else if (size != m_job.size) {
+    problem = fmt::format("{} was started for a job of {} ranks, {} for one of {}; start all with "
+                          "the same number",
+                          who, size, own_name(), m_job.size);
+  } else if (rank < 1 || rank >= m_job.size) {
+    problem = fmt::format("{} joined, but the job has ranks 0 to {}", who, m_job.size - 1);
+  } else if (plan != digest) {
+    problem = fmt::format("{} was started with another plan ({}) than {} ({}); give all ranks the "
+                          "same file",
+                          who, plan, own_name(), digest);
+  }
+  if (!problem.empty()) {
+    connection.send(MessageKind::give_up, problem);
+    fail(ErrorKind::operation, problem);
+  }
+  Peer& peer = m_peers[static_cast<std::size_t>(rank) - 1];
+  if (peer.connection.open()) {
+    const std::string refusal = fmt::format("rank {} is already here, from {}; this one from {} "
+                                            "is refused",
+                                            rank, peer.connection.host, connection.host);
+    log(LogLevel::warn, "{}", refusal);
+    connection.send(MessageKind::give_up, refusal);
+    return; // the job goes on
+  }
+  peer.connection = std::move(connection);
+  peer.connection.send(MessageKind::data, dump(Json{{"host", m_host}}));
+  hear(peer); // what it said in the same breath
+}
+
+void Rendezvous::connect_to_root(const std::string& digest, std::int64_t deadline_ns) {
+  const std::lock_guard lock(m_mutex);
+  const std::string where =
+      fmt::format("{} port {}", one_line(m_job.master_address), m_job.master_port);
+  Fd socket;
   int error = 0;
+  const char* unknown = nullptr; // why the name means nothing
   for (;;) {
     stop_if_interrupted();
-    try {
-      const AddressList addresses = resolve(m_job.master_address, m_job.master_port, false);
-      for (const addrinfo* a = addresses.get(); a != nullptr && !root.socket; a = a->ai_next) {
-        Fd socket(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));
-        if (socket && ::connect(socket.get(), a->ai_addr, a->ai_addrlen) == 0) {
-          root.socket = std::move(socket);
-        } else {
-          error = errno;
-        }
-      }
-    } catch (const Error&) {
-      if (monotonic_ns() >
-          deadline_ns) { // a name that is not known yet may be known soon (Kubernetes)
-        throw;
-      }
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_family = AF_UNSPEC;
+    hints.ai_socktype = SOCK_STREAM;
+    const std::string port = std::to_string(m_job.master_port);
+    const int rc = getaddrinfo(m_job.master_address.c_str(), port.c_str(), &hints, &found);
+    unknown = rc == 0 ? nullptr : gai_strerror(rc);
+    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
+    // A machine that does not answer at one address may at the next.
+    const std::int64_t next = std::min(deadline_ns, monotonic_ns() + 5 * k_second_ns);
+    for (const addrinfo* a = found; a != nullptr && !socket; a = a->ai_next) {
+      socket = connect_to(*a, next, error);
     }
-    if (root.socket) {
+    if (socket) {
       break;
     }
     if (monotonic_ns() > deadline_ns) {
-      throw PeerError(fmt::format("rank {} cannot reach rank 0 at {} port {}: {}", m_job.rank,
-                                  m_job.master_address, m_job.master_port,
-                                  std::generic_category().message(error)));
+      raise(fmt::format("{} cannot reach rank 0 at {}: {}", own_name(), where,
+                        unknown != nullptr ? unknown : std::generic_category().message(error)));
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(50)); // rank 0 may not listen yet
+    // Rank 0 may not listen yet; on Kubernetes its name may not be known yet.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  tune(root.socket.get());
-  send(root, k_data, hello);
+  m_peers.resize(1);
+  Peer& root = m_peers.front();
+  root.rank = 0;
+  root.connection = Connection(std::move(socket), one_line(m_job.master_address));
+  root.connection.trust();
+  root.connection.send(MessageKind::data, dump(Json{{"reckon", k_version},
+                                                    {"token", m_job.token},
+                                                    {"rank", m_job.rank},
+                                                    {"size", m_job.size},
+                                                    {"plan", digest},
+                                                    {"host", m_host}}));
+  for (;;) { // rank 0 may be busy before it lets anybody in: silence is no sign yet
+    if (const std::optional<Message> message = root.connection.next()) {
+      if (message->kind == MessageKind::give_up) {
+        declare(message->text, false);
+        raise_trouble();
+      }
+      const Json welcome = Json::parse(message->text, nullptr, false);
+      root.connection.host =
+          text_at(welcome.is_object() ? welcome : Json::object(), "host", root.connection.host);
+      hear(root);
+      return;
+    }
+    if (!root.connection.fault().empty()) {
+      raise(fmt::format("rank 0 at {} let rank {} go before the job began: {}; it ended, or its "
+                        "RECKON_JOB_TOKEN differs, or that is another program",
+                        where, m_job.rank, root.connection.fault()));
+    }
+    if (monotonic_ns() > deadline_ns) {
+      raise(fmt::format("rank 0 at {} does not answer rank {}", where, m_job.rank));
+    }
+    pollfd polled{root.connection.fd(), POLLIN, 0};
+    ::poll(&polled, 1, poll_timeout_ms(deadline_ns));
+    stop_if_interrupted();
+    root.connection.flush();
+    root.connection.receive();
+  }
 }
 
-void Rendezvous::measure_clock(std::int64_t deadline_ns) {
+void Rendezvous::measure_clock(Seconds limit) {
   // Rank 0 answers each rank's eight pings in turn; the quickest round trip bounds the offset by
   // half its time.
   constexpr int k_pings = 8;
+  const std::lock_guard lock(m_mutex);
   if (m_job.rank == 0) {
     for (Peer& peer : m_peers) {
       for (int i = 0; i < k_pings; ++i) {
-        static_cast<void>(next_message(peer, deadline_ns, "the start"));
-        send(peer, k_data, std::to_string(monotonic_ns()));
+        static_cast<void>(next_message(peer, limit, "the start"));
+        peer.connection.send(MessageKind::data, std::to_string(monotonic_ns()));
       }
     }
     return;
@@ -298,8 +333,8 @@ void Rendezvous::measure_clock(std::int64_t deadline_ns) {
   std::int64_t best = INT64_MAX;
   for (int i = 0; i < k_pings; ++i) {
     const std::int64_t sent = monotonic_ns();
-    send(m_peers.front(), k_data, "t");
-    const std::string answer = next_message(m_peers.front(), deadline_ns, "the start");
+    m_peers.front().connection.send(MessageKind::data, "t");
+    const std::string answer = next_message(m_peers.front(), limit, "the start");
     const std::int64_t back = monotonic_ns();
     if (back - sent < best) {
       best = back - sent;
@@ -311,154 +346,274 @@ void Rendezvous::measure_clock(std::int64_t deadline_ns) {
   }
 }
 
-void Rendezvous::send(Peer& peer, char kind, const std::string& text) {
-  const std::string bytes = frame(kind, text);
-  std::size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n =
-        ::send(peer.socket.get(), bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) {
-      stop_if_interrupted();
-      continue;
-    }
-    if (n < 0) {
-      throw PeerError(
-          fmt::format("{} is gone: {}", name_of(peer), std::generic_category().message(errno)));
-    }
-    done += static_cast<std::size_t>(n);
-  }
-}
+// --- news ----------------------------------------------------------------------------------------
 
-void Rendezvous::take_messages(Peer& peer) {
-  while (peer.received.size() >= k_header_bytes) {
-    const std::uint32_t length = length_of(peer.received);
-    if (length > k_longest_message) {
-      throw PeerError(fmt::format("{} sent a message that is not ours", name_of(peer)));
+void Rendezvous::pump(std::int64_t deadline_ns, std::vector<pollfd> more) {
+  std::vector<pollfd>& fds = more;
+  for (Peer& p : m_peers) {
+    p.connection.flush();
+    if (p.connection.open()) {
+      const int events = POLLIN | (p.connection.sending() ? POLLOUT : 0);
+      fds.push_back({p.connection.fd(), static_cast<short>(events), 0});
     }
-    if (peer.received.size() < k_header_bytes + length) {
-      break;
-    }
-    std::string text = peer.received.substr(k_header_bytes, length);
-    const char kind = peer.received.front();
-    peer.received.erase(0, k_header_bytes + length);
-    if (kind == k_give_up) {
-      throw PeerError(m_job.rank == 0 ? fmt::format("{} gave up: {}", name_of(peer), text) : text);
-    }
-    peer.messages.push_back(std::move(text));
   }
-}
-
-void Rendezvous::pump(std::int64_t deadline_ns) {
-  std::vector<pollfd> fds;
-  for (const Peer& p : m_peers) {
-    fds.push_back({p.socket.get(), POLLIN, 0});
-  }
-  ::poll(fds.data(), fds.size(), poll_timeout_ms(deadline_ns));
+  const std::int64_t start = monotonic_ns();
+  ::poll(fds.data(), fds.size(),
+         poll_timeout_ms(m_next_beat_ns > 0 ? std::min(deadline_ns, m_next_beat_ns) : deadline_ns));
   stop_if_interrupted();
-  for (std::size_t i = 0; i < m_peers.size(); ++i) {
-    if (fds[i].revents == 0) {
-      continue;
+  const std::int64_t now = monotonic_ns();
+  // If this process itself was not running (stopped, or the whole machine was), nobody can be
+  // blamed for that time.
+  const std::int64_t since = m_last_pump_ns == 0 ? start : m_last_pump_ns;
+  const std::int64_t passed = std::min(now - since, 2 * k_beat_ns);
+  m_last_pump_ns = now;
+  for (Peer& peer : m_peers) {
+    if (peer.connection.open()) {
+      peer.connection.pass(passed);
+      peer.connection.receive();
+      hear(peer);
     }
-    Peer& peer = m_peers[i];
-    char buffer[65536];
-    const ssize_t n = ::recv(peer.socket.get(), buffer, sizeof buffer, MSG_DONTWAIT);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-      continue;
+  }
+  if (now >= m_next_beat_ns) {
+    m_next_beat_ns = now + k_beat_ns;
+    for (Peer& peer : m_peers) {
+      if (peer.connection.open() && !peer.left) {
+        peer.connection.send(m_waiting ? MessageKind::waiting : MessageKind::beat, "");
+      }
     }
-    if (n <= 0) {
-      throw PeerError(n == 0 ? fmt::format("{} died: it closed its connection", name_of(peer))
-                             : fmt::format("{} died: {}", name_of(peer),
-                                           std::generic_category().message(errno)));
+  }
+  check_silence();
+}
+
+void Rendezvous::hear(Peer& peer) {
+  while (std::optional<Message> message = peer.connection.next()) {
+    switch (message->kind) {
+    case MessageKind::data:
+      peer.messages.push_back(std::move(message->text));
+      break;
+    case MessageKind::give_up:
+      // Rank 0's word reaches everybody as it is; a rank's goes through rank 0.
+      if (m_job.rank == 0) {
+        declare(fmt::format("{} gave up: {}", name_of(peer), one_line(message->text)));
+      } else {
+        declare(one_line(message->text), false);
+      }
+      break;
+    case MessageKind::beat:
+      break;
+    case MessageKind::waiting:
+      peer.waited_ns = monotonic_ns();
+      break;
+    case MessageKind::goodbye:
+      peer.left = true;
+      if (m_job.rank == 0) {
+        peer.connection.send(MessageKind::goodbye, "");
+      }
+      peer.connection.close();
+      return;
     }
-    peer.received.append(buffer, static_cast<std::size_t>(n));
-    take_messages(peer);
+  }
+  if (!peer.connection.fault().empty()) {
+    if (!peer.left) {
+      declare(fmt::format("{} died: {}", name_of(peer), peer.connection.fault()));
+    }
+    peer.connection.close();
   }
 }
 
-std::string Rendezvous::next_message(Peer& peer, std::int64_t deadline_ns, const char* doing) {
-  while (peer.messages.empty()) {
-    if (monotonic_ns() > deadline_ns) {
-      throw PeerError(fmt::format("{} does not answer ({})", name_of(peer), doing));
+void Rendezvous::check_silence() {
+  const Peer* longest = nullptr;
+  std::size_t open = 0, quiet = 0;
+  for (const Peer& peer : m_peers) {
+    if (!peer.connection.open()) {
+      continue;
     }
-    pump(deadline_ns);
+    ++open;
+    quiet += peer.connection.silent_ns() > m_peer_limit_ns / 2 ? 1U : 0U;
+    if (longest == nullptr || peer.connection.silent_ns() > longest->connection.silent_ns()) {
+      longest = &peer;
+    }
+  }
+  if (longest == nullptr || longest->connection.silent_ns() <= m_peer_limit_ns) {
+    return;
+  }
+  const std::string limit = to_text(Seconds(static_cast<double>(m_peer_limit_ns) * 1e-9));
+  if (open > 1 && quiet == open) {
+    declare(fmt::format("{} has heard nothing of any other rank for {}: it is cut off", own_name(),
+                        limit));
+  } else {
+    declare(fmt::format("{} was not heard of for {}: it was stopped, or its machine or a link "
+                        "is down",
+                        name_of(*longest), limit));
+  }
+}
+
+void Rendezvous::keep_watch(const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock sleeping(mutex);
+  while (!stop.stop_requested()) {
+    never.wait_for(sleeping, stop, std::chrono::nanoseconds(k_beat_ns / 2), [] { return false; });
+    const std::lock_guard lock(m_mutex); // whoever has it is at work here and needs no help
+    if (stop.stop_requested()) {
+      return;
+    }
+    const std::int64_t now = monotonic_ns();
+    if (m_trouble && now - m_trouble_ns > k_grace_ns) {
+      // The rank hangs in something that nobody can end, a device for example.
+      log_line(LogLevel::error, *m_trouble);
+      ::_exit(k_exit_operation);
+    }
+    if (!m_trouble && !interrupted() && now - m_last_pump_ns > k_beat_ns / 2) {
+      pump(now);
+    }
+  }
+}
+
+// --- steps ---------------------------------------------------------------------------------------
+
+std::string Rendezvous::next_message(Peer& peer, Seconds limit, const std::string& doing) {
+  const std::int64_t start = monotonic_ns();
+  while (peer.messages.empty()) {
+    raise_trouble();
+    if (peer.left) {
+      raise(fmt::format("{} left before the others were done ({})", name_of(peer), doing));
+    }
+    // While rank 0 waits itself it will say who does not come.
+    const std::int64_t since =
+        m_job.rank == 0 ? start : std::max(start, peer.waited_ns) + k_deference_ns;
+    const std::int64_t deadline = since + ns_of(limit);
+    if (monotonic_ns() > deadline) {
+      raise(fmt::format("{} does not answer within {} ({})", name_of(peer), to_text(limit), doing));
+    }
+    pump(deadline);
   }
   std::string text = std::move(peer.messages.front());
-  peer.messages.erase(peer.messages.begin());
+  peer.messages.pop_front();
   return text;
+}
+
+void Rendezvous::send_out(std::int64_t deadline_ns) {
+  for (Peer& peer : m_peers) {
+    while (peer.connection.open() && peer.connection.sending()) {
+      raise_trouble();
+      if (monotonic_ns() > deadline_ns) {
+        raise(fmt::format("{} does not take what it is sent", name_of(peer)));
+      }
+      pump(deadline_ns);
+    }
+  }
 }
 
 std::vector<std::string> Rendezvous::all_gather(const std::string& mine, Seconds limit) {
   if (m_job.size == 1) {
     return {mine};
   }
-  const std::int64_t deadline = in(limit);
+  const std::lock_guard lock(m_mutex);
+  const std::int64_t deadline = monotonic_ns() + ns_of(limit);
   std::vector<std::string> all{mine};
-  std::string packed;
   if (m_job.rank == 0) {
+    m_waiting = true;
     for (Peer& peer : m_peers) {
-      all.push_back(next_message(peer, deadline, "waiting for everybody"));
+      all.push_back(next_message(peer, limit, "waiting for everybody"));
     }
+    m_waiting = false;
+    std::string packed;
     for (const std::string& text : all) {
-      packed += frame(k_data, text);
+      packed += fmt::format("{}:", text.size()) + text; // bytes of any kind
     }
     for (Peer& peer : m_peers) {
-      send(peer, k_data, packed);
+      peer.connection.send(MessageKind::data, packed);
     }
+    send_out(deadline);
     return all;
   }
-  send(m_peers.front(), k_data, mine);
-  packed = next_message(m_peers.front(), deadline, "waiting for everybody");
+  raise_trouble();
+  m_peers.front().connection.send(MessageKind::data, mine);
+  send_out(deadline);
+  const std::string packed = next_message(m_peers.front(), limit, "waiting for everybody");
   all.clear();
-  for (std::size_t at = 0; at + k_header_bytes <= packed.size();) {
-    const std::string header = packed.substr(at, k_header_bytes);
-    all.push_back(packed.substr(at + k_header_bytes, length_of(header)));
-    at += k_header_bytes + length_of(header);
+  for (std::size_t at = 0; at < packed.size();) {
+    const std::size_t colon = packed.find(':', at);
+    const std::size_t length = std::stoull(packed.substr(at, colon - at));
+    all.push_back(packed.substr(colon + 1, length));
+    at = colon + 1 + length;
   }
   return all;
 }
 
 std::string Rendezvous::broadcast(const std::string& from_root, Seconds limit) {
-  if (m_job.rank == 0) {
-    for (Peer& peer : m_peers) {
-      send(peer, k_data, from_root);
-    }
-    return from_root;
+  const std::lock_guard lock(m_mutex);
+  if (m_job.rank != 0) {
+    return next_message(m_peers.front(), limit, "waiting for rank 0");
   }
-  return next_message(m_peers.front(), in(limit), "waiting for rank 0");
+  for (Peer& peer : m_peers) {
+    peer.connection.send(MessageKind::data, from_root);
+  }
+  send_out(monotonic_ns() + ns_of(limit));
+  return from_root;
 }
 
 void Rendezvous::watch(Seconds limit) {
+  const std::lock_guard lock(m_mutex);
+  raise_trouble();
   if (m_job.size == 1) {
     stop_if_interrupted();
     return;
   }
-  pump(in(limit));
+  pump(monotonic_ns() + ns_of(limit));
+  raise_trouble();
+}
+
+void Rendezvous::blame_a_peer(Seconds patience) {
+  const std::int64_t deadline = monotonic_ns() + ns_of(patience);
+  while (m_job.size > 1 && monotonic_ns() < deadline) {
+    watch(patience);
+  }
+}
+
+// --- end -----------------------------------------------------------------------------------------
+
+void Rendezvous::farewell() {
+  const std::lock_guard lock(m_mutex);
+  const std::int64_t deadline = monotonic_ns() + k_farewell_ns;
+  if (m_trouble) {
+    return;
+  }
+  if (m_job.rank != 0) {
+    for (Peer& root : m_peers) {
+      root.left = true;
+      root.connection.send(MessageKind::goodbye, "");
+    }
+  }
+  const auto connected = [](const Peer& p) { return p.connection.open(); };
+  while (!m_trouble && monotonic_ns() < deadline &&
+         std::any_of(m_peers.begin(), m_peers.end(), connected)) {
+    pump(deadline);
+  }
 }
 
 void Rendezvous::give_up(const std::string& why) noexcept {
-  const std::string bytes = frame(k_give_up, why);
-  for (Peer& peer : m_peers) {
-    if (peer.socket) {
-      [[maybe_unused]] const ssize_t n =
-          ::send(peer.socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      ::shutdown(peer.socket.get(), SHUT_WR);
-    }
-  }
-  // Closing a socket with unread data resets it, and the reset overtakes what we just said: read
-  // until the peer has closed too, but not for long.
-  const std::int64_t deadline = in(Seconds(1));
-  for (Peer& peer : m_peers) {
-    pollfd fd{peer.socket.get(), POLLIN, 0};
-    std::array<char, 4096> rest{};
-    while (peer.socket && monotonic_ns() < deadline) {
-      const ssize_t n = ::recv(peer.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT);
-      if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-        break;
-      }
-      if (n < 0) {
+  try {
+    const std::lock_guard lock(m_mutex);
+    declare(why);
+    // Closing a socket with unread data resets it, and the reset overtakes what we just said: read
+    // until the peer has closed too, but not for long.
+    const std::int64_t deadline = monotonic_ns() + k_second_ns;
+    for (Peer& peer : m_peers) {
+      peer.connection.flush();
+      peer.connection.end_sending();
+      while (peer.connection.open() && peer.connection.fault().empty() &&
+             monotonic_ns() < deadline) {
+        pollfd fd{peer.connection.fd(), POLLIN, 0};
         ::poll(&fd, 1, poll_timeout_ms(deadline));
+        peer.connection.receive();
+        while (peer.connection.next()) {
+        }
       }
     }
+  } catch (const std::exception& e) {
+    log(LogLevel::debug, "giving up: {}", e.what());
   }
 }
 

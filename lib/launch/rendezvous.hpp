@@ -3,28 +3,47 @@
 
 #include "core/file.hpp"
 #include "core/units.hpp"
+#include "launch/connection.hpp"
 #include "launch/environment.hpp"
 #include "launch/peer_error.hpp"
+#include "launch/reception.hpp"
 
 #include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <poll.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace reckon {
+
+/// Nothing was heard of a rank for that long: it has stopped, or its machine or link is down.
+inline constexpr Seconds k_default_peer_limit{10};
+/// Shorter limits would take a busy machine for a dead one.
+inline constexpr Seconds k_least_peer_limit{2};
 
 /// The control plane of a job: every rank keeps one TCP connection to rank 0. Nothing of a gradient
 /// passes here; it carries addresses before the first iteration, barriers around iterations, and
 /// the news that somebody died.
 ///
-/// Everything throws PeerError naming the rank when a peer closes its connection, or does not
-/// answer within the limit. Used by one thread.
+/// Everything throws PeerError, which names a rank and its host, when a rank has closed its
+/// connection (it ended), was not heard of for the peer limit (it was stopped, its machine or link
+/// is down), gave up, or does not come to a step within the step's limit. A thread says twice a
+/// second that this rank lives, and listens while nobody calls: computing for long is no death, and
+/// the bad news is passed on at once. Five seconds after the news the process ends itself (exit
+/// status 4, the news on standard error) if it still exists then with this object in it.
+///
+/// Used by one thread (and its own).
 class Rendezvous {
 public:
   /// Rank 0 listens where the environment says, or takes over `listener` (already listening); the
-  /// others connect, trying again until `limit`. All must present the same token, protocol
-  /// version, job size and `digest` (of the plan).
-  Rendezvous(const JobEnvironment& job, const std::string& digest, Seconds limit,
-             Fd listener = Fd());
+  /// others connect, trying again until `limit`. All must present the same token, program version,
+  /// job size and `digest` (of the plan).
+  Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener = Fd(),
+             Seconds peer_limit = k_default_peer_limit);
+  /// Closes together with the others, waiting for them two seconds at most; not after an exception.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
@@ -39,6 +58,12 @@ public:
   /// Looks for news without waiting longer than `limit`: throws when somebody died, gave up or was
   /// interrupted.
   void watch(Seconds limit);
+  /// What went wrong here may be the consequence of a peer's death, news of which is on its way:
+  /// waits for it and throws it if it comes.
+  void blame_a_peer(Seconds patience);
+  [[nodiscard]] Seconds peer_limit() const {
+    return Seconds(static_cast<double>(m_peer_limit_ns) * 1e-9);
+  }
   /// Tells everybody why this rank gives up. Never throws.
   void give_up(const std::string& why) noexcept;
 
@@ -51,26 +76,45 @@ public:
 private:
   struct Peer {
     int rank = -1;
-    Fd socket;
-    std::string host;
-    std::string received;              ///< bytes that are not a whole message yet
-    std::vector<std::string> messages; ///< whole messages not asked for yet, oldest first
+    Connection connection;
+    std::deque<std::string> messages; ///< not asked for yet
+    bool left = false;                ///< it said goodbye
+    std::int64_t waited_ns = 0;       ///< when it last said that it waits for somebody itself
   };
-  void accept_all(Fd listener, const std::string& hello, std::int64_t deadline_ns);
-  void connect_to_root(const std::string& hello, std::int64_t deadline_ns);
-  void measure_clock(std::int64_t deadline_ns);
-  void send(Peer& peer, char kind, const std::string& text);
-  /// Moves whole messages from `received` to `messages`; throws PeerError when the peer says that
-  /// it gives up.
-  void take_messages(Peer& peer);
-  /// Reads what is there from any peer; waits until `deadline_ns` at most for something.
-  void pump(std::int64_t deadline_ns);
-  std::string next_message(Peer& peer, std::int64_t deadline_ns, const char* doing);
+
+  void accept_all(Fd listener, const std::string& digest, std::int64_t deadline_ns, Seconds limit);
+  void welcome(Reception::Guest guest, const std::string& digest);
+  void connect_to_root(const std::string& digest, std::int64_t deadline_ns);
+  void measure_clock(Seconds limit);
+  void farewell();
+  void keep_watch(const std::stop_token& stop);
+
+  // All of these with m_mutex held.
+  /// One round: sends what is queued and the sign of life when it is time, waits for something
+  /// until `deadline_ns` (100 ms at most), reads. `more` is polled as well.
+  void pump(std::int64_t deadline_ns, std::vector<pollfd> more = {});
+  void hear(Peer& peer);
+  void check_silence();
+  /// The first trouble is what every call throws from now on; all others are told.
+  void declare(const std::string& trouble, bool tell = true);
+  void raise_trouble() const;
+  [[noreturn]] void raise(const std::string& trouble);
+  std::string next_message(Peer& peer, Seconds limit, const std::string& doing);
+  void send_out(std::int64_t deadline_ns);
   [[nodiscard]] std::string name_of(const Peer& peer) const;
+  [[nodiscard]] std::string own_name() const;
 
   JobEnvironment m_job;
-  std::vector<Peer> m_peers; ///< rank 0: ranks 1, 2, ...; others: rank 0 alone
+  std::string m_host;
+  std::int64_t m_peer_limit_ns;
+  int m_exceptions; ///< under way when this was made
   ClockOffset m_offset;
+  std::mutex m_mutex;        ///< guards what follows
+  std::vector<Peer> m_peers; ///< rank 0: ranks 1, 2, ...; others: rank 0 alone
+  std::optional<std::string> m_trouble;
+  std::int64_t m_trouble_ns = 0, m_last_pump_ns = 0, m_next_beat_ns = 0;
+  bool m_waiting = false; ///< rank 0 waits for somebody, as the others then do for it
+  std::jthread m_watch;   ///< last: joined before anything it uses goes
 };
 
 } // namespace reckon

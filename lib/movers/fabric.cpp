@@ -724,10 +724,12 @@ public:
   FabricMover(const FabricMover&) = delete;
   FabricMover& operator=(const FabricMover&) = delete;
 
-  /// After an error peers may still be writing, and ~FabricLane cannot read ahead of them. The
+  /// After an error peers may still be writing, and ~FabricLane cannot read ahead of them; over tcp
+  /// fi_close crashes as well when writes were under way and the peer is dead or cut off. The
   /// process is about to end: what it has open is left to the kernel, which closes it in one go.
+  /// Only shm leaves something that the kernel does not know of, a name in /dev/shm.
   ~FabricMover() override {
-    if (std::uncaught_exceptions() > 0 && over_verbs(m_transport)) {
+    if (std::uncaught_exceptions() > 0 && m_transport != "shm") {
       for (Choice& choice : m_choices) {
         for (auto& lane : choice.lanes) {
           static_cast<void>(lane.release());
@@ -940,6 +942,7 @@ private:
           }
         }
       }
+      meanwhile();
       std::this_thread::sleep_for(pause);
       pause = std::min<std::chrono::nanoseconds>(2 * pause, 1ms);
     }

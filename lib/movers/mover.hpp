@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -78,10 +80,22 @@ public:
   virtual void open(int lanes) = 0;
   /// Everything the peers need to reach our lanes and buffers.
   [[nodiscard]] virtual std::string address() const = 0;
+  /// Called again and again while connect() waits for peers; what it throws ends the waiting.
+  void set_meanwhile(std::function<void()> meanwhile) { m_meanwhile = std::move(meanwhile); }
   /// `addresses` of all ranks in rank order, ours among them at `self`. May be slow; afterwards
   /// every pair can talk.
   virtual void connect(int self, const std::vector<std::string>& addresses) = 0;
   [[nodiscard]] virtual MoverLane& lane(int index) = 0;
+
+protected:
+  void meanwhile() const {
+    if (m_meanwhile) {
+      m_meanwhile();
+    }
+  }
+
+private:
+  std::function<void()> m_meanwhile;
 };
 
 /// The transports that this build and this machine offer, best first for ranks on one machine:

@@ -186,6 +186,7 @@ public:
   }
 
   JobResult run(const std::function<void(std::size_t, double)>& progress) {
+    log(LogLevel::debug, "registration");
     connect();
     JobResult result;
     result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
@@ -197,11 +198,13 @@ public:
       const bool go = m_rendezvous.rank() != 0 || !counted || !rule->done() ||
                       (!m_options.iterations && result.iterations.size() < k_least_iterations);
       prepare(iteration);
+      log(LogLevel::debug, "iteration {}", iteration);
       std::vector<RankSample> samples(static_cast<std::size_t>(m_rendezvous.size()));
       if (!everybody_ready(go, samples, result)) {
         break;
       }
       iterate(lanes, samples);
+      log(LogLevel::debug, "verification {}", iteration);
       const double seconds = seconds_of(samples);
       m_last = m_worker ? m_values->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration)
                         : TestValues::Result{};
@@ -214,6 +217,7 @@ public:
         progress(iteration + 1, seconds);
       }
     }
+    log(LogLevel::debug, "end");
     result.context["binding"] =
         fmt::format("each lane on one of {} processors, in turn", allowed_cpus().size());
     return result;
@@ -251,7 +255,15 @@ private:
     m_mover->open(static_cast<int>(m_program.lanes.size()));
     const std::vector<std::string> addresses =
         m_rendezvous.all_gather(m_mover->address(), m_options.limit);
-    m_mover->connect(m_rendezvous.rank(), addresses);
+    m_mover->set_meanwhile([this] { m_rendezvous.watch(Seconds(0)); });
+    try {
+      m_mover->connect(m_rendezvous.rank(), addresses);
+    } catch (const PeerError&) {
+      throw;
+    } catch (const Error&) {
+      m_rendezvous.blame_a_peer(Seconds(1)); // a peer that just ended cannot be connected to
+      throw;
+    }
   }
 
   void prepare(std::uint32_t iteration) {
@@ -318,6 +330,8 @@ private:
     }
     mine.end_ns = root_clock();
     if (const std::string error = lanes.error(); !error.empty()) {
+      // A transport notices a dead peer at once, or, when packets vanish, after a time of its own.
+      m_rendezvous.blame_a_peer(m_rendezvous.peer_limit() + Seconds(1));
       fail(ErrorKind::operation, fmt::format("rank {} {}", m_rendezvous.rank(), error));
     }
     mine.cpu_ns = cpu_ns() - cpu_before;

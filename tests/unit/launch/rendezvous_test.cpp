@@ -1,15 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/rendezvous.hpp"
 
+#include "core/json.hpp"
+#include "core/version.hpp"
 #include "launch/sockets.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <arpa/inet.h>
+#include <array>
+#include <functional>
+#include <iostream>
+#include <latch>
 #include <netinet/in.h>
+#include <poll.h>
+#include <random>
 #include <sys/socket.h>
 #include <thread>
+#include <unistd.h>
 
 namespace reckon {
 namespace {
@@ -111,7 +121,7 @@ TEST(Rendezvous, AReasonToGiveUpReachesEverybody) {
 
 TEST(Rendezvous, AnotherPlanIsRefusedWithTheRank) {
   const auto errors = run_ranks(2, [](Rendezvous&) {}, {"plan a", "plan b"});
-  EXPECT_THAT(errors[0], testing::HasSubstr("rank 1 was started with another plan"));
+  EXPECT_THAT(errors[0], testing::HasSubstr("rank 1 ("));
   EXPECT_THAT(errors[1], testing::HasSubstr("another plan"));
 }
 
@@ -142,8 +152,10 @@ TEST(Rendezvous, AStrangerIsRefusedAndTheJobGoesOn) {
               static_cast<ssize_t>(words.size()));
     strangers.push_back(std::move(socket));
   }
-  Rendezvous peer(job(1, 2, port), "plan", k_limit);
-  EXPECT_THAT(peer.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
+  {
+    Rendezvous peer(job(1, 2, port), "plan", k_limit);
+    EXPECT_THAT(peer.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
+  }
   root.join();
   EXPECT_EQ(error, "");
 }
@@ -156,35 +168,340 @@ TEST(Rendezvous, NobodyThereIsSaidInTime) {
     Rendezvous r(job(1, 2, port), "plan", Seconds(0.2));
     FAIL() << "no error";
   } catch (const PeerError& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("rank 1 cannot reach rank 0 at 127.0.0.1"));
+    EXPECT_THAT(e.what(), testing::HasSubstr(") cannot reach rank 0 at 127.0.0.1"));
   }
   Listener lonely = listen_locally();
   try {
     Rendezvous r(job(0, 3, lonely.port), "plan", Seconds(0.2), std::move(lonely.socket));
     FAIL() << "no error";
   } catch (const PeerError& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("ranks 1, 2 did not join in time"));
+    EXPECT_THAT(e.what(), testing::HasSubstr("ranks 1, 2 did not join within 200 ms"));
   }
 }
 
-TEST(JobEnvironmentTest, ReadsAndChecksTheVariables) {
-  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
-    ::unsetenv(name);
+/// A rank, or rank 0, that says what a test wants it to.
+class Puppet {
+public:
+  explicit Puppet(Fd socket) : m_connection(std::move(socket), "puppet") { m_connection.trust(); }
+  static Puppet calling(int port) {
+    Fd socket(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    return Puppet(std::move(socket));
   }
-  EXPECT_FALSE(job_from_environment());
-  ::setenv("RANK", "1", 1);
-  EXPECT_THROW(static_cast<void>(job_from_environment()), Error);
-  ::setenv("WORLD_SIZE", "2", 1);
-  EXPECT_THROW(static_cast<void>(job_from_environment()), Error); // no MASTER_ADDR
-  ::setenv("MASTER_ADDR", "127.0.0.1", 1);
-  ::setenv("MASTER_PORT", "70000", 1);
-  EXPECT_THROW(static_cast<void>(job_from_environment()), Error);
-  ::setenv("MASTER_PORT", "4000", 1);
-  EXPECT_EQ(job_from_environment()->master_port, 4000);
-  ::setenv("RANK", "2", 1);
-  EXPECT_THROW(static_cast<void>(job_from_environment()), Error); // ranks are 0 and 1
-  for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
-    ::unsetenv(name);
+  static Puppet called(const Listener& listener) {
+    return Puppet(Fd(::accept(listener.socket.get(), nullptr, nullptr)));
+  }
+  void say(const Json& json) { m_connection.send(MessageKind::data, json.dump()); }
+  void say_raw(const std::string& bytes) const {
+    EXPECT_EQ(::send(m_connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  /// The next message that is no sign of life; what broke the connection if none comes.
+  Message hear() {
+    for (;;) {
+      while (std::optional<Message> message = m_connection.next()) {
+        if (message->kind != MessageKind::beat && message->kind != MessageKind::waiting) {
+          return *message;
+        }
+      }
+      if (!m_connection.fault().empty()) {
+        return {MessageKind::goodbye, m_connection.fault()};
+      }
+      pollfd fd{m_connection.fd(), POLLIN, 0};
+      if (::poll(&fd, 1, 20'000) <= 0) {
+        return {MessageKind::goodbye, "nothing in 20 s"};
+      }
+      m_connection.receive();
+    }
+  }
+
+private:
+  Connection m_connection;
+};
+
+Json hello(int rank, int size, const std::string& version = k_version) {
+  return {{"reckon", version}, {"token", "secret"}, {"rank", rank},
+          {"size", size},      {"plan", "plan"},    {"host", "ghost"}};
+}
+
+/// What rank 0 of a job of `size` throws while `body(port)` plays the others.
+std::string error_of_root(int size, const std::function<void(int port)>& body,
+                          Seconds peer_limit = k_default_peer_limit) {
+  Listener listener = listen_locally();
+  const int port = listener.port;
+  std::string error;
+  std::jthread root([&] {
+    try {
+      Rendezvous r(job(0, size, port), "plan", k_limit, std::move(listener.socket), peer_limit);
+      static_cast<void>(r.all_gather("", k_limit));
+    } catch (const Error& e) {
+      error = e.what();
+      EXPECT_EQ(e.kind(), ErrorKind::operation);
+    }
+  });
+  body(port);
+  root.join();
+  return error;
+}
+
+TEST(Rendezvous, StrangersOfEveryKindDoNotHarmTheJob) {
+  Listener listener = listen_locally();
+  const int port = listener.port;
+  std::string error;
+  std::jthread root([&] {
+    try {
+      Rendezvous r(job(0, 2, port), "plan", k_limit, std::move(listener.socket));
+      EXPECT_THAT(r.all_gather("a", k_limit), testing::ElementsAre("a", "b"));
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+  });
+  const auto framed = [](const std::string& text) { // kind, length in 4 bytes, text
+    return std::string{'d', static_cast<char>(text.size()), 0, 0, 0} + text;
+  };
+  const std::vector<std::string> words{
+      "",
+      "GET / HTTP/1.0\r\n\r\n",
+      "d",
+      std::string("d\xff\xff\xff\xff", 5), // 4 GB would follow
+      std::string("d\x00\x00\x00\x40", 5), // 1 GB, which a rank may send
+      framed("not json"),
+      framed("[1, 2]"),
+      framed("{}"),
+      framed(R"({"token": 5})"),
+      framed(R"({"token": "secreT", "rank": 1, "size": 2})"),
+      framed(R"({"token": "", "rank": 1, "size": 2})"),
+      std::string("x\x03\x00\x00\x00"
+                  "bye",
+                  8),
+  };
+  // More than rank 0 keeps at a time, so that silent ones have to make room.
+  std::vector<Puppet> strangers;
+  for (int i = 0; i < 200; ++i) {
+    strangers.push_back(Puppet::calling(port));
+    strangers.back().say_raw(words[static_cast<std::size_t>(i) % words.size()]);
+  }
+  {
+    Rendezvous peer(job(1, 2, port), "plan", k_limit);
+    EXPECT_THAT(peer.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
+  }
+  root.join();
+  EXPECT_EQ(error, "");
+  for (Puppet& stranger : strangers) {
+    EXPECT_EQ(stranger.hear().kind, MessageKind::goodbye) << "a stranger was told something";
+  }
+}
+
+TEST(Rendezvous, ATakenRankIsRefusedAndTheJobGoesOn) {
+  const std::string error = error_of_root(3, [](int port) {
+    Puppet first = Puppet::calling(port);
+    first.say(hello(1, 3));
+    EXPECT_EQ(first.hear().kind, MessageKind::data) << "no welcome";
+    try {
+      Rendezvous second(job(1, 3, port), "plan", k_limit);
+      ADD_FAILURE() << "two ranks 1";
+    } catch (const PeerError& e) {
+      EXPECT_THAT(e.what(), testing::HasSubstr("rank 1 is already here, from ghost"));
+    }
+    Puppet other = Puppet::calling(port);
+    other.say(hello(2, 3));
+    EXPECT_EQ(other.hear().kind, MessageKind::data) << "the job did not go on";
+  });
+  EXPECT_THAT(error, testing::HasSubstr("(ghost) died")); // the puppets left
+}
+
+TEST(Rendezvous, DifferencesBetweenRanksAreNamedWithBothValues) {
+  const auto play = [](const Json& words) {
+    return error_of_root(4, [&](int port) {
+      Puppet puppet = Puppet::calling(port);
+      puppet.say(words);
+      EXPECT_EQ(puppet.hear().kind, MessageKind::give_up);
+    });
+  };
+  EXPECT_THAT(play(hello(2, 5)),
+              testing::AllOf(testing::HasSubstr("rank 2 (ghost) was started for a job of 5 ranks"),
+                             testing::HasSubstr("for one of 4")));
+  EXPECT_THAT(play(hello(2, 4, "9.9.9")),
+              testing::AllOf(testing::HasSubstr("rank 2 (ghost) runs reckon 9.9.9"),
+                             testing::HasSubstr(k_version)));
+  Json plan = hello(2, 4);
+  plan["plan"] = "sha256:other";
+  EXPECT_THAT(play(plan),
+              testing::AllOf(testing::HasSubstr("rank 2 (ghost)"),
+                             testing::HasSubstr("(sha256:other)"), testing::HasSubstr("(plan)")));
+  EXPECT_THAT(play(hello(7, 4)), testing::HasSubstr("rank 7 (ghost) joined"));
+  Json odd = hello(2, 4);
+  odd["rank"] = "two"; // who knows the token may still be no rank
+  EXPECT_THAT(play(odd), testing::HasSubstr("rank -1"));
+}
+
+TEST(Rendezvous, ARankThatFallsSilentIsNamed) {
+  std::optional<Puppet> puppet; // stays connected: only its silence tells
+  const std::string error = error_of_root(
+      2,
+      [&](int port) {
+        puppet.emplace(Puppet::calling(port));
+        puppet->say(hello(1, 2));
+        const Message welcome = puppet->hear();
+        EXPECT_EQ(welcome.kind, MessageKind::data);
+        EXPECT_EQ(puppet->hear().kind, MessageKind::give_up) << "it is told, should it wake up";
+      },
+      Seconds(1));
+  EXPECT_THAT(error, testing::HasSubstr("rank 1 (ghost) was not heard of for 1 s"));
+}
+
+TEST(Rendezvous, ASilentRank0IsNamed) {
+  const Listener listener = listen_locally();
+  std::string error;
+  std::jthread rank([&] {
+    try {
+      Rendezvous r(job(1, 2, listener.port), "plan", k_limit, Fd(), Seconds(1));
+    } catch (const PeerError& e) {
+      error = e.what();
+    }
+  });
+  Puppet root = Puppet::called(listener);
+  EXPECT_EQ(root.hear().kind, MessageKind::data);
+  root.say(Json{{"host", "throne"}});
+  rank.join();
+  EXPECT_THAT(error, testing::HasSubstr("rank 0 (throne) was not heard of for 1 s"));
+}
+
+TEST(Rendezvous, Rank0WithoutAnybodyIsCutOff) {
+  std::vector<Puppet> puppets;
+  const std::string error = error_of_root(
+      3,
+      [&](int port) {
+        for (const int rank : {1, 2}) {
+          puppets.push_back(Puppet::calling(port));
+          puppets.back().say(hello(rank, 3));
+        }
+        for (Puppet& p : puppets) {
+          EXPECT_EQ(p.hear().kind, MessageKind::data);
+        }
+        for (Puppet& p : puppets) {
+          EXPECT_EQ(p.hear().kind, MessageKind::give_up);
+        }
+      },
+      Seconds(1));
+  EXPECT_THAT(error, testing::HasSubstr("has heard nothing of any other rank for 1 s"));
+}
+
+TEST(Rendezvous, ComputingForLongIsNoDeath) {
+  Listener listener = listen_locally();
+  std::latch waited(1);
+  const Seconds peer_limit(1.2);
+  std::jthread busy([&] {
+    Rendezvous r(job(1, 2, listener.port), "plan", k_limit, Fd(), peer_limit);
+    waited.wait(); // makes no call, as a rank that computes
+    EXPECT_THAT(r.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
+  });
+  Rendezvous root(job(0, 2, listener.port), "plan", k_limit, std::move(listener.socket),
+                  peer_limit);
+  EXPECT_NO_THROW(root.blame_a_peer(2 * peer_limit)); // listens that long for bad news
+  waited.count_down();
+  EXPECT_THAT(root.all_gather("a", k_limit), testing::ElementsAre("a", "b"));
+}
+
+TEST(Rendezvous, NewsPassThroughRank0WhileItComputes) {
+  Listener listener = listen_locally();
+  const int port = listener.port;
+  std::latch heard(1), joined(3);
+  std::string error;
+  std::jthread root([&] {
+    Rendezvous r(job(0, 3, port), "plan", k_limit, std::move(listener.socket));
+    joined.arrive_and_wait();
+    heard.wait();
+  });
+  std::jthread quitter([&] {
+    Rendezvous r(job(2, 3, port), "plan", k_limit);
+    joined.arrive_and_wait();
+    r.give_up("out of memory");
+  });
+  std::jthread listening([&] {
+    Rendezvous r(job(1, 3, port), "plan", k_limit);
+    joined.arrive_and_wait();
+    try {
+      r.blame_a_peer(k_limit);
+    } catch (const PeerError& e) {
+      error = e.what();
+    }
+    heard.count_down();
+  });
+  listening.join();
+  EXPECT_THAT(error, testing::HasSubstr("gave up: out of memory"));
+  EXPECT_THAT(error, testing::StartsWith("rank 2 ("));
+}
+
+TEST(Rendezvous, TheLastWordsOfRank0Arrive) {
+  // Rank 0 leaves at once, with far more than a socket holds on its way and signs of life unread.
+  const std::string much(20'000'000, 'x');
+  const auto errors = run_ranks(3, [&](Rendezvous& r) {
+    const auto all = r.all_gather(r.rank() == 0 ? much : std::string(), k_limit);
+    EXPECT_TRUE(all[0] == much);
+  });
+  EXPECT_THAT(errors, testing::Each(""));
+}
+
+/// A rank in a call that never returns, after rank 0 is gone.
+[[noreturn]] void hang_without_rank_0() {
+  const Listener listener = listen_locally();
+  std::jthread root([&] {
+    Puppet p = Puppet::called(listener);
+    static_cast<void>(p.hear());
+    p.say(Json{{"host", "throne"}});
+    for (int i = 0; i < 8; ++i) {
+      static_cast<void>(p.hear());
+      p.say(Json(0));
+    }
+  });
+  Rendezvous r(job(1, 2, listener.port), "plan", k_limit);
+  for (;;) {
+    ::pause();
+  }
+}
+
+TEST(RendezvousDeathTest, AHungProcessEndsItself) {
+  EXPECT_EXIT(hang_without_rank_0(), testing::ExitedWithCode(4), "rank 0 \\(throne\\) died");
+}
+
+TEST(ConnectionTest, MessagesSurviveEveryCut) {
+  constexpr unsigned k_seed = 20240611;
+  std::cout << "seed " << k_seed << '\n';
+  std::mt19937 random(k_seed);
+  const auto up_to = [&](std::size_t most) {
+    return std::uniform_int_distribution<std::size_t>(0, most)(random);
+  };
+  for (int round = 0; round < 300; ++round) {
+    std::vector<std::string> texts(1 + up_to(5));
+    std::string bytes;
+    for (std::string& text : texts) {
+      text.resize(up_to(round % 10 == 0 ? 4000 : 12));
+      std::generate(text.begin(), text.end(), [&] { return static_cast<char>(up_to(255)); });
+      bytes += std::string{'d', static_cast<char>(text.size() & 255U),
+                           static_cast<char>(text.size() >> 8U), 0, 0} +
+               text;
+    }
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    const Fd sender(ends[0]);
+    Connection receiver(Fd(ends[1]), "there");
+    std::vector<std::string> received;
+    for (std::size_t at = 0; at < bytes.size();) {
+      const std::size_t piece = std::min(bytes.size() - at, 1 + up_to(9));
+      ASSERT_EQ(::send(sender.get(), bytes.data() + at, piece, 0), static_cast<ssize_t>(piece));
+      at += piece;
+      receiver.receive();
+      while (auto message = receiver.next()) {
+        received.push_back(message->text);
+      }
+    }
+    EXPECT_EQ(received, texts) << "round " << round;
+    EXPECT_EQ(receiver.fault(), "");
   }
 }
 

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/file.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+namespace reckon {
+
+/// What a message on a connection is; the values are what travels.
+enum class MessageKind : char {
+  data = 'd',    ///< for the ranks' gathers and broadcasts
+  give_up = 'x', ///< the sender ends, with the reason
+  beat = 'h',    ///< the sender lives
+  waiting = 'w', ///< the sender lives, and waits for a message of somebody itself
+  goodbye = 'b', ///< the sender has all it needs and closes
+};
+
+struct Message {
+  MessageKind kind = MessageKind::data;
+  std::string text;
+};
+
+/// Whole messages over a TCP connection. Nothing blocks and nothing throws; a connection that broke
+/// says so in fault(). Thread-compatible.
+class Connection {
+public:
+  /// Before the other side is known to belong to the job its messages may be short only.
+  static constexpr std::uint32_t k_longest_hello = 4096;
+  static constexpr std::uint32_t k_longest_message = 1U << 30U;
+
+  Connection() = default;
+  /// `host` is the other side's name or address, for messages.
+  Connection(Fd socket, std::string host);
+
+  [[nodiscard]] bool open() const noexcept { return static_cast<bool>(m_socket); }
+  [[nodiscard]] int fd() const noexcept { return m_socket.get(); }
+  void close();
+  /// Nothing will follow: the other side reads what was sent, then an end.
+  void end_sending() noexcept;
+
+  /// Queues a message and sends what the system takes now.
+  void send(MessageKind kind, const std::string& text);
+  void flush();
+  [[nodiscard]] bool sending() const noexcept { return !m_unsent.empty(); }
+
+  /// Reads what is there.
+  void receive();
+  [[nodiscard]] std::optional<Message> next();
+  void trust() noexcept { m_longest = k_longest_message; }
+  /// Why nothing will come any more, in words that follow the other side's name; empty while it is
+  /// well.
+  [[nodiscard]] const std::string& fault() const noexcept { return m_fault; }
+
+  /// Adds `ns` to the time without a byte from there, which receive() sets back to zero.
+  void pass(std::int64_t ns) noexcept { m_silent_ns += ns; }
+  [[nodiscard]] std::int64_t silent_ns() const noexcept { return m_silent_ns; }
+
+  std::string host;
+
+private:
+  Fd m_socket;
+  std::string m_unsent, m_received;
+  std::deque<Message> m_messages;
+  std::uint32_t m_longest = k_longest_hello;
+  std::string m_fault;
+  std::int64_t m_silent_ns = 0;
+};
+
+} // namespace reckon

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/reception.hpp"
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "launch/sockets.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <optional>
+#include <sys/socket.h>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::int64_t k_patience_ns = 5'000'000'000; ///< for the first message of a stranger
+constexpr std::size_t k_extra_room = 64;              ///< strangers beside the ranks
+constexpr std::size_t k_named = 3;                    ///< strangers that get a line each
+
+/// Takes as long for every wrong token of a length, so that answers tell nothing about it.
+bool same(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) {
+    return false;
+  }
+  int difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |= a[i] ^ b[i];
+  }
+  return difference == 0;
+}
+
+} // namespace
+
+Reception::Reception(Fd listener, std::string token, std::size_t ranks)
+    : m_listener(std::move(listener)), m_token(std::move(token)), m_room(ranks + k_extra_room) {
+  const int flags = ::fcntl(m_listener.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(m_listener.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+    fail_errno("rank 0 cannot listen", errno);
+  }
+}
+
+Reception::~Reception() {
+  if (m_refused > k_named) {
+    log(LogLevel::warn, "refused {} connections of strangers in all", m_refused);
+  }
+}
+
+void Reception::add_to(std::vector<pollfd>& fds) const {
+  fds.push_back({m_listener.get(), POLLIN, 0});
+  for (const Stranger& s : m_strangers) {
+    fds.push_back({s.connection.fd(), POLLIN, 0});
+  }
+}
+
+void Reception::refuse(const Connection& who, const char* why) {
+  if (++m_refused <= k_named) {
+    log(LogLevel::warn, "refused a connection from {} that {}", who.host, why);
+  }
+}
+
+void Reception::accept_newcomers() {
+  // No more than the extra room at a time: who came in this round is heard before anybody has to
+  // go.
+  for (std::size_t i = 0; i < k_extra_room; ++i) {
+    sockaddr_storage from{};
+    socklen_t length = sizeof from;
+    auto* const address = reinterpret_cast<sockaddr*>(&from);
+    Fd socket(::accept4(m_listener.get(), address, &length, SOCK_CLOEXEC));
+    const bool full = !socket && (errno == EMFILE || errno == ENFILE);
+    if (!socket && !full) {
+      return; // nobody there, or he has gone again
+    }
+    if ((full || m_strangers.size() >= m_room) && !m_strangers.empty()) {
+      refuse(m_strangers.front().connection, "does not introduce itself, and others wait");
+      m_strangers.erase(m_strangers.begin());
+    }
+    if (!socket) {
+      return; // with room again, next time
+    }
+    m_strangers.push_back({Connection(std::move(socket), address_text(*address)), monotonic_ns()});
+  }
+}
+
+std::vector<Reception::Guest> Reception::admit() {
+  std::vector<Guest> guests;
+  std::vector<Stranger> still;
+  const std::int64_t now = monotonic_ns();
+  for (Stranger& s : m_strangers) {
+    s.connection.receive();
+    if (const std::optional<Message> message = s.connection.next()) {
+      Json hello = Json::parse(message->text, nullptr, false);
+      const auto token = hello.is_object() ? hello.find("token") : hello.end();
+      if (message->kind == MessageKind::data && hello.is_object() && token != hello.end() &&
+          token->is_string() && same(token->get_ref<const std::string&>(), m_token)) {
+        s.connection.trust();
+        guests.push_back({std::move(s.connection), std::move(hello)});
+      } else {
+        refuse(s.connection, "does not know the job's token");
+      }
+    } else if (!s.connection.fault().empty()) {
+      refuse(s.connection, "is no rank of this job");
+    } else if (now - s.since_ns > k_patience_ns) {
+      refuse(s.connection, "does not introduce itself");
+    } else {
+      still.push_back(std::move(s));
+    }
+  }
+  m_strangers = std::move(still);
+  accept_newcomers();
+  return guests;
+}
+
+} // namespace reckon

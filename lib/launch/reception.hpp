@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/file.hpp"
+#include "core/json.hpp"
+#include "launch/connection.hpp"
+
+#include <cstddef>
+#include <poll.h>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// How rank 0 lets the others in: it listens, hears who comes and turns away who does not know the
+/// token. A stranger costs it one connection for some seconds at most, whatever he does: says
+/// nothing, nonsense, half a word, or comes a thousand times. Nothing here waits.
+class Reception {
+public:
+  /// `ranks` is how many may come at once without one being mistaken for a stranger.
+  Reception(Fd listener, std::string token, std::size_t ranks);
+  Reception(const Reception&) = delete;
+  Reception& operator=(const Reception&) = delete;
+  /// Says how many strangers there were.
+  ~Reception();
+
+  /// Appends what is to be polled.
+  void add_to(std::vector<pollfd>& fds) const;
+
+  /// Somebody who knows the token, and what he said of himself (an object).
+  struct Guest {
+    Connection connection;
+    Json hello;
+  };
+  /// After a poll: hears everybody, lets newcomers in. Returns who has introduced himself.
+  [[nodiscard]] std::vector<Guest> admit();
+
+private:
+  void accept_newcomers();
+  void refuse(const Connection& who, const char* why);
+
+  Fd m_listener;
+  std::string m_token;
+  std::size_t m_room;
+  struct Stranger {
+    Connection connection;
+    std::int64_t since_ns = 0;
+  };
+  std::vector<Stranger> m_strangers; ///< connected, not yet introduced; oldest first
+  std::size_t m_refused = 0;
+};
+
+} // namespace reckon

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 400
+# A rank that is killed, stopped or cut off at any moment of a job on four machines: every other rank ends in time, with
+# exit status 4 and one message that names it, and nothing is left. SEED and TRIALS in the environment repeat or extend.
+source "$(dirname "${BASH_SOURCE[0]}")/../cli/common.sh"
+
+seed=${SEED:-$(($(od -An -N3 -tu4 /dev/urandom)))}
+trials=${TRIALS:-48}
+labs=3
+peer_limit=2 # seconds; --limit is the time for all to meet, in which nobody can say who is still to come
+limit=5
+slack=3 # of a busy machine: starting, dying and two seconds in which others let rank 0 speak first
+[[ $(id -u) == 0 ]] || skip "network namespaces need root"
+for tool in ip tc bridge unshare taskset setsid; do
+  command -v $tool > /dev/null || skip "$tool is not installed (iproute2, util-linux)"
+done
+netlab() { NETLAB=faults$lab "$source_dir/scripts/netlab" "$@"; }
+down_all() { for lab in $(seq $labs); do netlab down || true; done; }
+lab=1
+if ! netlab up --workers 3 --servers 1 --rate 400mbit > up.log 2>&1; then
+  grep -q "is up already" up.log && fail "$(cat up.log): is another run of this test at work?"
+  skip "no network namespaces here: $(tail -1 up.log)"
+fi
+trap 'down_all; at_exit' EXIT
+for lab in $(seq 2 $labs); do netlab up --workers 3 --servers 1 --rate 400mbit > up.log || fail "$(cat up.log)"; done
+
+printf 'name,elements,dtype\nhead,600001,fp32\nbody,300000,bf16\ntail,250000,fp16\n' > model.csv
+reckon plan --profile byteps-cluster --workload model.csv --part-bytes 64KiB --transport 'tcp;ofi_rxm' \
+  --workers 3 --servers 1 --port-bandwidth 50MB/s --strategy byteps_split -o plan.json
+expect_status 0
+ls /dev/shm > shm.before
+machines=(w0 w1 w2 s0)
+echo "seed $seed, $trials trials, $labs at a time"
+
+problem() { echo "trial $trial ($what of rank $victim at $hit): $1" >> "$work/problems"; }
+process_of() { # the reckon of a rank, without the shells around it
+  local pid
+  for pid in $(ip netns pids "faults$lab-${machines[$1]}" 2> /dev/null); do
+    [[ $(cat /proc/"$pid"/comm 2> /dev/null) != reckon ]] || echo "$pid"
+  done
+}
+now() { date +%s.%N; }
+
+one_trial() {
+  RANDOM=$((seed + trial))
+  local what victim phase log pid start r code line spent bound
+  local kinds=(kill stop cut) phases=("" rendezvous registration iteration verification iteration)
+  what=${kinds[trial % 3]}
+  victim=$((trial / 3 % 4))
+  phase=${phases[RANDOM % 6]} # "": as soon as there is a process
+  local round=$((RANDOM % 6)) delay_ms=$((RANDOM % 60)) resume=$((RANDOM % 2)) hit=
+  log=$work/trial$trial
+  mkdir "$log"
+  netlab run --log "$log" -- "$RECKON" -vv run "$work/plan.json" -n 8 -w 1 --tolerance 1e9% --limit ${limit}s \
+    --peer-limit ${peer_limit}s -o "$log/report.json" > "$log/rank0.out" 2> "$log/all.err" &
+  local job=$!
+  case $phase in iteration | verification) phase="$phase $round" ;; esac
+  for _ in $(seq 400); do
+    pid=$(process_of $victim)
+    [[ ! $pid ]] || [[ $phase ]] && ! grep -q "$phase" "$log/rank$victim.err" 2> /dev/null || break
+    sleep 0.003
+  done
+  sleep 0.0$((delay_ms / 10))$((delay_ms % 10))
+  pid=$(process_of $victim)
+  start=$(now)
+  case $what in
+    kill) [[ ! $pid ]] || kill -KILL "$pid" 2> /dev/null || true ;;
+    stop) [[ ! $pid ]] || kill -STOP "$pid" 2> /dev/null || true ;;
+    cut) netlab cut "${machines[victim]}" ;;
+  esac
+  # The last thing that it did, in its own words.
+  hit=$(sed -n 's/^reckon: debug: //p' "$log/rank$victim.err" 2> /dev/null | tail -1)
+  hit=${hit:-start}
+
+  local waiting=1
+  for _ in $(seq 150); do
+    waiting=0
+    for r in 0 1 2 3; do
+      [[ $r == "$victim" && $what != cut || -s $log/rank$r.status ]] || waiting=1
+    done
+    [[ $waiting == 1 ]] || break
+    sleep 0.1
+  done
+  spent=$(awk -v a="$start" -v b="$(now)" 'BEGIN { printf "%.1f", b - a }')
+  if [[ $what == stop && $pid ]]; then
+    if [[ $resume == 1 ]]; then # it wakes up in a world without its job, and ends as the others did
+      kill -CONT "$pid" 2> /dev/null || true
+      for _ in $(seq $(((limit + slack) * 10))); do [[ ! -s $log/rank$victim.status ]] || break; sleep 0.1; done
+      [[ -s $log/rank$victim.status ]] || problem "it did not end when it was let go on"
+    fi
+    kill -KILL "$pid" 2> /dev/null || true
+  fi
+  [[ $what != cut ]] || netlab restore "${machines[victim]}"
+  if [[ $waiting == 1 ]]; then
+    problem "the other ranks do not end"
+    kill -INT $job
+  fi
+  wait $job || true
+
+  local ended=0 failed=0
+  for r in 0 1 2 3; do
+    [[ $r != "$victim" ]] || continue
+    code=$(cat "$log/rank$r.status" 2> /dev/null || echo none)
+    case $code in
+      0) ended=$((ended + 1)) ;;
+      4) failed=$((failed + 1)) ;;
+      *) problem "rank $r ends with $code" ;;
+    esac
+    [[ $code == 4 ]] || continue
+    line=$(grep -c "^reckon: error: " "$log/rank$r.err" || true)
+    [[ $line == 1 ]] || problem "rank $r has $line messages"
+    line=$(sed -n 's/^reckon: error: //p' "$log/rank$r.err" | tail -1)
+    grep -qE "^(rank $victim( \(${machines[victim]}\))? (died|was not heard of|did not join)|rank [0-9] \([ws][0-9]\) cannot reach rank $victim |rank $victim at .* (let rank|does not answer))" \
+      <<< "$line" || problem "rank $r says: $line"
+  done
+  # Somebody may have had all it needs when the fault came; only at the end, and then it is well.
+  [[ $ended == 0 || $failed == 0 || $hit == end ]] || problem "$ended ranks end well and $failed do not"
+  if [[ $what == cut && $(cat "$log/rank$victim.status") != 0 ]]; then
+    [[ $(cat "$log/rank$victim.status") == 4 ]] || problem "it ends with $(cat "$log/rank$victim.status")"
+    grep -qE "^reckon: error: .*(rank [0-9] \(|ranks? .*did not join|any other rank)" "$log/rank$victim.err" ||
+      problem "it does not say whom it lost: $(tail -1 "$log/rank$victim.err")"
+  fi
+  case $hit in start | rendezvous) bound=$((limit + slack)) ;; *) bound=$((peer_limit + slack)) ;; esac
+  [[ $what != kill || $bound == $((limit + slack)) ]] || bound=$slack
+  if [[ $ended != 3 ]]; then
+    awk -v s="$spent" -v b=$bound 'BEGIN { exit !(s <= b) }' || problem "$spent s, $bound are allowed"
+    [[ ! -e $log/report.json ]] || [[ $hit == end ]] || problem "there is a report"
+  fi
+  for r in 0 1 2 3; do
+    [[ ! $(process_of $r) ]] || problem "a process of rank $r is left"
+  done
+  [[ ! $(find "$log" -name '*.tmp') ]] || problem "a temporary file is left"
+  [[ $ended != 3 ]] || hit=over
+  echo "$what $victim ${hit%% *} $spent" >> "$work/done"
+  [[ ${KEEP:-} ]] || rm -rf "$log"
+}
+
+touch problems "done"
+for lab in $(seq $labs); do
+  (
+    for ((trial = lab - 1; trial < trials; trial += labs)); do one_trial; done
+  ) &
+done
+wait
+ls /dev/shm > shm.after
+cmp -s shm.before shm.after || echo "left in /dev/shm: $(diff shm.before shm.after)" >> problems
+
+# Every rank, every fault; and how long the others took at most, by where it hit.
+awk '{ what[$1]++; rank[$2]++; where[$3]++; if ($4 > longest[$1]) longest[$1] = $4 }
+  END {
+    printf "%d trials:", NR
+    for (w in what) printf " %s %d (%.1f s at most)", w, what[w], longest[w]
+    printf "; victims:"; for (r in rank) printf " rank %s %d", r, rank[r]
+    printf "; at:"; for (w in where) printf " %s %d", w, where[w]
+    print ""
+  }' done
+[[ $(wc -l < done) == "$trials" ]] || fail "only $(wc -l < done) trials of $trials were made"
+if [[ -s problems ]]; then
+  cat problems >&2
+  fail "$(wc -l < problems) problems; SEED=$seed repeats the choices"
+fi

@@ -36,13 +36,14 @@ struct Context {
   std::vector<std::size_t> rack_of;                     ///< by rank
   std::vector<std::vector<std::uint32_t>> rack_workers; ///< [rack]
   std::vector<std::vector<std::uint32_t>> aggregators;  ///< [rack]: ranks that may sum for it
+  std::vector<std::vector<std::uint32_t>> foreign;      ///< [rack][part]: who sums it there
   std::vector<std::vector<std::uint64_t>> slots;        ///< [rank][lane]: see slots_of
 
   [[nodiscard]] std::size_t racks() const { return rack_workers.size(); }
   /// Who sums part `p` in a rack: the part's server in its own rack, in the others each in turn.
   [[nodiscard]] std::uint32_t aggregator(std::size_t p, std::size_t rack) const {
     const std::uint32_t root = narrow(plan.parts.server[p]);
-    return rack_of[root] == rack ? root : aggregators[rack][p % aggregators[rack].size()];
+    return rack_of[root] == rack ? root : foreign[rack][p];
   }
 };
 
@@ -97,7 +98,7 @@ void find_racks(Context& c) {
 }
 
 Context make_context(const Plan& plan) {
-  Context c{plan, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}, {}, {}, {}};
+  Context c{plan, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}, {}, {}, {}, {}};
   for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
     if (plan.ranks[r].worker) {
       c.workers.push_back(r);
@@ -128,6 +129,15 @@ Context make_context(const Plan& plan) {
     if (c.aggregators[rack].empty() && c.racks() > 1) {
       fail(ErrorKind::input, fmt::format("rack '{}' of the plan has no rank that may sum",
                                          plan.ranks[c.rack_workers[rack].front()].rack));
+    }
+  }
+  c.foreign.resize(c.racks());
+  for (std::size_t rack = 0; c.racks() > 1 && rack < c.racks(); ++rack) {
+    std::size_t turn = 0;
+    for (std::size_t p = 0; p < parts.size(); ++p) {
+      const bool elsewhere = c.rack_of[narrow(parts.server[p])] != rack;
+      c.foreign[rack].push_back(c.aggregators[rack][turn % c.aggregators[rack].size()]);
+      turn += elsewhere ? 1 : 0;
     }
   }
   c.slots = slots_of(c);

@@ -134,6 +134,7 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
       }
       RankModel rank;
       rank.machine = group.machine;
+      rank.rack = machine->rack;
       rank.host = first_host[group.machine] + (machine->count > 1 ? number : 0);
       rank.worker = group.worker;
       rank.server = group.server;
@@ -244,6 +245,16 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
          fmt::format("profile '{}' has no port_bandwidth for machine{} {}; measure it, or give "
                      "--port-bandwidth",
                      profile.name, missing.size() > 1 ? "s" : "", fmt::join(missing, ", ")));
+  }
+  CellKey uplinks;
+  uplinks.test = "uplink_bandwidth";
+  for (const Cell* cell : profile.select(uplinks)) {
+    if (cell->p50 > 0 && (cell->key.transport == m_transport || cell->key.transport.empty())) {
+      m_uplinks[cell->key.from] = cell->p50;
+    }
+  }
+  if (!m_uplinks.empty()) {
+    m_sources.push_back(fmt::format("uplink_bandwidth: {} racks", m_uplinks.size()));
   }
   // How a port's rate falls with the size of the parts: a curve between two machines, if the
   // profile has one.
@@ -370,6 +381,21 @@ Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
     return {inf, inf, inf};
   }
   return scaled(best->rate, 1.0 / best->threads);
+}
+
+double CostModel::uplink_bytes_per_s(const std::string& rack) const {
+  const auto at = m_uplinks.find(rack);
+  return at == m_uplinks.end() ? std::numeric_limits<double>::infinity() : at->second;
+}
+
+std::vector<std::string> CostModel::racks() const {
+  std::vector<std::string> racks;
+  for (const RankModel& r : m_ranks) {
+    if (std::find(racks.begin(), racks.end(), r.rack) == racks.end()) {
+      racks.push_back(r.rack);
+    }
+  }
+  return racks;
 }
 
 Star CostModel::star(double model_bytes) const {

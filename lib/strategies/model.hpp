@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ namespace reckon {
 /// One rank of the job to be planned.
 struct RankModel {
   std::string machine;  ///< MachineGroup id
+  std::string rack;     ///< of the machine; empty: the profile knows no racks
   std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
   bool worker = false, server = false;
   int lanes = 1; ///< 0: to be solved
@@ -72,6 +74,12 @@ public:
   /// counts (n-1) b).
   [[nodiscard]] Rate reduce_rate(DType dtype, int threads, std::size_t sources,
                                  double part_bytes) const;
+  /// Bytes per second that a rack sends to others while as much comes in; infinite when the profile
+  /// does not know.
+  [[nodiscard]] double uplink_bytes_per_s(const std::string& rack) const;
+  /// The racks of the ranks, in order of the first rank in each; one without a name when the
+  /// profile knows none.
+  [[nodiscard]] std::vector<std::string> racks() const;
   /// One small write from start to arrival.
   [[nodiscard]] double latency_s() const { return m_latency_s; }
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
@@ -104,6 +112,7 @@ private:
   std::vector<SharedPoint> m_shared;
   std::optional<Curve> m_port_curve;
   std::vector<ReducePoint> m_reduce;
+  std::map<std::string, double> m_uplinks;
   double m_latency_s = 0;
   std::vector<std::string> m_sources;
 };

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
 
@@ -36,7 +37,7 @@ std::uint64_t streams(const std::string& strategy, const CostModel& model) {
   for (const RankModel& r : model.ranks()) {
     (r.worker ? n : k) += 1;
   }
-  if (strategy == "ps_noncolocated") {
+  if (strategy == "ps_noncolocated" || (strategy == "rack_hierarchical" && k > 0)) {
     return std::max<std::uint64_t>(1, k);
   }
   if (strategy != "byteps_split") {
@@ -184,41 +185,11 @@ private:
   /// The plan of the best strategy, or of the one asked for.
   Plan choose() {
     std::vector<Choice> choices;
-    double shortest = std::numeric_limits<double>::infinity();
     for (const std::string& name : strategy_names()) {
       choices.push_back(evaluate(name));
-      if (choices.back().solution.reason.empty()) {
-        shortest = std::min(shortest, choices.back().prediction.mid_seconds);
-      }
     }
-    // Those that may win, and the one asked for, are cut, assigned and predicted as they would run.
-    constexpr double k_may_win = 1.2;
-    std::vector<Candidate> candidates;
-    for (Choice& c : choices) {
-      candidates.push_back({c.solution.strategy, std::nullopt, c.solution.reason});
-      if (!c.solution.reason.empty()) {
-        continue;
-      }
-      if (c.prediction.mid_seconds <= k_may_win * shortest ||
-          c.solution.strategy == m_options.strategy) {
-        c.draft = cut_and_assign(c);
-        c.prediction = c.draft->prediction;
-      }
-      candidates.back().prediction = c.prediction;
-    }
-    const auto better = [](const Choice* a, const Choice* b) {
-      return a->prediction.mid_seconds < b->prediction.mid_seconds;
-    };
-    std::vector<const Choice*> usable;
-    for (const Choice& c : choices) {
-      if (c.solution.reason.empty()) {
-        usable.push_back(&c);
-      }
-    }
-    std::stable_sort(usable.begin(), usable.end(), better);
-    if (m_options.strategy == "auto") {
-      m_chosen = *usable.front();
-    } else {
+    Choice* asked = nullptr;
+    if (m_options.strategy != "auto") {
       const auto it = std::find_if(choices.begin(), choices.end(), [&](const Choice& c) {
         return c.solution.strategy == m_options.strategy;
       });
@@ -230,20 +201,46 @@ private:
         fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", m_options.strategy,
                                            it->solution.reason));
       }
-      m_chosen = *it;
+      asked = &*it;
+      draft(*asked);
     }
-    std::string runner_up;
-    for (const Choice* c : usable) {
-      if (c->solution.strategy != m_chosen.solution.strategy) {
-        runner_up = c->solution.strategy;
-        m_runner_up_seconds = c->prediction.mid_seconds;
-        break;
+    // Whichever is fastest is cut, assigned and predicted as it would run, until the fastest is one
+    // that has been.
+    const auto fastest = [&](const Choice* other_than) -> Choice* {
+      for (;;) {
+        Choice* best = nullptr;
+        for (Choice& c : choices) {
+          if (c.solution.reason.empty() && &c != other_than &&
+              (best == nullptr || c.prediction.mid_seconds < best->prediction.mid_seconds)) {
+            best = &c;
+          }
+        }
+        if (best == nullptr || best->draft) {
+          return best;
+        }
+        draft(*best);
+      }
+    };
+    Choice* const chosen = asked != nullptr ? asked : fastest(nullptr);
+    const Choice* const second = fastest(chosen);
+    Plan plan = std::move(*chosen->draft);
+    if (second != nullptr) {
+      plan.runner_up = second->solution.strategy;
+      m_runner_up_seconds = second->prediction.mid_seconds;
+    }
+    for (const Choice& c : choices) {
+      plan.candidates.push_back({c.solution.strategy, std::nullopt, c.solution.reason});
+      if (c.solution.reason.empty()) {
+        plan.candidates.back().prediction = c.prediction;
       }
     }
-    Plan plan = std::move(*m_chosen.draft);
-    plan.candidates = std::move(candidates);
-    plan.runner_up = runner_up;
+    m_chosen = std::move(*chosen);
     return plan;
+  }
+
+  void draft(Choice& choice) const {
+    choice.draft = cut_and_assign(choice);
+    choice.prediction = choice.draft->prediction;
   }
 
   /// Time of a scheme if the ranks owned `loads`: the ports' on a network, the bytes' on one
@@ -265,7 +262,7 @@ private:
   [[nodiscard]] double cost_of(const Choice& choice, std::size_t r, double bytes) const {
     const RankModel& rank = m_model.ranks()[r];
     const double port = m_model.one_machine() ? 1e9 : rank.port_bytes_per_s;
-    if (choice.solution.ring || port == 0) {
+    if (choice.solution.ring || choice.solution.racks || port == 0) {
       return bytes;
     }
     const double others = static_cast<double>(m_workers) - (rank.worker ? 1 : 0);
@@ -302,6 +299,7 @@ private:
       const RankModel& rank = m_model.ranks()[r];
       PlanRank out;
       out.machine = rank.machine;
+      out.rack = rank.rack;
       out.worker = rank.worker;
       out.server = rank.server;
       out.lanes = static_cast<int>(lanes);
@@ -317,7 +315,14 @@ private:
     for (const GradientLayout::Run& run : m_layout.runs) {
       plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
     }
-    if (const auto played = played_seconds(m_model, plan)) {
+    if (choice.solution.racks) { // in whole parts, which the shares are not
+      const Traffic traffic = traffic_of(reckon::lower(plan));
+      for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+        plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
+        plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
+      }
+    }
+    if (const auto played = played_seconds(m_model, plan, load.uplink_seconds)) {
       replace_by_played(plan.prediction, *played);
     }
     return plan;

@@ -79,6 +79,15 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
   p.bound_seconds = solution.star_seconds;
   p.bound_by = solution.bound_by;
   p.relief = solution.relief;
+  if (load.uplink_seconds > p.bound_seconds) {
+    p.bound_seconds = load.uplink_seconds;
+    p.bound_by = fmt::format(
+        "the uplink of rack {}: {} each way at {}", load.slowest_uplink,
+        to_text(Bytes(static_cast<std::uint64_t>(load.uplink_bytes.at(load.slowest_uplink)))),
+        to_text(Bandwidth::bytes_per_s(model.uplink_bytes_per_s(load.slowest_uplink))));
+    p.relief =
+        "fewer bytes between the racks: a sum in each rack first, or more servers in each rack";
+  }
   const double efficiency = model.port_efficiency(shape.part_bytes);
   const auto services = static_cast<double>(std::count_if(
       load.summed_bytes.begin(), load.summed_bytes.end(), [](double b) { return b > 0; }));
@@ -115,6 +124,7 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
       p.terms = {{"transport", 0}, {"reduction", 0}, {"fill", 0}};
       continue;
     }
+    transport = std::max(transport, load.uplink_seconds / efficiency);
     fill +=
         2 * model.latency_s() * (solution.ring ? static_cast<double>(load.egress_bytes.size()) : 1);
     set(p, e, transport + reduction_beyond + fill);
@@ -152,13 +162,30 @@ PlayNetwork network_of(const CostModel& model, double part_bytes) {
     network.station_bytes_per_s.push_back(r.port_bytes_per_s); // ingress
     slowest = std::min(slowest, r.port_bytes_per_s);
   }
+  const auto first_uplink = static_cast<std::uint32_t>(network.station_bytes_per_s.size());
+  const std::vector<std::string> racks = model.racks();
+  for (const std::string& rack : racks) {
+    network.station_bytes_per_s.push_back(model.uplink_bytes_per_s(rack)); // out
+    network.station_bytes_per_s.push_back(model.uplink_bytes_per_s(rack)); // in
+  }
+  const auto rack_of = [&](std::size_t rank) {
+    return static_cast<std::size_t>(
+        std::find(racks.begin(), racks.end(), model.ranks()[rank].rack) - racks.begin());
+  };
   network.write_overhead_s = part_bytes / slowest * (1 / model.port_efficiency(part_bytes) - 1);
   network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
   for (std::uint32_t from = 0; from < ranks; ++from) {
     for (std::uint32_t to = 0; to < ranks; ++to) {
-      if (from != to) {
-        network.paths[from][to] = {2 * from, 2 * to + 1};
+      if (from == to) {
+        continue;
       }
+      const std::size_t out = rack_of(from), in = rack_of(to);
+      network.paths[from][to] = {2 * from};
+      if (out != in) {
+        network.paths[from][to].push_back(first_uplink + 2 * static_cast<std::uint32_t>(out));
+        network.paths[from][to].push_back(first_uplink + 2 * static_cast<std::uint32_t>(in) + 1);
+      }
+      network.paths[from][to].push_back(2 * to + 1);
     }
   }
   return network;
@@ -176,7 +203,8 @@ Plan beginning(const Plan& plan, std::size_t count) {
 
 } // namespace
 
-std::optional<double> played_seconds(const CostModel& model, const Plan& plan) {
+std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
+                                     double uplink_seconds) {
   const double workers = static_cast<double>(std::count_if(
       plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) { return r.worker; }));
   constexpr double k_most_writes = 200'000;
@@ -197,6 +225,8 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan) {
                             .mid;
     return static_cast<double>(op.bytes) * static_cast<double>(sources - 1) / rate;
   };
+  const std::uint64_t whole_bytes =
+      std::accumulate(plan.parts.bytes.begin(), plan.parts.bytes.end(), std::uint64_t{0});
   struct Played {
     double seconds = 0, steady_seconds = 0;
   };
@@ -210,6 +240,12 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan) {
       played.steady_seconds = std::max(
           played.steady_seconds, static_cast<double>(bytes) / model.ranks()[r].port_bytes_per_s);
     }
+    double out = 0; // of the busiest uplink, in proportion to the parts
+    for (const std::uint64_t b : p.parts.bytes) {
+      out += static_cast<double>(b);
+    }
+    played.steady_seconds =
+        std::max(played.steady_seconds, uplink_seconds * out / static_cast<double>(whole_bytes));
     return played;
   };
   if (parts <= most) {
@@ -221,7 +257,7 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan) {
   const double beyond = longer.seconds - longer.steady_seconds;
   const double growth = std::max(0.0, (beyond - (shorter.seconds - shorter.steady_seconds)) /
                                           static_cast<double>(most - most / 2));
-  double steady = 0;
+  double steady = uplink_seconds;
   for (const PlanRank& r : plan.ranks) {
     steady = std::max(steady, static_cast<double>(std::max(r.egress_bytes, r.ingress_bytes)) /
                                   r.port_bytes_per_second);

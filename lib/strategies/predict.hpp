@@ -32,7 +32,8 @@ struct PartShape {
 /// (strategies/play.hpp): unlike the formula it knows the window, the order of the parts and what
 /// few or unequal parts cost. Of a plan with many parts two beginnings of different length are
 /// played, and the rest goes on at the pace between them. None for ranks that share one machine,
-/// and for jobs too large to be played.
-[[nodiscard]] std::optional<double> played_seconds(const CostModel& model, const Plan& plan);
+/// and for jobs too large to be played. `uplink_seconds`: Load's, of the whole plan.
+[[nodiscard]] std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
+                                                   double uplink_seconds);
 
 } // namespace reckon

@@ -149,11 +149,133 @@ void solve_split(Solution& s, const Star& star, const Counts& c) {
   }
 }
 
+/// Who sums for a rack: its machines that only serve, else its workers.
+std::vector<std::size_t> aggregators(const CostModel& model, const std::string& rack) {
+  for (const bool worker : {false, true}) {
+    std::vector<std::size_t> found;
+    for (std::size_t r = 0; r < model.ranks().size(); ++r) {
+      const RankModel& rank = model.ranks()[r];
+      if (rank.rack == rack && rank.server && rank.worker == worker) {
+        found.push_back(r);
+      }
+    }
+    if (!found.empty()) {
+      return found;
+    }
+  }
+  return {};
+}
+
+double workers_in(const CostModel& model, const std::string& rack) {
+  return static_cast<double>(
+      std::count_if(model.ranks().begin(), model.ranks().end(),
+                    [&](const RankModel& r) { return r.worker && r.rack == rack; }));
+}
+
+/// What crosses the racks' uplinks, from bytes that each rank sends to each other.
+void add_uplinks(Load& load, const CostModel& model) {
+  for (const auto& [rack, bytes] : load.uplink_bytes) {
+    const double seconds = bytes / model.uplink_bytes_per_s(rack);
+    if (seconds > load.uplink_seconds) {
+      load.uplink_seconds = seconds;
+      load.slowest_uplink = rack;
+    }
+  }
+}
+
+/// Sums in each rack, then over the racks: one stream a rack goes up and one comes down (PHub 3).
+Load load_of_racks(const CostModel& model, std::span<const double> loads) {
+  Load load;
+  load.egress_bytes.assign(loads.size(), 0);
+  load.summed_bytes.assign(loads.size(), 0);
+  const double total = std::accumulate(loads.begin(), loads.end(), 0.0);
+  double racks = 0; // with workers
+  for (const std::string& rack : model.racks()) {
+    racks += workers_in(model, rack) > 0 ? 1 : 0;
+  }
+  for (const std::string& rack : model.racks()) {
+    const double workers = workers_in(model, rack), has_workers = workers > 0 ? 1 : 0;
+    const std::vector<std::size_t> sums = aggregators(model, rack);
+    double rooted = 0;
+    for (const std::size_t r : sums) {
+      rooted += loads[r];
+    }
+    std::vector<double> summed(loads.size(), 0); // for its rack
+    for (const std::size_t r : sums) {
+      const double foreign = has_workers * (total - rooted) / static_cast<double>(sums.size());
+      summed[r] = loads[r] + foreign;
+      const double others = workers - (model.ranks()[r].worker ? 1 : 0);
+      load.egress_bytes[r] += summed[r] * others + foreign + loads[r] * (racks - has_workers);
+      load.summed_bytes[r] =
+          foreign * (workers - 1) + loads[r] * (workers + racks - has_workers - 1);
+    }
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      if (model.ranks()[r].worker && model.ranks()[r].rack == rack) {
+        load.egress_bytes[r] += total - summed[r];
+        load.slot_bytes += total - summed[r];
+      }
+    }
+    load.operands =
+        std::max(load.operands, static_cast<std::size_t>(workers + racks - has_workers));
+    load.uplink_bytes[rack] = has_workers * (total - rooted) + rooted * (racks - has_workers);
+  }
+  load.ingress_bytes = load.egress_bytes;
+  add_uplinks(load, model);
+  return load;
+}
+
+void solve_racks(Solution& s, const CostModel& model, double model_bytes) {
+  s.racks = true;
+  std::vector<std::string> roots;
+  for (const std::string& rack : model.racks()) {
+    if (workers_in(model, rack) > 0) {
+      roots.push_back(rack);
+      if (aggregators(model, rack).empty()) {
+        s.reason = fmt::format("rack '{}' has no rank that may sum", rack);
+        return;
+      }
+    }
+  }
+  if (roots.size() < 2) {
+    s.reason = model.racks().front().empty() ? "the profile knows no racks"
+                                             : "all workers are in one rack";
+    return;
+  }
+  for (const std::string& rack : roots) { // each rack is the root of its share of the parts
+    const std::vector<std::size_t> sums = aggregators(model, rack);
+    for (const std::size_t r : sums) {
+      s.share_bytes[r] =
+          model_bytes / static_cast<double>(roots.size()) / static_cast<double>(sums.size());
+    }
+  }
+  const Load load = load_of_racks(model, s.share_bytes);
+  std::size_t slowest = 0;
+  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+    const double seconds = load.egress_bytes[r] / model.ranks()[r].port_bytes_per_s;
+    if (seconds > s.star_seconds) {
+      s.star_seconds = seconds;
+      slowest = r;
+    }
+  }
+  s.bound_by = fmt::format("the port of rank {}, {} in rack {} (equation 17)", slowest,
+                           model.ranks()[slowest].worker ? "a worker" : "the aggregator",
+                           model.ranks()[slowest].rack);
+  const double racks = static_cast<double>(roots.size());
+  s.quantities.push_back({"rack_uplink_bytes",
+                          2 * (racks - 1) / racks * model_bytes,
+                          "equation 17: 2(R-1)M / R each way, however many workers a rack has",
+                          {{"R", racks}, {"M", model_bytes}}});
+  s.quantities.push_back({"rack_port_seconds",
+                          s.star_seconds,
+                          "equation 17: the busiest port, without the uplinks",
+                          {{"R", racks}, {"M", model_bytes}}});
+}
+
 } // namespace
 
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names{"byteps_split", "ring", "ps_colocated",
-                                              "ps_noncolocated"};
+                                              "ps_noncolocated", "rack_hierarchical"};
   return names;
 }
 
@@ -206,6 +328,12 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
       return s;
     }
     solve_split(s, star, c);
+  } else if (strategy == "rack_hierarchical") {
+    if (model.one_machine()) {
+      s.reason = "all ranks are on one machine";
+      return s;
+    }
+    solve_racks(s, model, model_bytes);
   } else {
     fail(ErrorKind::usage, fmt::format("unknown strategy '{}'; use one of {}", strategy,
                                        fmt::join(strategy_names(), ", ")));
@@ -217,6 +345,9 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
   const Counts c = count(model);
   const auto n = c.workers.size();
   const double total = std::accumulate(loads.begin(), loads.end(), 0.0);
+  if (solution.racks) {
+    return load_of_racks(model, loads);
+  }
   Load load;
   load.egress_bytes.assign(loads.size(), 0);
   load.ingress_bytes.assign(loads.size(), 0);
@@ -230,7 +361,11 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
       load.egress_bytes[r] = 2 * total - mine - loads[c.workers[(i + 1) % n]];
       load.ingress_bytes[r] = 2 * total - mine - loads[c.workers[(i + n - 1) % n]];
       load.summed_bytes[r] = total - loads[c.workers[(i + n - 1) % n]];
+      if (model.ranks()[c.workers[(i + 1) % n]].rack != model.ranks()[r].rack) {
+        load.uplink_bytes[model.ranks()[r].rack] += load.egress_bytes[r];
+      }
     }
+    add_uplinks(load, model);
     return load;
   }
   load.operands = std::max<std::size_t>(2, n);
@@ -242,6 +377,19 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
     load.slot_bytes += own;
     load.summed_bytes[r] = (static_cast<double>(n) - 1) * loads[r];
   }
+  if (model.racks().size() > 1) {
+    for (const std::string& rack : model.racks()) {
+      const double inside = workers_in(model, rack);
+      double served = 0;
+      for (std::size_t r = 0; r < loads.size(); ++r) {
+        served += model.ranks()[r].rack == rack ? loads[r] : 0;
+      }
+      // Its workers' parts for servers elsewhere, and its servers' sums for workers elsewhere.
+      load.uplink_bytes[rack] =
+          inside * (total - served) + (static_cast<double>(n) - inside) * served;
+    }
+  }
+  add_uplinks(load, model);
   return load;
 }
 

@@ -4,6 +4,7 @@
 #include "documents/plan.hpp"
 #include "strategies/model.hpp"
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,10 +20,11 @@ struct Solution {
   std::string bound_by;            ///< the port that binds
   std::string relief;
   std::vector<Quantity> quantities;
-  bool ring = false; ///< sums travel round the ring of workers instead of to a server
+  bool ring = false;  ///< sums travel round the ring of workers instead of to a server
+  bool racks = false; ///< sums are made in each rack, then over the racks
 };
 
-/// "ring", "ps_noncolocated", "ps_colocated", "byteps_split".
+/// "ring", "ps_noncolocated", "ps_colocated", "byteps_split", "rack_hierarchical".
 [[nodiscard]] const std::vector<std::string>& strategy_names();
 
 /// Solves one scheme's equations for the model's ranks and a gradient of `model_bytes`.
@@ -35,6 +37,10 @@ struct Load {
   double slot_bytes = 0;            ///< of all ranks' egress: what goes into the slots of a window
   std::vector<double> summed_bytes; ///< operand bytes: (operands - 1) times the bytes of the sum
   std::size_t operands = 2;         ///< of one summation
+  /// What leaves each rack of the model (as much comes in), and when the slowest uplink is done.
+  std::map<std::string, double> uplink_bytes;
+  double uplink_seconds = 0;
+  std::string slowest_uplink;
 };
 [[nodiscard]] Load load_of(const Solution& solution, const CostModel& model,
                            std::span<const double> loads);

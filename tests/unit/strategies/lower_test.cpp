@@ -33,7 +33,7 @@ std::vector<Case> cases() {
   for (const std::string& strategy : strategy_names()) {
     for (const std::uint64_t n : {1U, 2U, 3U, 5U}) {
       for (const std::uint64_t k : {0U, 1U, 2U, 7U}) {
-        if (strategy == "ps_noncolocated" && k == 0) {
+        if ((strategy == "ps_noncolocated" && k == 0) || strategy == "rack_hierarchical") {
           continue;
         }
         for (const int lanes : {1, 3}) {
@@ -105,8 +105,8 @@ TEST(Lower, SumsOverRacksAreProvedCorrectForEveryShape) {
           options.strategy = "byteps_split";
           options.part_bytes = 4096;
           options.window_parts = window;
-          Plan plan =
-              test::plan_for(test::cluster(1e9, 1e9), odd_workload(), n, k, options, n == 5 ? 3 : 1);
+          Plan plan = test::plan_for(test::cluster(1e9, 1e9), odd_workload(), n, k, options,
+                                     n == 5 ? 3 : 1);
           plan.strategy = "rack_hierarchical";
           for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
             plan.ranks[r].rack = "rack" + std::to_string((r < n ? r : r - n) % racks);

@@ -152,11 +152,65 @@ TEST(ShippedProfiles, AreCanonicalAndCanBePlannedWith) {
   EXPECT_GT(seen, 0U);
 }
 
+TEST(Planner, RacksAreSummedFirstWhenTheirUplinksAreThin) {
+  // Two racks of four workers and an aggregator each, ports of 1 GB/s. Flat: up a rack's uplink go
+  // at least the four gradients' halves and the other rack's half of the sums, 4 M; by racks it is
+  // 2 M / R = M, and an aggregator's port takes 4 M + M = 5 M (equation 17).
+  for (const double uplink : {0.1e9, 100e9}) {
+    Profile p = test::cluster(1e9, 1e9);
+    const MachineGroup gpu = p.machines.at(0), cpu = p.machines.at(1);
+    p.machines.clear();
+    for (const auto& [machine, count] : {std::pair(gpu, 4), std::pair(cpu, 1)}) {
+      for (const char* rack : {"r0", "r1"}) {
+        MachineGroup group = machine;
+        group.id = machine.id + rack;
+        group.rack = rack;
+        group.count = static_cast<std::uint64_t>(count);
+        p.machines.push_back(group);
+        CellKey port;
+        port.test = "port_bandwidth";
+        port.from = group.id;
+        port.transport = "tcp;ofi_rxm";
+        p.cells.push_back(test::published(port, "bytes_per_second", 1e9));
+      }
+    }
+    for (const char* rack : {"r0", "r1"}) {
+      CellKey key;
+      key.test = "uplink_bandwidth";
+      key.from = rack;
+      p.cells.push_back(test::published(key, "bytes_per_second", uplink));
+    }
+    Roles roles;
+    roles.name = "two racks";
+    for (const char* rack : {"r0", "r1"}) {
+      roles.groups.push_back({gpu.id + rack, 4, true, true, 1});
+    }
+    for (const char* rack : {"r0", "r1"}) {
+      roles.groups.push_back({cpu.id + rack, 1, false, true, 1});
+    }
+    PlanOptions options;
+    options.transport = "tcp;ofi_rxm";
+    const Plan plan = make_plan({p, k_model, roles, {}, {}, {}}, options);
+    const double m = static_cast<double>(k_model.bytes());
+    if (uplink < 1e9) {
+      EXPECT_EQ(plan.strategy, "rack_hierarchical");
+      EXPECT_NEAR(plan.prediction.bound_seconds, m / uplink, 1e-9);
+      EXPECT_NEAR(static_cast<double>(plan.ranks[8].ingress_bytes), 5 * m, 0.05 * m);
+      for (const Candidate& c : plan.candidates) {
+        if (c.strategy == "ps_noncolocated") {
+          EXPECT_NEAR(c.prediction->bound_seconds, 4 * m / uplink, 1e-9);
+        }
+      }
+    } else {
+      EXPECT_EQ(plan.strategy, "byteps_split");
+    }
+    EXPECT_GE(plan.prediction.mid_seconds, plan.prediction.bound_seconds * (1 - 1e-9));
+  }
+}
+
 TEST(Planner, LanesKeepUpWithThePort) {
-  // 8 workers, colocated: a rank sums 7 M/8 of operands while 2 * 7 M/8 pass its port at 1 GB/s
-  // each way... so summing at 0.3 GB/s a thread needs (7/8) / 0.3 / (2 * 7/8 / 1) = 1.67 -> 2
-  // lanes; the split on 8+8 machines: a server sums 7 M/8 while M pass its port: (7/8) / 0.3 = 2.9
-  // -> 3.
+  // All ranks have lanes for the strategy that needs most. A ring on 8 workers sums 7 M/8 in the
+  // first half of its 2 * 7 M/8 at 1 GB/s: at 0.3 GB/s a thread that is 1 / 0.3 = 3.3 -> 4 lanes.
   Profile p = test::cluster(1e9, 1e9);
   CellKey sum;
   sum.test = "reduce_sum";
@@ -165,8 +219,8 @@ TEST(Planner, LanesKeepUpWithThePort) {
   sum.sources = 2;
   sum.threads = 1;
   p.cells.push_back(test::published(sum, "bytes_per_second", 0.3e9));
-  EXPECT_EQ(test::plan_for(p, k_model, 8, 0, {}, 0).ranks.front().lanes, 2);
-  EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 0).ranks.front().lanes, 3);
+  EXPECT_EQ(test::plan_for(p, k_model, 8, 0, {}, 0).ranks.front().lanes, 4);
+  EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 0).ranks.front().lanes, 4);
   EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 5).ranks.front().lanes, 5);
 }
 

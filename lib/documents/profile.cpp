@@ -567,10 +567,18 @@ Profile profile_from_json(const Json& json, const std::string& file) {
       }
     }
   }
-  for (const MachineGroup& machine : profile.machines) {
-    if (!machine.rack.empty()) {
-      ids.add(machine.rack);
+  std::set<std::string> racks;
+  for (const JsonView& machine : view.at("machines").elements()) {
+    if (const auto rack = machine.find("rack")) {
+      if (ids.has(rack->name())) {
+        rack->fail(fmt::format("\"{}\" is the id of a machine; call the rack something else",
+                               rack->name()));
+      }
+      racks.insert(rack->name());
     }
+  }
+  for (const std::string& rack : racks) {
+    ids.add(rack);
   }
   if (const auto topology = view.find("topology")) {
     profile.topology = topology_from_json(*topology, profile.machines);

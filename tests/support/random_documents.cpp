@@ -168,6 +168,13 @@ Profile random_profile(std::mt19937_64& random) {
                           .count = draw.from(1, 64),
                           .cores = draw.from(1, 64),
                           .memory_bytes = draw.count()});
+    MachineGroup& machine = p.machines.back();
+    if (draw.coin()) {
+      machine.rack = draw.coin() ? "rack 0" : "rack 1";
+    }
+    for (std::uint64_t m = draw.coin() ? machine.count : 0; m > 0; --m) {
+      machine.members.push_back(draw.fresh_name(used));
+    }
   }
   std::vector<std::string> ids(used.begin(), used.end());
   for (const MachineGroup& machine : p.machines) {

@@ -41,6 +41,15 @@ TEST(Profile, MistakesInTheHeadAndTheMachinesAreNamed) {
           {{set("/machines/0/cores", 0)}, "/machines/0/cores: must be at least 1, is 0"},
           {{set("/machines/0/memory_bytes", -1)},
            "/machines/0/memory_bytes: must be a whole number from 0 to 2^53, is -1"},
+          {{set("/machines/0/members", Json::array({"a", "b"}))},
+           "/machines/0/members: names 2 machines, but count is 3; name all of them or none"},
+          {{set("/machines/0/members", Json::array({"a", "b", "m0"}))},
+           "/machines/0/members/2: the id \"m0\" occurs twice, first at /machines/0/id; rename or "
+           "remove one"},
+          {{set("/machines/0/rack", "")},
+           "/machines/0/rack: must be a name: 1 to 256 characters, no control characters"},
+          {{set("/machines/0/rack", "m0")},
+           "/machines/0/rack: \"m0\" is the id of a machine; call the rack something else"},
           {{set("/machines/0/memory", 1)},
            "/machines/0/memory: unknown key; did you mean \"memory_bytes\"?"},
       });
@@ -216,6 +225,24 @@ TEST(Profile, APublishedNumberNeedsNoSamples) {
   EXPECT_EQ(cell.spread, 0);
   EXPECT_EQ(cell.n, 0U);
   EXPECT_EQ(p.machines[0].cores, 1U);
+}
+
+TEST(Profile, CellsMayNameRacksAndTheSingleMachinesOfAGroup) {
+  const Json json = Json::parse(
+      R"({"schema": "reckon/profile", "schema_version": 1, "name": "p", "source": "x",
+          "machines": [{"id": "m0", "count": 2, "rack": "rack0", "members": ["w0", "w1"]},
+                       {"id": "m1", "rack": "rack0"}],
+          "cells": [{"case": "pair", "from": "w0", "to": "w1", "status": "published", "unit": "seconds", "p50": 1},
+                    {"case": "uplink_bandwidth", "from": "rack0", "status": "published",
+                     "unit": "bytes_per_second", "p50": 1, "bytes_convention": "payload"}]})");
+  const Profile p = profile_from_json(json, "f.json");
+  EXPECT_EQ(p.machines[0].rack, "rack0");
+  EXPECT_EQ(p.machines[0].members, (std::vector<std::string>{"w0", "w1"}));
+  EXPECT_TRUE(p.machines[1].members.empty());
+  EXPECT_EQ(profile_from_json(to_json(p), "g.json"), p);
+  expect_messages(json, {{{set("/cells/0/from", "w3")},
+                          "/cells/0/from: no machine and no topology object has the id \"w3\"; did "
+                          "you mean \"w0\"?"}});
 }
 
 TEST(Profile, SamplesAloneAreSummarisedOnReading) {

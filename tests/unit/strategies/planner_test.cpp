@@ -224,5 +224,31 @@ TEST(Planner, LanesKeepUpWithThePort) {
   EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 5).ranks.front().lanes, 5);
 }
 
+TEST(DefaultRoles, PutRankIOnMachineIOfAMeasuredCluster) {
+  Profile profile;
+  profile.name = "measured";
+  profile.machines = {{.id = "m0", .name = "", .count = 1, .cores = 1, .memory_bytes = 0},
+                      {.id = "m1", .name = "", .count = 3, .cores = 1, .memory_bytes = 0},
+                      {.id = "m2", .name = "", .count = 2, .cores = 1, .memory_bytes = 0}};
+  profile.machines[0].members = {"a"};
+  profile.machines[1].members = {"b", "c", "d"};
+  profile.machines[2].members = {"e", "f"};
+  // Workers on a, b; servers on c, d, e: m1 is cut where the servers begin.
+  const Roles roles = default_roles(profile, 2, 3, 1);
+  ASSERT_EQ(roles.groups.size(), 4U);
+  const auto is = [&](std::size_t i, const char* machine, std::uint64_t count, bool worker) {
+    EXPECT_EQ(roles.groups[i].machine, machine) << i;
+    EXPECT_EQ(roles.groups[i].count, count) << i;
+    EXPECT_EQ(roles.groups[i].worker, worker) << i;
+    EXPECT_TRUE(roles.groups[i].server) << i;
+  };
+  is(0, "m0", 1, true);
+  is(1, "m1", 1, true);
+  is(2, "m1", 2, false);
+  is(3, "m2", 1, false);
+  EXPECT_EQ(default_roles(profile, 6, 0, 1).groups.size(), 3U);
+  EXPECT_THROW(static_cast<void>(default_roles(profile, 4, 3, 1)), Error);
+}
+
 } // namespace
 } // namespace reckon

@@ -26,6 +26,7 @@ struct PlanArguments {
   std::string profile, workload, roles, output;
   std::string workers, servers, lanes; // as texts, so that --set and --sweep go the same way
   std::string strategy = "auto", transport, part_bytes, window, cutting = "fused";
+  std::string optimizer = "none", update = "auto";
   std::string port_bandwidth, server_port_bandwidth;
   std::vector<std::string> set;
   std::string sweep;
@@ -55,6 +56,8 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"strategy", &a.strategy},
       {"transport", &a.transport},
       {"cutting", &a.cutting},
+      {"optimizer", &a.optimizer},
+      {"update", &a.update},
       {"port-bandwidth", &a.port_bandwidth},
       {"server-port-bandwidth", &a.server_port_bandwidth}};
   const auto it = known.find(name);
@@ -125,6 +128,22 @@ PlanOptions options_of(const PlanArguments& a) {
     fail(ErrorKind::usage, fmt::format("--cutting {}: use fused or tensors", a.cutting));
   }
   options.cutting = a.cutting == "fused" ? Cutting::fused : Cutting::tensors;
+  if (a.optimizer != "none") {
+    options.optimizer = optimizer_named(a.optimizer);
+    if (!options.optimizer) {
+      fail(ErrorKind::usage,
+           fmt::format("--optimizer {}: use none, sgd, momentum, rmsprop or adam", a.optimizer));
+    }
+  }
+  if (a.update != "auto") {
+    if (a.update != "server" && a.update != "worker") {
+      fail(ErrorKind::usage, fmt::format("--update {}: use auto, server or worker", a.update));
+    }
+    if (!options.optimizer) {
+      fail(ErrorKind::usage, "--update says where the optimizer's step is made: give --optimizer");
+    }
+    options.update_at = a.update == "server" ? UpdatePlace::server : UpdatePlace::worker;
+  }
   if (!a.port_bandwidth.empty()) {
     options.what_if.worker_port_bytes_per_s =
         parse_bandwidth(a.port_bandwidth, "--port-bandwidth").as_bytes_per_s();
@@ -298,6 +317,14 @@ Command add_plan_command(CLI::App& app) {
   command
       ->add_option("--cutting", a->cutting,
                    "fused: neighbouring tensors share equal parts; tensors: each tensor by itself")
+      ->capture_default_str();
+  command
+      ->add_option("--optimizer", a->optimizer,
+                   "Make this step part of the plan: none, sgd, momentum, rmsprop or adam")
+      ->capture_default_str();
+  command
+      ->add_option("--update", a->update,
+                   "Where the step is made: server, worker, or auto: by the predicted time")
       ->capture_default_str();
   command->add_option("--port-bandwidth", a->port_bandwidth,
                       "What if every rank had a port of its own, e.g. 100Gb/s");

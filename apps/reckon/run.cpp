@@ -65,6 +65,13 @@ void check_memory(const Plan& plan) {
   for (const PlanRank& rank : plan.ranks) {
     workers += rank.worker ? 1 : 0;
     buffers += static_cast<double>((rank.worker ? plan.gradient_bytes : 0));
+    if (plan.update) {
+      const auto held =
+          static_cast<double>(rank.worker ? plan.gradient_bytes : rank.assigned_bytes);
+      const auto states = static_cast<double>(state_arrays(plan.update->optimizer));
+      // What is held, the replica that it is verified with, and both sides' states.
+      buffers += 2 * held * (1 + states);
+    }
   }
   if (plan.strategy == "ring") {
     buffers *= 2; // each rank receives into a second buffer of that size
@@ -185,10 +192,11 @@ int execute(const RunArguments& arguments) {
   }
   if (arguments.check_only) {
     const CheckResult result = check(schedule);
-    write_file("-", fmt::format("{} ranks, {} ops: no deadlock, every byte summed exactly once{}\n",
-                                ranks, result.ops,
-                                result.races_checked ? ", no races"
-                                                     : " (too many ops for the race proof)"));
+    write_file(
+        "-",
+        fmt::format("{} ranks, {} ops: no deadlock, every byte summed exactly once{}{}\n", ranks,
+                    result.ops, plan.update ? ", every parameter stepped exactly once" : "",
+                    result.races_checked ? ", no races" : " (too many ops for the race proof)"));
     return k_exit_ok;
   }
   check_transport(options.transport);

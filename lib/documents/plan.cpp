@@ -182,6 +182,16 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
   return parts;
 }
 
+UpdatePlan update_from_json(const JsonView& object) {
+  object.only({"optimizer", "place"});
+  UpdatePlan update;
+  update.optimizer =
+      *optimizer_named(object.at("optimizer").one_of({"sgd", "momentum", "rmsprop", "adam"}));
+  update.place = object.at("place").one_of({"server", "worker"}) == "server" ? UpdatePlace::server
+                                                                             : UpdatePlace::worker;
+  return update;
+}
+
 Candidate candidate_from_json(const JsonView& object) {
   object.only({"strategy", "prediction", "reason"});
   Candidate candidate;
@@ -233,11 +243,11 @@ Json json_of(const Quantity& quantity) {
 Plan plan_from_json(const Json& json, const std::string& file) {
   const JsonView view(json, file);
   check_header(view, "plan");
-  view.only({"schema",         "schema_version", "profile",      "workload",    "roles",
-             "options",        "strategy",       "transport",    "ranks",       "gradient_bytes",
-             "runs",           "part_bytes",     "window_parts", "parts",       "prediction",
-             "assignment_gap", "runner_up",      "margin",       "margin_text", "candidates",
-             "quantities"});
+  view.only({"schema",     "schema_version", "profile",      "workload", "roles",
+             "options",    "strategy",       "transport",    "ranks",    "gradient_bytes",
+             "runs",       "part_bytes",     "window_parts", "parts",    "prediction",
+             "update",     "assignment_gap", "runner_up",    "margin",   "margin_text",
+             "candidates", "quantities"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -259,6 +269,9 @@ Plan plan_from_json(const Json& json, const std::string& file) {
   plan.part_bytes = positive_count(view.at("part_bytes"));
   plan.window_parts = positive_count(view.at("window_parts"));
   plan.parts = parts_from_json(view.at("parts"), plan);
+  if (const auto update = view.find("update")) {
+    plan.update = update_from_json(*update);
+  }
   plan.prediction = prediction_from_json(view.at("prediction"));
   plan.assignment_gap = view.at("assignment_gap").number();
   plan.runner_up = optional_text(view, "runner_up");
@@ -306,6 +319,10 @@ Json to_json(const Plan& plan) {
   parts["bytes"] = plan.parts.bytes;
   parts["server"] = plan.parts.server;
   parts["lane"] = plan.parts.lane;
+  if (plan.update) {
+    json["update"] = {{"optimizer", name_of(plan.update->optimizer)},
+                      {"place", name_of(plan.update->place)}};
+  }
   json["prediction"] = documents::json_of(plan.prediction);
   json["assignment_gap"] = plan.assignment_gap;
   put_text(json, "runner_up", plan.runner_up);

@@ -3,6 +3,7 @@
 
 #include "core/dtype.hpp"
 #include "core/json.hpp"
+#include "core/optimizer.hpp"
 #include "documents/roles.hpp"
 
 #include <cstdint>
@@ -87,6 +88,21 @@ struct DTypeRun {
   bool operator==(const DTypeRun&) const = default;
 };
 
+/// Where the optimizer's step is made.
+enum class UpdatePlace : std::uint8_t {
+  server, ///< by the rank that sums a part; parameters come back instead of sums (PHub)
+  worker, ///< by every worker, once the sum has come back (BytePS section 5)
+};
+[[nodiscard]] constexpr std::string_view name_of(UpdatePlace place) {
+  return place == UpdatePlace::server ? "server" : "worker";
+}
+
+struct UpdatePlan {
+  Optimizer optimizer = Optimizer::sgd;
+  UpdatePlace place = UpdatePlace::worker;
+  bool operator==(const UpdatePlan&) const = default;
+};
+
 /// How the gradients of one workload travel on one machine or cluster. No clock and no random in
 /// it.
 struct Plan {
@@ -104,11 +120,12 @@ struct Plan {
   std::uint64_t window_parts =
       1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
   Parts parts;
-  Prediction prediction;     ///< of the chosen strategy
-  double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1
-  std::string runner_up;     ///< empty when no other strategy applies
-  double margin = 0;         ///< runner-up's predicted time / ours - 1
-  std::string margin_text;   ///< how far the inputs may move before the choice flips
+  std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
+  Prediction prediction;            ///< of the chosen strategy
+  double assignment_gap = 0;        ///< (time of the assignment / time of the exact shares) - 1
+  std::string runner_up;            ///< empty when no other strategy applies
+  double margin = 0;                ///< runner-up's predicted time / ours - 1
+  std::string margin_text;          ///< how far the inputs may move before the choice flips
   std::vector<Candidate> candidates;
   std::vector<Quantity> quantities;
   bool operator==(const Plan&) const = default;

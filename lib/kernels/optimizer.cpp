@@ -114,6 +114,11 @@ void adam_on_target(const StepArrays& arrays, const StepCoefficients& c) {
   });
 }
 
+/// parameters = gradients - parameters.
+void subtract_on_target(const StepArrays& arrays) {
+  step_all<0>(arrays, [](auto, auto p, auto&, auto&, auto g) HWY_ATTR { return hn::Sub(g, p); });
+}
+
 } // namespace
 } // namespace HWY_NAMESPACE
 } // namespace reckon
@@ -126,6 +131,7 @@ HWY_EXPORT(sgd_on_target);
 HWY_EXPORT(momentum_on_target);
 HWY_EXPORT(rmsprop_on_target);
 HWY_EXPORT(adam_on_target);
+HWY_EXPORT(subtract_on_target);
 } // namespace
 
 void sgd_step(std::span<float> parameters, std::span<const float> gradients,
@@ -175,6 +181,31 @@ void adam_step(std::span<float> parameters, std::span<float> first_moment,
   ({parameters.data(), first_moment.data(), second_moment.data(), gradients.data(),
     parameters.size()},
    c);
+}
+
+void optimizer_step(Optimizer optimizer, std::span<float> parameters, std::span<float> state1,
+                    std::span<float> state2, std::span<const float> gradients,
+                    std::uint64_t step) noexcept {
+  switch (optimizer) {
+  case Optimizer::sgd:
+    sgd_step(parameters, gradients, {.learning_rate = k_learning_rate});
+    break;
+  case Optimizer::momentum:
+    momentum_step(parameters, state1, gradients, {.learning_rate = k_learning_rate});
+    break;
+  case Optimizer::rmsprop:
+    rmsprop_step(parameters, state1, gradients, {.learning_rate = k_learning_rate});
+    break;
+  case Optimizer::adam:
+    adam_step(parameters, state1, state2, gradients, step, {.learning_rate = k_learning_rate});
+    break;
+  }
+}
+
+void subtract_from(std::span<const float> minuend, std::span<float> values) noexcept {
+  assert(minuend.size() == values.size());
+  HWY_DYNAMIC_DISPATCH(subtract_on_target)
+  ({values.data(), nullptr, nullptr, minuend.data(), values.size()});
 }
 
 } // namespace reckon

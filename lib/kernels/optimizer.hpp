@@ -1,48 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/optimizer.hpp"
+
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string_view>
 
 namespace reckon {
 
-/// The optimizers of BytePS figure 9b. Steps are fp32 throughout, in place, on one thread; disjoint
-/// ranges may be stepped at once. Formulas are those of PyTorch's torch.optim without weight decay,
-/// each operation rounded on its own (no fused multiply-add), so that the result has the same bits
-/// on every SIMD width.
-enum class Optimizer { sgd, momentum, rmsprop, adam };
-
-[[nodiscard]] constexpr std::string_view name_of(Optimizer o) {
-  switch (o) {
-  case Optimizer::sgd:
-    return "sgd";
-  case Optimizer::momentum:
-    return "momentum";
-  case Optimizer::rmsprop:
-    return "rmsprop";
-  case Optimizer::adam:
-    return "adam";
-  }
-  return "?";
-}
-
-[[nodiscard]] constexpr std::optional<Optimizer> optimizer_named(std::string_view name) {
-  for (const Optimizer o :
-       {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop, Optimizer::adam}) {
-    if (name_of(o) == name) {
-      return o;
-    }
-  }
-  return std::nullopt;
-}
-
-/// fp32 arrays of state beside the parameters: 0, 1, 1, 2.
-[[nodiscard]] constexpr std::size_t state_arrays(Optimizer o) {
-  return o == Optimizer::sgd ? 0 : (o == Optimizer::adam ? 2 : 1);
-}
+// Steps are fp32 throughout, in place, on one thread; disjoint ranges may be stepped at once.
+// Formulas are those of PyTorch's torch.optim without weight decay, each operation rounded on its
+// own (no fused multiply-add), so that the result has the same bits on every SIMD width.
 
 /// Memory traffic of one element's step: the gradient is read, the parameter and every state array
 /// are read and written. 12, 20, 20, 28 bytes. Everything written was read first, so there is no
@@ -92,5 +61,15 @@ struct AdamOptions {
 void adam_step(std::span<float> parameters, std::span<float> first_moment,
                std::span<float> second_moment, std::span<const float> gradients, std::uint64_t step,
                const AdamOptions& options) noexcept;
+
+/// One step of `optimizer` with the learning rate k_learning_rate and the defaults above for the
+/// rest. state1 and state2 are the optimizer's arrays in the order above; those that it lacks are
+/// not looked at. `step` counts from 1.
+void optimizer_step(Optimizer optimizer, std::span<float> parameters, std::span<float> state1,
+                    std::span<float> state2, std::span<const float> gradients,
+                    std::uint64_t step) noexcept;
+
+/// values = minuend - values: turns a copy of the old parameters into what a step has changed.
+void subtract_from(std::span<const float> minuend, std::span<float> values) noexcept;
 
 } // namespace reckon

@@ -2,6 +2,7 @@
 #include "run/executor.hpp"
 
 #include "core/clock.hpp"
+#include "kernels/optimizer.hpp"
 #include "kernels/reduce.hpp"
 
 #include <fmt/format.h>
@@ -78,7 +79,8 @@ void LaneExecutor::start() noexcept {
   m_ready_writes.clear();
   m_ready_sums.clear();
   m_error.clear();
-  m_reduce_ns = 0;
+  m_reduce_ns = m_update_ns = 0;
+  ++m_step;
   std::copy(m_missing_at_start.begin(), m_missing_at_start.end(), m_missing.begin());
   std::fill(m_done.begin(), m_done.end(), false);
   m_left = m_missing.size();
@@ -96,6 +98,8 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
     break;
   case OpKind::reduce:
   case OpKind::copy:
+  case OpKind::update:
+  case OpKind::subtract:
     push(m_ready_sums, op);
     break;
   case OpKind::await: // its arrival was the last thing missing
@@ -152,19 +156,44 @@ bool LaneExecutor::compute() noexcept {
   const std::uint32_t index = pop(m_ready_sums);
   const Op& op = m_program.ops()[index];
   const std::int64_t start = thread_cpu_ns();
-  if (op.kind == OpKind::copy) {
+  std::int64_t* spent = &m_reduce_ns;
+  switch (op.kind) {
+  case OpKind::copy:
     std::memmove(at(op.destination), at(op.source), op.bytes);
-  } else {
+    break;
+  case OpKind::update:
+    update(op);
+    spent = &m_update_ns;
+    break;
+  case OpKind::subtract:
+    subtract_from(floats(op.source, op.bytes), floats(op.destination, op.bytes));
+    spent = &m_update_ns;
+    break;
+  case OpKind::reduce: {
     const std::span<const Slice> sources = m_program.sources(op);
     for (std::size_t i = 0; i < sources.size(); ++i) {
       m_operands[i] = at(sources[i]);
     }
     sum_into(op.dtype, at(op.destination), std::span(m_operands).first(sources.size()),
              op.bytes / size_of(op.dtype));
+    break;
   }
-  m_reduce_ns += thread_cpu_ns() - start;
+  case OpKind::write:
+  case OpKind::await:
+    break; // never among these
+  }
+  *spent += thread_cpu_ns() - start;
   complete(index);
   return true;
+}
+
+void LaneExecutor::update(const Op& op) noexcept {
+  const std::span<const Slice> sources = m_program.sources(op);
+  const auto state = [&](std::size_t number) {
+    return sources.size() > number ? floats(sources[number], op.bytes) : std::span<float>();
+  };
+  optimizer_step(op.optimizer, floats(op.destination, op.bytes), state(1), state(2),
+                 floats(sources[0], op.bytes), m_step);
 }
 
 bool LaneExecutor::advance() noexcept {
@@ -202,6 +231,7 @@ LaneTimes LaneExecutor::run(const std::atomic<bool>& stop) noexcept {
     times.wait_ns += monotonic_ns() - asleep;
   }
   times.reduce_ns = m_reduce_ns;
+  times.update_ns = m_update_ns;
   times.total_ns = monotonic_ns() - begin;
   return times;
 }
@@ -221,6 +251,10 @@ std::string LaneExecutor::first_open_op() const {
     return fmt::format("the sum of part {}", op.part);
   case OpKind::copy:
     return fmt::format("the copy of part {}", op.part);
+  case OpKind::update:
+    return fmt::format("the update of part {}", op.part);
+  case OpKind::subtract:
+    return fmt::format("the delta of part {}", op.part);
   }
   return "?";
 }

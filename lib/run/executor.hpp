@@ -17,6 +17,7 @@ namespace reckon {
 /// Where one lane's time went in one iteration, in nanoseconds.
 struct LaneTimes {
   std::int64_t reduce_ns = 0; ///< processor time of the summation kernels (and copies)
+  std::int64_t update_ns = 0; ///< processor time of the optimizer
   std::int64_t wait_ns = 0;   ///< asleep: nothing was ready
   std::int64_t total_ns = 0;
 };
@@ -31,7 +32,7 @@ public:
   LaneExecutor(const LaneProgram& program, MoverLane& lane,
                std::span<const std::span<std::byte>> buffers);
 
-  /// Forgets the last iteration. Every op is to do again.
+  /// Forgets the last iteration. Every op is to do again. The first call is the optimizer's step 1.
   void start() noexcept;
   /// Handles completions, then does at most one op. False: there is nothing to do now.
   bool advance() noexcept;
@@ -51,8 +52,12 @@ private:
   void handle(const Completion& completion) noexcept;
   bool post_write() noexcept;
   bool compute() noexcept;
+  void update(const Op& op) noexcept;
   [[nodiscard]] std::byte* at(Slice slice) const noexcept {
     return m_buffers[slice.buffer].data() + slice.offset;
+  }
+  [[nodiscard]] std::span<float> floats(Slice slice, std::uint64_t bytes) const noexcept {
+    return {reinterpret_cast<float*>(at(slice)), bytes / sizeof(float)};
   }
 
   const LaneProgram& m_program;
@@ -66,7 +71,8 @@ private:
   std::vector<const void*> m_operands;
   std::vector<bool> m_done;
   std::size_t m_left = 0;
-  std::int64_t m_reduce_ns = 0;
+  std::int64_t m_reduce_ns = 0, m_update_ns = 0;
+  std::uint64_t m_step = 0; ///< calls of start()
   std::string m_error;
 };
 

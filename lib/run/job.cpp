@@ -6,6 +6,7 @@
 #include "core/log.hpp"
 #include "movers/mover.hpp"
 #include "run/executor.hpp"
+#include "run/replica.hpp"
 #include "run/values.hpp"
 #include "stats/stopping.hpp"
 
@@ -206,8 +207,7 @@ public:
       iterate(lanes, samples);
       log(LogLevel::debug, "verification {}", iteration);
       const double seconds = seconds_of(samples);
-      m_last = m_worker ? m_values->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration)
-                        : TestValues::Result{};
+      m_last = verify(iteration);
       if (m_rendezvous.rank() == 0) {
         if (counted) {
           measured += seconds;
@@ -252,6 +252,10 @@ private:
     for (const std::uint64_t bytes : m_program.buffer_bytes) {
       m_buffers.push_back(m_mover->allocate(bytes));
     }
+    if (m_schedule.outcome == Outcome::parameters) {
+      m_replica.emplace(m_schedule, static_cast<std::size_t>(m_rendezvous.rank()), *m_values);
+      m_replica->fill(m_buffers);
+    }
     m_mover->open(static_cast<int>(m_program.lanes.size()));
     const std::vector<std::string> addresses =
         m_rendezvous.all_gather(m_mover->address(), m_options.limit);
@@ -267,14 +271,22 @@ private:
   }
 
   void prepare(std::uint32_t iteration) {
-    for (std::size_t b = 0; b < m_buffers.size(); ++b) {
-      if (b != k_gradient_buffer) {
+    for (std::uint32_t b = 0; b < m_buffers.size(); ++b) {
+      if (b != k_gradient_buffer && !m_program.keeps(b)) {
         poison(m_buffers[b]);
       }
     }
     if (m_worker) {
       m_values->fill(m_buffers[k_gradient_buffer], m_schedule.runs, m_worker_index, iteration);
     }
+  }
+
+  [[nodiscard]] TestValues::Result verify(std::uint32_t iteration) {
+    if (m_replica) {
+      return m_replica->check(m_buffers, iteration);
+    }
+    return m_worker ? m_values->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration)
+                    : TestValues::Result{};
   }
 
   [[nodiscard]] std::int64_t root_clock() const {
@@ -338,11 +350,12 @@ private:
     mine.machine_busy_ns = machine_busy_ns() - busy_before;
     for (const LaneTimes& t : lanes.times()) {
       mine.reduce_ns += t.reduce_ns;
+      mine.update_ns += t.update_ns;
       mine.wait_ns += t.wait_ns;
       mine.lane_ns += t.total_ns;
     }
-    const Json text{mine.start_ns, mine.end_ns, mine.reduce_ns,      mine.wait_ns,
-                    mine.lane_ns,  mine.cpu_ns, mine.machine_busy_ns};
+    const Json text{mine.start_ns, mine.end_ns, mine.reduce_ns,       mine.wait_ns,
+                    mine.lane_ns,  mine.cpu_ns, mine.machine_busy_ns, mine.update_ns};
     const std::vector<std::string> all = m_rendezvous.all_gather(text.dump(), m_options.limit);
     for (std::size_t r = 0; r < all.size(); ++r) {
       const auto v = Json::parse(all[r]).get<std::vector<std::int64_t>>();
@@ -354,6 +367,7 @@ private:
       s.lane_ns = v.at(4);
       s.cpu_ns = v.at(5);
       s.machine_busy_ns = v.at(6);
+      s.update_ns = v.at(7);
     }
   }
 
@@ -378,6 +392,7 @@ private:
   const RunOptions& m_options;
   const RankProgram& m_program;
   std::optional<TestValues> m_values;
+  std::optional<ParameterReplica> m_replica; ///< where the schedule makes optimizer steps
   std::uint32_t m_worker_index = 0;
   bool m_worker = false;
   std::unique_ptr<Mover> m_mover;

@@ -30,6 +30,7 @@ struct RankSample {
   std::int64_t end_ns = 0;                              ///< its last op was done
   std::int64_t start_ns = 0;                            ///< it knew that all were ready
   std::int64_t reduce_ns = 0, wait_ns = 0, lane_ns = 0; ///< summed over the lanes
+  std::int64_t update_ns = 0;                           ///< the optimizer's, summed over the lanes
   std::int64_t cpu_ns = 0;                              ///< of the whole process, user and system
   std::int64_t machine_busy_ns = 0; ///< of all processors, whoever used them; steps of 10 ms
 };

@@ -94,9 +94,26 @@ double term(const Prediction& p, std::string_view name) {
   return 0;
 }
 
+/// Of one iteration, median.
+double update_seconds(const JobResult& result, bool one_machine, unsigned cores) {
+  double all = 0, longest = 0, busy = 0;
+  for (std::size_t r = 0; r < result.hosts.size(); ++r) {
+    const double mine =
+        over_iterations(result, r, [](const std::vector<RankSample>&, const RankSample& s) {
+          return seconds(s.update_ns);
+        });
+    all += mine;
+    longest = std::max(longest, mine);
+    busy += mine > 0 ? 1 : 0;
+  }
+  return one_machine ? all / std::max(1.0, std::min<double>(cores, busy)) : longest;
+}
+
 /// Splits the measured time as the prediction is split, as far as the measurement can tell.
-void add_stages(Report& report, bool one_machine, unsigned cores) {
+void add_stages(Report& report, const JobResult& result, bool one_machine, unsigned cores) {
   const Prediction& p = report.prediction;
+  const bool has_update =
+      std::any_of(p.terms.begin(), p.terms.end(), [](const Term& t) { return t.name == "update"; });
   std::optional<double> reduction, transport;
   std::string how_reduction, how_transport;
   if (one_machine) {
@@ -109,7 +126,8 @@ void add_stages(Report& report, bool one_machine, unsigned cores) {
     const double parallel =
         std::max(1.0, std::min(static_cast<double>(cores), static_cast<double>(busy_ranks)));
     reduction = reduce / parallel;
-    transport = std::max(0.0, report.p50_seconds - *reduction);
+    transport = std::max(0.0, report.p50_seconds - *reduction -
+                                  (has_update ? update_seconds(result, true, cores) : 0));
     how_reduction =
         fmt::format("time inside the summation kernels of all ranks / {} processors", parallel);
     how_transport = "the rest of the iteration: writing, polling, waiting, starting";
@@ -133,6 +151,11 @@ void add_stages(Report& report, bool one_machine, unsigned cores) {
     } else if (t.name == "reduction") {
       stage.measured_seconds = reduction;
       stage.how = how_reduction;
+    } else if (t.name == "update") {
+      stage.measured_seconds = update_seconds(result, one_machine, cores);
+      stage.how = one_machine
+                      ? "processor time of all ranks' steps / processors"
+                      : "processor time of the rank that steps most; part of it may overlap";
     } else if (t.name == "fill" && transport) {
       continue; // counted with the transport, which it cannot be told from
     } else {
@@ -253,7 +276,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
 
   const bool one_machine = hosts.size() == 1 && plan.ranks.size() > 1;
   add_ranks(report, plan, result);
-  add_stages(report, one_machine, cores);
+  add_stages(report, result, one_machine, cores);
   const double others = one_machine ? others_share(result, cores) : 0;
   if (one_machine) {
     report.context["other_programs"] =

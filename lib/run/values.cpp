@@ -199,4 +199,28 @@ TestValues::Result TestValues::check(std::span<const std::byte> buffer,
   return result;
 }
 
+void TestValues::sums(std::span<float> out, const Schedule::Run& run, std::uint64_t first,
+                      std::uint32_t iteration) const {
+  const Shape shape = shape_for(run.dtype, m_workers);
+  const std::uint32_t mask = (1U << static_cast<unsigned>(shape.bits)) - 1;
+  const auto table = make_table<std::uint32_t>(DType::fp32, shape, [&](std::uint32_t h) {
+    int sum = 0;
+    for (std::uint32_t w = 0; w < m_workers; ++w) {
+      sum += value_of(h, w, shape);
+    }
+    return sum;
+  });
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    out[i] = std::bit_cast<float>(table[hash(first + i, iteration) & mask]);
+  }
+}
+
+void initial_parameters(std::span<float> out, std::uint64_t first) {
+  constexpr std::uint32_t k_no_iteration = 0xFFFFFFFFU; // other values than any gradient's
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto h = static_cast<int>(hash(first + i, k_no_iteration) & 1023U);
+    out[i] = static_cast<float>(h - 512) * k_learning_rate;
+  }
+}
+
 } // namespace reckon

@@ -35,9 +35,17 @@ public:
   [[nodiscard]] Result check(std::span<const std::byte> buffer, std::span<const Schedule::Run> runs,
                              std::uint32_t iteration) const;
 
+  /// The sums of elements [first, first + out.size()) of an fp32 run.
+  void sums(std::span<float> out, const Schedule::Run& run, std::uint64_t first,
+            std::uint32_t iteration) const;
+
 private:
   std::uint32_t m_workers;
 };
+
+/// Parameters that training starts from, of the elements of a run from `first` on: multiples of
+/// k_learning_rate between -8 and 8 that depend on the place.
+void initial_parameters(std::span<float> out, std::uint64_t first);
 
 /// All bits set: NaN in each of our element types, so that a sum over memory that nobody wrote
 /// cannot look right.

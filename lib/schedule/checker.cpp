@@ -12,6 +12,10 @@ namespace reckon {
 namespace {
 
 constexpr std::uint32_t k_none = 0xFFFFFFFFU;
+// What else than workers' gradients memory can hold, and be counted.
+constexpr std::uint32_t k_parameters = 0xF0000000U; ///< as they were before the iteration
+constexpr std::uint32_t k_state = 0xF0000001U;      ///< of an optimizer, before the iteration
+constexpr std::uint32_t k_step = 0xF0000002U;       ///< an update with every worker's gradient
 
 /// An op of the whole job.
 struct Place {
@@ -34,6 +38,10 @@ std::string_view name_of(OpKind kind) {
     return "reduce";
   case OpKind::copy:
     return "copy";
+  case OpKind::update:
+    return "update";
+  case OpKind::subtract:
+    return "subtract";
   }
   return "?";
 }
@@ -138,6 +146,17 @@ private:
   }
 
   void check_slices() {
+    for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      for (const ParameterRun& run : m_schedule.ranks[r].parameters) {
+        const std::vector<std::uint64_t>& buffers = m_schedule.ranks[r].buffer_bytes;
+        if (run.at.buffer >= buffers.size() || run.at.offset > buffers[run.at.buffer] ||
+            run.bytes > buffers[run.at.buffer] - run.at.offset) {
+          m_result.faults.push_back(
+              fmt::format("rank {}: its parameters lie outside of a buffer", r));
+          return;
+        }
+      }
+    }
     for (std::uint32_t node = 0; node < m_places.size(); ++node) {
       const Op& op = op_at(node);
       const std::uint32_t rank = m_places[node].rank;
@@ -165,9 +184,17 @@ private:
         if (op.source_count == 0 || op.bytes % size_of(op.dtype) != 0) {
           fault(node, "sums nothing, or not whole elements");
         }
-      } else if (op.kind == OpKind::copy) {
+      } else if (op.kind == OpKind::copy || op.kind == OpKind::subtract) {
         check_slice(node, rank, op.source, op.bytes, "source");
         check_slice(node, rank, op.destination, op.bytes, "destination");
+      } else if (op.kind == OpKind::update) {
+        check_slice(node, rank, op.destination, op.bytes, "parameters");
+        for (const Slice& s : lane_at(node).sources(op)) {
+          check_slice(node, rank, s, op.bytes, "operand");
+        }
+        if (op.source_count != 1 + state_arrays(op.optimizer) || op.bytes % sizeof(float) != 0) {
+          fault(node, "has not the operands of its optimizer, or not whole elements");
+        }
       }
     }
   }
@@ -275,19 +302,72 @@ private:
     return sums;
   }
 
-  void check_sums() {
-    std::vector<std::vector<Memory>> memory(m_schedule.ranks.size());
-    Content all;
+  /// f(begin, end, content) over a slice of a rank's memory; content may be changed meanwhile.
+  template <class F>
+  void pieces_of(std::uint32_t rank, Slice at, std::uint64_t bytes, F f) const {
+    std::vector<std::tuple<std::uint64_t, std::uint64_t, Content>> pieces;
+    m_memory[rank][at.buffer].visit(
+        at.offset, at.offset + bytes,
+        [&](std::uint64_t b, std::uint64_t e, const Content& c) { pieces.emplace_back(b, e, c); });
+    for (const auto& [b, e, content] : pieces) {
+      f(b, e, content);
+    }
+  }
+
+  void fill_memory() {
+    m_memory.resize(m_schedule.ranks.size());
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      const RankProgram& rank = m_schedule.ranks[r];
       if (m_schedule.worker[r]) {
-        all[r] = 1;
+        m_all[r] = 1;
       }
-      for (std::uint32_t b = 0; b < m_schedule.ranks[r].buffer_bytes.size(); ++b) {
+      for (std::uint32_t b = 0; b < rank.buffer_bytes.size(); ++b) {
         const bool gradient = b == k_gradient_buffer && m_schedule.worker[r];
-        memory[r].emplace_back(m_schedule.ranks[r].buffer_bytes[b],
-                               Content{{gradient ? r : k_none, 1}});
+        const bool state = std::find(rank.state_buffers.begin(), rank.state_buffers.end(), b) !=
+                           rank.state_buffers.end();
+        m_memory[r].emplace_back(rank.buffer_bytes[b],
+                                 Content{{gradient ? r : (state ? k_state : k_none), 1}});
+      }
+      for (const ParameterRun& run : rank.parameters) {
+        if (run.bytes > 0) {
+          m_memory[r][run.at.buffer].set(run.at.offset, run.at.offset + run.bytes,
+                                         {{k_parameters, 1}});
+        }
       }
     }
+  }
+
+  /// One step: the gradient's sum must be complete, what is stepped must not have been stepped.
+  void apply_update(std::uint32_t node) {
+    const Op& op = op_at(node);
+    const std::uint32_t rank = m_places[node].rank;
+    const std::span<const Slice> sources = lane_at(node).sources(op);
+    pieces_of(rank, sources[0], op.bytes,
+              [&](std::uint64_t, std::uint64_t, const Content& content) {
+                if (content != m_all) {
+                  fault(node, fmt::format("steps with {}", wrong_in(content, m_all)));
+                }
+              });
+    const auto step = [&](Slice at, std::uint32_t kind, std::string_view what) {
+      pieces_of(rank, at, op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+        if (content != Content{{kind, 1}}) {
+          fault(node, content.count(k_step) != 0
+                          ? fmt::format("its {} have made a step already", what)
+                          : fmt::format("there are no {} where it looks for them", what));
+        }
+        Content stepped = content;
+        ++stepped[k_step];
+        m_memory[rank][at.buffer].set(b, e, stepped);
+      });
+    };
+    step(op.destination, k_parameters, "parameters");
+    for (const Slice& s : sources.subspan(1)) {
+      step(s, k_state, "states");
+    }
+  }
+
+  void check_sums() {
+    fill_memory();
     // Any topological order gives the same result, once check_races has shown that all conflicts
     // are ordered.
     for (const std::uint32_t node : m_order) {
@@ -297,43 +377,92 @@ private:
         continue;
       }
       const std::uint64_t to = op.destination.offset;
-      Memory& target = memory[op.kind == OpKind::write ? op.peer : rank][op.destination.buffer];
-      if (op.kind == OpKind::reduce) {
-        const auto sums = sum_of(node, memory);
+      Memory& target = m_memory[op.kind == OpKind::write ? op.peer : rank][op.destination.buffer];
+      switch (op.kind) {
+      case OpKind::reduce: {
+        const auto sums = sum_of(node, m_memory);
         for (auto it = sums.begin(); it != sums.end(); ++it) {
           const std::uint64_t end = std::next(it) == sums.end() ? op.bytes : std::next(it)->first;
           target.set(to + it->first, to + end, it->second);
         }
-      } else {
-        std::vector<std::tuple<std::uint64_t, std::uint64_t, Content>>
-            pieces; // copied: source may be the target
-        memory[rank][op.source.buffer].visit(
-            op.source.offset, op.source.offset + op.bytes,
-            [&](std::uint64_t b, std::uint64_t e, const Content& c) {
-              pieces.emplace_back(b, e, c);
-            });
-        for (const auto& [b, e, content] : pieces) {
-          target.set(b - op.source.offset + to, e - op.source.offset + to, content);
-        }
+        break;
+      }
+      case OpKind::update:
+        apply_update(node);
+        break;
+      case OpKind::subtract:
+        fault(node, "has no meaning where all workers' gradients are summed");
+        break;
+      default: // the source may be the target
+        pieces_of(rank, op.source, op.bytes,
+                  [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                    target.set(b - op.source.offset + to, e - op.source.offset + to, content);
+                  });
       }
     }
+    check_outcome();
+  }
+
+  void check_outcome() {
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      if (m_schedule.outcome == Outcome::parameters) {
+        check_parameters(r);
+        continue;
+      }
       for (const Schedule::Run& run : m_schedule.runs) {
         if (m_schedule.worker[r] && run.bytes > 0) {
-          memory[r][k_gradient_buffer].visit(
-              run.offset, run.offset + run.bytes,
-              [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-                if (content != all && m_result.faults.size() < k_max_faults) {
-                  m_result.faults.push_back(describe(r, b, e, content, all));
-                }
-              });
+          pieces_of(r, {k_gradient_buffer, run.offset}, run.bytes,
+                    [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                      if (content != m_all) {
+                        end_fault("rank {}: gradient bytes [{}, {}) end with {}", r, b, e,
+                                  wrong_in(content, m_all));
+                      }
+                    });
         }
       }
     }
   }
 
-  static std::string describe(std::uint32_t rank, std::uint64_t b, std::uint64_t e,
-                              const Content& content, const Content& all) {
+  template <class... Args>
+  void end_fault(fmt::format_string<Args...> format, Args&&... args) {
+    if (m_result.faults.size() < k_max_faults) {
+      m_result.faults.push_back(fmt::format(format, std::forward<Args>(args)...));
+    }
+  }
+
+  /// All of them stepped once, and at a worker there is one for every byte of the gradient.
+  void check_parameters(std::uint32_t r) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> held;
+    for (const ParameterRun& run : m_schedule.ranks[r].parameters) {
+      if (run.bytes == 0) {
+        continue;
+      }
+      held.emplace_back(run.gradient_offset, run.gradient_offset + run.bytes);
+      pieces_of(r, run.at, run.bytes,
+                [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                  if (content != Content{{k_parameters, 1}, {k_step, 1}}) {
+                    const auto it = content.find(k_step);
+                    end_fault("rank {}: parameter bytes [{}, {}) make {} steps instead of one", r,
+                              run.gradient_offset + b - run.at.offset,
+                              run.gradient_offset + e - run.at.offset,
+                              it == content.end() ? 0 : it->second);
+                  }
+                });
+    }
+    std::sort(held.begin(), held.end());
+    for (const Schedule::Run& run : m_schedule.runs) {
+      std::uint64_t next = run.offset;
+      for (const auto& [begin, end] : held) {
+        next = begin <= next ? std::max(next, end) : next;
+      }
+      if (m_schedule.worker[r] && next < run.offset + run.bytes) {
+        end_fault("rank {}: has no parameters for gradient byte {}", r, next);
+      }
+    }
+  }
+
+  /// "worker 2 0 times instead of every worker once".
+  static std::string wrong_in(const Content& content, const Content& all) {
     std::vector<std::string> wrong;
     for (const auto& [worker, times] : all) {
       const auto it = content.find(worker);
@@ -345,8 +474,10 @@ private:
     if (content.count(k_none) != 0) {
       wrong.emplace_back("memory nobody wrote");
     }
-    return fmt::format("rank {}: gradient bytes [{}, {}) end with {} instead of every worker once",
-                       rank, b, e, fmt::join(wrong, ", "));
+    if (content.count(k_parameters) != 0 || content.count(k_state) != 0) {
+      wrong.emplace_back("parameters or optimizer states");
+    }
+    return fmt::format("{} instead of every worker once", fmt::join(wrong, ", "));
   }
 
   void check_races() {
@@ -371,15 +502,16 @@ private:
         note(node, write.destination, write.bytes, true);
         continue;
       }
-      if (op.kind == OpKind::write || op.kind == OpKind::copy) {
+      if (op.kind == OpKind::write || op.kind == OpKind::copy || op.kind == OpKind::subtract) {
         note(node, op.source, op.bytes, false);
       }
-      if (op.kind == OpKind::reduce || op.kind == OpKind::copy) {
+      if (op.kind != OpKind::write) {
         note(node, op.destination, op.bytes, true);
       }
-      if (op.kind == OpKind::reduce) {
-        for (const Slice& s : lane_at(node).sources(op)) {
-          note(node, s, op.bytes, false);
+      if (op.kind == OpKind::reduce || op.kind == OpKind::update) {
+        const std::span<const Slice> sources = lane_at(node).sources(op);
+        for (std::size_t s = 0; s < sources.size(); ++s) {
+          note(node, sources[s], op.bytes, op.kind == OpKind::update && s > 0); // states change
         }
       }
     }
@@ -431,6 +563,8 @@ private:
   std::vector<std::vector<std::uint32_t>> m_first; ///< number of the first op of [rank][lane]
   std::vector<std::uint32_t> m_writer_of;          ///< for an await: the write it meets
   std::vector<std::uint32_t> m_order;              ///< a topological order
+  std::vector<std::vector<Memory>> m_memory;       ///< of [rank][buffer]
+  Content m_all;                                   ///< every worker once
   CheckResult m_result;
 };
 

@@ -27,7 +27,8 @@ inline constexpr std::size_t k_max_ops_for_races = 20'000;
 /// - no deadlock: the graph over all ranks (dependencies, and a write before its await) has no
 /// cycle;
 /// - sums: every byte of every worker's gradient ends as the sum over all workers, each counted
-/// exactly once;
+/// exactly once; or, with Outcome::parameters, every parameter that a rank holds makes exactly one
+/// step, with the sum over all workers, and every worker holds all of them;
 /// - no races: two accesses of one byte, one of them changing it, are always ordered (see
 /// races_checked).
 [[nodiscard]] CheckResult check(const Schedule& schedule);

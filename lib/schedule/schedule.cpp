@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/schedule.hpp"
 
+#include <algorithm>
+
 namespace reckon {
+
+bool RankProgram::keeps(std::uint32_t buffer) const {
+  return std::find(state_buffers.begin(), state_buffers.end(), buffer) != state_buffers.end() ||
+         std::any_of(parameters.begin(), parameters.end(),
+                     [&](const ParameterRun& run) { return run.at.buffer == buffer; });
+}
 
 std::uint32_t LaneProgram::append(const Op& op, std::span<const std::uint32_t> depends_on) {
   m_ops.push_back(op);
@@ -10,13 +18,19 @@ std::uint32_t LaneProgram::append(const Op& op, std::span<const std::uint32_t> d
   return static_cast<std::uint32_t>(m_ops.size() - 1);
 }
 
+std::uint32_t LaneProgram::append_over(const Op& op, std::span<const Slice> sources,
+                                       std::span<const std::uint32_t> depends_on) {
+  Op complete = op;
+  complete.first_source = static_cast<std::uint32_t>(m_sources.size());
+  complete.source_count = static_cast<std::uint32_t>(sources.size());
+  m_sources.insert(m_sources.end(), sources.begin(), sources.end());
+  return append(complete, depends_on);
+}
+
 std::uint32_t LaneProgram::append_reduce(Op op, std::span<const Slice> sources,
                                          std::span<const std::uint32_t> depends_on) {
   op.kind = OpKind::reduce;
-  op.first_source = static_cast<std::uint32_t>(m_sources.size());
-  op.source_count = static_cast<std::uint32_t>(sources.size());
-  m_sources.insert(m_sources.end(), sources.begin(), sources.end());
-  return append(op, depends_on);
+  return append_over(op, sources, depends_on);
 }
 
 Traffic traffic_of(const Schedule& schedule) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/dtype.hpp"
+#include "core/optimizer.hpp"
 #include "core/slice.hpp"
 
 #include <cstdint>
@@ -18,16 +19,20 @@ enum class OpKind : std::uint8_t {
   reduce, ///< `destination` = elementwise sum of LaneProgram::sources(op), in that order; `bytes`
           ///< of each operand
   copy,   ///< `bytes` from `source` to `destination`, both here
+  update, ///< one step of `optimizer` in place on the parameters at `destination`;
+          ///< LaneProgram::sources(op) are the gradient's sum and the optimizer's states; all fp32
+  subtract, ///< fp32: `destination` = `source` - `destination`; turns old parameters into a delta
 };
 
 struct Op {
   OpKind kind = OpKind::write;
-  DType dtype = DType::fp32;      ///< reduce
-  std::uint32_t peer = 0;         ///< write: receiver; await: sender
+  Optimizer optimizer = Optimizer::sgd; ///< update
+  DType dtype = DType::fp32;            ///< reduce
+  std::uint32_t peer = 0;               ///< write: receiver; await: sender
   std::uint32_t tag = 0;          ///< write, await: unique among the writes to one lane of one rank
   std::uint32_t part = 0;         ///< the plan's part that this works on
-  std::uint32_t first_source = 0; ///< reduce
-  std::uint32_t source_count = 0; ///< reduce
+  std::uint32_t first_source = 0; ///< reduce, update
+  std::uint32_t source_count = 0; ///< reduce, update
   Slice source, destination;
   std::uint64_t bytes = 0;
 };
@@ -40,6 +45,9 @@ public:
   /// Adds an op that depends on the ops named (indices returned by earlier calls). Returns its
   /// index.
   std::uint32_t append(const Op& op, std::span<const std::uint32_t> depends_on);
+  /// Adds an op over `sources`: a reduction or an update.
+  std::uint32_t append_over(const Op& op, std::span<const Slice> sources,
+                            std::span<const std::uint32_t> depends_on);
   /// Adds a reduction over `sources`.
   std::uint32_t append_reduce(Op op, std::span<const Slice> sources,
                               std::span<const std::uint32_t> depends_on);
@@ -63,9 +71,27 @@ private:
 /// Buffer 0 holds the rank's gradient, and its sum when the iteration is over.
 inline constexpr std::uint32_t k_gradient_buffer = 0;
 
+/// A stretch of the model's parameters (fp32) that a rank holds from iteration to iteration. The
+/// rest of the rank's memory but its optimizer states means nothing between iterations.
+struct ParameterRun {
+  Slice at;                          ///< where they lie here
+  std::uint64_t gradient_offset = 0; ///< of the gradient that they are the parameters of
+  std::uint64_t bytes = 0;
+};
+
 struct RankProgram {
   std::vector<std::uint64_t> buffer_bytes;
   std::vector<LaneProgram> lanes;
+  std::vector<ParameterRun> parameters;
+  std::vector<std::uint32_t> state_buffers; ///< optimizer states: zeros at first, then kept
+  /// Whether a buffer's content is kept from one iteration to the next.
+  [[nodiscard]] bool keeps(std::uint32_t buffer) const;
+};
+
+/// What holds when an iteration is over.
+enum class Outcome : std::uint8_t {
+  sums,       ///< every worker's gradient is the sum over all workers
+  parameters, ///< all parameters have made one step of the optimizer with that sum
 };
 
 /// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays
@@ -77,8 +103,10 @@ struct Schedule {
     DType dtype = DType::fp32;
   };
   std::vector<Run> runs;    ///< the same on every worker
-  std::vector<bool> worker; ///< by rank: has gradients and must end with the sum
+  std::vector<bool> worker; ///< by rank: has gradients and must end with the outcome
   std::vector<RankProgram> ranks;
+  Outcome outcome = Outcome::sums;
+  Optimizer optimizer = Optimizer::sgd; ///< of all updates
 };
 
 /// Bytes that each rank sends to and receives from others in one iteration.

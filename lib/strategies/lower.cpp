@@ -2,6 +2,7 @@
 #include "strategies/lower.hpp"
 
 #include "core/error.hpp"
+#include "strategies/lower_update.hpp"
 
 #include <fmt/format.h>
 
@@ -501,6 +502,10 @@ Schedule lower(const Plan& plan) {
     } else {
       ServerLowering(context, slots, rank, schedule.ranks[rank]).lower();
     }
+  }
+  if (plan.update) {
+    require_fp32(plan, "an optimizer's step");
+    return with_update(schedule, plan);
   }
   return schedule;
 }

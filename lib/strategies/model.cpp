@@ -107,6 +107,7 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
     read_ports(profile, what_if);
   }
   read_reduction(profile);
+  read_steps(profile);
 }
 
 void CostModel::place(const Profile& profile, const Roles& roles) {
@@ -302,6 +303,32 @@ void CostModel::read_reduction(const Profile& profile) {
   }
   m_sources.push_back(m_reduce.empty() ? "reduce_sum: none, so summation counts as free"
                                        : fmt::format("reduce_sum: {} cells", m_reduce.size()));
+}
+
+void CostModel::read_steps(const Profile& profile) {
+  CellKey pattern;
+  pattern.test = "optimizer_step";
+  for (const Cell* cell : profile.select(pattern)) {
+    if (const auto optimizer = optimizer_named(cell->key.operation)) {
+      m_steps.push_back(
+          {cell->key.from, *optimizer, std::max(1, cell->key.threads), measured_rate(*cell)});
+    }
+  }
+}
+
+Rate CostModel::step_rate(const std::string& machine, Optimizer optimizer, int threads) const {
+  const double infinite = std::numeric_limits<double>::infinity();
+  Rate best{infinite, infinite, infinite};
+  double distance = infinite;
+  for (const StepPoint& p : m_steps) {
+    // The machine's own figures before any other's; of them the nearest number of threads.
+    const double d = (p.machine == machine ? 0 : 1000) + ratio_distance(p.threads, threads);
+    if (p.optimizer == optimizer && d < distance) {
+      distance = d;
+      best = scaled(p.rate, 1.0 / p.threads);
+    }
+  }
+  return best;
 }
 
 Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/dtype.hpp"
+#include "core/optimizer.hpp"
 #include "documents/profile.hpp"
 #include "documents/roles.hpp"
 #include "equations/split.hpp"
@@ -80,6 +81,9 @@ public:
   /// The racks of the ranks, in order of the first rank in each; one without a name when the
   /// profile knows none.
   [[nodiscard]] std::vector<std::string> racks() const;
+  /// Bytes of parameters that one thread of `threads` on that machine steps in a second; infinite
+  /// where the profile does not say.
+  [[nodiscard]] Rate step_rate(const std::string& machine, Optimizer optimizer, int threads) const;
   /// One small write from start to arrival.
   [[nodiscard]] double latency_s() const { return m_latency_s; }
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
@@ -95,6 +99,12 @@ private:
     double bytes;
     Rate rate; ///< all threads together
   };
+  struct StepPoint {
+    std::string machine;
+    Optimizer optimizer;
+    int threads;
+    Rate rate; ///< all threads together
+  };
   struct SharedPoint {
     Target target;
     double talkers, bytes;
@@ -104,6 +114,7 @@ private:
   void read_ports(const Profile& profile, const WhatIf& what_if);
   void read_shared(const Profile& profile);
   void read_reduction(const Profile& profile);
+  void read_steps(const Profile& profile);
 
   std::vector<RankModel> m_ranks;
   std::string m_transport;
@@ -113,6 +124,7 @@ private:
   std::optional<Curve> m_port_curve;
   std::vector<ReducePoint> m_reduce;
   std::map<std::string, double> m_uplinks;
+  std::vector<StepPoint> m_steps;
   double m_latency_s = 0;
   std::vector<std::string> m_sources;
 };

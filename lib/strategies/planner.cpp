@@ -6,6 +6,7 @@
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/update.hpp"
 
 #include <fmt/format.h>
 
@@ -70,6 +71,14 @@ public:
     if (m_layout.total_bytes == 0) {
       fail(ErrorKind::input,
            fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
+    }
+    for (const GradientLayout::Run& run : m_layout.runs) {
+      if (options.optimizer && run.dtype != DType::fp32) {
+        fail(ErrorKind::input,
+             fmt::format("--optimizer {}: steps are fp32, and workload '{}' has "
+                         "gradients of {}; leave the step out",
+                         name_of(*options.optimizer), inputs.workload.name, name_of(run.dtype)));
+      }
     }
   }
 
@@ -178,6 +187,11 @@ private:
         best.prediction = std::move(predictions[i]);
         break;
       }
+    }
+    if (m_options.optimizer) {
+      best.prediction = choose_update(m_model, best.solution, best.solution.share_bytes, best.shape,
+                                      best.prediction, *m_options.optimizer, m_options.update_at)
+                            .prediction;
     }
     return best;
   }
@@ -325,7 +339,24 @@ private:
     if (const auto played = played_seconds(m_model, plan, load.uplink_seconds)) {
       replace_by_played(plan.prediction, *played);
     }
+    if (m_options.optimizer) {
+      add_step(choice, loads, shape, plan, load.uplink_seconds);
+    }
     return plan;
+  }
+
+  void add_step(const Choice& choice, std::span<const double> loads, const PartShape& shape,
+                Plan& plan, double uplink_seconds) const {
+    const UpdateChoice step =
+        choose_update(m_model, choice.solution, loads, shape, plan.prediction, *m_options.optimizer,
+                      m_options.update_at, [&](UpdatePlace place) {
+                        Plan stepping = plan;
+                        stepping.update = UpdatePlan{*m_options.optimizer, place};
+                        return played_seconds(m_model, stepping, uplink_seconds);
+                      });
+    plan.prediction = step.prediction;
+    plan.update = step.update;
+    plan.quantities = step.quantities; // describe() puts the others before them
   }
 
   /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
@@ -375,6 +406,7 @@ private:
       plan.options["server_port_bandwidth"] =
           fmt::format("{} B/s", *m_options.what_if.server_port_bytes_per_s);
     }
+    const std::vector<Quantity> of_step = std::move(plan.quantities);
     plan.quantities = m_chosen.solution.quantities;
     if (m_model.one_machine()) {
       // There are no ports: the shares hold (all ports count as equal), the equations' times do
@@ -404,6 +436,11 @@ private:
                                {{"parts", static_cast<double>(plan.parts.size())}}});
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
+    }
+    if (m_options.optimizer) {
+      plan.options["optimizer"] = name_of(*m_options.optimizer);
+      plan.options["update"] = m_options.update_at ? name_of(*m_options.update_at) : "auto";
+      plan.quantities.insert(plan.quantities.end(), of_step.begin(), of_step.end());
     }
     if (plan.runner_up.empty() || plan.prediction.mid_seconds <= 0) {
       return;

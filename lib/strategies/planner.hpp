@@ -21,6 +21,8 @@ struct PlanOptions {
   std::optional<std::uint64_t> part_bytes; ///< none: chosen by the predicted time
   std::optional<std::uint64_t> window_parts;
   Cutting cutting = Cutting::fused;
+  std::optional<Optimizer> optimizer;   ///< none: the plan ends with the sums
+  std::optional<UpdatePlace> update_at; ///< none: where the predicted time is less
   CostModel::WhatIf what_if;
 };
 

@@ -218,6 +218,10 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
   }
   const PlayNetwork network = network_of(model, static_cast<double>(plan.part_bytes));
   const OpCost cost = [&](std::size_t rank, const Op& op) {
+    if (op.kind == OpKind::update) {
+      const RankModel& r = model.ranks()[rank];
+      return static_cast<double>(op.bytes) / model.step_rate(r.machine, op.optimizer, r.lanes).mid;
+    }
     const std::size_t sources = std::max<std::size_t>(2, op.source_count);
     const double rate = model
                             .reduce_rate(op.dtype, model.ranks()[rank].lanes, sources,

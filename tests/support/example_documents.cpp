@@ -178,6 +178,7 @@ Plan example_plan() {
               .port_bytes_per_second = 6.25e9,
               .egress_bytes = 4096,
               .ingress_bytes = 4096}};
+  p.update = UpdatePlan{Optimizer::momentum, UpdatePlace::server};
   p.prediction = prediction(1);
   p.assignment_gap = 0.0009765625;
   p.runner_up = "ring";

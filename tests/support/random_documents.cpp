@@ -332,6 +332,10 @@ Plan random_plan(std::mt19937_64& random) {
   }
   p.part_bytes = 1 + draw.count() / 2;
   p.window_parts = 1 + draw.count() / 2;
+  if (draw.coin()) {
+    p.update = UpdatePlan{static_cast<Optimizer>(draw.from(0, 3)),
+                          draw.coin() ? UpdatePlace::server : UpdatePlace::worker};
+  }
   p.prediction = draw.prediction();
   p.assignment_gap = draw.number();
   p.runner_up = draw.text();

@@ -250,5 +250,112 @@ TEST(DefaultRoles, PutRankIOnMachineIOfAMeasuredCluster) {
   EXPECT_THROW(static_cast<void>(default_roles(profile, 4, 3, 1)), Error);
 }
 
+/// An optimizer_step cell of all optimizers: `bytes_per_s` of parameters with `threads` threads.
+void add_steps(Profile& profile, const std::string& machine, int threads, double bytes_per_s) {
+  for (const Optimizer o :
+       {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop, Optimizer::adam}) {
+    CellKey key;
+    key.test = "optimizer_step";
+    key.from = machine;
+    key.operation = name_of(o);
+    key.threads = threads;
+    profile.cells.push_back(test::published(key, "bytes_per_second", bytes_per_s));
+  }
+}
+
+double value_of(const Plan& plan, const std::string& name) {
+  for (const Quantity& q : plan.quantities) {
+    if (q.name == name) {
+      return q.value;
+    }
+  }
+  ADD_FAILURE() << "no quantity " << name;
+  return 0;
+}
+
+PlanOptions split_with_step(std::optional<UpdatePlace> place = std::nullopt) {
+  PlanOptions options;
+  options.strategy = "byteps_split";
+  options.part_bytes = 1U << 20U;
+  options.optimizer = Optimizer::adam;
+  options.update_at = place;
+  return options;
+}
+
+TEST(PlannerUpdate, GoesWhereItTakesLessTime) {
+  // n = k = 4 over 1 GB/s: servers own M/4 each, T = M/B = 67.1 ms. At 0.5 GB/s of parameters a
+  // server steps its 16 MiB in 33.6 ms, beside the traffic; only the last part, 1 MiB, comes on
+  // top: 2.097 ms. A worker steps 64 MiB in 134.2 ms: 67.1 ms beyond its traffic, and the last
+  // part.
+  Profile profile = test::cluster(1e9, 1e9);
+  add_steps(profile, "gpu", 1, 0.5e9);
+  add_steps(profile, "cpu", 1, 0.5e9);
+  const Plan plan = test::plan_for(profile, k_model, 4, 4, split_with_step());
+  ASSERT_TRUE(plan.update.has_value());
+  EXPECT_EQ(plan.update->place, UpdatePlace::server);
+  EXPECT_EQ(plan.update->optimizer, Optimizer::adam);
+  const double last = 1048576 / 0.5e9;
+  const double server = value_of(plan, "update_at_server_seconds");
+  const double worker = value_of(plan, "update_at_worker_seconds");
+  EXPECT_NEAR(server, last, 0.5 * last);
+  EXPECT_NEAR(worker, 67108864 / 0.5e9 - 67108864 / 1e9, 3 * last);
+  // The margin is of the whole iteration: that of the plan without the step, and what it adds.
+  PlanOptions without = split_with_step();
+  without.optimizer.reset();
+  const double sums = test::plan_for(profile, k_model, 4, 4, without).prediction.mid_seconds;
+  EXPECT_NEAR(plan.prediction.mid_seconds, sums + server, 1e-9);
+  EXPECT_NEAR(value_of(plan, "update_margin_ratio"), (sums + worker) / (sums + server) - 1, 1e-9);
+}
+
+TEST(PlannerUpdate, EachMachineHasItsOwnRate) {
+  Profile profile = test::cluster(1e9, 1e9); // workers step on something fast, as BytePS's GPUs do
+  add_steps(profile, "gpu", 1, 500e9);
+  add_steps(profile, "cpu", 1, 0.1e9);
+  const Plan plan = test::plan_for(profile, k_model, 4, 4, split_with_step());
+  EXPECT_EQ(plan.update->place, UpdatePlace::worker);
+  const Plan asked = test::plan_for(profile, k_model, 4, 4, split_with_step(UpdatePlace::server));
+  EXPECT_EQ(asked.update->place, UpdatePlace::server);
+  // 16 MiB at 0.1 GB/s: 167.8 ms, 100.7 ms beyond the traffic.
+  EXPECT_NEAR(value_of(asked, "update_at_server_seconds"), 16777216 / 0.1e9 - 67108864 / 1e9,
+              1.5 * 1048576 / 0.1e9);                   // and a part or so
+  EXPECT_LT(value_of(asked, "update_margin_ratio"), 0); // the other place would be faster
+}
+
+TEST(PlannerUpdate, OnOneMachineEveryStepCostsItsTime) {
+  // Two threads step 2 GB/s together: 64 MiB once at the owners, or at both workers.
+  Profile profile = test::one_machine();
+  add_steps(profile, "m0", 2, 2e9);
+  const Plan plan = test::plan_for(profile, k_model, 2, 0, split_with_step());
+  EXPECT_EQ(plan.update->place, UpdatePlace::server);
+  EXPECT_NEAR(value_of(plan, "update_at_server_seconds"), 67108864 / 2e9, 1e-9);
+  EXPECT_NEAR(value_of(plan, "update_at_worker_seconds"), 2 * 67108864 / 2e9, 1e-9);
+}
+
+TEST(PlannerUpdate, WithoutARateItIsFreeAndSaysSo) {
+  const Plan plan = test::plan_for(test::cluster(1e9, 1e9), k_model, 4, 4, split_with_step());
+  EXPECT_EQ(plan.update->place, UpdatePlace::worker);
+  EXPECT_EQ(value_of(plan, "update_at_server_seconds"), 0);
+  EXPECT_TRUE(std::any_of(plan.quantities.begin(), plan.quantities.end(), [](const Quantity& q) {
+    return q.equation.find("counts as free") != std::string::npos &&
+           q.equation.find("optimizer_step") != std::string::npos;
+  }));
+}
+
+TEST(PlannerUpdate, EveryCandidateMakesTheStep) {
+  Profile profile = test::cluster(1e9, 1e9);
+  add_steps(profile, "gpu", 1, 0.5e9);
+  add_steps(profile, "cpu", 1, 0.5e9);
+  PlanOptions options = split_with_step();
+  options.strategy = "auto";
+  int steps = 0;
+  for (const Candidate& c : test::plan_for(profile, k_model, 4, 4, options).candidates) {
+    if (c.prediction) {
+      EXPECT_EQ(c.prediction->terms.back().name, "update") << c.strategy;
+      ++steps;
+    }
+  }
+  EXPECT_EQ(steps, 4); // all but the hierarchy: there are no racks
+}
+
 } // namespace
 } // namespace reckon

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "run/values.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace reckon {
+
+/// What the parameters of one rank must be: the same kernel, applied one element range at a time to
+/// the known sums, iteration after iteration. Holds a second copy of the rank's parameters and
+/// their optimizer states.
+class ParameterReplica {
+public:
+  /// `schedule` and `values` must outlive it.
+  ParameterReplica(const Schedule& schedule, std::size_t rank, const TestValues& values);
+
+  /// Writes the parameters that everybody starts from into the rank's buffers.
+  void fill(std::span<const std::span<std::byte>> buffers) const;
+  /// Makes the step of `iteration` (0, 1, 2, ... in turn) and compares every parameter that the
+  /// rank holds, bit for bit.
+  [[nodiscard]] TestValues::Result check(std::span<const std::span<std::byte>> buffers,
+                                         std::uint32_t iteration);
+
+private:
+  const Schedule& m_schedule;
+  const RankProgram& m_rank;
+  const TestValues& m_values;
+  std::vector<float> m_parameters, m_state1, m_state2; ///< of all held runs, one after another
+};
+
+} // namespace reckon

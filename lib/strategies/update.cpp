@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/update.hpp"
+
+#include "core/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace reckon {
+namespace {
+
+constexpr std::array<Estimate, 3> k_estimates{Estimate::lo, Estimate::mid, Estimate::hi};
+constexpr std::size_t k_mid = 1;
+
+/// What a place asks of the ranks, and what it adds to the iteration.
+struct Cost {
+  std::array<double, 3> added_s{}; ///< by estimate
+  double bytes = 0; ///< stepped by the rank (on one machine: by all) that it costs most
+  double rate = 0;  ///< bytes per second of that rank (of all)
+};
+
+std::vector<double> stepped_bytes(const CostModel& model, std::span<const double> loads,
+                                  UpdatePlace place) {
+  if (place == UpdatePlace::server) {
+    return {loads.begin(), loads.end()};
+  }
+  const double all = std::accumulate(loads.begin(), loads.end(), 0.0);
+  std::vector<double> stepped;
+  for (const RankModel& r : model.ranks()) {
+    stepped.push_back(r.worker ? all : 0);
+  }
+  return stepped;
+}
+
+Cost cost_on_one_machine(const CostModel& model, const std::vector<double>& stepped,
+                         Optimizer optimizer) {
+  const auto busy = std::count_if(stepped.begin(), stepped.end(), [](double b) { return b > 0; });
+  const int lanes = model.ranks().front().lanes;
+  const int threads = std::max(1, static_cast<int>(std::min<std::uint64_t>(
+                                      static_cast<std::uint64_t>(busy * lanes), model.cores())));
+  const Rate rate = model.step_rate(model.ranks().front().machine, optimizer, threads);
+  Cost cost;
+  cost.bytes = std::accumulate(stepped.begin(), stepped.end(), 0.0);
+  cost.rate = rate.mid * threads;
+  for (std::size_t e = 0; e < k_estimates.size(); ++e) {
+    cost.added_s[e] = cost.bytes / (rate.slow_to_fast(k_estimates[e]) * threads);
+  }
+  return cost;
+}
+
+Cost cost_with_ports(const CostModel& model, const Load& load, const std::vector<double>& stepped,
+                     const PartShape& shape, Optimizer optimizer) {
+  const double efficiency = model.port_efficiency(shape.part_bytes);
+  Cost cost;
+  for (std::size_t e = 0; e < k_estimates.size(); ++e) {
+    double before = 0, after = 0, last_part = 0, slowest = -1;
+    for (std::size_t r = 0; r < stepped.size(); ++r) {
+      const RankModel& rank = model.ranks()[r];
+      const double traffic = std::max(load.egress_bytes[r], load.ingress_bytes[r]);
+      const double port = traffic > 0 ? traffic / (rank.port_bytes_per_s * efficiency) : 0;
+      const double summing =
+          load.summed_bytes[r] /
+          (model.reduce_rate(shape.dtype, rank.lanes, load.operands, shape.part_bytes)
+               .slow_to_fast(k_estimates[e]) *
+           rank.lanes);
+      const Rate rate = model.step_rate(rank.machine, optimizer, rank.lanes);
+      const double one = rate.slow_to_fast(k_estimates[e]);
+      const double stepping = stepped[r] / (one * rank.lanes);
+      before = std::max(before, std::max(port, summing));
+      after = std::max(after, std::max(port, summing + stepping));
+      if (stepped[r] > 0) {
+        last_part = std::max(last_part, std::min(shape.part_bytes, stepped[r]) / one);
+      }
+      if (stepped[r] > 0 && stepping > slowest) {
+        slowest = stepping;
+        cost.bytes = stepped[r];
+        cost.rate = rate.mid * rank.lanes;
+      }
+    }
+    cost.added_s[e] = after - before + last_part;
+  }
+  return cost;
+}
+
+} // namespace
+
+UpdateChoice choose_update(const CostModel& model, const Solution& solution,
+                           std::span<const double> loads, const PartShape& shape,
+                           const Prediction& sums, Optimizer optimizer,
+                           std::optional<UpdatePlace> asked, const PlayedWithStep& played) {
+  const Load load = load_of(solution, model, loads);
+  const auto cost_of = [&](UpdatePlace place) {
+    const std::vector<double> stepped = stepped_bytes(model, loads, place);
+    Cost cost = model.one_machine() ? cost_on_one_machine(model, stepped, optimizer)
+                                    : cost_with_ports(model, load, stepped, shape, optimizer);
+    if (const auto seconds = played ? played(place) : std::nullopt) {
+      const double added = std::max(0.0, *seconds - sums.mid_seconds);
+      const double factor = cost.added_s[k_mid] > 0 ? added / cost.added_s[k_mid] : 1;
+      cost.added_s = {cost.added_s[0] * factor, added, cost.added_s[2] * factor};
+    }
+    return cost;
+  };
+  const Cost server = cost_of(UpdatePlace::server);
+  const Cost worker = cost_of(UpdatePlace::worker);
+
+  UpdateChoice choice;
+  choice.update.optimizer = optimizer;
+  choice.update.place = asked                                           ? *asked
+                        : server.added_s[k_mid] < worker.added_s[k_mid] ? UpdatePlace::server
+                                                                        : UpdatePlace::worker;
+  const bool at_server = choice.update.place == UpdatePlace::server;
+  const Cost& chosen = at_server ? server : worker;
+  const Cost& other = at_server ? worker : server;
+  choice.prediction = sums;
+  choice.prediction.lo_seconds += chosen.added_s[0];
+  choice.prediction.mid_seconds += chosen.added_s[k_mid];
+  choice.prediction.hi_seconds += chosen.added_s[2];
+  choice.prediction.terms.push_back({"update", chosen.added_s[k_mid]});
+
+  const bool known = std::isfinite(server.rate) || std::isfinite(worker.rate);
+  const auto quantity = [&](const char* name, const Cost& cost, const char* who) {
+    Quantity q{name, cost.added_s[k_mid], fmt::format("equation 20, {}", who), {}};
+    q.inputs["stepped_bytes"] = cost.bytes;
+    if (std::isfinite(cost.rate)) {
+      q.inputs["optimizer_bytes_per_second"] = cost.rate;
+    }
+    choice.quantities.push_back(q);
+  };
+  quantity("update_at_server_seconds", server,
+           at_server ? "chosen: the rank that sums a part steps it"
+                     : "runner-up: the rank that sums a part would step it");
+  quantity("update_at_worker_seconds", worker,
+           at_server ? "runner-up: every worker would step everything"
+                     : "chosen: every worker steps everything");
+  const double ours = choice.prediction.mid_seconds;
+  const double theirs = ours - chosen.added_s[k_mid] + other.added_s[k_mid];
+  const double margin = ours > 0 ? theirs / ours - 1 : 0;
+  choice.quantities.push_back(
+      {"update_margin_ratio",
+       margin,
+       !known       ? "nothing in the profile speaks for either place"
+       : margin < 0 ? "the other place is predicted faster; this one was asked for"
+                    : "how much longer the iteration would be with the step at the other place",
+       {}});
+  choice.quantities.push_back(
+      {"profile",
+       0,
+       fmt::format(
+           "optimizer_step: {}",
+           known ? std::string(name_of(optimizer))
+                 : fmt::format("none for {}, so the step counts as free", name_of(optimizer))),
+       {}});
+  return choice;
+}
+
+} // namespace reckon

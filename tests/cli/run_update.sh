@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 300
+# Optimizer steps in a plan: the same parameters at every rank as a replica's, at both places.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+printf 'name,elements,dtype\nhead,400001,fp32\ntail,150000,fp32\n' > model.csv
+steps_right() { # PLAN ARGUMENTS
+  reckon plan --profile byteps-cluster --workload model.csv --workers 2 --servers 1 --port-bandwidth 1GB/s \
+    --part-bytes 64KiB --transport host "$@" -o plan.json
+  expect_status 0
+  reckon run plan.json --check
+  expect_status 0
+  stdout_has "every parameter stepped exactly once"
+  reckon run plan.json -n 3 --tolerance 1e9% -o report.json
+  expect_status 0
+  stdout_has "every element correct"
+  stdout_has "update"
+}
+for place in server worker; do
+  steps_right --optimizer adam --update $place --strategy byteps_split
+  grep -q "\"place\": \"$place\"" plan.json || fail "the plan does not say where"
+done
+steps_right --optimizer momentum --update server --strategy ring
+steps_right --optimizer sgd # auto
+
+reckon plan --profile byteps-cluster --workload model.csv --workers 2 --update server
+expect_status 2
+stderr_has "give --optimizer"
+reckon plan --profile byteps-cluster --workload model.csv --workers 2 --optimizer lion
+expect_status 2
+stderr_has "momentum"
+printf 'name,elements,dtype\nhead,400,bf16\n' > half.csv
+reckon plan --profile byteps-cluster --workload half.csv --workers 2 --optimizer sgd
+expect_status 2
+stderr_has "steps are fp32"

@@ -447,6 +447,35 @@ TEST(Rendezvous, TheLastWordsOfRank0Arrive) {
   EXPECT_THAT(errors, testing::Each(""));
 }
 
+TEST(Rendezvous, ARankThatIsDoneIsNoDeath) {
+  Listener listener = listen_locally();
+  std::jthread quick([&] {
+    Rendezvous r(job(1, 2, listener.port), "plan", k_limit);
+    static_cast<void>(r.all_gather("", k_limit));
+  });
+  Rendezvous root(job(0, 2, listener.port), "plan", k_limit, std::move(listener.socket));
+  static_cast<void>(root.all_gather("", k_limit));
+  quick.join(); // it has said goodbye, and been answered, while rank 0 made no call
+  EXPECT_NO_THROW(root.watch(Seconds(0)));
+}
+
+TEST(ReceptionTest, ARankAmongManyStrangersIsHeard) {
+  Listener listener = listen_locally();
+  std::vector<Puppet> callers; // all of them before anybody is let in
+  for (int i = 0; i < 400; ++i) {
+    callers.push_back(Puppet::calling(listener.port));
+    if (i == 200) {
+      callers.back().say(hello(1, 2));
+    }
+  }
+  Reception reception(std::move(listener.socket), "secret", 2);
+  std::size_t guests = 0;
+  for (int round = 0; round < 20; ++round) {
+    guests += reception.admit().size();
+  }
+  EXPECT_EQ(guests, 1U);
+}
+
 /// A rank in a call that never returns, after rank 0 is gone.
 [[noreturn]] void hang_without_rank_0() {
   const Listener listener = listen_locally();

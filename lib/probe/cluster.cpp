@@ -837,10 +837,18 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     try {
       coordinator.measure_machines();
       coordinator.measure_transport(transport);
+      member.end();
     } catch (const Interrupted&) {
       result.interrupted = true;
+      member.end();
+    } catch (const Error& error) {
+      if (!options.interrupted || !options.interrupted()) {
+        throw;
+      }
+      // In the middle of a step: the others cannot be told in its words any more.
+      result.interrupted = true;
+      rendezvous.give_up("rank 0 was interrupted");
     }
-    member.end();
     const std::vector<std::string> ids = member_ids(member.hosts());
     const auto [bisection, full] = coordinator.verdict();
     coordinator.make_cells(ids);

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <sched.h>
 #include <unistd.h>
 
@@ -117,6 +118,17 @@ ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& 
 }
 
 std::vector<std::string> ClusterMember::act(const Json& instruction) {
+  // Broken off in the middle, writes may be under way, and a mover that goes then has to see that
+  // it goes because of an error: also where somebody catches that and goes on.
+  struct Abandon {
+    std::unique_ptr<FlowRank>& flows;
+    ~Abandon() {
+      if (std::uncaught_exceptions() > 0) {
+        flows.reset();
+      }
+    }
+  };
+  const Abandon abandon{m_flows};
   const JsonView view(instruction, "instruction of rank 0");
   const std::string what = view.at("do").string();
   const Seconds longest = Seconds(view.at("seconds").non_negative()) + m_options.limit;

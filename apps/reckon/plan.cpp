@@ -28,6 +28,8 @@ struct PlanArguments {
   std::string strategy = "auto", transport, part_bytes, window, cutting = "fused";
   std::string optimizer = "none", update = "auto";
   std::string port_bandwidth, server_port_bandwidth;
+  std::string forward, backward, order = "auto";
+  bool zero_compute = false;
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;
@@ -56,6 +58,9 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"strategy", &a.strategy},
       {"transport", &a.transport},
       {"cutting", &a.cutting},
+      {"forward", &a.forward},
+      {"backward", &a.backward},
+      {"order", &a.order},
       {"optimizer", &a.optimizer},
       {"update", &a.update},
       {"port-bandwidth", &a.port_bandwidth},
@@ -128,6 +133,19 @@ PlanOptions options_of(const PlanArguments& a) {
     fail(ErrorKind::usage, fmt::format("--cutting {}: use fused or tensors", a.cutting));
   }
   options.cutting = a.cutting == "fused" ? Cutting::fused : Cutting::tensors;
+  if (!a.forward.empty()) {
+    options.forward_seconds = parse_seconds(a.forward, "--forward").count();
+  }
+  if (!a.backward.empty()) {
+    options.backward_seconds = parse_seconds(a.backward, "--backward").count();
+  }
+  options.zero_compute = a.zero_compute;
+  if (a.order != "auto" && a.order != "gradient" && a.order != "priority") {
+    fail(ErrorKind::usage, fmt::format("--order {}: use auto, gradient or priority", a.order));
+  }
+  options.order = a.order == "gradient"   ? Order::gradient
+                  : a.order == "priority" ? Order::priority
+                                          : Order::automatic;
   if (a.optimizer != "none") {
     options.optimizer = optimizer_named(a.optimizer);
     if (!options.optimizer) {
@@ -193,11 +211,19 @@ private:
       fail(ErrorKind::input, fmt::format("{}: the profile has no machines", m_arguments.profile));
     }
     const MachineGroup& first = m_profile.machines.front();
-    // On one machine as many ranks as processors; on a cluster all of it.
+    // On one machine as many ranks as processors. A measured cluster: all of it works unless said
+    // otherwise; of one that was written down, the second group serves.
+    const bool measured = !first.members.empty();
+    std::uint64_t all = 0;
+    for (const MachineGroup& m : m_profile.machines) {
+      all += m.count;
+    }
+    const std::uint64_t asked_servers = a.servers.empty() ? 0 : parse_count(a.servers, "--servers");
     const std::uint64_t workers = !a.workers.empty() ? parse_count(a.workers, "--workers")
+                                  : measured         ? all - std::min(all, asked_servers)
                                   : first.count > 1  ? first.count
                                                      : std::max<std::uint64_t>(2, first.cores);
-    const std::uint64_t servers = !a.servers.empty() ? parse_count(a.servers, "--servers")
+    const std::uint64_t servers = !a.servers.empty() || measured  ? asked_servers
                                   : m_profile.machines.size() > 1 ? m_profile.machines[1].count
                                                                   : 0;
     const std::uint64_t lanes =
@@ -300,7 +326,8 @@ Command add_plan_command(CLI::App& app) {
       "--workers", a->workers,
       "Ranks with gradients. Default: the processors of one machine, or all machines");
   command->add_option("--servers", a->servers,
-                      "Ranks that only sum. Default: the profile's second group of machines");
+                      "Ranks that only sum. Default: none in a measured cluster, else the "
+                      "profile's second group of machines");
   command->add_option(
       "--lanes", a->lanes,
       "Threads a rank, each with its own endpoint. Default: as many as the summation needs");
@@ -313,10 +340,23 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--part-bytes", a->part_bytes,
                       "Largest part, e.g. 4MiB. Default: by the predicted time");
   command->add_option("--window", a->window,
-                      "Parts under way between a worker and a server. Default: solved");
+                      "Parts of a worker under way in each lane: its credit. Default: solved");
   command
       ->add_option("--cutting", a->cutting,
                    "fused: neighbouring tensors share equal parts; tensors: each tensor by itself")
+      ->capture_default_str();
+  command->add_option("--forward", a->forward,
+                      "Play a forward pass of this time, so that only exposed traffic counts. "
+                      "Default: the workload's");
+  command->add_option("--backward", a->backward,
+                      "The same for the backward pass, which makes the gradients layer by layer");
+  command->add_flag("--zero-compute", a->zero_compute,
+                    "Nothing is computed, whatever the workload says: all traffic counts");
+  command
+      ->add_option(
+          "--order", a->order,
+          "gradient: parts go as the backward pass makes them; priority: first what the next "
+          "forward pass needs first; auto: what leaves less exposed")
       ->capture_default_str();
   command
       ->add_option("--optimizer", a->optimizer,

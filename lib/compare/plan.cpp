@@ -346,6 +346,9 @@ Comparison compare(const Plan& before, const Plan& after, const CompareOptions& 
   compare_ranks(out, before, after);
   out.count("part_size", "parts", "part_bytes", before.part_bytes, after.part_bytes, "bytes");
   out.count("parts", "parts", "parts", before.parts.size(), after.parts.size(), "");
+  out.number("passes", "passes", "passes/total_seconds",
+             before.passes ? before.passes->total_seconds() : 0,
+             after.passes ? after.passes->total_seconds() : 0, "seconds");
   out.count("window", "parts", "window_parts", before.window_parts, after.window_parts, "");
   // Offsets in different gradients have nothing to do with each other.
   if (before.gradient_bytes == after.gradient_bytes) {

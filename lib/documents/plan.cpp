@@ -238,7 +238,39 @@ Json json_of(const Quantity& quantity) {
   return json;
 }
 
+Passes passes_from_json(const JsonView& view, std::uint64_t gradient_bytes) {
+  view.only({"end_bytes", "backward_seconds", "forward_seconds"});
+  Passes passes;
+  for (const JsonView& end : some_elements(view.at("end_bytes"), "layer")) {
+    const std::uint64_t before = passes.end_bytes.empty() ? 0 : passes.end_bytes.back();
+    if (end.count() < before || end.count() > gradient_bytes) {
+      end.fail(fmt::format("is {}; ends ascend and are at most gradient_bytes, {}", end.count(),
+                           gradient_bytes));
+    }
+    passes.end_bytes.push_back(end.count());
+  }
+  const auto times = [&](const char* column) {
+    std::vector<double> seconds;
+    for (const JsonView& s : view.at(column).elements()) {
+      seconds.push_back(s.non_negative());
+    }
+    if (seconds.size() != passes.size()) {
+      view.at(column).fail(
+          fmt::format("has {} entries and end_bytes {}", seconds.size(), passes.size()));
+    }
+    return seconds;
+  };
+  passes.backward_seconds = times("backward_seconds");
+  passes.forward_seconds = times("forward_seconds");
+  return passes;
+}
+
 } // namespace
+
+double Passes::total_seconds() const {
+  return std::accumulate(backward_seconds.begin(), backward_seconds.end(), 0.0) +
+         std::accumulate(forward_seconds.begin(), forward_seconds.end(), 0.0);
+}
 
 Plan plan_from_json(const Json& json, const std::string& file) {
   const JsonView view(json, file);
@@ -247,7 +279,7 @@ Plan plan_from_json(const Json& json, const std::string& file) {
              "options",    "strategy",       "transport",    "ranks",    "gradient_bytes",
              "runs",       "part_bytes",     "window_parts", "parts",    "prediction",
              "update",     "assignment_gap", "runner_up",    "margin",   "margin_text",
-             "candidates", "quantities"});
+             "candidates", "quantities",     "passes"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -271,6 +303,9 @@ Plan plan_from_json(const Json& json, const std::string& file) {
   plan.parts = parts_from_json(view.at("parts"), plan);
   if (const auto update = view.find("update")) {
     plan.update = update_from_json(*update);
+  }
+  if (const auto passes = view.find("passes")) {
+    plan.passes = passes_from_json(*passes, plan.gradient_bytes);
   }
   plan.prediction = prediction_from_json(view.at("prediction"));
   plan.assignment_gap = view.at("assignment_gap").number();
@@ -322,6 +357,11 @@ Json to_json(const Plan& plan) {
   if (plan.update) {
     json["update"] = {{"optimizer", name_of(plan.update->optimizer)},
                       {"place", name_of(plan.update->place)}};
+  }
+  if (plan.passes) {
+    json["passes"] = {{"end_bytes", plan.passes->end_bytes},
+                      {"backward_seconds", plan.passes->backward_seconds},
+                      {"forward_seconds", plan.passes->forward_seconds}};
   }
   json["prediction"] = documents::json_of(plan.prediction);
   json["assignment_gap"] = plan.assignment_gap;

@@ -103,6 +103,18 @@ struct UpdatePlan {
   bool operator==(const UpdatePlan&) const = default;
 };
 
+/// The passes of a model that are played while its gradients travel, columns of equal length, one
+/// entry a layer in gradient order: the backward pass goes from the first entry to the last, the
+/// next forward pass from the last to the first. A layer's gradient is there when its backward pass
+/// is done, and its forward pass waits for the whole of its sum.
+struct Passes {
+  std::vector<std::uint64_t> end_bytes; ///< of the layer's gradient in the buffer, ascending
+  std::vector<double> backward_seconds, forward_seconds;
+  [[nodiscard]] std::size_t size() const { return end_bytes.size(); }
+  [[nodiscard]] double total_seconds() const;
+  bool operator==(const Passes&) const = default;
+};
+
 /// How the gradients of one workload travel on one machine or cluster. No clock and no random in
 /// it.
 struct Plan {
@@ -121,6 +133,7 @@ struct Plan {
       1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
   Parts parts;
   std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
+  std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
   Prediction prediction;            ///< of the chosen strategy
   double assignment_gap = 0;        ///< (time of the assignment / time of the exact shares) - 1
   std::string runner_up;            ///< empty when no other strategy applies

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstring>
 #include <functional>
+#include <thread>
 
 namespace reckon {
 namespace {
@@ -72,12 +73,15 @@ LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
   m_done.resize(count);
   m_ready_writes.reserve(count);
   m_ready_sums.reserve(count);
+  m_delays.reserve(count);
   m_operands.resize(operands);
 }
 
 void LaneExecutor::start() noexcept {
   m_ready_writes.clear();
   m_ready_sums.clear();
+  m_delays.clear();
+  m_now_ns = monotonic_ns();
   m_error.clear();
   m_reduce_ns = m_update_ns = 0;
   ++m_step;
@@ -104,6 +108,10 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
     break;
   case OpKind::await: // its arrival was the last thing missing
     complete(op);
+    break;
+  case OpKind::delay:
+    m_delays.emplace_back(m_now_ns + m_program.ops()[op].duration_ns, op);
+    std::push_heap(m_delays.begin(), m_delays.end(), std::greater<>());
     break;
   }
 }
@@ -178,11 +186,13 @@ bool LaneExecutor::compute() noexcept {
              op.bytes / size_of(op.dtype));
     break;
   }
+  case OpKind::delay:
   case OpKind::write:
   case OpKind::await:
     break; // never among these
   }
   *spent += thread_cpu_ns() - start;
+  m_now_ns = monotonic_ns();
   complete(index);
   return true;
 }
@@ -196,9 +206,31 @@ void LaneExecutor::update(const Op& op) noexcept {
                  floats(sources[0], op.bytes), m_step);
 }
 
+/// A delay that follows another starts at the other's end, however late we look.
+bool LaneExecutor::end_delays() noexcept {
+  const std::int64_t now = monotonic_ns();
+  bool any = false;
+  while (!m_delays.empty() && m_delays.front().first <= now) {
+    const auto [end, op] = m_delays.front();
+    std::pop_heap(m_delays.begin(), m_delays.end(), std::greater<>());
+    m_delays.pop_back();
+    m_now_ns = end;
+    complete(op);
+    any = true;
+  }
+  m_now_ns = now;
+  return any;
+}
+
 bool LaneExecutor::advance() noexcept {
+  if (!m_delays.empty() && end_delays()) {
+    return true;
+  }
   std::array<Completion, 16> completions;
   const std::size_t count = m_lane.poll(completions);
+  if (count > 0) {
+    m_now_ns = monotonic_ns();
+  }
   for (std::size_t i = 0; i < count && !failed(); ++i) {
     handle(completions[i]);
   }
@@ -214,6 +246,19 @@ bool LaneExecutor::advance() noexcept {
   return count > 0;
 }
 
+/// The transport sleeps in whole milliseconds; what is left is slept in short naps, after each of
+/// which it is looked at.
+void LaneExecutor::wait_for_delay(std::int64_t now_ns) noexcept {
+  const std::chrono::nanoseconds left(m_delays.front().first - now_ns);
+  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(left);
+  if (whole.count() > 0) {
+    m_lane.wait(std::min(whole, k_longest_sleep));
+  } else if (left.count() > 0) {
+    constexpr std::chrono::nanoseconds k_nap{100'000};
+    std::this_thread::sleep_for(std::min(left, k_nap));
+  }
+}
+
 LaneTimes LaneExecutor::run(const std::atomic<bool>& stop) noexcept {
   const std::int64_t begin = monotonic_ns();
   LaneTimes times;
@@ -227,7 +272,11 @@ LaneTimes LaneExecutor::run(const std::atomic<bool>& stop) noexcept {
       break;
     }
     const std::int64_t asleep = monotonic_ns();
-    m_lane.wait(k_longest_sleep);
+    if (m_delays.empty()) {
+      m_lane.wait(k_longest_sleep);
+    } else {
+      wait_for_delay(asleep);
+    }
     times.wait_ns += monotonic_ns() - asleep;
   }
   times.reduce_ns = m_reduce_ns;
@@ -255,6 +304,8 @@ std::string LaneExecutor::first_open_op() const {
     return fmt::format("the update of part {}", op.part);
   case OpKind::subtract:
     return fmt::format("the delta of part {}", op.part);
+  case OpKind::delay:
+    return fmt::format("the end of a pass of {} ms", static_cast<double>(op.duration_ns) * 1e-6);
   }
   return "?";
 }

@@ -53,6 +53,8 @@ private:
   bool post_write() noexcept;
   bool compute() noexcept;
   void update(const Op& op) noexcept;
+  bool end_delays() noexcept;
+  void wait_for_delay(std::int64_t now_ns) noexcept;
   [[nodiscard]] std::byte* at(Slice slice) const noexcept {
     return m_buffers[slice.buffer].data() + slice.offset;
   }
@@ -66,8 +68,10 @@ private:
   std::vector<std::uint32_t> m_successor_begin, m_successors; ///< who waits for an op
   std::vector<std::uint32_t> m_missing_at_start,
       m_missing; ///< dependencies not done; an await counts its arrival
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> m_tags; ///< (tag, await), sorted
-  std::vector<std::uint32_t> m_ready_writes, m_ready_sums;     ///< heaps, the earliest op on top
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> m_tags;  ///< (tag, await), sorted
+  std::vector<std::uint32_t> m_ready_writes, m_ready_sums;      ///< heaps, the earliest op on top
+  std::vector<std::pair<std::int64_t, std::uint32_t>> m_delays; ///< heap of (end, op)
+  std::int64_t m_now_ns = 0; ///< since when what becomes ready could be: a delay's end, or now
   std::vector<const void*> m_operands;
   std::vector<bool> m_done;
   std::size_t m_left = 0;

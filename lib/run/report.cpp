@@ -156,6 +156,12 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
       stage.how = one_machine
                       ? "processor time of all ranks' steps / processors"
                       : "processor time of the rank that steps most; part of it may overlap";
+    } else if (t.name == "passes") {
+      stage.measured_seconds = t.seconds;
+      stage.how = "played: these seconds pass whatever the links do";
+    } else if (t.name == "exposed") {
+      stage.measured_seconds = report.p50_seconds - term(p, "passes");
+      stage.how = "what the traffic adds to the passes";
     } else if (t.name == "fill" && transport) {
       continue; // counted with the transport, which it cannot be told from
     } else {

@@ -42,6 +42,8 @@ std::string_view name_of(OpKind kind) {
     return "update";
   case OpKind::subtract:
     return "subtract";
+  case OpKind::delay:
+    return "delay";
   }
   return "?";
 }

@@ -22,6 +22,7 @@ enum class OpKind : std::uint8_t {
   update, ///< one step of `optimizer` in place on the parameters at `destination`;
           ///< LaneProgram::sources(op) are the gradient's sum and the optimizer's states; all fp32
   subtract, ///< fp32: `destination` = `source` - `destination`; turns old parameters into a delta
+  delay,    ///< `duration_ns` pass from when it may start; keeps no lane: a layer's pass on a GPU
 };
 
 struct Op {
@@ -35,6 +36,7 @@ struct Op {
   std::uint32_t source_count = 0; ///< reduce, update
   Slice source, destination;
   std::uint64_t bytes = 0;
+  std::int64_t duration_ns = 0; ///< delay
 };
 
 /// What one lane of one rank does in an iteration: a graph. An op may start when all it depends on

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <map>
@@ -230,12 +231,79 @@ private:
   std::uint64_t m_foreign = 0;
 };
 
+/// The passes of a worker's model, played in each of its lanes: the backward passes from the start,
+/// and at the end the forward passes, each of which waits for the sums of its layer's parts in the
+/// lane.
+class PlayedPasses {
+public:
+  PlayedPasses(const Plan& plan, RankProgram& program, bool worker)
+      : m_plan(plan), m_program(program), m_active(worker && plan.passes) {
+    if (!m_active) {
+      return;
+    }
+    m_backward.resize(program.lanes.size());
+    m_sums.resize(program.lanes.size());
+    for (std::size_t l = 0; l < program.lanes.size(); ++l) {
+      m_sums[l].resize(plan.passes->size());
+      for (const double seconds : plan.passes->backward_seconds) {
+        m_backward[l].push_back(append(l, seconds,
+                                       m_backward[l].empty() ? std::vector<std::uint32_t>()
+                                                             : std::vector{m_backward[l].back()}));
+      }
+    }
+  }
+
+  /// Adds what must be done before our gradient of part `p` is there.
+  void add_ready(std::uint32_t p, std::vector<std::uint32_t>& dependencies) const {
+    if (m_active) {
+      dependencies.push_back(m_backward[m_plan.parts.lane[p]][last_layer(p)]);
+    }
+  }
+  /// Our copy of the sum of part `p` is there when `op` is done.
+  void summed(std::uint32_t p, std::uint32_t op) {
+    if (m_active) { // the layer whose forward pass comes first waits; the others come after it
+      m_sums[m_plan.parts.lane[p]][last_layer(p)].push_back(op);
+    }
+  }
+  void finish() {
+    for (std::size_t l = 0; m_active && l < m_program.lanes.size(); ++l) {
+      std::uint32_t before = m_backward[l].back();
+      for (std::size_t layer = m_plan.passes->size(); layer-- > 0;) {
+        m_sums[l][layer].push_back(before);
+        before = append(l, m_plan.passes->forward_seconds[layer], m_sums[l][layer]);
+      }
+    }
+  }
+
+private:
+  std::uint32_t append(std::size_t lane, double seconds,
+                       const std::vector<std::uint32_t>& dependencies) {
+    Op op;
+    op.kind = OpKind::delay;
+    op.duration_ns = std::llround(seconds * 1e9);
+    return m_program.lanes[lane].append(op, dependencies);
+  }
+  /// The last layer in gradient order that has bytes in the part.
+  [[nodiscard]] std::size_t last_layer(std::uint32_t p) const {
+    const std::vector<std::uint64_t>& ends = m_plan.passes->end_bytes;
+    const std::uint64_t last = m_plan.parts.offset_bytes[p] + m_plan.parts.bytes[p] - 1;
+    const auto it = std::upper_bound(ends.begin(), ends.end(), last);
+    return std::min(static_cast<std::size_t>(it - ends.begin()), ends.size() - 1);
+  }
+
+  const Plan& m_plan;
+  RankProgram& m_program;
+  bool m_active;
+  std::vector<std::vector<std::uint32_t>> m_backward;          ///< [lane][layer]
+  std::vector<std::vector<std::vector<std::uint32_t>>> m_sums; ///< [lane][layer]: ops
+};
+
 /// Builds what one rank does under a parameter server.
 class ServerLowering {
 public:
   ServerLowering(const Context& c, const Slots& slots, std::uint32_t rank, RankProgram& program)
       : m_c(c), m_slots(slots), m_rank(rank), m_program(program),
-        m_worker(c.plan.ranks[rank].worker), m_lanes(c.lanes) {
+        m_worker(c.plan.ranks[rank].worker), m_passes(c.plan, program, m_worker), m_lanes(c.lanes) {
     const std::size_t ranks = c.plan.ranks.size();
     for (Lane& lane : m_lanes) {
       lane.position.assign(ranks, 0);
@@ -260,6 +328,7 @@ public:
         push(p, lane, server);
       }
     }
+    m_passes.finish();
     m_program.buffer_bytes = m_slots.buffer_bytes(m_rank);
   }
 
@@ -316,10 +385,11 @@ private:
         (dependencies.empty() || dependencies.front() != lane.result[server][at - slots])) {
       dependencies.push_back(lane.result[server][at - slots]);
     }
-    // lane.result counts only the parts that we have pushed to that server: all of them.
+    m_passes.add_ready(p, dependencies);
     write(p, server, push_tag(p, m_rank), gradient_of(m_c.plan, p),
           m_slots.of_worker(server, number, m_rank, at), dependencies);
     lane.result[server].push_back(await(p, server, p));
+    m_passes.summed(p, lane.result[server].back());
     lane.returned.emplace_back(lane.result[server].back());
   }
 
@@ -336,6 +406,7 @@ private:
     for (const std::uint32_t worker : workers) {
       if (worker == m_rank) {
         operands.push_back(gradient_of(m_c.plan, p));
+        m_passes.add_ready(p, dependencies);
         continue;
       }
       operands.push_back(m_slots.of_worker(m_rank, number, worker, at));
@@ -371,6 +442,7 @@ private:
       complete = await(p, root, p);
       pair.push_back(complete);
     }
+    m_passes.summed(p, complete);
     std::vector<std::uint32_t>& sent = lane.sent.emplace_back();
     for (std::size_t r = 0; root == m_rank && r < m_c.racks(); ++r) {
       const std::uint32_t aggregator = m_c.aggregator(p, r);
@@ -401,6 +473,7 @@ private:
   std::uint32_t m_rank;
   RankProgram& m_program;
   bool m_worker;
+  PlayedPasses m_passes;
   std::vector<Lane> m_lanes;
   std::vector<std::uint32_t> m_at; ///< [rack]: position of the part at the rank that sums it there
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> m_pair_count;
@@ -420,6 +493,8 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
     return;
   }
   program.buffer_bytes[k_inbox_buffer] = plan.gradient_bytes;
+  PlayedPasses passes(plan, program, true);
+  std::vector<std::uint32_t> dependencies;
   const auto place = static_cast<std::size_t>(self - c.workers.begin());
   const std::uint32_t next = c.workers[(place + 1) % n];
   const std::uint32_t previous = c.workers[(place + n - 1) % n];
@@ -455,7 +530,9 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
   for (std::size_t step = 0; step < n; ++step) {
     for (const std::uint32_t p : owned[(place + 2 * n - 1 - step) % n]) {
       if (step == 0) { // the part starts here
-        write_to_next(p, k_inbox_buffer, p, {});
+        dependencies.clear();
+        passes.add_ready(p, dependencies);
+        write_to_next(p, k_inbox_buffer, p, dependencies);
         continue;
       }
       const std::uint32_t arrived = arrival(p, p);
@@ -466,9 +543,14 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
       reduce.destination = gradient_of(plan, p);
       const Slice operands[] = {gradient_of(plan, p),
                                 Slice{k_inbox_buffer, plan.parts.offset_bytes[p]}};
+      dependencies.assign(1, arrived);
+      passes.add_ready(p, dependencies);
       const std::uint32_t summed =
-          program.lanes[plan.parts.lane[p]].append_reduce(reduce, operands, std::span(&arrived, 1));
+          program.lanes[plan.parts.lane[p]].append_reduce(reduce, operands, dependencies);
       const bool complete = step + 1 == n; // we own it: from here the sum goes round
+      if (complete) {
+        passes.summed(p, summed);
+      }
       write_to_next(p, complete ? k_gradient_buffer : k_inbox_buffer, complete ? parts + p : p,
                     std::span(&summed, 1));
     }
@@ -477,11 +559,13 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
        ++step) { // all-gather: first what the rank before us owns
     for (const std::uint32_t p : owned[(place + 2 * n - 1 - step) % n]) {
       const std::uint32_t arrived = arrival(p, parts + p);
+      passes.summed(p, arrived);
       if (step + 2 < n) {
         write_to_next(p, k_gradient_buffer, parts + p, std::span(&arrived, 1));
       }
     }
   }
+  passes.finish();
 }
 
 } // namespace

@@ -146,6 +146,53 @@ Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t 
   return parts;
 }
 
+Passes passes_of(const GradientLayout& layout, const Workload& workload, double forward_seconds,
+                 double backward_seconds) {
+  Passes passes;
+  const auto layers = static_cast<double>(workload.tensors.size());
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    passes.end_bytes.push_back(layout.tensor_offset_bytes[t] + workload.tensors[t].bytes());
+    passes.backward_seconds.push_back(backward_seconds / layers);
+    passes.forward_seconds.push_back(forward_seconds / layers);
+  }
+  return passes;
+}
+
+void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s) {
+  // Parts are in gradient order: the next forward pass needs the last first.
+  std::vector<double> ready(passes.size());
+  std::partial_sum(passes.backward_seconds.begin(), passes.backward_seconds.end(), ready.begin());
+  std::vector<double> ready_at;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    const auto it = std::upper_bound(passes.end_bytes.begin(), passes.end_bytes.end(),
+                                     parts.offset_bytes[p] + parts.bytes[p] - 1);
+    const auto layer = static_cast<std::size_t>(it - passes.end_bytes.begin());
+    ready_at.push_back(ready[std::min(layer, ready.size() - 1)]);
+  }
+  std::priority_queue<std::size_t> there; // the greatest index first
+  std::vector<std::size_t> order;
+  double now = 0;
+  std::size_t next = 0;
+  while (order.size() < parts.size()) {
+    while (next < parts.size() && ready_at[next] <= now) {
+      there.push(next++);
+    }
+    if (there.empty()) {
+      now = ready_at[next];
+      continue;
+    }
+    const std::size_t p = there.top();
+    there.pop();
+    order.push_back(p);
+    now += static_cast<double>(parts.bytes[p]) / bytes_per_s;
+  }
+  const std::vector<std::uint64_t> offsets = parts.offset_bytes, bytes = parts.bytes;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    parts.offset_bytes[i] = offsets[order[i]];
+    parts.bytes[i] = bytes[order[i]];
+  }
+}
+
 std::vector<double> loads_of(const Parts& parts, std::size_t ranks) {
   std::vector<double> loads(ranks, 0);
   for (std::size_t p = 0; p < parts.size(); ++p) {

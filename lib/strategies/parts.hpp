@@ -36,6 +36,17 @@ using RankCost = std::function<double(std::size_t rank, double bytes)>;
 /// rank.
 double assign_servers(Parts& parts, std::span<const double> shares, const RankCost& cost);
 
+/// The model's passes as they are played: `forward_seconds` and `backward_seconds` spread evenly
+/// over the tensors, each of which counts as a layer (a workload does not say more).
+[[nodiscard]] Passes passes_of(const GradientLayout& layout, const Workload& workload,
+                               double forward_seconds, double backward_seconds);
+
+/// Puts the parts into the order in which a link that moves `bytes_per_s` of gradient would best
+/// take them: of those whose backward pass is done, the one whose forward pass comes first (BytePS
+/// 6.1, ByteScheduler). The order is fixed in the plan, the same on every rank: a priority decided
+/// anew at each rank would make servers wait for the last of them.
+void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s);
+
 /// BytePS 4.1: parts hashed into slots, which the ranks own in proportion to their shares. For
 /// comparison.
 void assign_by_hash(Parts& parts, std::span<const double> shares);

@@ -63,6 +63,18 @@ public:
       m_workers += r.worker ? 1 : 0;
       lanes = std::max(lanes, r.lanes);
     }
+    const double forward =
+        options.forward_seconds.value_or(inputs.workload.forward_seconds.value_or(0));
+    const double backward =
+        options.backward_seconds.value_or(inputs.workload.backward_seconds.value_or(0));
+    if (forward + backward > 0 && !options.zero_compute && !inputs.workload.tensors.empty()) {
+      m_passes = passes_of(m_layout, inputs.workload, forward, backward);
+    } else if (options.order == Order::priority) {
+      fail(ErrorKind::input,
+           fmt::format("--order priority: workload '{}' has no forward and backward "
+                       "times; give --forward and --backward",
+                       inputs.workload.name));
+    }
     m_lanes_given = lanes > 0;
     m_model.set_lanes(std::max(1, lanes));
     if (lanes == 0) {
@@ -253,7 +265,13 @@ private:
   }
 
   void draft(Choice& choice) const {
-    choice.draft = cut_and_assign(choice);
+    choice.draft = cut_and_assign(choice, m_options.order == Order::priority);
+    if (m_passes && m_options.order == Order::automatic) {
+      Plan other = cut_and_assign(choice, true);
+      if (other.prediction.mid_seconds < choice.draft->prediction.mid_seconds) {
+        choice.draft = std::move(other);
+      }
+    }
     choice.prediction = choice.draft->prediction;
   }
 
@@ -283,11 +301,15 @@ private:
     return ((rank.worker ? m_model_bytes - bytes : 0) + others * bytes) / port;
   }
 
-  [[nodiscard]] Plan cut_and_assign(const Choice& choice) const {
+  [[nodiscard]] Plan cut_and_assign(const Choice& choice, bool by_priority) const {
     Plan plan;
     const auto part_bytes = static_cast<std::uint64_t>(choice.shape.part_bytes);
     plan.parts = cut(m_layout, m_inputs.workload, part_bytes, m_options.cutting,
                      m_options.part_bytes ? 1 : streams(choice.solution.strategy, m_model));
+    plan.passes = m_passes;
+    if (m_passes && by_priority) {
+      order_by_priority(plan.parts, *m_passes, m_model_bytes / choice.prediction.mid_seconds);
+    }
     const double exact = time_of(choice, choice.solution.share_bytes);
     assign_servers(plan.parts, choice.solution.share_bytes,
                    [&](std::size_t rank, double bytes) { return cost_of(choice, rank, bytes); });
@@ -336,7 +358,10 @@ private:
         plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
       }
     }
-    if (const auto played = played_seconds(m_model, plan, load.uplink_seconds)) {
+    const auto played = played_seconds(m_model, plan, load.uplink_seconds);
+    if (m_passes) {
+      predict_passes(plan, played);
+    } else if (played) {
       replace_by_played(plan.prediction, *played);
     }
     if (m_options.optimizer) {
@@ -357,6 +382,36 @@ private:
     plan.prediction = step.prediction;
     plan.update = step.update;
     plan.quantities = step.quantities; // describe() puts the others before them
+  }
+
+  /// With passes an iteration is the backward pass, the traffic beside and after it, and the
+  /// forward pass: what the traffic adds to the passes is exposed (docs/equations.md, 18).
+  void predict_passes(Plan& plan, const std::optional<double>& played) const {
+    Prediction& p = plan.prediction;
+    const double computed = m_passes->total_seconds();
+    const double first = m_passes->backward_seconds.front();
+    const auto layers = static_cast<double>(m_passes->size());
+    // Without a play: all traffic in gradient order, and a forward pass that waits for all of it.
+    const auto by_formula = [&](double traffic) {
+      const double backward = std::accumulate(m_passes->backward_seconds.begin(),
+                                              m_passes->backward_seconds.end(), 0.0);
+      return std::max(backward + traffic / layers, first + traffic) + (computed - backward);
+    };
+    const double traffic = p.mid_seconds;
+    const double mid = played ? *played : by_formula(traffic);
+    const double exposed = std::max(0.0, mid - computed);
+    p.lo_seconds = computed + exposed * p.lo_seconds / traffic;
+    p.hi_seconds = computed + exposed * p.hi_seconds / traffic;
+    p.mid_seconds = computed + exposed;
+    p.terms = {{"passes", computed}, {"exposed", exposed}};
+    if (first + p.bound_seconds > computed) {
+      p.bound_seconds += first;
+      p.bound_by += ", after the first layer's backward pass";
+    } else {
+      p.bound_seconds = computed;
+      p.bound_by = "the passes themselves";
+      p.relief = "none from the links";
+    }
   }
 
   /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
@@ -397,6 +452,30 @@ private:
         m_options.part_bytes ? std::to_string(*m_options.part_bytes) : "auto";
     plan.options["window_parts"] =
         m_options.window_parts ? std::to_string(*m_options.window_parts) : "auto";
+    if (m_options.forward_seconds || m_options.backward_seconds) {
+      plan.options["forward"] = fmt::format("{} s", m_options.forward_seconds.value_or(0));
+      plan.options["backward"] = fmt::format("{} s", m_options.backward_seconds.value_or(0));
+    }
+    if (m_options.zero_compute) {
+      plan.options["zero_compute"] = "yes";
+    }
+    if (m_passes) {
+      plan.options["order"] = m_options.order == Order::gradient   ? "gradient"
+                              : m_options.order == Order::priority ? "priority"
+                                                                   : "auto";
+      const bool in_order =
+          std::is_sorted(plan.parts.offset_bytes.begin(), plan.parts.offset_bytes.end());
+      plan.quantities.insert(
+          plan.quantities.begin(),
+          {"exposed_seconds",
+           plan.prediction.mid_seconds - m_passes->total_seconds(),
+           in_order ? "equation 18, parts in gradient order" : "equation 18, parts by priority",
+           {{"forward", std::accumulate(m_passes->forward_seconds.begin(),
+                                        m_passes->forward_seconds.end(), 0.0)},
+            {"backward", std::accumulate(m_passes->backward_seconds.begin(),
+                                         m_passes->backward_seconds.end(), 0.0)},
+            {"credit_bytes", static_cast<double>(plan.part_bytes * plan.window_parts)}}});
+    }
     plan.options["cutting"] = m_options.cutting == Cutting::fused ? "fused" : "tensors";
     if (m_options.what_if.worker_port_bytes_per_s) {
       plan.options["port_bandwidth"] =
@@ -472,6 +551,7 @@ private:
   CostModel m_model;
   double m_model_bytes;
   std::size_t m_workers = 0;
+  std::optional<Passes> m_passes;
   bool m_lanes_given = false;
   Choice m_chosen;
   double m_runner_up_seconds = 0;

@@ -15,12 +15,23 @@
 
 namespace reckon {
 
+/// In which order parts are sent.
+enum class Order {
+  automatic, ///< whichever leaves less of the traffic exposed
+  gradient,  ///< as the backward pass makes them
+  priority,  ///< among those that are there, first what the next forward pass needs first
+};
+
 struct PlanOptions {
   std::string strategy = "auto";           ///< or one of strategy_names()
   std::string transport;                   ///< empty: the fastest in the profile
   std::optional<std::uint64_t> part_bytes; ///< none: chosen by the predicted time
   std::optional<std::uint64_t> window_parts;
   Cutting cutting = Cutting::fused;
+  /// The model's passes, instead of the workload's; without either only the traffic counts.
+  std::optional<double> forward_seconds, backward_seconds;
+  bool zero_compute = false; ///< only the traffic counts, whatever the workload says (PHub 4)
+  Order order = Order::automatic;
   std::optional<Optimizer> optimizer;   ///< none: the plan ends with the sums
   std::optional<UpdatePlace> update_at; ///< none: where the predicted time is less
   CostModel::WhatIf what_if;

@@ -30,6 +30,7 @@ struct Event {
     left_first, ///< a piece has left the first station: the connection may send more
     arrived,    ///< the last piece of a write is there
     lane_free,  ///< a lane's local op is done
+    delayed,    ///< a delay is over
   };
   double seconds = 0;
   std::uint64_t number = 0; ///< breaks ties in the order of creation
@@ -177,6 +178,10 @@ private:
       start_local(lane);
       break;
     }
+    case Event::Kind::delayed:
+      complete(event.lane, event.piece.op);
+      start_local(event.lane);
+      break;
     case Event::Kind::lane_free: {
       Lane& lane = m_lanes[event.lane];
       lane.busy = false;
@@ -208,6 +213,11 @@ private:
       const std::uint32_t connection = connection_to(lane_index, op.peer);
       m_connections[connection].posted.emplace_back(op_index, op.bytes);
       send(connection);
+    } else if (op.kind == OpKind::delay) {
+      Piece piece;
+      piece.op = op_index;
+      push(m_now + static_cast<double>(op.duration_ns) * 1e-9, Event::Kind::delayed, lane_index,
+           piece);
     } else {
       lane.local.push(op_index);
     }

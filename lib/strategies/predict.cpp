@@ -213,7 +213,8 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
   const auto most = static_cast<std::size_t>(k_most_writes / writes_per_part);
   // A beginning says how the rest goes on only if it is much longer than what is under way at once.
   const std::size_t under_way = plan.window_parts * static_cast<std::size_t>(plan.ranks[0].lanes);
-  if (model.one_machine() || (parts > most && most / 2 < 2 * under_way)) {
+  // Of passes there is no beginning that stands for the rest.
+  if (model.one_machine() || (parts > most && (plan.passes || most / 2 < 2 * under_way))) {
     return std::nullopt;
   }
   const PlayNetwork network = network_of(model, static_cast<double>(plan.part_bytes));

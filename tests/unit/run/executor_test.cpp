@@ -97,6 +97,44 @@ TEST(Executor, AFailedWriteEndsTheLaneWithTheReason) {
   EXPECT_THAT(job.error(), testing::Not(testing::IsEmpty()));
 }
 
+/// A lane that nobody writes to.
+class SilentLane final : public MoverLane {
+public:
+  bool write(int, Slice, Slice, std::uint64_t, std::uint32_t, std::uint64_t) noexcept override {
+    return false;
+  }
+  std::size_t poll(std::span<Completion>) noexcept override { return 0; }
+  void wait(std::chrono::milliseconds) noexcept override {}
+  [[nodiscard]] std::string error() const override { return ""; }
+};
+
+TEST(Executor, DelaysFollowEachOtherAndHoldBackWhatDependsOnThem) {
+  LaneProgram program;
+  Op delay;
+  delay.kind = OpKind::delay;
+  delay.duration_ns = 2'000'000;
+  const std::uint32_t first = program.append(delay, {});
+  const std::uint32_t second = program.append(delay, std::span(&first, 1));
+  Op copy;
+  copy.kind = OpKind::copy;
+  copy.bytes = 4;
+  copy.destination = {0, 4};
+  program.append(copy, std::span(&second, 1));
+  std::vector<std::byte> memory{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4},
+                                std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}};
+  const std::span<std::byte> buffers[] = {memory};
+  SilentLane lane;
+  LaneExecutor executor(program, lane, buffers);
+  const std::atomic<bool> stop{false};
+  for (int i = 0; i < 2; ++i) { // the second time as the first
+    std::fill(memory.begin() + 4, memory.end(), std::byte{0});
+    const LaneTimes times = executor.run(stop);
+    EXPECT_GE(times.total_ns, 2 * delay.duration_ns);
+    EXPECT_TRUE(executor.done());
+    EXPECT_EQ(memory[7], std::byte{4});
+  }
+}
+
 TEST(Executor, OpsGoInProgramOrderWhenAllAreReady) {
   Schedule s;
   s.worker = {false, false};

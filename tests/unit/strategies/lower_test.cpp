@@ -91,6 +91,43 @@ TEST(Lower, BytesOnEveryPortAreTheEquations) {
   EXPECT_THAT(traffic.ingress_bytes, testing::Each(56 * part));
 }
 
+TEST(Lower, PassesChangeNothingThatIsSummed) {
+  for (const Case& c : cases()) {
+    for (const Order order : {Order::gradient, Order::priority}) {
+      PlanOptions options;
+      options.strategy = c.strategy;
+      options.part_bytes = c.part_bytes;
+      options.window_parts = c.window;
+      options.forward_seconds = 0.001;
+      options.backward_seconds = 0.002;
+      options.order = order;
+      const Plan plan = test::plan_for(test::cluster(1e9, 5e8), odd_workload(), c.workers,
+                                       c.servers, options, c.lanes);
+      SCOPED_TRACE(c.strategy + " n=" + std::to_string(c.workers) +
+                   " k=" + std::to_string(c.servers) + " lanes " + std::to_string(c.lanes));
+      ASSERT_TRUE(plan.passes);
+      EXPECT_NEAR(plan.passes->total_seconds(), 0.003, 1e-12);
+      EXPECT_GE(plan.prediction.mid_seconds, plan.prediction.bound_seconds * (1 - 1e-9));
+      const Schedule schedule = lower(plan);
+      ASSERT_THAT(check(schedule).faults, testing::IsEmpty());
+      // Every lane of a worker plays both passes whole; a server plays none.
+      for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+        for (const LaneProgram& lane : schedule.ranks[r].lanes) {
+          std::int64_t played = 0;
+          for (const Op& op : lane.ops()) {
+            played += op.duration_ns;
+          }
+          if (plan.ranks[r].worker && c.workers > 1) {
+            EXPECT_NEAR(static_cast<double>(played), 3e6, 20);
+          } else if (!plan.ranks[r].worker) {
+            EXPECT_EQ(played, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Lower, SumsOverRacksAreProvedCorrectForEveryShape) {
   // Ranks in 1 to 3 racks of unequal size, with and without machines that only serve; parts with
   // their roots anywhere.

@@ -198,5 +198,29 @@ TEST(Lanes, GetEqualBytesOfEveryServer) {
   }
 }
 
+TEST(Parts, PriorityTakesWhatTheForwardPassNeedsFirstAmongWhatIsThere) {
+  // Four layers of 10 bytes, a backward pass of 1 s each, 10 bytes a second on the link: part i is
+  // there at i + 1. At 1 only 0 is; at 2 part 1; and so on: nothing to choose. At 2.5 bytes a
+  // second part 0 takes until 5, when all are there, and then the last layer's goes first.
+  Passes passes;
+  passes.end_bytes = {10, 20, 30, 40};
+  passes.backward_seconds.assign(4, 1);
+  passes.forward_seconds.assign(4, 1);
+  for (const double rate : {10.0, 2.5}) {
+    Parts parts;
+    parts.offset_bytes = {0, 10, 20, 30};
+    parts.bytes.assign(4, 10);
+    order_by_priority(parts, passes, rate);
+    EXPECT_THAT(parts.offset_bytes, rate == 10.0 ? testing::ElementsAre(0U, 10U, 20U, 30U)
+                                                 : testing::ElementsAre(0U, 30U, 20U, 10U));
+  }
+  // A part over two layers is there when the second is.
+  Parts parts;
+  parts.offset_bytes = {0, 15, 25};
+  parts.bytes = {15, 10, 15};
+  order_by_priority(parts, passes, 1000);
+  EXPECT_THAT(parts.offset_bytes, testing::ElementsAre(0U, 15U, 25U));
+}
+
 } // namespace
 } // namespace reckon

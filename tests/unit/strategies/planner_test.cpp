@@ -208,6 +208,32 @@ TEST(Planner, RacksAreSummedFirstWhenTheirUplinksAreThin) {
   }
 }
 
+TEST(Planner, PriorityLeavesLessTrafficExposed) {
+  // 20 equal layers, 100 MB at 100 MB/s beside 0.5 s of backward and 0.5 s of forward pass: in
+  // gradient order the first layer's sum comes last, and the whole forward pass after it. By
+  // priority the forward pass goes on while sums still come.
+  std::vector<Tensor> tensors;
+  for (int i = 0; i < 20; ++i) {
+    tensors.push_back({"t" + std::to_string(i), 1'250'000, DType::fp32});
+  }
+  const Workload model = test::workload(tensors);
+  std::map<Order, double> seconds;
+  for (const Order order : {Order::gradient, Order::priority, Order::automatic}) {
+    PlanOptions options;
+    options.strategy = "byteps_split";
+    options.forward_seconds = options.backward_seconds = 0.5;
+    options.order = order;
+    const Plan plan = test::plan_for(test::cluster(1e8, 1e8), model, 4, 4, options);
+    seconds[order] = plan.prediction.mid_seconds;
+    EXPECT_NEAR(plan.prediction.terms.at(0).seconds, 1.0, 1e-9);
+    EXPECT_NEAR(plan.prediction.terms.at(1).seconds, plan.prediction.mid_seconds - 1, 1e-9);
+  }
+  // First gradient at 0.025, then 1 s of traffic, then the forward pass: 1.525 and some filling.
+  EXPECT_NEAR(seconds[Order::gradient], 1.525, 0.03);
+  EXPECT_LT(seconds[Order::priority], 1.15);
+  EXPECT_EQ(seconds[Order::automatic], seconds[Order::priority]);
+}
+
 TEST(Planner, LanesKeepUpWithThePort) {
   // All ranks have lanes for the strategy that needs most. A ring on 8 workers sums 7 M/8 in the
   // first half of its 2 * 7 M/8 at 1 GB/s: at 0.3 GB/s a thread that is 1 / 0.3 = 3.3 -> 4 lanes.

@@ -104,6 +104,14 @@ TEST(Racks, AreFoundFromTheirThinUplinks) {
   }
 }
 
+TEST(Racks, APairThatWasHinderedOnceIsApartThoughItsUplinkWasFreeAnotherTime) {
+  // In the second round the uplink of other racks is busy, that of machines 0 and 1 is not.
+  const std::vector<double> port(4, 100);
+  const std::vector<int> racks = find_racks({{{0, 1, 10}}, {{0, 1, 100}, {2, 3, 10}}}, port);
+  EXPECT_NE(racks[0], racks[1]);
+  EXPECT_NE(racks[2], racks[3]);
+}
+
 TEST(Racks, AHinderedPairIsSlowForBothPorts) {
   const std::vector<double> port{100, 50};
   EXPECT_FALSE(hindered({0, 1, 50}, port)); // the slower port is the limit

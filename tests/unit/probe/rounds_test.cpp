@@ -65,7 +65,8 @@ TEST(Waves, KeepEachHostFromHavingTooMuchToDo) {
   const Pairing pairs{{0, 1}, {2, 3}, {4, 5}};
   EXPECT_EQ(waves_of(pairs, host, 1), (std::vector<Pairing>{{{0, 1}, {4, 5}}, {{2, 3}}}));
   EXPECT_EQ(waves_of(pairs, host, 2), (std::vector<Pairing>{pairs}));
-  // A pair between two computers keeps both busy.
+  // A pair between two computers keeps both busy, whichever is named first.
+  EXPECT_EQ(waves_of({{4, 0}, {5, 1}}, host, 1), (std::vector<Pairing>{{{4, 0}}, {{5, 1}}}));
   EXPECT_EQ(waves_of({{0, 4}, {1, 5}}, host, 1), (std::vector<Pairing>{{{0, 4}}, {{1, 5}}}));
 }
 

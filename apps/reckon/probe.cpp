@@ -9,6 +9,7 @@
 #include "core/terminal.hpp"
 #include "documents/document.hpp"
 #include "launch/rendezvous.hpp"
+#include "present/document_text.hpp"
 #include "probe/cluster.hpp"
 #include "probe/probe.hpp"
 
@@ -90,13 +91,15 @@ Seconds budget_of(const std::string& text) {
   return budget;
 }
 
-int conclude(const ProbeResult& result, const std::string& output) {
+int conclude(const ProbeResult& result, const std::string& output, bool cluster) {
   for (const std::string& warning : result.warnings) {
     log(LogLevel::warn, "{}", warning);
   }
   write_file(output, canonical_text(result.profile));
   if (output != "-") {
-    const std::string summary = summary_of(result.profile);
+    const std::string summary =
+        cluster ? render_cluster(result.profile, style_for(ColorMode::automatic, STDOUT_FILENO))
+                : summary_of(result.profile);
     std::fwrite(summary.data(), 1, summary.size(), stdout);
     fmt::print("\nwrote {}\n", output);
   }
@@ -149,7 +152,7 @@ int run_cluster_probe(const Flags& flags) {
   Rendezvous rendezvous(*job, "probe", options.limit);
   const ProbeResult result = probe_cluster(rendezvous, options);
   progress.reset(); // takes its line away
-  return job->rank == 0 ? conclude(result, output) : k_exit_ok;
+  return job->rank == 0 ? conclude(result, output, true) : k_exit_ok;
 }
 
 int run_probe(const Flags& flags) {
@@ -183,7 +186,7 @@ int run_probe(const Flags& flags) {
   };
   const ProbeResult result = probe_machine(options);
   progress.reset(); // takes its line away
-  return conclude(result, output);
+  return conclude(result, output, false);
 }
 
 } // namespace

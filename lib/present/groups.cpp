@@ -150,9 +150,10 @@ Matrix matrix_of(const Cells& cells) {
     largest = std::max(largest, cell->has_value() ? cell->p50 : 0);
   }
   const bool ns = largest < 1e-5;
-  m.unit = rate ? "GB/s" : (ns ? "ns" : "us");
+  const bool slow = rate && largest < 1e8; // a network of less than a gigabit
+  m.unit = rate ? (slow ? "MB/s" : "GB/s") : (ns ? "ns" : "us");
   m.decimals = rate ? 2 : (ns && largest >= 1e-7 ? 0 : 1);
-  const double scale = rate ? 1e-9 : (ns ? 1e9 : 1e6);
+  const double scale = rate ? (slow ? 1e-6 : 1e-9) : (ns ? 1e9 : 1e6);
   m.title = cells.front()->key.test;
   m.setting = label_of(cells.front()->key, fixed) + convention_text(cells);
   for (const std::string& from : m.rows) {

@@ -22,7 +22,8 @@ struct CaseGroups {
 /// Cells of one case, by key; all of the profile's when `test` is empty.
 [[nodiscard]] Cells cells_of(const Profile& profile, const std::string& test);
 [[nodiscard]] std::vector<std::string> cases_of(const Profile& profile);
-/// One of CaseGroups::matrices, in GB/s, ns or us.
+/// One of CaseGroups::matrices, in GB/s (MB/s where all are below a tenth
+/// of that), ns or us.
 [[nodiscard]] Matrix matrix_of(const Cells& cells);
 
 /// Whether a cell's bytes are moved, so that they have a rate. Cases of latencies are timed in

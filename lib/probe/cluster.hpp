@@ -13,6 +13,7 @@
 namespace reckon {
 
 inline constexpr const char* k_port_bandwidth = "port_bandwidth";
+inline constexpr const char* k_single_port = "single_port_bandwidth";
 inline constexpr const char* k_pair_latency = "pair_latency";
 inline constexpr const char* k_pair_bandwidth = "pair_bandwidth";
 inline constexpr const char* k_fan_in = "fan_in_bandwidth";

@@ -207,6 +207,28 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     key.direction = "two_way";
     profile.cells.push_back(
         cell_of(key, "bytes_per_second", of_all(members, first, last, &port_samples), late));
+    std::size_t number = 0;
+    for (const auto& [name, samples] : model.single_ports) {
+      // An endpoint of its own, below the machine.
+      TopologyObject port;
+      port.id = fmt::format("{}/port{}", group.id, number++);
+      port.kind = ObjectKind::nic;
+      port.parent = group.id;
+      port.name = name;
+      CellKey single = key;
+      single.test = k_single_port;
+      single.from = port.id;
+      profile.cells.push_back(cell_of(single, "bytes_per_second",
+                                      of_all(members, first, last,
+                                             [&name = name](const MemberResult& m) {
+                                               const auto found = m.single_ports.find(name);
+                                               return found == m.single_ports.end()
+                                                          ? std::vector<double>()
+                                                          : found->second;
+                                             }),
+                                      late));
+      profile.topology.objects.push_back(std::move(port));
+    }
     key.test = k_fabric_latency;
     key.bytes = 8;
     key.direction = "one_way";

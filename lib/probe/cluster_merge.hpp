@@ -20,7 +20,8 @@ struct MemberResult {
   int window = 0;         ///< writes in flight
   std::vector<int> peers; ///< machines at the other end of its port when that was measured
   std::vector<double> in_one_way, out_one_way, in_two_way, out_two_way;
-  std::vector<double> latency; ///< to all others
+  std::map<std::string, std::vector<double>> single_ports; ///< by name, where there are several
+  std::vector<double> latency;                             ///< to all others
   struct WriteCurve {
     int peer = -1;
     std::map<std::uint64_t, std::vector<double>> seconds; ///< of a write, by size

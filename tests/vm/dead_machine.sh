@@ -7,7 +7,7 @@ cat >> inside.sh << 'END'
 "$RECKON" run byteps_split.json -n 1000000 --tolerance 1e9% &
 if [[ $RANK == 1 ]]; then
   sent_since 0 1000
-  echo o > /proc/sysrq-trigger
+  echo b > /proc/sysrq-trigger # on the spot
 fi
 wait $!
 END

@@ -31,6 +31,7 @@ namespace {
 struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
                                        peer_limit = "10s";
+  std::optional<std::string> without;
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up = 2;
   bool json = false, list = false, check_only = false;
@@ -164,6 +165,9 @@ int execute(const RunArguments& arguments) {
     }
     options.iterations = arguments.iterations;
   }
+  if (arguments.without) {
+    options.habits = habits_without(*arguments.without);
+  }
   const Plan plan = read_plan(arguments.plan);
   const DocumentLink link = link_to(arguments.plan, canonical_text(plan));
   refuse_overwriting(arguments.output, {arguments.plan});
@@ -180,6 +184,9 @@ int execute(const RunArguments& arguments) {
   }
   const Schedule schedule = lower(plan);
   options.transport = arguments.transport.empty() ? plan.transport : arguments.transport;
+  if (!options.habits.shared_memory) {
+    options.transport = without_shared_memory(options.transport, available_transports());
+  }
   const auto ranks = static_cast<int>(plan.ranks.size());
   if (job && job->size != ranks) {
     fail(ErrorKind::input, fmt::format("{}: the plan is for {} ranks and the launcher started {}; "
@@ -250,6 +257,9 @@ Command add_run_command(CLI::App& app) {
   command->add_flag("--json", arguments->json, "Print the report as JSON instead of tables");
   command->add_option("--transport", arguments->transport,
                       "Move the bytes over this transport instead of the plan's");
+  command->add_option("--without", arguments->without,
+                      "Ablation: move the bytes without some of register-once, address-once, "
+                      "aligned, one-segment, shm (separated by commas)");
   command->add_flag("-l,--list", arguments->list,
                     "List the transports of this machine, and what is missing, and end");
   command->add_flag("--check", arguments->check_only,

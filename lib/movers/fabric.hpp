@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "movers/habits.hpp"
 #include "movers/mover.hpp"
 
 #include <memory>
@@ -18,8 +19,9 @@ struct FabricEnvironment {
   /// RECKON_FABRIC_ADDRESS: what a transport with IP addresses binds to: an address of this
   /// machine, an interface ("eth0") or a libfabric domain ("mlx5_0"); several, separated by commas,
   /// where lanes shall be spread over network ports: lane i takes the i-th of them, in turn, on
-  /// every machine, so all have to name as many, in an order in which they reach each other. Empty: the loopback interface while every rank is
-  /// in this machine's network, otherwise the first address that is not a loopback one.
+  /// every machine, so all have to name as many, in an order in which they reach each other. Empty:
+  /// the loopback interface while every rank is in this machine's network, otherwise the first
+  /// address that is not a loopback one.
   std::string address;
   [[nodiscard]] static FabricEnvironment read();
 };
@@ -36,6 +38,7 @@ struct FabricEnvironment {
 /// between naps of 50 us to 1 ms. Throws Error{unavailable} when there is no such provider or no
 /// such address.
 [[nodiscard]] std::unique_ptr<Mover> make_fabric_mover(const std::string& transport,
-                                                       const FabricEnvironment& environment);
+                                                       const FabricEnvironment& environment,
+                                                       const Habits& habits = {});
 
 } // namespace reckon

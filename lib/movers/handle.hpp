@@ -32,39 +32,43 @@ class Mapping {
 public:
   Mapping() = default;
   /// Maps all of `fd` from its start, shared; fd -1 is private memory of our own, zeroed.
-  /// `populate` false leaves the pages to the first touch. Throws Error{operation} with `what`.
-  Mapping(int fd, std::size_t bytes, const std::string& what, bool populate = true)
-      : m_bytes(bytes) {
+  /// `populate` false leaves the pages to the first touch. bytes() begins `skew` bytes into the
+  /// first page, for which `fd` has to have room. Throws Error{operation} with `what`.
+  Mapping(int fd, std::size_t bytes, const std::string& what, bool populate = true,
+          std::size_t skew = 0)
+      : m_bytes(bytes), m_skew(skew) {
     if (bytes == 0) {
       return;
     }
     const int flags =
         (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (populate ? MAP_POPULATE : 0);
-    void* const address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+    void* const address = ::mmap(nullptr, skew + bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (address == MAP_FAILED) {
       fail_errno("mmap(" + what + ")", errno);
     }
-    m_data = static_cast<std::byte*>(address);
+    m_data = static_cast<std::byte*>(address) + skew;
   }
   Mapping(Mapping&& other) noexcept
-      : m_data(std::exchange(other.m_data, nullptr)), m_bytes(std::exchange(other.m_bytes, 0)) {}
+      : m_data(std::exchange(other.m_data, nullptr)), m_bytes(std::exchange(other.m_bytes, 0)),
+        m_skew(other.m_skew) {}
   Mapping& operator=(Mapping&& other) noexcept {
     std::swap(m_data, other.m_data);
     std::swap(m_bytes, other.m_bytes);
+    std::swap(m_skew, other.m_skew);
     return *this;
   }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping() {
     if (m_data != nullptr) {
-      ::munmap(m_data, m_bytes);
+      ::munmap(m_data - m_skew, m_skew + m_bytes);
     }
   }
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return {m_data, m_bytes}; }
 
 private:
   std::byte* m_data = nullptr;
-  std::size_t m_bytes = 0;
+  std::size_t m_bytes = 0, m_skew = 0;
 };
 
 /// True when [offset, offset + bytes) lies inside a buffer of `size` bytes; overflow counts as

@@ -117,13 +117,21 @@ Fd make_segment(const char* name, std::uint64_t bytes) {
   return fd;
 }
 
+/// A peer's buffer: where it can be opened, and open; for lanes that map it again and again.
+struct Segment {
+  std::string path;
+  Fd fd;
+};
+
 struct Peer {
   Mapping control;
   std::vector<Mapping> buffers;
+  std::vector<Segment> segments; ///< of each buffer, for NaiveHostLane
   Control* shared = nullptr;
 };
 
-class HostLane final : public MoverLane {
+/// A lane that keeps all habits.
+class HostLane : public MoverLane {
 public:
   HostLane(int index, Control& control, const std::vector<Mapping>& buffers)
       : m_index(static_cast<std::size_t>(index)), m_own(control.lanes[m_index]), m_buffers(buffers),
@@ -146,41 +154,12 @@ public:
 
   bool write(int peer_rank, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
              std::uint64_t id) noexcept override {
-    if (m_done_count == m_done.size()) {
-      return false;
-    }
-    const auto peer = static_cast<std::size_t>(peer_rank);
-    if (m_peers == nullptr || peer_rank < 0 || peer >= m_peers->size() || peer == m_self) {
-      return refuse("no such peer", id);
-    }
-    const std::vector<Mapping>& theirs = (*m_peers)[peer].buffers;
-    if (bytes != 0 &&
-        (source.buffer >= m_buffers.size() || destination.buffer >= theirs.size() ||
-         !fits(source.offset, bytes, m_buffers[source.buffer].bytes().size()) ||
-         !fits(destination.offset, bytes, theirs[destination.buffer].bytes().size()))) {
-      return refuse("the write reaches outside its buffers", id);
-    }
-    Ring& ring = ring_to(peer);
-    if (m_put[peer] == m_room_until[peer]) {
-      m_room_until[peer] = ring.head.load(std::memory_order_acquire) + k_ring_entries;
-      if (m_put[peer] == m_room_until[peer]) {
-        ring.starved.store(1, std::memory_order_seq_cst);
-        m_room_until[peer] = ring.head.load(std::memory_order_seq_cst) + k_ring_entries;
-        if (m_put[peer] == m_room_until[peer]) {
-          m_refused[peer] = 1;
-          return false;
-        }
-      }
-    }
-    if (bytes != 0) {
-      std::memcpy(&theirs[destination.buffer].bytes()[destination.offset],
-                  &m_buffers[source.buffer].bytes()[source.offset], bytes);
-    }
-    ring.tags[m_put[peer] % k_ring_entries] = tag;
-    ring.tail.store(++m_put[peer], std::memory_order_seq_cst);
-    ring_bell((*m_peers)[peer].shared->lanes[m_index].asleep);
-    finish({Completion::Kind::sent, 0, id});
-    return true;
+    return write_with(peer_rank, source, destination, bytes, tag, id,
+                      [&](const Peer& peer) noexcept -> const char* {
+                        std::memcpy(&peer.buffers[destination.buffer].bytes()[destination.offset],
+                                    from(source), bytes);
+                        return nullptr;
+                      });
   }
 
   std::size_t poll(std::span<Completion> out) noexcept override {
@@ -238,6 +217,53 @@ public:
 
   std::string error() const override { return fmt::format("write(host): {}", m_error); }
 
+protected:
+  /// A write whose payload `copy`(peer) moves, which returns what went wrong or null.
+  template <class Copy>
+  bool write_with(int peer_rank, Slice source, Slice destination, std::uint64_t bytes,
+                  std::uint32_t tag, std::uint64_t id, Copy copy) noexcept {
+    if (m_done_count == m_done.size()) {
+      return false;
+    }
+    const auto peer = static_cast<std::size_t>(peer_rank);
+    if (m_peers == nullptr || peer_rank < 0 || peer >= m_peers->size() || peer == m_self) {
+      return refuse("no such peer", id);
+    }
+    const std::vector<Mapping>& theirs = (*m_peers)[peer].buffers;
+    if (bytes != 0 &&
+        (source.buffer >= m_buffers.size() || destination.buffer >= theirs.size() ||
+         !fits(source.offset, bytes, m_buffers[source.buffer].bytes().size()) ||
+         !fits(destination.offset, bytes, theirs[destination.buffer].bytes().size()))) {
+      return refuse("the write reaches outside its buffers", id);
+    }
+    Ring& ring = ring_to(peer);
+    if (m_put[peer] == m_room_until[peer]) {
+      m_room_until[peer] = ring.head.load(std::memory_order_acquire) + k_ring_entries;
+      if (m_put[peer] == m_room_until[peer]) {
+        ring.starved.store(1, std::memory_order_seq_cst);
+        m_room_until[peer] = ring.head.load(std::memory_order_seq_cst) + k_ring_entries;
+        if (m_put[peer] == m_room_until[peer]) {
+          m_refused[peer] = 1;
+          return false;
+        }
+      }
+    }
+    if (bytes != 0) {
+      if (const char* const why = copy((*m_peers)[peer])) {
+        return refuse(why, id);
+      }
+    }
+    ring.tags[m_put[peer] % k_ring_entries] = tag;
+    ring.tail.store(++m_put[peer], std::memory_order_seq_cst);
+    ring_bell((*m_peers)[peer].shared->lanes[m_index].asleep);
+    finish({Completion::Kind::sent, 0, id});
+    return true;
+  }
+
+  [[nodiscard]] const std::byte* from(Slice source) const noexcept {
+    return &m_buffers[source.buffer].bytes()[source.offset];
+  }
+
 private:
   Ring& ring_to(std::size_t peer) noexcept {
     return (*m_peers)[peer].shared->lanes[m_index].from[m_self];
@@ -291,9 +317,69 @@ private:
   const char* m_error = "no error";
 };
 
+/// A lane without some of the habits: what they are worth is the difference to HostLane.
+class NaiveHostLane final : public HostLane {
+public:
+  NaiveHostLane(int index, Control& control, const std::vector<Mapping>& buffers,
+                const Habits& habits)
+      : HostLane(index, control, buffers), m_habits(habits) {}
+
+  bool write(int peer_rank, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
+             std::uint64_t id) noexcept override {
+    return write_with(peer_rank, source, destination, bytes, tag, id,
+                      [&](const Peer& peer) noexcept -> const char* {
+                        return move(peer, from(source), destination, bytes);
+                      });
+  }
+
+private:
+  static constexpr std::size_t k_header = 64;
+
+  const char* move(const Peer& peer, const std::byte* source, Slice destination,
+                   std::uint64_t bytes) noexcept {
+    if (m_habits.register_once && m_habits.address_once) {
+      copy(&peer.buffers[destination.buffer].bytes()[destination.offset], source, bytes);
+      return nullptr;
+    }
+    const Segment& segment = peer.segments[destination.buffer];
+    Fd opened;
+    if (!m_habits.address_once) {
+      opened = Fd(::open(segment.path.c_str(), O_RDWR | O_CLOEXEC));
+      if (!opened) {
+        return "the peer's memory cannot be opened again";
+      }
+    }
+    const std::uint64_t start = destination.offset + skew(m_habits);
+    const std::uint64_t into_page = start % m_page;
+    void* const mapped =
+        ::mmap(nullptr, into_page + bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+               opened ? opened.get() : segment.fd.get(), static_cast<off_t>(start - into_page));
+    if (mapped == MAP_FAILED) {
+      return "the peer's memory cannot be mapped again";
+    }
+    copy(static_cast<std::byte*>(mapped) + into_page, source, bytes);
+    ::munmap(mapped, into_page + bytes);
+    return nullptr;
+  }
+
+  void copy(std::byte* destination, const std::byte* source, std::uint64_t bytes) noexcept {
+    const std::size_t header =
+        m_habits.one_segment ? 0 : std::min<std::uint64_t>(k_header, bytes / 2);
+    if (header > 0) {
+      std::memcpy(m_header.data(), source, header);
+      std::memcpy(destination, m_header.data(), header);
+    }
+    std::memcpy(destination + header, source + header, bytes - header);
+  }
+
+  const std::uint64_t m_page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  Habits m_habits;
+  std::array<std::byte, k_header> m_header{};
+};
+
 class HostMover final : public Mover {
 public:
-  HostMover() : m_token(random_token()) {
+  explicit HostMover(const Habits& habits) : m_habits(habits), m_token(random_token()) {
     m_capabilities.name = "host";
     m_capabilities.crosses_machines = false;
     m_capabilities.max_write_bytes = UINT64_MAX;
@@ -306,8 +392,9 @@ public:
     if (m_control_fd) {
       fail(ErrorKind::internal, "allocate(host): after open()");
     }
-    Fd fd = make_segment("reckon-buffer", bytes);
-    m_buffers.emplace_back(fd.get(), bytes, fmt::format("{} bytes of shared memory", bytes));
+    Fd fd = make_segment("reckon-buffer", skew(m_habits) + bytes);
+    m_buffers.emplace_back(fd.get(), bytes, fmt::format("{} bytes of shared memory", bytes), true,
+                           skew(m_habits));
     m_buffer_fds.push_back(std::move(fd));
     return m_buffers.back().bytes();
   }
@@ -324,7 +411,9 @@ public:
     auto* const control = reinterpret_cast<Control*>(m_control.bytes().data());
     control->token = m_token;
     for (int lane = 0; lane < lanes; ++lane) {
-      m_lanes.push_back(std::make_unique<HostLane>(lane, *control, m_buffers));
+      m_lanes.push_back(m_habits.lane_is_plain()
+                            ? std::make_unique<HostLane>(lane, *control, m_buffers)
+                            : std::make_unique<NaiveHostLane>(lane, *control, m_buffers, m_habits));
     }
   }
 
@@ -334,6 +423,7 @@ public:
       buffers.push_back({{"fd", m_buffer_fds[i].get()}, {"bytes", m_buffers[i].bytes().size()}});
     }
     return Json{{"mover", "host"},
+                {"without", without_text(m_habits)},
                 {"boot", boot_id()},
                 {"pid", ::getpid()},
                 {"token", std::string(m_token.data(), m_token.size())},
@@ -373,7 +463,7 @@ private:
     const std::string who = fmt::format("address of rank {}", rank);
     const Json json = parse_json(address, who);
     const JsonView view(json, who);
-    view.only({"mover", "boot", "pid", "token", "control", "lanes", "buffers"});
+    view.only({"mover", "without", "boot", "pid", "token", "control", "lanes", "buffers"});
     static_cast<void>(view.at("mover").one_of({"host"}));
     const int pid = view.at("pid").integer(1, INT_MAX);
     if (view.at("boot").string() != boot) {
@@ -386,6 +476,7 @@ private:
       fail(ErrorKind::operation, fmt::format("connect(host): rank {} has {} lanes, this rank {}",
                                              rank, view.at("lanes").count(), m_lanes.size()));
     }
+    require_same_habits(m_habits, view.at("without").string(), rank);
     Peer peer;
     peer.control = open_segment(rank, pid, view.at("control").integer(0, INT_MAX),
                                 control_bytes(static_cast<int>(m_lanes.size())), false);
@@ -397,24 +488,38 @@ private:
     }
     for (const JsonView& buffer : view.at("buffers").elements()) {
       buffer.only({"fd", "bytes"});
-      peer.buffers.push_back(open_segment(rank, pid, buffer.at("fd").integer(0, INT_MAX),
-                                          buffer.at("bytes").count(), true));
+      const int number = buffer.at("fd").integer(0, INT_MAX);
+      peer.buffers.push_back(
+          open_segment(rank, pid, number, buffer.at("bytes").count(), true, skew(m_habits)));
+      if (!m_habits.lane_is_plain()) {
+        const std::string path = path_of(pid, number);
+        peer.segments.push_back({path, Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC))});
+        if (!peer.segments.back().fd) {
+          fail(ErrorKind::unavailable,
+               not_reached(rank, pid, std::generic_category().message(errno)));
+        }
+      }
     }
     return peer;
   }
 
+  static std::string path_of(int pid, int number) {
+    return fmt::format("/proc/{}/fd/{}", pid, number);
+  }
+
   static Mapping open_segment(std::size_t rank, int pid, int number, std::size_t bytes,
-                              bool populate) {
-    const std::string path = fmt::format("/proc/{}/fd/{}", pid, number);
+                              bool populate, std::size_t skew = 0) {
+    const std::string path = path_of(pid, number);
     const Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     if (!fd) {
       fail(ErrorKind::unavailable, not_reached(rank, pid, std::generic_category().message(errno)));
     }
     struct stat status {};
-    if (::fstat(fd.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != bytes) {
+    if (::fstat(fd.get(), &status) != 0 ||
+        static_cast<std::uint64_t>(status.st_size) != skew + bytes) {
       fail(ErrorKind::unavailable, not_reached(rank, pid, "process ids differ"));
     }
-    return Mapping(fd.get(), bytes, path, populate);
+    return Mapping(fd.get(), bytes, path, populate, skew);
   }
 
   static std::string not_reached(std::size_t rank, int pid, const std::string& cause) {
@@ -425,6 +530,7 @@ private:
         rank, pid, cause);
   }
 
+  Habits m_habits;
   MoverCapabilities m_capabilities;
   std::array<char, 32> m_token;
   std::vector<Fd> m_buffer_fds;
@@ -437,8 +543,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Mover> make_host_mover() {
-  return std::make_unique<HostMover>();
+std::unique_ptr<Mover> make_host_mover(const Habits& habits) {
+  return std::make_unique<HostMover>(habits);
 }
 
 } // namespace reckon

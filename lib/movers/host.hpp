@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "movers/habits.hpp"
 #include "movers/mover.hpp"
 
 #include <memory>
@@ -14,6 +15,6 @@ namespace reckon {
 /// same process-id namespace; connect() throws Error{unavailable} where they do not. The sending
 /// thread does the copy; arrival is told through a ring of tags for each (sender, lane), and a
 /// receiver that sleeps is woken by a futex. At most 256 ranks and 64 lanes.
-[[nodiscard]] std::unique_ptr<Mover> make_host_mover();
+[[nodiscard]] std::unique_ptr<Mover> make_host_mover(const Habits& habits = {});
 
 } // namespace reckon

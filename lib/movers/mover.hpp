@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/slice.hpp"
+#include "movers/habits.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -75,7 +76,8 @@ public:
   virtual ~Mover() = default;
 
   [[nodiscard]] virtual const MoverCapabilities& capabilities() const noexcept = 0;
-  /// Page-aligned, zeroed memory that peers may write to, owned by the mover. `bytes` may be 0.
+  /// Page-aligned (with that habit), zeroed memory that peers may write to, owned by the mover.
+  /// `bytes` may be 0.
   [[nodiscard]] virtual std::span<std::byte> allocate(std::uint64_t bytes) = 0;
   virtual void open(int lanes) = 0;
   /// Everything the peers need to reach our lanes and buffers.
@@ -104,7 +106,9 @@ private:
 [[nodiscard]] std::vector<std::string>
 available_transports(std::vector<std::string>* why_not = nullptr);
 
-/// Throws Error{unavailable} that lists the transports there are.
-[[nodiscard]] std::unique_ptr<Mover> make_mover(const std::string& transport);
+/// Throws Error{unavailable} that lists the transports there are. Without some of the habits only
+/// to measure what they are worth.
+[[nodiscard]] std::unique_ptr<Mover> make_mover(const std::string& transport,
+                                                const Habits& habits = {});
 
 } // namespace reckon

@@ -27,14 +27,14 @@ std::vector<std::string> available_transports(std::vector<std::string>* why_not)
   return names;
 }
 
-std::unique_ptr<Mover> make_mover(const std::string& transport) {
+std::unique_ptr<Mover> make_mover(const std::string& transport, const Habits& habits) {
   if (transport == "host") {
-    return make_host_mover();
+    return make_host_mover(habits);
   }
   std::string why = "no such transport";
 #ifdef RECKON_HAVE_FABRIC
   try {
-    return make_fabric_mover(transport, FabricEnvironment::read());
+    return make_fabric_mover(transport, FabricEnvironment::read(), habits);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unavailable) {
       throw;

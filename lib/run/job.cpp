@@ -234,7 +234,7 @@ private:
   }
 
   void connect() {
-    m_mover = make_mover(m_options.transport);
+    m_mover = make_mover(m_options.transport, m_options.habits);
     std::uint64_t longest = 0;
     for (const LaneProgram& lane : m_program.lanes) {
       for (const Op& op : lane.ops()) {

@@ -3,6 +3,7 @@
 
 #include "core/units.hpp"
 #include "launch/rendezvous.hpp"
+#include "movers/habits.hpp"
 #include "schedule/schedule.hpp"
 
 #include <cstdint>
@@ -21,6 +22,7 @@ struct RunOptions {
       2;              ///< iterations that are verified but not counted (the first are slower)
   Seconds budget{10}; ///< of the counted iterations; at least three are made
   Seconds limit{60};  ///< how long a step of the job may take before it counts as hung
+  Habits habits;      ///< not all of them: an ablation
   int local_rank = 0, local_size = 1; ///< among the ranks on this machine: decides about pinning
 };
 

@@ -288,8 +288,18 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     report.context["other_programs"] =
         fmt::format("{:.0f} % of the processors", 100 * std::min(1.0, others));
   }
+  const std::string without = without_text(options.habits);
+  if (!without.empty()) {
+    report.context["without"] =
+        without + ": an ablation, for comparison with other runs of this plan only";
+  }
   report.cause =
-      options.transport != plan.transport
+      !without.empty()
+          ? fmt::format(
+                "an ablation ({:+.1f} %): the plan predicts {} with everything on, this ran "
+                "over {} without {}",
+                100 * report.error, plan.transport, options.transport, without)
+      : options.transport != plan.transport
           ? fmt::format("another transport ({:+.1f} %): the plan predicts {}, this ran over {}",
                         100 * report.error, plan.transport, options.transport)
           : find_cause(report, one_machine, cores, others);

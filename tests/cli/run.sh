@@ -118,6 +118,31 @@ stderr_has "write 15%"
 reckon run plan.json -n 0
 expect_status 2
 
+# An ablation is marked wherever its report is shown.
+reckon run plan.json -n 2 --tolerance 1e9% --without address-once,aligned -o ablation.json
+expect_status 0
+stdout_has "every element correct"
+stdout_has "this ran over host without address-once,aligned"
+reckon show ablation.json
+expect_status 0
+stdout_has "without         address-once,aligned: an ablation"
+if grep -q 'tcp;ofi_rxm' transports; then
+  reckon run plan.json -n 2 --tolerance 1e9% --without shm
+  expect_status 0
+  stdout_has "this ran over tcp;ofi_rxm without shm"
+  reckon run plan.json --transport 'tcp;ofi_rxm' --without shm
+  expect_status 2
+  stderr_has "there is nothing to switch off"
+fi
+for wrong in '' aligned, page,aligned; do
+  reckon run plan.json --without "$wrong"
+  expect_status 2
+  stderr_has "none of register-once, address-once, aligned, one-segment, shm"
+done
+reckon run plan.json --without shm,shm
+expect_status 2
+stderr_has "shm comes twice"
+
 # Bad input.
 head -c 500 plan.json > cut.json
 reckon run cut.json

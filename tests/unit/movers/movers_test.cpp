@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 
 using namespace std::chrono_literals;
@@ -494,6 +495,129 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(All, Movers, testing::ValuesIn(available_transports()), test_name);
+
+/// Every transport, each habit off by itself and all of them together. `shm` is not the mover's.
+class MoversWithout : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+protected:
+  [[nodiscard]] static std::string transport() { return std::get<0>(GetParam()); }
+  [[nodiscard]] static Habits habits() { return habits_without(std::get<1>(GetParam())); }
+};
+
+TEST_P(MoversWithout, EveryByteArrivesOnceBothWaysOnEveryLane) {
+  constexpr int k_ranks = 3, k_lanes = 2;
+  // Around the header of 64 bytes that a write in two segments has, odd, and longer than a page.
+  constexpr std::array<std::uint64_t, 9> k_sizes{1, 2, 63, 127, 128, 129, 4096, 20001, 300000};
+  constexpr std::uint64_t k_rounds = 12; // more writes than there are messages at a time (64)
+  constexpr std::uint64_t k_block = 330000, k_writes = k_sizes.size() * k_rounds;
+  run_ranks(k_ranks, k_deadline, [&](RankProcess& self) {
+    const auto mover = make_mover(transport(), habits());
+    const auto memory = mover->allocate(k_block * (1 + k_ranks * k_lanes));
+    const auto own = static_cast<std::uint64_t>(self.rank());
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory.data()) %
+                  static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)),
+              habits().aligned ? 0U : 8U);
+    mover->open(k_lanes);
+    if (transport() != "host" && !habits().register_once && !habits().address_once) {
+      // Keys count from 1: nobody has been given one for the buffer.
+      EXPECT_NE(mover->address().find(R"("key":"0")"), std::string::npos) << mover->address();
+    }
+    mover->connect(self.rank(), self.exchange(mover->address()));
+    fill(memory.first(k_block), own); // the part that we send; no barrier: peers may be ahead
+    std::vector<std::jthread> threads;
+    for (int index = 0; index < k_lanes; ++index) {
+      threads.emplace_back([&, index] {
+        MoverLane& lane = mover->lane(index);
+        const auto block = k_block * (1 + own * k_lanes + static_cast<std::uint64_t>(index));
+        Heard heard;
+        std::uint64_t id = 0;
+        for (std::uint64_t round = 0; round < k_rounds; ++round) {
+          std::uint64_t at = 0;
+          for (const std::uint64_t bytes : k_sizes) {
+            for (int step = 1; step < k_ranks; ++step) {
+              // Tags of writes under way to a lane differ, as in every schedule.
+              write_now(lane, heard, (self.rank() + step) % k_ranks, {0, at}, {0, block + at},
+                        bytes, static_cast<std::uint32_t>(own * k_writes + id / 2), id);
+              ++id;
+            }
+            at += bytes;
+          }
+        }
+        for (int step = 1; step < k_ranks; ++step) { // a bare signal
+          write_now(lane, heard, (self.rank() + step) % k_ranks, {}, {}, 0,
+                    static_cast<std::uint32_t>(1'000'000 + own), id++);
+        }
+        heard.until(lane, [&] {
+          return heard.sent.size() == id && heard.tags.size() == (k_writes + 1) * (k_ranks - 1);
+        });
+        EXPECT_EQ(std::set<std::uint64_t>(heard.sent.begin(), heard.sent.end()).size(), id);
+        EXPECT_EQ(std::set<std::uint32_t>(heard.tags.begin(), heard.tags.end()).size(),
+                  (k_writes + 1) * (k_ranks - 1));
+      });
+    }
+    threads.clear();
+    std::uint64_t sent = 0;
+    for (const std::uint64_t bytes : k_sizes) {
+      sent += bytes;
+    }
+    for (std::uint64_t sender = 0; sender < k_ranks; ++sender) {
+      for (std::uint64_t lane = 0; lane < k_lanes && sender != own; ++lane) {
+        const auto block = memory.subspan(k_block * (1 + sender * k_lanes + lane), k_block);
+        EXPECT_EQ(wrong_bytes(block.first(sent), sender), 0U) << "from rank " << sender;
+        const auto rest = block.subspan(sent);
+        EXPECT_TRUE(
+            std::all_of(rest.begin(), rest.end(), [](std::byte b) { return b == std::byte{0}; }));
+      }
+    }
+    self.barrier();
+  });
+}
+
+TEST_P(MoversWithout, AWriteOutsideItsBuffersFails) {
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    const auto mover = make_mover(transport(), habits());
+    static_cast<void>(mover->allocate(4096));
+    mover->open(1);
+    mover->connect(self.rank(), self.exchange(mover->address()));
+    Heard heard;
+    ASSERT_TRUE(mover->lane(0).write(1 - self.rank(), {0, 4089}, {0, 0}, 8, 5, 1));
+    ASSERT_TRUE(mover->lane(0).write(1 - self.rank(), {0, 0}, {0, 4089}, 8, 5, 2));
+    ASSERT_TRUE(mover->lane(0).write(self.rank(), {0, 0}, {0, 0}, 8, 5, 3));
+    heard.poll(mover->lane(0));
+    EXPECT_EQ(heard.failed, (std::vector<std::uint64_t>{1, 2, 3}));
+    self.barrier();
+  });
+}
+
+TEST_P(MoversWithout, RanksThatWereStartedDifferentlyRefuseEachOther) {
+  run_ranks(2, k_deadline, [&](RankProcess& self) {
+    const auto mover = make_mover(transport(), self.rank() == 0 ? habits() : Habits{});
+    static_cast<void>(mover->allocate(64));
+    mover->open(1);
+    const std::vector<std::string> addresses = self.exchange(mover->address());
+    try {
+      mover->connect(self.rank(), addresses);
+      ADD_FAILURE() << "no error";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("--without " + std::get<1>(GetParam())),
+                std::string::npos)
+          << error.what();
+    }
+    self.barrier(); // the memory of a peer must not go before it was looked at
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MoversWithout,
+    testing::Combine(testing::ValuesIn(available_transports()),
+                     testing::Values("register-once", "address-once", "aligned", "one-segment",
+                                     "register-once,address-once",
+                                     "register-once,address-once,aligned,one-segment")),
+    [](const auto& param_info) {
+      std::string name = std::get<0>(param_info.param) + "_" + std::get<1>(param_info.param);
+      std::replace_if(
+          name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+      return name;
+    });
 
 TEST(Registry, NamesWhatThereIsWhenAskedForSomethingElse) {
   run_ranks(1, k_deadline, [](RankProcess&) {

@@ -89,6 +89,23 @@ TEST_P(JobOver, SeveralLanesSumRight) {
   EXPECT_TRUE(report.verification.ok) << report.verification.first_error;
 }
 
+TEST_P(JobOver, SumsAreRightWithoutAnyHabitAndTheReportSaysSo) {
+  const Plan plan = plan_for("byteps_split", 3, 1, 2);
+  for (const std::string without : {"register-once", "address-once", "aligned", "one-segment",
+                                    "register-once,address-once,aligned,one-segment"}) {
+    RunOptions options = quick(GetParam());
+    options.habits = habits_without(without);
+    const Report report = run(plan, options);
+    EXPECT_TRUE(report.verification.ok) << without << ": " << report.verification.first_error;
+    EXPECT_GT(report.verification.checked_bytes, 0U);
+    EXPECT_EQ(report.context.at("without").rfind(without + ": an ablation", 0), 0U);
+    EXPECT_THAT(report.cause, testing::HasSubstr("without " + without));
+  }
+  const Report normal = run(plan, quick(GetParam()));
+  EXPECT_FALSE(normal.context.contains("without"));
+  EXPECT_THAT(normal.cause, testing::Not(testing::HasSubstr("ablation")));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Transports, JobOver, testing::ValuesIn(available_transports()), [](const auto& param_info) {
       std::string name = param_info.param;

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Internal to the fabric mover: needs libfabric's headers.
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "movers/habits.hpp"
+#include "movers/handle.hpp"
+#include "movers/mover.hpp"
+
+#include <fmt/format.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <poll.h>
+#include <sys/mman.h>
+
+namespace reckon {
+
+inline constexpr auto k_close_fid = [](auto* handle) noexcept { return fi_close(&handle->fid); };
+using FiInfo = UniqueHandle<fi_info, &fi_freeinfo>;
+using FiFabric = UniqueHandle<fid_fabric, k_close_fid>;
+using FiDomain = UniqueHandle<fid_domain, k_close_fid>;
+using FiAv = UniqueHandle<fid_av, k_close_fid>;
+using FiCq = UniqueHandle<fid_cq, k_close_fid>;
+using FiEp = UniqueHandle<fid_ep, k_close_fid>;
+using FiMr = UniqueHandle<fid_mr, k_close_fid>;
+
+inline constexpr std::size_t k_max_in_flight = 512;
+inline constexpr std::size_t k_cq_entries =
+    4096; // below the 32767 of Soft-RoCE with room for rxm's factor
+
+/// Negative status from libfabric -> Error{operation} with the attempt and libfabric's own words.
+inline void check_fi(ssize_t status, const std::string& attempt, const std::string& remedy = {}) {
+  if (status < 0) {
+    fail(ErrorKind::operation,
+         fmt::format("{}: {}{}", attempt, fi_strerror(static_cast<int>(-status)), remedy));
+  }
+}
+
+inline bool over_verbs(const std::string& provider) {
+  return provider.rfind("verbs", 0) == 0;
+}
+
+inline std::string provider_of(const fi_info& info) {
+  return info.fabric_attr->prov_name;
+}
+
+inline std::string to_hex(const std::vector<unsigned char>& bytes) {
+  std::string text;
+  for (const unsigned char byte : bytes) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+/// A peer's registered memory as one of its lanes registered it.
+struct RemoteBuffer {
+  std::uint64_t base = 0, key = 0, bytes = 0;
+};
+
+struct RemoteLane {
+  std::vector<unsigned char> name;
+  std::vector<RemoteBuffer> buffers; // the last one is the signal page
+};
+
+/// What lanes say to each other beside writes: a hello over each new connection, and, where
+/// addresses are not exchanged once and for all (fabric_naive.cpp), a question and an answer before
+/// each write.
+struct Message {
+  enum class Kind : std::uint32_t { hello, ask, answer };
+  std::uint32_t magic = 0x52434b4e;
+  Kind kind = Kind::hello;
+  std::uint32_t rank = 0; ///< who says it
+  std::uint32_t tag = 0;  ///< ask: of the write to come
+  std::uint64_t id = 0;   ///< ask: the asker's number of the write; answer: the same
+  std::uint64_t bytes = 0;
+  std::uint64_t buffer_or_key = 0;  ///< ask: the destination's buffer; answer: its key
+  std::uint64_t offset_or_base = 0; ///< ask: the destination's offset; answer: its address
+};
+
+/// A posted operation. The context is first: libfabric hands its address back.
+struct Slot {
+  fi_context2 context{};
+  std::uint64_t id = 0;
+  std::uint32_t next_free = 0;
+};
+
+inline constexpr std::size_t k_page = 4096;
+
+/// One lane over libfabric that keeps all habits.
+class FabricLane : public MoverLane {
+public:
+  /// `registered` false: peers get no keys, and the buffers cannot be written from either.
+  FabricLane(const fi_info& info, const std::vector<Mapping>& buffers, bool registered = true)
+      : m_info(fi_dupinfo(&info)), m_provider(provider_of(info)), m_buffers(buffers),
+        m_signal(-1, k_page, "signal page") {
+    if (!m_info) {
+      fail(ErrorKind::operation, "fi_dupinfo: out of memory");
+    }
+    fid_fabric* fabric = nullptr;
+    check_fi(fi_fabric(m_info->fabric_attr, &fabric, nullptr), attempt("fi_fabric"));
+    m_fabric.reset(fabric);
+    m_info->domain_attr->threading = FI_THREAD_DOMAIN;
+    m_info->tx_attr->size = std::min(m_info->tx_attr->size, k_max_in_flight);
+    m_info->rx_attr->size = std::min<std::size_t>(m_info->rx_attr->size, 256);
+    fid_domain* domain = nullptr;
+    check_fi(fi_domain(fabric, m_info.get(), &domain, nullptr), attempt("fi_domain"));
+    m_domain.reset(domain);
+    open_queue();
+    fi_av_attr av_attributes{};
+    av_attributes.type =
+        m_info->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : m_info->domain_attr->av_type;
+    fid_av* av = nullptr;
+    check_fi(fi_av_open(domain, &av_attributes, &av, nullptr), attempt("fi_av_open"));
+    m_av.reset(av);
+    fid_ep* ep = nullptr;
+    check_fi(fi_endpoint(domain, m_info.get(), &ep, nullptr), attempt("fi_endpoint"));
+    m_ep.reset(ep);
+    check_fi(fi_ep_bind(ep, &m_av->fid, 0), attempt("fi_ep_bind"));
+    check_fi(fi_ep_bind(ep, &m_cq->fid, FI_TRANSMIT | FI_RECV), attempt("fi_ep_bind"));
+    check_fi(fi_enable(ep), attempt("fi_enable"),
+             over_verbs(m_provider)
+                 ? "; Soft-RoCE has short completion queues: set FI_UNIVERSE_SIZE to 127 or less"
+                 : "");
+    for (const Mapping& buffer : m_buffers) {
+      m_regions.push_back(registered ? add_region(buffer.bytes()) : nullptr);
+    }
+    m_signal_region = add_region(m_signal.bytes());
+    m_slots.resize(std::min(k_max_in_flight, m_info->tx_attr->size));
+    for (std::size_t i = 0; i < m_slots.size(); ++i) {
+      m_slots[i].next_free = static_cast<std::uint32_t>(i) + 1;
+    }
+  }
+
+  FabricLane(const FabricLane&) = delete;
+  FabricLane& operator=(const FabricLane&) = delete;
+
+  /// ofi_rxm reads what verbs has received when a connection is already closed, and crashes on it
+  /// (libfabric 1.17, still in 2.4: its issue 11828). Peers that are done write no more, but
+  /// ofi_rxm itself tells them how much they may send; so read all of that first, which takes one
+  /// call for each message and one for each of them that brings us nothing.
+  ~FabricLane() override {
+    std::array<Completion, 16> out;
+    constexpr int k_most = 10'000; // a peer may never stop
+    const int quiet_enough = over_verbs(m_provider) ? 64 : 0;
+    for (int quiet = 0, calls = 0; quiet < quiet_enough && calls < k_most; ++calls) {
+      quiet = read_queue(out) == 0 ? quiet + 1 : 0;
+    }
+  }
+
+  /// Our endpoint's name and the keys of our memory.
+  Json address() const {
+    Json regions = Json::array();
+    const auto add = [&](const FiMr& region, std::span<std::byte> bytes) {
+      regions.push_back({{"base", fmt::format("{:x}", base_of(bytes.data()))},
+                         {"key", fmt::format("{:x}", region ? fi_mr_key(region.get()) : 0)},
+                         {"bytes", bytes.size()}});
+    };
+    for (std::size_t i = 0; i < m_buffers.size(); ++i) {
+      add(m_regions[i], m_buffers[i].bytes());
+    }
+    add(m_signal_region, m_signal.bytes());
+    return {{"name", to_hex(name())}, {"buffers", regions}};
+  }
+
+  virtual void insert(std::size_t self, std::vector<RemoteLane> peers) {
+    m_self = self;
+    m_peers = std::move(peers);
+    m_addresses.assign(m_peers.size(), FI_ADDR_UNSPEC);
+    for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
+      if (peer != self && fi_av_insert(m_av.get(), m_peers[peer].name.data(), 1, &m_addresses[peer],
+                                       0, nullptr) != 1) {
+        fail(ErrorKind::operation,
+             fmt::format("fi_av_insert({}, rank {}): the address was refused", m_provider, peer));
+      }
+    }
+    // A receive for each peer's hello, and our own hello at the end.
+    m_hello_memory = Mapping(-1, sizeof(Message) * (m_peers.size() + 1), "hello messages");
+    m_hello_region = add_region(m_hello_memory.bytes());
+    m_hello_slots.resize(2 * m_peers.size());
+    m_greeted.assign(m_peers.size(), 0);
+    m_answered.assign(m_peers.size(), 0);
+    hellos()[m_peers.size()] = Message{};
+    hellos()[m_peers.size()].rank = static_cast<std::uint32_t>(self);
+    for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
+      if (peer == self) {
+        m_greeted[peer] = m_answered[peer] = 1;
+        continue;
+      }
+      check_fi(fi_recv(m_ep.get(), &hellos()[peer], sizeof(Message), desc(m_hello_region),
+                       FI_ADDR_UNSPEC, &m_hello_slots[peer].context),
+               attempt("fi_recv"));
+    }
+  }
+
+  /// One non-blocking step of making the connections; true when something moved. The higher rank
+  /// speaks first and the lower one answers over the connection that this made: both calling at
+  /// once would make the provider drop one.
+  bool greet() {
+    bool moved = false;
+    for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
+      if (m_greeted[peer] != 0 || (peer > m_self && m_answered[peer] == 0)) {
+        continue;
+      }
+      const std::size_t own = m_peers.size();
+      const ssize_t status =
+          fi_send(m_ep.get(), &hellos()[own], sizeof(Message), desc(m_hello_region),
+                  m_addresses[peer], &m_hello_slots[own + peer].context);
+      if (status == -FI_EAGAIN) {
+        continue;
+      }
+      check_fi(status, fmt::format("fi_send({}, rank {})", m_provider, peer));
+      m_greeted[peer] = 1;
+      ++m_hellos_under_way;
+      moved = true;
+    }
+    std::array<Completion, 16> out;
+    const std::size_t count = read_queue(out);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (out[i].kind == Completion::Kind::failed) {
+        fail(ErrorKind::operation, fmt::format("connect: {}", m_error));
+      }
+      m_early.push_back(out[i]); // a peer that is ready before us may write already
+    }
+    return moved || m_read_any;
+  }
+
+  bool connected() const {
+    return m_hellos_under_way == 0 && missing() < 0 &&
+           std::find(m_greeted.begin(), m_greeted.end(), 0) == m_greeted.end();
+  }
+
+  /// The lowest rank that we have not heard of; -1: none.
+  int missing() const {
+    const auto it = std::find(m_answered.begin(), m_answered.end(), 0);
+    return it == m_answered.end() ? -1 : static_cast<int>(it - m_answered.begin());
+  }
+
+  /// The shm provider gives its segment a name in /dev/shm and takes it away in fi_close, which a
+  /// killed process never reaches. Once every peer has mapped the segment nobody needs the name.
+  /// Its signal handlers unlink it as well.
+  void forget_name() {
+    constexpr std::string_view k_scheme = "fi_shm://";
+    const std::vector<unsigned char> bytes = name();
+    const std::string text(bytes.begin(), std::find(bytes.begin(), bytes.end(), 0));
+    if (m_provider == "shm" && text.rfind(k_scheme, 0) == 0) {
+      ::shm_unlink(("/" + text.substr(k_scheme.size())).c_str());
+    }
+  }
+
+  bool write(int peer_rank, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
+             std::uint64_t id) noexcept override {
+    if (m_free == m_slots.size()) {
+      return false;
+    }
+    const auto peer = static_cast<std::size_t>(peer_rank);
+    if (!is_peer(peer_rank)) {
+      return refuse("no such peer", id);
+    }
+    const std::vector<RemoteBuffer>& theirs = m_peers[peer].buffers;
+    const FiMr* region = &m_signal_region;
+    const std::byte* from = m_signal.bytes().data();
+    RemoteBuffer to = theirs.back();
+    if (bytes != 0) { // a bare signal goes from signal page to signal page, whatever the slices are
+      if (!is_inside(peer, source, destination, bytes)) {
+        return refuse(k_outside, id);
+      }
+      region = &m_regions[source.buffer];
+      from = &m_buffers[source.buffer].bytes()[source.offset];
+      to = theirs[destination.buffer];
+      to.base += destination.offset;
+    }
+    Slot& slot = m_slots[m_free];
+    const ssize_t status = fi_writedata(m_ep.get(), from, bytes, desc(*region), tag,
+                                        m_addresses[peer], to.base, to.key, &slot.context);
+    if (status == -FI_EAGAIN) {
+      return false;
+    }
+    if (status != 0) {
+      m_error = fmt::format("fi_writedata({}, rank {}): {}", m_provider, peer,
+                            fi_strerror(static_cast<int>(-status)));
+      m_refused.push_back(id);
+      return true;
+    }
+    slot.id = id;
+    m_free = slot.next_free;
+    return true;
+  }
+
+  std::size_t poll(std::span<Completion> out) noexcept override {
+    std::size_t count = 0;
+    while (count < out.size() && !m_refused.empty()) {
+      out[count++] = {Completion::Kind::failed, 0, m_refused.front()};
+      m_refused.erase(m_refused.begin());
+    }
+    while (count < out.size() && !m_early.empty()) {
+      out[count++] = m_early.front();
+      m_early.erase(m_early.begin());
+    }
+    return count + (count < out.size() ? read_queue(out.subspan(count)) : 0);
+  }
+
+  void wait(std::chrono::milliseconds limit) noexcept override {
+    if (limit.count() <= 0 || !m_refused.empty() || !m_early.empty()) {
+      return;
+    }
+    if (m_wait_fd < 0) {
+      nap(limit);
+      return;
+    }
+    m_nap = k_first_nap;
+    fid* fids[] = {&m_cq->fid};
+    if (fi_trywait(m_fabric.get(), fids, 1) == FI_SUCCESS) { // else the queue has something already
+      pollfd polled{m_wait_fd, POLLIN, 0};
+      constexpr std::int64_t k_longest = 1'000'000'000;
+      static_cast<void>(
+          ::poll(&polled, 1, static_cast<int>(std::min<std::int64_t>(limit.count(), k_longest))));
+    }
+  }
+
+  std::string error() const override { return m_error; }
+
+protected:
+  static constexpr const char* k_outside =
+      "the write reaches outside its buffers or is longer than the provider can move";
+
+  [[nodiscard]] bool is_peer(int rank) const noexcept {
+    return rank >= 0 && static_cast<std::size_t>(rank) < m_peers.size() &&
+           static_cast<std::size_t>(rank) != m_self;
+  }
+
+  [[nodiscard]] bool is_inside(std::size_t peer, Slice source, Slice destination,
+                               std::uint64_t bytes) const noexcept {
+    const std::vector<RemoteBuffer>& theirs = m_peers[peer].buffers;
+    return source.buffer < m_buffers.size() && destination.buffer + 1 < theirs.size() &&
+           bytes <= m_info->ep_attr->max_msg_size &&
+           fits(source.offset, bytes, m_buffers[source.buffer].bytes().size()) &&
+           fits(destination.offset, bytes, theirs[destination.buffer].bytes);
+  }
+
+  /// What peers call the start of a region of ours.
+  [[nodiscard]] std::uint64_t base_of(const std::byte* start) const noexcept {
+    const bool by_address = (m_info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+    return by_address ? reinterpret_cast<std::uintptr_t>(start) : 0;
+  }
+
+  /// A message other than a hello.
+  virtual void hear(const Message& message) noexcept { static_cast<void>(message); }
+  /// A completion of neither a write nor a hello.
+  virtual void take_other(const fi_cq_data_entry& entry) noexcept { static_cast<void>(entry); }
+
+  /// The endpoint's address as peers put it into their address vectors.
+  std::vector<unsigned char> name() const {
+    std::vector<unsigned char> bytes(256);
+    std::size_t length = bytes.size();
+    int status = fi_getname(&m_ep->fid, bytes.data(), &length);
+    if (status == -FI_ETOOSMALL) {
+      bytes.resize(length);
+      status = fi_getname(&m_ep->fid, bytes.data(), &length);
+    }
+    check_fi(status, attempt("fi_getname"));
+    bytes.resize(length);
+    return bytes;
+  }
+
+  std::string attempt(const char* call) const { return fmt::format("{}({})", call, m_provider); }
+
+  /// With a file descriptor to sleep on where the provider can.
+  void open_queue() {
+    fi_cq_attr attributes{};
+    attributes.size = k_cq_entries;
+    attributes.format = FI_CQ_FORMAT_DATA;
+    attributes.wait_obj = FI_WAIT_FD;
+    fid_cq* cq = nullptr;
+    int status = fi_cq_open(m_domain.get(), &attributes, &cq, nullptr);
+    if (status == -FI_ENOSYS || status == -FI_EINVAL || status == -FI_EOPNOTSUPP) {
+      attributes.wait_obj = FI_WAIT_NONE;
+      status = fi_cq_open(m_domain.get(), &attributes, &cq, nullptr);
+    }
+    check_fi(status, attempt("fi_cq_open"));
+    m_cq.reset(cq);
+    if (attributes.wait_obj == FI_WAIT_FD) {
+      check_fi(fi_control(&cq->fid, FI_GETWAIT, &m_wait_fd), attempt("fi_control(FI_GETWAIT)"));
+    }
+  }
+
+  FiMr add_region(std::span<std::byte> bytes) {
+    if (bytes.empty()) {
+      return nullptr;
+    }
+    // The provider chooses the key where it must; elsewhere keys have to differ within the domain.
+    const std::uint64_t key = ++m_last_key;
+    fid_mr* region = nullptr;
+    check_fi(fi_mr_reg(m_domain.get(), bytes.data(), bytes.size(),
+                       FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE, 0, key, 0, &region, nullptr),
+             fmt::format("fi_mr_reg({}, {} bytes)", m_provider, bytes.size()),
+             over_verbs(m_provider) ? "; locked memory may be limited: see ulimit -l" : "");
+    FiMr owner(region);
+    if ((m_info->domain_attr->mr_mode & FI_MR_ENDPOINT) != 0) {
+      check_fi(fi_mr_bind(region, &m_ep->fid, 0), attempt("fi_mr_bind"));
+      check_fi(fi_mr_enable(region), attempt("fi_mr_enable"));
+    }
+    return owner;
+  }
+
+  static void* desc(const FiMr& region) noexcept {
+    return region ? fi_mr_desc(region.get()) : nullptr;
+  }
+
+  Message* hellos() { return reinterpret_cast<Message*>(m_hello_memory.bytes().data()); }
+
+  bool refuse(const char* why, std::uint64_t id) noexcept {
+    m_error = fmt::format("write({}): {}", m_provider, why);
+    m_refused.push_back(id);
+    return true;
+  }
+
+  /// Takes a slot of ours back; empty when the context is none of our writes.
+  std::optional<std::uint64_t> release(const void* context) noexcept {
+    const auto* slot = static_cast<const Slot*>(context);
+    if (context == nullptr || std::less<>()(slot, m_slots.data()) ||
+        !std::less<>()(slot, m_slots.data() + m_slots.size())) {
+      return std::nullopt;
+    }
+    const auto index = static_cast<std::size_t>(slot - m_slots.data());
+    m_slots[index].next_free = static_cast<std::uint32_t>(m_free);
+    m_free = index;
+    return m_slots[index].id;
+  }
+
+  std::size_t read_queue(std::span<Completion> out) noexcept {
+    std::array<fi_cq_data_entry, 16> entries;
+    m_read_any = false;
+    const ssize_t read =
+        fi_cq_read(m_cq.get(), entries.data(), std::min(out.size(), entries.size()));
+    if (read == -FI_EAGAIN || read == 0) {
+      return 0;
+    }
+    m_read_any = true;
+    m_nap = k_first_nap;
+    if (read < 0) {
+      return read_error(read, out);
+    }
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(read); ++i) {
+      const fi_cq_data_entry& entry = entries[i];
+      if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
+        out[count++] = {Completion::Kind::arrived, static_cast<std::uint32_t>(entry.data), 0};
+      } else if (const auto id = release(entry.op_context)) {
+        out[count++] = {Completion::Kind::sent, 0, *id};
+      } else {
+        take_message(entry);
+      }
+    }
+    return count;
+  }
+
+  void take_message(const fi_cq_data_entry& entry) noexcept {
+    const auto* const slot = static_cast<const Slot*>(entry.op_context);
+    if (std::less<>()(slot, m_hello_slots.data()) ||
+        !std::less<>()(slot, m_hello_slots.data() + m_hello_slots.size())) {
+      take_other(entry);
+      return;
+    }
+    if ((entry.flags & FI_RECV) == 0) {
+      --m_hellos_under_way;
+      return;
+    }
+    take_content(hellos()[slot - m_hello_slots.data()]);
+  }
+
+  /// Receives are matched in the order posted, so the one that got a message tells nothing about
+  /// who sent it, nor about its kind.
+  void take_content(const Message& message) noexcept {
+    if (message.magic != Message{}.magic || message.rank >= m_answered.size()) {
+      return;
+    }
+    if (message.kind == Message::Kind::hello) {
+      m_answered[message.rank] = 1;
+    } else {
+      hear(message);
+    }
+  }
+
+  std::size_t read_error(ssize_t status, std::span<Completion> out) noexcept {
+    if (status != -FI_EAVAIL) {
+      m_error =
+          fmt::format("fi_cq_read({}): {}", m_provider, fi_strerror(static_cast<int>(-status)));
+      out[0] = {Completion::Kind::failed, 0, 0};
+      return 1;
+    }
+    fi_cq_err_entry entry{};
+    std::array<char, 256> text{};
+    if (fi_cq_readerr(m_cq.get(), &entry, 0) != 1) {
+      return 0;
+    }
+    const char* words =
+        fi_cq_strerror(m_cq.get(), entry.prov_errno, entry.err_data, text.data(), text.size());
+    m_error =
+        fmt::format("completion({}): {}{}{}", m_provider, fi_strerror(entry.err),
+                    words != nullptr && *words != '\0' ? ": " : "", words != nullptr ? words : "");
+    const auto id = release(entry.op_context);
+    out[0] = {Completion::Kind::failed, 0, id.value_or(0)};
+    return 1;
+  }
+
+  /// Without a descriptor all that is left is to look, sleep, look: the first naps are short
+  /// because a peer on another core answers soon, later ones longer because ranks may share the
+  /// core.
+  void nap(std::chrono::nanoseconds limit) noexcept {
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(limit, m_nap));
+    m_nap = std::min<std::chrono::nanoseconds>(2 * m_nap, k_last_nap);
+  }
+
+  static constexpr std::chrono::nanoseconds k_first_nap{50'000}, k_last_nap{1'000'000};
+
+  // In the order of creation: what was made from another closes before it.
+  FiInfo m_info;
+  std::string m_provider;
+  const std::vector<Mapping>& m_buffers;
+  Mapping m_signal;
+  Mapping m_hello_memory;
+  // Of lanes that go on talking.
+  Mapping m_message_memory;
+  std::vector<Slot> m_message_slots;
+  FiFabric m_fabric;
+  FiDomain m_domain;
+  FiCq m_cq;
+  FiAv m_av;
+  FiEp m_ep;
+  std::uint64_t m_last_key = 0;
+  std::vector<FiMr> m_regions;
+  FiMr m_signal_region, m_hello_region;
+
+  int m_wait_fd = -1;
+  std::chrono::nanoseconds m_nap = k_first_nap;
+  std::size_t m_self = 0;
+  std::vector<RemoteLane> m_peers;
+  std::vector<fi_addr_t> m_addresses;
+  std::vector<Slot> m_slots;
+  std::size_t m_free = 0;          // first free slot; m_slots.size(): none
+  std::vector<Slot> m_hello_slots; // receives, then sends
+  std::vector<char> m_greeted, m_answered;
+  std::size_t m_hellos_under_way = 0;
+  bool m_read_any = false;
+  std::vector<Completion> m_early;
+  std::vector<std::uint64_t> m_refused;
+  std::string m_error = "no error";
+};
+
+/// A lane without those of `habits` that are false (fabric_naive.cpp).
+[[nodiscard]] std::unique_ptr<FabricLane>
+make_naive_fabric_lane(const fi_info& info, const std::vector<Mapping>& buffers,
+                       const Habits& habits);
+
+} // namespace reckon

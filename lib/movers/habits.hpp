@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// What makes one-sided writes fast (BytePS, section 6.2). A mover has all of it; each can be
+/// switched off, to measure what it is worth. What a mover does without one is what a simple
+/// program would do:
+///
+/// | off            | over libfabric                             | transport host |
+/// |----------------|--------------------------------------------|-----------------------------------|
+/// | register_once  | the source is registered before each write | the destination is mapped before
+/// | |                | and deregistered after it; without         | each write and unmapped after
+/// it  | |                | address_once the destination too           | | | address_once   |
+/// before each write the receiver is asked    | the peer's memory is opened and   | | | for address
+/// and key, and answers           | mapped before each write          | | aligned        | buffers
+/// begin k_skew bytes into a page     | the same                          | | one_segment    | a
+/// write gathers two: the first 64 bytes    | copied in two steps, the first 64 | | | from a header
+/// elsewhere, and the rest      | bytes by way of a header          |
+///
+/// With addresses exchanged once the destination has to stay registered: its key was given away.
+/// The switches need a lane of their own, chosen when it is opened; the ordinary one knows nothing
+/// of them.
+struct Habits {
+  bool register_once = true;
+  bool address_once = true;
+  bool aligned = true;
+  bool one_segment = true;
+  /// Ranks of one machine write into each other's memory instead of using the network. For who
+  /// chooses the transport: movers do not look at it.
+  bool shared_memory = true;
+
+  bool operator==(const Habits&) const = default;
+  /// Lanes need not know that anything is off.
+  [[nodiscard]] bool lane_is_plain() const noexcept {
+    return register_once && address_once && one_segment;
+  }
+};
+
+/// "register-once,shm" -> Habits without these two. Throws Error{usage} for a name that is not one
+/// of register-once, address-once, aligned, one-segment, shm, or that comes twice.
+[[nodiscard]] Habits habits_without(const std::string& names);
+/// What is off, in the order above, "register-once,shm"; empty: nothing.
+[[nodiscard]] std::string without_text(const Habits& habits);
+
+/// Where a buffer begins in its first page: off every cache line, but right for every number type.
+inline constexpr std::size_t k_skew = 8;
+[[nodiscard]] constexpr std::size_t skew(const Habits& habits) noexcept {
+  return habits.aligned ? 0 : k_skew;
+}
+
+/// The first of `available` that is not shared memory. Throws Error{usage} when `transport` is none
+/// either, so that there is nothing to switch off; Error{unavailable} when there is no other.
+[[nodiscard]] std::string without_shared_memory(const std::string& transport,
+                                                const std::vector<std::string>& available);
+
+/// For connect(): throws Error{operation} when rank `rank` was started without others than we.
+void require_same_habits(const Habits& habits, const std::string& theirs, std::size_t rank);
+
+} // namespace reckon

@@ -207,7 +207,7 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
                                      double uplink_seconds) {
   const double workers = static_cast<double>(std::count_if(
       plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) { return r.worker; }));
-  constexpr double k_most_writes = 200'000;
+  constexpr double k_most_writes = 100'000;
   const double writes_per_part = 2 * workers;
   const std::size_t parts = plan.parts.size();
   const auto most = static_cast<std::size_t>(k_most_writes / writes_per_part);

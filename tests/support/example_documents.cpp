@@ -33,6 +33,8 @@ Profile example_profile() {
   p.context = {{"host", "alpha"}, {"kernel", "Linux 6.1"}};
   p.fingerprint = "cpu Example 9000, 2 cores";
   p.machines = {{.id = "m0", .name = "alpha", .count = 3, .cores = 2, .memory_bytes = 8589934592}};
+  p.machines[0].rack = "rack0";
+  p.machines[0].members = {"a0", "a1", "a2"};
   TopologyObject machine;
   machine.id = "m0";
   machine.name = "alpha";

@@ -118,7 +118,7 @@ std::string report_table(const Report& report, const Style& style) {
                          report.iteration_seconds.size(), report.warm_up_iterations)});
   std::string bound = fmt::format("{}, {}; goodput is {} of it", time_text(p.bound_seconds),
                                   p.bound_by, percent_text(report.goodput_over_bound));
-  if (report.goodput_over_bound > 1) {
+  if (report.goodput_over_bound > 1.01) {
     bound += ": faster than the bound, so the profile is stale";
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});

@@ -181,7 +181,9 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   }
   const double miss = measured - predicted;
   const std::string size = fmt::format("{:+.1f} %", 100 * report.error);
-  if (measured < report.prediction.bound_seconds) {
+  // A measured rate is good to a percent at best: what beats the bound by less says nothing.
+  constexpr double k_bound_accuracy = 0.01;
+  if (measured < (1 - k_bound_accuracy) * report.prediction.bound_seconds) {
     return fmt::format("stale profile ({}): faster than the bound, so the links are better than "
                        "the profile says; probe again",
                        size);

@@ -172,6 +172,7 @@ Plan example_plan() {
               .egress_bytes = 4094,
               .ingress_bytes = 4094},
              {.machine = "m0",
+              .rack = "rack0",
               .worker = false,
               .server = true,
               .lanes = 4,
@@ -181,6 +182,7 @@ Plan example_plan() {
               .egress_bytes = 4096,
               .ingress_bytes = 4096}};
   p.update = UpdatePlan{Optimizer::momentum, UpdatePlace::server};
+  p.passes = Passes{{2000, 4040, 4150}, {0.001, 0.002, 0.0005}, {0.0005, 0.001, 0.00025}};
   p.prediction = prediction(1);
   p.assignment_gap = 0.0009765625;
   p.runner_up = "ring";

@@ -255,8 +255,8 @@ Passes passes_from_json(const JsonView& view, std::uint64_t gradient_bytes) {
       seconds.push_back(s.non_negative());
     }
     if (seconds.size() != passes.size()) {
-      view.at(column).fail(
-          fmt::format("has {} entries and end_bytes {}", seconds.size(), passes.size()));
+      view.at(column).fail(fmt::format("the columns differ in length: {} entries, end_bytes has {}",
+                                       seconds.size(), passes.size()));
     }
     return seconds;
   };

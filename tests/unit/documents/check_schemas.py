@@ -40,6 +40,7 @@ k_reader_only = re.compile("|".join([
     "below bound_seconds",
     "not to mid_seconds",
     "but the run before ends at",
+    "ends ascend and are at most",
     "beyond gradient_bytes",
     "multiples of",
     "no multiple of",

@@ -26,7 +26,9 @@ struct PlanArguments {
   std::string profile, workload, roles, output;
   std::string workers, servers, lanes; // as texts, so that --set and --sweep go the same way
   std::string strategy = "auto", transport, part_bytes, window, cutting = "fused";
-  std::string optimizer = "none", update = "auto";
+  std::string optimizer = "none", update = "auto", async_steps = "4";
+  std::string reduction = "sum", gradient_bound = "1";
+  bool async = false;
   std::string port_bandwidth, server_port_bandwidth;
   std::string forward, backward, order = "auto";
   bool zero_compute = false;
@@ -63,6 +65,9 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"order", &a.order},
       {"optimizer", &a.optimizer},
       {"update", &a.update},
+      {"async-steps", &a.async_steps},
+      {"reduction", &a.reduction},
+      {"gradient-bound", &a.gradient_bound},
       {"port-bandwidth", &a.port_bandwidth},
       {"server-port-bandwidth", &a.server_port_bandwidth}};
   const auto it = known.find(name);
@@ -116,6 +121,28 @@ std::vector<std::string> sweep_values(const std::string& text) {
   return values;
 }
 
+FixedPointRequest fixed_point_of(const PlanArguments& a) {
+  FixedPointRequest request;
+  constexpr std::string_view k_prefix = "fixed:";
+  const std::uint64_t bits = a.reduction.starts_with(k_prefix)
+                                 ? parse_count(a.reduction.substr(k_prefix.size()), "--reduction")
+                                 : 0;
+  if (bits < 2 || bits > 32) {
+    fail(ErrorKind::usage,
+         fmt::format("--reduction {}: use sum, or fixed:BITS with 2 to 32 bits", a.reduction));
+  }
+  request.bits = static_cast<int>(bits);
+  const char* const end = a.gradient_bound.data() + a.gradient_bound.size();
+  const auto [stop, error] = std::from_chars(a.gradient_bound.data(), end, request.gradient_bound);
+  constexpr double k_least = 1e-30, k_most = 1e30; // what fp32 can be scaled by
+  if (error != std::errc{} || stop != end || !(request.gradient_bound >= k_least) ||
+      request.gradient_bound > k_most) {
+    fail(ErrorKind::usage,
+         fmt::format("--gradient-bound {}: use a number from 1e-30 to 1e30", a.gradient_bound));
+  }
+  return request;
+}
+
 PlanOptions options_of(const PlanArguments& a) {
   PlanOptions options;
   options.strategy = a.strategy;
@@ -152,6 +179,18 @@ PlanOptions options_of(const PlanArguments& a) {
       fail(ErrorKind::usage,
            fmt::format("--optimizer {}: use none, sgd, momentum, rmsprop or adam", a.optimizer));
     }
+  }
+  if (a.async) {
+    if (a.optimizer == "none") {
+      options.optimizer = Optimizer::sgd;
+    }
+    options.async_steps = parse_count(a.async_steps, "--async-steps");
+    if (*options.async_steps < 1 || *options.async_steps > 1000) {
+      fail(ErrorKind::usage, "--async-steps: 1 to 1000");
+    }
+  }
+  if (a.reduction != "sum") {
+    options.fixed_point = fixed_point_of(a);
   }
   if (a.update != "auto") {
     if (a.update != "server" && a.update != "worker") {
@@ -365,6 +404,20 @@ Command add_plan_command(CLI::App& app) {
   command
       ->add_option("--update", a->update,
                    "Where the step is made: server, worker, or auto: by the predicted time")
+      ->capture_default_str();
+  command->add_flag("--async", a->async,
+                    "No worker waits for another: servers keep the latest parameters (SGD)");
+  command
+      ->add_option("--async-steps", a->async_steps,
+                   "With --async: steps of each worker in one iteration of a run")
+      ->capture_default_str();
+  command
+      ->add_option("--reduction", a->reduction,
+                   "sum, or fixed:BITS: as whole numbers whose sums fit in BITS, as in switches")
+      ->capture_default_str();
+  command
+      ->add_option("--gradient-bound", a->gradient_bound,
+                   "With --reduction fixed: magnitude that no gradient exceeds")
       ->capture_default_str();
   command->add_option("--port-bandwidth", a->port_bandwidth,
                       "What if every rank had a port of its own, e.g. 100Gb/s");

@@ -32,6 +32,7 @@ struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
                                        peer_limit = "10s";
   std::optional<std::string> without;
+  std::vector<std::string> stragglers;
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up = 2;
   bool json = false, list = false, check_only = false;
@@ -66,7 +67,10 @@ void check_memory(const Plan& plan) {
   for (const PlanRank& rank : plan.ranks) {
     workers += rank.worker ? 1 : 0;
     buffers += static_cast<double>((rank.worker ? plan.gradient_bytes : 0));
-    if (plan.update) {
+    if (plan.asynchronous) {
+      buffers += 3 * static_cast<double>(rank.worker ? plan.gradient_bytes : 0) +
+                 static_cast<double>(rank.assigned_bytes);
+    } else if (plan.update) {
       const auto held =
           static_cast<double>(rank.worker ? plan.gradient_bytes : rank.assigned_bytes);
       const auto states = static_cast<double>(state_arrays(plan.update->optimizer));
@@ -92,6 +96,33 @@ void check_memory(const Plan& plan) {
                      "fewer workers or a smaller workload",
                      plan.ranks.size(), to_text(Bytes(static_cast<std::uint64_t>(needed))),
                      to_text(Bytes(static_cast<std::uint64_t>(available)))));
+  }
+}
+
+/// "RANK=2x", any number of them.
+void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
+  for (const std::string& text : arguments.stragglers) {
+    std::size_t rank = 0;
+    double factor = 0;
+    const char* const end = text.data() + text.size();
+    const auto [equals, bad_rank] = std::from_chars(text.data(), end, rank);
+    bool ok = bad_rank == std::errc{} && equals != end && *equals == '=';
+    if (ok) {
+      const auto [x, bad_factor] = std::from_chars(equals + 1, end, factor);
+      ok = bad_factor == std::errc{} && x + 1 == end && *x == 'x' && factor >= 1 && factor <= 1e6;
+    }
+    if (!ok || rank >= schedule.ranks.size()) {
+      fail(ErrorKind::usage,
+           fmt::format("--straggler {}: write RANK=FACTORx with a rank below {} and a factor of at "
+                       "least 1, e.g. 0=2x",
+                       text, schedule.ranks.size()));
+    }
+    if (slow_down(schedule, rank, factor) == 0) {
+      fail(ErrorKind::input,
+           fmt::format("--straggler {}: rank {} plays no forward or backward pass; plan for a "
+                       "workload with their times, or give them",
+                       text, rank));
+    }
   }
 }
 
@@ -182,7 +213,8 @@ int execute(const RunArguments& arguments) {
           arguments.plan);
     }
   }
-  const Schedule schedule = lower(plan);
+  Schedule schedule = lower(plan);
+  make_stragglers(schedule, arguments);
   options.transport = arguments.transport.empty() ? plan.transport : arguments.transport;
   if (!options.habits.shared_memory) {
     options.transport = without_shared_memory(options.transport, available_transports());
@@ -201,8 +233,10 @@ int execute(const RunArguments& arguments) {
     const CheckResult result = check(schedule);
     write_file(
         "-",
-        fmt::format("{} ranks, {} ops: no deadlock, every byte summed exactly once{}{}\n", ranks,
-                    result.ops, plan.update ? ", every parameter stepped exactly once" : "",
+        fmt::format("{} ranks, {} ops: no deadlock, {}{}\n", ranks, result.ops,
+                    plan.asynchronous ? "every change in the latest parameters exactly once"
+                    : plan.update     ? "every byte summed and every parameter stepped exactly once"
+                                      : "every byte summed exactly once",
                     result.races_checked ? ", no races" : " (too many ops for the race proof)"));
     return k_exit_ok;
   }
@@ -268,6 +302,8 @@ Command add_run_command(CLI::App& app) {
                       "Counted iterations. Default: until the median is stable, within the budget");
   command->add_option("-w,--warm-up", arguments->warm_up, "Iterations before those that count")
       ->capture_default_str();
+  command->add_option("--straggler", arguments->stragglers,
+                      "RANK=2x: this rank's passes take twice as long as planned");
   command->add_option("--budget", arguments->budget, "Time for the counted iterations")
       ->capture_default_str();
   command->add_option("--limit", arguments->limit, "A step that takes longer has hung")

@@ -7,11 +7,11 @@
 
 namespace reckon {
 
-/// Element types of gradients.
-enum class DType { fp32, fp16, bf16 };
+/// Element types of gradients, and int32 for what is summed in fixed point on the way.
+enum class DType { fp32, fp16, bf16, int32 };
 
 [[nodiscard]] constexpr std::uint64_t size_of(DType t) {
-  return t == DType::fp32 ? 4 : 2;
+  return t == DType::fp32 || t == DType::int32 ? 4 : 2;
 }
 [[nodiscard]] constexpr std::string_view name_of(DType t) {
   switch (t) {
@@ -21,9 +21,12 @@ enum class DType { fp32, fp16, bf16 };
     return "fp16";
   case DType::bf16:
     return "bf16";
+  case DType::int32:
+    return "int32";
   }
   return "?";
 }
+/// Of a gradient: not int32.
 [[nodiscard]] constexpr std::optional<DType> dtype_named(std::string_view name) {
   for (const DType t : {DType::fp32, DType::fp16, DType::bf16}) {
     if (name_of(t) == name) {

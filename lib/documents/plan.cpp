@@ -192,6 +192,20 @@ UpdatePlan update_from_json(const JsonView& object) {
   return update;
 }
 
+FixedPointPlan fixed_point_from_json(const JsonView& object) {
+  object.only({"bits", "gradient_bound", "exponent"});
+  FixedPointPlan fixed;
+  fixed.bits = object.at("bits").integer(2, 32);
+  fixed.gradient_bound = object.at("gradient_bound").positive();
+  fixed.exponent = object.at("exponent").integer(-126, 126);
+  return fixed;
+}
+
+AsyncPlan async_from_json(const JsonView& object) {
+  object.only({"steps"});
+  return {static_cast<std::uint64_t>(object.at("steps").integer(1, 1000))};
+}
+
 Candidate candidate_from_json(const JsonView& object) {
   object.only({"strategy", "prediction", "reason"});
   Candidate candidate;
@@ -275,11 +289,11 @@ double Passes::total_seconds() const {
 Plan plan_from_json(const Json& json, const std::string& file) {
   const JsonView view(json, file);
   check_header(view, "plan");
-  view.only({"schema",     "schema_version", "profile",      "workload", "roles",
-             "options",    "strategy",       "transport",    "ranks",    "gradient_bytes",
-             "runs",       "part_bytes",     "window_parts", "parts",    "prediction",
-             "update",     "assignment_gap", "runner_up",    "margin",   "margin_text",
-             "candidates", "quantities",     "passes"});
+  view.only({"schema",       "schema_version", "profile",      "workload",       "roles",
+             "options",      "strategy",       "transport",    "ranks",          "gradient_bytes",
+             "runs",         "part_bytes",     "window_parts", "parts",          "prediction",
+             "asynchronous", "fixed_point",    "update",       "assignment_gap", "runner_up",
+             "margin",       "margin_text",    "candidates",   "quantities",     "passes"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -306,6 +320,12 @@ Plan plan_from_json(const Json& json, const std::string& file) {
   }
   if (const auto passes = view.find("passes")) {
     plan.passes = passes_from_json(*passes, plan.gradient_bytes);
+  }
+  if (const auto asynchronous = view.find("asynchronous")) {
+    plan.asynchronous = async_from_json(*asynchronous);
+  }
+  if (const auto fixed_point = view.find("fixed_point")) {
+    plan.fixed_point = fixed_point_from_json(*fixed_point);
   }
   plan.prediction = prediction_from_json(view.at("prediction"));
   plan.assignment_gap = view.at("assignment_gap").number();
@@ -362,6 +382,14 @@ Json to_json(const Plan& plan) {
     json["passes"] = {{"end_bytes", plan.passes->end_bytes},
                       {"backward_seconds", plan.passes->backward_seconds},
                       {"forward_seconds", plan.passes->forward_seconds}};
+  }
+  if (plan.asynchronous) {
+    json["asynchronous"] = {{"steps", plan.asynchronous->steps}};
+  }
+  if (plan.fixed_point) {
+    json["fixed_point"] = {{"bits", plan.fixed_point->bits},
+                           {"gradient_bound", plan.fixed_point->gradient_bound},
+                           {"exponent", plan.fixed_point->exponent}};
   }
   json["prediction"] = documents::json_of(plan.prediction);
   json["assignment_gap"] = plan.assignment_gap;

@@ -115,6 +115,20 @@ struct Passes {
   bool operator==(const Passes&) const = default;
 };
 
+/// Training in which no worker waits for another (BytePS section 5).
+struct AsyncPlan {
+  std::uint64_t steps = 4; ///< of each worker in one iteration of a run
+  bool operator==(const AsyncPlan&) const = default;
+};
+
+/// Gradients are summed as whole numbers, as switches can.
+struct FixedPointPlan {
+  int bits = 32;             ///< of the integers that are added: 2 to 32
+  double gradient_bound = 1; ///< magnitude that no gradient exceeds
+  int exponent = 0;          ///< a gradient g is sent as round(g 2^exponent)
+  bool operator==(const FixedPointPlan&) const = default;
+};
+
 /// How the gradients of one workload travel on one machine or cluster. No clock and no random in
 /// it.
 struct Plan {
@@ -134,6 +148,8 @@ struct Plan {
   Parts parts;
   std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
   std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
+  std::optional<AsyncPlan> asynchronous;
+  std::optional<FixedPointPlan> fixed_point;
   Prediction prediction;            ///< of the chosen strategy
   double assignment_gap = 0;        ///< (time of the assignment / time of the exact shares) - 1
   std::string runner_up;            ///< empty when no other strategy applies

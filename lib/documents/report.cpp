@@ -61,12 +61,18 @@ Json json_of(const RankReport& r) {
 }
 
 Verification verification_from_json(const JsonView& object) {
-  object.only({"ok", "checked_bytes", "wrong_elements", "first_error"});
+  object.only({"ok", "checked_bytes", "wrong_elements", "first_error", "max_error", "error_bound"});
   Verification v;
   v.ok = object.at("ok").boolean();
   v.checked_bytes = object.at("checked_bytes").count();
   v.wrong_elements = object.at("wrong_elements").count();
   v.first_error = optional_text(object, "first_error");
+  if (const auto error = object.find("max_error")) {
+    v.max_error = error->non_negative();
+  }
+  if (const auto bound = object.find("error_bound")) {
+    v.error_bound = bound->non_negative();
+  }
   if (v.ok && (v.wrong_elements != 0 || !v.first_error.empty())) {
     object.at("ok").fail("is true, but there are wrong elements or an error");
   }
@@ -175,6 +181,12 @@ Json to_json(const Report& report) {
   json["verification"] = {{"ok", report.verification.ok},
                           {"checked_bytes", report.verification.checked_bytes},
                           {"wrong_elements", report.verification.wrong_elements}};
+  if (report.verification.max_error) {
+    json["verification"]["max_error"] = *report.verification.max_error;
+  }
+  if (report.verification.error_bound) {
+    json["verification"]["error_bound"] = *report.verification.error_bound;
+  }
   put_text(json["verification"], "first_error", report.verification.first_error);
   return json;
 }

@@ -32,7 +32,9 @@ struct Verification {
   bool ok = false;
   std::uint64_t checked_bytes = 0;
   std::uint64_t wrong_elements = 0;
-  std::string first_error; ///< "rank 3, part 17, offset 4096: expected 12, got 9"
+  std::string first_error;             ///< "rank 3, part 17, offset 4096: expected 12, got 9"
+  std::optional<double> max_error{};   ///< fixed point: greatest distance from the exact sum
+  std::optional<double> error_bound{}; ///< and what equation 22 allows
   bool operator==(const Verification&) const = default;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/reduce.hpp"
 
+#include "kernels/fixed.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -298,6 +300,8 @@ void sum_on_target(DType type, std::uint8_t* out, const void* const* sources, st
   case DType::bf16:
     sum_of_type<Bf16>(out, sources, count, elements, streaming);
     break;
+  case DType::int32:
+    break; // sum_into() does it
   }
   if (streaming) {
     hwy::FlushStream(); // or another thread could see the flag that says "done" before the sum
@@ -323,6 +327,10 @@ HWY_EXPORT(name_on_target);
 void sum_into(DType type, void* destination, std::span<const void* const> sources,
               std::size_t elements, Stores stores) noexcept {
   if (elements == 0) {
+    return;
+  }
+  if (type == DType::int32) {
+    sum_int32_into(destination, sources, elements);
     return;
   }
   if (sources.empty()) {

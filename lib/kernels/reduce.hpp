@@ -21,7 +21,7 @@ enum class Stores {
 /// destination[i] = sources[0][i] + sources[1][i] + ... for i < elements, added in this order, in
 /// fp32. fp16 and bf16 are widened, added over all sources and rounded once, to nearest even; an
 /// overflow is infinity and a NaN stays a NaN. The result has the same bits on every SIMD width
-/// (but for the payload of a NaN).
+/// (but for the payload of a NaN). int32 is added modulo 2^32, and always through the caches.
 ///
 /// Pointers need no alignment (64 bytes is best). A source may be the destination itself; any other
 /// overlap of the destination with a source is undefined. No sources: zeros. One thread; reads and

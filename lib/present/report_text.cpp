@@ -23,8 +23,13 @@ Tone tone_of(double error, double tolerance) {
 
 std::string verification_text(const Verification& v, const Style& style) {
   if (v.ok) {
-    return fmt::format("{} of results checked, every element {}", to_text(Bytes(v.checked_bytes)),
-                       toned("correct", Tone::good, style));
+    const std::string rounded =
+        v.max_error && v.error_bound
+            ? fmt::format("; the greatest error is {:.3g}, {:.3g} is allowed", *v.max_error,
+                          *v.error_bound)
+            : "";
+    return fmt::format("{} of results checked, every element {}{}", to_text(Bytes(v.checked_bytes)),
+                       toned("correct", Tone::good, style), rounded);
   }
   return fmt::format("{}: {} elements of {} of results{}", toned("wrong", Tone::bad, style),
                      v.wrong_elements, to_text(Bytes(v.checked_bytes)),

@@ -2,6 +2,7 @@
 #include "run/executor.hpp"
 
 #include "core/clock.hpp"
+#include "kernels/fixed.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/reduce.hpp"
 
@@ -104,6 +105,8 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
   case OpKind::copy:
   case OpKind::update:
   case OpKind::subtract:
+  case OpKind::to_fixed:
+  case OpKind::from_fixed:
     push(m_ready_sums, op);
     break;
   case OpKind::await: // its arrival was the last thing missing
@@ -186,6 +189,12 @@ bool LaneExecutor::compute() noexcept {
              op.bytes / size_of(op.dtype));
     break;
   }
+  case OpKind::to_fixed:
+    to_fixed(at(op.destination), at(op.source), op.bytes / sizeof(float), op.exponent, op.limit);
+    break;
+  case OpKind::from_fixed:
+    from_fixed(at(op.destination), at(op.source), op.bytes / sizeof(float), op.exponent);
+    break;
   case OpKind::delay:
   case OpKind::write:
   case OpKind::await:
@@ -306,6 +315,9 @@ std::string LaneExecutor::first_open_op() const {
     return fmt::format("the delta of part {}", op.part);
   case OpKind::delay:
     return fmt::format("the end of a pass of {} ms", static_cast<double>(op.duration_ns) * 1e-6);
+  case OpKind::to_fixed:
+  case OpKind::from_fixed:
+    return fmt::format("the conversion of part {}", op.part);
   }
   return "?";
 }

@@ -16,7 +16,7 @@ namespace reckon {
 
 /// Where one lane's time went in one iteration, in nanoseconds.
 struct LaneTimes {
-  std::int64_t reduce_ns = 0; ///< processor time of the summation kernels (and copies)
+  std::int64_t reduce_ns = 0; ///< processor time of the summation kernels (copies, conversions)
   std::int64_t update_ns = 0; ///< processor time of the optimizer
   std::int64_t wait_ns = 0;   ///< asleep: nothing was ready
   std::int64_t total_ns = 0;

@@ -6,6 +6,8 @@
 #include "core/log.hpp"
 #include "movers/mover.hpp"
 #include "run/executor.hpp"
+#include "run/fixed_values.hpp"
+#include "run/latest.hpp"
 #include "run/replica.hpp"
 #include "run/values.hpp"
 #include "stats/stopping.hpp"
@@ -183,6 +185,11 @@ public:
       workers += schedule.worker[r] ? 1U : 0U;
     }
     m_values.emplace(workers);
+    if (schedule.outcome == Outcome::latest) {
+      m_latest.emplace(workers, schedule.steps);
+    } else if (schedule.outcome == Outcome::fixed_sums) {
+      m_fixed.emplace(workers, schedule.fixed);
+    }
     m_worker = schedule.worker[static_cast<std::size_t>(rendezvous.rank())];
   }
 
@@ -218,6 +225,9 @@ public:
       }
     }
     log(LogLevel::debug, "end");
+    if (m_fixed) {
+      result.error_bound = m_fixed->error_bound();
+    }
     result.context["binding"] =
         fmt::format("each lane on one of {} processors, in turn", allowed_cpus().size());
     return result;
@@ -276,7 +286,14 @@ private:
         poison(m_buffers[b]);
       }
     }
-    if (m_worker) {
+    if (m_latest) {
+      m_latest->fill_parameters(m_schedule, m_program, m_buffers);
+    }
+    if (m_worker && m_latest) {
+      m_latest->fill_gradient(m_buffers[k_gradient_buffer], m_schedule.runs, m_worker_index);
+    } else if (m_worker && m_fixed) {
+      m_fixed->fill(m_buffers[k_gradient_buffer], m_schedule.runs, m_worker_index, iteration);
+    } else if (m_worker) {
       m_values->fill(m_buffers[k_gradient_buffer], m_schedule.runs, m_worker_index, iteration);
     }
   }
@@ -284,6 +301,13 @@ private:
   [[nodiscard]] TestValues::Result verify(std::uint32_t iteration) {
     if (m_replica) {
       return m_replica->check(m_buffers, iteration);
+    }
+    if (m_latest) {
+      return m_latest->check(m_schedule, m_program, m_buffers,
+                             m_worker ? std::optional(m_worker_index) : std::nullopt);
+    }
+    if (m_fixed && m_worker) {
+      return m_fixed->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration);
     }
     return m_worker ? m_values->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration)
                     : TestValues::Result{};
@@ -301,6 +325,7 @@ private:
                     {"checked", m_last.checked_bytes},
                     {"wrong", m_last.wrong_elements},
                     {"error", m_last.first_error},
+                    {"max_error", m_last.max_error},
                     {"host", host()},
                     {"uncertainty", m_rendezvous.clock_offset().uncertainty_ns}};
     const std::vector<std::string> all = m_rendezvous.all_gather(mine.dump(), m_options.limit);
@@ -313,6 +338,7 @@ private:
       RankVerification& v = result.verification[r];
       v.checked_bytes += theirs.at("checked").get<std::uint64_t>();
       v.wrong_elements += theirs.at("wrong").get<std::uint64_t>();
+      v.max_error = std::max(v.max_error, theirs.at("max_error").get<double>());
       if (v.first_error.empty()) {
         v.first_error = theirs.at("error").get<std::string>();
       }
@@ -392,6 +418,8 @@ private:
   const RunOptions& m_options;
   const RankProgram& m_program;
   std::optional<TestValues> m_values;
+  std::optional<LatestValues> m_latest;      ///< Outcome::latest
+  std::optional<FixedValues> m_fixed;        ///< Outcome::fixed_sums
   std::optional<ParameterReplica> m_replica; ///< where the schedule makes optimizer steps
   std::uint32_t m_worker_index = 0;
   bool m_worker = false;

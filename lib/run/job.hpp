@@ -40,12 +40,14 @@ struct RankSample {
 struct RankVerification {
   std::uint64_t checked_bytes = 0, wrong_elements = 0;
   std::string first_error;
+  double max_error = 0; ///< of sums in fixed point
 };
 
 /// What rank 0 knows at the end.
 struct JobResult {
   std::vector<std::vector<RankSample>> iterations; ///< [iteration][rank], without the warm-up
   std::vector<RankVerification> verification;      ///< by rank, all iterations together
+  std::optional<double> error_bound;               ///< of sums in fixed point
   std::vector<std::string> hosts;                  ///< by rank
   std::map<std::string, std::string> context;
   std::int64_t clock_uncertainty_ns = 0; ///< greatest of all ranks

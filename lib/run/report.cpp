@@ -317,6 +317,13 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     }
   }
   v.ok = v.wrong_elements == 0;
+  if (result.error_bound) {
+    v.error_bound = result.error_bound;
+    v.max_error = 0;
+    for (const RankVerification& rank : result.verification) {
+      v.max_error = std::max(*v.max_error, rank.max_error);
+    }
+  }
   return report;
 }
 

@@ -35,14 +35,6 @@ Shape shape_for(DType type, std::uint32_t workers) {
   return {bits, workers > limit ? (workers + limit - 1) / limit : 1};
 }
 
-constexpr std::uint32_t hash(std::uint64_t element, std::uint32_t iteration) {
-  auto x = static_cast<std::uint32_t>(element) +
-           static_cast<std::uint32_t>(element >> 32U) * 0x9E3779B1U + iteration * 0x85EBCA77U;
-  x ^= x >> 15U;
-  x *= 0x2C1B3C6DU;
-  return x ^ (x >> 13U);
-}
-
 std::uint16_t to_bits16(DType type, int value) {
   const auto f =
       static_cast<float>(value); // small whole numbers: exact, so no rounding rule is needed
@@ -105,7 +97,7 @@ void fill_run(std::byte* memory, const Schedule::Run& run, std::uint32_t iterati
   auto* const words = reinterpret_cast<Word*>(memory + run.offset);
   const std::uint64_t count = run.bytes / sizeof(Word);
   for (std::uint64_t e = 0; e < count; ++e) {
-    words[e] = table[hash(e, iteration) & mask];
+    words[e] = table[test_hash(e, iteration) & mask];
   }
 }
 
@@ -128,11 +120,11 @@ void check_run(const std::byte* memory, const Schedule::Run& run, std::uint32_t 
     for (std::uint64_t e = begin; e < end; ++e) {
       // A sum of 0 may come out as -0 in no way we use (x + y of opposite values is +0), so bits
       // may be compared.
-      wrong += words[e] != table[hash(e, iteration) & mask] ? 1U : 0U;
+      wrong += words[e] != table[test_hash(e, iteration) & mask] ? 1U : 0U;
     }
     if (wrong > 0 && result.first_error.empty()) {
       for (std::uint64_t e = begin; e < end; ++e) {
-        const Word expected = table[hash(e, iteration) & mask];
+        const Word expected = table[test_hash(e, iteration) & mask];
         if (words[e] != expected) {
           result.first_error = fmt::format("gradient byte {} ({}): expected {}, got {}",
                                            run.offset + e * sizeof(Word), name_of(run.dtype),
@@ -211,14 +203,14 @@ void TestValues::sums(std::span<float> out, const Schedule::Run& run, std::uint6
     return sum;
   });
   for (std::size_t i = 0; i < out.size(); ++i) {
-    out[i] = std::bit_cast<float>(table[hash(first + i, iteration) & mask]);
+    out[i] = std::bit_cast<float>(table[test_hash(first + i, iteration) & mask]);
   }
 }
 
 void initial_parameters(std::span<float> out, std::uint64_t first) {
   constexpr std::uint32_t k_no_iteration = 0xFFFFFFFFU; // other values than any gradient's
   for (std::size_t i = 0; i < out.size(); ++i) {
-    const auto h = static_cast<int>(hash(first + i, k_no_iteration) & 1023U);
+    const auto h = static_cast<int>(test_hash(first + i, k_no_iteration) & 1023U);
     out[i] = static_cast<float>(h - 512) * k_learning_rate;
   }
 }

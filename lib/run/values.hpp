@@ -29,6 +29,7 @@ public:
 
   struct Result {
     std::uint64_t checked_bytes = 0, wrong_elements = 0;
+    double max_error = 0;    ///< where sums are rounded: greatest distance from the exact one
     std::string first_error; ///< "gradient byte 4096: expected 12, got 9"; empty when all is right
   };
   /// Compares every element of the runs with the sum over all workers.
@@ -46,6 +47,15 @@ private:
 /// Parameters that training starts from, of the elements of a run from `first` on: multiples of
 /// k_learning_rate between -8 and 8 that depend on the place.
 void initial_parameters(std::span<float> out, std::uint64_t first);
+
+/// Well-mixed bits of an element's place and an iteration.
+[[nodiscard]] constexpr std::uint32_t test_hash(std::uint64_t element, std::uint32_t iteration) {
+  auto x = static_cast<std::uint32_t>(element) +
+           static_cast<std::uint32_t>(element >> 32U) * 0x9E3779B1U + iteration * 0x85EBCA77U;
+  x ^= x >> 15U;
+  x *= 0x2C1B3C6DU;
+  return x ^ (x >> 13U);
+}
 
 /// All bits set: NaN in each of our element types, so that a sum over memory that nobody wrote
 /// cannot look right.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace {
 
 constexpr std::uint32_t k_none = 0xFFFFFFFFU;
 // What else than workers' gradients memory can hold, and be counted.
+constexpr std::uint32_t k_fixed = 0x40000000U; ///< added to a worker: its gradient as whole numbers
+constexpr std::uint32_t k_change = 0x80000000U;     ///< and on: asynchronous steps, numbered
 constexpr std::uint32_t k_parameters = 0xF0000000U; ///< as they were before the iteration
 constexpr std::uint32_t k_state = 0xF0000001U;      ///< of an optimizer, before the iteration
 constexpr std::uint32_t k_step = 0xF0000002U;       ///< an update with every worker's gradient
@@ -26,6 +29,7 @@ struct Access {
   std::uint32_t node = 0;
   std::uint64_t begin = 0, end = 0;
   bool changes = false;
+  bool commutes = false; ///< with others such of its lane, which runs them one at a time
 };
 
 std::string_view name_of(OpKind kind) {
@@ -44,6 +48,10 @@ std::string_view name_of(OpKind kind) {
     return "subtract";
   case OpKind::delay:
     return "delay";
+  case OpKind::to_fixed:
+    return "to_fixed";
+  case OpKind::from_fixed:
+    return "from_fixed";
   }
   return "?";
 }
@@ -186,9 +194,13 @@ private:
         if (op.source_count == 0 || op.bytes % size_of(op.dtype) != 0) {
           fault(node, "sums nothing, or not whole elements");
         }
-      } else if (op.kind == OpKind::copy || op.kind == OpKind::subtract) {
+      } else if (op.kind == OpKind::copy || op.kind == OpKind::subtract ||
+                 op.kind == OpKind::to_fixed || op.kind == OpKind::from_fixed) {
         check_slice(node, rank, op.source, op.bytes, "source");
         check_slice(node, rank, op.destination, op.bytes, "destination");
+        if (op.kind != OpKind::copy && op.bytes % sizeof(float) != 0) {
+          fault(node, "does not work on whole elements");
+        }
       } else if (op.kind == OpKind::update) {
         check_slice(node, rank, op.destination, op.bytes, "parameters");
         for (const Slice& s : lane_at(node).sources(op)) {
@@ -339,6 +351,79 @@ private:
     }
   }
 
+  /// An asynchronous step: with one worker's gradient, counted as the next step of that worker.
+  void apply_change(std::uint32_t node) {
+    const Op& op = op_at(node);
+    const std::uint32_t rank = m_places[node].rank;
+    std::uint32_t worker = k_none;
+    pieces_of(rank, lane_at(node).sources(op)[0], op.bytes,
+              [&](std::uint64_t, std::uint64_t, const Content& content) {
+                const bool one = content.size() == 1 && content.begin()->second == 1 &&
+                                 content.begin()->first < m_schedule.worker.size();
+                if (!one || (worker != k_none && worker != content.begin()->first)) {
+                  fault(node, "steps with something else than one worker's gradient");
+                } else {
+                  worker = content.begin()->first;
+                }
+              });
+    const std::uint32_t step = m_changes[{rank, op.part, worker}]++;
+    pieces_of(rank, op.destination, op.bytes,
+              [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                Content stepped = content;
+                ++stepped[k_change + worker * m_schedule.steps + step];
+                m_memory[rank][op.destination.buffer].set(b, e, stepped);
+              });
+  }
+
+  /// destination = source - destination.
+  void apply_subtract(std::uint32_t node) {
+    const Op& op = op_at(node);
+    const std::uint32_t rank = m_places[node].rank;
+    pieces_of(rank, op.destination, op.bytes,
+              [&](std::uint64_t b, std::uint64_t e, const Content& old) {
+                const Slice from{op.source.buffer, op.source.offset + (b - op.destination.offset)};
+                pieces_of(rank, from, e - b,
+                          [&](std::uint64_t from_b, std::uint64_t from_e, const Content& content) {
+                            Content change = content;
+                            for (const auto& [what, times] : old) {
+                              const auto it = change.find(what);
+                              if (it == change.end() || it->second < times) {
+                                fault(node, "subtracts what is not there");
+                                return;
+                              }
+                              it->second -= times;
+                              if (it->second == 0) {
+                                change.erase(it);
+                              }
+                            }
+                            m_memory[rank][op.destination.buffer].set(
+                                b + from_b - from.offset, b + from_e - from.offset, change);
+                          });
+              });
+  }
+
+  /// Workers' gradients become whole numbers, or are numbers again.
+  void apply_conversion(std::uint32_t node) {
+    const Op& op = op_at(node);
+    const std::uint32_t rank = m_places[node].rank;
+    const bool to = op.kind == OpKind::to_fixed;
+    pieces_of(
+        rank, op.source, op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+          Content converted;
+          for (const auto& [what, times] : content) {
+            const bool fits = to ? what < k_fixed : is_fixed(what);
+            if (!fits) {
+              fault(node, to ? "its source is no gradient" : "its source is no fixed point");
+            }
+            converted[fits ? what ^ k_fixed : what] += times;
+          }
+          m_memory[rank][op.destination.buffer].set(b - op.source.offset + op.destination.offset,
+                                                    e - op.source.offset + op.destination.offset,
+                                                    converted);
+        });
+  }
+  static bool is_fixed(std::uint32_t what) { return what >= k_fixed && what < k_change; }
+
   /// One step: the gradient's sum must be complete, what is stepped must not have been stepped.
   void apply_update(std::uint32_t node) {
     const Op& op = op_at(node);
@@ -386,14 +471,28 @@ private:
         for (auto it = sums.begin(); it != sums.end(); ++it) {
           const std::uint64_t end = std::next(it) == sums.end() ? op.bytes : std::next(it)->first;
           target.set(to + it->first, to + end, it->second);
+          for (const auto& [what, times] : it->second) {
+            if (is_fixed(what) != (op.dtype == DType::int32) && what != k_none && times > 0) {
+              fault(node, fmt::format("adds {} as {}", is_fixed(what) ? "fixed point" : "numbers",
+                                      name_of(op.dtype)));
+            }
+          }
         }
         break;
       }
       case OpKind::update:
-        apply_update(node);
+        if (m_schedule.outcome == Outcome::latest) {
+          apply_change(node);
+        } else {
+          apply_update(node);
+        }
         break;
       case OpKind::subtract:
-        fault(node, "has no meaning where all workers' gradients are summed");
+        apply_subtract(node);
+        break;
+      case OpKind::to_fixed:
+      case OpKind::from_fixed:
+        apply_conversion(node);
         break;
       default: // the source may be the target
         pieces_of(rank, op.source, op.bytes,
@@ -406,8 +505,11 @@ private:
   }
 
   void check_outcome() {
+    if (m_schedule.outcome == Outcome::latest) {
+      check_latest_cover();
+    }
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
-      if (m_schedule.outcome == Outcome::parameters) {
+      if (m_schedule.outcome == Outcome::parameters || m_schedule.outcome == Outcome::latest) {
         check_parameters(r);
         continue;
       }
@@ -432,6 +534,48 @@ private:
     }
   }
 
+  /// Every byte of the gradient has its latest parameters at one rank.
+  void check_latest_cover() {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> held;
+    for (const RankProgram& rank : m_schedule.ranks) {
+      for (const ParameterRun& run : rank.parameters) {
+        if (run.latest && run.bytes > 0) {
+          held.emplace_back(run.gradient_offset, run.gradient_offset + run.bytes);
+        }
+      }
+    }
+    std::sort(held.begin(), held.end());
+    std::size_t next = 0;
+    for (const Schedule::Run& run : m_schedule.runs) {
+      std::uint64_t at = run.offset;
+      for (; next < held.size() && held[next].first == at && at < run.offset + run.bytes; ++next) {
+        at = held[next].second;
+      }
+      if (at != run.offset + run.bytes) {
+        end_fault("gradient byte {} has its latest parameters nowhere, or at several ranks", at);
+      }
+    }
+  }
+
+  /// What is wrong with the changes that parameters of rank `r` hold in the end; empty when
+  /// nothing.
+  [[nodiscard]] std::string wrong_changes(std::uint32_t r, bool latest,
+                                          const Content& content) const {
+    for (std::uint32_t w = 0; w < m_schedule.worker.size(); ++w) {
+      for (std::uint32_t s = 0; m_schedule.worker[w] && s < m_schedule.steps; ++s) {
+        const auto it = content.find(k_change + w * m_schedule.steps + s);
+        const std::uint32_t times = it == content.end() ? 0 : it->second;
+        if (times > 1 || (times == 0 && (latest || w == r))) {
+          return fmt::format("hold step {} of worker {} {} times", s, w, times);
+        }
+      }
+    }
+    const auto it = content.find(k_parameters);
+    return it == content.end() || it->second != 1 || content.count(k_none) != 0
+               ? "are not the first ones and changes"
+               : "";
+  }
+
   /// All of them stepped once, and at a worker there is one for every byte of the gradient.
   void check_parameters(std::uint32_t r) {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> held;
@@ -439,17 +583,25 @@ private:
       if (run.bytes == 0) {
         continue;
       }
-      held.emplace_back(run.gradient_offset, run.gradient_offset + run.bytes);
-      pieces_of(r, run.at, run.bytes,
-                [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-                  if (content != Content{{k_parameters, 1}, {k_step, 1}}) {
-                    const auto it = content.find(k_step);
-                    end_fault("rank {}: parameter bytes [{}, {}) make {} steps instead of one", r,
-                              run.gradient_offset + b - run.at.offset,
-                              run.gradient_offset + e - run.at.offset,
-                              it == content.end() ? 0 : it->second);
-                  }
-                });
+      if (!run.latest) {
+        held.emplace_back(run.gradient_offset, run.gradient_offset + run.bytes);
+      }
+      pieces_of(
+          r, run.at, run.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+            if (m_schedule.outcome == Outcome::latest) {
+              if (const std::string wrong = wrong_changes(r, run.latest, content); !wrong.empty()) {
+                end_fault("rank {}: the {} parameters of part bytes from {} {}", r,
+                          run.latest ? "latest" : "worker's",
+                          run.gradient_offset + b - run.at.offset, wrong);
+              }
+            } else if (content != Content{{k_parameters, 1}, {k_step, 1}}) {
+              const auto it = content.find(k_step);
+              end_fault("rank {}: parameter bytes [{}, {}) make {} steps instead of one", r,
+                        run.gradient_offset + b - run.at.offset,
+                        run.gradient_offset + e - run.at.offset,
+                        it == content.end() ? 0 : it->second);
+            }
+          });
     }
     std::sort(held.begin(), held.end());
     for (const Schedule::Run& run : m_schedule.runs) {
@@ -489,10 +641,25 @@ private:
     m_result.races_checked = true;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Access>>
         accesses; // by (rank, buffer)
+    // Asynchronous additions to the latest parameters come in any order; so does what reads them.
+    std::set<std::pair<std::uint32_t, std::uint32_t>> latest; // (rank, buffer)
+    for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      for (const ParameterRun& run : m_schedule.ranks[r].parameters) {
+        if (run.latest) {
+          latest.emplace(r, run.at.buffer);
+        }
+      }
+    }
     const auto note = [&](std::uint32_t node, Slice s, std::uint64_t bytes, bool changes) {
       if (bytes > 0) {
-        accesses[{m_places[node].rank, s.buffer}].push_back(
-            {node, s.offset, s.offset + bytes, changes});
+        const std::uint32_t rank = m_places[node].rank;
+        const Op& op = op_at(node);
+        const bool adds =
+            op.kind == OpKind::update ||
+            (op.kind == OpKind::reduce && lane_at(node).sources(op)[0] == op.destination);
+        const bool commutes = latest.count({rank, s.buffer}) != 0 &&
+                              (changes ? adds : adds || op.kind == OpKind::copy);
+        accesses[{rank, s.buffer}].push_back({node, s.offset, s.offset + bytes, changes, commutes});
       }
     };
     for (std::uint32_t node = 0; node < m_places.size(); ++node) {
@@ -504,7 +671,7 @@ private:
         note(node, write.destination, write.bytes, true);
         continue;
       }
-      if (op.kind == OpKind::write || op.kind == OpKind::copy || op.kind == OpKind::subtract) {
+      if (op.kind != OpKind::reduce && op.kind != OpKind::update) {
         note(node, op.source, op.bytes, false);
       }
       if (op.kind != OpKind::write) {
@@ -545,8 +712,10 @@ private:
                                   [&](const Access& o) { return o.end <= a.begin; }),
                    open.end());
         for (const Access& o : open) {
-          if ((a.changes || o.changes) && a.node != o.node && !over_before(a.node, o.node) &&
-              !over_before(o.node, a.node)) {
+          const bool in_turn =
+              a.commutes && o.commutes && m_places[a.node].lane == m_places[o.node].lane;
+          if ((a.changes || o.changes) && !in_turn && a.node != o.node &&
+              !over_before(a.node, o.node) && !over_before(o.node, a.node)) {
             const Place& p = m_places[o.node];
             fault(a.node,
                   fmt::format(
@@ -567,6 +736,8 @@ private:
   std::vector<std::uint32_t> m_order;              ///< a topological order
   std::vector<std::vector<Memory>> m_memory;       ///< of [rank][buffer]
   Content m_all;                                   ///< every worker once
+  /// (rank, part, worker): asynchronous steps made there with that worker's gradient so far.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> m_changes;
   CheckResult m_result;
 };
 

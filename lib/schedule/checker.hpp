@@ -28,9 +28,13 @@ inline constexpr std::size_t k_max_ops_for_races = 20'000;
 /// cycle;
 /// - sums: every byte of every worker's gradient ends as the sum over all workers, each counted
 /// exactly once; or, with Outcome::parameters, every parameter that a rank holds makes exactly one
-/// step, with the sum over all workers, and every worker holds all of them;
+/// step, with the sum over all workers, and every worker holds all of them; or, with
+/// Outcome::latest, every step of every worker is in the latest parameters exactly once, and all of
+/// a worker's own are in what it has, no other's more than once; whole numbers and fp32 are never
+/// added to each other;
 /// - no races: two accesses of one byte, one of them changing it, are always ordered (see
-/// races_checked).
+/// races_checked). Additions to the latest parameters, and copies of them, may come in any order
+/// when they are one lane's, which does one op at a time.
 [[nodiscard]] CheckResult check(const Schedule& schedule);
 
 } // namespace reckon

@@ -2,6 +2,7 @@
 #include "schedule/schedule.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace reckon {
 
@@ -31,6 +32,25 @@ std::uint32_t LaneProgram::append_reduce(Op op, std::span<const Slice> sources,
                                          std::span<const std::uint32_t> depends_on) {
   op.kind = OpKind::reduce;
   return append_over(op, sources, depends_on);
+}
+
+std::size_t LaneProgram::scale_delays(double factor) {
+  std::size_t delays = 0;
+  for (Op& op : m_ops) {
+    if (op.kind == OpKind::delay) {
+      op.duration_ns = std::llround(static_cast<double>(op.duration_ns) * factor);
+      ++delays;
+    }
+  }
+  return delays;
+}
+
+std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor) {
+  std::size_t delays = 0;
+  for (LaneProgram& lane : schedule.ranks.at(rank).lanes) {
+    delays += lane.scale_delays(factor);
+  }
+  return delays;
 }
 
 Traffic traffic_of(const Schedule& schedule) {

@@ -21,19 +21,24 @@ enum class OpKind : std::uint8_t {
   copy,   ///< `bytes` from `source` to `destination`, both here
   update, ///< one step of `optimizer` in place on the parameters at `destination`;
           ///< LaneProgram::sources(op) are the gradient's sum and the optimizer's states; all fp32
-  subtract, ///< fp32: `destination` = `source` - `destination`; turns old parameters into a delta
+  to_fixed,   ///< fp32 at `source` to whole numbers at `destination`: times 2^exponent, rounded to
+              ///< nearest, held within +-limit
+  from_fixed, ///< and back
+  subtract,   ///< fp32: `destination` = `source` - `destination`; turns old parameters into a delta
   delay,    ///< `duration_ns` pass from when it may start; keeps no lane: a layer's pass on a GPU
 };
 
 struct Op {
   OpKind kind = OpKind::write;
   Optimizer optimizer = Optimizer::sgd; ///< update
+  std::int16_t exponent = 0;            ///< to_fixed, from_fixed
   DType dtype = DType::fp32;            ///< reduce
   std::uint32_t peer = 0;               ///< write: receiver; await: sender
   std::uint32_t tag = 0;          ///< write, await: unique among the writes to one lane of one rank
   std::uint32_t part = 0;         ///< the plan's part that this works on
   std::uint32_t first_source = 0; ///< reduce, update
   std::uint32_t source_count = 0; ///< reduce, update
+  std::int32_t limit = 0;         ///< to_fixed
   Slice source, destination;
   std::uint64_t bytes = 0;
   std::int64_t duration_ns = 0; ///< delay
@@ -47,6 +52,8 @@ public:
   /// Adds an op that depends on the ops named (indices returned by earlier calls). Returns its
   /// index.
   std::uint32_t append(const Op& op, std::span<const std::uint32_t> depends_on);
+  /// Makes every delay `factor` times as long; returns how many there are.
+  std::size_t scale_delays(double factor);
   /// Adds an op over `sources`: a reduction or an update.
   std::uint32_t append_over(const Op& op, std::span<const Slice> sources,
                             std::span<const std::uint32_t> depends_on);
@@ -79,6 +86,7 @@ struct ParameterRun {
   Slice at;                          ///< where they lie here
   std::uint64_t gradient_offset = 0; ///< of the gradient that they are the parameters of
   std::uint64_t bytes = 0;
+  bool latest = false; ///< asynchronous: these are the latest, not a worker's copy of them
 };
 
 struct RankProgram {
@@ -94,6 +102,16 @@ struct RankProgram {
 enum class Outcome : std::uint8_t {
   sums,       ///< every worker's gradient is the sum over all workers
   parameters, ///< all parameters have made one step of the optimizer with that sum
+  latest,     ///< asynchronous: the latest parameters hold every change of every worker once, each
+              ///< worker's hold all of its own and of the others' what there was
+  fixed_sums, ///< sums, as exact as FixedPointRule allows
+};
+
+/// How gradients become whole numbers: docs/equations.md, 22.
+struct FixedPointRule {
+  int exponent = 0;
+  std::int32_t limit = 0;
+  double gradient_bound = 0; ///< magnitude that no gradient exceeds
 };
 
 /// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays
@@ -109,7 +127,12 @@ struct Schedule {
   std::vector<RankProgram> ranks;
   Outcome outcome = Outcome::sums;
   Optimizer optimizer = Optimizer::sgd; ///< of all updates
+  std::uint32_t steps = 1;              ///< of each worker in an iteration: Outcome::latest
+  FixedPointRule fixed;                 ///< Outcome::fixed_sums
 };
+
+/// Makes all delays of one rank `factor` times as long: a straggler. Returns how many it has.
+std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor);
 
 /// Bytes that each rank sends to and receives from others in one iteration.
 struct Traffic {

@@ -2,6 +2,8 @@
 #include "strategies/lower.hpp"
 
 #include "core/error.hpp"
+#include "strategies/lower_async.hpp"
+#include "strategies/lower_fixed.hpp"
 #include "strategies/lower_update.hpp"
 
 #include <fmt/format.h>
@@ -571,6 +573,9 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
 } // namespace
 
 Schedule lower(const Plan& plan) {
+  if (plan.asynchronous) {
+    return lower_async(plan);
+  }
   const Context context = make_context(plan);
   const Slots slots(context);
   Schedule schedule;
@@ -586,6 +591,12 @@ Schedule lower(const Plan& plan) {
     } else {
       ServerLowering(context, slots, rank, schedule.ranks[rank]).lower();
     }
+  }
+  if (plan.fixed_point && plan.update) {
+    fail(ErrorKind::input, "a plan has either an optimizer's step or fixed-point sums");
+  }
+  if (plan.fixed_point) {
+    return with_fixed_point(schedule, plan);
   }
   if (plan.update) {
     require_fp32(plan, "an optimizer's step");

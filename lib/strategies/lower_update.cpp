@@ -2,16 +2,14 @@
 #include "strategies/lower_update.hpp"
 
 #include "core/error.hpp"
+#include "strategies/lower_sums.hpp"
 
 #include <fmt/format.h>
-
-#include <set>
-#include <tuple>
 
 namespace reckon {
 namespace {
 
-constexpr std::uint32_t k_no_op = 0xFFFFFFFFU;
+constexpr std::uint32_t k_no_op = LoweredSums::k_no_op;
 
 /// Where each part's parameters and states are to be found in one rank.
 struct Places {
@@ -26,7 +24,7 @@ struct Places {
 class Updating {
 public:
   Updating(const Schedule& sums, const Plan& plan)
-      : m_sums(sums), m_plan(plan), m_result(sums),
+      : m_sums(sums), m_plan(plan), m_where(sums, plan), m_result(sums),
         m_at_server(plan.update->place == UpdatePlace::server) {
     m_result.outcome = Outcome::parameters;
     m_result.optimizer = plan.update->optimizer;
@@ -36,7 +34,6 @@ public:
     for (std::uint32_t r = 0; r < m_sums.ranks.size(); ++r) {
       m_places.push_back(place(r));
     }
-    find_returns();
     for (std::uint32_t r = 0; r < m_sums.ranks.size(); ++r) {
       for (std::uint32_t l = 0; l < m_sums.ranks[r].lanes.size(); ++l) {
         m_result.ranks[r].lanes[l] =
@@ -84,23 +81,6 @@ private:
     return p;
   }
 
-  /// The awaits of sums on their way back, as (receiver, lane, tag).
-  void find_returns() {
-    for (std::uint32_t r = 0; r < m_sums.ranks.size(); ++r) {
-      for (std::uint32_t l = 0; l < m_sums.ranks[r].lanes.size(); ++l) {
-        for (const Op& op : m_sums.ranks[r].lanes[l].ops()) {
-          if (is_return(op)) {
-            m_returns.emplace(op.peer, l, op.tag);
-          }
-        }
-      }
-    }
-  }
-  [[nodiscard]] bool is_return(const Op& op) const {
-    return op.kind == OpKind::write && op.destination.buffer == k_gradient_buffer &&
-           m_sums.worker[op.peer];
-  }
-
   std::uint32_t append_update(LaneProgram& out, std::uint32_t rank, std::uint32_t part, Slice sum,
                               std::span<const std::uint32_t> depends_on) const {
     const Places& places = m_places[rank];
@@ -120,28 +100,9 @@ private:
     return {k_gradient_buffer, m_plan.parts.offset_bytes[part]};
   }
 
-  /// By part: the op of this lane after which the part's sum is there, if there is one.
-  [[nodiscard]] std::vector<std::uint32_t> last_sums(std::uint32_t rank, std::uint32_t lane) const {
-    std::vector<std::uint32_t> last(m_plan.parts.size(), k_no_op);
-    const LaneProgram& program = m_sums.ranks[rank].lanes[lane];
-    for (std::uint32_t i = 0; i < program.ops().size(); ++i) {
-      const Op& op = program.ops()[i];
-      if (op.kind == OpKind::reduce && m_plan.parts.server[op.part] == rank) {
-        last[op.part] = i;
-      }
-    }
-    return last;
-  }
-
-  static std::uint32_t append_again(LaneProgram& out, const LaneProgram& in, const Op& op,
-                                    std::span<const std::uint32_t> depends_on) {
-    return op.source_count > 0 ? out.append_over(op, in.sources(op), depends_on)
-                               : out.append(op, depends_on);
-  }
-
   [[nodiscard]] LaneProgram stepped_by_server(std::uint32_t rank, std::uint32_t lane) const {
     const LaneProgram& in = m_sums.ranks[rank].lanes[lane];
-    const std::vector<std::uint32_t> last = last_sums(rank, lane);
+    const std::vector<std::uint32_t> last = m_where.made(rank, lane);
     LaneProgram out;
     std::vector<std::uint32_t> now(in.ops().size()); ///< who follows an old op waits for this one
     std::vector<std::uint32_t> depends_on;
@@ -158,10 +119,10 @@ private:
         depends_on.push_back(now[d]);
         from_sum = from_sum || (last[op.part] == d && op.kind == OpKind::write);
       }
-      if (from_sum || (is_return(op) && op.source.buffer == k_gradient_buffer)) {
+      if (from_sum || (m_where.is_return(op) && op.source.buffer == k_gradient_buffer)) {
         op.source = m_places[rank].parameters(op.part);
       }
-      if (is_return(op)) {
+      if (m_where.is_return(op)) {
         op.destination = m_places[op.peer].parameters(op.part);
       }
       now[i] = append_again(out, in, op, depends_on);
@@ -177,13 +138,7 @@ private:
     if (!m_plan.ranks[rank].worker) {
       return out;
     }
-    std::vector<std::uint32_t> ready = last_sums(rank, lane);
-    for (std::uint32_t i = 0; i < out.ops().size(); ++i) {
-      const Op& op = out.ops()[i];
-      if (op.kind == OpKind::await && m_returns.count({rank, lane, op.tag}) != 0) {
-        ready[op.part] = i;
-      }
-    }
+    const std::vector<std::uint32_t> ready = m_where.there(rank, lane);
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
       if (m_plan.parts.lane[p] == lane) {
         append_update(out, rank, p, gradient_of(p),
@@ -196,10 +151,10 @@ private:
 
   const Schedule& m_sums;
   const Plan& m_plan;
+  LoweredSums m_where;
   Schedule m_result;
   bool m_at_server;
   std::vector<Places> m_places;
-  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> m_returns;
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "equations/fixed_point.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
@@ -84,7 +85,13 @@ public:
       fail(ErrorKind::input,
            fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
     }
+    check_options();
     for (const GradientLayout::Run& run : m_layout.runs) {
+      if (options.fixed_point && run.dtype != DType::fp32) {
+        fail(ErrorKind::input, fmt::format("--reduction fixed: is for gradients of fp32, and "
+                                           "workload '{}' has some of {}",
+                                           inputs.workload.name, name_of(run.dtype)));
+      }
       if (options.optimizer && run.dtype != DType::fp32) {
         fail(ErrorKind::input,
              fmt::format("--optimizer {}: steps are fp32, and workload '{}' has "
@@ -166,6 +173,10 @@ private:
   [[nodiscard]] Choice evaluate(const std::string& strategy) const {
     Choice best;
     best.solution = solve(strategy, m_model, m_model_bytes);
+    if (m_options.async_steps && (best.solution.ring || best.solution.racks)) {
+      best.solution.reason =
+          "asynchronous training needs a server that keeps the latest parameters";
+    }
     if (!best.solution.reason.empty()) {
       return best;
     }
@@ -205,6 +216,7 @@ private:
                                       best.prediction, *m_options.optimizer, m_options.update_at)
                             .prediction;
     }
+    scale(best.prediction, steps());
     return best;
   }
 
@@ -364,6 +376,7 @@ private:
       out.ingress_bytes = static_cast<std::uint64_t>(load.ingress_bytes[r]);
       plan.ranks.push_back(out);
     }
+    add_fixed_point(plan);
     plan.strategy = choice.solution.strategy;
     plan.gradient_bytes = m_layout.total_bytes;
     for (const GradientLayout::Run& run : m_layout.runs) {
@@ -375,6 +388,10 @@ private:
         plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
         plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
       }
+    }
+    if (m_options.async_steps) {
+      add_async_steps(choice, loads, shape, plan, load.uplink_seconds);
+      return plan;
     }
     const auto played = played_seconds(m_model, plan, load.uplink_seconds);
     if (m_passes) {
@@ -432,6 +449,96 @@ private:
     }
   }
 
+  /// Steps of a worker in one iteration.
+  [[nodiscard]] double steps() const {
+    return m_options.async_steps ? static_cast<double>(*m_options.async_steps) : 1;
+  }
+  static void scale(Prediction& p, double factor) {
+    for (double* const seconds : {&p.bound_seconds, &p.lo_seconds, &p.mid_seconds, &p.hi_seconds}) {
+      *seconds *= factor;
+    }
+    for (Term& t : p.terms) {
+      t.seconds *= factor;
+    }
+  }
+
+  void check_options() const {
+    if (m_options.async_steps && (!m_options.optimizer || state_arrays(*m_options.optimizer) > 0)) {
+      fail(ErrorKind::input,
+           "--async is for --optimizer sgd: an optimizer's state would be another "
+           "one at every worker (BytePS proves nothing for that)");
+    }
+    if (m_options.fixed_point && m_options.optimizer) {
+      fail(ErrorKind::input,
+           "--reduction fixed: sums gradients; leave out --optimizer and --async");
+    }
+    if (m_options.fixed_point && fixed_point_limit(m_options.fixed_point->bits, m_workers) < 1) {
+      fail(ErrorKind::input,
+           fmt::format("--reduction fixed:{}: the sum of {} workers does not fit in {} bits",
+                       m_options.fixed_point->bits, m_workers, m_options.fixed_point->bits));
+    }
+  }
+
+  /// Equation 22.
+  void add_fixed_point(Plan& plan) const {
+    if (!m_options.fixed_point) {
+      return;
+    }
+    const auto& [bits, bound] = *m_options.fixed_point;
+    const std::int32_t limit = fixed_point_limit(bits, m_workers);
+    const int exponent = fixed_point_exponent(limit, bound);
+    plan.fixed_point = FixedPointPlan{bits, bound, exponent};
+    plan.quantities.push_back({"fixed_point_exponent",
+                               static_cast<double>(exponent),
+                               "equation 22: the greatest with which no sum leaves its bits",
+                               {{"n", static_cast<double>(m_workers)},
+                                {"bits", static_cast<double>(bits)},
+                                {"gradient_bound", bound}}});
+    plan.quantities.push_back({"fixed_point_error",
+                               fixed_point_error(exponent, m_workers),
+                               "equation 22: n / (2 2^e), how far a sum may be off",
+                               {{"n", static_cast<double>(m_workers)}}});
+  }
+
+  /// Equation 21: as many exchanges as steps, and no barrier but each worker's own.
+  void add_async_steps(const Choice& choice, std::span<const double> loads, const PartShape& shape,
+                       Plan& plan, double uplink_seconds) const {
+    UpdateChoice step = choose_update(m_model, choice.solution, loads, shape, plan.prediction,
+                                      *m_options.optimizer, m_options.update_at);
+    plan.prediction = step.prediction;
+    plan.update = step.update;
+    plan.asynchronous = AsyncPlan{*m_options.async_steps};
+    scale(plan.prediction, steps());
+    for (Quantity& q : step.quantities) {
+      q.value *= q.name.ends_with("_seconds") ? steps() : 1;
+    }
+    for (PlanRank& r : plan.ranks) {
+      r.egress_bytes *= *m_options.async_steps;
+      r.ingress_bytes *= *m_options.async_steps;
+    }
+    if (m_passes) { // a worker's step begins with its passes, and they are nobody else's time
+      const double computed = steps() * m_passes->total_seconds();
+      for (double* const seconds : {&plan.prediction.lo_seconds, &plan.prediction.mid_seconds,
+                                    &plan.prediction.hi_seconds}) {
+        *seconds += computed;
+      }
+      plan.prediction.bound_seconds = std::max(plan.prediction.bound_seconds, computed);
+      plan.prediction.terms.push_back({"passes", computed});
+    }
+    plan.quantities = step.quantities;
+    plan.quantities.push_back({"asynchronous_steps",
+                               steps(),
+                               "equation 21: bound and prediction are of that many exchanges",
+                               {}});
+    if (const auto played = played_seconds(m_model, plan, uplink_seconds)) {
+      double steady = 0;
+      for (const Term& t : plan.prediction.terms) {
+        steady += t.name == "fill" ? 0 : t.seconds;
+      }
+      replace_by_played(plan.prediction, std::max(*played, steady));
+    }
+  }
+
   /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
   /// and draining the pipeline, and waiting.
   static void replace_by_played(Prediction& p, double seconds) {
@@ -477,7 +584,7 @@ private:
     if (m_options.zero_compute) {
       plan.options["zero_compute"] = "yes";
     }
-    if (m_passes) {
+    if (m_passes && !m_options.async_steps) {
       plan.options["order"] = m_options.order == Order::gradient   ? "gradient"
                               : m_options.order == Order::priority ? "priority"
                                                                    : "auto";
@@ -534,10 +641,17 @@ private:
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
+    plan.quantities.insert(plan.quantities.end(), of_step.begin(), of_step.end());
+    if (m_options.async_steps) {
+      plan.options["async_steps"] = std::to_string(*m_options.async_steps);
+    }
+    if (m_options.fixed_point) {
+      plan.options["reduction"] = fmt::format("fixed:{}", m_options.fixed_point->bits);
+      plan.options["gradient_bound"] = fmt::format("{}", m_options.fixed_point->gradient_bound);
+    }
     if (m_options.optimizer) {
       plan.options["optimizer"] = name_of(*m_options.optimizer);
       plan.options["update"] = m_options.update_at ? name_of(*m_options.update_at) : "auto";
-      plan.quantities.insert(plan.quantities.end(), of_step.begin(), of_step.end());
     }
     if (plan.runner_up.empty() || plan.prediction.mid_seconds <= 0) {
       return;

@@ -22,6 +22,12 @@ enum class Order {
   priority,  ///< among those that are there, first what the next forward pass needs first
 };
 
+/// Sums in whole numbers.
+struct FixedPointRequest {
+  int bits = 32;             ///< that a sum may take: 2 to 32
+  double gradient_bound = 1; ///< magnitude that no gradient exceeds
+};
+
 struct PlanOptions {
   std::string strategy = "auto";           ///< or one of strategy_names()
   std::string transport;                   ///< empty: the fastest in the profile
@@ -32,8 +38,10 @@ struct PlanOptions {
   std::optional<double> forward_seconds, backward_seconds;
   bool zero_compute = false; ///< only the traffic counts, whatever the workload says (PHub 4)
   Order order = Order::automatic;
-  std::optional<Optimizer> optimizer;   ///< none: the plan ends with the sums
-  std::optional<UpdatePlace> update_at; ///< none: where the predicted time is less
+  std::optional<Optimizer> optimizer;       ///< none: the plan ends with the sums
+  std::optional<UpdatePlace> update_at;     ///< none: where the predicted time is less
+  std::optional<std::uint64_t> async_steps; ///< training without waiting for others; needs SGD
+  std::optional<FixedPointRequest> fixed_point;
   CostModel::WhatIf what_if;
 };
 

@@ -208,7 +208,8 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
   const double workers = static_cast<double>(std::count_if(
       plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) { return r.worker; }));
   constexpr double k_most_writes = 100'000;
-  const double writes_per_part = 2 * workers;
+  const double steps = plan.asynchronous ? static_cast<double>(plan.asynchronous->steps) : 1;
+  const double writes_per_part = 2 * workers * steps;
   const std::size_t parts = plan.parts.size();
   const auto most = static_cast<std::size_t>(k_most_writes / writes_per_part);
   // A beginning says how the rest goes on only if it is much longer than what is under way at once.
@@ -224,10 +225,11 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
       return static_cast<double>(op.bytes) / model.step_rate(r.machine, op.optimizer, r.lanes).mid;
     }
     const std::size_t sources = std::max<std::size_t>(2, op.source_count);
-    const double rate = model
-                            .reduce_rate(op.dtype, model.ranks()[rank].lanes, sources,
-                                         static_cast<double>(plan.part_bytes))
-                            .mid;
+    const double rate =
+        model
+            .reduce_rate(op.dtype == DType::int32 ? DType::fp32 : op.dtype,
+                         model.ranks()[rank].lanes, sources, static_cast<double>(plan.part_bytes))
+            .mid;
     return static_cast<double>(op.bytes) * static_cast<double>(sources - 1) / rate;
   };
   const std::uint64_t whole_bytes =

@@ -33,3 +33,40 @@ printf 'name,elements,dtype\nhead,400,bf16\n' > half.csv
 reckon plan --profile byteps-cluster --workload half.csv --workers 2 --optimizer sgd
 expect_status 2
 stderr_has "steps are fp32"
+
+# Asynchronous: every change in the latest parameters once, whatever the order.
+for place in server worker; do
+  reckon plan --profile byteps-cluster --workload model.csv --workers 3 --servers 1 --port-bandwidth 1GB/s \
+    --part-bytes 64KiB --transport host --strategy byteps_split --async --async-steps 3 --update $place -o plan.json
+  expect_status 0
+  reckon run plan.json --check
+  expect_status 0
+  stdout_has "every change in the latest parameters exactly once"
+  reckon run plan.json -n 3 --tolerance 1e9%
+  expect_status 0
+  stdout_has "every element correct"
+done
+reckon plan --profile byteps-cluster --workload model.csv --workers 2 --async --optimizer adam
+expect_status 2
+stderr_has "optimizer sgd"
+reckon plan --profile byteps-cluster --workload model.csv --workers 2 --async --strategy ring
+expect_status 2
+stderr_has "keeps the latest parameters"
+
+# Whole numbers: the error is measured and within its bound.
+for strategy in ring byteps_split; do
+  reckon plan --profile byteps-cluster --workload model.csv --workers 3 --servers 1 --port-bandwidth 1GB/s \
+    --part-bytes 64KiB --transport host --strategy $strategy --reduction fixed:24 --gradient-bound 0.5 -o plan.json
+  expect_status 0
+  stdout_has "fixed_point_error"
+  reckon run plan.json -n 3 --tolerance 1e9% -o report.json
+  expect_status 0
+  stdout_has "is allowed"
+  grep -q '"max_error"' report.json || fail "the report lacks the error"
+done
+reckon plan --profile byteps-cluster --workload model.csv --workers 9 --reduction fixed:4
+expect_status 2
+stderr_has "does not fit"
+reckon plan --profile byteps-cluster --workload model.csv --workers 2 --reduction float
+expect_status 2
+stderr_has "fixed:BITS"

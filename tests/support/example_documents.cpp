@@ -183,6 +183,8 @@ Plan example_plan() {
               .ingress_bytes = 4096}};
   p.update = UpdatePlan{Optimizer::momentum, UpdatePlace::server};
   p.passes = Passes{{2000, 4040, 4150}, {0.001, 0.002, 0.0005}, {0.0005, 0.001, 0.00025}};
+  p.asynchronous = AsyncPlan{3};
+  p.fixed_point = FixedPointPlan{24, 0.5, 21};
   p.prediction = prediction(1);
   p.assignment_gap = 0.0009765625;
   p.runner_up = "ring";
@@ -239,6 +241,8 @@ Report example_report() {
               .cpu_seconds = 0.55}};
   r.verification = {
       .ok = false, .checked_bytes = 4094, .wrong_elements = 1, .first_error = "rank 0, part 1"};
+  r.verification.max_error = 0.25;
+  r.verification.error_bound = 0.125;
   return r;
 }
 

@@ -336,6 +336,12 @@ Plan random_plan(std::mt19937_64& random) {
     p.update = UpdatePlan{static_cast<Optimizer>(draw.from(0, 3)),
                           draw.coin() ? UpdatePlace::server : UpdatePlace::worker};
   }
+  if (draw.coin()) {
+    p.asynchronous = AsyncPlan{draw.from(1, 1000)};
+  }
+  if (draw.coin()) {
+    p.fixed_point = FixedPointPlan{draw.whole(2, 32), draw.positive(), draw.whole(-126, 126)};
+  }
   p.prediction = draw.prediction();
   p.assignment_gap = draw.number();
   p.runner_up = draw.text();
@@ -411,6 +417,10 @@ Report random_report(std::mt19937_64& random) {
   }
   r.verification.checked_bytes = draw.count();
   r.verification.ok = draw.coin();
+  if (draw.coin()) {
+    r.verification.max_error = draw.non_negative();
+    r.verification.error_bound = draw.non_negative();
+  }
   if (!r.verification.ok) {
     r.verification.wrong_elements = draw.count();
     r.verification.first_error = draw.some_text();

@@ -94,7 +94,7 @@ TEST(ReportOfARun, CauseNamesTheTermThatMissed) {
 TEST(ReportOfARun, WrongSumsAreNotOk) {
   Fixture f;
   f.iterations(60, 19, 60);
-  f.result.verification[1] = {100, 3, "gradient byte 8 (fp32): expected 1, got 2"};
+  f.result.verification[1] = {100, 3, "gradient byte 8 (fp32): expected 1, got 2", 0};
   const Report r = f.report();
   EXPECT_FALSE(r.verification.ok);
   EXPECT_EQ(r.verification.wrong_elements, 3U);

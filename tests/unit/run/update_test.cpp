@@ -22,15 +22,21 @@ constexpr Optimizer k_all[] = {Optimizer::sgd, Optimizer::momentum, Optimizer::r
 Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, Optimizer optimizer,
               UpdatePlace place, int lanes = 1) {
   PlanOptions options;
-  options.strategy = strategy;
+  const bool racks = strategy == "rack_hierarchical"; // the profile has none: they are put in here
+  options.strategy = racks ? "byteps_split" : strategy;
   options.part_bytes = 8192;
   options.window_parts = 2;
   options.optimizer = optimizer;
   options.update_at = place;
-  return test::plan_for(
+  Plan plan = test::plan_for(
       test::cluster(1e9, 1e9),
       test::workload({{"a", 11000, DType::fp32}, {"b", 77, DType::fp32}, {"c", 1, DType::fp32}}), n,
       k, options, lanes);
+  for (std::size_t r = 0; racks && r < plan.ranks.size(); ++r) {
+    plan.strategy = strategy;
+    plan.ranks[r].rack = n > 1 && r % 2 == 1 ? "b" : "a";
+  }
+  return plan;
 }
 
 std::uint64_t count(const Schedule& s, OpKind kind) {

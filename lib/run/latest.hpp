@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "run/values.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace reckon {
+
+/// Gradients of an asynchronous run that make the parameters a record of the changes in them:
+/// worker i's gradient is a power of (steps + 1) of its own, so that the digits of (first parameter
+/// - parameter) / k_learning_rate count how many changes of each worker are in it. Too many workers
+/// for one number share the elements: each class of elements has the digits of some of them.
+///
+/// Exact with SGD, in any order of the changes. steps >= 1.
+class LatestValues {
+public:
+  LatestValues(std::uint32_t workers, std::uint32_t steps);
+
+  /// Worker `index`'s gradient, the same in every step, and the poison between the runs.
+  void fill_gradient(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
+                     std::uint32_t index) const;
+  /// The parameters that the run starts from, in all that the rank holds.
+  void fill_parameters(const Schedule& schedule, const RankProgram& rank,
+                       std::span<const std::span<std::byte>> buffers) const;
+  /// Latest parameters: every change of every worker, once. A worker's: all of its own, of each
+  /// other worker no more than there were, and the same ones in all elements of a part. `index` is
+  /// the worker's number, none for a rank that is none.
+  [[nodiscard]] TestValues::Result check(const Schedule& schedule, const RankProgram& rank,
+                                         std::span<const std::span<std::byte>> buffers,
+                                         std::optional<std::uint32_t> index) const;
+
+private:
+  struct Stretch;
+  void check_class(const Stretch& s, std::uint32_t residue, TestValues::Result& result) const;
+  /// Digits of `count` that do not fit, in words; empty when they do.
+  [[nodiscard]] std::string wrong_digits(std::int64_t count, std::uint32_t residue, bool latest,
+                                         std::optional<std::uint32_t> index) const;
+
+  std::uint32_t m_workers, m_steps;
+  std::uint32_t m_digits;  ///< workers of one class of elements
+  std::uint32_t m_classes; ///< element e is of class e mod m_classes
+};
+
+} // namespace reckon

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "schedule/schedule.hpp"
+
+#include <cstdint>
+#include <set>
+#include <tuple>
+#include <vector>
+
+namespace reckon {
+
+/// Where the sums are in a schedule that lower() made. All strategies have in common that a part's
+/// last reduction at plan.parts.server is its sum, and that what is written into a worker's
+/// gradient is that sum on its way back. Holds references to both.
+class LoweredSums {
+public:
+  static constexpr std::uint32_t k_no_op = 0xFFFFFFFFU;
+
+  LoweredSums(const Schedule& sums, const Plan& plan) : m_sums(sums), m_plan(plan) {
+    for (std::uint32_t r = 0; r < sums.ranks.size(); ++r) {
+      for (std::uint32_t l = 0; l < sums.ranks[r].lanes.size(); ++l) {
+        for (const Op& op : sums.ranks[r].lanes[l].ops()) {
+          if (is_return(op)) {
+            m_returns.emplace(op.peer, l, op.tag);
+          }
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_return(const Op& op) const {
+    return op.kind == OpKind::write && op.destination.buffer == k_gradient_buffer &&
+           m_sums.worker[op.peer];
+  }
+  /// By part: the op of this lane that makes its sum; k_no_op where this rank is not its server, or
+  /// nothing has to be added.
+  [[nodiscard]] std::vector<std::uint32_t> made(std::uint32_t rank, std::uint32_t lane) const {
+    std::vector<std::uint32_t> last(m_plan.parts.size(), k_no_op);
+    const LaneProgram& program = m_sums.ranks[rank].lanes[lane];
+    for (std::uint32_t i = 0; i < program.ops().size(); ++i) {
+      const Op& op = program.ops()[i];
+      if (op.kind == OpKind::reduce && m_plan.parts.server[op.part] == rank) {
+        last[op.part] = i;
+      }
+    }
+    return last;
+  }
+  /// By part: the op of a worker's lane after which its gradient is the sum; k_no_op where it is so
+  /// from the start.
+  [[nodiscard]] std::vector<std::uint32_t> there(std::uint32_t rank, std::uint32_t lane) const {
+    std::vector<std::uint32_t> ready = made(rank, lane);
+    const LaneProgram& program = m_sums.ranks[rank].lanes[lane];
+    for (std::uint32_t i = 0; i < program.ops().size(); ++i) {
+      const Op& op = program.ops()[i];
+      if (op.kind == OpKind::await && m_returns.count({rank, lane, op.tag}) != 0) {
+        ready[op.part] = i;
+      }
+    }
+    return ready;
+  }
+
+private:
+  const Schedule& m_sums;
+  const Plan& m_plan;
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> m_returns; ///< of awaits
+};
+
+/// Adds an op of another program again, with other dependencies.
+inline std::uint32_t append_again(LaneProgram& out, const LaneProgram& in, const Op& op,
+                                  std::span<const std::uint32_t> depends_on) {
+  return op.source_count > 0 ? out.append_over(op, in.sources(op), depends_on)
+                             : out.append(op, depends_on);
+}
+
+} // namespace reckon

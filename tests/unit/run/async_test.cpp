@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asynchronous training over a virtual network: what the latest parameters must hold, and BytePS's
+// theorem 2.
+#include "../strategies/fixtures.hpp"
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "stats/resample.hpp"
+#include "strategies/lower.hpp"
+#include "virtual_job.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+namespace reckon {
+namespace {
+
+using test::Job;
+
+Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, UpdatePlace place,
+              std::uint64_t steps, std::uint64_t part_bytes = 4096, std::uint64_t elements = 5000,
+              int lanes = 1) {
+  PlanOptions options;
+  options.strategy = strategy;
+  options.part_bytes = part_bytes;
+  options.window_parts = 2;
+  options.optimizer = Optimizer::sgd;
+  options.update_at = place;
+  options.async_steps = steps;
+  return test::plan_for(test::cluster(1e9, 1e9),
+                        test::workload({{"a", elements, DType::fp32}, {"b", 3, DType::fp32}}), n, k,
+                        options, lanes);
+}
+
+TEST(Async, EveryChangeIsInTheLatestParametersOnce) {
+  for (const std::string strategy : {"ps_noncolocated", "ps_colocated", "byteps_split"}) {
+    for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+      for (const std::uint64_t n : {1U, 2U, 5U}) {
+        for (const std::uint64_t k : {0U, 2U}) {
+          if (strategy == "ps_noncolocated" && k == 0) {
+            continue;
+          }
+          const int lanes = k == 2 ? 2 : 1;
+          const Schedule schedule = lower(plan_for(strategy, n, k, place, 3, 4096, 5000, lanes));
+          SCOPED_TRACE(strategy + " " + std::string(name_of(place)) + " n " + std::to_string(n) +
+                       " k " + std::to_string(k));
+          const CheckResult proof = check(schedule);
+          ASSERT_THAT(proof.faults, testing::IsEmpty());
+          EXPECT_TRUE(proof.races_checked);
+          Job job(schedule);
+          for (std::uint32_t i = 0; i < 2; ++i) {
+            ASSERT_EQ(job.iterate(i), 0) << job.error();
+          }
+          // Twice: the latest once, and a copy at each worker.
+          EXPECT_EQ(job.checked_bytes(), 2 * (n + 1) * 5003 * 4);
+        }
+      }
+    }
+  }
+}
+
+TEST(Async, ManyWorkersShareTheElements) {
+  // With 3 steps a count takes 2 bits, and 11 workers fit into the 22 of an element: 25 workers
+  // need three classes of elements.
+  const Schedule schedule = lower(plan_for("ps_colocated", 25, 0, UpdatePlace::worker, 3));
+  Job job(schedule);
+  EXPECT_EQ(job.iterate(0), 0) << job.error();
+}
+
+TEST(Async, NobodyWaitsForAStraggler) {
+  // Rank 0 does nothing until the others can do no more. Asynchronously the other workers are then
+  // done with all of their steps; where gradients are summed, none is.
+  const Schedule schedule = lower(plan_for("ps_noncolocated", 3, 2, UpdatePlace::worker, 3));
+  Job job(schedule);
+  job.hold(0);
+  ASSERT_EQ(job.iterate(0), 0) << job.error();
+  EXPECT_THAT(job.done_without_held(), testing::ElementsAre(1, 2));
+
+  Plan plan = plan_for("ps_noncolocated", 3, 2, UpdatePlace::worker, 3);
+  plan.asynchronous.reset();
+  const Schedule waiting = lower(plan);
+  Job all(waiting);
+  all.hold(0);
+  ASSERT_EQ(all.iterate(0), 0) << all.error();
+  EXPECT_THAT(all.done_without_held(), testing::IsEmpty());
+}
+
+TEST(Async, ABitThatFlipsInTheLastReplyIsFound) {
+  constexpr std::uint32_t k_local = 4;
+  for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+    const Schedule schedule = lower(plan_for("ps_colocated", 3, 0, place, 3));
+    int replies = 0;
+    {
+      Job job(schedule);
+      job.network().set_faults([&](const FakeWrite& w) {
+        replies += w.destination.buffer == k_local ? 1 : 0;
+        return FakeFault::none;
+      });
+      ASSERT_EQ(job.iterate(0), 0);
+    }
+    Job job(schedule);
+    job.network().set_faults([&](const FakeWrite& w) {
+      return w.destination.buffer == k_local && --replies == 0 ? FakeFault::corrupted
+                                                               : FakeFault::none;
+    });
+    EXPECT_GT(job.iterate(0), 0) << name_of(place);
+    EXPECT_THAT(job.error(), testing::HasSubstr("parameter of gradient byte"));
+  }
+}
+
+/// A copy of one lane with `change` applied to each op, its dependencies and its sources.
+template <class F>
+LaneProgram changed(const LaneProgram& in, F change) {
+  LaneProgram out;
+  for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
+    Op op = in.ops()[i];
+    std::vector<std::uint32_t> depends_on(in.dependencies(i).begin(), in.dependencies(i).end());
+    std::vector<Slice> sources(in.sources(op).begin(), in.sources(op).end());
+    change(i, op, depends_on, sources);
+    if (op.source_count > 0) {
+      out.append_over(op, sources, depends_on);
+    } else {
+      out.append(op, depends_on);
+    }
+  }
+  return out;
+}
+
+using Depends = std::vector<std::uint32_t>;
+using Sources = std::vector<Slice>;
+
+TEST(Async, TheCheckerFindsAChangeThatIsAddedTwiceOrNever) {
+  const Schedule good = lower(plan_for("ps_noncolocated", 2, 1, UpdatePlace::worker, 2));
+  const std::uint32_t server = 2;
+  Schedule twice = good;
+  int reductions = 0;
+  twice.ranks[server].lanes[0] =
+      changed(good.ranks[server].lanes[0], [&](std::uint32_t, Op& op, Depends&, Sources& sources) {
+        if (op.kind == OpKind::reduce && ++reductions == 3) {
+          sources.push_back(sources[1]);
+          op.source_count = 3;
+        }
+      });
+  EXPECT_THAT(check(twice).faults.front(), testing::HasSubstr("2 times"));
+  Schedule never = good;
+  reductions = 0;
+  never.ranks[server].lanes[0] =
+      changed(good.ranks[server].lanes[0], [&](std::uint32_t, Op& op, Depends&, Sources& sources) {
+        if (op.kind == OpKind::reduce && ++reductions == 3) {
+          sources.pop_back();
+          op.source_count = 1;
+        }
+      });
+  EXPECT_THAT(check(never).faults.front(), testing::HasSubstr("0 times"));
+}
+
+TEST(Async, TheCheckerFindsATornReply) {
+  // The latest sent from where others add to it, not from a copy.
+  const Schedule good = lower(plan_for("ps_noncolocated", 2, 1, UpdatePlace::worker, 2));
+  Schedule torn = good;
+  Slice latest{};
+  torn.ranks[2].lanes[0] =
+      changed(good.ranks[2].lanes[0], [&](std::uint32_t, Op& op, Depends&, Sources&) {
+        if (op.kind == OpKind::reduce) {
+          latest = op.destination;
+        } else if (op.kind == OpKind::write) {
+          op.source = latest;
+        }
+      });
+  EXPECT_THAT(check(torn).faults.front(), testing::HasSubstr("races"));
+}
+
+TEST(Async, TheCheckerFindsAStepThatDoesNotWaitForItsParameters) {
+  const Schedule good = lower(plan_for("ps_noncolocated", 2, 1, UpdatePlace::worker, 2));
+  Schedule early = good;
+  early.ranks[0].lanes[0] =
+      changed(good.ranks[0].lanes[0], [&](std::uint32_t, Op& op, Depends& depends_on, Sources&) {
+        if (op.kind == OpKind::copy && op.bytes == 0) { // the beginning of the second step
+          depends_on.clear();
+        }
+      });
+  EXPECT_FALSE(check(early).ok());
+}
+
+TEST(Async, WhatCannotBeAsynchronousIsRefused) {
+  const auto refused = [](const std::string& strategy, Optimizer optimizer) -> std::string {
+    PlanOptions options;
+    options.strategy = strategy;
+    options.optimizer = optimizer;
+    options.async_steps = 2;
+    try {
+      static_cast<void>(test::plan_for(test::cluster(1e9, 1e9),
+                                       test::workload({{"a", 5000, DType::fp32}}), 2, 1, options));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(refused("ring", Optimizer::sgd), testing::HasSubstr("keeps the latest parameters"));
+  EXPECT_THAT(refused("auto", Optimizer::adam), testing::HasSubstr("--optimizer sgd"));
+  EXPECT_EQ(refused("auto", Optimizer::sgd), "");
+}
+
+/// The same schedule, with gradients that depend on the parameters as those of a quadratic loss do:
+/// before a worker's gradient is used, it becomes parameters + what its gradient buffer held,
+/// rounded to an eighth, so that all sums of changes are exact in fp32.
+Schedule with_real_gradients(const Schedule& in) {
+  constexpr std::uint32_t k_local = 4; // a worker's parameters, at the gradient's offsets
+  Schedule out = in;
+  for (std::uint32_t r = 0; r < in.ranks.size(); ++r) {
+    const auto made = static_cast<std::uint32_t>(in.ranks[r].buffer_bytes.size());
+    out.ranks[r].buffer_bytes.push_back(in.ranks[r].buffer_bytes[k_gradient_buffer]);
+    for (LaneProgram& lane : out.ranks[r].lanes) {
+      const LaneProgram old = lane;
+      LaneProgram now;
+      std::vector<std::uint32_t> number(old.ops().size());
+      for (std::uint32_t i = 0; i < old.ops().size(); ++i) {
+        Op op = old.ops()[i];
+        std::vector<std::uint32_t> depends_on;
+        for (const std::uint32_t d : old.dependencies(i)) {
+          depends_on.push_back(number[d]);
+        }
+        std::vector<Slice> sources(old.sources(op).begin(), old.sources(op).end());
+        Slice* const gradient = op.kind == OpKind::update                           ? &sources[0]
+                                : op.kind == OpKind::write && op.source.buffer == 0 ? &op.source
+                                                                                    : nullptr;
+        if (gradient != nullptr && gradient->buffer == k_gradient_buffer) {
+          Op make;
+          make.part = op.part;
+          make.bytes = op.bytes;
+          make.destination = {made, gradient->offset};
+          const Slice operands[] = {{k_local, gradient->offset}, *gradient};
+          depends_on = {now.append_reduce(make, operands, depends_on)};
+          make.source = make.destination;
+          make.exponent = 3;
+          make.limit = 1 << 20;
+          for (const OpKind kind : {OpKind::to_fixed, OpKind::from_fixed}) {
+            make.kind = kind;
+            depends_on = {now.append(make, depends_on)};
+          }
+          *gradient = make.destination;
+        }
+        number[i] = op.source_count > 0 ? now.append_over(op, sources, depends_on)
+                                        : now.append(op, depends_on);
+      }
+      lane = now;
+    }
+  }
+  return out;
+}
+
+/// What the ranks hold in the end: latest and local parameters, in the order of the schedule.
+std::vector<float> parameters_of(const Schedule& schedule, const Job& job) {
+  std::vector<float> all;
+  for (std::uint32_t r = 0; r < schedule.ranks.size(); ++r) {
+    for (const ParameterRun& run : schedule.ranks[r].parameters) {
+      const auto bytes = job.buffer(r, run.at.buffer).subspan(run.at.offset, run.bytes);
+      const std::size_t begin = all.size();
+      all.resize(begin + bytes.size() / sizeof(float));
+      std::memcpy(all.data() + begin, bytes.data(), bytes.size());
+    }
+  }
+  return all;
+}
+
+/// Small whole numbers everywhere: every parameter is then a multiple of 2^-9, and below 2^5.
+void fill_small(const Schedule& schedule, const Job& job) {
+  for (std::uint32_t r = 0; r < schedule.ranks.size(); ++r) {
+    for (const ParameterRun& run : schedule.ranks[r].parameters) {
+      auto* const words =
+          reinterpret_cast<float*>(job.buffer(r, run.at.buffer).data() + run.at.offset);
+      for (std::uint64_t i = 0; i < run.bytes / sizeof(float); ++i) {
+        words[i] = static_cast<float>((run.gradient_offset / sizeof(float) + i) % 7) - 3;
+      }
+    }
+    if (schedule.worker[r]) {
+      for (const Schedule::Run& run : schedule.runs) {
+        auto* const words =
+            reinterpret_cast<float*>(job.buffer(r, k_gradient_buffer).data() + run.offset);
+        for (std::uint64_t i = 0; i < run.bytes / sizeof(float); ++i) {
+          words[i] = static_cast<float>((i * 5 + r * 3) % 11) - 5;
+        }
+      }
+    }
+  }
+}
+
+TEST(AsyncTheorem2, ServersAndWorkersHoldWhatAnAsynchronousParameterServerWould) {
+  // BytePS, theorem 2: given the same order of pushes and pulls, adding the workers' changes gives
+  // what stepping with their gradients gives, at the servers and at every worker. The order is that
+  // of workers which take random times until they look at what has come, the same in both; in half
+  // of the cases one worker is a straggler and takes five times as long. Gradients are made from
+  // the parameters that a worker has, so that a stale or a wrong version changes all that follows.
+  constexpr std::uint64_t k_cases = 200;
+  std::size_t different_orders = 0;
+  for (std::uint64_t seed = 1; seed <= k_cases; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const std::uint64_t n = 2 + uniform_index(random, 3), k = 1 + uniform_index(random, 3);
+    const int straggler = seed % 4 < 2 ? static_cast<int>(uniform_index(random, n)) : -1;
+    const std::uint64_t elements = 40 + uniform_index(random, 200);
+    const auto run = [&](UpdatePlace place, std::uint64_t order) {
+      const Schedule schedule =
+          with_real_gradients(lower(plan_for("ps_noncolocated", n, k, place, 3, 256, elements)));
+      EXPECT_TRUE(check(lower(plan_for("ps_noncolocated", n, k, place, 3, 256, elements))).ok());
+      Job job(schedule, 64, [](int, int, std::uint64_t) { return Seconds(1); });
+      job.set_gaps([&](int rank, std::uint64_t looked) {
+        if (rank >= static_cast<int>(n)) {
+          return Seconds(0); // a server
+        }
+        std::mt19937_64 time(order * 1'000'003 + looked * 64 + static_cast<std::uint64_t>(rank));
+        return Seconds((rank == straggler ? 50 : 10) * uniform_unit(time));
+      });
+      job.set_prepare([&](Job& j) { fill_small(schedule, j); });
+      EXPECT_GE(job.iterate(0), 0) << job.error(); // its values are not those that it can check
+      return parameters_of(schedule, job);
+    };
+    const std::vector<float> byteps = run(UpdatePlace::worker, seed);
+    ASSERT_EQ(byteps, run(UpdatePlace::server, seed));
+    different_orders += byteps != run(UpdatePlace::worker, seed + k_cases) ? 1U : 0U;
+  }
+  // The order matters for the values: otherwise the equality would say nothing.
+  EXPECT_GT(different_orders, k_cases / 2);
+}
+
+} // namespace
+} // namespace reckon

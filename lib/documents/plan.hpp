@@ -150,11 +150,11 @@ struct Plan {
   std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
-  Prediction prediction;            ///< of the chosen strategy
-  double assignment_gap = 0;        ///< (time of the assignment / time of the exact shares) - 1
-  std::string runner_up;            ///< empty when no other strategy applies
-  double margin = 0;                ///< runner-up's predicted time / ours - 1
-  std::string margin_text;          ///< how far the inputs may move before the choice flips
+  Prediction prediction;     ///< of the chosen strategy
+  double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1
+  std::string runner_up;     ///< empty when no other strategy applies
+  double margin = 0;         ///< runner-up's predicted time / ours - 1
+  std::string margin_text;   ///< how far the inputs may move before the choice flips
   std::vector<Candidate> candidates;
   std::vector<Quantity> quantities;
   bool operator==(const Plan&) const = default;

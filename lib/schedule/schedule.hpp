@@ -25,7 +25,7 @@ enum class OpKind : std::uint8_t {
               ///< nearest, held within +-limit
   from_fixed, ///< and back
   subtract,   ///< fp32: `destination` = `source` - `destination`; turns old parameters into a delta
-  delay,    ///< `duration_ns` pass from when it may start; keeps no lane: a layer's pass on a GPU
+  delay,      ///< `duration_ns` pass from when it may start; keeps no lane: a layer's pass on a GPU
 };
 
 struct Op {

@@ -70,3 +70,17 @@ stderr_has "does not fit"
 reckon plan --profile byteps-cluster --workload model.csv --workers 2 --reduction float
 expect_status 2
 stderr_has "fixed:BITS"
+
+# A straggler: its passes take longer, and asynchronously nobody waits for it.
+reckon plan --profile byteps-cluster --workload model.csv --workers 2 --servers 1 --port-bandwidth 1GB/s \
+  --part-bytes 64KiB --transport host --strategy byteps_split --async --forward 1ms --backward 2ms -o plan.json
+expect_status 0
+reckon run plan.json -n 3 --tolerance 1e9% --straggler 0=3x
+expect_status 0
+stdout_has "every element correct"
+reckon run plan.json --straggler 9=3x
+expect_status 2
+stderr_has "rank below 3"
+reckon run plan.json --straggler 2=3x
+expect_status 2
+stderr_has "plays no forward or backward pass"

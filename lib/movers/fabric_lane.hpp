@@ -212,7 +212,7 @@ public:
   /// One non-blocking step of making the connections; true when something moved. The higher rank
   /// speaks first and the lower one answers over the connection that this made: both calling at
   /// once would make the provider drop one.
-  bool greet() {
+  virtual bool greet() {
     bool moved = false;
     for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
       if (m_greeted[peer] != 0 || (peer > m_self && m_answered[peer] == 0)) {

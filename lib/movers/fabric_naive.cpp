@@ -41,6 +41,13 @@ public:
     talk();
   }
 
+  /// Peers that are ready before us ask already, and a hello can stand behind many questions.
+  bool greet() override {
+    const bool moved = FabricLane::greet();
+    talk();
+    return moved;
+  }
+
   bool write(int peer_rank, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
              std::uint64_t id) noexcept override {
     if (bytes == 0) { // a bare signal has no address to ask for and no memory to register
@@ -79,10 +86,12 @@ public:
 
   std::size_t poll(std::span<Completion> out) noexcept override {
     std::size_t count = 0;
+    talk();
     do { // messages are no completions of the caller's
-      talk();
       m_read_any = false;
       count = FabricLane::poll(out);
+      talk(); // nothing that an answer made possible may wait for the next poll: the caller may
+              // sleep
     } while (count == 0 && m_read_any);
     for (std::size_t i = 0; i < count; ++i) {
       if (out[i].kind == Completion::Kind::arrived) {

@@ -5,8 +5,10 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/processors.hpp"
 #include "discover/discover.hpp"
 #include "discover/environment.hpp"
+#include "launch/sockets.hpp"
 #include "probe/campaign.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/guard.hpp"
@@ -18,7 +20,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <sched.h>
 #include <unistd.h>
 
 namespace reckon {
@@ -31,26 +32,6 @@ std::string boot_id() {
   std::string boot = read_file("/proc/sys/kernel/random/boot_id");
   boot.erase(boot.find_last_not_of('\n') + 1);
   return boot;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  ::gethostname(name, sizeof name - 1);
-  return name;
-}
-
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (std::size_t c = 0; c < CPU_SETSIZE; ++c) {
-      if (CPU_ISSET(c, &set)) {
-        cpus.push_back(static_cast<int>(c));
-      }
-    }
-  }
-  return cpus;
 }
 
 std::vector<std::string> crossing_transports(const ClusterProbeOptions& options) {

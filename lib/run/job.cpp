@@ -4,6 +4,8 @@
 #include "core/clock.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/processors.hpp"
+#include "launch/sockets.hpp"
 #include "movers/mover.hpp"
 #include "run/executor.hpp"
 #include "run/fixed_values.hpp"
@@ -52,21 +54,6 @@ std::int64_t machine_busy_ns() {
   }
   const std::int64_t busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7];
   return stat ? busy * (1'000'000'000 / ::sysconf(_SC_CLK_TCK)) : 0;
-}
-
-/// The processors this process may use.
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (std::size_t c = 0; c < CPU_SETSIZE; ++c) {
-      if (CPU_ISSET(c, &set)) {
-        cpus.push_back(static_cast<int>(c));
-      }
-    }
-  }
-  return cpus;
 }
 
 /// The lanes of this rank, each a thread that sleeps between iterations.
@@ -326,7 +313,7 @@ private:
                     {"wrong", m_last.wrong_elements},
                     {"error", m_last.first_error},
                     {"max_error", m_last.max_error},
-                    {"host", host()},
+                    {"host", host_name()},
                     {"uncertainty", m_rendezvous.clock_offset().uncertainty_ns}};
     const std::vector<std::string> all = m_rendezvous.all_gather(mine.dump(), m_options.limit);
     for (std::size_t r = 0; r < all.size(); ++r) {
@@ -405,12 +392,6 @@ private:
       completion = std::max(completion, s.end_ns);
     }
     return static_cast<double>(completion - arrival) * 1e-9;
-  }
-
-  static std::string host() {
-    char name[256] = {};
-    ::gethostname(name, sizeof name - 1);
-    return name;
   }
 
   Rendezvous& m_rendezvous;

@@ -19,6 +19,29 @@ std::uint32_t LaneProgram::append(const Op& op, std::span<const std::uint32_t> d
   return static_cast<std::uint32_t>(m_ops.size() - 1);
 }
 
+std::uint32_t LaneProgram::append_write(std::uint32_t part, std::uint32_t peer, std::uint32_t tag,
+                                        Slice source, Slice destination, std::uint64_t bytes,
+                                        std::span<const std::uint32_t> depends_on) {
+  Op op;
+  op.kind = OpKind::write;
+  op.part = part;
+  op.peer = peer;
+  op.tag = tag;
+  op.source = source;
+  op.destination = destination;
+  op.bytes = bytes;
+  return append(op, depends_on);
+}
+
+std::uint32_t LaneProgram::append_await(std::uint32_t part, std::uint32_t peer, std::uint32_t tag) {
+  Op op;
+  op.kind = OpKind::await;
+  op.part = part;
+  op.peer = peer;
+  op.tag = tag;
+  return append(op, {});
+}
+
 std::uint32_t LaneProgram::append_over(const Op& op, std::span<const Slice> sources,
                                        std::span<const std::uint32_t> depends_on) {
   Op complete = op;

@@ -52,6 +52,12 @@ public:
   /// Adds an op that depends on the ops named (indices returned by earlier calls). Returns its
   /// index.
   std::uint32_t append(const Op& op, std::span<const std::uint32_t> depends_on);
+  /// Adds a write of part `part` to rank `peer`, announced there as `tag`.
+  std::uint32_t append_write(std::uint32_t part, std::uint32_t peer, std::uint32_t tag,
+                             Slice source, Slice destination, std::uint64_t bytes,
+                             std::span<const std::uint32_t> depends_on);
+  /// Adds the await of a write of part `part` from rank `peer`, announced as `tag`.
+  std::uint32_t append_await(std::uint32_t part, std::uint32_t peer, std::uint32_t tag);
   /// Makes every delay `factor` times as long; returns how many there are.
   std::size_t scale_delays(double factor);
   /// Adds an op over `sources`: a reduction or an update.

@@ -352,23 +352,11 @@ private:
 
   std::uint32_t write(std::uint32_t p, std::uint32_t peer, std::uint32_t tag, Slice source,
                       Slice destination, std::span<const std::uint32_t> dependencies) {
-    Op op;
-    op.kind = OpKind::write;
-    op.part = p;
-    op.peer = peer;
-    op.tag = tag;
-    op.source = source;
-    op.destination = destination;
-    op.bytes = m_c.plan.parts.bytes[p];
-    return out(p).append(op, dependencies);
+    return out(p).append_write(p, peer, tag, source, destination, m_c.plan.parts.bytes[p],
+                               dependencies);
   }
   std::uint32_t await(std::uint32_t p, std::uint32_t peer, std::uint32_t tag) {
-    Op op;
-    op.kind = OpKind::await;
-    op.part = p;
-    op.peer = peer;
-    op.tag = tag;
-    return out(p).append(op, {});
+    return out(p).append_await(p, peer, tag);
   }
 
   /// A worker's part of somebody else.
@@ -509,23 +497,12 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
   }
   const auto write_to_next = [&](std::uint32_t p, std::uint32_t buffer, std::uint64_t tag,
                                  std::span<const std::uint32_t> depends_on) {
-    Op op;
-    op.kind = OpKind::write;
-    op.part = p;
-    op.peer = next;
-    op.tag = narrow(tag);
-    op.source = gradient_of(plan, p);
-    op.destination = {buffer, plan.parts.offset_bytes[p]};
-    op.bytes = plan.parts.bytes[p];
-    return program.lanes[plan.parts.lane[p]].append(op, depends_on);
+    return program.lanes[plan.parts.lane[p]].append_write(
+        p, next, narrow(tag), gradient_of(plan, p), {buffer, plan.parts.offset_bytes[p]},
+        plan.parts.bytes[p], depends_on);
   };
   const auto arrival = [&](std::uint32_t p, std::uint64_t tag) {
-    Op op;
-    op.kind = OpKind::await;
-    op.part = p;
-    op.peer = previous;
-    op.tag = narrow(tag);
-    return program.lanes[plan.parts.lane[p]].append(op, {});
+    return program.lanes[plan.parts.lane[p]].append_await(p, previous, narrow(tag));
   };
   // Step by step as the data come: in step t of the reduce-scatter we handle the parts whose owner
   // is t+1 places back.

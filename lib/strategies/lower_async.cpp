@@ -143,28 +143,6 @@ private:
     op.bytes = m_plan.parts.bytes[part];
     return out.append_over(op, std::span(&gradient, 1), depends_on);
   }
-  std::uint32_t add_write(LaneProgram& out, std::uint32_t part, std::uint32_t peer,
-                          std::uint32_t tag_, Slice source, Slice destination,
-                          std::span<const std::uint32_t> depends_on) const {
-    Op op;
-    op.kind = OpKind::write;
-    op.part = part;
-    op.peer = peer;
-    op.tag = tag_;
-    op.source = source;
-    op.destination = destination;
-    op.bytes = m_plan.parts.bytes[part];
-    return out.append(op, depends_on);
-  }
-  static std::uint32_t add_await(LaneProgram& out, std::uint32_t part, std::uint32_t peer,
-                                 std::uint32_t tag_) {
-    Op op;
-    op.kind = OpKind::await;
-    op.part = part;
-    op.peer = peer;
-    op.tag = tag_;
-    return out.append(op, {});
-  }
 
   RankProgram lower_rank(std::uint32_t rank) {
     RankProgram program;
@@ -282,9 +260,10 @@ private:
     if (const std::uint64_t slots = m_slots[server][l]; now >= slots) {
       ready.push_back(got[now - slots]);
     }
-    lane.pushed[p] = add_write(out, p, server, tag(step, p, rank, false), what,
-                               slot(k_inbox, server, l, rank, now), ready);
-    got.push_back(add_await(out, p, server, tag(step, p, rank, true)));
+    lane.pushed[p] =
+        out.append_write(p, server, tag(step, p, rank, false), what,
+                         slot(k_inbox, server, l, rank, now), m_plan.parts.bytes[p], ready);
+    got.push_back(out.append_await(p, server, tag(step, p, rank, true)));
     lane.credits.push_back(got.back());
     lane.ends.push_back(got.back());
   }
@@ -296,7 +275,7 @@ private:
       if (worker == rank) {
         continue;
       }
-      const std::uint32_t came = add_await(out, p, worker, tag(step, p, worker, false));
+      const std::uint32_t came = out.append_await(p, worker, tag(step, p, worker, false));
       const std::uint32_t applied =
           apply(out, p, slot(k_inbox, rank, l, worker, now), std::span(&came, 1));
       std::vector<std::uint32_t> ready{applied};
@@ -307,8 +286,8 @@ private:
       const Slice mine = slot(k_outbox, rank, l, worker, now);
       const std::uint32_t copied =
           add(out, OpKind::copy, p, latest(p), mine, m_plan.parts.bytes[p], ready);
-      sent.push_back(add_write(out, p, worker, tag(step, p, worker, true), mine, local(p),
-                               std::span(&copied, 1)));
+      sent.push_back(out.append_write(p, worker, tag(step, p, worker, true), mine, local(p),
+                                      m_plan.parts.bytes[p], std::span(&copied, 1)));
     }
   }
 

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+namespace reckon {
+
+/// The processors that this thread may use, ascending, as the operating system numbers them; none
+/// when it does not say.
+[[nodiscard]] std::vector<int> allowed_cpus();
+
+} // namespace reckon

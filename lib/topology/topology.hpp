@@ -18,12 +18,25 @@ enum class ObjectKind {
   pci_bridge,
   gpu,
   nic,
-  memory_device
+  memory_device,
+  link_switch ///< NVSwitch: GPUs hang from it by peer links
 };
 
 /// snake_case names as they stand in documents.
 [[nodiscard]] std::string_view name_of(ObjectKind kind);
 [[nodiscard]] std::optional<ObjectKind> object_kind_named(std::string_view name);
+
+/// A PCIe link as its two ends agreed on it, or as they could.
+struct PcieLink {
+  double transfers_per_second = 0; ///< of one lane: 8e9 is PCIe 3.0
+  int width = 0;                   ///< lanes
+  /// "3.0 x16"; "8 GT/s x16" for a rate that is no generation's.
+  [[nodiscard]] std::string text() const;
+  /// Payload of one direction after line coding (8b/10b, 128b/130b, from 6.0 on 242/256), before
+  /// packet headers.
+  [[nodiscard]] double bytes_per_second() const;
+  bool operator==(const PcieLink&) const = default;
+};
 
 /// One part of a machine. What does not apply is absent.
 struct TopologyObject {
@@ -37,13 +50,33 @@ struct TopologyObject {
   std::string pci_address;            ///< "0000:17:00.0"
   std::optional<double>
       link_bytes_per_second; ///< PCIe link or network port, one direction, as negotiated now
-  std::vector<int> cpus;     ///< logical processors (of cores and NUMA nodes)
+  std::optional<PcieLink> pcie;          ///< to the parent, as negotiated now
+  std::optional<PcieLink> pcie_possible; ///< what this end of it could do
+  std::vector<int> cpus;                 ///< logical processors (of cores and NUMA nodes)
   bool operator==(const TopologyObject&) const = default;
+};
+
+/// A way between two objects beside the tree.
+enum class PeerLinkKind {
+  nvlink,
+  xgmi,
+  socket ///< between the NUMA nodes or packages of a machine: QPI, UPI, Infinity Fabric
+};
+[[nodiscard]] std::string_view name_of(PeerLinkKind kind);
+[[nodiscard]] std::optional<PeerLinkKind> peer_link_kind_named(std::string_view name);
+
+struct PeerLink {
+  PeerLinkKind kind = PeerLinkKind::nvlink;
+  std::string from, to; ///< ids, `from` the one that comes first among the objects; works both ways
+  int count = 1;        ///< links side by side
+  std::optional<double> bytes_per_second; ///< of all `count` together, one direction
+  bool operator==(const PeerLink&) const = default;
 };
 
 /// The tree of one or more machines, parents before children. Immutable once built; pure data.
 struct Topology {
   std::vector<TopologyObject> objects;
+  std::vector<PeerLink> links;
 
   /// nullptr when there is none of that id.
   [[nodiscard]] const TopologyObject* find(std::string_view id) const;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "topology/topology.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+/// How near two endpoints are, in the words of `nvidia-smi topo -m`, nearest first.
+enum class PathClass {
+  self, ///< X
+  nv,   ///< NV#: over NVLinks (or xGMI), # of them
+  pix,  ///< at most one PCIe bridge
+  pxb,  ///< several PCIe bridges, without the host bridge
+  phb,  ///< over the host bridge of one NUMA node
+  node, ///< over the host bridges of one NUMA node
+  sys,  ///< over the links between NUMA nodes
+};
+[[nodiscard]] std::string_view name_of(PathClass path_class); ///< "PIX"
+
+/// One direction of something that bytes pass.
+struct LinkEnd {
+  std::string from, to; ///< neighbouring objects: child and parent, or the ends of a peer link
+  auto operator<=>(const LinkEnd&) const = default;
+  [[nodiscard]] std::string text() const; ///< "m0/gpu0 > m0/bridge2"
+};
+
+/// The way of a copy between two endpoints (GPU, NIC, memory device, NUMA node).
+struct Path {
+  PathClass path_class = PathClass::self;
+  int peer_links = 0; ///< of class nv: how many side by side
+  std::vector<LinkEnd> links;
+  [[nodiscard]] std::string text() const; ///< "NV12", "PHB"
+};
+
+/// The way that the hardware takes: over peer links where both ends have one with the other (or
+/// with a common link_switch), else up the tree and down again, over the socket link between NUMA
+/// nodes that differ. `without_peer_links`: as COARSE IV-B measures PCIe where NVLink is present.
+/// Throws Error{input} for an id that the topology lacks and for endpoints of two machines.
+[[nodiscard]] Path path_between(const Topology& topology, std::string_view from,
+                                std::string_view to, bool without_peer_links = false);
+
+/// Bytes per second of one direction as the machine describes itself; 0: not known.
+[[nodiscard]] double described_bytes_per_second(const Topology& topology, const LinkEnd& link);
+
+/// Endpoints that a copy can start or end at, in order: GPUs, memory devices, NICs, NUMA nodes.
+[[nodiscard]] std::vector<std::string> endpoints_of(const Topology& topology,
+                                                    std::string_view machine);
+
+/// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. A GPU without a switch
+/// above it counts with the root port that it hangs from.
+struct SwitchCensus {
+  std::vector<std::string> with_nic, gpus_only; ///< S_n and S_g are their sizes
+};
+[[nodiscard]] SwitchCensus switch_census(const Topology& topology, std::string_view machine);
+
+/// A direction of a link with all ordered pairs of endpoints whose ways pass it.
+struct SharedLink {
+  LinkEnd link;
+  std::vector<std::pair<std::string, std::string>> pairs;
+};
+/// Every link that two or more pairs of different endpoints share.
+[[nodiscard]] std::vector<SharedLink> shared_links(const Topology& topology,
+                                                   std::string_view machine,
+                                                   bool without_peer_links = false);
+
+} // namespace reckon

@@ -81,6 +81,19 @@ struct Parts {
   bool operator==(const Parts&) const = default;
 };
 
+/// How a share of the gradient is summed and given back inside a machine: two trees over the ranks
+/// with one root. A rank sums what its children sent (and its own gradient, if it is a worker) and
+/// hands that on; the root's sum is the whole one and goes back the other tree. Every scheme is
+/// such trees: a parameter server a star, a ring one chain for each rank, BytePS's CPU-assisted
+/// aggregation one tree for each place under a switch.
+struct SumTree {
+  std::string scheme;             ///< "cpu_assisted", "reduce_broadcast gpu2", ...
+  std::vector<std::int64_t> up;   ///< by rank: whom it hands its sum to; the root: itself; -1: none
+  std::vector<std::int64_t> down; ///< by rank: who gives it the whole sum; the root: itself; -1: none
+  double share = 0;               ///< of the gradient; the shares of a plan add up to 1
+  bool operator==(const SumTree&) const = default;
+};
+
 /// Neighbouring bytes of the gradient buffer that have one element type.
 struct DTypeRun {
   std::uint64_t offset_bytes = 0, bytes = 0;

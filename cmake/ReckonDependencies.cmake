@@ -33,12 +33,7 @@ reckon_optional(FABRIC "${LIBFABRIC_FOUND}" "libfabric ${LIBFABRIC_VERSION}" "li
 pkg_check_modules(PMIX QUIET IMPORTED_TARGET pmix)
 reckon_optional(PMIX "${PMIX_FOUND}" "PMIx ${PMIX_VERSION}: mpirun, prterun and srun start the ranks" "libpmix-dev")
 
-set(cuda_found OFF)
-if(NOT RECKON_WITH_CUDA STREQUAL "OFF")
-  find_package(CUDAToolkit QUIET)
-  set(cuda_found ${CUDAToolkit_FOUND})
-endif()
-reckon_optional(CUDA "${cuda_found}" "CUDA ${CUDAToolkit_VERSION}: GPUs are found and named in the profile" "the CUDA Toolkit")
+include(ReckonCuda)
 
 pkg_check_modules(SIMGRID QUIET IMPORTED_TARGET simgrid)
 reckon_optional(SIMGRID "${SIMGRID_FOUND}" "SimGrid ${SIMGRID_VERSION}: no part of this version uses it" "libsimgrid-dev")

@@ -21,22 +21,30 @@ set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 find_program(RECKON_CCACHE ccache)
 if(RECKON_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${RECKON_CCACHE})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${RECKON_CCACHE})
 endif()
 
 add_library(reckon_settings INTERFACE)
 target_include_directories(reckon_settings INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/lib)
-target_compile_options(reckon_settings INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wcast-qual
+# Of C++ only: nvcc hands the host compiler code that it has rewritten, and takes the options in another form.
+function(reckon_cxx_options)
+  target_compile_options(reckon_settings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${ARGN}>")
+endfunction()
+reckon_cxx_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Wcast-qual
   -Wnon-virtual-dtor -Woverloaded-virtual -Wdouble-promotion)
+target_compile_options(reckon_settings INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # gcc 12 reports these wrongly inside the standard library at -O2 (GCC bugs 105562, 105651).
-  target_compile_options(reckon_settings INTERFACE -Wno-maybe-uninitialized -Wno-restrict)
+  reckon_cxx_options(-Wno-maybe-uninitialized -Wno-restrict)
 endif()
 if(RECKON_WERROR)
-  target_compile_options(reckon_settings INTERFACE -Werror)
+  reckon_cxx_options(-Werror)
+  target_compile_options(reckon_settings INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
 endif()
 if(RECKON_SANITIZE)
-  add_compile_options(-fsanitize=${RECKON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  # Files of CUDA hold kernels and their launches only.
+  set(sanitize -fsanitize=${RECKON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitize}>")
   add_link_options(-fsanitize=${RECKON_SANITIZE})
 endif()
 find_package(Threads REQUIRED)

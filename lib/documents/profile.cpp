@@ -178,15 +178,25 @@ bool is_pci_address(std::string_view text) {
   return true;
 }
 
+PcieLink pcie_from_json(const JsonView& object) {
+  object.only({"transfers_per_second", "width"});
+  return {.transfers_per_second = object.at("transfers_per_second").positive(),
+          .width = object.at("width").integer(1, 32)};
+}
+
+Json json_of(const PcieLink& link) {
+  return {{"transfers_per_second", link.transfers_per_second}, {"width", link.width}};
+}
+
 TopologyObject object_from_json(const JsonView& object) {
   object.only({"id", "kind", "parent", "name", "os_index", "cache_level", "bytes", "pci_address",
-               "link_bytes_per_second", "cpus"});
+               "link_bytes_per_second", "pcie", "pcie_possible", "pcie_bytes_per_second", "cpus"});
   constexpr int k_max_index = 1'000'000'000;
   TopologyObject o;
   o.id = object.at("id").name();
   o.kind = *object_kind_named(
-      object.at("kind").one_of({"machine", "package", "numa_node", "cache", "core", "pci_bridge",
-                                "gpu", "nic", "memory_device"}));
+      object.at("kind").one_of({"machine", "package", "numa_node", "cache", "core", "host_bridge",
+                                "pci_bridge", "gpu", "nic", "memory_device", "link_switch"}));
   if (const auto parent = object.find("parent")) {
     o.parent = parent->name();
   }
@@ -209,6 +219,15 @@ TopologyObject object_from_json(const JsonView& object) {
   }
   if (const auto rate = object.find("link_bytes_per_second")) {
     o.link_bytes_per_second = rate->positive();
+  }
+  if (const auto pcie = object.find("pcie")) {
+    o.pcie = pcie_from_json(*pcie);
+  }
+  if (const auto possible = object.find("pcie_possible")) {
+    o.pcie_possible = pcie_from_json(*possible);
+  }
+  if (const auto rate = object.find("pcie_bytes_per_second")) {
+    o.pcie_bytes_per_second = rate->positive();
   }
   if (const auto cpus = object.find("cpus")) {
     for (const JsonView& cpu : cpus->elements()) {
@@ -235,14 +254,91 @@ Json json_of(const TopologyObject& o) {
   if (o.link_bytes_per_second) {
     json["link_bytes_per_second"] = *o.link_bytes_per_second;
   }
+  if (o.pcie) {
+    json["pcie"] = json_of(*o.pcie);
+  }
+  if (o.pcie_possible) {
+    json["pcie_possible"] = json_of(*o.pcie_possible);
+  }
+  if (o.pcie_bytes_per_second) {
+    json["pcie_bytes_per_second"] = *o.pcie_bytes_per_second;
+  }
   if (!o.cpus.empty()) {
     json["cpus"] = o.cpus;
   }
   return json;
 }
 
+/// The machine that each object belongs to, and its place among the objects.
+class Places {
+public:
+  explicit Places(const Topology& topology) {
+    for (std::size_t i = 0; i < topology.objects.size(); ++i) {
+      const TopologyObject& o = topology.objects[i];
+      m_places[o.id] = {i, o.parent.empty() ? o.id : m_places.at(o.parent).machine};
+    }
+  }
+  struct Place {
+    std::size_t index = 0;
+    std::string machine;
+  };
+  [[nodiscard]] const Place& read(const JsonView& id) const {
+    const auto it = m_places.find(id.name());
+    if (it == m_places.end()) {
+      id.fail(fmt::format("no object of this topology has the id \"{}\"; add one, or name one that "
+                          "is there",
+                          id.name()));
+    }
+    return it->second;
+  }
+
+private:
+  std::map<std::string, Place> m_places;
+};
+
+void read_links(const JsonView& links, Topology& topology) {
+  const Places places(topology);
+  Unique ways("link");
+  for (const JsonView& object : links.elements()) {
+    object.only({"kind", "from", "to", "count", "bytes_per_second"});
+    PeerLink link;
+    link.kind = *peer_link_kind_named(object.at("kind").one_of({"nvlink", "xgmi", "socket"}));
+    link.from = object.at("from").name();
+    link.to = object.at("to").name();
+    const Places::Place& from = places.read(object.at("from"));
+    const Places::Place& to = places.read(object.at("to"));
+    if (from.index >= to.index) {
+      object.at("to").fail(
+          fmt::format("\"{}\" must stand after \"{}\" among the objects, for a link "
+                      "works both ways and is written once; change the two over",
+                      link.to, link.from));
+    }
+    if (from.machine != to.machine) {
+      object.at("to").fail(fmt::format(
+          "\"{}\" is in another machine than \"{}\"; a link is inside of one", link.to, link.from));
+    }
+    ways.add(fmt::format("{} {} - {}", name_of(link.kind), link.from, link.to), object);
+    if (const auto count = object.find("count")) {
+      link.count = count->integer(1, 1'000'000);
+    }
+    if (const auto rate = object.find("bytes_per_second")) {
+      link.bytes_per_second = rate->positive();
+    }
+    topology.links.push_back(std::move(link));
+  }
+}
+
+Json json_of(const PeerLink& link) {
+  Json json = {
+      {"kind", name_of(link.kind)}, {"from", link.from}, {"to", link.to}, {"count", link.count}};
+  if (link.bytes_per_second) {
+    json["bytes_per_second"] = *link.bytes_per_second;
+  }
+  return json;
+}
+
 Topology topology_from_json(const JsonView& view, const std::vector<MachineGroup>& machines) {
-  view.only({"objects"});
+  view.only({"objects", "links"});
   Topology topology;
   Unique ids("id");
   std::unordered_set<std::string> before;
@@ -275,6 +371,9 @@ Topology topology_from_json(const JsonView& view, const std::vector<MachineGroup
     }
     before.insert(o.id);
     topology.objects.push_back(std::move(o));
+  }
+  if (const auto links = view.find("links")) {
+    read_links(*links, topology);
   }
   return topology;
 }
@@ -637,6 +736,9 @@ Json to_json(const Profile& profile) {
   json["topology"]["objects"] = Json::array();
   for (const TopologyObject& object : profile.topology.objects) {
     json["topology"]["objects"].push_back(json_of(object));
+  }
+  for (const PeerLink& link : profile.topology.links) {
+    json["topology"]["links"].push_back(json_of(link));
   }
   json["cells"] = Json::array();
   for (const Cell* cell : by_key(profile.cells)) {

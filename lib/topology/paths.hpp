@@ -5,19 +5,21 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace reckon {
 
-/// How near two endpoints are, in the words of `nvidia-smi topo -m`, nearest first.
+/// How near two endpoints are, in the words of `nvidia-smi topo -m`, nearest first. That tool's
+/// "PCIe bridge" is a whole switch, not a port of one.
 enum class PathClass {
   self, ///< X
   nv,   ///< NV#: over NVLinks (or xGMI), # of them
-  pix,  ///< at most one PCIe bridge
-  pxb,  ///< several PCIe bridges, without the host bridge
-  phb,  ///< over the host bridge of one NUMA node
-  node, ///< over the host bridges of one NUMA node
-  sys,  ///< over the links between NUMA nodes
+  pix,  ///< at most one PCIe switch
+  pxb,  ///< several PCIe switches, but no host bridge
+  phb,  ///< over one host bridge, or over those of one NUMA node when the tree tells of none
+  node, ///< over several host bridges of one NUMA node
+  sys,  ///< over the links between NUMA nodes, or between places whose NUMA node is not known
 };
 [[nodiscard]] std::string_view name_of(PathClass path_class); ///< "PIX"
 
@@ -38,7 +40,9 @@ struct Path {
 
 /// The way that the hardware takes: over peer links where both ends have one with the other (or
 /// with a common link_switch), else up the tree and down again, over the socket link between NUMA
-/// nodes that differ. `without_peer_links`: as COARSE IV-B measures PCIe where NVLink is present.
+/// nodes that differ: the socket links of the topology, else one that is taken for granted between
+/// the two nodes, or between their packages when these have several nodes each.
+/// `without_peer_links`: as COARSE IV-B measures PCIe where NVLink is present.
 /// Throws Error{input} for an id that the topology lacks and for endpoints of two machines.
 [[nodiscard]] Path path_between(const Topology& topology, std::string_view from,
                                 std::string_view to, bool without_peer_links = false);
@@ -50,8 +54,9 @@ struct Path {
 [[nodiscard]] std::vector<std::string> endpoints_of(const Topology& topology,
                                                     std::string_view machine);
 
-/// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. A GPU without a switch
-/// above it counts with the root port that it hangs from.
+/// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. Of switches below switches
+/// the uppermost counts, for its link to the processor is what the rule is about. A GPU without a
+/// switch above it has a link of its own: its own id stands for that.
 struct SwitchCensus {
   std::vector<std::string> with_nic, gpus_only; ///< S_n and S_g are their sizes
 };
@@ -63,8 +68,7 @@ struct SharedLink {
   std::vector<std::pair<std::string, std::string>> pairs;
 };
 /// Every link that two or more pairs of different endpoints share.
-[[nodiscard]] std::vector<SharedLink> shared_links(const Topology& topology,
-                                                   std::string_view machine,
-                                                   bool without_peer_links = false);
+[[nodiscard]] std::vector<SharedLink>
+shared_links(const Topology& topology, std::string_view machine, bool without_peer_links = false);
 
 } // namespace reckon

@@ -1,23 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/topology.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
 namespace reckon {
 namespace {
-constexpr std::array<std::pair<ObjectKind, std::string_view>, 9> k_kinds{{
+constexpr std::array<std::pair<ObjectKind, std::string_view>, 11> k_kinds{{
     {ObjectKind::machine, "machine"},
     {ObjectKind::package, "package"},
     {ObjectKind::numa_node, "numa_node"},
     {ObjectKind::cache, "cache"},
     {ObjectKind::core, "core"},
+    {ObjectKind::host_bridge, "host_bridge"},
     {ObjectKind::pci_bridge, "pci_bridge"},
     {ObjectKind::gpu, "gpu"},
     {ObjectKind::nic, "nic"},
     {ObjectKind::memory_device, "memory_device"},
+    {ObjectKind::link_switch, "link_switch"},
 }};
+
+constexpr std::array<std::pair<PeerLinkKind, std::string_view>, 3> k_peer_link_kinds{{
+    {PeerLinkKind::nvlink, "nvlink"},
+    {PeerLinkKind::xgmi, "xgmi"},
+    {PeerLinkKind::socket, "socket"},
+}};
+
+/// Transfers per second of one lane, in the order of the generations from 1.0 on.
+constexpr std::array<double, 7> k_pcie_generations{2.5e9, 5e9, 8e9, 16e9, 32e9, 64e9, 128e9};
 } // namespace
 
 std::string_view name_of(ObjectKind kind) {
@@ -36,6 +49,43 @@ std::optional<ObjectKind> object_kind_named(std::string_view name) {
     }
   }
   return std::nullopt;
+}
+
+std::string_view name_of(PeerLinkKind kind) {
+  for (const auto& [k, name] : k_peer_link_kinds) {
+    if (k == kind) {
+      return name;
+    }
+  }
+  return "?";
+}
+
+std::optional<PeerLinkKind> peer_link_kind_named(std::string_view name) {
+  for (const auto& [kind, n] : k_peer_link_kinds) {
+    if (n == name) {
+      return kind;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string PcieLink::text() const {
+  for (std::size_t i = 0; i < k_pcie_generations.size(); ++i) {
+    if (transfers_per_second == k_pcie_generations[i]) {
+      return fmt::format("{}.0 x{}", i + 1, width);
+    }
+  }
+  return fmt::format("{:g} GT/s x{}", transfers_per_second / 1e9, width);
+}
+
+double PcieLink::bytes_per_second() const {
+  double coding = 128.0 / 130; // PCIe base specification, from 3.0 on
+  if (transfers_per_second <= 5e9) {
+    coding = 8.0 / 10;
+  } else if (transfers_per_second >= 64e9) {
+    coding = 242.0 / 256; // a flit without its error codes
+  }
+  return transfers_per_second * width * coding / 8;
 }
 
 const TopologyObject* Topology::find(std::string_view id) const {

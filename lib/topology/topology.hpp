@@ -9,17 +9,23 @@
 
 namespace reckon {
 
+/// What a part of a machine is.
+///
+/// A PCIe switch is one object, its upstream port; root ports and downstream ports are none, for a
+/// PCIe link joins two ends only: what would hang from such a port hangs from what is above it.
+/// The exception is a port with several functions of one card below it, which share its link.
 enum class ObjectKind {
   machine,
   package,
   numa_node,
   cache,
   core,
-  pci_bridge,
+  host_bridge, ///< where PCI buses begin: the way from them to the memory of a NUMA node
+  pci_bridge,  ///< a PCIe switch, or, without an address, the port of a card with several functions
   gpu,
   nic,
   memory_device,
-  link_switch ///< NVSwitch: GPUs hang from it by peer links
+  link_switch ///< all NVSwitches of a machine as one: GPUs hang from it by peer links
 };
 
 /// snake_case names as they stand in documents.
@@ -48,11 +54,15 @@ struct TopologyObject {
   std::optional<int> cache_level;     ///< 1, 2, 3
   std::optional<std::uint64_t> bytes; ///< memory of a NUMA node or GPU, size of a cache
   std::string pci_address;            ///< "0000:17:00.0"
-  std::optional<double>
-      link_bytes_per_second; ///< PCIe link or network port, one direction, as negotiated now
-  std::optional<PcieLink> pcie;          ///< to the parent, as negotiated now
-  std::optional<PcieLink> pcie_possible; ///< what this end of it could do
-  std::vector<int> cpus;                 ///< logical processors (of cores and NUMA nodes)
+  /// Of a NIC its network ports, of others their PCIe link; one direction, as negotiated now.
+  std::optional<double> link_bytes_per_second;
+  std::optional<PcieLink> pcie; ///< to the parent, as negotiated now
+  /// What both ends of it could do, as far as they tell.
+  std::optional<PcieLink> pcie_possible;
+  /// Of the PCIe link to the parent, where its generation and width are not known (hwloc's XML
+  /// tells neither): PcieLink::bytes_per_second() of the link as negotiated.
+  std::optional<double> pcie_bytes_per_second;
+  std::vector<int> cpus; ///< logical processors (of cores and NUMA nodes)
   bool operator==(const TopologyObject&) const = default;
 };
 

@@ -59,7 +59,23 @@ Profile example_profile() {
   nic.name = "eth0";
   nic.pci_address = "0000:17:00.0";
   nic.link_bytes_per_second = 12.5e9;
-  p.topology.objects = {machine, node, cache, nic};
+  TopologyObject bridge;
+  bridge.id = "m0/bridge0";
+  bridge.kind = ObjectKind::host_bridge;
+  bridge.parent = "m0/numa0";
+  TopologyObject gpu;
+  gpu.id = "m0/gpu0";
+  gpu.kind = ObjectKind::gpu;
+  gpu.parent = "m0/bridge0";
+  gpu.pcie = PcieLink{8e9, 16};
+  gpu.pcie_possible = PcieLink{16e9, 16};
+  TopologyObject other = gpu;
+  other.id = "m0/gpu1";
+  other.pcie.reset();
+  other.pcie_possible.reset();
+  other.pcie_bytes_per_second = 15.75e9;
+  p.topology.objects = {machine, node, cache, nic, bridge, gpu, other};
+  p.topology.links = {{PeerLinkKind::nvlink, "m0/gpu0", "m0/gpu1", 4, 100e9}};
 
   CellKey write;
   write.test = "fabric_write";

@@ -190,8 +190,9 @@ Profile random_profile(std::mt19937_64& random) {
       o.id = draw.fresh_name(used);
       ids.push_back(o.id);
       o.kind = draw.one_of(std::array{ObjectKind::package, ObjectKind::numa_node, ObjectKind::cache,
-                                      ObjectKind::core, ObjectKind::pci_bridge, ObjectKind::gpu,
-                                      ObjectKind::nic, ObjectKind::memory_device});
+                                      ObjectKind::core, ObjectKind::host_bridge,
+                                      ObjectKind::pci_bridge, ObjectKind::gpu, ObjectKind::nic,
+                                      ObjectKind::memory_device, ObjectKind::link_switch});
       o.parent = p.topology.objects[draw.from(0, p.topology.objects.size() - 1)].id;
       o.name = draw.text();
       if (draw.coin()) {
@@ -205,7 +206,27 @@ Profile random_profile(std::mt19937_64& random) {
         o.link_bytes_per_second = draw.positive();
         o.cpus = {draw.whole(0, 7), draw.whole(8, 15)};
       }
+      if (draw.coin()) {
+        o.pcie = PcieLink{draw.positive(), draw.whole(1, 16)};
+        o.pcie_possible = PcieLink{16e9, 16};
+      } else if (draw.coin()) {
+        o.pcie_bytes_per_second = draw.positive();
+      }
       p.topology.objects.push_back(o);
+    }
+    // Neighbours in the tree are in one machine, and parents stand before their children.
+    for (const TopologyObject& o : p.topology.objects) {
+      if (!o.parent.empty() && draw.coin()) {
+        PeerLink& link = p.topology.links.emplace_back();
+        link.kind =
+            draw.one_of(std::array{PeerLinkKind::nvlink, PeerLinkKind::xgmi, PeerLinkKind::socket});
+        link.from = o.parent;
+        link.to = o.id;
+        link.count = draw.whole(1, 18);
+        if (draw.coin()) {
+          link.bytes_per_second = draw.positive();
+        }
+      }
     }
   }
   std::set<CellKey> keys;

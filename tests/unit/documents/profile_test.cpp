@@ -85,8 +85,7 @@ TEST(Profile, MistakesInTheTopologyAreNamed) {
            "/topology/objects/0/id: \"m0\" is the id of a machine; rename this numa_node"},
           {{set("/topology/objects/3/kind", "card")},
            "/topology/objects/3/kind: is \"card\"; must be one of machine, package, numa_node, "
-           "cache, core, "
-           "pci_bridge, gpu, nic, memory_device"},
+           "cache, core, host_bridge, pci_bridge, gpu, nic, memory_device, link_switch"},
           {{set("/topology/objects/3/pci_address", "17:00.0")},
            "/topology/objects/3/pci_address: is \"17:00.0\"; must look like 0000:17:00.0, in lower "
            "case"},
@@ -96,6 +95,20 @@ TEST(Profile, MistakesInTheTopologyAreNamed) {
            "/topology/objects/1/cpus/1: must be a whole number from 0 to 1000000000, is -1"},
           {{set("/topology/objects/2/cache_level", 0)},
            "/topology/objects/2/cache_level: must be a whole number from 1 to 8, is 0"},
+          {{set("/topology/objects/5/pcie/width", 0)},
+           "/topology/objects/5/pcie/width: must be a whole number from 1 to 32, is 0"},
+          {{set("/topology/links/0/kind", "rope")},
+           "/topology/links/0/kind: is \"rope\"; must be one of nvlink, xgmi, socket"},
+          {{set("/topology/links/0/to", "m0/gpu9")},
+           "/topology/links/0/to: no object of this topology has the id \"m0/gpu9\"; add one, or "
+           "name one that is there"},
+          {{set("/topology/links/0/to", "m0/numa0")},
+           "/topology/links/0/to: \"m0/numa0\" must stand after \"m0/gpu0\" among the objects, for "
+           "a link works both ways and is written once; change the two over"},
+          {{set("/topology/links/1",
+                Json{{"kind", "nvlink"}, {"from", "m0/gpu0"}, {"to", "m0/gpu1"}})},
+           "/topology/links/1: the link \"nvlink m0/gpu0 - m0/gpu1\" occurs twice, first at "
+           "/topology/links/0; rename or remove one"},
       });
 }
 

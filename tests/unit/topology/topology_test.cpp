@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "topology/topology.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+TEST(Topology, KindsAreNamedAndFoundByTheirNames) {
+  int kinds = 0;
+  for (int i = 0; i <= static_cast<int>(ObjectKind::link_switch); ++i, ++kinds) {
+    const auto kind = static_cast<ObjectKind>(i);
+    ASSERT_NE(name_of(kind), "?");
+    EXPECT_EQ(object_kind_named(name_of(kind)), kind);
+  }
+  EXPECT_EQ(kinds, 11);
+  EXPECT_EQ(object_kind_named("card"), std::nullopt);
+  for (const PeerLinkKind kind : {PeerLinkKind::nvlink, PeerLinkKind::xgmi, PeerLinkKind::socket}) {
+    EXPECT_EQ(peer_link_kind_named(name_of(kind)), kind);
+  }
+  EXPECT_EQ(peer_link_kind_named("rope"), std::nullopt);
+}
+
+TEST(PcieLink, NamesItsGeneration) {
+  EXPECT_EQ((PcieLink{2.5e9, 1}).text(), "1.0 x1");
+  EXPECT_EQ((PcieLink{8e9, 16}).text(), "3.0 x16");
+  EXPECT_EQ((PcieLink{64e9, 8}).text(), "6.0 x8");
+  EXPECT_EQ((PcieLink{20e9, 4}).text(), "20 GT/s x4"); // no generation's rate
+}
+
+TEST(PcieLink, CountsWhatLineCodingLeaves) {
+  // 5 GT/s x 8 lanes x 8/10 / 8 bits = 4 GB/s
+  EXPECT_DOUBLE_EQ((PcieLink{5e9, 8}).bytes_per_second(), 4e9);
+  // 8 GT/s x 16 x 128/130 / 8 = 15.7538 GB/s: the 126 Gb/s that BytePS rounds to 128
+  EXPECT_NEAR((PcieLink{8e9, 16}).bytes_per_second(), 15.7538e9, 1e5);
+  // 32 GT/s x 16 x 128/130 / 8 = 63.0154 GB/s
+  EXPECT_NEAR((PcieLink{32e9, 16}).bytes_per_second(), 63.0154e9, 1e5);
+  // 64 GT/s x 16 x 242/256 / 8 = 121 GB/s
+  EXPECT_DOUBLE_EQ((PcieLink{64e9, 16}).bytes_per_second(), 121e9);
+}
+
+} // namespace
+} // namespace reckon

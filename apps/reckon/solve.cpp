@@ -5,6 +5,7 @@
 #include "core/json.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
+#include "equations/aggregation.hpp"
 #include "equations/placement.hpp"
 #include "equations/split.hpp"
 
@@ -19,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -43,6 +45,9 @@ std::string rate_text(double bytes_per_s) {
 }
 std::string time_text(double seconds) {
   return to_text(Seconds(seconds));
+}
+std::string counted(std::uint64_t count, const char* what, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? what : many);
 }
 std::string counted(std::uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -479,16 +484,137 @@ Command add_placement(CLI::App& solve) {
   return [options] { return run_placement(*options); };
 }
 
+// ---------------------------------------------------------------- aggregation
+
+struct AggregationOptions {
+  std::int64_t gpus = 0, switches = 0;
+  std::string bytes, gpu_link, switch_link, bottleneck;
+  bool json = false;
+};
+
+std::uint64_t count_of(std::int64_t value, const char* flag) {
+  if (value < 1 || value > k_most_machines) {
+    fail(ErrorKind::usage,
+         fmt::format("{} {}: must be between 1 and {}", flag, value, k_most_machines));
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
+/// What the time is when one kind of link is a tenth faster.
+std::string faster_links_text(const SwitchTree& tree, double time_s) {
+  std::string out;
+  const auto remedy = [&](const char* name, const SwitchTree& more) {
+    const double more_s = solve_aggregation(more).time_s;
+    out += fmt::format("  {:<34} {:>10}  {:+.1f} %\n", name, time_text(more_s),
+                       100 * (more_s / time_s - 1));
+  };
+  SwitchTree more = tree;
+  more.gpu_bytes_per_s *= 1.1;
+  remedy("with GPU links 10 % faster", more);
+  more = tree;
+  more.switch_bytes_per_s *= 1.1;
+  remedy("with switch links 10 % faster", more);
+  return out;
+}
+
+int run_aggregation(const AggregationOptions& options) {
+  SwitchTree tree;
+  tree.gpus_per_switch = count_of(options.gpus, "--gpus-per-switch");
+  tree.switches = count_of(options.switches, "--switches");
+  tree.model_bytes = parse_bytes(options.bytes, "--bytes").as_double();
+  tree.gpu_bytes_per_s = parse_bandwidth(options.gpu_link, "--gpu-link").as_bytes_per_s();
+  tree.switch_bytes_per_s = parse_bandwidth(options.switch_link, "--switch-link").as_bytes_per_s();
+  const double bottleneck =
+      options.bottleneck.empty()
+          ? std::min(tree.gpu_bytes_per_s, tree.switch_bytes_per_s)
+          : parse_bandwidth(options.bottleneck, "--bottleneck").as_bytes_per_s();
+  const AggregationMix mix = solve_aggregation(tree);
+  const double assisted_s = cpu_assisted_s(tree);
+  const double brute_force_s = aggregation_s(tree, 1);
+  const double ring_s = ring_aggregation_s(tree, bottleneck);
+  if (options.json) {
+    Json out;
+    out["brute_force_fraction"] = mix.brute_force_fraction;
+    out["time_seconds"] = mix.time_s;
+    out["cpu_assisted_seconds"] = assisted_s;
+    out["brute_force_seconds"] = brute_force_s;
+    out["ring_seconds"] = ring_s;
+    out["ring_saving"] = ring_s > 0 ? Json(1 - assisted_s / ring_s) : Json(nullptr);
+    print(canonical(out));
+    return k_exit_ok;
+  }
+  std::string text = fmt::format(
+      "M = {} ({:.0f} B), n = {} GPUs a switch, p = {}\n\n{:<18} {:>10} {:>9}  {}\n",
+      bytes_text(tree.model_bytes), tree.model_bytes, tree.gpus_per_switch,
+      counted(tree.switches, "switch", "switches"), "strategy", "time", "to best", "equation");
+  const auto line = [&](const char* name, double time_s, const std::string& equation) {
+    const std::string by = mix.time_s > 0 ? fmt::format("{:.4g} x", time_s / mix.time_s) : "-";
+    text += fmt::format("{:<18} {:>10} {:>9}  {}\n", name, time_text(time_s), by, equation);
+  };
+  line("best mix", mix.time_s,
+       fmt::format("{:.4g} of the bytes by brute force, the rest CPU-assisted (23)",
+                   mix.brute_force_fraction));
+  line("CPU-assisted", assisted_s, "M / b_S max(1, (2n-1)/(k n)), k = b_N / b_S (24)");
+  line("brute force", brute_force_s, "max(M / b_N, n M / b_S) (23)");
+  line("ring all-reduce", ring_s,
+       fmt::format("2(np-1)M / (np b), b = {}{} (24)", rate_text(bottleneck),
+                   options.bottleneck.empty() ? ", the slower link" : ""));
+  if (ring_s > 0) {
+    text += fmt::format("\nCPU-assisted takes {:.2f} % less than the ring\n",
+                        100 * (1 - assisted_s / ring_s));
+  }
+  if (mix.time_s > 0) {
+    text += fmt::format("\nlimit: {}\n{}",
+                        mix.limit == SwitchTreeLimit::gpu_links      ? "the GPUs' links"
+                        : mix.limit == SwitchTreeLimit::switch_links ? "the switches' links"
+                                                                     : "both kinds of links",
+                        faster_links_text(tree, mix.time_s));
+  }
+  print(text);
+  return k_exit_ok;
+}
+
+Command add_aggregation(CLI::App& solve) {
+  auto options = std::make_shared<AggregationOptions>();
+  CLI::App* aggregation = solve.add_subcommand(
+      "aggregation", "How GPUs below PCIe switches best sum through the processor's memory");
+  aggregation->add_option("--gpus-per-switch", options->gpus, "GPUs below each switch")->required();
+  aggregation->add_option("--switches", options->switches, "PCIe switches")->required();
+  aggregation
+      ->add_option("--gpu-link", options->gpu_link,
+                   "A GPU's link to its switch, each direction: 105Gb/s (bits), 13.1GB/s (bytes)")
+      ->required();
+  aggregation->add_option("--switch-link", options->switch_link, "A switch's link to the processor")
+      ->required();
+  aggregation->add_option("--bytes", options->bytes, "Size of the gradient: 1GB, 512MiB")
+      ->required();
+  aggregation->add_option("--bottleneck", options->bottleneck,
+                          "The slowest hop of a ring over all GPUs; default: the slower of the two "
+                          "links");
+  aggregation->add_flag("--json", options->json, "One JSON object on standard output");
+  aggregation->footer(
+      "Equations: docs/equations.md. With --json, ring_saving is 1 - CPU-assisted / "
+      "ring, null where a ring\nwould move nothing.");
+  return [options] { return run_aggregation(*options); };
+}
+
 } // namespace
 
 Command add_solve_command(CLI::App& app) {
   CLI::App* solve =
       app.add_subcommand("solve", "Answer one of the papers' equations by hand, without a profile");
   solve->require_subcommand(1);
-  const Command split = add_split(*solve);
-  const Command placement = add_placement(*solve);
-  return
-      [solve, split, placement] { return solve->got_subcommand("split") ? split() : placement(); };
+  const std::vector<std::pair<std::string, Command>> answers{
+      {"split", add_split(*solve)},
+      {"placement", add_placement(*solve)},
+      {"aggregation", add_aggregation(*solve)},
+  };
+  return [solve, answers] {
+    const auto asked = std::find_if(answers.begin(), answers.end(), [&](const auto& answer) {
+      return solve->got_subcommand(answer.first);
+    });
+    return asked->second();
+  };
 }
 
 } // namespace reckon

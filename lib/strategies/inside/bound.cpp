@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/inside/bound.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <queue>
+#include <set>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+constexpr double k_infinite = std::numeric_limits<double>::infinity();
+constexpr std::size_t k_all_sets_up_to = 8;
+
+/// Greatest flow by shortest augmenting paths (Edmonds and Karp), for graphs of some hundred edges.
+class Flow {
+public:
+  explicit Flow(std::size_t nodes) : m_out(nodes) {}
+
+  void edge(std::size_t from, std::size_t to, double capacity) {
+    m_out[from].push_back(m_edges.size());
+    m_edges.push_back({to, capacity});
+    m_out[to].push_back(m_edges.size());
+    m_edges.push_back({from, 0.0});
+  }
+
+  /// Nodes on the source's side of a least cut; all of them when the cut is infinite.
+  [[nodiscard]] std::vector<bool> cut(std::size_t source, std::size_t sink) {
+    for (;;) {
+      std::vector<std::size_t> by(m_out.size(), m_edges.size());
+      std::vector<bool> seen(m_out.size(), false);
+      seen[source] = true;
+      std::queue<std::size_t> queue({source});
+      while (!queue.empty() && !seen[sink]) {
+        const std::size_t at = queue.front();
+        queue.pop();
+        for (const std::size_t e : m_out[at]) {
+          if (!seen[m_edges[e].to] && m_edges[e].left > 0) {
+            seen[m_edges[e].to] = true;
+            by[m_edges[e].to] = e;
+            queue.push(m_edges[e].to);
+          }
+        }
+      }
+      if (!seen[sink]) {
+        return seen;
+      }
+      double least = k_infinite;
+      for (std::size_t at = sink; at != source; at = m_edges[by[at] ^ 1U].to) {
+        least = std::min(least, m_edges[by[at]].left);
+      }
+      if (least == k_infinite) {
+        return std::vector<bool>(m_out.size(), true);
+      }
+      for (std::size_t at = sink; at != source; at = m_edges[by[at] ^ 1U].to) {
+        Edge& forward = m_edges[by[at]];
+        // What is left for less than rounding is nothing: else paths of 1e-17 go on for ever.
+        forward.left = forward.left - least <= 1e-12 * forward.left ? 0.0 : forward.left - least;
+        m_edges[by[at] ^ 1U].left += least;
+      }
+    }
+  }
+
+private:
+  struct Edge {
+    std::size_t to;
+    double left;
+  };
+  std::vector<Edge> m_edges;
+  std::vector<std::vector<std::size_t>> m_out;
+};
+
+class Bounds {
+public:
+  explicit Bounds(const InsideModel& model) : m_model(model) {}
+
+  [[nodiscard]] InsideBound best() {
+    busy_already();
+    for (const std::vector<std::size_t>& set : sets()) {
+      std::vector<bool> inside(m_model.endpoints.size(), false);
+      for (const std::size_t v : set) {
+        inside[v] = true;
+      }
+      // How much of the gradient others add to, and want the sum of.
+      const double others = set.size() < m_model.workers ? 1.0 : m_model.network;
+      const double size = static_cast<double>(set.size());
+      const double messages = 2 * (size - 1) + 2 * std::min(1.0, others);
+      for (const bool reversed : {false, true}) {
+        cut(set, inside, others, reversed);
+        count(set, inside, messages, reversed);
+      }
+    }
+    return m_best;
+  }
+
+private:
+  /// A resource is busy with what passes anyway.
+  void busy_already() {
+    for (const InsideResource& resource : m_model.resources) {
+      offer(resource.background / resource.bytes_per_second, resource.name);
+    }
+  }
+
+  void offer(double seconds_per_byte, std::string by) {
+    if (seconds_per_byte > m_best.seconds_per_byte * (1 + 1e-12)) {
+      m_best = {seconds_per_byte, std::move(by)};
+    }
+  }
+
+  [[nodiscard]] std::string text(const std::vector<std::size_t>& set) const {
+    if (set.size() == m_model.workers) {
+      return "all workers";
+    }
+    std::string out;
+    for (const std::size_t v : set) {
+      out += (out.empty() ? "" : " ") + m_model.endpoints[v].id;
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::vector<std::vector<std::size_t>> sets() const {
+    std::set<std::vector<std::size_t>> out;
+    const std::size_t n = m_model.workers;
+    if (n <= k_all_sets_up_to) {
+      for (std::size_t bits = 1; bits < (std::size_t{1} << n); ++bits) {
+        std::vector<std::size_t> set;
+        for (std::size_t v = 0; v < n; ++v) {
+          if ((bits >> v & 1U) != 0) {
+            set.push_back(v);
+          }
+        }
+        out.insert(std::move(set));
+      }
+    } else {
+      std::vector<std::size_t> all;
+      for (std::size_t v = 0; v < n; ++v) {
+        out.insert({v});
+        all.push_back(v);
+      }
+      out.insert(all);
+      out.insert(m_model.groups.begin(), m_model.groups.end());
+      for (std::size_t node = 0; node < m_model.nodes; ++node) {
+        for (std::size_t v = 0; v < n; ++v) {
+          out.insert(together(v, node));
+        }
+      }
+    }
+    out.erase(std::vector<std::size_t>{});
+    return {out.begin(), out.end()};
+  }
+
+  /// The workers that can be reached from v without passing `node`.
+  [[nodiscard]] std::vector<std::size_t> together(std::size_t v, std::size_t node) const {
+    std::vector<bool> seen(m_model.nodes, false);
+    std::queue<std::size_t> queue({m_model.node_of[v]});
+    seen[m_model.node_of[v]] = true;
+    while (!queue.empty()) {
+      const std::size_t at = queue.front();
+      queue.pop();
+      for (const InsideLink& link : m_model.links) {
+        if (link.from == at && link.to != node && !seen[link.to]) {
+          seen[link.to] = true;
+          queue.push(link.to);
+        }
+      }
+    }
+    std::vector<std::size_t> out;
+    for (std::size_t w = 0; w < m_model.workers; ++w) {
+      if (seen[m_model.node_of[w]] && m_model.node_of[w] != node) {
+        out.push_back(w);
+      }
+    }
+    return out;
+  }
+
+  /// Links over which all that goes from the set to other endpoints passes, the fewest bytes per
+  /// second of them that are left in `seconds_per_byte` beside what passes anyway. `reversed`: from
+  /// the others to the set. Empty and `false` when nothing limits it.
+  [[nodiscard]] bool least_cut(const std::vector<bool>& inside, bool only_workers, bool reversed,
+                               double seconds_per_byte, std::vector<std::size_t>& links) const {
+    Flow flow(m_model.nodes + 2);
+    const std::size_t source = m_model.nodes;
+    const std::size_t sink = m_model.nodes + 1;
+    for (const InsideLink& link : m_model.links) {
+      double capacity = k_infinite;
+      if (link.resource) {
+        const InsideResource& resource = m_model.resources[*link.resource];
+        capacity =
+            std::max(0.0, resource.bytes_per_second * seconds_per_byte - resource.background);
+      }
+      flow.edge(reversed ? link.to : link.from, reversed ? link.from : link.to, capacity);
+    }
+    for (std::size_t v = 0; v < m_model.endpoints.size(); ++v) {
+      if (inside[v]) {
+        flow.edge(source, m_model.node_of[v], k_infinite);
+      } else if (v < m_model.workers || !only_workers) {
+        flow.edge(m_model.node_of[v], sink, k_infinite);
+      }
+    }
+    for (const std::size_t nic : m_model.nic_nodes) {
+      flow.edge(nic, sink, k_infinite);
+    }
+    const std::vector<bool> seen = flow.cut(source, sink);
+    if (seen[sink]) {
+      return false;
+    }
+    for (std::size_t i = 0; i < m_model.links.size(); ++i) {
+      const InsideLink& link = m_model.links[i];
+      if (seen[reversed ? link.to : link.from] && !seen[reversed ? link.from : link.to]) {
+        links.push_back(i);
+      }
+    }
+    return true;
+  }
+
+  /// (needed + what passes anyway) / capacity of links; 0 when one of them has no known capacity.
+  [[nodiscard]] double time_of(const std::vector<std::size_t>& links, double needed) const {
+    double capacity = 0;
+    double bytes = needed;
+    for (const std::size_t i : links) {
+      if (!m_model.links[i].resource) {
+        return 0;
+      }
+      const InsideResource& resource = m_model.resources[*m_model.links[i].resource];
+      capacity += resource.bytes_per_second;
+      bytes += resource.background;
+    }
+    return capacity > 0 ? bytes / capacity : 0;
+  }
+
+  /// The greatest time of any cut together with the links `fixed`: from the cut that is the least
+  /// in a time, its own time, and again (Dinkelbach).
+  [[nodiscard]] double longest(const std::vector<bool>& inside, bool only_workers, bool reversed,
+                               double needed, const std::vector<std::size_t>& fixed) const {
+    double time = 0;
+    for (int i = 0; i < 100; ++i) {
+      std::vector<std::size_t> links = fixed;
+      // The first cut is that of the capacities themselves.
+      if (!least_cut(inside, only_workers, reversed, time > 0 ? time : first_guess(), links)) {
+        return time;
+      }
+      const double next = time_of(links, needed);
+      if (!(next > time * (1 + 1e-12))) {
+        return time;
+      }
+      time = next;
+    }
+    return time;
+  }
+
+  /// Long enough that background fills no link.
+  [[nodiscard]] double first_guess() const {
+    double guess = 0;
+    for (const InsideResource& resource : m_model.resources) {
+      guess = std::max(guess, (resource.background + 1) / resource.bytes_per_second);
+    }
+    return guess;
+  }
+
+  void cut(const std::vector<std::size_t>& set, const std::vector<bool>& inside, double gradients,
+           bool reversed) {
+    if (gradients > 0) {
+      offer(longest(inside, true, reversed, gradients, {}),
+            fmt::format("what {} must {}", text(set), reversed ? "receive" : "send"));
+    }
+  }
+
+  /// What arrives at the set's workers, over the links into them, and what leaves the set for
+  /// others, are together so many gradients. `reversed`: what departs from its workers, and what
+  /// comes to the set.
+  void count(const std::vector<std::size_t>& set, const std::vector<bool>& inside, double messages,
+             bool reversed) {
+    std::vector<std::size_t> own;
+    for (std::size_t i = 0; i < m_model.links.size(); ++i) {
+      const InsideLink& link = m_model.links[i];
+      for (const std::size_t v : set) {
+        if ((reversed ? link.from : link.to) == m_model.node_of[v]) {
+          own.push_back(i);
+        }
+      }
+    }
+    const auto known = [&](std::size_t i) { return m_model.links[i].resource.has_value(); };
+    if (messages <= 0 || !std::all_of(own.begin(), own.end(), known)) {
+      return;
+    }
+    offer(longest(inside, false, reversed, messages, own),
+          fmt::format("the {:g} messages that {} cannot do without", messages, text(set)));
+  }
+
+  const InsideModel& m_model;
+  InsideBound m_best;
+};
+
+} // namespace
+
+InsideBound inside_bound(const InsideModel& model) {
+  return Bounds(model).best();
+}
+
+} // namespace reckon

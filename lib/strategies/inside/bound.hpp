@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/inside/model.hpp"
+
+#include <string>
+
+namespace reckon {
+
+struct InsideBound {
+  double seconds_per_byte = 0;
+  std::string by; ///< "gpu0 alone", "gpu0 gpu1 against the rest", ...
+};
+
+/// Equation 27 of docs/equations.md: no way to sum on the model's links is faster, whatever it
+/// copies where. Cuts between the workers of a set and everything else, and the number of messages
+/// that the sums of that set need. Sets are each worker, each group, the workers behind each node
+/// of the graph, all of them, and with at most 8 workers every set.
+[[nodiscard]] InsideBound inside_bound(const InsideModel& model);
+
+} // namespace reckon

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/inside/inside.hpp"
+
+#include "core/error.hpp"
+#include "strategies/inside/bound.hpp"
+#include "strategies/inside/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// Times that differ by less, relatively, are the same: the solver's precision.
+constexpr double k_same = 1e-8;
+/// A search over all trees ends when the dual values leave no more than this to gain.
+constexpr double k_gap = 1e-9;
+constexpr int k_most_rounds = 2000;
+/// Shares are whole multiples of this, and none is smaller than k_least_share: what the solver's
+/// rounding leaves would be trees of a few bytes.
+constexpr double k_share_step = 1e-9;
+constexpr double k_least_share = 1e-6;
+/// How many of the dearest resources are solved again with more bandwidth.
+constexpr std::size_t k_gains = 16;
+constexpr double k_gb_per_s = 1e9;
+
+struct Busiest {
+  double seconds_per_byte = 0;
+  std::size_t resource = 0;
+};
+
+Busiest busiest(const InsideModel& model, const std::vector<double>& loads) {
+  Busiest out;
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    const InsideResource& resource = model.resources[r];
+    const double seconds = (resource.background + loads[r]) / resource.bytes_per_second;
+    if (seconds > out.seconds_per_byte * (1 + 1e-12)) {
+      out = {seconds, r};
+    }
+  }
+  return out;
+}
+
+std::string name_at(const InsideModel& model, const Busiest& busiest) {
+  return busiest.seconds_per_byte > 0 ? model.resources[busiest.resource].name : "nothing";
+}
+
+/// Trees with shares, and what they put on every resource.
+struct Shared {
+  std::vector<std::pair<InsideTree, std::pair<std::string, double>>> trees;
+  std::vector<double> loads;
+};
+
+void take(Shared& shared, const InsideTree& tree, const std::string& name, double share) {
+  for (auto& [known, named] : shared.trees) {
+    if (known == tree) {
+      named.second += share;
+      return;
+    }
+  }
+  shared.trees.push_back({tree, {name, share}});
+}
+
+/// Whole multiples of the step that add up to 1; the greatest share takes what rounding leaves.
+void settle(const InsideModel& model, Shared& shared) {
+  std::erase_if(shared.trees, [](const auto& tree) { return tree.second.second < k_least_share; });
+  double sum = 0;
+  for (const auto& tree : shared.trees) {
+    sum += tree.second.second;
+  }
+  double rest = 1;
+  double* greatest = nullptr;
+  for (auto& tree : shared.trees) {
+    double& share = tree.second.second;
+    share = std::round(share / sum / k_share_step) * k_share_step;
+    rest -= share;
+    greatest = greatest == nullptr || share > *greatest ? &share : greatest;
+  }
+  *greatest += rest;
+  shared.loads.assign(model.resources.size(), 0.0);
+  for (const auto& [tree, named] : shared.trees) {
+    const std::vector<double> loads = loads_of(model, tree);
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      shared.loads[r] += named.second * loads[r];
+    }
+  }
+}
+
+std::vector<double> loads_of(const InsideModel& model, const InsideScheme& scheme) {
+  std::vector<double> out(model.resources.size(), 0.0);
+  for (const InsideTree& tree : scheme.trees) {
+    const std::vector<double> loads = loads_of(model, tree);
+    for (std::size_t r = 0; r < loads.size(); ++r) {
+      out[r] += loads[r] / static_cast<double>(scheme.trees.size());
+    }
+  }
+  return out;
+}
+
+std::pair<std::vector<double>, std::vector<double>> limits(const InsideModel& model) {
+  std::vector<double> capacities;
+  std::vector<double> background;
+  for (const InsideResource& resource : model.resources) {
+    capacities.push_back(resource.bytes_per_second);
+    background.push_back(resource.background);
+  }
+  return {capacities, background};
+}
+
+/// The best of all trees: those known, and as long as the prices leave a cheaper one, that one too.
+struct Optimum {
+  std::vector<InsideTree> trees;
+  std::vector<double> shares; ///< by tree
+  std::vector<double> prices;
+  double seconds_per_byte = 0;
+  double certificate = 0;
+};
+
+Optimum optimum_of(const InsideModel& model, std::vector<InsideTree> trees) {
+  const auto [capacities, background] = limits(model);
+  SharesProgram program(capacities, background);
+  for (const InsideTree& tree : trees) {
+    program.add(loads_of(model, tree));
+  }
+  Optimum out;
+  SharesProgram::Solution solution = program.solve();
+  for (int round = 0; round < k_most_rounds; ++round) {
+    const std::vector<PricedTree> cheapest = cheapest_trees(model, solution.prices);
+    double least = solution.share_price;
+    for (const PricedTree& tree : cheapest) {
+      least = std::min(least, tree.cost);
+    }
+    // Weak duality: prices >= 0 with sum capacity price = 1 bound every mix of trees from below.
+    double scale = 0;
+    double bound = least;
+    for (std::size_t r = 0; r < capacities.size(); ++r) {
+      scale += capacities[r] * solution.prices[r];
+      bound += background[r] * solution.prices[r];
+    }
+    out.certificate = std::max(out.certificate, scale > 0 ? bound / scale : 0.0);
+    if (solution.seconds_per_byte <= out.certificate * (1 + k_gap)) {
+      break;
+    }
+    const std::size_t before = trees.size();
+    for (const PricedTree& tree : cheapest) {
+      if (tree.cost < solution.share_price * (1 - k_gap) &&
+          std::find(trees.begin(), trees.end(), tree.tree) == trees.end()) {
+        trees.push_back(tree.tree);
+        program.add(loads_of(model, tree.tree));
+      }
+    }
+    if (trees.size() == before) {
+      break;
+    }
+    solution = program.solve();
+  }
+  out.seconds_per_byte = solution.seconds_per_byte;
+  out.prices = solution.prices;
+  out.shares = program.least_work(solution);
+  out.trees = std::move(trees);
+  return out;
+}
+
+/// The trees to begin with: those with names, and the cheapest when every resource costs what it is
+/// slow, in case none with a name is possible.
+std::vector<InsideTree> first_trees(const InsideModel& model,
+                                    const std::vector<InsideScheme>& schemes) {
+  std::vector<InsideTree> out;
+  const auto add = [&](const InsideTree& tree) {
+    if (std::find(out.begin(), out.end(), tree) == out.end()) {
+      out.push_back(tree);
+    }
+  };
+  for (const InsideScheme& scheme : schemes) {
+    for (const InsideTree& tree : scheme.trees) {
+      add(tree);
+    }
+  }
+  std::vector<double> slow;
+  for (const InsideResource& resource : model.resources) {
+    slow.push_back(1 / resource.bytes_per_second);
+  }
+  for (const PricedTree& tree : cheapest_trees(model, slow)) {
+    add(tree.tree);
+  }
+  return out;
+}
+
+/// What decides between schemes that take equally long: less work in all, then more even work, then
+/// fewer trees.
+struct Rank {
+  double seconds_per_byte = 0, work = 0, squares = 0;
+  std::size_t trees = 0;
+  [[nodiscard]] bool before(const Rank& other) const {
+    for (const auto& [a, b] : {std::pair(seconds_per_byte, other.seconds_per_byte),
+                               std::pair(work, other.work), std::pair(squares, other.squares)}) {
+      if (std::abs(a - b) > k_same * std::max(a, b)) {
+        return a < b;
+      }
+    }
+    return trees < other.trees;
+  }
+};
+
+Rank rank_of(const InsideModel& model, const std::vector<double>& loads, std::size_t trees) {
+  Rank rank;
+  rank.seconds_per_byte = busiest(model, loads).seconds_per_byte;
+  rank.trees = trees;
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    const double busy = loads[r] / model.resources[r].bytes_per_second;
+    rank.work += busy;
+    rank.squares += busy * busy;
+  }
+  return rank;
+}
+
+void fill_trees(const InsideModel& model, const Shared& shared, InsidePlan& plan) {
+  std::vector<std::int64_t> rank(model.endpoints.size(), -1);
+  for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+    const bool used = std::any_of(shared.trees.begin(), shared.trees.end(), [&](const auto& tree) {
+      return tree.first.up[v] >= 0 || tree.first.down[v] >= 0;
+    });
+    if (v < model.workers || used) {
+      rank[v] = static_cast<std::int64_t>(plan.endpoints.size());
+      plan.endpoints.push_back(model.endpoints[v].id);
+    }
+  }
+  plan.workers = model.workers;
+  for (const auto& [tree, named] : shared.trees) {
+    SumTree out;
+    out.scheme = named.first;
+    out.share = named.second;
+    for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+      if (rank[v] >= 0) {
+        const auto parent = [&](std::int64_t p) {
+          return p < 0 ? p : rank[static_cast<std::size_t>(p)];
+        };
+        out.up.push_back(parent(tree.up[v]));
+        out.down.push_back(parent(tree.down[v]));
+      }
+    }
+    plan.trees.push_back(std::move(out));
+    plan.exits.push_back(model.exits[root_of(tree)][tree.exit].nic);
+  }
+}
+
+void fill_prices(const InsideModel& model, const Shared& shared, const Optimum& optimum,
+                 InsidePlan& plan) {
+  std::vector<std::size_t> order(model.resources.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto price = [&](std::size_t r) {
+    const double part = model.resources[r].bytes_per_second * optimum.prices[r];
+    return part > k_same ? part : 0.0;
+  };
+  const auto busy = [&](std::size_t r) {
+    const InsideResource& resource = model.resources[r];
+    const double seconds = (resource.background + shared.loads[r]) / resource.bytes_per_second;
+    return plan.seconds_per_byte > 0 ? seconds / plan.seconds_per_byte : 0.0;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    if (std::abs(price(a) - price(b)) > k_same) {
+      return price(a) > price(b);
+    }
+    return busy(a) > busy(b) + k_same;
+  });
+  for (const std::size_t r : order) {
+    const InsideResource& resource = model.resources[r];
+    InsidePrice out{resource.name,
+                    resource.source,
+                    resource.bytes_per_second,
+                    resource.background + shared.loads[r],
+                    busy(r),
+                    price(r),
+                    0};
+    if (out.price > 0 && plan.prices.size() < k_gains) {
+      InsideModel more = model;
+      more.resources[r].bytes_per_second += k_gb_per_s;
+      const double seconds = optimum_of(more, optimum.trees).seconds_per_byte;
+      out.gain_per_gb_s = std::max(0.0, 1 - seconds / optimum.seconds_per_byte);
+    }
+    if (out.price > 0 || out.load > 0) {
+      plan.prices.push_back(std::move(out));
+    }
+  }
+}
+
+} // namespace
+
+std::string_view name_of(InsideChoice choice) {
+  switch (choice) {
+  case InsideChoice::single:
+    return "single";
+  case InsideChoice::mix:
+    return "mix";
+  case InsideChoice::optimum:
+    return "optimum";
+  }
+  return "?";
+}
+
+InsidePlan solve_inside(const InsideModel& model, double tolerance) {
+  InsidePlan plan;
+  const std::vector<InsideScheme> schemes = named_schemes(model);
+  const std::vector<InsideTree> first = first_trees(model, schemes);
+  if (first.empty()) {
+    fail(ErrorKind::input, "no tree of copies that can be made joins all workers; see which pairs "
+                           "of endpoints the profile says are unsupported");
+  }
+  const Optimum optimum = optimum_of(model, first);
+  plan.optimum_seconds_per_byte = optimum.seconds_per_byte;
+  plan.certificate_seconds_per_byte = optimum.certificate;
+
+  std::vector<std::vector<double>> loads;
+  std::vector<Rank> ranks;
+  std::size_t best = schemes.size();
+  for (std::size_t i = 0; i < schemes.size(); ++i) {
+    loads.push_back(loads_of(model, schemes[i]));
+    ranks.push_back(rank_of(model, loads[i], schemes[i].trees.size()));
+    best = best == schemes.size() || ranks[i].before(ranks[best]) ? i : best;
+    const Busiest limit = busiest(model, loads[i]);
+    plan.candidates.push_back(
+        {schemes[i].name, limit.seconds_per_byte, name_at(model, limit), schemes[i].trees.size()});
+  }
+
+  Shared chosen;
+  const double good_enough = optimum.seconds_per_byte * (1 + tolerance);
+  plan.choice = InsideChoice::optimum;
+  if (best < schemes.size()) {
+    const auto [capacities, background] = limits(model);
+    SharesProgram program(capacities, background);
+    for (const std::vector<double>& load : loads) {
+      program.add(load);
+    }
+    const SharesProgram::Solution solution = program.solve();
+    const std::vector<double> shares = program.least_work(solution);
+    Shared mix;
+    std::string names;
+    for (std::size_t i = 0; i < schemes.size(); ++i) {
+      for (const InsideTree& tree : schemes[i].trees) {
+        take(mix, tree, schemes[i].name, shares[i] / static_cast<double>(schemes[i].trees.size()));
+      }
+      if (shares[i] >= k_least_share) {
+        names += fmt::format("{}{:.4g} {}", names.empty() ? "" : ", ", shares[i], schemes[i].name);
+      }
+    }
+    settle(model, mix);
+    plan.single_seconds_per_byte = ranks[best].seconds_per_byte;
+    plan.mix_seconds_per_byte = solution.seconds_per_byte;
+    plan.candidates.push_back({"mix: " + names, solution.seconds_per_byte,
+                               name_at(model, busiest(model, mix.loads)), mix.trees.size()});
+    if (ranks[best].seconds_per_byte <= good_enough * (1 + k_same)) {
+      plan.choice = InsideChoice::single;
+      for (const InsideTree& tree : schemes[best].trees) {
+        take(chosen, tree, schemes[best].name,
+             1.0 / static_cast<double>(schemes[best].trees.size()));
+      }
+    } else if (solution.seconds_per_byte <= good_enough * (1 + k_same)) {
+      plan.choice = InsideChoice::mix;
+      chosen = std::move(mix);
+    }
+  }
+  if (plan.choice == InsideChoice::optimum) {
+    for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
+      take(chosen, optimum.trees[i], "tree", optimum.shares[i]);
+    }
+  }
+  settle(model, chosen);
+  std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
+                   [](const auto& a, const auto& b) {
+                     return a.seconds_per_byte < b.seconds_per_byte * (1 - k_same);
+                   });
+  const Busiest limit = busiest(model, chosen.loads);
+  plan.seconds_per_byte = limit.seconds_per_byte;
+  plan.limit = name_at(model, limit);
+  fill_trees(model, chosen, plan);
+  fill_prices(model, chosen, optimum, plan);
+  const InsideBound bound = inside_bound(model);
+  plan.bound_seconds_per_byte = bound.seconds_per_byte;
+  plan.bound_by = bound.by;
+  plan.unknown = model.unknown;
+  return plan;
+}
+
+InsidePlan make_inside_plan(const Profile& profile, const std::string& machine,
+                            const InsideOptions& options) {
+  return solve_inside(inside_model(profile, machine, options), options.tolerance);
+}
+
+} // namespace reckon

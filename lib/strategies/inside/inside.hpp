@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "strategies/inside/schemes.hpp"
+
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// A named scheme, or a mix, with what it costs.
+struct InsideCandidate {
+  std::string name;
+  double seconds_per_byte = 0; ///< of the gradient, until the busiest resource is done
+  std::string limit;           ///< that resource
+  std::size_t trees = 0;
+};
+
+/// A resource in the chosen trees, and its dual value in the best of all trees.
+struct InsidePrice {
+  std::string resource;
+  std::string source;          ///< of its capacity
+  double bytes_per_second = 0; ///< capacity
+  double load = 0;             ///< bytes for each byte of the gradient, with what passes anyway
+  double busy = 0;             ///< part of the time, 0 to 1
+  double price = 0; ///< dual value: part of the least time that it accounts for; they add up to 1
+  /// What 1 GB/s more of it saves of the least time, as a part of it; solved again, not
+  /// extrapolated. 0 where the price is 0.
+  double gain_per_gb_s = 0;
+};
+
+enum class InsideChoice {
+  single,  ///< one named scheme
+  mix,     ///< several named schemes
+  optimum, ///< trees that have no name
+};
+[[nodiscard]] std::string_view name_of(InsideChoice choice);
+
+/// How one machine's workers sum their gradients and get the sum back, solved on the profile's
+/// rates. Times are for each byte of a worker's gradient: a gradient of M bytes takes M times as
+/// long. Immutable data; nothing in it depends on anything but its inputs.
+struct InsidePlan {
+  std::vector<std::string> endpoints; ///< topology ids by rank: the workers, then relays in use
+  std::size_t workers = 0;
+  std::vector<SumTree> trees;     ///< over `endpoints`; shares add up to 1
+  std::vector<std::string> exits; ///< by tree: NIC of its root's traffic; empty without network
+  InsideChoice choice = InsideChoice::single;
+  double seconds_per_byte = 0;         ///< of these trees
+  std::string limit;                   ///< the resource that is busy all that time
+  double single_seconds_per_byte = 0;  ///< best single named scheme
+  double mix_seconds_per_byte = 0;     ///< best mix of named schemes
+  double optimum_seconds_per_byte = 0; ///< best of all trees
+  /// The optimum is not below this, by the dual values; equal to it but for rounding unless the
+  /// search was cut short.
+  double certificate_seconds_per_byte = 0;
+  double bound_seconds_per_byte = 0; ///< no algorithm whatever can beat this (equation 27)
+  std::string bound_by;
+  std::vector<InsideCandidate> candidates; ///< all named schemes and the best mix, fastest first
+  std::vector<InsidePrice> prices;         ///< dearest first, then busiest
+  std::vector<std::string> unknown;        ///< links of unknown capacity, counted as unlimited
+};
+
+/// The best way to sum inside `machine` (a MachineGroup's id that is a topology object). Throws
+/// Error{input} when the profile lacks what is needed, Error{usage} for options that contradict
+/// each other.
+[[nodiscard]] InsidePlan make_inside_plan(const Profile& profile, const std::string& machine,
+                                          const InsideOptions& options = {});
+
+/// The same from a model.
+[[nodiscard]] InsidePlan solve_inside(const InsideModel& model, double tolerance = 0.01);
+
+} // namespace reckon

@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/inside/model.hpp"
+
+#include "core/error.hpp"
+#include "topology/paths.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+namespace reckon {
+namespace {
+
+/// Every choice of relays is looked at for every root: 2^10 of them are a second, more are not.
+constexpr std::size_t k_most_relays = 10;
+
+/// Cases whose cells say how fast one pair of endpoints copies.
+constexpr std::array k_pair_cases{"device_to_device_memcpy_read_ce",
+                                  "device_to_device_memcpy_write_ce",
+                                  "device_to_device_memcpy_read_sm",
+                                  "device_to_device_memcpy_write_sm",
+                                  "host_to_device_memcpy_ce",
+                                  "host_to_device_memcpy_sm",
+                                  "device_to_host_memcpy_ce",
+                                  "device_to_host_memcpy_sm",
+                                  "numa_to_numa_copy_cpu"};
+
+double fastest(const Profile& profile, const CellKey& pattern) {
+  double best = 0;
+  for (const Cell* const cell : profile.select(pattern)) {
+    if (cell->unit == "bytes_per_second" && cell->key.direction != "two_way") {
+      best = std::max(best, cell->p50);
+    }
+  }
+  return best;
+}
+
+double fastest(const Profile& profile, const char* test, const std::string& from,
+               const std::string& to = {}) {
+  CellKey pattern;
+  pattern.test = test;
+  pattern.from = from;
+  pattern.to = to;
+  return fastest(profile, pattern);
+}
+
+class Builder {
+public:
+  Builder(const Profile& profile, const std::string& machine, const InsideOptions& options)
+      : m_profile(profile), m_topology(profile.topology), m_machine(machine), m_options(options) {}
+
+  [[nodiscard]] InsideModel build() {
+    check_options();
+    choose_endpoints();
+    choose_nics();
+    processors();
+    copies();
+    exits();
+    service();
+    groups();
+    for (const InsideEndpoint& endpoint : m_model.endpoints) {
+      m_model.node_of.push_back(node(endpoint.id));
+    }
+    if (m_options.network > 0) {
+      for (const std::string& nic : m_nics) {
+        m_model.nic_nodes.push_back(node(nic));
+      }
+    }
+    m_model.network = m_options.network;
+    m_model.nodes = m_nodes.size();
+    return std::move(m_model);
+  }
+
+private:
+  void check_options() const {
+    const auto check = [](double value, const char* what) {
+      if (!std::isfinite(value) || value < 0) {
+        fail(ErrorKind::usage,
+             fmt::format("inside: {} {}: must be finite and not negative", what, value));
+      }
+    };
+    check(m_options.network, "network traffic of");
+    check(m_options.service, "service traffic of");
+    check(m_options.tolerance, "tolerance of");
+    const TopologyObject* const found = m_topology.find(m_machine);
+    if (found == nullptr || found->kind != ObjectKind::machine) {
+      fail(
+          ErrorKind::input,
+          fmt::format("profile '{}': its topology has no machine \"{}\"; probe the machine, or add "
+                      "its objects",
+                      m_profile.name, m_machine));
+    }
+  }
+
+  [[nodiscard]] bool is_here(const TopologyObject& object) const {
+    const TopologyObject* at = &object;
+    while (!at->parent.empty()) {
+      at = m_topology.find(at->parent);
+    }
+    return at->id == m_machine;
+  }
+
+  [[nodiscard]] std::vector<std::string> here(ObjectKind kind) const {
+    std::vector<std::string> out;
+    for (const TopologyObject* const object : m_topology.of_kind(kind)) {
+      if (is_here(*object)) {
+        out.push_back(object->id);
+      }
+    }
+    return out;
+  }
+
+  const TopologyObject& endpoint_named(const std::string& id,
+                                       std::initializer_list<ObjectKind> kinds) const {
+    const TopologyObject* const object = m_topology.find(id);
+    if (object == nullptr || !is_here(*object) ||
+        std::find(kinds.begin(), kinds.end(), object->kind) == kinds.end()) {
+      fail(ErrorKind::input, fmt::format("profile '{}': machine {} has no endpoint \"{}\" of the "
+                                         "kind that is needed",
+                                         m_profile.name, m_machine, id));
+    }
+    return *object;
+  }
+
+  void choose_endpoints() {
+    std::vector<std::string> workers = m_options.workers;
+    if (workers.empty()) {
+      workers = here(ObjectKind::gpu);
+    }
+    const std::vector<std::string> memories = here(ObjectKind::numa_node);
+    if (workers.empty()) {
+      workers = memories;
+    }
+    if (workers.empty()) {
+      fail(ErrorKind::input,
+           fmt::format("profile '{}': machine {} has neither a GPU nor a NUMA node in its topology",
+                       m_profile.name, m_machine));
+    }
+    const auto add = [&](const std::string& id, bool worker) {
+      const auto known = std::find_if(m_model.endpoints.begin(), m_model.endpoints.end(),
+                                      [&](const InsideEndpoint& e) { return e.id == id; });
+      if (known != m_model.endpoints.end()) {
+        fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
+      }
+      const TopologyObject& object = endpoint_named(
+          id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
+      m_model.endpoints.push_back({id, worker, object.kind == ObjectKind::numa_node});
+    };
+    for (const std::string& id : workers) {
+      add(id, true);
+    }
+    m_model.workers = workers.size();
+    if (m_options.relays) {
+      for (const std::string& id : *m_options.relays) {
+        add(id, false);
+      }
+    } else {
+      for (const std::string& id : memories) {
+        if (std::find(workers.begin(), workers.end(), id) == workers.end()) {
+          add(id, false);
+        }
+      }
+    }
+    if (m_model.endpoints.size() - m_model.workers > k_most_relays) {
+      fail(ErrorKind::usage,
+           fmt::format("inside: {} endpoints without a gradient; name at most {} that may sum",
+                       m_model.endpoints.size() - m_model.workers, k_most_relays));
+    }
+  }
+
+  void choose_nics() {
+    if (m_options.network <= 0 && m_options.service <= 0) {
+      return;
+    }
+    m_nics = m_options.nics.empty() ? here(ObjectKind::nic) : m_options.nics;
+    for (const std::string& nic : m_nics) {
+      static_cast<void>(endpoint_named(nic, {ObjectKind::nic}));
+    }
+    if (m_nics.empty()) {
+      fail(ErrorKind::input,
+           fmt::format("profile '{}': machine {} has no NIC in its topology for the job's traffic",
+                       m_profile.name, m_machine));
+    }
+  }
+
+  std::size_t resource(std::string name, double bytes_per_second, std::string source) {
+    m_model.resources.push_back({std::move(name), bytes_per_second, std::move(source), 0});
+    return m_model.resources.size() - 1;
+  }
+
+  std::size_t node(const std::string& id) {
+    return m_nodes.try_emplace(id, m_nodes.size()).first->second;
+  }
+
+  /// Of one direction of a link; absent when its capacity is not known.
+  std::optional<std::size_t> link(const LinkEnd& end) {
+    const auto known = m_links.find(end);
+    if (known != m_links.end()) {
+      return known->second;
+    }
+    std::optional<std::size_t> out;
+    if (const double measured = fastest(m_profile, "link_bandwidth", end.from, end.to);
+        measured > 0) {
+      out = resource(short_text(end), measured, "link_bandwidth");
+    } else if (const double described = described_bytes_per_second(m_topology, end);
+               described > 0) {
+      out = resource(short_text(end), described, "described");
+    } else {
+      m_model.unknown.push_back(short_text(end));
+    }
+    m_links.emplace(end, out);
+    m_model.links.push_back({node(end.from), node(end.to), out});
+    return out;
+  }
+
+  [[nodiscard]] std::string short_name(const std::string& id) const {
+    const std::string prefix = m_machine + "/";
+    return id.starts_with(prefix) ? id.substr(prefix.size()) : id;
+  }
+  [[nodiscard]] std::string short_text(const LinkEnd& end) const {
+    return short_name(end.from) + " > " + short_name(end.to);
+  }
+
+  /// What reading, writing and adding in a memory uses, by NUMA node: rates of the node itself
+  /// where the profile has them, else those of the whole machine.
+  void processors() {
+    const auto limit = [&](const char* test, const std::string& node_id, const char* what) {
+      std::optional<std::size_t> out;
+      for (const std::string& id : {node_id, m_machine}) {
+        const auto key = std::pair<std::string, std::string>(test, id);
+        const auto known = m_memory.find(key);
+        if (known != m_memory.end()) {
+          return std::optional<std::size_t>(known->second);
+        }
+        CellKey pattern;
+        pattern.test = test;
+        pattern.from = id;
+        if (pattern.test == "reduce_sum") {
+          pattern.dtype = "fp32";
+          pattern.sources = 2;
+        }
+        if (const double rate = fastest(m_profile, pattern); rate > 0) {
+          out = resource(fmt::format("{} {}", what, short_name(id)), rate, test);
+          m_memory.emplace(key, *out);
+          return out;
+        }
+      }
+      return out;
+    };
+    for (const std::string& id : here(ObjectKind::numa_node)) {
+      Memory memory;
+      const auto read = limit("memory_read_bandwidth", id, "memory read");
+      const auto write = limit("memory_write_bandwidth", id, "memory write");
+      const auto both = limit("stream_copy", id, "memory traffic");
+      const auto sums = limit("reduce_sum", id, "sums");
+      const auto use = [](InsideUses& uses, std::optional<std::size_t> of, double amount) {
+        if (of) {
+          uses.push_back({*of, amount});
+        }
+      };
+      use(memory.read, read, 1);
+      use(memory.read, both, 1);
+      use(memory.write, write, 1);
+      use(memory.write, both, 1);
+      // What comes is added to what is there: both are read, the sum is written.
+      use(memory.add, read, 2);
+      use(memory.add, write, 1);
+      use(memory.add, both, 3);
+      use(memory.add, sums, 1);
+      m_memories.emplace(id, std::move(memory));
+    }
+  }
+
+  static void append(InsideUses& uses, const InsideUses& more, double factor = 1) {
+    for (const InsideUse& use : more) {
+      const auto known = std::find_if(
+          uses.begin(), uses.end(), [&](const InsideUse& u) { return u.resource == use.resource; });
+      if (known != uses.end()) {
+        known->amount += factor * use.amount;
+      } else {
+        uses.push_back({use.resource, factor * use.amount});
+      }
+    }
+  }
+
+  /// The links of a copy and the memories at its ends.
+  InsideUses way(const std::string& from, const std::string& to) {
+    InsideUses uses;
+    for (const LinkEnd& end : path_between(m_topology, from, to).links) {
+      if (const auto of = link(end)) {
+        append(uses, {{*of, 1.0}});
+      }
+    }
+    if (const auto memory = m_memories.find(from); memory != m_memories.end()) {
+      append(uses, memory->second.read);
+    }
+    if (const auto memory = m_memories.find(to); memory != m_memories.end()) {
+      append(uses, memory->second.write);
+    }
+    return uses;
+  }
+
+  /// What the profile says of a pair by itself: its rate; 0 where it has nothing; absent where it
+  /// was tried and cannot be done.
+  [[nodiscard]] std::optional<double> pair_rate(const std::string& from,
+                                                const std::string& to) const {
+    double best = 0;
+    bool impossible = false;
+    for (const char* const test : k_pair_cases) {
+      best = std::max(best, fastest(m_profile, test, from, to));
+    }
+    if (best > 0) {
+      return best;
+    }
+    for (const Cell& cell : m_profile.cells) {
+      impossible |=
+          cell.key.from == from && cell.key.to == to && cell.status == CellStatus::unsupported &&
+          std::find(k_pair_cases.begin(), k_pair_cases.end(), cell.key.test) != k_pair_cases.end();
+    }
+    return impossible ? std::nullopt : std::optional<double>(0.0);
+  }
+
+  void copies() {
+    const std::size_t n = m_model.endpoints.size();
+    m_model.copy.assign(n, std::vector<std::optional<InsideUses>>(n));
+    for (std::size_t u = 0; u < n; ++u) {
+      for (std::size_t v = 0; v < n; ++v) {
+        const std::string& from = m_model.endpoints[u].id;
+        const std::string& to = m_model.endpoints[v].id;
+        const std::optional<double> rate = u == v ? std::nullopt : pair_rate(from, to);
+        if (!rate) {
+          continue;
+        }
+        InsideUses uses = way(from, to);
+        double links = INFINITY;
+        for (const InsideUse& use : uses) {
+          links = std::min(links, m_model.resources[use.resource].bytes_per_second / use.amount);
+        }
+        // A pair that is as fast as what it passes is no limit of its own.
+        if (*rate > 0 && *rate < links) {
+          uses.push_back(
+              {resource(fmt::format("copy {}", short_text({from, to})), *rate, "measured pair"),
+               1.0});
+        }
+        m_model.copy[u][v] = std::move(uses);
+      }
+      const auto memory = m_memories.find(m_model.endpoints[u].id);
+      m_model.add.push_back(memory == m_memories.end() ? InsideUses{} : memory->second.add);
+      if (memory == m_memories.end()) {
+        gpu_sums(u);
+      }
+    }
+  }
+
+  /// A GPU sums at a rate that the profile may have.
+  void gpu_sums(std::size_t endpoint) {
+    const std::string& id = m_model.endpoints[endpoint].id;
+    CellKey pattern;
+    pattern.test = "reduce_sum";
+    pattern.from = id;
+    pattern.sources = 2;
+    if (const double rate = fastest(m_profile, pattern); rate > 0) {
+      m_model.add[endpoint].push_back(
+          {resource(fmt::format("sums {}", short_name(id)), rate, "reduce_sum"), 1.0});
+    }
+  }
+
+  /// The port of a NIC, one direction.
+  [[nodiscard]] double port_rate(const std::string& nic) const {
+    const double own = fastest(m_profile, "port_bandwidth", nic);
+    return own > 0 || m_nics.size() > 1 ? own : fastest(m_profile, "port_bandwidth", m_machine);
+  }
+
+  InsideUses port(const std::string& nic) {
+    InsideUses uses;
+    if (const double rate = port_rate(nic); rate > 0) {
+      for (const char* const direction : {"out", "in"}) {
+        const std::string name = fmt::format("port {} {}", short_name(nic), direction);
+        const auto known = std::find_if(m_model.resources.begin(), m_model.resources.end(),
+                                        [&](const InsideResource& r) { return r.name == name; });
+        const std::size_t of = known != m_model.resources.end()
+                                   ? static_cast<std::size_t>(known - m_model.resources.begin())
+                                   : resource(name, rate, "port_bandwidth");
+        uses.push_back({of, 1.0});
+      }
+    }
+    return uses;
+  }
+
+  void exits() {
+    for (const InsideEndpoint& endpoint : m_model.endpoints) {
+      std::vector<InsideExit> ways;
+      if (m_options.network <= 0) {
+        ways.push_back({});
+      } else {
+        for (const std::string& nic : m_nics) {
+          const bool direct =
+              !endpoint.memory && m_options.gpu_direct &&
+              path_between(m_topology, endpoint.id, nic).path_class <= PathClass::pxb;
+          if (endpoint.memory || direct) {
+            InsideUses uses;
+            append(uses, way(endpoint.id, nic), m_options.network);
+            append(uses, way(nic, endpoint.id), m_options.network);
+            append(uses, port(nic), m_options.network);
+            ways.push_back({nic, std::move(uses)});
+          }
+        }
+      }
+      m_model.exits.push_back(std::move(ways));
+    }
+  }
+
+  /// A summation service adds what comes to what is there, in the memory nearest to the NIC, and
+  /// sends as much.
+  void service() {
+    if (m_options.service <= 0) {
+      return;
+    }
+    for (const std::string& nic : m_nics) {
+      std::string nearest;
+      std::size_t fewest = 0;
+      for (const auto& [id, memory] : m_memories) {
+        const std::size_t links = path_between(m_topology, nic, id).links.size();
+        if (nearest.empty() || links < fewest) {
+          nearest = id;
+          fewest = links;
+        }
+      }
+      if (nearest.empty()) {
+        fail(ErrorKind::input, fmt::format("profile '{}': machine {} has no NUMA node in its "
+                                           "topology for a summation service",
+                                           m_profile.name, m_machine));
+      }
+      InsideUses uses = way(nic, nearest);
+      append(uses, way(nearest, nic));
+      append(uses, m_memories.at(nearest).add);
+      append(uses, port(nic));
+      for (const InsideUse& use : uses) {
+        m_model.resources[use.resource].background +=
+            m_options.service / static_cast<double>(m_nics.size()) * use.amount;
+      }
+    }
+  }
+
+  /// Workers whose PCIe way to each other passes no host bridge share a switch.
+  void groups() {
+    std::vector<bool> placed(m_model.workers, false);
+    for (std::size_t v = 0; v < m_model.workers; ++v) {
+      if (placed[v]) {
+        continue;
+      }
+      std::vector<std::size_t> group;
+      for (std::size_t w = v; w < m_model.workers; ++w) {
+        if (!placed[w] && (w == v || share_switch(v, w))) {
+          placed[w] = true;
+          group.push_back(w);
+        }
+      }
+      m_model.groups.push_back(std::move(group));
+    }
+  }
+
+  [[nodiscard]] bool share_switch(std::size_t v, std::size_t w) const {
+    const InsideEndpoint& a = m_model.endpoints[v];
+    const InsideEndpoint& b = m_model.endpoints[w];
+    return !a.memory && !b.memory &&
+           path_between(m_topology, a.id, b.id, true).path_class <= PathClass::pxb;
+  }
+
+  struct Memory {
+    InsideUses read, write, add;
+  };
+
+  const Profile& m_profile;
+  const Topology& m_topology;
+  const std::string& m_machine;
+  const InsideOptions& m_options;
+  InsideModel m_model;
+  std::vector<std::string> m_nics;
+  std::map<std::string, std::size_t> m_nodes;
+  std::map<LinkEnd, std::optional<std::size_t>> m_links;
+  std::map<std::pair<std::string, std::string>, std::size_t> m_memory; ///< resources by case and id
+  std::map<std::string, Memory> m_memories;                            ///< by NUMA node
+};
+
+} // namespace
+
+InsideModel inside_model(const Profile& profile, const std::string& machine,
+                         const InsideOptions& options) {
+  return Builder(profile, machine, options).build();
+}
+
+void add_uses(std::vector<double>& loads, const InsideUses& uses, double factor) {
+  for (const InsideUse& use : uses) {
+    loads[use.resource] += factor * use.amount;
+  }
+}
+
+} // namespace reckon

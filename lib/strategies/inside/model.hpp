@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/profile.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+/// Which job is planned inside a machine, and what else goes on there.
+struct InsideOptions {
+  /// Endpoints with a gradient each. Empty: all GPUs of the machine, and where there is none its
+  /// NUMA nodes.
+  std::vector<std::string> workers;
+  /// Endpoints without a gradient that may sum and pass on. Absent: the NUMA nodes that are no
+  /// workers. Idle GPUs and memory devices have to be named.
+  std::optional<std::vector<std::string>> relays;
+  /// What the job sends and as much receives through the machine's NICs, in gradients: 0 for a job
+  /// on this machine alone, 1 for one that gives its sum to others and gets theirs.
+  double network = 0;
+  /// NICs of the job. Empty: all of the machine.
+  std::vector<std::string> nics;
+  /// What a summation service on this machine receives and as much sends for others, in gradients.
+  double service = 0;
+  /// Whether GPUs and NICs that share a PCIe switch may do without the processor's memory.
+  bool gpu_direct = false;
+  /// A single named scheme, or a mix of them, is taken when it is at most so much slower than the
+  /// best of all trees.
+  double tolerance = 0.01;
+};
+
+/// Something that carries only so many bytes in a second.
+struct InsideResource {
+  std::string name;            ///< "gpu0 > bridge0", "copy gpu0 > gpu4", "memory read numa0"
+  double bytes_per_second = 0; ///< greater than 0
+  std::string source;          ///< "link_bandwidth", "described", ...
+  double background = 0;       ///< what passes whatever is planned, in gradients
+};
+
+/// So many bytes of a resource for every byte of the gradient.
+struct InsideUse {
+  std::size_t resource = 0;
+  double amount = 0;
+};
+using InsideUses = std::vector<InsideUse>;
+
+struct InsideEndpoint {
+  std::string id;
+  bool worker = false;
+  bool memory = false; ///< of a processor: not a GPU
+};
+
+/// How what a root has summed leaves the machine and what the others summed comes to it.
+struct InsideExit {
+  std::string nic; ///< empty without network traffic
+  InsideUses uses; ///< both directions
+};
+
+/// A direction of a link of the graph that the bounds are cut from.
+struct InsideLink {
+  std::size_t from = 0, to = 0;        ///< nodes
+  std::optional<std::size_t> resource; ///< absent: its capacity is not known
+};
+
+/// One machine as the linear program sees it. Everything is in bytes for each byte of a worker's
+/// gradient.
+struct InsideModel {
+  std::vector<InsideEndpoint> endpoints; ///< workers first, in order
+  std::size_t workers = 0;
+  std::vector<InsideResource> resources;
+  /// copy[u][v]: of a copy from u to v, absent where none can be made.
+  std::vector<std::vector<std::optional<InsideUses>>> copy;
+  /// Of adding one more stream to what the endpoint has.
+  std::vector<InsideUses> add;
+  /// By endpoint: the ways out of the machine of trees that have their root there. None: no root.
+  std::vector<std::vector<InsideExit>> exits;
+  /// Workers that share a PCIe switch, by endpoint number. A worker without one is alone.
+  std::vector<std::vector<std::size_t>> groups;
+  /// The measured graph: what bytes can pass, whatever way they take.
+  std::vector<InsideLink> links;
+  std::vector<std::size_t> node_of;   ///< by endpoint
+  std::vector<std::size_t> nic_nodes; ///< of the NICs of a job with network traffic
+  double network = 0;                 ///< InsideOptions::network
+  std::size_t nodes = 0;
+  std::vector<std::string> unknown; ///< links whose capacity is not known: counted as unlimited
+};
+
+/// Throws Error{input} when the machine or an endpoint is not in the profile, Error{usage} for
+/// options that contradict each other.
+[[nodiscard]] InsideModel inside_model(const Profile& profile, const std::string& machine,
+                                       const InsideOptions& options);
+
+/// The bytes of every resource for each byte of the gradient: sum over `uses`.
+void add_uses(std::vector<double>& loads, const InsideUses& uses, double factor = 1);
+
+} // namespace reckon

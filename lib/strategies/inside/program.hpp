@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+class ClpSimplex;
+
+namespace reckon {
+
+/// The linear program
+///   least T with  background_r + sum_c share_c load_rc <= capacity_r T  for all r,  sum share = 1
+/// solved by COIN-OR CLP, to which columns can be added. Capacities in bytes per second, loads in
+/// bytes for each byte of the gradient, T in seconds for each byte. Thread-compatible.
+class SharesProgram {
+public:
+  SharesProgram(const std::vector<double>& capacities, const std::vector<double>& background);
+  ~SharesProgram();
+  SharesProgram(SharesProgram&&) noexcept;
+  SharesProgram& operator=(SharesProgram&&) noexcept;
+
+  /// One entry a resource. Returns the column's number.
+  std::size_t add(const std::vector<double>& loads);
+
+  struct Solution {
+    double seconds_per_byte = 0;
+    std::vector<double> shares; ///< by column
+    /// By resource, >= 0: seconds that a further byte on it costs, for each byte of the gradient.
+    /// sum capacity price = 1 unless T is 0.
+    std::vector<double> prices;
+    double share_price = 0; ///< the dual value of sum share = 1: no column costs less than this
+  };
+  /// Throws Error{operation} when the solver finds no optimum (also without columns).
+  [[nodiscard]] Solution solve();
+
+  /// Among all shares that reach `solution`'s time the ones that keep all resources together busy
+  /// for the shortest time.
+  [[nodiscard]] std::vector<double> least_work(const Solution& solution);
+
+private:
+  std::unique_ptr<ClpSimplex> m_simplex;
+  std::vector<double> m_capacities;
+  std::vector<double> m_work; ///< by column: sum of load / capacity
+  double m_scale = 1;         ///< the greatest capacity: keeps the program's numbers near 1
+};
+
+} // namespace reckon

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/inside/schemes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <string_view>
+
+namespace reckon {
+namespace {
+
+using Group = std::vector<std::size_t>;
+
+/// "gpu2" of "m0/gpu2".
+std::string short_name(const InsideModel& model, std::size_t endpoint) {
+  const std::string& id = model.endpoints[endpoint].id;
+  const std::size_t slash = id.find('/');
+  return slash == std::string::npos ? id : id.substr(slash + 1);
+}
+
+std::string names(const InsideModel& model, std::string_view scheme, const Group& endpoints) {
+  std::string out(scheme);
+  for (const std::size_t endpoint : endpoints) {
+    out += " " + short_name(model, endpoint);
+  }
+  return out;
+}
+
+/// How fast one copy alone can be; 0 where none can be made.
+double solo(const InsideModel& model, std::size_t from, std::size_t to) {
+  if (!model.copy[from][to]) {
+    return 0;
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const InsideUse& use : *model.copy[from][to]) {
+    least = std::min(least, model.resources[use.resource].bytes_per_second / use.amount);
+  }
+  return least;
+}
+
+class Namer {
+public:
+  explicit Namer(const InsideModel& model) : m_model(model), m_endpoints(model.endpoints.size()) {
+    for (std::size_t v = 0; v < m_endpoints; ++v) {
+      if (model.endpoints[v].memory && !model.exits[v].empty()) {
+        m_memories.push_back(v);
+      }
+    }
+  }
+
+  [[nodiscard]] std::vector<InsideScheme> all() {
+    reduce_broadcast();
+    cpu_assisted();
+    brute_force();
+    hierarchical();
+    ring();
+    return std::move(m_schemes);
+  }
+
+private:
+  /// Nobody has a parent yet but the root.
+  [[nodiscard]] InsideTree tree(std::size_t root) const {
+    InsideTree out;
+    out.up.assign(m_endpoints, -1);
+    out.down.assign(m_endpoints, -1);
+    join(out, root, root);
+    return out;
+  }
+  static void join(InsideTree& tree, std::size_t child, std::size_t parent) {
+    tree.up[child] = static_cast<std::int64_t>(parent);
+    tree.down[child] = static_cast<std::int64_t>(parent);
+  }
+
+  /// `name` with the trees, if all are possible.
+  void take(std::string name, std::vector<InsideTree> trees) {
+    const auto possible = [&](const InsideTree& t) { return is_possible(m_model, t); };
+    if (!trees.empty() && std::all_of(trees.begin(), trees.end(), possible)) {
+      m_schemes.push_back({std::move(name), std::move(trees)});
+    }
+  }
+
+  /// The trees with `top` as the place where the sum of all workers comes together: itself the root
+  /// where it may be one, and below every memory that may be one in turn where it may not.
+  [[nodiscard]] std::vector<InsideTree> rooted(const InsideTree& below, std::size_t top) const {
+    std::vector<InsideTree> out;
+    for (std::size_t i = 0; i < m_model.exits[top].size(); ++i) {
+      out.push_back(below);
+      out.back().exit = i;
+    }
+    if (out.empty()) {
+      out = below_memory(below, top);
+    }
+    return out;
+  }
+
+  /// Every way out goes by the memory that has the shortest one to it.
+  [[nodiscard]] std::vector<InsideTree> below_memory(const InsideTree& below,
+                                                     std::size_t top) const {
+    std::vector<InsideTree> out;
+    for (const auto& [memory, exit] : exits_by_nic()) {
+      if (below.up[memory] >= 0) {
+        continue; // it already is a part of the tree
+      }
+      InsideTree whole = below;
+      join(whole, top, memory);
+      join(whole, memory, memory);
+      whole.exit = exit;
+      out.push_back(std::move(whole));
+    }
+    return out;
+  }
+
+  /// For each NIC the memory, and its exit, that uses the fewest resources on the way.
+  [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> exits_by_nic() const {
+    std::vector<std::string> nics;
+    std::vector<std::pair<std::size_t, std::size_t>> out;
+    for (const std::size_t memory : m_memories) {
+      for (std::size_t i = 0; i < m_model.exits[memory].size(); ++i) {
+        const InsideExit& exit = m_model.exits[memory][i];
+        const auto known = std::find(nics.begin(), nics.end(), exit.nic);
+        if (known == nics.end()) {
+          nics.push_back(exit.nic);
+          out.emplace_back(memory, i);
+          continue;
+        }
+        auto& best = out[static_cast<std::size_t>(known - nics.begin())];
+        if (exit.uses.size() < m_model.exits[best.first][best.second].uses.size()) {
+          best = {memory, i};
+        }
+      }
+    }
+    return out;
+  }
+
+  [[nodiscard]] std::vector<InsideTree> star(std::size_t root) const {
+    InsideTree below = tree(root);
+    for (std::size_t v = 0; v < m_model.workers; ++v) {
+      join(below, v, root);
+    }
+    return rooted(below, root);
+  }
+
+  /// Roots take turns: each alone, those of each switch, all.
+  void reduce_broadcast() {
+    const auto scheme = [&](const Group& roots) {
+      std::vector<InsideTree> trees;
+      for (const std::size_t root : roots) {
+        const std::vector<InsideTree> one = star(root);
+        trees.insert(trees.end(), one.begin(), one.end());
+      }
+      take(names(m_model, "reduce_broadcast", roots), std::move(trees));
+    };
+    Group everyone(m_model.workers);
+    std::iota(everyone.begin(), everyone.end(), std::size_t{0});
+    for (const std::size_t root : everyone) {
+      scheme({root});
+    }
+    if (m_model.groups.size() > 1) {
+      for (const Group& group : m_model.groups) {
+        if (group.size() > 1) {
+          scheme(group);
+        }
+      }
+    }
+    if (m_model.workers > 1) {
+      std::vector<InsideTree> trees;
+      for (const std::size_t root : everyone) {
+        const std::vector<InsideTree> one = star(root);
+        trees.insert(trees.end(), one.begin(), one.end());
+      }
+      take("reduce_broadcast all", std::move(trees));
+    }
+  }
+
+  /// One scheme for each memory that may be the root, and one with all of them in turn.
+  template <class Trees>
+  void by_memory(std::string_view name, const Trees& trees_of) {
+    std::vector<InsideTree> all;
+    for (const std::size_t memory : m_memories) {
+      if (memory < m_model.workers) {
+        continue; // reduce_broadcast
+      }
+      const std::vector<InsideTree> trees = trees_of(memory);
+      take(names(m_model, name, {memory}), trees);
+      all.insert(all.end(), trees.begin(), trees.end());
+    }
+    if (m_memories.size() > 1) {
+      take(fmt::format("{} all", name), std::move(all));
+    }
+  }
+
+  [[nodiscard]] std::size_t places() const {
+    std::size_t most = 0;
+    for (const Group& group : m_model.groups) {
+      most = std::max(most, group.size());
+    }
+    return most;
+  }
+
+  /// BytePS 4.2.1: one tree for each place under a switch.
+  void cpu_assisted() {
+    if (places() < 2) {
+      return; // brute force
+    }
+    by_memory("cpu_assisted", [&](std::size_t memory) {
+      std::vector<InsideTree> trees;
+      for (std::size_t place = 0; place < places(); ++place) {
+        InsideTree below = tree(memory);
+        for (const Group& group : m_model.groups) {
+          const std::size_t head = group[place % group.size()];
+          for (const std::size_t v : group) {
+            join(below, v, v == head ? memory : head);
+          }
+        }
+        const std::vector<InsideTree> whole = rooted(below, memory);
+        trees.insert(trees.end(), whole.begin(), whole.end());
+      }
+      return trees;
+    });
+  }
+
+  void brute_force() {
+    by_memory("brute_force", [&](std::size_t memory) { return star(memory); });
+  }
+
+  /// Within each switch first, then between the switches, one tree for each root.
+  void hierarchical() {
+    if (m_model.groups.size() < 2 || places() < 2) {
+      return;
+    }
+    const auto trees_by = [&](bool staged) {
+      std::vector<InsideTree> trees;
+      for (const Group& home : m_model.groups) {
+        for (std::size_t place = 0; place < home.size(); ++place) {
+          const std::size_t root = home[place];
+          const std::size_t relay = staged ? staging_memory(root) : root;
+          if (relay == m_endpoints) {
+            return std::vector<InsideTree>{};
+          }
+          InsideTree below = tree(root);
+          if (staged) {
+            join(below, relay, root);
+          }
+          for (const Group& group : m_model.groups) {
+            const std::size_t head = &group == &home ? root : group[place % group.size()];
+            for (const std::size_t v : group) {
+              if (v != root) {
+                join(below, v, v == head ? relay : head);
+              }
+            }
+          }
+          const std::vector<InsideTree> whole = rooted(below, root);
+          trees.insert(trees.end(), whole.begin(), whole.end());
+        }
+      }
+      return trees;
+    };
+    take("hierarchical", trees_by(false));
+    take("staging", trees_by(true));
+  }
+
+  /// The memory over which what other switches have comes to a root: the fastest for it.
+  [[nodiscard]] std::size_t staging_memory(std::size_t root) const {
+    std::size_t best = m_endpoints;
+    for (std::size_t v = m_model.workers; v < m_endpoints; ++v) {
+      if (m_model.endpoints[v].memory &&
+          (best == m_endpoints || solo(m_model, v, root) > solo(m_model, best, root))) {
+        best = v;
+      }
+    }
+    return best;
+  }
+
+  /// From every worker on, the workers one after another in one order: the next is the one that is
+  /// copied to fastest.
+  void ring() {
+    const std::size_t n = m_model.workers;
+    if (n < 3) {
+      return; // reduce_broadcast
+    }
+    Group order{0};
+    std::vector<bool> used(n, false);
+    used[0] = true;
+    while (order.size() < n) {
+      std::size_t next = n;
+      for (std::size_t v = 0; v < n; ++v) {
+        if (!used[v] && (next == n || solo(m_model, order.back(), v) >
+                                          solo(m_model, order.back(), next) * (1 + 1e-9))) {
+          next = v;
+        }
+      }
+      used[next] = true;
+      order.push_back(next);
+    }
+    std::vector<InsideTree> trees;
+    for (std::size_t end = 0; end < n; ++end) {
+      InsideTree below = tree(order[end]);
+      // Up from the one after the end round to the end; down from the end round the same way.
+      for (std::size_t i = 1; i < n; ++i) {
+        const std::size_t at = order[(end + i) % n];
+        below.up[at] = static_cast<std::int64_t>(order[(end + i + 1) % n]);
+        below.down[at] = static_cast<std::int64_t>(order[(end + i - 1) % n]);
+      }
+      const std::vector<InsideTree> whole = rooted(below, order[end]);
+      trees.insert(trees.end(), whole.begin(), whole.end());
+    }
+    take("ring", std::move(trees));
+  }
+
+  const InsideModel& m_model;
+  std::size_t m_endpoints;
+  std::vector<std::size_t> m_memories; ///< that may be roots
+  std::vector<InsideScheme> m_schemes;
+};
+
+} // namespace
+
+std::vector<InsideScheme> named_schemes(const InsideModel& model) {
+  return Namer(model).all();
+}
+
+} // namespace reckon

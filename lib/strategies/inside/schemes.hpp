@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/inside/trees.hpp"
+
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// A way to sum that has a name: trees with equal shares.
+struct InsideScheme {
+  std::string name; ///< "cpu_assisted numa0", "reduce_broadcast gpu2 gpu3", "ring", ...
+  std::vector<InsideTree> trees;
+};
+
+/// All named schemes that are possible on the machine (docs/equations.md has the list).
+[[nodiscard]] std::vector<InsideScheme> named_schemes(const InsideModel& model);
+
+} // namespace reckon

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/inside/trees.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace reckon {
+namespace {
+
+constexpr double k_never = std::numeric_limits<double>::infinity();
+/// Costs that differ by less are the same cost in another order of additions.
+constexpr double k_tie = 1e-13;
+constexpr std::size_t k_none = std::numeric_limits<std::size_t>::max();
+
+using Costs = std::vector<std::vector<double>>;
+
+std::vector<std::size_t> children_of(const std::vector<std::int64_t>& parents) {
+  std::vector<std::size_t> children(parents.size(), 0);
+  for (std::size_t v = 0; v < parents.size(); ++v) {
+    if (parents[v] >= 0 && static_cast<std::size_t>(parents[v]) != v) {
+      ++children[static_cast<std::size_t>(parents[v])];
+    }
+  }
+  return children;
+}
+
+/// Every entry of the tree leads to the root, over copies that exist.
+template <class Possible>
+bool leads_to_root(const std::vector<std::int64_t>& parents, std::size_t root,
+                   const Possible& possible) {
+  for (std::size_t v = 0; v < parents.size(); ++v) {
+    std::size_t at = v;
+    for (std::size_t steps = 0; parents[v] >= 0 && at != root; ++steps) {
+      if (parents[at] < 0 || steps == parents.size()) {
+        return false;
+      }
+      const auto next = static_cast<std::size_t>(parents[at]);
+      if (next >= parents.size() || !possible(at, next)) {
+        return false;
+      }
+      at = next;
+    }
+  }
+  return true;
+}
+
+double cost_of(const InsideUses& uses, const std::vector<double>& prices) {
+  double cost = 0;
+  for (const InsideUse& use : uses) {
+    cost += use.amount * prices[use.resource];
+  }
+  return cost;
+}
+
+void prune_leaves(const InsideModel& model, std::vector<std::int64_t>& parents, std::size_t root) {
+  for (bool again = true; again;) {
+    again = false;
+    const std::vector<std::size_t> children = children_of(parents);
+    for (std::size_t v = model.workers; v < parents.size(); ++v) {
+      if (v != root && parents[v] >= 0 && children[v] == 0) {
+        parents[v] = -1;
+        again = true;
+      }
+    }
+  }
+}
+
+/// Searches the cheapest trees for one set of prices.
+class Search {
+public:
+  Search(const InsideModel& model, const std::vector<double>& prices) : m_model(model) {
+    const std::size_t n = model.endpoints.size();
+    m_copy.assign(n, std::vector<double>(n, k_never));
+    m_add.assign(n, 0.0);
+    for (std::size_t u = 0; u < n; ++u) {
+      for (std::size_t v = 0; v < n; ++v) {
+        if (u != v && model.copy[u][v]) {
+          m_copy[u][v] = cost_of(*model.copy[u][v], prices);
+        }
+      }
+      m_add[u] = cost_of(model.add[u], prices);
+    }
+  }
+
+  struct Found {
+    std::vector<std::int64_t> parents;
+    double cost = k_never;
+  };
+
+  [[nodiscard]] Found up(std::size_t root) {
+    Found best;
+    for_relays(root, [&](const std::vector<std::size_t>& members) {
+      std::vector<std::size_t> forced(m_model.endpoints.size(), k_none);
+      branch(root, members, forced, best);
+    });
+    return best;
+  }
+
+  [[nodiscard]] Found down(std::size_t root) {
+    Found best;
+    for_relays(root, [&](const std::vector<std::size_t>& members) {
+      const std::size_t n = members.size();
+      Costs cost(n, std::vector<double>(n, k_never));
+      for (std::size_t p = 0; p < n; ++p) {
+        for (std::size_t v = 0; v < n; ++v) {
+          cost[p][v] = m_copy[members[p]][members[v]];
+        }
+      }
+      take(root, members, cost, 0.0, best);
+    });
+    return best;
+  }
+
+private:
+  /// Calls with the workers, the root and every subset of the other relays.
+  template <class Call>
+  void for_relays(std::size_t root, const Call& call) const {
+    std::vector<std::size_t> relays;
+    for (std::size_t v = m_model.workers; v < m_model.endpoints.size(); ++v) {
+      if (v != root) {
+        relays.push_back(v);
+      }
+    }
+    for (std::size_t subset = 0; subset < (std::size_t{1} << relays.size()); ++subset) {
+      std::vector<std::size_t> members;
+      for (std::size_t v = 0; v < m_model.workers; ++v) {
+        members.push_back(v);
+      }
+      if (root >= m_model.workers) {
+        members.push_back(root);
+      }
+      for (std::size_t i = 0; i < relays.size(); ++i) {
+        if ((subset >> i & 1U) != 0) {
+          members.push_back(relays[i]);
+        }
+      }
+      call(members);
+    }
+  }
+
+  /// The arborescence over `members`, when it is cheaper than `best`. Returns whether it was, and
+  /// leaves it in `found`.
+  Found arborescence(std::size_t root, const std::vector<std::size_t>& members, const Costs& cost,
+                     double fixed) const {
+    const auto at =
+        static_cast<std::size_t>(std::find(members.begin(), members.end(), root) - members.begin());
+    const std::vector<std::size_t> parent = cheapest_arborescence(cost, at);
+    Found found;
+    if (parent.empty()) {
+      return found;
+    }
+    found.parents.assign(m_model.endpoints.size(), -1);
+    found.cost = fixed;
+    for (std::size_t v = 0; v < members.size(); ++v) {
+      found.parents[members[v]] = static_cast<std::int64_t>(members[parent[v]]);
+      found.cost += v == at ? 0.0 : cost[parent[v]][v];
+    }
+    return found;
+  }
+
+  void take(std::size_t root, const std::vector<std::size_t>& members, const Costs& cost,
+            double fixed, Found& best) const {
+    Found found = arborescence(root, members, cost, fixed);
+    if (found.cost < best.cost) {
+      best = std::move(found);
+    }
+  }
+
+  /// A relay adds once less than it has children, so that its first stream is free. Counted as one
+  /// off its edge to its parent, this is right for every relay with children, and too cheap for one
+  /// without. Such a relay is made to have a child, each endpoint in turn; what it would cost to do
+  /// without it is found with the smaller set of relays. A branch that already costs more than the
+  /// best is given up: the count is never too dear.
+  void branch(std::size_t root, const std::vector<std::size_t>& members,
+              std::vector<std::size_t>& forced, Found& best) const {
+    const std::size_t n = members.size();
+    Costs cost(n, std::vector<double>(n, k_never));
+    for (std::size_t v = 0; v < n; ++v) {
+      for (std::size_t p = 0; p < n; ++p) {
+        const std::size_t child = members[v];
+        const std::size_t parent = members[p];
+        if (forced[child] == k_none || forced[child] == parent) {
+          cost[p][v] = m_copy[child][parent] + m_add[parent] -
+                       (m_model.endpoints[child].worker ? 0.0 : m_add[child]);
+        }
+      }
+    }
+    const double first = m_model.endpoints[root].worker ? 0.0 : m_add[root];
+    Found found = arborescence(root, members, cost, -first);
+    if (!(found.cost < best.cost - k_tie * std::abs(best.cost == k_never ? 0 : best.cost))) {
+      return;
+    }
+    const std::vector<std::size_t> children = children_of(found.parents);
+    const auto idle = std::find_if(members.begin(), members.end(), [&](std::size_t v) {
+      return !m_model.endpoints[v].worker && v != root && children[v] == 0;
+    });
+    if (idle == members.end()) {
+      best = std::move(found);
+      return;
+    }
+    for (const std::size_t child : members) {
+      if (child != *idle && child != root && forced[child] == k_none) {
+        forced[child] = *idle;
+        branch(root, members, forced, best);
+        forced[child] = k_none;
+      }
+    }
+  }
+
+  const InsideModel& m_model;
+  Costs m_copy; ///< from, to
+  std::vector<double> m_add;
+};
+
+} // namespace
+
+std::size_t root_of(const InsideTree& tree) {
+  for (std::size_t v = 0; v < tree.up.size(); ++v) {
+    if (tree.up[v] == static_cast<std::int64_t>(v)) {
+      return v;
+    }
+  }
+  return tree.up.size();
+}
+
+bool is_possible(const InsideModel& model, const InsideTree& tree) {
+  const std::size_t n = model.endpoints.size();
+  if (tree.up.size() != n || tree.down.size() != n) {
+    return false;
+  }
+  const std::size_t root = root_of(tree);
+  if (root == n || tree.down[root] != static_cast<std::int64_t>(root) ||
+      tree.exit >= model.exits[root].size()) {
+    return false;
+  }
+  for (std::size_t v = 0; v < model.workers; ++v) {
+    if (tree.up[v] < 0 || tree.down[v] < 0) {
+      return false;
+    }
+  }
+  const auto up = [&](std::size_t v, std::size_t parent) {
+    return v != parent && model.copy[v][parent].has_value();
+  };
+  const auto down = [&](std::size_t v, std::size_t parent) {
+    return v != parent && model.copy[parent][v].has_value();
+  };
+  return leads_to_root(tree.up, root, up) && leads_to_root(tree.down, root, down);
+}
+
+std::vector<double> loads_of(const InsideModel& model, const InsideTree& tree) {
+  std::vector<double> loads(model.resources.size(), 0.0);
+  const std::size_t root = root_of(tree);
+  const std::vector<std::size_t> children = children_of(tree.up);
+  for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+    if (tree.up[v] >= 0 && v != root) {
+      add_uses(loads, *model.copy[v][static_cast<std::size_t>(tree.up[v])]);
+    }
+    if (tree.down[v] >= 0 && v != root) {
+      add_uses(loads, *model.copy[static_cast<std::size_t>(tree.down[v])][v]);
+    }
+    const std::size_t own = model.endpoints[v].worker ? 1 : 0;
+    if (children[v] + own > 1) {
+      add_uses(loads, model.add[v], static_cast<double>(children[v] + own - 1));
+    }
+  }
+  add_uses(loads, model.exits[root][tree.exit].uses);
+  return loads;
+}
+
+void prune(const InsideModel& model, InsideTree& tree) {
+  const std::size_t root = root_of(tree);
+  prune_leaves(model, tree.up, root);
+  prune_leaves(model, tree.down, root);
+}
+
+std::vector<std::size_t> cheapest_arborescence(const std::vector<std::vector<double>>& cost,
+                                               std::size_t root) {
+  const std::size_t n = cost.size();
+  std::vector<std::size_t> parent(n, root);
+  for (std::size_t v = 0; v < n; ++v) {
+    if (v == root) {
+      continue;
+    }
+    double least = k_never;
+    for (std::size_t p = 0; p < n; ++p) {
+      if (p != v && cost[p][v] < least) {
+        least = cost[p][v];
+        parent[v] = p;
+      }
+    }
+    if (least == k_never) {
+      return {};
+    }
+  }
+  // A cycle among the cheapest parents, if there is one.
+  std::vector<std::size_t> seen(n, k_none);
+  std::vector<bool> in_cycle(n, false);
+  std::size_t cycle = k_none;
+  for (std::size_t start = 0; start < n && cycle == k_none; ++start) {
+    std::size_t v = start;
+    while (v != root && seen[v] == k_none) {
+      seen[v] = start;
+      v = parent[v];
+    }
+    if (v != root && seen[v] == start) {
+      cycle = v;
+    }
+  }
+  if (cycle == k_none) {
+    return parent;
+  }
+  for (std::size_t v = cycle; !in_cycle[v]; v = parent[v]) {
+    in_cycle[v] = true;
+  }
+  // The cycle becomes one node, the last. Entering it at v replaces v's parent in the cycle.
+  std::vector<std::size_t> outside;
+  for (std::size_t v = 0; v < n; ++v) {
+    if (!in_cycle[v]) {
+      outside.push_back(v);
+    }
+  }
+  const std::size_t merged = outside.size();
+  Costs smaller(merged + 1, std::vector<double>(merged + 1, k_never));
+  std::vector<std::size_t> enters(merged, k_none); // by outside node: where it enters the cycle
+  std::vector<std::size_t> leaves(merged, k_none); // and from where it is reached
+  std::size_t small_root = 0;
+  for (std::size_t i = 0; i < merged; ++i) {
+    small_root = outside[i] == root ? i : small_root;
+    for (std::size_t j = 0; j < merged; ++j) {
+      smaller[i][j] = cost[outside[i]][outside[j]];
+    }
+    for (std::size_t v = 0; v < n; ++v) {
+      if (!in_cycle[v]) {
+        continue;
+      }
+      const double into = cost[outside[i]][v] - cost[parent[v]][v];
+      if (into < smaller[i][merged]) {
+        smaller[i][merged] = into;
+        enters[i] = v;
+      }
+      if (cost[v][outside[i]] < smaller[merged][i]) {
+        smaller[merged][i] = cost[v][outside[i]];
+        leaves[i] = v;
+      }
+    }
+  }
+  const std::vector<std::size_t> small = cheapest_arborescence(smaller, small_root);
+  if (small.empty()) {
+    return {};
+  }
+  for (std::size_t i = 0; i < merged; ++i) {
+    if (i != small_root) {
+      parent[outside[i]] = small[i] == merged ? leaves[i] : outside[small[i]];
+    }
+  }
+  parent[enters[small[merged]]] = outside[small[merged]];
+  return parent;
+}
+
+std::vector<PricedTree> cheapest_trees(const InsideModel& model,
+                                       const std::vector<double>& prices) {
+  std::vector<PricedTree> out;
+  Search search(model, prices);
+  for (std::size_t root = 0; root < model.endpoints.size(); ++root) {
+    if (model.exits[root].empty()) {
+      continue;
+    }
+    Search::Found up = search.up(root);
+    Search::Found down = search.down(root);
+    if (up.parents.empty() || down.parents.empty()) {
+      continue;
+    }
+    PricedTree best;
+    best.tree.up = std::move(up.parents);
+    best.tree.down = std::move(down.parents);
+    double exit_cost = k_never;
+    for (std::size_t i = 0; i < model.exits[root].size(); ++i) {
+      const double cost = cost_of(model.exits[root][i].uses, prices);
+      if (cost < exit_cost) {
+        exit_cost = cost;
+        best.tree.exit = i;
+      }
+    }
+    best.cost = up.cost + down.cost + exit_cost;
+    prune(model, best.tree);
+    out.push_back(std::move(best));
+  }
+  return out;
+}
+
+} // namespace reckon

@@ -11,6 +11,9 @@
 namespace reckon {
 namespace {
 
+/// Rates that differ by less, relatively, are the same.
+constexpr double k_same = 1e-9;
+
 using Group = std::vector<std::size_t>;
 
 /// "gpu2" of "m0/gpu2".
@@ -142,12 +145,53 @@ private:
     return rooted(below, root);
   }
 
+  /// Every worker by the way, over other workers, whose slowest copy is the fastest, then by the
+  /// one with the fewest copies: where NVLinks do not join every pair, over those that they join.
+  [[nodiscard]] std::vector<InsideTree> widest(std::size_t root) const {
+    struct Way {
+      double width = 0;
+      std::size_t copies = 0, next = 0;
+      bool settled = false;
+    };
+    std::vector<Way> ways(m_model.workers);
+    ways[root] = {std::numeric_limits<double>::infinity(), 0, root, false};
+    const auto better = [](double width, std::size_t copies, const Way& than) {
+      return width > than.width * (1 + k_same) ||
+             (width > than.width * (1 - k_same) && copies < than.copies);
+    };
+    for (std::size_t round = 0; round < ways.size(); ++round) {
+      std::size_t at = ways.size();
+      for (std::size_t v = 0; v < ways.size(); ++v) {
+        if (!ways[v].settled && ways[v].width > 0 &&
+            (at == ways.size() || better(ways[v].width, ways[v].copies, ways[at]))) {
+          at = v;
+        }
+      }
+      if (at == ways.size()) {
+        return {}; // some worker cannot be reached
+      }
+      ways[at].settled = true;
+      for (std::size_t v = 0; v < ways.size(); ++v) {
+        const double width = std::min({ways[at].width, solo(m_model, v, at), solo(m_model, at, v)});
+        if (!ways[v].settled && v != at && width > 0 &&
+            better(width, ways[at].copies + 1, ways[v])) {
+          ways[v] = {width, ways[at].copies + 1, at, false};
+        }
+      }
+    }
+    InsideTree below = tree(root);
+    for (std::size_t v = 0; v < ways.size(); ++v) {
+      join(below, v, ways[v].next);
+    }
+    return rooted(below, root);
+  }
+
   /// Roots take turns: each alone, those of each switch, all.
   void reduce_broadcast() {
     const auto scheme = [&](const Group& roots) {
       std::vector<InsideTree> trees;
       for (const std::size_t root : roots) {
-        const std::vector<InsideTree> one = star(root);
+        const std::vector<InsideTree> one = widest(root);
         trees.insert(trees.end(), one.begin(), one.end());
       }
       take(names(m_model, "reduce_broadcast", roots), std::move(trees));
@@ -167,7 +211,7 @@ private:
     if (m_model.workers > 1) {
       std::vector<InsideTree> trees;
       for (const std::size_t root : everyone) {
-        const std::vector<InsideTree> one = star(root);
+        const std::vector<InsideTree> one = widest(root);
         trees.insert(trees.end(), one.begin(), one.end());
       }
       take("reduce_broadcast all", std::move(trees));
@@ -287,7 +331,7 @@ private:
       std::size_t next = n;
       for (std::size_t v = 0; v < n; ++v) {
         if (!used[v] && (next == n || solo(m_model, order.back(), v) >
-                                          solo(m_model, order.back(), next) * (1 + 1e-9))) {
+                                          solo(m_model, order.back(), next) * (1 + k_same))) {
           next = v;
         }
       }

@@ -15,12 +15,15 @@ using namespace documents;
 namespace {
 
 PlanRank rank_from_json(const JsonView& object) {
-  object.only({"machine", "rack", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
+  object.only({"machine", "rack", "endpoint", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
                "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
   PlanRank rank;
   rank.machine = object.at("machine").name();
   if (const auto rack = object.find("rack")) {
     rank.rack = rack->name();
+  }
+  if (const auto endpoint = object.find("endpoint")) {
+    rank.endpoint = endpoint->name();
   }
   rank.worker = object.at("worker").boolean();
   rank.server = object.at("server").boolean();
@@ -45,6 +48,9 @@ Json json_of(const PlanRank& r) {
             {"ingress_bytes", r.ingress_bytes}};
   if (!r.rack.empty()) {
     json["rack"] = r.rack;
+  }
+  if (!r.endpoint.empty()) {
+    json["endpoint"] = r.endpoint;
   }
   return json;
 }
@@ -137,13 +143,21 @@ void check_cover(const JsonView& view, const Parts& parts, const std::vector<DTy
 }
 
 Parts parts_from_json(const JsonView& view, const Plan& plan) {
-  view.only({"offset_bytes", "bytes", "server", "lane"});
+  view.only({"offset_bytes", "bytes", "server", "lane", "tree"});
   Parts parts;
   parts.offset_bytes = view.at("offset_bytes").counts();
   parts.bytes = view.at("bytes").counts();
   parts.server = view.at("server").counts();
   parts.lane = view.at("lane").counts();
   const std::size_t n = parts.size();
+  if (!plan.trees.empty()) {
+    parts.tree = view.at("tree").counts();
+    if (parts.tree.size() != n) {
+      view.at("tree").fail(fmt::format("has {} entries, bytes has {}", parts.tree.size(), n));
+    }
+  } else if (view.find("tree")) {
+    view.at("tree").fail("names trees, but the plan has none; remove it or add \"trees\"");
+  }
   if (parts.offset_bytes.size() != n || parts.server.size() != n || parts.lane.size() != n) {
     view.fail(
         fmt::format("the columns differ in length: offset_bytes {}, bytes {}, server {}, lane {}",
@@ -170,6 +184,17 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
                 fmt::format("is lane {}, but rank {} has {}", parts.lane[i], server,
                             plan.ranks[server].lanes));
     }
+    if (!parts.tree.empty()) {
+      if (parts.tree[i] >= plan.trees.size()) {
+        fail_part(view, "tree", i,
+                  fmt::format("is tree {}, but there are {}", parts.tree[i], plan.trees.size()));
+      }
+      if (plan.trees[parts.tree[i]].up[server] != static_cast<std::int64_t>(server)) {
+        fail_part(view, "server", i,
+                  fmt::format("is rank {}, which is not the root of tree {}", server,
+                              parts.tree[i]));
+      }
+    }
     assigned[server] += parts.bytes[i];
   }
   for (std::size_t r = 0; r < assigned.size(); ++r) {
@@ -180,6 +205,28 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
   }
   check_cover(view, parts, plan.runs);
   return parts;
+}
+
+/// The parents of all ranks: -1, or the number of a rank.
+std::vector<std::int64_t> parents_from_json(const JsonView& view, std::size_t ranks) {
+  std::vector<std::int64_t> parents;
+  for (const JsonView& parent : view.elements()) {
+    parents.push_back(parent.integer(-1, static_cast<int>(ranks) - 1));
+  }
+  if (parents.size() != ranks) {
+    view.fail(fmt::format("has {} entries for {} ranks", parents.size(), ranks));
+  }
+  return parents;
+}
+
+SumTree tree_from_json(const JsonView& object, std::size_t ranks) {
+  object.only({"scheme", "up", "down", "share"});
+  SumTree tree;
+  tree.scheme = object.at("scheme").name();
+  tree.up = parents_from_json(object.at("up"), ranks);
+  tree.down = parents_from_json(object.at("down"), ranks);
+  tree.share = object.at("share").non_negative();
+  return tree;
 }
 
 UpdatePlan update_from_json(const JsonView& object) {
@@ -293,7 +340,8 @@ Plan plan_from_json(const Json& json, const std::string& file) {
              "options",      "strategy",       "transport",    "ranks",          "gradient_bytes",
              "runs",         "part_bytes",     "window_parts", "parts",          "prediction",
              "asynchronous", "fixed_point",    "update",       "assignment_gap", "runner_up",
-             "margin",       "margin_text",    "candidates",   "quantities",     "passes"});
+             "margin",       "margin_text",    "candidates",   "quantities",     "passes",
+             "trees"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -314,6 +362,11 @@ Plan plan_from_json(const Json& json, const std::string& file) {
   plan.runs = runs_from_json(view.at("runs"), plan.gradient_bytes);
   plan.part_bytes = positive_count(view.at("part_bytes"));
   plan.window_parts = positive_count(view.at("window_parts"));
+  if (const auto trees = view.find("trees")) {
+    for (const JsonView& tree : some_elements(*trees, "tree")) {
+      plan.trees.push_back(tree_from_json(tree, plan.ranks.size()));
+    }
+  }
   plan.parts = parts_from_json(view.at("parts"), plan);
   if (const auto update = view.find("update")) {
     plan.update = update_from_json(*update);
@@ -374,6 +427,16 @@ Json to_json(const Plan& plan) {
   parts["bytes"] = plan.parts.bytes;
   parts["server"] = plan.parts.server;
   parts["lane"] = plan.parts.lane;
+  if (!plan.trees.empty()) {
+    parts["tree"] = plan.parts.tree;
+    json["trees"] = Json::array();
+    for (const SumTree& tree : plan.trees) {
+      json["trees"].push_back({{"scheme", tree.scheme},
+                               {"up", tree.up},
+                               {"down", tree.down},
+                               {"share", tree.share}});
+    }
+  }
   if (plan.update) {
     json["update"] = {{"optimizer", name_of(plan.update->optimizer)},
                       {"place", name_of(plan.update->place)}};

@@ -56,6 +56,8 @@ struct Candidate {
 struct PlanRank {
   std::string machine; ///< MachineGroup id
   std::string rack{};  ///< as the profile names it; empty: not known
+  /// The GPU or NUMA node of the machine whose memory it works in; empty: the machine's.
+  std::string endpoint{};
   bool worker = false;
   bool server = false;
   int lanes = 1;
@@ -77,6 +79,7 @@ struct Parts {
   std::vector<std::uint64_t> bytes;
   std::vector<std::uint64_t> server; ///< rank that sums the part
   std::vector<std::uint64_t> lane;
+  std::vector<std::uint64_t> tree{}; ///< number in plan.trees; empty when the plan has none
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
   bool operator==(const Parts&) const = default;
 };
@@ -159,6 +162,7 @@ struct Plan {
   std::uint64_t window_parts =
       1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
   Parts parts;
+  std::vector<SumTree> trees{};     ///< empty: each part's server sums what all workers send to it
   std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
   std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;

@@ -4,7 +4,9 @@
 #include "core/error.hpp"
 #include "strategies/lower_async.hpp"
 #include "strategies/lower_fixed.hpp"
+#include "strategies/lower_trees.hpp"
 #include "strategies/lower_update.hpp"
+#include "strategies/parts.hpp"
 
 #include <fmt/format.h>
 
@@ -118,16 +120,7 @@ Context make_context(const Plan& plan) {
              "the plan has {} parts for {} ranks, too many for 32-bit tags; use a larger part size",
              parts.size(), plan.ranks.size()));
   }
-  std::size_t run = 0;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
-    while (run + 1 < plan.runs.size() && parts.offset_bytes[p] >= plan.runs[run + 1].offset_bytes) {
-      ++run;
-    }
-    while (run > 0 && parts.offset_bytes[p] < plan.runs[run].offset_bytes) {
-      --run; // parts need not be in order of address
-    }
-    c.dtype.push_back(plan.runs[run].dtype);
-  }
+  c.dtype = part_dtypes(plan);
   find_racks(c);
   for (std::size_t rack = 0; rack < c.racks(); ++rack) {
     if (c.aggregators[rack].empty() && c.racks() > 1) {
@@ -552,6 +545,9 @@ void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
 Schedule lower(const Plan& plan) {
   if (plan.asynchronous) {
     return lower_async(plan);
+  }
+  if (!plan.trees.empty()) {
+    return lower_trees(plan);
   }
   const Context context = make_context(plan);
   const Slots slots(context);

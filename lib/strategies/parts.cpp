@@ -193,6 +193,22 @@ void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s) {
   }
 }
 
+std::vector<DType> part_dtypes(const Plan& plan) {
+  const Parts& parts = plan.parts;
+  std::vector<DType> dtypes;
+  std::size_t run = 0;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    while (run + 1 < plan.runs.size() && parts.offset_bytes[p] >= plan.runs[run + 1].offset_bytes) {
+      ++run;
+    }
+    while (run > 0 && parts.offset_bytes[p] < plan.runs[run].offset_bytes) {
+      --run; // parts need not be in order of address
+    }
+    dtypes.push_back(plan.runs[run].dtype);
+  }
+  return dtypes;
+}
+
 std::vector<double> loads_of(const Parts& parts, std::size_t ranks) {
   std::vector<double> loads(ranks, 0);
   for (std::size_t p = 0; p < parts.size(); ++p) {

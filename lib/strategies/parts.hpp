@@ -55,6 +55,9 @@ void assign_by_hash(Parts& parts, std::span<const double> shares);
 /// balance).
 void assign_lanes(Parts& parts, std::size_t servers, std::uint64_t lanes);
 
+/// The element type of each part.
+[[nodiscard]] std::vector<DType> part_dtypes(const Plan& plan);
+
 /// Bytes owned by each rank.
 [[nodiscard]] std::vector<double> loads_of(const Parts& parts, std::size_t ranks);
 

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/lower_trees.hpp"
+
+#include "core/error.hpp"
+#include "strategies/parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint32_t k_inbox_buffer = 1; ///< what children sent
+constexpr std::uint32_t k_sum_buffer = 2;   ///< sums of a rank without a gradient of its own
+constexpr std::uint64_t k_page_bytes = 4096;
+
+std::uint32_t narrow(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+
+/// A tree as its ranks see it.
+struct Places {
+  std::uint32_t root = 0;
+  std::vector<std::vector<std::uint32_t>> up_children, down_children; ///< by rank
+};
+
+/// [rank]: those whose `parent` it is.
+std::vector<std::vector<std::uint32_t>> children_of(const std::vector<std::int64_t>& parent) {
+  std::vector<std::vector<std::uint32_t>> children(parent.size());
+  for (std::uint32_t r = 0; r < parent.size(); ++r) {
+    if (parent[r] >= 0 && parent[r] != r) {
+      children[static_cast<std::size_t>(parent[r])].push_back(r);
+    }
+  }
+  return children;
+}
+
+Places places_of(const Plan& plan, std::size_t number) {
+  const SumTree& tree = plan.trees[number];
+  const auto refuse = [&](const std::string& problem) {
+    fail(ErrorKind::input,
+         fmt::format("tree {} of the plan ('{}') {}", number, tree.scheme, problem));
+  };
+  const auto ranks = static_cast<std::int64_t>(plan.ranks.size());
+  std::array<std::int64_t, 2> root{-1, -1};
+  for (const bool down : {false, true}) {
+    const std::vector<std::int64_t>& parent = down ? tree.down : tree.up;
+    if (static_cast<std::int64_t>(parent.size()) != ranks) {
+      refuse(fmt::format("names {} ranks of {}", parent.size(), ranks));
+    }
+    for (std::int64_t r = 0; r < ranks; ++r) {
+      std::int64_t at = r, steps = 0;
+      while (parent[static_cast<std::size_t>(at)] >= 0 &&
+             parent[static_cast<std::size_t>(at)] != at && steps <= ranks) {
+        at = parent[static_cast<std::size_t>(at)];
+        if (at >= ranks) {
+          refuse(fmt::format("hands a sum to rank {}, but there are {}", at, ranks));
+        }
+        ++steps;
+      }
+      const bool member = parent[static_cast<std::size_t>(r)] >= 0;
+      if (!member && plan.ranks[static_cast<std::size_t>(r)].worker) {
+        refuse(fmt::format("leaves out worker {}", r));
+      }
+      if (member && (steps > ranks || parent[static_cast<std::size_t>(at)] != at)) {
+        refuse(fmt::format("has no way from rank {} to the root", r));
+      }
+      if (member && root[down] >= 0 && root[down] != at) {
+        refuse(fmt::format("has two roots, {} and {}", root[down], at));
+      }
+      root[down] = member ? at : root[down];
+    }
+  }
+  if (root[0] != root[1]) {
+    refuse(fmt::format("sums at rank {} but gives back from rank {}", root[0], root[1]));
+  }
+  Places places{narrow(static_cast<std::uint64_t>(root[0])), children_of(tree.up),
+                children_of(tree.down)};
+  for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
+    if (tree.up[r] >= 0 && !plan.ranks[r].worker && places.up_children[r].empty()) {
+      refuse(fmt::format("has rank {} at its end, which has no gradient", r));
+    }
+  }
+  return places;
+}
+
+class TreeLowering {
+public:
+  explicit TreeLowering(const Plan& plan) : m_plan(plan), m_dtype(part_dtypes(plan)) {
+    for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+      m_trees.push_back(places_of(plan, t));
+    }
+    m_lanes = 1 + *std::max_element(plan.parts.lane.begin(), plan.parts.lane.end());
+    m_window = std::max<std::uint64_t>(1, plan.window_parts);
+    m_slot_bytes = (plan.part_bytes + k_page_bytes - 1) / k_page_bytes * k_page_bytes;
+    std::vector<std::uint64_t> count(m_lanes, 0);
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      m_position.push_back(count[plan.parts.lane[p]]++);
+    }
+    m_inbox.resize(plan.ranks.size());
+    for (const Places& places : m_trees) {
+      for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
+        for (const std::uint32_t child : places.up_children[r]) {
+          m_inbox[r].emplace(child, m_inbox[r].size());
+        }
+      }
+    }
+  }
+
+  void lower(std::uint32_t rank, RankProgram& program) {
+    const bool worker = m_plan.ranks[rank].worker;
+    bool sums = false;
+    m_back.assign(m_lanes, {});
+    m_sent.assign(m_lanes, {});
+    for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
+      const std::size_t tree = m_plan.parts.tree[p];
+      const bool member = m_plan.trees[tree].up[rank] >= 0 || m_plan.trees[tree].down[rank] >= 0;
+      sums = sums || member;
+      const std::uint64_t lane = m_plan.parts.lane[p];
+      m_back[lane].push_back(k_none);
+      m_sent[lane].emplace_back();
+      if (member) {
+        lower_part(rank, p, m_trees[tree], program.lanes[lane]);
+      }
+    }
+    const std::uint64_t slots = m_lanes * m_window * m_slot_bytes;
+    program.buffer_bytes = {worker ? m_plan.gradient_bytes : 0, m_inbox[rank].size() * slots,
+                            sums && !worker ? slots : 0};
+  }
+
+private:
+  static constexpr std::uint32_t k_none = 0xFFFFFFFFU;
+
+  [[nodiscard]] std::uint64_t slot(std::uint32_t p) const {
+    return (m_plan.parts.lane[p] * m_window + m_position[p] % m_window) * m_slot_bytes;
+  }
+  [[nodiscard]] Slice inbox(std::uint32_t rank, std::uint32_t child, std::uint32_t p) const {
+    return {k_inbox_buffer,
+            m_inbox[rank].at(child) * m_lanes * m_window * m_slot_bytes + slot(p)};
+  }
+  /// Where a rank has its sum, and where the whole one comes back to.
+  [[nodiscard]] Slice sum(std::uint32_t rank, std::uint32_t p) const {
+    return m_plan.ranks[rank].worker ? Slice{k_gradient_buffer, m_plan.parts.offset_bytes[p]}
+                                     : Slice{k_sum_buffer, slot(p)};
+  }
+  [[nodiscard]] std::uint32_t up_tag(std::uint32_t p, std::uint32_t from) const {
+    return narrow(m_plan.parts.size() + std::uint64_t{p} * m_plan.ranks.size() + from);
+  }
+
+  void lower_part(std::uint32_t rank, std::uint32_t p, const Places& tree, LaneProgram& out) {
+    const SumTree& parents = m_plan.trees[m_plan.parts.tree[p]];
+    const bool worker = m_plan.ranks[rank].worker, root = tree.root == rank;
+    const std::uint64_t bytes = m_plan.parts.bytes[p], lane = m_plan.parts.lane[p];
+    const std::uint64_t at = m_position[p];
+    std::vector<std::uint32_t> depends_on;
+    std::vector<Slice> operands;
+    if (worker) {
+      operands.push_back(sum(rank, p));
+    }
+    for (const std::uint32_t child : tree.up_children[rank]) {
+      operands.push_back(inbox(rank, child, p));
+      depends_on.push_back(out.append_await(p, child, up_tag(p, child)));
+    }
+    Slice ours = operands.empty() ? sum(rank, p) : operands.front();
+    std::uint32_t ready = depends_on.empty() ? k_none : depends_on.front();
+    if (operands.size() > 1) {
+      if (!worker && at >= m_window) { // what we sent from this slot
+        const std::vector<std::uint32_t>& before = m_sent[lane][at - m_window];
+        depends_on.insert(depends_on.end(), before.begin(), before.end());
+      }
+      Op reduce;
+      reduce.part = p;
+      reduce.dtype = m_dtype[p];
+      reduce.bytes = bytes;
+      reduce.destination = ours = sum(rank, p);
+      ready = out.append_reduce(reduce, operands, depends_on);
+    }
+    std::vector<std::uint32_t>& sent = m_sent[lane].back();
+    if (!root && parents.up[rank] >= 0) {
+      depends_on.clear();
+      if (ready != k_none) {
+        depends_on.push_back(ready);
+      } else if (at >= m_window && m_back[lane][at - m_window] != k_none) {
+        depends_on.push_back(m_back[lane][at - m_window]);
+      }
+      const auto to = narrow(static_cast<std::uint64_t>(parents.up[rank]));
+      sent.push_back(out.append_write(p, to, up_tag(p, rank), ours, inbox(to, rank, p), bytes,
+                                      depends_on));
+    }
+    if (!root && parents.down[rank] >= 0) {
+      ready = out.append_await(p, narrow(static_cast<std::uint64_t>(parents.down[rank])), p);
+      ours = sum(rank, p);
+    }
+    m_back[lane].back() = ready;
+    const std::vector<std::uint32_t>& children = tree.down_children[rank];
+    // Begin with the one after us, so that the roots of several trees do not all write to the same.
+    const auto after = std::upper_bound(children.begin(), children.end(), rank) - children.begin();
+    for (std::size_t i = 0; i < children.size(); ++i) {
+      const std::uint32_t child =
+          children[(static_cast<std::size_t>(after) + i) % children.size()];
+      depends_on.assign(ready == k_none ? 0 : 1, ready);
+      sent.push_back(out.append_write(p, child, p, ours, sum(child, p), bytes, depends_on));
+    }
+  }
+
+  const Plan& m_plan;
+  std::vector<DType> m_dtype; ///< by part
+  std::vector<Places> m_trees;
+  std::uint64_t m_lanes = 1, m_window = 1, m_slot_bytes = 0;
+  std::vector<std::uint64_t> m_position;                       ///< by part: of its lane
+  std::vector<std::map<std::uint32_t, std::uint64_t>> m_inbox; ///< [rank][child]: number of its slots
+  std::vector<std::vector<std::uint32_t>> m_back; ///< [lane][position]: when the sum is here
+  std::vector<std::vector<std::vector<std::uint32_t>>> m_sent; ///< [lane][position]: our writes
+};
+
+} // namespace
+
+Schedule lower_trees(const Plan& plan) {
+  Schedule schedule;
+  for (const DTypeRun& run : plan.runs) {
+    schedule.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
+  }
+  TreeLowering lowering(plan);
+  schedule.ranks.resize(plan.ranks.size());
+  const std::uint64_t lanes =
+      1 + *std::max_element(plan.parts.lane.begin(), plan.parts.lane.end());
+  for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    schedule.worker.push_back(plan.ranks[rank].worker);
+    schedule.ranks[rank].lanes.resize(lanes);
+    lowering.lower(rank, schedule.ranks[rank]);
+  }
+  return schedule;
+}
+
+} // namespace reckon

@@ -81,7 +81,9 @@ Places places_of(const Plan& plan, std::size_t number) {
   Places places{narrow(static_cast<std::uint64_t>(root[0])), children_of(tree.up),
                 children_of(tree.down)};
   for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
-    if (tree.up[r] >= 0 && !plan.ranks[r].worker && places.up_children[r].empty()) {
+    const bool gives = tree.up[r] < 0 || !places.up_children[r].empty();
+    const bool takes = tree.down[r] < 0 || r == places.root || !places.down_children[r].empty();
+    if (!plan.ranks[r].worker && !(gives && takes)) {
       refuse(fmt::format("has rank {} at its end, which has no gradient", r));
     }
   }
@@ -160,32 +162,40 @@ private:
     std::vector<Slice> operands;
     if (worker) {
       operands.push_back(sum(rank, p));
+      if (at >= m_window && m_back[lane][at - m_window] != k_none) { // credit
+        depends_on.push_back(m_back[lane][at - m_window]);
+      }
     }
     for (const std::uint32_t child : tree.up_children[rank]) {
       operands.push_back(inbox(rank, child, p));
       depends_on.push_back(out.append_await(p, child, up_tag(p, child)));
     }
     Slice ours = operands.empty() ? sum(rank, p) : operands.front();
-    std::uint32_t ready = depends_on.empty() ? k_none : depends_on.front();
-    if (operands.size() > 1) {
+    std::uint32_t ready = worker || depends_on.empty() ? k_none : depends_on.front();
+    // A root may give back from the slot that its only child sent to if all takes this way back.
+    const bool kept = !worker && root && tree.down_children[rank] != tree.up_children[rank];
+    if (operands.size() > 1 || kept) {
       if (!worker && at >= m_window) { // what we sent from this slot
         const std::vector<std::uint32_t>& before = m_sent[lane][at - m_window];
         depends_on.insert(depends_on.end(), before.begin(), before.end());
       }
-      Op reduce;
-      reduce.part = p;
-      reduce.dtype = m_dtype[p];
-      reduce.bytes = bytes;
-      reduce.destination = ours = sum(rank, p);
-      ready = out.append_reduce(reduce, operands, depends_on);
+      Op op;
+      op.part = p;
+      op.dtype = m_dtype[p];
+      op.bytes = bytes;
+      op.destination = ours = sum(rank, p);
+      if (operands.size() > 1) {
+        ready = out.append_reduce(op, operands, depends_on);
+      } else {
+        op.kind = OpKind::copy;
+        op.source = operands.front();
+        ready = out.append(op, depends_on);
+      }
     }
     std::vector<std::uint32_t>& sent = m_sent[lane].back();
     if (!root && parents.up[rank] >= 0) {
-      depends_on.clear();
       if (ready != k_none) {
-        depends_on.push_back(ready);
-      } else if (at >= m_window && m_back[lane][at - m_window] != k_none) {
-        depends_on.push_back(m_back[lane][at - m_window]);
+        depends_on.assign(1, ready);
       }
       const auto to = narrow(static_cast<std::uint64_t>(parents.up[rank]));
       sent.push_back(out.append_write(p, to, up_tag(p, rank), ours, inbox(to, rank, p), bytes,
@@ -195,7 +205,8 @@ private:
       ready = out.append_await(p, narrow(static_cast<std::uint64_t>(parents.down[rank])), p);
       ours = sum(rank, p);
     }
-    m_back[lane].back() = ready;
+    // Alone with a part nothing is used; what used its slots before counts.
+    m_back[lane].back() = ready == k_none && at >= m_window ? m_back[lane][at - m_window] : ready;
     const std::vector<std::uint32_t>& children = tree.down_children[rank];
     // Begin with the one after us, so that the roots of several trees do not all write to the same.
     const auto after = std::upper_bound(children.begin(), children.end(), rank) - children.begin();

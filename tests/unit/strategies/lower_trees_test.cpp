@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixtures.hpp"
+
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/lower.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace reckon {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// `workers` ranks with a gradient of parts of 4 KiB (the last is shorter), then `helpers` without.
+Plan plan_of(unsigned workers, unsigned helpers, std::vector<SumTree> trees, unsigned parts,
+             unsigned lanes, std::uint64_t window) {
+  Plan plan;
+  plan.strategy = "mix";
+  for (unsigned r = 0; r < workers + helpers; ++r) {
+    PlanRank rank;
+    rank.machine = "m0";
+    rank.worker = r < workers;
+    rank.server = true;
+    rank.lanes = static_cast<int>(lanes);
+    plan.ranks.push_back(rank);
+  }
+  plan.trees = std::move(trees);
+  plan.part_bytes = 4096;
+  plan.window_parts = window;
+  for (unsigned p = 0; p < parts; ++p) {
+    const std::uint64_t bytes = p + 1 < parts ? 4096 : 1000;
+    plan.parts.offset_bytes.push_back(plan.gradient_bytes);
+    plan.parts.bytes.push_back(bytes);
+    plan.parts.lane.push_back(p * 7 % lanes);
+    plan.parts.tree.push_back(p * 5 % plan.trees.size());
+    const SumTree& tree = plan.trees[plan.parts.tree.back()];
+    std::uint64_t root = 0;
+    while (tree.up[root] != static_cast<std::int64_t>(root)) {
+      ++root;
+    }
+    plan.parts.server.push_back(root);
+    plan.gradient_bytes += bytes;
+  }
+  plan.runs = {{0, plan.gradient_bytes, DType::fp32}};
+  return plan;
+}
+
+/// Parents of `members` that all lead to `root`, drawn at random; -1 for the others.
+std::vector<std::int64_t> random_tree(std::mt19937& random, std::vector<std::int64_t> members,
+                                      std::int64_t root, std::size_t ranks) {
+  std::vector<std::int64_t> parent(ranks, -1);
+  parent[static_cast<std::size_t>(root)] = root;
+  std::vector<std::int64_t> in{root};
+  std::shuffle(members.begin(), members.end(), random);
+  for (const std::int64_t m : members) {
+    if (m != root) {
+      parent[static_cast<std::size_t>(m)] = in[random() % in.size()];
+      in.push_back(m);
+    }
+  }
+  return parent;
+}
+
+/// Takes out those at the ends of a tree that have no gradient and so nothing to send.
+void prune(std::vector<std::int64_t>& up, unsigned workers, std::int64_t root = -1) {
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t r = workers; r < up.size(); ++r) {
+      const bool child = std::any_of(up.begin(), up.end(), [&](std::int64_t parent) {
+        return parent == static_cast<std::int64_t>(r);
+      });
+      if (up[r] >= 0 && !child && static_cast<std::int64_t>(r) != root) {
+        up[r] = -1;
+        again = true;
+      }
+    }
+  }
+}
+
+TEST(LowerTrees, EveryMixOfRandomTreesIsProved) {
+  std::size_t relays = 0;
+  for (unsigned seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const auto among = [&](unsigned a, unsigned b) {
+      return std::uniform_int_distribution<unsigned>(a, b)(random);
+    };
+    const unsigned workers = among(1, 6), helpers = among(0, 3);
+    std::vector<SumTree> trees;
+    for (unsigned t = among(1, 4); t > 0; --t) {
+      SumTree tree{"drawn", {}, {}, 0};
+      std::vector<std::int64_t> up, down;
+      for (unsigned r = 0; r < workers + helpers; ++r) {
+        if (r < workers || random() % 2 == 0) {
+          up.push_back(r);
+        }
+        if (r < workers || random() % 2 == 0) {
+          down.push_back(r);
+        }
+      }
+      const std::int64_t root = up[random() % up.size()];
+      tree.up = random_tree(random, up, root, workers + helpers);
+      for (std::size_t r = workers; r < tree.up.size(); ++r) {
+        if (static_cast<std::int64_t>(r) == root &&
+            std::count(tree.up.begin(), tree.up.end(), root) == 1) {
+          tree.up[0] = root; // a root without a gradient needs something to sum
+        }
+      }
+      prune(tree.up, workers);
+      if (tree.up[static_cast<std::size_t>(root)] != root) {
+        continue; // its only branch had no worker
+      }
+      tree.down = random_tree(random, down, root, workers + helpers);
+      prune(tree.down, workers, root);
+      relays += std::count(tree.up.begin() + workers, tree.up.end(), -1) <
+                static_cast<std::ptrdiff_t>(helpers);
+      trees.push_back(std::move(tree));
+    }
+    if (trees.empty()) {
+      continue;
+    }
+    const Plan plan = plan_of(workers, helpers, trees, among(1, 30), among(1, 3), among(1, 5));
+    const CheckResult result = check(lower(plan));
+    ASSERT_THAT(result.faults, IsEmpty());
+    EXPECT_TRUE(result.races_checked);
+  }
+  EXPECT_GT(relays, 100U);
+}
+
+TEST(LowerTrees, CpuAssistedAggregationSendsWhatBytePSSays) {
+  // Two switches of l = 2 GPUs (0 1, 2 3) and the memory of a CPU, 4: in the switch (l-1)M/l to the
+  // other and M/l from there to the CPU, for each GPU, up and down (4.2.1, steps 1 to 6).
+  const SumTree even{"cpu_assisted", {4, 0, 4, 2, 4}, {4, 0, 4, 2, 4}, 0.5};
+  const SumTree odd{"cpu_assisted", {1, 4, 3, 4, 4}, {1, 4, 3, 4, 4}, 0.5};
+  Plan plan = plan_of(4, 1, {even, odd}, 16, 1, 4);
+  plan.parts.bytes.back() = 4096;
+  plan.gradient_bytes = 16 * 4096;
+  plan.runs = {{0, plan.gradient_bytes, DType::fp32}};
+  for (std::size_t p = 0; p < 16; ++p) {
+    plan.parts.tree[p] = p % 2;
+  }
+  const Schedule schedule = lower(plan);
+  ASSERT_THAT(check(schedule).faults, IsEmpty());
+  const std::uint64_t m = plan.gradient_bytes;
+  const Traffic traffic = traffic_of(schedule);
+  for (std::size_t gpu = 0; gpu < 4; ++gpu) {
+    EXPECT_EQ(traffic.egress_bytes[gpu], (m / 2 + m / 2) + m / 2); // both ways in the switch, up
+    EXPECT_EQ(traffic.ingress_bytes[gpu], (m / 2 + m / 2) + m / 2);
+  }
+  EXPECT_EQ(traffic.ingress_bytes[4], 2 * m); // M from each switch
+  EXPECT_EQ(traffic.egress_bytes[4], 2 * m);
+}
+
+TEST(LowerTrees, ATreeThatIsNoneIsRefused) {
+  const auto refusal = [](SumTree tree) {
+    try {
+      static_cast<void>(lower(plan_of(2, 2, {std::move(tree)}, 4, 1, 1)));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::input);
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(refusal({"x", {0, -1, -1, -1}, {0, 0, -1, -1}, 1}), HasSubstr("leaves out worker 1"));
+  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {0, -1, -1, -1}, 1}), HasSubstr("leaves out worker 1"));
+  EXPECT_THAT(refusal({"x", {0, 2, 3, 2}, {0, 0, -1, -1}, 1}), HasSubstr("no way from rank 1"));
+  EXPECT_THAT(refusal({"x", {0, 1, -1, -1}, {0, 0, -1, -1}, 1}), HasSubstr("two roots"));
+  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {1, 1, -1, -1}, 1}), HasSubstr("gives back from rank 1"));
+  EXPECT_THAT(refusal({"x", {0, 0, 0, -1}, {0, 0, -1, -1}, 1}), HasSubstr("rank 2 at its end"));
+  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {0, 0, -1, 1}, 1}), HasSubstr("rank 3 at its end"));
+}
+
+} // namespace
+} // namespace reckon

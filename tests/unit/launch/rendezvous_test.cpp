@@ -372,23 +372,26 @@ TEST(Rendezvous, ASilentRank0IsNamed) {
 }
 
 TEST(Rendezvous, Rank0WithoutAnybodyIsCutOff) {
-  std::vector<Puppet> puppets;
-  const std::string error = error_of_root(
-      3,
-      [&](int port) {
-        for (const int rank : {1, 2}) {
-          puppets.push_back(Puppet::calling(port));
-          puppets.back().say(hello(rank, 3));
-        }
-        for (Puppet& p : puppets) {
-          EXPECT_EQ(p.hear().kind, MessageKind::data);
-        }
-        for (Puppet& p : puppets) {
-          EXPECT_EQ(p.hear().kind, MessageKind::give_up);
-        }
-      },
-      Seconds(1));
-  EXPECT_THAT(error, testing::HasSubstr("has heard nothing of any other rank for 1 s"));
+  Listener listener = listen_locally();
+  std::vector<Puppet> puppets; // at the door before it opens, so that both fall silent at once
+  for (const int rank : {1, 2}) {
+    puppets.push_back(Puppet::calling(listener.port));
+    puppets.back().say(hello(rank, 3));
+  }
+  const std::jthread others([&] {
+    for (Puppet& p : puppets) {
+      EXPECT_EQ(p.hear().kind, MessageKind::data);
+    }
+    for (Puppet& p : puppets) {
+      EXPECT_EQ(p.hear().kind, MessageKind::give_up);
+    }
+  });
+  try {
+    Rendezvous r(job(0, 3, listener.port), "plan", k_limit, std::move(listener.socket), Seconds(1));
+    ADD_FAILURE() << "no error";
+  } catch (const PeerError& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("has heard nothing of any other rank for 1 s"));
+  }
 }
 
 TEST(Rendezvous, ComputingForLongIsNoDeath) {

@@ -26,6 +26,7 @@ function(reckon_test name)
   list(TRANSFORM arg_DEPENDS PREPEND reckon::)
   target_link_libraries(test_${name} PRIVATE reckon_settings ${arg_DEPENDS} ${arg_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(test_${name} PRIVATE RECKON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
+  # Some list a case a transport, and finding these takes a sanitized build seconds on a busy machine.
+  gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
 endfunction()

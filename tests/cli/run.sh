@@ -45,7 +45,7 @@ expect_status 0
 stdout_has "no deadlock"
 
 # As one rank of a job, the way torchrun starts them.
-export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000)) RECKON_JOB_TOKEN=t0ken
+export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 12000)) RECKON_JOB_TOKEN=t0ken
 for rank in 1 2; do
   RANK=$rank "$RECKON" run plan.json -n 3 --tolerance 1e9% > "out$rank" 2> "err$rank" &
 done

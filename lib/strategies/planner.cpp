@@ -320,12 +320,15 @@ private:
   }
 
   /// When one rank's port is done if it owns `bytes` (equation 5); in a ring what counts is the
-  /// largest chunk.
+  /// largest chunk, in a scheme of fixed shares how much of its own a rank has.
   [[nodiscard]] double cost_of(const Choice& choice, std::size_t r, double bytes) const {
     const RankModel& rank = m_model.ranks()[r];
     const double port = m_model.one_machine() ? 1e9 : rank.port_bytes_per_s;
     if (choice.solution.ring || choice.solution.racks || port == 0) {
       return bytes;
+    }
+    if (choice.solution.fixed_shares) {
+      return bytes / choice.solution.share_bytes[r];
     }
     const double others = static_cast<double>(m_workers) - (rank.worker ? 1 : 0);
     return ((rank.worker ? m_model_bytes - bytes : 0) + others * bytes) / port;
@@ -360,6 +363,9 @@ private:
     shape.part_bytes = static_cast<double>(plan.part_bytes);
     shape.part_count = static_cast<double>(plan.parts.size());
     plan.prediction = predict(m_model, choice.solution, loads, shape);
+    if (!m_model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
+      plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
+    }
     const Load load = load_of(choice.solution, m_model, loads);
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
       const RankModel& rank = m_model.ranks()[r];
@@ -542,6 +548,7 @@ private:
   /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
   /// and draining the pipeline, and waiting.
   static void replace_by_played(Prediction& p, double seconds) {
+    seconds = std::max(seconds, p.bound_seconds);
     const double factor = seconds / p.mid_seconds;
     p.lo_seconds = std::min(seconds, p.lo_seconds * factor);
     p.mid_seconds = seconds;

@@ -299,6 +299,7 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
       return s;
     }
     take_shares(s, *split, c);
+    s.fixed_shares = !all_equal(star.server_bytes_per_s);
     describe_limit(s, *split, c, "equation 2");
     s.quantities.push_back({"parameter_server_seconds",
                             split->time_s,
@@ -315,6 +316,7 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
     }
     const StarSplit split = solve_colocated_parameter_server(star);
     take_shares(s, split, c);
+    s.fixed_shares = !all_equal(star.worker_bytes_per_s);
     describe_limit(s, split, c, "equation 3");
     s.quantities.push_back({"colocated_seconds",
                             split.time_s,

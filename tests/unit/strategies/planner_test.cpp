@@ -4,12 +4,14 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/strategy.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 
 namespace reckon {
 namespace {
@@ -132,6 +134,47 @@ TEST(Planner, PlanReadsBackTheSame) {
   const Plan plan = test::plan_for(test::cluster(1e9, 7e8), k_model, 5, 3, {});
   const std::string text = canonical_text(plan);
   EXPECT_EQ(canonical_text(plan_from_json(parse_json(text, "plan.json"), "plan.json")), text);
+}
+
+TEST(Planner, OnUnequalPortsNoPredictionIsBelowItsBoundAndEqualSharesStayEqual) {
+  // Reading a plan back refuses one that promises less than its bound.
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const auto among = [&](unsigned a, unsigned b) {
+      return std::uniform_int_distribution<unsigned>(a, b)(random);
+    };
+    const unsigned workers = among(2, 6), servers = among(0, 3);
+    Profile p = test::cluster(1, 1, 1);
+    p.machines.clear();
+    p.cells.clear();
+    for (unsigned m = 0; m < workers + servers; ++m) {
+      const std::string id = "m" + std::to_string(m);
+      p.machines.push_back({id, id, 1, 8, 0, "", {id}});
+      CellKey key;
+      key.test = "port_bandwidth";
+      key.transport = "verbs";
+      key.from = id;
+      p.cells.push_back(test::published(key, "bytes_per_second", 6.25e6 * among(2, 4)));
+    }
+    PlanOptions options;
+    const auto& strategies = strategy_names();
+    options.strategy = strategies[random() % 4];
+    options.part_bytes = std::uint64_t{1} << among(16, 23);
+    if (options.strategy == "ps_noncolocated" && servers == 0) {
+      continue;
+    }
+    const Plan plan = test::plan_for(p, k_model, workers, servers, options);
+    const std::string text = canonical_text(plan);
+    ASSERT_NO_THROW(static_cast<void>(plan_from_json(parse_json(text, "plan"), "plan")))
+        << options.strategy << " " << *options.part_bytes;
+    if (options.strategy == "ps_colocated") {
+      for (unsigned r = 0; r < workers; ++r) {
+        EXPECT_NEAR(static_cast<double>(plan.ranks[r].assigned_bytes), plan.ranks[r].share_bytes,
+                    static_cast<double>(plan.part_bytes));
+      }
+    }
+  }
 }
 
 TEST(ShippedProfiles, AreCanonicalAndCanBePlannedWith) {

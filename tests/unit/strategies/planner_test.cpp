@@ -293,6 +293,58 @@ TEST(Planner, LanesKeepUpWithThePort) {
   EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 5).ranks.front().lanes, 5);
 }
 
+TEST(Planner, LanesAreAMultipleOfThePortsOfAMachine) {
+  // Two ports were measured on each machine and one lane would sum fast enough.
+  Profile p = test::cluster(2e9, 2e9);
+  CellKey port;
+  port.test = "single_port_bandwidth";
+  port.transport = "verbs";
+  for (const char* from : {"gpu/port0", "gpu/port1", "cpu/port0", "cpu/port1"}) {
+    port.from = from;
+    p.cells.push_back(test::published(port, "bytes_per_second", 1e9));
+  }
+  EXPECT_EQ(test::plan_for(p, k_model, 4, 2, {}, 0).ranks.front().lanes, 2);
+  EXPECT_EQ(test::plan_for(p, k_model, 4, 2, {}, 3).ranks.front().lanes, 3); // as asked
+  PlanOptions another;
+  another.transport = "tcp";
+  another.what_if.worker_port_bytes_per_s = 1e9;
+  EXPECT_EQ(test::plan_for(p, k_model, 4, 2, another, 0).ranks.front().lanes, 1);
+}
+
+TEST(Planner, NoCandidateBeatsItsBoundOnUnequalPortsAndEveryPlanReadsBack) {
+  // One worker's port has half of the others': dealt by the ports, colocated servers would be done
+  // before the equal shares that equation 3 assumes.
+  for (const double slow : {0.5e9, 0.9e9, 0.99e9}) {
+    for (const std::uint64_t others : {1U, 3U, 6U}) {
+      Profile p = test::cluster(slow, 1e9);
+      Roles roles;
+      roles.name = "one slow worker";
+      roles.groups = {{"gpu", 1, true, true, 1}, {"cpu", others, true, true, 1}};
+      for (const std::uint64_t part : {65536U, 1U << 20U, 5U << 20U}) {
+        SCOPED_TRACE(testing::Message() << slow << " " << others << " " << part);
+        PlanOptions options;
+        options.part_bytes = part;
+        for (const char* strategy : {"auto", "ring", "ps_colocated", "byteps_split"}) {
+          options.strategy = strategy;
+          const Plan plan = make_plan({p, k_model, roles, {}, {}, {}}, options);
+          for (const Candidate& c : plan.candidates) {
+            if (c.prediction) {
+              EXPECT_GE(c.prediction->mid_seconds, c.prediction->bound_seconds * (1 - 1e-9))
+                  << c.strategy << " of " << strategy;
+            }
+          }
+          if (plan.strategy == "ps_colocated") { // equal shares, up to a part
+            for (const PlanRank& r : plan.ranks) {
+              EXPECT_NEAR(static_cast<double>(r.assigned_bytes), r.share_bytes,
+                          static_cast<double>(plan.part_bytes));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(DefaultRoles, PutRankIOnMachineIOfAMeasuredCluster) {
   Profile profile;
   profile.name = "measured";

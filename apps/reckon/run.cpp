@@ -218,6 +218,7 @@ int execute(const RunArguments& arguments) {
   }
   Schedule schedule = lower(plan);
   make_stragglers(schedule, arguments);
+  options.stragglers = fmt::format("{}", fmt::join(arguments.stragglers, ", "));
   options.transport = arguments.transport.empty() ? plan.transport : arguments.transport;
   if (!options.habits.shared_memory) {
     options.transport = without_shared_memory(options.transport, available_transports());

@@ -16,7 +16,7 @@ namespace reckon {
 namespace {
 
 std::string rate_text(double bytes_per_s) {
-  return bytes_per_s < 1e8 ? fmt::format("{:.2f} MB/s", bytes_per_s * 1e-6)
+  return bytes_per_s < 1e9 ? fmt::format("{:.2f} MB/s", bytes_per_s * 1e-6)
                            : fmt::format("{:.2f} GB/s", bytes_per_s * 1e-9);
 }
 

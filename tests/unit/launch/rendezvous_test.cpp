@@ -24,7 +24,7 @@
 namespace reckon {
 namespace {
 
-constexpr Seconds k_limit{20};
+constexpr Seconds k_limit{60}; // for what is not meant to fail
 
 JobEnvironment job(int rank, int size, int port) {
   JobEnvironment j;
@@ -49,7 +49,7 @@ std::vector<std::string> run_ranks(int size, Body body,
         try {
           Rendezvous rendezvous(job(r, size, listener.port),
                                 digests.empty() ? "plan" : digests[static_cast<std::size_t>(r)],
-                                k_limit, r == 0 ? std::move(listener.socket) : Fd());
+                                k_limit, r == 0 ? std::move(listener.socket) : Fd(), k_limit);
           body(rendezvous);
         } catch (const Error& e) {
           errors[static_cast<std::size_t>(r)] = e.what();

@@ -189,6 +189,13 @@ PlanOptions options_of(const PlanArguments& a) {
       fail(ErrorKind::usage, "--async-steps: 1 to 1000");
     }
   }
+  const PlanArguments defaults;
+  if (!a.async && a.async_steps != defaults.async_steps) {
+    fail(ErrorKind::usage, "--async-steps counts the steps of --async: give --async");
+  }
+  if (a.reduction == "sum" && a.gradient_bound != defaults.gradient_bound) {
+    fail(ErrorKind::usage, "--gradient-bound is for whole numbers: give --reduction fixed:BITS");
+  }
   if (a.reduction != "sum") {
     options.fixed_point = fixed_point_of(a);
   }
@@ -303,6 +310,9 @@ private:
       fail(ErrorKind::usage,
            "--sweep compares many plans and writes none: leave out -o, or use --json");
     }
+    if (m_arguments.explain) {
+      fail(ErrorKind::usage, "--sweep has a line for each plan: leave out --explain, or --set one");
+    }
     Json rows = Json::array();
     Table table;
     table.column(name, Align::right)
@@ -310,10 +320,25 @@ private:
         .column("part", Align::right)
         .column("bound", Align::right);
     table.column("predicted", Align::right).column("binds", Align::left, true);
+    std::size_t planned = 0;
+    std::optional<Error> why_not;
     for (const std::string& value : sweep_values(text)) {
       PlanArguments a = m_arguments;
       *setting(a, name) = value;
-      const Plan plan = make(a);
+      std::optional<Plan> made;
+      try {
+        made = make(a);
+      } catch (const Error& e) { // what the other values give is still worth knowing
+        if (e.kind() != ErrorKind::input) {
+          throw;
+        }
+        why_not = e;
+        rows.push_back(Json{{name, value}, {"error", e.what()}});
+        table.row({value, "-", "-", "-", "-", e.what()});
+        continue;
+      }
+      ++planned;
+      const Plan& plan = *made;
       Json row{{name, value},
                {"strategy", plan.strategy},
                {"part_bytes", plan.part_bytes},
@@ -332,6 +357,9 @@ private:
       table.row({value, plan.strategy, to_text(Bytes(plan.part_bytes)),
                  to_text(Seconds(plan.prediction.bound_seconds)),
                  to_text(Seconds(plan.prediction.mid_seconds)), plan.prediction.bound_by});
+    }
+    if (planned == 0 && why_not) {
+      throw *why_not;
     }
     if (m_arguments.json) {
       write_file("-", canonical(rows));
@@ -369,10 +397,11 @@ Command add_plan_command(CLI::App& app) {
                       "profile's second group of machines");
   command->add_option(
       "--lanes", a->lanes,
-      "Threads a rank, each with its own endpoint. Default: as many as the summation needs");
+      "Threads a rank, each with its own endpoint. Default: as many as the summation and the "
+      "machines' network ports need");
   command
       ->add_option("--strategy", a->strategy,
-                   "auto, or one of byteps_split, ring, ps_colocated, ps_noncolocated")
+                   fmt::format("auto, or one of {}", fmt::join(strategy_names(), ", ")))
       ->capture_default_str();
   command->add_option("--transport", a->transport,
                       "Plan for this transport. Default: the fastest in the profile");

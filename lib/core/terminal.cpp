@@ -9,7 +9,9 @@ namespace reckon {
 
 bool is_smart_terminal(int fd) {
   const char* term = std::getenv("TERM");
-  return ::isatty(fd) == 1 && term != nullptr && std::string_view(term) != "dumb" && *term != '\0';
+  // mpirun gives each rank a pseudo-terminal, whatever its own output is: a log file, often.
+  return ::isatty(fd) == 1 && std::getenv("PMIX_RANK") == nullptr && term != nullptr &&
+         std::string_view(term) != "dumb" && *term != '\0';
 }
 
 bool use_color(ColorMode mode, int fd) {

@@ -7,7 +7,8 @@ namespace reckon {
 
 enum class ColorMode { automatic, always, never };
 
-/// Whether this stream is a terminal that understands escape sequences (TERM set and not dumb).
+/// Whether this stream is a terminal that understands escape sequences (TERM set and not dumb) and
+/// not one that an MPI launcher made for its rank.
 [[nodiscard]] bool is_smart_terminal(int fd);
 /// Colour on `fd`: always, never, or a smart terminal without a non-empty NO_COLOR.
 [[nodiscard]] bool use_color(ColorMode mode, int fd);

@@ -16,7 +16,7 @@ namespace reckon {
 namespace {
 
 std::string rate_text(double bytes_per_s) {
-  return bytes_per_s < 1e8 ? fmt::format("{:.2f} MB/s", bytes_per_s * 1e-6)
+  return bytes_per_s < 1e9 ? fmt::format("{:.2f} MB/s", bytes_per_s * 1e-6)
                            : fmt::format("{:.2f} GB/s", bytes_per_s * 1e-9);
 }
 
@@ -102,9 +102,13 @@ std::string ports(const Profile& p, const Style& style) {
   single.test = "single_port_bandwidth";
   for (const Cell* cell : p.select(single)) {
     const TopologyObject* const port = p.topology.find(cell->key.from);
-    table.row({cell->key.from, "", "", rate_cell(cell), rate_cell(cell),
-               {fmt::format("network port {} alone", port == nullptr ? "" : port->name),
-                Tone::dim}});
+    table.row(
+        {cell->key.from,
+         "",
+         "",
+         rate_cell(cell),
+         rate_cell(cell),
+         {fmt::format("network port {} alone", port == nullptr ? "" : port->name), Tone::dim}});
   }
   return "\n" + titled("ports", ", several machines at once to or from one", style) +
          table.text(style);

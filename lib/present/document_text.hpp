@@ -18,8 +18,8 @@ struct ShowOptions {
 /// the cases when there is none called options.test.
 [[nodiscard]] std::string render(const Profile& profile, const Style& style,
                                  const ShowOptions& options = {});
-/// What a cluster probe found, on a few screens: its machines, latency and bandwidth of all pairs as
-/// matrices, the ports, and whether halves can talk at full speed. Rates in MB/s or GB/s.
+/// What a cluster probe found, on a few screens: its machines, latency and bandwidth of all pairs
+/// as matrices, the ports, and whether halves can talk at full speed. Rates in MB/s or GB/s.
 [[nodiscard]] std::string render_cluster(const Profile& profile, const Style& style);
 /// A plan: bound and prediction, candidates, ranks (equal ones on one line), parts, and explain().
 [[nodiscard]] std::string render(const Plan& plan, const Style& style,

@@ -37,7 +37,7 @@ std::string time_text(double seconds) {
 
 std::string gb_per_s_text(double bytes_per_second) {
   const double v = bytes_per_second / 1e9;
-  return std::abs(v) >= 0.095 || v == 0 ? fmt::format("{:.2f}", v) : significant(v, 2);
+  return std::abs(v) >= 0.095 || v == 0 ? fmt::format("{:.2f}", v) : significant(v, 3);
 }
 
 std::string bytes_text(double bytes) {

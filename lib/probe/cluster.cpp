@@ -575,6 +575,11 @@ private:
   /// With several network ports a machine: each of them alone.
   void measure_single_ports() {
     const std::vector<int> all = m_lanes;
+    for (std::size_t port = 0; all.size() > 1 && port < all.size(); ++port) {
+      for (MemberResult& machine : m_result) { // known also when there is no time to measure it
+        machine.single_ports[m_member.ports().front()[port]];
+      }
+    }
     for (std::size_t port = 0; all.size() > 1 && port < all.size() && !over(); ++port) {
       const std::string name = m_member.ports().front()[port];
       show(fmt::format("network port {}", name));
@@ -647,7 +652,7 @@ private:
 
 public:
   /// What was kept, as cells whose places are still ranks: see name_places().
-  void make_cells(const std::vector<std::string>& ids) {
+  void make_cells(const std::vector<std::string>& ids, bool interrupted) {
     const auto id = [&](int rank) { return ids[static_cast<std::size_t>(rank)]; };
     const auto key_of = [&](const char* test, int from, int to, std::uint64_t bytes,
                             const char* direction) {
@@ -661,7 +666,9 @@ public:
       key.direction = direction;
       return key;
     };
-    const std::string late = fmt::format("no time left of the budget of {}", to_text(m_budget));
+    const std::string late =
+        interrupted ? "interrupted"
+                    : fmt::format("no time left of the budget of {}", to_text(m_budget));
     for (int a = 0; a < m_ranks; ++a) {
       for (int b = 0; b < m_ranks; ++b) {
         if (a == b) {
@@ -721,7 +728,9 @@ public:
       worst = worst == nullptr || port_share(b) < port_share(*worst) ? &b : worst;
     }
     if (worst == nullptr) {
-      return {"not measured: fewer than four machines, or no time", true};
+      return {m_ranks < 4 ? "not measured: fewer than four machines"
+                          : "not measured: the probe ended before",
+              true};
     }
     const bool full = port_share(*worst) >= k_full_bisection;
     return {fmt::format("{}: {} pairs move {} each way of the {} that their ports could ({:.0f} %)",
@@ -894,7 +903,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     }
     const std::vector<std::string> ids = member_ids(member.hosts());
     const auto [bisection, full] = coordinator.verdict();
-    coordinator.make_cells(ids);
+    coordinator.make_cells(ids, result.interrupted);
 
     Profile& profile = result.profile;
     profile.source = fmt::format("measured by reckon {}", k_version);
@@ -915,14 +924,25 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     context["clock"] = "CLOCK_MONOTONIC_RAW";
     context["transport"] = transport;
     context["bisection"] = bisection;
+    std::map<std::pair<std::string, std::string>, int> ranks_of;
+    for (const ClusterHost& host : member.hosts()) {
+      if (++ranks_of[{host.boot, host.host}] == 2) {
+        result.warnings.push_back(fmt::format(
+            "several ranks run on {}: between them no network was measured; start one rank on each "
+            "machine, as `mpirun -N 1` and `srun --ntasks-per-node=1` do",
+            host.host));
+      }
+    }
     if (!full) {
       result.warnings.push_back(fmt::format(
           "this network has no full bisection bandwidth, which the equations of most strategies "
-          "assume ({}){}; plan with that in mind, or for the machines of one rack",
+          "assume ({}){}",
           bisection,
           coordinator.rack_count() > 1
-              ? fmt::format("; {} racks with thin uplinks were found", coordinator.rack_count())
-              : "; no racks explain it"));
+              ? fmt::format("; {} racks with thin uplinks were found, and `reckon plan` reckons "
+                            "with their uplinks",
+                            coordinator.rack_count())
+              : "; no racks explain it: plan for machines among which it holds"));
     }
     if (result.interrupted) {
       context["interrupted"] = "yes";

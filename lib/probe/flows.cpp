@@ -355,9 +355,11 @@ void FlowRank::stream(LaneWork& lane) noexcept {
   };
   while (lane.error.empty() && !m_stop.load(std::memory_order_relaxed)) {
     bool busy = poll(lane) > 0;
-    const bool more = monotonic_ns() < end;
+    const bool in_time = monotonic_ns() < end;
     for (std::size_t i = 0; i < lane.out.size(); ++i) {
       LaneWork::Out& out = lane.out[i];
+      // One write at least, also from a thread that came too late: of nothing, nothing is checked.
+      const bool more = in_time || out.posted == 0;
       if (more && out.posted - out.sent < std::min<std::uint64_t>(m_task.in_flight, out.slots)) {
         const Slice to{k_target, out.region + out.posted % out.slots * fabric_place(m_task.bytes)};
         if (mover.write(out.peer, {k_source, source_of(out.posted)}, to, m_task.bytes, out.index,

@@ -19,10 +19,11 @@ struct RunOptions {
   std::string transport;                   ///< a name of available_transports()
   std::optional<std::uint32_t> iterations; ///< none: until the median is stable, within `budget`
   std::uint32_t warm_up =
-      2;              ///< iterations that are verified but not counted (the first are slower)
-  Seconds budget{10}; ///< of the counted iterations; at least three are made
-  Seconds limit{60};  ///< how long a step of the job may take before it counts as hung
-  Habits habits;      ///< not all of them: an ablation
+      2;                  ///< iterations that are verified but not counted (the first are slower)
+  Seconds budget{10};     ///< of the counted iterations; at least three are made
+  Seconds limit{60};      ///< how long a step of the job may take before it counts as hung
+  Habits habits;          ///< not all of them: an ablation
+  std::string stragglers; ///< which ranks' passes were stretched, as asked: "1=2x"; for the report
   int local_rank = 0, local_size = 1; ///< among the ranks on this machine: decides about pinning
 };
 

@@ -173,6 +173,21 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
       {"total", p.mid_seconds, report.p50_seconds, "last arrival to last completion, median"});
 }
 
+/// The stage whose miss is most of the whole miss and goes the same way. A stage that missed by
+/// less cannot be why: much of it overlaps with the transport.
+const StageReport* stage_that_missed(const Report& report, double miss) {
+  const StageReport* worst = nullptr;
+  double most = std::abs(miss) / 2;
+  for (const StageReport& s : report.stages) {
+    const double by = s.measured_seconds ? *s.measured_seconds - s.predicted_seconds : 0;
+    if (s.name != "total" && by * miss > 0 && std::abs(by) >= most) {
+      worst = &s;
+      most = std::abs(by);
+    }
+  }
+  return worst;
+}
+
 std::string find_cause(const Report& report, bool one_machine, unsigned cores, double others) {
   const double measured = report.p50_seconds;
   const double predicted = report.prediction.mid_seconds;
@@ -202,14 +217,6 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
       ++count;
     }
   }
-  const StageReport* worst = nullptr;
-  for (const StageReport& s : report.stages) {
-    if (s.name != "total" && s.measured_seconds &&
-        (worst == nullptr || std::abs(*s.measured_seconds - s.predicted_seconds) >
-                                 std::abs(*worst->measured_seconds - worst->predicted_seconds))) {
-      worst = &s;
-    }
-  }
   constexpr double k_disturbed = 0.1;
   if (miss > 0 && one_machine && others > k_disturbed) {
     return fmt::format("disturbed ({}): other programs had {:.0f} % of the processors; run again "
@@ -229,13 +236,18 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
                        to_text(Seconds(longest)),
                        to_text(Seconds(sum / static_cast<double>(count))));
   }
-  if (worst != nullptr) {
+  if (const StageReport* const worst = stage_that_missed(report, miss)) {
     return fmt::format("{} ({}): predicted {}, measured {}", worst->name, size,
                        to_text(Seconds(worst->predicted_seconds)),
                        to_text(Seconds(*worst->measured_seconds)));
   }
+  if (one_machine) { // transport is measured there: several stages missed a little each
+    return fmt::format("no single stage ({})", size);
+  }
   return fmt::format(
-      "transport ({}): the ports moved the bytes at another rate than the profile says", size);
+      "transport ({}): the links moved the bytes {} than the profile says; no rank "
+      "worked for more than {} of it; a new profile and `reckon diff` say which link",
+      size, miss > 0 ? "more slowly" : "faster", to_text(Seconds(longest)));
 }
 
 } // namespace
@@ -295,6 +307,11 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     report.context["without"] =
         without + ": an ablation, for comparison with other runs of this plan only";
   }
+  if (!options.stragglers.empty()) {
+    report.context["stragglers"] = options.stragglers + ": slower than the plan says, as asked";
+  }
+  const bool has_ports = std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; });
   report.cause =
       !without.empty()
           ? fmt::format(
@@ -304,7 +321,13 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
       : options.transport != plan.transport
           ? fmt::format("another transport ({:+.1f} %): the plan predicts {}, this ran over {}",
                         100 * report.error, plan.transport, options.transport)
-          : find_cause(report, one_machine, cores, others);
+      : one_machine && has_ports
+          ? fmt::format("one machine ({:+.1f} %): the plan predicts ranks on machines of their "
+                        "own, here all shared {}",
+                        100 * report.error, result.hosts.front())
+      : !options.stragglers.empty() ? fmt::format("stragglers, as asked ({:+.1f} %): {}",
+                                                  100 * report.error, options.stragglers)
+                                    : find_cause(report, one_machine, cores, others);
 
   Verification& v = report.verification;
   v.ok = true;

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "schedule/checker.hpp"
 
+#include "schedule/reach.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <queue>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -25,9 +29,9 @@ struct Place {
   std::uint32_t rank = 0, lane = 0, op = 0;
 };
 
+/// An op that touched some bytes.
 struct Access {
   std::uint32_t node = 0;
-  std::uint64_t begin = 0, end = 0;
   bool changes = false;
   bool commutes = false; ///< with others such of its lane, which runs them one at a time
 };
@@ -60,14 +64,15 @@ std::string_view name_of(OpKind kind) {
 /// memory nobody wrote.
 using Content = std::map<std::uint32_t, std::uint32_t>;
 
-/// A buffer's content, piecewise constant over its bytes.
-class Memory {
+/// What is known of a buffer's bytes, piecewise constant.
+template <class Known>
+class Pieces {
 public:
-  explicit Memory(std::uint64_t bytes, Content initial) : m_bytes(bytes) {
+  explicit Pieces(std::uint64_t bytes, Known initial) : m_bytes(bytes) {
     m_pieces.emplace(0, std::move(initial));
   }
 
-  void set(std::uint64_t begin, std::uint64_t end, const Content& content) {
+  void set(std::uint64_t begin, std::uint64_t end, const Known& content) {
     split(begin);
     split(end);
     const auto first = m_pieces.find(begin);
@@ -92,12 +97,25 @@ private:
     }
     const auto it = std::prev(m_pieces.upper_bound(at));
     if (it->first != at) {
-      m_pieces.emplace_hint(std::next(it), at, Content(it->second));
+      m_pieces.emplace_hint(std::next(it), at, Known(it->second));
     }
   }
-  std::map<std::uint64_t, Content> m_pieces;
+  std::map<std::uint64_t, Known> m_pieces;
   std::uint64_t m_bytes = 0;
 };
+using Memory = Pieces<Content>;
+
+/// f(begin, end, known) over the pieces of [begin, end), which f may change.
+template <class Known, class F>
+void for_each_piece(const Pieces<Known>& of, std::uint64_t begin, std::uint64_t end, F f) {
+  std::vector<std::tuple<std::uint64_t, std::uint64_t, Known>> pieces;
+  of.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, const Known& known) {
+    pieces.emplace_back(b, e, known);
+  });
+  for (auto& [b, e, known] : pieces) {
+    f(b, e, known);
+  }
+}
 
 class Checker {
 public:
@@ -259,22 +277,28 @@ private:
     }
   }
 
+  /// A topological order that takes a part's ops together as far as it can: what touches the same
+  /// bytes is then near in it, which is what makes the race proof fast.
   void order() {
     std::vector<std::uint32_t> missing(m_places.size());
     std::vector<std::vector<std::uint32_t>> successors(m_places.size());
+    using PartNode = std::pair<std::uint32_t, std::uint32_t>;
+    std::priority_queue<PartNode, std::vector<PartNode>, std::greater<>> ready;
     for (std::uint32_t node = 0; node < m_places.size(); ++node) {
       predecessors(node, [&](std::uint32_t before) {
         ++missing[node];
         successors[before].push_back(node);
       });
       if (missing[node] == 0) {
-        m_order.push_back(node);
+        ready.emplace(op_at(node).part, node);
       }
     }
-    for (std::size_t i = 0; i < m_order.size(); ++i) {
-      for (const std::uint32_t s : successors[m_order[i]]) {
+    for (; !ready.empty();) {
+      m_order.push_back(ready.top().second);
+      ready.pop();
+      for (const std::uint32_t s : successors[m_order.back()]) {
         if (--missing[s] == 0) {
-          m_order.push_back(s);
+          ready.emplace(op_at(s).part, s);
         }
       }
     }
@@ -319,13 +343,7 @@ private:
   /// f(begin, end, content) over a slice of a rank's memory; content may be changed meanwhile.
   template <class F>
   void pieces_of(std::uint32_t rank, Slice at, std::uint64_t bytes, F f) const {
-    std::vector<std::tuple<std::uint64_t, std::uint64_t, Content>> pieces;
-    m_memory[rank][at.buffer].visit(
-        at.offset, at.offset + bytes,
-        [&](std::uint64_t b, std::uint64_t e, const Content& c) { pieces.emplace_back(b, e, c); });
-    for (const auto& [b, e, content] : pieces) {
-      f(b, e, content);
-    }
+    for_each_piece(m_memory[rank][at.buffer], at.offset, at.offset + bytes, f);
   }
 
   void fill_memory() {
@@ -635,97 +653,95 @@ private:
   }
 
   void check_races() {
-    if (m_places.size() > k_max_ops_for_races) {
-      return;
-    }
-    m_result.races_checked = true;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Access>>
-        accesses; // by (rank, buffer)
     // Asynchronous additions to the latest parameters come in any order; so does what reads them.
     std::set<std::pair<std::uint32_t, std::uint32_t>> latest; // (rank, buffer)
+    // Of every byte: the accesses that the next one must come after. That it comes after those
+    // before them then follows.
+    std::vector<std::vector<Pieces<std::vector<Access>>>> last(m_schedule.ranks.size());
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      for (const std::uint64_t bytes : m_schedule.ranks[r].buffer_bytes) {
+        last[r].emplace_back(bytes, std::vector<Access>());
+      }
       for (const ParameterRun& run : m_schedule.ranks[r].parameters) {
         if (run.latest) {
           latest.emplace(r, run.at.buffer);
         }
       }
     }
-    const auto note = [&](std::uint32_t node, Slice s, std::uint64_t bytes, bool changes) {
-      if (bytes > 0) {
-        const std::uint32_t rank = m_places[node].rank;
-        const Op& op = op_at(node);
-        const bool adds =
-            op.kind == OpKind::update ||
-            (op.kind == OpKind::reduce && lane_at(node).sources(op)[0] == op.destination);
-        const bool commutes = latest.count({rank, s.buffer}) != 0 &&
-                              (changes ? adds : adds || op.kind == OpKind::copy);
-        accesses[{rank, s.buffer}].push_back({node, s.offset, s.offset + bytes, changes, commutes});
-      }
+    std::vector<std::uint32_t> position(m_places.size());
+    OrderedGraph graph; // a way from a to b: a is certainly over when b is done
+    for (const std::uint32_t node : m_order) {
+      position[node] = static_cast<std::uint32_t>(graph.size());
+      predecessors(node, [&](std::uint32_t p) { graph.add_predecessor(position[p]); });
+      graph.append();
+    }
+    struct Conflict {
+      std::uint32_t first = 0, second = 0; // in m_order
+      Slice at;
     };
-    for (std::uint32_t node = 0; node < m_places.size(); ++node) {
+    std::vector<Conflict> conflicts;
+    std::vector<WayQuestion> questions;
+    const auto touch = [&](std::uint32_t node, Slice s, std::uint64_t bytes, bool changes) {
+      if (bytes == 0) {
+        return;
+      }
+      const std::uint32_t rank = m_places[node].rank;
+      const Op& op = op_at(node);
+      const bool adds =
+          op.kind == OpKind::update ||
+          (op.kind == OpKind::reduce && lane_at(node).sources(op)[0] == op.destination);
+      const Access access{node, changes,
+                          latest.count({rank, s.buffer}) != 0 &&
+                              (changes ? adds : adds || op.kind == OpKind::copy)};
+      // An arrival begins when the peer's write does, all else when its predecessors are over.
+      const std::uint32_t start = m_writer_of[node] != k_none ? m_writer_of[node] : node;
+      for_each_piece(last[rank][s.buffer], s.offset, s.offset + bytes,
+                     [&](std::uint64_t b, std::uint64_t e, std::vector<Access>& before) {
+                       for (const Access& o : before) {
+                         const bool in_turn = access.commutes && o.commutes &&
+                                              m_places[node].lane == m_places[o.node].lane;
+                         if ((changes || o.changes) && !in_turn && node != o.node) {
+                           questions.push_back({position[o.node], position[start],
+                                                static_cast<std::uint32_t>(conflicts.size())});
+                           conflicts.push_back({o.node, node, {s.buffer, b}});
+                         }
+                       }
+                       if (changes && !access.commutes) {
+                         before.clear();
+                       }
+                       before.push_back(access);
+                       last[rank][s.buffer].set(b, e, before);
+                     });
+    };
+    for (const std::uint32_t node : m_order) {
       const Op& op = op_at(node);
       if (op.kind == OpKind::await) {
         // A peer's write changes our memory at some time from its start there until the await here
         // is done.
         const Op& write = op_at(m_writer_of[node]);
-        note(node, write.destination, write.bytes, true);
+        touch(node, write.destination, write.bytes, true);
         continue;
       }
       if (op.kind != OpKind::reduce && op.kind != OpKind::update) {
-        note(node, op.source, op.bytes, false);
+        touch(node, op.source, op.bytes, false);
       }
       if (op.kind != OpKind::write) {
-        note(node, op.destination, op.bytes, true);
+        touch(node, op.destination, op.bytes, true);
       }
       if (op.kind == OpKind::reduce || op.kind == OpKind::update) {
         const std::span<const Slice> sources = lane_at(node).sources(op);
         for (std::size_t s = 0; s < sources.size(); ++s) {
-          note(node, sources[s], op.bytes, op.kind == OpKind::update && s > 0); // states change
+          touch(node, sources[s], op.bytes, op.kind == OpKind::update && s > 0); // states change
         }
       }
     }
-    // before[b] holds a: a is certainly over when b is done, so (unless b is an await) when b
-    // starts.
-    const std::size_t words = (m_places.size() + 63) / 64;
-    std::vector<std::uint64_t> before(m_places.size() * words);
-    for (const std::uint32_t node : m_order) {
-      std::uint64_t* const mine = before.data() + node * words;
-      predecessors(node, [&](std::uint32_t p) {
-        const std::uint64_t* const theirs = before.data() + p * words;
-        for (std::size_t w = 0; w < words; ++w) {
-          mine[w] |= theirs[w];
-        }
-        mine[p / 64] |= std::uint64_t{1} << (p % 64);
-      });
-    }
-    const auto over_before = [&](std::uint32_t a, std::uint32_t b) {
-      const std::uint32_t start =
-          m_writer_of[b] != k_none ? m_writer_of[b] : b; // an arrival begins at the peer
-      return (before[start * words + a / 64] >> (a % 64) & 1U) != 0;
-    };
-    for (auto& [where, list] : accesses) {
-      std::sort(list.begin(), list.end(),
-                [](const Access& a, const Access& b) { return a.begin < b.begin; });
-      std::vector<Access> open; // those that reach beyond the current begin
-      for (const Access& a : list) {
-        open.erase(std::remove_if(open.begin(), open.end(),
-                                  [&](const Access& o) { return o.end <= a.begin; }),
-                   open.end());
-        for (const Access& o : open) {
-          const bool in_turn =
-              a.commutes && o.commutes && m_places[a.node].lane == m_places[o.node].lane;
-          if ((a.changes || o.changes) && !in_turn && a.node != o.node &&
-              !over_before(a.node, o.node) && !over_before(o.node, a.node)) {
-            const Place& p = m_places[o.node];
-            fault(a.node,
-                  fmt::format(
-                      "races with op {} of lane {} ({}, part {}) for bytes from {} of buffer {}",
-                      p.op, p.lane, name_of(op_at(o.node).kind), op_at(o.node).part, a.begin,
-                      where.second));
-          }
-        }
-        open.push_back(a);
-      }
+    for (const WayQuestion& race : without_way(graph, std::move(questions))) {
+      const Conflict& c = conflicts[race.about];
+      const Place& p = m_places[c.first];
+      fault(c.second,
+            fmt::format("races with op {} of lane {} ({}, part {}) for bytes from {} of buffer {}",
+                        p.op, p.lane, name_of(op_at(c.first).kind), op_at(c.first).part,
+                        c.at.offset, c.at.buffer));
     }
   }
 

@@ -8,18 +8,13 @@
 
 namespace reckon {
 
-/// What the checker found. No faults: the schedule is proved, with the limit that `races_checked`
-/// states.
+/// What the checker found. No faults: the schedule is proved.
 struct CheckResult {
   std::vector<std::string> faults; ///< at most k_max_faults, each naming rank, lane and op
   std::size_t ops = 0;
-  bool races_checked =
-      false; ///< false: too many ops for the proof that no two conflicting accesses are unordered
   [[nodiscard]] bool ok() const { return faults.empty(); }
 };
 inline constexpr std::size_t k_max_faults = 10;
-/// The race proof needs ops^2 / 8 bytes (50 MB here); larger schedules are checked for all else.
-inline constexpr std::size_t k_max_ops_for_races = 20'000;
 
 /// Proves of a schedule, without running it:
 /// - every slice lies in its buffer, every peer and dependency exists, no rank writes to itself;
@@ -32,8 +27,8 @@ inline constexpr std::size_t k_max_ops_for_races = 20'000;
 /// Outcome::latest, every step of every worker is in the latest parameters exactly once, and all of
 /// a worker's own are in what it has, no other's more than once; whole numbers and fp32 are never
 /// added to each other;
-/// - no races: two accesses of one byte, one of them changing it, are always ordered (see
-/// races_checked). Additions to the latest parameters, and copies of them, may come in any order
+/// - no races: two accesses of one byte, one of them changing it, are always ordered.
+/// Additions to the latest parameters, and copies of them, may come in any order
 /// when they are one lane's, which does one op at a time.
 [[nodiscard]] CheckResult check(const Schedule& schedule);
 

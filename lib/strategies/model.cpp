@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 
 namespace reckon {
@@ -71,10 +72,12 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
         }
       }
       if (count > 0) {
+        const std::uint64_t all =
+            std::accumulate(profile.machines.begin(), profile.machines.end(), std::uint64_t{0},
+                            [](std::uint64_t sum, const MachineGroup& m) { return sum + m.count; });
         fail(ErrorKind::input,
-             fmt::format("profile '{}' has machines for {} fewer ranks than {} workers and {} "
-                         "servers; use fewer",
-                         profile.name, count, workers, servers));
+             fmt::format("profile '{}' has {} machines; {} workers and {} servers need {}",
+                         profile.name, all, workers, servers, workers + servers));
       }
     };
     take(workers, true);
@@ -242,10 +245,23 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     }
   }
   if (!missing.empty()) {
+    std::set<std::string> measured;
+    CellKey ports;
+    ports.test = "port_bandwidth";
+    for (const Cell* cell : profile.select(ports)) {
+      if (cell->key.transport != m_transport) {
+        measured.insert(cell->key.transport);
+      }
+    }
     fail(ErrorKind::input,
-         fmt::format("profile '{}' has no port_bandwidth for machine{} {}; measure it, or give "
+         fmt::format("profile '{}' has no port_bandwidth{} for machine{} {}{}; measure it, or give "
                      "--port-bandwidth",
-                     profile.name, missing.size() > 1 ? "s" : "", fmt::join(missing, ", ")));
+                     profile.name,
+                     m_transport == "unspecified" ? "" : " over transport '" + m_transport + "'",
+                     missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
+                     measured.empty()
+                         ? ""
+                         : fmt::format(" (it has it over {})", fmt::join(measured, ", "))));
   }
   CellKey uplinks;
   uplinks.test = "uplink_bandwidth";
@@ -256,6 +272,13 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   }
   if (!m_uplinks.empty()) {
     m_sources.push_back(fmt::format("uplink_bandwidth: {} racks", m_uplinks.size()));
+  }
+  std::map<std::string, int> of_machine;
+  for (const Cell& cell : profile.cells) { // those without a value count too
+    if (cell.key.test == "single_port_bandwidth" && cell.key.transport == m_transport &&
+        !what_if.worker_port_bytes_per_s) {
+      m_ports = std::max(m_ports, ++of_machine[cell.key.from.substr(0, cell.key.from.find('/'))]);
+    }
   }
   // How a port's rate falls with the size of the parts: a curve between two machines, if the
   // profile has one.

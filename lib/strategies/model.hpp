@@ -89,6 +89,8 @@ public:
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
   [[nodiscard]] Star star(double model_bytes) const;
   /// "cell of the profile: what it gave", for the plan.
+  /// Network ports of a machine that has several, which its lanes take in turn; else 1.
+  [[nodiscard]] int ports() const { return m_ports; }
   [[nodiscard]] const std::vector<std::string>& sources() const { return m_sources; }
 
 private:
@@ -127,6 +129,7 @@ private:
   std::vector<StepPoint> m_steps;
   double m_latency_s = 0;
   std::vector<std::string> m_sources;
+  int m_ports = 1;
 };
 
 /// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),

@@ -2,6 +2,7 @@
 #include "strategies/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/units.hpp"
 #include "equations/fixed_point.hpp"
 #include "strategies/lower.hpp"
@@ -77,6 +78,12 @@ public:
                        inputs.workload.name));
     }
     m_lanes_given = lanes > 0;
+    if (m_lanes_given && lanes % m_model.ports() != 0) {
+      log(LogLevel::warn,
+          "--lanes {}: machines with {} network ports were measured, and a lane uses one of them; "
+          "{} or a multiple use all alike, which the prediction assumes",
+          lanes, m_model.ports(), m_model.ports());
+    }
     m_model.set_lanes(std::max(1, lanes));
     if (lanes == 0) {
       m_model.set_lanes(needed_lanes());
@@ -126,7 +133,8 @@ private:
   }
 
   /// The fewest lanes with which no rank sums slower than its port brings the operands, in any
-  /// strategy. Ranks that share a machine have one: they already are several threads.
+  /// strategy, and as many on each network port. Ranks that share a machine have one: they already
+  /// are several threads.
   [[nodiscard]] int needed_lanes() const {
     double needed = 1;
     for (const std::string& name : strategy_names()) {
@@ -146,7 +154,8 @@ private:
         }
       }
     }
-    return static_cast<int>(std::min(needed, static_cast<double>(m_model.cores())));
+    const int lanes = static_cast<int>(std::min(needed, static_cast<double>(m_model.cores())));
+    return (lanes + m_model.ports() - 1) / m_model.ports() * m_model.ports();
   }
 
   /// Parts that a worker has under way in a lane. On ports: what is in the pipeline when every
@@ -320,12 +329,15 @@ private:
   }
 
   /// When one rank's port is done if it owns `bytes` (equation 5); in a ring what counts is the
-  /// largest chunk.
+  /// largest chunk, in a scheme of fixed shares how much of its own a rank has.
   [[nodiscard]] double cost_of(const Choice& choice, std::size_t r, double bytes) const {
     const RankModel& rank = m_model.ranks()[r];
     const double port = m_model.one_machine() ? 1e9 : rank.port_bytes_per_s;
     if (choice.solution.ring || choice.solution.racks || port == 0) {
       return bytes;
+    }
+    if (choice.solution.fixed_shares) {
+      return bytes / choice.solution.share_bytes[r];
     }
     const double others = static_cast<double>(m_workers) - (rank.worker ? 1 : 0);
     return ((rank.worker ? m_model_bytes - bytes : 0) + others * bytes) / port;
@@ -360,6 +372,9 @@ private:
     shape.part_bytes = static_cast<double>(plan.part_bytes);
     shape.part_count = static_cast<double>(plan.parts.size());
     plan.prediction = predict(m_model, choice.solution, loads, shape);
+    if (!m_model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
+      plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
+    }
     const Load load = load_of(choice.solution, m_model, loads);
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
       const RankModel& rank = m_model.ranks()[r];
@@ -542,6 +557,7 @@ private:
   /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
   /// and draining the pipeline, and waiting.
   static void replace_by_played(Prediction& p, double seconds) {
+    seconds = std::max(seconds, p.bound_seconds);
     const double factor = seconds / p.mid_seconds;
     p.lo_seconds = std::min(seconds, p.lo_seconds * factor);
     p.mid_seconds = seconds;

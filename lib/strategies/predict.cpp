@@ -88,6 +88,15 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
     p.relief =
         "fewer bytes between the racks: a sum in each rack first, or more servers in each rack";
   }
+  // Whole parts may leave the slowest port less than its exact share: then that is the bound.
+  double busiest_port = 0;
+  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+    const double bytes = std::max(load.egress_bytes[r], load.ingress_bytes[r]);
+    if (bytes > 0) {
+      busiest_port = std::max(busiest_port, bytes / model.ranks()[r].port_bytes_per_s);
+    }
+  }
+  p.bound_seconds = std::min(p.bound_seconds, std::max(busiest_port, load.uplink_seconds));
   const double efficiency = model.port_efficiency(shape.part_bytes);
   const auto services = static_cast<double>(std::count_if(
       load.summed_bytes.begin(), load.summed_bytes.end(), [](double b) { return b > 0; }));

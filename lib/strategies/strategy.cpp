@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace reckon {
@@ -36,12 +37,21 @@ std::string port_text(double bytes_per_s) {
   return to_text(Bandwidth::bytes_per_s(bytes_per_s));
 }
 
-/// Says what binds a star's split and what one more Gb/s would give.
-void describe_limit(Solution& s, const StarSplit& split, const Counts& c,
+/// Says what binds a star's split and what a little more on a port would give: 1 Gb/s, or the
+/// power of ten that is at most a tenth of the slowest port, since a gain is a slope and no more.
+void describe_limit(Solution& s, const Star& star, const StarSplit& split, const Counts& c,
                     const std::string& equation) {
-  constexpr double k_gbit = 1e9 / 8;
+  double slowest_bits = 8 * least(star.worker_bytes_per_s);
+  if (!star.server_bytes_per_s.empty()) {
+    slowest_bits = std::min(slowest_bits, 8 * least(star.server_bytes_per_s));
+  }
+  const double more_bits =
+      std::min(1e9, std::pow(10.0, std::floor(std::log10(slowest_bits / 10) + 1e-9)));
+  const std::string more = more_bits >= 1e9   ? "1 Gb/s more"
+                           : more_bits >= 1e6 ? fmt::format("{:.0f} Mb/s more", more_bits / 1e6)
+                                              : fmt::format("{:.3g} kb/s more", more_bits / 1e3);
   const auto gain = [&](double per_byte_per_s) {
-    return to_text(Seconds(-per_byte_per_s * k_gbit));
+    return to_text(Seconds(-per_byte_per_s * more_bits / 8));
   };
   switch (split.limit) {
   case StarLimit::nothing:
@@ -59,22 +69,20 @@ void describe_limit(Solution& s, const StarSplit& split, const Counts& c,
             : fmt::format("the port{} of rank{} {}: {} whole gradient ({})", one ? "" : "s",
                           one ? "" : "s", fmt::join(ranks, ", "),
                           one ? "it sends its" : "each sends its", equation);
-    s.relief = fmt::format("1 Gb/s more on {} would save {}",
+    s.relief = fmt::format("{} on {} would save {}", more,
                            one ? "that port" : "each of those ports", gain(split.joint_gain));
     break;
   }
   case StarLimit::all_ports:
     s.bound_by = fmt::format("all ports are busy all the time ({})", equation);
-    s.relief =
-        fmt::format("1 Gb/s more on one worker's port would save {}", gain(split.worker_gain));
+    s.relief = fmt::format("{} on one worker's port would save {}", more, gain(split.worker_gain));
     if (!c.servers.empty()) {
       s.relief += fmt::format(", on one server's port {}", gain(split.server_gain));
     }
     break;
   case StarLimit::servers:
     s.bound_by = fmt::format("the servers' ports ({})", equation);
-    s.relief =
-        fmt::format("1 Gb/s more on every server's port would save {}", gain(split.joint_gain));
+    s.relief = fmt::format("{} on every server's port would save {}", more, gain(split.joint_gain));
     break;
   }
 }
@@ -116,7 +124,7 @@ void solve_ring(Solution& s, const Star& star, const Counts& c) {
 void solve_split(Solution& s, const Star& star, const Counts& c) {
   const StarSplit split = solve_star_split(star);
   take_shares(s, split, c);
-  describe_limit(s, split, c, "equation 8");
+  describe_limit(s, star, split, c, "equation 8");
   const auto n = static_cast<double>(c.workers.size());
   const auto k = static_cast<double>(c.servers.size());
   const bool equal = all_equal(star.worker_bytes_per_s) &&
@@ -299,7 +307,8 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
       return s;
     }
     take_shares(s, *split, c);
-    describe_limit(s, *split, c, "equation 2");
+    s.fixed_shares = !all_equal(star.server_bytes_per_s);
+    describe_limit(s, star, *split, c, "equation 2");
     s.quantities.push_back({"parameter_server_seconds",
                             split->time_s,
                             "equation 2: max(M/B, nM/(kB))",
@@ -315,7 +324,8 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
     }
     const StarSplit split = solve_colocated_parameter_server(star);
     take_shares(s, split, c);
-    describe_limit(s, split, c, "equation 3");
+    s.fixed_shares = !all_equal(star.worker_bytes_per_s);
+    describe_limit(s, star, split, c, "equation 3");
     s.quantities.push_back({"colocated_seconds",
                             split.time_s,
                             "equation 3: 2(n-1)M / (n B)",

@@ -20,6 +20,9 @@ struct Solution {
   std::string bound_by;            ///< the port that binds
   std::string relief;
   std::vector<Quantity> quantities;
+  /// Ports differ, but the scheme's shares do not follow them: parts follow the shares. Otherwise
+  /// parts go where they are done first.
+  bool fixed_shares = false;
   bool ring = false;  ///< sums travel round the ring of workers instead of to a server
   bool racks = false; ///< sums are made in each rack, then over the racks
 };

@@ -33,6 +33,29 @@ reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --servers 1
 expect_status 0
 stdout_has "11.57 ms"
 
+# A value without a plan has the reason in its line; without any plan it is an error. 8 + 4090 machines are more than 1024.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --sweep k=4,4090
+expect_status 0
+stdout_has "11.63 ms"
+stdout_has "1024 machines"
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --sweep k=4090,4091
+expect_status 2
+stderr_has "1024 machines"
+
+# What would have no effect is refused.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --sweep k=0,4 --explain
+expect_status 2
+reckon plan --profile byteps-cluster --workload resnet50 --async-steps 3
+expect_status 2
+stderr_has "give --async"
+reckon plan --profile byteps-cluster --workload resnet50 --gradient-bound 3
+expect_status 2
+stderr_has "give --reduction"
+reckon plan --profile byteps-cluster --workload resnet50 --transport 'tcp;ofi_rxm'
+expect_status 2
+stderr_has "over transport 'tcp;ofi_rxm'"
+stderr_has "it has it over verbs;ofi_rxm"
+
 # A workload from CSV.
 printf 'name,elements,dtype\nw1,1000000,fp32\nw2,500000,bf16\n' > model.csv
 reckon plan --profile byteps-cluster --workload model.csv --workers 4

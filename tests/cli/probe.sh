@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # serial
 # reckon probe: measures, summarises, writes a valid profile, and treats other people's files well.
 . "$(dirname "$0")/common.sh"

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 120
 # serial
 # Ctrl-C in the middle of a probe keeps what was measured, marks the rest and says so in the exit code.
 . "$(dirname "$0")/common.sh"

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 120
 # serial
 # On a terminal: an estimate first, a line of progress that goes away; without one, neither.
 . "$(dirname "$0")/common.sh"

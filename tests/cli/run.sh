@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 300
 # `reckon run`: real processes, real bytes, on this machine. Times are never asserted: the tolerance is wide open.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -45,7 +44,7 @@ expect_status 0
 stdout_has "no deadlock"
 
 # As one rank of a job, the way torchrun starts them.
-export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000)) RECKON_JOB_TOKEN=t0ken
+export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 12000)) RECKON_JOB_TOKEN=t0ken
 for rank in 1 2; do
   RANK=$rank "$RECKON" run plan.json -n 3 --tolerance 1e9% > "out$rank" 2> "err$rank" &
 done
@@ -58,9 +57,9 @@ unset WORLD_SIZE MASTER_ADDR MASTER_PORT RECKON_JOB_TOKEN
 
 # Starts a job that does not end by itself; sets guard (of `timeout`), parent and ranks (pids).
 start_endless() { # ARGUMENTS...
-  timeout -k 1 60 "$RECKON" run plan.json -n 1000000 --tolerance 1e9% "$@" > dead.out 2> dead.err &
+  timeout -k 1 120 "$RECKON" run plan.json -n 1000000 --tolerance 1e9% "$@" > dead.out 2> dead.err &
   guard=$!
-  for _ in $(seq 200); do
+  for _ in $(seq 600); do
     parent=$(pgrep -P $guard || true)
     ranks=$([[ ! $parent ]] || pgrep -P "$parent" | tr '\n' ' ' || true)
     read -r -a list <<< "$ranks"
@@ -89,7 +88,7 @@ done
 start_endless
 kill -9 "$parent"
 wait $guard || true
-for _ in $(seq 50); do
+for _ in $(seq 300); do
   left=
   for pid in "${list[@]}"; do
     ! kill -0 "$pid" 2> /dev/null || left=$pid

@@ -31,8 +31,7 @@ int main(int argc, char** argv) {
   const int rank = number("RANK"), size = number("WORLD_SIZE");
   gloo::transport::tcp::attr attributes;
   attributes.iface = std::getenv("GLOO_INTERFACE") != nullptr ? std::getenv("GLOO_INTERFACE") : "";
-  std::shared_ptr<gloo::transport::Device> device =
-      gloo::transport::tcp::CreateDevice(attributes);
+  std::shared_ptr<gloo::transport::Device> device = gloo::transport::tcp::CreateDevice(attributes);
   gloo::rendezvous::FileStore store(std::getenv("GLOO_STORE") != nullptr ? std::getenv("GLOO_STORE")
                                                                          : ".");
   auto context = std::make_shared<gloo::rendezvous::Context>(rank, size);

@@ -8,8 +8,8 @@
 #include <vector>
 
 /// What the all-reduce baselines share: `ELEMENTS ITERATIONS` on the command line, values whose sum
-/// is known, and one line "seconds" for each iteration, taken from the start that all have agreed on
-/// to the end at the slowest rank.
+/// is known, and one line "seconds" for each iteration, taken from the start that all have agreed
+/// on to the end at the slowest rank.
 namespace baseline {
 
 struct Arguments {

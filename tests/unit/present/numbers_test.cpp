@@ -29,7 +29,7 @@ TEST(TimeText, ChoosesTheUnit) {
 TEST(GbPerS, HasTwoDecimalsOrTwoDigits) {
   EXPECT_EQ(gb_per_s_text(12.345e9), "12.35");
   EXPECT_EQ(gb_per_s_text(0.1e9), "0.10");
-  EXPECT_EQ(gb_per_s_text(8.9e6), "0.0089");
+  EXPECT_EQ(gb_per_s_text(47.74e6), "0.0477");
   EXPECT_EQ(gb_per_s_text(0), "0.00");
 }
 

@@ -41,6 +41,8 @@ TEST(ReportTable, SaysThatTheProfileIsStaleWhenTheBoundWasBeaten) {
   Report r = test::machine_report();
   r.goodput_over_bound = 1.2;
   EXPECT_THAT(report_table(r, Style{}), HasSubstr("stale"));
+  r.cause = "another transport (-20 %): the plan predicts tcp, this ran over shm";
+  EXPECT_THAT(report_table(r, Style{}), Not(HasSubstr("stale")));
 }
 
 TEST(ReportText, ShowsTheSlowestOfManyRanks) {

@@ -48,7 +48,6 @@ TEST(Async, EveryChangeIsInTheLatestParametersOnce) {
                        " k " + std::to_string(k));
           const CheckResult proof = check(schedule);
           ASSERT_THAT(proof.faults, testing::IsEmpty());
-          EXPECT_TRUE(proof.races_checked);
           Job job(schedule);
           for (std::uint32_t i = 0; i < 2; ++i) {
             ASSERT_EQ(job.iterate(i), 0) << job.error();

@@ -91,6 +91,52 @@ TEST(ReportOfARun, CauseNamesTheTermThatMissed) {
   EXPECT_THAT(fine.report().cause, testing::HasSubstr("within the range"));
 }
 
+/// The fixture on two hosts: summing overlaps with the transport there.
+struct TwoHosts : Fixture {
+  TwoHosts() {
+    result.hosts = {"here", "there"};
+    for (PlanRank& r : plan.ranks) {
+      r.port_bytes_per_second = 1e9;
+    }
+    plan.prediction.terms = {{"transport", 0.058}, {"reduction", 0}, {"fill", 0.002}};
+  }
+};
+
+TEST(ReportOfARun, ASumThatTookLessThanHalfOfTheMissIsNotItsCause) {
+  TwoHosts slow_link; // 240 ms too long, and 2 ms of sums
+  slow_link.iterations(300, 2, 10);
+  for (auto& iteration : slow_link.result.iterations) {
+    for (RankSample& s : iteration) {
+      s.wait_ns = 290 * k_ms; // each worked for 10 ms
+    }
+  }
+  EXPECT_THAT(slow_link.report().cause,
+              testing::AllOf(testing::StartsWith("transport (+400.0 %)"),
+                             testing::HasSubstr("more slowly"), testing::HasSubstr("10 ms")));
+  TwoHosts fast_link; // faster than predicted, though the sums cost more
+  fast_link.iterations(50, 2, 10);
+  EXPECT_THAT(fast_link.report().cause,
+              testing::AllOf(testing::StartsWith("transport (-"), testing::HasSubstr("faster")));
+  TwoHosts slow_sums; // 40 ms too long: 30 ms of sums
+  slow_sums.iterations(100, 30, 60);
+  EXPECT_THAT(slow_sums.report().cause, testing::StartsWith("reduction (+66.7 %)"));
+}
+
+TEST(ReportOfARun, APlanOfPortsOnOneMachineSaysSoAndDoesNotBlameTheProfile) {
+  TwoHosts f;
+  f.result.hosts = {"here", "here"};
+  f.iterations(20, 2, 20); // below the bound
+  EXPECT_THAT(f.report().cause, testing::StartsWith("one machine (-66.7 %)"));
+}
+
+TEST(ReportOfARun, StragglersThatWereAskedForAreTheCauseAndInTheContext) {
+  Fixture f;
+  f.options.stragglers = "1=2x";
+  f.iterations(120, 19, 120);
+  EXPECT_THAT(f.report().cause, testing::StartsWith("stragglers, as asked (+100.0 %): 1=2x"));
+  EXPECT_THAT(f.report().context.at("stragglers"), testing::HasSubstr("1=2x"));
+}
+
 TEST(ReportOfARun, WrongSumsAreNotOk) {
   Fixture f;
   f.iterations(60, 19, 60);

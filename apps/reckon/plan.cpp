@@ -8,6 +8,7 @@
 #include "present/document_text.hpp"
 #include "present/numbers.hpp"
 #include "present/table.hpp"
+#include "strategies/inside/planner.hpp"
 #include "strategies/planner.hpp"
 #include "strategies/strategy.hpp"
 
@@ -32,6 +33,8 @@ struct PlanArguments {
   std::string port_bandwidth, server_port_bandwidth;
   std::string forward, backward, order = "auto";
   bool zero_compute = false;
+  bool inside = false, gpu_direct = false;
+  std::string machine, network = "0", service = "0";
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;
@@ -68,6 +71,8 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"async-steps", &a.async_steps},
       {"reduction", &a.reduction},
       {"gradient-bound", &a.gradient_bound},
+      {"network", &a.network},
+      {"service", &a.service},
       {"port-bandwidth", &a.port_bandwidth},
       {"server-port-bandwidth", &a.server_port_bandwidth}};
   const auto it = known.find(name);
@@ -222,6 +227,66 @@ PlanOptions options_of(const PlanArguments& a) {
   return options;
 }
 
+double parse_gradients(const std::string& text, std::string_view flag) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0) || value > 1e6) {
+    fail(ErrorKind::usage,
+         fmt::format("{} '{}': say how many gradients pass in an iteration, e.g. 1", flag, text));
+  }
+  return value;
+}
+
+InsidePlanOptions inside_options_of(const PlanArguments& a, const std::optional<Roles>& roles) {
+  const PlanArguments plain;
+  if (!a.workers.empty() || !a.servers.empty() || a.strategy != "auto" || a.async ||
+      a.optimizer != plain.optimizer || a.reduction != plain.reduction || !a.forward.empty() ||
+      !a.backward.empty() || !a.port_bandwidth.empty()) {
+    fail(ErrorKind::usage, "--inside solves who sums what in one machine: leave out --workers, "
+                           "--servers (--roles names GPUs and NUMA nodes), --strategy, passes, "
+                           "--optimizer, --async, --reduction and ports");
+  }
+  const PlanOptions common = options_of(a);
+  InsidePlanOptions options;
+  options.machine = a.machine;
+  options.transport = a.transport;
+  options.part_bytes = common.part_bytes;
+  options.window_parts = common.window_parts;
+  options.cutting = common.cutting;
+  options.inside.network = parse_gradients(a.network, "--network");
+  options.inside.service = parse_gradients(a.service, "--service");
+  options.inside.gpu_direct = a.gpu_direct;
+  if (!a.lanes.empty() && a.lanes != "auto") {
+    options.lanes = parse_count(a.lanes, "--lanes");
+    if (options.lanes < 1 || options.lanes > 1024) {
+      fail(ErrorKind::usage, "--lanes: 1 to 1024");
+    }
+  }
+  for (const RoleGroup& group : roles ? roles->groups : std::vector<RoleGroup>()) {
+    if (group.endpoints.empty()) {
+      fail(ErrorKind::input, fmt::format("roles '{}': a group names no endpoints; inside a machine "
+                                         "each says which GPUs, NUMA nodes or memory devices it is",
+                                         roles->name));
+    }
+    options.machine = options.machine.empty() ? group.machine : options.machine;
+    if (group.machine != options.machine) {
+      fail(ErrorKind::input,
+           fmt::format("roles '{}': groups on {} and {}; inside a machine all are on one",
+                       roles->name, options.machine, group.machine));
+    }
+    options.lanes = static_cast<std::uint64_t>(group.lanes);
+    for (const std::string& id : group.endpoints) {
+      if (group.worker) {
+        options.inside.workers.push_back(id);
+      } else {
+        options.inside.relays = options.inside.relays.value_or(std::vector<std::string>());
+        options.inside.relays->push_back(id);
+      }
+    }
+  }
+  return options;
+}
+
 class PlanCommand {
 public:
   explicit PlanCommand(const PlanArguments& arguments) : m_arguments(arguments) {
@@ -281,6 +346,23 @@ private:
   }
 
   [[nodiscard]] Plan make(const PlanArguments& a) const {
+    if (a.inside) {
+      Plan plan = plan_inside({m_profile, m_workload, m_profile_link, m_workload_link, m_roles_link},
+                              inside_options_of(a, m_roles));
+      plan.options = {{"inside", plan.ranks.front().machine}, {"lanes", a.lanes.empty() ? "1" : a.lanes}};
+      for (const auto& [name, value] : {std::pair("network", a.network), {"service", a.service}}) {
+        if (value != "0") {
+          plan.options[name] = value;
+        }
+      }
+      if (a.gpu_direct) {
+        plan.options["gpu_direct"] = "yes";
+      }
+      return plan;
+    }
+    if (a.network != "0" || a.service != "0" || a.gpu_direct || !a.machine.empty()) {
+      fail(ErrorKind::usage, "--network, --service, --gpu-direct and --machine need --inside");
+    }
     const Roles roles = roles_for(a);
     return make_plan({m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
                      options_of(a));
@@ -418,6 +500,21 @@ Command add_plan_command(CLI::App& app) {
                       "Default: the workload's");
   command->add_option("--backward", a->backward,
                       "The same for the backward pass, which makes the gradients layer by layer");
+  command->add_flag("--inside", a->inside,
+                    "Sum inside one machine: the best mix of ways over its measured links, between "
+                    "its GPUs, or its NUMA nodes where it has no GPU");
+  command->add_option("--machine", a->machine, "With --inside: which. Default: the profile's first");
+  command
+      ->add_option("--network", a->network,
+                   "With --inside: gradients that the NICs send, and receive, in an iteration; 1 "
+                   "where other machines sum as well")
+      ->capture_default_str();
+  command
+      ->add_option("--service", a->service,
+                   "With --inside: gradients that a summation service on this machine receives")
+      ->capture_default_str();
+  command->add_flag("--gpu-direct", a->gpu_direct,
+                    "With --inside: a NIC may read a GPU's memory under the same switch");
   command->add_flag("--zero-compute", a->zero_compute,
                     "Nothing is computed, whatever the workload says: all traffic counts");
   command

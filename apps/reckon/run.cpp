@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/processors.hpp"
 #include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
@@ -50,6 +51,23 @@ std::uint64_t available_memory() {
   const std::size_t at = text.find("MemAvailable:");
   return at == std::string::npos ? UINT64_MAX
                                  : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
+}
+
+/// Keeps this process to the processors next to the memory that a rank inside a machine stands for,
+/// so that what it touches first is there too. Does nothing where this process may use none of
+/// them: the plan of another machine still moves its bytes.
+void stay_near(const PlanRank& rank) {
+  const std::vector<int> allowed = allowed_cpus();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : rank.cpus) {
+    if (std::find(allowed.begin(), allowed.end(), cpu) != allowed.end()) {
+      CPU_SET(static_cast<std::size_t>(cpu), &set);
+    }
+  }
+  if (CPU_COUNT(&set) > 0 && sched_setaffinity(0, sizeof set, &set) != 0) {
+    fail_errno(fmt::format("cannot keep to the processors of {}", rank.endpoint), errno);
+  }
 }
 
 /// The checker's verdict as an error: a plan that cannot work is never started. Returns the number
@@ -257,6 +275,7 @@ int execute(const RunArguments& arguments) {
     options.local_size = job->local_size;
     Rendezvous rendezvous(*std::exchange(job, std::nullopt), link.digest, options.limit, Fd(),
                           peer_limit);
+    stay_near(plan.ranks[static_cast<std::size_t>(rendezvous.rank())]);
     const JobResult result = run_rank(rendezvous, schedule, options, show);
     return rendezvous.rank() == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
   }
@@ -267,6 +286,7 @@ int execute(const RunArguments& arguments) {
           const std::function<void(const std::string&)>& tell) {
         RunOptions local = options;
         local.local_rank = mine.local_rank;
+        stay_near(plan.ranks[static_cast<std::size_t>(mine.rank)]);
         Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener), peer_limit);
         const JobResult result =
             run_rank(rendezvous, schedule, local, [&](std::size_t done, double seconds) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace reckon {
@@ -15,7 +16,7 @@ using namespace documents;
 namespace {
 
 PlanRank rank_from_json(const JsonView& object) {
-  object.only({"machine", "rack", "endpoint", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
+  object.only({"machine", "rack", "endpoint", "cpus", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
                "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
   PlanRank rank;
   rank.machine = object.at("machine").name();
@@ -24,6 +25,11 @@ PlanRank rank_from_json(const JsonView& object) {
   }
   if (const auto endpoint = object.find("endpoint")) {
     rank.endpoint = endpoint->name();
+  }
+  if (const auto cpus = object.find("cpus")) {
+    for (const JsonView& cpu : cpus->elements()) {
+      rank.cpus.push_back(cpu.integer(0, std::numeric_limits<int>::max()));
+    }
   }
   rank.worker = object.at("worker").boolean();
   rank.server = object.at("server").boolean();
@@ -51,6 +57,9 @@ Json json_of(const PlanRank& r) {
   }
   if (!r.endpoint.empty()) {
     json["endpoint"] = r.endpoint;
+  }
+  if (!r.cpus.empty()) {
+    json["cpus"] = r.cpus;
   }
   return json;
 }
@@ -211,7 +220,10 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
 std::vector<std::int64_t> parents_from_json(const JsonView& view, std::size_t ranks) {
   std::vector<std::int64_t> parents;
   for (const JsonView& parent : view.elements()) {
-    parents.push_back(parent.integer(-1, static_cast<int>(ranks) - 1));
+    parents.push_back(parent.integer(-1, std::numeric_limits<int>::max()));
+    if (parents.back() >= static_cast<std::int64_t>(ranks)) {
+      parent.fail(fmt::format("is rank {}, but there are {} ranks", parents.back(), ranks));
+    }
   }
   if (parents.size() != ranks) {
     view.fail(fmt::format("has {} entries for {} ranks", parents.size(), ranks));
@@ -227,6 +239,20 @@ SumTree tree_from_json(const JsonView& object, std::size_t ranks) {
   tree.down = parents_from_json(object.at("down"), ranks);
   tree.share = object.at("share").non_negative();
   return tree;
+}
+
+PlanResource resource_from_json(const JsonView& object) {
+  object.only({"name", "source", "bytes_per_second", "load_bytes", "busy", "price",
+               "gain_per_gb_s"});
+  PlanResource r;
+  r.name = object.at("name").name();
+  r.source = object.at("source").name();
+  r.bytes_per_second = object.at("bytes_per_second").positive();
+  r.load_bytes = object.at("load_bytes").non_negative();
+  r.busy = object.at("busy").non_negative();
+  r.price = object.at("price").non_negative();
+  r.gain_per_gb_s = object.at("gain_per_gb_s").non_negative();
+  return r;
 }
 
 UpdatePlan update_from_json(const JsonView& object) {
@@ -341,7 +367,7 @@ Plan plan_from_json(const Json& json, const std::string& file) {
              "runs",         "part_bytes",     "window_parts", "parts",          "prediction",
              "asynchronous", "fixed_point",    "update",       "assignment_gap", "runner_up",
              "margin",       "margin_text",    "candidates",   "quantities",     "passes",
-             "trees"});
+             "trees",        "resources"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -365,6 +391,11 @@ Plan plan_from_json(const Json& json, const std::string& file) {
   if (const auto trees = view.find("trees")) {
     for (const JsonView& tree : some_elements(*trees, "tree")) {
       plan.trees.push_back(tree_from_json(tree, plan.ranks.size()));
+    }
+  }
+  if (const auto resources = view.find("resources")) {
+    for (const JsonView& resource : resources->elements()) {
+      plan.resources.push_back(resource_from_json(resource));
     }
   }
   plan.parts = parts_from_json(view.at("parts"), plan);
@@ -435,6 +466,18 @@ Json to_json(const Plan& plan) {
                                {"up", tree.up},
                                {"down", tree.down},
                                {"share", tree.share}});
+    }
+  }
+  if (!plan.resources.empty()) {
+    json["resources"] = Json::array();
+    for (const PlanResource& r : plan.resources) {
+      json["resources"].push_back({{"name", r.name},
+                                   {"source", r.source},
+                                   {"bytes_per_second", r.bytes_per_second},
+                                   {"load_bytes", r.load_bytes},
+                                   {"busy", r.busy},
+                                   {"price", r.price},
+                                   {"gain_per_gb_s", r.gain_per_gb_s}});
     }
   }
   if (plan.update) {

@@ -58,6 +58,7 @@ struct PlanRank {
   std::string rack{};  ///< as the profile names it; empty: not known
   /// The GPU or NUMA node of the machine whose memory it works in; empty: the machine's.
   std::string endpoint{};
+  std::vector<int> cpus{}; ///< processors next to that memory, as the machine numbers them
   bool worker = false;
   bool server = false;
   int lanes = 1;
@@ -95,6 +96,19 @@ struct SumTree {
   std::vector<std::int64_t> down; ///< by rank: who gives it the whole sum; the root: itself; -1: none
   double share = 0;               ///< of the gradient; the shares of a plan add up to 1
   bool operator==(const SumTree&) const = default;
+};
+
+/// A link, a memory or something else inside a machine that the plan keeps busy.
+struct PlanResource {
+  std::string name;            ///< "gpu0 > bridge1", "memory read numa0"
+  std::string source;          ///< where its capacity is from
+  double bytes_per_second = 0; ///< capacity
+  double load_bytes = 0;       ///< in one iteration, with what passes besides
+  double busy = 0;             ///< part of the time of the busiest, 0 to 1
+  /// Dual value: the part of the least time of all trees that this resource accounts for.
+  double price = 0;
+  double gain_per_gb_s = 0; ///< part of the least time that 1e9 bytes per second more would save
+  bool operator==(const PlanResource&) const = default;
 };
 
 /// Neighbouring bytes of the gradient buffer that have one element type.
@@ -163,6 +177,7 @@ struct Plan {
       1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
   Parts parts;
   std::vector<SumTree> trees{};     ///< empty: each part's server sums what all workers send to it
+  std::vector<PlanResource> resources{}; ///< dearest first; only with trees
   std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
   std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;

@@ -3,6 +3,8 @@
 
 #include "documents/fields.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace reckon {
@@ -16,11 +18,21 @@ Roles roles_from_json(const Json& json, const std::string& file) {
   Roles roles;
   roles.name = view.at("name").name();
   for (const JsonView& object : some_elements(view.at("groups"), "group of ranks")) {
-    object.only({"machine", "count", "worker", "server", "lanes"});
+    object.only({"machine", "count", "worker", "server", "lanes", "endpoints"});
     RoleGroup group;
     group.machine = object.at("machine").name();
     if (const auto count = object.find("count")) {
       group.count = positive_count(*count);
+    }
+    if (const auto endpoints = object.find("endpoints")) {
+      for (const JsonView& endpoint : some_elements(*endpoints, "endpoint")) {
+        group.endpoints.push_back(endpoint.name());
+      }
+      if (object.find("count") && group.count != group.endpoints.size()) {
+        object.at("count").fail(fmt::format("is {}, but there are {} endpoints; leave it out",
+                                            group.count, group.endpoints.size()));
+      }
+      group.count = group.endpoints.size();
     }
     if (const auto worker = object.find("worker")) {
       group.worker = worker->boolean();
@@ -52,6 +64,9 @@ Json to_json(const Roles& roles) {
                       {"worker", g.worker},
                       {"server", g.server},
                       {"lanes", g.lanes}});
+    if (!g.endpoints.empty()) {
+      groups.back()["endpoints"] = g.endpoints;
+    }
   }
   Json json = with_header("roles");
   json["name"] = roles.name;

@@ -12,13 +12,16 @@ namespace reckon {
 /// Lanes are threads of one rank; more than any machine has is a slip.
 inline constexpr int k_max_lanes = 4096;
 
-/// `count` equal ranks on machines of one group.
+/// `count` equal ranks on machines of one group, or inside one machine.
 struct RoleGroup {
   std::string machine; ///< id of a MachineGroup of the profile
   std::uint64_t count = 1;
   bool worker = false; ///< has gradients and wants their sum
   bool server = false; ///< may sum (summation service)
   int lanes = 1;
+  /// For plans inside a machine: the GPUs, NUMA nodes or memory devices that they are, `count` of
+  /// them; empty otherwise.
+  std::vector<std::string> endpoints{};
   bool operator==(const RoleGroup&) const = default;
 };
 

@@ -117,8 +117,11 @@ std::string ranks_text(const Plan& plan, const Style& style) {
   std::map<Key, Group> groups;
   for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
     const PlanRank& r = plan.ranks[i];
-    const Key key{role_text(r), r.rack.empty() ? r.machine : r.machine + " in " + r.rack, r.lanes,
-                  r.port_bytes_per_second};
+    const Key key{role_text(r),
+                  !r.endpoint.empty() ? r.endpoint
+                  : r.rack.empty()    ? r.machine
+                                      : r.machine + " in " + r.rack,
+                  r.lanes, r.port_bytes_per_second};
     Group& group = groups[key];
     if (group.ranks.empty()) {
       order.push_back(key);
@@ -147,6 +150,79 @@ std::string ranks_text(const Plan& plan, const Style& style) {
                group.assigned.text(), group.sent.text(), group.received.text()});
   }
   return heading("ranks", style) + table.text(style);
+}
+
+/// "0" or, where the rank is one of a machine's, "gpu0".
+std::string place_text(const Plan& plan, std::size_t rank) {
+  const PlanRank& r = plan.ranks[rank];
+  const std::string prefix = r.machine + "/";
+  return r.endpoint.empty()               ? fmt::format("{}", rank)
+         : r.endpoint.starts_with(prefix) ? r.endpoint.substr(prefix.size())
+                                          : r.endpoint;
+}
+
+/// A tree from its root on, "numa0 < (gpu0 < gpu1, gpu2)": who sums what whom sends.
+std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents,
+                      std::size_t root) {
+  std::vector<std::string> below;
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    if (r != root && parents[r] == static_cast<std::int64_t>(root)) {
+      const std::string text = tree_text(plan, parents, r);
+      below.push_back(text.find(' ') == std::string::npos ? text : "(" + text + ")");
+    }
+  }
+  return below.empty() ? place_text(plan, root)
+                       : fmt::format("{} < {}", place_text(plan, root), fmt::join(below, " "));
+}
+
+std::string trees_text(const Plan& plan, const Style& style) {
+  Table table(2);
+  table.column("share", Align::right).column("scheme").column("who sums for whom", Align::left, true);
+  for (const SumTree& tree : plan.trees) {
+    std::size_t root = 0;
+    while (root + 1 < tree.up.size() && tree.up[root] != static_cast<std::int64_t>(root)) {
+      ++root;
+    }
+    const std::string up = tree_text(plan, tree.up, root);
+    table.row({percent_text(tree.share), tree.scheme,
+               tree.up == tree.down ? up + ", and back the same way"
+                                    : fmt::format("{}; back {}", up,
+                                                  tree_text(plan, tree.down, root))});
+  }
+  return heading("trees", style) + table.text(style);
+}
+
+std::string resources_text(const Plan& plan, const Style& style) {
+  constexpr std::size_t k_most_rows = 24;
+  Table table(2);
+  table.column("link, memory or sums")
+      .column("capacity", Align::right)
+      .column("carries", Align::right)
+      .column("busy", Align::right)
+      .column("price", Align::right)
+      .column("1 GB/s more\nwould save", Align::right)
+      .column("capacity from");
+  std::size_t shown = 0, idle = 0;
+  for (const PlanResource& r : plan.resources) {
+    if (r.load_bytes == 0 || shown == k_most_rows) {
+      ++idle;
+      continue;
+    }
+    ++shown;
+    const bool binds = r.busy > 1 - 1e-6;
+    table.row({{r.name, binds ? Tone::strong : Tone::plain},
+               to_text(Bandwidth::bytes_per_s(r.bytes_per_second)),
+               bytes_text(r.load_bytes),
+               {percent_text(r.busy), binds ? Tone::warning : Tone::plain},
+               r.price > 0 ? fmt::format("{:.3f}", r.price) : "",
+               r.gain_per_gb_s > 0 ? percent_text(r.gain_per_gb_s) : "",
+               r.source});
+  }
+  std::string out = heading("links", style) + table.text(style);
+  if (idle > 0) {
+    out += fmt::format("  {} more carry less\n", idle);
+  }
+  return out;
 }
 
 std::string parts_text(const Plan& plan, const Style& style) {
@@ -245,6 +321,9 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   out += made.text(style) + "\n" + prediction_text(plan, style);
   if (!plan.candidates.empty()) {
     out += candidates_text(plan, style);
+  }
+  if (!plan.trees.empty()) {
+    out += trees_text(plan, style) + resources_text(plan, style);
   }
   out += ranks_text(plan, style) + parts_text(plan, style);
   return out + "\n" + explain(plan, style);

@@ -147,7 +147,12 @@ Roles example_roles() {
   Roles r;
   r.name = "two workers, one server";
   r.groups = {{.machine = "m0", .count = 2, .worker = true, .server = false, .lanes = 2},
-              {.machine = "m0", .count = 1, .worker = false, .server = true, .lanes = 4}};
+              {.machine = "m0",
+               .count = 1,
+               .worker = false,
+               .server = true,
+               .lanes = 4,
+               .endpoints = {"m0/numa0"}}};
   return r;
 }
 
@@ -169,6 +174,10 @@ Plan example_plan() {
   p.parts.bytes = {54, 2048, 1992};
   p.parts.server = {1, 2, 1};
   p.parts.lane = {1, 3, 0};
+  p.parts.tree = {0, 1, 0};
+  p.trees = {{"ring", {1, 1, -1}, {1, 1, 1}, 0.5}, {"cpu_assisted numa0", {2, 2, 2}, {2, 2, 2}, 0.5}};
+  p.resources = {{"gpu0 > numa0", "link_bandwidth", 13.1e9, 2046.5, 1, 0.75, 0.0625},
+                 {"memory read numa0", "stream_copy", 20e9, 4096, 0.5, 0, 0}};
   p.ranks = {{.machine = "m0",
               .worker = true,
               .server = false,
@@ -189,6 +198,8 @@ Plan example_plan() {
               .ingress_bytes = 4094},
              {.machine = "m0",
               .rack = "rack0",
+              .endpoint = "m0/numa0",
+              .cpus = {0, 1},
               .worker = false,
               .server = true,
               .lanes = 4,

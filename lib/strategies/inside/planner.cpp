@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/inside/planner.hpp"
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "strategies/inside/bound.hpp"
+#include "strategies/lower.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace reckon {
+namespace {
+
+/// A play of more writes takes longer than a plan is worth.
+constexpr double k_most_writes = 100'000;
+constexpr std::array<std::uint64_t, 8> k_part_bytes{64U << 10U,  128U << 10U, 256U << 10U,
+                                                    512U << 10U, 1U << 20U,   2U << 20U,
+                                                    4U << 20U,   8U << 20U};
+constexpr std::array<std::uint64_t, 5> k_windows{2, 4, 8, 16, 32};
+/// Smaller parts and wider windows must be worth it: with all that is equal to this, fewer parts.
+constexpr double k_worth = 0.002;
+
+
+/// "cpu_assisted numa0" as the name of a strategy.
+std::string strategy_text(std::string name) {
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    c = plain ? c : '_';
+  }
+  return name;
+}
+
+class Planner {
+public:
+  Planner(const InsideInputs& inputs, const InsidePlanOptions& options)
+      : m_inputs(inputs), m_options(options), m_machine(machine_of(inputs.profile, options)),
+        m_layout(layout_of(inputs.workload)),
+        m_model(inside_model(inputs.profile, m_machine, options.inside)),
+        m_solution(solve_inside(m_model, options.inside.tolerance)) {
+    for (const std::string& id : m_solution.endpoints) {
+      const auto it = std::find_if(m_model.endpoints.begin(), m_model.endpoints.end(),
+                                   [&](const InsideEndpoint& e) { return e.id == id; });
+      m_index.push_back(static_cast<std::size_t>(it - m_model.endpoints.begin()));
+    }
+    m_network = network_of(m_model, m_index);
+  }
+
+  [[nodiscard]] Plan make() const {
+    if (m_solution.workers < 2) {
+      fail(ErrorKind::input,
+           fmt::format("machine {} has one worker only, {}: there is nothing to sum inside it; name "
+                       "more with --roles, or plan between machines without --inside",
+                       m_machine, m_solution.endpoints.front()));
+    }
+    std::optional<Plan> best;
+    for (const std::uint64_t part_bytes : part_sizes()) {
+      Plan cut_plan = cut_and_assign(part_bytes);
+      for (const std::uint64_t window : windows()) {
+        Plan plan = cut_plan;
+        plan.window_parts = window;
+        predict(plan);
+        if (!best || plan.prediction.mid_seconds <
+                         best->prediction.mid_seconds * (1 - k_worth)) {
+          best = std::move(plan);
+        }
+      }
+    }
+    describe(*best);
+    return std::move(*best);
+  }
+
+private:
+  static std::string machine_of(const Profile& profile, const InsidePlanOptions& options) {
+    if (!options.machine.empty()) {
+      return options.machine;
+    }
+    for (const MachineGroup& group : profile.machines) {
+      const TopologyObject* const object = profile.topology.find(group.id);
+      if (object != nullptr && object->kind == ObjectKind::machine) {
+        return group.id;
+      }
+    }
+    fail(ErrorKind::input,
+         fmt::format("profile '{}' has no topology of a machine; probe the machine itself (without "
+                     "--cluster), or take one with `reckon probe --topology FILE`",
+                     profile.name));
+  }
+
+  [[nodiscard]] std::vector<std::uint64_t> part_sizes() const {
+    if (m_options.part_bytes) {
+      return {*m_options.part_bytes};
+    }
+    std::vector<std::uint64_t> sizes;
+    for (auto it = k_part_bytes.rbegin(); it != k_part_bytes.rend(); ++it) {
+      if (sizes.empty() || writes(*it) <= k_most_writes) {
+        sizes.push_back(*it); // large ones first: fewer parts are less work
+      }
+    }
+    return sizes;
+  }
+  [[nodiscard]] std::vector<std::uint64_t> windows() const {
+    return m_options.window_parts ? std::vector<std::uint64_t>{*m_options.window_parts}
+                                  : std::vector<std::uint64_t>(k_windows.begin(), k_windows.end());
+  }
+  [[nodiscard]] double writes(std::uint64_t part_bytes) const {
+    return static_cast<double>(m_layout.total_bytes) / static_cast<double>(part_bytes) * 2 *
+           static_cast<double>(m_solution.endpoints.size() - 1);
+  }
+
+  [[nodiscard]] Plan cut_and_assign(std::uint64_t part_bytes) const {
+    Plan plan;
+    plan.parts = cut(m_layout, m_inputs.workload, part_bytes, m_options.cutting,
+                     m_options.part_bytes ? 1 : m_solution.trees.size());
+    plan.trees = m_solution.trees;
+    for (const GradientLayout::Run& run : m_layout.runs) {
+      plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
+    }
+    plan.gradient_bytes = m_layout.total_bytes;
+    // Each part to the tree that is farthest behind its share: at any time every tree has had its
+    // proportion. The lanes of a tree's parts take turns.
+    std::vector<double> given(plan.trees.size(), 0);
+    std::vector<std::uint64_t> turn(plan.trees.size(), 0);
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      std::size_t to = 0;
+      for (std::size_t t = 1; t < plan.trees.size(); ++t) {
+        const auto after = [&](std::size_t tree) {
+          return (given[tree] + static_cast<double>(plan.parts.bytes[p])) / plan.trees[tree].share;
+        };
+        to = after(t) < after(to) ? t : to;
+      }
+      given[to] += static_cast<double>(plan.parts.bytes[p]);
+      plan.parts.tree.push_back(to);
+      plan.parts.lane.push_back(turn[to]++ % m_options.lanes);
+      plan.parts.server.push_back(root_of(plan.trees[to]));
+    }
+    plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
+    for (std::size_t r = 0; r < m_solution.endpoints.size(); ++r) {
+      PlanRank rank;
+      rank.machine = m_machine;
+      rank.endpoint = m_solution.endpoints[r];
+      rank.cpus = cpus_near(rank.endpoint);
+      rank.worker = r < m_solution.workers;
+      rank.server = !rank.worker;
+      rank.lanes = static_cast<int>(m_options.lanes);
+      for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+        if (root_of(plan.trees[t]) == r) {
+          rank.server = true;
+          rank.share_bytes += plan.trees[t].share * static_cast<double>(plan.gradient_bytes);
+        }
+      }
+      plan.ranks.push_back(rank);
+    }
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      plan.ranks[plan.parts.server[p]].assigned_bytes += plan.parts.bytes[p];
+    }
+    return plan;
+  }
+  /// Those of the NUMA node that it is or hangs from.
+  [[nodiscard]] std::vector<int> cpus_near(const std::string& endpoint) const {
+    const Topology& topology = m_inputs.profile.topology;
+    const TopologyObject* at = topology.find(endpoint);
+    while (at != nullptr && at->kind != ObjectKind::numa_node) {
+      at = topology.find(at->parent);
+    }
+    return at != nullptr ? at->cpus : std::vector<int>();
+  }
+  static std::uint64_t root_of(const SumTree& tree) {
+    std::uint64_t r = 0;
+    while (tree.up[r] != static_cast<std::int64_t>(r)) {
+      ++r;
+    }
+    return r;
+  }
+
+  /// Bytes for each byte of the gradient on every resource, of the trees as the parts use them,
+  /// without what passes besides.
+  [[nodiscard]] std::vector<double> loads(const Plan& plan) const {
+    std::vector<double> bytes(plan.trees.size(), 0), out(m_model.resources.size(), 0);
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      bytes[plan.parts.tree[p]] += static_cast<double>(plan.parts.bytes[p]);
+    }
+    for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+      std::vector<std::size_t> arrivals(m_index.size(), 0);
+      const double share = bytes[t] / static_cast<double>(plan.gradient_bytes);
+      const auto copy = [&](std::size_t from, std::size_t to) {
+        add_uses(out, *m_model.copy[m_index[from]][m_index[to]], share);
+      };
+      for (std::size_t r = 0; r < m_index.size(); ++r) {
+        const auto parent = plan.trees[t].up[r], giver = plan.trees[t].down[r];
+        if (parent >= 0 && parent != static_cast<std::int64_t>(r)) {
+          copy(r, static_cast<std::size_t>(parent));
+          ++arrivals[static_cast<std::size_t>(parent)];
+        }
+        if (giver >= 0 && giver != static_cast<std::int64_t>(r)) {
+          copy(static_cast<std::size_t>(giver), r);
+        }
+      }
+      for (std::size_t r = 0; r < m_index.size(); ++r) {
+        const double sums = static_cast<double>(arrivals[r]) - (plan.ranks[r].worker ? 0 : 1);
+        if (sums > 0) {
+          add_uses(out, m_model.add[m_index[r]], share * sums);
+        }
+      }
+    }
+    return out;
+  }
+
+  void predict(Plan& plan) const {
+    const auto model_bytes = static_cast<double>(plan.gradient_bytes);
+    const std::vector<double> load = loads(plan);
+    double steady = 0;
+    for (std::size_t r = 0; r < load.size(); ++r) {
+      steady = std::max(steady, model_bytes * load[r] / m_model.resources[r].bytes_per_second);
+    }
+    double seconds = steady;
+    if (writes(plan.part_bytes) <= k_most_writes) {
+      seconds = std::max(steady, play(reckon::lower(plan), m_network, cost()).total_seconds);
+    }
+    plan.prediction.mid_seconds = plan.prediction.lo_seconds = plan.prediction.hi_seconds = seconds;
+    plan.prediction.terms = {{"transport", steady}, {"fill", seconds - steady}};
+  }
+
+  /// Adding one more stream to what is there, on the resource that it keeps busy for longest.
+  [[nodiscard]] OpCost cost() const {
+    return [this](std::size_t rank, const Op& op) {
+      if (op.kind != OpKind::reduce) {
+        return 0.0;
+      }
+      double longest = 0;
+      for (const InsideUse& use : m_model.add[m_index[rank]]) {
+        longest = std::max(longest,
+                           use.amount / m_model.resources[use.resource].bytes_per_second);
+      }
+      return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
+    };
+  }
+
+  /// The bound of what runs: without the traffic of other machines.
+  void set_bound(Plan& plan) const {
+    InsideOptions alone = m_options.inside;
+    alone.network = alone.service = 0;
+    const InsideBound bound =
+        inside_bound(inside_model(m_inputs.profile, m_machine, alone));
+    Prediction& p = plan.prediction;
+    p.bound_seconds = std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes),
+                               p.mid_seconds);
+    p.bound_by = fmt::format("{} (equation 27)", bound.by);
+    p.relief = "none from the links";
+    const auto dearest = m_solution.prices.begin();
+    if (dearest != m_solution.prices.end() && dearest->price > 0) {
+      p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
+                             dearest->resource, 100 * dearest->gain_per_gb_s);
+    }
+  }
+
+  void describe(Plan& plan) const {
+    plan.profile = m_inputs.profile_link;
+    plan.workload = m_inputs.workload_link;
+    plan.roles = m_inputs.roles_link;
+    const auto model_bytes = static_cast<double>(plan.gradient_bytes);
+    set_bound(plan);
+    plan.strategy = m_solution.choice == InsideChoice::single
+                        ? strategy_text(m_solution.trees.front().scheme)
+                        : fmt::format("inside_{}", name_of(m_solution.choice));
+    const bool gpu = std::any_of(
+        m_solution.endpoints.begin(),
+        m_solution.endpoints.begin() + static_cast<std::ptrdiff_t>(m_solution.workers),
+        [&](const std::string& id) {
+          return m_inputs.profile.topology.find(id)->kind == ObjectKind::gpu;
+        });
+    plan.transport = !m_options.transport.empty() ? m_options.transport : gpu ? "cuda" : "host";
+    const Traffic traffic = traffic_of(reckon::lower(plan));
+    for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+      plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
+      plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
+    }
+    add_candidates(plan);
+    for (const InsidePrice& price : m_solution.prices) {
+      plan.resources.push_back({price.resource, price.source, price.bytes_per_second,
+                                price.load * model_bytes, price.busy, price.price,
+                                price.gain_per_gb_s});
+    }
+    const auto quantity = [&](const char* name, double per_byte, const char* equation) {
+      plan.quantities.push_back({name, per_byte * model_bytes, equation, {{"M", model_bytes}}});
+    };
+    quantity("chosen_seconds", m_solution.seconds_per_byte, "equation 25, of the trees chosen");
+    quantity("single_seconds", m_solution.single_seconds_per_byte, "the best named scheme by itself");
+    quantity("mix_seconds", m_solution.mix_seconds_per_byte, "the best mix of named schemes");
+    quantity("optimum_seconds", m_solution.optimum_seconds_per_byte, "the best of all trees");
+    quantity("certificate_seconds", m_solution.certificate_seconds_per_byte,
+             "by the dual values no trees are faster");
+    quantity("lower_bound_seconds", m_solution.bound_seconds_per_byte, "equation 27");
+  }
+
+  void add_candidates(Plan& plan) const {
+    const auto model_bytes = static_cast<double>(plan.gradient_bytes);
+    for (const InsideCandidate& c : m_solution.candidates) {
+      const std::string name = strategy_text(c.name);
+      const bool known = std::any_of(plan.candidates.begin(), plan.candidates.end(),
+                                     [&](const Candidate& other) { return other.strategy == name; });
+      if (known) {
+        continue;
+      }
+      Prediction p;
+      p.bound_seconds = p.lo_seconds = p.mid_seconds = p.hi_seconds =
+          c.seconds_per_byte * model_bytes;
+      p.bound_by = c.limit;
+      plan.candidates.push_back({name, p, ""});
+      const double slower = m_solution.seconds_per_byte > 0
+                                ? c.seconds_per_byte / m_solution.seconds_per_byte - 1
+                                : 0;
+      if (plan.runner_up.empty() && name != plan.strategy && slower > 1e-9) {
+        plan.runner_up = name;
+        plan.margin = slower;
+      }
+    }
+  }
+
+  const InsideInputs& m_inputs;
+  const InsidePlanOptions& m_options;
+  std::string m_machine;
+  GradientLayout m_layout;
+  InsideModel m_model;
+  InsidePlan m_solution;
+  std::vector<std::size_t> m_index; ///< by rank: endpoint of the model
+  PlayNetwork m_network;
+};
+
+} // namespace
+
+PlayNetwork network_of(const InsideModel& model, std::span<const std::size_t> endpoints) {
+  PlayNetwork network;
+  for (const InsideResource& resource : model.resources) {
+    network.station_bytes_per_s.push_back(resource.bytes_per_second);
+  }
+  network.paths.assign(endpoints.size(),
+                       std::vector<std::vector<std::uint32_t>>(endpoints.size()));
+  for (std::size_t u = 0; u < endpoints.size(); ++u) {
+    for (std::size_t v = 0; v < endpoints.size(); ++v) {
+      const auto& uses = model.copy[endpoints[u]][endpoints[v]];
+      if (u == v || !uses) {
+        continue;
+      }
+      for (const InsideUse& use : *uses) {
+        for (long times = std::lround(use.amount); times > 0; --times) {
+          network.paths[u][v].push_back(static_cast<std::uint32_t>(use.resource));
+        }
+      }
+    }
+  }
+  return network;
+}
+
+Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options) {
+  return Planner(inputs, options).make();
+}
+
+} // namespace reckon

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "documents/workload.hpp"
+#include "strategies/inside/inside.hpp"
+#include "strategies/parts.hpp"
+#include "strategies/play.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace reckon {
+
+struct InsidePlanOptions {
+  std::string machine;    ///< a MachineGroup of the profile that is a topology object; empty: its
+                          ///< first
+  InsideOptions inside;   ///< who works, and what else passes the links
+  std::string transport;  ///< empty: "cuda" where a worker is a GPU, else "host"
+  std::uint64_t lanes = 1;
+  std::optional<std::uint64_t> part_bytes, window_parts; ///< absent: by the played time
+  Cutting cutting = Cutting::fused;
+};
+
+/// Documents that a plan is made from, with the links to be written into it.
+struct InsideInputs {
+  const Profile& profile;
+  const Workload& workload;
+  DocumentLink profile_link, workload_link;
+  std::optional<DocumentLink> roles_link{};
+};
+
+/// The best mix of trees on the machine's links (make_inside_plan) as a plan that can be run: one
+/// rank for each endpoint in use, the gradient cut into parts, each part's tree, lane and window.
+/// The prediction is what one iteration takes inside the machine, played link by link; the traffic
+/// with other machines (options.inside.network) decides about the trees but is not part of it.
+/// Throws as make_inside_plan.
+[[nodiscard]] Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options);
+
+/// The links and memories of a model as stations of a play between these endpoints (indices of the
+/// model's).
+[[nodiscard]] PlayNetwork network_of(const InsideModel& model,
+                                     std::span<const std::size_t> endpoints);
+
+} // namespace reckon

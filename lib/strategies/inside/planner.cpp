@@ -249,11 +249,17 @@ private:
     p.bound_seconds = std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes),
                                p.mid_seconds);
     p.bound_by = fmt::format("{} (equation 27)", bound.by);
-    p.relief = "none from the links";
-    const auto dearest = m_solution.prices.begin();
-    if (dearest != m_solution.prices.end() && dearest->price > 0) {
+    const auto dearest = std::max_element(
+        m_solution.prices.begin(), m_solution.prices.end(),
+        [](const InsidePrice& a, const InsidePrice& b) { return a.gain_per_gb_s < b.gain_per_gb_s; });
+    constexpr double k_worth_saying = 0.001;
+    if (dearest != m_solution.prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
                              dearest->resource, 100 * dearest->gain_per_gb_s);
+    } else {
+      const auto bind = std::count_if(m_solution.prices.begin(), m_solution.prices.end(),
+                                      [](const InsidePrice& price) { return price.busy > 1 - 1e-6; });
+      p.relief = fmt::format("no single link: {} bind together", bind);
     }
   }
 
@@ -299,7 +305,8 @@ private:
   void add_candidates(Plan& plan) const {
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     for (const InsideCandidate& c : m_solution.candidates) {
-      const std::string name = strategy_text(c.name);
+      const std::string name =
+          c.name.starts_with("mix:") ? "inside_mix" : strategy_text(c.name);
       const bool known = std::any_of(plan.candidates.begin(), plan.candidates.end(),
                                      [&](const Candidate& other) { return other.strategy == name; });
       if (known) {

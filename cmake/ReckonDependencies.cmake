@@ -1,4 +1,4 @@
-# Required: nlohmann/json, fmt, CLI11, Eigen, hwloc, Highway, COIN-OR CLP, OpenSSL's libcrypto (SHA-256).
+# Required: nlohmann/json, fmt, CLI11, Eigen, hwloc, pugixml, Highway, COIN-OR CLP, OpenSSL's libcrypto (SHA-256).
 # Optional: libfabric, PMIx, CUDA Toolkit, SimGrid, gnuplot-iostream. scripts/install-packages has Debian's names.
 find_package(PkgConfig REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -8,6 +8,7 @@ find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 pkg_check_modules(HWLOC REQUIRED IMPORTED_TARGET hwloc)
 pkg_check_modules(CLP REQUIRED IMPORTED_TARGET clp)
+find_package(pugixml REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 
 set(RECKON_SUMMARY "" CACHE INTERNAL "")

@@ -12,6 +12,7 @@
 #include "present/document_text.hpp"
 #include "probe/cluster.hpp"
 #include "probe/probe.hpp"
+#include "probe/recorded.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -36,6 +37,7 @@ struct Flags {
   std::vector<std::string> transports;
   std::optional<std::uint64_t> seed;
   std::string name;
+  std::string topology;
   std::string limit = "60s";
   bool json = false, list = false, force = false, cluster = false;
 };
@@ -155,9 +157,31 @@ int run_cluster_probe(const Flags& flags) {
   return job->rank == 0 ? conclude(result, output, true) : k_exit_ok;
 }
 
+/// The tree of a machine that is not here; nothing is measured.
+int run_topology(const Flags& flags) {
+  if (flags.cluster || !flags.only.empty() || !flags.transports.empty() || !flags.budget.empty()) {
+    fail(ErrorKind::usage,
+         "probe --topology measures nothing: leave --cluster, --only, --transport and --budget "
+         "away, or leave --topology away to measure this machine");
+  }
+  const std::string output = flags.json ? "-" : flags.output;
+  check_output(output, flags.force);
+  const Profile profile = profile_of_topology_file(flags.topology, flags.name);
+  write_file(output, canonical_text(profile));
+  if (output != "-") {
+    const std::string shown = render(profile, style_for(ColorMode::automatic, STDOUT_FILENO));
+    std::fwrite(shown.data(), 1, shown.size(), stdout);
+    fmt::print("\nwrote {}: nothing was measured\n", output);
+  }
+  return k_exit_ok;
+}
+
 int run_probe(const Flags& flags) {
   if (flags.list) {
     return list_cases();
+  }
+  if (!flags.topology.empty()) {
+    return run_topology(flags);
   }
   if (flags.cluster) {
     return run_cluster_probe(flags);
@@ -220,7 +244,12 @@ Command add_probe_command(CLI::App& app) {
   probe->add_option("--seed", flags->seed,
                     "Draws the order of the cells and the random addresses; default: another each "
                     "time, written to the profile");
-  probe->add_option("--name", flags->name, "Name of the profile; default: the host's name");
+  probe->add_option("--name", flags->name,
+                    "Name of the profile; default: the host's name, with --topology the file's");
+  probe->add_option("--topology", flags->topology,
+                    "Measure nothing: make a profile of the tree of another machine out of a file "
+                    "that hwloc (lstopo machine.xml) or NCCL or RCCL (NCCL_TOPO_DUMP_FILE) wrote "
+                    "there");
   probe->add_flag("--json", flags->json, "The profile on standard output, no summary: -o -");
   probe->footer("What is measured and how: docs/measuring.md.\n"
                 "Exit status: 0 measured; 2 usage; 3 not available here; 4 some cells failed;\n"

@@ -8,6 +8,7 @@
 #include "present/numbers.hpp"
 #include "present/ranges.hpp"
 #include "present/table.hpp"
+#include "present/topology_text.hpp"
 
 #include <fmt/format.h>
 
@@ -360,46 +361,6 @@ std::string machines_text(const Profile& p, const Style& style) {
 }
 
 /// Equal objects of a machine on one line: "2 x numa_node, 64 GiB".
-std::string topology_text(const Topology& topology, const Style& style) {
-  std::vector<std::string> order;
-  std::map<std::string, int> counts;
-  for (const TopologyObject& o : topology.objects) {
-    if (o.kind == ObjectKind::machine) {
-      continue;
-    }
-    std::string text(name_of(o.kind));
-    if (o.kind == ObjectKind::cache && o.cache_level) {
-      text = fmt::format("L{} cache", *o.cache_level);
-    }
-    const bool own_line = o.kind == ObjectKind::gpu || o.kind == ObjectKind::nic ||
-                          o.kind == ObjectKind::memory_device;
-    if (own_line) {
-      text += " " + o.id;
-    }
-    if (!o.name.empty() && (own_line || o.kind == ObjectKind::package)) {
-      text += ", " + o.name;
-    }
-    if (o.bytes) {
-      text += ", " + to_text(Bytes(*o.bytes));
-    }
-    if (!o.pci_address.empty() && own_line) {
-      text += ", " + o.pci_address;
-    }
-    if (o.link_bytes_per_second && own_line) {
-      text += ", " + to_text(Bandwidth::bytes_per_s(*o.link_bytes_per_second));
-    }
-    if (counts[text]++ == 0) {
-      order.push_back(text);
-    }
-  }
-  std::string out;
-  for (const std::string& text : order) {
-    const int n = counts[text];
-    out += printable(n == 1 ? fmt::format("  {}", text) : fmt::format("  {} x {}", n, text)) + "\n";
-  }
-  return out.empty() ? "" : "\n" + heading("topology", "", style) + out;
-}
-
 std::string fits_text(const Profile& p, const ShowOptions& options, const Style& style) {
   std::vector<const Fit*> shown;
   for (const Fit& fit : p.fits) {
@@ -528,7 +489,9 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
     for (const auto& [name, text] : p.context) {
       context.row({{name, Tone::dim}, text});
     }
-    out += context.text(style) + "\n" + machines_text(p, style) + topology_text(p.topology, style);
+    out += context.text(style) + "\n" + machines_text(p, style);
+    const std::string tree = topology_text(p.topology, style);
+    out += tree.empty() ? "" : "\n" + tree;
   }
   for (const std::string& test : cases_of(p)) {
     if (options.test.empty() || options.test == test) {

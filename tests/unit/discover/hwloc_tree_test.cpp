@@ -228,5 +228,82 @@ TEST(HwlocTree, InactivePortsDoNotCount) {
   EXPECT_EQ(t.find("m0/nic0")->link_bytes_per_second, 12.5e9); // port 2's 100 Gb/s alone
 }
 
+// One package; root port 16:00.0, a switch 17:00.0 with downstream ports 18:00.0 to a GPU and
+// 18:01.0 to a card of two functions. Above every device is a port that is not in the tree, but the
+// card's.
+constexpr const char* k_switch_xml = R"(<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+ <object type="Machine" os_index="0" cpuset="0x1" complete_cpuset="0x1" allowed_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" allowed_nodeset="0x1" gp_index="1">
+  <object type="Package" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="2">
+   <object type="NUMANode" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="3" local_memory="1073741824"/>
+   <object type="Core" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="4">
+    <object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x1" complete_nodeset="0x1" gp_index="5"/>
+   </object>
+   <object type="Bridge" gp_index="10" bridge_type="0-1" depth="0" bridge_pci="0000:[16-1f]">
+    <object type="Bridge" gp_index="11" bridge_type="1-1" depth="1" bridge_pci="0000:[17-1f]" pci_busid="0000:16:00.0" pci_type="0604 [8086:2030] [8086:0000] 04" pci_link_speed="15.753846">
+     <object type="Bridge" gp_index="12" bridge_type="1-1" depth="2" bridge_pci="0000:[18-1f]" pci_busid="0000:17:00.0" pci_type="0604 [10b5:9781] [10b5:9781] b0" pci_link_speed="15.753846">
+      <object type="Bridge" gp_index="13" bridge_type="1-1" depth="3" bridge_pci="0000:[19-19]" pci_busid="0000:18:00.0" pci_type="0604 [10b5:9781] [10b5:9781] b0" pci_link_speed="15.753846">
+       <object type="PCIDev" gp_index="14" pci_busid="0000:19:00.0" pci_type="0302 [10de:1db8] [10de:131d] a1" pci_link_speed="15.753846"/>
+      </object>
+      <object type="Bridge" gp_index="15" bridge_type="1-1" depth="3" bridge_pci="0000:[1a-1a]" pci_busid="0000:18:01.0" pci_type="0604 [10b5:9781] [10b5:9781] b0" pci_link_speed="7.876923">
+       <object type="PCIDev" gp_index="16" pci_busid="0000:1a:00.0" pci_type="0200 [15b3:1013] [15b3:0013] 00" pci_link_speed="7.876923">
+        <object type="OSDev" gp_index="17" name="eth0" osdev_type="2"/>
+       </object>
+       <object type="PCIDev" gp_index="18" pci_busid="0000:1a:00.1" pci_type="0200 [15b3:1013] [15b3:0013] 00" pci_link_speed="7.876923">
+        <object type="OSDev" gp_index="19" name="eth1" osdev_type="2"/>
+       </object>
+      </object>
+      <object type="Bridge" gp_index="20" bridge_type="1-1" depth="3" bridge_pci="0000:[1b-1b]" pci_busid="0000:18:02.0" pci_type="0604 [10b5:9781] [10b5:9781] b0" pci_link_speed="0.5">
+       <object type="PCIDev" gp_index="21" pci_busid="0000:1b:00.0" pci_type="0107 [1000:0072] [1000:3080] 03" pci_link_speed="0.5"/>
+      </object>
+     </object>
+    </object>
+   </object>
+  </object>
+ </object>
+</topology>
+)";
+
+TEST(HwlocTree, ASwitchIsOneObjectAndPortsAreNone) {
+  const auto loaded = from_xml(k_switch_xml);
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", nullptr);
+  expect_well_formed(t);
+  // bridge0: host bridge; bridge1: the switch; bridge2: the port of the card.
+  EXPECT_EQ(t.of_kind(ObjectKind::host_bridge).size(), 1U);
+  EXPECT_EQ(t.of_kind(ObjectKind::pci_bridge).size(), 2U);
+  EXPECT_EQ(parent_of(t, "m0/bridge1"), "m0/bridge0");
+  EXPECT_EQ(t.find("m0/bridge1")->pci_address, "0000:17:00.0");
+  EXPECT_EQ(parent_of(t, "m0/gpu0"), "m0/bridge1");
+  EXPECT_EQ(parent_of(t, "m0/bridge2"), "m0/bridge1");
+  EXPECT_EQ(t.find("m0/bridge2")->pci_address, "");
+  EXPECT_NEAR(*t.find("m0/bridge2")->pcie_bytes_per_second, 7.877e9, 1e6);
+  EXPECT_EQ(parent_of(t, "m0/nic0"), "m0/bridge2");
+  EXPECT_EQ(parent_of(t, "m0/nic1"), "m0/bridge2");
+}
+
+TEST(HwlocTree, PcieLinksAreReadFromBothEnds) {
+  const auto loaded = from_xml(k_switch_xml);
+  const SystemFile files = [](const std::string& path) -> std::optional<std::string> {
+    const std::string base = "/sys/bus/pci/devices/0000:";
+    const std::map<std::string, std::string> content{
+        {base + "19:00.0/current_link_speed", "8.0 GT/s PCIe"},
+        {base + "19:00.0/current_link_width", "8"},
+        {base + "19:00.0/max_link_speed", "32.0 GT/s PCIe"},
+        {base + "19:00.0/max_link_width", "16"},
+        {base + "18:00.0/max_link_speed", "16.0 GT/s PCIe"}, // the port above it
+        {base + "18:00.0/max_link_width", "16"},
+        {base + "17:00.0/current_link_speed", "Unknown"},
+        {base + "17:00.0/current_link_width", "0"}};
+    const auto it = content.find(path);
+    return it == content.end() ? std::nullopt : std::optional(it->second);
+  };
+  const Topology t = topology_from_hwloc(loaded.get(), "m0", files);
+  EXPECT_EQ(t.find("m0/gpu0")->pcie, (PcieLink{8e9, 8}));
+  EXPECT_EQ(t.find("m0/gpu0")->pcie_possible, (PcieLink{16e9, 16})); // the slower end decides
+  EXPECT_EQ(t.find("m0/gpu0")->pcie_bytes_per_second, std::nullopt);
+  EXPECT_EQ(t.find("m0/bridge1")->pcie, std::nullopt);
+}
+
 } // namespace
 } // namespace reckon

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discover/topology_file.hpp"
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "discover/hwloc_tree.hpp"
+#include "discover/nccl_tree.hpp"
+
+#include <fmt/format.h>
+#include <hwloc.h>
+#include <pugixml.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace reckon {
+namespace {
+
+struct DestroyTopology {
+  void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
+};
+using HwlocTopology = std::unique_ptr<hwloc_topology, DestroyTopology>;
+
+std::string place(const std::string& file, const std::string& text, std::ptrdiff_t offset) {
+  if (offset < 0) {
+    return file;
+  }
+  const auto end = text.begin() + std::min(offset, static_cast<std::ptrdiff_t>(text.size()));
+  return fmt::format("{}: line {}", file, std::count(text.begin(), end, '\n') + 1);
+}
+
+Topology topology_from_hwloc_xml(const std::string& text, const std::string& file,
+                                 const std::string& version, const std::string& machine) {
+  const auto check = [&](int result, const char* attempt) {
+    if (result != 0) {
+      fail(ErrorKind::input,
+           fmt::format("{}: {} of hwloc {} refused it ({}); it is hwloc XML {}: check it with "
+                       "`lstopo --input {}`, and write one of a newer hwloc with `lstopo "
+                       "--export-xml-flags v2`",
+                       file, attempt, RECKON_HWLOC_VERSION, std::strerror(errno),
+                       version.empty() ? "1" : version, file));
+    }
+  };
+  hwloc_topology_t raw = nullptr;
+  check(hwloc_topology_init(&raw), "hwloc_topology_init");
+  const HwlocTopology topology(raw);
+  check(hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT),
+        "hwloc_topology_set_io_types_filter");
+  // A recorded machine is looked at as a whole, also what its recorder was not allowed to use.
+  check(hwloc_topology_set_xmlbuffer(raw, text.c_str(), static_cast<int>(text.size()) + 1),
+        "hwloc_topology_set_xmlbuffer");
+  check(hwloc_topology_load(raw), "hwloc_topology_load");
+  return topology_from_hwloc(raw, machine, nullptr);
+}
+
+} // namespace
+
+RecordedTopology topology_from_text(const std::string& text, const std::string& file,
+                                    const std::string& machine) {
+  constexpr std::size_t k_most_bytes = 256U << 20U;
+  if (text.size() > k_most_bytes) {
+    fail(ErrorKind::input,
+         fmt::format("{}: more than 256 MiB; this is no machine's topology", file));
+  }
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed =
+      document.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
+  if (!parsed) {
+    fail(ErrorKind::input,
+         fmt::format("{}: is no XML: {}; give what `lstopo machine.xml` or NCCL_TOPO_DUMP_FILE "
+                     "wrote",
+                     place(file, text, parsed.offset), parsed.description()));
+  }
+  const pugi::xml_node root = document.document_element();
+  RecordedTopology recorded;
+  if (std::string_view(root.name()) == "topology") {
+    const std::string version = root.attribute("version").value();
+    recorded.format = "hwloc XML " + (version.empty() ? "1" : version);
+    recorded.topology = topology_from_hwloc_xml(text, file, version, machine);
+    return recorded;
+  }
+  if (std::string_view(root.name()) == "system") {
+    NcclTree tree = topology_from_nccl(root, machine, [&](const pugi::xml_node& element) {
+      return place(file, text, element.offset_debug());
+    });
+    const std::string_view version = root.attribute("version").value();
+    recorded.format =
+        version == "2" ? "RCCL topology XML, version 2" : "NCCL topology XML, version 1";
+    recorded.topology = std::move(tree.topology);
+    recorded.remarks = std::move(tree.remarks);
+    return recorded;
+  }
+  fail(ErrorKind::input,
+       fmt::format("{}: its root is <{}>; hwloc's XML has <topology>, NCCL's and RCCL's <system>",
+                   place(file, text, root.offset_debug()), root.name()));
+}
+
+RecordedTopology read_topology_file(const std::string& path, const std::string& machine) {
+  return topology_from_text(read_file(path), path, machine);
+}
+
+} // namespace reckon

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "present/style.hpp"
+#include "topology/topology.hpp"
+
+#include <string>
+
+namespace reckon {
+
+/// Of each machine: its tree; how near GPUs, NICs and NUMA nodes are, as `nvidia-smi topo -m` has
+/// it; PCIe links below what they could do; the switches of BytePS 4.2.3 and what follows from
+/// them; links that several endpoints share. Of a machine without a GPU and without a NIC the tree
+/// alone. Empty for a topology without objects.
+[[nodiscard]] std::string topology_text(const Topology& topology, const Style& style);
+
+} // namespace reckon

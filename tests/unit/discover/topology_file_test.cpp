@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "discover/topology_file.hpp"
+
+#include "core/error.hpp"
+#include "topology/paths.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string refusal(const std::string& text) {
+  try {
+    static_cast<void>(topology_from_text(text, "f.xml"));
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+// GPU 0 and 1 at four NVSwitches each; the NIC's switch link runs below the GPU's. dev is not in
+// the order of the file, and NUMA node 1 stands first.
+constexpr const char* k_nccl = R"(<system version="1">
+  <cpu numaid="1" affinity="ff00" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0000:81:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+      <pci busid="0000:83:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
+        <gpu dev="1" sm="90" rank="1" gdr="1">
+          <nvlink target="0000:c1:00.0" count="4" tclass="0x068000"/>
+          <nvlink target="0000:c2:00.0" count="5" tclass="0x068000"/>
+        </gpu>
+      </pci>
+    </pci>
+    <nic>
+      <net name="eth0" dev="0" speed="10000" port="0" guid="0x0" maxconn="65536" gdr="0"/>
+    </nic>
+  </cpu>
+  <cpu numaid="0" affinity="ff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+    <pci busid="0000:16:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
+      <pci busid="0000:18:00.0" class="0x030200" link_speed="Unknown" link_width="16">
+        <gpu dev="0" sm="90" rank="0" gdr="1">
+          <nvlink target="0000:C1:00.0" count="4" tclass="0x068000"/>
+          <nvlink target="0000:c2:00.0" count="5" tclass="0x068000"/>
+          <c2c bw="20000" count="2"/>
+        </gpu>
+      </pci>
+      <pci busid="0000:19:00.0" class="0x020700" link_speed="16 GT/s" link_width="8">
+        <nic>
+          <net name="mlx5_0" dev="0" speed="200000" port="1"/>
+          <net name="mlx5_1" dev="1" speed="200000" port="2"/>
+        </nic>
+      </pci>
+    </pci>
+    <nic>
+      <net name="eth0" dev="0" speed="10000" port="0" guid="0x0" maxconn="65536" gdr="0"/>
+    </nic>
+  </cpu>
+</system>
+)";
+
+TEST(NcclTopology, GpusAreNumberedByDeviceAndNvSwitchesAreOne) {
+  const RecordedTopology recorded = topology_from_text(k_nccl, "f.xml");
+  const Topology& t = recorded.topology;
+  EXPECT_TRUE(recorded.remarks.empty());
+  EXPECT_EQ(t.find("m0/gpu0")->pci_address, "0000:18:00.0");
+  EXPECT_EQ(t.find("m0/gpu1")->pci_address, "0000:83:00.0");
+  EXPECT_EQ(t.find("m0/numa0")->os_index, 0);
+  EXPECT_EQ(t.find("m0/numa1")->cpus.front(), 8);
+  EXPECT_EQ(t.find("m0/gpu0")->pcie, std::nullopt); // "Unknown"
+  // 4 + 5 links of NVLink 4, 25 GB/s each.
+  EXPECT_EQ(path_between(t, "m0/gpu0", "m0/gpu1").text(), "NV9");
+  EXPECT_EQ(described_bytes_per_second(t, {"m0/gpu0", "m0/nvswitch0"}), 225e9);
+  EXPECT_EQ(t.of_kind(ObjectKind::link_switch).size(), 1U);
+  // NVLink-C2C: 2 links of 20000 MB/s to the memory next to it.
+  EXPECT_EQ(described_bytes_per_second(t, {"m0/gpu0", "m0/numa0"}), 40e9);
+  // Two ports of one card, 200 Gb/s each.
+  EXPECT_EQ(t.find("m0/nic0")->name, "mlx5_0 mlx5_1");
+  EXPECT_EQ(t.find("m0/nic0")->link_bytes_per_second, 50e9);
+  // NCCL lists eth0 at both processors.
+  EXPECT_EQ(t.of_kind(ObjectKind::nic).size(), 2U);
+}
+
+TEST(TopologyFile, MistakesNameTheLineAndARemedy) {
+  EXPECT_THAT(refusal("{\"schema\": 1}"), HasSubstr("f.xml: line 1: is no XML"));
+  EXPECT_THAT(refusal("<a>\n<b></a>"), HasSubstr("f.xml: line 2: is no XML"));
+  EXPECT_THAT(refusal("<?xml version=\"1.0\"?>\n<plan/>"),
+              HasSubstr("f.xml: line 2: its root is <plan>"));
+  EXPECT_THAT(refusal("<system version=\"7\"><cpu/></system>"), HasSubstr("has version \"7\""));
+  EXPECT_THAT(refusal("<system version=\"1\"></system>"), HasSubstr("has no <cpu>"));
+  EXPECT_THAT(refusal("<system version=\"1\"><cpu numaid=\"0\"/></system>"),
+              HasSubstr("holds no GPU and no NIC"));
+  EXPECT_THAT(refusal("<system version=\"1\">\n<cpu numaid=\"0\">\n<pci class=\"0x030200\"/>\n"
+                      "</cpu></system>"),
+              HasSubstr("f.xml: line 3: <pci> has no busid"));
+  EXPECT_THAT(refusal("<system version=\"1\">\n<cpu><pci busid=\"17\" class=\"0x030200\"/></cpu>"
+                      "</system>"),
+              HasSubstr("f.xml: line 2: <pci> has busid=\"17\", which is no PCI address"));
+  EXPECT_THAT(refusal("<system version=\"1\"><cpu><pci busid=\"0000:17:00.0\" class=\"gpu\"/></cpu>"
+                      "</system>"),
+              HasSubstr("has class=\"gpu\", which is no PCI class"));
+  EXPECT_THAT(refusal("<system version=\"1\"><cpu affinity=\"xyz\"/></system>"),
+              HasSubstr("has affinity=\"xyz\", which is no mask"));
+  EXPECT_THAT(refusal("<system version=\"1\"><cpu host_hash=\"0x1\"/><cpu host_hash=\"0x2\"/>"
+                      "</system>"),
+              HasSubstr("holds 2 machines"));
+  EXPECT_THAT(refusal("<topology version=\"99.0\"></topology>"), HasSubstr("it is hwloc XML 99.0"));
+}
+
+TEST(TopologyFile, LinksThatLeadNowhereAreRemarked) {
+  const RecordedTopology recorded = topology_from_text(
+      "<system version=\"1\"><cpu numaid=\"0\"><pci busid=\"0000:17:00.0\" class=\"0x030200\">"
+      "<gpu dev=\"0\" sm=\"70\"><nvlink target=\"0000:18:00.0\" count=\"1\" tclass=\"0x030200\"/>"
+      "</gpu></pci></cpu></system>",
+      "f.xml");
+  ASSERT_EQ(recorded.remarks.size(), 1U);
+  EXPECT_THAT(recorded.remarks[0], HasSubstr("0000:18:00.0, which the file does not hold"));
+  EXPECT_TRUE(recorded.topology.links.empty());
+}
+
+TEST(TopologyFile, AnyBeginningOfAFileIsRefusedOrRead) {
+  const std::string whole = k_nccl;
+  for (std::size_t n = 0; n < whole.size(); n += 7) {
+    EXPECT_NE(refusal(whole.substr(0, n)), "") << n; // its end tag is missing
+  }
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/topology_text.hpp"
+
+#include "support/machines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(TopologyText, OfThePcieMachineOfBytePs) {
+  const std::string text = topology_text(test::byteps_pcie_machine(), {});
+  EXPECT_THAT(text, HasSubstr("     │  └─ sw0  PCIe switch, PCIe 3.0 x16\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("  gpu0   X     PIX   PIX   PIX   SYS   SYS   SYS   SYS   NODE  PHB    SYS\n"));
+  EXPECT_THAT(text,
+              HasSubstr("BytePS 4.2.3: S_n = 0, S_g = 2 (sw0-1)\n  symmetric: reduce-scatter"));
+  EXPECT_THAT(text, HasSubstr("CPU-assisted aggregation"));
+  // The switch's link with its rate stands for the host bridge's, which the same endpoints share.
+  EXPECT_THAT(text, HasSubstr("  sw0 - hb0      15.75 GB/s  gpu0-3"));
+  EXPECT_THAT(text, Not(HasSubstr("hb0 - numa0")));
+  EXPECT_THAT(text, HasSubstr("  numa0 - numa1           ?  gpu0-3, nic0, numa0  gpu4-7, numa1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("below what they could do")));
+}
+
+TEST(TopologyText, OfTheNvlinkMachineOfBytePs) {
+  const std::string text = topology_text(test::byteps_nvlink_machine(), {});
+  EXPECT_THAT(text,
+              HasSubstr("S_n = 1 (sw0), S_g = 3 (sw1-3)\n  asymmetric: reduce to and broadcast"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("  gpu0   X     NV1   NV1   NV2   NV2   SYS   SYS   SYS   PIX   PHB    SYS\n"));
+}
+
+TEST(TopologyText, LinksBelowWhatTheyCouldDoAreWarnedOf) {
+  Topology t = test::byteps_pcie_machine();
+  for (TopologyObject& o : t.objects) {
+    if (o.id == "m0/gpu3") {
+      o.pcie = PcieLink{8e9, 8};
+      o.pcie_possible = PcieLink{16e9, 16};
+    } else if (o.id == "m0/gpu4") {
+      o.pcie_possible = o.pcie; // as fast as can be
+    }
+  }
+  const std::string text = topology_text(t, {});
+  EXPECT_THAT(text, HasSubstr("gpu3  PCIe 3.0 x8 (could do 4.0 x16)\n"));
+  EXPECT_THAT(text, HasSubstr("  gpu3 runs at PCIe 3.0 x8, both ends could do 4.0 x16\n"));
+  EXPECT_THAT(text, Not(HasSubstr("gpu4 runs at")));
+  EXPECT_THAT(text, HasSubstr("look again under load"));
+}
+
+TEST(TopologyText, NicsOfOnePlaceAreOneRowOfALargeMachine) {
+  Topology t = test::byteps_nvlink_machine();
+  const TopologyObject nic = t.objects.back();
+  for (int i = 1; i < 12; ++i) {
+    t.objects.push_back(nic);
+    t.objects.back().id = "m0/nic" + std::to_string(i);
+    t.objects.back().parent = i < 8 ? "m0/sw0" : "m0/sw3";
+  }
+  const std::string text = topology_text(t, {}); // 8 + 12 + 2 endpoints
+  EXPECT_THAT(text, HasSubstr("gpu7  nic0-7  nic8-11  numa0"));
+  EXPECT_THAT(text, HasSubstr("\n  nic0-7   PIX"));
+}
+
+TEST(TopologyText, AMachineWithoutDevicesIsItsTreeAlone) {
+  Topology t;
+  t.objects.resize(2);
+  t.objects[0].id = "m0";
+  t.objects[1].id = "m0/numa0";
+  t.objects[1].kind = ObjectKind::numa_node;
+  t.objects[1].parent = "m0";
+  t.objects[1].bytes = 1U << 30U;
+  EXPECT_EQ(topology_text(t, {}), "topology of m0\n  └─ numa0  1 GiB\n");
+  EXPECT_EQ(topology_text({}, {}), "");
+}
+
+} // namespace
+} // namespace reckon

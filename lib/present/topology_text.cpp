@@ -92,14 +92,12 @@ std::string pcie_text(const TopologyObject& o) {
   return "";
 }
 
-std::string what_it_is(const TopologyObject& o) {
+std::string what_it_is(const Topology& t, const TopologyObject& o) {
   switch (o.kind) {
   case ObjectKind::host_bridge:
     return "host bridge";
   case ObjectKind::pci_bridge:
-    return o.pci_address.empty() ? "port of one card" : "PCIe switch";
-  case ObjectKind::link_switch:
-    return "";
+    return is_card_port(t, o) ? "port of one card" : "PCIe switch";
   default:
     return "";
   }
@@ -127,7 +125,7 @@ std::string details(const Topology& t, const TopologyObject& o) {
       parts.push_back(text);
     }
   };
-  put(what_it_is(o));
+  put(what_it_is(t, o));
   put(o.name);
   if (o.bytes && *o.bytes > 0) {
     put(to_text(Bytes(*o.bytes)));

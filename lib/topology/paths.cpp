@@ -31,6 +31,14 @@ std::string_view slot_of(std::string_view pci_address) {
   return pci_address.substr(0, pci_address.rfind('.'));
 }
 
+bool port_of_one_card(const Object& bridge, const Chain& children) {
+  return bridge.pci_address.empty() && children.size() > 1 &&
+         std::all_of(children.begin(), children.end(), [&](const Object* o) {
+           return is_device(*o) && !o->pci_address.empty() &&
+                  slot_of(o->pci_address) == slot_of(children.front()->pci_address);
+         });
+}
+
 /// A topology made fast to walk.
 class Walker {
 public:
@@ -125,18 +133,8 @@ public:
     return nullptr;
   }
 
-  /// A port with the functions of one card below it, and no switch. A port has no address here.
-  [[nodiscard]] bool is_slot(const Object& bridge) const {
-    const Chain& below = children(bridge);
-    return bridge.pci_address.empty() && below.size() > 1 &&
-           std::all_of(below.begin(), below.end(), [&](const Object* o) {
-             return is_device(*o) && !o->pci_address.empty() &&
-                    slot_of(o->pci_address) == slot_of(below.front()->pci_address);
-           });
-  }
-
   [[nodiscard]] bool is_switch(const Object& o) const {
-    return o.kind == ObjectKind::pci_bridge && !is_slot(o);
+    return o.kind == ObjectKind::pci_bridge && !port_of_one_card(o, children(o));
   }
 
   /// The objects of the way through the tree, both ends among them, and the uppermost one.
@@ -383,6 +381,11 @@ std::vector<std::string> endpoints_of(const Topology& topology, std::string_view
     ids.push_back(o->id);
   }
   return ids;
+}
+
+bool is_card_port(const Topology& topology, const TopologyObject& bridge) {
+  return bridge.kind == ObjectKind::pci_bridge &&
+         port_of_one_card(bridge, topology.children(bridge.id));
 }
 
 SwitchCensus switch_census(const Topology& topology, std::string_view machine) {

@@ -54,6 +54,10 @@ struct Path {
 [[nodiscard]] std::vector<std::string> endpoints_of(const Topology& topology,
                                                     std::string_view machine);
 
+/// Whether this pci_bridge is the port of one card with several functions, and no switch: it has no
+/// address, and all below it have addresses of one slot.
+[[nodiscard]] bool is_card_port(const Topology& topology, const TopologyObject& bridge);
+
 /// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. Of switches below switches
 /// the uppermost counts, for its link to the processor is what the rule is about. A GPU without a
 /// switch above it has a link of its own: its own id stands for that.

@@ -124,6 +124,8 @@ TEST(Paths, FunctionsOfOneCardShareItsLinkAndNoSwitch) {
   t.objects[6].pci_address = "0000:17:00.0";
   t.objects[7].pci_address = "0000:17:00.1";
   EXPECT_EQ(class_between(t, "nic0", "nic1"), "PIX");
+  EXPECT_TRUE(is_card_port(t, *t.find("m0/card")));
+  EXPECT_FALSE(is_card_port(t, *t.find("m0/sw")));
   EXPECT_EQ(class_between(t, "gpu0", "nic1"), "PIX"); // the switch alone counts
   EXPECT_EQ(way(path_between(t, "m0/gpu0", "m0/nic1")),
             "PIX: m0/gpu0 > m0/sw, m0/sw > m0/card, m0/card > m0/nic1");

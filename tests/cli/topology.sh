@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# reckon probe --topology: the tree of another machine out of a file; nothing is measured.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+machines=$RECKON_SOURCE_DIR/tests/golden/topology/machines
+
+reckon probe --topology "$machines/amd-mi50-switches.xml" -o tree.json
+expect_status 0
+stderr_empty
+stdout_has 'S_n = 1 (bridge0), S_g = 1 (bridge5)'
+stdout_has 'wrote tree.json: nothing was measured'
+python3 - << 'PY'
+import json
+p = json.load(open("tree.json"))
+assert p["cells"] == [] and p["fits"] == []
+assert p["source"].startswith("not measured"), p["source"]
+assert p["name"] == "amd-mi50-switches"
+assert sum(o["kind"] == "gpu" for o in p["topology"]["objects"]) == 8
+assert len(p["topology"]["links"]) == 8
+PY
+
+# The same file gives the same bytes, and a profile that show reads.
+reckon probe --topology "$machines/amd-mi50-switches.xml" --json
+cmp -s tree.json .last/stdout || fail "--json gives another document"
+reckon show tree.json
+expect_status 0
+stdout_has 'asymmetric: reduce to and broadcast from GPUs that share no switch with a NIC'
+for file in "$machines"/*.xml; do
+  reckon probe --topology "$file" -o other.json
+  expect_status 0
+  reckon show other.json
+  expect_status 0
+done
+
+# Mistakes.
+echo '<plan/>' > bad.xml
+reckon probe --topology bad.xml -o bad.json
+expect_status 2
+stderr_has "bad.xml: line 1: its root is <plan>"
+[[ ! -e bad.json ]] || fail "a profile was written"
+reckon probe --topology missing.xml -o bad.json
+expect_status 2
+stderr_has missing.xml
+reckon probe --topology "$machines/aws-p5.xml" --cluster
+expect_status 2
+stderr_has "measures nothing"

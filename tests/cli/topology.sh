@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # reckon probe --topology: the tree of another machine out of a file; nothing is measured.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-machines=$RECKON_SOURCE_DIR/tests/golden/topology/machines
+machines=$source_dir/tests/golden/topology/machines
 
 reckon probe --topology "$machines/amd-mi50-switches.xml" -o tree.json
 expect_status 0

@@ -58,8 +58,9 @@ public:
       }
       for (std::size_t at = sink; at != source; at = m_edges[by[at] ^ 1U].to) {
         Edge& forward = m_edges[by[at]];
-        // What is left for less than rounding is nothing: else paths of 1e-17 go on for ever.
-        forward.left = forward.left - least <= 1e-12 * forward.left ? 0.0 : forward.left - least;
+        // Less than rounding is nothing left: else paths of 1e-17 go on for ever.
+        const double left = forward.left - least;
+        forward.left = left > 1e-12 * least ? left : 0.0;
         m_edges[by[at] ^ 1U].left += least;
       }
     }

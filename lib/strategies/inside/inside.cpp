@@ -250,7 +250,7 @@ void fill_trees(const InsideModel& model, const Shared& shared, InsidePlan& plan
 }
 
 void fill_prices(const InsideModel& model, const Shared& shared, const Optimum& optimum,
-                 InsidePlan& plan) {
+                 InsideGains gains, InsidePlan& plan) {
   std::vector<std::size_t> order(model.resources.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto price = [&](std::size_t r) {
@@ -277,7 +277,7 @@ void fill_prices(const InsideModel& model, const Shared& shared, const Optimum& 
                     busy(r),
                     price(r),
                     0};
-    if (out.price > 0 && plan.prices.size() < k_gains) {
+    if (gains == InsideGains::solved && out.price > 0 && plan.prices.size() < k_gains) {
       InsideModel more = model;
       more.resources[r].bytes_per_second += k_gb_per_s;
       const double seconds = optimum_of(more, optimum.trees).seconds_per_byte;
@@ -289,21 +289,7 @@ void fill_prices(const InsideModel& model, const Shared& shared, const Optimum& 
   }
 }
 
-} // namespace
-
-std::string_view name_of(InsideChoice choice) {
-  switch (choice) {
-  case InsideChoice::single:
-    return "single";
-  case InsideChoice::mix:
-    return "mix";
-  case InsideChoice::optimum:
-    return "optimum";
-  }
-  return "?";
-}
-
-InsidePlan solve_inside(const InsideModel& model, double tolerance) {
+InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) {
   InsidePlan plan;
   const std::vector<InsideScheme> schemes = named_schemes(model);
   const std::vector<InsideTree> first = first_trees(model, schemes);
@@ -378,12 +364,30 @@ InsidePlan solve_inside(const InsideModel& model, double tolerance) {
   plan.seconds_per_byte = limit.seconds_per_byte;
   plan.limit = name_at(model, limit);
   fill_trees(model, chosen, plan);
-  fill_prices(model, chosen, optimum, plan);
+  fill_prices(model, chosen, optimum, gains, plan);
   const InsideBound bound = inside_bound(model);
   plan.bound_seconds_per_byte = bound.seconds_per_byte;
   plan.bound_by = bound.by;
   plan.unknown = model.unknown;
   return plan;
+}
+
+} // namespace
+
+std::string_view name_of(InsideChoice choice) {
+  switch (choice) {
+  case InsideChoice::single:
+    return "single";
+  case InsideChoice::mix:
+    return "mix";
+  case InsideChoice::optimum:
+    return "optimum";
+  }
+  return "?";
+}
+
+InsidePlan solve_inside(const InsideModel& model, double tolerance, InsideGains gains) {
+  return solve(model, tolerance, gains);
 }
 
 InsidePlan make_inside_plan(const Profile& profile, const std::string& machine,

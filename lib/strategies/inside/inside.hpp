@@ -5,6 +5,7 @@
 #include "strategies/inside/schemes.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
@@ -67,7 +68,13 @@ struct InsidePlan {
 [[nodiscard]] InsidePlan make_inside_plan(const Profile& profile, const std::string& machine,
                                           const InsideOptions& options = {});
 
+enum class InsideGains {
+  solved,
+  left_out ///< gain_per_gb_s stays 0: a tenth of the work
+};
+
 /// The same from a model.
-[[nodiscard]] InsidePlan solve_inside(const InsideModel& model, double tolerance = 0.01);
+[[nodiscard]] InsidePlan solve_inside(const InsideModel& model, double tolerance = 0.01,
+                                      InsideGains gains = InsideGains::solved);
 
 } // namespace reckon

@@ -2,6 +2,7 @@
 #include "strategies/inside/model.hpp"
 
 #include "core/error.hpp"
+#include "documents/profile.hpp"
 #include "topology/paths.hpp"
 
 #include <fmt/format.h>
@@ -146,8 +147,8 @@ private:
       if (known != m_model.endpoints.end()) {
         fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
       }
-      const TopologyObject& object = endpoint_named(
-          id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
+      const TopologyObject& object =
+          endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
       m_model.endpoints.push_back({id, worker, object.kind == ObjectKind::numa_node});
     };
     for (const std::string& id : workers) {
@@ -369,22 +370,28 @@ private:
     }
   }
 
-  /// The port of a NIC, one direction.
-  [[nodiscard]] double port_rate(const std::string& nic) const {
-    const double own = fastest(m_profile, "port_bandwidth", nic);
-    return own > 0 || m_nics.size() > 1 ? own : fastest(m_profile, "port_bandwidth", m_machine);
+  /// The port of a NIC, one direction, and where that comes from.
+  [[nodiscard]] std::pair<double, const char*> port_rate(const std::string& nic) const {
+    double measured = fastest(m_profile, "port_bandwidth", nic);
+    if (measured <= 0 && m_nics.size() == 1) {
+      measured = fastest(m_profile, "port_bandwidth", m_machine);
+    }
+    if (measured > 0) {
+      return {measured, "port_bandwidth"};
+    }
+    return {m_topology.find(nic)->link_bytes_per_second.value_or(0), "described"};
   }
 
   InsideUses port(const std::string& nic) {
     InsideUses uses;
-    if (const double rate = port_rate(nic); rate > 0) {
+    if (const auto [rate, source] = port_rate(nic); rate > 0) {
       for (const char* const direction : {"out", "in"}) {
         const std::string name = fmt::format("port {} {}", short_name(nic), direction);
         const auto known = std::find_if(m_model.resources.begin(), m_model.resources.end(),
                                         [&](const InsideResource& r) { return r.name == name; });
         const std::size_t of = known != m_model.resources.end()
                                    ? static_cast<std::size_t>(known - m_model.resources.begin())
-                                   : resource(name, rate, "port_bandwidth");
+                                   : resource(name, rate, source);
         uses.push_back({of, 1.0});
       }
     }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "documents/profile.hpp"
-
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -10,6 +8,8 @@
 #include <vector>
 
 namespace reckon {
+
+struct Profile;
 
 /// Which job is planned inside a machine, and what else goes on there.
 struct InsideOptions {

@@ -77,7 +77,7 @@ std::size_t SharesProgram::add(const std::vector<double>& loads) {
 
 SharesProgram::Solution SharesProgram::solve() {
   ClpSimplex& simplex = *m_simplex;
-  simplex.primal(1);
+  simplex.primal();
   check_optimal(simplex);
   const double* const columns = simplex.primalColumnSolution();
   const double* const duals = simplex.dualRowSolution();
@@ -101,7 +101,7 @@ std::vector<double> SharesProgram::least_work(const Solution& solution) {
   for (std::size_t c = 0; c < m_work.size(); ++c) {
     second.setObjectiveCoefficient(static_cast<int>(c + 1), most > 0 ? m_work[c] / most : 0.0);
   }
-  second.primal(0);
+  second.primal();
   check_optimal(second);
   std::vector<double> shares;
   for (std::size_t c = 0; c < m_work.size(); ++c) {

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/inside/inside.hpp"
+
+#include "core/error.hpp"
+#include "documents/document.hpp"
+#include "equations/aggregation.hpp"
+#include "strategies/inside/bound.hpp"
+#include "support/inside_profiles.hpp"
+#include "support/machines.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <random>
+#include <set>
+
+namespace reckon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// The solver keeps its bounds to 1e-9.
+constexpr double k_precision = 1e-7;
+constexpr double k_gbit = 1e9 / 8; ///< bytes per second in a Gb/s
+
+#define EXPECT_CLOSE(actual, expected) EXPECT_NEAR(actual, expected, k_precision*(expected))
+
+Profile shipped(const std::string& name) {
+  return read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
+}
+
+InsideOptions with_network(double network = 1) {
+  InsideOptions options;
+  options.network = network;
+  return options;
+}
+
+double seconds_of(const InsidePlan& plan, const std::string& scheme) {
+  for (const InsideCandidate& candidate : plan.candidates) {
+    if (candidate.name == scheme) {
+      return candidate.seconds_per_byte;
+    }
+  }
+  ADD_FAILURE() << "no candidate " << scheme;
+  return 0;
+}
+
+bool has(const InsidePlan& plan, const std::string& scheme) {
+  return std::any_of(plan.candidates.begin(), plan.candidates.end(),
+                     [&](const InsideCandidate& c) { return c.name == scheme; });
+}
+
+std::set<std::string> schemes_of(const InsidePlan& plan) {
+  std::set<std::string> out;
+  for (const SumTree& tree : plan.trees) {
+    out.insert(tree.scheme);
+  }
+  return out;
+}
+
+/// p switches with n GPUs each, half of the switches at each of two processors.
+Profile switch_tree(std::size_t n, std::size_t p, double gpu, double uplink) {
+  Profile profile;
+  profile.name = "tree";
+  profile.machines.push_back({.id = "m0", .name = "tree"});
+  const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
+    TopologyObject object;
+    object.id = id;
+    object.kind = kind;
+    object.parent = parent;
+    profile.topology.objects.push_back(object);
+  };
+  const auto link = [&](const std::string& a, const std::string& b, double rate) {
+    test::add_rate(profile, "link_bandwidth", a, b, rate);
+    test::add_rate(profile, "link_bandwidth", b, a, rate);
+  };
+  add(ObjectKind::machine, "m0", "");
+  add(ObjectKind::numa_node, "m0/numa0", "m0");
+  add(ObjectKind::numa_node, "m0/numa1", "m0");
+  for (std::size_t s = 0; s < p; ++s) {
+    const std::string id = "m0/sw" + std::to_string(s);
+    const std::string numa = s % 2 == 0 ? "m0/numa0" : "m0/numa1";
+    add(ObjectKind::pci_bridge, id, numa);
+    link(id, numa, uplink);
+    for (std::size_t g = 0; g < n; ++g) {
+      const std::string gpu_id = "m0/gpu" + std::to_string(s * n + g);
+      add(ObjectKind::gpu, gpu_id, id);
+      link(gpu_id, id, gpu);
+    }
+  }
+  return profile;
+}
+
+TEST(Inside, ThePcieMachineIsBestCpuAssisted) {
+  const InsidePlan plan = make_inside_plan(shipped("byteps-pcie"), "m0", with_network());
+  EXPECT_EQ(plan.choice, InsideChoice::single);
+  EXPECT_THAT(schemes_of(plan), ElementsAre("cpu_assisted numa0"));
+  // A GPU's link carries 2 * 3/4 + 1/4 each way: 7/4 GB / 13.125 GB/s. The memory is read five
+  // times (two streams of the sum, once for the NIC, twice for the way back): 5 / 37.5, the same.
+  EXPECT_CLOSE(plan.seconds_per_byte, 1.75 / 13.125e9);
+  // And no other trees are better: fewer streams over the GPUs' links are more in the memory.
+  EXPECT_CLOSE(plan.optimum_seconds_per_byte, 1.75 / 13.125e9);
+  EXPECT_CLOSE(plan.certificate_seconds_per_byte, 1.75 / 13.125e9);
+  // Without a limit of the memory it would be 8 messages over four GPUs' links and the switch's.
+  EXPECT_CLOSE(plan.bound_seconds_per_byte, 8 / (5 * 13.125e9));
+  ASSERT_EQ(plan.trees.size(), 4U);
+  EXPECT_NEAR(plan.trees[0].share, 0.25, 1e-9);
+  ASSERT_EQ(plan.endpoints.size(), 9U);
+  EXPECT_EQ(plan.endpoints[8], "m0/numa0");
+  EXPECT_THAT(plan.trees[1].up, ElementsAre(1, 8, 1, 1, 5, 8, 5, 5, 8));
+  EXPECT_EQ(plan.trees[1].down, plan.trees[1].up);
+  EXPECT_EQ(plan.exits[1], "m0/nic0");
+  // Brute force: eight streams arrive, seven times two are read and one written, one for the NIC,
+  // eight for the way back: 23 / 37.5 read, 8 + 7 + 1 written; sums 7 / 25; links 4 / 13.125.
+  EXPECT_CLOSE(seconds_of(plan, "brute_force numa0"), 23 / 37.5e9);
+}
+
+TEST(Inside, ThePcieMachinesRingRunsAtTheCopyAcrossSwitches) {
+  const InsidePlan plan = make_inside_plan(shipped("byteps-pcie"), "m0");
+  // Equation 24: 2 * 7/8 / 10 GB/s.
+  EXPECT_CLOSE(seconds_of(plan, "ring"),
+               ring_aggregation_s({4, 2, 1.0, 105 * k_gbit, 105 * k_gbit}, 80 * k_gbit));
+  EXPECT_CLOSE(seconds_of(plan, "cpu_assisted numa0"),
+               cpu_assisted_s({4, 2, 1.0, 105 * k_gbit, 105 * k_gbit}));
+  // For this machine alone nothing has to end in the memory. Sums within and then between the
+  // switches need no memory at all, and 7/4 of the GPUs' links as CPU-assisted aggregation does;
+  // with 1/5 by brute force that is 8/5, as in equation 23, and the memory's 22/5 of reading are
+  // less than 37.5/13.125 * 8/5 = 4.57. Nothing can be faster.
+  EXPECT_CLOSE(plan.mix_seconds_per_byte, 1.6 / 13.125e9);
+  EXPECT_CLOSE(plan.bound_seconds_per_byte, 1.6 / 13.125e9);
+  EXPECT_EQ(plan.choice, InsideChoice::mix);
+}
+
+TEST(Inside, TheNvlinkMachineIsBestWithRootsBesideTheNicsSwitch) {
+  const InsidePlan plan = make_inside_plan(shipped("byteps-nvlink"), "m0", with_network());
+  EXPECT_EQ(plan.choice, InsideChoice::single);
+  EXPECT_THAT(schemes_of(plan), ElementsAre("reduce_broadcast gpu2 gpu3"));
+  // The NIC's port: 1 GB / 12.5 GB/s, and nothing is slower.
+  EXPECT_CLOSE(plan.seconds_per_byte, 1 / 12.5e9);
+  EXPECT_CLOSE(plan.bound_seconds_per_byte, 1 / 12.5e9);
+  // Figure 14b: roots 2, or 2 and 3, are best; all are worse, as two of eight share the NIC's link
+  // (1 + 2/8); root 0 is the worst (1 + 1).
+  EXPECT_CLOSE(seconds_of(plan, "reduce_broadcast gpu2"), 1 / 12.5e9);
+  EXPECT_CLOSE(seconds_of(plan, "reduce_broadcast all"), 1.25 / 12.5e9);
+  EXPECT_CLOSE(seconds_of(plan, "reduce_broadcast gpu0"), 2 / 12.5e9);
+  // No NVLink joins GPU 2 with 4, 5 and 7: their sums go over other GPUs.
+  const auto& up = plan.trees[0].up;
+  EXPECT_EQ(up[2], 8);
+  EXPECT_EQ(up[3], 2);
+  EXPECT_NE(up[4], 2);
+  EXPECT_NE(up[5], 2);
+  EXPECT_NE(up[7], 2);
+}
+
+TEST(Inside, AServiceOnTheNvlinkMachineMakesTheNicsLinkDearer) {
+  InsideOptions options = with_network();
+  options.service = 1;
+  const InsidePlan plan = make_inside_plan(shipped("byteps-nvlink"), "m0", options);
+  // Through the NIC go the job's gradient and the service's, each way.
+  EXPECT_CLOSE(plan.seconds_per_byte, 2 / 12.5e9);
+  EXPECT_CLOSE(plan.bound_seconds_per_byte, 2 / 12.5e9);
+  EXPECT_CLOSE(seconds_of(plan, "reduce_broadcast gpu0"), 3 / 12.5e9);
+  EXPECT_THAT(schemes_of(plan), ElementsAre("reduce_broadcast gpu2 gpu3"));
+}
+
+TEST(Inside, GpuDirectIsOnlyForGpusThatShareTheNicsSwitch) {
+  InsideOptions options = with_network();
+  options.gpu_direct = true;
+  const Profile profile = shipped("byteps-nvlink");
+  const InsideModel model = inside_model(profile, "m0", options);
+  std::vector<std::string> roots;
+  for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+    if (!model.exits[v].empty()) {
+      roots.push_back(model.endpoints[v].id);
+    }
+  }
+  EXPECT_THAT(roots, ElementsAre("m0/gpu0", "m0/gpu1", "m0/numa0", "m0/numa1"));
+  // Then root 0 leaves the switch's link to the processor alone.
+  EXPECT_CLOSE(
+      seconds_of(solve_inside(model, 0.01, InsideGains::left_out), "reduce_broadcast gpu0"),
+      1 / 12.5e9);
+  EXPECT_THAT(inside_model(shipped("byteps-pcie"), "m0", options).exits[0], IsEmpty());
+}
+
+TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
+  constexpr std::uint64_t k_seed = 89;
+  constexpr int k_cases = 200;
+  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
+  std::mt19937_64 random(k_seed);
+  for (int i = 0; i < k_cases && !HasFailure(); ++i) {
+    const std::size_t n = 1 + random() % 4;
+    const std::size_t p = 2 + random() % 2;
+    const double gpu = 1e9 * (1 + static_cast<double>(random() % 1000) / 50);
+    const double uplink = gpu * std::exp2(static_cast<double>(random() % 600) / 100 - 3);
+    SCOPED_TRACE(testing::Message() << "case " << i << ": n " << n << ", p " << p << ", b_N " << gpu
+                                    << ", b_S " << uplink);
+    const InsideModel model = inside_model(switch_tree(n, p, gpu, uplink), "m0", {});
+    const InsidePlan plan = solve_inside(model, 0.01, InsideGains::left_out);
+    const double expected = solve_aggregation({n, p, 1.0, gpu, uplink}).time_s;
+    EXPECT_CLOSE(plan.mix_seconds_per_byte, expected);
+    EXPECT_CLOSE(plan.optimum_seconds_per_byte, expected);
+    // Equation 27 proves that nothing else is faster either.
+    EXPECT_CLOSE(plan.bound_seconds_per_byte, expected);
+  }
+}
+
+TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {
+  Profile profile = switch_tree(2, 2, 10e9, 10e9);
+  for (const char* const first : {"m0/gpu0", "m0/gpu1"}) {
+    for (const char* const second : {"m0/gpu2", "m0/gpu3"}) {
+      test::add_rate(profile, "device_to_device_memcpy_read_ce", first, second, 1);
+      profile.cells.back().status = CellStatus::unsupported;
+      test::add_rate(profile, "device_to_device_memcpy_read_ce", second, first, 1);
+      profile.cells.back().status = CellStatus::unsupported;
+    }
+  }
+  const InsidePlan plan = make_inside_plan(profile, "m0");
+  EXPECT_FALSE(has(plan, "ring"));
+  EXPECT_FALSE(has(plan, "hierarchical"));
+  EXPECT_FALSE(has(plan, "reduce_broadcast gpu0"));
+  EXPECT_TRUE(has(plan, "staging"));
+  EXPECT_TRUE(has(plan, "cpu_assisted numa0"));
+}
+
+TEST(Inside, LinksOfUnknownCapacityAreNamed) {
+  Profile profile = switch_tree(2, 2, 10e9, 10e9);
+  const InsidePlan plan = make_inside_plan(profile, "m0");
+  EXPECT_THAT(plan.unknown, ::testing::UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
+}
+
+TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
+  Profile profile = switch_tree(1, 2, 1e9, 1e9);
+  std::erase_if(profile.topology.objects,
+                [](const TopologyObject& o) { return o.kind == ObjectKind::gpu; });
+  test::add_rate(profile, "link_bandwidth", "m0/numa0", "m0/numa1", 8e9);
+  test::add_rate(profile, "link_bandwidth", "m0/numa1", "m0/numa0", 8e9);
+  const InsidePlan plan = make_inside_plan(profile, "m0");
+  EXPECT_THAT(plan.endpoints, ElementsAre("m0/numa0", "m0/numa1"));
+  // Each direction carries one gradient, whoever is the root.
+  EXPECT_CLOSE(plan.seconds_per_byte, 1 / 8e9);
+  EXPECT_CLOSE(plan.bound_seconds_per_byte, 1 / 8e9);
+}
+
+TEST(Inside, OneGpuAloneHasNothingToDo) {
+  InsideOptions options;
+  options.workers = {"m0/gpu1"};
+  const InsidePlan plan = make_inside_plan(switch_tree(2, 2, 10e9, 10e9), "m0", options);
+  EXPECT_EQ(plan.seconds_per_byte, 0);
+  EXPECT_EQ(plan.bound_seconds_per_byte, 0);
+  ASSERT_EQ(plan.trees.size(), 1U);
+  EXPECT_THAT(plan.trees[0].up, ElementsAre(0));
+}
+
+TEST(Inside, SaysWhatIsMissing) {
+  const auto message = [](const Profile& profile, const std::string& machine,
+                          const InsideOptions& options) {
+    try {
+      (void)make_inside_plan(profile, machine, options);
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  const Profile profile = switch_tree(2, 2, 10e9, 10e9);
+  EXPECT_THAT(message(profile, "m7", {}), HasSubstr("no machine \"m7\""));
+  EXPECT_THAT(message(profile, "m0", with_network()), HasSubstr("no NIC"));
+  EXPECT_THAT(message(profile, "m0", with_network(-1)), HasSubstr("not negative"));
+  InsideOptions options;
+  options.workers = {"m0/gpu9"};
+  EXPECT_THAT(message(profile, "m0", options), HasSubstr("m0/gpu9"));
+  options.workers = {"m0/gpu0", "m0/gpu0"};
+  EXPECT_THAT(message(profile, "m0", options), HasSubstr("twice"));
+  options.workers = {"m0/sw0"};
+  EXPECT_THAT(message(profile, "m0", options), HasSubstr("m0/sw0"));
+}
+
+TEST(Inside, TheSamePlanComesOutEveryTime) {
+  const InsidePlan once = make_inside_plan(shipped("byteps-nvlink"), "m0", with_network());
+  const InsidePlan again = make_inside_plan(shipped("byteps-nvlink"), "m0", with_network());
+  EXPECT_EQ(once.trees, again.trees);
+  EXPECT_EQ(once.seconds_per_byte, again.seconds_per_byte);
+}
+
+TEST(CheapestArborescence, BreaksCycles) {
+  // 1 and 2 are each other's cheapest parents (1 each); from the root 0: 10 to 1, 4 to 2. Best: 0
+  // to 2 to 1.
+  const double never = INFINITY;
+  EXPECT_THAT(cheapest_arborescence({{never, 10, 4}, {never, never, 1}, {never, 1, never}}, 0),
+              ElementsAre(0, 2, 0));
+  // A cycle within a cycle: 1-2-3, entered cheapest at 3 by 4, which is reached from 1 only.
+  EXPECT_THAT(cheapest_arborescence({{never, 9, never, never, never},
+                                     {never, never, 1, never, 2},
+                                     {never, never, never, 1, never},
+                                     {never, 1, never, never, never},
+                                     {never, never, never, 0, never}},
+                                    0),
+              ElementsAre(0, 0, 1, 4, 1));
+  EXPECT_THAT(cheapest_arborescence({{never, never}, {1, never}}, 0), IsEmpty());
+}
+
+} // namespace
+} // namespace reckon

@@ -347,9 +347,11 @@ private:
 
   [[nodiscard]] Plan make(const PlanArguments& a) const {
     if (a.inside) {
-      Plan plan = plan_inside({m_profile, m_workload, m_profile_link, m_workload_link, m_roles_link},
-                              inside_options_of(a, m_roles));
-      plan.options = {{"inside", plan.ranks.front().machine}, {"lanes", a.lanes.empty() ? "1" : a.lanes}};
+      Plan plan =
+          plan_inside({m_profile, m_workload, m_profile_link, m_workload_link, m_roles_link},
+                      inside_options_of(a, m_roles));
+      plan.options = {{"inside", plan.ranks.front().machine},
+                      {"lanes", a.lanes.empty() ? "1" : a.lanes}};
       for (const auto& [name, value] : {std::pair("network", a.network), {"service", a.service}}) {
         if (value != "0") {
           plan.options[name] = value;
@@ -503,7 +505,8 @@ Command add_plan_command(CLI::App& app) {
   command->add_flag("--inside", a->inside,
                     "Sum inside one machine: the best mix of ways over its measured links, between "
                     "its GPUs, or its NUMA nodes where it has no GPU");
-  command->add_option("--machine", a->machine, "With --inside: which. Default: the profile's first");
+  command->add_option("--machine", a->machine,
+                      "With --inside: which. Default: the profile's first");
   command
       ->add_option("--network", a->network,
                    "With --inside: gradients that the NICs send, and receive, in an iteration; 1 "

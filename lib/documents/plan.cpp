@@ -16,8 +16,8 @@ using namespace documents;
 namespace {
 
 PlanRank rank_from_json(const JsonView& object) {
-  object.only({"machine", "rack", "endpoint", "cpus", "worker", "server", "lanes", "share_bytes", "assigned_bytes",
-               "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
+  object.only({"machine", "rack", "endpoint", "cpus", "worker", "server", "lanes", "share_bytes",
+               "assigned_bytes", "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
   PlanRank rank;
   rank.machine = object.at("machine").name();
   if (const auto rack = object.find("rack")) {
@@ -199,9 +199,9 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
                   fmt::format("is tree {}, but there are {}", parts.tree[i], plan.trees.size()));
       }
       if (plan.trees[parts.tree[i]].up[server] != static_cast<std::int64_t>(server)) {
-        fail_part(view, "server", i,
-                  fmt::format("is rank {}, which is not the root of tree {}", server,
-                              parts.tree[i]));
+        fail_part(
+            view, "server", i,
+            fmt::format("is rank {}, which is not the root of tree {}", server, parts.tree[i]));
       }
     }
     assigned[server] += parts.bytes[i];
@@ -242,8 +242,8 @@ SumTree tree_from_json(const JsonView& object, std::size_t ranks) {
 }
 
 PlanResource resource_from_json(const JsonView& object) {
-  object.only({"name", "source", "bytes_per_second", "load_bytes", "busy", "price",
-               "gain_per_gb_s"});
+  object.only(
+      {"name", "source", "bytes_per_second", "load_bytes", "busy", "price", "gain_per_gb_s"});
   PlanResource r;
   r.name = object.at("name").name();
   r.source = object.at("source").name();
@@ -462,10 +462,8 @@ Json to_json(const Plan& plan) {
     parts["tree"] = plan.parts.tree;
     json["trees"] = Json::array();
     for (const SumTree& tree : plan.trees) {
-      json["trees"].push_back({{"scheme", tree.scheme},
-                               {"up", tree.up},
-                               {"down", tree.down},
-                               {"share", tree.share}});
+      json["trees"].push_back(
+          {{"scheme", tree.scheme}, {"up", tree.up}, {"down", tree.down}, {"share", tree.share}});
     }
   }
   if (!plan.resources.empty()) {

@@ -91,10 +91,11 @@ struct Parts {
 /// such trees: a parameter server a star, a ring one chain for each rank, BytePS's CPU-assisted
 /// aggregation one tree for each place under a switch.
 struct SumTree {
-  std::string scheme;             ///< "cpu_assisted", "reduce_broadcast gpu2", ...
-  std::vector<std::int64_t> up;   ///< by rank: whom it hands its sum to; the root: itself; -1: none
-  std::vector<std::int64_t> down; ///< by rank: who gives it the whole sum; the root: itself; -1: none
-  double share = 0;               ///< of the gradient; the shares of a plan add up to 1
+  std::string scheme;           ///< "cpu_assisted", "reduce_broadcast gpu2", ...
+  std::vector<std::int64_t> up; ///< by rank: whom it hands its sum to; the root: itself; -1: none
+  std::vector<std::int64_t>
+      down;         ///< by rank: who gives it the whole sum; the root: itself; -1: none
+  double share = 0; ///< of the gradient; the shares of a plan add up to 1
   bool operator==(const SumTree&) const = default;
 };
 
@@ -176,10 +177,10 @@ struct Plan {
   std::uint64_t window_parts =
       1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
   Parts parts;
-  std::vector<SumTree> trees{};     ///< empty: each part's server sums what all workers send to it
+  std::vector<SumTree> trees{}; ///< empty: each part's server sums what all workers send to it
   std::vector<PlanResource> resources{}; ///< dearest first; only with trees
-  std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
-  std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
+  std::optional<UpdatePlan> update;      ///< absent: sums are all that is asked for
+  std::optional<Passes> passes;          ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
   Prediction prediction;     ///< of the chosen strategy

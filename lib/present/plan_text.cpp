@@ -63,7 +63,13 @@ std::string candidates_text(const Plan& plan, const Style& style) {
       .column("predicted", Align::right)
       .column("high", Align::right)
       .column("to chosen", Align::right);
-  const double chosen = plan.prediction.mid_seconds;
+  // Of trees only the chosen ones are played: like is compared with like.
+  double chosen = plan.prediction.mid_seconds;
+  for (const Candidate& c : plan.candidates) {
+    if (!plan.trees.empty() && c.strategy == plan.strategy && c.prediction) {
+      chosen = c.prediction->mid_seconds;
+    }
+  }
   std::string refused;
   for (const Candidate& c : plan.candidates) {
     const bool is_chosen = c.strategy == plan.strategy;
@@ -177,7 +183,9 @@ std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents
 
 std::string trees_text(const Plan& plan, const Style& style) {
   Table table(2);
-  table.column("share", Align::right).column("scheme").column("who sums for whom", Align::left, true);
+  table.column("share", Align::right)
+      .column("scheme")
+      .column("who sums for whom", Align::left, true);
   for (const SumTree& tree : plan.trees) {
     std::size_t root = 0;
     while (root + 1 < tree.up.size() && tree.up[root] != static_cast<std::int64_t>(root)) {
@@ -185,9 +193,9 @@ std::string trees_text(const Plan& plan, const Style& style) {
     }
     const std::string up = tree_text(plan, tree.up, root);
     table.row({percent_text(tree.share), tree.scheme,
-               tree.up == tree.down ? up + ", and back the same way"
-                                    : fmt::format("{}; back {}", up,
-                                                  tree_text(plan, tree.down, root))});
+               tree.up == tree.down
+                   ? up + ", and back the same way"
+                   : fmt::format("{}; back {}", up, tree_text(plan, tree.down, root))});
   }
   return heading("trees", style) + table.text(style);
 }

@@ -141,8 +141,7 @@ private:
     return (m_plan.parts.lane[p] * m_window + m_position[p] % m_window) * m_slot_bytes;
   }
   [[nodiscard]] Slice inbox(std::uint32_t rank, std::uint32_t child, std::uint32_t p) const {
-    return {k_inbox_buffer,
-            m_inbox[rank].at(child) * m_lanes * m_window * m_slot_bytes + slot(p)};
+    return {k_inbox_buffer, m_inbox[rank].at(child) * m_lanes * m_window * m_slot_bytes + slot(p)};
   }
   /// Where a rank has its sum, and where the whole one comes back to.
   [[nodiscard]] Slice sum(std::uint32_t rank, std::uint32_t p) const {
@@ -198,8 +197,8 @@ private:
         depends_on.assign(1, ready);
       }
       const auto to = narrow(static_cast<std::uint64_t>(parents.up[rank]));
-      sent.push_back(out.append_write(p, to, up_tag(p, rank), ours, inbox(to, rank, p), bytes,
-                                      depends_on));
+      sent.push_back(
+          out.append_write(p, to, up_tag(p, rank), ours, inbox(to, rank, p), bytes, depends_on));
     }
     if (!root && parents.down[rank] >= 0) {
       ready = out.append_await(p, narrow(static_cast<std::uint64_t>(parents.down[rank])), p);
@@ -211,8 +210,7 @@ private:
     // Begin with the one after us, so that the roots of several trees do not all write to the same.
     const auto after = std::upper_bound(children.begin(), children.end(), rank) - children.begin();
     for (std::size_t i = 0; i < children.size(); ++i) {
-      const std::uint32_t child =
-          children[(static_cast<std::size_t>(after) + i) % children.size()];
+      const std::uint32_t child = children[(static_cast<std::size_t>(after) + i) % children.size()];
       depends_on.assign(ready == k_none ? 0 : 1, ready);
       sent.push_back(out.append_write(p, child, p, ours, sum(child, p), bytes, depends_on));
     }
@@ -222,8 +220,9 @@ private:
   std::vector<DType> m_dtype; ///< by part
   std::vector<Places> m_trees;
   std::uint64_t m_lanes = 1, m_window = 1, m_slot_bytes = 0;
-  std::vector<std::uint64_t> m_position;                       ///< by part: of its lane
-  std::vector<std::map<std::uint32_t, std::uint64_t>> m_inbox; ///< [rank][child]: number of its slots
+  std::vector<std::uint64_t> m_position; ///< by part: of its lane
+  std::vector<std::map<std::uint32_t, std::uint64_t>>
+      m_inbox;                                    ///< [rank][child]: number of its slots
   std::vector<std::vector<std::uint32_t>> m_back; ///< [lane][position]: when the sum is here
   std::vector<std::vector<std::vector<std::uint32_t>>> m_sent; ///< [lane][position]: our writes
 };
@@ -237,8 +236,7 @@ Schedule lower_trees(const Plan& plan) {
   }
   TreeLowering lowering(plan);
   schedule.ranks.resize(plan.ranks.size());
-  const std::uint64_t lanes =
-      1 + *std::max_element(plan.parts.lane.begin(), plan.parts.lane.end());
+  const std::uint64_t lanes = 1 + *std::max_element(plan.parts.lane.begin(), plan.parts.lane.end());
   for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
     schedule.worker.push_back(plan.ranks[rank].worker);
     schedule.ranks[rank].lanes.resize(lanes);

@@ -175,7 +175,8 @@ Plan example_plan() {
   p.parts.server = {1, 2, 1};
   p.parts.lane = {1, 3, 0};
   p.parts.tree = {0, 1, 0};
-  p.trees = {{"ring", {1, 1, -1}, {1, 1, 1}, 0.5}, {"cpu_assisted numa0", {2, 2, 2}, {2, 2, 2}, 0.5}};
+  p.trees = {{"ring", {1, 1, -1}, {1, 1, 1}, 0.5},
+             {"cpu_assisted numa0", {2, 2, 2}, {2, 2, 2}, 0.5}};
   p.resources = {{"gpu0 > numa0", "link_bandwidth", 13.1e9, 2046.5, 1, 0.75, 0.0625},
                  {"memory read numa0", "stream_copy", 20e9, 4096, 0.5, 0, 0}};
   p.ranks = {{.machine = "m0",

@@ -17,13 +17,11 @@ namespace {
 
 /// A play of more writes takes longer than a plan is worth.
 constexpr double k_most_writes = 100'000;
-constexpr std::array<std::uint64_t, 8> k_part_bytes{64U << 10U,  128U << 10U, 256U << 10U,
-                                                    512U << 10U, 1U << 20U,   2U << 20U,
-                                                    4U << 20U,   8U << 20U};
+constexpr std::array<std::uint64_t, 8> k_part_bytes{
+    64U << 10U, 128U << 10U, 256U << 10U, 512U << 10U, 1U << 20U, 2U << 20U, 4U << 20U, 8U << 20U};
 constexpr std::array<std::uint64_t, 5> k_windows{2, 4, 8, 16, 32};
 /// Smaller parts and wider windows must be worth it: with all that is equal to this, fewer parts.
 constexpr double k_worth = 0.002;
-
 
 /// "cpu_assisted numa0" as the name of a strategy.
 std::string strategy_text(std::string name) {
@@ -51,10 +49,11 @@ public:
 
   [[nodiscard]] Plan make() const {
     if (m_solution.workers < 2) {
-      fail(ErrorKind::input,
-           fmt::format("machine {} has one worker only, {}: there is nothing to sum inside it; name "
-                       "more with --roles, or plan between machines without --inside",
-                       m_machine, m_solution.endpoints.front()));
+      fail(
+          ErrorKind::input,
+          fmt::format("machine {} has one worker only, {}: there is nothing to sum inside it; name "
+                      "more with --roles, or plan between machines without --inside",
+                      m_machine, m_solution.endpoints.front()));
     }
     std::optional<Plan> best;
     for (const std::uint64_t part_bytes : part_sizes()) {
@@ -63,8 +62,7 @@ public:
         Plan plan = cut_plan;
         plan.window_parts = window;
         predict(plan);
-        if (!best || plan.prediction.mid_seconds <
-                         best->prediction.mid_seconds * (1 - k_worth)) {
+        if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
           best = std::move(plan);
         }
       }
@@ -232,8 +230,7 @@ private:
       }
       double longest = 0;
       for (const InsideUse& use : m_model.add[m_index[rank]]) {
-        longest = std::max(longest,
-                           use.amount / m_model.resources[use.resource].bytes_per_second);
+        longest = std::max(longest, use.amount / m_model.resources[use.resource].bytes_per_second);
       }
       return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
     };
@@ -243,22 +240,23 @@ private:
   void set_bound(Plan& plan) const {
     InsideOptions alone = m_options.inside;
     alone.network = alone.service = 0;
-    const InsideBound bound =
-        inside_bound(inside_model(m_inputs.profile, m_machine, alone));
+    const InsideBound bound = inside_bound(inside_model(m_inputs.profile, m_machine, alone));
     Prediction& p = plan.prediction;
-    p.bound_seconds = std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes),
-                               p.mid_seconds);
+    p.bound_seconds =
+        std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes), p.mid_seconds);
     p.bound_by = fmt::format("{} (equation 27)", bound.by);
-    const auto dearest = std::max_element(
-        m_solution.prices.begin(), m_solution.prices.end(),
-        [](const InsidePrice& a, const InsidePrice& b) { return a.gain_per_gb_s < b.gain_per_gb_s; });
+    const auto dearest = std::max_element(m_solution.prices.begin(), m_solution.prices.end(),
+                                          [](const InsidePrice& a, const InsidePrice& b) {
+                                            return a.gain_per_gb_s < b.gain_per_gb_s;
+                                          });
     constexpr double k_worth_saying = 0.001;
     if (dearest != m_solution.prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
                              dearest->resource, 100 * dearest->gain_per_gb_s);
     } else {
-      const auto bind = std::count_if(m_solution.prices.begin(), m_solution.prices.end(),
-                                      [](const InsidePrice& price) { return price.busy > 1 - 1e-6; });
+      const auto bind =
+          std::count_if(m_solution.prices.begin(), m_solution.prices.end(),
+                        [](const InsidePrice& price) { return price.busy > 1 - 1e-6; });
       p.relief = fmt::format("no single link: {} bind together", bind);
     }
   }
@@ -272,12 +270,12 @@ private:
     plan.strategy = m_solution.choice == InsideChoice::single
                         ? strategy_text(m_solution.trees.front().scheme)
                         : fmt::format("inside_{}", name_of(m_solution.choice));
-    const bool gpu = std::any_of(
-        m_solution.endpoints.begin(),
-        m_solution.endpoints.begin() + static_cast<std::ptrdiff_t>(m_solution.workers),
-        [&](const std::string& id) {
-          return m_inputs.profile.topology.find(id)->kind == ObjectKind::gpu;
-        });
+    const bool gpu =
+        std::any_of(m_solution.endpoints.begin(),
+                    m_solution.endpoints.begin() + static_cast<std::ptrdiff_t>(m_solution.workers),
+                    [&](const std::string& id) {
+                      return m_inputs.profile.topology.find(id)->kind == ObjectKind::gpu;
+                    });
     plan.transport = !m_options.transport.empty() ? m_options.transport : gpu ? "cuda" : "host";
     const Traffic traffic = traffic_of(reckon::lower(plan));
     for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
@@ -294,7 +292,8 @@ private:
       plan.quantities.push_back({name, per_byte * model_bytes, equation, {{"M", model_bytes}}});
     };
     quantity("chosen_seconds", m_solution.seconds_per_byte, "equation 25, of the trees chosen");
-    quantity("single_seconds", m_solution.single_seconds_per_byte, "the best named scheme by itself");
+    quantity("single_seconds", m_solution.single_seconds_per_byte,
+             "the best named scheme by itself");
     quantity("mix_seconds", m_solution.mix_seconds_per_byte, "the best mix of named schemes");
     quantity("optimum_seconds", m_solution.optimum_seconds_per_byte, "the best of all trees");
     quantity("certificate_seconds", m_solution.certificate_seconds_per_byte,
@@ -304,11 +303,16 @@ private:
 
   void add_candidates(Plan& plan) const {
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
-    for (const InsideCandidate& c : m_solution.candidates) {
-      const std::string name =
-          c.name.starts_with("mix:") ? "inside_mix" : strategy_text(c.name);
-      const bool known = std::any_of(plan.candidates.begin(), plan.candidates.end(),
-                                     [&](const Candidate& other) { return other.strategy == name; });
+    std::vector<InsideCandidate> candidates = m_solution.candidates;
+    if (m_solution.choice == InsideChoice::optimum) {
+      candidates.insert(candidates.begin(), {plan.strategy, m_solution.seconds_per_byte,
+                                             m_solution.limit, plan.trees.size()});
+    }
+    for (const InsideCandidate& c : candidates) {
+      const std::string name = c.name.starts_with("mix:") ? "inside_mix" : strategy_text(c.name);
+      const bool known =
+          std::any_of(plan.candidates.begin(), plan.candidates.end(),
+                      [&](const Candidate& other) { return other.strategy == name; });
       if (known) {
         continue;
       }
@@ -344,8 +348,7 @@ PlayNetwork network_of(const InsideModel& model, std::span<const std::size_t> en
   for (const InsideResource& resource : model.resources) {
     network.station_bytes_per_s.push_back(resource.bytes_per_second);
   }
-  network.paths.assign(endpoints.size(),
-                       std::vector<std::vector<std::uint32_t>>(endpoints.size()));
+  network.paths.assign(endpoints.size(), std::vector<std::vector<std::uint32_t>>(endpoints.size()));
   for (std::size_t u = 0; u < endpoints.size(); ++u) {
     for (std::size_t v = 0; v < endpoints.size(); ++v) {
       const auto& uses = model.copy[endpoints[u]][endpoints[v]];

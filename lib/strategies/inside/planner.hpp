@@ -16,10 +16,10 @@
 namespace reckon {
 
 struct InsidePlanOptions {
-  std::string machine;    ///< a MachineGroup of the profile that is a topology object; empty: its
-                          ///< first
-  InsideOptions inside;   ///< who works, and what else passes the links
-  std::string transport;  ///< empty: "cuda" where a worker is a GPU, else "host"
+  std::string machine;   ///< a MachineGroup of the profile that is a topology object; empty: its
+                         ///< first
+  InsideOptions inside;  ///< who works, and what else passes the links
+  std::string transport; ///< empty: "cuda" where a worker is a GPU, else "host"
   std::uint64_t lanes = 1;
   std::optional<std::uint64_t> part_bytes, window_parts; ///< absent: by the played time
   Cutting cutting = Cutting::fused;

@@ -169,7 +169,8 @@ TEST(LowerTrees, ATreeThatIsNoneIsRefused) {
   EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {0, -1, -1, -1}, 1}), HasSubstr("leaves out worker 1"));
   EXPECT_THAT(refusal({"x", {0, 2, 3, 2}, {0, 0, -1, -1}, 1}), HasSubstr("no way from rank 1"));
   EXPECT_THAT(refusal({"x", {0, 1, -1, -1}, {0, 0, -1, -1}, 1}), HasSubstr("two roots"));
-  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {1, 1, -1, -1}, 1}), HasSubstr("gives back from rank 1"));
+  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {1, 1, -1, -1}, 1}),
+              HasSubstr("gives back from rank 1"));
   EXPECT_THAT(refusal({"x", {0, 0, 0, -1}, {0, 0, -1, -1}, 1}), HasSubstr("rank 2 at its end"));
   EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {0, 0, -1, 1}, 1}), HasSubstr("rank 3 at its end"));
 }

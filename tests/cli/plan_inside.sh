@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sums inside one machine: the papers' machines are solved as the paper says, and the plans move real bytes, here between
+# processes that stand for the GPUs.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+printf 'name,elements,dtype\nhead,400001,fp32\ntail,150000,fp16\n' > model.csv
+
+reckon plan --inside --profile byteps-pcie --network 1 --workload model.csv --part-bytes 64KiB -o pcie.json
+expect_status 0
+stdout_has "plan: cpu_assisted_numa0"
+stdout_has "numa0 < (gpu0 < gpu1 gpu2 gpu3) (gpu4 < gpu5 gpu6 gpu7), and back the same way"
+reckon plan --inside --profile byteps-nvlink --network 1 --workload model.csv --part-bytes 64KiB -o nvlink.json
+expect_status 0
+stdout_has "plan: reduce_broadcast_gpu2_gpu3"
+reckon plan --inside --profile byteps-pcie --workload model.csv --part-bytes 64KiB --lanes 2 -o mix.json
+expect_status 0
+stdout_has "brute_force numa0"
+
+for plan in pcie nvlink mix; do
+  reckon run $plan.json --check
+  expect_status 0
+  stdout_has "no races"
+  reckon run $plan.json --transport host -n 2 --tolerance 1e9% -o report.json
+  expect_status 0
+  stdout_has "every element correct"
+done
+
+# Which GPU works and which stands for a memory device.
+cat > roles.json << 'JSON'
+{"schema": "reckon/roles", "schema_version": 1, "name": "half of them", "groups": [
+  {"machine": "m0", "worker": true, "endpoints": ["m0/gpu0", "m0/gpu1", "m0/gpu4", "m0/gpu5"]},
+  {"machine": "m0", "server": true, "endpoints": ["m0/gpu2", "m0/gpu6"]}]}
+JSON
+reckon plan --inside --profile byteps-pcie --workload model.csv --roles roles.json --part-bytes 64KiB -o roles-plan.json
+expect_status 0
+stdout_lacks "numa0 <"
+reckon run roles-plan.json --transport host -n 1 --tolerance 1e9%
+expect_status 0
+
+# A link that got slower is seen.
+reckon diff pcie.json nvlink.json
+expect_status 1
+stdout_has "trees"
+
+reckon plan --inside --profile byteps-cluster --workload model.csv
+expect_status 2
+stderr_has "no topology of a machine"
+reckon plan --inside --profile byteps-pcie --workload model.csv --workers 3
+expect_status 2
+stderr_has "leave out --workers"
+reckon plan --profile byteps-pcie --workload model.csv --network 1
+expect_status 2
+stderr_has "need --inside"
+reckon plan --inside --profile byteps-pcie --workload model.csv --network -1
+expect_status 2
+stderr_has "say how many gradients"
+sed 's/"m0\/gpu6"/"m0\/gpu99"/' roles.json > wrong.json
+reckon plan --inside --profile byteps-pcie --workload model.csv --roles wrong.json
+expect_status 2
+stderr_has "m0/gpu99"
+sed 's/,"endpoints"/, "endpoints"/; s/"endpoints": \["m0\/gpu2", "m0\/gpu6"\]/"count": 2/' roles.json > none.json
+reckon plan --inside --profile byteps-pcie --workload model.csv --roles none.json
+expect_status 2
+stderr_has "names no endpoints"

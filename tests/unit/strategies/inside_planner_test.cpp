@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixtures.hpp"
+
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/inside/planner.hpp"
+#include "strategies/lower.hpp"
+#include "support/inside_profiles.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace reckon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Plan plan_of(const Profile& profile, const Workload& workload, const InsidePlanOptions& options) {
+  return plan_inside({profile, workload, {"p", digest_of("p")}, {"w", digest_of("w")}}, options);
+}
+
+Profile shipped(const std::string& name) {
+  return read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
+}
+
+const Workload k_model = test::workload({{"t", 16U << 20U, DType::fp32}}); // 64 MiB
+
+TEST(PlanInside, ThePapersPcieMachineSendsWhatEquationsEightAndNineSay) {
+  InsidePlanOptions options;
+  options.inside.network = 1;
+  options.part_bytes = 1U << 20U;
+  const Plan plan = plan_of(shipped("byteps-pcie"), k_model, options);
+  EXPECT_EQ(plan.strategy, "cpu_assisted_numa0");
+  ASSERT_THAT(check(lower(plan)).faults, IsEmpty());
+  // n = 4 GPUs a switch: each moves (2n-1)/n M one way, the CPU gets M from each switch.
+  const auto m = static_cast<double>(plan.gradient_bytes);
+  const Traffic traffic = traffic_of(lower(plan));
+  for (std::size_t gpu = 0; gpu < 8; ++gpu) {
+    EXPECT_NEAR(static_cast<double>(traffic.egress_bytes[gpu]), 7.0 / 4 * m, 1);
+    EXPECT_NEAR(static_cast<double>(traffic.ingress_bytes[gpu]), 7.0 / 4 * m, 1);
+  }
+  EXPECT_EQ(traffic.ingress_bytes[8], 2 * plan.gradient_bytes);
+  // 7/4 M over a GPU's link of 105 Gb/s is the steady part of the time.
+  EXPECT_NEAR(plan.prediction.terms[0].seconds, 7.0 / 4 * m / (105e9 / 8), 1e-6);
+}
+
+TEST(PlanInside, ThePapersNvlinkMachineLeavesTheSwitchOfTheNicAlone) {
+  InsidePlanOptions options;
+  options.inside.network = 1;
+  const Profile profile = shipped("byteps-nvlink");
+  const Plan plan = plan_of(profile, k_model, options);
+  EXPECT_EQ(plan.strategy, "reduce_broadcast_gpu2_gpu3");
+  ASSERT_THAT(check(lower(plan)).faults, IsEmpty());
+  for (const SumTree& tree : plan.trees) { // GPUs 0 and 1 hang from the NIC's switch
+    for (const std::size_t gpu : {0U, 1U}) {
+      EXPECT_FALSE(
+          plan.ranks[static_cast<std::size_t>(tree.up[gpu])].endpoint.starts_with("m0/numa"));
+    }
+  }
+}
+
+TEST(PlanInside, OnRandomMachinesPlansAreProvedReadBackAndNeverBeatTheirBound) {
+  std::size_t mixes = 0;
+  for (unsigned seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const Profile profile = test::random_inside_profile(random, 5);
+    InsidePlanOptions options;
+    options.part_bytes = 256U << 10U;
+    options.window_parts = std::uniform_int_distribution<std::uint64_t>(1, 8)(random);
+    options.lanes = std::uniform_int_distribution<std::uint64_t>(1, 3)(random);
+    const Workload workload =
+        test::workload({{"a", 700'001, DType::fp32}, {"b", 99'999, DType::fp16}});
+    const Plan plan = plan_of(profile, workload, options);
+    mixes += plan.trees.size() > 1 ? 1U : 0U;
+    ASSERT_THAT(check(lower(plan)).faults, IsEmpty());
+    const std::string text = canonical_text(plan);
+    EXPECT_EQ(canonical_text(plan_from_json(parse_json(text, "p"), "p")), text);
+    // What the parts put on each link is what the solved shares say, but for whole parts.
+    double share = 0;
+    for (const SumTree& tree : plan.trees) {
+      share += tree.share;
+    }
+    EXPECT_NEAR(share, 1, 1e-6);
+    std::vector<double> given(plan.trees.size(), 0);
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      given[plan.parts.tree[p]] += static_cast<double>(plan.parts.bytes[p]);
+    }
+    for (std::size_t t = 0; t < given.size(); ++t) {
+      EXPECT_NEAR(given[t], plan.trees[t].share * static_cast<double>(plan.gradient_bytes),
+                  3.0 * static_cast<double>(plan.part_bytes));
+    }
+  }
+  EXPECT_GT(mixes, 50U);
+}
+
+TEST(PlanInside, RolesSayWhichGpuWorksAndWhichStandsForAMemoryDevice) {
+  InsidePlanOptions options;
+  options.inside.workers = {"m0/gpu0", "m0/gpu1"};
+  options.inside.relays = std::vector<std::string>{"m0/gpu4"};
+  options.part_bytes = 1U << 20U;
+  const Plan plan = plan_of(shipped("byteps-pcie"), k_model, options);
+  std::vector<std::string> workers;
+  for (const PlanRank& rank : plan.ranks) {
+    EXPECT_FALSE(rank.endpoint.starts_with("m0/numa"));
+    if (rank.worker) {
+      workers.push_back(rank.endpoint);
+    }
+  }
+  EXPECT_THAT(workers, ElementsAre("m0/gpu0", "m0/gpu1"));
+}
+
+TEST(PlanInside, ALoneWorkerAndAProfileWithoutATreeAreErrors) {
+  const auto refusal = [](const Profile& profile, const InsidePlanOptions& options) {
+    try {
+      static_cast<void>(plan_of(profile, k_model, options));
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::input);
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  InsidePlanOptions options;
+  EXPECT_THAT(refusal(test::cluster(1e9, 1e9), options), HasSubstr("no topology of a machine"));
+  options.inside.workers = {"m0/gpu0"};
+  EXPECT_THAT(refusal(shipped("byteps-pcie"), options), HasSubstr("one worker only"));
+  options.inside.workers = {"m0/gpu0", "m0/gpu9"};
+  EXPECT_THAT(refusal(shipped("byteps-pcie"), options), HasSubstr("m0/gpu9"));
+}
+
+} // namespace
+} // namespace reckon

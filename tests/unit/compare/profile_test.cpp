@@ -275,8 +275,8 @@ TEST(CompareProfiles, SeesObjectsAndMachinesThatComeAndGo) {
   after.topology.objects.pop_back();
   after.machines[0].count = 2;
   const Comparison c = compare(example_profile(), after);
-  EXPECT_THAT(places(c), ElementsAre("machines/m0/count", "topology/m0/nic0"));
-  EXPECT_EQ(c.differences[1].before.text, "nic eth0");
+  EXPECT_THAT(places(c), ElementsAre("machines/m0/count", "topology/m0/gpu1"));
+  EXPECT_EQ(c.differences[1].before.text, "gpu");
 }
 
 TEST(CompareProfiles, NamesWhatElseChangedInTheContext) {

@@ -39,7 +39,7 @@ struct Flags {
   std::string name;
   std::string topology;
   std::string limit = "60s";
-  bool json = false, list = false, force = false, cluster = false;
+  bool json = false, list = false, force = false, cluster = false, no_nvlink = false;
 };
 
 /// Throws unless writing a profile to `path` destroys nothing but an older profile.
@@ -69,6 +69,7 @@ std::string command_line(const Flags& flags) {
   for (const std::string& name : flags.transports) {
     text += " --transport " + name;
   }
+  text += flags.no_nvlink ? " --no-nvlink" : "";
   return text;
 }
 
@@ -125,6 +126,10 @@ int run_cluster_probe(const Flags& flags) {
   }
   if (!flags.only.empty()) {
     fail(ErrorKind::usage, "probe --cluster measures all of its cases; leave --only away");
+  }
+  if (flags.no_nvlink) {
+    fail(ErrorKind::usage,
+         "probe --cluster measures the network between machines; leave --no-nvlink away");
   }
   const std::string output = flags.json ? "-" : flags.output;
   if (job->rank == 0) {
@@ -192,6 +197,7 @@ int run_probe(const Flags& flags) {
   options.budget = budget_of(flags.budget.empty() ? k_usual_budget : flags.budget);
   options.only = flags.only;
   options.transports = flags.transports;
+  options.nvlink = !flags.no_nvlink;
   options.seed = flags.seed ? *flags.seed : std::random_device{}() % 1'000'000;
   options.name = flags.name;
   options.flags = command_line(flags);
@@ -241,6 +247,9 @@ Command add_probe_command(CLI::App& app) {
   probe->add_option("--transport", flags->transports,
                     "Measure these transports only. Default: all there are; for a cluster the best "
                     "one that crosses machines");
+  probe->add_flag("--no-nvlink", flags->no_nvlink,
+                  "Measure GPUs without the links that join them beside PCIe: such pairs copy by "
+                  "way of the host");
   probe->add_option("--seed", flags->seed,
                     "Draws the order of the cells and the random addresses; default: another each "
                     "time, written to the profile");

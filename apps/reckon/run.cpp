@@ -149,7 +149,10 @@ void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
 
 void check_transport(const std::string& wanted) {
   std::vector<std::string> why_not;
-  const std::vector<std::string> there = available_transports(&why_not);
+  std::vector<std::string> there = available_transports(&why_not);
+  if (const std::string gpus = gpu_transport(); !gpus.empty()) {
+    there.push_back(gpus);
+  }
   if (std::find(there.begin(), there.end(), wanted) == there.end()) {
     fail(ErrorKind::unavailable,
          fmt::format(
@@ -163,6 +166,9 @@ int list_transports() {
   std::string text;
   for (const std::string& name : available_transports(&why_not)) {
     text += name + "\n";
+  }
+  if (const std::string gpus = gpu_transport(&why_not); !gpus.empty()) {
+    text += gpus + "\n";
   }
   for (const std::string& line : why_not) {
     text += "not available: " + line + "\n";

@@ -94,7 +94,7 @@ CellKey key_from_json(const JsonView& object, const KnownIds& ids) {
   }
   key.direction = key_word(object, "direction", {"one_way", "two_way"});
   key.operation = key_word(object, "operation", {"sgd", "momentum", "rmsprop", "adam"});
-  key.state = key_word(object, "state", {"cold", "warm"});
+  key.state = key_word(object, "state", {"cold", "warm", "pinned", "pageable", "peer", "staged"});
   return key;
 }
 

@@ -32,7 +32,7 @@ struct CellKey {
   std::string test;        ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
   std::string from, to;    ///< topology or machine ids; `to` may be empty
   std::uint64_t bytes = 0; ///< message size, or footprint for memory tests
-  int threads = 0;         ///< threads of one process that work at once
+  int threads = 0;         ///< of one process that work at once; of a GPU: blocks of 1024
   int pairs = 0;           ///< pairs of processes that work at once
   int in_flight = 0;       ///< writes posted and not completed, each direction of each pair
   int sources = 0;         ///< operands of a summation
@@ -40,7 +40,9 @@ struct CellKey {
   std::string transport;   ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
   std::string direction;   ///< "one_way" or "two_way"
   std::string operation;   ///< optimizer: sgd, momentum, rmsprop, adam
-  std::string state;       ///< "cold" or "warm" caches
+  /// Caches: cold or warm; host memory of a copy to or from a GPU: pinned or pageable; a copy
+  /// between GPUs: peer (directly) or staged (by way of the host)
+  std::string state;
   auto operator<=>(const CellKey&) const = default;
   /// One line for people and for sorting: "fabric_write m0->m0 tcp;ofi_rxm one_way 4194304 B".
   [[nodiscard]] std::string text() const;

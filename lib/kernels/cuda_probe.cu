@@ -7,12 +7,12 @@
 namespace reckon {
 namespace {
 
-// pattern_word() is constexpr and so may be called here: the file is compiled with
+// gpu_pattern_word() is constexpr and so may be called here: the file is compiled with
 // --expt-relaxed-constexpr.
 
 __global__ void fill_pattern_kernel(unsigned long long* to, std::size_t words, std::uint64_t salt) {
   for (std::size_t i = thread_number(); i < words; i += thread_count()) {
-    to[i] = pattern_word(i, salt);
+    to[i] = gpu_pattern_word(i, salt);
   }
 }
 
@@ -20,7 +20,7 @@ __global__ void check_pattern_kernel(const unsigned long long* from, std::size_t
                                      std::uint64_t salt, unsigned long long* wrong,
                                      unsigned long long* first) {
   for (std::size_t i = thread_number(); i < words; i += thread_count()) {
-    if (from[i] != pattern_word(i, salt)) { // rare, or everything is lost anyway
+    if (from[i] != gpu_pattern_word(i, salt)) { // rare, or everything is lost anyway
       atomicAdd_system(wrong, 1ULL);
       atomicMin_system(first, static_cast<unsigned long long>(i));
     }
@@ -63,7 +63,7 @@ __global__ void embedding_kernel(const float4* table, unsigned rows, float4* out
   for (std::size_t b = thread_number() / k_lanes; b < batch; b += thread_count() / k_lanes) {
     float4 sum = make_float4(0, 0, 0, 0);
     for (unsigned j = 0; j < bag; ++j) {
-      const std::size_t row = pattern_word(b * bag + j, 1) % rows;
+      const std::size_t row = gpu_pattern_word(b * bag + j, 1) % rows;
       const float4 term = table[row * k_lanes + lane];
       sum.x += term.x;
       sum.y += term.y;

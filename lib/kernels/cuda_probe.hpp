@@ -12,7 +12,7 @@ namespace reckon {
 // in kernels/cuda_reduce.hpp.
 
 /// The 8 bytes at place `word` of a pattern; other salts give other patterns. The same on the host.
-[[nodiscard]] constexpr std::uint64_t pattern_word(std::uint64_t word, std::uint64_t salt) {
+[[nodiscard]] constexpr std::uint64_t gpu_pattern_word(std::uint64_t word, std::uint64_t salt) {
   std::uint64_t x = (word + 1) * 0x9E3779B97F4A7C15ULL + salt * 0xD1B54A32D192ED03ULL;
   x ^= x >> 29U;
   x *= 0xBF58476D1CE4E5B9ULL;

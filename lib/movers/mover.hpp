@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/slice.hpp"
+#include "movers/engine.hpp"
 #include "movers/habits.hpp"
 
 #include <chrono>
@@ -32,9 +33,12 @@ struct MoverCapabilities {
 /// What a lane's poll() hands back.
 struct Completion {
   enum class Kind : std::uint8_t {
-    sent,    ///< a write of ours no longer needs its source; `id` is the number given to write()
-    arrived, ///< a peer's write is here, all of it, and visible to this thread; `tag` is the peer's
-    failed,  ///< a write or the lane broke; error() has the text
+    sent,     ///< a write of ours no longer needs its source; `id` is the number given to write()
+    arrived,  ///< a peer's write is here, all of it, and visible to this thread and to the lane's
+              ///< engine; `tag` is the peer's
+    computed, ///< an op that the lane's engine was given is done; `id` is the number that came with
+              ///< it
+    failed,   ///< a write or the lane broke; error() has the text
   };
   Kind kind = Kind::sent;
   std::uint32_t tag = 0;
@@ -61,6 +65,8 @@ public:
   virtual void wait(std::chrono::milliseconds limit) noexcept = 0;
   /// What broke, after a failed completion: the attempt and the library's own words.
   [[nodiscard]] virtual std::string error() const = 0;
+  /// Does the local ops of this lane's thread.
+  [[nodiscard]] virtual Engine& engine() noexcept { return cpu_engine(); }
 };
 
 /// Moves bytes between the ranks of a job. Order of use, the same on every rank:
@@ -79,6 +85,12 @@ public:
   /// Page-aligned (with that habit), zeroed memory that peers may write to, owned by the mover.
   /// `bytes` may be 0.
   [[nodiscard]] virtual std::span<std::byte> allocate(std::uint64_t bytes) = 0;
+  /// Where the processor reads and writes what is in a buffer that allocate() gave: the buffer
+  /// itself, or, where that is no host memory, a copy of it in between. push() carries the copy to
+  /// the buffer, pull() back; neither while lanes are at work. Throw Error.
+  [[nodiscard]] virtual std::span<std::byte> view(std::span<std::byte> buffer) { return buffer; }
+  virtual void push(std::span<std::byte> /*buffer*/) {}
+  virtual void pull(std::span<std::byte> /*buffer*/) {}
   virtual void open(int lanes) = 0;
   /// Everything the peers need to reach our lanes and buffers.
   [[nodiscard]] virtual std::string address() const = 0;
@@ -102,13 +114,24 @@ private:
 
 /// The transports that this build and this machine offer, best first for ranks on one machine:
 /// "host", then libfabric providers with one-sided writes and remote completion data as "shm",
-/// "tcp;ofi_rxm", "verbs;ofi_rxm". `why_not` gets a line for each that was looked at and left out.
+/// "tcp;ofi_rxm", "verbs;ofi_rxm". All of them move host memory; "cuda" (gpu_transport()) moves
+/// that of GPUs. `why_not` gets a line for each that was looked at and left out.
 [[nodiscard]] std::vector<std::string>
 available_transports(std::vector<std::string>* why_not = nullptr);
 
+/// "cuda" where this machine has a GPU's driver and this build knows CUDA, else empty. Does not ask
+/// CUDA: a process that has may not fork any more.
+[[nodiscard]] std::string gpu_transport(std::vector<std::string>* why_not = nullptr);
+
+/// Which of a machine's memories a rank's buffers are in: for "cuda" only.
+struct MoverPlace {
+  int local_rank = 0;       ///< on GPU number local_rank modulo their number
+  bool host_memory = false; ///< instead, in host memory that all GPUs of the job write to directly
+};
+
 /// Throws Error{unavailable} that lists the transports there are. Without some of the habits only
 /// to measure what they are worth.
-[[nodiscard]] std::unique_ptr<Mover> make_mover(const std::string& transport,
-                                                const Habits& habits = {});
+[[nodiscard]] std::unique_ptr<Mover>
+make_mover(const std::string& transport, const Habits& habits = {}, const MoverPlace& place = {});
 
 } // namespace reckon

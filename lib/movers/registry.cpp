@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "movers/cuda.hpp"
 #include "movers/host.hpp"
 #include "movers/mover.hpp"
 #ifdef RECKON_HAVE_FABRIC
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <utility>
 
 namespace reckon {
@@ -27,9 +29,35 @@ std::vector<std::string> available_transports(std::vector<std::string>* why_not)
   return names;
 }
 
-std::unique_ptr<Mover> make_mover(const std::string& transport, const Habits& habits) {
+std::string gpu_transport(std::vector<std::string>* why_not) {
+#ifdef RECKON_HAVE_CUDA
+  constexpr const char* k_driver = "/dev/nvidiactl";
+  if (std::filesystem::exists(k_driver)) {
+    return "cuda";
+  }
+  const std::string why = fmt::format("there is no {}", k_driver);
+#else
+  const std::string why = "this build has no CUDA; build with -DRECKON_WITH_CUDA=ON";
+#endif
+  if (why_not != nullptr) {
+    why_not->push_back("cuda: " + why);
+  }
+  return "";
+}
+
+std::unique_ptr<Mover> make_mover(const std::string& transport, const Habits& habits,
+                                  const MoverPlace& place) {
   if (transport == "host") {
     return make_host_mover(habits);
+  }
+  if (transport == "cuda") {
+    std::string why_not;
+    if (GpuLibrary* const gpus = gpu_library(&why_not)) {
+      return make_cuda_mover(*gpus, place);
+    }
+    fail(ErrorKind::unavailable,
+         fmt::format("transport cuda is not available here: {}; there are: {}", why_not,
+                     fmt::join(available_transports(), ", ")));
   }
   std::string why = "no such transport";
 #ifdef RECKON_HAVE_FABRIC

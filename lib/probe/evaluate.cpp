@@ -4,6 +4,7 @@
 #include "kernels/optimizer.hpp"
 #include "probe/bandwidth.hpp"
 #include "probe/curve.hpp"
+#include "probe/gpu.hpp"
 #include "probe/reduce.hpp"
 #include "stats/fit.hpp"
 
@@ -18,7 +19,8 @@ namespace {
 
 bool is_curve(const Cell& cell) {
   return cell.has_value() && cell.key.bytes > 0 &&
-         (cell.key.test == k_host_memcpy || cell.key.test.starts_with("fabric_"));
+         (cell.key.test == k_host_memcpy || cell.key.test == k_gpu_copy ||
+          cell.key.test.starts_with("fabric_"));
 }
 
 FitPoint point_of(const Cell& cell) {

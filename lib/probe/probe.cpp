@@ -12,6 +12,7 @@
 #include "probe/curve.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/fabric.hpp"
+#include "probe/gpu.hpp"
 #include "probe/latency.hpp"
 #include "probe/reduce.hpp"
 #include "probe/workbench.hpp"
@@ -111,10 +112,34 @@ std::vector<std::string> transports_to_measure(const ProbeOptions& options,
   return options.transports.empty() ? all : options.transports;
 }
 
+/// Stands for the GPUs where there are none: of the cases that were asked for by name, a cell that
+/// says why they cannot be measured.
+Campaign absent_gpus(const std::vector<std::string>& only, const std::string& why) {
+  Campaign campaign;
+  campaign.name = "GPUs";
+  campaign.share = 0.01;
+  campaign.plan = [only, why] {
+    std::vector<CellPlan> plans;
+    for (const GpuCase& c : gpu_cases()) {
+      if (std::find(only.begin(), only.end(), c.name) != only.end()) {
+        CellPlan plan;
+        plan.key.test = c.name;
+        plan.key.from = k_machine;
+        plan.measure = [why](Cell& /*cell*/, Seconds /*budget*/) {
+          fail(ErrorKind::unavailable, "no GPU: " + why);
+        };
+        plans.push_back(std::move(plan));
+      }
+    }
+    return plans;
+  };
+  return campaign;
+}
+
 } // namespace
 
 std::vector<ProbeCase> probe_cases() {
-  return {
+  std::vector<ProbeCase> cases{
       {k_core_to_core, "how long one core takes to see what another has written"},
       {k_memory_latency, "how long a dependent load takes, from L1 to each NUMA node's memory"},
       {k_stream_copy, "memory traffic of a = b, as STREAM counts; a ceiling"},
@@ -130,6 +155,10 @@ std::vector<ProbeCase> probe_cases() {
       {k_fabric_write, "time of a write between two processes from 8 B to 64 MiB, by transport"},
       {k_fabric_aggregate, "what 1, 2, 4, ... pairs of processes move together, by transport"},
   };
+  for (const GpuCase& c : gpu_cases()) {
+    cases.push_back({c.name, c.summary});
+  }
+  return cases;
 }
 
 ProbeResult probe_machine(const ProbeOptions& options) {
@@ -162,6 +191,16 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   fabric.started = [&guard](pid_t pid) { guard.add_own_process(pid); };
   for (Campaign& campaign : fabric_campaigns(fabric, clock)) {
     campaigns.push_back(filtered(std::move(campaign), options.only));
+  }
+  std::string no_gpu;
+  if (GpuLibrary* const gpus = gpu_library(&no_gpu)) {
+    GpuProbeOptions of_gpus;
+    of_gpus.nvlink = options.nvlink;
+    for (Campaign& campaign : gpu_campaigns(*gpus, bench, discovery.topology, of_gpus)) {
+      campaigns.push_back(filtered(std::move(campaign), options.only));
+    }
+  } else {
+    campaigns.push_back(absent_gpus(options.only, no_gpu));
   }
   if (options.starting) {
     std::size_t cells = 0;
@@ -204,6 +243,7 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   if (!left_out.empty()) {
     context["transports_left_out"] = fmt::format("{}", fmt::join(left_out, "; "));
   }
+  context["gpus_left_out"] = no_gpu;
   context["clock"] = "CLOCK_MONOTONIC_RAW";
   context["timer_step"] = to_text(bench.timer_step());
   context["simd"] = simd_target_name();

@@ -16,6 +16,7 @@ struct ProbeOptions {
   Seconds budget{30};                  ///< for everything
   std::vector<std::string> only;       ///< cases; empty: all
   std::vector<std::string> transports; ///< for the fabric cases; empty: all there are
+  bool nvlink = true;                  ///< false: GPUs are measured as if PCIe alone joined them
   std::uint64_t seed = 1;
   std::string name;  ///< of the profile; empty: the host's name
   std::string flags; ///< the command line, for the profile's context

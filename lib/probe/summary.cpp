@@ -2,6 +2,7 @@
 #include "probe/bandwidth.hpp"
 #include "probe/curve.hpp"
 #include "probe/fabric.hpp"
+#include "probe/gpu.hpp"
 #include "probe/latency.hpp"
 #include "probe/probe.hpp"
 #include "probe/reduce.hpp"
@@ -481,6 +482,26 @@ std::string transports(const Profile& profile) {
   return text;
 }
 
+/// Rates of the largest copies, and what is not there.
+std::string gpus(const Profile& profile) {
+  std::string text;
+  CellKey pattern;
+  pattern.direction = "one_way";
+  for (const auto& [test, state] :
+       {std::pair{k_host_to_device_ce, "pinned"}, std::pair{k_device_to_host_ce, "pinned"},
+        std::pair{k_device_write_ce, "peer"}, std::pair{k_device_write_ce, "staged"},
+        std::pair{k_device_read_ce, "peer"}}) {
+    pattern.test = test;
+    pattern.state = state;
+    text += matrix(profile, pattern, fmt::format("{} (GB/s, {})", test, state), &rate);
+  }
+  const auto left_out = profile.context.find("gpus_left_out");
+  if (left_out != profile.context.end()) {
+    text += fmt::format("\nno GPU measured: {}\n", left_out->second);
+  }
+  return text;
+}
+
 } // namespace
 
 std::string summary_of(const Profile& profile) {
@@ -489,7 +510,7 @@ std::string summary_of(const Profile& profile) {
   std::string text = header(profile);
   text += matrix(profile, cores, fmt::format("{} (ns, one way)", k_core_to_core), &nanoseconds);
   text += memory_latency(profile) + stream(profile) + numa(profile) + curve(profile) +
-          reduction(profile) + transports(profile);
+          reduction(profile) + transports(profile) + gpus(profile);
   if (std::any_of(profile.cells.begin(), profile.cells.end(),
                   [](const Cell& c) { return c.status == CellStatus::noisy; })) {
     text += "\n~ noisy: varied much or was disturbed; the cell's reason in the profile says how\n";

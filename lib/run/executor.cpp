@@ -2,15 +2,11 @@
 #include "run/executor.hpp"
 
 #include "core/clock.hpp"
-#include "kernels/fixed.hpp"
-#include "kernels/optimizer.hpp"
-#include "kernels/reduce.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <functional>
 #include <thread>
 
@@ -46,7 +42,7 @@ LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
   const std::size_t count = program.ops().size();
   m_successor_begin.assign(count + 1, 0);
   m_missing_at_start.assign(count, 0);
-  std::size_t operands = 0;
+  std::size_t operands = 1;
   for (std::size_t i = 0; i < count; ++i) {
     const Op& op = program.ops()[i];
     for (const std::uint32_t d : program.dependencies(i)) {
@@ -132,6 +128,7 @@ void LaneExecutor::complete(std::uint32_t op) noexcept {
 void LaneExecutor::handle(const Completion& completion) noexcept {
   switch (completion.kind) {
   case Completion::Kind::sent:
+  case Completion::Kind::computed:
     complete(static_cast<std::uint32_t>(completion.id));
     break;
   case Completion::Kind::arrived: {
@@ -164,55 +161,72 @@ bool LaneExecutor::post_write() noexcept {
 }
 
 bool LaneExecutor::compute() noexcept {
-  const std::uint32_t index = pop(m_ready_sums);
+  const std::uint32_t index = m_ready_sums.front();
   const Op& op = m_program.ops()[index];
   const std::int64_t start = thread_cpu_ns();
-  std::int64_t* spent = &m_reduce_ns;
-  switch (op.kind) {
-  case OpKind::copy:
-    std::memmove(at(op.destination), at(op.source), op.bytes);
-    break;
-  case OpKind::update:
-    update(op);
-    spent = &m_update_ns;
-    break;
-  case OpKind::subtract:
-    subtract_from(floats(op.source, op.bytes), floats(op.destination, op.bytes));
-    spent = &m_update_ns;
-    break;
-  case OpKind::reduce: {
+  const bool steps = op.kind == OpKind::update || op.kind == OpKind::subtract;
+  const Engine::Started started = m_lane.engine().start(local(op), index);
+  if (started == Engine::Started::full) {
+    return false;
+  }
+  pop(m_ready_sums);
+  (steps ? m_update_ns : m_reduce_ns) += thread_cpu_ns() - start;
+  m_now_ns = monotonic_ns();
+  if (started == Engine::Started::done) {
+    complete(index);
+  } else if (started == Engine::Started::failed) {
+    m_error = m_lane.error();
+  }
+  return true;
+}
+
+LocalOp LaneExecutor::local(const Op& op) noexcept {
+  LocalOp local;
+  local.dtype = op.dtype;
+  local.optimizer = op.optimizer;
+  local.step = m_step;
+  local.exponent = op.exponent;
+  local.limit = op.limit;
+  local.to = at(op.destination);
+  local.bytes = op.bytes;
+  const auto of_one = [&](LocalOp::Kind kind) {
+    local.kind = kind;
+    m_operands[0] = at(op.source);
+    local.sources = std::span(m_operands).first(1);
+  };
+  const auto of_all = [&](LocalOp::Kind kind) {
+    local.kind = kind;
     const std::span<const Slice> sources = m_program.sources(op);
     for (std::size_t i = 0; i < sources.size(); ++i) {
       m_operands[i] = at(sources[i]);
     }
-    sum_into(op.dtype, at(op.destination), std::span(m_operands).first(sources.size()),
-             op.bytes / size_of(op.dtype));
+    local.sources = std::span(m_operands).first(sources.size());
+  };
+  switch (op.kind) {
+  case OpKind::copy:
+    of_one(LocalOp::Kind::copy);
     break;
-  }
+  case OpKind::subtract:
+    of_one(LocalOp::Kind::subtract);
+    break;
   case OpKind::to_fixed:
-    to_fixed(at(op.destination), at(op.source), op.bytes / sizeof(float), op.exponent, op.limit);
+    of_one(LocalOp::Kind::to_fixed);
     break;
   case OpKind::from_fixed:
-    from_fixed(at(op.destination), at(op.source), op.bytes / sizeof(float), op.exponent);
+    of_one(LocalOp::Kind::from_fixed);
+    break;
+  case OpKind::reduce:
+    of_all(LocalOp::Kind::sum);
+    break;
+  case OpKind::update:
+    of_all(LocalOp::Kind::update);
     break;
   case OpKind::delay:
   case OpKind::write:
   case OpKind::await:
     break; // never among these
   }
-  *spent += thread_cpu_ns() - start;
-  m_now_ns = monotonic_ns();
-  complete(index);
-  return true;
-}
-
-void LaneExecutor::update(const Op& op) noexcept {
-  const std::span<const Slice> sources = m_program.sources(op);
-  const auto state = [&](std::size_t number) {
-    return sources.size() > number ? floats(sources[number], op.bytes) : std::span<float>();
-  };
-  optimizer_step(op.optimizer, floats(op.destination, op.bytes), state(1), state(2),
-                 floats(sources[0], op.bytes), m_step);
+  return local;
 }
 
 /// A delay that follows another starts at the other's end, however late we look.
@@ -249,8 +263,8 @@ bool LaneExecutor::advance() noexcept {
   if (!m_ready_writes.empty() && post_write()) {
     return true;
   }
-  if (!m_ready_sums.empty()) {
-    return compute();
+  if (!m_ready_sums.empty() && compute()) {
+    return true;
   }
   return count > 0;
 }

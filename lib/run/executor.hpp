@@ -16,16 +16,17 @@ namespace reckon {
 
 /// Where one lane's time went in one iteration, in nanoseconds.
 struct LaneTimes {
-  std::int64_t reduce_ns = 0; ///< processor time of the summation kernels (copies, conversions)
-  std::int64_t update_ns = 0; ///< processor time of the optimizer
-  std::int64_t wait_ns = 0;   ///< asleep: nothing was ready
+  /// Processor time of the summation kernels (copies, conversions) and of the optimizer; of what a
+  /// GPU does, the time of handing it over.
+  std::int64_t reduce_ns = 0, update_ns = 0;
+  std::int64_t wait_ns = 0; ///< asleep: nothing was ready
   std::int64_t total_ns = 0;
 };
 
 /// Runs one lane's program over one mover lane, iteration after iteration. It knows nothing of
-/// strategies: an op starts when its dependencies are done, writes before sums (they are quick to
-/// post and keep the link busy), earlier ops first. One thread; no locks; allocates nothing after
-/// construction.
+/// strategies, nor of where the memory is (the lane's engine does): an op starts when its
+/// dependencies are done, writes before sums (they are quick to post and keep the link busy),
+/// earlier ops first. One thread; no locks; allocates nothing after construction.
 class LaneExecutor {
 public:
   /// `buffers` are the rank's, in the schedule's order; all must outlive the executor.
@@ -52,14 +53,11 @@ private:
   void handle(const Completion& completion) noexcept;
   bool post_write() noexcept;
   bool compute() noexcept;
-  void update(const Op& op) noexcept;
+  [[nodiscard]] LocalOp local(const Op& op) noexcept;
   bool end_delays() noexcept;
   void wait_for_delay(std::int64_t now_ns) noexcept;
   [[nodiscard]] std::byte* at(Slice slice) const noexcept {
     return m_buffers[slice.buffer].data() + slice.offset;
-  }
-  [[nodiscard]] std::span<float> floats(Slice slice, std::uint64_t bytes) const noexcept {
-    return {reinterpret_cast<float*>(at(slice)), bytes / sizeof(float)};
   }
 
   const LaneProgram& m_program;

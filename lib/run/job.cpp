@@ -231,7 +231,8 @@ private:
   }
 
   void connect() {
-    m_mover = make_mover(m_options.transport, m_options.habits);
+    m_mover = make_mover(m_options.transport, m_options.habits,
+                         {m_options.local_rank, m_options.host_memory});
     std::uint64_t longest = 0;
     for (const LaneProgram& lane : m_program.lanes) {
       for (const Op& op : lane.ops()) {
@@ -248,10 +249,11 @@ private:
     }
     for (const std::uint64_t bytes : m_program.buffer_bytes) {
       m_buffers.push_back(m_mover->allocate(bytes));
+      m_views.push_back(m_mover->view(m_buffers.back()));
     }
     if (m_schedule.outcome == Outcome::parameters) {
       m_replica.emplace(m_schedule, static_cast<std::size_t>(m_rendezvous.rank()), *m_values);
-      m_replica->fill(m_buffers);
+      m_replica->fill(m_views);
     }
     m_mover->open(static_cast<int>(m_program.lanes.size()));
     const std::vector<std::string> addresses =
@@ -268,35 +270,41 @@ private:
   }
 
   void prepare(std::uint32_t iteration) {
-    for (std::uint32_t b = 0; b < m_buffers.size(); ++b) {
+    for (std::uint32_t b = 0; b < m_views.size(); ++b) {
       if (b != k_gradient_buffer && !m_program.keeps(b)) {
-        poison(m_buffers[b]);
+        poison(m_views[b]);
       }
     }
     if (m_latest) {
-      m_latest->fill_parameters(m_schedule, m_program, m_buffers);
+      m_latest->fill_parameters(m_schedule, m_program, m_views);
     }
     if (m_worker && m_latest) {
-      m_latest->fill_gradient(m_buffers[k_gradient_buffer], m_schedule.runs, m_worker_index);
+      m_latest->fill_gradient(m_views[k_gradient_buffer], m_schedule.runs, m_worker_index);
     } else if (m_worker && m_fixed) {
-      m_fixed->fill(m_buffers[k_gradient_buffer], m_schedule.runs, m_worker_index, iteration);
+      m_fixed->fill(m_views[k_gradient_buffer], m_schedule.runs, m_worker_index, iteration);
     } else if (m_worker) {
-      m_values->fill(m_buffers[k_gradient_buffer], m_schedule.runs, m_worker_index, iteration);
+      m_values->fill(m_views[k_gradient_buffer], m_schedule.runs, m_worker_index, iteration);
+    }
+    for (const std::span<std::byte> buffer : m_buffers) {
+      m_mover->push(buffer);
     }
   }
 
   [[nodiscard]] TestValues::Result verify(std::uint32_t iteration) {
+    for (const std::span<std::byte> buffer : m_buffers) {
+      m_mover->pull(buffer);
+    }
     if (m_replica) {
-      return m_replica->check(m_buffers, iteration);
+      return m_replica->check(m_views, iteration);
     }
     if (m_latest) {
-      return m_latest->check(m_schedule, m_program, m_buffers,
+      return m_latest->check(m_schedule, m_program, m_views,
                              m_worker ? std::optional(m_worker_index) : std::nullopt);
     }
     if (m_fixed && m_worker) {
-      return m_fixed->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration);
+      return m_fixed->check(m_views[k_gradient_buffer], m_schedule.runs, iteration);
     }
-    return m_worker ? m_values->check(m_buffers[k_gradient_buffer], m_schedule.runs, iteration)
+    return m_worker ? m_values->check(m_views[k_gradient_buffer], m_schedule.runs, iteration)
                     : TestValues::Result{};
   }
 
@@ -406,6 +414,7 @@ private:
   bool m_worker = false;
   std::unique_ptr<Mover> m_mover;
   std::vector<std::span<std::byte>> m_buffers;
+  std::vector<std::span<std::byte>> m_views; ///< where the processor fills and checks them
   TestValues::Result m_last;
 };
 

@@ -115,7 +115,8 @@ CellKey random_key(Draw& draw, const std::vector<std::string>& ids) {
   key.transport = draw.coin() ? draw.name() : "";
   key.direction = draw.one_of(std::array<const char*, 3>{"", "one_way", "two_way"});
   key.operation = draw.one_of(std::array<const char*, 5>{"", "sgd", "momentum", "rmsprop", "adam"});
-  key.state = draw.one_of(std::array<const char*, 3>{"", "cold", "warm"});
+  key.state = draw.one_of(
+      std::array<const char*, 7>{"", "cold", "warm", "pinned", "pageable", "peer", "staged"});
   return key;
 }
 

@@ -58,7 +58,7 @@ TEST(PatternWord, DiffersFromPlaceToPlaceAndFromSaltToSalt) {
   std::set<std::uint64_t> seen;
   for (std::uint64_t salt = 0; salt < 4; ++salt) {
     for (std::uint64_t word = 0; word < 10'000; ++word) {
-      seen.insert(pattern_word(word, salt));
+      seen.insert(gpu_pattern_word(word, salt));
     }
   }
   EXPECT_EQ(seen.size(), 40'000U);

@@ -74,6 +74,9 @@ struct Heard {
       case Completion::Kind::failed:
         failed.push_back(out[i].id);
         break;
+      case Completion::Kind::computed:
+        ADD_FAILURE() << "nothing was given to an engine";
+        break;
       }
     }
   }

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "movers/engine.hpp"
+
+#include "kernels/fixed.hpp"
+#include "kernels/optimizer.hpp"
+#include "kernels/reduce.hpp"
+
+#include <cstring>
+
+namespace reckon {
+namespace {
+
+class CpuEngine final : public Engine {
+public:
+  Started start(const LocalOp& op, std::uint64_t /*id*/) noexcept override {
+    switch (op.kind) {
+    case LocalOp::Kind::copy:
+      std::memmove(op.to, op.sources[0], op.bytes);
+      break;
+    case LocalOp::Kind::sum:
+      sum_into(op.dtype, op.to, op.sources, op.bytes / size_of(op.dtype));
+      break;
+    case LocalOp::Kind::update: {
+      const auto state = [&](std::size_t number) {
+        return op.sources.size() > number ? floats(op.sources[number], op.bytes)
+                                          : std::span<float>();
+      };
+      optimizer_step(op.optimizer, floats(op.to, op.bytes), state(1), state(2),
+                     floats(op.sources[0], op.bytes), op.step);
+      break;
+    }
+    case LocalOp::Kind::subtract:
+      subtract_from(floats(op.sources[0], op.bytes), floats(op.to, op.bytes));
+      break;
+    case LocalOp::Kind::to_fixed:
+      to_fixed(op.to, op.sources[0], op.bytes / sizeof(float), op.exponent, op.limit);
+      break;
+    case LocalOp::Kind::from_fixed:
+      from_fixed(op.to, op.sources[0], op.bytes / sizeof(float), op.exponent);
+      break;
+    }
+    return Started::done;
+  }
+
+private:
+  static std::span<float> floats(const void* at, std::uint64_t bytes) noexcept {
+    // The executor's buffers are all writable; of a LocalOp only some pointers are written through.
+    return {const_cast<float*>(static_cast<const float*>(at)), bytes / sizeof(float)};
+  }
+};
+
+} // namespace
+
+Engine& cpu_engine() noexcept {
+  static CpuEngine engine;
+  return engine;
+}
+
+} // namespace reckon

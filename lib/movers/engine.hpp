@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+#include "core/optimizer.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace reckon {
+
+/// A step of a rank's program that stays where the rank's memory is.
+struct LocalOp {
+  enum class Kind : std::uint8_t {
+    copy,       ///< to = sources[0]
+    sum,        ///< to = the sum of all sources, as sum_into()
+    update,     ///< optimizer_step(): to = parameters; sources = gradient, then the states
+    subtract,   ///< to = sources[0] - to, fp32
+    to_fixed,   ///< sources[0], fp32, to whole numbers
+    from_fixed, ///< and back
+  };
+  Kind kind = Kind::copy;
+  DType dtype = DType::fp32; ///< sum
+  Optimizer optimizer = Optimizer::sgd;
+  std::uint64_t step = 1;    ///< update: from 1 on
+  std::int16_t exponent = 0; ///< to_fixed, from_fixed
+  std::int32_t limit = 0;    ///< to_fixed
+  std::byte* to = nullptr;
+  std::span<const void* const> sources; ///< an update's states are written, too
+  std::uint64_t bytes = 0;              ///< of `to`
+};
+
+/// Does local ops, one thread's. What it is given lies in buffers of the mover that it belongs to.
+class Engine {
+public:
+  enum class Started : std::uint8_t {
+    done,    ///< over already
+    pending, ///< Completion::Kind::computed will come out of the lane's poll()
+    full,    ///< not now: poll and try again
+    failed,  ///< the lane's error() says why
+  };
+  Engine() = default;
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+  virtual ~Engine() = default;
+  /// `id` comes back with the completion. `op.sources` is looked at during the call only.
+  [[nodiscard]] virtual Started start(const LocalOp& op, std::uint64_t id) noexcept = 0;
+};
+
+/// The calling processor, by the kernels of lib/kernels. Keeps nothing: one for all.
+[[nodiscard]] Engine& cpu_engine() noexcept;
+
+} // namespace reckon

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+#include "core/units.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+struct GpuProperties {
+  std::string name;
+  std::string pci_address; ///< "0000:17:00.0"
+  std::uint64_t bytes = 0; ///< its memory
+  int multiprocessors = 0;
+};
+
+/// A queue of work on one GPU, and a mark in such a queue. Plain values: GpuLibrary owns nothing.
+struct GpuStream {
+  int device = 0;
+  void* handle = nullptr;
+};
+struct GpuEvent {
+  int device = 0;
+  void* handle = nullptr;
+};
+
+/// The library's own number of an error; 0 is success.
+using GpuStatus = int;
+
+/// What a GPU computes beside a transfer, to see what they do to each other.
+class GpuWork {
+public:
+  GpuWork() = default;
+  GpuWork(const GpuWork&) = delete;
+  GpuWork& operator=(const GpuWork&) = delete;
+  virtual ~GpuWork() = default;
+  [[nodiscard]] virtual GpuStatus launch(GpuStream stream) noexcept = 0;
+};
+
+/// What a measurement or a mover asks of GPUs, one method a call of CUDA or a kernel of ours: the
+/// seam behind which a test puts GPUs that it makes up. Devices are numbered as CUDA does. Memory
+/// addresses are valid on the host as numbers only, unless the memory is the host's.
+///
+/// Methods that are not noexcept throw Error{operation} with the attempt and the library's words.
+/// Those that are give a status and leave no error behind for the next call. Thread-safe, but a
+/// stream or an event is used by one thread at a time.
+class GpuLibrary {
+public:
+  GpuLibrary() = default;
+  GpuLibrary(const GpuLibrary&) = delete;
+  GpuLibrary& operator=(const GpuLibrary&) = delete;
+  virtual ~GpuLibrary() = default;
+
+  /// At least one.
+  [[nodiscard]] virtual const std::vector<GpuProperties>& devices() const noexcept = 0;
+  [[nodiscard]] virtual std::string words(GpuStatus status) const = 0;
+  /// Loads what this library runs on `device`, so that no first use is slow or waits for other work
+  /// there.
+  virtual void load(int device) = 0;
+
+  // Memory. Of the GPU, in an allocation of its own, zeroed; host memory made known to all GPUs, so
+  // that they reach it without a copy in between.
+  [[nodiscard]] virtual std::byte* allocate(int device, std::uint64_t bytes) = 0;
+  virtual void release(int device, std::byte* memory) noexcept = 0;
+  virtual void register_host(std::byte* memory, std::uint64_t bytes) = 0;
+  virtual void unregister_host(std::byte* memory) noexcept = 0;
+  /// A name by which another process of this machine opens GPU memory, and opening it: on `device`,
+  /// which is the memory's own or one that can access it.
+  [[nodiscard]] virtual std::string export_memory(int device, std::byte* memory) = 0;
+  [[nodiscard]] virtual std::byte* import_memory(int device, const std::string& name) = 0;
+  virtual void close_memory(int device, std::byte* memory) noexcept = 0;
+
+  // Peers.
+  [[nodiscard]] virtual bool can_access_peer(int device, int peer) = 0;
+  /// What PCIe cannot do between GPUs, and NVLink can.
+  [[nodiscard]] virtual bool has_peer_atomics(int device, int peer) = 0;
+  /// Whether copies and kernels of `device` reach `peer`'s memory directly.
+  virtual void set_peer_access(int device, int peer, bool on) = 0;
+
+  // Queues. Streams do not wait for each other.
+  [[nodiscard]] virtual GpuStream make_stream(int device) = 0;
+  virtual void release(GpuStream stream) noexcept = 0;
+  /// `timed` events know when they happened.
+  [[nodiscard]] virtual GpuEvent make_event(int device, bool timed) = 0;
+  virtual void release(GpuEvent event) noexcept = 0;
+  [[nodiscard]] virtual GpuStatus record(GpuEvent event, GpuStream stream) noexcept = 0;
+  /// What comes later in `stream` waits for `event`, of whatever device.
+  [[nodiscard]] virtual GpuStatus wait(GpuStream stream, GpuEvent event) noexcept = 0;
+  /// `done` becomes whether all that was in the stream before record() is over.
+  [[nodiscard]] virtual GpuStatus query(GpuEvent event, bool& done) noexcept = 0;
+  [[nodiscard]] virtual GpuStatus synchronize(GpuStream stream) noexcept = 0;
+  /// Between two timed events of one device that have happened.
+  [[nodiscard]] virtual Seconds elapsed(GpuEvent begin, GpuEvent end) = 0;
+
+  // A gate: `stream` goes no further until open_gate(), so that all that is queued behind it starts
+  // at once and the time of queueing is not measured. One stream at a time. A gate that stays
+  // closed too long opens by itself; gate_expired() then says so of the last one, and what was
+  // timed behind it is void.
+  [[nodiscard]] virtual GpuStatus close_gate(GpuStream stream) noexcept = 0;
+  virtual void open_gate() noexcept = 0;
+  [[nodiscard]] virtual bool gate_expired() const noexcept = 0;
+
+  // Work.
+  /// By copy engines. Any memory that the stream's device reaches; pageable host memory too, but
+  /// then the call may wait.
+  [[nodiscard]] virtual GpuStatus copy(std::byte* to, const std::byte* from, std::uint64_t bytes,
+                                       GpuStream stream) noexcept = 0;
+  /// Between two GPUs; by way of the host where they have no peer access.
+  [[nodiscard]] virtual GpuStatus copy_peer(std::byte* to, int to_device, const std::byte* from,
+                                            int from_device, std::uint64_t bytes,
+                                            GpuStream stream) noexcept = 0;
+  /// By `blocks` multiprocessors (0: all) of the stream's device.
+  [[nodiscard]] virtual GpuStatus copy_sm(std::byte* to, const std::byte* from, std::uint64_t bytes,
+                                          int blocks, GpuStream stream) noexcept = 0;
+  /// kernels/reduce.hpp's sum_into on the stream's device, with its bits.
+  [[nodiscard]] virtual GpuStatus sum(DType type, std::byte* to,
+                                      std::span<const void* const> sources, std::size_t elements,
+                                      int blocks, GpuStream stream) noexcept = 0;
+  [[nodiscard]] virtual GpuStatus set(std::byte* memory, std::uint8_t value, std::uint64_t bytes,
+                                      GpuStream stream) noexcept = 0;
+  /// GPU memory of the stream's device; a multiple of 8 bytes.
+  [[nodiscard]] virtual GpuStatus fill_pattern(std::byte* memory, std::uint64_t bytes,
+                                               std::uint64_t salt, GpuStream stream) noexcept = 0;
+  /// The first place that differs from what fill_pattern() wrote, nullopt for none. Waits for the
+  /// stream.
+  [[nodiscard]] virtual std::optional<std::uint64_t> find_difference(const std::byte* memory,
+                                                                     std::uint64_t bytes,
+                                                                     std::uint64_t salt,
+                                                                     GpuStream stream) = 0;
+  /// Follows `steps` links of a chain of 32-bit places in `memory`, one load after another.
+  [[nodiscard]] virtual GpuStatus chase(const std::byte* memory, std::uint64_t steps,
+                                        GpuStream stream) noexcept = 0;
+
+  /// C = A B of `size` x `size` fp32 numbers by the vendor's library, which is loaded now. Throws
+  /// Error{unavailable} where there is none.
+  [[nodiscard]] virtual std::unique_ptr<GpuWork> make_gemm(int device, int size) = 0;
+  /// Embedding lookup of `batch` bags of `bag` rows of 128 fp32 out of a table of `rows`.
+  [[nodiscard]] virtual std::unique_ptr<GpuWork>
+  make_embedding(int device, std::uint32_t rows, std::uint32_t batch, std::uint32_t bag) = 0;
+};
+
+/// The GPUs of this machine; nullptr where there is none, `why_not` then says why: "this build has
+/// no CUDA", "cudaGetDeviceCount: no CUDA-capable device is detected". One for the whole process,
+/// made at the first call.
+[[nodiscard]] GpuLibrary* gpu_library(std::string* why_not = nullptr);
+
+// Move-only owners. The library must outlive them.
+
+class GpuMemory {
+public:
+  GpuMemory() = default;
+  GpuMemory(GpuLibrary& library, int device, std::uint64_t bytes)
+      : m_library(&library), m_device(device), m_data(library.allocate(device, bytes)),
+        m_bytes(bytes) {}
+  GpuMemory(GpuMemory&& other) noexcept { swap(other); }
+  GpuMemory& operator=(GpuMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  GpuMemory(const GpuMemory&) = delete;
+  GpuMemory& operator=(const GpuMemory&) = delete;
+  ~GpuMemory() {
+    if (m_data != nullptr) {
+      m_library->release(m_device, m_data);
+    }
+  }
+  [[nodiscard]] std::byte* data() const noexcept { return m_data; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return m_bytes; }
+  [[nodiscard]] int device() const noexcept { return m_device; }
+
+private:
+  void swap(GpuMemory& other) noexcept {
+    std::swap(m_library, other.m_library);
+    std::swap(m_device, other.m_device);
+    std::swap(m_data, other.m_data);
+    std::swap(m_bytes, other.m_bytes);
+  }
+  GpuLibrary* m_library = nullptr;
+  int m_device = 0;
+  std::byte* m_data = nullptr;
+  std::uint64_t m_bytes = 0;
+};
+
+/// Keeps host memory registered.
+class GpuRegistration {
+public:
+  GpuRegistration() = default;
+  GpuRegistration(GpuLibrary& library, std::span<std::byte> memory) {
+    if (!memory.empty()) {
+      library.register_host(memory.data(), memory.size());
+      m_library = &library;
+      m_data = memory.data();
+    }
+  }
+  GpuRegistration(GpuRegistration&& other) noexcept
+      : m_library(std::exchange(other.m_library, nullptr)), m_data(other.m_data) {}
+  GpuRegistration& operator=(GpuRegistration&& other) noexcept {
+    std::swap(m_library, other.m_library);
+    std::swap(m_data, other.m_data);
+    return *this;
+  }
+  GpuRegistration(const GpuRegistration&) = delete;
+  GpuRegistration& operator=(const GpuRegistration&) = delete;
+  ~GpuRegistration() {
+    if (m_library != nullptr) {
+      m_library->unregister_host(m_data);
+    }
+  }
+
+private:
+  GpuLibrary* m_library = nullptr;
+  std::byte* m_data = nullptr;
+};
+
+/// A GpuStream or a GpuEvent.
+template <class Handle>
+class GpuOwned {
+public:
+  GpuOwned() = default;
+  GpuOwned(GpuLibrary& library, Handle handle) : m_library(&library), m_handle(handle) {}
+  GpuOwned(GpuOwned&& other) noexcept
+      : m_library(std::exchange(other.m_library, nullptr)), m_handle(other.m_handle) {}
+  GpuOwned& operator=(GpuOwned&& other) noexcept {
+    std::swap(m_library, other.m_library);
+    std::swap(m_handle, other.m_handle);
+    return *this;
+  }
+  GpuOwned(const GpuOwned&) = delete;
+  GpuOwned& operator=(const GpuOwned&) = delete;
+  ~GpuOwned() {
+    if (m_library != nullptr) {
+      m_library->release(m_handle);
+    }
+  }
+  [[nodiscard]] Handle get() const noexcept { return m_handle; }
+
+private:
+  GpuLibrary* m_library = nullptr;
+  Handle m_handle{};
+};
+
+} // namespace reckon

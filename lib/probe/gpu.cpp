@@ -1,0 +1,618 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/gpu.hpp"
+
+#include "core/error.hpp"
+#include "kernels/cuda_probe.hpp"
+#include "kernels/reduce.hpp"
+#include "probe/curve.hpp"
+#include "probe/gpu_contention.hpp"
+#include "probe/gpu_places.hpp"
+#include "probe/gpu_timer.hpp"
+#include "stats/resample.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+using End = GpuPlaces::End;
+using Places = std::shared_ptr<GpuPlaces>;
+
+constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
+
+enum class Engine {
+  ce,     ///< the driver's copy engine
+  sm,     ///< a kernel on the driver
+  staged, ///< by way of the host, whatever the GPUs could do
+};
+
+/// One copy of a cell: `bytes` from `offset` of the source to the same place of the target.
+struct Copy {
+  End from, to;
+  Engine engine = Engine::ce;
+  bool by_source = true; ///< which end drives, where both are GPUs
+  std::uint64_t offset = 0, bytes = 0;
+  int blocks = 0; ///< sm; 0: all
+  [[nodiscard]] bool pinned() const { return from.pinned && to.pinned; }
+};
+
+std::size_t driver_of(const Copy& copy) {
+  const bool source = copy.from.is_gpu && (!copy.to.is_gpu || copy.by_source);
+  return source ? copy.from.index : copy.to.index;
+}
+
+GpuTimer::Flow flow_of(GpuPlaces& places, const Copy& copy) {
+  GpuLibrary& library = places.library();
+  const GpuPlace& driver = places.gpus()[driver_of(copy)];
+  std::byte* const to = places.target(copy.to) + copy.offset;
+  const std::byte* const from = places.source(copy.from) + copy.offset;
+  const std::uint64_t bytes = copy.bytes;
+  if (copy.engine == Engine::sm) {
+    return {driver.device, [&library, to, from, bytes, blocks = copy.blocks](GpuStream stream) {
+              return library.copy_sm(to, from, bytes, blocks, stream);
+            }};
+  }
+  const bool two_gpus = copy.from.is_gpu && copy.to.is_gpu && copy.from.index != copy.to.index;
+  if (two_gpus) {
+    const int to_device = places.gpus()[copy.to.index].device;
+    const int from_device = places.gpus()[copy.from.index].device;
+    return {driver.device, [=, &library](GpuStream stream) {
+              return library.copy_peer(to, to_device, from, from_device, bytes, stream);
+            }};
+  }
+  return {driver.device,
+          [=, &library](GpuStream stream) { return library.copy(to, from, bytes, stream); }};
+}
+
+/// Turns peer access on or off for what the copies need.
+void settle_access(GpuPlaces& places, const Copy& copy) {
+  if (!copy.from.is_gpu || !copy.to.is_gpu || copy.from.index == copy.to.index) {
+    return;
+  }
+  const bool on = copy.engine != Engine::staged;
+  std::string why_not;
+  if (on && !places.peers(copy.from.index, copy.to.index, &why_not)) {
+    fail(ErrorKind::unavailable, why_not);
+  }
+  const std::size_t driver = driver_of(copy);
+  const std::size_t other = driver == copy.from.index ? copy.to.index : copy.from.index;
+  places.set_peer_access(driver, other, on);
+  if (!on) { // nor the other way: who drives is the library's choice then
+    places.set_peer_access(other, driver, false);
+  }
+}
+
+/// Measures copies that run at once. Seconds, or the rate of all together.
+void measure_copies(GpuPlaces& places, const std::vector<Copy>& copies, Cell& cell,
+                    Seconds budget) {
+  Workbench& bench = places.bench();
+  const Seconds since = bench.clock().now();
+  std::vector<GpuTimer::Flow> flows;
+  bool gated = true;
+  std::uint64_t bytes = 0;
+  for (const Copy& copy : copies) {
+    settle_access(places, copy);
+    flows.push_back(flow_of(places, copy));
+    places.spoil(copy.to, copy.offset, copy.bytes);
+    gated = gated && copy.pinned() && copy.engine != Engine::staged;
+    bytes += copy.bytes;
+  }
+  GpuTimer timer(places.library(), std::move(flows), gated);
+  static_cast<void>(timer.time(1)); // whatever is made ready at the first use
+  const Seconds left = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
+  const Samples samples = sample_flows(timer, bench.clock(), left, bench.interrupted());
+  fill_cell(cell, samples, static_cast<double>(bytes));
+  if (cell.has_value() && copies.size() > 1) {
+    std::string rates;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      rates += fmt::format("{}{} to {} {:.2f}", i == 0 ? "" : ", ", places.id_of(copies[i].from),
+                           places.id_of(copies[i].to),
+                           static_cast<double>(copies[i].bytes) /
+                               std::max(samples.rank_seconds[i], 1e-12) * 1e-9);
+    }
+    remark(cell, rates + " GB/s");
+  }
+  if (cell.has_value() && !gated) {
+    remark(cell, "queueing is part of the time");
+  }
+  for (const Copy& copy : copies) {
+    places.verify(cell, copy.from, copy.to, copy.offset, copy.bytes);
+  }
+  for (const Copy& copy : copies) {
+    places.remark_placement(cell, copy.from, false);
+    places.remark_placement(cell, copy.to, true);
+  }
+}
+
+CellPlan copies_plan(const Places& places, const char* test, const std::string& from,
+                     const std::string& to, std::vector<Copy> copies, int rank) {
+  CellPlan plan;
+  plan.key.test = test;
+  plan.key.from = from;
+  plan.key.to = to;
+  for (const Copy& copy : copies) {
+    plan.key.bytes = std::max(plan.key.bytes, copy.bytes);
+  }
+  plan.unit = "bytes_per_second";
+  plan.bytes_convention = "payload";
+  plan.least = Seconds(0.08);
+  plan.wanted = Seconds(0.35);
+  plan.rank = rank;
+  plan.measure = [places, copies = std::move(copies)](Cell& cell, Seconds budget) {
+    measure_copies(*places, copies, cell, budget);
+  };
+  return plan;
+}
+
+CellPlan pair_plan(const Places& places, const char* test, const Copy& copy, int rank) {
+  CellPlan plan =
+      copies_plan(places, test, places->id_of(copy.from), places->id_of(copy.to), {copy}, rank);
+  plan.key.direction = "one_way";
+  const bool two_gpus = copy.from.is_gpu && copy.to.is_gpu;
+  plan.key.state = !copy.pinned()                     ? "pageable"
+                   : !two_gpus                        ? "pinned"
+                   : copy.engine == Engine::staged    ? "staged"
+                   : copy.from.index == copy.to.index ? ""
+                                                      : "peer";
+  plan.key.threads = copy.blocks;
+  return plan;
+}
+
+// ---------------------------------------------------------------- bandwidth
+
+void add_host_plans(const Places& places, std::size_t node, std::size_t gpu,
+                    std::vector<CellPlan>& plans) {
+  const End host{false, node};
+  const End device{true, gpu};
+  const std::uint64_t bytes = places->large_bytes();
+  const bool near = places->gpus()[gpu].near_node == node;
+  const int far = near ? 0 : 1;
+  Copy down{host, device};
+  Copy up{device, host};
+  down.bytes = up.bytes = bytes;
+  plans.push_back(pair_plan(places, k_host_to_device_ce, down, far));
+  plans.push_back(pair_plan(places, k_device_to_host_ce, up, far));
+  plans.push_back(copies_plan(places, k_host_device_two_way_ce, places->id_of(host),
+                              places->id_of(device), {down, up}, far + 1));
+  plans.back().key.direction = "two_way";
+  plans.back().key.state = "pinned";
+  down.engine = up.engine = Engine::sm;
+  plans.push_back(pair_plan(places, k_host_to_device_sm, down, far + 1));
+  plans.push_back(pair_plan(places, k_device_to_host_sm, up, far + 1));
+  down.engine = up.engine = Engine::ce;
+  down.from.pinned = up.to.pinned = false;
+  down.bytes = up.bytes = std::min(bytes, GpuPlaces::k_pageable_bytes);
+  plans.push_back(pair_plan(places, k_host_to_device_ce, down, far + 1));
+  plans.push_back(pair_plan(places, k_device_to_host_ce, up, far + 1));
+}
+
+void add_pair_plans(const Places& places, std::size_t from, std::size_t to,
+                    std::vector<CellPlan>& plans) {
+  Copy copy{{true, from}, {true, to}};
+  copy.bytes = places->large_bytes();
+  for (const Engine engine : {Engine::ce, Engine::sm}) {
+    copy.engine = engine;
+    const bool ce = engine == Engine::ce;
+    copy.by_source = true;
+    plans.push_back(
+        pair_plan(places, ce ? k_device_write_ce : k_device_write_sm, copy, ce ? 0 : 1));
+    copy.by_source = false;
+    plans.push_back(pair_plan(places, ce ? k_device_read_ce : k_device_read_sm, copy, ce ? 1 : 2));
+  }
+  copy.engine = Engine::staged;
+  copy.by_source = true;
+  plans.push_back(pair_plan(places, k_device_write_ce, copy, 0));
+  if (from < to) {
+    copy.engine = Engine::ce;
+    Copy back = copy;
+    std::swap(back.from, back.to);
+    plans.push_back(copies_plan(places, k_device_two_way_ce, places->id_of(copy.from),
+                                places->id_of(copy.to), {copy, back}, 1));
+    plans.back().key.direction = "two_way";
+    plans.back().key.state = "peer";
+  }
+}
+
+/// All GPUs at once, each in its own part of the buffer of the NUMA node that it is next to.
+void add_all_plans(const Places& places, std::vector<CellPlan>& plans) {
+  const std::size_t count = places->gpus().size();
+  if (count < 2) {
+    return;
+  }
+  std::vector<Copy> down;
+  std::vector<Copy> up;
+  const std::uint64_t part = places->large_bytes() / count / 4096 * 4096;
+  for (std::size_t gpu = 0; gpu < count; ++gpu) {
+    Copy copy{{false, places->gpus()[gpu].near_node}, {true, gpu}};
+    copy.offset = gpu * part;
+    copy.bytes = part;
+    down.push_back(copy);
+    std::swap(copy.from, copy.to);
+    up.push_back(copy);
+  }
+  const std::string& machine = places->bench().machine();
+  for (const bool is_up : {false, true}) {
+    plans.push_back(copies_plan(places, is_up ? k_all_to_host_ce : k_host_to_all_ce, machine,
+                                machine, is_up ? up : down, 0));
+    plans.back().key.pairs = static_cast<int>(count);
+    plans.back().key.state = "pinned";
+  }
+}
+
+std::vector<CellPlan> bandwidth_plans(const Places& places) {
+  std::vector<CellPlan> plans;
+  for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
+    for (std::size_t node = 0; node < places->bench().nodes().size(); ++node) {
+      add_host_plans(places, node, gpu, plans);
+    }
+    Copy local{{true, gpu}, {true, gpu}};
+    local.bytes = places->large_bytes();
+    plans.push_back(pair_plan(places, k_device_local_copy, local, 0));
+    for (std::size_t other = 0; other < places->gpus().size(); ++other) {
+      if (other != gpu) {
+        add_pair_plans(places, gpu, other, plans);
+      }
+    }
+  }
+  add_all_plans(places, plans);
+  return plans;
+}
+
+// ---------------------------------------------------------------- time by size
+
+CellPlan curve_plan(const Places& places, const Copy& copy, int rank) {
+  CellPlan plan = pair_plan(places, k_gpu_copy, copy, rank);
+  plan.unit = "seconds";
+  plan.bytes_convention.clear();
+  plan.least = Seconds(0.02);
+  plan.wanted = Seconds(0.1);
+  return plan;
+}
+
+/// Each ordered pair of a GPU and its own NUMA node, and of two GPUs, directly where they can.
+std::vector<Copy> curve_pairs(const GpuPlaces& places) {
+  std::vector<Copy> pairs;
+  for (std::size_t gpu = 0; gpu < places.gpus().size(); ++gpu) {
+    const End host{false, places.gpus()[gpu].near_node};
+    pairs.push_back({host, {true, gpu}});
+    pairs.push_back({{true, gpu}, host});
+    for (std::size_t other = 0; other < places.gpus().size(); ++other) {
+      if (other != gpu) {
+        Copy copy{{true, gpu}, {true, other}};
+        if (places.peers(gpu, other)) {
+          pairs.push_back(copy);
+        }
+        copy.engine = Engine::staged;
+        pairs.push_back(copy);
+      }
+    }
+  }
+  return pairs;
+}
+
+std::vector<CellPlan> curve_plans(const Places& places) {
+  std::vector<CellPlan> plans;
+  for (Copy copy : curve_pairs(*places)) {
+    for (std::uint64_t size = 4096; size <= places->large_bytes(); size *= 4) {
+      copy.bytes = size;
+      plans.push_back(curve_plan(places, copy, size >= k_mib ? 0 : 1));
+    }
+  }
+  return plans;
+}
+
+std::vector<CellPlan> more_curve_plans(const Places& places, const std::vector<Cell>& cells) {
+  std::vector<CellPlan> plans;
+  for (Copy copy : curve_pairs(*places)) {
+    copy.bytes = 4096;
+    const CellKey like = curve_plan(places, copy, 0).key;
+    std::map<std::uint64_t, CurveSample> measured;
+    for (const Cell& cell : cells) {
+      CellKey key = cell.key;
+      key.bytes = like.bytes;
+      if (cell.has_value() && key == like) {
+        measured[cell.key.bytes] = {cell.p50, cell.spread};
+      }
+    }
+    int rank = 0;
+    for (const std::uint64_t size : refine_sizes(measured)) {
+      copy.bytes = size;
+      plans.push_back(curve_plan(places, copy, rank++));
+    }
+  }
+  return plans;
+}
+
+// ---------------------------------------------------------------- latency
+
+constexpr std::uint64_t k_link_bytes = 128;
+constexpr std::uint64_t k_chain_bytes = 2 * k_mib;
+
+/// One cycle through all lines in random order; the place of a line is its first 32-bit word.
+std::vector<std::uint32_t> random_chain(std::uint64_t bytes, std::uint64_t seed) {
+  constexpr std::uint32_t k_words = k_link_bytes / 4;
+  const auto lines = static_cast<std::uint32_t>(bytes / k_link_bytes);
+  std::vector<std::uint32_t> order(lines);
+  std::iota(order.begin(), order.end(), 0U);
+  std::mt19937_64 engine(seed);
+  for (std::uint32_t i = lines; i > 2; --i) { // line 0 stays first
+    std::swap(order[i - 1], order[1 + uniform_index(engine, i - 1)]);
+  }
+  std::vector<std::uint32_t> chain(static_cast<std::size_t>(lines) * k_words, 0);
+  for (std::uint32_t i = 0; i < lines; ++i) {
+    chain[order[i] * std::size_t{k_words}] = order[(i + 1) % lines] * k_words;
+  }
+  return chain;
+}
+
+void measure_latency(GpuPlaces& places, std::size_t gpu, End memory, Cell& cell, Seconds budget) {
+  Workbench& bench = places.bench();
+  GpuLibrary& library = places.library();
+  const Seconds since = bench.clock().now();
+  if (memory.is_gpu && memory.index != gpu) {
+    Copy access{{true, gpu}, memory};
+    settle_access(places, access);
+  }
+  std::byte* const chain = places.target(memory);
+  const std::uint64_t bytes = std::min(k_chain_bytes, places.large_bytes());
+  const std::vector<std::uint32_t> links = random_chain(bytes, bench.seed());
+  const auto* const raw = reinterpret_cast<const std::byte*>(links.data());
+  if (memory.is_gpu) {
+    const int device = places.gpus()[memory.index].device;
+    const GpuOwned<GpuStream> stream(library, library.make_stream(device));
+    check_gpu(library, library.copy(chain, raw, bytes, stream.get()), "cudaMemcpyAsync");
+    check_gpu(library, library.synchronize(stream.get()), "cudaMemcpyAsync");
+  } else {
+    std::memcpy(chain, raw, bytes);
+  }
+  const std::uint64_t steps = bytes / k_link_bytes;
+  GpuTimer timer(library,
+                 {{places.gpus()[gpu].device,
+                   [&library, chain, steps](GpuStream stream) {
+                     return library.chase(chain, steps, stream);
+                   }}},
+                 true);
+  static_cast<void>(timer.time(1));
+  const Seconds left = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
+  Samples samples = sample_flows(timer, bench.clock(), left, bench.interrupted());
+  for (double& seconds : samples.seconds) {
+    seconds /= static_cast<double>(steps);
+  }
+  samples.batch *= steps;
+  fill_cell(cell, samples, 0);
+}
+
+CellPlan latency_plan(const Places& places, std::size_t gpu, End memory) {
+  CellPlan plan;
+  plan.key.test = memory.is_gpu ? k_device_device_latency : k_host_device_latency;
+  plan.key.from = places->gpus()[gpu].id;
+  plan.key.to = places->id_of(memory);
+  plan.key.bytes = std::min(k_chain_bytes, places->large_bytes());
+  plan.least = Seconds(0.05);
+  plan.wanted = Seconds(0.2);
+  plan.rank = memory.is_gpu || memory.index == places->gpus()[gpu].near_node ? 0 : 1;
+  plan.measure = [places, gpu, memory](Cell& cell, Seconds budget) {
+    measure_latency(*places, gpu, memory, cell, budget);
+  };
+  return plan;
+}
+
+std::vector<CellPlan> latency_plans(const Places& places) {
+  std::vector<CellPlan> plans;
+  for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
+    for (std::size_t node = 0; node < places->bench().nodes().size(); ++node) {
+      plans.push_back(latency_plan(places, gpu, {false, node}));
+    }
+    for (std::size_t other = 0; other < places->gpus().size(); ++other) {
+      plans.push_back(latency_plan(places, gpu, {true, other}));
+    }
+  }
+  return plans;
+}
+
+// ---------------------------------------------------------------- kernels
+
+CellPlan blocks_plan(const Places& places, const Copy& copy, int rank) {
+  CellPlan plan = pair_plan(places, k_gpu_copy_blocks, copy, rank);
+  plan.least = Seconds(0.03);
+  plan.wanted = Seconds(0.1);
+  return plan;
+}
+
+/// Ordinary numbers that differ from place to place, whether read as fp32, fp16 or bf16.
+std::vector<std::byte> numbers(std::uint64_t bytes, std::uint64_t seed) {
+  std::vector<std::byte> memory(bytes);
+  for (std::uint64_t i = 0; i + 2 <= bytes; i += 2) {
+    const auto half = static_cast<std::uint16_t>(0x3c00U | (gpu_pattern_word(i, seed) & 0xFFU));
+    std::memcpy(memory.data() + i, &half, 2);
+  }
+  return memory;
+}
+
+/// Compares one sum of the GPU with the processor's kernel, bit for bit.
+void verify_sum(GpuPlaces& places, std::size_t gpu, DType dtype, int sources, Cell& cell) {
+  constexpr std::uint64_t k_bytes = 64 * 1024;
+  GpuLibrary& library = places.library();
+  const GpuOwned<GpuStream> stream(library, library.make_stream(places.gpus()[gpu].device));
+  std::byte* const memory = places.target({true, gpu});
+  const auto count = static_cast<std::size_t>(sources);
+  std::vector<std::vector<std::byte>> operands;
+  std::vector<const void*> there;
+  std::vector<const void*> here;
+  for (std::size_t s = 0; s < count; ++s) {
+    operands.push_back(numbers(k_bytes, s));
+    there.push_back(memory + s * k_bytes);
+    here.push_back(operands[s].data());
+    check_gpu(library,
+              library.copy(memory + s * k_bytes, operands[s].data(), k_bytes, stream.get()),
+              "cudaMemcpyAsync");
+  }
+  std::vector<std::byte> got(k_bytes);
+  std::vector<std::byte> expected(k_bytes);
+  check_gpu(library, library.sum(dtype, memory, there, k_bytes / size_of(dtype), 0, stream.get()),
+            "the summation kernel");
+  check_gpu(library, library.copy(got.data(), memory, k_bytes, stream.get()), "cudaMemcpyAsync");
+  check_gpu(library, library.synchronize(stream.get()), "the summation kernel");
+  sum_into(dtype, expected.data(), here, k_bytes / size_of(dtype));
+  const auto [a, b] = std::mismatch(got.begin(), got.end(), expected.begin());
+  if (a != got.end() && cell.has_value()) {
+    cell.status = CellStatus::mismatch;
+    cell.samples.clear();
+    cell.reason = fmt::format("the sum differs from the processor's at byte {}", a - got.begin());
+  }
+}
+
+void measure_sum(GpuPlaces& places, std::size_t gpu, DType dtype, int sources, std::uint64_t part,
+                 Cell& cell, Seconds budget) {
+  Workbench& bench = places.bench();
+  GpuLibrary& library = places.library();
+  const Seconds since = bench.clock().now();
+  std::byte* const memory = places.target({true, gpu});
+  const int device = places.gpus()[gpu].device;
+  const auto count = static_cast<std::size_t>(sources);
+  const std::uint64_t rows = places.large_bytes() / (count * part);
+  if (rows == 0) {
+    fail(ErrorKind::unavailable, "the operands are longer than the memory set aside");
+  }
+  {
+    const GpuOwned<GpuStream> stream(library, library.make_stream(device));
+    // 0x3c everywhere is an ordinary number in all types: denormals would measure something else.
+    check_gpu(library, library.set(memory, 0x3c, places.large_bytes(), stream.get()),
+              "cudaMemsetAsync");
+    check_gpu(library, library.synchronize(stream.get()), "cudaMemsetAsync");
+  }
+  std::uint64_t row = 0; // another one each time, so that the operands are not in the L2 cache
+  std::vector<const void*> from(count);
+  GpuTimer timer(library,
+                 {{device,
+                   [&](GpuStream stream) {
+                     std::byte* const first = memory + row * count * part;
+                     row = (row + 1) % rows;
+                     for (std::size_t s = 0; s < count; ++s) {
+                       from[s] = first + s * part;
+                     }
+                     return library.sum(dtype, first, from, part / size_of(dtype), 0, stream);
+                   }}},
+                 true);
+  static_cast<void>(timer.time(1));
+  const Seconds left = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
+  const Samples samples = sample_flows(timer, bench.clock(), left, bench.interrupted());
+  fill_cell(cell, samples, static_cast<double>(part) * static_cast<double>(sources - 1));
+  verify_sum(places, gpu, dtype, sources, cell);
+}
+
+CellPlan sum_plan(const Places& places, std::size_t gpu, DType dtype, int sources,
+                  std::uint64_t part) {
+  CellPlan plan;
+  plan.key.test = k_gpu_reduce;
+  plan.key.from = places->gpus()[gpu].id;
+  plan.key.dtype = name_of(dtype);
+  plan.key.sources = sources;
+  plan.key.bytes = part;
+  plan.unit = "bytes_per_second";
+  plan.bytes_convention = "payload";
+  plan.least = Seconds(0.03);
+  plan.wanted = Seconds(0.1);
+  plan.rank = (sources == 2 ? 0 : 1) + (part == 4 * k_mib ? 0 : 1);
+  plan.measure = [=](Cell& cell, Seconds budget) {
+    measure_sum(*places, gpu, dtype, sources, part, cell, budget);
+  };
+  return plan;
+}
+
+std::vector<CellPlan> kernel_plans(const Places& places) {
+  std::vector<CellPlan> plans;
+  for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
+    for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
+      for (const int sources : {2, 4, 8}) {
+        for (const std::uint64_t part : {k_mib, 4 * k_mib, 16 * k_mib}) {
+          plans.push_back(sum_plan(places, gpu, dtype, sources, part));
+        }
+      }
+    }
+    const int all = places->library()
+                        .devices()[static_cast<std::size_t>(places->gpus()[gpu].device)]
+                        .multiprocessors;
+    std::vector<Copy> ways{{{true, gpu}, {true, gpu}},
+                           {{true, gpu}, {false, places->gpus()[gpu].near_node}}};
+    for (std::size_t other = 0; other < places->gpus().size(); ++other) {
+      if (other != gpu && places->peers(gpu, other)) {
+        ways.push_back({{true, gpu}, {true, other}});
+        break; // one is enough for the shape of the curve
+      }
+    }
+    for (Copy& copy : ways) {
+      copy.engine = Engine::sm;
+      copy.bytes = places->large_bytes();
+      for (int blocks = 1; blocks <= all;
+           blocks = blocks < all ? std::min(2 * blocks, all) : all + 1) {
+        copy.blocks = blocks;
+        plans.push_back(blocks_plan(places, copy, copy.to.is_gpu ? 0 : 1));
+      }
+    }
+  }
+  return plans;
+}
+
+Campaign campaign_of(const Places& places, const char* name, double share,
+                     std::vector<CellPlan> (*plans)(const Places&)) {
+  Campaign campaign;
+  campaign.name = name;
+  campaign.share = share;
+  campaign.plan = [places, plans] { return plans(places); };
+  campaign.end = [places] { places->close(); };
+  return campaign;
+}
+
+} // namespace
+
+std::vector<Campaign> gpu_campaigns(GpuLibrary& library, Workbench& bench, const Topology& topology,
+                                    const GpuProbeOptions& options) {
+  const auto places = std::make_shared<GpuPlaces>(library, bench, topology, options);
+  std::vector<Campaign> campaigns{
+      campaign_of(places, "GPU bandwidth", 0.35, &bandwidth_plans),
+      campaign_of(places, "GPU copies by size", 0.25, &curve_plans),
+      campaign_of(places, "GPU latency", 0.05, &latency_plans),
+      campaign_of(places, "GPU kernels", 0.15, &kernel_plans),
+      campaign_of(places, "GPU contention", 0.15, &gpu_contention_plans),
+  };
+  campaigns[1].more = [places](const std::vector<Cell>& cells) {
+    return more_curve_plans(places, cells);
+  };
+  return campaigns;
+}
+
+std::vector<GpuCase> gpu_cases() {
+  return {
+      {k_host_to_device_ce, "copies from a NUMA node to a GPU, pinned and pageable"},
+      {k_device_to_host_ce, "copies from a GPU to a NUMA node, pinned and pageable"},
+      {k_host_device_two_way_ce, "both at once"},
+      {k_host_to_device_sm, "a GPU's kernel reads a NUMA node"},
+      {k_device_to_host_sm, "a GPU's kernel writes to a NUMA node"},
+      {k_host_to_all_ce, "copies to all GPUs at once"},
+      {k_all_to_host_ce, "copies from all GPUs at once"},
+      {k_device_write_ce, "copies between GPUs, made by the source; directly and by the host"},
+      {k_device_read_ce, "copies between GPUs, made by the destination"},
+      {k_device_write_sm, "a GPU's kernel writes to another"},
+      {k_device_read_sm, "a GPU's kernel reads another"},
+      {k_device_two_way_ce, "copies between GPUs, both ways at once"},
+      {k_device_local_copy, "copies inside a GPU"},
+      {k_host_device_latency, "how long a GPU's dependent load from a NUMA node takes"},
+      {k_device_device_latency, "how long a GPU's dependent load from a GPU takes"},
+      {k_gpu_copy, "time of a copy to, from and between GPUs from 4 KiB to 256 MiB"},
+      {k_gpu_copy_blocks, "copies by a kernel on 1, 2, 4, ... multiprocessors"},
+      {k_gpu_reduce, "summation of gradients on a GPU, by element type, operands and part size"},
+  };
+}
+
+} // namespace reckon

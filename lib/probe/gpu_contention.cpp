@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/gpu_contention.hpp"
+
+#include "core/error.hpp"
+#include "probe/gpu_timer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <string>
+
+namespace reckon {
+namespace {
+
+using End = GpuPlaces::End;
+
+constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
+/// As the defaults of PARAM's benchmark: tables far larger than caches, bags of 28 rows.
+constexpr std::uint32_t k_rows = 1'000'000, k_bag = 28;
+
+struct Computation {
+  bool embedding = false;
+  int size = 0; ///< side of the matrices, or bags
+  [[nodiscard]] std::string name() const {
+    return fmt::format("{}_{}", embedding ? "embedding" : "gemm", size);
+  }
+};
+constexpr std::array<Computation, 4> k_operations{
+    Computation{false, 500}, {false, 1000}, {true, 1000}, {true, 10000}};
+
+struct ContentionCell {
+  std::size_t gpu = 0;
+  bool sums = false;       ///< else copies to the host
+  std::uint64_t bytes = 0; ///< 0: no communication
+  std::optional<Computation> operation;
+  bool of_compute = false;
+};
+
+std::unique_ptr<GpuWork> make_work(GpuLibrary& library, int device, const Computation& operation) {
+  return operation.embedding
+             ? library.make_embedding(device, k_rows, static_cast<std::uint32_t>(operation.size),
+                                      k_bag)
+             : library.make_gemm(device, operation.size);
+}
+
+GpuTimer::Flow communication(GpuPlaces& places, const ContentionCell& cell) {
+  GpuLibrary& library = places.library();
+  const GpuPlace& gpu = places.gpus()[cell.gpu];
+  const std::uint64_t bytes = cell.bytes;
+  std::byte* const here = places.target({true, cell.gpu});
+  if (cell.sums) {
+    const std::byte* const other = places.source({true, cell.gpu});
+    return {gpu.device, [=, &library](GpuStream stream) {
+              const std::array<const void*, 2> from{here, other};
+              return library.sum(DType::fp32, here, from, bytes / sizeof(float), 0, stream);
+            }};
+  }
+  std::byte* const host = places.target(End{false, gpu.near_node});
+  const std::byte* const source = places.source({true, cell.gpu});
+  return {gpu.device,
+          [=, &library](GpuStream stream) { return library.copy(host, source, bytes, stream); }};
+}
+
+/// Times `measured` while `other` runs, as many of the other as cover it. Who ends later does not
+/// matter: what counts is the measured flow's own time, and a sample in which the other one ended
+/// first is repeated with more of it.
+void measure_together(GpuPlaces& places, const GpuTimer::Flow& measured,
+                      const GpuTimer::Flow& other, Cell& cell, Seconds budget) {
+  Workbench& bench = places.bench();
+  GpuLibrary& library = places.library();
+  const Seconds since = bench.clock().now();
+  GpuTimer alone_one(library, {measured}, true);
+  GpuTimer alone_other(library, {other}, true);
+  static_cast<void>(alone_one.time(1));
+  static_cast<void>(alone_other.time(1));
+  const double one = std::max(alone_one.time(3).count() / 3, 1e-9);
+  const double another = std::max(alone_other.time(3).count() / 3, 1e-9);
+  // The measured one a few times in a row, so that both are well under way; the other beside it for
+  // twice as long at first.
+  constexpr double k_most = 400; // of what a queue of CUDA holds
+  const auto repeats =
+      static_cast<std::uint64_t>(std::clamp(std::ceil(4 * another / one), 1.0, 8.0));
+  double ratio = 2 * static_cast<double>(repeats) * one / another;
+  if (ratio > k_most) {
+    fail(ErrorKind::unavailable, "the computation is too short beside the communication, or the "
+                                 "other way round, to cover it");
+  }
+  const auto repeated = [](const GpuTimer::Flow& flow, std::uint64_t times) {
+    return GpuTimer::Flow{flow.device, [flow, times](GpuStream stream) {
+                            GpuStatus status = 0;
+                            for (std::uint64_t i = 0; i < times && status == 0; ++i) {
+                              status = flow.step(stream);
+                            }
+                            return status;
+                          }};
+  };
+  Samples samples;
+  bool covered = false;
+  while (!covered) {
+    const auto times = static_cast<std::uint64_t>(std::ceil(std::min(ratio, k_most)));
+    GpuTimer both(library, {repeated(measured, repeats), repeated(other, times)}, true);
+    SampleLimits limits;
+    limits.budget = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
+    limits.max_samples = 1000;
+    limits.timer_step = Seconds(1e-9); // one operation each: what is queued is long enough
+    Sampler sampler(limits, bench.clock(), bench.interrupted());
+    covered = true;
+    while (!sampler.done()) {
+      static_cast<void>(both.time(sampler.batch()));
+      const double seconds = both.flow_seconds()[0];
+      if (both.flow_seconds()[1] < seconds && times < static_cast<std::uint64_t>(k_most)) {
+        covered = false;
+        break;
+      }
+      sampler.add(Seconds(seconds));
+    }
+    samples = {sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted(), {}};
+    ratio *= 2;
+  }
+  for (double& seconds : samples.seconds) {
+    seconds /= static_cast<double>(repeats);
+  }
+  samples.batch *= repeats;
+  fill_cell(cell, samples, 0);
+}
+
+void measure(GpuPlaces& places, const ContentionCell& what, Cell& cell, Seconds budget) {
+  Workbench& bench = places.bench();
+  GpuLibrary& library = places.library();
+  const int device = places.gpus()[what.gpu].device;
+  std::optional<GpuTimer::Flow> transfer;
+  std::unique_ptr<GpuWork> work;
+  std::optional<GpuTimer::Flow> compute;
+  if (what.bytes > 0) {
+    transfer = communication(places, what);
+    if (!what.sums) {
+      places.spoil({false, places.gpus()[what.gpu].near_node}, 0, what.bytes);
+    }
+  }
+  if (what.operation) {
+    work = make_work(library, device, *what.operation);
+    compute = GpuTimer::Flow{device, [&work](GpuStream stream) { return work->launch(stream); }};
+  }
+  if (transfer && compute) {
+    measure_together(places, what.of_compute ? *compute : *transfer,
+                     what.of_compute ? *transfer : *compute, cell, budget);
+  } else {
+    GpuTimer timer(library, {transfer ? *transfer : *compute}, true);
+    static_cast<void>(timer.time(1));
+    fill_cell(cell, sample_flows(timer, bench.clock(), budget, bench.interrupted()), 0);
+  }
+  if (what.bytes > 0 && !what.sums) {
+    places.verify(cell, {true, what.gpu}, {false, places.gpus()[what.gpu].near_node}, 0,
+                  what.bytes);
+  }
+}
+
+CellPlan plan_of(const std::shared_ptr<GpuPlaces>& places, const ContentionCell& what, int rank) {
+  CellPlan plan;
+  plan.key.test = what.of_compute ? "contention_compute" : "contention_communication";
+  plan.key.from = places->gpus()[what.gpu].id;
+  plan.key.operation = what.operation ? what.operation->name() : "";
+  if (what.bytes > 0) {
+    plan.key.bytes = what.bytes;
+    if (what.sums) {
+      plan.key.sources = 2;
+      plan.key.dtype = name_of(DType::fp32);
+    } else {
+      plan.key.to = places->id_of({false, places->gpus()[what.gpu].near_node});
+      plan.key.direction = "one_way";
+      plan.key.state = "pinned";
+    }
+  }
+  plan.least = Seconds(0.08);
+  plan.wanted = Seconds(0.3);
+  plan.rank = rank;
+  plan.measure = [places, what](Cell& cell, Seconds budget) {
+    measure(*places, what, cell, budget);
+  };
+  return plan;
+}
+
+} // namespace
+
+std::vector<CellPlan> gpu_contention_plans(const std::shared_ptr<GpuPlaces>& places) {
+  std::vector<CellPlan> plans;
+  for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
+    // GPUs of a machine are alike: the first in full, of the others what is asked for first.
+    const int later = gpu == 0 ? 0 : 2;
+    for (const Computation& operation : k_operations) {
+      plans.push_back(plan_of(places, {gpu, false, 0, operation, true}, later));
+    }
+    for (const bool sums : {false, true}) {
+      for (const std::uint64_t bytes : {k_mib, 10 * k_mib, 100 * k_mib}) {
+        if (bytes > places->large_bytes()) {
+          continue;
+        }
+        plans.push_back(plan_of(places, {gpu, sums, bytes, std::nullopt, false}, later));
+        for (const Computation& operation : k_operations) {
+          plans.push_back(plan_of(places, {gpu, sums, bytes, operation, false}, later));
+          plans.push_back(plan_of(places, {gpu, sums, bytes, operation, true}, later + 1));
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+} // namespace reckon

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "movers/gpu.hpp"
+#include "probe/gpu.hpp"
+#include "probe/gpu_timer.hpp"
+#include "probe/workbench.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+/// A GPU that is measured.
+struct GpuPlace {
+  int device = 0;
+  std::string id;          ///< in the topology
+  std::size_t near_node{}; ///< index into Workbench::nodes(): the one it hangs from, else the first
+};
+
+/// What the campaigns of GPUs share: two buffers on each GPU and two registered ones on each NUMA
+/// node, made when first asked for and kept until close(). Buffer 0 is read, and holds the pattern
+/// of its owner; buffer 1 is written.
+class GpuPlaces {
+public:
+  GpuPlaces(GpuLibrary& library, Workbench& bench, const Topology& topology,
+            const GpuProbeOptions& options);
+
+  [[nodiscard]] GpuLibrary& library() const { return m_library; }
+  [[nodiscard]] Workbench& bench() const { return m_bench; }
+  [[nodiscard]] const std::vector<GpuPlace>& gpus() const { return m_gpus; }
+  [[nodiscard]] std::uint64_t large_bytes() const { return m_options.large_bytes; }
+  /// Whether two GPUs may use peer access; `why_not` otherwise.
+  [[nodiscard]] bool peers(std::size_t from, std::size_t to, std::string* why_not = nullptr) const;
+  /// Turns peer access from one GPU to another on, or off. Off by default.
+  void set_peer_access(std::size_t driver, std::size_t peer, bool on);
+
+  /// One end of a copy: buffer 0 to read, buffer 1 to write. Those of pageable host memory are
+  /// their own, and at most k_pageable_bytes long.
+  struct End {
+    bool is_gpu = true;
+    std::size_t index = 0; ///< of gpus() or of the bench's nodes
+    bool pinned = true;    ///< host memory
+  };
+  static constexpr std::uint64_t k_pageable_bytes = 64ULL << 20U;
+  [[nodiscard]] const std::string& id_of(End end) const;
+  [[nodiscard]] std::byte* source(End end);
+  [[nodiscard]] std::byte* target(End end);
+  /// Overwrites the ends of `bytes` at `offset` of a target, so that what is not copied shows.
+  void spoil(End to, std::uint64_t offset, std::uint64_t bytes);
+  /// Whether `bytes` at `offset` of the target are what the source holds there; else the cell
+  /// becomes a mismatch that says where. Of GPU memory everything is compared, of host memory the
+  /// ends.
+  void verify(Cell& cell, End from, End to, std::uint64_t offset, std::uint64_t bytes);
+
+  /// What a cell owes its reader about the host memory that it used.
+  void remark_placement(Cell& cell, End end, bool written) const;
+
+  /// Frees everything and turns peer access off.
+  void close();
+
+private:
+  struct Host {
+    std::span<std::byte> memory;
+    GpuRegistration registration;
+  };
+  static std::size_t buffer_of(End end, bool written) {
+    return (end.pinned ? 0U : 2U) + (written ? 1U : 0U);
+  }
+  [[nodiscard]] std::byte* gpu_memory(std::size_t gpu, std::size_t which);
+  [[nodiscard]] std::byte* host_memory(End end, bool written);
+  [[nodiscard]] std::uint64_t salt_of(End end) const;
+  [[nodiscard]] GpuStream stream(std::size_t gpu);
+
+  GpuLibrary& m_library;
+  Workbench& m_bench;
+  GpuProbeOptions m_options;
+  std::vector<GpuPlace> m_gpus;
+  std::map<std::pair<std::size_t, std::size_t>, bool> m_nvlinked;
+  std::map<std::pair<std::size_t, std::size_t>, bool> m_access;
+  std::map<std::pair<std::size_t, std::size_t>, Host> m_hosts;
+  std::map<std::pair<std::size_t, std::size_t>, GpuMemory> m_memory;
+  std::map<std::size_t, GpuOwned<GpuStream>> m_streams;
+};
+
+} // namespace reckon

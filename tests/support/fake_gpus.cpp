@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/fake_gpus.hpp"
+
+#include "core/error.hpp"
+#include "kernels/cuda_probe.hpp"
+#include "kernels/reduce.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace reckon::support {
+
+class FakeGpus::FakeWork final : public GpuWork {
+public:
+  explicit FakeWork(FakeGpus& gpus, std::uint64_t size) : m_gpus(gpus), m_size(size) {}
+  GpuStatus launch(GpuStream stream) noexcept override {
+    Work what{Kind::other, stream.device, nullptr, nullptr, m_size, 0};
+    return m_gpus.work(what, stream, [] {});
+  }
+
+private:
+  FakeGpus& m_gpus;
+  std::uint64_t m_size;
+};
+
+FakeGpus::FakeGpus(int count) {
+  for (int i = 0; i < count; ++i) {
+    m_devices.push_back({"Made-up GPU", fmt::format("0000:{:02x}:00.0", 16 + i), 1ULL << 34U, 8});
+  }
+  seconds = [](const Work& what) { return 2e-6 + static_cast<double>(what.bytes) * 1e-10; };
+}
+
+FakeGpus::~FakeGpus() {
+  for (void* const handle : m_handles) { // whoever left some was told so by living()
+    ::operator delete(handle);
+  }
+}
+
+int FakeGpus::device_of(const std::byte* memory) const {
+  const auto after = m_memory.upper_bound(memory);
+  if (after == m_memory.begin()) {
+    return -1;
+  }
+  const auto& [begin, held] = *std::prev(after);
+  return memory < begin + held.second.size() ? held.first : -1;
+}
+
+bool FakeGpus::is_registered(const std::byte* memory) const {
+  const auto after = m_registered.upper_bound(memory);
+  return after != m_registered.begin() &&
+         memory < std::prev(after)->first + std::prev(after)->second;
+}
+
+std::size_t FakeGpus::living() const {
+  return m_memory.size() + m_registered.size() + m_handles.size();
+}
+
+std::string FakeGpus::words(GpuStatus status) const {
+  return fmt::format("made-up error {}", status);
+}
+
+void FakeGpus::load(int /*device*/) {}
+
+std::byte* FakeGpus::allocate(int device, std::uint64_t bytes) {
+  std::vector<std::byte> memory(std::max<std::uint64_t>(bytes, 1));
+  std::byte* const data = memory.data();
+  m_memory[data] = {device, std::move(memory)};
+  return data;
+}
+void FakeGpus::release(int /*device*/, std::byte* memory) noexcept {
+  m_memory.erase(memory);
+}
+void FakeGpus::register_host(std::byte* memory, std::uint64_t bytes) {
+  if (is_registered(memory)) {
+    fail(ErrorKind::operation, "cudaHostRegister: registered already");
+  }
+  m_registered[memory] = bytes;
+}
+void FakeGpus::unregister_host(std::byte* memory) noexcept {
+  m_registered.erase(memory);
+}
+
+std::string FakeGpus::export_memory(int /*device*/, std::byte* memory) {
+  return fmt::format("{}", reinterpret_cast<std::uintptr_t>(memory));
+}
+std::byte* FakeGpus::import_memory(int /*device*/, const std::string& name) {
+  return reinterpret_cast<std::byte*>(std::stoull(name));
+}
+void FakeGpus::close_memory(int /*device*/, std::byte* /*memory*/) noexcept {}
+
+void FakeGpus::set_peer_access(int device, int peer, bool on) {
+  if (on && !peers.contains({device, peer})) {
+    fail(ErrorKind::operation, "cudaDeviceEnablePeerAccess: no");
+  }
+  if (on) {
+    m_access.insert({device, peer});
+  } else {
+    m_access.erase({device, peer});
+  }
+}
+
+GpuStream FakeGpus::make_stream(int device) {
+  auto* const stream = new (::operator new(sizeof(Stream))) Stream;
+  m_handles.insert(stream);
+  return {device, stream};
+}
+void FakeGpus::release(GpuStream stream) noexcept {
+  m_handles.erase(stream.handle);
+  ::operator delete(stream.handle);
+}
+GpuEvent FakeGpus::make_event(int device, bool timed) {
+  auto* const event = new (::operator new(sizeof(Event))) Event;
+  event->timed = timed;
+  m_handles.insert(event);
+  return {device, event};
+}
+void FakeGpus::release(GpuEvent event) noexcept {
+  m_handles.erase(event.handle);
+  ::operator delete(event.handle);
+}
+
+void FakeGpus::queue(std::function<void()> act) {
+  m_clock.time += k_call;
+  if (m_gate_closed) {
+    m_behind_gate.push_back(std::move(act));
+  } else {
+    act();
+  }
+}
+
+GpuStatus FakeGpus::record(GpuEvent event, GpuStream stream) noexcept {
+  if (event.device != stream.device) {
+    return 400; // as CUDA: an event and a stream of two devices do not go together
+  }
+  auto* const e = static_cast<Event*>(event.handle);
+  e->recorded = false;
+  queue([this, e, s = static_cast<Stream*>(stream.handle)] {
+    e->at = std::max(s->free_at, m_clock.time);
+    e->recorded = true;
+  });
+  return 0;
+}
+GpuStatus FakeGpus::wait(GpuStream stream, GpuEvent event) noexcept {
+  queue([e = static_cast<Event*>(event.handle), s = static_cast<Stream*>(stream.handle)] {
+    s->free_at = std::max(s->free_at, e->at);
+  });
+  return 0;
+}
+GpuStatus FakeGpus::query(GpuEvent event, bool& done) noexcept {
+  m_clock.time += k_call;
+  const auto* const e = static_cast<Event*>(event.handle);
+  done = e->recorded && e->at <= m_clock.time;
+  return 0;
+}
+GpuStatus FakeGpus::synchronize(GpuStream stream) noexcept {
+  m_clock.time = std::max(m_clock.time + k_call, static_cast<Stream*>(stream.handle)->free_at);
+  return m_gate_closed ? 999 : 0; // would wait for ever
+}
+Seconds FakeGpus::elapsed(GpuEvent begin, GpuEvent end) {
+  const auto* const b = static_cast<Event*>(begin.handle);
+  const auto* const e = static_cast<Event*>(end.handle);
+  if (begin.device != end.device || !b->timed || !e->timed || !b->recorded || !e->recorded) {
+    fail(ErrorKind::operation, "cudaEventElapsedTime: invalid resource handle");
+  }
+  return Seconds(e->at - b->at);
+}
+
+GpuStatus FakeGpus::close_gate(GpuStream /*stream*/) noexcept {
+  m_gate_closed = true;
+  return 0;
+}
+void FakeGpus::open_gate() noexcept {
+  m_gate_closed = false;
+  for (const auto& act : m_behind_gate) {
+    act();
+  }
+  m_behind_gate.clear();
+}
+
+GpuStatus FakeGpus::work(const Work& what, GpuStream stream, std::function<void()> act) {
+  works.push_back(what);
+  queue([this, what, s = static_cast<Stream*>(stream.handle), act = std::move(act)] {
+    double start = std::max(s->free_at, m_clock.time);
+    const std::vector<std::string> names = needs ? needs(what) : std::vector<std::string>{};
+    for (const std::string& name : names) {
+      start = std::max(start, m_busy[name]);
+    }
+    s->free_at = start + seconds(what);
+    for (const std::string& name : names) {
+      m_busy[name] = s->free_at;
+    }
+    act();
+  });
+  return 0;
+}
+
+GpuStatus FakeGpus::copy(std::byte* to, const std::byte* from, std::uint64_t bytes,
+                         GpuStream stream) noexcept {
+  if (fail_next_copy != 0) {
+    return std::exchange(fail_next_copy, 0);
+  }
+  return work({Kind::copy, stream.device, to, from, bytes, 0}, stream, [this, to, from, bytes] {
+    if (!lose_copies && bytes > 0) {
+      std::memmove(to, from, bytes);
+    }
+  });
+}
+GpuStatus FakeGpus::copy_peer(std::byte* to, int to_device, const std::byte* from, int from_device,
+                              std::uint64_t bytes, GpuStream stream) noexcept {
+  if (device_of(to) != to_device || device_of(from) != from_device) {
+    return 1;
+  }
+  return work({Kind::copy_peer, stream.device, to, from, bytes, 0}, stream,
+              [this, to, from, bytes] {
+                if (!lose_copies) {
+                  std::memmove(to, from, bytes);
+                }
+              });
+}
+GpuStatus FakeGpus::copy_sm(std::byte* to, const std::byte* from, std::uint64_t bytes, int blocks,
+                            GpuStream stream) noexcept {
+  for (const std::byte* const end : {static_cast<const std::byte*>(to), from}) {
+    const int owner = device_of(end);
+    const bool reached =
+        owner < 0 ? is_registered(end) : owner == stream.device || has_access(stream.device, owner);
+    if (!reached) {
+      return 700; // an illegal address
+    }
+  }
+  return work({Kind::copy_sm, stream.device, to, from, bytes, blocks}, stream,
+              [this, to, from, bytes] {
+                if (!lose_copies) {
+                  std::memmove(to, from, bytes);
+                }
+              });
+}
+GpuStatus FakeGpus::sum(DType type, std::byte* to, std::span<const void* const> sources,
+                        std::size_t elements, int blocks, GpuStream stream) noexcept {
+  const std::vector<const void*> held(sources.begin(), sources.end());
+  return work({Kind::sum, stream.device, to, nullptr,
+               elements * size_of(type) * (sources.size() - 1), blocks},
+              stream, [=] { sum_into(type, to, held, elements); });
+}
+GpuStatus FakeGpus::set(std::byte* memory, std::uint8_t value, std::uint64_t bytes,
+                        GpuStream /*stream*/) noexcept {
+  std::memset(memory, value, bytes);
+  return 0;
+}
+GpuStatus FakeGpus::fill_pattern(std::byte* memory, std::uint64_t bytes, std::uint64_t salt,
+                                 GpuStream /*stream*/) noexcept {
+  for (std::uint64_t i = 0; i < bytes / 8; ++i) {
+    const std::uint64_t word = gpu_pattern_word(i, salt);
+    std::memcpy(memory + 8 * i, &word, 8);
+  }
+  return 0;
+}
+std::optional<std::uint64_t> FakeGpus::find_difference(const std::byte* memory, std::uint64_t bytes,
+                                                       std::uint64_t salt, GpuStream /*stream*/) {
+  for (std::uint64_t i = 0; i < bytes / 8; ++i) {
+    const std::uint64_t word = gpu_pattern_word(i, salt);
+    if (std::memcmp(memory + 8 * i, &word, 8) != 0) {
+      return 8 * i;
+    }
+  }
+  return std::nullopt;
+}
+GpuStatus FakeGpus::chase(const std::byte* memory, std::uint64_t steps, GpuStream stream) noexcept {
+  const auto* const chain = reinterpret_cast<const std::uint32_t*>(memory);
+  std::uint32_t at = 0;
+  std::uint64_t seen = 0;
+  do { // a chain that is one cycle comes back after all of its links
+    at = chain[at];
+    ++seen;
+  } while (at != 0 && seen < steps);
+  if (at != 0 || seen != steps) {
+    return 1;
+  }
+  return work({Kind::other, stream.device, memory, memory, steps, 0}, stream, [] {});
+}
+std::unique_ptr<GpuWork> FakeGpus::make_gemm(int /*device*/, int size) {
+  return std::make_unique<FakeWork>(*this, static_cast<std::uint64_t>(size) * 1000);
+}
+std::unique_ptr<GpuWork> FakeGpus::make_embedding(int /*device*/, std::uint32_t /*rows*/,
+                                                  std::uint32_t batch, std::uint32_t /*bag*/) {
+  return std::make_unique<FakeWork>(*this, std::uint64_t{batch} * 1000);
+}
+
+} // namespace reckon::support

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "movers/cuda.hpp"
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "support/fake_gpus.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+namespace reckon {
+namespace {
+
+using support::FakeGpus;
+using testing::HasSubstr;
+
+constexpr std::uint64_t k_bytes = 4096;
+
+/// Two ranks of this process, each with one buffer, on GPUs that are made up or in host memory.
+struct Pair {
+  FakeGpus gpus;
+  std::array<std::unique_ptr<Mover>, 2> movers;
+  std::array<std::span<std::byte>, 2> memory;
+  std::vector<std::string> addresses;
+
+  Pair(int count, MoverPlace first, MoverPlace second) : gpus(count) {
+    for (int a = 0; a < count; ++a) {
+      for (int b = 0; b < count; ++b) {
+        gpus.peers.insert({a, b});
+      }
+    }
+    movers = {make_cuda_mover(gpus, first), make_cuda_mover(gpus, second)};
+    for (std::size_t i = 0; i < 2; ++i) {
+      memory[i] = movers[i]->allocate(k_bytes);
+      movers[i]->open(1);
+      addresses.push_back(movers[i]->address());
+    }
+  }
+  void connect() {
+    movers[0]->connect(0, addresses);
+    movers[1]->connect(1, addresses);
+  }
+  void fill(std::size_t rank, int value) {
+    std::memset(movers[rank]->view(memory[rank]).data(), value, k_bytes);
+    movers[rank]->push(memory[rank]);
+  }
+  [[nodiscard]] int byte_of(std::size_t rank, std::size_t at) {
+    movers[rank]->pull(memory[rank]);
+    return std::to_integer<int>(movers[rank]->view(memory[rank])[at]);
+  }
+  /// What a lane says when it is asked `times` times; each time takes a microsecond.
+  std::vector<Completion> poll(std::size_t rank, int times) {
+    std::vector<Completion> all;
+    std::array<Completion, 4> some;
+    for (int i = 0; i < times; ++i) {
+      const std::size_t count = movers[rank]->lane(0).poll(some);
+      all.insert(all.end(), some.begin(), some.begin() + static_cast<std::ptrdiff_t>(count));
+    }
+    return all;
+  }
+};
+
+constexpr MoverPlace k_gpu0{0, false};
+constexpr MoverPlace k_gpu1{1, false};
+constexpr MoverPlace k_host{0, true};
+
+/// Rank 0 writes 1 KiB to the middle of rank 1's buffer.
+void expect_a_write(Pair& pair) {
+  pair.connect();
+  pair.fill(0, 7);
+  pair.fill(1, 1);
+  ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 1024}, 1024, 5, 99));
+  const std::vector<Completion> sent = pair.poll(0, 2000);
+  ASSERT_EQ(sent.size(), 1U) << pair.movers[0]->lane(0).error();
+  EXPECT_EQ(sent[0].kind, Completion::Kind::sent);
+  EXPECT_EQ(sent[0].id, 99U);
+  const std::vector<Completion> arrived = pair.poll(1, 2);
+  ASSERT_EQ(arrived.size(), 1U);
+  EXPECT_EQ(arrived[0].kind, Completion::Kind::arrived);
+  EXPECT_EQ(arrived[0].tag, 5U);
+  EXPECT_EQ(pair.byte_of(1, 1023), 1);
+  EXPECT_EQ(pair.byte_of(1, 1024), 7);
+  EXPECT_EQ(pair.byte_of(1, 2047), 7);
+  EXPECT_EQ(pair.byte_of(1, 2048), 1);
+}
+
+TEST(CudaMover, WritesBetweenTwoGpus) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  expect_a_write(pair);
+}
+TEST(CudaMover, WritesBetweenTwoRanksOfOneGpu) {
+  Pair pair(1, k_gpu0, k_gpu1); // local rank 1 of one GPU
+  expect_a_write(pair);
+}
+TEST(CudaMover, WritesFromAGpuToHostMemory) {
+  Pair pair(1, k_gpu0, k_host);
+  EXPECT_TRUE(pair.gpus.is_registered(pair.memory[1].data()));
+  expect_a_write(pair);
+}
+TEST(CudaMover, WritesFromHostMemoryToAGpu) {
+  Pair pair(1, k_host, k_gpu0);
+  expect_a_write(pair);
+}
+TEST(CudaMover, WritesFromHostMemoryToHostMemory) {
+  Pair pair(1, k_host, k_host);
+  expect_a_write(pair);
+}
+
+TEST(CudaMover, GoesByWayOfTheHostWhereGpusHaveNoPeerAccess) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  pair.gpus.peers.clear();
+  expect_a_write(pair);
+  EXPECT_EQ(pair.gpus.works[2].kind, FakeGpus::Kind::copy_peer); // after filling the two buffers
+}
+
+TEST(CudaMover, TellsOfAnArrivalOnlyWhenTheCopyIsOver) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  pair.gpus.seconds = [](const FakeGpus::Work&) { return 1e-3; };
+  pair.connect();
+  ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 64, 5, 1));
+  ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {}, {}, 0, 6, 2)); // a signal stays behind it
+  EXPECT_TRUE(pair.poll(0, 900).empty());
+  EXPECT_TRUE(pair.poll(1, 10).empty());
+  EXPECT_EQ(pair.poll(0, 200).size(), 2U);
+  const std::vector<Completion> arrived = pair.poll(1, 2);
+  ASSERT_EQ(arrived.size(), 2U);
+  EXPECT_EQ(arrived[0].tag, 5U);
+  EXPECT_EQ(arrived[1].tag, 6U);
+}
+
+TEST(CudaMover, RefusesMoreThanAStreamIsToHold) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  pair.gpus.seconds = [](const FakeGpus::Work&) { return 1.0; };
+  pair.connect();
+  std::size_t taken = 0;
+  while (taken < 1000 && pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 8, 1, taken)) {
+    ++taken;
+  }
+  EXPECT_EQ(taken, pair.movers[0]->capabilities().max_in_flight);
+  pair.gpus.advance(1000);
+  EXPECT_EQ(pair.poll(0, 100).size(), taken);
+  EXPECT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 8, 1, 0));
+}
+
+TEST(CudaMover, HandsErrorsBackInTheLibrarysWords) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  pair.connect();
+  pair.gpus.fail_next_copy = 719;
+  ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 8, 1, 44));
+  const std::vector<Completion> told = pair.poll(0, 3);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].kind, Completion::Kind::failed);
+  EXPECT_EQ(told[0].id, 44U);
+  EXPECT_EQ(pair.movers[0]->lane(0).error(), "cudaMemcpyAsync: made-up error 719");
+  ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, k_bytes - 4}, 8, 1, 45));
+  EXPECT_EQ(pair.poll(0, 1).size(), 1U);
+  EXPECT_THAT(pair.movers[0]->lane(0).error(), HasSubstr("outside its buffers"));
+}
+
+TEST(CudaMover, SumsOnTheGpuAndSaysWhenItIsDone) {
+  Pair pair(1, k_gpu0, k_host);
+  pair.connect();
+  const std::span<std::byte> view = pair.movers[0]->view(pair.memory[0]);
+  const std::array<float, 4> numbers{1.5F, 2.25F, -4.0F, 0.5F};
+  std::memcpy(view.data(), numbers.data(), sizeof numbers);
+  pair.movers[0]->push(pair.memory[0]);
+  LocalOp op;
+  op.kind = LocalOp::Kind::sum;
+  op.to = pair.memory[0].data() + 64;
+  const std::array<const void*, 2> sources{pair.memory[0].data(), pair.memory[0].data() + 8};
+  op.sources = sources;
+  op.bytes = 8;
+  ASSERT_EQ(pair.movers[0]->lane(0).engine().start(op, 12), Engine::Started::pending);
+  const std::vector<Completion> told = pair.poll(0, 1000);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].kind, Completion::Kind::computed);
+  EXPECT_EQ(told[0].id, 12U);
+  pair.movers[0]->pull(pair.memory[0]);
+  std::array<float, 2> sum{};
+  std::memcpy(sum.data(), view.data() + 64, sizeof sum);
+  EXPECT_EQ(sum[0], -2.5F);
+  EXPECT_EQ(sum[1], 2.75F);
+  // What has no kernel is refused in words; in host memory the processor does it.
+  op.kind = LocalOp::Kind::update;
+  EXPECT_EQ(pair.movers[0]->lane(0).engine().start(op, 13), Engine::Started::failed);
+  EXPECT_THAT(pair.movers[0]->lane(0).error(), HasSubstr("only sums and copies"));
+  EXPECT_EQ(&pair.movers[1]->lane(0).engine(), &cpu_engine());
+}
+
+TEST(CudaMover, SaysWhichGpuIsHidden) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  Json other = parse_json(pair.addresses[1], "test");
+  other["gpu"] = "0000:ff:00.0";
+  try {
+    pair.movers[0]->connect(0, {pair.addresses[0], other.dump()});
+    FAIL() << "connected";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+    EXPECT_THAT(error.what(), HasSubstr("0000:ff:00.0 of rank 1 is hidden"));
+  }
+}
+
+TEST(CudaMover, LeavesNothingBehind) {
+  FakeGpus gpus(1);
+  {
+    const auto mover = make_cuda_mover(gpus, k_gpu0);
+    static_cast<void>(mover->allocate(64));
+    static_cast<void>(mover->allocate(0));
+    mover->open(2);
+    mover->connect(0, {mover->address()});
+    EXPECT_GT(gpus.living(), 0U);
+  }
+  EXPECT_EQ(gpus.living(), 0U);
+}
+
+} // namespace
+} // namespace reckon

@@ -177,6 +177,9 @@ private:
                       1024.0);
   }
 
+  /// Part sizes whose predictions differ by no more than this part of the least are as good.
+  [[nodiscard]] double tolerance() const { return m_model.one_machine() ? 0.01 : 0.002; }
+
   /// Solves one strategy and, unless a part size is given, takes the power of two with the least
   /// predicted time.
   [[nodiscard]] Choice evaluate(const std::string& strategy) const {
@@ -211,9 +214,8 @@ private:
     }
     // The largest of those that are as good as the best: larger parts cost less of what the profile
     // may not know.
-    const double as_good = m_model.one_machine() ? 1.01 : 1.002;
     for (std::size_t i = sizes.size(); i-- > 0;) {
-      if (predictions[i].mid_seconds <= as_good * shortest) {
+      if (predictions[i].mid_seconds <= (1 + tolerance()) * shortest) {
         best.shape = shape_for(sizes[i]);
         best.shape.part_bytes = sizes[i];
         best.prediction = std::move(predictions[i]);
@@ -647,13 +649,14 @@ private:
            "equation 5, summed over all ranks: what passes the machine's memory",
            {{"ranks", static_cast<double>(plan.ranks.size())}}});
     }
-    plan.quantities.push_back({"part_bytes",
-                               static_cast<double>(plan.part_bytes),
-                               m_options.part_bytes
-                                   ? "as given"
-                                   : "cut evenly, at most the largest power of two whose predicted "
-                                     "time is within 1 % of the least",
-                               {{"parts", static_cast<double>(plan.parts.size())}}});
+    plan.quantities.push_back(
+        {"part_bytes",
+         static_cast<double>(plan.part_bytes),
+         m_options.part_bytes ? "as given"
+                              : fmt::format("cut evenly, at most the largest power of two whose "
+                                            "predicted time is within {:g} % of the least",
+                                            100 * tolerance()),
+         {{"parts", static_cast<double>(plan.parts.size())}}});
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }

@@ -302,11 +302,13 @@ private:
     if (m_passes && m_options.order == Order::automatic) {
       orders.push_back(true);
     }
-    Choice variant = choice;
+    std::vector<Plan> assigned; // by order
+    for (const bool by_priority : orders) {
+      assigned.push_back(cut_and_assign(choice, by_priority));
+    }
     for (const double window : windows) {
-      for (const bool by_priority : orders) {
-        variant.shape.window_parts = window;
-        Plan plan = cut_and_assign(variant, by_priority);
+      for (const Plan& parts : assigned) {
+        Plan plan = predicted(choice, parts, window);
         if (!choice.draft ||
             plan.prediction.mid_seconds < (1 - 1e-9) * choice.draft->prediction.mid_seconds) {
           choice.draft = std::move(plan);
@@ -345,6 +347,7 @@ private:
     return ((rank.worker ? m_model_bytes - bytes : 0) + others * bytes) / port;
   }
 
+  /// The choice's plan but for its prediction, and with its window.
   [[nodiscard]] Plan cut_and_assign(const Choice& choice, bool by_priority) const {
     Plan plan;
     const auto part_bytes = static_cast<std::uint64_t>(choice.shape.part_bytes);
@@ -357,7 +360,8 @@ private:
     const double exact = time_of(choice, choice.solution.share_bytes);
     assign_servers(plan.parts, choice.solution.share_bytes,
                    [&](std::size_t rank, double bytes) { return cost_of(choice, rank, bytes); });
-    const double time = time_of(choice, loads_of(plan.parts, m_model.ranks().size()));
+    const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
+    const double time = time_of(choice, loads);
     plan.assignment_gap = exact > 0 ? time / exact - 1 : 0;
     std::uint64_t lanes = 1;
     for (const RankModel& r : m_model.ranks()) {
@@ -368,15 +372,6 @@ private:
                           ? part_bytes
                           : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     plan.window_parts = static_cast<std::uint64_t>(choice.shape.window_parts);
-
-    const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
-    PartShape shape = choice.shape;
-    shape.part_bytes = static_cast<double>(plan.part_bytes);
-    shape.part_count = static_cast<double>(plan.parts.size());
-    plan.prediction = predict(m_model, choice.solution, loads, shape);
-    if (!m_model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
-      plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
-    }
     const Load load = load_of(choice.solution, m_model, loads);
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
       const RankModel& rank = m_model.ranks()[r];
@@ -406,6 +401,25 @@ private:
         plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
       }
     }
+    return plan;
+  }
+
+  /// A plan that was cut and assigned, with a window, and how that is predicted to run.
+  [[nodiscard]] Plan predicted(const Choice& choice, const Plan& assigned, double window) const {
+    Plan plan = assigned;
+    plan.window_parts = static_cast<std::uint64_t>(window);
+    const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
+    PartShape shape = choice.shape;
+    shape.window_parts = window;
+    shape.part_bytes = static_cast<double>(plan.part_bytes);
+    shape.part_count = static_cast<double>(plan.parts.size());
+    plan.prediction = predict(m_model, choice.solution, loads, shape);
+    const double exact = time_of(choice, choice.solution.share_bytes);
+    const double time = time_of(choice, loads);
+    if (!m_model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
+      plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
+    }
+    const Load load = load_of(choice.solution, m_model, loads);
     if (m_options.async_steps) {
       add_async_steps(choice, loads, shape, plan, load.uplink_seconds);
       return plan;

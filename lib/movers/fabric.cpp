@@ -81,8 +81,12 @@ FiInfo query(std::uint64_t more = 0) {
   // ofi_rxm fills 16 KiB buffers for messages at each endpoint, which takes about 0.1 s and 30 MiB
   // a lane (measured, libfabric 1.17 on tcp). Our messages are 8 bytes, one for each peer; writes
   // use none of these buffers. libfabric reads the variable at the first fi_getinfo of the process.
-  // What the user has set stays.
-  static const int once = ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
+  // What the kernel does not take at once the tcp provider would keep in a buffer of its own and
+  // call sent: a rank that is done with its work and polls no more never sends it, and its peer
+  // waits for ever (seen in one of some hundred streams over netlab, libfabric 1.17). Without that
+  // buffer what is sent has left. What the user has set stays.
+  static const int once =
+      ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0) | ::setenv("FI_TCP_STAGING_SBUF_SIZE", "0", 0);
   static_cast<void>(once);
   FiInfo hints(fi_allocinfo());
   if (!hints) {

@@ -202,8 +202,9 @@ std::string ClusterMember::move(const JsonView& instruction) {
     m_rendezvous.watch(Seconds(0));
     if (monotonic_ns() > deadline) {
       throw PeerError(fmt::format("rank {} moved its data to no end within {} more than they "
-                                  "should take",
-                                  m_rendezvous.rank(), to_text(m_options.limit)));
+                                  "should take: {}",
+                                  m_rendezvous.rank(), to_text(m_options.limit),
+                                  m_flows->stop_and_describe()));
     }
   }
   return encode(m_flows->outcome());

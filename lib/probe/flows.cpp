@@ -441,6 +441,32 @@ void FlowRank::stop() {
   m_threads.clear();
 }
 
+std::string FlowRank::stop_and_describe() {
+  stop();
+  std::string text;
+  for (const auto& lane : m_work) {
+    for (const LaneWork::Out& out : lane->out) {
+      if (out.sent < out.posted || !out.told) {
+        text += fmt::format("; {} of {} writes of {} bytes to rank {} have left", out.sent,
+                            out.posted, m_task.bytes, out.peer);
+      }
+    }
+    if (lane->control_sent < lane->control_posted) {
+      text += "; a signal has not left";
+    }
+    for (const LaneWork::In& in : lane->in) {
+      if (in.writes < 0) {
+        text += fmt::format("; rank {}, with {} writes here, has not said that it is done", in.peer,
+                            in.arrived);
+      } else if (static_cast<std::uint64_t>(in.writes) != (in.arrived & k_count_mask)) {
+        text += fmt::format("; {} writes of rank {} are here, it says {}", in.arrived, in.peer,
+                            in.writes);
+      }
+    }
+  }
+  return text.empty() ? "its lanes do not answer" : text.substr(2);
+}
+
 void FlowRank::check(const LaneWork& lane, FlowOutcome& outcome) const {
   const std::uint64_t end = std::min(m_task.bytes, k_checked_end);
   for (const LaneWork::In& in : lane.in) {

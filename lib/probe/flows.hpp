@@ -103,6 +103,8 @@ public:
   [[nodiscard]] FlowOutcome outcome();
   /// Makes the lanes give up, for destruction in the middle of a task.
   void stop();
+  /// Stops, then says what each lane was waiting for.
+  [[nodiscard]] std::string stop_and_describe();
 
 private:
   struct LaneWork;

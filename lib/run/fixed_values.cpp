@@ -36,16 +36,13 @@ void FixedValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Ru
   for (std::uint32_t h = 0; h < k_values; ++h) {
     table[h] = value_of(h, index);
   }
-  std::uint64_t at = 0;
+  poison_gaps(buffer, runs);
   for (const Schedule::Run& run : runs) {
-    poison(buffer.subspan(at, run.offset - at));
-    at = run.offset + run.bytes;
     auto* const words = reinterpret_cast<float*>(buffer.data() + run.offset);
     for (std::uint64_t e = 0; e < run.bytes / sizeof(float); ++e) {
       words[e] = table[test_hash(e, iteration) % k_values];
     }
   }
-  poison(buffer.subspan(at));
 }
 
 TestValues::Result FixedValues::check(std::span<const std::byte> buffer,

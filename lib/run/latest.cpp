@@ -52,16 +52,13 @@ void LatestValues::fill_gradient(std::span<std::byte> buffer, std::span<const Sc
                                  std::uint32_t index) const {
   const float mine = static_cast<float>(
       std::pow(static_cast<double>(m_steps + 1ULL), static_cast<double>(index % m_digits)));
-  std::uint64_t at = 0;
+  poison_gaps(buffer, runs);
   for (const Schedule::Run& run : runs) {
-    poison(buffer.subspan(at, run.offset - at));
-    at = run.offset + run.bytes;
     auto* const words = reinterpret_cast<float*>(buffer.data() + run.offset);
     for (std::uint64_t e = 0; e < run.bytes / sizeof(float); ++e) {
       words[e] = e % m_classes == index / m_digits ? mine : 0.0F;
     }
   }
-  poison(buffer.subspan(at));
 }
 
 void LatestValues::fill_parameters(const Schedule& schedule, const RankProgram& rank,

@@ -146,12 +146,19 @@ void poison(std::span<std::byte> memory) {
   }
 }
 
-void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
-                      std::uint32_t index, std::uint32_t iteration) const {
+void poison_gaps(std::span<std::byte> buffer, std::span<const Schedule::Run> runs) {
   std::uint64_t at = 0;
   for (const Schedule::Run& run : runs) {
-    poison(buffer.subspan(at, run.offset - at)); // the gap before the run
+    poison(buffer.subspan(at, run.offset - at));
     at = run.offset + run.bytes;
+  }
+  poison(buffer.subspan(at));
+}
+
+void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
+                      std::uint32_t index, std::uint32_t iteration) const {
+  poison_gaps(buffer, runs);
+  for (const Schedule::Run& run : runs) {
     const Shape shape = shape_for(run.dtype, m_workers);
     const std::uint32_t mask = (1U << static_cast<unsigned>(shape.bits)) - 1;
     const auto entry = [&](std::uint32_t h) { return value_of(h, index, shape); };
@@ -163,7 +170,6 @@ void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run
                mask);
     }
   }
-  poison(buffer.subspan(at));
 }
 
 TestValues::Result TestValues::check(std::span<const std::byte> buffer,

@@ -60,5 +60,7 @@ void initial_parameters(std::span<float> out, std::uint64_t first);
 /// All bits set: NaN in each of our element types, so that a sum over memory that nobody wrote
 /// cannot look right.
 void poison(std::span<std::byte> memory);
+/// Poisons what lies outside of the runs.
+void poison_gaps(std::span<std::byte> buffer, std::span<const Schedule::Run> runs);
 
 } // namespace reckon

@@ -2,6 +2,7 @@
 #include "strategies/lower.hpp"
 
 #include "core/error.hpp"
+#include "strategies/aggregators.hpp"
 #include "strategies/lower_async.hpp"
 #include "strategies/lower_fixed.hpp"
 #include "strategies/lower_trees.hpp"
@@ -41,9 +42,10 @@ struct Context {
   /// Sums are made in each rack, then over the racks. All other plans have one rack.
   std::vector<std::size_t> rack_of;                     ///< by rank
   std::vector<std::vector<std::uint32_t>> rack_workers; ///< [rack]
-  std::vector<std::vector<std::uint32_t>> aggregators;  ///< [rack]: ranks that may sum for it
-  std::vector<std::vector<std::uint32_t>> foreign;      ///< [rack][part]: who sums it there
-  std::vector<std::vector<std::uint64_t>> slots;        ///< [rank][lane]: see slots_of
+  std::vector<std::vector<std::uint32_t>>
+      aggregators; ///< [rack]: who sums for it, where there are racks
+  std::vector<std::vector<std::uint32_t>> foreign; ///< [rack][part]: who sums it there
+  std::vector<std::vector<std::uint64_t>> slots;   ///< [rank][lane]: see slots_of
 
   [[nodiscard]] std::size_t racks() const { return rack_workers.size(); }
   /// Who sums part `p` in a rack: the part's server in its own rack, in the others each in turn.
@@ -92,14 +94,8 @@ void find_racks(Context& c) {
     }
   }
   c.aggregators.resize(number.size());
-  for (const bool only_servers : {true, false}) {
-    for (std::uint32_t r = 0; r < ranks.size(); ++r) {
-      std::vector<std::uint32_t>& mine = c.aggregators[c.rack_of[r]];
-      const bool found = !only_servers && !mine.empty() && !ranks[mine.front()].worker;
-      if (ranks[r].server && ranks[r].worker != only_servers && !found) {
-        mine.push_back(r);
-      }
-    }
+  for (const auto& [name, rack] : number) {
+    c.aggregators[rack] = aggregators(ranks, name);
   }
 }
 

@@ -177,6 +177,9 @@ private:
                       1024.0);
   }
 
+  /// Part sizes whose predictions differ by no more than this part of the least are as good.
+  [[nodiscard]] double tolerance() const { return m_model.one_machine() ? 0.01 : 0.002; }
+
   /// Solves one strategy and, unless a part size is given, takes the power of two with the least
   /// predicted time.
   [[nodiscard]] Choice evaluate(const std::string& strategy) const {
@@ -211,9 +214,8 @@ private:
     }
     // The largest of those that are as good as the best: larger parts cost less of what the profile
     // may not know.
-    const double as_good = m_model.one_machine() ? 1.01 : 1.002;
     for (std::size_t i = sizes.size(); i-- > 0;) {
-      if (predictions[i].mid_seconds <= as_good * shortest) {
+      if (predictions[i].mid_seconds <= (1 + tolerance()) * shortest) {
         best.shape = shape_for(sizes[i]);
         best.shape.part_bytes = sizes[i];
         best.prediction = std::move(predictions[i]);
@@ -300,11 +302,13 @@ private:
     if (m_passes && m_options.order == Order::automatic) {
       orders.push_back(true);
     }
-    Choice variant = choice;
+    std::vector<Plan> assigned; // by order
+    for (const bool by_priority : orders) {
+      assigned.push_back(cut_and_assign(choice, by_priority));
+    }
     for (const double window : windows) {
-      for (const bool by_priority : orders) {
-        variant.shape.window_parts = window;
-        Plan plan = cut_and_assign(variant, by_priority);
+      for (const Plan& parts : assigned) {
+        Plan plan = predicted(choice, parts, window);
         if (!choice.draft ||
             plan.prediction.mid_seconds < (1 - 1e-9) * choice.draft->prediction.mid_seconds) {
           choice.draft = std::move(plan);
@@ -343,6 +347,7 @@ private:
     return ((rank.worker ? m_model_bytes - bytes : 0) + others * bytes) / port;
   }
 
+  /// The choice's plan but for its prediction, and with its window.
   [[nodiscard]] Plan cut_and_assign(const Choice& choice, bool by_priority) const {
     Plan plan;
     const auto part_bytes = static_cast<std::uint64_t>(choice.shape.part_bytes);
@@ -355,7 +360,8 @@ private:
     const double exact = time_of(choice, choice.solution.share_bytes);
     assign_servers(plan.parts, choice.solution.share_bytes,
                    [&](std::size_t rank, double bytes) { return cost_of(choice, rank, bytes); });
-    const double time = time_of(choice, loads_of(plan.parts, m_model.ranks().size()));
+    const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
+    const double time = time_of(choice, loads);
     plan.assignment_gap = exact > 0 ? time / exact - 1 : 0;
     std::uint64_t lanes = 1;
     for (const RankModel& r : m_model.ranks()) {
@@ -366,15 +372,6 @@ private:
                           ? part_bytes
                           : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     plan.window_parts = static_cast<std::uint64_t>(choice.shape.window_parts);
-
-    const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
-    PartShape shape = choice.shape;
-    shape.part_bytes = static_cast<double>(plan.part_bytes);
-    shape.part_count = static_cast<double>(plan.parts.size());
-    plan.prediction = predict(m_model, choice.solution, loads, shape);
-    if (!m_model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
-      plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
-    }
     const Load load = load_of(choice.solution, m_model, loads);
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
       const RankModel& rank = m_model.ranks()[r];
@@ -404,6 +401,25 @@ private:
         plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
       }
     }
+    return plan;
+  }
+
+  /// A plan that was cut and assigned, with a window, and how that is predicted to run.
+  [[nodiscard]] Plan predicted(const Choice& choice, const Plan& assigned, double window) const {
+    Plan plan = assigned;
+    plan.window_parts = static_cast<std::uint64_t>(window);
+    const std::vector<double> loads = loads_of(plan.parts, m_model.ranks().size());
+    PartShape shape = choice.shape;
+    shape.window_parts = window;
+    shape.part_bytes = static_cast<double>(plan.part_bytes);
+    shape.part_count = static_cast<double>(plan.parts.size());
+    plan.prediction = predict(m_model, choice.solution, loads, shape);
+    const double exact = time_of(choice, choice.solution.share_bytes);
+    const double time = time_of(choice, loads);
+    if (!m_model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
+      plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
+    }
+    const Load load = load_of(choice.solution, m_model, loads);
     if (m_options.async_steps) {
       add_async_steps(choice, loads, shape, plan, load.uplink_seconds);
       return plan;
@@ -647,13 +663,14 @@ private:
            "equation 5, summed over all ranks: what passes the machine's memory",
            {{"ranks", static_cast<double>(plan.ranks.size())}}});
     }
-    plan.quantities.push_back({"part_bytes",
-                               static_cast<double>(plan.part_bytes),
-                               m_options.part_bytes
-                                   ? "as given"
-                                   : "cut evenly, at most the largest power of two whose predicted "
-                                     "time is within 1 % of the least",
-                               {{"parts", static_cast<double>(plan.parts.size())}}});
+    plan.quantities.push_back(
+        {"part_bytes",
+         static_cast<double>(plan.part_bytes),
+         m_options.part_bytes ? "as given"
+                              : fmt::format("cut evenly, at most the largest power of two whose "
+                                            "predicted time is within {:g} % of the least",
+                                            100 * tolerance()),
+         {{"parts", static_cast<double>(plan.parts.size())}}});
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }

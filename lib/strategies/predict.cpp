@@ -177,10 +177,11 @@ PlayNetwork network_of(const CostModel& model, double part_bytes) {
     network.station_bytes_per_s.push_back(model.uplink_bytes_per_s(rack)); // out
     network.station_bytes_per_s.push_back(model.uplink_bytes_per_s(rack)); // in
   }
-  const auto rack_of = [&](std::size_t rank) {
-    return static_cast<std::size_t>(
-        std::find(racks.begin(), racks.end(), model.ranks()[rank].rack) - racks.begin());
-  };
+  std::vector<std::size_t> rack_of; // by rank
+  for (const RankModel& r : model.ranks()) {
+    rack_of.push_back(
+        static_cast<std::size_t>(std::find(racks.begin(), racks.end(), r.rack) - racks.begin()));
+  }
   network.write_overhead_s = part_bytes / slowest * (1 / model.port_efficiency(part_bytes) - 1);
   network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
   for (std::uint32_t from = 0; from < ranks; ++from) {
@@ -188,7 +189,7 @@ PlayNetwork network_of(const CostModel& model, double part_bytes) {
       if (from == to) {
         continue;
       }
-      const std::size_t out = rack_of(from), in = rack_of(to);
+      const std::size_t out = rack_of[from], in = rack_of[to];
       network.paths[from][to] = {2 * from};
       if (out != in) {
         network.paths[from][to].push_back(first_uplink + 2 * static_cast<std::uint32_t>(out));

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "strategies/aggregators.hpp"
 
 #include <fmt/format.h>
 
@@ -157,23 +158,6 @@ void solve_split(Solution& s, const Star& star, const Counts& c) {
   }
 }
 
-/// Who sums for a rack: its machines that only serve, else its workers.
-std::vector<std::size_t> aggregators(const CostModel& model, const std::string& rack) {
-  for (const bool worker : {false, true}) {
-    std::vector<std::size_t> found;
-    for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-      const RankModel& rank = model.ranks()[r];
-      if (rank.rack == rack && rank.server && rank.worker == worker) {
-        found.push_back(r);
-      }
-    }
-    if (!found.empty()) {
-      return found;
-    }
-  }
-  return {};
-}
-
 double workers_in(const CostModel& model, const std::string& rack) {
   return static_cast<double>(
       std::count_if(model.ranks().begin(), model.ranks().end(),
@@ -203,13 +187,13 @@ Load load_of_racks(const CostModel& model, std::span<const double> loads) {
   }
   for (const std::string& rack : model.racks()) {
     const double workers = workers_in(model, rack), has_workers = workers > 0 ? 1 : 0;
-    const std::vector<std::size_t> sums = aggregators(model, rack);
+    const std::vector<std::uint32_t> sums = aggregators(model.ranks(), rack);
     double rooted = 0;
-    for (const std::size_t r : sums) {
+    for (const std::uint32_t r : sums) {
       rooted += loads[r];
     }
     std::vector<double> summed(loads.size(), 0); // for its rack
-    for (const std::size_t r : sums) {
+    for (const std::uint32_t r : sums) {
       const double foreign = has_workers * (total - rooted) / static_cast<double>(sums.size());
       summed[r] = loads[r] + foreign;
       const double others = workers - (model.ranks()[r].worker ? 1 : 0);
@@ -238,7 +222,7 @@ void solve_racks(Solution& s, const CostModel& model, double model_bytes) {
   for (const std::string& rack : model.racks()) {
     if (workers_in(model, rack) > 0) {
       roots.push_back(rack);
-      if (aggregators(model, rack).empty()) {
+      if (aggregators(model.ranks(), rack).empty()) {
         s.reason = fmt::format("rack '{}' has no rank that may sum", rack);
         return;
       }
@@ -250,8 +234,8 @@ void solve_racks(Solution& s, const CostModel& model, double model_bytes) {
     return;
   }
   for (const std::string& rack : roots) { // each rack is the root of its share of the parts
-    const std::vector<std::size_t> sums = aggregators(model, rack);
-    for (const std::size_t r : sums) {
+    const std::vector<std::uint32_t> sums = aggregators(model.ranks(), rack);
+    for (const std::uint32_t r : sums) {
       s.share_bytes[r] =
           model_bytes / static_cast<double>(roots.size()) / static_cast<double>(sums.size());
     }

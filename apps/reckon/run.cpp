@@ -70,6 +70,12 @@ void stay_near(const PlanRank& rank) {
   }
 }
 
+/// What a rank inside a machine stands for, as the movers need to know it.
+void place(RunOptions& options, const PlanRank& rank) {
+  options.pci_address = rank.pci_address;
+  options.host_memory = !rank.endpoint.empty() && rank.endpoint_kind != "gpu";
+}
+
 /// The checker's verdict as an error: a plan that cannot work is never started. Returns the number
 /// of ops.
 std::size_t prove(const Schedule& schedule, const std::string& file) {
@@ -281,7 +287,9 @@ int execute(const RunArguments& arguments) {
     options.local_size = job->local_size;
     Rendezvous rendezvous(*std::exchange(job, std::nullopt), link.digest, options.limit, Fd(),
                           peer_limit);
-    stay_near(plan.ranks[static_cast<std::size_t>(rendezvous.rank())]);
+    const PlanRank& mine = plan.ranks[static_cast<std::size_t>(rendezvous.rank())];
+    stay_near(mine);
+    place(options, mine);
     const JobResult result = run_rank(rendezvous, schedule, options, show);
     return rendezvous.rank() == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
   }
@@ -293,6 +301,7 @@ int execute(const RunArguments& arguments) {
         RunOptions local = options;
         local.local_rank = mine.local_rank;
         stay_near(plan.ranks[static_cast<std::size_t>(mine.rank)]);
+        place(local, plan.ranks[static_cast<std::size_t>(mine.rank)]);
         Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener), peer_limit);
         const JobResult result =
             run_rank(rendezvous, schedule, local, [&](std::size_t done, double seconds) {

@@ -16,8 +16,9 @@ using namespace documents;
 namespace {
 
 PlanRank rank_from_json(const JsonView& object) {
-  object.only({"machine", "rack", "endpoint", "cpus", "worker", "server", "lanes", "share_bytes",
-               "assigned_bytes", "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
+  object.only({"machine", "rack", "endpoint", "endpoint_kind", "pci_address", "cpus", "worker",
+               "server", "lanes", "share_bytes", "assigned_bytes", "port_bytes_per_second",
+               "egress_bytes", "ingress_bytes"});
   PlanRank rank;
   rank.machine = object.at("machine").name();
   if (const auto rack = object.find("rack")) {
@@ -25,7 +26,9 @@ PlanRank rank_from_json(const JsonView& object) {
   }
   if (const auto endpoint = object.find("endpoint")) {
     rank.endpoint = endpoint->name();
+    rank.endpoint_kind = object.at("endpoint_kind").one_of({"gpu", "numa_node", "memory_device"});
   }
+  rank.pci_address = optional_text(object, "pci_address");
   if (const auto cpus = object.find("cpus")) {
     for (const JsonView& cpu : cpus->elements()) {
       rank.cpus.push_back(cpu.integer(0, std::numeric_limits<int>::max()));
@@ -57,7 +60,9 @@ Json json_of(const PlanRank& r) {
   }
   if (!r.endpoint.empty()) {
     json["endpoint"] = r.endpoint;
+    json["endpoint_kind"] = r.endpoint_kind;
   }
+  put_text(json, "pci_address", r.pci_address);
   if (!r.cpus.empty()) {
     json["cpus"] = r.cpus;
   }

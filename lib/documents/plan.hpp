@@ -58,6 +58,8 @@ struct PlanRank {
   std::string rack{};  ///< as the profile names it; empty: not known
   /// The GPU or NUMA node of the machine whose memory it works in; empty: the machine's.
   std::string endpoint{};
+  std::string endpoint_kind{}; ///< of the topology's: "gpu", "numa_node", "memory_device"
+  std::string pci_address{};   ///< of a GPU; empty: the profile does not say
   std::vector<int> cpus{}; ///< processors next to that memory, as the machine numbers them
   bool worker = false;
   bool server = false;

@@ -334,7 +334,7 @@ public:
       fail(ErrorKind::internal, fmt::format("mover cuda: local rank {}", place.local_rank));
     }
     if (!place.host_memory) {
-      m_device = place.local_rank % static_cast<int>(gpus.devices().size());
+      m_device = device_at(place);
       gpus.load(*m_device);
       m_staging = GpuOwned<GpuStream>(gpus, gpus.make_stream(*m_device));
     }
@@ -427,6 +427,22 @@ public:
   MoverLane& lane(int index) override { return *m_lanes.at(static_cast<std::size_t>(index)); }
 
 private:
+  [[nodiscard]] int device_at(const MoverPlace& place) const {
+    const std::vector<GpuProperties>& devices = m_gpus.devices();
+    if (place.pci_address.empty()) {
+      return place.local_rank % static_cast<int>(devices.size());
+    }
+    for (std::size_t d = 0; d < devices.size(); ++d) {
+      if (devices[d].pci_address == place.pci_address) {
+        return static_cast<int>(d);
+      }
+    }
+    fail(ErrorKind::unavailable,
+         fmt::format("mover cuda: no GPU at {} here; plan for this machine, or run over another "
+                     "transport (--transport host)",
+                     place.pci_address));
+  }
+
   OwnBuffer& own(std::span<std::byte> buffer) const {
     for (const auto& mine : m_buffers) {
       if (mine->bytes.data() == buffer.data() && mine->bytes.size() == buffer.size()) {

@@ -127,6 +127,7 @@ available_transports(std::vector<std::string>* why_not = nullptr);
 struct MoverPlace {
   int local_rank = 0;       ///< on GPU number local_rank modulo their number
   bool host_memory = false; ///< instead, in host memory that all GPUs of the job write to directly
+  std::string pci_address{}; ///< instead, on the GPU with this address: "0000:17:00.0"
 };
 
 /// Throws Error{unavailable} that lists the transports there are. Without some of the habits only

@@ -232,7 +232,7 @@ private:
 
   void connect() {
     m_mover = make_mover(m_options.transport, m_options.habits,
-                         {m_options.local_rank, m_options.host_memory});
+                         {m_options.local_rank, m_options.host_memory, m_options.pci_address});
     std::uint64_t longest = 0;
     for (const LaneProgram& lane : m_program.lanes) {
       for (const Op& op : lane.ops()) {

@@ -25,6 +25,7 @@ struct RunOptions {
   Habits habits;          ///< not all of them: an ablation
   std::string stragglers; ///< which ranks' passes were stretched, as asked: "1=2x"; for the report
   int local_rank = 0, local_size = 1; ///< among the ranks on this machine: decides about pinning
+  std::string pci_address;  ///< transport cuda: of this rank's GPU; empty: by the local rank
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
 };
 

@@ -200,6 +200,8 @@ Plan example_plan() {
              {.machine = "m0",
               .rack = "rack0",
               .endpoint = "m0/numa0",
+              .endpoint_kind = "numa_node",
+              .pci_address = "0000:17:00.0",
               .cpus = {0, 1},
               .worker = false,
               .server = true,

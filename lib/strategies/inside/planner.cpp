@@ -140,6 +140,9 @@ private:
       PlanRank rank;
       rank.machine = m_machine;
       rank.endpoint = m_solution.endpoints[r];
+      const TopologyObject& object = *m_inputs.profile.topology.find(rank.endpoint);
+      rank.endpoint_kind = name_of(object.kind);
+      rank.pci_address = object.pci_address;
       rank.cpus = cpus_near(rank.endpoint);
       rank.worker = r < m_solution.workers;
       rank.server = !rank.worker;

@@ -67,9 +67,9 @@ struct Pair {
   }
 };
 
-constexpr MoverPlace k_gpu0{0, false};
-constexpr MoverPlace k_gpu1{1, false};
-constexpr MoverPlace k_host{0, true};
+const MoverPlace k_gpu0{0, false};
+const MoverPlace k_gpu1{1, false};
+const MoverPlace k_host{0, true};
 
 /// Rank 0 writes 1 KiB to the middle of rank 1's buffer.
 void expect_a_write(Pair& pair) {

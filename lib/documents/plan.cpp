@@ -28,7 +28,9 @@ PlanRank rank_from_json(const JsonView& object) {
     rank.endpoint = endpoint->name();
     rank.endpoint_kind = object.at("endpoint_kind").one_of({"gpu", "numa_node", "memory_device"});
   }
-  rank.pci_address = optional_text(object, "pci_address");
+  if (const auto address = object.find("pci_address")) {
+    rank.pci_address = address->name();
+  }
   if (const auto cpus = object.find("cpus")) {
     for (const JsonView& cpu : cpus->elements()) {
       rank.cpus.push_back(cpu.integer(0, std::numeric_limits<int>::max()));

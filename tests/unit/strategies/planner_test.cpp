@@ -345,6 +345,48 @@ TEST(Planner, NoCandidateBeatsItsBoundOnUnequalPortsAndEveryPlanReadsBack) {
   }
 }
 
+TEST(Planner, ARingOnUnequalPortsHasTheLeastWindowThatIsAsGoodAsTheOthers) {
+  PlanOptions options;
+  options.strategy = "ring";
+  // Parts as tensors make them need more than equal ones: a short one leaves the window as soon as
+  // a long one does.
+  std::vector<Tensor> mixed;
+  for (std::uint64_t i = 0; i < 150; ++i) {
+    mixed.push_back({"t" + std::to_string(i), i % 3 == 0 ? 20'000U : 100U, DType::fp32});
+  }
+  const Workload workload = test::workload(mixed);
+  Roles roles;
+  for (const std::uint64_t n : {2U, 4U, 7U}) {
+    for (const double slow : {1e9, 0.98e9, 0.75e9}) {
+      roles.groups = {{"gpu", 1, true, true, 1}, {"cpu", n - 1, true, true, 1}};
+      for (const bool tensors : {false, true}) {
+        SCOPED_TRACE(testing::Message() << n << " workers, " << slow << ", tensors " << tensors);
+        options.cutting = tensors ? Cutting::tensors : Cutting::fused;
+        options.part_bytes = 65536;
+        const auto plan_with = [&](std::optional<std::uint64_t> window) {
+          PlanOptions given = options;
+          given.window_parts = window;
+          return make_plan({test::cluster(slow, 1e9), workload, roles, {}, {}, {}}, given);
+        };
+        const Plan plan = plan_with(std::nullopt);
+        EXPECT_GE(plan.prediction.mid_seconds, plan.prediction.bound_seconds * (1 - 1e-9));
+        // 1 MiB = 16 parts of 64 KiB over all ranks; 4 n = 8, 16 and 28 parts a rank where ports
+        // are as good as equal.
+        const std::uint64_t first = slow == 0.75e9 ? 16 / n : std::max<std::uint64_t>(8, 4 * n);
+        if (plan.window_parts != first) {
+          EXPECT_GT(plan.window_parts, first);
+          EXPECT_GT(plan_with(plan.window_parts / 2).prediction.mid_seconds,
+                    plan.prediction.mid_seconds);
+        }
+        for (std::uint64_t window = first; window <= 64 * first; window *= 2) {
+          EXPECT_GE(plan_with(window).prediction.mid_seconds, 0.998 * plan.prediction.mid_seconds)
+              << window;
+        }
+      }
+    }
+  }
+}
+
 TEST(DefaultRoles, PutRankIOnMachineIOfAMeasuredCluster) {
   Profile profile;
   profile.name = "measured";

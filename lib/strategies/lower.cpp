@@ -458,82 +458,127 @@ private:
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> m_pair_count;
 };
 
-void lower_ring(const Context& c, std::uint32_t rank, Schedule& schedule) {
-  const Plan& plan = c.plan;
-  const std::size_t n = c.workers.size();
-  RankProgram& program = schedule.ranks[rank];
-  program.buffer_bytes = {0, 0};
+/// Builds what one rank does in a ring.
+class RingLowering {
+public:
+  RingLowering(const Context& c, std::size_t place, RankProgram& program)
+      : m_c(c), m_place(place), m_next(at(1)), m_previous(at(c.workers.size() - 1)),
+        m_program(program), m_passes(c.plan, program, true) {}
+
+  void lower() {
+    const std::size_t n = m_c.workers.size();
+    const Plan& plan = m_c.plan;
+    m_program.buffer_bytes = {plan.gradient_bytes, plan.gradient_bytes};
+    std::vector<std::vector<std::vector<std::uint32_t>>> owned( // [lane][place of the owner]: parts
+        m_c.lanes, std::vector<std::vector<std::uint32_t>>(n));
+    for (std::uint32_t p = 0; p < plan.parts.size(); ++p) {
+      const auto owner =
+          std::lower_bound(m_c.workers.begin(), m_c.workers.end(), narrow(plan.parts.server[p]));
+      owned[plan.parts.lane[p]][static_cast<std::size_t>(owner - m_c.workers.begin())].push_back(p);
+    }
+    for (const auto& lane : owned) {
+      lower_lane(lane);
+    }
+    m_passes.finish();
+  }
+
+private:
+  /// Round by round, in each the next part of every owner: first the sums, nearest start first,
+  /// then the ways back.
+  void lower_lane(const std::vector<std::vector<std::uint32_t>>& owned) {
+    const std::size_t n = owned.size();
+    const auto rounds =
+        std::max_element(owned.begin(), owned.end(), [](const auto& a, const auto& b) {
+          return a.size() < b.size();
+        })->size();
+    std::vector<std::uint32_t> returned; // our awaits of the sums that started here
+    for (std::size_t round = 0; round < rounds; ++round) {
+      const auto part_of = [&](std::size_t step) -> std::optional<std::uint32_t> {
+        const std::vector<std::uint32_t>& parts = owned[(m_place + 2 * n - 1 - step) % n];
+        return round < parts.size() ? std::optional(parts[round]) : std::nullopt;
+      };
+      for (std::size_t step = 0; step < n; ++step) { // the owner is step + 1 places back
+        if (const auto p = part_of(step)) {
+          step == 0 ? start(*p, returned) : sum(*p, step + 1 == n);
+        }
+      }
+      for (std::size_t step = 0; step + 1 < n; ++step) {
+        if (const auto p = part_of(step)) {
+          const std::uint32_t arrived = await(*p, sum_tag(*p));
+          m_passes.summed(*p, arrived);
+          if (step == 0) {
+            returned.push_back(arrived);
+          }
+          if (step + 2 < n) {
+            write(*p, k_gradient_buffer, sum_tag(*p), std::span(&arrived, 1));
+          }
+        }
+      }
+    }
+  }
+
+  void start(std::uint32_t p, const std::vector<std::uint32_t>& returned) {
+    m_dependencies.clear();
+    if (returned.size() >= m_c.window) {
+      m_dependencies.push_back(returned[returned.size() - m_c.window]);
+    }
+    m_passes.add_ready(p, m_dependencies);
+    write(p, k_inbox_buffer, p, m_dependencies);
+  }
+
+  void sum(std::uint32_t p, bool complete) {
+    const Slice own = gradient_of(m_c.plan, p);
+    const Slice operands[] = {own, Slice{k_inbox_buffer, own.offset}};
+    m_dependencies.assign(1, await(p, p));
+    m_passes.add_ready(p, m_dependencies);
+    Op reduce;
+    reduce.part = p;
+    reduce.dtype = m_c.dtype[p];
+    reduce.bytes = m_c.plan.parts.bytes[p];
+    reduce.destination = own;
+    const std::uint32_t summed = out(p).append_reduce(reduce, operands, m_dependencies);
+    if (complete) { // we own it: from here the sum goes round
+      m_passes.summed(p, summed);
+      write(p, k_gradient_buffer, sum_tag(p), std::span(&summed, 1));
+    } else {
+      write(p, k_inbox_buffer, p, std::span(&summed, 1));
+    }
+  }
+
+  [[nodiscard]] std::uint32_t at(std::size_t places_on) const {
+    return m_c.workers[(m_place + places_on) % m_c.workers.size()];
+  }
+  [[nodiscard]] std::uint32_t sum_tag(std::uint32_t p) const {
+    return narrow(m_c.plan.parts.size() + p);
+  }
+  LaneProgram& out(std::uint32_t p) { return m_program.lanes[m_c.plan.parts.lane[p]]; }
+  void write(std::uint32_t p, std::uint32_t buffer, std::uint32_t tag,
+             std::span<const std::uint32_t> dependencies) {
+    const Slice source = gradient_of(m_c.plan, p);
+    out(p).append_write(p, m_next, tag, source, {buffer, source.offset}, m_c.plan.parts.bytes[p],
+                        dependencies);
+  }
+  std::uint32_t await(std::uint32_t p, std::uint32_t tag) {
+    return out(p).append_await(p, m_previous, tag);
+  }
+
+  const Context& m_c;
+  std::size_t m_place; ///< of the rank among the workers
+  std::uint32_t m_next, m_previous;
+  RankProgram& m_program;
+  PlayedPasses m_passes;
+  std::vector<std::uint32_t> m_dependencies;
+};
+
+void lower_ring(const Context& c, std::uint32_t rank, RankProgram& program) {
   const auto self = std::lower_bound(c.workers.begin(), c.workers.end(), rank);
-  if (self == c.workers.end() || *self != rank) {
-    return; // a server has no part in a ring
+  if (self == c.workers.end() || *self != rank) { // a server has no part in a ring
+    program.buffer_bytes = {0, 0};
+  } else if (c.workers.size() < 2) {
+    program.buffer_bytes = {c.plan.gradient_bytes, 0};
+  } else {
+    RingLowering(c, static_cast<std::size_t>(self - c.workers.begin()), program).lower();
   }
-  program.buffer_bytes[k_gradient_buffer] = plan.gradient_bytes;
-  if (n < 2) {
-    return;
-  }
-  program.buffer_bytes[k_inbox_buffer] = plan.gradient_bytes;
-  PlayedPasses passes(plan, program, true);
-  std::vector<std::uint32_t> dependencies;
-  const auto place = static_cast<std::size_t>(self - c.workers.begin());
-  const std::uint32_t next = c.workers[(place + 1) % n];
-  const std::uint32_t previous = c.workers[(place + n - 1) % n];
-  const std::uint64_t parts = plan.parts.size();
-  std::vector<std::vector<std::uint32_t>> owned(n); // parts by place of their owner
-  for (std::uint32_t p = 0; p < parts; ++p) {
-    const auto it =
-        std::lower_bound(c.workers.begin(), c.workers.end(), narrow(plan.parts.server[p]));
-    owned[static_cast<std::size_t>(it - c.workers.begin())].push_back(p);
-  }
-  const auto write_to_next = [&](std::uint32_t p, std::uint32_t buffer, std::uint64_t tag,
-                                 std::span<const std::uint32_t> depends_on) {
-    return program.lanes[plan.parts.lane[p]].append_write(
-        p, next, narrow(tag), gradient_of(plan, p), {buffer, plan.parts.offset_bytes[p]},
-        plan.parts.bytes[p], depends_on);
-  };
-  const auto arrival = [&](std::uint32_t p, std::uint64_t tag) {
-    return program.lanes[plan.parts.lane[p]].append_await(p, previous, narrow(tag));
-  };
-  // Step by step as the data come: in step t of the reduce-scatter we handle the parts whose owner
-  // is t+1 places back.
-  for (std::size_t step = 0; step < n; ++step) {
-    for (const std::uint32_t p : owned[(place + 2 * n - 1 - step) % n]) {
-      if (step == 0) { // the part starts here
-        dependencies.clear();
-        passes.add_ready(p, dependencies);
-        write_to_next(p, k_inbox_buffer, p, dependencies);
-        continue;
-      }
-      const std::uint32_t arrived = arrival(p, p);
-      Op reduce;
-      reduce.part = p;
-      reduce.dtype = c.dtype[p];
-      reduce.bytes = plan.parts.bytes[p];
-      reduce.destination = gradient_of(plan, p);
-      const Slice operands[] = {gradient_of(plan, p),
-                                Slice{k_inbox_buffer, plan.parts.offset_bytes[p]}};
-      dependencies.assign(1, arrived);
-      passes.add_ready(p, dependencies);
-      const std::uint32_t summed =
-          program.lanes[plan.parts.lane[p]].append_reduce(reduce, operands, dependencies);
-      const bool complete = step + 1 == n; // we own it: from here the sum goes round
-      if (complete) {
-        passes.summed(p, summed);
-      }
-      write_to_next(p, complete ? k_gradient_buffer : k_inbox_buffer, complete ? parts + p : p,
-                    std::span(&summed, 1));
-    }
-  }
-  for (std::size_t step = 0; step + 1 < n;
-       ++step) { // all-gather: first what the rank before us owns
-    for (const std::uint32_t p : owned[(place + 2 * n - 1 - step) % n]) {
-      const std::uint32_t arrived = arrival(p, parts + p);
-      passes.summed(p, arrived);
-      if (step + 2 < n) {
-        write_to_next(p, k_gradient_buffer, parts + p, std::span(&arrived, 1));
-      }
-    }
-  }
-  passes.finish();
 }
 
 } // namespace
@@ -556,7 +601,7 @@ Schedule lower(const Plan& plan) {
     schedule.worker.push_back(plan.ranks[rank].worker);
     schedule.ranks[rank].lanes.resize(context.lanes);
     if (plan.strategy == "ring") {
-      lower_ring(context, rank, schedule);
+      lower_ring(context, rank, schedule.ranks[rank]);
     } else {
       ServerLowering(context, slots, rank, schedule.ranks[rank]).lower();
     }

@@ -19,7 +19,8 @@ namespace reckon {
 /// of its own.
 ///
 /// Ring: a part's sum starts at the rank after its owner, travels round to the owner
-/// (reduce-scatter), then round again into every gradient (all-gather).
+/// (reduce-scatter), then round again into every gradient (all-gather). A rank starts its i-th part
+/// of a lane when the sum of its (i - window_parts)-th has come back.
 ///
 /// Throws Error{input} when the plan's parts are too many for 32-bit tags.
 [[nodiscard]] Schedule lower(const Plan& plan);

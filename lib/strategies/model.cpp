@@ -405,9 +405,13 @@ double CostModel::port_efficiency(double part_bytes) const {
   if (!m_port_curve) {
     return 1;
   }
+  // No write goes faster than the port: of few long ones the rate is uncertain by several percent,
+  // and if the best of them were what all others are held against, short ones would seem slow.
+  const double longest =
+      m_port_curve->bandwidth_at(m_port_curve->points().back().bytes).as_bytes_per_s();
   const double best =
-      std::max(m_port_curve->marginal_bandwidth().as_bytes_per_s(),
-               m_port_curve->bandwidth_at(m_port_curve->points().back().bytes).as_bytes_per_s());
+      std::min(m_ranks.front().port_bytes_per_s,
+               std::max(m_port_curve->marginal_bandwidth().as_bytes_per_s(), longest));
   return std::min(1.0, m_port_curve->bandwidth_at(part_bytes).as_bytes_per_s() / best);
 }
 

@@ -122,13 +122,13 @@ private:
     std::optional<Plan> draft; ///< cut and assigned, if it may win
   };
 
-  [[nodiscard]] PartShape shape_for(double part_bytes) const {
+  [[nodiscard]] PartShape shape_for(double part_bytes, bool ring) const {
     PartShape shape;
     shape.dtype = most_common(m_layout);
     shape.part_count = std::max(1.0, std::ceil(m_model_bytes / part_bytes));
     shape.part_bytes = std::min(part_bytes, std::ceil(m_model_bytes / shape.part_count));
     shape.window_parts = m_options.window_parts ? static_cast<double>(*m_options.window_parts)
-                                                : window_for(part_bytes);
+                                                : window_for(part_bytes, ring);
     return shape;
   }
 
@@ -158,13 +158,34 @@ private:
     return (lanes + m_model.ports() - 1) / m_model.ports() * m_model.ports();
   }
 
+  /// Bytes that a ring with unequal ports has under way at least, over all its ranks, for hosts
+  /// that are late. Not much more: all of it waits before the slowest port, on one connection, and
+  /// once that has as much in it as TCP allows, its acknowledgements, which wait behind the port's
+  /// own data, hold the next bytes back. On netlab (200 and 150 Mbit/s, TCP windows of 1 MiB) 1 MiB
+  /// in 4 ranks takes 1.002 times the bound, 2 MiB 1.02, all at once 1.08; equal ports do not care.
+  static constexpr double k_ring_bytes = 1 << 20;
+
+  /// Whether the workers' ports differ by more than measurements do.
+  [[nodiscard]] bool unequal_ports() const {
+    double least = std::numeric_limits<double>::infinity(), greatest = 0;
+    for (const RankModel& r : m_model.ranks()) {
+      if (r.worker) {
+        least = std::min(least, r.port_bytes_per_s);
+        greatest = std::max(greatest, r.port_bytes_per_s);
+      }
+    }
+    constexpr double k_as_equal = 0.97;
+    return least < k_as_equal * greatest;
+  }
+
   /// Parts that a worker has under way in a lane. On ports: what is in the pipeline when every
   /// port is busy, twice. A part waits for those of the other workers at its server's ingress (n
   /// parts) and for the sums to the others at its egress (n parts); the other half keeps the ports
   /// busy when workers drift apart. More when a part is shorter on the wire than the way there and
   /// back. On one machine: of each service a part under way, one being summed, one coming back, one
-  /// to spare.
-  [[nodiscard]] double window_for(double part_bytes) const {
+  /// to spare. In a ring with unequal ports what keeps them busy, and no less than
+  /// k_ring_bytes.
+  [[nodiscard]] double window_for(double part_bytes, bool ring) const {
     if (m_model.one_machine()) {
       const double rate = m_model.shared_rate(2, part_bytes, CostModel::Target::slots).mid;
       const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;
@@ -173,6 +194,13 @@ private:
     }
     const double rate = m_model.ranks().front().port_bytes_per_s;
     const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;
+    if (ring && unequal_ports()) {
+      // A part is sent on n times before its sum is back, and each port sends 2 (n - 1) / n of the
+      // gradient: by Little's law n / (2 (n - 1)) equal parts keep it busy.
+      const double hops = static_cast<double>(m_workers), others = std::max(1.0, hops - 1);
+      const double busy = std::ceil(hops / (2 * others) * (1 + round_trip_parts / 2));
+      return std::max(busy, std::floor(k_ring_bytes / (hops * part_bytes)));
+    }
     return std::clamp(4 * static_cast<double>(m_workers) + std::ceil(round_trip_parts), 8.0,
                       1024.0);
   }
@@ -208,15 +236,15 @@ private:
     double shortest = std::numeric_limits<double>::infinity();
     std::vector<Prediction> predictions;
     for (const double size : sizes) {
-      predictions.push_back(
-          predict(m_model, best.solution, best.solution.share_bytes, shape_for(size)));
+      predictions.push_back(predict(m_model, best.solution, best.solution.share_bytes,
+                                    shape_for(size, best.solution.ring)));
       shortest = std::min(shortest, predictions.back().mid_seconds);
     }
     // The largest of those that are as good as the best: larger parts cost less of what the profile
     // may not know.
     for (std::size_t i = sizes.size(); i-- > 0;) {
       if (predictions[i].mid_seconds <= (1 + tolerance()) * shortest) {
-        best.shape = shape_for(sizes[i]);
+        best.shape = shape_for(sizes[i], best.solution.ring);
         best.shape.part_bytes = sizes[i];
         best.prediction = std::move(predictions[i]);
         break;
@@ -289,12 +317,19 @@ private:
 
   /// Cuts, assigns and predicts the plan in every order and window that is open, and keeps the
   /// fastest. Windows beside the solved one count only where a play can tell them apart: one that
-  /// falls in with the period of the shares can cost a percent or two.
+  /// falls in with the period of the shares can cost a percent or two. In a ring the least window
+  /// that is as good as the others.
   void draft(Choice& choice) const {
     std::vector<double> windows{choice.shape.window_parts};
+    double gain = 1e-9;                // part of the time that a further window must save
     constexpr double k_small_job = 16; // workers: beyond it a play takes long, and shares are finer
-    if (!m_options.window_parts && !m_model.one_machine() &&
-        static_cast<double>(m_workers) <= k_small_job) {
+    const bool open = !m_options.window_parts && !m_model.one_machine();
+    if (open && choice.solution.ring) {
+      gain = tolerance();
+      for (int doubled = 1; doubled <= 6; ++doubled) {
+        windows.push_back(2 * windows.back());
+      }
+    } else if (open && static_cast<double>(m_workers) <= k_small_job) {
       windows.push_back(std::round(0.75 * windows[0]));
       windows.push_back(std::round(1.5 * windows[0]));
     }
@@ -310,9 +345,13 @@ private:
       for (const Plan& parts : assigned) {
         Plan plan = predicted(choice, parts, window);
         if (!choice.draft ||
-            plan.prediction.mid_seconds < (1 - 1e-9) * choice.draft->prediction.mid_seconds) {
+            plan.prediction.mid_seconds < (1 - gain) * choice.draft->prediction.mid_seconds) {
           choice.draft = std::move(plan);
         }
+      }
+      if (choice.draft->prediction.mid_seconds * (1 - gain) <=
+          choice.draft->prediction.bound_seconds) {
+        break;
       }
     }
     choice.prediction = choice.draft->prediction;

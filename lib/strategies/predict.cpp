@@ -223,7 +223,10 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
   const std::size_t parts = plan.parts.size();
   const auto most = static_cast<std::size_t>(k_most_writes / writes_per_part);
   // A beginning says how the rest goes on only if it is much longer than what is under way at once.
-  const std::size_t under_way = plan.window_parts * static_cast<std::size_t>(plan.ranks[0].lanes);
+  // A window is of all parts, in a ring of those of one owner.
+  const double owners = plan.strategy == "ring" ? workers : 1;
+  const auto under_way = static_cast<std::size_t>(owners * static_cast<double>(plan.window_parts) *
+                                                  plan.ranks[0].lanes);
   // Of passes there is no beginning that stands for the rest.
   if (model.one_machine() || (parts > most && (plan.passes || most / 2 < 2 * under_way))) {
     return std::nullopt;

@@ -188,6 +188,46 @@ TEST(Lower, OneStreamARackGoesUp) {
   EXPECT_EQ(traffic_of(schedule).ingress_bytes[6], 4 * m);
 }
 
+TEST(Lower, ARankOfARingStartsAPartWhenTheOneAWindowBeforeIsBack) {
+  for (const std::uint64_t n : {2U, 4U, 5U}) {
+    for (const std::uint64_t window : {1U, 3U}) {
+      PlanOptions options;
+      options.strategy = "ring";
+      options.part_bytes = 1024;
+      options.window_parts = window;
+      const Plan plan = test::plan_for(test::cluster(1e9, 1e9), odd_workload(), n, 0, options, 2);
+      const Schedule schedule = lower(plan);
+      std::size_t starts = 0;
+      for (std::size_t rank = 0; rank < n; ++rank) {
+        SCOPED_TRACE(testing::Message() << n << " ranks, window " << window << ", rank " << rank);
+        for (const LaneProgram& lane : schedule.ranks[rank].lanes) {
+          std::vector<std::uint32_t> started; // parts
+          for (std::uint32_t i = 0; i < lane.ops().size(); ++i) {
+            const Op& op = lane.ops()[i];
+            // Sums start at the rank after the owner, and only they are sent unsummed.
+            if (op.kind != OpKind::write || plan.parts.server[op.part] != (rank + n - 1) % n ||
+                op.tag != op.part) {
+              continue;
+            }
+            started.push_back(op.part);
+            if (started.size() <= window) {
+              EXPECT_THAT(lane.dependencies(i), testing::IsEmpty());
+              continue;
+            }
+            ASSERT_EQ(lane.dependencies(i).size(), 1U);
+            const Op& back = lane.ops()[lane.dependencies(i).front()];
+            EXPECT_EQ(back.kind, OpKind::await);
+            EXPECT_EQ(back.part, started[started.size() - 1 - window]);
+            EXPECT_EQ(back.tag, plan.parts.size() + back.part); // its sum, not an operand
+          }
+          starts += started.size();
+        }
+      }
+      EXPECT_EQ(starts, plan.parts.size());
+    }
+  }
+}
+
 TEST(Lower, OneWorkerMovesNothing) {
   PlanOptions options;
   options.strategy = "byteps_split";

@@ -183,9 +183,12 @@ private:
   /// parts) and for the sums to the others at its egress (n parts); the other half keeps the ports
   /// busy when workers drift apart. More when a part is shorter on the wire than the way there and
   /// back. On one machine: of each service a part under way, one being summed, one coming back, one
-  /// to spare. In a ring with unequal ports what keeps them busy, and no less than
-  /// k_ring_bytes.
+  /// to spare, and in a ring all. In a ring with unequal ports what keeps them busy, and no less
+  /// than k_ring_bytes.
   [[nodiscard]] double window_for(double part_bytes, bool ring) const {
+    if (m_model.one_machine() && ring) {
+      return std::ceil(m_model_bytes / part_bytes); // nothing gathers anywhere: all at once
+    }
     if (m_model.one_machine()) {
       const double rate = m_model.shared_rate(2, part_bytes, CostModel::Target::slots).mid;
       const double round_trip_parts = 2 * m_model.latency_s() * rate / part_bytes;

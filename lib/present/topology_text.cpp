@@ -384,6 +384,24 @@ std::string shared_text(const Topology& t, const std::string& machine, const Sty
   return titled("shared links", "", style) + table.text(style);
 }
 
+/// Whether a machine's GPUs are a mere list, as importers know them: neither buses nor links.
+bool lacks_tree(const Topology& topology, const std::string& machine) {
+  const std::set<std::string> ids = ids_of(topology, machine);
+  const auto here = [&](const TopologyObject& o, ObjectKind kind) {
+    return o.kind == kind && ids.contains(o.id);
+  };
+  bool gpus = false;
+  for (const TopologyObject& o : topology.objects) {
+    if (here(o, ObjectKind::host_bridge) || here(o, ObjectKind::pci_bridge) ||
+        here(o, ObjectKind::numa_node) || (here(o, ObjectKind::gpu) && o.parent != machine)) {
+      return false;
+    }
+    gpus = gpus || here(o, ObjectKind::gpu);
+  }
+  return gpus && std::none_of(topology.links.begin(), topology.links.end(),
+                              [&](const PeerLink& link) { return ids.contains(link.from); });
+}
+
 } // namespace
 
 std::string topology_text(const Topology& topology, const Style& style) {
@@ -405,6 +423,10 @@ std::string topology_text(const Topology& topology, const Style& style) {
         std::any_of(topology.objects.begin(), topology.objects.end(),
                     [&](const auto& o) { return is_device(o) && ids.contains(o.id); });
     if (!devices) {
+      continue;
+    }
+    if (lacks_tree(topology, machine->id)) {
+      out += "  how they hang together is not known\n";
       continue;
     }
     for (const std::string& block :

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/collector.hpp"
+
+#include "core/digest.hpp"
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <utility>
+
+namespace reckon::import_detail {
+namespace {
+
+std::string base_name(const std::string& file) {
+  return file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
+}
+
+/// An identifier of at most 256 characters without control characters, as documents want it.
+std::string as_name(std::string_view text) {
+  return one_line(trimmed(text)).substr(0, 256);
+}
+
+} // namespace
+
+Collector::Collector(const std::string& file, const ImportOptions& options)
+    : m_file(file), m_machine(options.machine) {
+  m_profile.machines.push_back({.id = m_machine, .name = ""});
+  object(m_machine, ObjectKind::machine, "");
+}
+
+void Collector::machines(const std::vector<std::string>& hosts) {
+  if (hosts.size() < 2) {
+    if (!hosts.empty()) {
+      host_name(m_machine, hosts.front());
+    }
+    return;
+  }
+  const std::string stem = m_machine == "m0" ? "m" : m_machine;
+  m_profile.machines.clear();
+  m_profile.topology.objects.clear();
+  m_objects.clear();
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    m_profile.machines.push_back({.id = fmt::format("{}{}", stem, i), .name = as_name(hosts[i])});
+    object(m_profile.machines.back().id, ObjectKind::machine, "");
+  }
+  m_machine = m_profile.machines.front().id;
+}
+
+void Collector::host_name(const std::string& machine, std::string_view name) {
+  for (MachineGroup& group : m_profile.machines) {
+    if (group.id == machine && group.name.empty()) {
+      group.name = as_name(name);
+    }
+  }
+}
+
+TopologyObject& Collector::object(const std::string& id, ObjectKind kind,
+                                  const std::string& parent) {
+  const auto [at, added] = m_objects.try_emplace(id, m_profile.topology.objects.size());
+  if (added) {
+    TopologyObject& added_object = m_profile.topology.objects.emplace_back();
+    added_object.id = id;
+    added_object.kind = kind;
+    added_object.parent = parent;
+  }
+  return m_profile.topology.objects[at->second];
+}
+
+std::string Collector::gpu(const std::string& machine, int index) {
+  return object(fmt::format("{}/gpu{}", machine, index), ObjectKind::gpu, machine).id;
+}
+
+std::string Collector::numa_node(int index) {
+  TopologyObject& node =
+      object(fmt::format("{}/numa{}", m_machine, index), ObjectKind::numa_node, m_machine);
+  node.os_index = index;
+  return node.id;
+}
+
+void Collector::describe_gpu(const std::string& id, std::string_view name,
+                             std::string_view address) {
+  TopologyObject& gpu = m_profile.topology.objects[m_objects.at(id)];
+  if (gpu.name.empty()) {
+    gpu.name = as_name(name);
+  }
+  if (gpu.pci_address.empty()) {
+    gpu.pci_address = address;
+  }
+}
+
+Cell& Collector::cell(const CellKey& key, std::string_view unit) {
+  const auto [at, added] = m_cells.try_emplace(key, m_profile.cells.size());
+  if (added) {
+    Cell& cell = m_profile.cells.emplace_back();
+    cell.key = key;
+    cell.unit = unit;
+  }
+  return m_profile.cells[at->second];
+}
+
+void Collector::add(const CellKey& key, std::string_view unit, double value,
+                    const std::string& remark, std::string_view bytes_convention) {
+  Cell& added = cell(key, unit);
+  if (!added.has_value()) { // seen without a value before
+    added.reason.clear();
+  }
+  added.status = CellStatus::published;
+  added.samples.push_back(value);
+  if (unit == k_rate) {
+    added.bytes_convention = bytes_convention;
+  }
+  if (!remark.empty() && !contains(added.reason, remark)) {
+    added.reason += (added.reason.empty() ? "" : "; ") + remark;
+  }
+  summarize_cell(added);
+}
+
+void Collector::absent(const CellKey& key, std::string_view unit, CellStatus status,
+                       const std::string& reason) {
+  if (!m_cells.contains(key)) {
+    Cell& added = cell(key, unit);
+    added.status = status;
+    added.reason = reason;
+  }
+}
+
+void Collector::note(const std::string& name, std::string_view text) {
+  if (!trimmed(text).empty()) {
+    m_profile.context[name] = one_line(trimmed(text));
+  }
+}
+
+Profile Collector::finish(const std::string& tool, std::string_view text) {
+  const bool any = std::any_of(m_profile.cells.begin(), m_profile.cells.end(),
+                               [](const Cell& cell) { return cell.has_value(); });
+  if (!any) {
+    fail(ErrorKind::input,
+         fmt::format("{}: {} measured nothing here; give the output of a run that did", m_file,
+                     tool));
+  }
+  const std::string name = base_name(m_file);
+  m_profile.name = as_name(std::filesystem::path(name).stem().string());
+  if (m_profile.name.empty()) {
+    m_profile.name = "imported";
+  }
+  m_profile.source = fmt::format("imported from {}, {}", tool, one_line(name));
+  // Its digest tells a file that is imported again.
+  const std::string digest = digest_of(text);
+  m_profile.context[fmt::format("imported {}", digest.substr(7, 12))] =
+      fmt::format("{}, {}, {}", tool, one_line(name), digest);
+  m_profile.context["topology"] =
+      "not known: machines with the parts that were measured, without the tree between them";
+  std::sort(m_profile.cells.begin(), m_profile.cells.end(),
+            [](const Cell& a, const Cell& b) { return a.key < b.key; });
+  return std::move(m_profile);
+}
+
+std::string pci_address(std::string_view domain, std::string_view bus, std::string_view device) {
+  const auto hexadecimal = [](std::string_view word, unsigned most) -> std::optional<unsigned> {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, 16);
+    const bool whole = error == std::errc() && end == word.data() + word.size();
+    return whole && value <= most ? std::optional(value) : std::nullopt;
+  };
+  const auto d = hexadecimal(domain, 0xffffffff);
+  const auto b = hexadecimal(bus, 0xff);
+  const auto n = hexadecimal(device, 0x1f);
+  return d && b && n ? fmt::format("{:04x}:{:02x}:{:02x}.0", *d, *b, *n) : std::string();
+}
+
+} // namespace reckon::import_detail

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/profile.hpp"
+#include "import/import.hpp"
+#include "import/text_lines.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace reckon::import_detail {
+
+/// Builds the profile of one file.
+class Collector {
+public:
+  Collector(const std::string& file, const ImportOptions& options);
+
+  /// Id of the machine; with several (see machine()), of the first.
+  [[nodiscard]] const std::string& machine() const { return m_machine; }
+  /// Says that there are several machines, by their host names, in their order.
+  void machines(const std::vector<std::string>& hosts);
+  /// What a machine is called. The first name is kept.
+  void host_name(const std::string& machine, std::string_view name);
+  /// Ids of a machine's parts, which are added when they are first named.
+  [[nodiscard]] std::string gpu(int index) { return gpu(m_machine, index); }
+  [[nodiscard]] std::string gpu(const std::string& machine, int index);
+  [[nodiscard]] std::string numa_node(int index);
+  /// What is known of a GPU: empty texts say nothing.
+  void describe_gpu(const std::string& id, std::string_view name, std::string_view pci_address);
+
+  /// A measured value. Another sample when the key is there already.
+  void add(const CellKey& key, std::string_view unit, double value, const std::string& remark = "",
+           std::string_view bytes_convention = "payload");
+  /// A cell without a value. Nothing when the key is there already.
+  void absent(const CellKey& key, std::string_view unit, CellStatus status,
+              const std::string& reason);
+  /// A line of the profile's context.
+  void note(const std::string& name, std::string_view text);
+
+  /// Throws Error{input} when no cell has a value. `tool`: "nvbandwidth JSON v0.5".
+  [[nodiscard]] Profile finish(const std::string& tool, std::string_view text);
+
+private:
+  Cell& cell(const CellKey& key, std::string_view unit);
+  TopologyObject& object(const std::string& id, ObjectKind kind, const std::string& parent);
+
+  std::string m_file;
+  std::string m_machine;
+  Profile m_profile;
+  std::map<CellKey, std::size_t> m_cells;
+  std::map<std::string, std::size_t> m_objects;
+};
+
+/// "0000:17:00.0" of domain, bus and device as tools print them; empty when they are no such
+/// numbers. The function of a GPU is 0.
+[[nodiscard]] std::string pci_address(std::string_view domain, std::string_view bus,
+                                      std::string_view device);
+
+inline constexpr std::string_view k_rate = "bytes_per_second";
+inline constexpr std::string_view k_time = "seconds";
+
+// One a format.
+[[nodiscard]] Profile read_nvbandwidth(std::string_view text, const std::string& file,
+                                       const ImportOptions& options);
+[[nodiscard]] Profile read_p2p_latency(std::string_view text, const std::string& file,
+                                       const ImportOptions& options);
+[[nodiscard]] Profile read_nccl_tests(std::string_view text, const std::string& file,
+                                      const ImportOptions& options);
+[[nodiscard]] Profile read_mlc(std::string_view text, const std::string& file,
+                               const ImportOptions& options);
+
+} // namespace reckon::import_detail

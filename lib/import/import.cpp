@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/import.hpp"
+
+#include "core/error.hpp"
+#include "import/collector.hpp"
+#include "import/text_lines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace reckon {
+
+using namespace import_detail;
+
+namespace {
+
+struct Known {
+  ImportFormat format;
+  std::string_view name, title;
+  Profile (*read)(std::string_view, const std::string&, const ImportOptions&);
+};
+
+constexpr std::array<Known, 4> k_formats{
+    {{ImportFormat::nvbandwidth, "nvbandwidth", "nvbandwidth JSON", &read_nvbandwidth},
+     {ImportFormat::p2p, "p2p", "p2pBandwidthLatencyTest", &read_p2p_latency},
+     {ImportFormat::nccl_tests, "nccl-tests", "nccl-tests", &read_nccl_tests},
+     {ImportFormat::mlc, "mlc", "Intel MLC", &read_mlc}}};
+
+const Known& known(ImportFormat format) {
+  return *std::find_if(k_formats.begin(), k_formats.end(),
+                       [&](const Known& k) { return k.format == format; });
+}
+
+bool is_mark_of(ImportFormat format, std::string_view line) {
+  switch (format) {
+  case ImportFormat::nvbandwidth:
+    return contains(line, "\"nvbandwidth\"");
+  case ImportFormat::p2p:
+    return contains(line, "GPU Bandwidth Latency Test]") ||
+           (contains(line, "Matrix") &&
+            (contains(line, "P2P=Disabled") || contains(line, "P2P=Enabled")));
+  case ImportFormat::nccl_tests:
+    return line.starts_with('#') && contains(line, "algbw") && contains(line, "busbw");
+  case ImportFormat::mlc:
+    return contains(line, "Memory Latency Checker - ") ||
+           contains(line, "Measuring idle latencies") ||
+           contains(line, "Memory Bandwidths for the system") ||
+           contains(line, "Measuring Memory Bandwidths between nodes") ||
+           contains(line, "Measuring Loaded Latencies");
+  }
+  return false;
+}
+
+/// Ids of `added` under which `base` knows the same things, and what `base` lacks added to it.
+class Places {
+public:
+  explicit Places(Profile& base) : m_base(base) {
+    for (std::size_t i = 0; i < base.topology.objects.size(); ++i) {
+      m_objects[base.topology.objects[i].id] = i;
+    }
+  }
+
+  void add(const Profile& added) {
+    for (const MachineGroup& machine : added.machines) {
+      add_machine(machine);
+    }
+    for (const TopologyObject& object : added.topology.objects) {
+      add_object(object);
+    }
+  }
+
+  /// An id that is not renamed is its own.
+  [[nodiscard]] std::string id(const std::string& id) const {
+    const auto at = m_renamed.find(id);
+    return at == m_renamed.end() ? id : at->second;
+  }
+
+private:
+  void add_machine(const MachineGroup& machine) {
+    for (MachineGroup& known : m_base.machines) {
+      if (known.id != machine.id) {
+        continue;
+      }
+      if (known.count != 1) {
+        fail(ErrorKind::input,
+             fmt::format("machine {} stands for {} machines in the profile to merge into; say with "
+                         "--machine which one was measured",
+                         known.id, known.count));
+      }
+      if (!machine.name.empty() && !known.name.empty() && machine.name != known.name) {
+        fail(ErrorKind::input,
+             fmt::format("machine {} is {} and {}; give the second another id with --machine",
+                         known.id, known.name, machine.name));
+      }
+      if (known.name.empty()) {
+        known.name = machine.name;
+      }
+      return;
+    }
+    m_base.machines.push_back(machine);
+  }
+
+  void add_object(const TopologyObject& object) {
+    if (const TopologyObject* same = same_as(object)) {
+      m_renamed[object.id] = same->id;
+      TopologyObject& known = m_base.topology.objects[m_objects.at(same->id)];
+      if (known.name.empty()) {
+        known.name = object.name;
+      }
+      if (known.pci_address.empty()) {
+        known.pci_address = object.pci_address;
+      }
+      return;
+    }
+    TopologyObject copy = object;
+    copy.parent = id(object.parent);
+    if (m_objects.contains(copy.id)) {
+      // The id is another GPU's here: CUDA and the profile count in another order.
+      int next = 0;
+      while (m_objects.contains(fmt::format("{}/gpu{}", copy.parent, next))) {
+        ++next;
+      }
+      copy.id = fmt::format("{}/gpu{}", copy.parent, next);
+    }
+    m_renamed[object.id] = copy.id;
+    m_objects[copy.id] = m_base.topology.objects.size();
+    m_base.topology.objects.push_back(std::move(copy));
+  }
+
+  /// Whether `object`'s way up leads to `machine`.
+  [[nodiscard]] bool is_in(const TopologyObject& object, const std::string& machine) const {
+    const TopologyObject* at = &object;
+    while (at != nullptr && at->id != machine) {
+      at = at->parent.empty() ? nullptr : m_base.topology.find(at->parent);
+    }
+    return at != nullptr;
+  }
+
+  [[nodiscard]] const TopologyObject* same_as(const TopologyObject& object) const {
+    if (object.kind == ObjectKind::gpu && !object.pci_address.empty()) {
+      for (const TopologyObject& known : m_base.topology.objects) {
+        if (known.pci_address == object.pci_address && known.kind == ObjectKind::gpu &&
+            is_in(known, object.parent)) {
+          return &known;
+        }
+      }
+    }
+    if (object.kind == ObjectKind::numa_node) {
+      for (const TopologyObject& known : m_base.topology.objects) {
+        if (known.kind == ObjectKind::numa_node && known.os_index == object.os_index &&
+            is_in(known, object.parent)) {
+          return &known;
+        }
+      }
+    }
+    const auto at = m_objects.find(object.id);
+    if (at == m_objects.end()) {
+      return nullptr;
+    }
+    const TopologyObject& known = m_base.topology.objects[at->second];
+    if (known.kind == object.kind && !known.pci_address.empty() && !object.pci_address.empty() &&
+        known.pci_address != object.pci_address) {
+      return nullptr;
+    }
+    if (known.kind != object.kind ||
+        (!known.name.empty() && !object.name.empty() && known.name != object.name)) {
+      fail(ErrorKind::input,
+           fmt::format("{} is {} {} and {} {}; give the second machine another id with --machine",
+                       object.id, name_of(known.kind), known.name, name_of(object.kind),
+                       object.name));
+    }
+    return &known;
+  }
+
+  Profile& m_base;
+  std::map<std::string, std::size_t> m_objects;
+  std::map<std::string, std::string> m_renamed;
+};
+
+void add_cell(Profile& base, std::map<CellKey, std::size_t>& cells, Cell cell) {
+  const auto [at, added] = cells.try_emplace(cell.key, base.cells.size());
+  if (added) {
+    base.cells.push_back(std::move(cell));
+    return;
+  }
+  Cell& known = base.cells[at->second];
+  if (!cell.has_value()) {
+    return;
+  }
+  if (!known.has_value()) {
+    known = std::move(cell);
+    return;
+  }
+  if (known.status != CellStatus::published || known.samples.empty() || known.unit != cell.unit) {
+    fail(ErrorKind::input,
+         fmt::format("\"{}\" has a value of another origin in the profile to merge into; import "
+                     "into a profile of its own and compare the two with reckon diff",
+                     known.key.text()));
+  }
+  known.samples.insert(known.samples.end(), cell.samples.begin(), cell.samples.end());
+  summarize_cell(known);
+}
+
+} // namespace
+
+std::string_view name_of(ImportFormat format) {
+  return known(format).name;
+}
+
+std::optional<ImportFormat> import_format_named(std::string_view name) {
+  const auto at = std::find_if(k_formats.begin(), k_formats.end(),
+                               [&](const Known& k) { return k.name == name; });
+  return at == k_formats.end() ? std::nullopt : std::optional(at->format);
+}
+
+std::string_view title_of(ImportFormat format) {
+  return known(format).title;
+}
+
+ImportFormat recognise_format(std::string_view text, const std::string& file) {
+  const TextLines lines(text, file);
+  std::optional<std::pair<ImportFormat, std::size_t>> found;
+  std::optional<std::size_t> plain_nvbandwidth;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    for (const Known& k : k_formats) {
+      if (!is_mark_of(k.format, lines[i])) {
+        continue;
+      }
+      if (found && found->first != k.format) {
+        lines.fail(i, fmt::format("is output of {}, but line {} is of {}; split the file, one tool "
+                                  "in each",
+                                  k.title, found->second + 1, title_of(found->first)));
+      }
+      if (!found) {
+        found = {k.format, i};
+      }
+    }
+    if (!plain_nvbandwidth && lines[i].starts_with("nvbandwidth Version")) {
+      plain_nvbandwidth = i;
+    }
+  }
+  if (found) {
+    return found->first;
+  }
+  if (plain_nvbandwidth) {
+    lines.fail(*plain_nvbandwidth,
+               "is what nvbandwidth prints for people; run it again with --json");
+  }
+  lines.fail(0, lines.size() == 0
+                    ? "the file is empty; give what the tool printed"
+                    : "this is no output that reckon knows (nvbandwidth --json, "
+                      "p2pBandwidthLatencyTest, nccl-tests, Intel MLC); if it is one of them, say "
+                      "which with --format");
+}
+
+Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
+  const ImportFormat format = options.format ? *options.format : recognise_format(text, file);
+  if (!options.collective.empty() && format != ImportFormat::nccl_tests) {
+    fail(ErrorKind::usage,
+         fmt::format("--collective is for nccl-tests; {} is output of {}", file, title_of(format)));
+  }
+  return known(format).read(text, file, options);
+}
+
+void merge_import(Profile& base, const Profile& added) {
+  for (const auto& [name, text] : added.context) {
+    if (name.starts_with("imported ") && base.context.contains(name)) {
+      fail(ErrorKind::input, fmt::format("{}: is in the profile already; leave it out", text));
+    }
+  }
+  const bool had_tree = base.topology.objects.size() > base.machines.size();
+  const std::string topology = base.context.contains("topology") ? base.context["topology"] : "";
+  Places places(base);
+  places.add(added);
+  std::map<CellKey, std::size_t> cells;
+  for (const Cell& cell : base.cells) {
+    cells[cell.key] = cells.size();
+  }
+  for (Cell cell : added.cells) {
+    cell.key.from = places.id(cell.key.from);
+    cell.key.to = places.id(cell.key.to);
+    add_cell(base, cells, std::move(cell));
+  }
+  std::sort(base.cells.begin(), base.cells.end(),
+            [](const Cell& a, const Cell& b) { return a.key < b.key; });
+  base.context.insert(added.context.begin(), added.context.end());
+  if (had_tree && topology.empty()) {
+    base.context.erase("topology"); // the base's tree is what is known
+  }
+  base.source += "; " + added.source;
+}
+
+} // namespace reckon

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/profile.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+/// Whose output a file is.
+enum class ImportFormat {
+  nvbandwidth, ///< nvbandwidth --json
+  p2p,         ///< p2pBandwidthLatencyTest of the CUDA samples
+  nccl_tests,  ///< all_reduce_perf and its like, of nccl-tests or rccl-tests
+  mlc          ///< Intel Memory Latency Checker
+};
+/// "nvbandwidth", "p2p", "nccl-tests", "mlc"
+[[nodiscard]] std::string_view name_of(ImportFormat format);
+[[nodiscard]] std::optional<ImportFormat> import_format_named(std::string_view name);
+/// As people call it: "nvbandwidth JSON", "p2pBandwidthLatencyTest", ...
+[[nodiscard]] std::string_view title_of(ImportFormat format);
+
+struct ImportOptions {
+  /// Absent: recognised by what is in the file.
+  std::optional<ImportFormat> format;
+  /// Id of the machine. A job of nccl-tests over several has this and a number appended for each;
+  /// with "m0" they are m0, m1, ...
+  std::string machine = "m0";
+  /// What an output of nccl-tests measured ("all_reduce"), where the file itself does not say.
+  std::string collective;
+};
+
+/// The format whose marks are in the text. Throws Error{input} when there are none, or those of
+/// two.
+[[nodiscard]] ImportFormat recognise_format(std::string_view text, const std::string& file);
+
+/// A profile of what another program measured: cells of status `published`, each with the value as
+/// its one sample (or more, where the file has the same measurement more than once), in bytes per
+/// second with each byte counted once, and in seconds. `from` is where bytes come from, whatever
+/// row and column mean to the tool. The topology has machines with GPUs or NUMA nodes only, for no
+/// tool tells the tree between them. Throws Error{input} as "FILE:LINE: problem; remedy", or with
+/// the JSON pointer, when anything in the file is not as the tool prints it.
+[[nodiscard]] Profile import_text(std::string_view text, const std::string& file,
+                                  const ImportOptions& options);
+
+/// Adds what `added` has to `base`: its machines and objects under the ids that `base` has for them
+/// (a GPU is the same when its PCI address is, or else its id), and its cells. What both have
+/// measured becomes more samples when both are imported. Throws Error{input} when one file is
+/// imported twice, when two objects of one id are different things, and when a cell of `base` was
+/// measured otherwise.
+void merge_import(Profile& base, const Profile& added);
+
+} // namespace reckon

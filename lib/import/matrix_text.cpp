@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/matrix_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace reckon::import_detail {
+namespace {
+
+/// Numbers at the end of the words, after at least one word that is none.
+std::vector<int> columns_of(const std::vector<std::string_view>& words) {
+  std::vector<int> columns;
+  for (auto word = words.rbegin(); word != words.rend(); ++word) {
+    const auto index = index_of(*word);
+    if (!index) {
+      std::reverse(columns.begin(), columns.end());
+      return columns;
+    }
+    columns.push_back(*index);
+  }
+  return {};
+}
+
+bool ascends(const std::vector<int>& numbers) {
+  return std::adjacent_find(numbers.begin(), numbers.end(), [](int a, int b) { return a >= b; }) ==
+         numbers.end();
+}
+
+} // namespace
+
+bool is_matrix_head(std::string_view line) {
+  const std::vector<int> columns = columns_of(words_of(line));
+  return !columns.empty() && ascends(columns);
+}
+
+MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::string& what,
+                       RowRule rule) {
+  MatrixText matrix;
+  if (head < lines.size()) {
+    matrix.columns = columns_of(words_of(lines[head]));
+  }
+  if (matrix.columns.empty() || !ascends(matrix.columns)) {
+    lines.fail(head, fmt::format("the numbers of the columns of {} must stand here; was the file "
+                                 "cut off? Give the tool's whole output",
+                                 what));
+  }
+  std::size_t at = head + 1;
+  for (; at < lines.size(); ++at) {
+    const std::vector<std::string_view> words = words_of(lines[at]);
+    const auto row = words.empty() ? std::nullopt : index_of(words.front());
+    if (!row) {
+      break;
+    }
+    const bool known =
+        std::find(matrix.columns.begin(), matrix.columns.end(), *row) != matrix.columns.end();
+    if (!known || (!matrix.rows.empty() && matrix.rows.back() >= *row)) {
+      lines.fail(at, fmt::format("row {} of {} is {}; give the tool's output as it is", *row, what,
+                                 known ? "out of order" : "not among its columns"));
+    }
+    const std::size_t values = words.size() - 1;
+    if (values != matrix.columns.size()) {
+      lines.fail(at, fmt::format("row {} of {} has {} values, but there are {} columns; was the "
+                                 "file cut off? Give the tool's whole output",
+                                 *row, what, values, matrix.columns.size()));
+    }
+    auto& out = matrix.values.emplace_back();
+    for (std::size_t i = 0; i < values; ++i) {
+      const std::string_view word = words[i + 1];
+      out.push_back(word == "-" || word == "N/A"
+                        ? std::nullopt
+                        : std::optional(lines.number(
+                              at, word, fmt::format("column {} of {}", matrix.columns[i], what))));
+    }
+    matrix.rows.push_back(*row);
+    matrix.lines.push_back(at);
+  }
+  matrix.next = at;
+  if (matrix.rows.size() == matrix.columns.size()) {
+    return matrix;
+  }
+  const auto missing = std::find_if(matrix.columns.begin(), matrix.columns.end(), [&](int column) {
+    return std::find(matrix.rows.begin(), matrix.rows.end(), column) == matrix.rows.end();
+  });
+  if (rule == RowRule::all || matrix.rows.empty()) {
+    lines.fail(
+        at, fmt::format("row {} of {} is missing; give the tool's whole output", *missing, what));
+  }
+  if (at >= lines.size()) {
+    lines.fail(at, fmt::format("the file ends before row {} of {}; give the tool's whole output, "
+                               "or, where node {} has memory only, end it with an empty line",
+                               *missing, what, *missing));
+  }
+  return matrix;
+}
+
+} // namespace reckon::import_detail

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "import/text_lines.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reckon::import_detail {
+
+/// A matrix as these tools print it: a line with a label and the numbers of the columns, below it
+/// lines with the number of the row and its values.
+struct MatrixText {
+  std::vector<int> columns, rows;
+  /// [row][column]; absent where a dash stands.
+  std::vector<std::vector<std::optional<double>>> values;
+  std::vector<std::size_t> lines; ///< of each row
+  std::size_t next = 0;           ///< the line after the last row
+};
+
+/// Whether the line is a label and the numbers of columns: "   D\D     0      1".
+[[nodiscard]] bool is_matrix_head(std::string_view line);
+
+enum class RowRule {
+  all,  ///< as many rows as columns
+  some, ///< rows may be missing where the tool has none for them, but not at the end of the file
+};
+
+/// The matrix whose heading (a label and the numbers of the columns) is line `head`. `what` it is,
+/// for messages. Throws Error{input} when the heading is none, a row is missing, out of order, too
+/// short or too long, and when a value is not a number or negative.
+[[nodiscard]] MatrixText read_matrix(const TextLines& lines, std::size_t head,
+                                     const std::string& what, RowRule rule);
+
+} // namespace reckon::import_detail

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "import/collector.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace reckon::import_detail {
+namespace {
+
+/// What nccl-tests multiply the rate of a collective by to get the bus bandwidth.
+struct Collective {
+  std::string_view name;
+  /// 2 (n - 1) / n, (n - 1) / n or 1 of n ranks.
+  double (*bus_factor)(double ranks);
+};
+
+double twice(double n) {
+  return 2 * (n - 1) / n;
+}
+double once(double n) {
+  return (n - 1) / n;
+}
+double whole(double) {
+  return 1;
+}
+
+constexpr std::array<Collective, 9> k_collectives{{{"all_reduce", &twice},
+                                                   {"all_gather", &once},
+                                                   {"reduce_scatter", &once},
+                                                   {"broadcast", &whole},
+                                                   {"reduce", &whole},
+                                                   {"alltoall", &once},
+                                                   {"sendrecv", &whole},
+                                                   {"scatter", &once},
+                                                   {"gather", &once}}};
+
+const Collective* collective_named(std::string_view name) {
+  const auto at = std::find_if(k_collectives.begin(), k_collectives.end(),
+                               [&](const Collective& c) { return c.name == name; });
+  return at == k_collectives.end() ? nullptr : &*at;
+}
+
+std::string known_collectives() {
+  std::vector<std::string_view> names;
+  for (const Collective& c : k_collectives) {
+    names.push_back(c.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+struct Rank {
+  int number = 0;
+  std::string host;
+  int device = 0;
+  std::string address, name;
+};
+
+/// Where the columns of a half of the table stand.
+struct Half {
+  std::size_t time = 0, algbw = 0, busbw = 0;
+  std::optional<std::size_t> wrong; ///< how many values were wrong
+};
+
+struct Head {
+  std::size_t columns = 0;
+  std::optional<std::size_t> type, redop, root;
+  std::vector<Half> halves; ///< out of place, then in place
+};
+
+class Reader {
+public:
+  Reader(const TextLines& lines, const ImportOptions& options)
+      : m_lines(lines), m_out(lines.file(), options), m_asked(options.collective) {
+    if (!m_asked.empty() && collective_named(m_asked) == nullptr) {
+      const std::string near = did_you_mean(m_asked, names());
+      reckon::fail(ErrorKind::usage,
+                   fmt::format("--collective {}: must be one of {}{}", m_asked, known_collectives(),
+                               near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+    }
+  }
+
+  Profile read(std::string_view text) {
+    for (std::size_t at = 0; at < m_lines.size(); ++at) {
+      line(at);
+    }
+    if (!m_head) {
+      m_lines.fail(m_lines.size(), "there is no table (size, count, type, time, algbw, busbw); was "
+                                   "the file cut off? Give the tool's whole output");
+    }
+    if (!m_ended) {
+      m_lines.fail(m_lines.size(),
+                   "the table does not end with \"# Out of bounds values\"; the file was cut off "
+                   "or the test died: give the whole output of a run that ended");
+    }
+    return m_out.finish(m_version.empty() ? "nccl-tests" : "nccl-tests " + m_version, text);
+  }
+
+private:
+  static std::vector<std::string> names() {
+    std::vector<std::string> out;
+    for (const Collective& c : k_collectives) {
+      out.emplace_back(c.name);
+    }
+    return out;
+  }
+
+  void line(std::size_t at) {
+    const std::string_view line = m_lines[at];
+    const std::vector<std::string_view> words = words_of(line);
+    find_collective(at, words);
+    if (words.empty()) {
+      return;
+    }
+    if (line.front() == '#') {
+      comment(at, words);
+    } else if (m_head && !m_ended && index_of_count(words.front())) {
+      row(at, words);
+    }
+  }
+
+  static bool index_of_count(std::string_view word) {
+    return std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+  }
+
+  /// "./build/all_reduce_perf -b 8", "# Collective test starting: all_reduce_perf_mpi"
+  void find_collective(std::size_t at, const std::vector<std::string_view>& words) {
+    for (std::string_view word : words) {
+      word = word.substr(word.find_last_of('/') + 1);
+      const std::size_t end = word.find("_perf");
+      if (end == word.npos) {
+        continue;
+      }
+      const Collective* found = collective_named(word.substr(0, end));
+      if (found == nullptr) {
+        continue;
+      }
+      if (m_collective != nullptr && m_collective != found) {
+        m_lines.fail(at, fmt::format("{}_perf follows {}_perf; split the file, one test in each",
+                                     found->name, m_collective->name));
+      }
+      m_collective = found;
+    }
+  }
+
+  void comment(std::size_t at, const std::vector<std::string_view>& words) {
+    const auto has = [&](std::string_view word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    if (words.size() > 3 && words[1] == "nccl-tests" && words[2] == "version") {
+      m_version = one_line(words[3]);
+    } else if (words.size() > 3 && words[1] == "Rank" && has("device")) {
+      rank(at, words);
+    } else if (has("algbw") && has("busbw")) {
+      begin_table(at, words);
+    } else if (has("(us)") || has("(ms)")) {
+      if (!has("(us)") || !has("(GB/s)")) {
+        m_lines.fail(at, "times must be in us and rates in GB/s; this version of the tool is not "
+                         "known here");
+      }
+    } else if (contains(m_lines[at], "Out of bounds values") ||
+               contains(m_lines[at], "Avg bus bandwidth")) {
+      m_ended = m_head.has_value();
+    }
+  }
+
+  /// #  Rank  0 Group  0 Pid 6899 on host device  0 [0000:04:00] NVIDIA H100 80GB HBM3
+  void rank(std::size_t at, const std::vector<std::string_view>& words) {
+    const auto after = [&](std::string_view word) -> std::size_t {
+      const auto found = std::find(words.begin(), words.end(), word);
+      return static_cast<std::size_t>(found - words.begin()) + 1;
+    };
+    const std::size_t host = after("on");
+    const std::size_t device = after("device");
+    const auto number = index_of(words[2]);
+    const auto index = device < words.size() ? index_of(words[device]) : std::nullopt;
+    if (!number || !index || host + 1 >= device) {
+      m_lines.fail(at, "must read \"#  Rank  0 Group  0 Pid 1 on HOST device  0 [0000:04:00] "
+                       "NAME\"; give the tool's output as it is");
+    }
+    if (*number != static_cast<int>(m_ranks.size())) {
+      m_lines.fail(at,
+                   fmt::format("is rank {}, but rank {} is to follow; {}", *number, m_ranks.size(),
+                               static_cast<std::size_t>(*number) < m_ranks.size()
+                                   ? "are these runs that do not know of each other (a build "
+                                     "without MPI)? Give one a file"
+                                   : "give the list of all ranks"));
+    }
+    Rank rank{.number = *number,
+              .host = std::string(words[host]),
+              .device = *index,
+              .address = "",
+              .name = ""};
+    std::size_t next = device + 1;
+    if (next < words.size() && words[next].front() == '[') {
+      rank.address = address_in(words[next++]);
+    }
+    for (; next < words.size(); ++next) {
+      rank.name += (rank.name.empty() ? "" : " ") + std::string(words[next]);
+    }
+    m_ranks.push_back(std::move(rank));
+  }
+
+  /// "[0000:04:00]"; what older versions print, "[0x04]", is not all of an address.
+  static std::string address_in(std::string_view word) {
+    word = word.substr(1, word.size() - (word.back() == ']' ? 2 : 1));
+    const std::size_t first = word.find(':');
+    const std::size_t second = first == word.npos ? first : word.find(':', first + 1);
+    return second == word.npos
+               ? ""
+               : pci_address(word.substr(0, first), word.substr(first + 1, second - first - 1),
+                             word.substr(second + 1));
+  }
+
+  /// #  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong
+  void begin_table(std::size_t at, std::vector<std::string_view> words) {
+    if (m_head) {
+      m_lines.fail(at, "a second table begins; split the file, one run in each");
+    }
+    words.erase(words.begin()); // the #
+    Head head;
+    head.columns = words.size();
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string_view word = words[i];
+      if (word == "type") {
+        head.type = i;
+      } else if (word == "redop") {
+        head.redop = i;
+      } else if (word == "root") {
+        head.root = i;
+      } else if (word == "time") {
+        head.halves.emplace_back().time = i;
+      } else if (word == "algbw" && !head.halves.empty()) {
+        head.halves.back().algbw = i;
+      } else if (word == "busbw" && !head.halves.empty()) {
+        head.halves.back().busbw = i;
+      } else if (word == "#wrong" && !head.halves.empty()) {
+        // Until 2022 there was "error" instead, the largest one, which rounding alone makes.
+        head.halves.back().wrong = i;
+      }
+    }
+    const bool complete = words.size() > 4 && words[0] == "size" && words[1] == "count" &&
+                          head.type && !head.halves.empty() && head.halves.size() <= 2 &&
+                          std::all_of(head.halves.begin(), head.halves.end(),
+                                      [](const Half& h) { return h.algbw > 0 && h.busbw > 0; });
+    if (!complete) {
+      m_lines.fail(at, "the table's columns must be size, count, type, time, algbw, busbw and what "
+                       "goes with them; was the line cut off? Give the tool's whole output");
+    }
+    if (m_ranks.empty()) {
+      m_lines.fail(at,
+                   "there is no list of ranks before the table (\"#  Rank  0 ...\"); without it "
+                   "nobody knows how many took part: give the tool's whole output");
+    }
+    choose_collective(at);
+    place_ranks();
+    m_head = head;
+  }
+
+  void choose_collective(std::size_t at) {
+    if (!m_asked.empty()) {
+      const Collective* asked = collective_named(m_asked);
+      if (m_collective != nullptr && m_collective != asked) {
+        m_lines.fail(at, fmt::format("the file is of {0}_perf, but --collective says {1}; leave "
+                                     "--collective out",
+                                     m_collective->name, m_asked));
+      }
+      m_collective = asked;
+    }
+    if (m_collective == nullptr) {
+      m_lines.fail(at, "nothing says which collective this is; add --collective all_reduce (or " +
+                           known_collectives() + ")");
+    }
+  }
+
+  void place_ranks() {
+    std::vector<std::string> hosts;
+    for (const Rank& rank : m_ranks) {
+      if (std::find(hosts.begin(), hosts.end(), rank.host) == hosts.end()) {
+        hosts.push_back(rank.host);
+      }
+    }
+    m_out.machines(hosts);
+    const std::string stem =
+        hosts.size() < 2 ? "" : m_out.machine().substr(0, m_out.machine().size() - 1);
+    for (const Rank& rank : m_ranks) {
+      const auto host = std::find(hosts.begin(), hosts.end(), rank.host) - hosts.begin();
+      const std::string machine = stem.empty() ? m_out.machine() : fmt::format("{}{}", stem, host);
+      const std::string gpu = m_out.gpu(machine, rank.device);
+      m_out.describe_gpu(gpu, rank.name, rank.address);
+      m_gpus.push_back(gpu);
+    }
+    m_single = hosts.size() < 2;
+  }
+
+  void row(std::size_t at, const std::vector<std::string_view>& words) {
+    const Head& head = *m_head;
+    if (words.size() != head.columns) {
+      m_lines.fail(at, fmt::format("has {} values, but the table has {} columns; was the line cut "
+                                   "off, or did something else write into it? Give the tool's "
+                                   "whole output",
+                                   words.size(), head.columns));
+    }
+    const std::uint64_t bytes = m_lines.count(at, words[0], "size");
+    CellKey key;
+    key.bytes = bytes;
+    key.sources = static_cast<int>(m_ranks.size());
+    key.transport = "nccl";
+    std::string name = "nccl_" + std::string(m_collective->name);
+    add_type(at, words[*head.type], key, name);
+    if (head.redop) {
+      const std::string_view redop = words[*head.redop];
+      if (redop != "sum" && redop != "none") {
+        name += "_" + suffix(at, redop);
+      }
+    }
+    add_ends(at, head.root ? words[*head.root] : "-1", key);
+    for (std::size_t i = 0; i < head.halves.size(); ++i) {
+      key.test = name + (i == 0 ? "" : "_in_place");
+      half(at, words, head.halves[i], key);
+    }
+  }
+
+  /// Documents know three types; others are part of the name.
+  void add_type(std::size_t at, std::string_view type, CellKey& key, std::string& name) const {
+    if (type == "float") {
+      key.dtype = "fp32";
+    } else if (type == "half") {
+      key.dtype = "fp16";
+    } else if (type == "bfloat16") {
+      key.dtype = "bf16";
+    } else {
+      name += "_" + suffix(at, type);
+    }
+  }
+
+  [[nodiscard]] std::string suffix(std::size_t at, std::string_view word) const {
+    const bool good = std::all_of(word.begin(), word.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (!good || word.size() > 32) {
+      m_lines.fail(at, fmt::format("\"{}\" is no type and no operation; give the tool's output as "
+                                   "it is",
+                                   one_line(word.substr(0, 60))));
+    }
+    return std::string(word);
+  }
+
+  void add_ends(std::size_t at, std::string_view root, CellKey& key) const {
+    if (m_single) {
+      key.from = m_out.machine();
+    }
+    if (root == "-1") {
+      return;
+    }
+    const auto rank = index_of(root);
+    if (!rank || static_cast<std::size_t>(*rank) >= m_gpus.size()) {
+      m_lines.fail(at, fmt::format("the root is {}, but there are ranks 0 to {}; give the tool's "
+                                   "output as it is",
+                                   one_line(root.substr(0, 60)), m_gpus.size() - 1));
+    }
+    const bool from_root = m_collective->name == "broadcast" || m_collective->name == "scatter";
+    (from_root ? key.from : key.to) = m_gpus[static_cast<std::size_t>(*rank)];
+  }
+
+  void half(std::size_t at, const std::vector<std::string_view>& words, const Half& half,
+            const CellKey& key) {
+    const double time_us = m_lines.number(at, words[half.time], "time");
+    const double algbw = m_lines.number(at, words[half.algbw], "algbw");
+    const double busbw = m_lines.number(at, words[half.busbw], "busbw");
+    if (key.bytes == 0) {
+      return; // sizes below one element a rank move nothing
+    }
+    if (!(time_us > 0)) {
+      m_out.absent(key, k_time, CellStatus::failed, "the tool prints a time of 0");
+      return;
+    }
+    check_rates(at, static_cast<double>(key.bytes) / time_us * 1e-3, time_us, algbw, busbw);
+    if (const std::string wrong = wrong_values(at, words, half); !wrong.empty()) {
+      m_out.absent(key, k_time, CellStatus::mismatch, wrong);
+      return;
+    }
+    m_out.add(key, k_time, time_us * 1e-6);
+  }
+
+  /// The rates must follow from the time, or the columns are not what they seem. They are printed
+  /// with two digits behind the point, the time with four digits.
+  void check_rates(std::size_t at, double expected, double time_us, double algbw,
+                   double busbw) const {
+    const double time_step = time_us < 10 ? 0.05 : 0.006 * time_us;
+    const double rounding = 0.011 + expected * time_step / time_us;
+    if (std::abs(algbw - expected) > rounding) {
+      m_lines.fail(at,
+                   fmt::format("algbw is {} GB/s, but size / time gives {:.2f}; give the tool's "
+                               "output as it is",
+                               algbw, expected));
+    }
+    const auto ranks = static_cast<double>(m_ranks.size());
+    const double factor = m_collective->bus_factor(ranks);
+    if (std::abs(busbw - factor * algbw) > 0.02 + 0.01 * factor * algbw) {
+      m_lines.fail(at,
+                   fmt::format("busbw / algbw is {:.3f}, but {} of {} ranks has {:.3f}; is this "
+                               "another collective (--collective), or is a rank missing in the "
+                               "list?",
+                               busbw / algbw, m_collective->name, m_ranks.size(), factor));
+    }
+  }
+
+  /// Why the row's data were wrong; empty when they were right, or not looked at.
+  [[nodiscard]] std::string wrong_values(std::size_t at, const std::vector<std::string_view>& words,
+                                         const Half& half) const {
+    if (!half.wrong || words[*half.wrong] == "N/A") {
+      return "";
+    }
+    const double wrong = m_lines.number(at, words[*half.wrong], "#wrong");
+    return wrong > 0 ? fmt::format("nccl-tests found {} wrong values", wrong) : "";
+  }
+
+  const TextLines& m_lines;
+  Collector m_out;
+  std::string m_asked;
+  const Collective* m_collective = nullptr;
+  std::string m_version;
+  std::vector<Rank> m_ranks;
+  std::vector<std::string> m_gpus; ///< of each rank
+  bool m_single = true;
+  std::optional<Head> m_head;
+  bool m_ended = false;
+};
+
+} // namespace
+
+Profile read_nccl_tests(std::string_view text, const std::string& file,
+                        const ImportOptions& options) {
+  const TextLines lines(text, file);
+  return Reader(lines, options).read(text);
+}
+
+} // namespace reckon::import_detail

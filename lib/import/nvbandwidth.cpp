@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/log.hpp"
+#include "import/collector.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+namespace reckon::import_detail {
+namespace {
+
+/// Warnings of the driver may stand before and after the document. What is not of it becomes blank,
+/// so that lines keep their numbers.
+std::string only_json(std::string_view text) {
+  std::string out(text);
+  const std::size_t begin = out.starts_with('{') ? 0 : out.find("\n{");
+  const std::size_t last = out.rfind("\n}");
+  if (begin == out.npos || last == out.npos || last < begin) {
+    return out;
+  }
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if ((i < begin || i > last + 1) && out[i] != '\n') {
+      out[i] = ' ';
+    }
+  }
+  return out;
+}
+
+/// A value of the matrix; absent for "N/A".
+std::optional<double> value_of(const JsonView& view) {
+  if (view.raw().is_number()) {
+    return view.non_negative();
+  }
+  const std::string text = view.string();
+  if (text == "N/A") {
+    return std::nullopt;
+  }
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) ||
+      value < 0) {
+    view.fail(fmt::format("is \"{}\"; must be a number that is not negative, or N/A: measure again",
+                          one_line(text)));
+  }
+  return value;
+}
+
+using Matrix = std::vector<std::vector<std::optional<double>>>;
+
+Matrix matrix_of(const JsonView& view) {
+  Matrix matrix;
+  for (const JsonView& row : view.elements()) {
+    auto& values = matrix.emplace_back();
+    for (const JsonView& value : row.elements()) {
+      values.push_back(value_of(value));
+    }
+    if (values.empty() || values.size() != matrix.front().size()) {
+      row.fail(fmt::format("has {} values, but the first row has {}; give the tool's whole output",
+                           values.size(), matrix.front().size()));
+    }
+  }
+  if (matrix.empty()) {
+    view.fail("has no rows; give the tool's whole output");
+  }
+  return matrix;
+}
+
+/// What a test's numbers are between.
+enum class Ends {
+  host_to_gpu, ///< one row
+  gpu_to_host,
+  gpu_of_host, ///< a GPU reads memory of the host
+  inside,      ///< of a GPU
+  all_to_one,
+  one_to_all,
+  pairs
+};
+
+struct Test {
+  Ends ends = Ends::pairs;
+  bool reads = false, both_ways = false;
+};
+
+std::optional<Test> test_named(std::string_view name) {
+  Test test{.ends = Ends::pairs,
+            .reads = contains(name, "_read_"),
+            .both_ways = contains(name, "bidirectional")};
+  const auto starts = [&](std::string_view with) { return name.starts_with(with); };
+  if (starts("host_to_device_") || starts("host_to_all_")) {
+    test.ends = Ends::host_to_gpu;
+  } else if (starts("device_to_host_") || starts("all_to_host_")) {
+    test.ends = Ends::gpu_to_host;
+  } else if (name == "host_device_latency_sm") {
+    test.ends = Ends::gpu_of_host;
+  } else if (starts("device_local_copy")) {
+    test.ends = Ends::inside;
+  } else if (starts("all_to_one_")) {
+    test.ends = Ends::all_to_one;
+  } else if (starts("one_to_all_")) {
+    test.ends = Ends::one_to_all;
+  } else if (!starts("device_to_device_")) {
+    return std::nullopt;
+  }
+  return test;
+}
+
+class Reader {
+public:
+  Reader(const std::string& file, const ImportOptions& options) : m_out(file, options) {}
+
+  Profile read(std::string_view text, const Json& json, const std::string& file) {
+    const JsonView root(json, file);
+    const JsonView view = root.at("nvbandwidth");
+    if (const auto error = view.find("error")) {
+      error->fail(fmt::format("the tool says: {}; give the output of a run that worked",
+                              one_line(error->raw().dump())));
+    }
+    devices(view);
+    for (const auto& [key, name] :
+         {std::pair("CUDA Runtime Version", "nvbandwidth CUDA runtime"),
+          std::pair("Driver Version", "nvbandwidth driver"), std::pair("warning", "nvbandwidth")}) {
+      if (const auto value = view.find(key)) {
+        m_out.note(name, value->raw().is_string() ? value->string() : value->raw().dump());
+      }
+    }
+    if (const auto host = view.find("Hostname"); host && host->raw().is_string()) {
+      m_out.host_name(m_out.machine(), host->string());
+    }
+    std::string unknown;
+    for (const JsonView& testcase : view.at("testcases").elements()) {
+      if (!read_test(testcase)) {
+        unknown += (unknown.empty() ? "" : ", ") + testcase.at("name").string();
+      }
+    }
+    if (!unknown.empty()) {
+      m_out.note("nvbandwidth not imported", unknown);
+      log(LogLevel::warn, "{}: not imported, for they are not known here: {}", file,
+          one_line(unknown));
+    }
+    const auto version = view.find("version");
+    const std::string number = version && version->raw().is_string() ? version->string() : "";
+    return m_out.finish(number.empty() ? "nvbandwidth JSON"
+                                       : fmt::format("nvbandwidth JSON {}", one_line(number)),
+                        text);
+  }
+
+private:
+  /// "0: NVIDIA H100 80GB HBM3 (00000000:07:00): (host)"
+  void devices(const JsonView& view) {
+    for (const char* key : {"GPU Device list", "GPU Device info"}) {
+      const auto list = view.find(key);
+      if (!list || !list->raw().is_array()) {
+        continue;
+      }
+      for (const JsonView& item : list->elements()) {
+        if (!item.raw().is_string()) {
+          continue;
+        }
+        const std::string text = item.string();
+        const std::size_t colon = text.find(": ");
+        const std::size_t open = text.find(" (", std::min(colon, text.size()));
+        const auto index = index_of(std::string_view(text).substr(0, std::min(colon, text.size())));
+        if (!index || colon == text.npos) {
+          continue;
+        }
+        const std::string name =
+            text.substr(colon + 2, open == text.npos ? text.npos : open - colon - 2);
+        m_out.describe_gpu(m_out.gpu(*index), name,
+                           open == text.npos ? "" : address_in(text.substr(open + 2)));
+      }
+    }
+  }
+
+  /// "00000000:07:00..." or "PCI:0000:07:00.0..."
+  static std::string address_in(std::string text) {
+    if (text.starts_with("PCI:")) {
+      text.erase(0, 4);
+    }
+    const std::size_t first = text.find(':');
+    const std::size_t second = first == text.npos ? text.npos : text.find(':', first + 1);
+    if (second == text.npos || text.size() < second + 3) {
+      return "";
+    }
+    return pci_address(text.substr(0, first), text.substr(first + 1, second - first - 1),
+                       text.substr(second + 1, 2));
+  }
+
+  /// False when the test is not known.
+  bool read_test(const JsonView& testcase) {
+    const std::string name = testcase.at("name").name();
+    const std::string status = testcase.at("status").string();
+    const auto test = test_named(name);
+    const bool well_named = std::all_of(name.begin(), name.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (!test || !well_named) {
+      return false;
+    }
+    if (status != "Passed") {
+      const auto error = testcase.find("error");
+      CellKey key;
+      key.test = name;
+      key.from = m_out.machine();
+      m_out.absent(key, contains(name, "latency") ? k_time : k_rate,
+                   status == "Waived" ? CellStatus::unsupported : CellStatus::failed,
+                   status == "Waived" ? "nvbandwidth waived it: nothing here that it could run on"
+                                      : fmt::format("nvbandwidth says {}{}", one_line(status),
+                                                    error && error->raw().is_string()
+                                                        ? ": " + one_line(error->string())
+                                                        : ""));
+      return true;
+    }
+    const JsonView description = testcase.at("bandwidth_description");
+    const std::string text = description.string();
+    const bool nanoseconds = contains(text, "(ns)");
+    if (!nanoseconds && !contains(text, "(GB/s)")) {
+      description.fail(fmt::format("is \"{}\", without (GB/s) or (ns); reckon does not know this "
+                                   "version of nvbandwidth",
+                                   one_line(text)));
+    }
+    const JsonView view = testcase.at("bandwidth_matrix");
+    const Matrix matrix = matrix_of(view);
+    const std::size_t columns = matrix.front().size();
+    const std::size_t rows = test->ends == Ends::pairs ? columns : 1;
+    // Tests of both ways that tell each: one matrix below the other, the sums last.
+    const bool three = test->ends == Ends::pairs && test->both_ways && matrix.size() == 3 * rows &&
+                       contains(text, "Total");
+    if (matrix.size() != rows && !three) {
+      view.fail(fmt::format("has {} rows of {} values, but {} has {}; give the tool's whole output",
+                            matrix.size(), columns, name, rows));
+    }
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        const auto& value = matrix[row + (three ? 2 * rows : 0)][column];
+        std::string remark;
+        if (three && matrix[row][column] && matrix[row + rows][column]) {
+          remark = fmt::format("{} and {} GB/s", *matrix[row][column], *matrix[row + rows][column]);
+        }
+        add(name, *test, three, static_cast<int>(row), static_cast<int>(column), value, nanoseconds,
+            std::move(remark));
+      }
+    }
+    return true;
+  }
+
+  void add(const std::string& name, const Test& test, bool is_sum, int row, int column,
+           const std::optional<double>& value, bool nanoseconds, std::string remark) {
+    CellKey key;
+    key.test = name;
+    const std::string gpu = m_out.gpu(column);
+    switch (test.ends) {
+    case Ends::host_to_gpu:
+    case Ends::all_to_one:
+      key.from = m_out.machine();
+      key.to = gpu;
+      break;
+    case Ends::gpu_to_host:
+    case Ends::gpu_of_host:
+    case Ends::one_to_all:
+      key.from = gpu;
+      key.to = m_out.machine();
+      break;
+    case Ends::inside:
+      key.from = key.to = gpu;
+      break;
+    case Ends::pairs:
+      // The row's GPU is the one that copies, so that bytes of a read come from the column. (The
+      // arrows in the descriptions of read and write point the other way.) A thread of the row's
+      // GPU loads what the latency is of.
+      key.from = test.reads && !test.both_ways ? gpu : m_out.gpu(row);
+      key.to = test.reads && !test.both_ways ? m_out.gpu(row) : gpu;
+      break;
+    }
+    if (!nanoseconds) {
+      const bool two_gpus = test.ends == Ends::pairs || test.ends == Ends::one_to_all ||
+                            test.ends == Ends::all_to_one;
+      key.direction = is_sum ? "two_way" : "one_way";
+      key.state = test.ends == Ends::inside ? "" : two_gpus ? "peer" : "pinned";
+      if (test.both_ways && !is_sum) {
+        remark = "of one way, while the other is in use too";
+      }
+    }
+    const std::string_view unit = nanoseconds ? k_time : k_rate;
+    const bool itself = test.ends == Ends::pairs && row == column;
+    if (value && *value > 0) {
+      m_out.add(key, unit, *value * (nanoseconds ? 1e-9 : 1e9), remark);
+    } else if (!itself) {
+      m_out.absent(key, unit, value ? CellStatus::failed : CellStatus::unsupported,
+                   value ? "nvbandwidth prints 0" : "N/A: no peer access between the two");
+    }
+  }
+
+  Collector m_out;
+};
+
+} // namespace
+
+Profile read_nvbandwidth(std::string_view text, const std::string& file,
+                         const ImportOptions& options) {
+  const Json json = parse_json(only_json(text), file);
+  return Reader(file, options).read(text, json, file);
+}
+
+} // namespace reckon::import_detail

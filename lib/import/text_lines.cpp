@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/text_lines.hpp"
+
+#include "core/error.hpp"
+#include "core/json.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace reckon::import_detail {
+namespace {
+
+constexpr std::string_view k_blanks = " \t\r\v\f";
+constexpr int k_max_index = 65535;
+
+/// "[1,0]<stdout>:" or "[1,0]<stderr>:" taken off.
+std::string_view without_tag(std::string_view line) {
+  if (line.empty() || line.front() != '[') {
+    return line;
+  }
+  const std::size_t end = line.find('>');
+  const bool is_tag = end != line.npos && end + 1 < line.size() && line[end + 1] == ':' &&
+                      (contains(line.substr(0, end), "]<std"));
+  return is_tag ? line.substr(end + 2) : line;
+}
+
+std::string quoted(std::string_view word) {
+  return one_line(word.substr(0, 60));
+}
+
+} // namespace
+
+TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move(file)) {
+  if (text.find('\0') != text.npos) {
+    reckon::fail(ErrorKind::input, m_file + ": is no text; give what the tool printed");
+  }
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = without_tag(text.substr(0, end));
+    line = line.substr(0, line.find_last_not_of(k_blanks) + 1);
+    m_lines.push_back(line);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+void TextLines::fail(std::size_t index, const std::string& problem) const {
+  reckon::fail(ErrorKind::input,
+               fmt::format("{}:{}: {}", m_file, std::min(index, m_lines.size()) + 1, problem));
+}
+
+double TextLines::number(std::size_t index, std::string_view word, std::string_view what) const {
+  double value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) ||
+      value < 0) {
+    fail(index, fmt::format("{} is \"{}\"; must be a number that is not negative, as the tool "
+                            "prints it: measure again, or take the line out",
+                            what, quoted(word)));
+  }
+  return value;
+}
+
+double TextLines::positive(std::size_t index, std::string_view word, std::string_view what) const {
+  const double value = number(index, word, what);
+  if (!(value > 0)) {
+    fail(index, fmt::format("{} is {}; must be above zero: measure again", what, quoted(word)));
+  }
+  return value;
+}
+
+std::uint64_t TextLines::count(std::size_t index, std::string_view word,
+                               std::string_view what) const {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || value > k_max_count) {
+    fail(index,
+         fmt::format("{} is \"{}\"; must be a whole number of at most 2^53", what, quoted(word)));
+  }
+  return value;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  std::size_t begin = line.find_first_not_of(k_blanks);
+  while (begin != line.npos) {
+    const std::size_t end = std::min(line.find_first_of(k_blanks, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(k_blanks, end);
+  }
+  return words;
+}
+
+std::optional<int> index_of(std::string_view word) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || end != word.data() + word.size() || value < 0 ||
+      value > k_max_index || word.front() == '-') {
+    return std::nullopt;
+  }
+  return value;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = std::min(text.find_first_not_of(k_blanks), text.size());
+  return text.substr(begin, text.find_last_not_of(k_blanks) + 1 - begin);
+}
+
+} // namespace reckon::import_detail

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// What the readers of other programs' outputs share. Not for other modules.
+namespace reckon::import_detail {
+
+/// The lines of a file, without what ends them. The tag that `mpirun --tag-output` puts before each
+/// ("[1,0]<stdout>:") is taken off.
+class TextLines {
+public:
+  /// Throws Error{input} when the text has a zero byte: it is no text.
+  TextLines(std::string_view text, std::string file);
+  [[nodiscard]] std::size_t size() const { return m_lines.size(); }
+  [[nodiscard]] std::string_view operator[](std::size_t index) const { return m_lines[index]; }
+  [[nodiscard]] const std::string& file() const { return m_file; }
+  /// Whether the file's last line is line `index`, and an end of line is missing or nothing comes
+  /// after it.
+  [[nodiscard]] bool is_last(std::size_t index) const { return index + 1 >= m_lines.size(); }
+  /// Throws Error{input}: "FILE:LINE: problem", with the line counted from 1. An index behind the
+  /// last line is the end of the file.
+  [[noreturn]] void fail(std::size_t index, const std::string& problem) const;
+
+  /// The word as a finite number that is not negative; `what` it is, for the message.
+  [[nodiscard]] double number(std::size_t index, std::string_view word,
+                              std::string_view what) const;
+  /// The same, above zero.
+  [[nodiscard]] double positive(std::size_t index, std::string_view word,
+                                std::string_view what) const;
+  /// The word as a whole number of at most 2^53.
+  [[nodiscard]] std::uint64_t count(std::size_t index, std::string_view word,
+                                    std::string_view what) const;
+
+private:
+  std::vector<std::string_view> m_lines;
+  std::string m_file;
+};
+
+/// What blanks separate.
+[[nodiscard]] std::vector<std::string_view> words_of(std::string_view line);
+/// Digits only, and small enough for an index of a device, node or rank.
+[[nodiscard]] std::optional<int> index_of(std::string_view word);
+[[nodiscard]] bool contains(std::string_view text, std::string_view part);
+/// Without blanks at either end.
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+} // namespace reckon::import_detail

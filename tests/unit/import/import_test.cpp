@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/document.hpp"
+#include "imported.hpp"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+namespace reckon {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr const char* k_write = "device_to_device_memcpy_write_ce";
+constexpr const char* k_read = "device_to_device_memcpy_read_ce";
+
+// ---------------------------------------------------------------- p2pBandwidthLatencyTest
+
+TEST(P2pLatency, a_machine_where_staging_beats_peer_access_keeps_both) {
+  const Profile p = imported(golden_text("p2p-6gpu-staging-wins.txt"));
+  CellKey key{.test = k_write, .from = "m0/gpu0", .to = "m0/gpu1"};
+  key.state = "staged";
+  EXPECT_DOUBLE_EQ(only(p, key).p50, 20.10e9);
+  key.state = "peer";
+  EXPECT_DOUBLE_EQ(only(p, key).p50, 9.90e9);
+  // Row 0, column 2 of the reads: GPU 0 reads from GPU 2.
+  EXPECT_DOUBLE_EQ(only(p, {.test = k_read, .from = "m0/gpu2", .to = "m0/gpu0"}).p50, 10.01e9);
+  // 6 * 5 pairs in three matrices, and 6 GPUs by themselves.
+  EXPECT_EQ(p.cells.size(), 96U);
+  // Printed 911.08, 912.68 and 911.08 count reads and writes.
+  const Cell& local = only(p, {.test = "device_local_copy", .from = "m0/gpu0"});
+  EXPECT_EQ(local.n, 3U);
+  EXPECT_DOUBLE_EQ(local.p50, 911.08e9 / 2);
+}
+
+TEST(P2pLatency, without_peer_access_both_matrices_are_staged_copies) {
+  const Profile p = imported(golden_text("p2p-2x5090-no-peer-access.txt"));
+  const Cell& cell = only(p, {.test = k_write, .from = "m0/gpu1", .to = "m0/gpu0"});
+  EXPECT_EQ(cell.key.state, "staged");
+  EXPECT_EQ(cell.samples, (std::vector<double>{38.92e9, 38.66e9}));
+  CellKey latency{.test = "device_to_device_write_latency_ce", .from = "m0/gpu0", .to = "m0/gpu1"};
+  EXPECT_DOUBLE_EQ(only(p, latency).samples.front(), 12.83e-6);
+  latency.test = "device_to_device_write_post_latency_ce";
+  EXPECT_DOUBLE_EQ(only(p, latency).samples.front(), 5.91e-6);
+  EXPECT_EQ(p.topology.find("m0/gpu1")->pci_address, "0000:61:00.0");
+  EXPECT_THAT(p.context.at("topology"), StartsWith("not known"));
+}
+
+TEST(P2pLatency, with_peer_access_the_second_matrix_is_direct) {
+  const Profile p = imported(golden_text("p2p-2x4090.txt"));
+  CellKey key{.test = k_write, .from = "m0/gpu0", .to = "m0/gpu1"};
+  key.state = "peer";
+  EXPECT_DOUBLE_EQ(only(p, key).p50, 6.60e9);
+  EXPECT_EQ(p.topology.find("m0/gpu1")->name, "NVIDIA GeForce RTX 4090");
+}
+
+TEST(P2pLatency, before_cuda_10_the_row_read_from_the_column) {
+  const Profile p = imported("Unidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n"
+                             "   D\\D     0      1\n     0 100.00   5.26\n     1   5.27 100.00\n");
+  EXPECT_DOUBLE_EQ(only(p, {.test = k_read, .from = "m0/gpu1", .to = "m0/gpu0"}).p50, 5.26e9);
+}
+
+TEST(P2pLatency, bad_matrices_are_named_by_line) {
+  const std::string good = golden_text("p2p-2x4090.txt");
+  const std::string row = "     1   6.34 926.75 \n"; // line 17 of the file
+  EXPECT_THAT(complaint(replaced(good, row, "")), HasSubstr("output.txt:17: row 1 of the matrix"));
+  EXPECT_THAT(complaint(replaced(good, row, "     1   nan 926.75\n")),
+              HasSubstr("output.txt:17: "));
+  EXPECT_THAT(complaint(replaced(good, row, "     1  -6.34 926.75\n")),
+              HasSubstr("output.txt:17: "));
+  EXPECT_THAT(complaint(replaced(good, row, "     1   6.34\n")),
+              HasSubstr("output.txt:17: row 1 of the matrix of line 14 has 1 values"));
+  EXPECT_THAT(complaint(replaced(good, row, row + row)), HasSubstr("output.txt:18: row 1"));
+}
+
+// ---------------------------------------------------------------- nccl-tests
+
+TEST(NcclTests, times_by_size_out_of_place_and_in_place) {
+  const Profile p = imported(golden_text("nccl-all-reduce-4x5090.txt"));
+  CellKey key{.test = "nccl_all_reduce"};
+  key.bytes = 134217728;
+  const Cell& cell = only(p, key);
+  EXPECT_EQ(cell.unit, "seconds");
+  EXPECT_DOUBLE_EQ(cell.p50, 7384.4e-6);
+  EXPECT_EQ(cell.key.sources, 4);
+  EXPECT_EQ(cell.key.dtype, "fp32");
+  EXPECT_EQ(cell.key.from, "m0");
+  key.test = "nccl_all_reduce_in_place";
+  EXPECT_DOUBLE_EQ(only(p, key).p50, 7380.5e-6);
+  EXPECT_EQ(p.cells.size(), 50U); // 25 sizes
+  EXPECT_EQ(p.machines.front().name, "GENOA-01");
+  EXPECT_EQ(p.topology.find("m0/gpu3")->name, "NVIDIA GeForce RTX 5090");
+  // "[0x61]" is not all of an address.
+  EXPECT_EQ(p.topology.find("m0/gpu3")->pci_address, "");
+  EXPECT_EQ(imported(golden_text("nccl-alltoall-1x5090.txt")).cells.size(), 2U);
+}
+
+TEST(NcclTests, a_file_that_does_not_say_the_collective_needs_it_said_right) {
+  const std::string text = golden_text("nccl-all-gather-8xa100.log");
+  EXPECT_THAT(complaint(text), HasSubstr("add --collective all_reduce"));
+  const Profile p = imported(text, "all_gather");
+  // 39 - 5 rows of size 0 = 29 sizes from 32 B to 8 GiB, twice.
+  EXPECT_EQ(p.cells.size(), 58U);
+  // 7 / 8 of the rate against 2 * 7 / 8.
+  EXPECT_THAT(complaint(text, "all_reduce"), HasSubstr("is this another collective"));
+}
+
+TEST(NcclTests, the_tags_of_mpirun_are_taken_off) {
+  const std::string plain = golden_text("nccl-all-reduce-4x5090.txt");
+  std::string tagged = "[1,0]<stdout>:";
+  for (const char c : plain.substr(0, plain.size() - 1)) {
+    tagged += c;
+    tagged += c == '\n' ? "[1,0]<stdout>:" : "";
+  }
+  EXPECT_EQ(imported(plain).cells, imported(tagged + "\n").cells);
+}
+
+TEST(NcclTests, ranks_of_several_machines_make_several_machines) {
+  std::string text = golden_text("nccl-all-reduce-4x5090.txt");
+  for (const char* rank : {"Rank  2", "Rank  3"}) {
+    const std::size_t at = text.find("GENOA-01 device", text.find(rank));
+    text.replace(at, 8, "GENOA-02");
+  }
+  const Profile p = imported(text);
+  ASSERT_EQ(p.machines.size(), 2U);
+  EXPECT_EQ(p.machines[1].id, "m1");
+  EXPECT_EQ(p.machines[1].name, "GENOA-02");
+  EXPECT_NE(p.topology.find("m1/gpu3"), nullptr);
+  EXPECT_EQ(p.cells.front().key.from, "");
+}
+
+TEST(NcclTests, bad_rows_are_named_by_line) {
+  const std::string good = golden_text("nccl-all-reduce-4x5090.txt");
+  const std::string last = "7384.4   18.18   27.26      0"; // line 37
+  EXPECT_THAT(complaint(replaced(good, last, "nan   18.18   27.26      0")),
+              HasSubstr("output.txt:37: time is \"nan\""));
+  EXPECT_THAT(complaint(replaced(good, last, "7384.4   18.18   27.26")),
+              HasSubstr("output.txt:37: has 12 values, but the table has 13 columns"));
+  EXPECT_THAT(complaint(replaced(good, last, "7384.4   19.18   27.26      0")),
+              HasSubstr("output.txt:37: algbw is 19.18 GB/s, but size / time gives 18.18"));
+  EXPECT_THAT(complaint(replaced(good, "#  Rank  2", "#  Rank  0")),
+              HasSubstr("is rank 0, but rank 2 is to follow"));
+  EXPECT_THAT(complaint(replaced(good,
+                                 "#  Rank  3 Group  0 Pid 2168673 on   GENOA-01 device  3 "
+                                 "[0x61] NVIDIA GeForce RTX 5090\n",
+                                 "")),
+              HasSubstr("is a rank missing"));
+  const Profile wrong = imported(replaced(good, last, "7384.4   18.18   27.26      7"));
+  CellKey key{.test = "nccl_all_reduce"};
+  EXPECT_EQ(wrong.select(key).size(), 24U); // the 25th is there, as a mismatch
+}
+
+// ---------------------------------------------------------------- Intel MLC
+
+TEST(Mlc, everything_that_a_whole_run_prints) {
+  const Profile p = imported(golden_text("mlc-icelake.txt"));
+  EXPECT_EQ(p.source, "imported from Intel MLC v3.10, output.txt");
+  const Cell& far = only(p, {.test = "memory_latency_chase", .from = "m0/numa0", .to = "m0/numa1"});
+  EXPECT_DOUBLE_EQ(far.p50, 142.7e-9);
+  EXPECT_EQ(far.reason, "random access");
+  // Row 0, column 1: processors of node 0 read memory of node 1.
+  EXPECT_DOUBLE_EQ(
+      only(p, {.test = "numa_to_numa_read_cpu", .from = "m0/numa1", .to = "m0/numa0"}).p50,
+      55676.8e6);
+  const Cell& mixed = only(p, {.test = "memory_peak_3_to_1_reads_writes"});
+  EXPECT_DOUBLE_EQ(mixed.p50, 313084.7e6);
+  EXPECT_EQ(mixed.bytes_convention, "stream");
+  CellKey loaded{.test = "memory_latency_loaded"};
+  loaded.transport = "delay 00100";
+  EXPECT_DOUBLE_EQ(only(p, loaded).p50, 153.80e-9);
+  EXPECT_DOUBLE_EQ(only(p, {.test = "cache_to_cache_latency_modified"}).p50, 64.2e-9);
+  EXPECT_DOUBLE_EQ(
+      only(p, {.test = "cache_to_cache_latency_homed_at_writer", .from = "m0/numa1"}).p50,
+      127.2e-9);
+  // 4 + 5 + 4 + 2 * 19 + 2 + 2 * 2
+  EXPECT_EQ(p.cells.size(), 57U);
+}
+
+TEST(Mlc, a_node_without_processors_has_no_row_but_a_cut_off_file_is_no_such_node) {
+  const std::string text = golden_text("mlc-bandwidth-matrix.txt");
+  const std::string cut = replaced(text, "       1        34387.1 90870.6\n", "");
+  EXPECT_THAT(complaint(cut), HasSubstr("output.txt:12: the file ends before row 1"));
+  EXPECT_EQ(imported(cut + "\n").cells.size(), 2U);
+}
+
+// ---------------------------------------------------------------- all
+
+TEST(Import, what_is_no_known_output_is_said_to_be_none) {
+  EXPECT_THAT(complaint("hello\n"), HasSubstr("no output that reckon knows"));
+  EXPECT_THAT(complaint(""), HasSubstr("the file is empty"));
+  EXPECT_THAT(complaint(std::string("a\0b", 3)), HasSubstr("is no text"));
+  EXPECT_THAT(complaint("{\"schema\": \"reckon/profile\"}\n"), HasSubstr("no output"));
+}
+
+TEST(Import, two_tools_in_one_file_are_told_apart) {
+  const std::string p2p = golden_text("p2p-2x4090.txt");
+  EXPECT_THAT(complaint(p2p + golden_text("mlc-icelake.txt")),
+              HasSubstr("output.txt:24: is output of Intel MLC, but line 1 is of "
+                        "p2pBandwidthLatencyTest"));
+}
+
+const std::vector<std::string>& goldens() {
+  static const std::vector<std::string> names{"nvbandwidth-1gpu.json",
+                                              "p2p-2x5090-no-peer-access.txt",
+                                              "p2p-2x4090.txt",
+                                              "p2p-6gpu-staging-wins.txt",
+                                              "nccl-all-reduce-4x5090.txt",
+                                              "nccl-alltoall-1x5090.txt",
+                                              "nccl-all-gather-8xa100.log",
+                                              "mlc-icelake.txt",
+                                              "mlc-bandwidth-matrix.txt"};
+  return names;
+}
+
+/// Imports what may be broken: true when it is a profile that reads back, false after an error for
+/// people. Anything else ends the test.
+bool survives(const std::string& text, const std::string& name) {
+  ImportOptions options;
+  options.collective = name.find("gather") == name.npos ? "" : "all_gather";
+  try {
+    if (!options.collective.empty() && recognise_format(text, name) != ImportFormat::nccl_tests) {
+      return false;
+    }
+    const Profile p = import_text(text, name, options);
+    EXPECT_EQ(profile_from_json(to_json(p), name), p) << name;
+    return true;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input) << e.what();
+    EXPECT_THAT(e.what(), StartsWith(name + ":"));
+    return false;
+  }
+}
+
+TEST(Import, every_golden_is_a_document_that_reads_back) {
+  for (const std::string& name : goldens()) {
+    EXPECT_TRUE(survives(golden_text(name), name)) << name;
+  }
+}
+
+TEST(Import, a_golden_cut_after_any_line_or_anywhere_is_valid_or_an_error) {
+  for (const std::string& name : goldens()) {
+    const std::string text = golden_text(name);
+    for (std::size_t end = 0; end < text.size(); ++end) {
+      if (text[end] == '\n' || end % 7 == 0) {
+        static_cast<void>(survives(text.substr(0, end), name));
+      }
+    }
+  }
+  // A table or a document that does not end is never valid.
+  for (const char* name : {"nvbandwidth-1gpu.json", "nccl-all-reduce-4x5090.txt"}) {
+    const std::string text = golden_text(name);
+    const std::size_t footer = std::min(text.find("# Out of bounds"), text.size() - 2);
+    for (std::size_t end = 0; end < footer; end += 11) {
+      EXPECT_FALSE(survives(text.substr(0, end), name)) << name << " cut at " << end;
+    }
+  }
+}
+
+TEST(Import, a_golden_with_bytes_changed_is_valid_or_an_error) {
+  constexpr unsigned k_seed = 20261121;
+  RecordProperty("seed", static_cast<int>(k_seed));
+  std::mt19937 engine(k_seed);
+  const std::string bytes = "0159.-eNaninf \t\n[]{}\",:#%/\\x\x01\xff";
+  for (int i = 0; i < 900; ++i) {
+    const std::string& name = goldens()[static_cast<std::size_t>(i) % goldens().size()];
+    std::string text = golden_text(name);
+    for (unsigned changes = 1 + engine() % 4; changes > 0; --changes) {
+      text[engine() % text.size()] = bytes[engine() % bytes.size()];
+    }
+    static_cast<void>(survives(text, name));
+  }
+}
+
+// ---------------------------------------------------------------- merging
+
+TEST(Import, two_files_of_one_machine_make_one_profile) {
+  Profile p = imported(golden_text("p2p-6gpu-staging-wins.txt"));
+  merge_import(p, imported(golden_text("mlc-icelake.txt")));
+  EXPECT_EQ(p.machines.size(), 1U);
+  EXPECT_EQ(p.cells.size(), 96U + 57U);
+  EXPECT_THAT(p.source, HasSubstr("p2pBandwidthLatencyTest, output.txt; imported from Intel MLC"));
+  EXPECT_EQ(profile_from_json(to_json(p), "merged"), p);
+}
+
+TEST(Import, one_file_is_not_imported_twice) {
+  Profile p = imported(golden_text("mlc-icelake.txt"));
+  const Profile again = p;
+  EXPECT_THROW(merge_import(p, again), Error);
+}
+
+TEST(Import, a_second_run_adds_samples_and_gpus_are_known_by_their_addresses) {
+  const std::string first = golden_text("p2p-2x4090.txt");
+  Profile p = imported(first);
+  // The same two GPUs, counted the other way round.
+  std::string second = replaced(first, "pciBusID: 2,", "pciBusID: 99,");
+  second = replaced(second, "pciBusID: 17,", "pciBusID: 2,");
+  second = replaced(second, "pciBusID: 99,", "pciBusID: 17,");
+  second = replaced(second, "1015.27   6.60", "1015.27   7.00");
+  merge_import(p, imported(second));
+  EXPECT_EQ(p.topology.of_kind(ObjectKind::gpu).size(), 2U);
+  // 0 -> 1 of the second run is 1 -> 0 of the first.
+  CellKey key{.test = k_write, .from = "m0/gpu1", .to = "m0/gpu0"};
+  key.state = "peer";
+  EXPECT_EQ(only(p, key).samples, (std::vector<double>{6.60e9, 7.00e9}));
+}
+
+TEST(Import, what_was_measured_here_is_not_mixed_with_what_is_imported) {
+  Profile p = imported(golden_text("mlc-icelake.txt"));
+  Profile measured = p;
+  measured.context.clear();
+  for (Cell& cell : measured.cells) {
+    cell.status = CellStatus::ok;
+  }
+  EXPECT_THROW(merge_import(measured, p), Error);
+}
+
+} // namespace
+} // namespace reckon

@@ -19,27 +19,27 @@ constexpr const char* k_read = "device_to_device_memcpy_read_ce";
 
 TEST(P2pLatency, a_machine_where_staging_beats_peer_access_keeps_both) {
   const Profile p = imported(golden_text("p2p-6gpu-staging-wins.txt"));
-  CellKey key{.test = k_write, .from = "m0/gpu0", .to = "m0/gpu1"};
+  CellKey key = key_of(k_write, "m0/gpu0", "m0/gpu1");
   key.state = "staged";
   EXPECT_DOUBLE_EQ(only(p, key).p50, 20.10e9);
   key.state = "peer";
   EXPECT_DOUBLE_EQ(only(p, key).p50, 9.90e9);
   // Row 0, column 2 of the reads: GPU 0 reads from GPU 2.
-  EXPECT_DOUBLE_EQ(only(p, {.test = k_read, .from = "m0/gpu2", .to = "m0/gpu0"}).p50, 10.01e9);
+  EXPECT_DOUBLE_EQ(only(p, key_of(k_read, "m0/gpu2", "m0/gpu0")).p50, 10.01e9);
   // 6 * 5 pairs in three matrices, and 6 GPUs by themselves.
   EXPECT_EQ(p.cells.size(), 96U);
   // Printed 911.08, 912.68 and 911.08 count reads and writes.
-  const Cell& local = only(p, {.test = "device_local_copy", .from = "m0/gpu0"});
+  const Cell& local = only(p, key_of("device_local_copy", "m0/gpu0"));
   EXPECT_EQ(local.n, 3U);
   EXPECT_DOUBLE_EQ(local.p50, 911.08e9 / 2);
 }
 
 TEST(P2pLatency, without_peer_access_both_matrices_are_staged_copies) {
   const Profile p = imported(golden_text("p2p-2x5090-no-peer-access.txt"));
-  const Cell& cell = only(p, {.test = k_write, .from = "m0/gpu1", .to = "m0/gpu0"});
+  const Cell& cell = only(p, key_of(k_write, "m0/gpu1", "m0/gpu0"));
   EXPECT_EQ(cell.key.state, "staged");
   EXPECT_EQ(cell.samples, (std::vector<double>{38.92e9, 38.66e9}));
-  CellKey latency{.test = "device_to_device_write_latency_ce", .from = "m0/gpu0", .to = "m0/gpu1"};
+  CellKey latency = key_of("device_to_device_write_latency_ce", "m0/gpu0", "m0/gpu1");
   EXPECT_DOUBLE_EQ(only(p, latency).samples.front(), 12.83e-6);
   latency.test = "device_to_device_write_post_latency_ce";
   EXPECT_DOUBLE_EQ(only(p, latency).samples.front(), 5.91e-6);
@@ -49,7 +49,7 @@ TEST(P2pLatency, without_peer_access_both_matrices_are_staged_copies) {
 
 TEST(P2pLatency, with_peer_access_the_second_matrix_is_direct) {
   const Profile p = imported(golden_text("p2p-2x4090.txt"));
-  CellKey key{.test = k_write, .from = "m0/gpu0", .to = "m0/gpu1"};
+  CellKey key = key_of(k_write, "m0/gpu0", "m0/gpu1");
   key.state = "peer";
   EXPECT_DOUBLE_EQ(only(p, key).p50, 6.60e9);
   EXPECT_EQ(p.topology.find("m0/gpu1")->name, "NVIDIA GeForce RTX 4090");
@@ -58,7 +58,7 @@ TEST(P2pLatency, with_peer_access_the_second_matrix_is_direct) {
 TEST(P2pLatency, before_cuda_10_the_row_read_from_the_column) {
   const Profile p = imported("Unidirectional P2P=Enabled Bandwidth Matrix (GB/s)\n"
                              "   D\\D     0      1\n     0 100.00   5.26\n     1   5.27 100.00\n");
-  EXPECT_DOUBLE_EQ(only(p, {.test = k_read, .from = "m0/gpu1", .to = "m0/gpu0"}).p50, 5.26e9);
+  EXPECT_DOUBLE_EQ(only(p, key_of(k_read, "m0/gpu1", "m0/gpu0")).p50, 5.26e9);
 }
 
 TEST(P2pLatency, bad_matrices_are_named_by_line) {
@@ -78,7 +78,7 @@ TEST(P2pLatency, bad_matrices_are_named_by_line) {
 
 TEST(NcclTests, times_by_size_out_of_place_and_in_place) {
   const Profile p = imported(golden_text("nccl-all-reduce-4x5090.txt"));
-  CellKey key{.test = "nccl_all_reduce"};
+  CellKey key = key_of("nccl_all_reduce");
   key.bytes = 134217728;
   const Cell& cell = only(p, key);
   EXPECT_EQ(cell.unit, "seconds");
@@ -147,7 +147,7 @@ TEST(NcclTests, bad_rows_are_named_by_line) {
                                  "")),
               HasSubstr("is a rank missing"));
   const Profile wrong = imported(replaced(good, last, "7384.4   18.18   27.26      7"));
-  CellKey key{.test = "nccl_all_reduce"};
+  CellKey key = key_of("nccl_all_reduce");
   EXPECT_EQ(wrong.select(key).size(), 24U); // the 25th is there, as a mismatch
 }
 
@@ -156,23 +156,20 @@ TEST(NcclTests, bad_rows_are_named_by_line) {
 TEST(Mlc, everything_that_a_whole_run_prints) {
   const Profile p = imported(golden_text("mlc-icelake.txt"));
   EXPECT_EQ(p.source, "imported from Intel MLC v3.10, output.txt");
-  const Cell& far = only(p, {.test = "memory_latency_chase", .from = "m0/numa0", .to = "m0/numa1"});
+  const Cell& far = only(p, key_of("memory_latency_chase", "m0/numa0", "m0/numa1"));
   EXPECT_DOUBLE_EQ(far.p50, 142.7e-9);
   EXPECT_EQ(far.reason, "random access");
   // Row 0, column 1: processors of node 0 read memory of node 1.
-  EXPECT_DOUBLE_EQ(
-      only(p, {.test = "numa_to_numa_read_cpu", .from = "m0/numa1", .to = "m0/numa0"}).p50,
-      55676.8e6);
-  const Cell& mixed = only(p, {.test = "memory_peak_3_to_1_reads_writes"});
+  EXPECT_DOUBLE_EQ(only(p, key_of("numa_to_numa_read_cpu", "m0/numa1", "m0/numa0")).p50, 55676.8e6);
+  const Cell& mixed = only(p, key_of("memory_peak_3_to_1_reads_writes"));
   EXPECT_DOUBLE_EQ(mixed.p50, 313084.7e6);
   EXPECT_EQ(mixed.bytes_convention, "stream");
-  CellKey loaded{.test = "memory_latency_loaded"};
+  CellKey loaded = key_of("memory_latency_loaded");
   loaded.transport = "delay 00100";
   EXPECT_DOUBLE_EQ(only(p, loaded).p50, 153.80e-9);
-  EXPECT_DOUBLE_EQ(only(p, {.test = "cache_to_cache_latency_modified"}).p50, 64.2e-9);
-  EXPECT_DOUBLE_EQ(
-      only(p, {.test = "cache_to_cache_latency_homed_at_writer", .from = "m0/numa1"}).p50,
-      127.2e-9);
+  EXPECT_DOUBLE_EQ(only(p, key_of("cache_to_cache_latency_modified")).p50, 64.2e-9);
+  EXPECT_DOUBLE_EQ(only(p, key_of("cache_to_cache_latency_homed_at_writer", "m0/numa1")).p50,
+                   127.2e-9);
   // 4 + 5 + 4 + 2 * 19 + 2 + 2 * 2
   EXPECT_EQ(p.cells.size(), 57U);
 }
@@ -196,7 +193,7 @@ TEST(Import, what_is_no_known_output_is_said_to_be_none) {
 TEST(Import, two_tools_in_one_file_are_told_apart) {
   const std::string p2p = golden_text("p2p-2x4090.txt");
   EXPECT_THAT(complaint(p2p + golden_text("mlc-icelake.txt")),
-              HasSubstr("output.txt:24: is output of Intel MLC, but line 1 is of "
+              HasSubstr("output.txt:26: is output of Intel MLC, but line 1 is of "
                         "p2pBandwidthLatencyTest"));
 }
 
@@ -300,7 +297,7 @@ TEST(Import, a_second_run_adds_samples_and_gpus_are_known_by_their_addresses) {
   merge_import(p, imported(second));
   EXPECT_EQ(p.topology.of_kind(ObjectKind::gpu).size(), 2U);
   // 0 -> 1 of the second run is 1 -> 0 of the first.
-  CellKey key{.test = k_write, .from = "m0/gpu1", .to = "m0/gpu0"};
+  CellKey key = key_of(k_write, "m0/gpu1", "m0/gpu0");
   key.state = "peer";
   EXPECT_EQ(only(p, key).samples, (std::vector<double>{6.60e9, 7.00e9}));
 }

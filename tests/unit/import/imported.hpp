@@ -21,6 +21,15 @@ inline Profile imported(const std::string& text, const std::string& collective =
   return import_text(text, "output.txt", options);
 }
 
+inline CellKey key_of(const std::string& test, const std::string& from = "",
+                      const std::string& to = "") {
+  CellKey key;
+  key.test = test;
+  key.from = from;
+  key.to = to;
+  return key;
+}
+
 /// The cell that has all of the pattern's fields; a test failure when there is not exactly one.
 inline const Cell& only(const Profile& profile, const CellKey& pattern) {
   static const Cell none;

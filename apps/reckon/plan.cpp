@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/log.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
 #include "present/document_text.hpp"
@@ -372,6 +373,13 @@ private:
 
   int plan_once() {
     const Plan plan = make(m_arguments);
+    for (const Quantity& quantity : plan.quantities) {
+      if (quantity.name == k_unlimited_resources) {
+        log(LogLevel::warn,
+            "{}; the machine may be slower than predicted: `reckon probe` on it finds out",
+            quantity.equation);
+      }
+    }
     const std::string text = canonical_text(plan);
     if (!m_arguments.output.empty()) {
       write_file(m_arguments.output, text);

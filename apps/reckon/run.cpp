@@ -156,14 +156,20 @@ void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
 void check_transport(const std::string& wanted) {
   std::vector<std::string> why_not;
   std::vector<std::string> there = available_transports(&why_not);
-  if (const std::string gpus = gpu_transport(); !gpus.empty()) {
+  if (const std::string gpus = gpu_transport(&why_not); !gpus.empty()) {
     there.push_back(gpus);
   }
   if (std::find(there.begin(), there.end(), wanted) == there.end()) {
+    std::string reason;
+    for (const std::string& why : why_not) {
+      if (why.starts_with(wanted + ": ")) {
+        reason = why.substr(wanted.size());
+      }
+    }
     fail(ErrorKind::unavailable,
          fmt::format(
-             "transport '{}' is not available here; available: {}; --transport chooses another",
-             wanted, fmt::join(there, ", ")));
+             "transport '{}' is not available here{}; available: {}; --transport chooses another",
+             wanted, reason, fmt::join(there, ", ")));
   }
 }
 

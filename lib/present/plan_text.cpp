@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -48,10 +49,24 @@ std::string prediction_text(const Plan& plan, const Style& style) {
     table.row({"  " + term.name, time_text(term.seconds),
                p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
   }
+  // Of trees, what runs inside the machine is predicted; what passes besides may take longer.
+  for (const Quantity& q : plan.quantities) {
+    constexpr double k_rounding = 1e-9;
+    if (!plan.trees.empty() && q.name == "chosen_seconds" &&
+        q.value > p.mid_seconds * (1 + k_rounding)) {
+      table.row({"with the NICs", time_text(q.value),
+                 "the busiest link needs for all traffic; not part of the prediction"});
+    }
+  }
   if (!p.relief.empty()) {
     table.row({"relief", "", p.relief});
   }
   return table.text(style);
+}
+
+std::string slower_text(double change) {
+  constexpr double k_same = 5e-5; // prints as 0.00 %
+  return std::abs(change) < k_same ? "as fast" : change_text(change);
 }
 
 std::string candidates_text(const Plan& plan, const Style& style) {
@@ -86,7 +101,7 @@ std::string candidates_text(const Plan& plan, const Style& style) {
                time_text(p.lo_seconds),
                {time_text(p.mid_seconds), is_chosen ? Tone::strong : Tone::plain},
                time_text(p.hi_seconds),
-               is_chosen || chosen <= 0 ? "" : change_text(p.mid_seconds / chosen - 1)});
+               is_chosen || chosen <= 0 ? "" : slower_text(p.mid_seconds / chosen - 1)});
   }
   std::string out = heading("candidates", style) + table.text(style) + refused;
   if (!plan.runner_up.empty()) {

@@ -292,7 +292,11 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
       plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
   report.goodput_over_bound =
       report.p50_seconds > 0 ? plan.prediction.bound_seconds / report.p50_seconds : 0;
-  report.within_tolerance = std::abs(report.error) <= tolerance;
+  // No time predicted for traffic that there is: whatever was measured, it was not predicted.
+  const bool none_predicted = plan.prediction.mid_seconds <= 0 &&
+                              std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                                          [](const PlanRank& r) { return r.egress_bytes > 0; });
+  report.within_tolerance = !none_predicted && std::abs(report.error) <= tolerance;
 
   const bool one_machine = hosts.size() == 1 && plan.ranks.size() > 1;
   add_ranks(report, plan, result);

@@ -193,9 +193,12 @@ void CostModel::read_shared(const Profile& profile) {
          fmt::format(
              "profile '{}' has no fabric_aggregate measurement between processes on machine "
              "'{}'{}; run "
-             "`reckon probe` on it, or give --port-bandwidth to plan for machines with ports",
+             "`reckon probe` on it, or give --port-bandwidth to plan for machines with ports{}",
              profile.name, machine,
-             m_transport.empty() ? "" : " over transport '" + m_transport + "'"));
+             m_transport.empty() ? "" : " over transport '" + m_transport + "'",
+             profile.topology.of_kind(ObjectKind::gpu).empty()
+                 ? ""
+                 : ", or --inside for sums between its GPUs"));
   }
   std::sort(m_shared.begin(), m_shared.end(), [](const SharedPoint& a, const SharedPoint& b) {
     return std::tie(a.talkers, a.bytes) < std::tie(b.talkers, b.bytes);

@@ -42,6 +42,28 @@ reckon diff pcie.json nvlink.json
 expect_status 1
 stdout_has "trees"
 
+# Trees of files that say no rate of anything, or of some links: no prediction, and a warning.
+machines=$source_dir/tests/golden/topology/machines
+reckon probe --topology "$machines/azure-ncv4.xml" -o unknown.json
+reckon plan --inside --profile unknown.json --workload model.csv -o unknown-plan.json
+expect_status 2
+stderr_has "no rate is known"
+[[ ! -e unknown-plan.json ]] || fail "a plan was written"
+reckon probe --topology "$machines/aws-p4d.xml" -o some.json
+reckon plan --inside --profile some.json --workload model.csv
+expect_status 0
+stderr_has "no rate is known of numa0 > numa1, numa1 > numa0"
+reckon plan --profile some.json --workload model.csv
+expect_status 2
+stderr_has "or --inside"
+
+# Without a GPU the default transport says why not.
+if [[ ! -e /dev/nvidiactl ]]; then
+  reckon run mix.json
+  expect_status 3
+  stderr_matches "'cuda' is not available here: (there is no /dev/nvidiactl|this build has no CUDA)"
+fi
+
 reckon plan --inside --profile byteps-cluster --workload model.csv
 expect_status 2
 stderr_has "no topology of a machine"

@@ -7,6 +7,7 @@
 #include "strategies/lower.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -55,6 +56,13 @@ public:
                       "more with --roles, or plan between machines without --inside",
                       m_machine, m_solution.endpoints.front()));
     }
+    if (m_solution.seconds_per_byte <= 0) {
+      fail(ErrorKind::input,
+           fmt::format("profile '{}': no rate is known of anything that the sums of machine {} "
+                       "would take ({}); there is nothing to solve by: measure the machine with "
+                       "`reckon probe`, or add link_bandwidth cells",
+                       m_inputs.profile.name, m_machine, listed(unlimited())));
+    }
     std::optional<Plan> best;
     for (const std::uint64_t part_bytes : part_sizes()) {
       Plan cut_plan = cut_and_assign(part_bytes);
@@ -86,6 +94,41 @@ private:
          fmt::format("profile '{}' has no topology of a machine; probe the machine itself (without "
                      "--cluster), or take one with `reckon probe --topology FILE`",
                      profile.name));
+  }
+
+  /// What the plan could use and has no known rate. The way from a host bridge to its processor is
+  /// never described or measured by itself, and is left out.
+  [[nodiscard]] std::vector<std::string> unlimited() const {
+    const auto is_bridge = [&](std::string_view name) {
+      const TopologyObject* const object =
+          m_inputs.profile.topology.find(fmt::format("{}/{}", m_machine, name));
+      return object != nullptr && object->kind == ObjectKind::host_bridge;
+    };
+    std::vector<std::string> out;
+    for (const std::string& link : m_solution.unknown) {
+      constexpr std::string_view k_to = " > ";
+      const std::string_view text = link;
+      const std::size_t at = text.find(k_to);
+      if (at == std::string_view::npos ||
+          (!is_bridge(text.substr(0, at)) && !is_bridge(text.substr(at + k_to.size())))) {
+        out.push_back(link);
+      }
+    }
+    for (const std::size_t endpoint : m_index) {
+      const InsideEndpoint& e = m_model.endpoints[endpoint];
+      if (e.memory && m_model.add[endpoint].empty()) {
+        out.push_back(fmt::format("memory and sums {}", e.id.substr(m_machine.size() + 1)));
+      }
+    }
+    return out;
+  }
+  /// "gpu0 > numa0, numa0 > gpu0 and 4 more"
+  static std::string listed(const std::vector<std::string>& all) {
+    constexpr std::size_t k_named = 4;
+    const std::size_t named = std::min(all.size(), k_named);
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(named);
+    return fmt::format("{}{}", fmt::join(all.begin(), end, ", "),
+                       named < all.size() ? fmt::format(" and {} more", all.size() - named) : "");
   }
 
   [[nodiscard]] std::vector<std::uint64_t> part_sizes() const {
@@ -247,7 +290,8 @@ private:
     Prediction& p = plan.prediction;
     p.bound_seconds =
         std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes), p.mid_seconds);
-    p.bound_by = fmt::format("{} (equation 27)", bound.by);
+    p.bound_by = fmt::format("{} (equation 27{})", bound.by,
+                             passes_besides() ? ", without what passes besides" : "");
     const auto dearest = std::max_element(m_solution.prices.begin(), m_solution.prices.end(),
                                           [](const InsidePrice& a, const InsidePrice& b) {
                                             return a.gain_per_gb_s < b.gain_per_gb_s;
@@ -301,7 +345,17 @@ private:
     quantity("optimum_seconds", m_solution.optimum_seconds_per_byte, "the best of all trees");
     quantity("certificate_seconds", m_solution.certificate_seconds_per_byte,
              "by the dual values no trees are faster");
-    quantity("lower_bound_seconds", m_solution.bound_seconds_per_byte, "equation 27");
+    quantity("lower_bound_seconds", m_solution.bound_seconds_per_byte,
+             passes_besides() ? "equation 27, with what passes besides" : "equation 27");
+    if (const std::vector<std::string> all = unlimited(); !all.empty()) {
+      plan.quantities.push_back({std::string(k_unlimited_resources),
+                                 static_cast<double>(all.size()),
+                                 fmt::format("no rate is known of {}, taken as unlimited", listed(all)),
+                                 {}});
+    }
+  }
+  [[nodiscard]] bool passes_besides() const {
+    return m_options.inside.network > 0 || m_options.inside.service > 0;
   }
 
   void add_candidates(Plan& plan) const {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace reckon {
 
@@ -33,11 +34,16 @@ struct InsideInputs {
   std::optional<DocumentLink> roles_link{};
 };
 
+/// Name of the quantity of a plan that counts links, memories and sums of unknown rate, which limit
+/// nothing; absent where all are known.
+inline constexpr std::string_view k_unlimited_resources = "unlimited_resources";
+
 /// The best mix of trees on the machine's links (make_inside_plan) as a plan that can be run: one
 /// rank for each endpoint in use, the gradient cut into parts, each part's tree, lane and window.
 /// The prediction is what one iteration takes inside the machine, played link by link; the traffic
 /// with other machines (options.inside.network) decides about the trees but is not part of it.
-/// Throws as make_inside_plan.
+/// Throws as make_inside_plan, and Error{input} when no rate is known of anything that the sums
+/// take.
 [[nodiscard]] Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options);
 
 /// The links and memories of a model as stations of a play between these endpoints (indices of the

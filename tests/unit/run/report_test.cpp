@@ -137,6 +137,17 @@ TEST(ReportOfARun, StragglersThatWereAskedForAreTheCauseAndInTheContext) {
   EXPECT_THAT(f.report().context.at("stragglers"), testing::HasSubstr("1=2x"));
 }
 
+TEST(ReportOfARun, NoTimePredictedForTrafficIsNeverWithinTheTolerance) {
+  Fixture f;
+  f.plan.prediction = {};
+  f.iterations(60, 10, 30);
+  EXPECT_FALSE(f.report().within_tolerance);
+  for (PlanRank& rank : f.plan.ranks) {
+    rank.egress_bytes = rank.ingress_bytes = 0;
+  }
+  EXPECT_TRUE(f.report().within_tolerance); // one worker: nothing moves, nothing was predicted
+}
+
 TEST(ReportOfARun, WrongSumsAreNotOk) {
   Fixture f;
   f.iterations(60, 19, 60);

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace reckon {
@@ -130,6 +131,49 @@ TEST(PlanInside, ALoneWorkerAndAProfileWithoutATreeAreErrors) {
   EXPECT_THAT(refusal(shipped("byteps-pcie"), options), HasSubstr("one worker only"));
   options.inside.workers = {"m0/gpu0", "m0/gpu9"};
   EXPECT_THAT(refusal(shipped("byteps-pcie"), options), HasSubstr("m0/gpu9"));
+}
+
+/// The quantity that counts what has no known rate; 0 where the plan has none.
+double unlimited_in(const Plan& plan) {
+  for (const Quantity& quantity : plan.quantities) {
+    if (quantity.name == k_unlimited_resources) {
+      return quantity.value;
+    }
+  }
+  return 0;
+}
+
+TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {
+  InsidePlanOptions options;
+  options.part_bytes = 1U << 20U;
+  // Its host bridges' ways to the processors have none, which is no news.
+  Profile profile = shipped("byteps-pcie");
+  EXPECT_EQ(unlimited_in(plan_of(profile, k_model, options)), 0);
+  // Without rates of the memories and of the way between them: both directions of that link, and
+  // the NUMA nodes that the plan sums on.
+  std::erase_if(profile.cells, [](const Cell& cell) {
+    return cell.key.test.starts_with("memory_") || cell.key.test == "reduce_sum" ||
+           cell.key.from.starts_with("m0/numa");
+  });
+  const Plan plan = plan_of(profile, k_model, options);
+  const auto nodes = std::count_if(plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& rank) {
+    return rank.endpoint_kind == "numa_node";
+  });
+  EXPECT_EQ(unlimited_in(plan), 2 + static_cast<double>(nodes));
+  EXPECT_GT(plan.prediction.mid_seconds, 0);
+
+  profile.cells.clear();
+  for (TopologyObject& object : profile.topology.objects) {
+    object.pcie.reset();
+    object.pcie_bytes_per_second.reset();
+  }
+  try {
+    static_cast<void>(plan_of(profile, k_model, options));
+    ADD_FAILURE() << "0 s were predicted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_THAT(e.what(), HasSubstr("no rate is known"));
+  }
 }
 
 } // namespace

@@ -21,6 +21,11 @@ Profile profile_of_topology_file(const std::string& path, const std::string& nam
                      {"topology_file", file.filename().string()},
                      {"topology_format", recorded.format}};
   if (!recorded.remarks.empty()) {
+    // The same file at another place gives the same profile.
+    const std::string place = path + ": ";
+    for (std::string& remark : recorded.remarks) {
+      remark = remark.starts_with(place) ? remark.substr(place.size()) : remark;
+    }
     profile.context["topology_remarks"] = fmt::format("{}", fmt::join(recorded.remarks, "; "));
   }
   MachineGroup& machine = profile.machines.emplace_back();

@@ -31,6 +31,12 @@ for file in "$machines"/*.xml; do
   expect_status 0
 done
 
+# What was odd in a file is in the profile, the same wherever the file lies.
+reckon probe --topology "$machines/azure-ncv4.xml" -o odd.json
+cp "$machines/azure-ncv4.xml" .
+reckon probe --topology azure-ncv4.xml -o here.json
+cmp -s odd.json here.json || fail "the profile depends on the file's folder"
+
 # Mistakes.
 echo '<plan/>' > bad.xml
 reckon probe --topology bad.xml -o bad.json

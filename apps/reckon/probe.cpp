@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -24,6 +25,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -74,13 +76,16 @@ std::string command_line(const Flags& flags) {
 }
 
 int list_cases() {
+  std::size_t width = 0;
   for (const ProbeCase& c : probe_cases()) {
-    fmt::print("{:<28} {}\n", c.name, c.summary);
+    width = std::max(width, std::string_view(c.name).size());
   }
+  const auto print_case = [&](const ProbeCase& c) {
+    fmt::print("{:<{}}  {}\n", c.name, width, c.summary);
+  };
+  std::ranges::for_each(probe_cases(), print_case);
   fmt::print("with --cluster, all of them:\n");
-  for (const ProbeCase& c : cluster_probe_cases()) {
-    fmt::print("{:<28} {}\n", c.name, c.summary);
-  }
+  std::ranges::for_each(cluster_probe_cases(), print_case);
   return k_exit_ok;
 }
 

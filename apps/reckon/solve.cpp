@@ -544,8 +544,8 @@ int run_aggregation(const AggregationOptions& options) {
     return k_exit_ok;
   }
   std::string text = fmt::format(
-      "M = {} ({:.0f} B), n = {} GPUs a switch, p = {}\n\n{:<18} {:>10} {:>9}  {}\n",
-      bytes_text(tree.model_bytes), tree.model_bytes, tree.gpus_per_switch,
+      "M = {} ({:.0f} B), n = {} a switch, p = {}\n\n{:<18} {:>10} {:>9}  {}\n",
+      bytes_text(tree.model_bytes), tree.model_bytes, counted(tree.gpus_per_switch, "GPU", "GPUs"),
       counted(tree.switches, "switch", "switches"), "strategy", "time", "to best", "equation");
   const auto line = [&](const char* name, double time_s, const std::string& equation) {
     const std::string by = mix.time_s > 0 ? fmt::format("{:.4g} x", time_s / mix.time_s) : "-";
@@ -560,8 +560,12 @@ int run_aggregation(const AggregationOptions& options) {
        fmt::format("2(np-1)M / (np b), b = {}{} (24)", rate_text(bottleneck),
                    options.bottleneck.empty() ? ", the slower link" : ""));
   if (ring_s > 0) {
-    text += fmt::format("\nCPU-assisted takes {:.2f} % less than the ring\n",
-                        100 * (1 - assisted_s / ring_s));
+    const double less = 1 - assisted_s / ring_s;
+    constexpr double k_same = 5e-5; // prints as 0.00 %
+    text += std::abs(less) < k_same
+                ? "\nCPU-assisted takes as long as the ring\n"
+                : fmt::format("\nCPU-assisted takes {:.2f} % {} than the ring\n",
+                              100 * std::abs(less), less > 0 ? "less" : "more");
   }
   if (mix.time_s > 0) {
     text += fmt::format("\nlimit: {}\n{}",

@@ -34,8 +34,12 @@ CudaGpus list_cuda_gpus() {
   if (cudaRuntimeGetVersion(&version) == cudaSuccess) {
     found.runtime_version = version_text(version);
   }
-  if (cudaDriverGetVersion(&version) == cudaSuccess && version > 0) {
+  const bool asked = cudaDriverGetVersion(&version) == cudaSuccess;
+  if (asked && version > 0) {
     found.driver_version = version_text(version);
+  } else if (asked) { // cudaGetDeviceCount calls that a driver too old
+    found.why_none = "cudaDriverGetVersion: no NVIDIA driver is installed";
+    return found;
   }
   int count = 0;
   if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {

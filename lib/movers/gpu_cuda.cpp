@@ -210,6 +210,10 @@ class CudaLibrary final : public GpuLibrary {
 public:
   /// Throws Error{unavailable} where there is no GPU.
   CudaLibrary() {
+    int version = 0; // 0 without a driver, which cudaGetDeviceCount calls one that is too old
+    if (cudaDriverGetVersion(&version) == cudaSuccess && version == 0) {
+      fail(ErrorKind::unavailable, "cudaDriverGetVersion: no NVIDIA driver is installed");
+    }
     int count = 0;
     if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess || count < 1) {
       static_cast<void>(cudaGetLastError());

@@ -28,6 +28,14 @@ stdout_matches '^best mix +121\.9 ms +1 x .*0\.2 of the bytes by brute force'
 stdout_matches '^CPU-assisted +133\.3 ms +1\.094 x '
 stdout_matches '^ring all-reduce +175 ms '
 stdout_has 'CPU-assisted takes 23.81 % less than the ring'
+# One switch: (2n-1)/n = 7/4 against 2(n-1)/n = 6/4 of M over the same links, 7/6 - 1 = 16.67 % more; two switches: 14/8, the
+# same.
+reckon solve aggregation --gpus-per-switch 4 --switches 1 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
+expect_status 0
+stdout_has 'CPU-assisted takes 16.67 % more than the ring'
+reckon solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
+expect_status 0
+stdout_has 'CPU-assisted takes as long as the ring'
 stdout_has 'limit: both kinds of links'
 
 # Without --bottleneck: the slower link, and it says so. n = 1: M / min b = 12/3 s; ring 2 * 2/3 * 12/3.

@@ -74,6 +74,30 @@ std::string key_word(const JsonView& object, std::string_view key,
   return value ? value->one_of(allowed) : std::string();
 }
 
+bool is_operation(std::string_view text) {
+  if (text == "sgd" || text == "momentum" || text == "rmsprop" || text == "adam") {
+    return true;
+  }
+  const std::size_t end = std::min(text.find('_'), text.size());
+  const std::string_view name = text.substr(0, end);
+  const std::string_view size = text.substr(end); // "" or "_256"
+  return (name == "gemm" || name == "embedding") &&
+         (size.empty() || (size.size() >= 2 && size.size() <= 10 && size[1] != '0' &&
+                           size.find_first_not_of("0123456789", 1) == size.npos));
+}
+
+std::string key_operation(const JsonView& object) {
+  const auto value = object.find("operation");
+  const std::string text = value ? value->string() : std::string();
+  if (value && !is_operation(text)) {
+    value->fail(
+        fmt::format("is \"{}\"; must be one of sgd, momentum, rmsprop, adam, gemm, embedding, "
+                    "or one of the last two with its size, as gemm_256",
+                    text));
+  }
+  return text;
+}
+
 CellKey key_from_json(const JsonView& object, const KnownIds& ids) {
   CellKey key;
   key.test = snake_name(object.at("case"));
@@ -93,7 +117,7 @@ CellKey key_from_json(const JsonView& object, const KnownIds& ids) {
     key.transport = transport->name();
   }
   key.direction = key_word(object, "direction", {"one_way", "two_way"});
-  key.operation = key_word(object, "operation", {"sgd", "momentum", "rmsprop", "adam"});
+  key.operation = key_operation(object);
   key.state = key_word(object, "state", {"cold", "warm", "pinned", "pageable", "peer", "staged"});
   return key;
 }

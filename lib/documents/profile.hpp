@@ -39,7 +39,9 @@ struct CellKey {
   std::string dtype;       ///< fp32, fp16, bf16
   std::string transport;   ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
   std::string direction;   ///< "one_way" or "two_way"
-  std::string operation;   ///< optimizer: sgd, momentum, rmsprop, adam
+  /// Optimizer: sgd, momentum, rmsprop, adam; computation: gemm or embedding, with its size as in
+  /// gemm_256 (side of the matrices) and embedding_1000 (lookups)
+  std::string operation;
   /// Caches: cold or warm; host memory of a copy to or from a GPU: pinned or pageable; a copy
   /// between GPUs: peer (directly) or staged (by way of the host)
   std::string state;

@@ -2,6 +2,7 @@
 #include "present/groups.hpp"
 
 #include "core/error.hpp"
+#include "documents/contention.hpp"
 #include "present/key_text.hpp"
 
 #include <fmt/format.h>
@@ -107,7 +108,8 @@ CaseGroups groups_of(const Cells& cells) {
   CaseGroups out;
   Cells rest;
   for (auto& [key, panel] : grouped(cells, &without_endpoints)) {
-    const bool between = !panel.front()->key.to.empty();
+    // Of contention the sizes matter, and what runs beside.
+    const bool between = !panel.front()->key.to.empty() && !is_contention(panel.front()->key);
     if (between && panel.size() >= 2 && any_value(panel)) {
       out.matrices.push_back(std::move(panel));
     } else {

@@ -3,6 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "documents/contention.hpp"
+#include "present/contention_text.hpp"
 #include "present/gnuplot.hpp"
 #include "present/groups.hpp"
 #include "present/key_text.hpp"
@@ -16,6 +18,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -139,7 +142,7 @@ std::string case_with_curves(const Profile& profile) {
     for (const Cells& curve : groups_of(cells_of(profile, test)).curves) {
       points += curve.size();
     }
-    if (points > most) {
+    if (points > most && !is_contention(cells_of(profile, test).front()->key)) {
       most = points;
       best = test;
     }
@@ -250,10 +253,73 @@ void send_panel(Gnuplot& out, const Matrix& m) {
   }
 }
 
+/// A panel for each communication and number of threads, a curve of slowdown over size for each
+/// computation.
+void plot_contention(const Profile& profile, const std::string& test, const std::string& path) {
+  using Curve = std::vector<std::pair<double, double>>;
+  std::map<std::string, std::map<std::string, Curve>> panels;
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  double low = 1;
+  double high = 1;
+  for (const Contention& c : contention_of(profile, test)) {
+    const CellKey& key = c.together->key;
+    const auto bytes = static_cast<double>(key.bytes);
+    panels[key.threads == 0 ? traffic_text(key)
+                            : fmt::format("{}, {} thread{}", traffic_text(key), key.threads,
+                                          key.threads == 1 ? "" : "s")][key.operation]
+        .emplace_back(bytes, c.factor);
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+    low = std::min(low, c.factor);
+    high = std::max(high, c.factor);
+  }
+  if (panels.empty()) {
+    fail(ErrorKind::usage,
+         fmt::format("the case '{}' has nothing that was measured together and alone", test));
+  }
+  constexpr std::size_t k_most_panels = 6;
+  const std::size_t count = std::min(panels.size(), k_most_panels);
+  const std::size_t across = count == 1 ? 1 : 2;
+  const std::size_t down = (count + across - 1) / across;
+  GnuplotProcess gnuplot(path, static_cast<int>(across) * 640, static_cast<int>(down) * 480);
+  Gnuplot& out = gnuplot.out();
+  set_look(out);
+  out << "set multiplot layout " << down << "," << across << "\n";
+  std::size_t shown = 0;
+  for (const auto& [title, curves] : panels) {
+    if (shown++ == k_most_panels) {
+      break;
+    }
+    set_title(out, title, fmt::format("{}, {}", test, profile.name));
+    set_size_axis(out, least, most);
+    out << "set ylabel 'times as long as alone'\n"
+        << fmt::format("set yrange [{}:{}]\nplot ", std::min(0.9, low), 1.1 * high);
+    std::size_t look = 0;
+    for (const auto& [operation, curve] : curves) {
+      out << (look == 0 ? "" : ", ")
+          << fmt::format("'-' using 1:2 with linespoints lc rgb '{}' lw 1.6 pt {} title {}",
+                         k_colors[look % k_colors.size()], k_marks[look % k_marks.size()],
+                         quoted_for_gnuplot(operation));
+      ++look;
+    }
+    out << "\n";
+    for (const auto& [operation, curve] : curves) {
+      out.send1d(curve);
+    }
+  }
+  out << "unset multiplot\n";
+  gnuplot.finish();
+}
+
 } // namespace
 
 void plot_curves(const Profile& profile, const std::string& test, const std::string& path) {
   const std::string name = test.empty() ? case_with_curves(profile) : test;
+  if (!name.empty() && is_contention(cells_of(profile, name).front()->key)) {
+    plot_contention(profile, name, path);
+    return;
+  }
   std::vector<Cells> curves;
   if (!name.empty()) {
     curves = groups_of(cells_of(profile, name)).curves;

@@ -18,7 +18,8 @@ namespace reckon {
 // words when it fails.
 
 /// Bandwidth over size of every curve (three sizes or more) of the case, medians with the range to
-/// the slow tail, and the fit as a thin line. `test` empty: the case with the most points.
+/// the slow tail, and the fit as a thin line. `test` empty: the case with the most points. Of
+/// contention the slowdown over size instead, a panel for each communication.
 void plot_curves(const Profile& profile, const std::string& test, const std::string& path);
 /// Every matrix of the case as a heat map. `test` empty: the first case that has one.
 void plot_matrix(const Profile& profile, const std::string& test, const std::string& path);

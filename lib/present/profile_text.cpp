@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "present/contention_text.hpp"
 #include "present/document_text.hpp"
 #include "present/groups.hpp"
 #include "present/key_text.hpp"
@@ -495,7 +496,11 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
   }
   for (const std::string& test : cases_of(p)) {
     if (options.test.empty() || options.test == test) {
-      const std::string text = case_text(cells_of(p, test), options, style);
+      const Cells cells = cells_of(p, test);
+      std::string text = is_contention(cells.front()->key) ? contention_table(p, test, style) : "";
+      if (text.empty() || !options.test.empty()) {
+        text += (text.empty() ? "" : "\n") + case_text(cells, options, style);
+      }
       out += (out.empty() || text.empty() ? "" : "\n") + text;
     }
   }

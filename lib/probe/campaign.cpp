@@ -189,7 +189,8 @@ private:
       cell.status = CellStatus::failed;
       cell.reason = "out of memory";
     }
-    if (const Disturbance d = m_guard.end(); d.noticeable && cell.has_value()) {
+    if (const Disturbance d = m_guard.end();
+        d.noticeable && cell.has_value() && !(plan.crowded && d.only_waited)) {
       remark(cell, CellStatus::noisy, d.text);
     }
     return cell;

@@ -22,6 +22,7 @@ struct CellPlan {
   Seconds least{0.02};    ///< with less time it is not worth starting
   Seconds wanted{0.25};   ///< what it takes when there is enough time
   int rank = 0;           ///< when time is short, the lower ones are measured
+  bool crowded = false;   ///< its threads have to share processors: their waiting disturbs nothing
   bool reference = false; ///< fit to be measured again at the end, to see drift
   /// Fills samples (fill_cell) within about `budget`; key, unit and convention are set. May set
   /// another status with a reason. An Error makes the cell failed, or unsupported if it is

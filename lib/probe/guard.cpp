@@ -139,8 +139,10 @@ Disturbance judge_disturbance(double seconds, std::size_t cpus, double busy, dou
        fmt::format("other processes used {:.2f} of {} processors", d.others, cpus));
   note(stolen > 0.02 * whole && stolen > blur,
        fmt::format("the hypervisor took {:.2f} of {} processors", d.stolen, cpus));
+  d.only_waited = !d.noticeable;
   note(waited > 0.05 * seconds && waited > 0.001,
        fmt::format("threads waited {:.0f} % of the time for a processor", 100 * d.waited));
+  d.only_waited = d.only_waited && d.noticeable;
   return d;
 }
 

@@ -15,9 +15,10 @@ namespace reckon {
 /// What else happened on the processors of a measurement while it ran (measuring.md rule 16), each
 /// in processors' worth of time: 0.5 is half a processor, all the time.
 struct Disturbance {
-  double others = 0; ///< other processes and interrupts ran
-  double stolen = 0; ///< the hypervisor ran something else
-  double waited = 0; ///< our threads were ready and had to wait for a processor
+  double others = 0;        ///< other processes and interrupts ran
+  double stolen = 0;        ///< the hypervisor ran something else
+  double waited = 0;        ///< our threads were ready and had to wait for a processor
+  bool only_waited = false; ///< waiting is all that is noticeable
   /// Large enough to doubt the measurement; text says why: "other processes used 0.37 processors".
   bool noticeable = false;
   std::string text;

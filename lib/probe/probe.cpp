@@ -9,11 +9,13 @@
 #include "kernels/reduce.hpp"
 #include "probe/bandwidth.hpp"
 #include "probe/campaign.hpp"
+#include "probe/contention.hpp"
 #include "probe/curve.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/fabric.hpp"
 #include "probe/gpu.hpp"
 #include "probe/latency.hpp"
+#include "probe/links.hpp"
 #include "probe/reduce.hpp"
 #include "probe/workbench.hpp"
 
@@ -147,9 +149,13 @@ std::vector<ProbeCase> probe_cases() {
       {k_numa_copy, "copying between NUMA nodes, one thread and all, one way and both"},
       {k_numa_read, "reading another node's memory"},
       {k_numa_write, "writing another node's memory"},
+      {k_link_bandwidth, "what links carry that copies between several NUMA nodes share"},
       {k_host_memcpy, "time of a copy from 8 B to 256 MiB, warm and cold"},
       {k_reduce_sum, "summation of gradients, by element type, threads, operands and part size"},
       {k_optimizer_step, "SGD, momentum, RMSProp and Adam steps, by threads"},
+      {k_contention_communication,
+       "copies and sums of gradients, alone and while something computes"},
+      {k_contention_compute, "matrix products and lookups, alone and while gradients move"},
       {k_fabric_window, "writes between two processes, by how many are in flight"},
       {k_fabric_latency, "how long an 8-byte write takes to reach a process that sleeps"},
       {k_fabric_write, "time of a write between two processes from 8 B to 64 MiB, by transport"},
@@ -175,9 +181,12 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   std::vector<Campaign> campaigns;
   for (Campaign (*make)(Workbench&) :
        {&core_latency_campaign, &memory_latency_campaign, &stream_campaign,
-        &numa_bandwidth_campaign, &memcpy_curve_campaign, &reduce_campaign, &optimizer_campaign}) {
+        &numa_bandwidth_campaign, &memcpy_curve_campaign, &reduce_campaign, &optimizer_campaign,
+        &contention_campaign}) {
     campaigns.push_back(filtered(make(bench), options.only));
   }
+  campaigns.push_back(
+      filtered(numa_links_campaign(bench, discovery.topology, 0.1 * options.budget), options.only));
   FabricProbeOptions fabric;
   fabric.machine = k_machine;
   std::vector<std::string> left_out;

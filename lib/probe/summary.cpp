@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "documents/contention.hpp"
 #include "probe/bandwidth.hpp"
 #include "probe/curve.hpp"
 #include "probe/fabric.hpp"
@@ -502,6 +503,37 @@ std::string gpus(const Profile& profile) {
   return text;
 }
 
+/// One line a communication and size, one column a computation.
+std::string contention(const Profile& profile) {
+  std::set<std::string> operations;
+  std::map<CellKey, std::map<std::string, std::string>> rows;
+  for (const Contention& c : contention_of(profile, k_contention_communication)) {
+    operations.insert(c.together->key.operation);
+    rows[c.alone->key][c.together->key.operation] =
+        fmt::format("{:.2f}{}", c.factor,
+                    mark(c.together->status == CellStatus::noisy ? *c.together : *c.alone));
+  }
+  Grid grid;
+  std::vector<std::string> head{"communication", "threads", "size"};
+  head.insert(head.end(), operations.begin(), operations.end());
+  grid.row(std::move(head));
+  for (const auto& [key, factors] : rows) {
+    std::vector<std::string> row{
+        key.sources > 0 ? "sum on " + short_id(key.from)
+                        : fmt::format("copy {} -> {}", short_id(key.from), short_id(key.to)),
+        fmt::format("{}", key.threads), to_text(Bytes(key.bytes))};
+    for (const std::string& operation : operations) {
+      const auto found = factors.find(operation);
+      row.push_back(found == factors.end() ? "N/A" : found->second);
+    }
+    grid.row(std::move(row));
+  }
+  return rows.empty()
+             ? ""
+             : grid.text("contention: how many times longer a communication takes beside a "
+                         "computation");
+}
+
 } // namespace
 
 std::string summary_of(const Profile& profile) {
@@ -510,7 +542,7 @@ std::string summary_of(const Profile& profile) {
   std::string text = header(profile);
   text += matrix(profile, cores, fmt::format("{} (ns, one way)", k_core_to_core), &nanoseconds);
   text += memory_latency(profile) + stream(profile) + numa(profile) + curve(profile) +
-          reduction(profile) + transports(profile) + gpus(profile);
+          reduction(profile) + contention(profile) + transports(profile) + gpus(profile);
   if (std::any_of(profile.cells.begin(), profile.cells.end(),
                   [](const Cell& c) { return c.status == CellStatus::noisy; })) {
     text += "\n~ noisy: varied much or was disturbed; the cell's reason in the profile says how\n";

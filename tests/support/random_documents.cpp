@@ -114,7 +114,8 @@ CellKey random_key(Draw& draw, const std::vector<std::string>& ids) {
   key.dtype = draw.one_of(std::array<const char*, 4>{"", "fp32", "fp16", "bf16"});
   key.transport = draw.coin() ? draw.name() : "";
   key.direction = draw.one_of(std::array<const char*, 3>{"", "one_way", "two_way"});
-  key.operation = draw.one_of(std::array<const char*, 5>{"", "sgd", "momentum", "rmsprop", "adam"});
+  key.operation = draw.one_of(std::array<const char*, 7>{"", "sgd", "momentum", "rmsprop", "adam",
+                                                         "gemm_256", "embedding"});
   key.state = draw.one_of(
       std::array<const char*, 7>{"", "cold", "warm", "pinned", "pageable", "peer", "staged"});
   return key;

@@ -133,8 +133,10 @@ TEST(Profile, MistakesInTheKeysOfCellsAreNamed) {
           {{set("/cells/0/direction", "both")},
            "/cells/0/direction: is \"both\"; must be one of one_way, two_way"},
           {{set("/cells/3/operation", "lamb")},
-           "/cells/3/operation: is \"lamb\"; must be one of sgd, momentum, rmsprop, adam"},
-          {{set("/cells/3/state", "hot")}, "/cells/3/state: is \"hot\"; must be one of cold, warm, pinned, pageable, peer, staged"},
+           "/cells/3/operation: is \"lamb\"; must be one of sgd, momentum, rmsprop, adam, gemm, "
+           "embedding, or one of the last two with its size, as gemm_256"},
+          {{set("/cells/3/state", "hot")},
+           "/cells/3/state: is \"hot\"; must be one of cold, warm, pinned, pageable, peer, staged"},
           {{set("/cells/3/dtype", "fp64")},
            "/cells/3/dtype: is \"fp64\"; must be one of fp32, fp16, bf16"},
           {{set("/cells/1/bytes", 4194304)},

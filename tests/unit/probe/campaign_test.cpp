@@ -256,6 +256,24 @@ TEST(Campaign, DisturbedCellsAreNoisyWithTheReason) {
   EXPECT_TRUE(result.cells[0].has_value());
 }
 
+TEST(Campaign, WaitingOfACrowdIsNoDisturbance) {
+  Bench b;
+  b.options.budget = Seconds(100);
+  Disturbance waiting;
+  waiting.noticeable = waiting.only_waited = true;
+  waiting.text = "threads waited 50 % of the time for a processor";
+  Disturbance others = waiting;
+  others.only_waited = false;
+  CellPlan crowd = b.cell(1, 1, 1);
+  crowd.crowded = true;
+  for (const Disturbance& d : {waiting, others}) {
+    b.guard.disturbances = {d, d};
+    const auto cells = by_number(b.run({b.campaign({crowd, b.cell(2, 1, 1)})}));
+    EXPECT_EQ(cells.at(1).status, d.only_waited ? CellStatus::ok : CellStatus::noisy);
+    EXPECT_EQ(cells.at(2).status, CellStatus::noisy);
+  }
+}
+
 TEST(Campaign, WaitsForQuietBeforeEachCampaignWithinLimits) {
   Bench b;
   b.options.budget = Seconds(4);

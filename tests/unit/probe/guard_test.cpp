@@ -49,6 +49,10 @@ TEST(Guard, NamesTheHypervisorAndTheWaiting) {
   EXPECT_EQ(d.text, "the hypervisor took 0.20 of 2 processors, threads waited 30 % of the time for "
                     "a processor");
   EXPECT_FALSE(judge_disturbance(1, 2, 1, 1, 0.03, 0.04, 0.01).noticeable);
+  // Whether our own threads' waiting is all there is: not with a thief, and not without waiting.
+  EXPECT_FALSE(d.only_waited);
+  EXPECT_TRUE(judge_disturbance(1, 2, 1, 1, 0, 0.3, 0.01).only_waited);
+  EXPECT_FALSE(judge_disturbance(1, 2, 1, 1, 0, 0.04, 0.01).only_waited);
   EXPECT_FALSE(judge_disturbance(0, 2, 1, 0, 1, 1, 0.01).noticeable); // an empty interval
 }
 

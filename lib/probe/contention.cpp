@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/contention.hpp"
+
+#include "core/dtype.hpp"
+#include "kernels/reduce.hpp"
+#include "probe/background.hpp"
+
+#include <Eigen/Core>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
+constexpr std::uint64_t k_page = 4096;
+constexpr int k_poison = 0xa5;
+/// Which of a node's memories: what communication and lookups read, what communication writes, and
+/// what belongs to the computation.
+constexpr std::size_t k_sources = 0;
+constexpr std::size_t k_destinations = 1;
+constexpr std::size_t k_computed = 2;
+
+/// Numbers whose sums are exact for 60 000 passes.
+float source_number(std::size_t i) {
+  return static_cast<float>(i % 251);
+}
+
+void fill_sources(std::span<std::byte> memory) {
+  for (std::size_t i = 0; i < memory.size() / sizeof(float); ++i) {
+    const float value = source_number(i);
+    std::memcpy(memory.data() + i * sizeof value, &value, sizeof value);
+  }
+}
+
+/// Of `whole`, the part of one of `parts`: first and one beyond the last, in units.
+std::pair<std::size_t, std::size_t> part_of(std::size_t whole, std::size_t part,
+                                            std::size_t parts) {
+  return {whole * part / parts, whole * (part + 1) / parts};
+}
+
+/// Who works where.
+struct Places {
+  std::vector<int> communication, compute;
+  bool same_cores = false;
+};
+
+Places places(const Workbench& bench, std::size_t node, std::size_t threads) {
+  const std::vector<int> all = bench.cpus_near(node, SIZE_MAX);
+  Places p;
+  p.same_cores = threads >= all.size();
+  p.communication.assign(all.begin(),
+                         all.begin() + static_cast<std::ptrdiff_t>(std::min(threads, all.size())));
+  p.compute = p.same_cores
+                  ? all
+                  : std::vector(all.begin() + static_cast<std::ptrdiff_t>(threads), all.end());
+  return p;
+}
+
+enum class Traffic { copy, sum };
+
+struct alignas(128) Count {
+  std::uint64_t value = 0;
+};
+
+/// Communications one after another, through all of the memory in turn.
+class Communication {
+public:
+  Communication(Workbench& bench, Traffic traffic, std::size_t from, std::size_t to,
+                std::uint64_t bytes, std::size_t threads)
+      : m_traffic(traffic), m_bytes(bytes), m_stride((bytes + k_page - 1) / k_page * k_page),
+        m_from(bench.memory(from, k_sources, bench.cold_bytes(from))),
+        m_to(bench.memory(to, k_destinations, bench.cold_bytes(to))),
+        m_slices(std::max<std::uint64_t>(std::min(m_from.size(), m_to.size()) / m_stride, 1)),
+        m_first_slice(threads) {
+    if (traffic == Traffic::copy) {
+      std::memset(m_to.data(), k_poison, bytes);
+    } else {
+      std::memset(m_to.data(), 0, bytes);
+    }
+  }
+
+  /// The part of thread `rank` in communication `index`.
+  void step(std::size_t rank, std::uint64_t index) noexcept {
+    const auto [first, last] = floats_of(rank);
+    const std::uint64_t slice = index % m_slices;
+    const std::size_t offset = slice * m_stride + first * sizeof(float);
+    std::byte* const to = m_to.data() + offset;
+    const std::byte* const from = m_from.data() + offset;
+    if (m_traffic == Traffic::copy) {
+      std::memcpy(to, from, (last - first) * sizeof(float));
+    } else {
+      const std::array<const void*, 2> operands{to, from};
+      sum_into(DType::fp32, to, operands, last - first);
+    }
+    m_first_slice[rank].value += slice == 0 ? 1 : 0;
+  }
+
+  /// What is wrong in the first slice; empty: nothing. Not while any thread is in step().
+  [[nodiscard]] std::string mistake() const {
+    for (std::size_t rank = 0; rank < m_first_slice.size(); ++rank) {
+      const std::uint64_t passes = m_first_slice[rank].value;
+      const auto [first, last] = floats_of(rank);
+      // One number of each cache line, in turn the first to the last: all of them would take longer
+      // than the measurement.
+      for (std::size_t line = first; passes > 0 && line < last; line += k_line) {
+        const std::size_t i = line + line / k_line % k_line;
+        float is = 0;
+        std::memcpy(&is, m_to.data() + i * sizeof is, sizeof is);
+        const float expected =
+            source_number(i) * (m_traffic == Traffic::copy ? 1.0F : static_cast<float>(passes));
+        if (is != expected) {
+          return fmt::format("the {} differs in number {}: expected {}, got {}",
+                             m_traffic == Traffic::copy ? "copy" : "sum", i, expected, is);
+        }
+      }
+    }
+    return "";
+  }
+
+private:
+  static constexpr std::size_t k_line = 64 / sizeof(float);
+
+  [[nodiscard]] std::pair<std::size_t, std::size_t> floats_of(std::size_t rank) const {
+    const auto [first, last] = part_of(m_bytes / 64, rank, m_first_slice.size());
+    return {first * k_line, last * k_line};
+  }
+
+  Traffic m_traffic;
+  std::uint64_t m_bytes, m_stride;
+  std::span<std::byte> m_from, m_to;
+  std::uint64_t m_slices;
+  std::vector<Count> m_first_slice; ///< how often each thread has worked on it
+};
+
+/// One operation, shared by threads, each of which goes through its steps.
+class Compute {
+public:
+  Compute() = default;
+  Compute(const Compute&) = delete;
+  Compute& operator=(const Compute&) = delete;
+  virtual ~Compute() = default;
+  [[nodiscard]] virtual std::uint64_t steps() const = 0; ///< of each thread
+  virtual void step(std::size_t rank, std::uint64_t index) noexcept = 0;
+  /// As Communication::mistake().
+  [[nodiscard]] virtual std::string mistake() const = 0;
+};
+
+/// C = A B in rows of panels. Small whole numbers, so that every sum is exact.
+class Gemm final : public Compute {
+public:
+  Gemm(Workbench& bench, std::size_t node, std::size_t n, std::size_t threads)
+      : m_n(n), m_threads(threads), m_done(threads) {
+    const std::size_t count = n * n;
+    auto* const memory =
+        reinterpret_cast<float*>(bench.memory(node, k_computed, 3 * count * sizeof(float)).data());
+    m_a = memory;
+    m_b = memory + count;
+    m_c = memory + 2 * count;
+    for (std::size_t i = 0; i < count; ++i) {
+      m_a[i] = static_cast<float>(i % 7) - 3;
+      m_b[i] = static_cast<float>(i % 5) - 2;
+    }
+    std::memset(m_c, k_poison, count * sizeof(float));
+  }
+
+  [[nodiscard]] std::uint64_t steps() const override {
+    return (m_n / m_threads + k_panel - 1) / k_panel;
+  }
+
+  void step(std::size_t rank, std::uint64_t index) noexcept override {
+    const auto [begin, end] = part_of(m_n, rank, m_threads);
+    const auto [from, to] = part_of(end - begin, index % steps(), steps());
+    const auto rows = static_cast<Eigen::Index>(to - from);
+    const auto n = static_cast<Eigen::Index>(m_n);
+    const std::size_t offset = (begin + from) * m_n;
+    const Eigen::Map<const Matrix> a(m_a + offset, rows, n);
+    const Eigen::Map<const Matrix> b(m_b, n, n);
+    Eigen::Map<Matrix>(m_c + offset, rows, n).noalias() = a * b;
+    ++m_done[rank].value;
+  }
+
+  /// Every row's sum against A (B 1), which takes n^2 steps where the product takes n^3.
+  [[nodiscard]] std::string mistake() const override {
+    std::vector<double> b_sums(m_n);
+    for (std::size_t i = 0; i < m_n * m_n; ++i) {
+      b_sums[i / m_n] += static_cast<double>(m_b[i]);
+    }
+    for (std::size_t rank = 0; rank < m_threads; ++rank) {
+      const auto [begin, end] = part_of(m_n, rank, m_threads);
+      for (std::size_t row = begin; m_done[rank].value >= steps() && row < end; ++row) {
+        double expected = 0;
+        double is = 0;
+        for (std::size_t k = 0; k < m_n; ++k) {
+          expected += static_cast<double>(m_a[row * m_n + k]) * b_sums[k];
+          is += static_cast<double>(m_c[row * m_n + k]);
+        }
+        if (is != expected) {
+          return fmt::format("row {} of the product comes to {}, not to {}", row, is, expected);
+        }
+      }
+    }
+    return "";
+  }
+
+private:
+  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  /// Rows of one step: it ends soon after it was asked to, and packing B anew costs little.
+  static constexpr std::size_t k_panel = 128;
+  std::size_t m_n, m_threads;
+  float *m_a = nullptr, *m_b = nullptr, *m_c = nullptr;
+  std::vector<Count> m_done;
+};
+
+/// A batch of rows, drawn anew for each operation.
+class Embedding final : public Compute {
+public:
+  Embedding(Workbench& bench, std::size_t node, std::size_t batch, std::size_t threads)
+      : m_batch(batch), m_seed(bench.seed()),
+        m_table(bench.memory(node, k_sources, bench.cold_bytes(node))),
+        m_rows(m_table.size() / k_row), m_out(bench.memory(node, k_computed, batch * k_row)),
+        m_done(threads) {
+    std::memset(m_out.data(), k_poison, batch * k_row);
+  }
+
+  [[nodiscard]] std::uint64_t steps() const override { return 1; }
+
+  void step(std::size_t rank, std::uint64_t index) noexcept override {
+    const auto [begin, end] = part_of(m_batch, rank, m_done.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      std::memcpy(m_out.data() + i * k_row, m_table.data() + row_of(index, i) * k_row, k_row);
+    }
+    m_done[rank].value = index + 1;
+  }
+
+  [[nodiscard]] std::string mistake() const override {
+    for (std::size_t rank = 0; rank < m_done.size(); ++rank) {
+      const auto [begin, end] = part_of(m_batch, rank, m_done.size());
+      for (std::size_t i = begin; m_done[rank].value > 0 && i < end; ++i) {
+        const std::uint64_t row = row_of(m_done[rank].value - 1, i);
+        float is = 0;
+        for (const std::size_t column : {std::size_t{0}, k_row / sizeof is - 1}) {
+          std::memcpy(&is, m_out.data() + i * k_row + column * sizeof is, sizeof is);
+          const float expected = source_number(row * k_row / sizeof is + column);
+          if (is != expected) {
+            return fmt::format("lookup {} of row {} gave {}, not {}", i, row, is, expected);
+          }
+        }
+      }
+    }
+    return "";
+  }
+
+private:
+  static constexpr std::size_t k_row = 128 * sizeof(float);
+
+  /// Sebastiano Vigna's splitmix64 of the lookup's number.
+  [[nodiscard]] std::uint64_t row_of(std::uint64_t index, std::size_t i) const noexcept {
+    std::uint64_t z = m_seed + (index * m_batch + i) * 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
+    return ((z ^ (z >> 31U)) >> 32U) * m_rows >> 32U;
+  }
+
+  std::size_t m_batch;
+  std::uint64_t m_seed;
+  std::span<std::byte> m_table;
+  std::uint64_t m_rows;
+  std::span<std::byte> m_out;
+  std::vector<Count> m_done;
+};
+
+/// One of the computations.
+struct Kind {
+  bool embedding = false;
+  std::size_t size = 0; ///< of a matrix's side, or of a batch
+  [[nodiscard]] std::string name() const {
+    return fmt::format("{}_{}", embedding ? "embedding" : "gemm", size);
+  }
+  [[nodiscard]] std::unique_ptr<Compute> make(Workbench& bench, std::size_t node,
+                                              std::size_t threads) const {
+    if (embedding) {
+      return std::make_unique<Embedding>(bench, node, size, threads);
+    }
+    return std::make_unique<Gemm>(bench, node, size, threads);
+  }
+};
+/// ACE's figure 4a has matrices up to 1000 and batches up to 10 000.
+constexpr std::array<Kind, 4> k_kinds{{{false, 256}, {false, 1000}, {true, 1000}, {true, 10'000}}};
+
+struct ContentionCell {
+  Workbench& bench;
+  Traffic traffic;
+  std::size_t from = 0, to = 0, threads = 0;
+  std::uint64_t bytes = 0;  ///< 0: without communication
+  std::optional<Kind> kind; ///< nullopt: without computation
+  bool of_compute = false;  ///< which of the two is timed
+
+  void measure(Cell& cell, Seconds budget) const {
+    const Seconds since = bench.clock().now();
+    const std::uint64_t memory = std::min(bench.cold_bytes(from), bench.cold_bytes(to));
+    if (bytes > memory) {
+      cell.status = CellStatus::skipped;
+      cell.reason = fmt::format("for lack of time there is only {} of memory to go through",
+                                to_text(Bytes(memory)));
+      return;
+    }
+    const Places where = places(bench, from, threads);
+    std::optional<Communication> communication;
+    if (bytes > 0) {
+      communication.emplace(bench, traffic, from, to, bytes, where.communication.size());
+    }
+    std::unique_ptr<Compute> compute;
+    if (kind) {
+      compute = kind->make(bench, from, where.compute.size());
+    }
+    // A processor's threads take turns of some milliseconds: a time that should say what sharing
+    // it costs has to span several turns.
+    const std::uint64_t times =
+        where.same_cores && !of_compute ? std::max<std::uint64_t>(64 * k_mib / bytes, 1) : 1;
+    const std::uint64_t steps = of_compute ? compute->steps() : times;
+    std::optional<Background> background;
+    if (communication && of_compute) {
+      background.emplace(where.communication,
+                         [&c = *communication](std::size_t rank, std::uint64_t index) noexcept {
+                           c.step(rank, index);
+                         });
+    } else if (compute && !of_compute) {
+      background.emplace(
+          where.compute,
+          [&c = *compute](std::size_t rank, std::uint64_t index) noexcept { c.step(rank, index); });
+    }
+    SampleLimits limits;
+    limits.max_samples = 1000;
+    Samples samples = bench.sample(
+        bench.team(of_compute ? where.compute : where.communication), since, budget,
+        [&](std::size_t rank, std::uint64_t index) noexcept {
+          for (std::uint64_t s = index * steps; s < (index + 1) * steps; ++s) {
+            if (of_compute) {
+              compute->step(rank, s);
+            } else {
+              communication->step(rank, s);
+            }
+          }
+        },
+        limits);
+    background.reset();
+    for (double& seconds : samples.seconds) {
+      seconds /= static_cast<double>(times);
+    }
+    samples.batch *= times;
+    fill_cell(cell, samples, static_cast<double>(bytes));
+    if (bytes > 0 && kind && cell.has_value()) {
+      remark(cell, where.same_cores
+                       ? std::string("both on the same cores")
+                       : fmt::format("computing on {} other core{}", where.compute.size(),
+                                     where.compute.size() == 1 ? "" : "s"));
+    }
+    if (bytes > 0) {
+      bench.remark_placement(cell, from, k_sources);
+      bench.remark_placement(cell, to, k_destinations);
+    }
+    std::string mistake = communication ? communication->mistake() : "";
+    if (mistake.empty() && compute) {
+      mistake = compute->mistake();
+    }
+    if (!mistake.empty() && cell.has_value()) {
+      cell.status = CellStatus::mismatch;
+      cell.samples.clear();
+      cell.reason = std::move(mistake);
+    }
+  }
+};
+
+CellPlan contention_plan(Workbench& bench, const ContentionCell& cell, int rank) {
+  CellPlan plan;
+  plan.key.test = cell.of_compute ? k_contention_compute : k_contention_communication;
+  plan.key.from = bench.nodes()[cell.from].id;
+  plan.key.threads = static_cast<int>(cell.threads);
+  plan.key.operation = cell.kind ? cell.kind->name() : "";
+  if (cell.bytes > 0) {
+    plan.key.bytes = cell.bytes;
+    plan.key.state = "cold";
+    if (cell.traffic == Traffic::copy) {
+      plan.key.to = bench.nodes()[cell.to].id;
+      plan.key.direction = "one_way";
+    } else {
+      plan.key.sources = 2;
+      plan.key.dtype = name_of(DType::fp32);
+    }
+  }
+  plan.crowded =
+      places(bench, cell.from, cell.threads).same_cores && cell.bytes > 0 && cell.kind.has_value();
+  // What one of them takes decides how many there can be: a product of 1000 x 1000 some 0.1 s.
+  const bool slow = cell.of_compute && !cell.kind->embedding && cell.kind->size > 500;
+  const bool large = cell.bytes >= 100 * k_mib || plan.crowded;
+  plan.least = Seconds(slow ? 0.5 : large ? 0.12 : 0.05);
+  plan.wanted = Seconds(slow ? 2.0 : large ? 0.4 : 0.2);
+  plan.rank = rank;
+  plan.measure = [cell](Cell& measured, Seconds budget) { cell.measure(measured, budget); };
+  return plan;
+}
+
+/// What is asked of one pair of nodes and one number of threads.
+void add_plans(Workbench& bench, std::vector<CellPlan>& plans, ContentionCell cell,
+               const std::vector<Traffic>& traffics) {
+  const int crowded = places(bench, cell.from, cell.threads).same_cores ? 1 : 0;
+  constexpr std::array<std::uint64_t, 3> k_sizes{k_mib, 10 * k_mib, 100 * k_mib};
+  for (const Traffic traffic : traffics) {
+    cell.traffic = traffic;
+    for (const std::uint64_t bytes : k_sizes) {
+      cell.bytes = bytes;
+      cell.of_compute = false;
+      const int less_usual = crowded + (bytes == k_sizes[1] ? 0 : 1);
+      cell.kind.reset();
+      plans.push_back(contention_plan(bench, cell, less_usual));
+      for (const Kind& kind : k_kinds) {
+        cell.kind = kind;
+        cell.of_compute = false;
+        const bool heavy = kind.size == 1000 ? !kind.embedding : kind.embedding;
+        plans.push_back(contention_plan(bench, cell, less_usual + (heavy ? 0 : 1)));
+        cell.of_compute = true;
+        plans.push_back(contention_plan(bench, cell, less_usual + 1 + (heavy ? 1 : 0)));
+      }
+    }
+  }
+}
+
+} // namespace
+
+Campaign contention_campaign(Workbench& bench) {
+  Campaign campaign;
+  campaign.name = "contention";
+  campaign.share = 0.15;
+  campaign.begin = [&bench] {
+    const std::span<std::byte> sources = bench.memory(0, k_sources, bench.cold_bytes(0));
+    bench.team(bench.cpus_near(0, 1)).run([&](std::size_t) { fill_sources(sources); });
+  };
+  campaign.plan = [&bench] {
+    std::vector<CellPlan> plans;
+    const std::size_t all = bench.cpus_near(0, SIZE_MAX).size();
+    const std::size_t some = std::max<std::size_t>(all / 4, 1);
+    for (const std::size_t threads : all > 1 ? std::vector{some, all} : std::vector{all}) {
+      ContentionCell cell{bench, Traffic::copy, 0, 0, threads, 0, std::nullopt, true};
+      for (const Kind& kind : k_kinds) {
+        cell.kind = kind;
+        plans.push_back(contention_plan(bench, cell, threads == all ? 2 : 1));
+      }
+      add_plans(bench, plans, cell, {Traffic::sum, Traffic::copy});
+      if (bench.nodes().size() > 1) {
+        cell.to = 1; // the others are as far, or farther
+        add_plans(bench, plans, cell, {Traffic::copy});
+      }
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+} // namespace reckon

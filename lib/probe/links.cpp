@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/links.hpp"
+
+#include "core/error.hpp"
+#include "probe/background.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <thread>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::size_t k_chunk = 65536;
+constexpr std::size_t k_windows = 12;
+constexpr Seconds k_least_window(0.003);
+constexpr Seconds k_window(0.010);
+
+struct alignas(128) Counter {
+  std::atomic<std::uint64_t> chunks{0};
+};
+
+/// The copies of one thread: chunk after chunk of its part of both memories.
+struct Part {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  std::size_t chunks = 1;
+};
+
+class NumaLinks {
+public:
+  NumaLinks(Workbench& bench, const Topology& topology, Seconds most)
+      : m_bench(bench), m_most(most) {
+    for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
+      m_node[bench.nodes()[n].id] = n;
+    }
+    for (SharedLink& shared : shared_links(topology, bench.machine())) {
+      std::erase_if(shared.pairs, [this](const EndpointPair& pair) {
+        const auto from = m_node.find(pair.first);
+        return from == m_node.end() || !m_node.contains(pair.second) ||
+               m_bench.nodes()[from->second].cpus.empty();
+      });
+      if (shared.pairs.size() > 1) {
+        m_shared.push_back(std::move(shared));
+      }
+    }
+    m_questions = link_questions(m_shared);
+    for (const LinkQuestion& question : m_questions) {
+      std::map<std::string, std::size_t> sources;
+      for (const EndpointPair& pair : question.pairs) {
+        m_most_of[pair.first] = std::max(m_most_of[pair.first], ++sources[pair.first]);
+        m_alone.insert(pair);
+      }
+      m_most_pairs = std::max(m_most_pairs, question.pairs.size());
+    }
+  }
+
+  [[nodiscard]] const std::vector<LinkQuestion>& questions() const { return m_questions; }
+
+  void discover() {
+    const std::size_t count = m_alone.size() + m_questions.size();
+    m_window = std::min(k_window, m_most / static_cast<double>(count * k_windows));
+    if (m_window < k_least_window) {
+      const Seconds needed = k_least_window * static_cast<double>(count * k_windows);
+      fail(ErrorKind::unavailable,
+           fmt::format("{} measurements need {}; there is time for {}: a longer --budget", count,
+                       to_text(needed), to_text(m_most)));
+    }
+    for (const auto& [id, n] : m_node) {
+      const std::span<std::byte> memory = m_bench.memory(n, 0, m_bench.cold_bytes(n));
+      m_bench.team(m_bench.cpus_near(n, 1)).run([&](std::size_t) {
+        fill_pattern(memory, m_bench.seed() + n);
+      });
+    }
+    m_findings = find_shared_links(
+        m_shared, [this](const std::vector<EndpointPair>& pairs) { return measure(pairs); });
+  }
+
+  [[nodiscard]] const LinkFinding& finding(const LinkEnd& link) const {
+    return *std::find_if(m_findings.begin(), m_findings.end(),
+                         [&](const LinkFinding& f) { return f.link == link; });
+  }
+
+private:
+  std::vector<std::vector<double>> measure(const std::vector<EndpointPair>& pairs) {
+    std::vector<int> cpus;
+    std::vector<Part> parts;
+    std::vector<std::size_t> pair_of; // by thread
+    std::map<std::string, std::size_t> used;
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      const auto& [from, to] = pairs[p];
+      const std::vector<int>& near = m_bench.nodes()[m_node.at(from)].cpus;
+      const std::size_t threads = std::max<std::size_t>(near.size() / m_most_of.at(from), 1);
+      const std::span<std::byte> source = region(m_node.at(from), 0, p);
+      const std::span<std::byte> target = region(m_node.at(to), 1, p);
+      const std::size_t bytes =
+          std::min(source.size(), target.size()) / threads / k_chunk * k_chunk;
+      for (std::size_t t = 0; t < threads; ++t) {
+        cpus.push_back(near[used[from]++ % near.size()]);
+        parts.push_back({source.data() + t * bytes, target.data() + t * bytes,
+                         std::max<std::size_t>(bytes / k_chunk, 1)});
+        std::memset(parts.back().to, 0xa5, k_chunk); // a copy that was not made shows
+        pair_of.push_back(p);
+      }
+    }
+    std::vector<Counter> counters(parts.size());
+    std::vector<std::vector<double>> rates(pairs.size());
+    {
+      const Background copies(cpus, [&](std::size_t rank, std::uint64_t index) noexcept {
+        const Part& part = parts[rank];
+        const std::size_t offset = index % part.chunks * k_chunk;
+        std::memcpy(part.to + offset, part.from + offset, k_chunk);
+        counters[rank].chunks.fetch_add(1, std::memory_order_relaxed);
+      });
+      std::vector<std::uint64_t> before(pairs.size());
+      Seconds since(0);
+      for (std::size_t w = 0; w <= k_windows; ++w) { // the first only sets the marks
+        std::this_thread::sleep_for(m_window);
+        std::vector<std::uint64_t> now(pairs.size());
+        const Seconds at = m_bench.clock().now();
+        for (std::size_t t = 0; t < parts.size(); ++t) {
+          now[pair_of[t]] += counters[t].chunks.load(std::memory_order_relaxed);
+        }
+        for (std::size_t p = 0; w > 0 && p < pairs.size(); ++p) {
+          rates[p].push_back(static_cast<double>((now[p] - before[p]) * k_chunk) /
+                             (at - since).count());
+        }
+        before = std::move(now);
+        since = at;
+        if (m_bench.interrupted() && m_bench.interrupted()()) {
+          fail(ErrorKind::operation, "interrupted");
+        }
+      }
+    }
+    for (std::size_t t = 0; t < parts.size(); ++t) {
+      if (std::memcmp(parts[t].from, parts[t].to, k_chunk) != 0) {
+        const auto& [from, to] = pairs[pair_of[t]];
+        fail(ErrorKind::operation, fmt::format("a copy from {} to {} differs", from, to));
+      }
+    }
+    return rates;
+  }
+
+  /// Of a node's memory the part for the p-th pair.
+  std::span<std::byte> region(std::size_t node, std::size_t which, std::size_t p) {
+    const std::uint64_t all = m_bench.cold_bytes(node);
+    const std::uint64_t one = all / m_most_pairs / k_chunk * k_chunk;
+    return m_bench.memory(node, which, all).subspan(p * one, one);
+  }
+
+  Workbench& m_bench;
+  Seconds m_most;
+  Seconds m_window{0};
+  std::map<std::string, std::size_t> m_node;
+  std::vector<SharedLink> m_shared;
+  std::vector<LinkQuestion> m_questions;
+  std::set<EndpointPair> m_alone;
+  std::map<std::string, std::size_t> m_most_of; ///< pairs that start there at once
+  std::size_t m_most_pairs = 1;
+  std::vector<LinkFinding> m_findings;
+};
+
+} // namespace
+
+void fill_link_cell(Cell& cell, const LinkFinding& finding) {
+  if (finding.verdict == LinkVerdict::unclear || finding.together.empty()) {
+    cell.status = CellStatus::skipped;
+    cell.reason = finding.text();
+    return;
+  }
+  for (const double rate : finding.together) {
+    if (rate > 0) {
+      cell.samples.push_back(rate);
+    }
+  }
+  if (cell.samples.empty()) {
+    cell.status = CellStatus::failed;
+    cell.reason = "nothing arrived";
+    return;
+  }
+  summarize_cell(cell);
+  if (finding.verdict == LinkVerdict::carries) {
+    remark(cell, CellStatus::noisy, finding.text());
+  } else {
+    remark(cell, finding.text());
+  }
+}
+
+Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds most) {
+  const auto links = std::make_shared<NumaLinks>(bench, topology, most);
+  Campaign campaign;
+  campaign.name = "shared links";
+  campaign.share = 0.05;
+  campaign.begin = [links] { links->discover(); };
+  campaign.plan = [links] {
+    std::vector<CellPlan> plans;
+    for (const LinkQuestion& question : links->questions()) {
+      CellPlan plan;
+      plan.key.test = k_link_bandwidth;
+      plan.key.from = question.link.from;
+      plan.key.to = question.link.to;
+      plan.key.direction = "one_way";
+      plan.key.state = "cold";
+      plan.unit = "bytes_per_second";
+      plan.bytes_convention = "payload";
+      plan.least = plan.wanted = Seconds(0);
+      plan.measure = [links, link = question.link](Cell& cell, Seconds) {
+        fill_link_cell(cell, links->finding(link));
+      };
+      plans.push_back(std::move(plan));
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+} // namespace reckon

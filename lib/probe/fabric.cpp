@@ -209,6 +209,15 @@ private:
 
   [[nodiscard]] std::vector<FabricOutcome>
   carry_out(const Cell& cell, const std::vector<FabricOrder>& orders, Seconds budget) {
+    for (std::size_t rank = 0; rank < orders.size(); ++rank) {
+      const std::uint64_t room = fabric_footprint(static_cast<int>(rank), m_options.footprint);
+      if (fabric_place(orders[rank].bytes) > room) {
+        fail(ErrorKind::unavailable,
+             fmt::format("longer than the {} of memory that could be had in time; give more with "
+                         "--budget",
+                         to_text(Bytes(room))));
+      }
+    }
     return crew(cell.key.transport).run(orders, budget + m_options.hang_limit);
   }
 

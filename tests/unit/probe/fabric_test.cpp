@@ -385,6 +385,22 @@ TEST(FabricCampaigns, ATransportThatCannotBeUsedIsUnsupported) {
   }
 }
 
+TEST(FabricCampaigns, AWriteLongerThanTheMemoryIsNotTried) {
+  FabricProbeOptions options = small_options();
+  options.footprint = 1U << 20U; // a machine too busy to give more in time
+  const RunResult result = measured(options, 5);
+  std::size_t longer = 0;
+  for (const Cell& cell : result.cells) {
+    if (cell.key.bytes > (1U << 20U)) {
+      ++longer;
+      EXPECT_TRUE(cell.status == CellStatus::unsupported || cell.status == CellStatus::skipped)
+          << cell.key.text() << ": " << cell.reason;
+    }
+    EXPECT_EQ(cell.reason.find("signal"), std::string::npos) << cell.reason;
+  }
+  EXPECT_GT(longer, 0U);
+}
+
 TEST(FabricCampaigns, AnInterruptEndsTheProcessesAtOnce) {
   FabricProbeOptions options = small_options();
   options.make = altered(Altered::Way::swallow); // the first cell would hang for long

@@ -16,7 +16,8 @@
 namespace reckon {
 namespace {
 
-std::string read_all(int fd, const std::string& name) {
+/// All that is left to read; absent, with errno set, when reading fails.
+std::optional<std::string> read_rest(int fd) {
   std::string content;
   constexpr std::size_t k_step = 1U << 16U;
   struct stat about {};
@@ -33,14 +34,22 @@ std::string read_all(int fd, const std::string& name) {
       continue;
     }
     if (n < 0) {
-      fail(ErrorKind::input,
-           fmt::format("cannot read {}: {}", name, std::generic_category().message(errno)));
+      return std::nullopt;
     }
     content.resize(used + static_cast<std::size_t>(n));
     if (n == 0) {
       return content;
     }
   }
+}
+
+std::string read_all(int fd, const std::string& name) {
+  std::optional<std::string> content = read_rest(fd);
+  if (!content) {
+    fail(ErrorKind::input,
+         fmt::format("cannot read {}: {}", name, std::generic_category().message(errno)));
+  }
+  return *std::move(content);
 }
 
 void write_all(int fd, const std::string& name, std::string_view content) {
@@ -100,6 +109,11 @@ std::string read_file(const std::string& path) {
          fmt::format("cannot open {}: {}", path, std::generic_category().message(errno)));
   }
   return read_all(fd.get(), path);
+}
+
+std::optional<std::string> read_if_readable(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return fd ? read_rest(fd.get()) : std::nullopt;
 }
 
 void write_file(const std::string& path, std::string_view content) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,10 @@ private:
 
 /// The whole file; "-" is standard input. Throws Error{input} naming the file.
 [[nodiscard]] std::string read_file(const std::string& path);
+
+/// The whole file; nothing when it is not there or cannot be read, as the speed of a network port
+/// that is down.
+[[nodiscard]] std::optional<std::string> read_if_readable(const std::string& path);
 
 /// All or nothing: readers see the old file or the whole new one, and an interrupted write leaves
 /// nothing behind. "-" is standard output. Throws Error{operation} naming the file.

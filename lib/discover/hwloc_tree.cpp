@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/hwloc_tree.hpp"
 
+#include "core/file.hpp"
+
 #include <fmt/format.h>
 #include <hwloc.h>
 #include <hwloc/distances.h>
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <utility>
 
@@ -539,16 +539,10 @@ private:
 
 SystemFile real_system_files() {
   return [](const std::string& path) -> std::optional<std::string> {
-    std::ifstream file(path);
-    if (!file) {
-      return std::nullopt;
+    std::optional<std::string> text = read_if_readable(path);
+    if (text) {
+      text->erase(text->find_last_not_of(" \t\n") + 1);
     }
-    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    if (file.bad() ||
-        (text.empty() && file.fail())) { // reading "speed" of a link that is down fails
-      return std::nullopt;
-    }
-    text.erase(text.find_last_not_of(" \t\n") + 1);
     return text;
   };
 }

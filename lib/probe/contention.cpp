@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -320,11 +321,18 @@ struct ContentionCell {
     if (kind) {
       compute = kind->make(bench, from, where.compute.size());
     }
-    // A processor's threads take turns of some milliseconds: a time that should say what sharing
-    // it costs has to span several turns.
-    const std::uint64_t times =
-        where.same_cores && !of_compute ? std::max<std::uint64_t>(64 * k_mib / bytes, 1) : 1;
-    const std::uint64_t steps = of_compute ? compute->steps() : times;
+    Team& team = bench.team(of_compute ? where.compute : where.communication);
+    const std::uint64_t steps = of_compute ? compute->steps() : 1;
+    const auto run = [&](std::size_t rank, std::uint64_t first, std::uint64_t count) noexcept {
+      for (std::uint64_t s = first * steps; s < (first + count) * steps; ++s) {
+        if (of_compute) {
+          compute->step(rank, s);
+        } else {
+          communication->step(rank, s);
+        }
+      }
+    };
+    const std::uint64_t times = where.same_cores ? times_in_turns(team, run) : 1;
     std::optional<Background> background;
     if (communication && of_compute) {
       background.emplace(where.communication,
@@ -339,16 +347,8 @@ struct ContentionCell {
     SampleLimits limits;
     limits.max_samples = 1000;
     Samples samples = bench.sample(
-        bench.team(of_compute ? where.compute : where.communication), since, budget,
-        [&](std::size_t rank, std::uint64_t index) noexcept {
-          for (std::uint64_t s = index * steps; s < (index + 1) * steps; ++s) {
-            if (of_compute) {
-              compute->step(rank, s);
-            } else {
-              communication->step(rank, s);
-            }
-          }
-        },
+        team, since, budget,
+        [&](std::size_t rank, std::uint64_t index) noexcept { run(rank, index * times, times); },
         limits);
     background.reset();
     for (double& seconds : samples.seconds) {
@@ -376,6 +376,21 @@ struct ContentionCell {
       cell.reason = std::move(mistake);
     }
   }
+
+private:
+  /// A processor's threads take turns of some milliseconds: a time that should say what sharing it
+  /// costs has to span several turns. So many in a row take that long alone.
+  template <class Run>
+  std::uint64_t times_in_turns(Team& team, const Run& run) const {
+    constexpr Seconds k_turns(0.02);
+    Seconds one(1);
+    for (int i = 0; i < 3; ++i) { // the fastest: at first caches are cold and threads wake up
+      const Seconds begin = bench.clock().now();
+      team.run([&](std::size_t rank) noexcept { run(rank, 0, 1); });
+      one = std::min(one, std::max(bench.clock().now() - begin, Seconds(1e-6)));
+    }
+    return static_cast<std::uint64_t>(std::ceil(k_turns / one));
+  }
 };
 
 CellPlan contention_plan(Workbench& bench, const ContentionCell& cell, int rank) {
@@ -399,9 +414,10 @@ CellPlan contention_plan(Workbench& bench, const ContentionCell& cell, int rank)
       places(bench, cell.from, cell.threads).same_cores && cell.bytes > 0 && cell.kind.has_value();
   // What one of them takes decides how many there can be: a product of 1000 x 1000 some 0.1 s.
   const bool slow = cell.of_compute && !cell.kind->embedding && cell.kind->size > 500;
-  const bool large = cell.bytes >= 100 * k_mib || plan.crowded;
-  plan.least = Seconds(slow ? 0.5 : large ? 0.12 : 0.05);
-  plan.wanted = Seconds(slow ? 2.0 : large ? 0.4 : 0.2);
+  const bool turns = places(bench, cell.from, cell.threads).same_cores;
+  const bool large = cell.bytes >= 100 * k_mib;
+  plan.least = Seconds(slow || turns ? 0.4 : large ? 0.12 : 0.05);
+  plan.wanted = Seconds(slow || turns ? 1.0 : large ? 0.4 : 0.2);
   plan.rank = rank;
   plan.measure = [cell](Cell& measured, Seconds budget) { cell.measure(measured, budget); };
   return plan;

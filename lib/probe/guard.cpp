@@ -2,6 +2,7 @@
 #include "probe/guard.hpp"
 
 #include "core/clock.hpp"
+#include "core/file.hpp"
 
 #include <fmt/format.h>
 
@@ -9,8 +10,6 @@
 #include <array>
 #include <charconv>
 #include <dirent.h>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <sys/resource.h>
 #include <thread>
@@ -20,8 +19,7 @@ namespace reckon {
 namespace {
 
 std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  return read_if_readable(path).value_or("");
 }
 
 /// The next blank-separated word, taken off `line`.

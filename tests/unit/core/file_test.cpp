@@ -80,6 +80,14 @@ TEST_F(File, AMissingFileIsAnInputErrorThatNamesIt) {
   }
 }
 
+// A folder can be opened and not read, as the files of the kernel that refuse.
+TEST_F(File, WhatMayNotBeReadableIsAbsentThen) {
+  write_file(at("x"), "text\n");
+  EXPECT_EQ(read_if_readable(at("x")), "text\n");
+  EXPECT_EQ(read_if_readable(at("none")), std::nullopt);
+  EXPECT_EQ(read_if_readable(m_folder.string()), std::nullopt);
+}
+
 TEST_F(File, AFolderCannotBeReadOrReplaced) {
   EXPECT_THROW(static_cast<void>(read_file(m_folder.string())), Error);
   EXPECT_EQ(write_error(m_folder.string(), "x"),

@@ -6,6 +6,8 @@
 #include "kernels/reduce.hpp"
 #include "probe/curve.hpp"
 #include "probe/gpu_contention.hpp"
+#include "probe/gpu_copy.hpp"
+#include "probe/gpu_links.hpp"
 #include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"
 #include "stats/resample.hpp"
@@ -25,72 +27,12 @@
 namespace reckon {
 namespace {
 
+using Copy = GpuCopy;
 using End = GpuPlaces::End;
+using Engine = GpuCopy::Engine;
 using Places = std::shared_ptr<GpuPlaces>;
 
 constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
-
-enum class Engine {
-  ce,     ///< the driver's copy engine
-  sm,     ///< a kernel on the driver
-  staged, ///< by way of the host, whatever the GPUs could do
-};
-
-/// One copy of a cell: `bytes` from `offset` of the source to the same place of the target.
-struct Copy {
-  End from, to;
-  Engine engine = Engine::ce;
-  bool by_source = true; ///< which end drives, where both are GPUs
-  std::uint64_t offset = 0, bytes = 0;
-  int blocks = 0; ///< sm; 0: all
-  [[nodiscard]] bool pinned() const { return from.pinned && to.pinned; }
-};
-
-std::size_t driver_of(const Copy& copy) {
-  const bool source = copy.from.is_gpu && (!copy.to.is_gpu || copy.by_source);
-  return source ? copy.from.index : copy.to.index;
-}
-
-GpuTimer::Flow flow_of(GpuPlaces& places, const Copy& copy) {
-  GpuLibrary& library = places.library();
-  const GpuPlace& driver = places.gpus()[driver_of(copy)];
-  std::byte* const to = places.target(copy.to) + copy.offset;
-  const std::byte* const from = places.source(copy.from) + copy.offset;
-  const std::uint64_t bytes = copy.bytes;
-  if (copy.engine == Engine::sm) {
-    return {driver.device, [&library, to, from, bytes, blocks = copy.blocks](GpuStream stream) {
-              return library.copy_sm(to, from, bytes, blocks, stream);
-            }};
-  }
-  const bool two_gpus = copy.from.is_gpu && copy.to.is_gpu && copy.from.index != copy.to.index;
-  if (two_gpus) {
-    const int to_device = places.gpus()[copy.to.index].device;
-    const int from_device = places.gpus()[copy.from.index].device;
-    return {driver.device, [=, &library](GpuStream stream) {
-              return library.copy_peer(to, to_device, from, from_device, bytes, stream);
-            }};
-  }
-  return {driver.device,
-          [=, &library](GpuStream stream) { return library.copy(to, from, bytes, stream); }};
-}
-
-/// Turns peer access on or off for what the copies need.
-void settle_access(GpuPlaces& places, const Copy& copy) {
-  if (!copy.from.is_gpu || !copy.to.is_gpu || copy.from.index == copy.to.index) {
-    return;
-  }
-  const bool on = copy.engine != Engine::staged;
-  std::string why_not;
-  if (on && !places.peers(copy.from.index, copy.to.index, &why_not)) {
-    fail(ErrorKind::unavailable, why_not);
-  }
-  const std::size_t driver = driver_of(copy);
-  const std::size_t other = driver == copy.from.index ? copy.to.index : copy.from.index;
-  places.set_peer_access(driver, other, on);
-  if (!on) { // nor the other way: who drives is the library's choice then
-    places.set_peer_access(other, driver, false);
-  }
-}
 
 /// Measures copies that run at once. Seconds, or the rate of all together.
 void measure_copies(GpuPlaces& places, const std::vector<Copy>& copies, Cell& cell,
@@ -585,6 +527,7 @@ std::vector<Campaign> gpu_campaigns(GpuLibrary& library, Workbench& bench, const
       campaign_of(places, "GPU latency", 0.05, &latency_plans),
       campaign_of(places, "GPU kernels", 0.15, &kernel_plans),
       campaign_of(places, "GPU contention", 0.15, &gpu_contention_plans),
+      gpu_links_campaign(places, topology, options.links_time),
   };
   campaigns[1].more = [places](const std::vector<Cell>& cells) {
     return more_curve_plans(places, cells);

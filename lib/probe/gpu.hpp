@@ -37,6 +37,7 @@ struct GpuProbeOptions {
   /// be told so, so that pairs that have such a link are measured by way of the host only.
   bool nvlink = true;
   std::uint64_t large_bytes = 256ULL << 20U; ///< of the bandwidth cells
+  Seconds links_time{3};                     ///< at most, for what shared links carry
 };
 
 /// What GPUs can do. Bandwidths in bytes per second, payload counted once, from pinned memory
@@ -52,6 +53,7 @@ struct GpuProbeOptions {
 /// of one dependent load by a thread of `from`. gpu_reduce_sum: bytes of one operand times (sources
 /// - 1) a second, as reduce_sum. Contention: contention_communication and contention_compute, in
 /// seconds, for copies and sums beside matrix products and embedding lookups (ACE, section III).
+/// link_bandwidth: what links carry that several of these ways share (gpu_links.hpp).
 ///
 /// What was copied is compared, in every cell. `topology` has a GPU for each of the library's;
 /// those that it lacks are left out.

@@ -36,6 +36,10 @@ public:
   [[nodiscard]] std::uint64_t large_bytes() const { return m_options.large_bytes; }
   /// Whether two GPUs may use peer access; `why_not` otherwise.
   [[nodiscard]] bool peers(std::size_t from, std::size_t to, std::string* why_not = nullptr) const;
+  /// Whether something else than PCIe, such as NVLink, joins two GPUs.
+  [[nodiscard]] bool nvlinked(std::size_t from, std::size_t to) const {
+    return m_nvlinked.at({from, to});
+  }
   /// Turns peer access from one GPU to another on, or off. Off by default.
   void set_peer_access(std::size_t driver, std::size_t peer, bool on);
 

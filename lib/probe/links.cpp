@@ -20,9 +20,6 @@ namespace reckon {
 namespace {
 
 constexpr std::size_t k_chunk = 65536;
-constexpr std::size_t k_windows = 12;
-constexpr Seconds k_least_window(0.003);
-constexpr Seconds k_window(0.010);
 
 struct alignas(128) Counter {
   std::atomic<std::uint64_t> chunks{0};
@@ -35,44 +32,27 @@ struct Part {
   std::size_t chunks = 1;
 };
 
-class NumaLinks {
+class NumaLinks final : public LinkMeasurer {
 public:
-  NumaLinks(Workbench& bench, const Topology& topology, Seconds most)
-      : m_bench(bench), m_most(most) {
+  explicit NumaLinks(Workbench& bench) : m_bench(bench) {
     for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
       m_node[bench.nodes()[n].id] = n;
     }
-    for (SharedLink& shared : shared_links(topology, bench.machine())) {
-      std::erase_if(shared.pairs, [this](const EndpointPair& pair) {
-        const auto from = m_node.find(pair.first);
-        return from == m_node.end() || !m_node.contains(pair.second) ||
-               m_bench.nodes()[from->second].cpus.empty();
-      });
-      if (shared.pairs.size() > 1) {
-        m_shared.push_back(std::move(shared));
-      }
-    }
-    m_questions = link_questions(m_shared);
-    for (const LinkQuestion& question : m_questions) {
+  }
+
+  [[nodiscard]] bool takes(const EndpointPair& pair) const override {
+    const auto from = m_node.find(pair.first);
+    return from != m_node.end() && m_node.contains(pair.second) &&
+           !m_bench.nodes()[from->second].cpus.empty();
+  }
+
+  void prepare(const std::vector<LinkQuestion>& questions) override {
+    for (const LinkQuestion& question : questions) {
       std::map<std::string, std::size_t> sources;
       for (const EndpointPair& pair : question.pairs) {
         m_most_of[pair.first] = std::max(m_most_of[pair.first], ++sources[pair.first]);
-        m_alone.insert(pair);
       }
       m_most_pairs = std::max(m_most_pairs, question.pairs.size());
-    }
-  }
-
-  [[nodiscard]] const std::vector<LinkQuestion>& questions() const { return m_questions; }
-
-  void discover() {
-    const std::size_t count = m_alone.size() + m_questions.size();
-    m_window = std::min(k_window, m_most / static_cast<double>(count * k_windows));
-    if (m_window < k_least_window) {
-      const Seconds needed = k_least_window * static_cast<double>(count * k_windows);
-      fail(ErrorKind::unavailable,
-           fmt::format("{} measurements need {}; there is time for {}: a longer --budget", count,
-                       to_text(needed), to_text(m_most)));
     }
     for (const auto& [id, n] : m_node) {
       const std::span<std::byte> memory = m_bench.memory(n, 0, m_bench.cold_bytes(n));
@@ -80,17 +60,10 @@ public:
         fill_pattern(memory, m_bench.seed() + n);
       });
     }
-    m_findings = find_shared_links(
-        m_shared, [this](const std::vector<EndpointPair>& pairs) { return measure(pairs); });
   }
 
-  [[nodiscard]] const LinkFinding& finding(const LinkEnd& link) const {
-    return *std::find_if(m_findings.begin(), m_findings.end(),
-                         [&](const LinkFinding& f) { return f.link == link; });
-  }
-
-private:
-  std::vector<std::vector<double>> measure(const std::vector<EndpointPair>& pairs) {
+  [[nodiscard]] std::vector<std::vector<double>> measure(const std::vector<EndpointPair>& pairs,
+                                                         Seconds window) override {
     std::vector<int> cpus;
     std::vector<Part> parts;
     std::vector<std::size_t> pair_of; // by thread
@@ -122,8 +95,8 @@ private:
       });
       std::vector<std::uint64_t> before(pairs.size());
       Seconds since(0);
-      for (std::size_t w = 0; w <= k_windows; ++w) { // the first only sets the marks
-        std::this_thread::sleep_for(m_window);
+      for (std::size_t w = 0; w <= k_link_windows; ++w) { // the first only sets the marks
+        std::this_thread::sleep_for(window);
         std::vector<std::uint64_t> now(pairs.size());
         const Seconds at = m_bench.clock().now();
         for (std::size_t t = 0; t < parts.size(); ++t) {
@@ -149,6 +122,7 @@ private:
     return rates;
   }
 
+private:
   /// Of a node's memory the part for the p-th pair.
   std::span<std::byte> region(std::size_t node, std::size_t which, std::size_t p) {
     const std::uint64_t all = m_bench.cold_bytes(node);
@@ -157,14 +131,59 @@ private:
   }
 
   Workbench& m_bench;
-  Seconds m_most;
-  Seconds m_window{0};
   std::map<std::string, std::size_t> m_node;
-  std::vector<SharedLink> m_shared;
-  std::vector<LinkQuestion> m_questions;
-  std::set<EndpointPair> m_alone;
   std::map<std::string, std::size_t> m_most_of; ///< pairs that start there at once
   std::size_t m_most_pairs = 1;
+};
+
+/// The questions of a campaign and what became of them.
+class Links {
+public:
+  Links(LinkCampaignOptions options, std::vector<SharedLink> shared,
+        std::shared_ptr<LinkMeasurer> measurer)
+      : m_options(std::move(options)), m_measurer(std::move(measurer)) {
+    for (SharedLink& one : shared) {
+      std::erase_if(one.pairs,
+                    [this](const EndpointPair& pair) { return !m_measurer->takes(pair); });
+      if (one.pairs.size() > 1) {
+        m_shared.push_back(std::move(one));
+      }
+    }
+    m_questions = link_questions(m_shared);
+  }
+
+  [[nodiscard]] const LinkCampaignOptions& options() const { return m_options; }
+  [[nodiscard]] const std::vector<LinkQuestion>& questions() const { return m_questions; }
+
+  void discover() {
+    std::set<EndpointPair> alone;
+    for (const LinkQuestion& question : m_questions) {
+      alone.insert(question.pairs.begin(), question.pairs.end());
+    }
+    const std::size_t count = alone.size() + m_questions.size();
+    const auto windows = static_cast<double>(count * k_link_windows);
+    const Seconds window = std::min(m_options.window, m_options.most / windows);
+    if (window < m_options.least_window) {
+      fail(ErrorKind::unavailable,
+           fmt::format("{} measurements need {}; there is time for {}: a longer --budget", count,
+                       to_text(m_options.least_window * windows), to_text(m_options.most)));
+    }
+    m_measurer->prepare(m_questions);
+    m_findings = find_shared_links(m_shared, [&](const std::vector<EndpointPair>& pairs) {
+      return m_measurer->measure(pairs, window);
+    });
+  }
+
+  [[nodiscard]] const LinkFinding& finding(const LinkEnd& link) const {
+    return *std::find_if(m_findings.begin(), m_findings.end(),
+                         [&](const LinkFinding& f) { return f.link == link; });
+  }
+
+private:
+  LinkCampaignOptions m_options;
+  std::shared_ptr<LinkMeasurer> m_measurer;
+  std::vector<SharedLink> m_shared;
+  std::vector<LinkQuestion> m_questions;
   std::vector<LinkFinding> m_findings;
 };
 
@@ -194,10 +213,11 @@ void fill_link_cell(Cell& cell, const LinkFinding& finding) {
   }
 }
 
-Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds most) {
-  const auto links = std::make_shared<NumaLinks>(bench, topology, most);
+Campaign links_campaign(const LinkCampaignOptions& options, const std::vector<SharedLink>& shared,
+                        std::shared_ptr<LinkMeasurer> measurer) {
+  const auto links = std::make_shared<Links>(options, shared, std::move(measurer));
   Campaign campaign;
-  campaign.name = "shared links";
+  campaign.name = options.name;
   campaign.share = 0.05;
   campaign.begin = [links] { links->discover(); };
   campaign.plan = [links] {
@@ -208,7 +228,7 @@ Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds
       plan.key.from = question.link.from;
       plan.key.to = question.link.to;
       plan.key.direction = "one_way";
-      plan.key.state = "cold";
+      plan.key.state = links->options().state;
       plan.unit = "bytes_per_second";
       plan.bytes_convention = "payload";
       plan.least = plan.wanted = Seconds(0);
@@ -220,6 +240,15 @@ Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds
     return plans;
   };
   return campaign;
+}
+
+Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds most) {
+  LinkCampaignOptions options;
+  options.name = "shared links";
+  options.state = "cold";
+  options.most = most;
+  return links_campaign(options, shared_links(topology, bench.machine()),
+                        std::make_shared<NumaLinks>(bench));
 }
 
 } // namespace reckon

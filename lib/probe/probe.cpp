@@ -149,7 +149,7 @@ std::vector<ProbeCase> probe_cases() {
       {k_numa_copy, "copying between NUMA nodes, one thread and all, one way and both"},
       {k_numa_read, "reading another node's memory"},
       {k_numa_write, "writing another node's memory"},
-      {k_link_bandwidth, "what links carry that copies between several NUMA nodes share"},
+      {k_link_bandwidth, "what links carry that copies between NUMA nodes and GPUs share"},
       {k_host_memcpy, "time of a copy from 8 B to 256 MiB, warm and cold"},
       {k_reduce_sum, "summation of gradients, by element type, threads, operands and part size"},
       {k_optimizer_step, "SGD, momentum, RMSProp and Adam steps, by threads"},
@@ -205,6 +205,7 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   if (GpuLibrary* const gpus = gpu_library(&no_gpu)) {
     GpuProbeOptions of_gpus;
     of_gpus.nvlink = options.nvlink;
+    of_gpus.links_time = 0.1 * options.budget;
     for (Campaign& campaign : gpu_campaigns(*gpus, bench, discovery.topology, of_gpus)) {
       campaigns.push_back(filtered(std::move(campaign), options.only));
     }

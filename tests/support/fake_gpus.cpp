@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace reckon::support {
 
@@ -107,6 +109,7 @@ GpuStream FakeGpus::make_stream(int device) {
   return {device, stream};
 }
 void FakeGpus::release(GpuStream stream) noexcept {
+  m_items.erase(stream.handle);
   m_handles.erase(stream.handle);
   ::operator delete(stream.handle);
 }
@@ -123,6 +126,7 @@ void FakeGpus::release(GpuEvent event) noexcept {
 
 void FakeGpus::queue(std::function<void()> act) {
   m_clock.time += k_call;
+  settle(m_clock.time);
   if (m_gate_closed) {
     m_behind_gate.push_back(std::move(act));
   } else {
@@ -137,24 +141,37 @@ GpuStatus FakeGpus::record(GpuEvent event, GpuStream stream) noexcept {
   auto* const e = static_cast<Event*>(event.handle);
   e->recorded = false;
   queue([this, e, s = static_cast<Stream*>(stream.handle)] {
+    if (capacity) {
+      m_items[s].push_back({Item::Kind::record, 0, 0, {}, {}, e});
+      return;
+    }
     e->at = std::max(s->free_at, m_clock.time);
     e->recorded = true;
   });
   return 0;
 }
 GpuStatus FakeGpus::wait(GpuStream stream, GpuEvent event) noexcept {
-  queue([e = static_cast<Event*>(event.handle), s = static_cast<Stream*>(stream.handle)] {
+  queue([this, e = static_cast<Event*>(event.handle), s = static_cast<Stream*>(stream.handle)] {
+    if (capacity) {
+      m_items[s].push_back({Item::Kind::wait, 0, 0, {}, {}, e});
+      return;
+    }
     s->free_at = std::max(s->free_at, e->at);
   });
   return 0;
 }
 GpuStatus FakeGpus::query(GpuEvent event, bool& done) noexcept {
   m_clock.time += k_call;
+  settle(m_clock.time);
   const auto* const e = static_cast<Event*>(event.handle);
   done = e->recorded && e->at <= m_clock.time;
   return 0;
 }
 GpuStatus FakeGpus::synchronize(GpuStream stream) noexcept {
+  if (capacity && !m_gate_closed) {
+    settle(std::numeric_limits<double>::infinity(), stream.handle);
+    m_clock.time = std::max(m_clock.time, m_settled);
+  }
   m_clock.time = std::max(m_clock.time + k_call, static_cast<Stream*>(stream.handle)->free_at);
   return m_gate_closed ? 999 : 0; // would wait for ever
 }
@@ -179,11 +196,122 @@ void FakeGpus::open_gate() noexcept {
   m_behind_gate.clear();
 }
 
+void FakeGpus::finish_items() {
+  for (bool again = true; again;) {
+    again = false;
+    for (auto& [stream, items] : m_items) {
+      while (!items.empty()) {
+        Item& item = items.front();
+        const bool ended = item.kind == Item::Kind::work   ? item.left <= 0
+                           : item.kind == Item::Kind::wait ? item.event->recorded
+                                                           : true;
+        if (!ended) {
+          break;
+        }
+        if (item.kind == Item::Kind::record) {
+          item.event->at = m_settled;
+          item.event->recorded = true;
+        } else if (item.act) {
+          item.act();
+        }
+        items.pop_front();
+        again = true;
+      }
+    }
+  }
+}
+
+/// The name with the least left for each of those that need it decides for these, and so on.
+std::vector<double> FakeGpus::fair_rates(const std::vector<Item*>& active) const {
+  std::vector<double> rates(active.size(), -1);
+  std::map<std::string, double> left;
+  for (const Item* const item : active) {
+    for (const std::string& name : item->names) {
+      left.emplace(name, capacity(name));
+    }
+  }
+  for (std::size_t fixed = 0; fixed < active.size();) {
+    std::map<std::string, int> users;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      for (const std::string& name : active[i]->names) {
+        users[name] += rates[i] < 0 ? 1 : 0;
+      }
+    }
+    double share = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      if (rates[i] < 0) {
+        share = std::min(share, active[i]->most);
+        for (const std::string& name : active[i]->names) {
+          share = std::min(share, left.at(name) / users.at(name));
+        }
+      }
+    }
+    std::vector<std::size_t> bound; // all at once: they are bound by what was left before
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const auto is_bound = [&](double most) { return most <= share * (1 + 1e-12); };
+      if (rates[i] < 0 && (is_bound(active[i]->most) ||
+                           std::any_of(active[i]->names.begin(), active[i]->names.end(),
+                                       [&](const std::string& name) {
+                                         return is_bound(left.at(name) / users.at(name));
+                                       }))) {
+        bound.push_back(i);
+      }
+    }
+    for (const std::size_t i : bound) {
+      rates[i] = share;
+      ++fixed;
+      for (const std::string& name : active[i]->names) {
+        left[name] -= share;
+      }
+    }
+  }
+  return rates;
+}
+
+void FakeGpus::settle(double until, const void* stop) {
+  for (;;) {
+    finish_items();
+    std::vector<Item*> active;
+    bool stopped = stop != nullptr;
+    for (auto& [stream, items] : m_items) {
+      stopped = stopped && (stream != stop || items.empty());
+      if (!items.empty() && items.front().kind == Item::Kind::work) {
+        active.push_back(&items.front());
+      }
+    }
+    if (stopped || active.empty()) {
+      break;
+    }
+    const std::vector<double> rates = fair_rates(active);
+    double step = until - m_settled;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      step = std::min(step, active[i]->left / rates[i]);
+    }
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      active[i]->left -= rates[i] * step;
+      active[i]->left = active[i]->left < 1e-3 ? 0 : active[i]->left; // of a byte: rounding
+    }
+    m_settled += step;
+    if (m_settled >= until) {
+      finish_items();
+      break;
+    }
+  }
+  if (std::isfinite(until)) {
+    m_settled = std::max(m_settled, until);
+  }
+}
+
 GpuStatus FakeGpus::work(const Work& what, GpuStream stream, std::function<void()> act) {
   works.push_back(what);
   queue([this, what, s = static_cast<Stream*>(stream.handle), act = std::move(act)] {
     double start = std::max(s->free_at, m_clock.time);
     const std::vector<std::string> names = needs ? needs(what) : std::vector<std::string>{};
+    if (capacity) {
+      const auto bytes = static_cast<double>(what.bytes);
+      m_items[s].push_back({Item::Kind::work, bytes, bytes / seconds(what), names, act, nullptr});
+      return;
+    }
     for (const std::string& name : names) {
       start = std::max(start, m_busy[name]);
     }

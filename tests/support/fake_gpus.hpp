@@ -38,6 +38,9 @@ public:
   std::function<double(const Work&)> seconds; ///< of one piece of work
   /// Names of what a piece of work keeps for itself while it runs, such as a link.
   std::function<std::vector<std::string>(const Work&)> needs;
+  /// Bytes per second that what `needs` names carries. When this is set, work that runs at once
+  /// shares it, max-min fair, and no piece of work is faster than `seconds` says.
+  std::function<double(const std::string& name)> capacity;
   std::set<std::pair<int, int>> peers; ///< that can have access
   std::set<std::pair<int, int>> atomics;
   GpuStatus fail_next_copy = 0; ///< the status of the next copy, which is not made
@@ -112,7 +115,20 @@ private:
     bool recorded = false;
   };
   class FakeWork;
+  /// Of a stream: work, or an event that is waited for, or one that happens.
+  struct Item {
+    enum class Kind { work, wait, record } kind = Kind::work;
+    double left = 0; ///< bytes
+    double most = 0; ///< bytes per second
+    std::vector<std::string> names;
+    std::function<void()> act;
+    Event* event = nullptr;
+  };
   void queue(std::function<void()> act);
+  /// Lets time pass for what shares capacities, until `until` or until `stop` has nothing left.
+  void settle(double until, const void* stop = nullptr);
+  void finish_items();
+  [[nodiscard]] std::vector<double> fair_rates(const std::vector<Item*>& active) const;
   GpuStatus work(const Work& what, GpuStream stream, std::function<void()> act);
 
   VirtualClock m_clock;
@@ -122,6 +138,8 @@ private:
   std::set<std::pair<int, int>> m_access;
   std::set<void*> m_handles;
   std::map<std::string, double> m_busy;
+  std::map<void*, std::deque<Item>> m_items; ///< by stream, where capacities are shared
+  double m_settled = 0;                      ///< up to when
   bool m_gate_closed = false;
   std::vector<std::function<void()>> m_behind_gate;
 };

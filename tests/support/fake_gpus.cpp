@@ -142,7 +142,7 @@ GpuStatus FakeGpus::record(GpuEvent event, GpuStream stream) noexcept {
   e->recorded = false;
   queue([this, e, s = static_cast<Stream*>(stream.handle)] {
     if (capacity) {
-      m_items[s].push_back({Item::Kind::record, 0, 0, {}, {}, e});
+      m_items[s].push_back({Item::Kind::record, 0, 0, 1, {}, {}, e});
       return;
     }
     e->at = std::max(s->free_at, m_clock.time);
@@ -153,7 +153,7 @@ GpuStatus FakeGpus::record(GpuEvent event, GpuStream stream) noexcept {
 GpuStatus FakeGpus::wait(GpuStream stream, GpuEvent event) noexcept {
   queue([this, e = static_cast<Event*>(event.handle), s = static_cast<Stream*>(stream.handle)] {
     if (capacity) {
-      m_items[s].push_back({Item::Kind::wait, 0, 0, {}, {}, e});
+      m_items[s].push_back({Item::Kind::wait, 0, 0, 1, {}, {}, e});
       return;
     }
     s->free_at = std::max(s->free_at, e->at);
@@ -221,7 +221,8 @@ void FakeGpus::finish_items() {
   }
 }
 
-/// The name with the least left for each of those that need it decides for these, and so on.
+/// The name with the least left for each of those that need it, by weight, decides for these, and
+/// so on.
 std::vector<double> FakeGpus::fair_rates(const std::vector<Item*>& active) const {
   std::vector<double> rates(active.size(), -1);
   std::map<std::string, double> left;
@@ -231,16 +232,17 @@ std::vector<double> FakeGpus::fair_rates(const std::vector<Item*>& active) const
     }
   }
   for (std::size_t fixed = 0; fixed < active.size();) {
-    std::map<std::string, int> users;
+    std::map<std::string, double> users; // their weights
     for (std::size_t i = 0; i < active.size(); ++i) {
       for (const std::string& name : active[i]->names) {
-        users[name] += rates[i] < 0 ? 1 : 0;
+        users[name] += rates[i] < 0 ? active[i]->weight : 0;
       }
     }
-    double share = std::numeric_limits<double>::infinity();
+    double share = // of a weight of 1
+        std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < active.size(); ++i) {
       if (rates[i] < 0) {
-        share = std::min(share, active[i]->most);
+        share = std::min(share, active[i]->most / active[i]->weight);
         for (const std::string& name : active[i]->names) {
           share = std::min(share, left.at(name) / users.at(name));
         }
@@ -249,7 +251,7 @@ std::vector<double> FakeGpus::fair_rates(const std::vector<Item*>& active) const
     std::vector<std::size_t> bound; // all at once: they are bound by what was left before
     for (std::size_t i = 0; i < active.size(); ++i) {
       const auto is_bound = [&](double most) { return most <= share * (1 + 1e-12); };
-      if (rates[i] < 0 && (is_bound(active[i]->most) ||
+      if (rates[i] < 0 && (is_bound(active[i]->most / active[i]->weight) ||
                            std::any_of(active[i]->names.begin(), active[i]->names.end(),
                                        [&](const std::string& name) {
                                          return is_bound(left.at(name) / users.at(name));
@@ -258,10 +260,10 @@ std::vector<double> FakeGpus::fair_rates(const std::vector<Item*>& active) const
       }
     }
     for (const std::size_t i : bound) {
-      rates[i] = share;
+      rates[i] = share * active[i]->weight;
       ++fixed;
       for (const std::string& name : active[i]->names) {
-        left[name] -= share;
+        left[name] -= rates[i];
       }
     }
   }
@@ -309,7 +311,8 @@ GpuStatus FakeGpus::work(const Work& what, GpuStream stream, std::function<void(
     const std::vector<std::string> names = needs ? needs(what) : std::vector<std::string>{};
     if (capacity) {
       const auto bytes = static_cast<double>(what.bytes);
-      m_items[s].push_back({Item::Kind::work, bytes, bytes / seconds(what), names, act, nullptr});
+      m_items[s].push_back({Item::Kind::work, bytes, bytes / seconds(what),
+                            weight ? weight(what) : 1, names, act, nullptr});
       return;
     }
     for (const std::string& name : names) {

@@ -41,7 +41,8 @@ public:
   /// Bytes per second that what `needs` names carries. When this is set, work that runs at once
   /// shares it, max-min fair, and no piece of work is faster than `seconds` says.
   std::function<double(const std::string& name)> capacity;
-  std::set<std::pair<int, int>> peers; ///< that can have access
+  std::function<double(const Work&)> weight; ///< of its share in all of these; empty: 1
+  std::set<std::pair<int, int>> peers;       ///< that can have access
   std::set<std::pair<int, int>> atomics;
   GpuStatus fail_next_copy = 0; ///< the status of the next copy, which is not made
   bool lose_copies = false;     ///< copies take their time and move nothing
@@ -120,6 +121,7 @@ private:
     enum class Kind { work, wait, record } kind = Kind::work;
     double left = 0; ///< bytes
     double most = 0; ///< bytes per second
+    double weight = 1;
     std::vector<std::string> names;
     std::function<void()> act;
     Event* event = nullptr;

@@ -184,6 +184,20 @@ TEST(GpuLinks, ALinkThatDoesNotLimitCarriesWhatItCarried) {
   }
 }
 
+TEST(GpuLinks, AnUnfairLinkIsNotTakenForAWiderOne) {
+  // Both could do 10, and of 12 the first gets 9 while both copy: copies of one length would end
+  // after 1/9 and 1/9 + (1 - 3/9) / 10 = 0.178 seconds per GB, which makes 9 + 5.6 GB/s.
+  Tree tree({2});
+  tree.set("gpu0", "switch0", 10 * k_gb);
+  tree.set("gpu1", "switch0", 10 * k_gb);
+  tree.set("switch0", "numa0", 12 * k_gb);
+  tree.gpus.weight = [](const FakeGpus::Work& work) { return work.device == 0 ? 3 : 1; };
+  for (const Cell& cell : tree.run()) {
+    EXPECT_EQ(cell.status, CellStatus::ok) << cell.reason;
+    EXPECT_NEAR(cell.p50 / k_gb, 12, 0.24) << cell.key.text();
+  }
+}
+
 TEST(GpuLinks, PeersShowWhatAGpusOwnLinkCarries) {
   Tree tree({2});
   tree.all_are_peers();

@@ -136,10 +136,12 @@ public:
            const std::vector<std::unique_ptr<OwnBuffer>>& buffers)
       : m_gpus(gpus), m_mail(index, control), m_device(device), m_buffers(buffers) {}
 
-  ~CudaLane() override {
+  ~CudaLane() override { wait_for_all(); } // the memory goes next
+
+  void wait_for_all() noexcept {
     for (const auto& channel : m_channels) {
       if (channel) {
-        channel->wait_for_all(); // the memory goes next
+        channel->wait_for_all();
       }
     }
   }
@@ -344,6 +346,14 @@ public:
     m_capabilities.max_in_flight = k_in_flight;
   }
 
+  ~CudaMover() override {
+    if (m_exported) {
+      for (const auto& buffer : m_buffers) {
+        buffer->gpu.abandon();
+      }
+    }
+  }
+
   const MoverCapabilities& capabilities() const noexcept override { return m_capabilities; }
 
   std::span<std::byte> allocate(std::uint64_t bytes) override {
@@ -398,6 +408,7 @@ public:
         json["fd"] = buffer->fd.get();
       } else if (!buffer->bytes.empty()) {
         json["name"] = m_gpus.export_memory(*m_device, buffer->gpu.data());
+        m_exported = true;
       }
       buffers.push_back(std::move(json));
     }
@@ -425,6 +436,18 @@ public:
   }
 
   MoverLane& lane(int index) override { return *m_lanes.at(static_cast<std::size_t>(index)); }
+
+  void disconnect(const std::function<void()>& meet) override {
+    for (const auto& lane : m_lanes) {
+      lane->wait_for_all();
+    }
+    for (CudaPeer& peer : m_peers) {
+      peer.buffers.clear();
+      peer.imported.clear();
+    }
+    meet();
+    m_exported = false;
+  }
 
 private:
   [[nodiscard]] int device_at(const MoverPlace& place) const {
@@ -511,6 +534,7 @@ private:
   std::optional<int> m_device; ///< none: host memory
   GpuOwned<GpuStream> m_staging;
   MoverCapabilities m_capabilities;
+  mutable bool m_exported = false; ///< others may have our GPU memory open: it must not be freed
   std::vector<std::unique_ptr<OwnBuffer>> m_buffers;
   std::optional<MailboxSegment> m_mail;
   std::deque<CudaPeer> m_peers;

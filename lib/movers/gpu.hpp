@@ -76,6 +76,7 @@ public:
   /// which is the memory's own or one that can access it.
   [[nodiscard]] virtual std::string export_memory(int device, std::byte* memory) = 0;
   [[nodiscard]] virtual std::byte* import_memory(int device, const std::string& name) = 0;
+  /// Before who has exported it releases it: what CUDA does else is undefined.
   virtual void close_memory(int device, std::byte* memory) noexcept = 0;
 
   // Peers.
@@ -175,6 +176,11 @@ public:
   [[nodiscard]] std::byte* data() const noexcept { return m_data; }
   [[nodiscard]] std::uint64_t size() const noexcept { return m_bytes; }
   [[nodiscard]] int device() const noexcept { return m_device; }
+  /// Gives the memory up without freeing it: it is there until the process ends.
+  void abandon() noexcept {
+    m_data = nullptr;
+    m_bytes = 0;
+  }
 
 private:
   void swap(GpuMemory& other) noexcept {

@@ -71,9 +71,9 @@ public:
 
 /// Moves bytes between the ranks of a job. Order of use, the same on every rank:
 /// allocate() each buffer; open(lanes); address() -> exchanged among all ranks -> connect(); then
-/// lanes. Registered once, connected once, before the first transfer (BytePS, section 6.2). Control
-/// path: throws Error. Thread-compatible, except that different lanes may be used by different
-/// threads.
+/// lanes; disconnect(). Registered once, connected once, before the first transfer (BytePS,
+/// section 6.2). Control path: throws Error. Thread-compatible, except that different lanes may be
+/// used by different threads.
 class Mover {
 public:
   Mover() = default;
@@ -100,6 +100,12 @@ public:
   /// every pair can talk.
   virtual void connect(int self, const std::vector<std::string>& addresses) = 0;
   [[nodiscard]] virtual MoverLane& lane(int index) = 0;
+  /// The last call, when no lane is at work at any rank. For memory that must not be freed while a
+  /// peer has it open: closes that of the peers, calls `meet`, which returns when all ranks have
+  /// come to this place, and only then has the right to free its own. What `meet` throws comes out.
+  /// A mover that is destroyed without, because the job failed, leaves such memory to the end of
+  /// the process. The others do nothing, and do not call `meet`.
+  virtual void disconnect(const std::function<void()>& /*meet*/) {}
 
 protected:
   void meanwhile() const {
@@ -125,8 +131,8 @@ available_transports(std::vector<std::string>* why_not = nullptr);
 
 /// Which of a machine's memories a rank's buffers are in: for "cuda" only.
 struct MoverPlace {
-  int local_rank = 0;       ///< on GPU number local_rank modulo their number
-  bool host_memory = false; ///< instead, in host memory that all GPUs of the job write to directly
+  int local_rank = 0;        ///< on GPU number local_rank modulo their number
+  bool host_memory = false;  ///< instead, in host memory that all GPUs of the job write to directly
   std::string pci_address{}; ///< instead, on the GPU with this address: "0000:17:00.0"
 };
 

@@ -212,6 +212,8 @@ public:
       }
     }
     log(LogLevel::debug, "end");
+    m_mover->disconnect(
+        [this] { static_cast<void>(m_rendezvous.all_gather("", m_options.limit)); });
     if (m_fixed) {
       result.error_bound = m_fixed->error_bound();
     }
@@ -231,7 +233,10 @@ private:
   }
 
   void connect() {
-    m_mover = make_mover(m_options.transport, m_options.habits,
+    m_mover =
+        m_options.mover
+            ? m_options.mover()
+            : make_mover(m_options.transport, m_options.habits,
                          {m_options.local_rank, m_options.host_memory, m_options.pci_address});
     std::uint64_t longest = 0;
     for (const LaneProgram& lane : m_program.lanes) {

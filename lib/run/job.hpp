@@ -4,11 +4,13 @@
 #include "core/units.hpp"
 #include "launch/rendezvous.hpp"
 #include "movers/habits.hpp"
+#include "movers/mover.hpp"
 #include "schedule/schedule.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +29,7 @@ struct RunOptions {
   int local_rank = 0, local_size = 1; ///< among the ranks on this machine: decides about pinning
   std::string pci_address;  ///< transport cuda: of this rank's GPU; empty: by the local rank
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
+  std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
 };
 
 /// One rank in one iteration. Times are rank 0's monotonic clock.
@@ -58,9 +61,10 @@ struct JobResult {
 
 /// Takes part in the job as one rank: registers, connects, then iterates: fill the gradient with
 /// known values, wait for everybody, run the lanes (timed), wait for everybody, check every byte.
-/// The result is complete at rank 0 only. `progress` is called at rank 0 after each iteration with
-/// the number done and the last one's seconds. Throws PeerError when another rank is the cause,
-/// Error otherwise; the others have then been told.
+/// At the end disconnects, meeting the others once more where the mover needs that. The result is
+/// complete at rank 0 only. `progress` is called at rank 0 after each iteration with the number
+/// done and the last one's seconds. Throws PeerError when another rank is the cause, Error
+/// otherwise; the others have then been told.
 [[nodiscard]] JobResult run_rank(Rendezvous& rendezvous, const Schedule& schedule,
                                  const RunOptions& options,
                                  const std::function<void(std::size_t, double)>& progress);

@@ -81,7 +81,7 @@ void write_and_add(support::RankProcess& self, const std::array<MoverPlace, 2>& 
       ASSERT_EQ(value, 3.0F * static_cast<float>(i % 4096)) << "element " << i;
     }
   }
-  self.barrier(); // nobody frees what another still has open
+  mover->disconnect([&] { self.barrier(); });
 }
 
 TEST_F(GpuRanks, WriteIntoEachOthersGpuMemoryAndAddThere) {

@@ -72,6 +72,7 @@ std::byte* FakeGpus::allocate(int device, std::uint64_t bytes) {
   return data;
 }
 void FakeGpus::release(int /*device*/, std::byte* memory) noexcept {
+  freed_while_open += m_imports.contains(memory) ? 1U : 0U;
   m_memory.erase(memory);
 }
 void FakeGpus::register_host(std::byte* memory, std::uint64_t bytes) {
@@ -88,9 +89,15 @@ std::string FakeGpus::export_memory(int /*device*/, std::byte* memory) {
   return fmt::format("{}", reinterpret_cast<std::uintptr_t>(memory));
 }
 std::byte* FakeGpus::import_memory(int /*device*/, const std::string& name) {
-  return reinterpret_cast<std::byte*>(std::stoull(name));
+  auto* const memory = reinterpret_cast<std::byte*>(std::stoull(name));
+  m_imports.insert(memory);
+  return memory;
 }
-void FakeGpus::close_memory(int /*device*/, std::byte* /*memory*/) noexcept {}
+void FakeGpus::close_memory(int /*device*/, std::byte* memory) noexcept {
+  if (const auto open = m_imports.find(memory); open != m_imports.end()) {
+    m_imports.erase(open);
+  }
+}
 
 void FakeGpus::set_peer_access(int device, int peer, bool on) {
   if (on && !peers.contains({device, peer})) {

@@ -55,6 +55,8 @@ public:
   [[nodiscard]] bool has_access(int device, int peer) const {
     return m_access.contains({device, peer});
   }
+  [[nodiscard]] std::size_t open_imports() const { return m_imports.size(); }
+  std::size_t freed_while_open = 0;         ///< exported memory, before its importers closed it
   [[nodiscard]] std::size_t living() const; ///< allocations, registrations, streams, events
   std::vector<Work> works;
 
@@ -138,6 +140,7 @@ private:
   std::map<const std::byte*, std::pair<int, std::vector<std::byte>>> m_memory;
   std::map<const std::byte*, std::uint64_t> m_registered;
   std::set<std::pair<int, int>> m_access;
+  std::multiset<const std::byte*> m_imports;
   std::set<void*> m_handles;
   std::map<std::string, double> m_busy;
   std::map<void*, std::deque<Item>> m_items; ///< by stream, where capacities are shared

@@ -216,8 +216,53 @@ TEST(CudaMover, LeavesNothingBehind) {
     mover->open(2);
     mover->connect(0, {mover->address()});
     EXPECT_GT(gpus.living(), 0U);
+    mover->disconnect([] {});
   }
   EXPECT_EQ(gpus.living(), 0U);
+}
+
+TEST(CudaMover, FreesItsMemoryWhenAllHaveClosedIt) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  pair.connect();
+  ASSERT_EQ(pair.gpus.open_imports(), 2U);
+  // Both come to the same place: the first has closed what it had open, and the second as well.
+  pair.movers[0]->disconnect([&] {
+    EXPECT_EQ(pair.gpus.open_imports(), 1U);
+    pair.movers[1]->disconnect([&] { EXPECT_EQ(pair.gpus.open_imports(), 0U); });
+  });
+  pair.movers[1].reset();
+  pair.movers[0].reset();
+  EXPECT_EQ(pair.gpus.freed_while_open, 0U);
+  EXPECT_EQ(pair.gpus.living(), 0U);
+}
+
+TEST(CudaMover, LeavesMemoryThatAPeerMayHaveOpenToTheEndOfTheProcess) {
+  for (const bool comes : {true, false}) { // to the meeting, which a peer's death ends
+    Pair pair(2, k_gpu0, k_gpu1);
+    pair.connect();
+    if (comes) {
+      EXPECT_THROW(
+          pair.movers[0]->disconnect([] { fail(ErrorKind::operation, "rank 1 has ended"); }),
+          Error);
+    }
+    pair.movers[0].reset();
+    EXPECT_EQ(pair.gpus.device_of(pair.memory[0].data()), 0);
+    pair.movers[1].reset();
+    EXPECT_EQ(pair.gpus.freed_while_open, 0U);
+    EXPECT_EQ(pair.gpus.open_imports(), 0U);
+  }
+}
+
+TEST(CudaMover, ClosesNothingThatACopyStillGoesTo) {
+  Pair pair(2, k_gpu0, k_gpu1);
+  pair.gpus.seconds = [](const FakeGpus::Work&) { return 3.0; };
+  pair.connect();
+  ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 64, 5, 1));
+  const Seconds before = pair.gpus.clock().now();
+  pair.movers[0]->disconnect([&] { EXPECT_GE((pair.gpus.clock().now() - before).count(), 2.9); });
+  // What comes later finds no memory there instead of memory that was closed.
+  ASSERT_TRUE(pair.movers[0]->lane(0).write(1, {0, 0}, {0, 0}, 64, 5, 2));
+  EXPECT_THAT(pair.movers[0]->lane(0).error(), HasSubstr("outside its buffers"));
 }
 
 } // namespace

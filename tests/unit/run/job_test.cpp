@@ -15,9 +15,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
 #include <csignal>
 #include <filesystem>
+#include <memory>
+#include <new>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -191,6 +195,91 @@ TEST(Job, AHungRankIsFoundByTheLimit) {
     FAIL() << "no error";
   } catch (const Error& e) {
     EXPECT_THAT(e.what(), testing::HasSubstr("rank 1"));
+  }
+}
+
+/// What ranks tell each other, and the test, of how they end.
+struct Ends {
+  std::array<std::atomic<int>, 4> closed{}; ///< by rank: it has closed the others' memory
+  std::atomic<int> met{0};                  ///< ranks that may free theirs
+  std::atomic<int> early{0};                ///< that were told so while another had not closed
+  std::atomic<int> unasked{0};              ///< that ended without disconnect()
+
+  static std::shared_ptr<Ends> shared() {
+    void* const memory =
+        ::mmap(nullptr, sizeof(Ends), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return {new (memory) Ends, [](Ends* ends) { ::munmap(ends, sizeof(Ends)); }};
+  }
+};
+
+/// The host's mover, with memory that must not be freed while others have it open.
+class ClosingMover final : public Mover {
+public:
+  ClosingMover(Ends& ends, int ranks, int dies)
+      : m_mover(make_mover("host")), m_ends(ends), m_ranks(ranks), m_dies(dies) {}
+  ~ClosingMover() override { m_ends.unasked += m_asked ? 0 : 1; }
+  const MoverCapabilities& capabilities() const noexcept override {
+    return m_mover->capabilities();
+  }
+  std::span<std::byte> allocate(std::uint64_t bytes) override { return m_mover->allocate(bytes); }
+  void open(int lanes) override { m_mover->open(lanes); }
+  std::string address() const override { return m_mover->address(); }
+  void connect(int self, const std::vector<std::string>& addresses) override {
+    m_self = self;
+    m_mover->connect(self, addresses);
+  }
+  MoverLane& lane(int index) override { return m_mover->lane(index); }
+  void disconnect(const std::function<void()>& meet) override {
+    m_asked = true;
+    if (m_self == m_dies) {
+      ::raise(SIGKILL);
+    }
+    if (m_self == m_ranks - 1) { // the last takes longer than the others, who would be early
+      std::vector<char> slow(32U << 20U, 1);
+      m_slow = slow[slow.size() / 2];
+    }
+    m_ends.closed[static_cast<std::size_t>(m_self)] = 1;
+    meet();
+    ++m_ends.met;
+    for (int r = 0; r < m_ranks; ++r) {
+      m_ends.early += m_ends.closed[static_cast<std::size_t>(r)] == 0 ? 1 : 0;
+    }
+  }
+
+private:
+  std::unique_ptr<Mover> m_mover;
+  Ends& m_ends;
+  int m_ranks, m_dies, m_self = 0;
+  bool m_asked = false;
+  volatile char m_slow = 0;
+};
+
+TEST(Job, NoRankFreesWhatAnotherHasOpen) {
+  const std::shared_ptr<Ends> ends = Ends::shared();
+  RunOptions options = quick("host");
+  options.iterations = 1;
+  options.mover = [&] { return std::make_unique<ClosingMover>(*ends, 4, -1); };
+  EXPECT_TRUE(run(plan_for("ring", 4, 0, 2), options).verification.ok);
+  EXPECT_EQ(ends->met, 4);
+  EXPECT_EQ(ends->early, 0);
+  EXPECT_EQ(ends->unasked, 0);
+}
+
+TEST(Job, ARankThatDiesAtTheEndIsNotWaitedFor) {
+  for (const int victim : {0, 2}) {
+    const std::shared_ptr<Ends> ends = Ends::shared();
+    RunOptions options = quick("host");
+    options.iterations = 1;
+    options.limit = Seconds(1000); // longer than the test may take
+    options.mover = [&] { return std::make_unique<ClosingMover>(*ends, 3, victim); };
+    try {
+      static_cast<void>(run(plan_for("ring", 3, 0), options));
+      FAIL() << "no error";
+    } catch (const Error& e) {
+      EXPECT_THAT(e.what(),
+                  testing::HasSubstr("rank " + std::to_string(victim) + " was ended by signal 9"));
+    }
+    EXPECT_EQ(ends->met, 0); // nobody was told that it may free its memory
   }
 }
 

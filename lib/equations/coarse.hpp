@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+/// Memory devices: COARSE (HPCA'22), sections III-E, III-F and IV-B, with the corrections that
+/// docs/equations.md lists. Plain doubles: bytes, bytes per second, seconds. What is not valid as
+/// described throws Error{usage}.
+namespace reckon {
+
+// ---------------------------------------------------------------- curves
+
+/// One measured size.
+struct SizeTime {
+  double bytes = 0;
+  double seconds = 0;
+  bool operator==(const SizeTime&) const = default;
+};
+
+/// How long moving any number of bytes takes. At least one sample; bytes finite, not negative and
+/// strictly increasing; seconds finite and greater than 0.
+using SizeCurve = std::vector<SizeTime>;
+
+/// Linear between samples. Below the first: the first sample's time. Beyond the last: the slope
+/// over the last octave of sizes (at least the last two samples), or the last sample's mean rate
+/// where that is not positive. The same rules as of reckon::Curve, so that a route and a prediction
+/// agree.
+[[nodiscard]] double seconds_on(const SizeCurve& curve, double bytes);
+
+// ---------------------------------------------------------------- routing
+
+/// Equation 28: which of a client's proxies has the least latency and which the greatest bandwidth.
+struct ProxyChoice {
+  std::size_t latency = 0;   ///< index of LatProxy
+  std::size_t bandwidth = 0; ///< index of BwProxy; the same one where no other is faster
+  bool operator==(const ProxyChoice&) const = default;
+};
+
+/// Latency is the time of the smallest size that all were tested at or above, bandwidth bytes over
+/// seconds at the largest that all were tested at or below. What is within `tolerance` (0.02 for
+/// 2 %) of the best is as good: LatProxy is the first such in the order given (local ones first,
+/// then), BwProxy is LatProxy if it is as good, else the first such. At least one proxy.
+[[nodiscard]] ProxyChoice choose_proxies(std::span<const SizeCurve> proxies, double tolerance);
+
+/// So many tensors of one size.
+struct SizeCount {
+  double bytes = 0;
+  double count = 1;
+};
+
+/// A range of sizes and the proxy that is nowhere slower in it.
+struct RoutingInterval {
+  double from_bytes = 0;
+  double to_bytes = std::numeric_limits<double>::infinity();
+  bool bandwidth_proxy = false;
+  bool operator==(const RoutingInterval&) const = default;
+};
+
+/// Equation 29. The rule is the paper's: tensors larger than the threshold to BwProxy, all others,
+/// the threshold's own size included, to LatProxy.
+struct Routing {
+  /// Absent: LatProxy for everything. 0: BwProxy for everything.
+  std::optional<double> threshold_bytes;
+  /// Every size at which the faster proxy changes, ascending. Where both are equally fast over a
+  /// range between, LatProxy has the range.
+  std::vector<double> crossings_bytes;
+  /// All sizes from 0 on; one more than there are crossings.
+  std::vector<RoutingInterval> intervals;
+  /// More than one crossing: no single threshold is right for all sizes.
+  bool several = false;
+  /// LatProxy is the faster one beyond the last crossing though there is one: the proxies may have
+  /// been taken for each other.
+  bool reversed = false;
+  double threshold_s = 0; ///< all sizes together, by the threshold
+  double best_s = 0;      ///< all sizes together, each by its faster proxy; <= threshold_s
+};
+
+/// With one crossing upwards (LatProxy below, BwProxy above) that is the threshold. With any other
+/// crossings the threshold is, of the upward ones, 0 and none, the one with the least total time
+/// over `sizes`; equal totals go to the smallest crossing, then to 0. `sizes`: the tensors of a
+/// workload; empty: every size that a curve was tested at, once. Crossings above 2^53 bytes are
+/// none.
+[[nodiscard]] Routing solve_routing(const SizeCurve& latency_proxy,
+                                    const SizeCurve& bandwidth_proxy,
+                                    std::span<const SizeCount> sizes = {});
+
+// ---------------------------------------------------------------- partition
+
+/// What `reckon` uses for S' where nothing else is said: the paper gives no tolerance.
+inline constexpr double k_partition_tolerance = 0.02;
+
+/// Equation 30: S', the smallest tested size whose bandwidth is at least (1 - tolerance) times the
+/// greatest tested one. 0 <= tolerance < 1. A sample of 0 bytes has no bandwidth and is never S';
+/// at least one other is needed.
+[[nodiscard]] double partition_bytes(const SizeCurve& curve,
+                                     double tolerance = k_partition_tolerance);
+
+/// Equation 31: floor(tensor / S') equal shards, each at least S' (section IV-B); a tensor below S'
+/// is one. Shards are whole elements where the tensor is, else whole bytes, and differ by one
+/// element at most: the larger ones first. No shards for an empty tensor; `partition_bytes` of 0
+/// does not partition. More than 10'000'000 shards are an error.
+[[nodiscard]] std::vector<std::uint64_t> shards_of(std::uint64_t tensor_bytes,
+                                                   std::uint64_t partition_bytes,
+                                                   std::uint64_t element_bytes = 4);
+
+// ---------------------------------------------------------------- dual synchronization
+
+/// When the workers' own ring starts.
+enum class WorkerRing {
+  when_ready,     ///< with the first gradient behind the proxies' part, beside the backward pass
+  after_backward, ///< as in the paper's formula
+};
+
+/// What section III-F's m depends on.
+struct DualSync {
+  std::uint64_t workers = 1;    ///< p >= 1
+  std::uint64_t devices = 1;    ///< q, 1 <= q <= p; the paper's formula knows only p
+  double bytes = 0;             ///< n: of the gradient
+  double proxy_bytes_per_s = 0; ///< BW_proxy: a device's port, each direction
+  double gpu_bytes_per_s = 0;   ///< BW_GPU: the slowest hop of the workers' ring, each direction
+  /// A client's link to its proxy, each direction. Absent: as fast as BW_proxy.
+  std::optional<double> client_bytes_per_s;
+  double forward_s = 0;  ///< T_FP
+  double backward_s = 0; ///< T_BP
+  WorkerRing ring = WorkerRing::when_ready;
+  /// The ring passes the same links as push and pull do. The proxies' part then goes first.
+  bool shared_link = false;
+};
+
+enum class DualSyncModel {
+  paper, ///< equation 32: two rings and nothing else; uses neither q, the client's link, nor ring
+  corrected, ///< equation 33: push and pull, shared devices, and gradients as they become ready
+};
+
+/// The time of an iteration with the first `proxy_bytes` (m) in gradient order through the proxies,
+/// the rest by the workers' ring. 0 <= m <= n.
+[[nodiscard]] double dual_sync_s(const DualSync& sync, DualSyncModel model, double proxy_bytes);
+
+struct DualSplit {
+  double proxy_bytes = 0;      ///< m: the least with the best time
+  double most_proxy_bytes = 0; ///< every m from proxy_bytes to here has that time
+  double worker_bytes = 0;     ///< n - m
+  double time_s = 0;
+  bool clipped = false; ///< the time would still fall beyond this end of [0, n]
+};
+
+/// The best m. The time is the greatest of a few linear functions of m: the best is where two of
+/// them meet or an end of [0, n], and it is found among these, not searched for. One worker has
+/// nothing to synchronize, and m = 0.
+[[nodiscard]] DualSplit solve_dual_sync(const DualSync& sync, DualSyncModel model);
+
+struct DualRounding {
+  std::size_t tensors = 0; ///< the first so many, in gradient order, go to the proxies
+  double proxy_bytes = 0;
+  double time_s = 0;
+  double cost_s = 0; ///< time_s less that of the best m; >= 0
+};
+
+/// The best m that cuts no tensor; the smallest such of several. `tensor_bytes` are in gradient
+/// order and add up to sync.bytes.
+[[nodiscard]] DualRounding round_dual_sync(const DualSync& sync, DualSyncModel model,
+                                           std::span<const std::uint64_t> tensor_bytes);
+
+} // namespace reckon

@@ -34,8 +34,8 @@ struct PlanArguments {
   std::string port_bandwidth, server_port_bandwidth;
   std::string forward, backward, order = "auto";
   bool zero_compute = false;
-  bool inside = false, gpu_direct = false;
-  std::string machine, network = "0", service = "0";
+  bool inside = false;
+  std::string machine, network = "0", service = "0", gpu_direct = "no";
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;
@@ -72,8 +72,10 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"async-steps", &a.async_steps},
       {"reduction", &a.reduction},
       {"gradient-bound", &a.gradient_bound},
+      {"machine", &a.machine},
       {"network", &a.network},
       {"service", &a.service},
+      {"gpu-direct", &a.gpu_direct},
       {"port-bandwidth", &a.port_bandwidth},
       {"server-port-bandwidth", &a.server_port_bandwidth}};
   const auto it = known.find(name);
@@ -256,7 +258,10 @@ InsidePlanOptions inside_options_of(const PlanArguments& a, const std::optional<
   options.cutting = common.cutting;
   options.inside.network = parse_gradients(a.network, "--network");
   options.inside.service = parse_gradients(a.service, "--service");
-  options.inside.gpu_direct = a.gpu_direct;
+  if (a.gpu_direct != "yes" && a.gpu_direct != "no") {
+    fail(ErrorKind::usage, fmt::format("gpu-direct '{}': use yes or no", a.gpu_direct));
+  }
+  options.inside.gpu_direct = a.gpu_direct == "yes";
   if (!a.lanes.empty() && a.lanes != "auto") {
     options.lanes = parse_count(a.lanes, "--lanes");
     if (options.lanes < 1 || options.lanes > 1024) {
@@ -358,12 +363,12 @@ private:
           plan.options[name] = value;
         }
       }
-      if (a.gpu_direct) {
+      if (a.gpu_direct == "yes") {
         plan.options["gpu_direct"] = "yes";
       }
       return plan;
     }
-    if (a.network != "0" || a.service != "0" || a.gpu_direct || !a.machine.empty()) {
+    if (a.network != "0" || a.service != "0" || a.gpu_direct != "no" || !a.machine.empty()) {
       fail(ErrorKind::usage, "--network, --service, --gpu-direct and --machine need --inside");
     }
     const Roles roles = roles_for(a);
@@ -524,8 +529,9 @@ Command add_plan_command(CLI::App& app) {
       ->add_option("--service", a->service,
                    "With --inside: gradients that a summation service on this machine receives")
       ->capture_default_str();
-  command->add_flag("--gpu-direct", a->gpu_direct,
-                    "With --inside: a NIC may read a GPU's memory under the same switch");
+  command->add_flag_callback(
+      "--gpu-direct", [a] { a->gpu_direct = "yes"; },
+      "With --inside: a NIC may read a GPU's memory under the same switch");
   command->add_flag("--zero-compute", a->zero_compute,
                     "Nothing is computed, whatever the workload says: all traffic counts");
   command
@@ -561,7 +567,7 @@ Command add_plan_command(CLI::App& app) {
   command->add_option("--server-port-bandwidth", a->server_port_bandwidth,
                       "The same for ranks that only serve");
   command->add_option("--set", a->set,
-                      "Any of these settings as name=value: k=4, part-bytes=1MiB, ...");
+                      "Any of these settings as name=value: k=4, gpu-direct=yes, ...");
   command->add_option("--sweep", a->sweep,
                       "Plan for many values of one setting: k=0..8, part-bytes=64KiB,1MiB");
   command->add_flag("--explain", a->explain,

@@ -546,12 +546,12 @@ int run_aggregation(const AggregationOptions& options) {
   std::string text = fmt::format(
       "M = {} ({:.0f} B), n = {} a switch, p = {}\n\n{:<18} {:>10} {:>9}  {}\n",
       bytes_text(tree.model_bytes), tree.model_bytes, counted(tree.gpus_per_switch, "GPU", "GPUs"),
-      counted(tree.switches, "switch", "switches"), "strategy", "time", "to best", "equation");
+      counted(tree.switches, "switch", "switches"), "strategy", "time", "to mix", "equation");
   const auto line = [&](const char* name, double time_s, const std::string& equation) {
     const std::string by = mix.time_s > 0 ? fmt::format("{:.4g} x", time_s / mix.time_s) : "-";
     text += fmt::format("{:<18} {:>10} {:>9}  {}\n", name, time_text(time_s), by, equation);
   };
-  line("best mix", mix.time_s,
+  line("best CPU mix", mix.time_s,
        fmt::format("{:.4g} of the bytes by brute force, the rest CPU-assisted (23)",
                    mix.brute_force_fraction));
   line("CPU-assisted", assisted_s, "M / b_S max(1, (2n-1)/(k n)), k = b_N / b_S (24)");
@@ -566,6 +566,13 @@ int run_aggregation(const AggregationOptions& options) {
                 ? "\nCPU-assisted takes as long as the ring\n"
                 : fmt::format("\nCPU-assisted takes {:.2f} % {} than the ring\n",
                               100 * std::abs(less), less > 0 ? "less" : "more");
+    if (const double gain = 1 - ring_s / mix.time_s; gain >= k_same) {
+      text += fmt::format("the ring takes {:.2f} % less than the best CPU mix\n", 100 * gain);
+    }
+  } else if (mix.time_s > 0) {
+    text +=
+        "\none GPU is a whole ring and sends nothing; a CPU mix still brings its gradient to the "
+        "processor\n";
   }
   if (mix.time_s > 0) {
     text += fmt::format("\nlimit: {}\n{}",

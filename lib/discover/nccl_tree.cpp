@@ -49,6 +49,9 @@ double xgmi_rate(std::string_view gcn) {
   return it == rates.end() ? 0 : it->second;
 }
 
+constexpr int k_most_lanes = 32;
+constexpr double k_width_not_known = 255; ///< as /sys has it where a device does not tell
+
 std::optional<double> leading_number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -104,9 +107,25 @@ private:
                                  hosts.size()));
     }
     std::stable_sort(cpus.begin(), cpus.end(), [](const xml_node& a, const xml_node& b) {
-      return a.attribute("numaid").as_int(-1) < b.attribute("numaid").as_int(-1);
+      return numa_number(a).value_or(-1) < numa_number(b).value_or(-1);
     });
+    for (std::size_t i = 1; i < cpus.size(); ++i) {
+      if (const auto number = numa_number(cpus[i]); number && number == numa_number(cpus[i - 1])) {
+        refuse(cpus[i], fmt::format("has numaid=\"{}\", as another <cpu> has; give each its own",
+                                    cpus[i].attribute("numaid").value()));
+      }
+    }
     return cpus;
+  }
+
+  /// Absent where the file gives none, or something else.
+  static std::optional<int> numa_number(const xml_node& cpu) {
+    const std::string_view text = cpu.attribute("numaid").value();
+    int value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() && value >= 0
+               ? std::optional(value)
+               : std::nullopt;
   }
 
   /// By `dev` when that is unique, else in the file's order.
@@ -161,8 +180,11 @@ private:
 
   void read_cpu(const xml_node& cpu, std::size_t number) {
     TopologyObject& node = add(ObjectKind::numa_node, "numa", static_cast<int>(number), m_machine);
-    if (const int index = cpu.attribute("numaid").as_int(-1); index >= 0) {
+    if (const auto index = numa_number(cpu)) {
       node.os_index = index;
+    } else if (const std::string_view text = cpu.attribute("numaid").value();
+               !text.empty() && text != "-1") { // NCCL's word for a machine without NUMA
+      remark(cpu, "numaid", "which is no number of a NUMA node");
     }
     node.name = fmt::format("{}{}{}", cpu.attribute("arch").value(),
                             cpu.attribute("vendor") ? " " : "", cpu.attribute("vendor").value());
@@ -283,13 +305,40 @@ private:
     }
   }
 
-  static void set_pcie(TopologyObject& made, const xml_node& pci) {
+  void set_pcie(TopologyObject& made, const xml_node& pci) {
     // "8 GT/s", "16.0 GT/s PCIe", "Unknown"; virtual machines often say nothing, or 0 lanes.
-    const auto rate = leading_number(pci.attribute("link_speed").value());
-    const int width = pci.attribute("link_width").as_int();
-    if (rate && *rate > 0 && width >= 1 && width <= 32) {
-      made.pcie = PcieLink{*rate * 1e9, width};
+    const std::string_view speed = pci.attribute("link_speed").value();
+    const std::string_view lanes = pci.attribute("link_width").value();
+    const auto rate = leading_number(speed);
+    const auto width = leading_number(lanes);
+    constexpr double k_fastest = 1000; // GT/s: several generations beyond what there is
+    const bool no_rate = speed.empty() || speed.starts_with("Unknown") || rate == 0.0;
+    const bool no_width = lanes.empty() || width == 0.0 || width == k_width_not_known;
+    if (!no_rate && !(rate && *rate > 0 && *rate <= k_fastest)) {
+      remark(pci, "link_speed", "which is no rate such as 16.0 GT/s PCIe");
+    } else if (!no_width && !(width && *width >= 1 && *width <= k_most_lanes &&
+                              *width == static_cast<int>(*width))) {
+      remark(pci, "link_width", "which is no number of lanes from 1 to 32");
+    } else if (!no_rate && !no_width) {
+      made.pcie = PcieLink{*rate * 1e9, static_cast<int>(*width)};
     }
+  }
+
+  /// What an attribute says is not used, and why.
+  void remark(const xml_node& element, const char* attribute, const char* why) {
+    const std::string what =
+        fmt::format("<{}> has {}=\"{}\", {}; taken as not known", element.name(), attribute,
+                    element.attribute(attribute).value(), why);
+    const auto [known, first] =
+        m_remarked.try_emplace(what, Remarked{m_tree.remarks.size(), m_place(element), 0});
+    if (first) {
+      m_tree.remarks.emplace_back();
+    }
+    Remarked& remarked = known->second;
+    ++remarked.count;
+    m_tree.remarks[remarked.index] = fmt::format(
+        "{}: {}{}", remarked.place, what,
+        remarked.count > 1 ? fmt::format(" (and {} more like it)", remarked.count - 1) : "");
   }
 
   std::string address_of(const xml_node& element, const char* attribute) const {
@@ -423,6 +472,13 @@ private:
   std::vector<FoundLink> m_links;
   std::set<std::string> m_off_bus; // names of NICs that are not on the PCI bus
   int m_bridges = 0, m_nics = 0;
+  /// The same mistake is often in every element: one remark for all.
+  struct Remarked {
+    std::size_t index = 0; ///< of the remark
+    std::string place;     ///< of the first
+    int count = 0;
+  };
+  std::map<std::string, Remarked> m_remarked; ///< by what is wrong
 };
 
 } // namespace

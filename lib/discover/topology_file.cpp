@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -30,6 +32,27 @@ std::string place(const std::string& file, const std::string& text, std::ptrdiff
   }
   const auto end = text.begin() + std::min(offset, static_cast<std::ptrdiff_t>(text.size()));
   return fmt::format("{}: line {}", file, std::count(text.begin(), end, '\n') + 1);
+}
+
+/// hwloc reads a rate that is none as "not known", without a word.
+std::vector<std::string> hwloc_remarks(const pugi::xml_node& root, const std::string& file,
+                                       const std::string& text) {
+  std::vector<std::string> remarks;
+  for (const pugi::xpath_node& found : root.select_nodes("//object[@pci_link_speed]")) {
+    const pugi::xml_node element = found.node();
+    const std::string_view speed = element.attribute("pci_link_speed").value();
+    double rate = 0; // GB/s
+    const auto [end, error] = std::from_chars(speed.data(), speed.data() + speed.size(), rate);
+    if (error != std::errc{} || end != speed.data() + speed.size() || !std::isfinite(rate) ||
+        rate < 0) {
+      remarks.push_back(
+          fmt::format("{}: <object> {} has pci_link_speed=\"{}\", which is no rate in "
+                      "GB/s; taken as not known",
+                      place(file, text, element.offset_debug()),
+                      element.attribute("pci_busid").value(), speed));
+    }
+  }
+  return remarks;
 }
 
 Topology topology_from_hwloc_xml(const std::string& text, const std::string& file,
@@ -80,6 +103,7 @@ RecordedTopology topology_from_text(const std::string& text, const std::string& 
     const std::string version = root.attribute("version").value();
     recorded.format = "hwloc XML " + (version.empty() ? "1" : version);
     recorded.topology = topology_from_hwloc_xml(text, file, version, machine);
+    recorded.remarks = hwloc_remarks(root, file, text);
     return recorded;
   }
   if (std::string_view(root.name()) == "system") {

@@ -173,7 +173,10 @@ MachineGroup machine_from_json(const JsonView& object) {
 }
 
 Json json_of(const MachineGroup& machine) {
-  Json json = {{"id", machine.id}, {"count", machine.count}, {"cores", machine.cores}};
+  Json json = {{"id", machine.id}, {"count", machine.count}};
+  if (machine.cores != 0) {
+    json["cores"] = machine.cores;
+  }
   put_text(json, "name", machine.name);
   if (machine.memory_bytes != 0) {
     json["memory_bytes"] = machine.memory_bytes;

@@ -101,7 +101,7 @@ struct MachineGroup {
                   ///< is a tree
   std::string name; ///< host name or model
   std::uint64_t count = 1;
-  std::uint64_t cores = 1;        ///< physical cores that this process may use
+  std::uint64_t cores = 0;        ///< physical cores that this process may use; 0: unknown
   std::uint64_t memory_bytes = 0; ///< 0: unknown
   /// The rack that all of them are in: machines of equal racks have their whole ports for each
   /// other; what leaves a rack shares its uplink (cells `uplink_bandwidth`). Empty: not known, or

@@ -45,7 +45,7 @@ std::string machines(const Profile& p, const Style& style) {
     key.test = "port_bandwidth";
     key.from = m.id;
     const std::vector<const Cell*> ports = p.select(key);
-    table.row({m.id, m.name, fmt::format("{}", m.count), fmt::format("{}", m.cores), m.rack,
+    table.row({m.id, m.name, fmt::format("{}", m.count), cores_text(m), m.rack,
                rate_cell(ports.empty() ? nullptr : ports.front())});
   }
   return table.text(style);

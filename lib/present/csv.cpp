@@ -122,14 +122,19 @@ std::string csv_of(const Profile& p, const ShowOptions& options) {
 }
 
 std::string csv_of(const Plan& plan, const ShowOptions& /*options*/) {
-  Csv out{"part", "offset_bytes", "bytes", "server", "lane"};
+  const bool trees = !plan.trees.empty();
+  Csv out = trees ? Csv{"part", "offset_bytes", "bytes", "server", "lane", "tree"}
+                  : Csv{"part", "offset_bytes", "bytes", "server", "lane"};
   for (std::size_t i = 0; i < plan.parts.size(); ++i) {
     out.put(std::uint64_t{i})
         .put(plan.parts.offset_bytes[i])
         .put(plan.parts.bytes[i])
         .put(plan.parts.server[i])
-        .put(plan.parts.lane[i])
-        .end();
+        .put(plan.parts.lane[i]);
+    if (trees) {
+      out.put(plan.parts.tree[i]);
+    }
+    out.end();
   }
   return std::move(out).text();
 }

@@ -39,6 +39,10 @@ bool is_rate(const Cell& cell) {
   return cell.unit == "bytes_per_second";
 }
 
+std::string cores_text(const MachineGroup& machine) {
+  return machine.cores > 0 ? fmt::format("{}", machine.cores) : "?";
+}
+
 bool any_value(const Cells& cells) {
   return std::any_of(cells.begin(), cells.end(), [](const Cell* c) { return c->has_value(); });
 }

@@ -33,6 +33,8 @@ struct CaseGroups {
 /// where the bytes are not moved.
 [[nodiscard]] std::optional<double> rate_of(const Cell& cell);
 [[nodiscard]] bool is_rate(const Cell& cell);
+/// "32"; "?" where the profile does not say.
+[[nodiscard]] std::string cores_text(const MachineGroup& machine);
 [[nodiscard]] bool any_value(const Cells& cells);
 /// What stands in a table where a cell (or nullptr) has no value: "N/A", "skipped", "failed", ...
 [[nodiscard]] std::string missing_text(const Cell* cell);

@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -69,15 +70,36 @@ std::string slower_text(double change) {
   return std::abs(change) < k_same ? "as fast" : change_text(change);
 }
 
+/// "reduce_broadcast" of "reduce_broadcast_gpu2": what its roots are tried with.
+std::string_view scheme_of(std::string_view strategy) {
+  for (const std::string_view scheme : {"reduce_broadcast", "cpu_assisted", "brute_force"}) {
+    if (strategy.starts_with(scheme)) {
+      return scheme;
+    }
+  }
+  return strategy;
+}
+
 std::string candidates_text(const Plan& plan, const Style& style) {
+  // Of trees that are not played there is no time but the busiest link's.
+  const bool trees = !plan.trees.empty();
+  const bool ranged =
+      !trees || std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
+        return c.prediction && c.prediction->lo_seconds < c.prediction->hi_seconds;
+      });
   Table table;
-  table.column("")
-      .column("strategy")
-      .column("bound", Align::right)
-      .column("low", Align::right)
-      .column("predicted", Align::right)
-      .column("high", Align::right)
-      .column("to chosen", Align::right);
+  table.column("").column("strategy");
+  if (!trees) {
+    table.column("bound", Align::right);
+  }
+  if (ranged) {
+    table.column("low", Align::right);
+  }
+  table.column(trees ? "busiest link" : "predicted", Align::right);
+  if (ranged) {
+    table.column("high", Align::right);
+  }
+  table.column("to chosen", Align::right);
   // Of trees only the chosen ones are played: like is compared with like.
   double chosen = plan.prediction.mid_seconds;
   for (const Candidate& c : plan.candidates) {
@@ -86,7 +108,8 @@ std::string candidates_text(const Plan& plan, const Style& style) {
     }
   }
   std::string refused;
-  for (const Candidate& c : plan.candidates) {
+  for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
+    const Candidate& c = plan.candidates[i];
     const bool is_chosen = c.strategy == plan.strategy;
     const std::string mark = is_chosen ? "*" : "";
     if (!c.prediction) {
@@ -95,13 +118,36 @@ std::string candidates_text(const Plan& plan, const Style& style) {
       continue;
     }
     const Prediction& p = *c.prediction;
-    table.row({{mark, Tone::good},
-               {c.strategy, is_chosen ? Tone::strong : Tone::plain},
-               time_text(p.bound_seconds),
-               time_text(p.lo_seconds),
-               {time_text(p.mid_seconds), is_chosen ? Tone::strong : Tone::plain},
-               time_text(p.hi_seconds),
-               is_chosen || chosen <= 0 ? "" : slower_text(p.mid_seconds / chosen - 1)});
+    // One scheme with one root or another often takes the same time: one row for all.
+    std::size_t alike = 0;
+    while (trees && !is_chosen && i + 1 < plan.candidates.size()) {
+      const Candidate& next = plan.candidates[i + 1];
+      if (next.strategy == plan.strategy || !next.prediction ||
+          scheme_of(next.strategy) != scheme_of(c.strategy) ||
+          time_text(next.prediction->lo_seconds) != time_text(p.lo_seconds) ||
+          time_text(next.prediction->mid_seconds) != time_text(p.mid_seconds) ||
+          time_text(next.prediction->hi_seconds) != time_text(p.hi_seconds)) {
+        break;
+      }
+      ++alike;
+      ++i;
+    }
+    std::vector<TableCell> row{
+        {mark, Tone::good},
+        {alike > 0 ? fmt::format("{} and {} alike", c.strategy, alike) : c.strategy,
+         is_chosen ? Tone::strong : Tone::plain}};
+    if (!trees) {
+      row.emplace_back(time_text(p.bound_seconds));
+    }
+    if (ranged) {
+      row.emplace_back(time_text(p.lo_seconds));
+    }
+    row.emplace_back(time_text(p.mid_seconds), is_chosen ? Tone::strong : Tone::plain);
+    if (ranged) {
+      row.emplace_back(time_text(p.hi_seconds));
+    }
+    row.emplace_back(is_chosen || chosen <= 0 ? "" : slower_text(p.mid_seconds / chosen - 1));
+    table.row(std::move(row));
   }
   std::string out = heading("candidates", style) + table.text(style) + refused;
   if (!plan.runner_up.empty()) {
@@ -128,6 +174,15 @@ struct Span {
   }
 };
 
+/// "0" or, where the rank is one of a machine's, "gpu0".
+std::string place_text(const Plan& plan, std::size_t rank) {
+  const PlanRank& r = plan.ranks[rank];
+  const std::string prefix = r.machine + "/";
+  return r.endpoint.empty()               ? fmt::format("{}", rank)
+         : r.endpoint.starts_with(prefix) ? r.endpoint.substr(prefix.size())
+                                          : r.endpoint;
+}
+
 std::string ranks_text(const Plan& plan, const Style& style) {
   struct Group {
     std::vector<std::size_t> ranks;
@@ -153,33 +208,31 @@ std::string ranks_text(const Plan& plan, const Style& style) {
     group.sent.add(static_cast<double>(r.egress_bytes));
     group.received.add(static_cast<double>(r.ingress_bytes));
   }
+  const bool trees = !plan.trees.empty(); // inside one machine, where there are no ports
   Table table(2);
-  table.column("ranks")
-      .column("role")
-      .column("machine")
-      .column("lanes", Align::right)
-      .column("port", Align::right)
-      .column("share\nsolved", Align::right)
+  table.column("ranks").column("role").column(trees ? "place" : "machine");
+  if (!trees) {
+    table.column("lanes", Align::right).column("port", Align::right);
+  }
+  table.column("share\nsolved", Align::right)
       .column("share\nassigned", Align::right)
       .column("sends", Align::right)
       .column("receives", Align::right);
   for (const Key& key : order) {
     const Group& group = groups[key];
     const auto& [role, machine, lanes, port] = key;
-    table.row({number_ranges(group.ranks), role, machine, fmt::format("{}", lanes),
-               port > 0 ? to_text(Bandwidth::bytes_per_s(port)) : "none", group.share.text(),
-               group.assigned.text(), group.sent.text(), group.received.text()});
+    std::vector<TableCell> row{number_ranges(group.ranks), role,
+                               trees ? place_text(plan, group.ranks.front()) : machine};
+    if (!trees) {
+      row.emplace_back(fmt::format("{}", lanes));
+      row.emplace_back(port > 0 ? to_text(Bandwidth::bytes_per_s(port)) : "none");
+    }
+    for (const Span& span : {group.share, group.assigned, group.sent, group.received}) {
+      row.emplace_back(span.text());
+    }
+    table.row(std::move(row));
   }
   return heading("ranks", style) + table.text(style);
-}
-
-/// "0" or, where the rank is one of a machine's, "gpu0".
-std::string place_text(const Plan& plan, std::size_t rank) {
-  const PlanRank& r = plan.ranks[rank];
-  const std::string prefix = r.machine + "/";
-  return r.endpoint.empty()               ? fmt::format("{}", rank)
-         : r.endpoint.starts_with(prefix) ? r.endpoint.substr(prefix.size())
-                                          : r.endpoint;
 }
 
 /// A tree from its root on, "numa0 < (gpu0 < gpu1, gpu2)": who sums what whom sends.
@@ -201,7 +254,22 @@ std::string trees_text(const Plan& plan, const Style& style) {
   table.column("share", Align::right)
       .column("scheme")
       .column("who sums for whom", Align::left, true);
+  constexpr std::size_t k_most_rows = 12;
+  std::vector<const SumTree*> largest;
   for (const SumTree& tree : plan.trees) {
+    largest.push_back(&tree);
+  }
+  if (largest.size() > k_most_rows) {
+    std::stable_sort(largest.begin(), largest.end(),
+                     [](const SumTree* a, const SumTree* b) { return a->share > b->share; });
+  }
+  double rest = 0;
+  for (std::size_t i = 0; i < largest.size(); ++i) {
+    const SumTree& tree = *largest[i];
+    if (i >= k_most_rows) {
+      rest += tree.share;
+      continue;
+    }
     std::size_t root = 0;
     while (root + 1 < tree.up.size() && tree.up[root] != static_cast<std::int64_t>(root)) {
       ++root;
@@ -212,7 +280,12 @@ std::string trees_text(const Plan& plan, const Style& style) {
                    ? up + ", and back the same way"
                    : fmt::format("{}; back {}", up, tree_text(plan, tree.down, root))});
   }
-  return heading("trees", style) + table.text(style);
+  std::string out = heading("trees", style) + table.text(style);
+  if (largest.size() > k_most_rows) {
+    out += fmt::format("  {} more with {} together\n", largest.size() - k_most_rows,
+                       percent_text(rest));
+  }
+  return out;
 }
 
 std::string resources_text(const Plan& plan, const Style& style) {
@@ -223,23 +296,44 @@ std::string resources_text(const Plan& plan, const Style& style) {
       .column("carries", Align::right)
       .column("busy", Align::right)
       .column("price", Align::right)
-      .column("1 GB/s more\nwould save", Align::right)
-      .column("capacity from");
+      .column("1 GB/s\nmore saves", Align::right)
+      .column("from", Align::left, true);
+  constexpr double k_least_gain = 5e-5; // less prints as 0.00 %
+  // Links that are alike in all that is shown are one row: the first one's name, and how many.
+  std::map<std::vector<std::string>, std::size_t> alike;
+  const auto fields = [&](const PlanResource& r) {
+    return std::vector<std::string>{
+        to_text(Bandwidth::bytes_per_s(r.bytes_per_second)),
+        bytes_text(r.load_bytes),
+        percent_text(r.busy),
+        r.price > 0 ? fmt::format("{:.3f}", r.price) : "",
+        r.gain_per_gb_s >= k_least_gain ? percent_text(r.gain_per_gb_s) : "",
+        r.source == "described" || r.source == "measured pair" ? r.source : "profile"};
+  };
+  for (const PlanResource& r : plan.resources) {
+    ++alike[fields(r)];
+  }
   std::size_t shown = 0, idle = 0;
   for (const PlanResource& r : plan.resources) {
+    const std::vector<std::string> text = fields(r);
+    const std::size_t count = std::exchange(alike[text], 0);
+    if (count == 0) {
+      continue; // in the row of another
+    }
     if (r.load_bytes == 0 || shown == k_most_rows) {
-      ++idle;
+      idle += count;
       continue;
     }
     ++shown;
     const bool binds = r.busy > 1 - 1e-6;
-    table.row({{r.name, binds ? Tone::strong : Tone::plain},
-               to_text(Bandwidth::bytes_per_s(r.bytes_per_second)),
-               bytes_text(r.load_bytes),
-               {percent_text(r.busy), binds ? Tone::warning : Tone::plain},
-               r.price > 0 ? fmt::format("{:.3f}", r.price) : "",
-               r.gain_per_gb_s > 0 ? percent_text(r.gain_per_gb_s) : "",
-               r.source});
+    table.row({{count > 1 ? fmt::format("{}, {} such", r.name, count) : r.name,
+                binds ? Tone::strong : Tone::plain},
+               text[0],
+               text[1],
+               {text[2], binds ? Tone::warning : Tone::plain},
+               text[3],
+               text[4],
+               text[5]});
   }
   std::string out = heading("links", style) + table.text(style);
   if (idle > 0) {

@@ -355,7 +355,7 @@ std::string machines_text(const Profile& p, const Style& style) {
       .column("cores", Align::right)
       .column("memory", Align::right);
   for (const MachineGroup& m : p.machines) {
-    table.row({m.id, m.name, fmt::format("{}", m.count), fmt::format("{}", m.cores),
+    table.row({m.id, m.name, fmt::format("{}", m.count), cores_text(m),
                m.memory_bytes > 0 ? to_text(Bytes(m.memory_bytes)) : "?"});
   }
   return table.text(style);
@@ -491,7 +491,18 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
       context.row({{name, Tone::dim}, text});
     }
     out += context.text(style) + "\n" + machines_text(p, style);
-    const std::string tree = topology_text(p.topology, style);
+    const std::string tree = topology_text(p.topology, style, [&p](const LinkEnd& link) {
+      CellKey key;
+      key.test = "link_bandwidth";
+      key.from = link.from;
+      key.to = link.to;
+      double best = 0;
+      for (const Cell* const cell : p.select(key)) {
+        best =
+            is_rate(*cell) && cell->key.direction != "two_way" ? std::max(best, cell->p50) : best;
+      }
+      return best;
+    });
     out += tree.empty() ? "" : "\n" + tree;
   }
   for (const std::string& test : cases_of(p)) {

@@ -317,12 +317,22 @@ std::string below_text(const Topology& t, const std::string& machine, const Styl
 }
 
 /// Links that more than one endpoint needs; of links in series that the same endpoints share, the
-/// one whose rate is known, else the first.
-std::string shared_text(const Topology& t, const std::string& machine, const Style& style) {
+/// one that was measured, else the one whose rate is known, else the first.
+std::string shared_text(const Topology& t, const std::string& machine, const Style& style,
+                        const MeasuredLink& measured) {
   struct Shared {
     LinkEnd link;
     std::set<std::string> near, far;
     double rate = 0;
+    bool measured = false;
+    /// How well it stands for the links in series with it.
+    [[nodiscard]] int standing() const { return measured ? 2 : rate > 0 ? 1 : 0; }
+  };
+  // A row is of both directions: of two measured ones the slower holds each way.
+  const auto measured_rate = [&](const LinkEnd& link) {
+    const double there = measured ? measured(link) : 0;
+    const double back = measured ? measured({link.to, link.from}) : 0;
+    return there > 0 && back > 0 ? std::min(there, back) : std::max(there, back);
   };
   std::vector<Shared> rows;
   for (const SharedLink& shared : shared_links(t, machine)) {
@@ -341,13 +351,15 @@ std::string shared_text(const Topology& t, const std::string& machine, const Sty
         (beside && row.link.from > row.link.to)) {
       continue;
     }
-    row.rate = described_bytes_per_second(t, row.link);
+    row.rate = measured_rate(row.link);
+    row.measured = row.rate > 0;
+    row.rate = row.measured ? row.rate : described_bytes_per_second(t, row.link);
     const auto series = std::find_if(rows.begin(), rows.end(), [&](const Shared& other) {
       return other.near == row.near && other.far == row.far;
     });
     if (series == rows.end()) {
       rows.push_back(std::move(row));
-    } else if (series->rate == 0 && row.rate > 0) {
+    } else if (series->standing() < row.standing()) {
       *series = std::move(row);
     }
   }
@@ -364,6 +376,12 @@ std::string shared_text(const Topology& t, const std::string& machine, const Sty
            t.find(row.link.to)->kind == ObjectKind::numa_node;
   };
   const auto sockets = std::count_if(rows.begin(), rows.end(), is_socket);
+  std::set<double> socket_rates;
+  for (const Shared& row : rows) {
+    if (is_socket(row) && row.rate > 0) {
+      socket_rates.insert(row.rate);
+    }
+  }
   if (sockets > k_most_sockets) {
     rows.erase(std::remove_if(rows.begin(), rows.end(), is_socket), rows.end());
   }
@@ -378,8 +396,13 @@ std::string shared_text(const Topology& t, const std::string& machine, const Sty
                id_list(row.near, machine), id_list(row.far, machine)});
   }
   if (sockets > k_most_sockets) {
-    table.row({fmt::format("{} between NUMA nodes", sockets), TableCell("?", Tone::dim),
-               "all of one node", "all of the other"});
+    const TableCell rate = socket_rates.empty() ? TableCell("?", Tone::dim)
+                           : socket_rates.size() == 1
+                               ? TableCell(rate_text(*socket_rates.begin()))
+                               : TableCell(fmt::format("{} to {}", rate_text(*socket_rates.begin()),
+                                                       rate_text(*socket_rates.rbegin())));
+    table.row({fmt::format("{} between NUMA nodes", sockets), rate, "all of one node",
+               "all of the other"});
   }
   return titled("shared links", "", style) + table.text(style);
 }
@@ -404,7 +427,8 @@ bool lacks_tree(const Topology& topology, const std::string& machine) {
 
 } // namespace
 
-std::string topology_text(const Topology& topology, const Style& style) {
+std::string topology_text(const Topology& topology, const Style& style,
+                          const MeasuredLink& measured) {
   std::string out;
   for (const TopologyObject* machine : topology.of_kind(ObjectKind::machine)) {
     std::string tree;
@@ -431,7 +455,8 @@ std::string topology_text(const Topology& topology, const Style& style) {
     }
     for (const std::string& block :
          {matrix_text(topology, machine->id, style), below_text(topology, machine->id, style),
-          census_text(topology, machine->id, style), shared_text(topology, machine->id, style)}) {
+          census_text(topology, machine->id, style),
+          shared_text(topology, machine->id, style, measured)}) {
       out += block.empty() ? "" : "\n" + block;
     }
   }

@@ -144,7 +144,7 @@ std::string header(const Profile& profile) {
   };
   add(fact("cpu"));
   for (const MachineGroup& m : profile.machines) {
-    add(fmt::format("{} core{}", m.cores, m.cores == 1 ? "" : "s"));
+    add(m.cores > 0 ? fmt::format("{} core{}", m.cores, m.cores == 1 ? "" : "s") : "");
     const auto nodes = profile.topology.of_kind(ObjectKind::numa_node).size();
     add(fmt::format("{} NUMA node{}", nodes, nodes == 1 ? "" : "s"));
     add(m.memory_bytes > 0 ? to_text(Bytes(m.memory_bytes)) : "");

@@ -57,6 +57,35 @@ reckon plan --profile some.json --workload model.csv
 expect_status 2
 stderr_has "or --inside"
 
+# What a terminal of 80 columns shows: links and schemes that are alike in one row, a tie by its name, the bound in short.
+reckon probe --topology "$machines/amd-mi50-switches.xml" -o tie.json
+reckon plan --inside --profile tie.json --workload model.csv --part-bytes 64KiB -o tie-plan.json
+expect_status 0
+stdout_has "what gpu0-3 must send (equation 27)"
+stdout_has "same time as hierarchical, staging, inside_mix"
+stdout_has "reduce_broadcast_gpu0 and 10 alike"
+stdout_has "bridge0 > numa0, 3 such"
+reckon show tie-plan.json --csv
+stdout_has "part,offset_bytes,bytes,server,lane,tree"
+reckon plan --inside --profile byteps-pcie --workload model.csv --part-bytes 64KiB
+stdout_has "8 gradients at least over links of gpu0-3"
+
+# Any setting of --inside can be swept, and a transport that is none is refused as without --inside.
+reckon plan --inside --profile byteps-nvlink --workload model.csv --part-bytes 64KiB --network 1 --sweep gpu-direct=no,yes
+expect_status 0
+stdout_matches '^ +yes '
+reckon plan --inside --profile byteps-nvlink --workload model.csv --part-bytes 64KiB --set machine=m0 --json
+expect_status 0
+reckon plan --inside --profile byteps-nvlink --workload model.csv --set machine=m7
+expect_status 2
+stderr_has 'no machine "m7"'
+reckon plan --inside --profile byteps-nvlink --workload model.csv --set gpu-direct=maybe
+expect_status 2
+stderr_has "use yes or no"
+reckon plan --inside --profile byteps-pcie --workload model.csv --transport bogus
+expect_status 2
+stderr_has "over transport 'bogus'"
+
 # Without a GPU the default transport says why not.
 if [[ ! -e /dev/nvidiactl ]]; then
   reckon run mix.json

@@ -2,12 +2,16 @@
 #include "strategies/inside/bound.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <queue>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace reckon {
@@ -116,11 +120,35 @@ private:
     if (set.size() == m_model.workers) {
       return "all workers";
     }
-    std::string out;
+    // "gpu0-3, gpu6" of their names in the machine.
+    std::map<std::string, std::set<std::uint64_t>> numbers;
+    std::vector<std::string> parts;
     for (const std::size_t v : set) {
-      out += (out.empty() ? "" : " ") + m_model.endpoints[v].id;
+      const std::string& id = m_model.endpoints[v].id;
+      const std::string name = id.substr(id.find('/') + 1);
+      constexpr std::size_t k_most_digits = 9;
+      const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+      std::uint64_t number = 0;
+      std::from_chars(name.data() + digits, name.data() + name.size(), number);
+      if (digits == name.size() || name.size() - digits > k_most_digits ||
+          name.substr(digits) != std::to_string(number)) {
+        parts.push_back(name);
+      } else {
+        numbers[name.substr(0, digits)].insert(number);
+      }
     }
-    return out;
+    for (const auto& [word, all] : numbers) {
+      for (auto it = all.begin(); it != all.end();) {
+        const std::uint64_t first = *it;
+        std::uint64_t last = first;
+        while (++it != all.end() && *it == last + 1) {
+          last = *it;
+        }
+        parts.push_back(first == last ? fmt::format("{}{}", word, first)
+                                      : fmt::format("{}{}-{}", word, first, last));
+      }
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
   }
 
   [[nodiscard]] std::vector<std::vector<std::size_t>> sets() const {
@@ -289,7 +317,7 @@ private:
       return;
     }
     offer(longest(inside, false, reversed, messages, own),
-          fmt::format("the {:g} messages that {} cannot do without", messages, text(set)));
+          fmt::format("{:g} gradients at least over links of {}", messages, text(set)));
   }
 
   const InsideModel& m_model;

@@ -49,6 +49,7 @@ public:
   }
 
   [[nodiscard]] Plan make() const {
+    check_transport();
     if (m_solution.workers < 2) {
       fail(
           ErrorKind::input,
@@ -94,6 +95,44 @@ private:
          fmt::format("profile '{}' has no topology of a machine; probe the machine itself (without "
                      "--cluster), or take one with `reckon probe --topology FILE`",
                      profile.name));
+  }
+
+  [[nodiscard]] bool gpu_works() const {
+    return std::any_of(m_solution.endpoints.begin(),
+                       m_solution.endpoints.begin() +
+                           static_cast<std::ptrdiff_t>(m_solution.workers),
+                       [&](const std::string& id) {
+                         return m_inputs.profile.topology.find(id)->kind == ObjectKind::gpu;
+                       });
+  }
+  [[nodiscard]] std::string transport() const {
+    return !m_options.transport.empty() ? m_options.transport : gpu_works() ? "cuda" : "host";
+  }
+
+  /// Over the links themselves with cuda and host, over others when the profile knows them here.
+  void check_transport() const {
+    if (transport() == "cuda" && !gpu_works()) {
+      fail(ErrorKind::input,
+           fmt::format("--transport cuda: no worker on machine {} is a GPU; leave "
+                       "--transport out, or name GPUs with --roles",
+                       m_machine));
+    }
+    const std::string wanted = transport();
+    const bool known = wanted == "cuda" || wanted == "host" ||
+                       std::any_of(m_inputs.profile.cells.begin(), m_inputs.profile.cells.end(),
+                                   [&](const Cell& cell) {
+                                     return cell.key.from == m_machine &&
+                                            cell.key.transport == wanted && cell.has_value() &&
+                                            cell.key.test.starts_with("fabric_");
+                                   });
+    if (!known) {
+      fail(
+          ErrorKind::input,
+          fmt::format("profile '{}' has no fabric_aggregate measurement between processes on "
+                      "machine '{}' over transport '{}'; --inside plans for cuda, host or what the "
+                      "profile has",
+                      m_inputs.profile.name, m_machine, wanted));
+    }
   }
 
   /// What the plan could use and has no known rate. The way from a host bridge to its processor is
@@ -317,13 +356,7 @@ private:
     plan.strategy = m_solution.choice == InsideChoice::single
                         ? strategy_text(m_solution.trees.front().scheme)
                         : fmt::format("inside_{}", name_of(m_solution.choice));
-    const bool gpu =
-        std::any_of(m_solution.endpoints.begin(),
-                    m_solution.endpoints.begin() + static_cast<std::ptrdiff_t>(m_solution.workers),
-                    [&](const std::string& id) {
-                      return m_inputs.profile.topology.find(id)->kind == ObjectKind::gpu;
-                    });
-    plan.transport = !m_options.transport.empty() ? m_options.transport : gpu ? "cuda" : "host";
+    plan.transport = transport();
     const Traffic traffic = traffic_of(reckon::lower(plan));
     for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
       plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
@@ -348,10 +381,11 @@ private:
     quantity("lower_bound_seconds", m_solution.bound_seconds_per_byte,
              passes_besides() ? "equation 27, with what passes besides" : "equation 27");
     if (const std::vector<std::string> all = unlimited(); !all.empty()) {
-      plan.quantities.push_back({std::string(k_unlimited_resources),
-                                 static_cast<double>(all.size()),
-                                 fmt::format("no rate is known of {}, taken as unlimited", listed(all)),
-                                 {}});
+      plan.quantities.push_back(
+          {std::string(k_unlimited_resources),
+           static_cast<double>(all.size()),
+           fmt::format("no rate is known of {}, taken as unlimited", listed(all)),
+           {}});
     }
   }
   [[nodiscard]] bool passes_besides() const {
@@ -361,6 +395,7 @@ private:
   void add_candidates(Plan& plan) const {
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     std::vector<InsideCandidate> candidates = m_solution.candidates;
+    std::vector<std::string> ties;
     if (m_solution.choice == InsideChoice::optimum) {
       candidates.insert(candidates.begin(), {plan.strategy, m_solution.seconds_per_byte,
                                              m_solution.limit, plan.trees.size()});
@@ -381,9 +416,18 @@ private:
       const double slower = m_solution.seconds_per_byte > 0
                                 ? c.seconds_per_byte / m_solution.seconds_per_byte - 1
                                 : 0;
-      if (plan.runner_up.empty() && name != plan.strategy && slower > 1e-9) {
+      constexpr double k_tie = 1e-8; // the solver's precision
+      if (name != plan.strategy && std::abs(slower) <= k_tie) {
+        ties.push_back(name);
+      } else if (plan.runner_up.empty() && name != plan.strategy && slower > 0) {
         plan.runner_up = name;
         plan.margin = slower;
+      }
+    }
+    if (!ties.empty()) {
+      plan.margin_text = "same time as " + listed(ties);
+      if (plan.runner_up.empty()) {
+        plan.runner_up = ties.front();
       }
     }
   }

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "topology/paths.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -118,6 +119,43 @@ TEST(TopologyFile, LinksThatLeadNowhereAreRemarked) {
   ASSERT_EQ(recorded.remarks.size(), 1U);
   EXPECT_THAT(recorded.remarks[0], HasSubstr("0000:18:00.0, which the file does not hold"));
   EXPECT_TRUE(recorded.topology.links.empty());
+}
+
+TEST(NcclTopology, RatesAndNumbersThatAreNoneAreRemarkedOnceAndNotUsed) {
+  const auto file = [](const char* numaid, const char* speed, const char* width) {
+    return fmt::format("<system version=\"1\">\n<cpu numaid=\"{0}\">\n"
+                       "<pci busid=\"0000:17:00.0\" class=\"0x030200\" link_speed=\"{1}\" "
+                       "link_width=\"{2}\"/>\n"
+                       "<pci busid=\"0000:18:00.0\" class=\"0x030200\" link_speed=\"{1}\" "
+                       "link_width=\"{2}\"/>\n</cpu></system>",
+                       numaid, speed, width);
+  };
+  const auto remarks = [&](const char* numaid, const char* speed, const char* width) {
+    return topology_from_text(file(numaid, speed, width), "f.xml").remarks;
+  };
+  // What NCCL and /sys write where they do not know is no mistake.
+  for (const auto& [speed, width] : {std::pair("16.0 GT/s PCIe", "16"),
+                                     {"Unknown", "16"},
+                                     {"Unknown speed", "255"},
+                                     {"", ""},
+                                     {"8 GT/s", "0"}}) {
+    EXPECT_TRUE(remarks("0", speed, width).empty()) << speed << " x" << width;
+  }
+  EXPECT_TRUE(remarks("-1", "", "").empty());
+  using ::testing::ElementsAre;
+  EXPECT_THAT(remarks("0", "fast", "16"),
+              ElementsAre("f.xml: line 3: <pci> has link_speed=\"fast\", which is no rate such as "
+                          "16.0 GT/s PCIe; taken as not known (and 1 more like it)"));
+  EXPECT_THAT(remarks("0", "-8 GT/s", "16"), ElementsAre(HasSubstr("link_speed=\"-8 GT/s\"")));
+  EXPECT_THAT(remarks("0", "8 GT/s", "wide"), ElementsAre(HasSubstr("link_width=\"wide\"")));
+  EXPECT_THAT(remarks("0", "8 GT/s", "999"), ElementsAre(HasSubstr("link_width=\"999\"")));
+  EXPECT_THAT(remarks("zero", "", ""),
+              ElementsAre(HasSubstr("f.xml: line 2: <cpu> has numaid=\"zero\"")));
+  const Topology t = topology_from_text(file("zero", "fast", "16"), "f.xml").topology;
+  EXPECT_EQ(t.find("m0/gpu0")->pcie, std::nullopt);
+  EXPECT_EQ(t.find("m0/numa0")->os_index, std::nullopt);
+  EXPECT_THAT(refusal("<system version=\"1\"><cpu numaid=\"0\"/>\n<cpu numaid=\"0\"/></system>"),
+              HasSubstr("f.xml: line 2: <cpu> has numaid=\"0\", as another <cpu> has"));
 }
 
 TEST(TopologyFile, AnyBeginningOfAFileIsRefusedOrRead) {

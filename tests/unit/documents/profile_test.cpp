@@ -239,7 +239,8 @@ TEST(Profile, APublishedNumberNeedsNoSamples) {
   EXPECT_EQ(cell.max, 12.5e9);
   EXPECT_EQ(cell.spread, 0);
   EXPECT_EQ(cell.n, 0U);
-  EXPECT_EQ(p.machines[0].cores, 1U);
+  EXPECT_EQ(p.machines[0].cores, 0U); // not known, and written as it was read
+  EXPECT_FALSE(to_json(p)["machines"][0].contains("cores"));
 }
 
 TEST(Profile, CellsMayNameRacksAndTheSingleMachinesOfAGroup) {

@@ -48,6 +48,23 @@ TEST(Csv, HasOneRowACellAndEmptyFieldsWhereNothingApplies) {
                 "fi_getinfo(verbs;ofi_rxm): No data available\n"));
 }
 
+TEST(Csv, OfAPlanWithTreesSaysWhichTreeAPartTakes) {
+  Plan plan = test::machine_plan();
+  EXPECT_THAT(csv(plan), StartsWith("part,offset_bytes,bytes,server,lane\n"));
+  const std::size_t ranks = plan.ranks.size();
+  plan.trees = {
+      {"one", std::vector<std::int64_t>(ranks, 0), std::vector<std::int64_t>(ranks, 0), 0.5},
+      {"two", std::vector<std::int64_t>(ranks, 1), std::vector<std::int64_t>(ranks, 1), 0.5}};
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    plan.parts.tree.push_back(p % 2);
+  }
+  const std::string text = csv(plan);
+  expect_rectangular(text);
+  EXPECT_THAT(text, StartsWith("part,offset_bytes,bytes,server,lane,tree\n"));
+  const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
+  EXPECT_THAT(last, testing::EndsWith(",1\n")); // the last of 240 parts is number 239
+}
+
 TEST(Csv, KeepsEveryDigit) {
   Profile p = test::example_profile();
   p.cells.resize(1);

@@ -28,6 +28,19 @@ TEST(TopologyText, OfThePcieMachineOfBytePs) {
   EXPECT_THAT(text, Not(HasSubstr("below what they could do")));
 }
 
+TEST(TopologyText, SharedLinksHaveTheirMeasuredRate) {
+  const auto measured = [](const LinkEnd& link) {
+    return link == LinkEnd{"m0/numa0", "m0/numa1"}   ? 20e9
+           : link == LinkEnd{"m0/numa1", "m0/numa0"} ? 18e9 // the slower holds each way
+           : link == LinkEnd{"m0/hb0", "m0/numa0"}   ? 12e9 // before its switch's described rate
+                                                     : 0.0;
+  };
+  const std::string text = topology_text(test::byteps_pcie_machine(), {}, measured);
+  EXPECT_THAT(text, HasSubstr("  numa0 - numa1     18 GB/s  gpu0-3, nic0, numa0  gpu4-7, numa1\n"));
+  EXPECT_THAT(text, HasSubstr("  hb0 - numa0       12 GB/s  gpu0-3"));
+  EXPECT_THAT(text, HasSubstr("  sw1 - hb1      15.75 GB/s  gpu4-7"));
+}
+
 TEST(TopologyText, OfTheNvlinkMachineOfBytePs) {
   const std::string text = topology_text(test::byteps_nvlink_machine(), {});
   EXPECT_THAT(text,

@@ -23,6 +23,7 @@ status=0
 "$source_dir/scripts/gpu-check" -o out > stdout 2> stderr || status=$?
 [[ $status == 3 ]] || fail "gpu-check ended with status $status"
 grep -q '^gpu-check: no GPU here: ' stderr || fail "gpu-check said: $(cat stderr)"
+grep -q 'skipped are' stderr || fail "gpu-check does not say what it skipped"
 [[ ! -e out ]] || fail "gpu-check made a folder"
 
 reckon probe --cluster --no-nvlink

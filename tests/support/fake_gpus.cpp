@@ -418,6 +418,9 @@ GpuStatus FakeGpus::chase(const std::byte* memory, std::uint64_t steps, GpuStrea
   return work({Kind::other, stream.device, memory, memory, steps, 0}, stream, [] {});
 }
 std::unique_ptr<GpuWork> FakeGpus::make_gemm(int /*device*/, int size) {
+  if (!no_gemm.empty()) {
+    fail(ErrorKind::unavailable, no_gemm);
+  }
   return std::make_unique<FakeWork>(*this, static_cast<std::uint64_t>(size) * 1000);
 }
 std::unique_ptr<GpuWork> FakeGpus::make_embedding(int /*device*/, std::uint32_t /*rows*/,

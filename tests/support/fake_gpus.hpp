@@ -47,6 +47,7 @@ public:
   GpuStatus fail_next_copy = 0; ///< the status of the next copy, which is not made
   bool lose_copies = false;     ///< copies take their time and move nothing
   bool gate_expires = false;
+  std::string no_gemm; ///< why there are no matrix products; empty: there are
 
   [[nodiscard]] const Clock& clock() const { return m_clock; }
   void advance(double seconds_) { m_clock.time += seconds_; }

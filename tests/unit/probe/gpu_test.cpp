@@ -311,5 +311,38 @@ TEST(GpuContention, IsSeenInTheTimesOfBoth) {
   EXPECT_EQ(machine.gpus.living(), 0U);
 }
 
+TEST(GpuContention, AsksForWhatAceAsksAtEverySize) {
+  // Copies and sums of 1, 10 and 100 MiB, under products and lookups of two sizes each, both ways
+  // round, and everything alone: 2 x 3 x (1 + 4 + 4) + 4.
+  Machine machine(1, {.nvlink = true, .large_bytes = 100U << 20U});
+  std::map<std::string, std::size_t> by_operation;
+  for (const CellPlan& plan : machine.campaigns[4].plan()) {
+    ++by_operation[plan.key.operation];
+  }
+  EXPECT_EQ(by_operation, (std::map<std::string, std::size_t>{{"", 6},
+                                                              {"gemm_500", 13},
+                                                              {"gemm_1000", 13},
+                                                              {"embedding_1000", 13},
+                                                              {"embedding_10000", 13}}));
+}
+
+TEST(GpuContention, WithoutMatrixProductsSaysSoAndMeasuresTheRest) {
+  Machine machine(1, {.nvlink = true, .large_bytes = 1U << 20U});
+  machine.gpus.no_gemm = "libcublas.so.13: cannot open shared object file";
+  std::size_t others = 0;
+  for (const Cell& cell : machine.run(4)) {
+    if (cell.key.operation.starts_with("gemm_")) {
+      EXPECT_EQ(cell.status, CellStatus::unsupported) << cell.key.text();
+      EXPECT_EQ(cell.reason, machine.gpus.no_gemm);
+    } else if (cell.has_value()) {
+      ++others;
+    } else { // the made-up lookups take 1 or 10 s, far longer than a transfer of 1 MiB
+      EXPECT_THAT(cell.reason, HasSubstr("too short beside")) << cell.key.text();
+    }
+  }
+  EXPECT_GE(others, 4U); // all that is measured alone
+  EXPECT_EQ(machine.gpus.living(), 0U);
+}
+
 } // namespace
 } // namespace reckon

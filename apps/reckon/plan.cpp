@@ -242,13 +242,29 @@ double parse_gradients(const std::string& text, std::string_view flag) {
 
 InsidePlanOptions inside_options_of(const PlanArguments& a, const std::optional<Roles>& roles) {
   const PlanArguments plain;
-  if (!a.workers.empty() || !a.servers.empty() || a.strategy != "auto" || a.async ||
-      a.optimizer != plain.optimizer || a.reduction != plain.reduction || !a.forward.empty() ||
-      !a.backward.empty() || !a.port_bandwidth.empty()) {
-    fail(ErrorKind::usage, "--inside solves who sums what in one machine: leave out --workers, "
-                           "--servers (--roles names GPUs and NUMA nodes), --strategy, passes, "
-                           "--optimizer, --async, --reduction and ports");
-  }
+  const auto refuse = [](bool given, const char* option, const char* instead) {
+    if (given) {
+      fail(ErrorKind::usage, fmt::format("{} with --inside: {}", option, instead));
+    }
+  };
+  const char* const roles_instead =
+      "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
+  refuse(!a.workers.empty(), "--workers", roles_instead);
+  refuse(!a.servers.empty(), "--servers", roles_instead);
+  refuse(a.strategy != plain.strategy, "--strategy",
+         "all schemes are solved at once; --roles limits who may sum");
+  const char* const sums_instead = "such a plan ends with the sums; plan without --inside, with "
+                                   "--workers and --servers, to have more in it";
+  refuse(!a.forward.empty() || !a.backward.empty() || a.order != plain.order,
+         "--forward, --backward or --order", sums_instead);
+  refuse(a.optimizer != plain.optimizer || a.update != plain.update, "--optimizer", sums_instead);
+  refuse(a.async, "--async",
+         "no rank of a tree keeps the latest parameters; plan without --inside, "
+         "with --workers and --servers");
+  refuse(a.reduction != plain.reduction, "--reduction", sums_instead);
+  refuse(
+      !a.port_bandwidth.empty(), "--port-bandwidth",
+      "the NICs' rates are the profile's (port_bandwidth cells); --network says what passes them");
   const PlanOptions common = options_of(a);
   InsidePlanOptions options;
   options.machine = a.machine;

@@ -43,9 +43,12 @@ std::string prediction_text(const Plan& plan, const Style& style) {
       p.mid_seconds > 0
           ? fmt::format("; the bound is {} of it", percent_text(p.bound_seconds / p.mid_seconds))
           : "";
-  table.row({{"predicted", Tone::strong},
-             {time_text(p.mid_seconds), Tone::strong},
-             fmt::format("{} to {}{}", time_text(p.lo_seconds), time_text(p.hi_seconds), share)});
+  table.row(
+      {{"predicted", Tone::strong},
+       {time_text(p.mid_seconds), Tone::strong},
+       plan.trees.empty() || p.lo_seconds < p.hi_seconds
+           ? fmt::format("{} to {}{}", time_text(p.lo_seconds), time_text(p.hi_seconds), share)
+           : "no range: each rate is one value, not samples" + share});
   for (const Term& term : p.terms) {
     table.row({"  " + term.name, time_text(term.seconds),
                p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});

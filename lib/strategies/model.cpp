@@ -31,8 +31,8 @@ Rate between(const Rate& a, const Rate& b, double t) {
   return {a.lo + t * (b.lo - a.lo), a.mid + t * (b.mid - a.mid), a.hi + t * (b.hi - a.hi)};
 }
 
-/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
-/// without samples).
+} // namespace
+
 Rate measured_rate(const Cell& cell) {
   if (cell.samples.size() < 3) {
     return {cell.p50, cell.p50, cell.p50};
@@ -41,8 +41,6 @@ Rate measured_rate(const Cell& cell) {
   std::sort(sorted.begin(), sorted.end());
   return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
 }
-
-} // namespace
 
 Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers,
                     int lanes) {

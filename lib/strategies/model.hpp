@@ -36,6 +36,10 @@ struct Rate {
   }
 };
 
+/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
+/// without samples).
+[[nodiscard]] Rate measured_rate(const Cell& cell);
+
 /// The numbers of a profile that a prediction needs, for one set of ranks and one transport. Where
 /// the profile lacks something the model says so: a prediction that leaves out a cost names it.
 class CostModel {

@@ -99,6 +99,12 @@ stderr_has "no topology of a machine"
 reckon plan --inside --profile byteps-pcie --workload model.csv --workers 3
 expect_status 2
 stderr_has "leave out --workers"
+reckon plan --inside --profile byteps-pcie --workload model.csv --optimizer sgd
+expect_status 2
+stderr_has "plan without --inside, with --workers and --servers"
+reckon plan --inside --profile byteps-pcie --workload model.csv --order priority
+expect_status 2
+stderr_has "--order"
 reckon plan --profile byteps-pcie --workload model.csv --network 1
 expect_status 2
 stderr_has "need --inside"

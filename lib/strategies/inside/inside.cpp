@@ -46,6 +46,23 @@ Busiest busiest(const InsideModel& model, const std::vector<double>& loads) {
   return out;
 }
 
+/// With every capacity at an end of its samples.
+double busiest_at(const InsideModel& model, const std::vector<double>& loads,
+                  double InsideResource::*capacity) {
+  double longest = 0;
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    const InsideResource& resource = model.resources[r];
+    longest = std::max(longest, (resource.background + loads[r]) / resource.*capacity);
+  }
+  return longest;
+}
+double least_busy(const InsideModel& model, const std::vector<double>& loads) {
+  return busiest_at(model, loads, &InsideResource::high_bytes_per_second);
+}
+double most_busy(const InsideModel& model, const std::vector<double>& loads) {
+  return busiest_at(model, loads, &InsideResource::low_bytes_per_second);
+}
+
 std::string name_at(const InsideModel& model, const Busiest& busiest) {
   return busiest.seconds_per_byte > 0 ? model.resources[busiest.resource].name : "nothing";
 }
@@ -309,8 +326,9 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
     ranks.push_back(rank_of(model, loads[i], schemes[i].trees.size()));
     best = best == schemes.size() || ranks[i].before(ranks[best]) ? i : best;
     const Busiest limit = busiest(model, loads[i]);
-    plan.candidates.push_back(
-        {schemes[i].name, limit.seconds_per_byte, name_at(model, limit), schemes[i].trees.size()});
+    plan.candidates.push_back({schemes[i].name, limit.seconds_per_byte, name_at(model, limit),
+                               schemes[i].trees.size(), least_busy(model, loads[i]),
+                               most_busy(model, loads[i])});
   }
 
   Shared chosen;
@@ -338,7 +356,8 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
     plan.single_seconds_per_byte = ranks[best].seconds_per_byte;
     plan.mix_seconds_per_byte = solution.seconds_per_byte;
     plan.candidates.push_back({"mix: " + names, solution.seconds_per_byte,
-                               name_at(model, busiest(model, mix.loads)), mix.trees.size()});
+                               name_at(model, busiest(model, mix.loads)), mix.trees.size(),
+                               least_busy(model, mix.loads), most_busy(model, mix.loads)});
     if (ranks[best].seconds_per_byte <= good_enough * (1 + k_same)) {
       plan.choice = InsideChoice::single;
       for (const InsideTree& tree : schemes[best].trees) {
@@ -363,6 +382,8 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
   const Busiest limit = busiest(model, chosen.loads);
   plan.seconds_per_byte = limit.seconds_per_byte;
   plan.limit = name_at(model, limit);
+  plan.low_seconds_per_byte = least_busy(model, chosen.loads);
+  plan.high_seconds_per_byte = most_busy(model, chosen.loads);
   fill_trees(model, chosen, plan);
   fill_prices(model, chosen, optimum, gains, plan);
   const InsideBound bound = inside_bound(model);

@@ -16,6 +16,8 @@ struct InsideCandidate {
   double seconds_per_byte = 0; ///< of the gradient, until the busiest resource is done
   std::string limit;           ///< that resource
   std::size_t trees = 0;
+  /// The same with every capacity at the high, and at the low end of its samples.
+  double low_seconds_per_byte = 0, high_seconds_per_byte = 0;
 };
 
 /// A resource in the chosen trees, and its dual value in the best of all trees.
@@ -47,8 +49,10 @@ struct InsidePlan {
   std::vector<SumTree> trees;     ///< over `endpoints`; shares add up to 1
   std::vector<std::string> exits; ///< by tree: NIC of its root's traffic; empty without network
   InsideChoice choice = InsideChoice::single;
-  double seconds_per_byte = 0;         ///< of these trees
-  std::string limit;                   ///< the resource that is busy all that time
+  double seconds_per_byte = 0; ///< of these trees
+  std::string limit;           ///< the resource that is busy all that time
+  /// The same trees with every capacity at the high, and at the low end of its samples.
+  double low_seconds_per_byte = 0, high_seconds_per_byte = 0;
   double single_seconds_per_byte = 0;  ///< best single named scheme
   double mix_seconds_per_byte = 0;     ///< best mix of named schemes
   double optimum_seconds_per_byte = 0; ///< best of all trees

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "documents/profile.hpp"
+#include "strategies/model.hpp"
 #include "topology/paths.hpp"
 
 #include <fmt/format.h>
@@ -30,18 +31,19 @@ constexpr std::array k_pair_cases{"device_to_device_memcpy_read_ce",
                                   "device_to_host_memcpy_sm",
                                   "numa_to_numa_copy_cpu"};
 
-double fastest(const Profile& profile, const CellKey& pattern) {
-  double best = 0;
+Rate fastest(const Profile& profile, const CellKey& pattern) {
+  Rate best;
   for (const Cell* const cell : profile.select(pattern)) {
-    if (cell->unit == "bytes_per_second" && cell->key.direction != "two_way") {
-      best = std::max(best, cell->p50);
+    if (cell->unit == "bytes_per_second" && cell->key.direction != "two_way" &&
+        cell->p50 > best.mid) {
+      best = measured_rate(*cell);
     }
   }
   return best;
 }
 
-double fastest(const Profile& profile, const char* test, const std::string& from,
-               const std::string& to = {}) {
+Rate fastest(const Profile& profile, const char* test, const std::string& from,
+             const std::string& to = {}) {
   CellKey pattern;
   pattern.test = test;
   pattern.from = from;
@@ -188,8 +190,9 @@ private:
     }
   }
 
-  std::size_t resource(std::string name, double bytes_per_second, std::string source) {
-    m_model.resources.push_back({std::move(name), bytes_per_second, std::move(source), 0});
+  std::size_t resource(std::string name, const Rate& rate, std::string source) {
+    m_model.resources.push_back({std::move(name), rate.mid, std::move(source), 0,
+                                 std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid)});
     return m_model.resources.size() - 1;
   }
 
@@ -204,12 +207,12 @@ private:
       return known->second;
     }
     std::optional<std::size_t> out;
-    if (const double measured = fastest(m_profile, "link_bandwidth", end.from, end.to);
-        measured > 0) {
+    if (const Rate measured = fastest(m_profile, "link_bandwidth", end.from, end.to);
+        measured.mid > 0) {
       out = resource(short_text(end), measured, "link_bandwidth");
     } else if (const double described = described_bytes_per_second(m_topology, end);
                described > 0) {
-      out = resource(short_text(end), described, "described");
+      out = resource(short_text(end), {described, described, described}, "described");
     } else {
       m_model.unknown.push_back(short_text(end));
     }
@@ -244,7 +247,7 @@ private:
           pattern.dtype = "fp32";
           pattern.sources = 2;
         }
-        if (const double rate = fastest(m_profile, pattern); rate > 0) {
+        if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
           out = resource(fmt::format("{} {}", what, short_name(id)), rate, test);
           m_memory.emplace(key, *out);
           return out;
@@ -307,14 +310,15 @@ private:
 
   /// What the profile says of a pair by itself: its rate; 0 where it has nothing; absent where it
   /// was tried and cannot be done.
-  [[nodiscard]] std::optional<double> pair_rate(const std::string& from,
-                                                const std::string& to) const {
-    double best = 0;
+  [[nodiscard]] std::optional<Rate> pair_rate(const std::string& from,
+                                              const std::string& to) const {
+    Rate best;
     bool impossible = false;
     for (const char* const test : k_pair_cases) {
-      best = std::max(best, fastest(m_profile, test, from, to));
+      const Rate rate = fastest(m_profile, test, from, to);
+      best = rate.mid > best.mid ? rate : best;
     }
-    if (best > 0) {
+    if (best.mid > 0) {
       return best;
     }
     for (const Cell& cell : m_profile.cells) {
@@ -322,7 +326,7 @@ private:
           cell.key.from == from && cell.key.to == to && cell.status == CellStatus::unsupported &&
           std::find(k_pair_cases.begin(), k_pair_cases.end(), cell.key.test) != k_pair_cases.end();
     }
-    return impossible ? std::nullopt : std::optional<double>(0.0);
+    return impossible ? std::nullopt : std::optional(Rate{});
   }
 
   void copies() {
@@ -332,7 +336,7 @@ private:
       for (std::size_t v = 0; v < n; ++v) {
         const std::string& from = m_model.endpoints[u].id;
         const std::string& to = m_model.endpoints[v].id;
-        const std::optional<double> rate = u == v ? std::nullopt : pair_rate(from, to);
+        const std::optional<Rate> rate = u == v ? std::nullopt : pair_rate(from, to);
         if (!rate) {
           continue;
         }
@@ -342,7 +346,7 @@ private:
           links = std::min(links, m_model.resources[use.resource].bytes_per_second / use.amount);
         }
         // A pair that is as fast as what it passes is no limit of its own.
-        if (*rate > 0 && *rate < links) {
+        if (rate->mid > 0 && rate->mid < links) {
           uses.push_back(
               {resource(fmt::format("copy {}", short_text({from, to})), *rate, "measured pair"),
                1.0});
@@ -364,27 +368,28 @@ private:
     pattern.test = "reduce_sum";
     pattern.from = id;
     pattern.sources = 2;
-    if (const double rate = fastest(m_profile, pattern); rate > 0) {
+    if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
       m_model.add[endpoint].push_back(
           {resource(fmt::format("sums {}", short_name(id)), rate, "reduce_sum"), 1.0});
     }
   }
 
   /// The port of a NIC, one direction, and where that comes from.
-  [[nodiscard]] std::pair<double, const char*> port_rate(const std::string& nic) const {
-    double measured = fastest(m_profile, "port_bandwidth", nic);
-    if (measured <= 0 && m_nics.size() == 1) {
+  [[nodiscard]] std::pair<Rate, const char*> port_rate(const std::string& nic) const {
+    Rate measured = fastest(m_profile, "port_bandwidth", nic);
+    if (measured.mid <= 0 && m_nics.size() == 1) {
       measured = fastest(m_profile, "port_bandwidth", m_machine);
     }
-    if (measured > 0) {
+    if (measured.mid > 0) {
       return {measured, "port_bandwidth"};
     }
-    return {m_topology.find(nic)->link_bytes_per_second.value_or(0), "described"};
+    const double described = m_topology.find(nic)->link_bytes_per_second.value_or(0);
+    return {{described, described, described}, "described"};
   }
 
   InsideUses port(const std::string& nic) {
     InsideUses uses;
-    if (const auto [rate, source] = port_rate(nic); rate > 0) {
+    if (const auto [rate, source] = port_rate(nic); rate.mid > 0) {
       for (const char* const direction : {"out", "in"}) {
         const std::string name = fmt::format("port {} {}", short_name(nic), direction);
         const auto known = std::find_if(m_model.resources.begin(), m_model.resources.end(),
@@ -499,6 +504,20 @@ private:
 InsideModel inside_model(const Profile& profile, const std::string& machine,
                          const InsideOptions& options) {
   return Builder(profile, machine, options).build();
+}
+
+InsideModel at_low_capacities(InsideModel model) {
+  for (InsideResource& resource : model.resources) {
+    resource.bytes_per_second = resource.low_bytes_per_second;
+  }
+  return model;
+}
+
+InsideModel at_high_capacities(InsideModel model) {
+  for (InsideResource& resource : model.resources) {
+    resource.bytes_per_second = resource.high_bytes_per_second;
+  }
+  return model;
 }
 
 void add_uses(std::vector<double>& loads, const InsideUses& uses, double factor) {

@@ -39,6 +39,10 @@ struct InsideResource {
   double bytes_per_second = 0; ///< greater than 0
   std::string source;          ///< "link_bandwidth", "described", ...
   double background = 0;       ///< what passes whatever is planned, in gradients
+  /// Where the samples behind it lie, 10th and 90th percentile; bytes_per_second for what is
+  /// described, published, or measured less than three times.
+  double low_bytes_per_second = 0, high_bytes_per_second = 0;
+  [[nodiscard]] bool ranged() const { return low_bytes_per_second < high_bytes_per_second; }
 };
 
 /// So many bytes of a resource for every byte of the gradient.
@@ -93,6 +97,10 @@ struct InsideModel {
 /// options that contradict each other.
 [[nodiscard]] InsideModel inside_model(const Profile& profile, const std::string& machine,
                                        const InsideOptions& options);
+
+/// The same machine with every capacity at the low or the high end of its samples.
+[[nodiscard]] InsideModel at_low_capacities(InsideModel model);
+[[nodiscard]] InsideModel at_high_capacities(InsideModel model);
 
 /// The bytes of every resource for each byte of the gradient: sum over `uses`.
 void add_uses(std::vector<double>& loads, const InsideUses& uses, double factor = 1);

@@ -45,7 +45,6 @@ public:
                                    [&](const InsideEndpoint& e) { return e.id == id; });
       m_index.push_back(static_cast<std::size_t>(it - m_model.endpoints.begin()));
     }
-    m_network = network_of(m_model, m_index);
   }
 
   [[nodiscard]] Plan make() const {
@@ -292,30 +291,63 @@ private:
     return out;
   }
 
-  void predict(Plan& plan) const {
+  struct Time {
+    double seconds = 0;
+    double steady_seconds = 0; ///< of the busiest resource
+  };
+  /// Of one iteration with the capacities of `model`.
+  [[nodiscard]] Time time_of(const Plan& plan, const InsideModel& model) const {
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     const std::vector<double> load = loads(plan);
-    double steady = 0;
+    Time time;
     for (std::size_t r = 0; r < load.size(); ++r) {
-      steady = std::max(steady, model_bytes * load[r] / m_model.resources[r].bytes_per_second);
+      time.steady_seconds = std::max(time.steady_seconds,
+                                     model_bytes * load[r] / model.resources[r].bytes_per_second);
     }
-    double seconds = steady;
+    time.seconds = time.steady_seconds;
     if (writes(plan.part_bytes) <= k_most_writes) {
-      seconds = std::max(steady, play(reckon::lower(plan), m_network, cost()).total_seconds);
+      const PlayNetwork network = network_of(model, m_index);
+      time.seconds =
+          std::max(time.seconds, play(reckon::lower(plan), network, cost(model)).total_seconds);
     }
+    return time;
+  }
+
+  void predict(Plan& plan) const {
+    const auto [seconds, steady] = time_of(plan, m_model);
     plan.prediction.mid_seconds = plan.prediction.lo_seconds = plan.prediction.hi_seconds = seconds;
     plan.prediction.terms = {{"transport", steady}, {"fill", seconds - steady}};
   }
 
+  /// Links, memories and sums that the plan uses and whose samples have a spread.
+  [[nodiscard]] std::size_t ranged(const Plan& plan) const {
+    const std::vector<double> load = loads(plan);
+    std::size_t count = 0;
+    for (std::size_t r = 0; r < load.size(); ++r) {
+      count += load[r] > 0 && m_model.resources[r].ranged() ? 1U : 0U;
+    }
+    return count;
+  }
+
+  /// The same plan with every capacity at an end of its samples.
+  void set_range(Plan& plan) const {
+    if (ranged(plan) == 0) {
+      return;
+    }
+    Prediction& p = plan.prediction;
+    p.lo_seconds = std::min(p.mid_seconds, time_of(plan, at_high_capacities(m_model)).seconds);
+    p.hi_seconds = std::max(p.mid_seconds, time_of(plan, at_low_capacities(m_model)).seconds);
+  }
+
   /// Adding one more stream to what is there, on the resource that it keeps busy for longest.
-  [[nodiscard]] OpCost cost() const {
-    return [this](std::size_t rank, const Op& op) {
+  [[nodiscard]] OpCost cost(const InsideModel& model) const {
+    return [this, &model](std::size_t rank, const Op& op) {
       if (op.kind != OpKind::reduce) {
         return 0.0;
       }
       double longest = 0;
-      for (const InsideUse& use : m_model.add[m_index[rank]]) {
-        longest = std::max(longest, use.amount / m_model.resources[use.resource].bytes_per_second);
+      for (const InsideUse& use : model.add[m_index[rank]]) {
+        longest = std::max(longest, use.amount / model.resources[use.resource].bytes_per_second);
       }
       return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
     };
@@ -325,10 +357,12 @@ private:
   void set_bound(Plan& plan) const {
     InsideOptions alone = m_options.inside;
     alone.network = alone.service = 0;
-    const InsideBound bound = inside_bound(inside_model(m_inputs.profile, m_machine, alone));
+    // At the high end of what was measured: else what is only uncertain would seem impossible.
+    const InsideBound bound =
+        inside_bound(at_high_capacities(inside_model(m_inputs.profile, m_machine, alone)));
     Prediction& p = plan.prediction;
     p.bound_seconds =
-        std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes), p.mid_seconds);
+        std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes), p.lo_seconds);
     p.bound_by = fmt::format("{} (equation 27{})", bound.by,
                              passes_besides() ? ", without what passes besides" : "");
     const auto dearest = std::max_element(m_solution.prices.begin(), m_solution.prices.end(),
@@ -352,6 +386,7 @@ private:
     plan.workload = m_inputs.workload_link;
     plan.roles = m_inputs.roles_link;
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
+    set_range(plan);
     set_bound(plan);
     plan.strategy = m_solution.choice == InsideChoice::single
                         ? strategy_text(m_solution.trees.front().scheme)
@@ -380,6 +415,14 @@ private:
              "by the dual values no trees are faster");
     quantity("lower_bound_seconds", m_solution.bound_seconds_per_byte,
              passes_besides() ? "equation 27, with what passes besides" : "equation 27");
+    if (const std::size_t count = ranged(plan); count > 0) {
+      plan.quantities.push_back(
+          {"ranged_resources",
+           static_cast<double>(count),
+           "links, memories and sums in use whose range is the 10th to 90th percentile of the "
+           "samples; what is described or published is one value",
+           {}});
+    }
     if (const std::vector<std::string> all = unlimited(); !all.empty()) {
       plan.quantities.push_back(
           {std::string(k_unlimited_resources),
@@ -396,9 +439,12 @@ private:
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     std::vector<InsideCandidate> candidates = m_solution.candidates;
     std::vector<std::string> ties;
+    constexpr double k_tie = 1e-8; // the solver's precision
     if (m_solution.choice == InsideChoice::optimum) {
-      candidates.insert(candidates.begin(), {plan.strategy, m_solution.seconds_per_byte,
-                                             m_solution.limit, plan.trees.size()});
+      candidates.insert(candidates.begin(),
+                        {plan.strategy, m_solution.seconds_per_byte, m_solution.limit,
+                         plan.trees.size(), m_solution.low_seconds_per_byte,
+                         m_solution.high_seconds_per_byte});
     }
     for (const InsideCandidate& c : candidates) {
       const std::string name = c.name.starts_with("mix:") ? "inside_mix" : strategy_text(c.name);
@@ -409,14 +455,20 @@ private:
         continue;
       }
       Prediction p;
-      p.bound_seconds = p.lo_seconds = p.mid_seconds = p.hi_seconds =
-          c.seconds_per_byte * model_bytes;
+      p.mid_seconds = c.seconds_per_byte * model_bytes;
+      // A mix's own time is the solver's: what differs by its precision is no range.
+      const auto end = [&](double seconds_per_byte) {
+        const bool same =
+            std::abs(seconds_per_byte - c.seconds_per_byte) <= k_tie * c.seconds_per_byte;
+        return same ? p.mid_seconds : seconds_per_byte * model_bytes;
+      };
+      p.lo_seconds = p.bound_seconds = std::min(p.mid_seconds, end(c.low_seconds_per_byte));
+      p.hi_seconds = std::max(p.mid_seconds, end(c.high_seconds_per_byte));
       p.bound_by = c.limit;
       plan.candidates.push_back({name, p, ""});
       const double slower = m_solution.seconds_per_byte > 0
                                 ? c.seconds_per_byte / m_solution.seconds_per_byte - 1
                                 : 0;
-      constexpr double k_tie = 1e-8; // the solver's precision
       if (name != plan.strategy && std::abs(slower) <= k_tie) {
         ties.push_back(name);
       } else if (plan.runner_up.empty() && name != plan.strategy && slower > 0) {
@@ -439,7 +491,6 @@ private:
   InsideModel m_model;
   InsidePlan m_solution;
   std::vector<std::size_t> m_index; ///< by rank: endpoint of the model
-  PlayNetwork m_network;
 };
 
 } // namespace

@@ -99,6 +99,34 @@ TEST(PlanInside, OnRandomMachinesPlansAreProvedReadBackAndNeverBeatTheirBound) {
   EXPECT_GT(mixes, 50U);
 }
 
+TEST(PlanInside, TheRangeIsThatOfTheSamples) {
+  InsidePlanOptions options;
+  options.inside.network = 1;
+  options.part_bytes = 1U << 20U;
+  Profile profile = shipped("byteps-pcie");
+  const Plan single = plan_of(profile, k_model, options);
+  EXPECT_EQ(single.prediction.lo_seconds, single.prediction.mid_seconds);
+  EXPECT_EQ(single.prediction.hi_seconds, single.prediction.mid_seconds);
+  // Five samples from 0.8 to 1.2 of the median: the 10th percentile is at 0.4 of the first step,
+  // 0.84, the 90th at 1.16. All capacities move alike, so all times do.
+  for (Cell& cell : profile.cells) {
+    for (const double factor : {0.8, 0.9, 1.0, 1.1, 1.2}) {
+      cell.samples.push_back(factor * cell.p50);
+    }
+  }
+  const Plan plan = plan_of(profile, k_model, options);
+  EXPECT_EQ(plan.prediction.mid_seconds, single.prediction.mid_seconds);
+  constexpr double k_rounding = 1e-9;
+  EXPECT_NEAR(plan.prediction.lo_seconds * 1.16, plan.prediction.mid_seconds, k_rounding);
+  EXPECT_NEAR(plan.prediction.hi_seconds * 0.84, plan.prediction.mid_seconds, k_rounding);
+  EXPECT_NEAR(plan.prediction.bound_seconds * 1.16, single.prediction.bound_seconds, k_rounding);
+  EXPECT_LE(plan.prediction.bound_seconds, plan.prediction.lo_seconds);
+  for (const Candidate& c : plan.candidates) {
+    EXPECT_NEAR(c.prediction->lo_seconds * 1.16, c.prediction->mid_seconds, k_rounding);
+    EXPECT_NEAR(c.prediction->hi_seconds * 0.84, c.prediction->mid_seconds, k_rounding);
+  }
+}
+
 TEST(PlanInside, RolesSayWhichGpuWorksAndWhichStandsForAMemoryDevice) {
   InsidePlanOptions options;
   options.inside.workers = {"m0/gpu0", "m0/gpu1"};

@@ -91,7 +91,7 @@ std::string candidates_text(const Plan& plan, const Style& style) {
         return c.prediction && c.prediction->lo_seconds < c.prediction->hi_seconds;
       });
   Table table;
-  table.column("").column("strategy");
+  table.column("").column("strategy", Align::left, trees && ranged);
   if (!trees) {
     table.column("bound", Align::right);
   }

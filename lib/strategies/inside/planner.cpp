@@ -440,6 +440,8 @@ private:
     std::vector<InsideCandidate> candidates = m_solution.candidates;
     std::vector<std::string> ties;
     constexpr double k_tie = 1e-8; // the solver's precision
+    const bool any_range = std::any_of(m_model.resources.begin(), m_model.resources.end(),
+                                       [](const InsideResource& r) { return r.ranged(); });
     if (m_solution.choice == InsideChoice::optimum) {
       candidates.insert(candidates.begin(),
                         {plan.strategy, m_solution.seconds_per_byte, m_solution.limit,
@@ -456,11 +458,9 @@ private:
       }
       Prediction p;
       p.mid_seconds = c.seconds_per_byte * model_bytes;
-      // A mix's own time is the solver's: what differs by its precision is no range.
+      // A mix's own time is the solver's: what differs by its rounding is no range.
       const auto end = [&](double seconds_per_byte) {
-        const bool same =
-            std::abs(seconds_per_byte - c.seconds_per_byte) <= k_tie * c.seconds_per_byte;
-        return same ? p.mid_seconds : seconds_per_byte * model_bytes;
+        return !any_range ? p.mid_seconds : seconds_per_byte * model_bytes;
       };
       p.lo_seconds = p.bound_seconds = std::min(p.mid_seconds, end(c.low_seconds_per_byte));
       p.hi_seconds = std::max(p.mid_seconds, end(c.high_seconds_per_byte));

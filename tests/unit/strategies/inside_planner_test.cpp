@@ -107,6 +107,11 @@ TEST(PlanInside, TheRangeIsThatOfTheSamples) {
   const Plan single = plan_of(profile, k_model, options);
   EXPECT_EQ(single.prediction.lo_seconds, single.prediction.mid_seconds);
   EXPECT_EQ(single.prediction.hi_seconds, single.prediction.mid_seconds);
+  options.inside.network = 0; // a mix, whose shares are rounded: still no range
+  for (const Candidate& c : plan_of(profile, k_model, options).candidates) {
+    EXPECT_EQ(c.prediction->lo_seconds, c.prediction->hi_seconds) << c.strategy;
+  }
+  options.inside.network = 1;
   // Five samples from 0.8 to 1.2 of the median: the 10th percentile is at 0.4 of the first step,
   // 0.84, the 90th at 1.16. All capacities move alike, so all times do.
   for (Cell& cell : profile.cells) {

@@ -43,6 +43,10 @@ std::string cores_text(const MachineGroup& machine) {
   return machine.cores > 0 ? fmt::format("{}", machine.cores) : "?";
 }
 
+bool is_pair_curve(const CellKey& key) {
+  return key.test == "pair_write";
+}
+
 bool any_value(const Cells& cells) {
   return std::any_of(cells.begin(), cells.end(), [](const Cell* c) { return c->has_value(); });
 }
@@ -113,7 +117,8 @@ CaseGroups groups_of(const Cells& cells) {
   Cells rest;
   for (auto& [key, panel] : grouped(cells, &without_endpoints)) {
     // Of contention the sizes matter, and what runs beside.
-    const bool between = !panel.front()->key.to.empty() && !is_contention(panel.front()->key);
+    const CellKey& first = panel.front()->key;
+    const bool between = !first.to.empty() && !is_contention(first) && !is_pair_curve(first);
     if (between && panel.size() >= 2 && any_value(panel)) {
       out.matrices.push_back(std::move(panel));
     } else {

@@ -12,6 +12,10 @@ namespace reckon {
 
 using Cells = std::vector<const Cell*>;
 
+/// Whether a case is of the curves of pairs, each a curve by itself, and not of a matrix for each
+/// size.
+[[nodiscard]] bool is_pair_curve(const CellKey& key);
+
 /// The cells of one case in the forms in which they are shown.
 struct CaseGroups {
   std::vector<Cells> matrices; ///< between two or more pairs of endpoints, all else equal

@@ -7,6 +7,7 @@
 #include "present/key_text.hpp"
 #include "present/matrix.hpp"
 #include "present/numbers.hpp"
+#include "present/pair_text.hpp"
 #include "present/ranges.hpp"
 #include "present/table.hpp"
 #include "present/topology_text.hpp"
@@ -315,7 +316,8 @@ std::string case_text(const Cells& cells, const ShowOptions& options, const Styl
   const bool short_curves =
       std::all_of(groups.curves.begin(), groups.curves.end(),
                   [](const Cells& curve) { return curve.size() <= k_few_sizes; });
-  if (!in_full && short_curves && groups.curves.size() > 1) {
+  const bool pairs = is_pair_curve(cells.front()->key) && any_value(cells);
+  if (!in_full && !pairs && short_curves && groups.curves.size() > 1) {
     for (const Cells& curve : groups.curves) {
       groups.others.insert(groups.others.end(), curve.begin(), curve.end());
     }
@@ -324,6 +326,10 @@ std::string case_text(const Cells& cells, const ShowOptions& options, const Styl
               [](const Cell* a, const Cell* b) { return a->key < b->key; });
   }
   std::vector<std::string> blocks;
+  if (pairs) {
+    blocks.push_back(pair_curves_table(cells, style));
+    groups.others.clear();
+  }
   for (const Cells& matrix : groups.matrices) {
     blocks.push_back(render(matrix_of(matrix), style) + ceiling_line(matrix, style));
   }
@@ -331,7 +337,7 @@ std::string case_text(const Cells& cells, const ShowOptions& options, const Styl
     for (const Cells& curve : groups.curves) {
       blocks.push_back(curve_text(curve, style));
     }
-  } else if (!groups.curves.empty()) {
+  } else if (!groups.curves.empty() && !pairs) {
     blocks.push_back(curves_text(groups.curves, style));
   }
   if (any_value(groups.others)) {

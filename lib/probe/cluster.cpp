@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/cluster.hpp"
 
-#include "core/clock.hpp"
 #include "core/error.hpp"
-#include "core/log.hpp"
 #include "core/version.hpp"
 #include "probe/cluster_member.hpp"
 #include "probe/cluster_merge.hpp"
+#include "probe/cluster_pairs.hpp"
+#include "probe/cluster_steps.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/fabric.hpp"
 #include "probe/racks.hpp"
-#include "probe/reduce.hpp"
 #include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
-#include "stats/summary.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -24,8 +22,6 @@
 #include <ctime>
 #include <map>
 #include <numeric>
-#include <optional>
-#include <random>
 #include <utility>
 
 namespace reckon {
@@ -33,18 +29,6 @@ namespace {
 
 constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
 constexpr int k_star = 4; ///< machines that test each other's ports
-constexpr std::uint32_t k_window = 4;
-
-class Interrupted : public std::runtime_error {
-public:
-  Interrupted() : std::runtime_error("interrupted") {}
-};
-
-double median(std::vector<double> values) {
-  std::erase_if(values, [](double v) { return !(v > 0); });
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : percentile(values, 0.5);
-}
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -53,8 +37,16 @@ std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
 }
 
-/// Rates of a task's flows: [flow][window], in the task's order.
-using Rates = std::vector<std::vector<double>>;
+/// What a rank sends, in each window.
+std::vector<double> sent_by(int rank, const FlowTask& task, const FlowRates& rates) {
+  std::vector<double> total(static_cast<std::size_t>(task.windows));
+  for (std::size_t f = 0; f < rates.size(); ++f) {
+    for (std::size_t w = 0; task.flows[f].from == rank && w < total.size(); ++w) {
+      total[w] += rates[f][w];
+    }
+  }
+  return total;
+}
 
 /// Halves of the machines that sent to each other.
 struct BisectionResult {
@@ -67,269 +59,62 @@ struct BisectionResult {
 class Coordinator {
 public:
   Coordinator(ClusterMember& member, const ClusterProbeOptions& options, int ranks, Seconds budget)
-      : m_member(member), m_options(options), m_ranks(ranks), m_budget(budget),
-        m_scale(std::clamp(budget / cluster_budget(ranks), 0.15, 20.0)), m_random(options.seed) {
+      : m_steps(member, options, ranks, budget), m_pairs(m_steps), m_ranks(ranks),
+        m_pair_writes(measures_pair_writes(options, ranks)) {
     m_result.resize(static_cast<std::size_t>(ranks));
   }
 
   void measure_machines() {
-    show("the machines themselves");
-    const Seconds each = std::max(Seconds(0.3), 0.6 * m_scale * Seconds(1));
-    const std::vector<Profile> profiles = m_member.measure_machines(each);
+    m_steps.show("the machines themselves");
+    const Seconds each = std::max(Seconds(0.3), 0.6 * m_steps.scale() * Seconds(1));
+    const std::vector<Profile> profiles = m_steps.member().measure_machines(each);
     for (std::size_t rank = 0; rank < profiles.size(); ++rank) {
       m_result[rank].own = profiles[rank];
     }
   }
 
   void measure_transport(const std::string& transport) {
-    m_transport = transport;
-    show("connecting");
-    m_member.use_transport(transport, m_options.seed);
-    m_lanes.resize(std::max<std::size_t>(1, m_member.ports().front().size()));
-    std::iota(m_lanes.begin(), m_lanes.end(), 0);
-    calibrate();
-    measure_pairs();
-    share_out();
+    constexpr Seconds k_to_come(30); // after the pairs, at scale 1
+    m_steps.show("connecting");
+    m_steps.use_transport(transport);
+    m_pairs.calibrate();
+    m_pairs.measure();
+    m_steps.share_out(k_to_come + (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
     measure_bisections();
     measure_ports();
     measure_single_ports();
     measure_curve();
+    if (m_pair_writes) {
+      // All sizes of a direction together take about twice what the longest one may.
+      const Seconds left = std::max(m_steps.budget() - m_steps.spent(), Seconds(0));
+      const Seconds all = std::max(left, m_steps.scale() * pair_write_time(m_ranks));
+      m_pairs.measure_writes(0.5 * all / static_cast<double>(m_pairs.write_steps()));
+    }
   }
 
   [[nodiscard]] std::vector<MemberResult>& result() { return m_result; }
   [[nodiscard]] std::vector<Cell>& cells() { return m_cells; }
-  [[nodiscard]] Seconds spent() const { return m_clock.now(); }
+  [[nodiscard]] Seconds spent() const { return m_steps.spent(); }
 
 private:
-  void show(const std::string& what) {
-    if (m_options.interrupted && m_options.interrupted()) {
-      throw Interrupted();
-    }
-    if (m_options.progress) {
-      m_options.progress(std::clamp(spent() / m_budget, 0.0, 1.0), what,
-                         std::max(m_budget - spent(), Seconds(0)));
-    }
-  }
-
-  /// A budget that the user gave is kept; our own estimate may be off where racks are found.
-  [[nodiscard]] bool over() const {
-    return spent() > (m_options.budget > Seconds(0) ? m_budget : 1.5 * m_budget);
-  }
-
-  /// What is left has to do for what is to come: shorter windows where time is short.
-  void share_out() {
-    constexpr Seconds k_to_come(30); // at scale 1
-    m_scale = std::clamp((m_budget - spent()) / k_to_come, 0.15, m_scale);
-  }
-
-  [[nodiscard]] static std::int64_t ns(double seconds) {
-    return static_cast<std::int64_t>(1e9 * seconds);
-  }
-
-  [[nodiscard]] FlowTask stream_task(std::vector<Flow> flows, std::uint64_t bytes, double warm_up,
-                                     double window, int windows) {
-    FlowTask task;
-    task.flows = std::move(flows);
-    task.lanes = m_lanes;
-    std::vector<std::size_t> to(static_cast<std::size_t>(m_ranks));
-    std::size_t most = 1;
-    for (const Flow& flow : task.flows) {
-      most = std::max(most, ++to[static_cast<std::size_t>(flow.to)]);
-    }
-    // Two writes of each flow have to fit into what its receiver has.
-    const std::uint64_t room = m_member.memory() / (2 * most * task.lanes.size());
-    while (bytes > room && bytes > 4 * k_kib) {
-      bytes /= 2;
-    }
-    task.bytes = bytes;
-    task.in_flight = k_window;
-    task.first = m_random() % 100'000;
-    task.warm_up_ns = ns(warm_up);
-    task.window_ns = ns(window * m_scale);
-    task.windows = windows;
-    return task;
-  }
-
-  Rates stream(const FlowTask& task) {
-    Rates total;
-    return stream(task, total);
-  }
-
-  /// `total` gets what arrived at each rank: [rank][window].
-  Rates stream(const FlowTask& task, Rates& total) {
-    const std::vector<FlowOutcome> outcomes = m_member.run(task);
-    total.clear();
-    for (const FlowOutcome& outcome : outcomes) {
-      total.push_back(outcome.total);
-    }
-    std::vector<std::size_t> next(outcomes.size());
-    Rates rates;
-    for (const Flow& flow : task.flows) {
-      const auto to = static_cast<std::size_t>(flow.to);
-      rates.push_back(outcomes[to].rates.at(next[to]++));
-      if (outcomes[to].wrong_at != UINT64_MAX) {
-        fail(ErrorKind::operation,
-             fmt::format("rank {} received wrong data over {}, at byte {} of its buffer", to,
-                         m_transport, outcomes[to].wrong_at));
-      }
-    }
-    return rates;
-  }
-
-  /// What a rank sends, in each window.
-  [[nodiscard]] static std::vector<double> sent_by(int rank, const FlowTask& task,
-                                                   const Rates& rates) {
-    std::vector<double> total(static_cast<std::size_t>(task.windows));
-    for (std::size_t f = 0; f < rates.size(); ++f) {
-      for (std::size_t w = 0; task.flows[f].from == rank && w < total.size(); ++w) {
-        total[w] += rates[f][w];
-      }
-    }
-    return total;
-  }
-
-  static std::vector<Flow> both_ways(const Pairing& pairs) {
-    std::vector<Flow> flows;
-    for (const auto& [a, b] : pairs) {
-      flows.push_back({a, b});
-      flows.push_back({b, a});
-    }
-    return flows;
-  }
-
-  /// How fast is it, roughly? A write should take some milliseconds: then a window holds many of
-  /// them, and their number does not keep the processors busy.
-  void calibrate() {
-    std::vector<double> all;
-    for (const Rates& rates :
-         {stream(stream_task(both_ways(round_robin(m_ranks).front()), 64 * k_kib, 0.05, 0.1, 1))}) {
-      for (const auto& windows : rates) {
-        all.insert(all.end(), windows.begin(), windows.end());
-      }
-    }
-    m_rate = std::max(1e5, median(all));
-    m_pair_part = m_part = part_for(m_rate / static_cast<double>(m_lanes.size()));
-    log(LogLevel::debug, "{}: about {} a pair and direction, so writes of {}", m_transport,
-        to_text(Bandwidth::bytes_per_s(m_rate)), to_text(Bytes(m_part)));
-  }
-
-  [[nodiscard]] static std::uint64_t part_for(double bytes_per_s) {
-    // Parts as long as plans have them, as long as many of them fit into a window.
-    constexpr double k_longest = 0.012, k_usual = 0.002;
-    std::uint64_t part = 64 * k_kib;
-    while (part > 4 * k_kib && static_cast<double>(part) > bytes_per_s * k_longest) {
-      part /= 2;
-    }
-    while (part < k_mib && static_cast<double>(2 * part) <= bytes_per_s * k_usual) {
-      part *= 2;
-    }
-    return part;
-  }
-
-  void measure_pairs() {
-    const std::vector<Pairing> rounds = round_robin(m_ranks);
-    for (std::size_t r = 0; r < rounds.size(); ++r) {
-      if (r > 0 && over()) {
-        break; // the cells of these pairs say so
-      }
-      const std::string step = fmt::format("pairs, round {} of {}", r + 1, rounds.size());
-      show(step);
-      measure_latency(rounds[r]);
-      show(step);
-      std::vector<Flow> forth, back;
-      for (const auto& [a, b] : rounds[r]) {
-        forth.push_back({a, b});
-        back.push_back({b, a});
-      }
-      for (const std::vector<Flow>& flows : {forth, back}) {
-        const FlowTask task = stream_task(flows, m_pair_part, 0.08, 0.08, 3);
-        note_pairs(task, stream(task), m_one_way);
-      }
-      const FlowTask task = stream_task(both_ways(rounds[r]), m_pair_part, 0.08, 0.1, 3);
-      const Rates rates = stream(task);
-      note_pairs(task, rates, m_two_way);
-      m_rounds.push_back(round_of(task, rates));
-    }
-    std::vector<double> all;
-    for (int rank = 0; rank < m_ranks; ++rank) {
-      m_port_seen.push_back(best_seen(rank));
-      all.push_back(m_port_seen.back());
-    }
-    m_rate = std::max(1e5, median(all));
-    m_part = part_for(m_rate / static_cast<double>(m_lanes.size()));
-    confirm_rounds();
-  }
-
-  /// What was slow may have been disturbed: only what is slow twice counts.
-  void confirm_rounds() {
-    constexpr int k_most = 8;
-    int again = 0;
-    for (RoundRates& round : m_rounds) {
-      const bool slow = std::any_of(round.begin(), round.end(), [&](const PairRate& pair) {
-        return hindered(pair, m_port_seen);
-      });
-      if (!slow) {
-        continue;
-      }
-      if (++again > k_most || over()) {
-        round.clear(); // says nothing for certain
-        continue;
-      }
-      Pairing pairs;
-      for (const PairRate& pair : round) {
-        pairs.emplace_back(pair.a, pair.b);
-      }
-      const RoundRates second = measure_round(pairs, "slow pairs again", m_part, 0.1).first;
-      for (std::size_t i = 0; i < round.size(); ++i) {
-        round[i].bytes_per_s = std::max(round[i].bytes_per_s, second[i].bytes_per_s);
-      }
-    }
-  }
-
-  /// Of a task with the flows of both_ways().
-  [[nodiscard]] static RoundRates round_of(const FlowTask& task, const Rates& rates) {
-    RoundRates round;
-    for (std::size_t f = 0; f + 1 < task.flows.size(); f += 2) {
-      round.push_back(
-          {task.flows[f].from, task.flows[f].to, 0.5 * (median(rates[f]) + median(rates[f + 1]))});
-    }
-    return round;
-  }
-
-  /// All pairs both ways at once; each pair's rate, and the samples of all together in one
-  /// direction: of the slower one.
-  std::pair<RoundRates, std::vector<double>>
-  measure_round(const Pairing& pairs, const std::string& step, std::uint64_t bytes, double window) {
-    show(step);
-    const FlowTask task = stream_task(both_ways(pairs), bytes, 0.2, window, 3);
-    const Rates rates = stream(task);
-    std::vector<double> forth(rates.front().size()), back(rates.front().size());
-    for (std::size_t f = 0; f < rates.size(); ++f) {
-      for (std::size_t w = 0; w < rates[f].size(); ++w) {
-        (f % 2 == 0 ? forth : back)[w] += rates[f][w];
-      }
-    }
-    return {round_of(task, rates), median(forth) < median(back) ? forth : back};
-  }
-
   /// Of flows that may have to share something thin: they are slower than a port.
   [[nodiscard]] std::uint64_t shared_part() const {
-    return part_for(m_rate / 8 / static_cast<double>(m_lanes.size()));
+    return part_for(m_pairs.rate() / 8 / static_cast<double>(m_steps.lanes.size()));
   }
 
   void note_bisection(const char* test, const Pairing& pairs, const std::string& step) {
-    auto [round, samples] = measure_round(pairs, step, shared_part(), 0.3);
+    auto [round, samples] = m_pairs.measure_round(pairs, step, shared_part(), 0.3);
     BisectionResult found{test, pairs, std::move(samples)};
-    if (share_of(found) < k_full_bisection && !over()) { // or was it disturbed?
-      auto [second, again] = measure_round(pairs, step, shared_part(), 0.3);
+    if (share_of(found) < k_full_bisection && !m_steps.over()) { // or was it disturbed?
+      auto [second, again] = m_pairs.measure_round(pairs, step, shared_part(), 0.3);
       for (std::size_t i = 0; i < round.size(); ++i) {
         round[i].bytes_per_s = std::max(round[i].bytes_per_s, second[i].bytes_per_s);
       }
-      if (median(again) > median(found.samples)) {
+      if (median_above_zero(again) > median_above_zero(found.samples)) {
         found.samples = std::move(again);
       }
     }
-    m_rounds.push_back(std::move(round));
+    m_pairs.rounds().push_back(std::move(round));
     const auto same = std::find_if(m_bisections.begin(), m_bisections.end(),
                                    [&](const BisectionResult& b) { return b.test == test; });
     if (same == m_bisections.end()) {
@@ -340,33 +125,36 @@ private:
   }
 
   [[nodiscard]] double share_of(const BisectionResult& b) const {
-    return median(b.samples) / std::max(1.0, full_bisection(b.pairs, m_port_seen));
+    return median_above_zero(b.samples) /
+           std::max(1.0, full_bisection(b.pairs, m_pairs.port_seen()));
   }
 
   /// BytePS assumes that any half can send to the other at full speed. Which machines cannot tells
   /// where the racks are.
   void measure_bisections() {
     m_rack.assign(static_cast<std::size_t>(m_ranks), 0);
-    if (m_ranks < 4 || over()) {
+    if (m_ranks < 4 || m_steps.over()) {
       return; // of two or three machines, the pairs say everything
     }
     std::vector<int> order(static_cast<std::size_t>(m_ranks));
     std::iota(order.begin(), order.end(), 0);
     note_bisection(k_bisection_by_order, halves_of(order), "halves against each other");
     for (int i = 0; i < 2; ++i) {
-      note_bisection(k_bisection_random, halves_of(shuffled(m_ranks, m_random)),
+      note_bisection(k_bisection_random, halves_of(shuffled(m_ranks, m_steps.random())),
                      "halves against each other");
     }
-    m_rack = find_racks(m_rounds, m_port_seen);
+    m_rack = find_racks(m_pairs.rounds(), m_pairs.port_seen());
     constexpr int k_most_checks = 4;
-    for (int check = 0; check < k_most_checks && racks() > 1 && !over(); ++check) {
+    for (int check = 0; check < k_most_checks && racks() > 1 && !m_steps.over(); ++check) {
       for (const Pairing& pairs :
-           {across_racks(m_rack, m_random), within_racks(m_rack, m_random)}) {
+           {across_racks(m_rack, m_steps.random()), within_racks(m_rack, m_steps.random())}) {
         if (!pairs.empty()) {
-          m_rounds.push_back(measure_round(pairs, "racks", m_part, 0.1).first);
+          m_pairs.rounds().push_back(
+              m_pairs.measure_round(pairs, "racks", m_pairs.part(), 0.1).first);
         }
       }
-      const std::vector<int> before = std::exchange(m_rack, find_racks(m_rounds, m_port_seen));
+      const std::vector<int> before =
+          std::exchange(m_rack, find_racks(m_pairs.rounds(), m_pairs.port_seen()));
       if (m_rack == before && check > 0) {
         break;
       }
@@ -375,61 +163,25 @@ private:
       return;
     }
     note_bisection(k_bisection_by_racks, rack_bisection(m_rack), "racks against each other");
-    for (int rack = 0; rack < racks() && !over(); ++rack) {
+    for (int rack = 0; rack < racks() && !m_steps.over(); ++rack) {
       // With two racks, both uplinks carry the same traffic: what limits it limits both.
       m_uplinks[rack] =
           rack == 1 && racks() == 2
               ? m_uplinks[0]
-              : measure_round(out_of_rack(m_rack, rack), "uplinks", shared_part(), 0.5).second;
+              : m_pairs.measure_round(out_of_rack(m_rack, rack), "uplinks", shared_part(), 0.5)
+                    .second;
     }
   }
 
   [[nodiscard]] int racks() const { return *std::max_element(m_rack.begin(), m_rack.end()) + 1; }
-
-  using PairSamples = std::map<std::pair<int, int>, std::vector<double>>;
-
-  static void note_pairs(const FlowTask& task, const Rates& rates, PairSamples& into) {
-    for (std::size_t f = 0; f < rates.size(); ++f) {
-      auto& samples = into[{task.flows[f].from, task.flows[f].to}];
-      samples.insert(samples.end(), rates[f].begin(), rates[f].end());
-    }
-  }
-
-  void measure_latency(const Pairing& pairs) {
-    const int processors = m_member.hosts().front().processors;
-    for (const Pairing& wave : waves_of(pairs, m_member.host_of(), std::max(1, processors / 2))) {
-      FlowTask task;
-      task.kind = FlowTask::Kind::ping;
-      for (const auto& [a, b] : wave) {
-        task.flows.push_back({a, b});
-      }
-      task.bytes = 8;
-      task.warm_up = 10;
-      task.count = static_cast<std::uint64_t>(std::clamp(100 * m_scale, 30.0, 300.0));
-      const std::vector<FlowOutcome> outcomes = m_member.run(task);
-      for (const Flow& flow : task.flows) {
-        m_latency[{flow.from, flow.to}] = outcomes[static_cast<std::size_t>(flow.from)].one_way_s;
-      }
-    }
-  }
-
-  /// The best that a machine was seen to do with any other, one direction under the other's load.
-  [[nodiscard]] double best_seen(int rank) const {
-    double best = 0;
-    for (const auto& [pair, samples] : m_two_way) {
-      if (pair.first == rank || pair.second == rank) {
-        best = std::max(best, median(samples));
-      }
-    }
-    return best;
-  }
 
   /// Machines that are about as fast test each other: the spokes must have more than the hub takes.
   [[nodiscard]] std::vector<std::vector<int>> stars() const {
     std::vector<int> order(static_cast<std::size_t>(m_ranks));
     std::iota(order.begin(), order.end(), 0);
     const auto about = [&](int rank) { // differences of some per cent are noise
-      return std::lround(std::log(m_port_seen[static_cast<std::size_t>(rank)]) / std::log(1.15));
+      return std::lround(std::log(m_pairs.port_seen()[static_cast<std::size_t>(rank)]) /
+                         std::log(1.15));
     };
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return about(a) > about(b); });
     std::vector<std::vector<int>> all;
@@ -463,7 +215,7 @@ private:
       positions = std::max(positions, star.size());
     }
     for (std::size_t position = 0; position < positions; ++position) {
-      show(fmt::format("ports, round {} of {}", position + 1, positions));
+      m_steps.show(fmt::format("ports, round {} of {}", position + 1, positions));
       std::vector<std::vector<int>> hubs; // hub first
       for (const auto& star : all) {
         if (position < star.size()) {
@@ -485,24 +237,24 @@ private:
     int widened = 0;
     for (int hub = 0; hub < m_ranks; ++hub) {
       MemberResult& m = m_result[static_cast<std::size_t>(hub)];
-      const double seen = m_port_seen[static_cast<std::size_t>(hub)];
-      if (median(port_samples(m)) < k_doubtful * seen && !over()) {
+      const double seen = m_pairs.port_seen()[static_cast<std::size_t>(hub)];
+      if (median_above_zero(port_samples(m)) < k_doubtful * seen && !m_steps.over()) {
         // With several peers less than with one: disturbed, or it is so. Once more tells.
-        show(fmt::format("port of rank {} again", hub));
+        m_steps.show(fmt::format("port of rank {} again", hub));
         const MemberResult first = m;
         std::vector<int> star{hub};
         star.insert(star.end(), m.peers.begin(), m.peers.end());
         forget_port(m);
         measure_hubs({star});
-        if (median(port_samples(first)) > median(port_samples(m))) {
+        if (median_above_zero(port_samples(first)) > median_above_zero(port_samples(m))) {
           m = first;
         }
       }
       double peers = 0;
       for (const int peer : m.peers) {
-        peers += m_port_seen[static_cast<std::size_t>(peer)];
+        peers += m_pairs.port_seen()[static_cast<std::size_t>(peer)];
       }
-      if (median(port_samples(m)) < k_limited * peers || over()) {
+      if (median_above_zero(port_samples(m)) < k_limited * peers || m_steps.over()) {
         continue;
       }
       std::vector<int> star{hub};
@@ -514,7 +266,7 @@ private:
         }
       }
       if (star.size() - 1 > m.peers.size() && ++widened <= k_most) {
-        show(fmt::format("port of rank {} with more peers", hub));
+        m_steps.show(fmt::format("port of rank {} with more peers", hub));
         forget_port(m);
         measure_hubs({star});
       }
@@ -538,18 +290,18 @@ private:
     }
     both = in;
     both.insert(both.end(), out.begin(), out.end());
-    double slowest = m_rate;
+    double slowest = m_pairs.rate();
     for (const auto& star : hubs) {
-      slowest = std::min(slowest, m_port_seen[static_cast<std::size_t>(star.front())]);
+      slowest = std::min(slowest, m_pairs.port_seen()[static_cast<std::size_t>(star.front())]);
     }
     // So many writes that the bursts that switches let through now and then do not count.
     const double window =
-        std::clamp(150 * static_cast<double>(m_part) / std::max(slowest, 1.0), 0.3, 1.5);
+        std::clamp(150 * static_cast<double>(m_pairs.part()) / std::max(slowest, 1.0), 0.3, 1.5);
     const auto note = [&](const std::vector<Flow>& flows, double seconds, int windows,
                           auto&& keep) {
-      const FlowTask task = stream_task(flows, m_part, 0.25, seconds, windows);
-      Rates total;
-      const Rates rates = stream(task, total);
+      const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, seconds, windows);
+      FlowRates total;
+      const FlowRates rates = m_steps.stream(task, total);
       for (const auto& star : hubs) {
         const auto hub = static_cast<std::size_t>(star.front());
         keep(m_result[hub], total[hub], sent_by(star.front(), task, rates));
@@ -574,26 +326,26 @@ private:
 
   /// With several network ports a machine: each of them alone.
   void measure_single_ports() {
-    const std::vector<int> all = m_lanes;
+    const std::vector<int> all = m_steps.lanes;
     for (std::size_t port = 0; all.size() > 1 && port < all.size(); ++port) {
       for (MemberResult& machine : m_result) { // known also when there is no time to measure it
-        machine.single_ports[m_member.ports().front()[port]];
+        machine.single_ports[m_steps.member().ports().front()[port]];
       }
     }
-    for (std::size_t port = 0; all.size() > 1 && port < all.size() && !over(); ++port) {
-      const std::string name = m_member.ports().front()[port];
-      show(fmt::format("network port {}", name));
-      m_lanes = {all[port]};
+    for (std::size_t port = 0; all.size() > 1 && port < all.size() && !m_steps.over(); ++port) {
+      const std::string name = m_steps.member().ports().front()[port];
+      m_steps.show(fmt::format("network port {}", name));
+      m_steps.lanes = {all[port]};
       for (const std::vector<Flow>& flows : {ring_flows(1), ring_flows(-1)}) {
-        const FlowTask task = stream_task(flows, m_part, 0.25, 0.4, 3);
-        const Rates rates = stream(task);
+        const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 3);
+        const FlowRates rates = m_steps.stream(task);
         for (std::size_t f = 0; f < rates.size(); ++f) {
           auto& samples = m_result[static_cast<std::size_t>(task.flows[f].from)].single_ports[name];
           samples.insert(samples.end(), rates[f].begin(), rates[f].end());
         }
       }
     }
-    m_lanes = all;
+    m_steps.lanes = all;
   }
 
   /// Each machine to the next one in its star: every port is busy both ways.
@@ -623,23 +375,24 @@ private:
   void measure_curve() {
     const Pairing pairs = curve_pairs();
     for (std::uint64_t bytes = 4 * k_kib; bytes <= 4 * k_mib; bytes *= 2) {
-      show(fmt::format("writes of {}", to_text(Bytes(bytes))));
-      if (over()) {
+      m_steps.show(fmt::format("writes of {}", to_text(Bytes(bytes))));
+      if (m_steps.over()) {
         return;
       }
       // Twelve writes at least: of fewer, chance decides. The first ones still feel the start.
-      const double each = static_cast<double>(bytes) / m_rate;
-      if (bytes > k_mib && 15 * each > 3 * m_scale) {
+      const double each = static_cast<double>(bytes) / m_pairs.rate();
+      if (bytes > k_mib && 15 * each > 3 * m_steps.scale()) {
         break; // what longer ones take can be told from these
       }
-      const FlowTask task = stream_task(both_ways(pairs), bytes, std::max(0.1, 3 * each),
-                                        std::max(0.3, 12 * each / m_scale), 1);
+      const FlowTask task = m_steps.stream_task(both_ways(pairs), bytes, std::max(0.1, 3 * each),
+                                                std::max(0.3, 12 * each / m_steps.scale()), 1);
       if (task.bytes != bytes) {
         break; // no room for so long ones
       }
-      const Rates rates = stream(task);
+      const FlowRates rates = m_steps.stream(task);
       for (std::size_t f = 0; f < rates.size(); ++f) {
-        auto& curve = m_result[static_cast<std::size_t>(task.flows[f].from)].curves[m_transport];
+        auto& curve =
+            m_result[static_cast<std::size_t>(task.flows[f].from)].curves[m_steps.transport()];
         curve.peer = task.flows[f].to;
         for (const double rate : rates[f]) {
           if (rate > 0) {
@@ -661,14 +414,14 @@ public:
       key.from = id(from);
       key.to = to >= 0 ? id(to) : "";
       key.bytes = bytes;
-      key.in_flight = static_cast<int>(k_window);
-      key.transport = m_transport;
+      key.in_flight = static_cast<int>(ClusterSteps::k_window);
+      key.transport = m_steps.transport();
       key.direction = direction;
       return key;
     };
     const std::string late =
         interrupted ? "interrupted"
-                    : fmt::format("no time left of the budget of {}", to_text(m_budget));
+                    : fmt::format("no time left of the budget of {}", to_text(m_steps.budget()));
     for (int a = 0; a < m_ranks; ++a) {
       for (int b = 0; b < m_ranks; ++b) {
         if (a == b) {
@@ -676,25 +429,26 @@ public:
         }
         CellKey key = key_of(k_pair_latency, a, b, 8, "one_way");
         key.in_flight = 1;
-        const auto latency = m_latency.find({std::min(a, b), std::max(a, b)});
-        m_cells.push_back(
-            cell_of(key, "seconds",
-                    latency == m_latency.end() ? std::vector<double>() : latency->second, late));
+        const auto latency = m_pairs.latency().find({std::min(a, b), std::max(a, b)});
+        m_cells.push_back(cell_of(
+            key, "seconds",
+            latency == m_pairs.latency().end() ? std::vector<double>() : latency->second, late));
         for (const auto& [direction, all] :
-             {std::pair{"one_way", &m_one_way}, std::pair{"two_way", &m_two_way}}) {
+             {std::pair{"one_way", &m_pairs.one_way()}, std::pair{"two_way", &m_pairs.two_way()}}) {
           const auto samples = all->find({a, b});
-          m_cells.push_back(
-              cell_of(key_of(k_pair_bandwidth, a, b, m_pair_part, direction), "bytes_per_second",
-                      samples == all->end() ? std::vector<double>() : samples->second, late));
+          m_cells.push_back(cell_of(
+              key_of(k_pair_bandwidth, a, b, m_pairs.pair_part(), direction), "bytes_per_second",
+              samples == all->end() ? std::vector<double>() : samples->second, late));
         }
+        make_write_cells(key_of(k_pair_write, a, b, 0, "one_way"), {a, b}, late);
       }
       const MemberResult& m = m_result[static_cast<std::size_t>(a)];
       const std::string peers =
           fmt::format("{} peer{}", m.peers.size(), m.peers.size() == 1 ? "" : "s");
       const auto port = [&](const char* test, const char* direction,
                             const std::vector<double>& samples) {
-        Cell cell =
-            cell_of(key_of(test, a, -1, m_part, direction), "bytes_per_second", samples, late);
+        Cell cell = cell_of(key_of(test, a, -1, m_pairs.part(), direction), "bytes_per_second",
+                            samples, late);
         if (cell.has_value()) {
           remark(cell, peers);
         }
@@ -709,12 +463,12 @@ public:
     // A plan asks for one figure of a machine and another.
     for (int a = 0; a < m_ranks; ++a) {
       MemberResult& m = m_result[static_cast<std::size_t>(a)];
-      m.transport = m_transport;
-      m.part = m_part;
-      m.window = static_cast<int>(k_window);
+      m.transport = m_steps.transport();
+      m.part = m_pairs.part();
+      m.window = static_cast<int>(ClusterSteps::k_window);
       for (int b = 0; b < m_ranks; ++b) {
-        const auto latency = m_latency.find({std::min(a, b), std::max(a, b)});
-        if (latency != m_latency.end()) {
+        const auto latency = m_pairs.latency().find({std::min(a, b), std::max(a, b)});
+        if (latency != m_pairs.latency().end()) {
           m.latency.insert(m.latency.end(), latency->second.begin(), latency->second.end());
         }
       }
@@ -735,7 +489,7 @@ public:
     const bool full = port_share(*worst) >= k_full_bisection;
     return {fmt::format("{}: {} pairs move {} each way of the {} that their ports could ({:.0f} %)",
                         full ? "full" : "not full", worst->pairs.size(),
-                        to_text(Bandwidth::bytes_per_s(median(worst->samples))),
+                        to_text(Bandwidth::bytes_per_s(median_above_zero(worst->samples))),
                         to_text(Bandwidth::bytes_per_s(full_bisection(worst->pairs, ports()))),
                         100 * port_share(*worst)),
             full};
@@ -747,24 +501,41 @@ private:
 
   /// By rank: measured with several peers where that was done.
   [[nodiscard]] std::vector<double> ports() const {
-    std::vector<double> all = m_port_seen;
+    std::vector<double> all = m_pairs.port_seen();
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const double measured = median(port_samples(m_result[i]));
+      const double measured = median_above_zero(port_samples(m_result[i]));
       all[i] = measured > 0 ? measured : all[i];
     }
     return all;
   }
 
   [[nodiscard]] double port_share(const BisectionResult& b) const {
-    return median(b.samples) / std::max(1.0, full_bisection(b.pairs, ports()));
+    return median_above_zero(b.samples) / std::max(1.0, full_bisection(b.pairs, ports()));
+  }
+
+  void make_write_cells(CellKey key, std::pair<int, int> pair, const std::string& late) {
+    key.in_flight = 1;
+    const auto curve = m_pairs.writes().find(pair);
+    for (const std::uint64_t bytes : k_pair_write_sizes) {
+      if (!m_pair_writes) {
+        return;
+      }
+      key.bytes = bytes;
+      PairWrite write{{}, late};
+      if (curve != m_pairs.writes().end() && curve->second.contains(bytes)) {
+        write = curve->second.at(bytes);
+      }
+      m_cells.push_back(
+          cell_of(key, "seconds", write.seconds, write.why_not.empty() ? late : write.why_not));
+    }
   }
 
   void make_rack_cells(const std::string& late) {
     CellKey key;
-    key.transport = m_transport;
+    key.transport = m_steps.transport();
     key.direction = "two_way";
-    key.in_flight = static_cast<int>(k_window);
-    key.bytes = m_part;
+    key.in_flight = static_cast<int>(ClusterSteps::k_window);
+    key.bytes = m_pairs.part();
     for (const BisectionResult& b : m_bisections) {
       key.bytes = shared_part();
       key.test = b.test;
@@ -794,21 +565,10 @@ private:
     }
   }
 
-  ClusterMember& m_member;
-  const ClusterProbeOptions& m_options;
+  ClusterSteps m_steps;
+  PairSteps m_pairs;
   int m_ranks;
-  Seconds m_budget;
-  double m_scale;
-  std::mt19937_64 m_random;
-  RunClock m_clock;
-  std::string m_transport;
-  std::vector<int> m_lanes;
-  double m_rate = 0;
-  std::uint64_t m_part = 0;
-  std::uint64_t m_pair_part = 0; ///< of the pairs' cells: chosen before all rates were known
-  PairSamples m_one_way, m_two_way, m_latency;
-  std::vector<RoundRates> m_rounds;
-  std::vector<double> m_port_seen; ///< by rank, from the pairs
+  bool m_pair_writes;
   std::vector<BisectionResult> m_bisections;
   std::vector<int> m_rack;                      ///< by rank
   std::map<int, std::vector<double>> m_uplinks; ///< by rack, samples of the slower direction
@@ -847,14 +607,24 @@ std::string common_transport(const std::vector<ClusterHost>& hosts,
 
 } // namespace
 
-Seconds cluster_budget(int ranks) {
-  return Seconds(32 + 2.5 * ranks);
+Seconds pair_write_time(int ranks) {
+  return Seconds(2.4 * (ranks - 1 + ranks % 2)); // a round of disjoint pairs, each way
+}
+
+bool measures_pair_writes(const ClusterProbeOptions& options, int ranks) {
+  return options.pair_writes || ranks <= k_few_machines;
+}
+
+Seconds cluster_budget(int ranks, bool pair_writes) {
+  return Seconds(32 + 2.5 * ranks) + (pair_writes ? pair_write_time(ranks) : Seconds(0));
 }
 
 std::vector<ProbeCase> cluster_probe_cases() {
   return {
       {k_pair_latency, "how long an 8-byte write takes, between all pairs of machines"},
       {k_pair_bandwidth, "what flows between all pairs, each direction alone and both at once"},
+      {k_pair_write, "time of one write between all pairs, by size: of up to 8 machines, or with "
+                     "--pair-writes"},
       {k_fan_in, "what a machine's port takes from several at once"},
       {k_fan_out, "what a machine's port sends to several at once"},
       {k_port_bandwidth, "what a port does in each direction when both are busy"},
@@ -880,7 +650,9 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
       return result;
     }
     const Seconds budget =
-        options.budget > Seconds(0) ? options.budget : cluster_budget(rendezvous.size());
+        options.budget > Seconds(0)
+            ? options.budget
+            : cluster_budget(rendezvous.size(), measures_pair_writes(options, rendezvous.size()));
     const std::string transport = common_transport(member.hosts(), options.transports);
     if (options.starting) {
       options.starting(rendezvous.size(), budget);
@@ -890,7 +662,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
       coordinator.measure_machines();
       coordinator.measure_transport(transport);
       member.end();
-    } catch (const Interrupted&) {
+    } catch (const ClusterInterrupted&) {
       result.interrupted = true;
       member.end();
     } catch (const Error& error) {

@@ -16,6 +16,7 @@ inline constexpr const char* k_port_bandwidth = "port_bandwidth";
 inline constexpr const char* k_single_port = "single_port_bandwidth";
 inline constexpr const char* k_pair_latency = "pair_latency";
 inline constexpr const char* k_pair_bandwidth = "pair_bandwidth";
+inline constexpr const char* k_pair_write = "pair_write";
 inline constexpr const char* k_fan_in = "fan_in_bandwidth";
 inline constexpr const char* k_fan_out = "fan_out_bandwidth";
 inline constexpr const char* k_bisection_by_order = "bisection_by_order";
@@ -23,10 +24,14 @@ inline constexpr const char* k_bisection_random = "bisection_random";
 inline constexpr const char* k_bisection_by_racks = "bisection_by_racks";
 inline constexpr const char* k_uplink = "uplink_bandwidth";
 
+/// Up to so many machines, pair_write is measured unasked: it takes the time of all their pairs.
+inline constexpr int k_few_machines = 8;
+
 struct ClusterProbeOptions {
   Seconds budget{0};                   ///< for everything; 0: cluster_budget()
   std::vector<std::string> transports; ///< empty: the best that crosses machines
   std::uint64_t seed = 1;              ///< rank 0's counts
+  bool pair_writes = false;            ///< pair_write also of more than k_few_machines
   std::string name;                    ///< of the profile; empty: made from the hosts' names
   std::string flags;                   ///< the command line, for the profile's context
   Seconds limit{60};                   ///< a rank that answers nothing for longer has hung
@@ -36,9 +41,14 @@ struct ClusterProbeOptions {
   MakeMover make = [](const std::string& transport) { return make_mover(transport); };
 };
 
+/// Whether pair_write is among the cases.
+[[nodiscard]] bool measures_pair_writes(const ClusterProbeOptions& options, int ranks);
+/// What pair_write takes when nobody says otherwise.
+[[nodiscard]] Seconds pair_write_time(int ranks);
+
 /// What probing that many machines takes when nobody says otherwise. Grows with their number, not
 /// with that of their pairs.
-[[nodiscard]] Seconds cluster_budget(int ranks);
+[[nodiscard]] Seconds cluster_budget(int ranks, bool pair_writes);
 
 /// The things that a cluster probe measures.
 [[nodiscard]] std::vector<ProbeCase> cluster_probe_cases();

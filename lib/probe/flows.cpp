@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 namespace reckon {
@@ -29,6 +30,9 @@ constexpr unsigned k_count_bits = 20;
 constexpr std::uint32_t k_count_mask = (1U << k_count_bits) - 1;
 constexpr std::size_t k_most_flows = 1U << (31 - k_count_bits);
 constexpr std::uint64_t k_control_id = UINT64_MAX;
+
+/// In the order of FlowTask::Kind.
+constexpr std::array<std::string_view, 3> k_kinds{"stream", "ping", "echo"};
 
 constexpr std::size_t k_most_points = 2048; // of each flow on each lane
 constexpr std::uint64_t k_checked_writes = 8;
@@ -54,7 +58,7 @@ std::string encode(const FlowTask& task) {
     flows.push_back(flow.from);
     flows.push_back(flow.to);
   }
-  return Json{{"kind", task.kind == FlowTask::Kind::ping ? "ping" : "stream"},
+  return Json{{"kind", k_kinds[static_cast<std::size_t>(task.kind)]},
               {"flows", flows},
               {"lanes", task.lanes},
               {"bytes", task.bytes},
@@ -75,8 +79,9 @@ FlowTask decode_task(const std::string& text) {
              "windows", "warm_up", "count"});
   constexpr int k_most = 1 << 20;
   FlowTask task;
-  task.kind = view.at("kind").one_of({"ping", "stream"}) == "ping" ? FlowTask::Kind::ping
-                                                                   : FlowTask::Kind::stream;
+  const auto kind = std::find(k_kinds.begin(), k_kinds.end(),
+                              view.at("kind").one_of({k_kinds[0], k_kinds[1], k_kinds[2]}));
+  task.kind = static_cast<FlowTask::Kind>(kind - k_kinds.begin());
   const std::vector<JsonView> ends = view.at("flows").elements();
   for (std::size_t i = 0; i + 1 < ends.size(); i += 2) {
     task.flows.push_back({ends[i].integer(0, k_most), ends[i + 1].integer(0, k_most)});
@@ -97,7 +102,8 @@ FlowTask decode_task(const std::string& text) {
 }
 
 std::string encode(const FlowOutcome& outcome) {
-  Json json{{"rates", outcome.rates}, {"total", outcome.total}, {"one_way_s", outcome.one_way_s}};
+  Json json{
+      {"rates", outcome.rates}, {"total", outcome.total}, {"round_trip_s", outcome.round_trip_s}};
   if (outcome.wrong_at != UINT64_MAX) {
     json["wrong_at"] = outcome.wrong_at;
   }
@@ -107,11 +113,11 @@ std::string encode(const FlowOutcome& outcome) {
 FlowOutcome decode_flow_outcome(const std::string& text) {
   const Json json = parse_json(text, "outcome of a rank");
   const JsonView view(json, "outcome of a rank");
-  view.only({"rates", "total", "one_way_s", "wrong_at"});
+  view.only({"rates", "total", "round_trip_s", "wrong_at"});
   FlowOutcome outcome;
   outcome.rates = rows(view.at("rates"));
   outcome.total = view.at("total").numbers();
-  outcome.one_way_s = view.at("one_way_s").numbers();
+  outcome.round_trip_s = view.at("round_trip_s").numbers();
   if (const auto wrong = view.find("wrong_at")) {
     outcome.wrong_at = wrong->count();
   }
@@ -297,7 +303,7 @@ void FlowRank::work(LaneWork& lane) noexcept {
     lane.error = error.what();
   }
   if (lane.error.empty() && !(lane.in.empty() && lane.out.empty())) {
-    m_task.kind == FlowTask::Kind::ping ? ping(lane) : stream(lane);
+    m_task.kind == FlowTask::Kind::stream ? stream(lane) : ping(lane);
   }
   {
     const std::lock_guard lock(m_mutex);
@@ -398,7 +404,15 @@ void FlowRank::ping(LaneWork& lane) noexcept {
     lane.in.emplace_back();
   }
   const auto say = [&] {
-    while (!stopped() && !mover.write(peer, {k_source, 0}, {k_target, 0}, 8, 0, k_control_id)) {
+    Slice from{k_source, 0}, to{k_target, 0};
+    const bool long_one = begins && m_task.kind == FlowTask::Kind::echo;
+    const std::uint64_t bytes = long_one ? m_task.bytes : 8;
+    if (long_one) {
+      const LaneWork::Out& out = lane.out.front();
+      from.offset = source_of(posted);
+      to.offset = out.region + posted % out.slots * fabric_place(m_task.bytes);
+    }
+    while (!stopped() && !mover.write(peer, from, to, bytes, 0, k_control_id)) {
       if (poll(lane) == 0) {
         mover.wait(k_longest_sleep);
       }
@@ -511,10 +525,13 @@ FlowOutcome FlowRank::outcome() {
            fmt::format("rank {} lane {}: {}", m_options.rank, lane->lane, lane->error));
     }
     for (std::size_t i = 0; i + 1 < lane->stamps.size(); ++i) {
-      outcome.one_way_s.push_back(static_cast<double>(lane->stamps[i + 1] - lane->stamps[i]) *
-                                  0.5e-9);
+      outcome.round_trip_s.push_back(static_cast<double>(lane->stamps[i + 1] - lane->stamps[i]) *
+                                     1e-9);
     }
-    if (m_task.kind == FlowTask::Kind::ping) {
+    if (m_task.kind != FlowTask::Kind::stream) {
+      if (m_task.kind == FlowTask::Kind::echo && lane->out.empty()) { // who began has answers
+        check(*lane, outcome);
+      }
       continue;
     }
     check(*lane, outcome);

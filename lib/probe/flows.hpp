@@ -26,9 +26,10 @@ struct FlowTask {
   enum class Kind {
     stream, ///< all flows at once for a while; receivers tell the rate of each window of it
     ping,   ///< each flow's sender exchanges 8-byte writes with its receiver, one at a time
+    echo,   ///< the same with writes of any length, which the receiver answers with 8 bytes
   };
   Kind kind = Kind::stream;
-  std::vector<Flow> flows;     ///< ping: a rank is in one of them at most
+  std::vector<Flow> flows;     ///< ping, echo: a rank is in one of them at most
   std::vector<int> lanes{0};   ///< which take part; each carries every flow
   std::uint64_t bytes = 0;     ///< of one write
   std::uint32_t in_flight = 4; ///< writes posted and not completed, of each flow on each lane
@@ -36,7 +37,7 @@ struct FlowTask {
   std::int64_t warm_up_ns = 0; ///< stream: before the first window
   std::int64_t window_ns = 0;
   int windows = 0;
-  std::uint64_t warm_up = 0, count = 0; ///< ping: round trips not timed, and timed
+  std::uint64_t warm_up = 0, count = 0; ///< ping, echo: round trips not timed, and timed
   bool operator==(const FlowTask&) const = default;
 };
 
@@ -48,7 +49,7 @@ struct FlowOutcome {
   /// The same of all of them together: smoother than their sum, as flows that share a port take
   /// turns.
   std::vector<double> total;
-  std::vector<double> one_way_s;       ///< ping, at the sender: half of each round trip
+  std::vector<double> round_trip_s;    ///< ping, echo, at the sender: each round trip
   std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that is not what was sent, if any
   bool operator==(const FlowOutcome&) const = default;
 };
@@ -110,7 +111,7 @@ private:
   struct LaneWork;
   void work(LaneWork& lane) noexcept;
   void stream(LaneWork& lane) noexcept;
-  void ping(LaneWork& lane) noexcept;
+  void ping(LaneWork& lane) noexcept; ///< and echo
   std::size_t poll(LaneWork& lane) noexcept;
   void check(const LaneWork& lane, FlowOutcome& outcome) const;
   [[nodiscard]] std::vector<double> window_rates(std::span<const Progressed> points) const;

@@ -55,7 +55,7 @@ grep -q 'RANK and WORLD_SIZE are not set' err || fail "the error does not say wh
 
 # Equal machines: one group, whose port is what TCP can carry at that rate.
 "$netlab" up --workers 4 --rate 200mbit
-probe --budget 30s --seed 1
+probe --budget 40s --seed 1
 check 'members == ["w0", "w1", "w2", "w3"]'
 check 'all(near(port_of(w), payload(200)) for w in members)'
 check 'len(cells("pair_bandwidth", direction="two_way")) == 12 == len(cells("pair_latency"))'
@@ -63,6 +63,13 @@ check 'all(c["status"] in ("ok", "noisy") for c in cells("pair_bandwidth") + cel
 check 'len(cells("fabric_write", **{"from": "m0"})) >= 5 and len(cells("reduce_sum", **{"from": "m0"})) > 0'
 check '"rack" not in p["machines"][0] and p["context"]["bisection"].startswith("full")'
 grep -q 'bisection bandwidth full' out || fail "the summary lacks the verdict"
+
+# One write between each two of them, by size: the longer one takes what the port needs for what it has more.
+check 'len(cells("pair_write")) == 12 * 7'
+check 'all(c["status"] in ("ok", "noisy") or c["reason"].startswith("4 writes of about") for c in cells("pair_write"))'
+check 'all(near((b["bytes"] - a["bytes"]) / (b["p50"] - a["p50"]), payload(200), 0.05) for a in cells("pair_write", bytes=262144)
+  for b in cells("pair_write", bytes=1048576, **{"from": a["from"], "to": a["to"]}))'
+"$RECKON" show profile.json --case pair_write > show.out && grep -q 'time of a write' show.out || fail "show lacks the pairs"
 
 # A plan can be made from it; rank i is machine i.
 "$RECKON" plan --profile profile.json --workload resnet50 --workers 2 --servers 2 -o plan.json > plan.out 2>&1 ||

@@ -24,6 +24,40 @@ TEST(ProfileText, ThinsCurvesOutInTheOverviewAndShowsACaseInFull) {
             8U); // 4 curves, 2 lines each
 }
 
+TEST(ProfileText, ShowsWritesBetweenPairsAsARowForEachPair) {
+  Profile p;
+  p.name = "three";
+  for (const auto& [from, to] : {std::pair{"w0", "w10"}, {"w0", "w2"}}) {
+    for (const std::uint64_t bytes : {4096U, 65536U, 1048576U}) {
+      Cell cell;
+      cell.key.test = "pair_write";
+      cell.key.from = from;
+      cell.key.to = to;
+      cell.key.bytes = bytes;
+      cell.unit = "seconds";
+      // 1 ms and 100 MB/s: 1048576 - 65536 bytes in 9.8304 ms.
+      cell.samples = {1e-3 + static_cast<double>(bytes) / 1e8};
+      summarize_cell(cell);
+      if (cell.key.to == "w2" && bytes == 1048576) {
+        const CellKey key = cell.key;
+        cell = Cell();
+        cell.key = key;
+        cell.status = CellStatus::skipped;
+        cell.reason = "no time";
+        cell.unit = "seconds";
+      }
+      p.cells.push_back(cell);
+    }
+  }
+  const std::string text = render(p, Style{});
+  EXPECT_THAT(text, HasSubstr("from  to      4 KiB    64 KiB     1 MiB       beyond\n"
+                              "  w0    w2   1.041 ms  1.655 ms   skipped  100.00 MB/s\n"
+                              "  w0    w10  1.041 ms  1.655 ms  11.49 ms  100.00 MB/s\n"));
+  EXPECT_THAT(text, Not(HasSubstr("row = source")));
+  EXPECT_THAT(text, HasSubstr("no time"));
+  EXPECT_THAT(render(p, {}, {.test = "pair_write", .samples = false}), HasSubstr("#bytes"));
+}
+
 TEST(ProfileText, GivesTheReasonOfEveryCellWithoutAValue) {
   const std::string text = render(test::machine_profile(), Style{});
   EXPECT_THAT(text, HasSubstr("unsupported      3  fabric_write          "

@@ -74,10 +74,12 @@ TEST(FlowText, ComesBackAsItWas) {
   task.warm_up = 11;
   task.count = 13;
   EXPECT_EQ(decode_task(encode(task)), task);
+  task.kind = FlowTask::Kind::echo;
+  EXPECT_EQ(decode_task(encode(task)), task);
   FlowOutcome outcome;
   outcome.rates = {{1.5, 2.5e9}, {0, 0.1}};
   outcome.total = {1.5, 2.6e9};
-  outcome.one_way_s = {1e-6 / 3};
+  outcome.round_trip_s = {1e-6 / 3};
   EXPECT_EQ(decode_flow_outcome(encode(outcome)), outcome);
   outcome.wrong_at = 4711;
   EXPECT_EQ(decode_flow_outcome(encode(outcome)), outcome);
@@ -204,10 +206,31 @@ TEST(FlowRank, PingTimesEveryRoundTripAtTheOneWhoBegins) {
   task.warm_up = 5;
   task.count = 20;
   const std::vector<FlowOutcome> outcomes = ranks.run(task);
-  EXPECT_EQ(outcomes[0].one_way_s.size(), 20U);
-  EXPECT_EQ(outcomes[2].one_way_s.size(), 20U);
-  EXPECT_TRUE(outcomes[1].one_way_s.empty());
-  EXPECT_TRUE(outcomes[3].one_way_s.empty());
+  EXPECT_EQ(outcomes[0].round_trip_s.size(), 20U);
+  EXPECT_EQ(outcomes[2].round_trip_s.size(), 20U);
+  EXPECT_TRUE(outcomes[1].round_trip_s.empty());
+  EXPECT_TRUE(outcomes[3].round_trip_s.empty());
+}
+
+TEST(FlowRank, EchoSendsLongWritesThatTheReceiverChecks) {
+  for (const bool corrupted : {false, true}) {
+    Ranks ranks(4, [corrupted](const FakeWrite& write) {
+      return corrupted && write.from == 2 ? FakeFault::corrupted : FakeFault::none;
+    });
+    FlowTask task;
+    task.kind = FlowTask::Kind::echo;
+    task.flows = {{0, 3}, {2, 1}};
+    task.bytes = 30'000; // both ends of 16 KiB are looked at
+    task.first = 7;
+    task.warm_up = 2;
+    task.count = 20; // more than there are places for: the last ones are checked
+    const std::vector<FlowOutcome> outcomes = ranks.run(task);
+    EXPECT_EQ(outcomes[0].round_trip_s.size(), 20U);
+    EXPECT_EQ(outcomes[2].round_trip_s.size(), 20U);
+    EXPECT_TRUE(outcomes[1].round_trip_s.empty());
+    EXPECT_EQ(outcomes[1].wrong_at != UINT64_MAX, corrupted);
+    EXPECT_EQ(outcomes[3].wrong_at, UINT64_MAX);
+  }
 }
 
 TEST(FlowRank, RefusesWhatDoesNotFitIntoItsMemory) {

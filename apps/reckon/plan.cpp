@@ -11,6 +11,7 @@
 #include "present/table.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/planner.hpp"
+#include "strategies/proxies/planner.hpp"
 #include "strategies/strategy.hpp"
 
 #include <CLI/CLI.hpp>
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <memory>
 #include <unistd.h>
 
@@ -36,6 +38,7 @@ struct PlanArguments {
   bool zero_compute = false;
   bool inside = false;
   std::string machine, network = "0", service = "0", gpu_direct = "no";
+  std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto";
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;
@@ -76,6 +79,9 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"network", &a.network},
       {"service", &a.service},
       {"gpu-direct", &a.gpu_direct},
+      {"proxy-bytes", &a.proxy_bytes},
+      {"tolerance", &a.tolerance},
+      {"ring-directions", &a.ring_directions},
       {"port-bandwidth", &a.port_bandwidth},
       {"server-port-bandwidth", &a.server_port_bandwidth}};
   const auto it = known.find(name);
@@ -309,6 +315,28 @@ InsidePlanOptions inside_options_of(const PlanArguments& a, const std::optional<
   return options;
 }
 
+ProxyOptions proxy_options_of(const PlanArguments& a) {
+  ProxyOptions options;
+  if (a.proxy_bytes != "auto") {
+    options.proxy_bytes =
+        a.proxy_bytes == "0" || a.proxy_bytes == "all"
+            ? (a.proxy_bytes == "0" ? 0 : std::numeric_limits<double>::max())
+            : static_cast<double>(parse_bytes(a.proxy_bytes, "--proxy-bytes").count());
+  }
+  options.tolerance = parse_fraction(a.tolerance, "--tolerance");
+  if (!(options.tolerance < 1)) {
+    fail(ErrorKind::usage, fmt::format("--tolerance {}: below 100%", a.tolerance));
+  }
+  if (a.ring_directions != "auto") {
+    if (a.ring_directions != "1" && a.ring_directions != "2") {
+      fail(ErrorKind::usage,
+           fmt::format("--ring-directions {}: use auto, 1 or 2", a.ring_directions));
+    }
+    options.ring_directions = a.ring_directions == "1" ? 1 : 2;
+  }
+  return options;
+}
+
 class PlanCommand {
 public:
   explicit PlanCommand(const PlanArguments& arguments) : m_arguments(arguments) {
@@ -388,6 +416,17 @@ private:
       fail(ErrorKind::usage, "--network, --service, --gpu-direct and --machine need --inside");
     }
     const Roles roles = roles_for(a);
+    if (is_proxy_strategy(a.strategy)) {
+      return plan_proxies(
+          {m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
+          options_of(a), proxy_options_of(a));
+    }
+    const PlanArguments plain;
+    if (a.proxy_bytes != plain.proxy_bytes || a.tolerance != plain.tolerance ||
+        a.ring_directions != plain.ring_directions) {
+      fail(ErrorKind::usage,
+           "--proxy-bytes, --tolerance and --ring-directions need --strategy coarse or dense");
+    }
     return make_plan({m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
                      options_of(a));
   }
@@ -514,7 +553,8 @@ Command add_plan_command(CLI::App& app) {
       "machines' network ports need");
   command
       ->add_option("--strategy", a->strategy,
-                   fmt::format("auto, or one of {}", fmt::join(strategy_names(), ", ")))
+                   fmt::format("auto, or one of {}, or over memory devices: coarse, dense",
+                               fmt::join(strategy_names(), ", ")))
       ->capture_default_str();
   command->add_option("--transport", a->transport,
                       "Plan for this transport. Default: the fastest in the profile");
@@ -548,6 +588,20 @@ Command add_plan_command(CLI::App& app) {
   command->add_flag_callback(
       "--gpu-direct", [a] { a->gpu_direct = "yes"; },
       "With --inside: a NIC may read a GPU's memory under the same switch");
+  command
+      ->add_option("--proxy-bytes", a->proxy_bytes,
+                   "With --strategy coarse: gradient that goes through the proxies, the rest round "
+                   "the workers' own ring: a size, all, or auto: by the predicted time")
+      ->capture_default_str();
+  command
+      ->add_option("--tolerance", a->tolerance,
+                   "With --strategy coarse: how far below the full bandwidth a shard may stay")
+      ->capture_default_str();
+  command
+      ->add_option("--ring-directions", a->ring_directions,
+                   "With --strategy coarse: 2 lets neighbouring rings of the proxies run opposite "
+                   "ways; auto: by the predicted time")
+      ->capture_default_str();
   command->add_flag("--zero-compute", a->zero_compute,
                     "Nothing is computed, whatever the workload says: all traffic counts");
   command

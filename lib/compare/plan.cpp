@@ -355,6 +355,50 @@ void compare_trees(Builder& out, const Plan& before, const Plan& after) {
                 capacities(after), "bytes_per_second", Better::higher);
 }
 
+/// Where clients send their tensors, and which of them the workers keep for themselves.
+void compare_routing(Builder& out, const Plan& before, const Plan& after) {
+  std::map<std::uint64_t, std::pair<const ProxyRoute*, const ProxyRoute*>> clients;
+  for (const ProxyRoute& r : before.routing) {
+    clients[r.client].first = &r;
+  }
+  for (const ProxyRoute& r : after.routing) {
+    clients[r.client].second = &r;
+  }
+  for (const auto& [client, sides] : clients) {
+    const auto& [a, b] = sides;
+    const std::string path = fmt::format("routing/{}/", client);
+    const auto proxy = [&](const char* name, std::uint64_t ProxyRoute::*member) {
+      const auto text = [&](const ProxyRoute* r) {
+        return r != nullptr ? fmt::format("rank {}", r->*member) : std::string();
+      };
+      out.text("route", "routing", path + name, text(a), text(b));
+    };
+    proxy("latency_proxy", &ProxyRoute::latency_proxy);
+    proxy("bandwidth_proxy", &ProxyRoute::bandwidth_proxy);
+    out.number("threshold", "routing", path + "threshold_bytes",
+               a != nullptr ? a->threshold_bytes : std::nullopt,
+               b != nullptr ? b->threshold_bytes : std::nullopt, "bytes");
+    const auto partition = [](const ProxyRoute* r) {
+      return r != nullptr ? std::optional(r->partition_bytes) : std::nullopt;
+    };
+    out.number("part_size", "routing", path + "partition_bytes", partition(a), partition(b),
+               "bytes");
+  }
+  const auto who = [](const Plan& plan) {
+    std::map<std::string, std::string> by_name;
+    for (const TensorRoute& t : plan.tensors) {
+      by_name[t.name] = t.by_workers ? "workers" : "proxies";
+    }
+    return by_name;
+  };
+  const std::map<std::string, std::string> a = who(before), b = who(after);
+  for (const auto& [name, by] : a) {
+    if (const auto it = b.find(name); it != b.end()) {
+      out.text("route", "tensors", "tensors/" + name, by, it->second);
+    }
+  }
+}
+
 } // namespace
 
 Comparison compare(const Plan& before, const Plan& after, const CompareOptions& options) {
@@ -388,6 +432,7 @@ Comparison compare(const Plan& before, const Plan& after, const CompareOptions& 
   out.text("gradient", "gradient", "runs", runs_text(before), runs_text(after));
   compare_ranks(out, before, after);
   compare_trees(out, before, after);
+  compare_routing(out, before, after);
   out.count("part_size", "parts", "part_bytes", before.part_bytes, after.part_bytes, "bytes");
   out.count("parts", "parts", "parts", before.parts.size(), after.parts.size(), "");
   out.number("passes", "passes", "passes/total_seconds",

@@ -262,6 +262,46 @@ PlanResource resource_from_json(const JsonView& object) {
   return r;
 }
 
+ProxyRoute route_from_json(const JsonView& object, const Plan& plan) {
+  object.only({"client", "latency_proxy", "bandwidth_proxy", "threshold_bytes", "crossings_bytes",
+               "partition_bytes"});
+  const auto rank = [&](const char* name, bool worker) {
+    const std::uint64_t number = object.at(name).count();
+    if (number >= plan.ranks.size() || plan.ranks[number].worker != worker) {
+      object.at(name).fail(fmt::format("is {}, which is no rank {} a gradient", number,
+                                       worker ? "with" : "without"));
+    }
+    return number;
+  };
+  ProxyRoute route;
+  route.client = rank("client", true);
+  route.latency_proxy = rank("latency_proxy", false);
+  route.bandwidth_proxy = rank("bandwidth_proxy", false);
+  if (const auto threshold = object.find("threshold_bytes")) {
+    route.threshold_bytes = threshold->non_negative();
+  }
+  for (const JsonView& crossing : object.at("crossings_bytes").elements()) {
+    route.crossings_bytes.push_back(crossing.non_negative());
+  }
+  route.partition_bytes = object.at("partition_bytes").positive();
+  return route;
+}
+
+TensorRoute tensor_from_json(const JsonView& object, const Plan& plan) {
+  object.only({"name", "by", "first_part", "parts"});
+  TensorRoute tensor;
+  tensor.name = object.at("name").name();
+  tensor.by_workers = object.at("by").one_of({"workers", "proxies"}) == "workers";
+  tensor.first_part = object.at("first_part").count();
+  tensor.parts = positive_count(object.at("parts"));
+  if (tensor.first_part >= plan.parts.size() ||
+      tensor.parts > plan.parts.size() - tensor.first_part) {
+    object.fail(fmt::format("has parts {} to {}, but there are {}", tensor.first_part,
+                            tensor.first_part + tensor.parts - 1, plan.parts.size()));
+  }
+  return tensor;
+}
+
 UpdatePlan update_from_json(const JsonView& object) {
   object.only({"optimizer", "place"});
   UpdatePlan update;
@@ -374,7 +414,7 @@ Plan plan_from_json(const Json& json, const std::string& file) {
              "runs",         "part_bytes",     "window_parts", "parts",          "prediction",
              "asynchronous", "fixed_point",    "update",       "assignment_gap", "runner_up",
              "margin",       "margin_text",    "candidates",   "quantities",     "passes",
-             "trees",        "resources"});
+             "trees",        "resources",      "routing",      "tensors"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -406,6 +446,17 @@ Plan plan_from_json(const Json& json, const std::string& file) {
     }
   }
   plan.parts = parts_from_json(view.at("parts"), plan);
+  if (const auto routing = view.find("routing")) {
+    for (const JsonView& route : some_elements(*routing, "route")) {
+      plan.routing.push_back(route_from_json(route, plan));
+    }
+    for (const JsonView& tensor : some_elements(view.at("tensors"), "tensor")) {
+      plan.tensors.push_back(tensor_from_json(tensor, plan));
+    }
+  } else if (view.find("tensors")) {
+    view.at("tensors").fail("names tensors, but the plan has no routing tables; remove it or add "
+                            "\"routing\"");
+  }
   if (const auto update = view.find("update")) {
     plan.update = update_from_json(*update);
   }
@@ -483,6 +534,27 @@ Json to_json(const Plan& plan) {
                                    {"busy", r.busy},
                                    {"price", r.price},
                                    {"gain_per_gb_s", r.gain_per_gb_s}});
+    }
+  }
+  if (!plan.routing.empty()) {
+    json["routing"] = Json::array();
+    for (const ProxyRoute& r : plan.routing) {
+      Json route{{"client", r.client},
+                 {"latency_proxy", r.latency_proxy},
+                 {"bandwidth_proxy", r.bandwidth_proxy},
+                 {"crossings_bytes", r.crossings_bytes},
+                 {"partition_bytes", r.partition_bytes}};
+      if (r.threshold_bytes) {
+        route["threshold_bytes"] = *r.threshold_bytes;
+      }
+      json["routing"].push_back(std::move(route));
+    }
+    json["tensors"] = Json::array();
+    for (const TensorRoute& t : plan.tensors) {
+      json["tensors"].push_back({{"name", t.name},
+                                 {"by", t.by_workers ? "workers" : "proxies"},
+                                 {"first_part", t.first_part},
+                                 {"parts", t.parts}});
     }
   }
   if (plan.update) {

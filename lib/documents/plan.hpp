@@ -60,7 +60,7 @@ struct PlanRank {
   std::string endpoint{};
   std::string endpoint_kind{}; ///< of the topology's: "gpu", "numa_node", "memory_device"
   std::string pci_address{};   ///< of a GPU; empty: the profile does not say
-  std::vector<int> cpus{}; ///< processors next to that memory, as the machine numbers them
+  std::vector<int> cpus{};     ///< processors next to that memory, as the machine numbers them
   bool worker = false;
   bool server = false;
   int lanes = 1;
@@ -112,6 +112,29 @@ struct PlanResource {
   double price = 0;
   double gain_per_gb_s = 0; ///< part of the least time that 1e9 bytes per second more would save
   bool operator==(const PlanResource&) const = default;
+};
+
+/// The routing table of a client (COARSE, section III-E): where its tensors go, by their size.
+struct ProxyRoute {
+  std::uint64_t client = 0;          ///< rank
+  std::uint64_t latency_proxy = 0;   ///< rank: of tensors up to the threshold
+  std::uint64_t bandwidth_proxy = 0; ///< rank: of longer ones
+  /// Size of a tensor from which on the bandwidth proxy is faster; absent: never, or they are one.
+  std::optional<double> threshold_bytes;
+  std::vector<double> crossings_bytes; ///< all sizes at which the other proxy becomes the faster
+  double partition_bytes = 0;          ///< S': the least size that gets the full bandwidth
+  [[nodiscard]] std::uint64_t proxy_of(double tensor_bytes) const {
+    return threshold_bytes && tensor_bytes > *threshold_bytes ? bandwidth_proxy : latency_proxy;
+  }
+  bool operator==(const ProxyRoute&) const = default;
+};
+
+/// How a tensor travels in a plan with routing tables.
+struct TensorRoute {
+  std::string name;
+  bool by_workers = false; ///< round the ring of the workers; else through the proxies
+  std::uint64_t first_part = 0, parts = 0; ///< neighbours in plan.parts
+  bool operator==(const TensorRoute&) const = default;
 };
 
 /// Neighbouring bytes of the gradient buffer that have one element type.
@@ -170,7 +193,7 @@ struct Plan {
   std::map<std::string, std::string>
       options;           ///< what was asked for: strategy, workers, servers, part_bytes, ...
   std::string strategy;  ///< ring, ps_noncolocated, ps_colocated, byteps_split,
-                         ///< rack_hierarchical
+                         ///< rack_hierarchical, coarse, dense, or of trees
   std::string transport; ///< mover that the prediction is for: "host", "tcp;ofi_rxm", ...
   std::vector<PlanRank> ranks;
   std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer, gaps included)
@@ -181,6 +204,8 @@ struct Plan {
   Parts parts;
   std::vector<SumTree> trees{}; ///< empty: each part's server sums what all workers send to it
   std::vector<PlanResource> resources{}; ///< dearest first; only with trees
+  std::vector<ProxyRoute> routing{};     ///< of every worker, in plans over memory devices
+  std::vector<TensorRoute> tensors{};    ///< in gradient order; only with `routing`
   std::optional<UpdatePlan> update;      ///< absent: sums are all that is asked for
   std::optional<Passes> passes;          ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;

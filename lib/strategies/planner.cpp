@@ -274,8 +274,9 @@ private:
         return c.solution.strategy == m_options.strategy;
       });
       if (it == choices.end()) {
-        fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; use auto or one of {}",
-                                           m_options.strategy, fmt::join(strategy_names(), ", ")));
+        fail(ErrorKind::usage,
+             fmt::format("--strategy {}: unknown; use auto or one of {}, coarse, dense",
+                         m_options.strategy, fmt::join(strategy_names(), ", ")));
       }
       if (!it->solution.reason.empty()) {
         fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", m_options.strategy,
@@ -468,7 +469,7 @@ private:
     }
     const auto played = played_seconds(m_model, plan, load.uplink_seconds);
     if (m_passes) {
-      predict_passes(plan, played);
+      add_passes(plan.prediction, *m_passes, played);
     } else if (played) {
       replace_by_played(plan.prediction, *played);
     }
@@ -490,36 +491,6 @@ private:
     plan.prediction = step.prediction;
     plan.update = step.update;
     plan.quantities = step.quantities; // describe() puts the others before them
-  }
-
-  /// With passes an iteration is the backward pass, the traffic beside and after it, and the
-  /// forward pass: what the traffic adds to the passes is exposed (docs/equations.md, 18).
-  void predict_passes(Plan& plan, const std::optional<double>& played) const {
-    Prediction& p = plan.prediction;
-    const double computed = m_passes->total_seconds();
-    const double first = m_passes->backward_seconds.front();
-    const auto layers = static_cast<double>(m_passes->size());
-    // Without a play: all traffic in gradient order, and a forward pass that waits for all of it.
-    const auto by_formula = [&](double traffic) {
-      const double backward = std::accumulate(m_passes->backward_seconds.begin(),
-                                              m_passes->backward_seconds.end(), 0.0);
-      return std::max(backward + traffic / layers, first + traffic) + (computed - backward);
-    };
-    const double traffic = p.mid_seconds;
-    const double mid = played ? *played : by_formula(traffic);
-    const double exposed = std::max(0.0, mid - computed);
-    p.lo_seconds = computed + exposed * p.lo_seconds / traffic;
-    p.hi_seconds = computed + exposed * p.hi_seconds / traffic;
-    p.mid_seconds = computed + exposed;
-    p.terms = {{"passes", computed}, {"exposed", exposed}};
-    if (first + p.bound_seconds > computed) {
-      p.bound_seconds += first;
-      p.bound_by += ", after the first layer's backward pass";
-    } else {
-      p.bound_seconds = computed;
-      p.bound_by = "the passes themselves";
-      p.relief = "none from the links";
-    }
   }
 
   /// Steps of a worker in one iteration.
@@ -609,27 +580,6 @@ private:
         steady += t.name == "fill" ? 0 : t.seconds;
       }
       replace_by_played(plan.prediction, std::max(*played, steady));
-    }
-  }
-
-  /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
-  /// and draining the pipeline, and waiting.
-  static void replace_by_played(Prediction& p, double seconds) {
-    seconds = std::max(seconds, p.bound_seconds);
-    const double factor = seconds / p.mid_seconds;
-    p.lo_seconds = std::min(seconds, p.lo_seconds * factor);
-    p.mid_seconds = seconds;
-    p.hi_seconds = std::max(seconds, p.hi_seconds * factor);
-    double steady = 0;
-    for (auto& term : p.terms) {
-      if (term.name != "fill") {
-        steady += term.seconds;
-      }
-    }
-    for (auto& term : p.terms) {
-      if (term.name == "fill") {
-        term.seconds = std::max(0.0, seconds - steady);
-      }
     }
   }
 

@@ -31,7 +31,9 @@ double active_ranks(const Load& load) {
                                            [](double b) { return b > 0; }));
 }
 
-Prediction predict_one_machine(const CostModel& model, const Load& load, const PartShape& shape) {
+} // namespace
+
+Prediction predict_shared(const CostModel& model, const Load& load, const PartShape& shape) {
   Prediction p;
   const double moved = sum(load.egress_bytes);
   const double summed = sum(load.summed_bytes);
@@ -72,6 +74,8 @@ Prediction predict_one_machine(const CostModel& model, const Load& load, const P
                          100 * share, 100 * p.terms[1].seconds / p.mid_seconds);
   return p;
 }
+
+namespace {
 
 Prediction predict_ports(const CostModel& model, const Solution& solution, const Load& load,
                          const PartShape& shape) {
@@ -155,13 +159,11 @@ Prediction predict(const CostModel& model, const Solution& solution, std::span<c
     p.terms = {{"transport", 0}, {"reduction", 0}, {"fill", 0}};
     return p;
   }
-  return model.one_machine() ? predict_one_machine(model, load, shape)
+  return model.one_machine() ? predict_shared(model, load, shape)
                              : predict_ports(model, solution, load, shape);
 }
 
-namespace {
-
-PlayNetwork network_of(const CostModel& model, double part_bytes) {
+PlayNetwork port_network(const CostModel& model, double part_bytes) {
   const std::size_t ranks = model.ranks().size();
   PlayNetwork network;
   network.latency_s = model.latency_s();
@@ -201,6 +203,66 @@ PlayNetwork network_of(const CostModel& model, double part_bytes) {
   return network;
 }
 
+OpCost op_cost(const CostModel& model, double part_bytes) {
+  return [&model, part_bytes](std::size_t rank, const Op& op) {
+    const RankModel& r = model.ranks()[rank];
+    if (op.kind == OpKind::update) {
+      return static_cast<double>(op.bytes) / model.step_rate(r.machine, op.optimizer, r.lanes).mid;
+    }
+    const std::size_t sources = std::max<std::size_t>(2, op.source_count);
+    const DType dtype = op.dtype == DType::int32 ? DType::fp32 : op.dtype;
+    const double rate = model.reduce_rate(dtype, r.lanes, sources, part_bytes).mid;
+    return static_cast<double>(op.bytes) * static_cast<double>(sources - 1) / rate;
+  };
+}
+
+void add_passes(Prediction& p, const Passes& passes, const std::optional<double>& played) {
+  const double computed = passes.total_seconds();
+  const double first = passes.backward_seconds.front();
+  const auto layers = static_cast<double>(passes.size());
+  // Without a play: all traffic in gradient order, and a forward pass that waits for all of it.
+  const auto by_formula = [&](double traffic) {
+    const double backward = sum(passes.backward_seconds);
+    return std::max(backward + traffic / layers, first + traffic) + (computed - backward);
+  };
+  const double traffic = p.mid_seconds;
+  const double mid = played ? *played : by_formula(traffic);
+  const double exposed = std::max(0.0, mid - computed);
+  p.lo_seconds = computed + exposed * p.lo_seconds / traffic;
+  p.hi_seconds = computed + exposed * p.hi_seconds / traffic;
+  p.mid_seconds = computed + exposed;
+  p.terms = {{"passes", computed}, {"exposed", exposed}};
+  if (first + p.bound_seconds > computed) {
+    p.bound_seconds += first;
+    p.bound_by += ", after the first layer's backward pass";
+  } else {
+    p.bound_seconds = computed;
+    p.bound_by = "the passes themselves";
+    p.relief = "none from the links";
+  }
+}
+
+void replace_by_played(Prediction& p, double seconds) {
+  seconds = std::max(seconds, p.bound_seconds);
+  const double factor = seconds / p.mid_seconds;
+  p.lo_seconds = std::min(seconds, p.lo_seconds * factor);
+  p.mid_seconds = seconds;
+  p.hi_seconds = std::max(seconds, p.hi_seconds * factor);
+  double steady = 0;
+  for (auto& term : p.terms) {
+    if (term.name != "fill") {
+      steady += term.seconds;
+    }
+  }
+  for (auto& term : p.terms) {
+    if (term.name == "fill") {
+      term.seconds = std::max(0.0, seconds - steady);
+    }
+  }
+}
+
+namespace {
+
 /// The plan with its first `count` parts only.
 Plan beginning(const Plan& plan, std::size_t count) {
   Plan shorter = plan;
@@ -231,20 +293,9 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
   if (model.one_machine() || (parts > most && (plan.passes || most / 2 < 2 * under_way))) {
     return std::nullopt;
   }
-  const PlayNetwork network = network_of(model, static_cast<double>(plan.part_bytes));
-  const OpCost cost = [&](std::size_t rank, const Op& op) {
-    if (op.kind == OpKind::update) {
-      const RankModel& r = model.ranks()[rank];
-      return static_cast<double>(op.bytes) / model.step_rate(r.machine, op.optimizer, r.lanes).mid;
-    }
-    const std::size_t sources = std::max<std::size_t>(2, op.source_count);
-    const double rate =
-        model
-            .reduce_rate(op.dtype == DType::int32 ? DType::fp32 : op.dtype,
-                         model.ranks()[rank].lanes, sources, static_cast<double>(plan.part_bytes))
-            .mid;
-    return static_cast<double>(op.bytes) * static_cast<double>(sources - 1) / rate;
-  };
+  const auto part_bytes = static_cast<double>(plan.part_bytes);
+  const PlayNetwork network = port_network(model, part_bytes);
+  const OpCost cost = op_cost(model, part_bytes);
   const std::uint64_t whole_bytes =
       std::accumulate(plan.parts.bytes.begin(), plan.parts.bytes.end(), std::uint64_t{0});
   struct Played {

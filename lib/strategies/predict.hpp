@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "strategies/play.hpp"
 #include "strategies/strategy.hpp"
 
 #include <optional>
@@ -27,6 +28,24 @@ struct PartShape {
 /// in use.
 [[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution,
                                  std::span<const double> loads, const PartShape& shape);
+
+/// predict() for ranks that share one machine, of any exchange with that load.
+[[nodiscard]] Prediction predict_shared(const CostModel& model, const Load& load,
+                                        const PartShape& shape);
+
+/// Turns the prediction of an exchange into that of an iteration with the model's passes: the
+/// backward pass, the traffic beside and after it, and the forward pass (docs/equations.md, 18).
+/// `played`: of the whole iteration, where it was played.
+void add_passes(Prediction& prediction, const Passes& passes, const std::optional<double>& played);
+
+/// The play's time for the whole; what it has beyond the steady traffic and summation is filling
+/// and draining the pipeline, and waiting.
+void replace_by_played(Prediction& prediction, double seconds);
+
+/// The ports and uplinks of the model's ranks as stations of a play (strategies/play.hpp), for
+/// writes of about `part_bytes`, and what the ranks' local ops cost there.
+[[nodiscard]] PlayNetwork port_network(const CostModel& model, double part_bytes);
+[[nodiscard]] OpCost op_cost(const CostModel& model, double part_bytes);
 
 /// What one iteration of the plan takes on ports when every piece queues where it does in a network
 /// (strategies/play.hpp): unlike the formula it knows the window, the order of the parts and what

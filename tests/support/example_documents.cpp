@@ -179,6 +179,8 @@ Plan example_plan() {
              {"cpu_assisted numa0", {2, 2, 2}, {2, 2, 2}, 0.5}};
   p.resources = {{"gpu0 > numa0", "link_bandwidth", 13.1e9, 2046.5, 1, 0.75, 0.0625},
                  {"memory read numa0", "stream_copy", 20e9, 4096, 0.5, 0, 0}};
+  p.routing = {{0, 2, 2, 1000, {1000, 3000.5}, 512}, {1, 2, 2, std::nullopt, {}, 1024}};
+  p.tensors = {{"head", false, 0, 1}, {"tail", true, 1, 2}};
   p.ranks = {{.machine = "m0",
               .worker = true,
               .server = false,

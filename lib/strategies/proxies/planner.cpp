@@ -1,0 +1,596 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/proxies/planner.hpp"
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "equations/coarse.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/predict.hpp"
+#include "strategies/proxies/routes.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+
+namespace reckon {
+namespace {
+
+/// A play of more writes takes longer than a plan is worth; while boundaries are compared, far
+/// fewer do.
+constexpr double k_most_writes = 200'000, k_search_writes = 20'000;
+constexpr std::array<std::uint64_t, 5> k_windows{4, 8, 16, 32, 64};
+/// A wider window, a further ring or another boundary must be worth it.
+constexpr double k_worth = 0.002;
+
+constexpr std::int64_t k_none = -1;
+
+class Planner {
+public:
+  Planner(const PlanInputs& inputs, const PlanOptions& options, const ProxyOptions& proxies)
+      : m_inputs(inputs), m_options(options), m_proxies(proxies),
+        m_layout(layout_of(inputs.workload)),
+        m_model(inputs.profile, inputs.roles, options.transport, options.what_if) {
+    check_options();
+    int lanes = 1;
+    for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
+      const RankModel& rank = m_model.ranks()[r];
+      lanes = std::max(lanes, rank.lanes);
+      if (rank.worker) {
+        m_workers.push_back(r);
+      } else if (rank.server) {
+        m_devices.push_back(r);
+      }
+    }
+    m_model.set_lanes(lanes);
+    m_lanes = static_cast<std::uint64_t>(lanes);
+    std::vector<double> sizes;
+    for (const Tensor& t : inputs.workload.tensors) {
+      sizes.push_back(static_cast<double>(t.bytes()));
+      m_ends.push_back((m_ends.empty() ? 0 : m_ends.back()) + sizes.back());
+    }
+    m_routing = solve_routing_tables(inputs.profile, m_model, sizes, proxies.tolerance);
+    for (const ProxyRoute& r : m_routing.routes) {
+      m_partition = std::max(m_partition, r.partition_bytes);
+    }
+    if (options.part_bytes) {
+      m_partition = static_cast<double>(*options.part_bytes);
+    }
+    const double forward =
+        options.forward_seconds.value_or(inputs.workload.forward_seconds.value_or(0));
+    const double backward =
+        options.backward_seconds.value_or(inputs.workload.backward_seconds.value_or(0));
+    if (forward + backward > 0 && !options.zero_compute) {
+      m_passes = passes_of(m_layout, inputs.workload, forward, backward);
+      m_forward = forward;
+      m_backward = backward;
+    }
+  }
+
+  Plan make() {
+    const std::size_t all = m_inputs.workload.tensors.size();
+    const Plan dense = best_window(all, 1, true);
+    const Plan whole = best_of_directions(all);
+    const Plan dual = m_options.strategy == "dense" ? whole : best_boundary(whole);
+    Plan plan = m_options.strategy == "dense" ? dense : dual;
+    plan.strategy = m_options.strategy;
+    add_candidates(plan, {{"coarse", &dual}, {"coarse_without_ring", &whole}, {"dense", &dense}});
+    describe(plan);
+    return plan;
+  }
+
+private:
+  void check_options() const {
+    if (m_inputs.workload.tensors.empty() || m_layout.total_bytes == 0) {
+      fail(ErrorKind::input,
+           fmt::format("workload '{}' has no gradient bytes", m_inputs.workload.name));
+    }
+    if (m_options.async_steps || m_options.fixed_point) {
+      fail(ErrorKind::usage, fmt::format("--strategy {}: leave out --async and --reduction fixed; "
+                                         "ps_noncolocated has them",
+                                         m_options.strategy));
+    }
+  }
+
+  // ---------------------------------------------------------------- trees
+
+  /// Which proxy each client uses, in the order of m_workers; empty: the ring of the workers.
+  using Pattern = std::vector<std::size_t>;
+
+  [[nodiscard]] Pattern pattern_of(std::size_t tensor, bool dense) const {
+    Pattern pattern;
+    const auto bytes = static_cast<double>(m_inputs.workload.tensors[tensor].bytes());
+    for (const ProxyRoute& route : m_routing.routes) {
+      pattern.push_back(dense ? m_devices.front() : route.proxy_of(bytes));
+    }
+    return pattern;
+  }
+  [[nodiscard]] std::vector<std::size_t> members_of(const Pattern& pattern) const {
+    if (pattern.empty()) {
+      return m_workers;
+    }
+    const std::set<std::size_t> proxies(pattern.begin(), pattern.end());
+    return {proxies.begin(), proxies.end()};
+  }
+
+  /// The way round the ring of a pattern's members to `owner` (its number among them) and back
+  /// round to all, in one of the two directions; clients hang from their proxies.
+  [[nodiscard]] SumTree tree_of(const Pattern& pattern, std::size_t owner, bool backwards) const {
+    const std::vector<std::size_t> members = members_of(pattern);
+    const std::size_t n = members.size(), ranks = m_model.ranks().size();
+    SumTree tree;
+    tree.scheme = pattern.empty() ? fmt::format("workers' ring to rank {}", members[owner])
+                  : n == 1        ? fmt::format("proxy rank {}", members[owner])
+                                  : fmt::format("proxies' ring{} to rank {}",
+                                         backwards ? " backwards" : "", members[owner]);
+    tree.up.assign(ranks, k_none);
+    tree.down.assign(ranks, k_none);
+    const auto place = [&](std::size_t steps) { // from the owner on, in the ring's direction
+      return members[(owner + (backwards ? n - steps % n : steps)) % n];
+    };
+    for (std::size_t s = 0; s < n; ++s) {
+      tree.up[place(s)] = static_cast<std::int64_t>(s == 0 ? place(0) : place(s + 1));
+      tree.down[place(s)] = static_cast<std::int64_t>(s == 0 ? place(0) : place(s - 1));
+    }
+    for (std::size_t c = 0; c < pattern.size(); ++c) {
+      tree.up[m_workers[c]] = tree.down[m_workers[c]] = static_cast<std::int64_t>(pattern[c]);
+    }
+    return tree;
+  }
+
+  // ---------------------------------------------------------------- plans
+
+  /// Tensors before `boundary` go through the proxies, the others round the workers' ring.
+  /// `coarser`: shards are so many times longer, for a quick look.
+  [[nodiscard]] Plan build(std::size_t boundary, int directions, bool dense, double coarser) const {
+    Plan plan;
+    plan.strategy = dense ? "dense" : "coarse";
+    plan.gradient_bytes = m_layout.total_bytes;
+    for (const GradientLayout::Run& run : m_layout.runs) {
+      plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
+    }
+    plan.routing = m_routing.routes;
+    if (dense) {
+      for (ProxyRoute& r : plan.routing) {
+        r.latency_proxy = r.bandwidth_proxy = m_devices.front();
+        r.threshold_bytes.reset();
+        r.crossings_bytes.clear();
+      }
+    }
+    plan.passes = m_passes;
+    const bool dual = boundary > 0 && boundary < m_inputs.workload.tensors.size();
+    using TreeKey = std::tuple<Pattern, std::size_t, bool>;
+    std::map<TreeKey, std::size_t> trees;
+    std::map<std::size_t, double> owned; // by rank
+    std::map<bool, std::uint64_t> turn;  // by who sums
+    for (std::size_t t = 0; t < m_inputs.workload.tensors.size(); ++t) {
+      const Tensor& tensor = m_inputs.workload.tensors[t];
+      const bool by_workers = t >= boundary;
+      const Pattern pattern = by_workers ? Pattern() : pattern_of(t, dense);
+      const std::vector<std::size_t> members = members_of(pattern);
+      plan.tensors.push_back({tensor.name, by_workers, plan.parts.size(), 0});
+      std::uint64_t offset = m_layout.tensor_offset_bytes[t];
+      for (const std::uint64_t bytes :
+           shards_of(tensor.bytes(), static_cast<std::uint64_t>(m_partition * coarser),
+                     size_of(tensor.dtype))) {
+        std::size_t owner = 0; // who has the least so far
+        for (std::size_t m = 1; m < members.size(); ++m) {
+          owner = owned[members[m]] < owned[members[owner]] ? m : owner;
+        }
+        owned[members[owner]] += static_cast<double>(bytes);
+        const std::uint64_t number = turn[by_workers]++;
+        const bool backwards = directions == 2 && members.size() > 2 && !by_workers &&
+                               number / members.size() % 2 == 1;
+        const auto [tree, added] =
+            trees.try_emplace({pattern, owner, backwards}, plan.trees.size());
+        if (added) {
+          plan.trees.push_back(tree_of(pattern, owner, backwards));
+        }
+        plan.trees[tree->second].share += static_cast<double>(bytes) / m_ends.back();
+        plan.parts.offset_bytes.push_back(offset);
+        plan.parts.bytes.push_back(bytes);
+        plan.parts.server.push_back(members[owner]);
+        plan.parts.tree.push_back(tree->second);
+        // The workers' ring has lanes of its own: it does not wait behind what the proxies sum.
+        plan.parts.lane.push_back(number % m_lanes + (dual && by_workers ? m_lanes : 0));
+        offset += bytes;
+        ++plan.tensors.back().parts;
+      }
+    }
+    plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
+    for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
+      const RankModel& model = m_model.ranks()[r];
+      PlanRank rank;
+      rank.machine = model.machine;
+      rank.rack = model.rack;
+      rank.worker = model.worker;
+      rank.server = owned[r] > 0;
+      rank.lanes = static_cast<int>(m_lanes * (dual ? 2 : 1));
+      rank.share_bytes = owned[r];
+      rank.assigned_bytes = static_cast<std::uint64_t>(owned[r]);
+      rank.port_bytes_per_second = model.port_bytes_per_s;
+      plan.ranks.push_back(rank);
+    }
+    return plan;
+  }
+
+  [[nodiscard]] double writes_per_part() const {
+    return 2.0 * static_cast<double>(m_workers.size() + m_devices.size() - 1);
+  }
+
+  /// With that window; its prediction, played where that is not too much.
+  void predict(Plan& plan, std::uint64_t window, double most_writes) const {
+    plan.window_parts = window;
+    const Schedule schedule = reckon::lower(plan);
+    const Traffic traffic = traffic_of(schedule);
+    double busiest = 0;
+    std::size_t binding = 0;
+    for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+      plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
+      plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
+      const double port = m_model.ranks()[r].port_bytes_per_s;
+      const auto bytes =
+          static_cast<double>(std::max(traffic.egress_bytes[r], traffic.ingress_bytes[r]));
+      if (port > 0 && bytes / port > busiest) {
+        busiest = bytes / port;
+        binding = r;
+      }
+    }
+    PartShape shape;
+    shape.part_bytes = static_cast<double>(plan.part_bytes);
+    shape.part_count = static_cast<double>(plan.parts.size());
+    shape.window_parts = static_cast<double>(window);
+    shape.dtype = m_inputs.workload.tensors.front().dtype;
+    Prediction& p = plan.prediction;
+    if (m_model.one_machine()) {
+      p = predict_shared(m_model, load_of_trees(plan, schedule), shape);
+      if (m_passes) {
+        add_passes(p, *m_passes, std::nullopt);
+      }
+      return;
+    }
+    p = {};
+    p.bound_seconds = busiest;
+    const auto bytes = static_cast<std::uint64_t>(
+        std::max(plan.ranks[binding].egress_bytes, plan.ranks[binding].ingress_bytes));
+    p.bound_by =
+        fmt::format("the port of rank {}: {} each way at {}", binding, to_text(Bytes(bytes)),
+                    to_text(Bandwidth::bytes_per_s(m_model.ranks()[binding].port_bytes_per_s)));
+    p.relief = m_model.ranks()[binding].worker
+                   ? "faster ports of the workers: each pushes and pulls its whole gradient"
+                   : "more memory devices, or faster ports for them";
+    p.lo_seconds = p.mid_seconds = p.hi_seconds =
+        busiest / m_model.port_efficiency(shape.part_bytes);
+    p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
+    std::optional<double> played;
+    if (static_cast<double>(plan.parts.size()) * writes_per_part() <= most_writes) {
+      played = play(schedule, port_network(m_model, shape.part_bytes),
+                    op_cost(m_model, shape.part_bytes))
+                   .total_seconds;
+    }
+    if (m_passes) {
+      add_passes(p, *m_passes, played);
+    } else if (played) {
+      replace_by_played(p, *played);
+    }
+    const auto [slow, fast] = port_spread();
+    p.lo_seconds = std::min(p.lo_seconds, p.mid_seconds / fast);
+    p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds / slow);
+  }
+
+  /// What the ranks of a tree plan move and add up on one machine.
+  [[nodiscard]] static Load load_of_trees(const Plan& plan, const Schedule& schedule) {
+    Load load;
+    const std::size_t ranks = plan.ranks.size();
+    load.egress_bytes.assign(ranks, 0);
+    load.ingress_bytes.assign(ranks, 0);
+    load.summed_bytes.assign(ranks, 0);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      for (const LaneProgram& lane : schedule.ranks[r].lanes) {
+        for (const Op& op : lane.ops()) {
+          const auto bytes = static_cast<double>(op.bytes);
+          if (op.kind == OpKind::write) {
+            load.egress_bytes[r] += bytes;
+            load.ingress_bytes[op.peer] += bytes;
+            const bool gradient =
+                plan.ranks[op.peer].worker && op.destination.buffer == k_gradient_buffer;
+            load.slot_bytes += gradient ? 0 : bytes;
+          } else if (op.kind == OpKind::reduce) {
+            load.summed_bytes[r] += bytes * (op.source_count - 1);
+            load.operands = std::max<std::size_t>(load.operands, op.source_count);
+          }
+        }
+      }
+    }
+    return load;
+  }
+
+  /// How much slower and faster than their medians the ports were seen to be, at most.
+  [[nodiscard]] std::pair<double, double> port_spread() const {
+    double slow = 1, fast = 1;
+    CellKey pattern;
+    pattern.test = "port_bandwidth";
+    for (const Cell* cell : m_inputs.profile.select(pattern)) {
+      if (cell->samples.size() < 3 || cell->p50 <= 0 ||
+          cell->key.transport != m_model.transport()) {
+        continue;
+      }
+      const auto [low, high] = std::minmax_element(cell->samples.begin(), cell->samples.end());
+      slow = std::min(slow, *low / cell->p50);
+      fast = std::max(fast, *high / cell->p50);
+    }
+    constexpr double k_least = 0.5, k_most = 2; // one disturbed sample says no more
+    return {std::max(slow, k_least), std::min(fast, k_most)};
+  }
+
+  [[nodiscard]] double coarser_for(double most_writes) const {
+    double coarser = 1;
+    const double bytes = m_ends.back();
+    while (bytes / (m_partition * coarser) * writes_per_part() > most_writes) {
+      coarser *= 2;
+    }
+    return coarser;
+  }
+
+  [[nodiscard]] Plan best_window(std::size_t boundary, int directions, bool dense) const {
+    if (m_options.window_parts) {
+      Plan plan = build(boundary, directions, dense, 1);
+      predict(plan, *m_options.window_parts, k_most_writes);
+      return plan;
+    }
+    std::uint64_t best = k_windows.back();
+    double least = std::numeric_limits<double>::infinity();
+    Plan quick = build(boundary, directions, dense, coarser_for(k_search_writes));
+    for (const std::uint64_t window : k_windows) {
+      predict(quick, window, 2 * k_search_writes);
+      if (quick.prediction.mid_seconds < least * (1 - k_worth)) {
+        least = quick.prediction.mid_seconds;
+        best = window;
+      }
+    }
+    Plan plan = build(boundary, directions, dense, 1);
+    predict(plan, best, k_most_writes);
+    return plan;
+  }
+
+  [[nodiscard]] Plan best_of_directions(std::size_t boundary) {
+    if (m_proxies.ring_directions) {
+      m_directions = *m_proxies.ring_directions;
+      return best_window(boundary, m_directions, false);
+    }
+    Plan one = best_window(boundary, 1, false);
+    Plan two = best_window(boundary, 2, false);
+    m_directions = two.prediction.mid_seconds < one.prediction.mid_seconds * (1 - k_worth) ? 2 : 1;
+    return m_directions == 2 ? two : one;
+  }
+
+  // ---------------------------------------------------------------- dual synchronization
+
+  /// The whole number of tensors whose bytes come nearest to m.
+  [[nodiscard]] std::size_t boundary_at(double bytes) const {
+    std::size_t best = 0;
+    double distance = bytes;
+    for (std::size_t t = 0; t < m_ends.size(); ++t) {
+      if (std::abs(m_ends[t] - bytes) < distance) {
+        distance = std::abs(m_ends[t] - bytes);
+        best = t + 1;
+      }
+    }
+    return best;
+  }
+  [[nodiscard]] double bytes_before(std::size_t boundary) const {
+    return boundary == 0 ? 0 : m_ends[boundary - 1];
+  }
+
+  /// The least rate of a write between two ranks of a group, in a ring in the order of ranks.
+  [[nodiscard]] double ring_bandwidth(const std::vector<std::size_t>& members) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; members.size() > 1 && i < members.size(); ++i) {
+      const Curve curve =
+          write_curve(m_inputs.profile, m_model, members[i], members[(i + 1) % members.size()]);
+      least = std::min(least, curve.marginal_bandwidth().as_bytes_per_s());
+    }
+    return least;
+  }
+  [[nodiscard]] double client_bandwidth() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const ProxyRoute& r : m_routing.routes) {
+      const Curve curve = write_curve(m_inputs.profile, m_model, r.client, r.bandwidth_proxy);
+      least = std::min(least, curve.marginal_bandwidth().as_bytes_per_s());
+    }
+    return least;
+  }
+
+  /// The best of: what the equations give, all through the proxies, and some boundaries between.
+  [[nodiscard]] Plan best_boundary(const Plan& whole) {
+    const std::size_t all = m_ends.size();
+    if (m_workers.size() > 1 && m_devices.size() > 1) {
+      m_dual.workers = m_workers.size();
+      m_dual.devices = std::min(m_devices.size(), m_workers.size());
+      m_dual.bytes = m_ends.back();
+      m_dual.proxy_bytes_per_s = ring_bandwidth(m_devices);
+      m_dual.gpu_bytes_per_s = ring_bandwidth(m_workers);
+      m_dual.client_bytes_per_s = client_bandwidth();
+      m_dual.forward_s = m_forward;
+      m_dual.backward_s = m_backward;
+      m_dual.shared_link = true; // a rank has one port
+      m_paper = solve_dual_sync(m_dual, DualSyncModel::paper);
+      m_corrected = solve_dual_sync(m_dual, DualSyncModel::corrected);
+    }
+    if (m_proxies.proxy_bytes) {
+      return best_window(boundary_at(*m_proxies.proxy_bytes), m_directions, false);
+    }
+    if (m_workers.size() < 2) {
+      return whole;
+    }
+    std::set<std::size_t> boundaries;
+    for (const auto& solved : {m_paper, m_corrected}) {
+      if (solved) {
+        boundaries.insert(boundary_at(solved->proxy_bytes));
+      }
+    }
+    constexpr int k_between = 8;
+    for (int i = 0; i < k_between; ++i) {
+      boundaries.insert(boundary_at(m_ends.back() * i / k_between));
+    }
+    boundaries.erase(all);
+    const double coarser = coarser_for(k_search_writes);
+    const std::uint64_t window = whole.window_parts;
+    const auto quick = [&](std::size_t boundary) {
+      Plan plan = build(boundary, m_directions, false, coarser);
+      predict(plan, window, 2 * k_search_writes);
+      return plan.prediction.mid_seconds;
+    };
+    std::size_t best = all;
+    double least = quick(all);
+    for (const std::size_t boundary : boundaries) {
+      if (const double seconds = quick(boundary); seconds < least * (1 - k_worth)) {
+        least = seconds;
+        best = boundary;
+      }
+    }
+    return best == all ? whole : best_window(best, m_directions, false);
+  }
+
+  // ---------------------------------------------------------------- description
+
+  void add_candidates(Plan& plan,
+                      const std::vector<std::pair<std::string, const Plan*>>& ours) const {
+    PlanOptions others = m_options;
+    others.strategy = "auto";
+    others.part_bytes.reset();
+    others.window_parts.reset();
+    std::vector<Candidate> candidates;
+    for (const auto& [name, made] : ours) {
+      const bool same = name == "coarse_without_ring" && m_options.strategy == "dense";
+      if (!same) {
+        candidates.push_back({name, made->prediction, ""});
+      }
+    }
+    for (Candidate& c : make_plan(m_inputs, others).candidates) {
+      candidates.push_back(std::move(c));
+    }
+    plan.candidates = std::move(candidates);
+    double second = std::numeric_limits<double>::infinity();
+    for (const Candidate& c : plan.candidates) {
+      if (c.strategy != plan.strategy && c.prediction && c.prediction->mid_seconds < second) {
+        second = c.prediction->mid_seconds;
+        plan.runner_up = c.strategy;
+      }
+    }
+    if (!plan.runner_up.empty() && plan.prediction.mid_seconds > 0) {
+      plan.margin = second / plan.prediction.mid_seconds - 1;
+      if (plan.margin < -k_worth) {
+        plan.margin_text =
+            fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for",
+                        plan.runner_up, -100 * plan.margin);
+      }
+    }
+  }
+
+  void describe(Plan& plan) const {
+    plan.profile = m_inputs.profile_link;
+    plan.workload = m_inputs.workload_link;
+    plan.roles = m_inputs.roles_link;
+    plan.transport = m_model.transport();
+    plan.options = {
+        {"strategy", m_options.strategy},
+        {"workers", std::to_string(m_workers.size())},
+        {"servers", std::to_string(m_devices.size())},
+        {"tolerance", fmt::format("{}", m_proxies.tolerance)},
+        {"part_bytes", m_options.part_bytes ? std::to_string(*m_options.part_bytes) : "auto"},
+        {"window_parts", m_options.window_parts ? std::to_string(*m_options.window_parts) : "auto"},
+        {"proxy_bytes", m_proxies.proxy_bytes ? fmt::format("{}", *m_proxies.proxy_bytes) : "auto"},
+        {"transport", m_options.transport.empty() ? "auto" : m_options.transport}};
+    if (m_passes) {
+      plan.options["forward"] = fmt::format("{} s", m_forward);
+      plan.options["backward"] = fmt::format("{} s", m_backward);
+      plan.quantities.push_back({"exposed_seconds",
+                                 plan.prediction.mid_seconds - m_passes->total_seconds(),
+                                 "equation 18, parts in gradient order",
+                                 {{"forward", m_forward}, {"backward", m_backward}}});
+    }
+    double by_proxies = 0;
+    for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+      by_proxies += plan.tensors[t].by_workers
+                        ? 0
+                        : static_cast<double>(m_inputs.workload.tensors[t].bytes());
+    }
+    plan.quantities.push_back(
+        {"proxy_bytes", by_proxies, "of the tensors that go through the proxies", {}});
+    plan.quantities.push_back(
+        {"worker_ring_bytes", m_ends.back() - by_proxies, "of those that the workers sum", {}});
+    const auto add_dual = [&](const char* name, const std::optional<DualSplit>& solved,
+                              const char* equation) {
+      if (solved) {
+        plan.quantities.push_back({name,
+                                   solved->proxy_bytes,
+                                   equation,
+                                   {{"n", m_dual.bytes},
+                                    {"p", static_cast<double>(m_dual.workers)},
+                                    {"q", static_cast<double>(m_dual.devices)},
+                                    {"B_proxy", m_dual.proxy_bytes_per_s},
+                                    {"B_worker", m_dual.gpu_bytes_per_s},
+                                    {"B_client", m_dual.client_bytes_per_s}}});
+      }
+    };
+    if (m_options.strategy != "dense") {
+      add_dual("paper_proxy_bytes", m_paper, "equation 32: COARSE III-F as printed");
+      add_dual("corrected_proxy_bytes", m_corrected,
+               "equation 33: with the clients' push and pull");
+    }
+    plan.quantities.push_back(
+        {"partition_bytes",
+         m_partition,
+         m_options.part_bytes ? "as given"
+                              : fmt::format("equation 30: the least size within {:g} % of the full "
+                                            "bandwidth, of all clients the greatest",
+                                            100 * m_proxies.tolerance),
+         {{"parts", static_cast<double>(plan.parts.size())}}});
+    for (const std::string& source : m_routing.sources) {
+      plan.quantities.push_back({"profile", 0, source, {}});
+    }
+    for (const std::string& source : m_model.sources()) {
+      plan.quantities.push_back({"profile", 0, source, {}});
+    }
+    for (const std::string& text : m_routing.ambiguous) {
+      plan.quantities.push_back({"several_crossings", 1, text, {}});
+    }
+  }
+
+  const PlanInputs& m_inputs;
+  const PlanOptions& m_options;
+  const ProxyOptions& m_proxies;
+  GradientLayout m_layout;
+  CostModel m_model;
+  std::vector<std::size_t> m_workers, m_devices; ///< ranks
+  std::uint64_t m_lanes = 1;
+  std::vector<double> m_ends; ///< by tensor: bytes of the gradient up to its end, without gaps
+  RoutingTables m_routing;
+  double m_partition = 0; ///< least bytes of a shard
+  std::optional<Passes> m_passes;
+  double m_forward = 0, m_backward = 0;
+  int m_directions = 1;
+  DualSync m_dual;
+  std::optional<DualSplit> m_paper, m_corrected;
+};
+
+} // namespace
+
+bool is_proxy_strategy(std::string_view name) {
+  return name == "coarse" || name == "dense";
+}
+
+Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
+                  const ProxyOptions& proxies) {
+  return Planner(inputs, options, proxies).make();
+}
+
+} // namespace reckon

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/planner.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+/// What a plan over memory devices (COARSE) asks for beside PlanOptions.
+struct ProxyOptions {
+  /// m of the dual synchronization: gradient bytes, in gradient order, that go through the proxies;
+  /// the rest the workers sum in a ring. Absent: by the predicted time.
+  std::optional<double> proxy_bytes;
+  /// How far below the full bandwidth a shard may stay.
+  double tolerance = 0.02;
+  /// 1: all rings of the proxies run one way; 2: neighbouring groups opposite ways. Absent: by the
+  /// predicted time.
+  std::optional<int> ring_directions;
+};
+
+/// "coarse", "dense".
+[[nodiscard]] bool is_proxy_strategy(std::string_view name);
+
+/// Plans with memory devices, ranks that serve and have no gradient (COARSE): every worker a client
+/// with its routing table, tensors in equal shards, proxies that sum what their clients push and
+/// then all-reduce in rings among themselves, each ring a tree of the plan; the last tensors in
+/// gradient order by a ring of the workers (dual synchronization). Strategy "dense": one memory
+/// device alone. The candidates have both beside the strategies of make_plan(). The parts are in
+/// gradient order, tensor by tensor. Throws as make_plan().
+[[nodiscard]] Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
+                                const ProxyOptions& proxies);
+
+} // namespace reckon

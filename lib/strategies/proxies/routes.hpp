@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "stats/curve.hpp"
+#include "strategies/model.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// How long one write between two ranks of the model takes, by its size: what the profile has of
+/// the pair (`pair_write`; else `pair_latency` and `pair_bandwidth`; else the ports' bandwidths and
+/// the one latency that it knows).
+[[nodiscard]] Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from,
+                                std::size_t to);
+
+/// The routing tables of all workers of the model and what they were read from.
+struct RoutingTables {
+  std::vector<ProxyRoute> routes;     ///< in the order of the workers' ranks
+  std::vector<std::string> sources;   ///< for the plan: cases of the profile
+  std::vector<std::string> ambiguous; ///< clients whose curves cross more than once, in words
+};
+
+/// COARSE III-E, with the decisions of docs/equations.md where it is silent: proxies within 10 % of
+/// the best are as good, and among those a client takes the one that it is paired with (the q
+/// devices are dealt to the p clients in equal blocks), else the one that the fewest clients before
+/// it have taken. `tensor_bytes`: sizes of the
+/// workload's tensors. `tolerance`: how far below the full bandwidth a size may stay and count as
+/// reaching it. Throws Error{input} without a memory device (a rank that serves and has no
+/// gradient).
+[[nodiscard]] RoutingTables solve_routing_tables(const Profile& profile, const CostModel& model,
+                                                 std::span<const double> tensor_bytes,
+                                                 double tolerance);
+
+} // namespace reckon

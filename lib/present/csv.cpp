@@ -122,9 +122,16 @@ std::string csv_of(const Profile& p, const ShowOptions& options) {
 }
 
 std::string csv_of(const Plan& plan, const ShowOptions& /*options*/) {
-  const bool trees = !plan.trees.empty();
-  Csv out = trees ? Csv{"part", "offset_bytes", "bytes", "server", "lane", "tree"}
-                  : Csv{"part", "offset_bytes", "bytes", "server", "lane"};
+  const bool trees = !plan.trees.empty(), routes = !plan.routing.empty();
+  Csv out = routes  ? Csv{"part", "offset_bytes", "bytes", "server", "lane", "tree", "tensor", "by"}
+            : trees ? Csv{"part", "offset_bytes", "bytes", "server", "lane", "tree"}
+                    : Csv{"part", "offset_bytes", "bytes", "server", "lane"};
+  std::vector<const TensorRoute*> tensor(plan.parts.size(), nullptr);
+  for (const TensorRoute& t : plan.tensors) {
+    for (std::uint64_t p = t.first_part; p < t.first_part + t.parts; ++p) {
+      tensor[p] = &t;
+    }
+  }
   for (std::size_t i = 0; i < plan.parts.size(); ++i) {
     out.put(std::uint64_t{i})
         .put(plan.parts.offset_bytes[i])
@@ -133,6 +140,10 @@ std::string csv_of(const Plan& plan, const ShowOptions& /*options*/) {
         .put(plan.parts.lane[i]);
     if (trees) {
       out.put(plan.parts.tree[i]);
+    }
+    if (routes) {
+      out.put(tensor[i] != nullptr ? tensor[i]->name : "")
+          .put(tensor[i] != nullptr && tensor[i]->by_workers ? "workers" : "proxies");
     }
     out.end();
   }

@@ -83,9 +83,14 @@ std::string_view scheme_of(std::string_view strategy) {
   return strategy;
 }
 
+/// Of a plan inside one machine: its trees are over links, not over ports.
+bool inside_machine(const Plan& plan) {
+  return !plan.trees.empty() && plan.routing.empty();
+}
+
 std::string candidates_text(const Plan& plan, const Style& style) {
   // Of trees that are not played there is no time but the busiest link's.
-  const bool trees = !plan.trees.empty();
+  const bool trees = inside_machine(plan);
   const bool ranged =
       !trees || std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
         return c.prediction && c.prediction->lo_seconds < c.prediction->hi_seconds;
@@ -106,7 +111,7 @@ std::string candidates_text(const Plan& plan, const Style& style) {
   // Of trees only the chosen ones are played: like is compared with like.
   double chosen = plan.prediction.mid_seconds;
   for (const Candidate& c : plan.candidates) {
-    if (!plan.trees.empty() && c.strategy == plan.strategy && c.prediction) {
+    if (trees && c.strategy == plan.strategy && c.prediction) {
       chosen = c.prediction->mid_seconds;
     }
   }
@@ -211,7 +216,7 @@ std::string ranks_text(const Plan& plan, const Style& style) {
     group.sent.add(static_cast<double>(r.egress_bytes));
     group.received.add(static_cast<double>(r.ingress_bytes));
   }
-  const bool trees = !plan.trees.empty(); // inside one machine, where there are no ports
+  const bool trees = inside_machine(plan);
   Table table(2);
   table.column("ranks").column("role").column(trees ? "place" : "machine");
   if (!trees) {
@@ -288,6 +293,71 @@ std::string trees_text(const Plan& plan, const Style& style) {
     out += fmt::format("  {} more with {} together\n", largest.size() - k_most_rows,
                        percent_text(rest));
   }
+  return out;
+}
+
+/// The clients' routing tables, one row for those that are alike, and which tensors go where.
+std::string routing_text(const Plan& plan, const Style& style) {
+  struct Row {
+    std::vector<std::size_t> clients;
+    const ProxyRoute* route = nullptr;
+  };
+  std::vector<Row> rows;
+  for (const ProxyRoute& route : plan.routing) {
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
+      ProxyRoute other = *row.route;
+      other.client = route.client;
+      return other == route;
+    });
+    Row& row = same != rows.end() ? *same : rows.emplace_back(Row{{}, &route});
+    row.clients.push_back(route.client);
+  }
+  Table table(2);
+  table.column("clients")
+      .column("up to S go to", Align::right)
+      .column("S", Align::right)
+      .column("longer ones to", Align::right)
+      .column("shards from", Align::right)
+      .column("curves cross at", Align::left, true);
+  constexpr double k_unlimited = 1e15;
+  for (const Row& row : rows) {
+    const ProxyRoute& r = *row.route;
+    std::vector<std::string> crossings;
+    for (const double bytes : r.crossings_bytes) {
+      crossings.push_back(bytes_text(bytes));
+    }
+    const bool split = r.threshold_bytes && *r.threshold_bytes < k_unlimited;
+    table.row({number_ranges(row.clients), fmt::format("rank {}", r.latency_proxy),
+               split ? bytes_text(*r.threshold_bytes) : "none",
+               fmt::format("rank {}", split ? r.bandwidth_proxy : r.latency_proxy),
+               bytes_text(r.partition_bytes),
+               crossings.empty() ? "" : fmt::format("{}", fmt::join(crossings, ", "))});
+  }
+  std::size_t by_workers = 0;
+  double worker_bytes = 0, all_bytes = 0;
+  std::string first;
+  for (const TensorRoute& t : plan.tensors) {
+    double bytes = 0;
+    for (std::uint64_t p = t.first_part; p < t.first_part + t.parts; ++p) {
+      bytes += static_cast<double>(plan.parts.bytes[p]);
+    }
+    all_bytes += bytes;
+    if (t.by_workers) {
+      first = by_workers == 0 ? t.name : first;
+      ++by_workers;
+      worker_bytes += bytes;
+    }
+  }
+  const std::size_t by_proxies = plan.tensors.size() - by_workers;
+  std::string out = heading("routing", style) + table.text(style);
+  out += folded(printable(fmt::format(
+                    "  {} tensors with {} through the proxies{}", by_proxies,
+                    bytes_text(all_bytes - worker_bytes),
+                    by_workers == 0 ? ""
+                                    : fmt::format("; {} with {}, from {} on, round the "
+                                                  "workers' own ring",
+                                                  by_workers, bytes_text(worker_bytes), first))),
+                style);
   return out;
 }
 
@@ -442,8 +512,14 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   if (!plan.candidates.empty()) {
     out += candidates_text(plan, style);
   }
+  if (!plan.routing.empty()) {
+    out += routing_text(plan, style);
+  }
   if (!plan.trees.empty()) {
-    out += trees_text(plan, style) + resources_text(plan, style);
+    out += trees_text(plan, style);
+  }
+  if (!plan.resources.empty()) {
+    out += resources_text(plan, style);
   }
   out += ranks_text(plan, style) + parts_text(plan, style);
   return out + "\n" + explain(plan, style);

@@ -8,6 +8,7 @@
 #include "strategies/lower_trees.hpp"
 #include "strategies/lower_update.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/played_passes.hpp"
 
 #include <fmt/format.h>
 
@@ -220,73 +221,6 @@ private:
   std::vector<std::uint64_t> m_total;              ///< by rank: slots of all lanes
   std::vector<std::uint64_t> m_first_foreign;
   std::uint64_t m_foreign = 0;
-};
-
-/// The passes of a worker's model, played in each of its lanes: the backward passes from the start,
-/// and at the end the forward passes, each of which waits for the sums of its layer's parts in the
-/// lane.
-class PlayedPasses {
-public:
-  PlayedPasses(const Plan& plan, RankProgram& program, bool worker)
-      : m_plan(plan), m_program(program), m_active(worker && plan.passes) {
-    if (!m_active) {
-      return;
-    }
-    m_backward.resize(program.lanes.size());
-    m_sums.resize(program.lanes.size());
-    for (std::size_t l = 0; l < program.lanes.size(); ++l) {
-      m_sums[l].resize(plan.passes->size());
-      for (const double seconds : plan.passes->backward_seconds) {
-        m_backward[l].push_back(append(l, seconds,
-                                       m_backward[l].empty() ? std::vector<std::uint32_t>()
-                                                             : std::vector{m_backward[l].back()}));
-      }
-    }
-  }
-
-  /// Adds what must be done before our gradient of part `p` is there.
-  void add_ready(std::uint32_t p, std::vector<std::uint32_t>& dependencies) const {
-    if (m_active) {
-      dependencies.push_back(m_backward[m_plan.parts.lane[p]][last_layer(p)]);
-    }
-  }
-  /// Our copy of the sum of part `p` is there when `op` is done.
-  void summed(std::uint32_t p, std::uint32_t op) {
-    if (m_active) { // the layer whose forward pass comes first waits; the others come after it
-      m_sums[m_plan.parts.lane[p]][last_layer(p)].push_back(op);
-    }
-  }
-  void finish() {
-    for (std::size_t l = 0; m_active && l < m_program.lanes.size(); ++l) {
-      std::uint32_t before = m_backward[l].back();
-      for (std::size_t layer = m_plan.passes->size(); layer-- > 0;) {
-        m_sums[l][layer].push_back(before);
-        before = append(l, m_plan.passes->forward_seconds[layer], m_sums[l][layer]);
-      }
-    }
-  }
-
-private:
-  std::uint32_t append(std::size_t lane, double seconds,
-                       const std::vector<std::uint32_t>& dependencies) {
-    Op op;
-    op.kind = OpKind::delay;
-    op.duration_ns = std::llround(seconds * 1e9);
-    return m_program.lanes[lane].append(op, dependencies);
-  }
-  /// The last layer in gradient order that has bytes in the part.
-  [[nodiscard]] std::size_t last_layer(std::uint32_t p) const {
-    const std::vector<std::uint64_t>& ends = m_plan.passes->end_bytes;
-    const std::uint64_t last = m_plan.parts.offset_bytes[p] + m_plan.parts.bytes[p] - 1;
-    const auto it = std::upper_bound(ends.begin(), ends.end(), last);
-    return std::min(static_cast<std::size_t>(it - ends.begin()), ends.size() - 1);
-  }
-
-  const Plan& m_plan;
-  RankProgram& m_program;
-  bool m_active;
-  std::vector<std::vector<std::uint32_t>> m_backward;          ///< [lane][layer]
-  std::vector<std::vector<std::vector<std::uint32_t>>> m_sums; ///< [lane][layer]: ops
 };
 
 /// Builds what one rank does under a parameter server.

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/played_passes.hpp"
 
 #include <fmt/format.h>
 
@@ -118,6 +119,7 @@ public:
     bool sums = false;
     m_back.assign(m_lanes, {});
     m_sent.assign(m_lanes, {});
+    PlayedPasses passes(m_plan, program, worker);
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
       const std::size_t tree = m_plan.parts.tree[p];
       const bool member = m_plan.trees[tree].up[rank] >= 0 || m_plan.trees[tree].down[rank] >= 0;
@@ -126,9 +128,10 @@ public:
       m_back[lane].push_back(k_none);
       m_sent[lane].emplace_back();
       if (member) {
-        lower_part(rank, p, m_trees[tree], program.lanes[lane]);
+        lower_part(rank, p, m_trees[tree], program.lanes[lane], passes);
       }
     }
+    passes.finish();
     const std::uint64_t slots = m_lanes * m_window * m_slot_bytes;
     program.buffer_bytes = {worker ? m_plan.gradient_bytes : 0, m_inbox[rank].size() * slots,
                             sums && !worker ? slots : 0};
@@ -152,7 +155,8 @@ private:
     return narrow(m_plan.parts.size() + std::uint64_t{p} * m_plan.ranks.size() + from);
   }
 
-  void lower_part(std::uint32_t rank, std::uint32_t p, const Places& tree, LaneProgram& out) {
+  void lower_part(std::uint32_t rank, std::uint32_t p, const Places& tree, LaneProgram& out,
+                  PlayedPasses& passes) {
     const SumTree& parents = m_plan.trees[m_plan.parts.tree[p]];
     const bool worker = m_plan.ranks[rank].worker, root = tree.root == rank;
     const std::uint64_t bytes = m_plan.parts.bytes[p], lane = m_plan.parts.lane[p];
@@ -164,6 +168,7 @@ private:
       if (at >= m_window && m_back[lane][at - m_window] != k_none) { // credit
         depends_on.push_back(m_back[lane][at - m_window]);
       }
+      passes.add_ready(p, depends_on);
     }
     for (const std::uint32_t child : tree.up_children[rank]) {
       operands.push_back(inbox(rank, child, p));
@@ -203,6 +208,9 @@ private:
     if (!root && parents.down[rank] >= 0) {
       ready = out.append_await(p, narrow(static_cast<std::uint64_t>(parents.down[rank])), p);
       ours = sum(rank, p);
+    }
+    if (ready != k_none && (root || parents.down[rank] >= 0)) {
+      passes.summed(p, ready);
     }
     // Alone with a part nothing is used; what used its slots before counts.
     m_back[lane].back() = ready == k_none && at >= m_window ? m_back[lane][at - m_window] : ready;

@@ -49,8 +49,8 @@ public:
         m_devices.push_back(r);
       }
     }
-    m_model.set_lanes(lanes);
-    m_lanes = static_cast<std::uint64_t>(lanes);
+    const bool lanes_given = m_model.ranks().front().lanes > 0;
+    set_lanes(lanes);
     std::vector<double> sizes;
     for (const Tensor& t : inputs.workload.tensors) {
       sizes.push_back(static_cast<double>(t.bytes()));
@@ -71,6 +71,9 @@ public:
       m_passes = passes_of(m_layout, inputs.workload, forward, backward);
       m_forward = forward;
       m_backward = backward;
+    }
+    if (!lanes_given && !m_model.one_machine()) {
+      set_lanes(needed_lanes());
     }
   }
 
@@ -97,6 +100,32 @@ private:
                                          "ps_noncolocated has them",
                                          m_options.strategy));
     }
+  }
+
+  void set_lanes(int lanes) {
+    m_model.set_lanes(lanes);
+    m_lanes = static_cast<std::uint64_t>(lanes);
+  }
+
+  /// The fewest lanes with which no rank adds up slower than its port brings the operands.
+  [[nodiscard]] int needed_lanes() const {
+    double needed = 1;
+    for (const bool dense : {false, true}) {
+      const Plan plan = build(m_ends.size(), 1, dense, coarser_for(k_search_writes));
+      const Load load = load_of_trees(plan, reckon::lower(plan));
+      for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+        const double port = std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
+                            m_model.ranks()[r].port_bytes_per_s;
+        const double rate = m_model
+                                .reduce_rate(m_inputs.workload.tensors.front().dtype, 1,
+                                             load.operands, static_cast<double>(plan.part_bytes))
+                                .mid;
+        if (port > 0) {
+          needed = std::max(needed, std::ceil(load.summed_bytes[r] / rate / port - 1e-9));
+        }
+      }
+    }
+    return static_cast<int>(std::min(needed, static_cast<double>(m_model.cores())));
   }
 
   // ---------------------------------------------------------------- trees
@@ -281,7 +310,7 @@ private:
       replace_by_played(p, *played);
     }
     const auto [slow, fast] = port_spread();
-    p.lo_seconds = std::min(p.lo_seconds, p.mid_seconds / fast);
+    p.lo_seconds = std::max(p.bound_seconds, std::min(p.lo_seconds, p.mid_seconds / fast));
     p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds / slow);
   }
 
@@ -538,7 +567,7 @@ private:
                                     {"q", static_cast<double>(m_dual.devices)},
                                     {"B_proxy", m_dual.proxy_bytes_per_s},
                                     {"B_worker", m_dual.gpu_bytes_per_s},
-                                    {"B_client", m_dual.client_bytes_per_s}}});
+                                    {"B_client", *m_dual.client_bytes_per_s}}});
       }
     };
     if (m_options.strategy != "dense") {

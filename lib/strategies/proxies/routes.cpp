@@ -17,6 +17,8 @@ namespace reckon {
 namespace {
 
 constexpr double k_as_good = 0.1;
+/// S' where the profile knows of no size that would be too small: COARSE's, section V-B.
+constexpr double k_usual_partition_bytes = 2 << 20;
 
 /// The best estimate of the cells of a pair: the first with a value.
 const Cell* cell_of(const Profile& profile, const CostModel& model, const char* test,
@@ -121,6 +123,7 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
   }
   RoutingTables out;
   std::size_t measured = 0;
+  bool unknown = false;
   std::map<std::size_t, std::size_t> taken; // by device
   for (std::size_t c = 0; c < clients.size(); ++c) {
     const std::size_t paired = c * devices.size() / clients.size();
@@ -155,13 +158,22 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
             solved.crossings_bytes.size()));
       }
     }
-    route.partition_bytes = partition_bytes(samples[choice.bandwidth], tolerance);
+    const SizeCurve& used = samples[choice.bandwidth];
+    route.partition_bytes = partition_bytes(used, tolerance);
+    if (route.partition_bytes <= used.front().bytes) {
+      route.partition_bytes = std::max(k_usual_partition_bytes, used.front().bytes);
+      unknown = true;
+    }
     out.routes.push_back(std::move(route));
   }
   out.sources.push_back(
       measured > 0 ? fmt::format("pair_write over {}: {} of {} pairs of client and proxy",
                                  model.transport(), measured, clients.size() * devices.size())
                    : "pair_write: none, so each pair's curve is a latency and a rate");
+  if (unknown) {
+    out.sources.push_back("no size is too small for the full bandwidth, as far as the profile "
+                          "knows: shards from 2 MiB, as COARSE V-B found them");
+  }
   return out;
 }
 

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fixtures.hpp"
+
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/proxies/planner.hpp"
+#include "strategies/proxies/routes.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+
+namespace reckon {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr double k_port = 1e9;
+
+/// Machines gpu0.. and dev0.. behind ports of 1 GB/s, one each.
+Profile devices(std::uint64_t workers, std::uint64_t servers) {
+  Profile p;
+  p.name = "devices";
+  p.source = "made for a test";
+  const auto add = [&](const std::string& name) {
+    p.machines.push_back({name, name, 1, 8, 0});
+    CellKey key;
+    key.test = "port_bandwidth";
+    key.transport = "verbs";
+    key.from = name;
+    p.cells.push_back(test::published(key, "bytes_per_second", k_port));
+  };
+  for (std::uint64_t w = 0; w < workers; ++w) {
+    add(fmt::format("gpu{}", w));
+  }
+  for (std::uint64_t s = 0; s < servers; ++s) {
+    add(fmt::format("dev{}", s));
+  }
+  return p;
+}
+
+Roles roles_of(std::uint64_t workers, std::uint64_t servers) {
+  Roles roles;
+  roles.name = "by hand";
+  for (std::uint64_t w = 0; w < workers; ++w) {
+    roles.groups.push_back({fmt::format("gpu{}", w), 1, true, false, 1});
+  }
+  for (std::uint64_t s = 0; s < servers; ++s) {
+    roles.groups.push_back({fmt::format("dev{}", s), 1, false, true, 1});
+  }
+  return roles;
+}
+
+/// The way between two machines, each direction alike.
+void add_pair(Profile& p, const std::string& from, const std::string& to, double latency_s,
+              double bytes_per_s) {
+  CellKey key;
+  key.transport = "verbs";
+  key.from = from;
+  key.to = to;
+  key.direction = "one_way";
+  key.test = "pair_latency";
+  p.cells.push_back(test::published(key, "seconds", latency_s));
+  key.test = "pair_bandwidth";
+  p.cells.push_back(test::published(key, "bytes_per_second", bytes_per_s));
+}
+
+Plan plan_of(const Profile& profile, const Roles& roles, const Workload& workload,
+             const PlanOptions& options, const ProxyOptions& proxies = {}) {
+  return plan_proxies(
+      {profile, workload, roles, {"p", digest_of("p")}, {"w", digest_of("w")}, std::nullopt},
+      options, proxies);
+}
+
+PlanOptions coarse() {
+  PlanOptions options;
+  options.strategy = "coarse";
+  return options;
+}
+
+ProxyOptions all_through_proxies() {
+  ProxyOptions proxies;
+  proxies.proxy_bytes = 1e18;
+  return proxies;
+}
+
+TEST(Proxies, ASlowNearAndAFastFarProxyCrossWhereTheirTimesAreEqual) {
+  // 10 us + s / 50 MB/s = 1 ms + s / 500 MB/s: s = 0.99 ms / (18 ns a byte) = 55000 bytes.
+  Profile p = devices(2, 2);
+  for (const char* gpu : {"gpu0", "gpu1"}) {
+    add_pair(p, gpu, "dev0", 10e-6, 50e6);
+    add_pair(p, gpu, "dev1", 1e-3, 500e6);
+  }
+  const Workload w = test::workload({{"short", 12500, DType::fp32}, {"long", 15000, DType::fp32}});
+  const Plan plan = plan_of(p, roles_of(2, 2), w, coarse(), all_through_proxies());
+  ASSERT_EQ(plan.routing.size(), 2U);
+  for (const ProxyRoute& route : plan.routing) {
+    EXPECT_EQ(route.latency_proxy, 2U);
+    EXPECT_EQ(route.bandwidth_proxy, 3U);
+    ASSERT_TRUE(route.threshold_bytes);
+    EXPECT_NEAR(*route.threshold_bytes, 55000, 1e-6);
+    ASSERT_EQ(route.crossings_bytes.size(), 1U);
+  }
+  // 50000 bytes go to rank 2 and are summed there, 60000 bytes to rank 3.
+  EXPECT_THAT(plan.parts.server, ElementsAre(2, 3));
+  EXPECT_THAT(plan.trees[plan.parts.tree[0]].up, ElementsAre(2, 2, 2, -1));
+  EXPECT_THAT(plan.trees[plan.parts.tree[1]].up, ElementsAre(3, 3, -1, 3));
+  // S' of the far one: s / (1 ms + s / 500 MB/s) >= 98 % of what 64 MiB get, of the powers of two.
+  // 64 MiB: 67.1e6 / 0.13522 = 496.30 MB/s, 98 % of it 486.37; 16 MiB 485.5, 32 MiB 492.6.
+  EXPECT_EQ(plan.routing[0].partition_bytes, 32U << 20U);
+}
+
+TEST(Proxies, AlikeProxiesAreTakenInPairsAndNeedNoThreshold) {
+  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
+  const Plan one = plan_of(devices(4, 4), roles_of(4, 4), w, coarse(), all_through_proxies());
+  for (std::uint64_t c = 0; c < 4; ++c) {
+    EXPECT_EQ(one.routing[c].latency_proxy, 4 + c);
+    EXPECT_EQ(one.routing[c].bandwidth_proxy, 4 + c);
+    EXPECT_FALSE(one.routing[c].threshold_bytes);
+  }
+  // 2:1, COARSE V-A: two clients next to each other share a device.
+  const Plan two = plan_of(devices(4, 2), roles_of(4, 2), w, coarse(), all_through_proxies());
+  std::vector<std::uint64_t> proxies;
+  for (const ProxyRoute& route : two.routing) {
+    proxies.push_back(route.bandwidth_proxy);
+  }
+  EXPECT_THAT(proxies, ElementsAre(4, 4, 5, 5));
+}
+
+TEST(Proxies, TheProxiesThatAreAllBetterThanTheOwnAreSharedOut) {
+  // Anti-local: every device but the paired one is faster.
+  Profile p = devices(4, 4);
+  for (int c = 0; c < 4; ++c) {
+    for (int d = 0; d < 4; ++d) {
+      add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), c == d ? 10e-6 : 30e-6,
+               c == d ? 500e6 : 900e6);
+    }
+  }
+  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
+  const Plan plan = plan_of(p, roles_of(4, 4), w, coarse(), all_through_proxies());
+  std::set<std::uint64_t> used;
+  for (std::uint64_t c = 0; c < 4; ++c) {
+    EXPECT_EQ(plan.routing[c].latency_proxy, 4 + c);
+    EXPECT_NE(plan.routing[c].bandwidth_proxy, 4 + c);
+    used.insert(plan.routing[c].bandwidth_proxy);
+  }
+  EXPECT_EQ(used.size(), 4U);
+}
+
+TEST(Proxies, DenseHasOneDeviceThatEverythingPasses) {
+  PlanOptions options = coarse();
+  options.strategy = "dense";
+  options.part_bytes = 1U << 20U;
+  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}}); // 64 MiB
+  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options);
+  EXPECT_EQ(plan.strategy, "dense");
+  EXPECT_THAT(plan.parts.server, Each(4U));
+  // C8: p n / B in each direction.
+  EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 64.0 * (1 << 20) / k_port, 1e-9);
+  EXPECT_GT(plan.prediction.mid_seconds, plan.prediction.bound_seconds);
+  EXPECT_LT(plan.prediction.mid_seconds, 1.1 * plan.prediction.bound_seconds);
+}
+
+TEST(Proxies, TheCandidatesHaveThePapersBaselines) {
+  PlanOptions options = coarse();
+  options.part_bytes = 1U << 20U;
+  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}});
+  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options);
+  std::set<std::string> names;
+  for (const Candidate& c : plan.candidates) {
+    if (c.prediction) {
+      names.insert(c.strategy);
+      EXPECT_GE(c.prediction->lo_seconds, c.prediction->bound_seconds * (1 - 1e-9)) << c.strategy;
+      EXPECT_LE(c.prediction->lo_seconds, c.prediction->mid_seconds) << c.strategy;
+      EXPECT_LE(c.prediction->mid_seconds, c.prediction->hi_seconds) << c.strategy;
+    }
+  }
+  for (const char* name : {"coarse", "coarse_without_ring", "dense", "ring", "ps_noncolocated"}) {
+    EXPECT_TRUE(names.contains(name)) << name;
+  }
+}
+
+TEST(Proxies, WithoutADeviceThereIsNoPlan) {
+  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
+  try {
+    static_cast<void>(plan_of(devices(4, 1), roles_of(4, 0), w, coarse()));
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_THAT(e.what(), HasSubstr("--servers"));
+  }
+}
+
+TEST(Proxies, AnIterationWithPassesIsNoShorterThanThePassesAndSaysWhatIsExposed) {
+  PlanOptions options = coarse();
+  options.part_bytes = 1U << 20U;
+  options.forward_seconds = 0.05;
+  options.backward_seconds = 0.1;
+  std::vector<Tensor> tensors;
+  for (int t = 0; t < 16; ++t) {
+    tensors.push_back({fmt::format("t{}", t), 1U << 20U, DType::fp32});
+  }
+  const Workload w = test::workload(std::move(tensors)); // 64 MiB
+  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options);
+  EXPECT_GE(plan.prediction.mid_seconds, 0.15);
+  // All the traffic after all the passes: 2.5 times the gradient through a device's port.
+  EXPECT_LT(plan.prediction.mid_seconds, 0.15 + 2.5 * 64 * (1 << 20) / k_port);
+  EXPECT_THAT(check(lower(plan)).faults, IsEmpty());
+}
+
+/// What a part makes the ranks send: clients to their proxies and round the ring and back, or round
+/// the workers' ring.
+double sent(const Plan& plan, std::size_t part, std::size_t workers) {
+  const SumTree& tree = plan.trees[plan.parts.tree[part]];
+  std::size_t members = 0;
+  for (const std::int64_t parent : tree.up) {
+    members += parent >= 0 ? 1U : 0U;
+  }
+  const bool ring = members == workers && tree.scheme.starts_with("workers");
+  const std::size_t hops = 2 * (members - 1);
+  return static_cast<double>(plan.parts.bytes[part]) *
+         static_cast<double>(ring ? 2 * (workers - 1) : hops);
+}
+
+TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {
+  constexpr unsigned k_seed = 41;
+  std::mt19937 random(k_seed);
+  const auto draw = [&](unsigned low, unsigned high) {
+    return low + static_cast<unsigned>(random() % (high - low + 1));
+  };
+  for (int trial = 0; trial < 200; ++trial) {
+    SCOPED_TRACE(fmt::format("seed {}, trial {}", k_seed, trial));
+    const unsigned workers = draw(1, 6), servers = draw(1, 6);
+    Profile p = devices(workers, servers);
+    for (unsigned c = 0; c < workers; ++c) {
+      for (unsigned d = 0; d < servers; ++d) {
+        add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), 1e-6 * draw(5, 2000),
+                 1e6 * draw(50, 1000));
+      }
+    }
+    std::vector<Tensor> tensors;
+    for (unsigned t = draw(1, 12); t > 0; --t) {
+      const DType dtype = random() % 4 == 0 ? DType::fp16 : DType::fp32;
+      tensors.push_back({fmt::format("t{}", t), draw(1, 1U << draw(1, 19)), dtype});
+    }
+    const Workload w = test::workload(std::move(tensors));
+    PlanOptions options = coarse();
+    options.part_bytes = std::uint64_t{1} << draw(12, 19);
+    options.window_parts = draw(1, 12);
+    ProxyOptions proxies;
+    if (random() % 3 != 0) {
+      proxies.proxy_bytes = static_cast<double>(w.bytes()) * draw(0, 8) / 8;
+    }
+    proxies.ring_directions = static_cast<int>(draw(1, 2));
+    const Plan plan = plan_of(p, roles_of(workers, servers), w, options, proxies);
+    // As a document it is valid, and the same.
+    EXPECT_EQ(plan_from_json(to_json(plan), "plan"), plan);
+    EXPECT_THAT(check(lower(plan)).faults, IsEmpty());
+    // Tensor by tensor, in order, in shards that are equal and not below S'.
+    std::uint64_t next = 0;
+    bool by_workers = false;
+    ASSERT_EQ(plan.tensors.size(), w.tensors.size());
+    for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+      const TensorRoute& route = plan.tensors[t];
+      EXPECT_EQ(route.first_part, next);
+      next += route.parts;
+      EXPECT_TRUE(route.by_workers || !by_workers); // the last layers first: E20
+      by_workers = route.by_workers;
+      std::uint64_t bytes = 0, least = UINT64_MAX, greatest = 0;
+      for (std::uint64_t s = route.first_part; s < next; ++s) {
+        bytes += plan.parts.bytes[s];
+        least = std::min(least, plan.parts.bytes[s]);
+        greatest = std::max(greatest, plan.parts.bytes[s]);
+        const SumTree& tree = plan.trees[plan.parts.tree[s]];
+        for (std::size_t c = 0; !route.by_workers && c < workers; ++c) {
+          const double size = static_cast<double>(w.tensors[t].bytes());
+          EXPECT_EQ(tree.up[c], static_cast<std::int64_t>(plan.routing[c].proxy_of(size)));
+          EXPECT_EQ(tree.down[c], tree.up[c]);
+        }
+      }
+      EXPECT_EQ(bytes, w.tensors[t].bytes());
+      EXPECT_LE(greatest - least, size_of(w.tensors[t].dtype));
+      EXPECT_TRUE(route.parts == 1 || least >= *options.part_bytes);
+    }
+    EXPECT_EQ(next, plan.parts.size());
+    double expected = 0, egress = 0, share = 0;
+    for (std::size_t s = 0; s < plan.parts.size(); ++s) {
+      expected += sent(plan, s, workers);
+    }
+    for (const PlanRank& rank : plan.ranks) {
+      egress += static_cast<double>(rank.egress_bytes);
+    }
+    for (const SumTree& tree : plan.trees) {
+      share += tree.share;
+    }
+    EXPECT_EQ(egress, expected);
+    EXPECT_NEAR(share, 1, 1e-9);
+    EXPECT_GE(plan.prediction.lo_seconds, plan.prediction.bound_seconds * (1 - 1e-9));
+  }
+}
+
+} // namespace
+} // namespace reckon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/workload.hpp"
 
+#include "core/csv.hpp"
 #include "core/error.hpp"
 #include "documents/fields.hpp"
 
@@ -56,99 +57,31 @@ Json tensors_to_json(const std::vector<Tensor>& tensors, DType common) {
   return json;
 }
 
-/// One line of a CSV file and the name of the file, for errors.
-struct CsvLine {
-  const std::string& file;
-  std::size_t number;
-  [[noreturn]] void fail(const std::string& problem) const {
-    reckon::fail(ErrorKind::input, one_line(fmt::format("{}:{}: {}", file, number, problem)));
-  }
-};
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view k_blank = " \t";
-  const std::size_t from = text.find_first_not_of(k_blank);
-  return from == text.npos ? std::string_view()
-                           : text.substr(from, text.find_last_not_of(k_blank) - from + 1);
-}
-
-/// The fields of one line. A field in double quotes may hold commas, and "" for a quote, but no
-/// line break.
-std::vector<std::string> csv_fields(std::string_view text, const CsvLine& line) {
-  std::vector<std::string> fields;
-  for (;;) {
-    text = text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
-    std::string field;
-    if (text.starts_with('"')) {
-      text.remove_prefix(1);
-      for (;;) {
-        const std::size_t quote = text.find('"');
-        if (quote == text.npos) {
-          line.fail("a quoted field has no closing quote on its line; add it");
-        }
-        field += text.substr(0, quote);
-        text.remove_prefix(quote + 1);
-        if (!text.starts_with('"')) {
-          break;
-        }
-        field += '"';
-        text.remove_prefix(1);
-      }
-      const std::size_t comma = std::min(text.find(','), text.size());
-      if (!trimmed(text.substr(0, comma)).empty()) {
-        line.fail("there is text after a closing quote; put the whole field in quotes");
-      }
-      text.remove_prefix(comma);
-    } else {
-      const std::size_t comma = std::min(text.find(','), text.size());
-      field = trimmed(text.substr(0, comma));
-      text.remove_prefix(comma);
-    }
-    fields.push_back(std::move(field));
-    if (text.empty()) {
-      return fields;
-    }
-    text.remove_prefix(1); // the comma
-  }
-}
-
+/// Of a CSV file, by number.
 struct CsvColumns {
-  std::optional<std::size_t> name, elements, dtype;
-  std::size_t count = 0;
+  std::size_t name = 0, elements = 0;
+  std::optional<std::size_t> dtype;
 };
 
-CsvColumns csv_header(std::string_view text, const CsvLine& line) {
-  CsvColumns columns;
-  for (const std::string& title : csv_fields(text, line)) {
-    std::optional<std::size_t>* const column = title == "name"       ? &columns.name
-                                               : title == "elements" ? &columns.elements
-                                               : title == "dtype"    ? &columns.dtype
-                                                                     : nullptr;
-    if (column == nullptr) {
-      line.fail(fmt::format(
-          "the header line names \"{}\"; the first line must name the columns name, elements "
-          "and, if wanted, dtype",
-          title));
-    }
-    if (*column) {
-      line.fail(fmt::format("the header line names \"{}\" twice; remove one column", title));
-    }
-    *column = columns.count++;
+/// Nothing when the file is empty.
+std::optional<CsvColumns> csv_header(CsvReader& reader) {
+  const std::vector<std::string_view> names{"name", "elements", "dtype"};
+  const auto found = reader.columns(names, "the columns name, elements and, if wanted, dtype");
+  if (!found) {
+    return std::nullopt;
   }
-  if (!columns.name || !columns.elements) {
-    line.fail(fmt::format("the header line has no column \"{}\"; add it",
-                          columns.name ? "elements" : "name"));
+  for (const std::size_t needed : {0U, 1U}) {
+    if (!(*found)[needed]) {
+      reader.fail(fmt::format("the header line has no column \"{}\"; add it", names[needed]));
+    }
   }
-  return columns;
+  return CsvColumns{*(*found)[0], *(*found)[1], (*found)[2]};
 }
 
 Tensor csv_tensor(const std::vector<std::string>& fields, const CsvColumns& columns,
-                  const CsvLine& line) {
-  if (fields.size() != columns.count) {
-    line.fail(fmt::format("has {} fields, the header line names {}", fields.size(), columns.count));
-  }
+                  const CsvReader& line) {
   Tensor tensor;
-  tensor.name = fields[*columns.name];
+  tensor.name = fields[columns.name];
   const bool printable = std::none_of(tensor.name.begin(), tensor.name.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
   });
@@ -160,7 +93,7 @@ Tensor csv_tensor(const std::vector<std::string>& fields, const CsvColumns& colu
   } catch (const Json::exception&) {
     line.fail("the name is not UTF-8; save the file as UTF-8");
   }
-  const std::string& elements = fields[*columns.elements];
+  const std::string& elements = fields[columns.elements];
   const char* const end = elements.data() + elements.size();
   const auto [rest, error] = std::from_chars(elements.data(), end, tensor.elements);
   if (error != std::errc{} || rest != end || tensor.elements == 0 ||
@@ -236,35 +169,17 @@ Json to_json(const Workload& workload) {
 }
 
 Workload workload_from_csv(std::string_view text, const std::string& file) {
-  constexpr std::string_view k_byte_order_mark = "\xEF\xBB\xBF";
-  if (text.starts_with(k_byte_order_mark)) {
-    text.remove_prefix(k_byte_order_mark.size());
-  }
   Workload workload;
   const std::filesystem::path path(file);
   workload.name = file == "-" ? "standard input" : one_line(path.stem().string());
   workload.provenance = "imported from " + (file == "-" ? workload.name : path.filename().string());
-  std::optional<CsvColumns> columns;
   std::unordered_map<std::string, std::size_t> seen; // name -> line
   std::uint64_t total = 0;
-  CsvLine line{file, 0};
-  while (!text.empty()) {
-    ++line.number;
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view content = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (content.ends_with('\r')) {
-      content.remove_suffix(1);
-    }
-    if (trimmed(content).empty()) {
-      continue;
-    }
-    if (!columns) {
-      columns = csv_header(content, line);
-      continue;
-    }
-    Tensor tensor = csv_tensor(csv_fields(content, line), *columns, line);
-    if (const auto [first, added] = seen.try_emplace(tensor.name, line.number); !added) {
+  CsvReader line(text, file);
+  const auto columns = csv_header(line);
+  while (const auto fields = line.next()) {
+    Tensor tensor = csv_tensor(*fields, *columns, line);
+    if (const auto [first, added] = seen.try_emplace(tensor.name, line.line()); !added) {
       line.fail(
           fmt::format("the tensor name \"{}\" occurs twice, first on line {}; rename or remove one",
                       tensor.name, first->second));

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+/// The lines of a CSV file, one after another. Fields are separated by commas; blanks around them,
+/// a byte order mark, carriage returns and empty lines do not count. A field in double quotes may
+/// hold commas, and "" for a quote, but no line break. The text must outlive the reader.
+class CsvReader {
+public:
+  CsvReader(std::string_view text, std::string file);
+
+  /// The fields of the next line; nothing at the end. The first line is the header: every other
+  /// must have as many fields. Throws as fail().
+  [[nodiscard]] std::optional<std::vector<std::string>> next();
+  /// Reads the header line and gives, for each of `names`, its column; nothing where it is absent.
+  /// Throws as fail() for a title that is none of `names`, with `expected` ("the columns bytes and
+  /// seconds"), and for one that occurs twice. Nothing when the text has no line at all.
+  [[nodiscard]] std::optional<std::vector<std::optional<std::size_t>>>
+  columns(const std::vector<std::string_view>& names, std::string_view expected);
+  /// Of the fields that next() gave last, counted from 1.
+  [[nodiscard]] std::size_t line() const { return m_line; }
+  [[nodiscard]] const std::string& file() const { return m_file; }
+  /// Throws Error{input}: "FILE:LINE: problem".
+  [[noreturn]] void fail(const std::string& problem) const;
+
+private:
+  std::string_view m_rest;
+  std::string m_file;
+  std::size_t m_line = 0;
+  std::optional<std::size_t> m_fields; ///< of the header
+};
+
+/// The whole field as a number, an exponent included; nothing when it is none, or not finite.
+[[nodiscard]] std::optional<double> finite_number(std::string_view field);
+
+} // namespace reckon

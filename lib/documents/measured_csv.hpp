@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "stats/curve.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// Measurements that somebody has in a table of his own, for `reckon solve`. All of these throw
+/// Error{input} as "FILE:LINE: problem; remedy".
+namespace reckon {
+
+/// CSV with the columns bytes and seconds, in any order: whole sizes up to 2^53, ascending, each
+/// once, and times above 0. At least one line. lo and hi of each point are its time.
+[[nodiscard]] std::vector<CurvePoint> curve_from_csv(std::string_view text,
+                                                     const std::string& file);
+
+/// The same with the columns bytes and `column`: a factor for each size.
+[[nodiscard]] std::vector<CurvePoint>
+factors_from_csv(std::string_view text, const std::string& file, std::string_view column);
+
+/// Bandwidths between endpoints.
+struct BandwidthMatrix {
+  std::vector<std::string> names;
+  /// [from][to] in bytes per second; absent where nothing leads from one to the other, and from
+  /// each to itself.
+  std::vector<std::vector<std::optional<double>>> bytes_per_s;
+};
+
+/// CSV whose header line is "from" and the endpoints' names, and one line for each of them with its
+/// name and the bandwidth to each, in bytes per second; an empty field is no link. What stands for
+/// an endpoint and itself is not read. Names in the order of the header. At least two endpoints.
+[[nodiscard]] BandwidthMatrix matrix_from_csv(std::string_view text, const std::string& file);
+
+} // namespace reckon

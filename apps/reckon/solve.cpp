@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "solve.hpp"
 #include "commands.hpp"
 
 #include "core/error.hpp"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,34 +24,15 @@
 #include <vector>
 
 namespace reckon {
+
+using namespace solve;
+
 namespace {
 
-/// More machines than any cluster has; keeps a slip such as --workers 1e12 from filling the memory.
-constexpr std::int64_t k_most_machines = 1'000'000;
 /// Rows of a table with one row a machine; the JSON holds all of them.
 constexpr std::size_t k_most_rows = 64;
 /// GPT-2 XL in chunks of 1 KiB is 6 million; a chunk of a few bytes would only fill the memory.
 constexpr std::uint64_t k_most_chunks = 10'000'000;
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-
-std::string bytes_text(double bytes) {
-  return to_text(Bytes(static_cast<std::uint64_t>(std::llround(bytes))));
-}
-std::string rate_text(double bytes_per_s) {
-  return to_text(Bandwidth::bytes_per_s(bytes_per_s));
-}
-std::string time_text(double seconds) {
-  return to_text(Seconds(seconds));
-}
-std::string counted(std::uint64_t count, const char* what, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? what : many);
-}
-std::string counted(std::uint64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 // ---------------------------------------------------------------- split
 
@@ -492,14 +473,6 @@ struct AggregationOptions {
   bool json = false;
 };
 
-std::uint64_t count_of(std::int64_t value, const char* flag) {
-  if (value < 1 || value > k_most_machines) {
-    fail(ErrorKind::usage,
-         fmt::format("{} {}: must be between 1 and {}", flag, value, k_most_machines));
-  }
-  return static_cast<std::uint64_t>(value);
-}
-
 /// What the time is when one kind of link is a tenth faster.
 std::string faster_links_text(const SwitchTree& tree, double time_s) {
   std::string out;
@@ -619,6 +592,9 @@ Command add_solve_command(CLI::App& app) {
       {"split", add_split(*solve)},
       {"placement", add_placement(*solve)},
       {"aggregation", add_aggregation(*solve)},
+      {"routing", add_solve_routing(*solve)},
+      {"partition", add_solve_partition(*solve)},
+      {"dual-sync", add_solve_dual_sync(*solve)},
   };
   return [solve, answers] {
     const auto asked = std::find_if(answers.begin(), answers.end(), [&](const auto& answer) {

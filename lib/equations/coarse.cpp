@@ -314,8 +314,11 @@ Routing solve_routing(const SizeCurve& latency_proxy, const SizeCurve& bandwidth
   }
   routing.reversed = !routing.crossings_bytes.empty() && !bandwidth;
   for (const SizeCount& size : sizes) {
-    routing.best_s += size.count * std::min(checked_seconds_on(latency_proxy, size.bytes),
-                                            checked_seconds_on(bandwidth_proxy, size.bytes));
+    const double latency_s = size.count * checked_seconds_on(latency_proxy, size.bytes);
+    const double bandwidth_s = size.count * checked_seconds_on(bandwidth_proxy, size.bytes);
+    routing.latency_s += latency_s;
+    routing.bandwidth_s += bandwidth_s;
+    routing.best_s += std::min(latency_s, bandwidth_s);
   }
   std::vector<std::optional<double>> candidates = upward;
   if (routing.crossings_bytes.empty()) {

@@ -78,6 +78,8 @@ struct Routing {
   bool reversed = false;
   double threshold_s = 0; ///< all sizes together, by the threshold
   double best_s = 0;      ///< all sizes together, each by its faster proxy; <= threshold_s
+  double latency_s = 0;   ///< all sizes together, by LatProxy
+  double bandwidth_s = 0; ///< all sizes together, by BwProxy
 };
 
 /// With one crossing upwards (LatProxy below, BwProxy above) that is the threshold. With any other

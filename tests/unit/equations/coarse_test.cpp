@@ -168,6 +168,8 @@ TEST(Routing, WithSeveralCrossingsHasTheLeastTotalTime) {
   EXPECT_EQ(tested.threshold_bytes, 2);
   EXPECT_EQ(tested.threshold_s, 11);
   EXPECT_EQ(tested.best_s, 10);
+  EXPECT_EQ(tested.latency_s, 1 + 3 + 3 + 5);
+  EXPECT_EQ(tested.bandwidth_s, 2 + 2 + 4 + 4);
   // Two tensors of 5 bytes make 6 the best: 1 + 3 + 6 + 4 = 14 against 1 + 2 + 8 + 4 = 15.
   const std::vector<SizeCount> fives{{1, 1}, {3, 1}, {5, 2}, {7, 1}};
   EXPECT_EQ(solve_routing(a, b, fives).threshold_bytes, 6);

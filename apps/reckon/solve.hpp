@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "commands.hpp"
+#include "core/error.hpp"
+#include "core/units.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+/// What the files of `reckon solve` share, one for each group of equations.
+namespace reckon {
+
+Command add_solve_routing(CLI::App& solve);
+Command add_solve_partition(CLI::App& solve);
+Command add_solve_dual_sync(CLI::App& solve);
+
+namespace solve {
+
+/// More machines than any cluster has; keeps a slip such as --workers 1e12 from filling the memory.
+inline constexpr std::int64_t k_most_machines = 1'000'000;
+
+inline void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+
+inline std::string bytes_text(double bytes) {
+  return to_text(Bytes(static_cast<std::uint64_t>(std::llround(bytes))));
+}
+inline std::string rate_text(double bytes_per_s) {
+  return to_text(Bandwidth::bytes_per_s(bytes_per_s));
+}
+inline std::string time_text(double seconds) {
+  return to_text(Seconds(seconds));
+}
+inline std::string counted(std::uint64_t count, const char* what, const char* many) {
+  return fmt::format("{} {}", count, count == 1 ? what : many);
+}
+inline std::string counted(std::uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// A count given as an option. Throws Error{usage} unless 1 <= value <= k_most_machines.
+inline std::uint64_t count_of(std::int64_t value, const char* flag) {
+  if (value < 1 || value > k_most_machines) {
+    fail(ErrorKind::usage,
+         fmt::format("{} {}: must be between 1 and {}", flag, value, k_most_machines));
+  }
+  return static_cast<std::uint64_t>(value);
+}
+
+} // namespace solve
+} // namespace reckon

@@ -4,7 +4,7 @@
 
 An example is a line "$ reckon ..." in a block marked "console"; below it stands its standard output, in which a line
 "..." stands for any lines. All examples of a file run one after another in the current directory, so that one can
-use the file that another has written. UPDATE_GOLDEN=1 rewrites outputs in which nothing is left out.
+use the file that another has written; a block marked "csv NAME" is written to the file NAME first. UPDATE_GOLDEN=1 rewrites outputs in which nothing is left out.
 """
 
 import difflib
@@ -32,6 +32,14 @@ def examples(lines):
             start, command = number + 1, line[2:]
 
 
+def write_tables(lines):
+    """The files that blocks marked "csv NAME" hold."""
+    for start, line in enumerate(lines):
+        if line.startswith("```csv "):
+            end = lines.index("```", start)
+            pathlib.Path(line.split()[1]).write_text("\n".join(lines[start + 1 : end]) + "\n", encoding="utf-8")
+
+
 def matches(expected, printed):
     pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in expected)
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
@@ -43,6 +51,7 @@ def main():
     lines = path.read_text(encoding="utf-8").splitlines()
     wrong, updated, run = 0, list(lines), 0
     results = []
+    write_tables(lines)
     for start, end, command in examples(lines):
         program, *words = shlex.split(command)
         assert program == "reckon", f"{name}:{start}: an example runs reckon"

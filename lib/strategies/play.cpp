@@ -22,6 +22,7 @@ struct Piece {
   std::uint32_t bytes = 0;
   std::uint32_t hop = 0; ///< station of the path that it comes to
   bool last = false;     ///< of its write
+  double head_s = 0;     ///< when its first byte comes to that station
 };
 
 struct Event {
@@ -265,23 +266,30 @@ private:
         connection.posted.pop_front();
       }
       connection.queued_bytes += piece.bytes;
+      piece.head_s = m_now;
       push(m_now, Event::Kind::at_station, 0, piece);
     }
   }
 
   void serve(Piece piece) {
-    const std::vector<std::uint32_t>& path = *m_connections[piece.connection].path;
+    const Connection& connection = m_connections[piece.connection];
+    const std::vector<std::uint32_t>& path = *connection.path;
+    const Lane& lane = m_lanes[connection.lane];
+    const Op& op = lane.program->ops()[piece.op];
+    const double latency = m_network.latency_of(lane.rank, op.peer);
     if (path.empty()) { // shared memory: no link to wait for
       push(m_now, Event::Kind::left_first, 0, piece);
       if (piece.last) {
-        push(m_now + m_network.latency_s, Event::Kind::arrived, 0, piece);
+        push(m_now + latency, Event::Kind::arrived, 0, piece);
       }
       return;
     }
+    const auto busy = [&](std::uint32_t station) {
+      return m_network.busy_seconds(station, piece.bytes, static_cast<double>(op.bytes));
+    };
     const std::uint32_t station = path[piece.hop];
-    const double bytes = piece.bytes;
-    const double start = std::max(m_now, m_free[station]);
-    const double end = start + bytes / m_network.station_bytes_per_s[station] +
+    const double head = std::max(piece.head_s, m_free[station]);
+    const double end = std::max(m_now, m_free[station]) + busy(station) +
                        (piece.hop == 0 && piece.last ? m_network.write_overhead_s : 0);
     m_free[station] = end;
     if (piece.hop == 0) {
@@ -290,12 +298,13 @@ private:
     if (piece.hop + 1 < path.size()) {
       // The head of the piece comes on while its tail is still here; a faster station takes it no
       // sooner than lets it end after the slower one.
-      const double next_time = bytes / m_network.station_bytes_per_s[path[piece.hop + 1]];
+      const double later = piece.hop == 0 ? latency : 0;
+      const double next_time = busy(path[piece.hop + 1]);
       ++piece.hop;
-      push(std::max(start, end - next_time) + (piece.hop == 1 ? m_network.latency_s : 0),
-           Event::Kind::at_station, 0, piece);
+      piece.head_s = head + later;
+      push(std::max(head, end - next_time) + later, Event::Kind::at_station, 0, piece);
     } else if (piece.last) {
-      push(end, Event::Kind::arrived, 0, piece);
+      push(end + (path.size() == 1 ? latency : 0), Event::Kind::arrived, 0, piece);
     }
   }
 

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+/// Seconds that a link is busy with one write, by the write's bytes. Linear between its points,
+/// from 0 s for 0 bytes on, and beyond the last one as between the last two. Immutable.
+class BusyCurve {
+public:
+  BusyCurve() = default;
+  /// (bytes, seconds): bytes > 0 and strictly increasing, seconds >= 0 and finite. A time is raised
+  /// to the largest of a smaller size: more bytes are never quicker. Throws Error{input} otherwise.
+  explicit BusyCurve(std::vector<std::pair<double, double>> points);
+  [[nodiscard]] bool empty() const { return m_points.empty(); }
+  [[nodiscard]] double seconds(double bytes) const noexcept;
+  /// Of bytes beyond the last point; infinite where they cost nothing.
+  [[nodiscard]] double bytes_per_s() const noexcept;
+  [[nodiscard]] std::span<const std::pair<double, double>> points() const { return m_points; }
+
+private:
+  std::vector<std::pair<double, double>> m_points;
+};
+
+/// What lies between the ranks of a job: a plain table that predictions play on and that emulated
+/// transfers keep to. A station serves bytes in the order in which they come: a port's egress, a
+/// port's ingress, a rack's uplink, or all that lies between two machines. A write passes the
+/// stations of its path one after the other without being stored in between (cut-through).
+struct StationNetwork {
+  std::vector<double> station_bytes_per_s;
+  /// [station], or empty: where a station's own curve is not empty it counts and not its rate. A
+  /// piece of a write takes its share of the whole write's time.
+  std::vector<BusyCurve> station_busy{};
+  /// [from][to]: the stations in order. Empty between ranks that share memory.
+  std::vector<std::vector<std::vector<std::uint32_t>>> paths;
+  double latency_s = 0; ///< of a path, on top of the stations' time
+  /// [from][to], or empty: of each path instead of latency_s.
+  std::vector<std::vector<double>> path_latency_s{};
+  /// Bytes that one connection may have in the first station's queue: longer writes of several
+  /// connections go side by side in pieces of this size, shorter ones whole, in the order posted.
+  std::uint64_t quantum_bytes = 65536;
+
+  [[nodiscard]] double latency_of(std::size_t from, std::size_t to) const noexcept {
+    return path_latency_s.empty() ? latency_s : path_latency_s[from][to];
+  }
+  /// Seconds that the station is busy with `piece_bytes` of a write of `write_bytes`.
+  [[nodiscard]] double busy_seconds(std::uint32_t station, double piece_bytes,
+                                    double write_bytes) const noexcept;
+  /// Seconds of a write that meets no other, from the post to its last byte: the path's latency and
+  /// the slowest of its stations.
+  [[nodiscard]] double write_seconds(std::size_t from, std::size_t to, double bytes) const noexcept;
+};
+
+} // namespace reckon

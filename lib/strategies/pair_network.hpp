@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/profile.hpp"
+#include "stats/curve.hpp"
+#include "strategies/play.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+/// The machine of each rank by the name that cells of pairs have for it: `machines` are ids of
+/// MachineGroups as a plan's ranks name them, or of members. The k-th rank on a group with members
+/// is on member k of it; a group without is named itself. Throws Error{input} when the profile
+/// lacks a machine, or a group has fewer members than ranks.
+[[nodiscard]] std::vector<std::string> pair_names(const Profile& profile,
+                                                  const std::vector<std::string>& machines);
+
+/// Time of one write from `from` to `to` (names of pair_names()) by size, from the post to its last
+/// byte: from cells `pair_write`, else from `pair_latency` and `pair_bandwidth` (one_way before
+/// two_way) as latency + bytes / rate at 4 KiB to 16 MiB. lo and hi are the fastest sample and the
+/// slow tail. `transport` "" takes the first that the cells have. nullopt where the profile has
+/// none of them; `source` gets the cells' names.
+[[nodiscard]] std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
+                                              const std::string& to, std::string_view transport,
+                                              std::string* source = nullptr);
+
+/// Seconds of an empty write from `from` to `to`: cell `pair_latency` (of either direction),
+/// otherwise where the first two points of the pair's curve come from, not below 0; nullopt without
+/// both.
+[[nodiscard]] std::optional<double> pair_latency(const Profile& profile, const std::string& from,
+                                                 const std::string& to, std::string_view transport);
+
+/// A cluster's or a machine's devices as stations, for predictions and for emulation.
+struct PairNetwork {
+  /// Path of a pair: the sender's egress and the receiver's ingress, each where the profile has a
+  /// cell `port_bandwidth` of the machine or of its group, and between them a station with the
+  /// pair's own curve less its latency, where pair_curve() knows it. Latency of a pair:
+  /// pair_latency(), else cell `fabric_write_latency` of the sender's group, else 0.
+  PlayNetwork network;
+  std::vector<std::string> names;    ///< by rank: pair_names()
+  std::vector<std::string> stations; ///< by station: "w0 out", "w0 -> s1", "s1 in"
+  std::vector<std::string> sources;  ///< cells used, without repetition
+};
+
+/// Throws Error{input} when nothing in the profile says how fast two of the machines are, naming
+/// them.
+[[nodiscard]] PairNetwork pair_network(const Profile& profile,
+                                       const std::vector<std::string>& machines,
+                                       std::string_view transport = "");
+
+} // namespace reckon

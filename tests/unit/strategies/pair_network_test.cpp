@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/pair_network.hpp"
+
+#include "core/error.hpp"
+#include "stats/resample.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <random>
+
+namespace reckon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Cell cell(const char* test, const std::string& from, const std::string& to, std::uint64_t bytes,
+          double value, const char* unit = "seconds") {
+  Cell c;
+  c.key.test = test;
+  c.key.from = from;
+  c.key.to = to;
+  c.key.bytes = bytes;
+  c.key.direction = "one_way";
+  c.status = CellStatus::published;
+  c.unit = unit;
+  c.p50 = value;
+  return c;
+}
+
+MachineGroup machine(const std::string& id, std::vector<std::string> members = {}) {
+  MachineGroup group;
+  group.id = id;
+  group.count = std::max<std::size_t>(1, members.size());
+  group.members = std::move(members);
+  return group;
+}
+
+/// gpu0 writes to the near dev0 at once and slowly, to the far dev1 late and quickly.
+Profile near_and_far() {
+  Profile p;
+  p.name = "near and far";
+  p.machines = {machine("gpu0"), machine("dev0"), machine("dev1")};
+  p.cells = {cell("pair_latency", "gpu0", "dev0", 8, 10e-6),
+             cell("pair_bandwidth", "gpu0", "dev0", 4194304, 9e9, "bytes_per_second"),
+             cell("pair_latency", "gpu0", "dev1", 8, 20e-6),
+             cell("pair_bandwidth", "gpu0", "dev1", 4194304, 16e9, "bytes_per_second"),
+             cell("pair_write", "dev0", "gpu0", 4096, 1e-3),
+             cell("pair_write", "dev0", "gpu0", 1052672, 3e-3)};
+  for (const auto& [from, to] : {std::pair{"dev1", "gpu0"}, {"dev0", "dev1"}, {"dev1", "dev0"}}) {
+    p.cells.push_back(cell("pair_latency", from, to, 8, 5e-6));
+    p.cells.push_back(cell("pair_bandwidth", from, to, 4194304, 10e9, "bytes_per_second"));
+  }
+  return p;
+}
+
+TEST(PairNetwork, AWriteTakesTheLatencyAndItsBytesOverThePairsRate) {
+  const PairNetwork n = pair_network(near_and_far(), {"gpu0", "dev0", "dev1"});
+  // 10 us + 9 MB / 9 GB/s; 20 us + 16 MB / 16 GB/s
+  EXPECT_NEAR(n.network.write_seconds(0, 1, 9e6), 1.010e-3, 1e-9);
+  EXPECT_NEAR(n.network.write_seconds(0, 2, 16e6), 1.020e-3, 1e-9);
+  EXPECT_NEAR(n.network.write_seconds(0, 2, 0), 20e-6, 1e-12);
+  EXPECT_TRUE(n.network.paths[0][0].empty());
+  EXPECT_EQ(n.names, (std::vector<std::string>{"gpu0", "dev0", "dev1"}));
+}
+
+TEST(PairNetwork, FollowsTheSamplesOfWritesWhereThereAreAny) {
+  // 1 ms at 4 KiB, 3 ms at 1028 KiB; pair_latency is known the other way: 10 us.
+  const PairNetwork n = pair_network(near_and_far(), {"dev0", "gpu0"});
+  EXPECT_NEAR(n.network.write_seconds(0, 1, 4096), 1e-3, 1e-9);
+  EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 524288), 2e-3, 1e-9);  // in the middle
+  EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 2097152), 5e-3, 1e-9); // 2 ms for each MiB more
+  EXPECT_NEAR(n.network.write_seconds(0, 1, 0), 10e-6, 1e-12);
+  EXPECT_THAT(n.sources, testing::Contains(HasSubstr("pair_write dev0 -> gpu0, 2 sizes")));
+}
+
+TEST(PairNetwork, WithoutALatencyTheCurveIsFollowedBackToNothing) {
+  Profile p;
+  p.machines = {machine("a"), machine("b")};
+  // 1 ms and 100 MB/s
+  p.cells = {cell("pair_write", "a", "b", 100'000, 2e-3),
+             cell("pair_write", "a", "b", 200'000, 3e-3)};
+  EXPECT_NEAR(*pair_latency(p, "a", "b", ""), 1e-3, 1e-12);
+  EXPECT_NEAR(pair_curve(p, "a", "b", "")->seconds_at(150'000), 2.5e-3, 1e-12);
+  EXPECT_FALSE(pair_latency(p, "b", "a", ""));
+  EXPECT_FALSE(pair_curve(p, "b", "a", ""));
+}
+
+TEST(PairNetwork, PortsAreOfTheMachineOrOfItsGroup) {
+  Profile p;
+  p.machines = {machine("m0", {"w0", "w1"}), machine("m1", {"s0"})};
+  p.cells = {cell("port_bandwidth", "m0", "", 65536, 100e6, "bytes_per_second"),
+             cell("port_bandwidth", "m1", "", 65536, 50e6, "bytes_per_second")};
+  const PairNetwork n = pair_network(p, {"m0", "m1", "m0"});
+  EXPECT_EQ(n.names, (std::vector<std::string>{"w0", "s0", "w1"}));
+  EXPECT_THAT(n.stations, ElementsAre("w0 out", "w0 in", "s0 out", "s0 in", "w1 out", "w1 in"));
+  EXPECT_THAT(n.network.paths[0][2], ElementsAre(0U, 5U));
+  EXPECT_NEAR(n.network.write_seconds(0, 2, 1e6), 0.01, 1e-9);
+  EXPECT_NEAR(n.network.write_seconds(0, 1, 1e6), 0.02, 1e-9); // the slower port
+}
+
+TEST(PairNetwork, SaysWhatIsMissing) {
+  const auto message = [](const Profile& p, const std::vector<std::string>& machines) {
+    try {
+      static_cast<void>(pair_network(p, machines));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  Profile p = near_and_far();
+  EXPECT_THAT(message(p, {"gpu0", "dev7"}), HasSubstr("no machine 'dev7'"));
+  std::erase_if(p.cells, [](const Cell& c) { return c.key.to == "dev1"; });
+  EXPECT_THAT(message(p, {"gpu0", "dev1"}), HasSubstr("how long a write from gpu0 to dev1 takes"));
+  p.machines.push_back(machine("m0", {"w0"}));
+  EXPECT_THAT(message(p, {"m0", "m0"}), HasSubstr("has 1 machines of group 'm0'"));
+}
+
+/// A schedule of writes alone, each awaited.
+struct Writes {
+  Schedule schedule;
+  explicit Writes(std::size_t ranks) {
+    schedule.worker.assign(ranks, true);
+    schedule.ranks.resize(ranks);
+    for (RankProgram& rank : schedule.ranks) {
+      rank.lanes.resize(1);
+    }
+  }
+  void add(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, std::uint32_t tag) {
+    Op op;
+    op.kind = OpKind::write;
+    op.peer = to;
+    op.tag = tag;
+    op.bytes = bytes;
+    schedule.ranks[from].lanes[0].append(op, {});
+    op.kind = OpKind::await;
+    op.peer = from;
+    op.bytes = 0;
+    schedule.ranks[to].lanes[0].append(op, {});
+  }
+  [[nodiscard]] double seconds(const PlayNetwork& network) const {
+    return play(schedule, network, [](std::size_t, const Op&) { return 0.0; }).total_seconds;
+  }
+};
+
+TEST(PairNetwork, PlaySaysTheSameOfAWriteAlone) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    Profile p;
+    p.machines = {machine("a"), machine("b")};
+    double seconds = 1e-6 * static_cast<double>(1 + uniform_index(random, 1000));
+    p.cells.push_back(cell("pair_latency", "a", "b", 8, 0.5 * seconds));
+    for (std::uint64_t bytes = 4096; bytes <= 16777216; bytes *= 4) {
+      p.cells.push_back(cell("pair_write", "a", "b", bytes, seconds));
+      seconds *= 1 + 0.01 * static_cast<double>(uniform_index(random, 400));
+    }
+    p.cells.push_back(cell("pair_latency", "b", "a", 8, 1e-6));
+    p.cells.push_back(cell("pair_bandwidth", "b", "a", 65536, 1e9, "bytes_per_second"));
+    if (seed % 2 == 0) {
+      for (const char* name : {"a", "b"}) {
+        p.cells.push_back(cell("port_bandwidth", name, "", 65536,
+                               1e8 * static_cast<double>(1 + uniform_index(random, 20)),
+                               "bytes_per_second"));
+      }
+    }
+    const PairNetwork n = pair_network(p, {"a", "b"});
+    const std::uint64_t bytes = 1 + uniform_index(random, 20'000'000);
+    Writes one(2);
+    one.add(0, 1, bytes, 1);
+    const double alone = n.network.write_seconds(0, 1, static_cast<double>(bytes));
+    EXPECT_NEAR(one.seconds(n.network), alone, 1e-9 * (1 + alone));
+    if (seed % 2 == 1) { // no ports: it is the curve itself
+      EXPECT_NEAR(alone,
+                  std::max(pair_curve(p, "a", "b", "")->seconds_at(static_cast<double>(bytes)),
+                           alone * (bytes < 4096 ? 1 : 0)),
+                  1e-9 + 1e-9 * alone);
+    }
+  }
+}
+
+TEST(PairNetwork, WritesThroughOnePortTakeTurns) {
+  Profile p;
+  p.machines = {machine("a"), machine("b"), machine("c")};
+  for (const auto& [from, to] :
+       {std::pair{"a", "b"}, {"c", "b"}, {"a", "c"}, {"b", "a"}, {"b", "c"}, {"c", "a"}}) {
+    p.cells.push_back(cell("pair_latency", from, to, 8, 1e-3));
+    p.cells.push_back(cell("pair_bandwidth", from, to, 65536, 100e6, "bytes_per_second"));
+  }
+  for (const char* name : {"a", "b", "c"}) {
+    p.cells.push_back(cell("port_bandwidth", name, "", 65536, 125e6, "bytes_per_second"));
+  }
+  const PairNetwork n = pair_network(p, {"a", "b", "c"});
+  // Two writes of 10 MB into b: 20 MB at the port's 125 MB/s, and the latency; either alone 0.1 s.
+  Writes both(3);
+  both.add(0, 1, 10'000'000, 1);
+  both.add(2, 1, 10'000'000, 2);
+  EXPECT_NEAR(both.seconds(n.network), 0.161,
+              0.0011); // a piece of 65536 bytes may wait for another
+  // Two writes from a, to b and to c: 20 MB through its egress.
+  Writes out(3);
+  out.add(0, 1, 10'000'000, 1);
+  out.add(0, 2, 10'000'000, 2);
+  EXPECT_NEAR(out.seconds(n.network), 0.161, 0.0011);
+}
+
+} // namespace
+} // namespace reckon

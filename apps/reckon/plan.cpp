@@ -38,7 +38,7 @@ struct PlanArguments {
   bool zero_compute = false;
   bool inside = false;
   std::string machine, network = "0", service = "0", gpu_direct = "no";
-  std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto";
+  std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto", queues = "client";
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;
@@ -82,6 +82,7 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"proxy-bytes", &a.proxy_bytes},
       {"tolerance", &a.tolerance},
       {"ring-directions", &a.ring_directions},
+      {"queues", &a.queues},
       {"port-bandwidth", &a.port_bandwidth},
       {"server-port-bandwidth", &a.server_port_bandwidth}};
   const auto it = known.find(name);
@@ -334,6 +335,10 @@ ProxyOptions proxy_options_of(const PlanArguments& a) {
     }
     options.ring_directions = a.ring_directions == "1" ? 1 : 2;
   }
+  if (a.queues != "client" && a.queues != "fcfs") {
+    fail(ErrorKind::usage, fmt::format("--queues {}: use client or fcfs", a.queues));
+  }
+  options.one_queue = a.queues == "fcfs";
   return options;
 }
 
@@ -423,9 +428,9 @@ private:
     }
     const PlanArguments plain;
     if (a.proxy_bytes != plain.proxy_bytes || a.tolerance != plain.tolerance ||
-        a.ring_directions != plain.ring_directions) {
-      fail(ErrorKind::usage,
-           "--proxy-bytes, --tolerance and --ring-directions need --strategy coarse or dense");
+        a.ring_directions != plain.ring_directions || a.queues != plain.queues) {
+      fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --ring-directions and --queues need "
+                             "--strategy coarse or dense");
     }
     return make_plan({m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
                      options_of(a));
@@ -601,6 +606,11 @@ Command add_plan_command(CLI::App& app) {
       ->add_option("--ring-directions", a->ring_directions,
                    "With --strategy coarse: 2 lets neighbouring rings of the proxies run opposite "
                    "ways; auto: by the predicted time")
+      ->capture_default_str();
+  command
+      ->add_option("--queues", a->queues,
+                   "With --strategy coarse: client: proxies work off a queue for each client at "
+                   "once; fcfs: one queue, first come, first served, to show that it deadlocks")
       ->capture_default_str();
   command->add_flag("--zero-compute", a->zero_compute,
                     "Nothing is computed, whatever the workload says: all traffic counts");

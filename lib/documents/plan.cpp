@@ -414,7 +414,7 @@ Plan plan_from_json(const Json& json, const std::string& file) {
              "runs",         "part_bytes",     "window_parts", "parts",          "prediction",
              "asynchronous", "fixed_point",    "update",       "assignment_gap", "runner_up",
              "margin",       "margin_text",    "candidates",   "quantities",     "passes",
-             "trees",        "resources",      "routing",      "tensors"});
+             "trees",        "resources",      "routing",      "tensors",        "queues"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -453,6 +453,7 @@ Plan plan_from_json(const Json& json, const std::string& file) {
     for (const JsonView& tensor : some_elements(view.at("tensors"), "tensor")) {
       plan.tensors.push_back(tensor_from_json(tensor, plan));
     }
+    plan.one_queue = view.at("queues").one_of({"fcfs", "client"}) == "fcfs";
   } else if (view.find("tensors")) {
     view.at("tensors").fail("names tensors, but the plan has no routing tables; remove it or add "
                             "\"routing\"");
@@ -549,6 +550,7 @@ Json to_json(const Plan& plan) {
       }
       json["routing"].push_back(std::move(route));
     }
+    json["queues"] = plan.one_queue ? "fcfs" : "client";
     json["tensors"] = Json::array();
     for (const TensorRoute& t : plan.tensors) {
       json["tensors"].push_back({{"name", t.name},

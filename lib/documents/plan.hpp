@@ -206,8 +206,9 @@ struct Plan {
   std::vector<PlanResource> resources{}; ///< dearest first; only with trees
   std::vector<ProxyRoute> routing{};     ///< of every worker, in plans over memory devices
   std::vector<TensorRoute> tensors{};    ///< in gradient order; only with `routing`
-  std::optional<UpdatePlan> update;      ///< absent: sums are all that is asked for
-  std::optional<Passes> passes;          ///< absent: nothing is computed, only the traffic counts
+  bool one_queue = false;           ///< proxies sum first come, first served: to show the deadlock
+  std::optional<UpdatePlan> update; ///< absent: sums are all that is asked for
+  std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
   Prediction prediction;     ///< of the chosen strategy

@@ -9,6 +9,7 @@
 #include "strategies/lower_update.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/played_passes.hpp"
+#include "strategies/proxies/one_queue.hpp"
 
 #include <fmt/format.h>
 
@@ -515,15 +516,7 @@ void lower_ring(const Context& c, std::uint32_t rank, RankProgram& program) {
   }
 }
 
-} // namespace
-
-Schedule lower(const Plan& plan) {
-  if (plan.asynchronous) {
-    return lower_async(plan);
-  }
-  if (!plan.trees.empty()) {
-    return lower_trees(plan);
-  }
+Schedule lower_flat(const Plan& plan) {
   const Context context = make_context(plan);
   const Slots slots(context);
   Schedule schedule;
@@ -540,17 +533,30 @@ Schedule lower(const Plan& plan) {
       ServerLowering(context, slots, rank, schedule.ranks[rank]).lower();
     }
   }
+  return schedule;
+}
+
+} // namespace
+
+Schedule lower(const Plan& plan) {
+  if (plan.asynchronous) {
+    return lower_async(plan);
+  }
   if (plan.fixed_point && plan.update) {
     fail(ErrorKind::input, "a plan has either an optimizer's step or fixed-point sums");
   }
+  Schedule sums = plan.trees.empty() ? lower_flat(plan) : lower_trees(plan);
+  if (plan.one_queue) {
+    sums = with_one_queue(sums, plan);
+  }
   if (plan.fixed_point) {
-    return with_fixed_point(schedule, plan);
+    return with_fixed_point(sums, plan);
   }
   if (plan.update) {
     require_fp32(plan, "an optimizer's step");
-    return with_update(schedule, plan);
+    return with_update(sums, plan);
   }
-  return schedule;
+  return sums;
 }
 
 } // namespace reckon

@@ -181,6 +181,7 @@ Plan example_plan() {
                  {"memory read numa0", "stream_copy", 20e9, 4096, 0.5, 0, 0}};
   p.routing = {{0, 2, 2, 1000, {1000, 3000.5}, 512}, {1, 2, 2, std::nullopt, {}, 1024}};
   p.tensors = {{"head", false, 0, 1}, {"tail", true, 1, 2}};
+  p.one_queue = true;
   p.ranks = {{.machine = "m0",
               .worker = true,
               .server = false,

@@ -29,6 +29,8 @@ constexpr double k_most_writes = 200'000, k_search_writes = 20'000;
 constexpr std::array<std::uint64_t, 5> k_windows{4, 8, 16, 32, 64};
 /// A wider window, a further ring or another boundary must be worth it.
 constexpr double k_worth = 0.002;
+/// The step at the workers, too: the storage is on the devices.
+constexpr double k_worth_moving = 0.01;
 
 constexpr std::int64_t k_none = -1;
 
@@ -62,6 +64,9 @@ public:
     }
     if (options.part_bytes) {
       m_partition = static_cast<double>(*options.part_bytes);
+      for (ProxyRoute& r : m_routing.routes) {
+        r.partition_bytes = m_partition;
+      }
     }
     const double forward =
         options.forward_seconds.value_or(inputs.workload.forward_seconds.value_or(0));
@@ -79,11 +84,17 @@ public:
 
   Plan make() {
     const std::size_t all = m_inputs.workload.tensors.size();
+    m_update = first_update();
     const Plan dense = best_window(all, 1, true);
     const Plan whole = best_of_directions(all);
     const Plan dual = m_options.strategy == "dense" ? whole : best_boundary(whole);
     Plan plan = m_options.strategy == "dense" ? dense : dual;
+    try_update_at_workers(plan);
     plan.strategy = m_options.strategy;
+    if (m_proxies.one_queue) {
+      plan.one_queue = true;
+      plan.window_parts = plan.parts.size(); // a queue has room for all
+    }
     add_candidates(plan, {{"coarse", &dual}, {"coarse_without_ring", &whole}, {"dense", &dense}});
     describe(plan);
     return plan;
@@ -194,6 +205,7 @@ private:
       }
     }
     plan.passes = m_passes;
+    plan.update = m_update;
     const bool dual = boundary > 0 && boundary < m_inputs.workload.tensors.size();
     using TreeKey = std::tuple<Pattern, std::size_t, bool>;
     std::map<TreeKey, std::size_t> trees;
@@ -280,6 +292,7 @@ private:
     Prediction& p = plan.prediction;
     if (m_model.one_machine()) {
       p = predict_shared(m_model, load_of_trees(plan, schedule), shape);
+      add_shared_update(plan, p);
       if (m_passes) {
         add_passes(p, *m_passes, std::nullopt);
       }
@@ -312,6 +325,54 @@ private:
     const auto [slow, fast] = port_spread();
     p.lo_seconds = std::max(p.bound_seconds, std::min(p.lo_seconds, p.mid_seconds / fast));
     p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds / slow);
+  }
+
+  /// On one machine the processors take turns at the steps, too.
+  void add_shared_update(const Plan& plan, Prediction& p) const {
+    if (!plan.update) {
+      return;
+    }
+    const auto cores = static_cast<int>(m_model.cores());
+    const double stepped =
+        m_ends.back() *
+        (plan.update->place == UpdatePlace::worker ? static_cast<double>(m_workers.size()) : 1);
+    const Rate rate =
+        m_model.step_rate(m_model.ranks().front().machine, plan.update->optimizer, cores);
+    const double threads = static_cast<double>(cores);
+    p.lo_seconds += stepped / (rate.hi * threads);
+    p.mid_seconds += stepped / (rate.mid * threads);
+    p.hi_seconds += stepped / (rate.lo * threads);
+    p.terms.push_back({"update", stepped / (rate.mid * threads)});
+  }
+
+  /// COARSE's storage holds the parameters on the memory devices: the step is made there, unless
+  /// it was asked for at the workers.
+  [[nodiscard]] std::optional<UpdatePlan> first_update() const {
+    if (!m_options.optimizer) {
+      return std::nullopt;
+    }
+    for (const Tensor& t : m_inputs.workload.tensors) {
+      if (t.dtype != DType::fp32) {
+        fail(ErrorKind::input,
+             fmt::format("--optimizer {}: steps are fp32, and workload '{}' has gradients of {}; "
+                         "leave the step out",
+                         name_of(*m_options.optimizer), m_inputs.workload.name, name_of(t.dtype)));
+      }
+    }
+    const bool alone = m_workers.size() == 1; // nothing is summed anywhere
+    return UpdatePlan{*m_options.optimizer, m_options.update_at.value_or(
+                                                alone ? UpdatePlace::worker : UpdatePlace::server)};
+  }
+  void try_update_at_workers(Plan& plan) const {
+    if (!plan.update || m_options.update_at || m_workers.size() == 1) {
+      return;
+    }
+    Plan other = plan;
+    other.update->place = UpdatePlace::worker;
+    predict(other, other.window_parts, k_most_writes);
+    if (other.prediction.mid_seconds < plan.prediction.mid_seconds * (1 - k_worth_moving)) {
+      plan = std::move(other);
+    }
   }
 
   /// What the ranks of a tree plan move and add up on one machine.
@@ -404,6 +465,7 @@ private:
 
   /// The whole number of tensors whose bytes come nearest to m.
   [[nodiscard]] std::size_t boundary_at(double bytes) const {
+    bytes = std::min(bytes, m_ends.back());
     std::size_t best = 0;
     double distance = bytes;
     for (std::size_t t = 0; t < m_ends.size(); ++t) {
@@ -538,6 +600,13 @@ private:
         {"window_parts", m_options.window_parts ? std::to_string(*m_options.window_parts) : "auto"},
         {"proxy_bytes", m_proxies.proxy_bytes ? fmt::format("{}", *m_proxies.proxy_bytes) : "auto"},
         {"transport", m_options.transport.empty() ? "auto" : m_options.transport}};
+    if (plan.one_queue) {
+      plan.options["queues"] = "fcfs";
+    }
+    if (plan.update) {
+      plan.options["optimizer"] = name_of(plan.update->optimizer);
+      plan.options["update"] = m_options.update_at ? name_of(*m_options.update_at) : "auto";
+    }
     if (m_passes) {
       plan.options["forward"] = fmt::format("{} s", m_forward);
       plan.options["backward"] = fmt::format("{} s", m_backward);
@@ -607,6 +676,7 @@ private:
   std::optional<Passes> m_passes;
   double m_forward = 0, m_backward = 0;
   int m_directions = 1;
+  std::optional<UpdatePlan> m_update;
   DualSync m_dual;
   std::optional<DualSplit> m_paper, m_corrected;
 };

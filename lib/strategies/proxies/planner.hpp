@@ -20,6 +20,8 @@ struct ProxyOptions {
   /// 1: all rings of the proxies run one way; 2: neighbouring groups opposite ways. Absent: by the
   /// predicted time.
   std::optional<int> ring_directions;
+  /// Proxies that work first come, first served (with_one_queue()): such a plan may never end.
+  bool one_queue = false;
 };
 
 /// "coarse", "dense".

@@ -57,7 +57,7 @@ k_reader_only = re.compile("|".join([
     r"but there are \d+ endpoints",
     "names trees, but the plan has none",
     "names tensors, but the plan has no routing tables",
-    'the key "tensors" is missing',
+    'the key "(tensors|queues)" is missing',
     "which is no rank",
     r"has parts \d+ to \d+, but there are",
     'the key "tree" is missing',

@@ -19,6 +19,7 @@
 namespace reckon {
 namespace {
 
+using testing::Contains;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -229,6 +230,55 @@ double sent(const Plan& plan, std::size_t part, std::size_t workers) {
   const std::size_t hops = 2 * (members - 1);
   return static_cast<double>(plan.parts.bytes[part]) *
          static_cast<double>(ring ? 2 * (workers - 1) : hops);
+}
+
+/// COARSE's figure 10: each client's near proxy takes the short tensor, the far one the long one.
+Plan figure_10(bool one_queue, bool crossed) {
+  Profile p = devices(2, 2);
+  for (int c = 0; c < 2; ++c) {
+    for (int d = 0; d < 2; ++d) {
+      const bool fast = crossed ? c != d : c == d;
+      add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), c == d ? 10e-6 : 1e-3,
+               fast ? 500e6 : 50e6);
+    }
+  }
+  ProxyOptions proxies = all_through_proxies();
+  proxies.one_queue = one_queue;
+  const Workload w = test::workload({{"short", 5000, DType::fp32}, {"long", 25000, DType::fp32}});
+  return plan_of(p, roles_of(2, 2), w, coarse(), proxies);
+}
+
+TEST(Proxies, OneQueueDeadlocksWhereClientsUseTheProxiesInOppositeOrder) {
+  EXPECT_THAT(check(lower(figure_10(false, true))).faults, IsEmpty());
+  EXPECT_THAT(check(lower(figure_10(true, true))).faults, Contains(HasSubstr("deadlock")));
+  // Where both tensors of a client go to one proxy, the order is the same everywhere.
+  EXPECT_THAT(check(lower(figure_10(true, false))).faults, IsEmpty());
+}
+
+TEST(Proxies, AStepIsMadeWhereItWasAskedForAndProved) {
+  std::vector<Tensor> tensors;
+  for (int t = 0; t < 9; ++t) {
+    tensors.push_back({fmt::format("t{}", t), 30011U + static_cast<unsigned>(t), DType::fp32});
+  }
+  const Workload w = test::workload(std::move(tensors));
+  for (const std::uint64_t servers : {1U, 2U, 4U}) {
+    for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+      for (const char* strategy : {"coarse", "dense"}) {
+        PlanOptions options;
+        options.strategy = strategy;
+        options.part_bytes = 16384;
+        options.window_parts = 3;
+        options.optimizer = Optimizer::adam;
+        options.update_at = place;
+        ProxyOptions proxies;
+        proxies.proxy_bytes = static_cast<double>(w.bytes()) / 2;
+        const Plan plan = plan_of(devices(4, servers), roles_of(4, servers), w, options, proxies);
+        ASSERT_TRUE(plan.update);
+        EXPECT_EQ(plan.update->place, place);
+        EXPECT_THAT(check(lower(plan)).faults, IsEmpty()) << strategy << " " << servers;
+      }
+    }
+  }
 }
 
 TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/proxies/one_queue.hpp"
+
+#include "core/error.hpp"
+#include "strategies/lower_sums.hpp"
+
+#include <optional>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint32_t k_none = 0xFFFFFFFFU;
+
+/// The parts of a proxy's lane as they come: the first client's, then the second's, ...
+std::vector<std::uint32_t> arrivals(const Plan& plan, std::uint32_t proxy, std::uint64_t lane) {
+  std::vector<std::uint32_t> order;
+  std::vector<bool> there(plan.parts.size(), false);
+  for (std::uint32_t client = 0; client < plan.ranks.size(); ++client) {
+    for (std::uint32_t p = 0; plan.ranks[client].worker && p < plan.parts.size(); ++p) {
+      const SumTree& tree = plan.trees[plan.parts.tree[p]];
+      if (plan.parts.lane[p] == lane && tree.up[client] == std::int64_t{proxy} && !there[p]) {
+        there[p] = true;
+        order.push_back(p);
+      }
+    }
+  }
+  return order;
+}
+
+LaneProgram in_order(const LaneProgram& in, const std::vector<std::uint32_t>& parts) {
+  LaneProgram out;
+  std::vector<std::uint32_t> now(in.ops().size(), k_none);
+  std::optional<std::uint32_t> done_before; // the synchronization of the part before
+  std::vector<std::uint32_t> depends_on;
+  for (const std::uint32_t part : parts) {
+    bool begun = false;
+    std::optional<std::uint32_t> done;
+    for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
+      const Op& op = in.ops()[i];
+      if (op.part != part) {
+        continue;
+      }
+      depends_on.clear();
+      for (const std::uint32_t d : in.dependencies(i)) {
+        if (now[d] == k_none) {
+          fail(ErrorKind::input, "one queue needs room for all parts: plan with a --window of as "
+                                 "many parts as a lane has");
+        }
+        depends_on.push_back(now[d]);
+      }
+      const bool await = op.kind == OpKind::await;
+      if (!await && !begun) {
+        begun = true;
+        if (done_before) {
+          depends_on.push_back(*done_before);
+        }
+      }
+      now[i] = append_again(out, in, op, depends_on);
+      // The sum is there when it has come back round the ring, at its root when it is made.
+      if ((await && begun) || op.kind == OpKind::reduce || op.kind == OpKind::copy) {
+        done = now[i];
+      }
+    }
+    done_before = done ? done : done_before;
+  }
+  return out;
+}
+
+} // namespace
+
+Schedule with_one_queue(const Schedule& schedule, const Plan& plan) {
+  Schedule out = schedule;
+  for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
+    for (std::size_t l = 0; !plan.ranks[r].worker && l < out.ranks[r].lanes.size(); ++l) {
+      const std::vector<std::uint32_t> parts = arrivals(plan, r, l);
+      if (!parts.empty()) {
+        out.ranks[r].lanes[l] = in_order(schedule.ranks[r].lanes[l], parts);
+      }
+    }
+  }
+  return out;
+}
+
+} // namespace reckon

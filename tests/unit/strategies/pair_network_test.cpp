@@ -2,6 +2,7 @@
 #include "strategies/pair_network.hpp"
 
 #include "core/error.hpp"
+#include "documents/document.hpp"
 #include "stats/resample.hpp"
 
 #include <gmock/gmock.h>
@@ -115,6 +116,33 @@ TEST(PairNetwork, SaysWhatIsMissing) {
   EXPECT_THAT(message(p, {"gpu0", "dev1"}), HasSubstr("how long a write from gpu0 to dev1 takes"));
   p.machines.push_back(machine("m0", {"w0"}));
   EXPECT_THAT(message(p, {"m0", "m0"}), HasSubstr("has 1 machines of group 'm0'"));
+}
+
+/// Section V-C: which of a local and a remote device is quicker for small and for large tensors.
+TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
+  struct Expected {
+    const char* name;
+    int small, large; ///< -1: the local one is quicker, 0: no difference, 1: the remote one
+  };
+  for (const Expected& expected :
+       {Expected{"coarse-t4", 0, 0}, {"coarse-p100", -1, -1}, {"coarse-v100", -1, 1}}) {
+    SCOPED_TRACE(expected.name);
+    const Profile p =
+        read_profile(std::string(RECKON_SOURCE_DIR) + "/profiles/" + expected.name + ".json");
+    const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1", "gpu1"});
+    const auto better = [&](double bytes) {
+      const double local = n.network.write_seconds(0, 1, bytes);
+      const double remote = n.network.write_seconds(0, 2, bytes);
+      return local < remote ? -1 : local > remote ? 1 : 0;
+    };
+    EXPECT_EQ(better(16 << 10), expected.small);
+    EXPECT_EQ(better(16 << 20), expected.large);
+  }
+  // 20 us of latency for what 1/4.5 - 1/8 ns a byte win back: 205.7 KB.
+  const Profile p = read_profile(std::string(RECKON_SOURCE_DIR) + "/profiles/coarse-v100.json");
+  const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1"});
+  EXPECT_LT(n.network.write_seconds(0, 1, 205'000), n.network.write_seconds(0, 2, 205'000));
+  EXPECT_GT(n.network.write_seconds(0, 1, 206'500), n.network.write_seconds(0, 2, 206'500));
 }
 
 /// A schedule of writes alone, each awaited.

@@ -38,7 +38,8 @@ struct PlanArguments {
   bool zero_compute = false;
   bool inside = false;
   std::string machine, network = "0", service = "0", gpu_direct = "no";
-  std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto", queues = "client";
+  std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto", queues = "client",
+              shards = "auto";
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;
@@ -83,6 +84,7 @@ std::string* setting(PlanArguments& a, const std::string& name) {
       {"tolerance", &a.tolerance},
       {"ring-directions", &a.ring_directions},
       {"queues", &a.queues},
+      {"shards", &a.shards},
       {"port-bandwidth", &a.port_bandwidth},
       {"server-port-bandwidth", &a.server_port_bandwidth}};
   const auto it = known.find(name);
@@ -339,6 +341,10 @@ ProxyOptions proxy_options_of(const PlanArguments& a) {
     fail(ErrorKind::usage, fmt::format("--queues {}: use client or fcfs", a.queues));
   }
   options.one_queue = a.queues == "fcfs";
+  if (a.shards != "auto" && a.shards != "paper") {
+    fail(ErrorKind::usage, fmt::format("--shards {}: use auto or paper", a.shards));
+  }
+  options.paper_shards = a.shards == "paper";
   return options;
 }
 
@@ -428,9 +434,10 @@ private:
     }
     const PlanArguments plain;
     if (a.proxy_bytes != plain.proxy_bytes || a.tolerance != plain.tolerance ||
-        a.ring_directions != plain.ring_directions || a.queues != plain.queues) {
-      fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --ring-directions and --queues need "
-                             "--strategy coarse or dense");
+        a.ring_directions != plain.ring_directions || a.queues != plain.queues ||
+        a.shards != plain.shards) {
+      fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --shards, --ring-directions and "
+                             "--queues need --strategy coarse or dense");
     }
     return make_plan({m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
                      options_of(a));
@@ -606,6 +613,11 @@ Command add_plan_command(CLI::App& app) {
       ->add_option("--ring-directions", a->ring_directions,
                    "With --strategy coarse: 2 lets neighbouring rings of the proxies run opposite "
                    "ways; auto: by the predicted time")
+      ->capture_default_str();
+  command
+      ->add_option("--shards", a->shards,
+                   "With --strategy coarse: paper: tensors are cut into shards of S'; auto: of S' "
+                   "or less, by the predicted time")
       ->capture_default_str();
   command
       ->add_option("--queues", a->queues,

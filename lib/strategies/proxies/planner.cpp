@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "equations/coarse.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/pair_network.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/proxies/routes.hpp"
 
@@ -26,11 +27,14 @@ namespace {
 /// A play of more writes takes longer than a plan is worth; while boundaries are compared, far
 /// fewer do.
 constexpr double k_most_writes = 200'000, k_search_writes = 20'000;
+constexpr double k_least_shard = 16 << 10;
 constexpr std::array<std::uint64_t, 5> k_windows{4, 8, 16, 32, 64};
 /// A wider window, a further ring or another boundary must be worth it.
 constexpr double k_worth = 0.002;
 /// The step at the workers, too: the storage is on the devices.
 constexpr double k_worth_moving = 0.01;
+/// Shorter shards than S': more of them cost what no profile knows.
+constexpr double k_worth_cutting = 0.02;
 
 constexpr std::int64_t k_none = -1;
 
@@ -58,6 +62,7 @@ public:
       sizes.push_back(static_cast<double>(t.bytes()));
       m_ends.push_back((m_ends.empty() ? 0 : m_ends.back()) + sizes.back());
     }
+    m_network = measured_network();
     m_routing = solve_routing_tables(inputs.profile, m_model, sizes, proxies.tolerance);
     for (const ProxyRoute& r : m_routing.routes) {
       m_partition = std::max(m_partition, r.partition_bytes);
@@ -68,6 +73,7 @@ public:
         r.partition_bytes = m_partition;
       }
     }
+    m_shard = m_partition;
     const double forward =
         options.forward_seconds.value_or(inputs.workload.forward_seconds.value_or(0));
     const double backward =
@@ -85,6 +91,7 @@ public:
   Plan make() {
     const std::size_t all = m_inputs.workload.tensors.size();
     m_update = first_update();
+    choose_shards();
     const Plan dense = best_window(all, 1, true);
     const Plan whole = best_of_directions(all);
     const Plan dual = m_options.strategy == "dense" ? whole : best_boundary(whole);
@@ -219,7 +226,7 @@ private:
       plan.tensors.push_back({tensor.name, by_workers, plan.parts.size(), 0});
       std::uint64_t offset = m_layout.tensor_offset_bytes[t];
       for (const std::uint64_t bytes :
-           shards_of(tensor.bytes(), static_cast<std::uint64_t>(m_partition * coarser),
+           shards_of(tensor.bytes(), static_cast<std::uint64_t>(m_shard * coarser),
                      size_of(tensor.dtype))) {
         std::size_t owner = 0; // who has the least so far
         for (std::size_t m = 1; m < members.size(); ++m) {
@@ -313,9 +320,10 @@ private:
     p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
     std::optional<double> played;
     if (static_cast<double>(plan.parts.size()) * writes_per_part() <= most_writes) {
-      played = play(schedule, port_network(m_model, shape.part_bytes),
-                    op_cost(m_model, shape.part_bytes))
-                   .total_seconds;
+      played =
+          play(schedule, m_network ? m_network->network : port_network(m_model, shape.part_bytes),
+               op_cost(m_model, shape.part_bytes))
+              .total_seconds;
     }
     if (m_passes) {
       add_passes(p, *m_passes, played);
@@ -423,7 +431,7 @@ private:
   [[nodiscard]] double coarser_for(double most_writes) const {
     double coarser = 1;
     const double bytes = m_ends.back();
-    while (bytes / (m_partition * coarser) * writes_per_part() > most_writes) {
+    while (bytes / (m_shard * coarser) * writes_per_part() > most_writes) {
       coarser *= 2;
     }
     return coarser;
@@ -450,6 +458,29 @@ private:
     return plan;
   }
 
+  /// Equation 30's S', or less of it.
+  void choose_shards() {
+    m_shard = m_partition;
+    if (m_options.part_bytes || m_proxies.paper_shards || m_model.one_machine()) {
+      return;
+    }
+    const bool dense = m_options.strategy == "dense";
+    double least = std::numeric_limits<double>::infinity(), best = m_partition;
+    for (double size = m_partition; size >= k_least_shard; size /= 4) {
+      m_shard = size;
+      if (m_ends.back() / size * writes_per_part() > 2 * k_search_writes &&
+          least < std::numeric_limits<double>::infinity()) {
+        break;
+      }
+      const Plan plan = best_window(m_ends.size(), 1, dense);
+      if (plan.prediction.mid_seconds < least * (1 - k_worth_cutting)) {
+        least = plan.prediction.mid_seconds;
+        best = size;
+      }
+    }
+    m_shard = best;
+  }
+
   [[nodiscard]] Plan best_of_directions(std::size_t boundary) {
     if (m_proxies.ring_directions) {
       m_directions = *m_proxies.ring_directions;
@@ -459,6 +490,22 @@ private:
     Plan two = best_window(boundary, 2, false);
     m_directions = two.prediction.mid_seconds < one.prediction.mid_seconds * (1 - k_worth) ? 2 : 1;
     return m_directions == 2 ? two : one;
+  }
+
+  /// Where the profile knows pairs: they may differ from what their ports say.
+  [[nodiscard]] std::optional<PairNetwork> measured_network() const {
+    const bool pairs = std::any_of(
+        m_inputs.profile.cells.begin(), m_inputs.profile.cells.end(), [](const Cell& cell) {
+          return cell.key.test == "pair_write" || cell.key.test == "pair_bandwidth";
+        });
+    if (m_model.one_machine() || !pairs || m_options.what_if.worker_port_bytes_per_s) {
+      return std::nullopt;
+    }
+    std::vector<std::string> machines;
+    for (const RankModel& r : m_model.ranks()) {
+      machines.push_back(r.machine);
+    }
+    return pair_network(m_inputs.profile, machines, m_model.transport());
   }
 
   // ---------------------------------------------------------------- dual synchronization
@@ -651,7 +698,14 @@ private:
                               : fmt::format("equation 30: the least size within {:g} % of the full "
                                             "bandwidth, of all clients the greatest",
                                             100 * m_proxies.tolerance),
-         {{"parts", static_cast<double>(plan.parts.size())}}});
+         {}});
+    plan.quantities.push_back({"shard_bytes",
+                               m_shard,
+                               m_shard == m_partition
+                                   ? "least length of a shard"
+                                   : "least length of a shard, by the predicted time: several are "
+                                     "under way at once",
+                               {{"parts", static_cast<double>(plan.parts.size())}}});
     for (const std::string& source : m_routing.sources) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
@@ -671,8 +725,10 @@ private:
   std::vector<std::size_t> m_workers, m_devices; ///< ranks
   std::uint64_t m_lanes = 1;
   std::vector<double> m_ends; ///< by tensor: bytes of the gradient up to its end, without gaps
+  std::optional<PairNetwork> m_network;
   RoutingTables m_routing;
-  double m_partition = 0; ///< least bytes of a shard
+  double m_partition = 0; ///< S' of all clients, or as asked for
+  double m_shard = 0;     ///< least bytes of a shard
   std::optional<Passes> m_passes;
   double m_forward = 0, m_backward = 0;
   int m_directions = 1;

@@ -15,8 +15,12 @@ struct ProxyOptions {
   /// m of the dual synchronization: gradient bytes, in gradient order, that go through the proxies;
   /// the rest the workers sum in a ring. Absent: by the predicted time.
   std::optional<double> proxy_bytes;
-  /// How far below the full bandwidth a shard may stay.
+  /// How far below the full bandwidth a shard may stay: decides S'.
   double tolerance = 0.02;
+  /// Shards of S' as the paper has them. Otherwise S', or a power of four shorter where that is
+  /// predicted to be faster: several shards are under way at once, and what a single one loses by
+  /// the latency is not lost then, while long ones fill the pipeline slowly.
+  bool paper_shards = false;
   /// 1: all rings of the proxies run one way; 2: neighbouring groups opposite ways. Absent: by the
   /// predicted time.
   std::optional<int> ring_directions;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "equations/coarse.hpp"
+#include "strategies/pair_network.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,55 +21,27 @@ constexpr double k_as_good = 0.1;
 /// S' where the profile knows of no size that would be too small: COARSE's, section V-B.
 constexpr double k_usual_partition_bytes = 2 << 20;
 
-/// The best estimate of the cells of a pair: the first with a value.
-const Cell* cell_of(const Profile& profile, const CostModel& model, const char* test,
-                    std::size_t from, std::size_t to, const char* direction) {
-  CellKey pattern;
-  pattern.test = test;
-  pattern.from = model.ranks()[from].machine;
-  pattern.to = model.ranks()[to].machine;
-  pattern.transport = model.transport();
-  pattern.direction = direction;
-  for (const Cell* cell : profile.select(pattern)) {
-    if (cell->p50 > 0) {
-      return cell;
-    }
-  }
-  return nullptr;
-}
+constexpr double k_longest = 16 << 20; ///< of the sizes of a curve
 
-/// Sizes from 4 KiB to 64 MiB for a curve that is a latency and a rate.
+/// A latency and a rate.
 Curve straight(double latency_s, double bytes_per_s) {
   std::vector<CurvePoint> points;
-  for (double bytes = 4096; bytes <= 64.0 * (1 << 20); bytes *= 2) {
+  for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
     const double seconds = latency_s + bytes / bytes_per_s;
     points.push_back({bytes, seconds, seconds, seconds});
   }
   return Curve(std::move(points));
 }
 
+/// What the profile has of the pair itself.
 std::optional<Curve> measured_curve(const Profile& profile, const CostModel& model,
-                                    std::size_t from, std::size_t to) {
-  CellKey pattern;
-  pattern.test = "pair_write";
-  pattern.from = model.ranks()[from].machine;
-  pattern.to = model.ranks()[to].machine;
-  pattern.transport = model.transport();
-  std::map<double, CurvePoint> points;
-  for (const Cell* cell : profile.select(pattern)) {
-    if (cell->unit == "seconds" && cell->p50 > 0) {
-      const auto bytes = static_cast<double>(cell->key.bytes);
-      points[bytes] = {bytes, cell->p50, cell->p50, cell->p50};
-    }
+                                    std::size_t from, std::size_t to, std::string* source) {
+  std::vector<std::string> machines;
+  for (const RankModel& r : model.ranks()) {
+    machines.push_back(r.machine);
   }
-  if (points.size() < 2) {
-    return std::nullopt;
-  }
-  std::vector<CurvePoint> list;
-  for (const auto& [bytes, point] : points) {
-    list.push_back(point);
-  }
-  return Curve(std::move(list), Curve::Shape::non_decreasing);
+  const std::vector<std::string> names = pair_names(profile, machines);
+  return pair_curve(profile, names[from], names[to], model.transport(), source);
 }
 
 SizeCurve samples_of(const Curve& curve) {
@@ -81,26 +54,24 @@ SizeCurve samples_of(const Curve& curve) {
 
 } // namespace
 
-Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from,
-                  std::size_t to) {
-  if (auto curve = measured_curve(profile, model, from, to)) {
-    return *std::move(curve);
+Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from, std::size_t to,
+                  std::string* source) {
+  if (!model.one_machine()) {
+    if (auto curve = measured_curve(profile, model, from, to, source)) {
+      return *std::move(curve);
+    }
   }
   if (model.one_machine()) {
     std::vector<CurvePoint> points;
-    for (double bytes = 4096; bytes <= 64.0 * (1 << 20); bytes *= 2) {
+    for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
       const double seconds =
           model.latency_s() + bytes / model.shared_rate(2, bytes, CostModel::Target::slots).mid;
       points.push_back({bytes, seconds, seconds, seconds});
     }
     return Curve(std::move(points), Curve::Shape::non_decreasing);
   }
-  const Cell* const latency = cell_of(profile, model, "pair_latency", from, to, "one_way");
-  const Cell* const rate = cell_of(profile, model, "pair_bandwidth", from, to, "one_way");
-  const double port =
-      std::min(model.ranks()[from].port_bytes_per_s, model.ranks()[to].port_bytes_per_s);
-  return straight(latency != nullptr ? latency->p50 : model.latency_s(),
-                  rate != nullptr ? rate->p50 : port);
+  return straight(model.latency_s(), std::min(model.ranks()[from].port_bytes_per_s,
+                                              model.ranks()[to].port_bytes_per_s));
 }
 
 RoutingTables solve_routing_tables(const Profile& profile, const CostModel& model,
@@ -122,7 +93,7 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
     sizes.push_back({bytes, 1});
   }
   RoutingTables out;
-  std::size_t measured = 0;
+  std::map<std::string, std::size_t> pairs; // by where their curves are from
   bool unknown = false;
   std::map<std::size_t, std::size_t> taken; // by device
   for (std::size_t c = 0; c < clients.size(); ++c) {
@@ -135,8 +106,9 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
     std::vector<Curve> curves;
     std::vector<SizeCurve> samples;
     for (const std::size_t d : order) {
-      measured += measured_curve(profile, model, clients[c], devices[d]) ? 1U : 0U;
-      curves.push_back(write_curve(profile, model, clients[c], devices[d]));
+      std::string source;
+      curves.push_back(write_curve(profile, model, clients[c], devices[d], &source));
+      ++pairs[source];
       samples.push_back(samples_of(curves.back()));
     }
     const ProxyChoice choice = choose_proxies(samples, k_as_good);
@@ -166,10 +138,14 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
     }
     out.routes.push_back(std::move(route));
   }
-  out.sources.push_back(
-      measured > 0 ? fmt::format("pair_write over {}: {} of {} pairs of client and proxy",
-                                 model.transport(), measured, clients.size() * devices.size())
-                   : "pair_write: none, so each pair's curve is a latency and a rate");
+  for (const auto& [source, count] : pairs) {
+    out.sources.push_back(
+        source.empty()
+            ? fmt::format("of {} pairs of client and proxy nothing is measured: their curves are "
+                          "the ports' rates and one latency",
+                          count)
+            : fmt::format("{}: {} pairs of client and proxy", source, count));
+  }
   if (unknown) {
     out.sources.push_back("no size is too small for the full bandwidth, as far as the profile "
                           "knows: shards from 2 MiB, as COARSE V-B found them");

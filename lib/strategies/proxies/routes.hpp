@@ -13,11 +13,11 @@
 
 namespace reckon {
 
-/// How long one write between two ranks of the model takes, by its size: what the profile has of
-/// the pair (`pair_write`; else `pair_latency` and `pair_bandwidth`; else the ports' bandwidths and
-/// the one latency that it knows).
+/// How long one write between two ranks of the model takes, by its size: pair_curve() of a cluster,
+/// whose cells `source` gets; else the ports' or the machine's rates and the one latency that the
+/// profile knows.
 [[nodiscard]] Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from,
-                                std::size_t to);
+                                std::size_t to, std::string* source = nullptr);
 
 /// The routing tables of all workers of the model and what they were read from.
 struct RoutingTables {

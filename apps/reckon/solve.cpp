@@ -595,6 +595,11 @@ Command add_solve_command(CLI::App& app) {
       {"routing", add_solve_routing(*solve)},
       {"partition", add_solve_partition(*solve)},
       {"dual-sync", add_solve_dual_sync(*solve)},
+      {"memory", add_solve_memory(*solve)},
+      {"dense", add_solve_dense(*solve)},
+      {"locality", add_solve_locality(*solve)},
+      {"ring", add_solve_ring(*solve)},
+      {"oversubscription", add_solve_oversubscription(*solve)},
   };
   return [solve, answers] {
     const auto asked = std::find_if(answers.begin(), answers.end(), [&](const auto& answer) {

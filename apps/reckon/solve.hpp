@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "equations/coarse.hpp"
 
 #include <fmt/format.h>
 
@@ -18,6 +19,11 @@ namespace reckon {
 Command add_solve_routing(CLI::App& solve);
 Command add_solve_partition(CLI::App& solve);
 Command add_solve_dual_sync(CLI::App& solve);
+Command add_solve_memory(CLI::App& solve);
+Command add_solve_dense(CLI::App& solve);
+Command add_solve_locality(CLI::App& solve);
+Command add_solve_ring(CLI::App& solve);
+Command add_solve_oversubscription(CLI::App& solve);
 
 namespace solve {
 
@@ -52,6 +58,10 @@ inline std::uint64_t count_of(std::int64_t value, const char* flag) {
   }
   return static_cast<std::uint64_t>(value);
 }
+
+/// Times by size from a CSV file with the columns bytes and seconds; from one with the columns
+/// bytes and `factor`, where that is given. Throws Error{input} with file and line.
+SizeCurve read_curve(const std::string& path, const std::string& factor = {});
 
 } // namespace solve
 } // namespace reckon

@@ -24,17 +24,19 @@
 
 namespace reckon {
 
-using namespace solve;
-
-namespace {
-
-SizeCurve read_curve(const std::string& path) {
+SizeCurve solve::read_curve(const std::string& path, const std::string& factor) {
+  const std::string text = read_file(path);
   SizeCurve curve;
-  for (const CurvePoint& point : curve_from_csv(read_file(path), path)) {
+  for (const CurvePoint& point :
+       factor.empty() ? curve_from_csv(text, path) : factors_from_csv(text, path, factor)) {
     curve.push_back({point.bytes, point.seconds});
   }
   return curve;
 }
+
+using namespace solve;
+
+namespace {
 
 /// "80.36 KiB (82285.7 B)": what a document takes beside what a person reads.
 std::string exact_text(double bytes) {

@@ -118,6 +118,16 @@ TEST(Locality, IsOfMediansForTheMachineAndOfTheBestLinkForEach) {
             (Each{Locality::anti_local, k_no, Locality::anti_local, Locality::local}));
 }
 
+TEST(Locality, TakesTheMeanOfTheTwoMiddleLinks) {
+  // As if 0 and 2 shared a switch: remote links are four of 9 and four of 16.
+  const std::vector<std::size_t> crossed{0, 1, 0, 1};
+  const LocalityReport report = classify_locality(pairs(9, 16), crossed, 0.05);
+  EXPECT_EQ(report.remote_bytes_per_s, 12.5);
+  EXPECT_EQ(report.local_bytes_per_s, 16);
+  EXPECT_EQ(report.machine, Locality::local);
+  EXPECT_EQ(report.endpoints[0], Locality::none); // a link of 16 to either kind
+}
+
 TEST(Locality, NeedsBothKinds) {
   const std::vector<std::size_t> one{0, 0, 0, 0};
   const std::vector<std::size_t> alone{0, 1, 2, 3};

@@ -18,6 +18,8 @@ namespace reckon {
 namespace {
 
 constexpr double k_as_good = 0.1;
+/// Of a client's time for all tensors, what a proxy of their own for the short ones must save.
+constexpr double k_worth = 0.01;
 /// S' where the profile knows of no size that would be too small: COARSE's, section V-B.
 constexpr double k_usual_partition_bytes = 2 << 20;
 
@@ -50,6 +52,23 @@ SizeCurve samples_of(const Curve& curve) {
     samples.push_back({p.bytes, p.seconds});
   }
   return samples;
+}
+
+/// The first proxy whose bandwidth at the longest size that all were tested with is as good as the
+/// best.
+std::size_t fastest(const std::vector<SizeCurve>& proxies) {
+  double size = k_longest;
+  for (const SizeCurve& curve : proxies) {
+    size = std::min(size, curve.back().bytes);
+  }
+  std::vector<double> seconds;
+  for (const SizeCurve& curve : proxies) {
+    seconds.push_back(seconds_on(curve, size));
+  }
+  const double least = *std::min_element(seconds.begin(), seconds.end());
+  const auto first = std::find_if(seconds.begin(), seconds.end(),
+                                  [&](double s) { return s <= least / (1 - k_as_good); });
+  return static_cast<std::size_t>(first - seconds.begin());
 }
 
 } // namespace
@@ -108,21 +127,26 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
     for (const std::size_t d : order) {
       std::string source;
       curves.push_back(write_curve(profile, model, clients[c], devices[d], &source));
-      ++pairs[source];
+      ++pairs[source.substr(0, source.find(' '))];
       samples.push_back(samples_of(curves.back()));
     }
-    const ProxyChoice choice = choose_proxies(samples, k_as_good);
+    const std::size_t fast = fastest(samples);
+    const std::size_t near = choose_proxies(samples, k_as_good).latency;
     ProxyRoute route;
     route.client = clients[c];
-    route.latency_proxy = devices[order[choice.latency]];
-    route.bandwidth_proxy = devices[order[choice.bandwidth]];
-    ++taken[order[choice.bandwidth]];
-    if (choice.latency != choice.bandwidth) {
-      const Routing solved =
-          solve_routing(samples[choice.latency], samples[choice.bandwidth], sizes);
-      route.threshold_bytes = solved.threshold_bytes;
-      route.crossings_bytes = solved.crossings_bytes;
-      if (solved.several) {
+    route.latency_proxy = route.bandwidth_proxy = devices[order[fast]];
+    ++taken[order[fast]];
+    if (near != fast) {
+      const Routing solved = solve_routing(samples[near], samples[fast], sizes);
+      const double alone = std::accumulate(
+          tensor_bytes.begin(), tensor_bytes.end(), 0.0,
+          [&](double sum, double bytes) { return sum + seconds_on(samples[fast], bytes); });
+      if (solved.threshold_s < (1 - k_worth) * alone) {
+        route.latency_proxy = devices[order[near]];
+        route.threshold_bytes = solved.threshold_bytes;
+        route.crossings_bytes = solved.crossings_bytes;
+      }
+      if (solved.several && route.latency_proxy != route.bandwidth_proxy) {
         out.ambiguous.push_back(fmt::format(
             "the curves of rank {} to ranks {} and {} cross {} times; the threshold with the least "
             "total time over the tensors was taken",
@@ -130,7 +154,7 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
             solved.crossings_bytes.size()));
       }
     }
-    const SizeCurve& used = samples[choice.bandwidth];
+    const SizeCurve& used = samples[fast];
     route.partition_bytes = partition_bytes(used, tolerance);
     if (route.partition_bytes <= used.front().bytes) {
       route.partition_bytes = std::max(k_usual_partition_bytes, used.front().bytes);

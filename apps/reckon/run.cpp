@@ -14,6 +14,7 @@
 #include "run/job.hpp"
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
+#include "schedule/snapshot.hpp"
 #include "strategies/lower.hpp"
 
 #include <CLI/CLI.hpp>
@@ -33,6 +34,8 @@ struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
                                        peer_limit = "10s";
   std::optional<std::string> without;
+  std::string checkpoint, resume;
+  std::optional<std::uint64_t> checkpoint_every;
   std::vector<std::string> stragglers;
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up = 2;
@@ -78,13 +81,24 @@ void place(RunOptions& options, const PlanRank& rank) {
 
 /// The checker's verdict as an error: a plan that cannot work is never started. Returns the number
 /// of ops.
-std::size_t prove(const Schedule& schedule, const std::string& file) {
-  const CheckResult result = check(schedule);
-  if (!result.ok()) {
-    fail(ErrorKind::input, fmt::format("{}: the plan's schedule is wrong: {}; plan again", file,
-                                       result.faults.front()));
+std::size_t prove(const JobSchedules& schedules, const std::string& file) {
+  std::size_t ops = 0;
+  const auto prove_one = [&](const Schedule& schedule) {
+    const CheckResult result = check(schedule);
+    if (!result.ok()) {
+      fail(ErrorKind::input, fmt::format("{}: the plan's schedule is wrong: {}; plan again", file,
+                                         result.faults.front()));
+    }
+    ops += result.ops;
+  };
+  prove_one(schedules.usual);
+  if (schedules.saving) {
+    prove_one(*schedules.saving);
   }
-  return result.ops;
+  if (schedules.restoring) {
+    prove_one(*schedules.restoring);
+  }
+  return ops;
 }
 
 /// Before the schedule is built: that alone can need more than there is. Only to prove it takes no
@@ -124,6 +138,39 @@ void check_memory(const Plan& plan, bool check_only) {
                      plan.ranks.size(), to_text(Bytes(static_cast<std::uint64_t>(needed))),
                      to_text(Bytes(static_cast<std::uint64_t>(available)))));
   }
+}
+
+/// Where to save and where to resume from, as asked.
+CheckpointOptions checkpoints_of(const RunArguments& arguments, const Plan& plan) {
+  CheckpointOptions options;
+  options.save_folder = arguments.checkpoint;
+  options.resume_folder = arguments.resume;
+  if (arguments.checkpoint_every) {
+    if (arguments.checkpoint.empty()) {
+      fail(ErrorKind::usage, "--checkpoint-every: say where with --checkpoint FOLDER");
+    }
+    if (*arguments.checkpoint_every == 0) {
+      fail(ErrorKind::usage, "--checkpoint-every: at least 1");
+    }
+    options.every = *arguments.checkpoint_every;
+  }
+  const char* const asked = !arguments.checkpoint.empty() ? "--checkpoint"
+                            : !arguments.resume.empty()   ? "--resume"
+                                                          : nullptr;
+  if (asked != nullptr && plan.asynchronous) {
+    fail(
+        ErrorKind::input,
+        fmt::format("{}: {} starts from the first parameters again in every iteration, so there is "
+                    "nothing to save; plan without --async",
+                    asked, arguments.plan));
+  }
+  if (asked != nullptr && !plan.update) {
+    fail(ErrorKind::input,
+         fmt::format("{}: {} only sums gradients and keeps nothing from one iteration to the next; "
+                     "plan with --optimizer",
+                     asked, arguments.plan));
+  }
+  return options;
 }
 
 /// "RANK=2x", any number of them.
@@ -205,6 +252,11 @@ int conclude(const Report& report, const RunArguments& arguments) {
          fmt::format("{} elements are wrong; first: {}", report.verification.wrong_elements,
                      report.verification.first_error));
   }
+  if (report.checkpoints && report.checkpoints->failed > 0) {
+    fail(ErrorKind::operation,
+         fmt::format("{} checkpoints could not be saved; first: {}", report.checkpoints->failed,
+                     report.checkpoints->first_failure));
+  }
   return report.within_tolerance ? k_exit_ok : k_exit_verdict;
 }
 
@@ -252,8 +304,14 @@ int execute(const RunArguments& arguments) {
           arguments.plan);
     }
   }
-  Schedule schedule = lower(plan);
-  make_stragglers(schedule, arguments);
+  JobSchedules schedules{lower(plan), {}, {}};
+  make_stragglers(schedules.usual, arguments);
+  options.checkpoints = checkpoints_of(arguments, plan);
+  options.checkpoints.plan = link.digest;
+  if (!arguments.checkpoint.empty() || !arguments.resume.empty()) {
+    schedules.saving = with_snapshot(schedules.usual);
+    schedules.restoring = restoring(*schedules.saving);
+  }
   options.stragglers = fmt::format("{}", fmt::join(arguments.stragglers, ", "));
   options.transport = arguments.transport.empty() ? plan.transport : arguments.transport;
   if (!options.habits.shared_memory) {
@@ -269,14 +327,16 @@ int execute(const RunArguments& arguments) {
   if (arguments.check_only) {
     write_file("-", fmt::format(
                         "{} ranks, {} ops: no deadlock, {}, no races\n", ranks,
-                        prove(schedule, arguments.plan),
+                        prove(schedules, arguments.plan),
                         plan.asynchronous ? "every change in the latest parameters exactly once"
+                        : schedules.saving
+                            ? "every byte summed, every parameter stepped and saved exactly once"
                         : plan.update ? "every byte summed and every parameter stepped exactly once"
                                       : "every byte summed exactly once"));
     return k_exit_ok;
   }
   if ((!job || job->rank == 0) && !arguments.unchecked) {
-    prove(schedule, arguments.plan);
+    prove(schedules, arguments.plan);
   }
   check_transport(options.transport);
   const auto report_of = [&](const JobResult& result) {
@@ -296,7 +356,7 @@ int execute(const RunArguments& arguments) {
     const PlanRank& mine = plan.ranks[static_cast<std::size_t>(rendezvous.rank())];
     stay_near(mine);
     place(options, mine);
-    const JobResult result = run_rank(rendezvous, schedule, options, show);
+    const JobResult result = run_rank(rendezvous, schedules, options, show);
     return rendezvous.rank() == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
   }
   options.local_size = ranks;
@@ -310,7 +370,7 @@ int execute(const RunArguments& arguments) {
         place(local, plan.ranks[static_cast<std::size_t>(mine.rank)]);
         Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener), peer_limit);
         const JobResult result =
-            run_rank(rendezvous, schedule, local, [&](std::size_t done, double seconds) {
+            run_rank(rendezvous, schedules, local, [&](std::size_t done, double seconds) {
               tell(fmt::format("{} {}", done, seconds));
             });
         return mine.rank == 0 ? canonical_text(report_of(result)) : std::string();
@@ -350,6 +410,13 @@ Command add_run_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--straggler", arguments->stragglers,
                       "RANK=2x: this rank's passes take twice as long as planned");
+  command->add_option("--checkpoint", arguments->checkpoint,
+                      "Save parameters and optimizer states into this folder while iterations go "
+                      "on; the last two checkpoints are kept");
+  command->add_option("--checkpoint-every", arguments->checkpoint_every,
+                      "Steps from one checkpoint to the next [10]");
+  command->add_option("--resume", arguments->resume,
+                      "Go on from the newest intact checkpoint in this folder");
   command->add_option("--budget", arguments->budget, "Time for the counted iterations")
       ->capture_default_str();
   command->add_option("--limit", arguments->limit, "A step that takes longer has hung")

@@ -117,8 +117,17 @@ std::optional<std::string> read_if_readable(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view content) {
+  write_file(path, std::span(&content, 1));
+}
+
+void write_file(const std::string& path, std::span<const std::string_view> pieces) {
+  const auto write_pieces = [&](int to, const std::string& name) {
+    for (const std::string_view piece : pieces) {
+      write_all(to, name, piece);
+    }
+  };
   if (path == "-") {
-    write_all(STDOUT_FILENO, "standard output", content);
+    write_pieces(STDOUT_FILENO, "standard output");
     return;
   }
   struct stat existing {};
@@ -128,7 +137,7 @@ void write_file(const std::string& path, std::string_view content) {
     if (!fd) {
       fail_errno("cannot write " + path, errno);
     }
-    write_all(fd.get(), path, content);
+    write_pieces(fd.get(), path);
     return;
   }
   const std::filesystem::path target = end_of_links(path);
@@ -147,7 +156,7 @@ void write_file(const std::string& path, std::string_view content) {
     }
   }
   try {
-    write_all(fd.get(), path, content);
+    write_pieces(fd.get(), path);
     if (exists && ::fchmod(fd.get(), mode) != 0) { // open() took the umask away
       fail_errno("cannot write " + path, errno);
     }
@@ -164,6 +173,13 @@ void write_file(const std::string& path, std::string_view content) {
   } catch (...) {
     ::unlink(temporary.c_str());
     throw;
+  }
+}
+
+void sync_folder(const std::string& path) {
+  const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd || ::fsync(fd.get()) != 0) {
+    fail_errno("cannot sync " + path, errno);
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -40,5 +41,11 @@ private:
 /// All or nothing: readers see the old file or the whole new one, and an interrupted write leaves
 /// nothing behind. "-" is standard output. Throws Error{operation} naming the file.
 void write_file(const std::string& path, std::string_view content);
+/// The same of a content in pieces, one after another.
+void write_file(const std::string& path, std::span<const std::string_view> pieces);
+
+/// Makes what was created, renamed or removed in a folder last through a loss of power. Throws
+/// Error{operation} naming the folder.
+void sync_folder(const std::string& path);
 
 } // namespace reckon

@@ -144,18 +144,21 @@ std::string snake_name(const JsonView& value) {
   return text;
 }
 
-DocumentLink link_from_json(const JsonView& object) {
-  object.only({"name", "digest"});
-  DocumentLink link{.name = object.at("name").name(), .digest = object.at("digest").string()};
+std::string digest_from_json(const JsonView& value) {
+  std::string digest = value.string();
   constexpr std::string_view k_algorithm = "sha256:";
-  const std::string_view digest = link.digest;
   const bool valid =
       digest.size() == k_algorithm.size() + 64 && digest.starts_with(k_algorithm) &&
-      digest.find_first_not_of("0123456789abcdef", k_algorithm.size()) == digest.npos;
+      digest.find_first_not_of("0123456789abcdef", k_algorithm.size()) == std::string::npos;
   if (!valid) {
-    object.at("digest").fail("must be \"sha256:\" and 64 hexadecimal digits in lower case");
+    value.fail("must be \"sha256:\" and 64 hexadecimal digits in lower case");
   }
-  return link;
+  return digest;
+}
+
+DocumentLink link_from_json(const JsonView& object) {
+  object.only({"name", "digest"});
+  return {.name = object.at("name").name(), .digest = digest_from_json(object.at("digest"))};
 }
 
 Json json_of(const DocumentLink& link) {

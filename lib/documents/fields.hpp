@@ -39,6 +39,8 @@ using Texts = std::map<std::string, std::string>;
 /// lower_case_with_digits: the name of a case, a strategy, a term.
 [[nodiscard]] std::string snake_name(const JsonView& value);
 
+/// "sha256:" and 64 hexadecimal digits.
+[[nodiscard]] std::string digest_from_json(const JsonView& value);
 [[nodiscard]] DocumentLink link_from_json(const JsonView& object);
 [[nodiscard]] Json json_of(const DocumentLink& link);
 [[nodiscard]] Prediction prediction_from_json(const JsonView& object);

@@ -82,6 +82,76 @@ Verification verification_from_json(const JsonView& object) {
   return v;
 }
 
+ParametersReport parameters_from_json(const JsonView& object) {
+  object.only({"digest", "steps", "resumed_from_step"});
+  ParametersReport parameters;
+  parameters.digest = digest_from_json(object.at("digest"));
+  parameters.steps = object.at("steps").count();
+  if (const auto step = object.find("resumed_from_step")) {
+    parameters.resumed_from_step = step->count();
+    if (*parameters.resumed_from_step >= parameters.steps) {
+      step->fail("must be less than steps: a run that goes on makes at least one");
+    }
+  }
+  return parameters;
+}
+
+Json json_of(const ParametersReport& parameters) {
+  Json json = {{"digest", parameters.digest}, {"steps", parameters.steps}};
+  if (parameters.resumed_from_step) {
+    json["resumed_from_step"] = *parameters.resumed_from_step;
+  }
+  return json;
+}
+
+/// Its members that may be absent.
+constexpr std::pair<const char*, std::optional<double> CheckpointsReport::*> k_checkpoint_times[] =
+    {{"predicted_seconds", &CheckpointsReport::predicted_seconds},
+     {"saving_seconds", &CheckpointsReport::saving_seconds},
+     {"writing_seconds", &CheckpointsReport::writing_seconds},
+     {"usual_seconds", &CheckpointsReport::usual_seconds},
+     {"write_seconds", &CheckpointsReport::write_seconds}};
+
+CheckpointsReport checkpoints_from_json(const JsonView& object) {
+  object.only({"every_steps", "complete", "skipped", "failed", "bytes", "predicted_seconds",
+               "saving_seconds", "writing_seconds", "usual_seconds", "write_seconds",
+               "first_failure"});
+  CheckpointsReport checkpoints;
+  checkpoints.every_steps = object.at("every_steps").count();
+  if (checkpoints.every_steps == 0) {
+    object.at("every_steps").fail("must be at least 1");
+  }
+  checkpoints.complete = object.at("complete").count();
+  checkpoints.skipped = object.at("skipped").count();
+  checkpoints.failed = object.at("failed").count();
+  checkpoints.bytes = object.at("bytes").count();
+  for (const auto& [key, member] : k_checkpoint_times) {
+    if (const auto seconds = object.find(key)) {
+      checkpoints.*member = seconds->non_negative();
+    }
+  }
+  checkpoints.first_failure = optional_text(object, "first_failure");
+  if ((checkpoints.failed == 0) != checkpoints.first_failure.empty()) {
+    object.at("failed").fail("and first_failure go together: none failed, or it says why one did");
+  }
+  return checkpoints;
+}
+
+Json json_of(const CheckpointsReport& checkpoints) {
+  Json json = {{"every_steps", checkpoints.every_steps},
+               {"complete", checkpoints.complete},
+               {"skipped", checkpoints.skipped},
+               {"failed", checkpoints.failed},
+               {"bytes", checkpoints.bytes}};
+  for (const auto& [key, member] : k_checkpoint_times) {
+    if (checkpoints.*member) {
+      json[key] = *(checkpoints.*member);
+    }
+  }
+  put_text(json, "first_failure", checkpoints.first_failure);
+  return json;
+}
+
 } // namespace
 
 Report report_from_json(const Json& json, const std::string& file) {
@@ -110,7 +180,9 @@ Report report_from_json(const Json& json, const std::string& file) {
              "cause",
              "stages",
              "ranks",
-             "verification"});
+             "verification",
+             "parameters",
+             "checkpoints"});
   Report report;
   report.kind = view.at("kind").one_of({"run"});
   report.plan = link_from_json(view.at("plan"));
@@ -146,6 +218,12 @@ Report report_from_json(const Json& json, const std::string& file) {
     report.ranks.push_back(rank_from_json(rank));
   }
   report.verification = verification_from_json(view.at("verification"));
+  if (const auto parameters = view.find("parameters")) {
+    report.parameters = parameters_from_json(*parameters);
+  }
+  if (const auto checkpoints = view.find("checkpoints")) {
+    report.checkpoints = checkpoints_from_json(*checkpoints);
+  }
   return report;
 }
 
@@ -188,6 +266,12 @@ Json to_json(const Report& report) {
     json["verification"]["error_bound"] = *report.verification.error_bound;
   }
   put_text(json["verification"], "first_error", report.verification.first_error);
+  if (report.parameters) {
+    json["parameters"] = json_of(*report.parameters);
+  }
+  if (report.checkpoints) {
+    json["checkpoints"] = json_of(*report.checkpoints);
+  }
   return json;
 }
 

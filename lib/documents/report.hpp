@@ -38,6 +38,32 @@ struct Verification {
   bool operator==(const Verification&) const = default;
 };
 
+/// Parameters that evolved, in plans with an optimizer's step.
+struct ParametersReport {
+  std::string digest;      ///< "sha256:..." of all of them in the gradient's order
+  std::uint64_t steps = 0; ///< made in the end
+  std::optional<std::uint64_t>
+      resumed_from_step{}; ///< of the checkpoint that this run went on from
+  bool operator==(const ParametersReport&) const = default;
+};
+
+/// Checkpoints that were saved while iterations went on. Of iterations the medians, in seconds;
+/// absent where there was none of the kind.
+struct CheckpointsReport {
+  std::uint64_t every_steps = 0;
+  std::uint64_t complete = 0;
+  std::uint64_t skipped = 0; ///< due while the one before was being written
+  std::uint64_t failed = 0;
+  std::uint64_t bytes = 0;                   ///< of one, all ranks together
+  std::optional<double> predicted_seconds{}; ///< that an iteration takes longer which saves
+  std::optional<double> saving_seconds{};    ///< an iteration that saved
+  std::optional<double> writing_seconds{};   ///< one while a checkpoint was being written
+  std::optional<double> usual_seconds{};     ///< one of the others
+  std::optional<double> write_seconds{};     ///< until every rank's part was on disk
+  std::string first_failure;
+  bool operator==(const CheckpointsReport&) const = default;
+};
+
 /// What happened when a plan was executed (or, later, simulated).
 struct Report {
   std::string kind = "run";
@@ -58,6 +84,8 @@ struct Report {
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;
   Verification verification;
+  std::optional<ParametersReport> parameters;
+  std::optional<CheckpointsReport> checkpoints;
   bool operator==(const Report&) const = default;
 };
 

@@ -72,6 +72,49 @@ std::string ranks_text(const Report& report, const Style& style) {
   return "\n" + toned(which, Tone::strong, style) + "\n" + table.text(style);
 }
 
+/// What a checkpoint costs, predicted beside measured.
+std::string checkpoint_cost(const CheckpointsReport& c) {
+  std::vector<std::string> parts;
+  if (c.predicted_seconds) {
+    parts.push_back(fmt::format("predicted {} more", time_text(*c.predicted_seconds)));
+  }
+  if (c.saving_seconds && c.usual_seconds) {
+    parts.push_back(fmt::format("measured {} with one, {} without", time_text(*c.saving_seconds),
+                                time_text(*c.usual_seconds)));
+  } else {
+    parts.emplace_back("not measured: it takes iterations with one and without");
+  }
+  if (c.writing_seconds) {
+    parts.push_back(fmt::format("{} while one is written", time_text(*c.writing_seconds)));
+  }
+  return fmt::format("an iteration: {}", fmt::join(parts, ", "));
+}
+
+void add_parameters(Table& facts, const Report& report) {
+  if (report.parameters) {
+    const ParametersReport& p = *report.parameters;
+    facts.row(
+        {{"parameters", Tone::dim},
+         fmt::format("{} after {} steps{}", p.digest, p.steps,
+                     p.resumed_from_step ? fmt::format(", resumed after {}", *p.resumed_from_step)
+                                         : "")});
+  }
+  if (report.checkpoints) {
+    const CheckpointsReport& c = *report.checkpoints;
+    const auto some = [](std::uint64_t n, const char* what) {
+      return n > 0 ? fmt::format(", {} {}", n, what) : std::string();
+    };
+    facts.row(
+        {{"checkpoints", Tone::dim},
+         fmt::format("{} of {}, one every {} steps{}{}{}", c.complete, to_text(Bytes(c.bytes)),
+                     c.every_steps, some(c.skipped, "skipped, the one before was not written yet"),
+                     some(c.failed, "failed"),
+                     c.write_seconds ? fmt::format(", on disk in {}", time_text(*c.write_seconds))
+                                     : "")});
+    facts.row({"", checkpoint_cost(c)});
+  }
+}
+
 } // namespace
 
 std::string report_table(const Report& report, const Style& style) {
@@ -131,6 +174,7 @@ std::string report_table(const Report& report, const Style& style) {
             : ": faster than the bound, so the profile is stale";
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});
+  add_parameters(facts, report);
   out += facts.text(style);
   return out + toned("verified", Tone::dim, style) + "   " +
          verification_text(report.verification, style) + "\n";

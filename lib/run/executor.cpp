@@ -74,14 +74,14 @@ LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
   m_operands.resize(operands);
 }
 
-void LaneExecutor::start() noexcept {
+void LaneExecutor::start(std::uint64_t step) noexcept {
   m_ready_writes.clear();
   m_ready_sums.clear();
   m_delays.clear();
   m_now_ns = monotonic_ns();
   m_error.clear();
   m_reduce_ns = m_update_ns = 0;
-  ++m_step;
+  m_step = step;
   std::copy(m_missing_at_start.begin(), m_missing_at_start.end(), m_missing.begin());
   std::fill(m_done.begin(), m_done.end(), false);
   m_left = m_missing.size();
@@ -282,10 +282,10 @@ void LaneExecutor::wait_for_delay(std::int64_t now_ns) noexcept {
   }
 }
 
-LaneTimes LaneExecutor::run(const std::atomic<bool>& stop) noexcept {
+LaneTimes LaneExecutor::run(std::uint64_t step, const std::atomic<bool>& stop) noexcept {
   const std::int64_t begin = monotonic_ns();
   LaneTimes times;
-  start();
+  start(step);
   while (!done() && !failed()) {
     if (advance()) {
       continue;

@@ -33,8 +33,8 @@ public:
   LaneExecutor(const LaneProgram& program, MoverLane& lane,
                std::span<const std::span<std::byte>> buffers);
 
-  /// Forgets the last iteration. Every op is to do again. The first call is the optimizer's step 1.
-  void start() noexcept;
+  /// Forgets the last iteration. Every op is to do again, the optimizer's as that step (from 1 on).
+  void start(std::uint64_t step) noexcept;
   /// Handles completions, then does at most one op. False: there is nothing to do now.
   bool advance() noexcept;
   [[nodiscard]] bool done() const noexcept { return m_left == 0; }
@@ -43,7 +43,7 @@ public:
 
   /// start(), then advance() until all is done, something failed, or `stop` is set (looked at
   /// whenever nothing is ready, at least every 20 ms). Sleeps when there is nothing to do.
-  LaneTimes run(const std::atomic<bool>& stop) noexcept;
+  LaneTimes run(std::uint64_t step, const std::atomic<bool>& stop) noexcept;
   /// For a message about a lane that did not finish: the first op that is not done.
   [[nodiscard]] std::string first_open_op() const;
 
@@ -74,7 +74,7 @@ private:
   std::vector<bool> m_done;
   std::size_t m_left = 0;
   std::int64_t m_reduce_ns = 0, m_update_ns = 0;
-  std::uint64_t m_step = 0; ///< calls of start()
+  std::uint64_t m_step = 0;
   std::string m_error;
 };
 

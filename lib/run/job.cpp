@@ -2,6 +2,7 @@
 #include "run/job.hpp"
 
 #include "core/clock.hpp"
+#include "core/digest.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
@@ -10,6 +11,7 @@
 #include "run/executor.hpp"
 #include "run/fixed_values.hpp"
 #include "run/latest.hpp"
+#include "run/load_checkpoint.hpp"
 #include "run/replica.hpp"
 #include "run/values.hpp"
 #include "stats/stopping.hpp"
@@ -19,6 +21,8 @@
 #include <algorithm>
 #include <array>
 #include <condition_variable>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -56,23 +60,31 @@ std::int64_t machine_busy_ns() {
   return stat ? busy * (1'000'000'000 / ::sysconf(_SC_CLK_TCK)) : 0;
 }
 
+bool same_folder(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
+}
+
 /// The lanes of this rank, each a thread that sleeps between iterations.
 class Lanes {
 public:
-  Lanes(const RankProgram& program, Mover& mover, std::span<const std::span<std::byte>> buffers,
-        const RunOptions& options) {
-    for (std::size_t l = 0; l < program.lanes.size(); ++l) {
-      m_executors.push_back(std::make_unique<LaneExecutor>(
-          program.lanes[l], mover.lane(static_cast<int>(l)), buffers));
+  /// `programs`: what a round can be, with the same number of lanes each.
+  Lanes(std::span<const RankProgram* const> programs, Mover& mover,
+        std::span<const std::span<std::byte>> buffers, const RunOptions& options)
+      : m_times(programs.front()->lanes.size()) {
+    for (const RankProgram* program : programs) {
+      std::vector<std::unique_ptr<LaneExecutor>>& executors = m_executors.emplace_back();
+      for (std::size_t l = 0; l < m_times.size(); ++l) {
+        executors.push_back(std::make_unique<LaneExecutor>(
+            program->lanes[l], mover.lane(static_cast<int>(l)), buffers));
+      }
     }
-    m_times.resize(m_executors.size());
     const std::vector<int> cpus = allowed_cpus();
-    for (std::size_t l = 0; l < m_executors.size(); ++l) {
+    for (std::size_t l = 0; l < m_times.size(); ++l) {
       // Also with more lanes than processors: left alone, the scheduler at times stacks lanes that
       // wake each other on one processor for a whole run, and the same plan then takes twice as
       // long.
-      const std::size_t slot =
-          static_cast<std::size_t>(options.local_rank) * m_executors.size() + l;
+      const std::size_t slot = static_cast<std::size_t>(options.local_rank) * m_times.size() + l;
       const int cpu = cpus.empty() ? -1 : cpus[slot % cpus.size()];
       m_threads.emplace_back([this, l, cpu] { work(l, cpu); });
     }
@@ -88,11 +100,14 @@ public:
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
-  void start() {
+  /// A round of program number `program`, the optimizer's step `step`.
+  void start(std::size_t program, std::uint64_t step) {
     {
       const std::lock_guard lock(m_mutex);
       ++m_round;
-      m_running = m_executors.size();
+      m_program = program;
+      m_step = step;
+      m_running = m_times.size();
     }
     m_wake.notify_all();
   }
@@ -107,17 +122,17 @@ public:
     m_stop.store(true, std::memory_order_relaxed);
     std::string text;
     if (finished_within(std::chrono::milliseconds(2000))) {
-      for (std::size_t l = 0; l < m_executors.size(); ++l) {
+      for (std::size_t l = 0; l < m_times.size(); ++l) {
         text += fmt::format("{}lane {} waits for {}", text.empty() ? "" : "; ", l,
-                            m_executors[l]->first_open_op());
+                            m_executors[m_program][l]->first_open_op());
       }
     }
     return text.empty() ? "its lanes do not answer" : text;
   }
   [[nodiscard]] std::string error() const {
-    for (std::size_t l = 0; l < m_executors.size(); ++l) {
-      if (m_executors[l]->failed()) {
-        return fmt::format("lane {}: {}", l, m_executors[l]->error());
+    for (std::size_t l = 0; l < m_times.size(); ++l) {
+      if (const LaneExecutor& executor = *m_executors[m_program][l]; executor.failed()) {
+        return fmt::format("lane {}: {}", l, executor.error());
       }
     }
     return "";
@@ -132,14 +147,18 @@ private:
       pthread_setaffinity_np(pthread_self(), sizeof set, &set);
     }
     for (std::uint64_t round = 1;; ++round) {
+      LaneExecutor* executor = nullptr;
+      std::uint64_t step = 0;
       {
         std::unique_lock lock(m_mutex);
         m_wake.wait(lock, [&] { return m_round >= round || m_quit; });
         if (m_quit) {
           return;
         }
+        executor = m_executors[m_program][lane].get();
+        step = m_step;
       }
-      m_times[lane] = m_executors[lane]->run(m_stop);
+      m_times[lane] = executor->run(step, m_stop);
       {
         const std::lock_guard lock(m_mutex);
         --m_running;
@@ -148,36 +167,46 @@ private:
     }
   }
 
-  std::vector<std::unique_ptr<LaneExecutor>> m_executors;
+  std::vector<std::vector<std::unique_ptr<LaneExecutor>>> m_executors; ///< [program][lane]
   std::vector<LaneTimes> m_times; ///< written by the lane, read after finished_within()
   std::mutex m_mutex;
   std::condition_variable m_wake, m_finished;
-  std::uint64_t m_round = 0;
-  std::size_t m_running = 0;
+  std::uint64_t m_round = 0, m_step = 0;
+  std::size_t m_running = 0, m_program = 0;
   bool m_quit = false;
   std::atomic<bool> m_stop{false};
   std::vector<std::jthread> m_threads; ///< last: joined before anything they use goes
 };
 
+/// What a round of the lanes can be; numbers of JobSchedules' members.
+enum Round : std::size_t { k_usual, k_saving, k_restoring };
+
 class Rank {
 public:
-  Rank(Rendezvous& rendezvous, const Schedule& schedule, const RunOptions& options)
-      : m_rendezvous(rendezvous), m_schedule(schedule), m_options(options),
-        m_program(schedule.ranks.at(static_cast<std::size_t>(rendezvous.rank()))) {
+  Rank(Rendezvous& rendezvous, const JobSchedules& schedules, const RunOptions& options)
+      : m_rendezvous(rendezvous), m_schedule(schedules.usual), m_options(options) {
+    const auto self = static_cast<std::size_t>(rendezvous.rank());
+    for (const Schedule* schedule :
+         {&schedules.usual, schedules.saving ? &*schedules.saving : nullptr,
+          schedules.restoring ? &*schedules.restoring : nullptr}) {
+      if (schedule != nullptr) {
+        m_programs.push_back(&schedule->ranks.at(self));
+      }
+    }
     std::uint32_t workers = 0;
-    for (std::size_t r = 0; r < schedule.worker.size(); ++r) {
-      if (r == static_cast<std::size_t>(rendezvous.rank())) {
+    for (std::size_t r = 0; r < m_schedule.worker.size(); ++r) {
+      if (r == self) {
         m_worker_index = workers;
       }
-      workers += schedule.worker[r] ? 1U : 0U;
+      workers += m_schedule.worker[r] ? 1U : 0U;
     }
     m_values.emplace(workers);
-    if (schedule.outcome == Outcome::latest) {
-      m_latest.emplace(workers, schedule.steps);
-    } else if (schedule.outcome == Outcome::fixed_sums) {
-      m_fixed.emplace(workers, schedule.fixed);
+    if (m_schedule.outcome == Outcome::latest) {
+      m_latest.emplace(workers, m_schedule.steps);
+    } else if (m_schedule.outcome == Outcome::fixed_sums) {
+      m_fixed.emplace(workers, m_schedule.fixed);
     }
-    m_worker = schedule.worker[static_cast<std::size_t>(rendezvous.rank())];
+    m_worker = m_schedule.worker[self];
   }
 
   JobResult run(const std::function<void(std::size_t, double)>& progress) {
@@ -185,33 +214,56 @@ public:
     connect();
     JobResult result;
     result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
-    Lanes lanes(m_program, *m_mover, m_buffers, m_options);
-    std::unique_ptr<StoppingRule> rule = stopping_rule();
+    Lanes lanes(m_programs, *m_mover, m_buffers, m_options);
+    const std::vector<std::uint64_t> resumed = resume(lanes);
+    const std::uint64_t first = resumed.empty() ? 0 : resumed.back();
+    result.warm_up = warm_up_after(first);
+    if (!resumed.empty()) {
+      result.resumed_from = first;
+    }
+    start_checkpoints(resumed);
+    std::unique_ptr<StoppingRule> rule = stopping_rule(first);
     double measured = 0;
-    for (std::uint32_t iteration = 0;; ++iteration) {
-      const bool counted = iteration >= m_options.warm_up;
+    for (auto iteration = static_cast<std::uint32_t>(first);; ++iteration) {
+      const bool counted = iteration - first >= result.warm_up;
       const bool go = m_rendezvous.rank() != 0 || !counted || !rule->done() ||
                       (!m_options.iterations && result.iterations.size() < k_least_iterations);
       prepare(iteration);
       log(LogLevel::debug, "iteration {}", iteration);
       std::vector<RankSample> samples(static_cast<std::size_t>(m_rendezvous.size()));
-      if (!everybody_ready(go, samples, result)) {
+      const std::optional<IterationKind> kind = everybody_ready(iteration, go, samples, result);
+      if (!kind) {
+        result.steps = iteration;
         break;
       }
-      iterate(lanes, samples);
+      const bool saves = *kind == IterationKind::saving;
+      iterate(lanes, saves ? k_saving : k_usual, iteration, samples);
       log(LogLevel::debug, "verification {}", iteration);
       const double seconds = seconds_of(samples);
-      m_last = verify(iteration);
+      pull(saves);
+      if (saves) {
+        const TestValues::Result copies = check_copies(iteration);
+        m_checkpoints->save(iteration, copies.first_error);
+        m_last = verify(iteration);
+        m_last.checked_bytes += copies.checked_bytes;
+        m_last.wrong_elements += copies.wrong_elements;
+        m_last.first_error =
+            copies.first_error.empty() ? m_last.first_error : "saved " + copies.first_error;
+      } else {
+        m_last = verify(iteration);
+      }
       if (m_rendezvous.rank() == 0) {
         if (counted) {
           measured += seconds;
           rule->add(seconds, Seconds(measured));
           result.iterations.push_back(samples);
+          result.kinds.push_back(*kind);
         }
         progress(iteration + 1, seconds);
       }
     }
     log(LogLevel::debug, "end");
+    finish(result);
     m_mover->disconnect(
         [this] { static_cast<void>(m_rendezvous.all_gather("", m_options.limit)); });
     if (m_fixed) {
@@ -223,9 +275,29 @@ public:
   }
 
 private:
-  [[nodiscard]] std::unique_ptr<StoppingRule> stopping_rule() const {
+  /// Of the iterations that are left at least one counts.
+  [[nodiscard]] std::uint32_t warm_up_after(std::uint64_t first) const {
+    if (!m_options.iterations) {
+      return m_options.warm_up;
+    }
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(m_options.warm_up, steps_left(first) - 1));
+  }
+  [[nodiscard]] std::uint64_t steps_left(std::uint64_t first) const {
+    const std::uint64_t all = std::uint64_t{*m_options.iterations} + m_options.warm_up;
+    if (first >= all) {
+      fail(ErrorKind::input,
+           fmt::format("{}: its checkpoint is after step {}, and {} iterations with {} to warm up "
+                       "are {} steps in all; ask for more --iterations",
+                       m_options.checkpoints.resume_folder, first, *m_options.iterations,
+                       m_options.warm_up, all));
+    }
+    return all - first;
+  }
+
+  [[nodiscard]] std::unique_ptr<StoppingRule> stopping_rule(std::uint64_t first) const {
     if (m_options.iterations) {
-      return std::make_unique<FixedCountRule>(*m_options.iterations);
+      return std::make_unique<FixedCountRule>(steps_left(first) - warm_up_after(first));
     }
     StoppingLimits limits;
     limits.budget = m_options.budget;
@@ -239,9 +311,11 @@ private:
             : make_mover(m_options.transport, m_options.habits,
                          {m_options.local_rank, m_options.host_memory, m_options.pci_address});
     std::uint64_t longest = 0;
-    for (const LaneProgram& lane : m_program.lanes) {
-      for (const Op& op : lane.ops()) {
-        longest = std::max(longest, op.kind == OpKind::write ? op.bytes : 0);
+    for (const RankProgram* program : m_programs) {
+      for (const LaneProgram& lane : program->lanes) {
+        for (const Op& op : lane.ops()) {
+          longest = std::max(longest, op.kind == OpKind::write ? op.bytes : 0);
+        }
       }
     }
     if (longest > m_mover->capabilities().max_write_bytes) {
@@ -252,7 +326,7 @@ private:
                       m_options.transport, to_text(Bytes(m_mover->capabilities().max_write_bytes)),
                       to_text(Bytes(longest))));
     }
-    for (const std::uint64_t bytes : m_program.buffer_bytes) {
+    for (const std::uint64_t bytes : m_programs.back()->buffer_bytes) {
       m_buffers.push_back(m_mover->allocate(bytes));
       m_views.push_back(m_mover->view(m_buffers.back()));
     }
@@ -260,7 +334,7 @@ private:
       m_replica.emplace(m_schedule, static_cast<std::size_t>(m_rendezvous.rank()), *m_values);
       m_replica->fill(m_views);
     }
-    m_mover->open(static_cast<int>(m_program.lanes.size()));
+    m_mover->open(static_cast<int>(m_programs.front()->lanes.size()));
     const std::vector<std::string> addresses =
         m_rendezvous.all_gather(m_mover->address(), m_options.limit);
     m_mover->set_meanwhile([this] { m_rendezvous.watch(Seconds(0)); });
@@ -276,12 +350,17 @@ private:
 
   void prepare(std::uint32_t iteration) {
     for (std::uint32_t b = 0; b < m_views.size(); ++b) {
-      if (b != k_gradient_buffer && !m_program.keeps(b)) {
+      if (b != k_gradient_buffer && !m_programs.back()->keeps(b)) {
         poison(m_views[b]);
       }
     }
+    if (m_checkpoints && m_checkpoints->due(iteration) && m_checkpoints->idle()) {
+      for (const SavedRun& run : m_programs[k_saving]->saved) {
+        poison(m_views[run.copy.buffer].subspan(run.copy.offset, run.kept.bytes));
+      }
+    }
     if (m_latest) {
-      m_latest->fill_parameters(m_schedule, m_program, m_views);
+      m_latest->fill_parameters(m_schedule, program(), m_views);
     }
     if (m_worker && m_latest) {
       m_latest->fill_gradient(m_views[k_gradient_buffer], m_schedule.runs, m_worker_index);
@@ -295,15 +374,32 @@ private:
     }
   }
 
-  [[nodiscard]] TestValues::Result verify(std::uint32_t iteration) {
-    for (const std::span<std::byte> buffer : m_buffers) {
-      m_mover->pull(buffer);
+  /// Brings what the lanes made to where the processor sees it; of a snapshot only a new one, for
+  /// one that is being written must not be touched.
+  void pull(bool with_snapshot) {
+    for (std::size_t b = 0; b < m_buffers.size(); ++b) {
+      if (with_snapshot || b < program().buffer_bytes.size()) {
+        m_mover->pull(m_buffers[b]);
+      }
     }
+  }
+
+  /// What this rank saves, against what it had before the step.
+  [[nodiscard]] TestValues::Result check_copies(std::uint32_t iteration) const {
+    std::vector<KeptRun> places;
+    for (const SavedRun& run : m_programs[k_saving]->saved) {
+      places.push_back(run.kept);
+      places.back().at = run.copy;
+    }
+    return m_replica->compare(m_views, places, iteration);
+  }
+
+  [[nodiscard]] TestValues::Result verify(std::uint32_t iteration) {
     if (m_replica) {
       return m_replica->check(m_views, iteration);
     }
     if (m_latest) {
-      return m_latest->check(m_schedule, m_program, m_views,
+      return m_latest->check(m_schedule, program(), m_views,
                              m_worker ? std::optional(m_worker_index) : std::nullopt);
     }
     if (m_fixed && m_worker) {
@@ -313,24 +409,35 @@ private:
                     : TestValues::Result{};
   }
 
+  [[nodiscard]] const RankProgram& program() const { return *m_programs[k_usual]; }
+
   [[nodiscard]] std::int64_t root_clock() const {
     return monotonic_ns() + m_rendezvous.clock_offset().offset_ns;
   }
 
-  /// Barrier before an iteration; brings rank 0 the last one's verification. False: rank 0 says
-  /// that it is enough.
-  bool everybody_ready(bool go, std::vector<RankSample>& samples, JobResult& result) {
-    const Json mine{{"ready", root_clock()},
-                    {"go", go},
-                    {"checked", m_last.checked_bytes},
-                    {"wrong", m_last.wrong_elements},
-                    {"error", m_last.first_error},
-                    {"max_error", m_last.max_error},
-                    {"host", host_name()},
-                    {"uncertainty", m_rendezvous.clock_offset().uncertainty_ns}};
+  /// Barrier before an iteration; brings rank 0 the last one's verification. Says what the
+  /// iteration is; nothing: rank 0 says that it is enough.
+  std::optional<IterationKind> everybody_ready(std::uint32_t iteration, bool go,
+                                               std::vector<RankSample>& samples,
+                                               JobResult& result) {
+    Json mine{{"ready", root_clock()},
+              {"go", go},
+              {"checked", m_last.checked_bytes},
+              {"wrong", m_last.wrong_elements},
+              {"error", m_last.first_error},
+              {"max_error", m_last.max_error},
+              {"host", host_name()},
+              {"uncertainty", m_rendezvous.clock_offset().uncertainty_ns}};
+    if (m_checkpoints) {
+      mine["checkpoints"] = m_checkpoints->state();
+    }
+    std::vector<Json> checkpoints;
     const std::vector<std::string> all = m_rendezvous.all_gather(mine.dump(), m_options.limit);
     for (std::size_t r = 0; r < all.size(); ++r) {
       const Json theirs = Json::parse(all[r]);
+      if (m_checkpoints) {
+        checkpoints.push_back(theirs.at("checkpoints"));
+      }
       samples[r].ready_ns = theirs.at("ready").get<std::int64_t>();
       if (r == 0) {
         go = theirs.at("go").get<bool>();
@@ -347,31 +454,26 @@ private:
       result.clock_uncertainty_ns =
           std::max(result.clock_uncertainty_ns, theirs.at("uncertainty").get<std::int64_t>());
     }
-    return go;
+    const bool saves = m_checkpoints &&
+                       m_checkpoints->hear(checkpoints, go ? std::optional<std::uint64_t>(iteration)
+                                                           : std::nullopt);
+    if (!go) {
+      return std::nullopt;
+    }
+    return saves                                               ? IterationKind::saving
+           : m_checkpoints && m_checkpoints->somebody_writes() ? IterationKind::writing
+                                                               : IterationKind::usual;
   }
 
-  void iterate(Lanes& lanes, std::vector<RankSample>& samples) {
+  void iterate(Lanes& lanes, Round round, std::uint32_t iteration,
+               std::vector<RankSample>& samples) {
     const std::int64_t cpu_before = cpu_ns();
     const std::int64_t busy_before = machine_busy_ns();
     RankSample mine;
     mine.start_ns = root_clock();
-    lanes.start();
-    const std::int64_t deadline =
-        monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
-    while (!lanes.finished_within(std::chrono::milliseconds(20))) {
-      m_rendezvous.watch(Seconds(0));
-      if (monotonic_ns() > deadline) {
-        throw PeerError(fmt::format("rank {} made no end of an iteration within {}: {}",
-                                    m_rendezvous.rank(), to_text(m_options.limit),
-                                    lanes.stop_and_describe()));
-      }
-    }
+    run_round(lanes, round, iteration);
     mine.end_ns = root_clock();
-    if (const std::string error = lanes.error(); !error.empty()) {
-      // A transport notices a dead peer at once, or, when packets vanish, after a time of its own.
-      m_rendezvous.blame_a_peer(m_rendezvous.peer_limit() + Seconds(1));
-      fail(ErrorKind::operation, fmt::format("rank {} {}", m_rendezvous.rank(), error));
-    }
+    check_lanes(lanes);
     mine.cpu_ns = cpu_ns() - cpu_before;
     mine.machine_busy_ns = machine_busy_ns() - busy_before;
     for (const LaneTimes& t : lanes.times()) {
@@ -397,6 +499,146 @@ private:
     }
   }
 
+  void run_round(Lanes& lanes, Round round, std::uint32_t iteration) {
+    lanes.start(round, std::uint64_t{iteration} + 1);
+    const std::int64_t deadline =
+        monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
+    while (!lanes.finished_within(std::chrono::milliseconds(20))) {
+      m_rendezvous.watch(Seconds(0));
+      if (monotonic_ns() > deadline) {
+        throw PeerError(fmt::format("rank {} made no end of an iteration within {}: {}",
+                                    m_rendezvous.rank(), to_text(m_options.limit),
+                                    lanes.stop_and_describe()));
+      }
+    }
+  }
+
+  void check_lanes(const Lanes& lanes) {
+    if (const std::string error = lanes.error(); !error.empty()) {
+      // A transport notices a dead peer at once, or, when packets vanish, after a time of its own.
+      m_rendezvous.blame_a_peer(m_rendezvous.peer_limit() + Seconds(1));
+      fail(ErrorKind::operation, fmt::format("rank {} {}", m_rendezvous.rank(), error));
+    }
+  }
+
+  [[nodiscard]] CheckpointJob checkpoint_job() const {
+    return {m_options.checkpoints.plan, m_rendezvous.rank(), m_rendezvous.size()};
+  }
+
+  /// Goes on from the newest checkpoint of which every rank's part is whole. Returns the steps of
+  /// the one before, if there is one, and of that one; nothing when this run is from the start.
+  std::vector<std::uint64_t> resume(Lanes& lanes) {
+    if (m_options.checkpoints.resume_folder.empty()) {
+      return {};
+    }
+    const Resumed resumed =
+        load_checkpoint(m_rendezvous, CheckpointFolder(m_options.checkpoints.resume_folder),
+                        checkpoint_job(), *m_programs[k_saving], m_options.limit);
+    const std::uint64_t steps = resumed.steps.back();
+    for (const std::span<std::byte> view : m_views) {
+      poison(view);
+    }
+    std::string_view rest = resumed.part.data;
+    for (const SavedRun& run : m_programs[k_saving]->saved) {
+      std::memcpy(m_views[run.kept.at.buffer].data() + run.kept.at.offset, rest.data(),
+                  run.kept.bytes);
+      rest.remove_prefix(run.kept.bytes);
+    }
+    for (const std::span<std::byte> buffer : m_buffers) {
+      m_mover->push(buffer);
+    }
+    m_rendezvous.all_gather("", m_options.limit);
+    run_round(lanes, k_restoring, 0);
+    check_lanes(lanes);
+    pull(true);
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      m_replica->step(step);
+      m_rendezvous.all_gather("", m_options.limit); // however long all of them take together
+    }
+    const TestValues::Result found =
+        m_replica->compare(m_views, m_programs[k_saving]->kept, static_cast<std::uint32_t>(steps));
+    if (found.wrong_elements > 0) {
+      fail(ErrorKind::input,
+           fmt::format("{}: the checkpoint after step {} is whole, but {} of its elements are not "
+                       "what that many steps give; first: rank {}, {}",
+                       m_options.checkpoints.resume_folder, steps, found.wrong_elements,
+                       m_rendezvous.rank(), found.first_error));
+    }
+    if (m_rendezvous.rank() == 0) {
+      log(LogLevel::info, "resumed after step {}", steps);
+    }
+    return resumed.steps;
+  }
+
+  void start_checkpoints(const std::vector<std::uint64_t>& resumed) {
+    const CheckpointOptions& options = m_options.checkpoints;
+    if (options.save_folder.empty()) {
+      return;
+    }
+    const CheckpointFolder folder(options.save_folder);
+    const bool goes_on =
+        !resumed.empty() && same_folder(options.save_folder, options.resume_folder);
+    const std::vector<std::uint64_t> there = folder.complete_steps();
+    if (m_rendezvous.rank() == 0 && !goes_on && !there.empty()) {
+      fail(ErrorKind::input,
+           fmt::format("{} holds a checkpoint after step {} already; --resume {} goes on with it, "
+                       "or name another folder, or remove it",
+                       options.save_folder, there.back(), options.save_folder));
+    }
+    m_rendezvous.all_gather("", m_options.limit); // nobody removes anything before rank 0 agrees
+    m_checkpoints.emplace(folder, checkpoint_job(), options.every, m_schedule.optimizer,
+                          *m_programs[k_saving], m_views,
+                          goes_on ? resumed : std::vector<std::uint64_t>());
+  }
+
+  /// Until the last checkpoint is complete, which costs no iteration any more; then tells rank 0
+  /// what the parameters are.
+  void finish(JobResult& result) {
+    while (m_checkpoints && !m_checkpoints->concluded()) {
+      static_cast<void>(m_checkpoints->idle_within(std::chrono::milliseconds(100)));
+      std::vector<Json> states;
+      for (const std::string& text :
+           m_rendezvous.all_gather(m_checkpoints->state().dump(), m_options.limit)) {
+        states.push_back(Json::parse(text));
+      }
+      m_checkpoints->hear(states, std::nullopt);
+    }
+    if (m_checkpoints) {
+      result.checkpoints = m_checkpoints->counts();
+      while (!m_checkpoints->idle_within(std::chrono::milliseconds(100))) { // it removes old ones
+        m_rendezvous.watch(Seconds(0));
+      }
+    }
+    if (!m_replica) {
+      return;
+    }
+    // Every worker holds all parameters, and the verification has found them equal.
+    const bool mine = m_worker && m_worker_index == 0;
+    for (const std::string& digest :
+         m_rendezvous.all_gather(mine ? parameters_digest() : "", m_options.limit)) {
+      result.parameters_digest = digest.empty() ? result.parameters_digest : digest;
+    }
+  }
+
+  /// Of all parameters in the gradient's order, wherever they lie.
+  [[nodiscard]] std::string parameters_digest() const {
+    std::vector<ParameterRun> runs = program().parameters;
+    std::sort(runs.begin(), runs.end(), [](const ParameterRun& a, const ParameterRun& b) {
+      return a.gradient_offset < b.gradient_offset;
+    });
+    Digester digester;
+    std::uint64_t next = 0;
+    for (const ParameterRun& run : runs) {
+      const std::uint64_t skip = std::max(next, run.gradient_offset) - run.gradient_offset;
+      if (skip < run.bytes) {
+        const auto bytes = m_views[run.at.buffer].subspan(run.at.offset + skip, run.bytes - skip);
+        digester.add({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+        next = run.gradient_offset + run.bytes;
+      }
+    }
+    return digester.finish();
+  }
+
   /// Last arrival to last completion.
   static double seconds_of(const std::vector<RankSample>& samples) {
     std::int64_t arrival = INT64_MIN, completion = INT64_MIN;
@@ -410,7 +652,8 @@ private:
   Rendezvous& m_rendezvous;
   const Schedule& m_schedule;
   const RunOptions& m_options;
-  const RankProgram& m_program;
+  /// This rank's of the usual schedule, and, with checkpoints, of those to save and to restore.
+  std::vector<const RankProgram*> m_programs;
   std::optional<TestValues> m_values;
   std::optional<LatestValues> m_latest;      ///< Outcome::latest
   std::optional<FixedValues> m_fixed;        ///< Outcome::fixed_sums
@@ -420,15 +663,16 @@ private:
   std::unique_ptr<Mover> m_mover;
   std::vector<std::span<std::byte>> m_buffers;
   std::vector<std::span<std::byte>> m_views; ///< where the processor fills and checks them
+  std::optional<Checkpoints> m_checkpoints;
   TestValues::Result m_last;
 };
 
 } // namespace
 
-JobResult run_rank(Rendezvous& rendezvous, const Schedule& schedule, const RunOptions& options,
+JobResult run_rank(Rendezvous& rendezvous, const JobSchedules& schedules, const RunOptions& options,
                    const std::function<void(std::size_t, double)>& progress) {
   try {
-    return Rank(rendezvous, schedule, options).run(progress);
+    return Rank(rendezvous, schedules, options).run(progress);
   } catch (const std::exception& e) {
     rendezvous.give_up(e.what());
     throw;

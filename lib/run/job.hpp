@@ -5,6 +5,7 @@
 #include "launch/rendezvous.hpp"
 #include "movers/habits.hpp"
 #include "movers/mover.hpp"
+#include "run/checkpoints.hpp"
 #include "schedule/schedule.hpp"
 
 #include <cstdint>
@@ -17,9 +18,27 @@
 
 namespace reckon {
 
+/// What a job runs. All of these are over the same buffers, of which some schedules have more at
+/// the end, and the same lanes.
+struct JobSchedules {
+  Schedule usual;                    ///< of an iteration
+  std::optional<Schedule> saving;    ///< with_snapshot(usual): to save checkpoints or to resume
+  std::optional<Schedule> restoring; ///< restoring(*saving): to resume
+};
+
+/// Where training is saved and gone on with.
+struct CheckpointOptions {
+  std::string save_folder;   ///< empty: nothing is saved
+  std::uint64_t every = 10;  ///< steps between checkpoints
+  std::string resume_folder; ///< empty: from the start
+  std::string plan;          ///< digest of the plan that they are of
+};
+
 struct RunOptions {
-  std::string transport;                   ///< a name of available_transports()
-  std::optional<std::uint32_t> iterations; ///< none: until the median is stable, within `budget`
+  std::string transport; ///< a name of available_transports()
+  /// With the warm-up, all steps from the start, those before a checkpoint that is resumed from
+  /// too; none: until the median is stable, within `budget`.
+  std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up =
       2;                  ///< iterations that are verified but not counted (the first are slower)
   Seconds budget{10};     ///< of the counted iterations; at least three are made
@@ -30,6 +49,7 @@ struct RunOptions {
   std::string pci_address;  ///< transport cuda: of this rank's GPU; empty: by the local rank
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
+  CheckpointOptions checkpoints;
 };
 
 /// One rank in one iteration. Times are rank 0's monotonic clock.
@@ -49,23 +69,38 @@ struct RankVerification {
   double max_error = 0; ///< of sums in fixed point
 };
 
+/// What besides its ordinary work happened in an iteration.
+enum class IterationKind : std::uint8_t {
+  usual,
+  saving,  ///< it made the copies for a checkpoint
+  writing, ///< when it began, a checkpoint was still being written
+};
+
 /// What rank 0 knows at the end.
 struct JobResult {
   std::vector<std::vector<RankSample>> iterations; ///< [iteration][rank], without the warm-up
-  std::vector<RankVerification> verification;      ///< by rank, all iterations together
-  std::optional<double> error_bound;               ///< of sums in fixed point
-  std::vector<std::string> hosts;                  ///< by rank
+  std::vector<IterationKind> kinds;                ///< of these iterations
+  std::uint32_t warm_up = 0;                       ///< iterations before them
+  std::optional<std::uint64_t> resumed_from;       ///< steps made before this run
+  std::uint64_t steps = 0;                         ///< made in the end
+  std::string
+      parameters_digest; ///< of all parameters in the gradient's order; empty: there are none
+  CheckpointCounts checkpoints;
+  std::vector<RankVerification> verification; ///< by rank, all iterations together
+  std::optional<double> error_bound;          ///< of sums in fixed point
+  std::vector<std::string> hosts;             ///< by rank
   std::map<std::string, std::string> context;
   std::int64_t clock_uncertainty_ns = 0; ///< greatest of all ranks
 };
 
 /// Takes part in the job as one rank: registers, connects, then iterates: fill the gradient with
 /// known values, wait for everybody, run the lanes (timed), wait for everybody, check every byte.
-/// At the end disconnects, meeting the others once more where the mover needs that. The result is
+/// A rank that goes on from a checkpoint first makes the same steps by itself, and compares. At the
+/// end disconnects, meeting the others once more where the mover needs that. The result is
 /// complete at rank 0 only. `progress` is called at rank 0 after each iteration with the number
 /// done and the last one's seconds. Throws PeerError when another rank is the cause, Error
 /// otherwise; the others have then been told.
-[[nodiscard]] JobResult run_rank(Rendezvous& rendezvous, const Schedule& schedule,
+[[nodiscard]] JobResult run_rank(Rendezvous& rendezvous, const JobSchedules& schedules,
                                  const RunOptions& options,
                                  const std::function<void(std::size_t, double)>& progress);
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -24,12 +25,29 @@ public:
   /// rank holds, bit for bit.
   [[nodiscard]] TestValues::Result check(std::span<const std::span<std::byte>> buffers,
                                          std::uint32_t iteration);
+  /// Makes the step of `iteration` without a look at the buffers: to follow a run that went on from
+  /// a checkpoint.
+  void step(std::uint32_t iteration);
+  /// Compares what lies at the places given with the parameters and states that the rank holds now,
+  /// bit for bit.
+  [[nodiscard]] TestValues::Result compare(std::span<const std::span<std::byte>> buffers,
+                                           std::span<const KeptRun> places,
+                                           std::uint32_t steps) const;
 
 private:
+  /// Makes the step block by block; f(held run, first element in it, elements, first element in the
+  /// replica) after each.
+  template <class F>
+  void step_blocks(std::uint32_t iteration, F f);
+  struct Held {
+    std::uint64_t bytes = 0;
+    std::size_t first = 0; ///< element in the replica
+  };
   const Schedule& m_schedule;
   const RankProgram& m_rank;
   const TestValues& m_values;
   std::vector<float> m_parameters, m_state1, m_state2; ///< of all held runs, one after another
+  std::map<std::uint64_t, Held> m_held;                ///< by place in the gradient
 };
 
 } // namespace reckon

@@ -250,6 +250,47 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
       size, miss > 0 ? "more slowly" : "faster", to_text(Seconds(longest)));
 }
 
+/// Of the iterations of one kind; nothing when there was none.
+std::optional<double> median_of(const Report& report, const JobResult& result, IterationKind kind) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < result.kinds.size(); ++i) {
+    if (result.kinds[i] == kind) {
+      all.push_back(report.iteration_seconds[i]);
+    }
+  }
+  return all.empty() ? std::nullopt : std::optional(median(std::move(all)));
+}
+
+void add_checkpoints(Report& report, const Plan& plan, const JobResult& result,
+                     const CheckpointOptions& options) {
+  if (!result.parameters_digest.empty()) {
+    report.parameters = {result.parameters_digest, result.steps, result.resumed_from};
+  }
+  if (options.save_folder.empty()) {
+    return;
+  }
+  const CheckpointCounts& counts = result.checkpoints;
+  CheckpointsReport checkpoints;
+  checkpoints.every_steps = options.every;
+  checkpoints.complete = counts.complete;
+  checkpoints.skipped = counts.skipped;
+  checkpoints.failed = counts.failed;
+  checkpoints.bytes = counts.bytes;
+  checkpoints.first_failure = counts.first_failure;
+  for (const Quantity& q : plan.quantities) {
+    if (q.name == "checkpoint_seconds") {
+      checkpoints.predicted_seconds = q.value;
+    }
+  }
+  checkpoints.saving_seconds = median_of(report, result, IterationKind::saving);
+  checkpoints.writing_seconds = median_of(report, result, IterationKind::writing);
+  checkpoints.usual_seconds = median_of(report, result, IterationKind::usual);
+  if (!counts.write_seconds.empty()) {
+    checkpoints.write_seconds = median(counts.write_seconds);
+  }
+  report.checkpoints = checkpoints;
+}
+
 } // namespace
 
 Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobResult& result,
@@ -260,7 +301,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   report.workload = plan.workload;
   report.strategy = plan.strategy;
   report.transport = options.transport;
-  report.warm_up_iterations = options.warm_up;
+  report.warm_up_iterations = result.warm_up;
   report.prediction = plan.prediction;
   report.tolerance = tolerance;
   report.context = result.context;
@@ -283,6 +324,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     }
     report.iteration_seconds.push_back(seconds(end - last_ready(iteration)));
   }
+  add_checkpoints(report, plan, result, options.checkpoints);
   const Summary summary = summarize(report.iteration_seconds);
   report.min_seconds = summary.min;
   report.p50_seconds = summary.p50;

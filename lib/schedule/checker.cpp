@@ -2,6 +2,7 @@
 #include "schedule/checker.hpp"
 
 #include "schedule/reach.hpp"
+#include "schedule/snapshot.hpp"
 
 #include <fmt/format.h>
 
@@ -90,6 +91,8 @@ public:
     }
   }
 
+  [[nodiscard]] std::uint64_t bytes() const { return m_bytes; }
+
 private:
   void split(std::uint64_t at) {
     if (at >= m_bytes) {
@@ -124,7 +127,7 @@ public:
   CheckResult run() {
     number_ops();
     for (const auto step : {&Checker::check_slices, &Checker::match_tags, &Checker::order,
-                            &Checker::check_sums, &Checker::check_races}) {
+                            &Checker::check_saved, &Checker::check_sums, &Checker::check_races}) {
       if (m_result.ok()) { // each step relies on what the ones before it have proved
         (this->*step)();
       }
@@ -175,14 +178,28 @@ private:
 
   void check_slices() {
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
-      for (const ParameterRun& run : m_schedule.ranks[r].parameters) {
-        const std::vector<std::uint64_t>& buffers = m_schedule.ranks[r].buffer_bytes;
-        if (run.at.buffer >= buffers.size() || run.at.offset > buffers[run.at.buffer] ||
-            run.bytes > buffers[run.at.buffer] - run.at.offset) {
-          m_result.faults.push_back(
-              fmt::format("rank {}: its parameters lie outside of a buffer", r));
-          return;
-        }
+      const std::vector<std::uint64_t>& buffers = m_schedule.ranks[r].buffer_bytes;
+      const auto outside = [&](Slice at, std::uint64_t bytes) {
+        return at.buffer >= buffers.size() || at.offset > buffers[at.buffer] ||
+               bytes > buffers[at.buffer] - at.offset;
+      };
+      const RankProgram& rank = m_schedule.ranks[r];
+      if (std::any_of(rank.parameters.begin(), rank.parameters.end(),
+                      [&](const ParameterRun& run) { return outside(run.at, run.bytes); })) {
+        m_result.faults.push_back(
+            fmt::format("rank {}: its parameters lie outside of a buffer", r));
+        return;
+      }
+      if (std::any_of(rank.saved.begin(), rank.saved.end(),
+                      [&](const SavedRun& run) {
+                        return outside(run.kept.at, run.kept.bytes) ||
+                               outside(run.copy, run.kept.bytes);
+                      }) ||
+          std::any_of(rank.kept.begin(), rank.kept.end(),
+                      [&](const KeptRun& run) { return outside(run.at, run.bytes); })) {
+        m_result.faults.push_back(
+            fmt::format("rank {}: what it keeps or saves lies outside of a buffer", r));
+        return;
       }
     }
     for (std::uint32_t node = 0; node < m_places.size(); ++node) {
@@ -228,6 +245,12 @@ private:
           fault(node, "has not the operands of its optimizer, or not whole elements");
         }
       }
+    }
+  }
+
+  void check_saved() {
+    for (const std::string& what : snapshot_faults(m_schedule)) {
+      end_fault("{}", what);
     }
   }
 
@@ -360,6 +383,17 @@ private:
         m_memory[r].emplace_back(rank.buffer_bytes[b],
                                  Content{{gradient ? r : (state ? k_state : k_none), 1}});
       }
+      if (m_schedule.outcome == Outcome::restored) {
+        for (Memory& memory : m_memory[r]) {
+          memory = Memory(memory.bytes(), {{k_none, 1}});
+        }
+        for (const SavedRun& run : rank.saved) {
+          m_memory[r][run.kept.at.buffer].set(run.kept.at.offset,
+                                              run.kept.at.offset + run.kept.bytes,
+                                              before_iteration(run.kept.array));
+        }
+        continue;
+      }
       for (const ParameterRun& run : rank.parameters) {
         if (run.bytes > 0) {
           m_memory[r][run.at.buffer].set(run.at.offset, run.at.offset + run.bytes,
@@ -367,6 +401,10 @@ private:
         }
       }
     }
+  }
+  /// What memory holds that keeps parameters (array 0) or states.
+  static Content before_iteration(std::uint32_t array) {
+    return {{array == 0 ? k_parameters : k_state, 1}};
   }
 
   /// An asynchronous step: with one worker's gradient, counted as the next step of that worker.
@@ -527,8 +565,13 @@ private:
       check_latest_cover();
     }
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      if (m_schedule.outcome == Outcome::restored) {
+        check_restored(r);
+        continue;
+      }
       if (m_schedule.outcome == Outcome::parameters || m_schedule.outcome == Outcome::latest) {
         check_parameters(r);
+        check_copies(r);
         continue;
       }
       for (const Schedule::Run& run : m_schedule.runs) {
@@ -630,6 +673,31 @@ private:
       if (m_schedule.worker[r] && next < run.offset + run.bytes) {
         end_fault("rank {}: has no parameters for gradient byte {}", r, next);
       }
+    }
+  }
+
+  /// What a rank has saved is as it was before the iteration.
+  void check_copies(std::uint32_t r) {
+    for (const SavedRun& run : m_schedule.ranks[r].saved) {
+      pieces_of(r, run.copy, run.kept.bytes,
+                [&](std::uint64_t b, std::uint64_t, const Content& content) {
+                  if (content != before_iteration(run.kept.array)) {
+                    end_fault("rank {}: array {} from gradient byte {} is saved {}", r,
+                              run.kept.array, run.kept.gradient_offset + (b - run.copy.offset),
+                              content.count(k_step) != 0 ? "after its step" : "wrong");
+                  }
+                });
+    }
+  }
+
+  void check_restored(std::uint32_t r) {
+    for (const KeptRun& run : m_schedule.ranks[r].kept) {
+      pieces_of(r, run.at, run.bytes, [&](std::uint64_t b, std::uint64_t, const Content& content) {
+        if (content != before_iteration(run.array)) {
+          end_fault("rank {}: array {} from gradient byte {} is not restored", r, run.array,
+                    run.gradient_offset + (b - run.at.offset));
+        }
+      });
     }
   }
 

@@ -27,6 +27,9 @@ inline constexpr std::size_t k_max_faults = 10;
 /// Outcome::latest, every step of every worker is in the latest parameters exactly once, and all of
 /// a worker's own are in what it has, no other's more than once; whole numbers and fp32 are never
 /// added to each other;
+/// - what is saved (snapshot.hpp): every byte of the parameters and of the optimizer's states by
+/// one rank, with one copy made before the byte changes; with Outcome::restored every rank ends
+/// with what was saved of all that it keeps;
 /// - no races: two accesses of one byte, one of them changing it, are always ordered.
 /// Additions to the latest parameters, and copies of them, may come in any order
 /// when they are one lane's, which does one op at a time.

@@ -9,7 +9,9 @@ namespace reckon {
 bool RankProgram::keeps(std::uint32_t buffer) const {
   return std::find(state_buffers.begin(), state_buffers.end(), buffer) != state_buffers.end() ||
          std::any_of(parameters.begin(), parameters.end(),
-                     [&](const ParameterRun& run) { return run.at.buffer == buffer; });
+                     [&](const ParameterRun& run) { return run.at.buffer == buffer; }) ||
+         std::any_of(saved.begin(), saved.end(),
+                     [&](const SavedRun& run) { return run.copy.buffer == buffer; });
 }
 
 std::uint32_t LaneProgram::append(const Op& op, std::span<const std::uint32_t> depends_on) {

@@ -95,11 +95,32 @@ struct ParameterRun {
   bool latest = false; ///< asynchronous: these are the latest, not a worker's copy of them
 };
 
+/// A stretch of one of the arrays that training evolves, as a rank holds it: of the parameters or
+/// of an optimizer's states.
+struct KeptRun {
+  std::uint32_t array = 0;           ///< 0: parameters; from 1 on: the optimizer's states
+  std::uint64_t gradient_offset = 0; ///< of the gradient that these belong to
+  std::uint64_t bytes = 0;
+  Slice at;
+  auto operator<=>(const KeptRun&) const = default;
+};
+
+/// A kept stretch that this rank saves for the whole job, and where an iteration that saves copies
+/// it to before it changes (snapshot.hpp).
+struct SavedRun {
+  KeptRun kept;
+  Slice copy;
+  auto operator<=>(const SavedRun&) const = default;
+};
+
 struct RankProgram {
   std::vector<std::uint64_t> buffer_bytes;
   std::vector<LaneProgram> lanes;
   std::vector<ParameterRun> parameters;
   std::vector<std::uint32_t> state_buffers; ///< optimizer states: zeros at first, then kept
+  // Empty unless the schedule saves or restores:
+  std::vector<KeptRun> kept; ///< all that is kept from one iteration to the next
+  std::vector<SavedRun> saved;
   /// Whether a buffer's content is kept from one iteration to the next.
   [[nodiscard]] bool keeps(std::uint32_t buffer) const;
 };
@@ -111,6 +132,7 @@ enum class Outcome : std::uint8_t {
   latest,     ///< asynchronous: the latest parameters hold every change of every worker once, each
               ///< worker's hold all of its own and of the others' what there was
   fixed_sums, ///< sums, as exact as FixedPointRule allows
+  restored,   ///< every rank holds of parameters and states what the ranks that save them had
 };
 
 /// How gradients become whole numbers: docs/equations.md, 22.

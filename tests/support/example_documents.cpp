@@ -276,6 +276,18 @@ Report example_report() {
       .ok = false, .checked_bytes = 4094, .wrong_elements = 1, .first_error = "rank 0, part 1"};
   r.verification.max_error = 0.25;
   r.verification.error_bound = 0.125;
+  r.parameters = {.digest = example_plan().profile.digest, .steps = 5, .resumed_from_step = 2};
+  r.checkpoints = {.every_steps = 2,
+                   .complete = 1,
+                   .skipped = 2,
+                   .failed = 1,
+                   .bytes = 12282,
+                   .predicted_seconds = 0.05,
+                   .saving_seconds = 0.85,
+                   .writing_seconds = 0.8,
+                   .usual_seconds = 0.75,
+                   .write_seconds = 1.5,
+                   .first_failure = "checkpoint after step 4: rank 1: cannot write x"};
   return r;
 }
 

@@ -448,6 +448,29 @@ Report random_report(std::mt19937_64& random) {
     r.verification.wrong_elements = draw.count();
     r.verification.first_error = draw.some_text();
   }
+  if (draw.coin()) {
+    r.parameters = {.digest = draw.link().digest, .steps = draw.from(2, 9)};
+    if (draw.coin()) {
+      r.parameters->resumed_from_step = draw.from(0, 1);
+    }
+  }
+  if (draw.coin()) {
+    CheckpointsReport c{.every_steps = draw.from(1, 9),
+                        .complete = draw.count(),
+                        .skipped = draw.count(),
+                        .failed = draw.from(0, 1),
+                        .bytes = draw.count(),
+                        .first_failure = ""};
+    for (std::optional<double>* const seconds :
+         {&c.predicted_seconds, &c.saving_seconds, &c.writing_seconds, &c.usual_seconds,
+          &c.write_seconds}) {
+      if (draw.coin()) {
+        *seconds = draw.non_negative();
+      }
+    }
+    c.first_failure = c.failed > 0 ? draw.some_text() : "";
+    r.checkpoints = c;
+  }
   return r;
 }
 

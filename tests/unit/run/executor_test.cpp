@@ -128,7 +128,7 @@ TEST(Executor, DelaysFollowEachOtherAndHoldBackWhatDependsOnThem) {
   const std::atomic<bool> stop{false};
   for (int i = 0; i < 2; ++i) { // the second time as the first
     std::fill(memory.begin() + 4, memory.end(), std::byte{0});
-    const LaneTimes times = executor.run(stop);
+    const LaneTimes times = executor.run(1, stop);
     EXPECT_GE(times.total_ns, 2 * delay.duration_ns);
     EXPECT_TRUE(executor.done());
     EXPECT_EQ(memory[7], std::byte{4});

@@ -72,8 +72,8 @@ std::vector<float> run_job(const MoverPlace& worker, const MoverPlace& server, i
   }
   LaneExecutor first(job.of_worker, movers[0]->lane(0), buffers[0]);
   LaneExecutor second(job.of_server, movers[1]->lane(0), buffers[1]);
-  first.start();
-  second.start();
+  first.start(1);
+  second.start(1);
   for (int i = 0; i < 100'000 && !(first.done() && second.done()); ++i) {
     static_cast<void>(first.advance());
     static_cast<void>(second.advance());

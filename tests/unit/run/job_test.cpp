@@ -51,7 +51,7 @@ RunOptions quick(const std::string& transport) {
 Report run(
     const Plan& plan, const RunOptions& options,
     const std::function<void(int)>& before = [](int) {}) {
-  const Schedule schedule = lower(plan);
+  const JobSchedules schedule{lower(plan), {}, {}};
   const std::string text = run_locally(
       static_cast<int>(plan.ranks.size()),
       [&](const JobEnvironment& job, Fd listener, const std::function<void(const std::string&)>&) {

@@ -94,7 +94,7 @@ public:
       m_prepare(*this);
     }
     for (const auto& e : m_executors) {
-      e->start();
+      e->start(iteration + 1);
     }
     for (;;) {
       bool progress = false, done = true;

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/checkpoints.hpp"
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <sys/resource.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// Where the lanes need all processors, they come first. Linux counts this for the thread alone.
+void be_nice() {
+  constexpr int k_nicest = 19;
+  static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), k_nicest));
+}
+
+void remove_file(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::remove(path, error) && error) {
+    log(LogLevel::warn, "cannot remove {}: {}", path, error.message());
+  }
+}
+
+} // namespace
+
+Checkpoints::Checkpoints(CheckpointFolder folder, CheckpointJob job, std::uint64_t every,
+                         Optimizer optimizer, const RankProgram& saving,
+                         std::span<const std::span<std::byte>> views,
+                         std::vector<std::uint64_t> keep)
+    : m_folder(std::move(folder)), m_job(std::move(job)), m_every(every),
+      m_first(keep.empty() ? 0 : keep.back()), m_optimizer(optimizer), m_saving(saving),
+      m_views(views), m_complete(std::move(keep)) {
+  m_folder.create();
+  m_folder.remove_leftovers(m_job.rank);
+  const auto unwanted = [&](std::uint64_t step) {
+    return std::find(m_complete.begin(), m_complete.end(), step) == m_complete.end();
+  };
+  for (const std::uint64_t step : m_folder.complete_steps()) {
+    if (m_job.rank == 0 && unwanted(step)) {
+      remove_file(m_folder.manifest(step));
+    }
+  }
+  for (const std::uint64_t step : m_folder.steps_of(m_job.rank)) {
+    if (unwanted(step)) {
+      remove_file(m_folder.part(step, m_job.rank));
+    }
+  }
+  m_thread = std::jthread([this](const std::stop_token& stop) { work(stop); });
+}
+
+Checkpoints::~Checkpoints() = default;
+
+void Checkpoints::work(const std::stop_token& stop) {
+  be_nice();
+  for (;;) {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(m_mutex);
+      m_busy = false;
+      m_change.notify_all();
+      if (!m_change.wait(lock, stop, [&] { return !m_tasks.empty(); }) || stop.stop_requested()) {
+        return;
+      }
+      task = std::move(m_tasks.front());
+      m_tasks.pop_front();
+      m_busy = true;
+    }
+    task();
+  }
+}
+
+void Checkpoints::give(std::function<void()> task) {
+  {
+    const std::lock_guard lock(m_mutex);
+    m_tasks.push_back(std::move(task));
+  }
+  m_change.notify_all();
+}
+
+bool Checkpoints::idle() const {
+  const std::lock_guard lock(m_mutex);
+  return !m_busy && m_tasks.empty();
+}
+
+bool Checkpoints::idle_within(std::chrono::milliseconds limit) const {
+  std::unique_lock lock(m_mutex);
+  return m_change.wait_for(lock, limit, [&] { return !m_busy && m_tasks.empty(); });
+}
+
+Json Checkpoints::state() const {
+  std::uint64_t bytes = 0;
+  for (const SavedRun& run : m_saving.saved) {
+    bytes += run.kept.bytes;
+  }
+  const std::lock_guard lock(m_mutex);
+  return {{"busy", m_busy || !m_tasks.empty()},
+          {"bytes", bytes},
+          {"step", m_told.step},
+          {"digest", m_told.digest},
+          {"error", m_told.error},
+          {"seconds", m_told.seconds},
+          {"manifest", m_told.manifest},
+          {"manifest_error", m_told.manifest_error}};
+}
+
+bool Checkpoints::hear(const std::vector<Json>& states, std::optional<std::uint64_t> steps) {
+  m_counts.bytes = 0;
+  m_somebody_writes = false;
+  for (const Json& state : states) {
+    m_counts.bytes += state.at("bytes").get<std::uint64_t>();
+    m_somebody_writes = m_somebody_writes || state.at("busy").get<bool>();
+  }
+  hear_of_manifest(states.front());
+  if (m_pending && !m_somebody_writes) {
+    hear_of_parts(states);
+  }
+  if (!steps || !due(*steps)) {
+    return false;
+  }
+  if (m_somebody_writes) {
+    ++m_counts.skipped;
+    return false;
+  }
+  m_pending = steps;
+  return true;
+}
+
+void Checkpoints::hear_of_manifest(const Json& root) {
+  if (!m_declared || root.at("manifest").get<std::uint64_t>() != *m_declared) {
+    return;
+  }
+  if (const auto error = root.at("manifest_error").get<std::string>(); !error.empty()) {
+    fail_one(*m_declared, error);
+  } else {
+    ++m_counts.complete;
+    m_complete.push_back(*m_declared);
+    if (m_complete.size() > 2) {
+      m_complete.erase(m_complete.begin());
+      give([this, oldest = m_complete.front()] {
+        for (const std::uint64_t step : m_folder.complete_steps()) {
+          if (m_job.rank == 0 && step < oldest) {
+            remove_file(m_folder.manifest(step));
+          }
+        }
+        for (const std::uint64_t step : m_folder.steps_of(m_job.rank)) {
+          if (step < oldest) {
+            remove_file(m_folder.part(step, m_job.rank));
+          }
+        }
+      });
+    }
+  }
+  m_declared.reset();
+}
+
+void Checkpoints::hear_of_parts(const std::vector<Json>& states) {
+  CheckpointManifest manifest{*m_pending, {}};
+  double seconds = 0;
+  std::string trouble;
+  for (std::size_t r = 0; r < states.size(); ++r) {
+    manifest.digests.push_back(states[r].at("digest").get<std::string>());
+    seconds = std::max(seconds, states[r].at("seconds").get<double>());
+    if (const auto error = states[r].at("error").get<std::string>();
+        trouble.empty() && !error.empty()) {
+      trouble = fmt::format("rank {}: {}", r, error);
+    }
+  }
+  if (!trouble.empty()) {
+    fail_one(*m_pending, trouble);
+  } else {
+    m_declared = m_pending;
+    m_counts.write_seconds.push_back(seconds);
+    if (m_job.rank == 0) {
+      give([this, manifest = std::move(manifest)] {
+        std::string error;
+        try {
+          write_manifest(m_folder, m_job, manifest);
+        } catch (const std::exception& e) {
+          error = e.what();
+        }
+        const std::lock_guard lock(m_mutex);
+        m_told.manifest = manifest.step;
+        m_told.manifest_error = error;
+      });
+    }
+  }
+  m_pending.reset();
+}
+
+void Checkpoints::fail_one(std::uint64_t step, const std::string& why) {
+  ++m_counts.failed;
+  const std::string what = fmt::format("checkpoint after step {}: {}", step, why);
+  if (m_counts.first_failure.empty()) {
+    m_counts.first_failure = what;
+  }
+  if (m_job.rank == 0) {
+    log(LogLevel::warn, "{}; the run goes on", what);
+  }
+}
+
+void Checkpoints::save(std::uint64_t steps, const std::string& wrong) {
+  if (!wrong.empty()) {
+    const std::lock_guard lock(m_mutex);
+    m_told.step = steps;
+    m_told.error = wrong;
+    return;
+  }
+  give([this, steps] {
+    const std::int64_t begin = monotonic_ns();
+    std::string digest, error;
+    try {
+      digest = write_part(m_folder, m_job, steps, m_optimizer, m_saving, m_views);
+    } catch (const std::exception& e) {
+      error = e.what();
+    }
+    const std::lock_guard lock(m_mutex);
+    m_told.step = steps;
+    m_told.digest = digest;
+    m_told.error = error;
+    m_told.seconds = static_cast<double>(monotonic_ns() - begin) * 1e-9;
+  });
+}
+
+} // namespace reckon

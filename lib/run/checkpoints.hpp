@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/json.hpp"
+#include "run/checkpoint_files.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace reckon {
+
+/// What became of a run's checkpoints; the same at every rank.
+struct CheckpointCounts {
+  std::uint64_t complete = 0;
+  std::uint64_t skipped = 0; ///< due while the one before was still being written
+  std::uint64_t failed = 0;
+  std::string first_failure;
+  std::uint64_t bytes = 0;           ///< of one, all ranks together
+  std::vector<double> write_seconds; ///< of each that was complete: the slowest rank's
+};
+
+/// One rank's part in saving checkpoints while iterations go on. The snapshot that an iteration
+/// left in the rank's memory is written by a thread of low priority; ranks tell each other at the
+/// barriers that they meet at anyway how far they are, and rank 0 declares a checkpoint complete
+/// once every part is on disk. The last two complete ones are kept.
+///
+/// Used by one thread (and its own).
+class Checkpoints {
+public:
+  /// Saves after every `every` steps. `saving` is this rank's program with_snapshot(), `views` its
+  /// memory; both outlive this. Makes the folder, and removes from it all of this rank but the
+  /// checkpoints after the steps in `keep`: the last two that are complete, in ascending order, of
+  /// which the run goes on from the last.
+  Checkpoints(CheckpointFolder folder, CheckpointJob job, std::uint64_t every, Optimizer optimizer,
+              const RankProgram& saving, std::span<const std::span<std::byte>> views,
+              std::vector<std::uint64_t> keep);
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  /// Whether the iteration after `steps` steps is one that saves, if the writers have done the one
+  /// before by then. What the run went on from is there already.
+  [[nodiscard]] bool due(std::uint64_t steps) const {
+    return steps > m_first && steps % m_every == 0;
+  }
+  /// This rank's thread has nothing to write.
+  [[nodiscard]] bool idle() const;
+  [[nodiscard]] bool idle_within(std::chrono::milliseconds limit) const;
+
+  /// What this rank says at a barrier.
+  [[nodiscard]] Json state() const;
+  /// What every rank said. Returns whether the iteration that comes now, after `steps` steps,
+  /// saves; without a number none comes.
+  bool hear(const std::vector<Json>& states, std::optional<std::uint64_t> steps);
+  /// A rank was writing when it spoke last.
+  [[nodiscard]] bool somebody_writes() const { return m_somebody_writes; }
+  /// Nothing is left to tell: every checkpoint is complete or has failed, and everybody knows.
+  [[nodiscard]] bool concluded() const { return !m_pending && !m_declared; }
+
+  /// The snapshot after `steps` steps is in memory; `wrong` says what is wrong with it, if
+  /// anything.
+  void save(std::uint64_t steps, const std::string& wrong);
+  [[nodiscard]] const CheckpointCounts& counts() const { return m_counts; }
+
+private:
+  void work(const std::stop_token& stop);
+  void give(std::function<void()> task);
+  void hear_of_manifest(const Json& root);
+  void hear_of_parts(const std::vector<Json>& states);
+  void fail_one(std::uint64_t step, const std::string& why);
+
+  CheckpointFolder m_folder;
+  CheckpointJob m_job;
+  std::uint64_t m_every, m_first;
+  Optimizer m_optimizer;
+  const RankProgram& m_saving;
+  std::span<const std::span<std::byte>> m_views;
+
+  // The same at every rank.
+  CheckpointCounts m_counts;
+  std::optional<std::uint64_t> m_pending;  ///< parts are being written
+  std::optional<std::uint64_t> m_declared; ///< all parts are there, rank 0 writes so
+  bool m_somebody_writes = false;
+  std::vector<std::uint64_t> m_complete; ///< those that are kept, at most two
+
+  struct Told {
+    std::uint64_t step = 0; ///< last written, or failed
+    std::string digest, error;
+    double seconds = 0;
+    std::uint64_t manifest =
+        0; ///< rank 0: step of the last that was declared complete, or failed to
+    std::string manifest_error; ///< rank 0: why it failed
+  };
+  mutable std::mutex m_mutex; ///< guards what follows
+  mutable std::condition_variable_any m_change;
+  Told m_told;
+  std::deque<std::function<void()>> m_tasks;
+  bool m_busy = false;
+  std::jthread m_thread; ///< last: joined before anything it uses goes
+};
+
+} // namespace reckon

@@ -90,7 +90,8 @@ ParametersReport parameters_from_json(const JsonView& object) {
   if (const auto step = object.find("resumed_from_step")) {
     parameters.resumed_from_step = step->count();
     if (*parameters.resumed_from_step >= parameters.steps) {
-      step->fail("must be less than steps: a run that goes on makes at least one");
+      step->fail(fmt::format("{} < steps {} must hold: a run that goes on makes at least one",
+                             *parameters.resumed_from_step, parameters.steps));
     }
   }
   return parameters;

@@ -93,7 +93,7 @@ std::vector<double> knots_of(const SizeCurve& a, const SizeCurve& b) {
   }
   knots.push_back(k_largest_bytes);
   std::ranges::sort(knots);
-  knots.erase(std::ranges::unique(knots).begin(), knots.end());
+  knots.erase(std::unique(knots.begin(), knots.end()), knots.end());
   return knots;
 }
 

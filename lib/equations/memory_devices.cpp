@@ -73,7 +73,7 @@ SizeCurve cci_curve(const SizeCurve& bus, const SizeCurve& speedup) {
     }
   }
   std::ranges::sort(sizes);
-  sizes.erase(std::ranges::unique(sizes).begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   SizeCurve cci;
   for (const double bytes : sizes) {
     cci.push_back({bytes, seconds_on(bus, bytes) * factor_at(speedup, bytes)});

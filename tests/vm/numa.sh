@@ -5,6 +5,11 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 printf 'name,elements,dtype\nhead,100001,fp32\nbody,75000,bf16\ntail,62500,fp16\n' > model.csv
+cat > roles.json << 'END'
+{"schema": "reckon/roles", "schema_version": 1, "name": "two nodes serve two", "groups": [
+  {"machine": "m0", "worker": true, "server": false, "lanes": 1, "endpoints": ["m0/numa0", "m0/numa2"]},
+  {"machine": "m0", "worker": false, "server": true, "lanes": 1, "endpoints": ["m0/numa1", "m0/numa3"]}]}
+END
 cat >> inside.sh << 'END'
 cases='--only numa_to_numa_copy_cpu --only link_bandwidth --only fabric_aggregate --only stream_copy
   --only reduce_sum'
@@ -14,11 +19,15 @@ code=$?
 "$RECKON" plan --profile /vmlab/profile.json --workload model.csv --workers 4 --part-bytes 64KiB -o plan.json || exit
 "$RECKON" run plan.json -n 3 --tolerance 1e9% || exit
 "$RECKON" plan --inside --profile /vmlab/profile.json --workload model.csv --part-bytes 64KiB -o /vmlab/inside.json || exit
-"$RECKON" run /vmlab/inside.json -n 3 --tolerance 1e9% -o /vmlab/report.json
+"$RECKON" run /vmlab/inside.json -n 3 --tolerance 1e9% -o /vmlab/report.json || exit
+# Two nodes as memory devices of the other two, as CXL memory would be.
+"$RECKON" plan --strategy coarse --profile /vmlab/profile.json --workload model.csv --roles roles.json \
+  -o /vmlab/coarse.json || exit
+"$RECKON" run /vmlab/coarse.json -n 3 --tolerance 1e9% -o /vmlab/coarse_report.json
 END
 vm run --numa --timeout 1000 --log "$PWD/vm" -- bash -c '. ./inside.sh'
 expect_status 0
-[[ $(grep -c 'every element correct' "$last/stdout") == 2 ]] || fail "not both runs were verified"
+[[ $(grep -c 'every element correct' "$last/stdout") == 3 ]] || fail "not all runs were verified"
 python3 - vm/inside.json vm/report.json << 'END' || fail "the plan inside the machine is not between its NUMA nodes"
 import json, sys
 plan, report = (json.load(open(f)) for f in sys.argv[1:])
@@ -27,6 +36,12 @@ assert all(len(r["cpus"]) == 1 for r in plan["ranks"]), plan["ranks"]
 assert abs(sum(t["share"] for t in plan["trees"]) - 1) < 1e-9, plan["trees"]
 assert any(r["source"] == "link_bandwidth" for r in plan["resources"]), plan["resources"]
 assert report["verification"]["ok"], report["verification"]
+END
+python3 - vm/coarse.json << 'END' || fail "the nodes that serve are not the proxies of those next to them"
+import json, sys
+plan = json.load(open(sys.argv[1]))
+assert [r["endpoint"] for r in plan["ranks"]] == ["m0/numa0", "m0/numa2", "m0/numa1", "m0/numa3"], plan["ranks"]
+assert [r["bandwidth_proxy"] for r in plan["routing"]] == [2, 3], plan["routing"]
 END
 
 python3 - vm/profile.json << 'END' || fail "the profile is not that of the machine"

@@ -218,13 +218,7 @@ private:
     }
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (std::size_t r = 0; r < m_solution.endpoints.size(); ++r) {
-      PlanRank rank;
-      rank.machine = m_machine;
-      rank.endpoint = m_solution.endpoints[r];
-      const TopologyObject& object = *m_inputs.profile.topology.find(rank.endpoint);
-      rank.endpoint_kind = name_of(object.kind);
-      rank.pci_address = object.pci_address;
-      rank.cpus = cpus_near(rank.endpoint);
+      PlanRank rank = rank_at(m_inputs.profile.topology, m_machine, m_solution.endpoints[r]);
       rank.worker = r < m_solution.workers;
       rank.server = !rank.worker;
       rank.lanes = static_cast<int>(m_options.lanes);
@@ -240,15 +234,6 @@ private:
       plan.ranks[plan.parts.server[p]].assigned_bytes += plan.parts.bytes[p];
     }
     return plan;
-  }
-  /// Those of the NUMA node that it is or hangs from.
-  [[nodiscard]] std::vector<int> cpus_near(const std::string& endpoint) const {
-    const Topology& topology = m_inputs.profile.topology;
-    const TopologyObject* at = topology.find(endpoint);
-    while (at != nullptr && at->kind != ObjectKind::numa_node) {
-      at = topology.find(at->parent);
-    }
-    return at != nullptr ? at->cpus : std::vector<int>();
   }
   static std::uint64_t root_of(const SumTree& tree) {
     std::uint64_t r = 0;
@@ -307,8 +292,8 @@ private:
     time.seconds = time.steady_seconds;
     if (writes(plan.part_bytes) <= k_most_writes) {
       const PlayNetwork network = network_of(model, m_index);
-      time.seconds =
-          std::max(time.seconds, play(reckon::lower(plan), network, cost(model)).total_seconds);
+      time.seconds = std::max(
+          time.seconds, play(reckon::lower(plan), network, op_cost(model, m_index)).total_seconds);
     }
     return time;
   }
@@ -337,20 +322,6 @@ private:
     Prediction& p = plan.prediction;
     p.lo_seconds = std::min(p.mid_seconds, time_of(plan, at_high_capacities(m_model)).seconds);
     p.hi_seconds = std::max(p.mid_seconds, time_of(plan, at_low_capacities(m_model)).seconds);
-  }
-
-  /// Adding one more stream to what is there, on the resource that it keeps busy for longest.
-  [[nodiscard]] OpCost cost(const InsideModel& model) const {
-    return [this, &model](std::size_t rank, const Op& op) {
-      if (op.kind != OpKind::reduce) {
-        return 0.0;
-      }
-      double longest = 0;
-      for (const InsideUse& use : model.add[m_index[rank]]) {
-        longest = std::max(longest, use.amount / model.resources[use.resource].bytes_per_second);
-      }
-      return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
-    };
   }
 
   /// The bound of what runs: without the traffic of other machines.
@@ -515,6 +486,38 @@ PlayNetwork network_of(const InsideModel& model, std::span<const std::size_t> en
     }
   }
   return network;
+}
+
+OpCost op_cost(const InsideModel& model, std::vector<std::size_t> endpoints) {
+  return [&model, endpoints = std::move(endpoints)](std::size_t rank, const Op& op) {
+    if (op.kind != OpKind::reduce) {
+      return 0.0;
+    }
+    double longest = 0;
+    for (const InsideUse& use : model.add[endpoints[rank]]) {
+      longest = std::max(longest, use.amount / model.resources[use.resource].bytes_per_second);
+    }
+    return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
+  };
+}
+
+PlanRank rank_at(const Topology& topology, const std::string& machine,
+                 const std::string& endpoint) {
+  const TopologyObject* const object = topology.find(endpoint);
+  if (object == nullptr) {
+    fail(ErrorKind::input, fmt::format("the topology has no '{}'", endpoint));
+  }
+  PlanRank rank;
+  rank.machine = machine;
+  rank.endpoint = endpoint;
+  rank.endpoint_kind = name_of(object->kind);
+  rank.pci_address = object->pci_address;
+  const TopologyObject* at = object;
+  while (at != nullptr && at->kind != ObjectKind::numa_node) {
+    at = topology.find(at->parent);
+  }
+  rank.cpus = at != nullptr ? at->cpus : std::vector<int>();
+  return rank;
 }
 
 Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options) {

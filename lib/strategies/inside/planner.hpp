@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reckon {
 
@@ -50,5 +51,14 @@ inline constexpr std::string_view k_unlimited_resources = "unlimited_resources";
 /// model's).
 [[nodiscard]] PlayNetwork network_of(const InsideModel& model,
                                      std::span<const std::size_t> endpoints);
+
+/// What a rank's local ops cost there: adding one more stream to what is there keeps the resource
+/// busy that needs longest for it, and nothing else takes time. `model` must outlive it.
+[[nodiscard]] OpCost op_cost(const InsideModel& model, std::vector<std::size_t> endpoints);
+
+/// The rank of a plan that is this object of the topology: its endpoint, kind, PCI address and the
+/// processors of the NUMA node that it is or hangs from. Throws Error{input} when there is none.
+[[nodiscard]] PlanRank rank_at(const Topology& topology, const std::string& machine,
+                               const std::string& endpoint);
 
 } // namespace reckon

@@ -4,6 +4,8 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "equations/coarse.hpp"
+#include "strategies/inside/model.hpp"
+#include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/predict.hpp"
@@ -17,6 +19,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -42,8 +45,8 @@ class Planner {
 public:
   Planner(const PlanInputs& inputs, const PlanOptions& options, const ProxyOptions& proxies)
       : m_inputs(inputs), m_options(options), m_proxies(proxies),
-        m_layout(layout_of(inputs.workload)),
-        m_model(inputs.profile, inputs.roles, options.transport, options.what_if) {
+        m_layout(layout_of(inputs.workload)), m_inside(inside_of(inputs)),
+        m_model(inputs.profile, inputs.roles, options.transport, what_if_of(m_inside, options)) {
     check_options();
     int lanes = 1;
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
@@ -63,7 +66,12 @@ public:
       m_ends.push_back((m_ends.empty() ? 0 : m_ends.back()) + sizes.back());
     }
     m_network = measured_network();
-    m_routing = solve_routing_tables(inputs.profile, m_model, sizes, proxies.tolerance);
+    m_routing = solve_routing_tables(
+        m_model.ranks(),
+        [this](std::size_t from, std::size_t to, std::string* source) {
+          return curve(from, to, source);
+        },
+        sizes, proxies.tolerance);
     for (const ProxyRoute& r : m_routing.routes) {
       m_partition = std::max(m_partition, r.partition_bytes);
     }
@@ -83,7 +91,7 @@ public:
       m_forward = forward;
       m_backward = backward;
     }
-    if (!lanes_given && !m_model.one_machine()) {
+    if (!lanes_given && !m_model.one_machine() && !m_inside) {
       set_lanes(needed_lanes());
     }
   }
@@ -108,6 +116,61 @@ public:
   }
 
 private:
+  /// Ranks that are places inside a machine: its links are what lies between them.
+  struct Inside {
+    InsideOptions options; ///< workers and memory devices
+    InsideModel model;
+    std::vector<std::string> endpoints; ///< by rank
+    std::vector<std::size_t> index;     ///< by rank: endpoint of the model
+    PlayNetwork network;
+  };
+  [[nodiscard]] static std::unique_ptr<Inside> inside_of(const PlanInputs& inputs) {
+    auto inside = std::make_unique<Inside>();
+    InsideOptions& options = inside->options;
+    options.relays.emplace();
+    std::string machine;
+    for (const RoleGroup& group : inputs.roles.groups) {
+      if (group.endpoints.empty() != inputs.roles.groups.front().endpoints.empty() ||
+          (!machine.empty() && group.machine != machine && !group.endpoints.empty())) {
+        fail(ErrorKind::input,
+             fmt::format("roles '{}': either all groups name endpoints of one machine or none does",
+                         inputs.roles.name));
+      }
+      machine = group.machine;
+      for (const std::string& id : group.endpoints) {
+        inside->endpoints.push_back(id);
+        (group.worker ? options.workers : *options.relays).push_back(id);
+      }
+    }
+    if (inside->endpoints.empty()) {
+      return nullptr;
+    }
+    inside->model = inside_model(inputs.profile, machine, options);
+    for (const std::string& id : inside->endpoints) {
+      const auto it = std::find_if(inside->model.endpoints.begin(), inside->model.endpoints.end(),
+                                   [&](const InsideEndpoint& e) { return e.id == id; });
+      inside->index.push_back(static_cast<std::size_t>(it - inside->model.endpoints.begin()));
+    }
+    inside->network = network_of(inside->model, inside->index);
+    return inside;
+  }
+  /// Inside a machine nothing is asked of ports.
+  [[nodiscard]] static CostModel::WhatIf what_if_of(const std::unique_ptr<Inside>& inside,
+                                                    const PlanOptions& options) {
+    CostModel::WhatIf what_if = options.what_if;
+    for (std::size_t r = 0; inside && r < inside->model.resources.size(); ++r) {
+      what_if.worker_port_bytes_per_s = std::max(what_if.worker_port_bytes_per_s.value_or(0),
+                                                 inside->model.resources[r].bytes_per_second);
+    }
+    return what_if;
+  }
+
+  [[nodiscard]] Curve curve(std::size_t from, std::size_t to, std::string* source) const {
+    return m_inside ? copy_curve(m_inputs.profile, m_inside->network, m_inside->endpoints, from, to,
+                                 source)
+                    : write_curve(m_inputs.profile, m_model, from, to, source);
+  }
+
   void check_options() const {
     if (m_inputs.workload.tensors.empty() || m_layout.total_bytes == 0) {
       fail(ErrorKind::input,
@@ -255,7 +318,9 @@ private:
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (std::size_t r = 0; r < m_model.ranks().size(); ++r) {
       const RankModel& model = m_model.ranks()[r];
-      PlanRank rank;
+      PlanRank rank =
+          m_inside ? rank_at(m_inputs.profile.topology, model.machine, m_inside->endpoints[r])
+                   : PlanRank();
       rank.machine = model.machine;
       rank.rack = model.rack;
       rank.worker = model.worker;
@@ -263,7 +328,7 @@ private:
       rank.lanes = static_cast<int>(m_lanes * (dual ? 2 : 1));
       rank.share_bytes = owned[r];
       rank.assigned_bytes = static_cast<std::uint64_t>(owned[r]);
-      rank.port_bytes_per_second = model.port_bytes_per_s;
+      rank.port_bytes_per_second = m_inside ? 0 : model.port_bytes_per_s;
       plan.ranks.push_back(rank);
     }
     return plan;
@@ -278,18 +343,9 @@ private:
     plan.window_parts = window;
     const Schedule schedule = reckon::lower(plan);
     const Traffic traffic = traffic_of(schedule);
-    double busiest = 0;
-    std::size_t binding = 0;
     for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
       plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
       plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
-      const double port = m_model.ranks()[r].port_bytes_per_s;
-      const auto bytes =
-          static_cast<double>(std::max(traffic.egress_bytes[r], traffic.ingress_bytes[r]));
-      if (port > 0 && bytes / port > busiest) {
-        busiest = bytes / port;
-        binding = r;
-      }
     }
     PartShape shape;
     shape.part_bytes = static_cast<double>(plan.part_bytes);
@@ -306,24 +362,17 @@ private:
       return;
     }
     p = {};
-    p.bound_seconds = busiest;
-    const auto bytes = static_cast<std::uint64_t>(
-        std::max(plan.ranks[binding].egress_bytes, plan.ranks[binding].ingress_bytes));
-    p.bound_by =
-        fmt::format("the port of rank {}: {} each way at {}", binding, to_text(Bytes(bytes)),
-                    to_text(Bandwidth::bytes_per_s(m_model.ranks()[binding].port_bytes_per_s)));
-    p.relief = m_model.ranks()[binding].worker
-                   ? "faster ports of the workers: each pushes and pulls its whole gradient"
-                   : "more memory devices, or faster ports for them";
+    const PlayNetwork network = network_for(shape.part_bytes);
+    set_bound(p, schedule, network);
+    const bool ports = !m_inside && !m_network;
     p.lo_seconds = p.mid_seconds = p.hi_seconds =
-        busiest / m_model.port_efficiency(shape.part_bytes);
+        p.bound_seconds / (ports ? m_model.port_efficiency(shape.part_bytes) : 1);
     p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
     std::optional<double> played;
     if (static_cast<double>(plan.parts.size()) * writes_per_part() <= most_writes) {
-      played =
-          play(schedule, m_network ? m_network->network : port_network(m_model, shape.part_bytes),
-               op_cost(m_model, shape.part_bytes))
-              .total_seconds;
+      const OpCost cost = m_inside ? reckon::op_cost(m_inside->model, m_inside->index)
+                                   : reckon::op_cost(m_model, shape.part_bytes);
+      played = play(schedule, network, cost).total_seconds;
     }
     if (m_passes) {
       add_passes(p, *m_passes, played);
@@ -333,6 +382,56 @@ private:
     const auto [slow, fast] = port_spread();
     p.lo_seconds = std::max(p.bound_seconds, std::min(p.lo_seconds, p.mid_seconds / fast));
     p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds / slow);
+  }
+
+  /// What lies between the ranks, for writes of about `part_bytes`.
+  [[nodiscard]] PlayNetwork network_for(double part_bytes) const {
+    return m_inside    ? m_inside->network
+           : m_network ? m_network->network
+                       : port_network(m_model, part_bytes);
+  }
+  [[nodiscard]] std::string station_name(std::size_t station) const {
+    if (m_inside) {
+      return m_inside->model.resources[station].name;
+    }
+    if (m_network) {
+      return m_network->stations[station];
+    }
+    return station < 2 * m_model.ranks().size() ? fmt::format("the port of rank {}", station / 2)
+                                                : "an uplink";
+  }
+
+  /// What the plan makes pass the busiest station takes at least so long.
+  void set_bound(Prediction& p, const Schedule& schedule, const PlayNetwork& network) const {
+    std::vector<double> bytes(network.station_bytes_per_s.size(), 0);
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+      for (const LaneProgram& lane : schedule.ranks[r].lanes) {
+        for (const Op& op : lane.ops()) {
+          if (op.kind == OpKind::write) {
+            for (const std::uint32_t station : network.paths[r][op.peer]) {
+              bytes[station] += static_cast<double>(op.bytes);
+            }
+          }
+        }
+      }
+    }
+    std::size_t busiest = 0;
+    double rate = 1;
+    for (std::size_t s = 0; s < bytes.size(); ++s) {
+      const bool own = !network.station_busy.empty() && !network.station_busy[s].empty();
+      const double carries =
+          own ? network.station_busy[s].bytes_per_s() : network.station_bytes_per_s[s];
+      if (bytes[s] / carries > p.bound_seconds) {
+        p.bound_seconds = bytes[s] / carries;
+        busiest = s;
+        rate = carries;
+      }
+    }
+    p.bound_by = fmt::format("{}: {} at {}", station_name(busiest),
+                             to_text(Bytes(static_cast<std::uint64_t>(bytes[busiest]))),
+                             to_text(Bandwidth::bytes_per_s(rate)));
+    p.relief = fmt::format("a faster way there, or fewer bytes on it: another dual split "
+                           "(--proxy-bytes), more memory devices");
   }
 
   /// On one machine the processors take turns at the steps, too.
@@ -498,7 +597,7 @@ private:
         m_inputs.profile.cells.begin(), m_inputs.profile.cells.end(), [](const Cell& cell) {
           return cell.key.test == "pair_write" || cell.key.test == "pair_bandwidth";
         });
-    if (m_model.one_machine() || !pairs || m_options.what_if.worker_port_bytes_per_s) {
+    if (m_inside || m_model.one_machine() || !pairs || m_options.what_if.worker_port_bytes_per_s) {
       return std::nullopt;
     }
     std::vector<std::string> machines;
@@ -523,25 +622,20 @@ private:
     }
     return best;
   }
-  [[nodiscard]] double bytes_before(std::size_t boundary) const {
-    return boundary == 0 ? 0 : m_ends[boundary - 1];
-  }
-
   /// The least rate of a write between two ranks of a group, in a ring in the order of ranks.
   [[nodiscard]] double ring_bandwidth(const std::vector<std::size_t>& members) const {
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; members.size() > 1 && i < members.size(); ++i) {
-      const Curve curve =
-          write_curve(m_inputs.profile, m_model, members[i], members[(i + 1) % members.size()]);
-      least = std::min(least, curve.marginal_bandwidth().as_bytes_per_s());
+      const Curve between = curve(members[i], members[(i + 1) % members.size()], nullptr);
+      least = std::min(least, between.marginal_bandwidth().as_bytes_per_s());
     }
     return least;
   }
   [[nodiscard]] double client_bandwidth() const {
     double least = std::numeric_limits<double>::infinity();
     for (const ProxyRoute& r : m_routing.routes) {
-      const Curve curve = write_curve(m_inputs.profile, m_model, r.client, r.bandwidth_proxy);
-      least = std::min(least, curve.marginal_bandwidth().as_bytes_per_s());
+      const Curve between = curve(r.client, r.bandwidth_proxy, nullptr);
+      least = std::min(least, between.marginal_bandwidth().as_bytes_per_s());
     }
     return least;
   }
@@ -612,8 +706,18 @@ private:
         candidates.push_back({name, made->prediction, ""});
       }
     }
-    for (Candidate& c : make_plan(m_inputs, others).candidates) {
-      candidates.push_back(std::move(c));
+    if (m_inside) { // the best of all trees over the same places
+      InsidePlanOptions inside;
+      inside.machine = m_model.ranks().front().machine;
+      inside.inside = m_inside->options;
+      Plan best = plan_inside({m_inputs.profile, m_inputs.workload, m_inputs.profile_link,
+                               m_inputs.workload_link, m_inputs.roles_link},
+                              inside);
+      candidates.push_back({best.strategy, best.prediction, ""});
+    } else {
+      for (Candidate& c : make_plan(m_inputs, others).candidates) {
+        candidates.push_back(std::move(c));
+      }
     }
     plan.candidates = std::move(candidates);
     double second = std::numeric_limits<double>::infinity();
@@ -633,11 +737,20 @@ private:
     }
   }
 
+  [[nodiscard]] std::string transport_of(const Plan& plan) const {
+    if (!m_inside || !m_options.transport.empty()) {
+      return m_model.transport();
+    }
+    const bool gpu = std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                                 [](const PlanRank& r) { return r.endpoint_kind == "gpu"; });
+    return gpu ? "cuda" : "host";
+  }
+
   void describe(Plan& plan) const {
     plan.profile = m_inputs.profile_link;
     plan.workload = m_inputs.workload_link;
     plan.roles = m_inputs.roles_link;
-    plan.transport = m_model.transport();
+    plan.transport = transport_of(plan);
     plan.options = {
         {"strategy", m_options.strategy},
         {"workers", std::to_string(m_workers.size())},
@@ -721,6 +834,7 @@ private:
   const PlanOptions& m_options;
   const ProxyOptions& m_proxies;
   GradientLayout m_layout;
+  std::unique_ptr<Inside> m_inside;
   CostModel m_model;
   std::vector<std::size_t> m_workers, m_devices; ///< ranks
   std::uint64_t m_lanes = 1;

@@ -93,13 +93,47 @@ Curve write_curve(const Profile& profile, const CostModel& model, std::size_t fr
                                               model.ranks()[to].port_bytes_per_s));
 }
 
-RoutingTables solve_routing_tables(const Profile& profile, const CostModel& model,
+Curve copy_curve(const Profile& profile, const StationNetwork& network,
+                 const std::vector<std::string>& endpoints, std::size_t from, std::size_t to,
+                 std::string* source) {
+  CellKey pattern;
+  pattern.test = "gpu_copy";
+  pattern.from = endpoints[from];
+  pattern.to = endpoints[to];
+  std::map<double, CurvePoint> points;
+  for (const Cell* cell : profile.select(pattern)) {
+    if (cell->unit == "seconds" && cell->p50 > 0 && cell->key.bytes > 0) {
+      const auto bytes = static_cast<double>(cell->key.bytes);
+      points[bytes] = {bytes, cell->p50, cell->p50, cell->p50};
+    }
+  }
+  if (points.size() < 2) {
+    for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
+      const double seconds = network.write_seconds(from, to, bytes);
+      if (!(seconds > 0)) {
+        fail(ErrorKind::input,
+             fmt::format("nothing in profile '{}' says how fast {} and {} are to each other",
+                         profile.name, endpoints[from], endpoints[to]));
+      }
+      points[bytes] = {bytes, seconds, seconds, seconds};
+    }
+  } else if (source != nullptr) {
+    *source = pattern.test;
+  }
+  std::vector<CurvePoint> list;
+  for (const auto& [bytes, point] : points) {
+    list.push_back(point);
+  }
+  return Curve(std::move(list), Curve::Shape::non_decreasing);
+}
+
+RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const CurveOf& curve_of,
                                    std::span<const double> tensor_bytes, double tolerance) {
   std::vector<std::size_t> clients, devices;
-  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-    if (model.ranks()[r].worker) {
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (ranks[r].worker) {
       clients.push_back(r);
-    } else if (model.ranks()[r].server) {
+    } else if (ranks[r].server) {
       devices.push_back(r);
     }
   }
@@ -126,7 +160,7 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
     std::vector<SizeCurve> samples;
     for (const std::size_t d : order) {
       std::string source;
-      curves.push_back(write_curve(profile, model, clients[c], devices[d], &source));
+      curves.push_back(curve_of(clients[c], devices[d], &source));
       ++pairs[source.substr(0, source.find(' '))];
       samples.push_back(samples_of(curves.back()));
     }
@@ -166,7 +200,7 @@ RoutingTables solve_routing_tables(const Profile& profile, const CostModel& mode
     out.sources.push_back(
         source.empty()
             ? fmt::format("of {} pairs of client and proxy nothing is measured: their curves are "
-                          "the ports' rates and one latency",
+                          "the rates of what lies between them",
                           count)
             : fmt::format("{}: {} pairs of client and proxy", source, count));
   }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/stations.hpp"
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
 #include "stats/curve.hpp"
 #include "strategies/model.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +20,16 @@ namespace reckon {
 /// profile knows.
 [[nodiscard]] Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from,
                                 std::size_t to, std::string* source = nullptr);
+
+/// The same between places inside a machine: cells `gpu_copy` of the pair, whose name `source`
+/// gets; else what the links between them carry (`network`).
+[[nodiscard]] Curve copy_curve(const Profile& profile, const StationNetwork& network,
+                               const std::vector<std::string>& endpoints, std::size_t from,
+                               std::size_t to, std::string* source = nullptr);
+
+/// How long one write between two ranks takes; the string gets what that was read from, a case of
+/// the profile first.
+using CurveOf = std::function<Curve(std::size_t from, std::size_t to, std::string* source)>;
 
 /// The routing tables of all workers of the model and what they were read from.
 struct RoutingTables {
@@ -34,7 +46,8 @@ struct RoutingTables {
 /// the workload's tensors. `tolerance`: how far below the full bandwidth a size may stay and count
 /// as reaching it. Throws Error{input} without a memory device (a rank that serves and has no
 /// gradient).
-[[nodiscard]] RoutingTables solve_routing_tables(const Profile& profile, const CostModel& model,
+[[nodiscard]] RoutingTables solve_routing_tables(std::span<const RankModel> ranks,
+                                                 const CurveOf& curve_of,
                                                  std::span<const double> tensor_bytes,
                                                  double tolerance);
 

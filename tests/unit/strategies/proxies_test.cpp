@@ -237,6 +237,37 @@ TEST(Proxies, AnIterationWithPassesIsNoShorterThanThePassesAndSaysWhatIsExposed)
   EXPECT_THAT(check(lower(plan)).faults, IsEmpty());
 }
 
+TEST(Proxies, GpusOfAMachineCanBeTheMemoryDevices) {
+  // BytePS's PCIe machine, half of its GPUs: two clients and two devices under each switch. Each
+  // copy passes the client's and the device's link of 105 Gb/s; what goes round crosses the
+  // switch's way to its host bridge.
+  const Profile p = read_profile(RECKON_SOURCE_DIR "/profiles/byteps-pcie.json");
+  Roles roles;
+  roles.name = "half of them";
+  roles.groups = {{"m0", 4, true, false, 1, {"m0/gpu0", "m0/gpu1", "m0/gpu4", "m0/gpu5"}},
+                  {"m0", 4, false, true, 1, {"m0/gpu2", "m0/gpu3", "m0/gpu6", "m0/gpu7"}}};
+  PlanOptions options = coarse();
+  options.part_bytes = 1U << 20U;
+  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}});
+  const Plan plan = plan_of(p, roles, w, options, all_through_proxies());
+  EXPECT_EQ(plan.transport, "cuda");
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    EXPECT_EQ(plan.ranks[r].endpoint, roles.groups[r / 4].endpoints[r % 4]);
+    EXPECT_EQ(plan.ranks[r].endpoint_kind, "gpu");
+    EXPECT_EQ(plan.ranks[r].port_bytes_per_second, 0);
+  }
+  EXPECT_THAT(check(lower(plan)).faults, IsEmpty());
+  // The devices' ring, in their order: 2 3 of its 8 hops for each part lead from one switch to the
+  // other, 2 of 4 each way (gpu3 > gpu6, gpu7 > gpu2): 1.5 of the gradient passes each of their
+  // links, client's traffic does not.
+  EXPECT_THAT(plan.prediction.bound_by, HasSubstr("sw"));
+  const auto optimum =
+      std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                   [](const Candidate& c) { return c.strategy.starts_with("inside_"); });
+  ASSERT_NE(optimum, plan.candidates.end());
+  EXPECT_LE(optimum->prediction->bound_seconds, plan.prediction.mid_seconds);
+}
+
 /// What a part makes the ranks send: clients to their proxies and round the ring and back, or round
 /// the workers' ring.
 double sent(const Plan& plan, std::size_t part, std::size_t workers) {

@@ -385,7 +385,7 @@ private:
     const MachineGroup& first = m_profile.machines.front();
     // On one machine as many ranks as processors. A measured cluster: all of it works unless said
     // otherwise; of one that was written down, the second group serves.
-    const bool measured = !first.members.empty();
+    const bool measured = has_named_machines(m_profile);
     std::uint64_t all = 0;
     for (const MachineGroup& m : m_profile.machines) {
       all += m.count;

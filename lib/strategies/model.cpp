@@ -42,6 +42,14 @@ Rate measured_rate(const Cell& cell) {
   return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
 }
 
+bool has_named_machines(const Profile& profile) {
+  constexpr std::size_t k_several = 3; // of two groups one works and one serves
+  return (!profile.machines.empty() && !profile.machines.front().members.empty()) ||
+         (profile.machines.size() >= k_several &&
+          std::all_of(profile.machines.begin(), profile.machines.end(),
+                      [](const MachineGroup& m) { return m.count == 1; }));
+}
+
 Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers,
                     int lanes) {
   if (workers == 0) {
@@ -52,7 +60,7 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
   }
   Roles roles;
   roles.name = fmt::format("{} workers, {} servers", workers, servers);
-  if (!profile.machines.front().members.empty()) {
+  if (has_named_machines(profile)) {
     // A measured cluster: rank i of the plan runs where rank i of the probe ran.
     auto take = [&, group = std::size_t{0}, used = std::uint64_t{0}](std::uint64_t count,
                                                                      bool worker) mutable {

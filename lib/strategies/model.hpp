@@ -136,11 +136,15 @@ private:
   int m_ports = 1;
 };
 
+/// Whether the machines of a profile have names of their own: a measured cluster's members, or
+/// several groups of one machine each.
+[[nodiscard]] bool has_named_machines(const Profile& profile);
+
 /// Default roles: `workers` ranks that also serve (BytePS: a summation service on every machine),
 /// then `servers` ranks that only serve. They go on the first group of machines; the servers on the
-/// second where there is one. On a cluster whose machines have names of their own (`members`, as
-/// probe --cluster writes them) rank i goes on machine i of all groups one after another. Throws
-/// Error{usage} without a worker, Error{input} when the named machines are too few.
+/// second where there is one. On a cluster whose machines have names of their own rank i goes on
+/// machine i of all groups one after another. Throws Error{usage} without a worker, Error{input}
+/// when the named machines are too few.
 [[nodiscard]] Roles default_roles(const Profile& profile, std::uint64_t workers,
                                   std::uint64_t servers, int lanes);
 

@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Iterations that save by copy on write, over a virtual network: what is saved must be what a
+// replica had before the step, every byte once; and what the checker must find.
+#include "schedule/snapshot.hpp"
+
+#include "../strategies/fixtures.hpp"
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/strategy.hpp"
+#include "virtual_job.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace reckon {
+namespace {
+
+using test::Job;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Optimizer k_all[] = {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop,
+                               Optimizer::adam};
+/// 11000 + 77 + 1 parameters of 4 bytes, in parts of 8 KiB: [0, 44000) in 6, 308 and 4 in one each.
+constexpr std::uint64_t k_parameter_bytes = 11078 * 4;
+
+Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, Optimizer optimizer,
+              UpdatePlace place, int lanes = 1) {
+  PlanOptions options;
+  options.strategy = strategy;
+  options.part_bytes = 8192;
+  options.window_parts = 2;
+  options.optimizer = optimizer;
+  options.update_at = place;
+  return test::plan_for(
+      test::cluster(1e9, 1e9),
+      test::workload({{"a", 11000, DType::fp32}, {"b", 77, DType::fp32}, {"c", 1, DType::fp32}}), n,
+      k, options, lanes);
+}
+
+std::uint64_t saved_bytes(const RankProgram& rank) {
+  return std::accumulate(
+      rank.saved.begin(), rank.saved.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const SavedRun& run) { return sum + run.kept.bytes; });
+}
+
+/// Calls f(schedule, name) for every strategy, place and optimizer with some numbers of ranks.
+template <class F>
+void for_many_schedules(F f) {
+  for (const std::string& strategy : strategy_names()) {
+    for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+      for (const std::uint64_t n : {1U, 2U, 4U}) {
+        for (const std::uint64_t k : {0U, 2U}) {
+          for (const int lanes : {1, 2}) {
+            if ((strategy == "ps_noncolocated" && k == 0) || strategy == "rack_hierarchical") {
+              continue;
+            }
+            const Optimizer optimizer = k_all[(n + k + static_cast<std::uint64_t>(lanes)) % 4];
+            SCOPED_TRACE(fmt::format("{} at {} n {} k {} lanes {} {}", strategy, name_of(place), n,
+                                     k, lanes, name_of(optimizer)));
+            f(lower(plan_for(strategy, n, k, optimizer, place, lanes)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Snapshot, SavesWhatAReplicaHadBeforeTheStepEveryByteOnce) {
+  for_many_schedules([](const Schedule& usual) {
+    const Schedule saving = with_snapshot(usual);
+    ASSERT_THAT(check(saving).faults, IsEmpty());
+    std::uint64_t bytes = 0;
+    for (const RankProgram& rank : saving.ranks) {
+      bytes += saved_bytes(rank);
+    }
+    EXPECT_EQ(bytes, k_parameter_bytes * (1 + state_arrays(usual.optimizer)));
+    EXPECT_EQ(traffic_of(saving).egress_bytes, traffic_of(usual).egress_bytes);
+
+    Job job(saving);
+    TestValues values(
+        static_cast<std::uint32_t>(std::count(usual.worker.begin(), usual.worker.end(), true)));
+    std::vector<ParameterReplica> before; // one step behind the job's own
+    for (std::size_t r = 0; r < usual.ranks.size(); ++r) {
+      before.emplace_back(usual, r, values);
+    }
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      ASSERT_EQ(job.iterate(i), 0) << job.error();
+      for (std::size_t r = 0; r < usual.ranks.size(); ++r) {
+        std::vector<std::span<std::byte>> buffers;
+        for (std::size_t b = 0; b < saving.ranks[r].buffer_bytes.size(); ++b) {
+          buffers.push_back(job.buffer(r, b));
+        }
+        std::vector<KeptRun> places;
+        for (const SavedRun& run : saving.ranks[r].saved) {
+          places.push_back(run.kept);
+          places.back().at = run.copy;
+        }
+        const TestValues::Result copies = before[r].compare(buffers, places, i);
+        EXPECT_EQ(copies.first_error, "");
+        EXPECT_EQ(copies.checked_bytes, saved_bytes(saving.ranks[r]));
+        before[r].step(i);
+        EXPECT_EQ(before[r].compare(buffers, saving.ranks[r].kept, i + 1).first_error, "");
+      }
+    }
+  });
+}
+
+TEST(Snapshot, WhatIsSavedComesBackToAllThatHoldIt) {
+  for_many_schedules([](const Schedule& usual) {
+    EXPECT_THAT(check(restoring(with_snapshot(usual))).faults, IsEmpty());
+  });
+}
+
+TEST(Snapshot, WorkersThatAllStepShareTheSavingEvenly) {
+  // 8 parts: 5 of 8192, one of 44000 - 5 x 8192 = 3040, 308 and 4 bytes. In turn to the rank that
+  // has least: no rank is more than one part of 8192 ahead of another.
+  const Schedule saving =
+      with_snapshot(lower(plan_for("ring", 4, 0, Optimizer::sgd, UpdatePlace::worker)));
+  std::vector<std::uint64_t> bytes;
+  for (const RankProgram& rank : saving.ranks) {
+    bytes.push_back(saved_bytes(rank));
+  }
+  const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+  EXPECT_GT(*least, 0U);
+  EXPECT_LE(*most - *least, 8192U);
+}
+
+TEST(Snapshot, OnlyServersSaveWhereOnlyTheyStep) {
+  const Schedule saving = with_snapshot(
+      lower(plan_for("ps_noncolocated", 2, 2, Optimizer::momentum, UpdatePlace::server)));
+  EXPECT_EQ(saved_bytes(saving.ranks[0]) + saved_bytes(saving.ranks[1]), 0U);
+  EXPECT_EQ(saved_bytes(saving.ranks[2]) + saved_bytes(saving.ranks[3]), 2 * k_parameter_bytes);
+}
+
+TEST(Snapshot, SumsAloneHaveNothingToSave) {
+  PlanOptions options;
+  options.strategy = "ring";
+  const Schedule sums = lower(test::plan_for(
+      test::cluster(1e9, 1e9), test::workload({{"a", 100, DType::fp32}}), 2, 0, options));
+  EXPECT_THROW(static_cast<void>(with_snapshot(sums)), Error);
+}
+
+/// A copy of one lane with `change` applied to each op and its dependencies.
+template <class F>
+LaneProgram changed(const LaneProgram& in, F change) {
+  LaneProgram out;
+  for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
+    Op op = in.ops()[i];
+    std::vector<std::uint32_t> depends_on(in.dependencies(i).begin(), in.dependencies(i).end());
+    const std::vector<Slice> sources(in.sources(op).begin(), in.sources(op).end());
+    change(i, op, depends_on);
+    if (op.source_count > 0) {
+      out.append_over(op, sources, depends_on);
+    } else {
+      out.append(op, depends_on);
+    }
+  }
+  return out;
+}
+using Depends = std::vector<std::uint32_t>;
+
+class SnapshotFaults : public testing::Test {
+protected:
+  SnapshotFaults()
+      : m_saving(with_snapshot(
+            lower(plan_for("ps_colocated", 2, 0, Optimizer::adam, UpdatePlace::worker)))) {}
+
+  [[nodiscard]] bool saves(std::uint32_t rank, const Op& op) const {
+    return op.kind == OpKind::copy &&
+           op.destination.buffer == m_saving.ranks[rank].buffer_bytes.size() - 1;
+  }
+  template <class F>
+  void change_lane(F change) {
+    m_saving.ranks[0].lanes[0] = changed(m_saving.ranks[0].lanes[0], change);
+  }
+  [[nodiscard]] std::string fault() const {
+    const CheckResult result = check(m_saving);
+    return result.ok() ? "" : result.faults.front();
+  }
+  Schedule m_saving;
+};
+
+TEST_F(SnapshotFaults, ACopyThatTheStepDoesNotWaitFor) {
+  bool first = true;
+  change_lane([&](std::uint32_t, Op& op, Depends& depends_on) {
+    if (op.kind == OpKind::update && first) {
+      first = false;
+      depends_on.pop_back(); // the last of its copies
+    }
+  });
+  EXPECT_THAT(fault(), testing::AnyOf(HasSubstr("races"), HasSubstr("after its step")));
+}
+
+TEST_F(SnapshotFaults, ACopyOfTheWrongPlace) {
+  change_lane([&](std::uint32_t, Op& op, Depends&) {
+    if (saves(0, op) && op.source.offset > 0) {
+      op.source.offset = 0;
+    }
+  });
+  EXPECT_THAT(fault(), HasSubstr("writes something else to where is saved"));
+}
+
+TEST_F(SnapshotFaults, AShortCopy) {
+  change_lane([&](std::uint32_t, Op& op, Depends&) {
+    if (saves(0, op)) {
+      op.bytes -= 4;
+    }
+  });
+  EXPECT_THAT(fault(), HasSubstr("writes something else to where is saved"));
+}
+
+TEST_F(SnapshotFaults, ACopyThatIsNotMade) {
+  change_lane([&](std::uint32_t, Op& op, Depends&) {
+    if (saves(0, op)) {
+      op.bytes = 0;
+    }
+  });
+  EXPECT_THAT(fault(), HasSubstr("is saved 0 times"));
+}
+
+TEST_F(SnapshotFaults, ACopyMadeTwice) {
+  LaneProgram& lane = m_saving.ranks[0].lanes[0];
+  const auto it = std::find_if(lane.ops().begin(), lane.ops().end(),
+                               [&](const Op& op) { return saves(0, op); });
+  const Op again = *it;
+  lane.append(again, {});
+  EXPECT_THAT(fault(), HasSubstr("is saved 2 times"));
+}
+
+TEST_F(SnapshotFaults, AStretchThatNobodySaves) {
+  const SavedRun dropped = m_saving.ranks[0].saved.back();
+  m_saving.ranks[0].saved.pop_back();
+  change_lane([&](std::uint32_t, Op& op, Depends&) {
+    if (saves(0, op) && op.destination == dropped.copy) {
+      op.bytes = 0;
+    }
+  });
+  EXPECT_THAT(fault(), HasSubstr(fmt::format("array {}: gradient byte {} is not saved",
+                                             dropped.kept.array, dropped.kept.gradient_offset)));
+}
+
+TEST_F(SnapshotFaults, AStretchThatTwoRanksSave) {
+  // Rank 1 keeps the same; a copy of its own to the end of a longer buffer.
+  const KeptRun kept = m_saving.ranks[0].saved.front().kept;
+  RankProgram& rank = m_saving.ranks[1];
+  const auto buffer = static_cast<std::uint32_t>(rank.buffer_bytes.size() - 1);
+  const SavedRun mine{{kept.array, kept.gradient_offset, kept.bytes, kept.at},
+                      {buffer, rank.buffer_bytes[buffer]}};
+  rank.buffer_bytes[buffer] += kept.bytes;
+  rank.saved.push_back(mine);
+  Op copy;
+  copy.kind = OpKind::copy;
+  copy.source = mine.kept.at;
+  copy.destination = mine.copy;
+  copy.bytes = kept.bytes;
+  rank.lanes[0].append(copy, {});
+  EXPECT_THAT(fault(), HasSubstr("is saved by rank 0 and rank 1"));
+}
+
+TEST_F(SnapshotFaults, AStateThatIsSavedAsAnother) {
+  for (SavedRun& run : m_saving.ranks[0].saved) {
+    run.kept.array = run.kept.array == 1 ? 2 : run.kept.array == 2 ? 1 : 0;
+  }
+  EXPECT_THAT(fault(), HasSubstr("is not kept there"));
+}
+
+TEST_F(SnapshotFaults, ACopyThatIsUsedForSomethingElse) {
+  LaneProgram& lane = m_saving.ranks[0].lanes[0];
+  const SavedRun run = m_saving.ranks[0].saved.front();
+  Op copy;
+  copy.kind = OpKind::copy;
+  copy.source = run.copy;
+  copy.destination = run.kept.at;
+  copy.bytes = run.kept.bytes;
+  lane.append(copy, {});
+  EXPECT_THAT(fault(), HasSubstr("reads what is saved"));
+}
+
+TEST_F(SnapshotFaults, AWriteThatRestoresTheWrongPlace) {
+  Schedule back = restoring(m_saving);
+  LaneProgram& lane = back.ranks[0].lanes[0];
+  lane = changed(lane, [](std::uint32_t i, Op& op, Depends&) {
+    if (op.kind == OpKind::write && i == 0) {
+      op.destination.offset += 8192;
+    }
+  });
+  const CheckResult result = check(back);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.faults.front(), HasSubstr("does not go from where it is kept"));
+}
+
+TEST_F(SnapshotFaults, AStretchThatIsNotBroughtBack) {
+  Schedule back = restoring(m_saving);
+  // Rank 1 claims to have saved less than it has: what only it had is nowhere then.
+  const auto gone = back.ranks[1].saved.back().kept;
+  back.ranks[1].saved.pop_back();
+  const CheckResult result = check(back);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.faults.front(),
+              HasSubstr(fmt::format("array {} from gradient byte {} is not restored", gone.array,
+                                    gone.gradient_offset)));
+}
+
+} // namespace
+} // namespace reckon

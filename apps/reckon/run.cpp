@@ -103,7 +103,7 @@ std::size_t prove(const JobSchedules& schedules, const std::string& file) {
 
 /// Before the schedule is built: that alone can need more than there is. Only to prove it takes no
 /// buffers.
-void check_memory(const Plan& plan, bool check_only) {
+void check_memory(const Plan& plan, bool check_only, bool checkpoints) {
   double workers = 0, buffers = 0;
   for (const PlanRank& rank : plan.ranks) {
     workers += rank.worker ? 1 : 0;
@@ -127,9 +127,17 @@ void check_memory(const Plan& plan, bool check_only) {
     buffers += workers * static_cast<double>(plan.ranks.size()) * slots *
                static_cast<double>(plan.part_bytes);
   }
+  double schedules = 1;
+  if (checkpoints &&
+      plan.update) { // a snapshot of everything, and the schedules that save and restore
+    buffers += static_cast<double>(plan.gradient_bytes) *
+               static_cast<double>(1 + state_arrays(plan.update->optimizer));
+    schedules = 3;
+  }
   constexpr double k_ops_per_part = 4, k_op_bytes = 700; // as built and while it is proved
   const double needed = (check_only ? 0 : buffers) + static_cast<double>(plan.parts.size()) *
-                                                         workers * k_ops_per_part * k_op_bytes;
+                                                         workers * schedules * k_ops_per_part *
+                                                         k_op_bytes;
   const auto available = static_cast<double>(available_memory());
   if (needed > available) {
     fail(ErrorKind::unavailable,
@@ -295,7 +303,8 @@ int execute(const RunArguments& arguments) {
   refuse_overwriting(arguments.output, {arguments.plan});
   auto job = job_from_environment();
   if (!job) {
-    check_memory(plan, arguments.check_only);
+    check_memory(plan, arguments.check_only,
+                 !arguments.checkpoint.empty() || !arguments.resume.empty());
     if (!arguments.check_only &&
         std::any_of(plan.ranks.begin(), plan.ranks.end(),
                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; })) {

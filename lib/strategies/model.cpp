@@ -117,6 +117,7 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
   }
   read_reduction(profile);
   read_steps(profile);
+  read_copies(profile);
 }
 
 void CostModel::place(const Profile& profile, const Roles& roles) {
@@ -361,6 +362,45 @@ Rate CostModel::step_rate(const std::string& machine, Optimizer optimizer, int t
     }
   }
   return best;
+}
+
+void CostModel::read_copies(const Profile& profile) {
+  CellKey copies;
+  copies.test = "host_memcpy";
+  copies.state = "cold";
+  for (const Cell* cell : profile.select(copies)) {
+    if (cell->key.bytes > 0 && cell->p50 > 0) {
+      const auto bytes = static_cast<double>(cell->key.bytes);
+      m_copies.push_back({bytes, bytes / cell->p50});
+    }
+  }
+  CellKey streams;
+  streams.test = "stream_copy";
+  for (const Cell* cell : profile.select(streams)) {
+    m_streams.push_back(
+        {std::max(1, cell->key.threads), cell->p50 / 2}); // a byte is read and written
+  }
+}
+
+std::optional<double> CostModel::copy_rate(double bytes, int threads) const {
+  const auto nearest = [](const auto& points, auto distance) {
+    return std::min_element(points.begin(), points.end(), [&](const auto& a, const auto& b) {
+      return distance(a) < distance(b);
+    });
+  };
+  std::optional<double> rate;
+  if (!m_copies.empty()) {
+    rate = threads * nearest(m_copies, [&](const CopyPoint& p) {
+                       return ratio_distance(p.bytes, bytes);
+                     })->rate;
+  }
+  if (!m_streams.empty()) { // the memory is what all threads share
+    const double memory = nearest(m_streams, [&](const StreamPoint& p) {
+                            return ratio_distance(p.threads, threads);
+                          })->rate;
+    rate = rate ? std::min(*rate, memory) : memory;
+  }
+  return rate;
 }
 
 Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) const {

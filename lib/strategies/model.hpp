@@ -88,6 +88,9 @@ public:
   /// Bytes of parameters that one thread of `threads` on that machine steps in a second; infinite
   /// where the profile does not say.
   [[nodiscard]] Rate step_rate(const std::string& machine, Optimizer optimizer, int threads) const;
+  /// Bytes per second that `threads` threads copy together inside one machine, in pieces of
+  /// `bytes` that are in no cache; nothing where the profile does not say.
+  [[nodiscard]] std::optional<double> copy_rate(double bytes, int threads) const;
   /// One small write from start to arrival.
   [[nodiscard]] double latency_s() const { return m_latency_s; }
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
@@ -111,6 +114,13 @@ private:
     int threads;
     Rate rate; ///< all threads together
   };
+  struct CopyPoint {
+    double bytes, rate; ///< one thread
+  };
+  struct StreamPoint {
+    int threads;
+    double rate; ///< copied by all of them: half of what STREAM counts
+  };
   struct SharedPoint {
     Target target;
     double talkers, bytes;
@@ -121,6 +131,7 @@ private:
   void read_shared(const Profile& profile);
   void read_reduction(const Profile& profile);
   void read_steps(const Profile& profile);
+  void read_copies(const Profile& profile);
 
   std::vector<RankModel> m_ranks;
   std::string m_transport;
@@ -131,6 +142,8 @@ private:
   std::vector<ReducePoint> m_reduce;
   std::map<std::string, double> m_uplinks;
   std::vector<StepPoint> m_steps;
+  std::vector<CopyPoint> m_copies;
+  std::vector<StreamPoint> m_streams;
   double m_latency_s = 0;
   std::vector<std::string> m_sources;
   int m_ports = 1;

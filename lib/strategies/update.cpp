@@ -87,6 +87,69 @@ Cost cost_with_ports(const CostModel& model, const Load& load, const std::vector
   return cost;
 }
 
+/// Bytes of parameters and states that each rank saves in a checkpoint: what it steps, or its share
+/// where every worker steps everything.
+std::vector<double> saved_bytes(const CostModel& model, std::span<const double> loads,
+                                const UpdatePlan& update) {
+  std::vector<double> saved = stepped_bytes(model, loads, update.place);
+  const auto workers = static_cast<double>(std::count_if(
+      model.ranks().begin(), model.ranks().end(), [](const RankModel& r) { return r.worker; }));
+  const double arrays = 1 + static_cast<double>(state_arrays(update.optimizer));
+  for (double& bytes : saved) {
+    bytes *= arrays / (update.place == UpdatePlace::worker ? workers : 1);
+  }
+  return saved;
+}
+
+/// What an iteration takes longer that copies what a checkpoint saves before it is stepped: all of
+/// the copies where ranks share processors, else what they keep the lanes of the busiest rank
+/// longer than its port. Nothing when the profile does not know how fast copies are.
+std::optional<Quantity> checkpoint_cost(const CostModel& model, const Load& load,
+                                        std::span<const double> loads, const PartShape& shape,
+                                        const UpdatePlan& update) {
+  const std::vector<double> saved = saved_bytes(model, loads, update);
+  const double all = std::accumulate(saved.begin(), saved.end(), 0.0);
+  Quantity q{"checkpoint_seconds", 0, "", {{"saved_bytes", all}}};
+  if (model.one_machine()) {
+    const auto busy = std::count_if(saved.begin(), saved.end(), [](double b) { return b > 0; });
+    const auto rate = model.copy_rate(
+        shape.part_bytes,
+        std::max(1, static_cast<int>(std::min<std::uint64_t>(
+                        static_cast<std::uint64_t>(busy * model.ranks().front().lanes),
+                        model.cores()))));
+    if (!rate) {
+      return std::nullopt;
+    }
+    q.value = all / *rate;
+    q.inputs["copy_bytes_per_second"] = *rate;
+    q.equation = "equation 20b: the copies of all ranks, which share the processors";
+    return q;
+  }
+  const std::vector<double> stepped = stepped_bytes(model, loads, update.place);
+  const double efficiency = model.port_efficiency(shape.part_bytes);
+  double before = 0, after = 0;
+  for (std::size_t r = 0; r < saved.size(); ++r) {
+    const RankModel& rank = model.ranks()[r];
+    const auto rate = model.copy_rate(shape.part_bytes, rank.lanes);
+    if (!rate) {
+      return std::nullopt;
+    }
+    const double traffic = std::max(load.egress_bytes[r], load.ingress_bytes[r]);
+    const double port = traffic > 0 ? traffic / (rank.port_bytes_per_s * efficiency) : 0;
+    const double lanes =
+        load.summed_bytes[r] /
+            (model.reduce_rate(shape.dtype, rank.lanes, load.operands, shape.part_bytes).mid *
+             rank.lanes) +
+        stepped[r] / (model.step_rate(rank.machine, update.optimizer, rank.lanes).mid * rank.lanes);
+    before = std::max({before, port, lanes});
+    after = std::max({after, port, lanes + saved[r] / *rate});
+    q.inputs["copy_bytes_per_second"] = *rate;
+  }
+  q.value = after - before;
+  q.equation = "equation 20b: what the copies keep the busiest rank's lanes beyond its port";
+  return q;
+}
+
 } // namespace
 
 UpdateChoice choose_update(const CostModel& model, const Solution& solution,
@@ -147,6 +210,9 @@ UpdateChoice choose_update(const CostModel& model, const Solution& solution,
        : margin < 0 ? "the other place is predicted faster; this one was asked for"
                     : "how much longer the iteration would be with the step at the other place",
        {}});
+  if (const auto cost = checkpoint_cost(model, load, loads, shape, choice.update)) {
+    choice.quantities.push_back(*cost);
+  }
   choice.quantities.push_back(
       {"profile",
        0,

@@ -523,6 +523,46 @@ TEST(PlannerUpdate, OnOneMachineEveryStepCostsItsTime) {
   EXPECT_NEAR(value_of(plan, "update_at_worker_seconds"), 2 * 67108864 / 2e9, 1e-9);
 }
 
+/// One cell each of what copies take: 1 MiB by one thread, and STREAM with `threads`.
+void add_copies(Profile& profile, double bytes_per_s, int threads, double stream_bytes_per_s) {
+  CellKey copy;
+  copy.test = "host_memcpy";
+  copy.from = copy.to = "m0";
+  copy.bytes = 1048576;
+  copy.threads = 1;
+  copy.state = "cold";
+  profile.cells.push_back(test::published(copy, "seconds", 1048576 / bytes_per_s));
+  CellKey stream;
+  stream.test = "stream_copy";
+  stream.from = "m0";
+  stream.threads = threads;
+  profile.cells.push_back(test::published(stream, "bytes_per_second", stream_bytes_per_s));
+}
+
+TEST(PlannerUpdate, ACheckpointCostsItsCopiesOnOneMachine) {
+  // Adam: parameters and two states, 3 x 64 MiB in all, wherever the step is made. Two threads at 4
+  // GB/s would copy 8 GB/s; STREAM's 12 GB/s are 6 GB/s of copied bytes.
+  Profile profile = test::one_machine();
+  add_copies(profile, 4e9, 2, 12e9);
+  for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+    const Plan plan = test::plan_for(profile, k_model, 2, 0, split_with_step(place));
+    EXPECT_NEAR(value_of(plan, "checkpoint_seconds"), 3 * 67108864 / 6e9, 1e-9) << name_of(place);
+  }
+}
+
+TEST(PlannerUpdate, ACheckpointCostsNothingWhileLanesWaitForThePort) {
+  // n = k = 4 over 1 GB/s: 67.1 ms of traffic. A server saves 3 x 16 MiB: at 4 GB/s in 12.6 ms,
+  // beside it; at 0.5 GB/s in 100.7 ms, 33.6 ms more than the port takes (sums and steps are free
+  // in this profile).
+  for (const bool slow : {false, true}) {
+    Profile profile = test::cluster(1e9, 1e9);
+    add_copies(profile, slow ? 0.5e9 : 4e9, 1, 100e9);
+    const Plan plan = test::plan_for(profile, k_model, 4, 4, split_with_step(UpdatePlace::server));
+    EXPECT_NEAR(value_of(plan, "checkpoint_seconds"),
+                slow ? 3 * 16777216 / 0.5e9 - 67108864 / 1e9 : 0, slow ? 1e-3 : 1e-9);
+  }
+}
+
 TEST(PlannerUpdate, WithoutARateItIsFreeAndSaysSo) {
   const Plan plan = test::plan_for(test::cluster(1e9, 1e9), k_model, 4, 4, split_with_step());
   EXPECT_EQ(plan.update->place, UpdatePlace::worker);

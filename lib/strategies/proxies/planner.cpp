@@ -659,7 +659,7 @@ private:
     if (m_proxies.proxy_bytes) {
       return best_window(boundary_at(*m_proxies.proxy_bytes), m_directions, false);
     }
-    if (m_workers.size() < 2) {
+    if (m_workers.size() < 2 || m_proxies.one_queue) {
       return whole;
     }
     std::set<std::size_t> boundaries;

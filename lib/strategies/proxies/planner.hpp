@@ -13,7 +13,8 @@ namespace reckon {
 /// What a plan over memory devices (COARSE) asks for beside PlanOptions.
 struct ProxyOptions {
   /// m of the dual synchronization: gradient bytes, in gradient order, that go through the proxies;
-  /// the rest the workers sum in a ring. Absent: by the predicted time.
+  /// the rest the workers sum in a ring. Absent: by the predicted time, but all with one_queue,
+  /// which is about the proxies.
   std::optional<double> proxy_bytes;
   /// How far below the full bandwidth a shard may stay: decides S'.
   double tolerance = 0.02;

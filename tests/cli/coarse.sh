@@ -41,8 +41,9 @@ stdout_matches '^  0 +rank 2  53\.71 KiB +rank 3 .* 53\.71 KiB$'
 stdout_matches '^  1 +rank 3  53\.71 KiB +rank 2 .* 53\.71 KiB$'
 stdout_has '2 tensors with 117.2 KiB through the proxies'
 stdout_has 'pair_latency: 4 pairs of client and proxy'
-# A device's port: 120000 B of each of two clients come and go, 2 x 120000 / 1 GB/s.
-stdout_matches '^  bound +240\.0 us '
+# The near way takes 20000 B at 50 MB/s; a device's port, 2 x 120000 B at 1 GB/s, would take 240 us.
+stdout_matches '^  bound +400\.0 us +gpu0 -> dev0: 19\.53 KiB at 50 MB/s$'
+stdout_has 'proxy_bytes all,'
 python3 - << 'END'
 import json
 plan = json.load(open("all.json"))
@@ -108,10 +109,10 @@ reckon "${two[@]}" --strategy coarse
 expect_status 0
 for candidate in coarse coarse_without_ring dense ring ps_noncolocated; do stdout_matches "^[* ] +$candidate +[0-9]"; done
 
-# DENSE: one device for all, equation 38: 2 x 120000 B / 1 GB/s at its port.
+# DENSE: one device for all, also for the client whose way to it is slow: 120000 B / 50 MB/s.
 reckon "${two[@]}" --strategy dense -o dense.json
 expect_status 0
-stdout_matches '^  bound +240\.0 us +the port of rank 2: 234\.4 KiB each way at 1 GB/s$'
+stdout_matches '^  bound +2\.400 ms +gpu0 -> dev0: 117\.2 KiB at 50 MB/s$'
 stdout_matches '^  0-1 +rank 2  none +rank 2 '
 stdout_matches '^  3 +idle '
 

@@ -758,7 +758,10 @@ private:
         {"tolerance", fmt::format("{}", m_proxies.tolerance)},
         {"part_bytes", m_options.part_bytes ? std::to_string(*m_options.part_bytes) : "auto"},
         {"window_parts", m_options.window_parts ? std::to_string(*m_options.window_parts) : "auto"},
-        {"proxy_bytes", m_proxies.proxy_bytes ? fmt::format("{}", *m_proxies.proxy_bytes) : "auto"},
+        {"proxy_bytes", !m_proxies.proxy_bytes ? "auto"
+                        : *m_proxies.proxy_bytes >= m_ends.back()
+                            ? "all"
+                            : fmt::format("{}", *m_proxies.proxy_bytes)},
         {"transport", m_options.transport.empty() ? "auto" : m_options.transport}};
     if (plan.one_queue) {
       plan.options["queues"] = "fcfs";

@@ -36,6 +36,8 @@ constexpr std::array<std::uint64_t, 5> k_windows{4, 8, 16, 32, 64};
 constexpr double k_worth = 0.002;
 /// The step at the workers, too: the storage is on the devices.
 constexpr double k_worth_moving = 0.01;
+/// Less than that is what two ways to predict the same differ by.
+constexpr double k_pairs_bind = 0.05;
 /// Shorter shards than S': more of them cost what no profile knows.
 constexpr double k_worth_cutting = 0.02;
 
@@ -693,6 +695,22 @@ private:
 
   // ---------------------------------------------------------------- description
 
+  /// The other strategies' formulas know ports. Where the ways between pairs are slower than those,
+  /// they are predicted as the plans here are.
+  void hold_against_pairs(Candidate& candidate, PlanOptions options) const {
+    if (!m_network || !candidate.prediction) {
+      return;
+    }
+    options.strategy = candidate.strategy;
+    Plan plan = make_plan(m_inputs, options);
+    const std::string relief = plan.prediction.relief;
+    predict(plan, plan.window_parts, k_most_writes);
+    if (plan.prediction.mid_seconds > candidate.prediction->mid_seconds * (1 + k_pairs_bind)) {
+      plan.prediction.relief = relief;
+      candidate.prediction = plan.prediction;
+    }
+  }
+
   void add_candidates(Plan& plan,
                       const std::vector<std::pair<std::string, const Plan*>>& ours) const {
     PlanOptions others = m_options;
@@ -716,6 +734,7 @@ private:
       candidates.push_back({best.strategy, best.prediction, ""});
     } else {
       for (Candidate& c : make_plan(m_inputs, others).candidates) {
+        hold_against_pairs(c, others);
         candidates.push_back(std::move(c));
       }
     }

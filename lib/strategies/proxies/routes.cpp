@@ -13,6 +13,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 namespace reckon {
 namespace {
@@ -54,9 +55,9 @@ SizeCurve samples_of(const Curve& curve) {
   return samples;
 }
 
-/// The first proxy whose bandwidth at the longest size that all were tested with is as good as the
-/// best.
-std::size_t fastest(const std::vector<SizeCurve>& proxies) {
+/// Which of a client's proxies are as good as the one with the greatest bandwidth at the longest
+/// size that all were tested with.
+std::vector<bool> as_fast(const std::vector<SizeCurve>& proxies) {
   double size = k_longest;
   for (const SizeCurve& curve : proxies) {
     size = std::min(size, curve.back().bytes);
@@ -66,9 +67,56 @@ std::size_t fastest(const std::vector<SizeCurve>& proxies) {
     seconds.push_back(seconds_on(curve, size));
   }
   const double least = *std::min_element(seconds.begin(), seconds.end());
-  const auto first = std::find_if(seconds.begin(), seconds.end(),
-                                  [&](double s) { return s <= least / (1 - k_as_good); });
-  return static_cast<std::size_t>(first - seconds.begin());
+  std::vector<bool> good;
+  for (const double s : seconds) {
+    good.push_back(s <= least / (1 - k_as_good));
+  }
+  return good;
+}
+
+/// The device that each client is paired with: they are dealt out in equal blocks.
+std::size_t paired_with(std::size_t client, std::size_t clients, std::size_t devices) {
+  return client * devices / clients;
+}
+
+/// BwProxy of each client, of `good`[client][device]: the one that it is paired with, else the one
+/// that the fewest have; then clients move, the last first and those with another than their own
+/// before the others, as long as that evens out how many a device has.
+std::vector<std::size_t> deal_out(const std::vector<std::vector<bool>>& good) {
+  const std::size_t clients = good.size(), devices = good.front().size();
+  std::vector<std::size_t> taken(devices, 0), proxy;
+  const auto fewest = [&](std::size_t client) {
+    std::size_t best = devices;
+    for (std::size_t d = 0; d < devices; ++d) {
+      if (good[client][d] && (best == devices || taken[d] < taken[best])) {
+        best = d;
+      }
+    }
+    return best;
+  };
+  for (std::size_t c = 0; c < clients; ++c) {
+    const std::size_t own = paired_with(c, clients, devices);
+    proxy.push_back(good[c][own] ? own : fewest(c));
+    ++taken[proxy.back()];
+  }
+  const auto move_one = [&] {
+    for (const bool from_own : {false, true}) {
+      for (std::size_t c = clients; c-- > 0;) {
+        const std::size_t to = fewest(c);
+        if ((proxy[c] == paired_with(c, clients, devices)) == from_own &&
+            taken[proxy[c]] > taken[to] + 1) {
+          --taken[proxy[c]];
+          ++taken[to];
+          proxy[c] = to;
+          return true;
+        }
+      }
+    }
+    return false;
+  };
+  while (move_one()) { // ends: each move makes the sum of squares of `taken` less
+  }
+  return proxy;
 }
 
 } // namespace
@@ -148,35 +196,43 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
   RoutingTables out;
   std::map<std::string, std::size_t> pairs; // by where their curves are from
   bool unknown = false;
-  std::map<std::size_t, std::size_t> taken; // by device
+  std::vector<std::vector<SizeCurve>> samples(clients.size());
+  std::vector<std::vector<bool>> good;
   for (std::size_t c = 0; c < clients.size(); ++c) {
-    const std::size_t paired = c * devices.size() / clients.size();
+    for (const std::size_t device : devices) {
+      std::string source;
+      samples[c].push_back(samples_of(curve_of(clients[c], device, &source)));
+      ++pairs[source.substr(0, source.find(' '))];
+    }
+    good.push_back(as_fast(samples[c]));
+  }
+  const std::vector<std::size_t> dealt = deal_out(good);
+  std::vector<std::size_t> taken(devices.size(), 0);
+  for (const std::size_t d : dealt) {
+    ++taken[d];
+  }
+  for (std::size_t c = 0; c < clients.size(); ++c) {
+    const std::size_t fast = dealt[c], own = paired_with(c, clients.size(), devices.size());
     std::vector<std::size_t> order(devices.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return std::pair(a != paired, taken[a]) < std::pair(b != paired, taken[b]);
+      return std::tuple(a != own, a != fast, taken[a]) < std::tuple(b != own, b != fast, taken[b]);
     });
-    std::vector<Curve> curves;
-    std::vector<SizeCurve> samples;
+    std::vector<SizeCurve> ordered;
     for (const std::size_t d : order) {
-      std::string source;
-      curves.push_back(curve_of(clients[c], devices[d], &source));
-      ++pairs[source.substr(0, source.find(' '))];
-      samples.push_back(samples_of(curves.back()));
+      ordered.push_back(samples[c][d]);
     }
-    const std::size_t fast = fastest(samples);
-    const std::size_t near = choose_proxies(samples, k_as_good).latency;
+    const std::size_t near = order[choose_proxies(ordered, k_as_good).latency];
     ProxyRoute route;
     route.client = clients[c];
-    route.latency_proxy = route.bandwidth_proxy = devices[order[fast]];
-    ++taken[order[fast]];
+    route.latency_proxy = route.bandwidth_proxy = devices[fast];
     if (near != fast) {
-      const Routing solved = solve_routing(samples[near], samples[fast], sizes);
+      const Routing solved = solve_routing(samples[c][near], samples[c][fast], sizes);
       const double alone = std::accumulate(
           tensor_bytes.begin(), tensor_bytes.end(), 0.0,
-          [&](double sum, double bytes) { return sum + seconds_on(samples[fast], bytes); });
+          [&](double sum, double bytes) { return sum + seconds_on(samples[c][fast], bytes); });
       if (solved.threshold_s < (1 - k_worth) * alone) {
-        route.latency_proxy = devices[order[near]];
+        route.latency_proxy = devices[near];
         route.threshold_bytes = solved.threshold_bytes;
         route.crossings_bytes = solved.crossings_bytes;
       }
@@ -188,7 +244,7 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
             solved.crossings_bytes.size()));
       }
     }
-    const SizeCurve& used = samples[fast];
+    const SizeCurve& used = samples[c][fast];
     route.partition_bytes = partition_bytes(used, tolerance);
     if (route.partition_bytes <= used.front().bytes) {
       route.partition_bytes = std::max(k_usual_partition_bytes, used.front().bytes);

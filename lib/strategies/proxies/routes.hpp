@@ -41,7 +41,8 @@ struct RoutingTables {
 /// COARSE III-E, with the decisions of docs/equations.md where it is silent: proxies within 10 % of
 /// the best are as good, and among those a client takes the one that it is paired with (the q
 /// devices are dealt to the p clients in equal blocks), else the one that the fewest clients before
-/// it have taken. A proxy of their own for the short tensors must save 1 % of the client's time for
+/// it have taken; then clients move to others as good, as long as that evens out how many a device
+/// has. A proxy of their own for the short tensors must save 1 % of the client's time for
 /// all tensors: a difference of latencies that saves less may be noise. `tensor_bytes`: sizes of
 /// the workload's tensors. `tolerance`: how far below the full bandwidth a size may stay and count
 /// as reaching it. Throws Error{input} without a memory device (a rank that serves and has no

@@ -164,6 +164,51 @@ TEST(Proxies, TheProxiesThatAreAllBetterThanTheOwnAreSharedOut) {
   EXPECT_EQ(used.size(), 4U);
 }
 
+TEST(Proxies, ClientsMoveToAnotherGoodProxyUntilAllHaveAsMany) {
+  // COARSE's V100 machine with two devices: 0 and 1 are better off with the other's device, for 2
+  // and 3 both are alike, and both are paired with device 1 (rank 5). That would have three clients
+  // then: 0, 2 and 3.
+  Profile p = devices(4, 2);
+  for (int c = 0; c < 4; ++c) {
+    for (int d = 0; d < 2; ++d) {
+      add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), 30e-6, c == d ? 500e6 : 900e6);
+    }
+  }
+  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
+  const Plan plan = plan_of(p, roles_of(4, 2), w, coarse(), all_through_proxies());
+  std::vector<std::uint64_t> proxies;
+  for (const ProxyRoute& route : plan.routing) {
+    proxies.push_back(route.bandwidth_proxy);
+  }
+  EXPECT_THAT(proxies, ElementsAre(5, 4, 5, 4));
+}
+
+TEST(Proxies, TheBaselinesTooPassTheSlowWaysBetweenPairs) {
+  // Ports of 1 GB/s, and 0.1 GB/s between any two of the four workers: a ring's bound is
+  // 2 (p - 1) / p M / B = 1.5 * 16 MiB / 0.1 GB/s.
+  Profile p = devices(4, 4);
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) {
+      if (a != b) {
+        add_pair(p, fmt::format("gpu{}", a), fmt::format("gpu{}", b), 1e-6, 0.1e9);
+        add_pair(p, fmt::format("dev{}", a), fmt::format("dev{}", b), 1e-6, 1e9);
+      }
+      add_pair(p, fmt::format("gpu{}", a), fmt::format("dev{}", b), 1e-6, 1e9);
+      add_pair(p, fmt::format("dev{}", b), fmt::format("gpu{}", a), 1e-6, 1e9);
+    }
+  }
+  const Workload w = test::workload({{"t", 4U << 20U, DType::fp32}});
+  const Plan plan = plan_of(p, roles_of(4, 4), w, coarse());
+  const auto ring = std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                                 [](const Candidate& c) { return c.strategy == "ring"; });
+  ASSERT_NE(ring, plan.candidates.end());
+  ASSERT_TRUE(ring->prediction);
+  const double bound = 1.5 * (16 << 20) / 0.1e9;
+  EXPECT_NEAR(ring->prediction->bound_seconds, bound, 1e-3 * bound);
+  EXPECT_NEAR(ring->prediction->mid_seconds, bound, 0.05 * bound);
+  EXPECT_LT(plan.prediction.mid_seconds, bound / 2);
+}
+
 TEST(Proxies, AProxyForShortTensorsMustSaveMoreThanNoise) {
   Profile p = devices(1, 2);
   add_pair(p, "gpu0", "dev0", 30e-6, 900e6);

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <set>
@@ -410,6 +411,16 @@ TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {
     // As a document it is valid, and the same.
     EXPECT_EQ(plan_from_json(to_json(plan), "plan"), plan);
     EXPECT_THAT(check(lower(plan)).faults, IsEmpty());
+    // What goes through the proxies is the nearest to what was asked for that cuts no tensor.
+    if (proxies.proxy_bytes) {
+      double at = 0, chosen = 0, nearest = *proxies.proxy_bytes;
+      for (std::size_t t = 0; t < w.tensors.size(); ++t) {
+        at += static_cast<double>(w.tensors[t].bytes());
+        nearest = std::min(nearest, std::abs(at - *proxies.proxy_bytes));
+        chosen = plan.tensors[t].by_workers ? chosen : at;
+      }
+      EXPECT_EQ(std::abs(chosen - *proxies.proxy_bytes), nearest);
+    }
     // Tensor by tensor, in order, in shards that are equal and not below S'.
     std::uint64_t next = 0;
     bool by_workers = false;

@@ -215,7 +215,7 @@ public:
     return count + m_mail.take(out.subspan(count));
   }
 
-  void wait(std::chrono::milliseconds limit) noexcept override {
+  void wait(std::chrono::nanoseconds limit) noexcept override {
     if (!m_failed.empty()) {
       return;
     }
@@ -226,8 +226,7 @@ public:
       static_cast<void>(::prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0));
       m_naps_are_short = true;
     }
-    m_mail.sleep(at_work ? std::min<std::chrono::nanoseconds>(limit, k_nap)
-                         : std::chrono::nanoseconds(limit));
+    m_mail.sleep(at_work ? std::min<std::chrono::nanoseconds>(limit, k_nap) : limit);
   }
 
   std::string error() const override {

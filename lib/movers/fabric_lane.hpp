@@ -316,7 +316,7 @@ public:
     return count + (count < out.size() ? read_queue(out.subspan(count)) : 0);
   }
 
-  void wait(std::chrono::milliseconds limit) noexcept override {
+  void wait(std::chrono::nanoseconds limit) noexcept override {
     if (limit.count() <= 0 || !m_refused.empty() || !m_early.empty()) {
       return;
     }
@@ -328,9 +328,10 @@ public:
     fid* fids[] = {&m_cq->fid};
     if (fi_trywait(m_fabric.get(), fids, 1) == FI_SUCCESS) { // else the queue has something already
       pollfd polled{m_wait_fd, POLLIN, 0};
-      constexpr std::int64_t k_longest = 1'000'000'000;
-      static_cast<void>(
-          ::poll(&polled, 1, static_cast<int>(std::min<std::int64_t>(limit.count(), k_longest))));
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+      const timespec time{static_cast<time_t>(seconds.count()),
+                          static_cast<long>((limit - seconds).count())};
+      static_cast<void>(::ppoll(&polled, 1, &time, nullptr));
     }
   }
 

@@ -103,9 +103,10 @@ public:
     return count;
   }
 
-  void wait(std::chrono::milliseconds limit) noexcept override {
+  void wait(std::chrono::nanoseconds limit) noexcept override {
     const bool blocked = !m_outbox.empty() || m_known > 0;
-    FabricLane::wait(blocked ? std::min(limit, std::chrono::milliseconds(1)) : limit);
+    FabricLane::wait(
+        blocked ? std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1)) : limit);
   }
 
 private:

@@ -136,7 +136,7 @@ public:
     return count;
   }
 
-  void wait(std::chrono::milliseconds limit) noexcept override {
+  void wait(std::chrono::nanoseconds limit) noexcept override {
     {
       const std::lock_guard guard(m_state.lock);
       if (limit.count() <= 0 || !m_ours.lanes[static_cast<std::size_t>(m_index)].empty()) {

@@ -69,7 +69,7 @@ public:
     return count + m_mail.take(out.subspan(count));
   }
 
-  void wait(std::chrono::milliseconds limit) noexcept override {
+  void wait(std::chrono::nanoseconds limit) noexcept override {
     if (m_done_count == 0) {
       m_mail.sleep(limit);
     }

@@ -62,7 +62,7 @@ public:
   /// Makes progress and fills `out` from its start; returns how many.
   [[nodiscard]] virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
   /// Sleeps (no spinning) until poll() may have something, or the time is over.
-  virtual void wait(std::chrono::milliseconds limit) noexcept = 0;
+  virtual void wait(std::chrono::nanoseconds limit) noexcept = 0;
   /// What broke, after a failed completion: the attempt and the library's own words.
   [[nodiscard]] virtual std::string error() const = 0;
   /// Does the local ops of this lane's thread.

@@ -48,7 +48,7 @@ public:
   std::size_t poll(std::span<Completion> out) noexcept override {
     return m_real->lane(0).poll(out);
   }
-  void wait(std::chrono::milliseconds limit) noexcept override { m_real->lane(0).wait(limit); }
+  void wait(std::chrono::nanoseconds limit) noexcept override { m_real->lane(0).wait(limit); }
   std::string error() const override { return m_real->lane(0).error(); }
 
 private:

@@ -104,7 +104,7 @@ public:
     return false;
   }
   std::size_t poll(std::span<Completion>) noexcept override { return 0; }
-  void wait(std::chrono::milliseconds) noexcept override {}
+  void wait(std::chrono::nanoseconds) noexcept override {}
   [[nodiscard]] std::string error() const override { return ""; }
 };
 

@@ -11,11 +11,13 @@
 #include "launch/local.hpp"
 #include "movers/mover.hpp"
 #include "present/document_text.hpp"
+#include "run/emulation.hpp"
 #include "run/job.hpp"
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
 #include "schedule/snapshot.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/pair_network.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -33,7 +35,7 @@ namespace {
 struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
                                        peer_limit = "10s";
-  std::optional<std::string> without;
+  std::optional<std::string> without, inject;
   std::string checkpoint, resume;
   std::optional<std::uint64_t> checkpoint_every;
   std::vector<std::string> stragglers;
@@ -208,6 +210,22 @@ void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
   }
 }
 
+/// Links to emulate, and whose they are.
+struct Injection {
+  StationNetwork network;
+  DocumentLink profile;
+};
+
+/// The links of the profile between the machines that the plan's ranks name.
+Injection injection_of(const Plan& plan, const std::string& path) {
+  const Profile profile = read_profile(path);
+  std::vector<std::string> machines;
+  for (const PlanRank& rank : plan.ranks) {
+    machines.push_back(rank.endpoint.empty() ? rank.machine : rank.endpoint);
+  }
+  return {pair_network(profile, machines).network, link_to(path, canonical_text(profile))};
+}
+
 void check_transport(const std::string& wanted) {
   std::vector<std::string> why_not;
   std::vector<std::string> there = available_transports(&why_not);
@@ -305,7 +323,7 @@ int execute(const RunArguments& arguments) {
   if (!job) {
     check_memory(plan, arguments.check_only,
                  !arguments.checkpoint.empty() || !arguments.resume.empty());
-    if (!arguments.check_only &&
+    if (!arguments.check_only && !arguments.inject &&
         std::any_of(plan.ranks.begin(), plan.ranks.end(),
                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; })) {
       log(LogLevel::warn,
@@ -348,8 +366,20 @@ int execute(const RunArguments& arguments) {
     prove(schedules, arguments.plan);
   }
   check_transport(options.transport);
+  const std::optional<Injection> injection =
+      arguments.inject ? std::optional(injection_of(plan, *arguments.inject)) : std::nullopt;
+  PacingRecord pacing;
+  const auto inject = [&](RunOptions& mine, int rank) {
+    if (injection) {
+      emulate(mine, injection->network, rank, rank == 0 ? &pacing : nullptr);
+    }
+  };
   const auto report_of = [&](const JobResult& result) {
-    return make_report(plan, link, result, options, tolerance, usable_cores());
+    Report report = make_report(plan, link, result, options, tolerance, usable_cores());
+    if (injection) {
+      mark_emulated(report, injection->profile, pacing);
+    }
+    return report;
   };
   Progress progress;
   const auto show = [&](std::size_t done, double seconds) {
@@ -365,6 +395,7 @@ int execute(const RunArguments& arguments) {
     const PlanRank& mine = plan.ranks[static_cast<std::size_t>(rendezvous.rank())];
     stay_near(mine);
     place(options, mine);
+    inject(options, rendezvous.rank());
     const JobResult result = run_rank(rendezvous, schedules, options, show);
     return rendezvous.rank() == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
   }
@@ -377,6 +408,7 @@ int execute(const RunArguments& arguments) {
         local.local_rank = mine.local_rank;
         stay_near(plan.ranks[static_cast<std::size_t>(mine.rank)]);
         place(local, plan.ranks[static_cast<std::size_t>(mine.rank)]);
+        inject(local, mine.rank);
         Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener), peer_limit);
         const JobResult result =
             run_rank(rendezvous, schedules, local, [&](std::size_t done, double seconds) {
@@ -406,6 +438,12 @@ Command add_run_command(CLI::App& app) {
   command->add_option("--without", arguments->without,
                       "Ablation: move the bytes without some of register-once, address-once, "
                       "aligned, one-segment, shm (separated by commas)");
+  command
+      ->add_option("--inject", arguments->inject,
+                   "Emulate: delay and pace every write as the links of this profile would, "
+                   "with all ranks on this machine. A rank takes the links of the machine that "
+                   "the plan names for it")
+      ->type_name("PROFILE");
   command->add_flag("-l,--list", arguments->list,
                     "List the transports of this machine, and what is missing, and end");
   command->add_flag("--check", arguments->check_only,

@@ -84,6 +84,14 @@ Comparison compare(const Report& before, const Report& after, const CompareOptio
   out.link("plan", before.plan, after.plan);
   out.link("profile", before.profile, after.profile);
   out.link("workload", before.workload, after.workload);
+  const auto emulated = [](const Report& r) {
+    return r.emulation ? std::optional(r.emulation->profile) : std::nullopt;
+  };
+  out.link("emulated links", emulated(before), emulated(after));
+  const auto links = [](const Report& r) -> std::string {
+    return r.emulation ? "emulated" : "this machine's own";
+  };
+  out.text("emulation", "run", "emulation", links(before), links(after));
   out.causes_from("context", before.context, after.context, k_volatile_context);
 
   out.text("kind", "run", "kind", before.kind, after.kind);

@@ -60,6 +60,21 @@ Json json_of(const RankReport& r) {
           {"cpu_seconds", r.cpu_seconds}};
 }
 
+Emulation emulation_from_json(const JsonView& object) {
+  object.only({"profile", "writes", "late_writes", "worst_late_seconds"});
+  Emulation emulation;
+  emulation.profile = link_from_json(object.at("profile"));
+  emulation.writes = object.at("writes").count();
+  emulation.late_writes = object.at("late_writes").count();
+  emulation.worst_late_seconds = object.at("worst_late_seconds").non_negative();
+  if (emulation.late_writes > emulation.writes) {
+    object.at("late_writes")
+        .fail(
+            fmt::format("is {}, more than the {} writes", emulation.late_writes, emulation.writes));
+  }
+  return emulation;
+}
+
 Verification verification_from_json(const JsonView& object) {
   object.only({"ok", "checked_bytes", "wrong_elements", "first_error", "max_error", "error_bound"});
   Verification v;
@@ -179,6 +194,7 @@ Report report_from_json(const Json& json, const std::string& file) {
              "tolerance",
              "within_tolerance",
              "cause",
+             "emulation",
              "stages",
              "ranks",
              "verification",
@@ -210,6 +226,9 @@ Report report_from_json(const Json& json, const std::string& file) {
   report.tolerance = view.at("tolerance").non_negative();
   report.within_tolerance = view.at("within_tolerance").boolean();
   report.cause = optional_text(view, "cause");
+  if (const auto emulation = view.find("emulation")) {
+    report.emulation = emulation_from_json(*emulation);
+  }
   Unique stages("stage");
   for (const JsonView& stage : view.at("stages").elements()) {
     report.stages.push_back(stage_from_json(stage));
@@ -249,6 +268,12 @@ Json to_json(const Report& report) {
   json["tolerance"] = report.tolerance;
   json["within_tolerance"] = report.within_tolerance;
   put_text(json, "cause", report.cause);
+  if (report.emulation) {
+    json["emulation"] = {{"profile", documents::json_of(report.emulation->profile)},
+                         {"writes", report.emulation->writes},
+                         {"late_writes", report.emulation->late_writes},
+                         {"worst_late_seconds", report.emulation->worst_late_seconds}};
+  }
   json["stages"] = Json::array();
   for (const StageReport& stage : report.stages) {
     json["stages"].push_back(json_of(stage));

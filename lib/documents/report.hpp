@@ -64,6 +64,15 @@ struct CheckpointsReport {
   bool operator==(const CheckpointsReport&) const = default;
 };
 
+/// The links were not those of the machine that ran it but emulated.
+struct Emulation {
+  DocumentLink profile;          ///< whose links
+  std::uint64_t writes = 0;      ///< of all ranks and iterations, to warm up included
+  std::uint64_t late_writes = 0; ///< this machine took longer for them than the emulated one
+  double worst_late_seconds = 0; ///< of those
+  bool operator==(const Emulation&) const = default;
+};
+
 /// What happened when a plan was executed (or, later, simulated).
 struct Report {
   std::string kind = "run";
@@ -80,7 +89,8 @@ struct Report {
   double goodput_over_bound = 0; ///< bound / measured p50, in [0, 1] unless the profile is stale
   double tolerance = 0;
   bool within_tolerance = false;
-  std::string cause; ///< which term of the prediction missed most, and why
+  std::string cause;                    ///< which term of the prediction missed most, and why
+  std::optional<Emulation> emulation{}; ///< absent: measured as it is
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;
   Verification verification;

@@ -164,14 +164,26 @@ std::string report_table(const Report& report, const Style& style) {
                          time_text(report.min_seconds), time_text(report.p50_seconds),
                          time_text(report.p99_seconds), percent_text(report.spread),
                          report.iteration_seconds.size(), report.warm_up_iterations)});
+  if (report.emulation) {
+    const Emulation& e = *report.emulation;
+    facts.row(
+        {{"emulated", Tone::warning},
+         {fmt::format("the links of {}, not this machine's{}", e.profile.name,
+                      e.late_writes == 0
+                          ? ""
+                          : fmt::format("; {} of {} writes took longer here than there, by "
+                                        "up to {}",
+                                        e.late_writes, e.writes, time_text(e.worst_late_seconds))),
+          Tone::warning}});
+  }
   std::string bound = fmt::format("{}, {}; goodput is {} of it", time_text(p.bound_seconds),
                                   p.bound_by, percent_text(report.goodput_over_bound));
   if (report.goodput_over_bound > 1.01) {
     // A bound is of the plan's machines and transport: on others, beating it says nothing.
-    bound +=
-        report.cause.starts_with("one machine") || report.cause.starts_with("another transport")
-            ? ": faster than the bound, which holds for what was planned"
-            : ": faster than the bound, so the profile is stale";
+    bound += report.emulation || report.cause.starts_with("one machine") ||
+                     report.cause.starts_with("another transport")
+                 ? ": faster than the bound, which holds for what was planned"
+                 : ": faster than the bound, so the profile is stale";
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});
   add_parameters(facts, report);
@@ -193,6 +205,9 @@ std::string render(const Report& report, const Style& style, const ShowOptions& 
   link("plan", report.plan);
   link("profile", report.profile);
   link("workload", report.workload);
+  if (report.emulation) {
+    link("emulated links", report.emulation->profile);
+  }
   for (const auto& [name, text] : report.context) {
     made.row({{name, Tone::dim}, text});
   }

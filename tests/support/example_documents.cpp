@@ -255,6 +255,10 @@ Report example_report() {
   r.tolerance = 0.15;
   r.within_tolerance = true;
   r.cause = "transport: the port gave 5 % less";
+  r.emulation = Emulation{.profile = {"coarse-v100", example_plan().profile.digest},
+                          .writes = 1000,
+                          .late_writes = 3,
+                          .worst_late_seconds = 0.002};
   r.stages = {{.name = "total",
                .predicted_seconds = 0.75,
                .measured_seconds = 0.8,

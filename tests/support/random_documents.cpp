@@ -417,6 +417,13 @@ Report random_report(std::mt19937_64& random) {
   r.tolerance = draw.unit();
   r.within_tolerance = draw.coin();
   r.cause = draw.text();
+  if (draw.coin()) {
+    r.emulation = Emulation{.profile = draw.link(),
+                            .writes = draw.count(),
+                            .late_writes = 0,
+                            .worst_late_seconds = draw.non_negative()};
+    r.emulation->late_writes = draw.from(0, r.emulation->writes);
+  }
   for (std::uint64_t n = draw.from(0, 3); n > 0; --n) {
     StageReport stage{.name = fmt::format("stage_{}", n),
                       .predicted_seconds = draw.number(),

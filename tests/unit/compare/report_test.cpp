@@ -98,6 +98,16 @@ TEST(CompareReports, ReportsWrongSumsAndBytes) {
   EXPECT_THAT(c.differences[0].after.text, HasSubstr("rank 0, part 1"));
 }
 
+TEST(CompareReports, SaysWhenOnlyOneOfThemIsEmulated) {
+  Report own = report_of(0.8), emulated = report_of(0.8);
+  own.emulation.reset();
+  const Comparison c = compare(own, emulated);
+  ASSERT_THAT(c.differences, SizeIs(1));
+  EXPECT_EQ(c.differences[0].kind, "emulation");
+  EXPECT_EQ(c.differences[0].where, "emulation");
+  EXPECT_THAT(compare(own, own).differences, IsEmpty());
+}
+
 TEST(CompareReports, NamesAnotherPlanAsTheCause) {
   const Report a = report_of(0.8);
   Report b = a;

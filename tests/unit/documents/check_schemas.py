@@ -45,6 +45,7 @@ k_reader_only = re.compile("|".join([
     "but the run before ends at",
     "ends ascend and are at most",
     "beyond gradient_bytes",
+    "more than the",
     "multiples of",
     "no multiple of",
     "the columns differ in length",

@@ -21,6 +21,16 @@ TEST(ReportTable, ShowsPredictedMeasuredErrorAndCause) {
                 "total       142.4 ms  156.8 ms   +10 %  reduction: took 14.6 ms"));
 }
 
+TEST(ReportTable, SaysThatLinksWereEmulatedAndHowWell) {
+  Report r = test::example_report();
+  EXPECT_THAT(
+      report_table(r, Style{}),
+      HasSubstr("the links of coarse-v100, not this machine's; 3 of 1000 writes took longer "
+                "here than there, by up to 2.000 ms"));
+  r.emulation.reset();
+  EXPECT_THAT(report_table(r, Style{}), testing::Not(HasSubstr("emulated")));
+}
+
 TEST(ReportTable, HasATotalEvenWhenNoStageIsCalledSo) {
   Report r = test::machine_report();
   r.stages.clear();

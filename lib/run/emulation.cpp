@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/emulation.hpp"
+
+#include "core/clock.hpp"
+
+#include <fmt/format.h>
+
+namespace reckon {
+
+void emulate(RunOptions& options, const StationNetwork& network, int rank, PacingRecord* record) {
+  static const MonotonicClock clock;
+  options.mover = [network, rank, record, transport = options.transport, habits = options.habits,
+                   place =
+                       MoverPlace{options.local_rank, options.host_memory, options.pci_address}] {
+    return make_paced_mover(make_mover(transport, habits, place), rank, network, record, clock);
+  };
+}
+
+void mark_emulated(Report& report, const DocumentLink& profile, const PacingRecord& record) {
+  report.emulation = {profile, record.writes, record.late, record.worst_late_s};
+  if (report.cause.starts_with("one machine") || report.cause.starts_with("another transport")) {
+    report.cause =
+        fmt::format("emulated ({:+.1f} %): links as {} has them; sums and processors are "
+                    "this machine's",
+                    100 * report.error, profile.name);
+  }
+}
+
+} // namespace reckon

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/stations.hpp"
+#include "documents/report.hpp"
+#include "movers/paced.hpp"
+#include "run/job.hpp"
+
+namespace reckon {
+
+/// From now on `options` moves bytes at the times of `network`: make_paced_mover() around the
+/// transport's own. `rank` is this one's; `record`, which may be null, outlives the job.
+void emulate(RunOptions& options, const StationNetwork& network, int rank, PacingRecord* record);
+
+/// Says in the report whose links were emulated, and how well. The cause of a difference is then no
+/// longer that the ranks share one machine or another transport.
+void mark_emulated(Report& report, const DocumentLink& profile, const PacingRecord& record);
+
+} // namespace reckon

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 120
+# Links of another machine, emulated on this one.
+source "$(dirname "$0")/common.sh"
+
+# Two machines, 50 ms and 10 MB/s from one to the other.
+python3 - > slow.json << 'END'
+import json
+def cell(case, unit, value, **key):
+    c = {"case": case, "unit": unit, "status": "published", "reason": "made up", "n": 0, "spread": 0, "p50": value,
+         "min": value, "max": value, "p99": value, "transport": "host", **key}
+    if unit != "seconds": c["bytes_convention"] = "payload"
+    return c
+cells = [cell("port_bandwidth", "bytes_per_second", 10e6, **{"from": "m0", "bytes": 65536, "direction": "two_way"})]
+for a, b in (("a", "b"), ("b", "a")):
+    cells.append(cell("pair_latency", "seconds", 0.05, **{"from": a, "to": b, "bytes": 8, "direction": "one_way"}))
+    cells.append(cell("pair_bandwidth", "bytes_per_second", 10e6, **{"from": a, "to": b, "bytes": 65536, "direction": "one_way"}))
+print(json.dumps({"schema": "reckon/profile", "schema_version": 1, "name": "slow", "source": "made up", "context": {}, "fits": [],
+  "topology": {"objects": []}, "machines": [{"id": "m0", "count": 2, "members": ["a", "b"]}], "cells": cells}))
+END
+printf 'name,elements,dtype\nx,50000,fp32\n' > model.csv
+reckon plan --profile slow.json --workload model.csv --workers 2 --servers 0 --strategy ring --part-bytes 100000 --lanes 1 -o plan.json
+expect_status 0
+
+# A ring of two: 100 kB each way, then again: 2 x (50 ms + 10 ms), whatever this machine is busy with.
+reckon run plan.json --inject slow.json -n 3 --tolerance 10000% -o report.json
+expect_status 0
+stdout_has 'the links of slow.json, not this machine'
+python3 - << 'END' || fail "the report is not that of emulated links"
+import json, sys
+r = json.load(open("report.json"))
+e = r["emulation"]
+ok = e["profile"]["name"] == "slow.json" and e["writes"] >= 4 * 3 and r["min_seconds"] >= 0.12 and r["verification"]["ok"]
+sys.exit(0 if ok else 1)
+END
+reckon show report.json
+stdout_has 'emulated links'
+
+# Beside the same plan over this machine's own memory: other things.
+reckon run plan.json -n 3 --tolerance 10000% -o own.json
+reckon diff own.json report.json
+expect_status 1
+stdout_has 'emulat'
+
+# What the profile does not have.
+reckon run plan.json --inject byteps-cluster -n 1
+expect_status 2
+stderr_has "no machine 'm0'"
+reckon run plan.json --inject nothing.json -n 1
+expect_status 2

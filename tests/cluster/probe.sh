@@ -102,6 +102,18 @@ check 'near(port_of("w0"), payload(200))'
 check 'sorted(c["from"] for c in cells("single_port_bandwidth")) == ["m0/port0", "m0/port1"]'
 check 'all(near(c["p50"], payload(100)) for c in cells("single_port_bandwidth"))'
 
+"$netlab" down
+
+# A near machine on a slow link and a far one on a fast link: their curves cross.
+"$netlab" up --workers 1 --servers 2 --rates 400mbit,50mbit,400mbit --delays 0ms,0ms,5ms
+probe --budget 30s --seed 5
+check 'all(5e-3 < c["p50"] < 6.5e-3 for c in cells("pair_latency", to="s1"))'
+check 'cells("pair_write", to="s0", bytes=4096, **{"from": "w0"})[0]["p50"] < 0.5 * cells("pair_write", to="s1", bytes=4096, **{"from": "w0"})[0]["p50"]'
+check 'cells("pair_write", to="s0", bytes=262144, **{"from": "w0"})[0]["p50"] > 2 * cells("pair_write", to="s1", bytes=262144, **{"from": "w0"})[0]["p50"]'
+check 'near(cells("pair_bandwidth", to="s1", direction="one_way", **{"from": "w0"})[0]["p50"], payload(400))'
+"$netlab" delay s1 0ms
+"$netlab" status | grep -q 'delay of' && fail "the delay is still said to be there"
+
 # A machine that dies ends the probe of all, with its name, and no profile.
 rm profile.json
 ("$netlab" run --time 60 -- sh -c 'if [ "$RANK" = 2 ]; then exec timeout -s KILL 4 "$0" "$@"; else exec "$0" "$@"; fi' \

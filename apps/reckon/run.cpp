@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "adapt.hpp"
 #include "commands.hpp"
 
 #include "core/error.hpp"
@@ -39,6 +40,8 @@ struct RunArguments {
   std::string checkpoint, resume;
   std::optional<std::uint64_t> checkpoint_every;
   std::vector<std::string> stragglers;
+  AdaptArguments adapt;
+  bool reprofile = false;
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up = 2;
   bool json = false, list = false, check_only = false, unchecked = false;
@@ -286,6 +289,37 @@ int conclude(const Report& report, const RunArguments& arguments) {
   return report.within_tolerance ? k_exit_ok : k_exit_verdict;
 }
 
+/// Documents to plan with while the plan runs, where that was asked for.
+std::optional<AdaptInputs> adapt_inputs(const RunArguments& arguments, const Plan& plan,
+                                        const std::string& transport, bool plans_anew) {
+  const AdaptArguments& adapt = arguments.adapt;
+  if (!arguments.reprofile) {
+    if (adapt != AdaptArguments()) {
+      fail(ErrorKind::usage, "--profile, --workload and --roles are what a plan is made anew from "
+                             "while it runs: give --reprofile-every");
+    }
+    return std::nullopt;
+  }
+  if (adapt.every == 0) {
+    fail(ErrorKind::usage, "--reprofile-every: at least 1 iteration");
+  }
+  if (!arguments.checkpoint.empty() || !arguments.resume.empty()) {
+    fail(ErrorKind::usage, "--reprofile-every: a change of plan would start the parameters anew; "
+                           "leave out --checkpoint and --resume");
+  }
+  return read_adapt_inputs(adapt, plan, arguments.plan, transport, plans_anew);
+}
+
+void add_reprofiling(Report& report, ReprofilingReport reprofiling) {
+  const bool changed = std::any_of(reprofiling.pauses.begin(), reprofiling.pauses.end(),
+                                   [](const PauseReport& pause) { return !pause.pairs.empty(); });
+  if (changed) {
+    report.cause = fmt::format("links changed in the middle of the run ({:+.1f} %): see there",
+                               100 * report.error);
+  }
+  report.reprofiling = std::move(reprofiling);
+}
+
 int execute(const RunArguments& arguments) {
   if (arguments.list) {
     return list_transports();
@@ -374,10 +408,33 @@ int execute(const RunArguments& arguments) {
       emulate(mine, injection->network, rank, rank == 0 ? &pacing : nullptr);
     }
   };
+  const std::optional<AdaptInputs> adapt =
+      adapt_inputs(arguments, plan, options.transport, !job || job->rank == 0);
+  const auto schedules_of = [&](const Plan& any) {
+    JobSchedules lowered{lower(any), {}, {}};
+    make_stragglers(lowered.usual, arguments);
+    return lowered;
+  };
   const auto report_of = [&](const JobResult& result) {
     Report report = make_report(plan, link, result, options, tolerance, usable_cores());
     if (injection) {
       mark_emulated(report, injection->profile, pacing);
+    }
+    return report;
+  };
+  const auto run_one = [&](Rendezvous& rendezvous, const RunOptions& mine, const auto& shown) {
+    std::optional<Report> report; // of rank 0
+    if (adapt) {
+      AdaptedResult result = run_adapting(rendezvous, plan, *adapt, mine, schedules_of, shown);
+      if (rendezvous.rank() == 0) {
+        report = report_of(result.first);
+        add_reprofiling(*report, std::move(result.reprofiling));
+      }
+      return report;
+    }
+    const JobResult result = run_rank(rendezvous, schedules, mine, shown);
+    if (rendezvous.rank() == 0) {
+      report = report_of(result);
     }
     return report;
   };
@@ -396,8 +453,8 @@ int execute(const RunArguments& arguments) {
     stay_near(mine);
     place(options, mine);
     inject(options, rendezvous.rank());
-    const JobResult result = run_rank(rendezvous, schedules, options, show);
-    return rendezvous.rank() == 0 ? conclude(report_of(result), arguments) : k_exit_ok;
+    const std::optional<Report> report = run_one(rendezvous, options, show);
+    return report ? conclude(*report, arguments) : k_exit_ok;
   }
   options.local_size = ranks;
   const std::string text = run_locally(
@@ -410,11 +467,11 @@ int execute(const RunArguments& arguments) {
         place(local, plan.ranks[static_cast<std::size_t>(mine.rank)]);
         inject(local, mine.rank);
         Rendezvous rendezvous(mine, link.digest, options.limit, std::move(listener), peer_limit);
-        const JobResult result =
-            run_rank(rendezvous, schedules, local, [&](std::size_t done, double seconds) {
+        const std::optional<Report> report =
+            run_one(rendezvous, local, [&](std::size_t done, double seconds) {
               tell(fmt::format("{} {}", done, seconds));
             });
-        return mine.rank == 0 ? canonical_text(report_of(result)) : std::string();
+        return report ? canonical_text(*report) : std::string();
       },
       [&](const std::string& line) {
         const std::size_t space = line.find(' ');
@@ -464,6 +521,16 @@ Command add_run_command(CLI::App& app) {
                       "Steps from one checkpoint to the next [10]");
   command->add_option("--resume", arguments->resume,
                       "Go on from the newest intact checkpoint in this folder");
+  const CLI::Option* const reprofile = command->add_option(
+      "--reprofile-every", arguments->adapt.every,
+      "Measure the links again after so many counted iterations, and go on with a new plan where "
+      "routing tables made anew are better; needs the documents that the plan was made from");
+  command->add_option("-p,--profile", arguments->adapt.profile,
+                      "With --reprofile-every: the plan's profile");
+  command->add_option("-m,--workload", arguments->adapt.workload,
+                      "With --reprofile-every: the plan's workload");
+  command->add_option("-r,--roles", arguments->adapt.roles,
+                      "With --reprofile-every: the plan's roles, where it was made with some");
   command->add_option("--budget", arguments->budget, "Time for the counted iterations")
       ->capture_default_str();
   command->add_option("--limit", arguments->limit, "A step that takes longer has hung")
@@ -489,7 +556,10 @@ Command add_run_command(CLI::App& app) {
       "srun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, "
       "this\n"
       "process is one rank of the job.");
-  return [arguments] { return execute(*arguments); };
+  return [arguments, reprofile] {
+    arguments->reprofile = reprofile->count() > 0;
+    return execute(*arguments);
+  };
 }
 
 } // namespace reckon

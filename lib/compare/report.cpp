@@ -3,9 +3,12 @@
 #include "compare/measured.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -77,6 +80,32 @@ void compare_ranks(Builder& out, const Report& before, const Report& after) {
   }
 }
 
+/// How often the plan changed in the middle, and into what. When and how long is noise.
+void compare_reprofiling(Builder& out, const Report& before, const Report& after) {
+  if (!before.reprofiling && !after.reprofiling) {
+    return;
+  }
+  const ReprofilingReport none;
+  const ReprofilingReport& a = before.reprofiling ? *before.reprofiling : none;
+  const ReprofilingReport& b = after.reprofiling ? *after.reprofiling : none;
+  const auto changes_of = [](const ReprofilingReport& r) {
+    std::vector<std::string> all;
+    for (const PauseReport& pause : r.pauses) {
+      if (pause.replan) {
+        all.push_back(fmt::format("{}", fmt::join(pause.replan->changes, "; ")));
+      }
+    }
+    return all;
+  };
+  const std::vector<std::string> from = changes_of(a), to = changes_of(b);
+  out.count("reprofiling", "reprofiling", "reprofiling/every_iterations", a.every_iterations,
+            b.every_iterations, "");
+  out.count("replan", "reprofiling", "reprofiling/replans", from.size(), to.size(), "");
+  for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
+    out.text("replan", "reprofiling", fmt::format("reprofiling/replans/{}", i), from[i], to[i]);
+  }
+}
+
 } // namespace
 
 Comparison compare(const Report& before, const Report& after, const CompareOptions& options) {
@@ -140,6 +169,7 @@ Comparison compare(const Report& before, const Report& after, const CompareOptio
     }
   }
   compare_ranks(out, before, after);
+  compare_reprofiling(out, before, after);
   return std::move(out).finish();
 }
 

@@ -168,6 +168,118 @@ Json json_of(const CheckpointsReport& checkpoints) {
   return json;
 }
 
+ReplanReport replan_from_json(const JsonView& object) {
+  object.only({"plan", "profile", "changes", "running_predicted_seconds", "predicted_seconds",
+               "before_seconds", "after_seconds", "gain", "iteration_seconds"});
+  ReplanReport replan;
+  replan.plan = link_from_json(object.at("plan"));
+  replan.profile = link_from_json(object.at("profile"));
+  for (const JsonView& line : object.at("changes").elements()) {
+    replan.changes.push_back(some_text(line));
+  }
+  replan.running_predicted_seconds = object.at("running_predicted_seconds").non_negative();
+  replan.predicted_seconds = object.at("predicted_seconds").non_negative();
+  if (const auto seconds = object.find("before_seconds")) {
+    replan.before_seconds = seconds->positive();
+  }
+  if (const auto seconds = object.find("after_seconds")) {
+    replan.after_seconds = seconds->positive();
+  }
+  if (const auto gain = object.find("gain")) {
+    replan.gain = gain->number();
+  }
+  for (const JsonView& seconds : object.at("iteration_seconds").elements()) {
+    replan.iteration_seconds.push_back(seconds.positive());
+  }
+  return replan;
+}
+
+Json json_of(const ReplanReport& replan) {
+  Json json = {{"plan", documents::json_of(replan.plan)},
+               {"profile", documents::json_of(replan.profile)},
+               {"changes", replan.changes},
+               {"running_predicted_seconds", replan.running_predicted_seconds},
+               {"predicted_seconds", replan.predicted_seconds},
+               {"iteration_seconds", replan.iteration_seconds}};
+  for (const auto& [key, value] :
+       {std::pair("before_seconds", replan.before_seconds),
+        std::pair("after_seconds", replan.after_seconds), std::pair("gain", replan.gain)}) {
+    if (value) {
+      json[key] = *value;
+    }
+  }
+  return json;
+}
+
+PauseReport pause_from_json(const JsonView& object) {
+  object.only({"after_iterations", "measuring_seconds", "planning_seconds", "pairs", "ports",
+               "verdict", "replan"});
+  PauseReport pause;
+  pause.after_iterations = object.at("after_iterations").count();
+  pause.measuring_seconds = object.at("measuring_seconds").non_negative();
+  pause.planning_seconds = object.at("planning_seconds").non_negative();
+  for (const JsonView& pair : object.at("pairs").elements()) {
+    pair.only({"from", "to", "bytes", "before_bytes_per_second", "after_bytes_per_second"});
+    pause.pairs.push_back({pair.at("from").name(), pair.at("to").name(), pair.at("bytes").count(),
+                           pair.at("before_bytes_per_second").positive(),
+                           pair.at("after_bytes_per_second").positive()});
+  }
+  for (const JsonView& machine : object.at("ports").elements()) {
+    pause.ports.push_back(machine.name());
+  }
+  pause.verdict = some_text(object.at("verdict"));
+  if (const auto replan = object.find("replan")) {
+    pause.replan = replan_from_json(*replan);
+  }
+  return pause;
+}
+
+Json json_of(const PauseReport& pause) {
+  Json json = {{"after_iterations", pause.after_iterations},
+               {"measuring_seconds", pause.measuring_seconds},
+               {"planning_seconds", pause.planning_seconds},
+               {"pairs", Json::array()},
+               {"ports", pause.ports},
+               {"verdict", pause.verdict}};
+  for (const PairRateReport& pair : pause.pairs) {
+    json["pairs"].push_back({{"from", pair.from},
+                             {"to", pair.to},
+                             {"bytes", pair.bytes},
+                             {"before_bytes_per_second", pair.before_bytes_per_second},
+                             {"after_bytes_per_second", pair.after_bytes_per_second}});
+  }
+  if (pause.replan) {
+    json["replan"] = json_of(*pause.replan);
+  }
+  return json;
+}
+
+ReprofilingReport reprofiling_from_json(const JsonView& object) {
+  object.only({"every_iterations", "write_bytes", "pauses"});
+  ReprofilingReport reprofiling;
+  reprofiling.every_iterations = object.at("every_iterations").count();
+  if (reprofiling.every_iterations == 0) {
+    object.at("every_iterations").fail("must be at least 1");
+  }
+  for (const JsonView& bytes : object.at("write_bytes").elements()) {
+    reprofiling.write_bytes.push_back(bytes.count());
+  }
+  for (const JsonView& pause : object.at("pauses").elements()) {
+    reprofiling.pauses.push_back(pause_from_json(pause));
+  }
+  return reprofiling;
+}
+
+Json json_of(const ReprofilingReport& reprofiling) {
+  Json json = {{"every_iterations", reprofiling.every_iterations},
+               {"write_bytes", reprofiling.write_bytes},
+               {"pauses", Json::array()}};
+  for (const PauseReport& pause : reprofiling.pauses) {
+    json["pauses"].push_back(json_of(pause));
+  }
+  return json;
+}
+
 } // namespace
 
 Report report_from_json(const Json& json, const std::string& file) {
@@ -199,7 +311,8 @@ Report report_from_json(const Json& json, const std::string& file) {
              "ranks",
              "verification",
              "parameters",
-             "checkpoints"});
+             "checkpoints",
+             "reprofiling"});
   Report report;
   report.kind = view.at("kind").one_of({"run"});
   report.plan = link_from_json(view.at("plan"));
@@ -243,6 +356,9 @@ Report report_from_json(const Json& json, const std::string& file) {
   }
   if (const auto checkpoints = view.find("checkpoints")) {
     report.checkpoints = checkpoints_from_json(*checkpoints);
+  }
+  if (const auto reprofiling = view.find("reprofiling")) {
+    report.reprofiling = reprofiling_from_json(*reprofiling);
   }
   return report;
 }
@@ -297,6 +413,9 @@ Json to_json(const Report& report) {
   }
   if (report.checkpoints) {
     json["checkpoints"] = json_of(*report.checkpoints);
+  }
+  if (report.reprofiling) {
+    json["reprofiling"] = json_of(*report.reprofiling);
   }
   return json;
 }

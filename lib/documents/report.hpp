@@ -73,6 +73,48 @@ struct Emulation {
   bool operator==(const Emulation&) const = default;
 };
 
+/// Writes from one machine to another that take longer or shorter than the profile had it.
+struct PairRateReport {
+  std::string from, to;
+  std::uint64_t bytes = 0; ///< of one write
+  double before_bytes_per_second = 0, after_bytes_per_second = 0;
+  bool operator==(const PairRateReport&) const = default;
+};
+
+/// A plan that took the place of another one in the middle of a run.
+struct ReplanReport {
+  DocumentLink plan, profile;       ///< the new plan and the profile that it was made from
+  std::vector<std::string> changes; ///< what differs, a line each
+  /// Of an iteration, both with the new profile.
+  double running_predicted_seconds = 0, predicted_seconds = 0;
+  /// Medians of iterations: with the plan before, the later half of those since the last pause; and
+  /// all with the new one, absent when the run ended first.
+  std::optional<double> before_seconds{}, after_seconds{};
+  std::optional<double> gain{};          ///< 1 - after_seconds / before_seconds
+  std::vector<double> iteration_seconds; ///< with the new plan, without the warm-up
+  bool operator==(const ReplanReport&) const = default;
+};
+
+/// A pause between two iterations in which the links were measured.
+struct PauseReport {
+  std::uint64_t after_iterations = 0; ///< counted ones, of the whole run
+  double measuring_seconds = 0;
+  double planning_seconds = 0; ///< 0: nothing had changed
+  std::vector<PairRateReport> pairs;
+  std::vector<std::string> ports; ///< machines whose whole port had changed
+  std::string verdict;            ///< what came of it
+  std::optional<ReplanReport> replan{};
+  bool operator==(const PauseReport&) const = default;
+};
+
+/// Links that are measured again while a run goes on, and plans that follow them.
+struct ReprofilingReport {
+  std::uint64_t every_iterations = 0;
+  std::vector<std::uint64_t> write_bytes; ///< sizes of the writes that are measured
+  std::vector<PauseReport> pauses;
+  bool operator==(const ReprofilingReport&) const = default;
+};
+
 /// What happened when a plan was executed (or, later, simulated).
 struct Report {
   std::string kind = "run";
@@ -96,6 +138,8 @@ struct Report {
   Verification verification;
   std::optional<ParametersReport> parameters;
   std::optional<CheckpointsReport> checkpoints;
+  /// With it, all other figures but the verification are of the plan that the run began with.
+  std::optional<ReprofilingReport> reprofiling;
   bool operator==(const Report&) const = default;
 };
 

@@ -313,4 +313,9 @@ std::string render(const Comparison& comparison, const std::string& before_name,
   return out;
 }
 
+std::string difference_line(const Difference& difference) {
+  return fmt::format("{}: {} -> {}", difference.where, side_text(difference.before),
+                     side_text(difference.after));
+}
+
 } // namespace reckon

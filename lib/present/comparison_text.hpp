@@ -14,4 +14,7 @@ namespace reckon {
 [[nodiscard]] std::string render(const Comparison& comparison, const std::string& before_name,
                                  const std::string& after_name, const Style& style);
 
+/// "routing/1/latency_proxy: rank 5 -> rank 6".
+[[nodiscard]] std::string difference_line(const Difference& difference);
+
 } // namespace reckon

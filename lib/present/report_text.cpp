@@ -115,6 +115,53 @@ void add_parameters(Table& facts, const Report& report) {
   }
 }
 
+constexpr std::size_t k_most_pairs = 4;
+
+/// The pauses in which links were measured again, and what came of them.
+std::string reprofiling_text(const ReprofilingReport& reprofiling, const Style& style) {
+  Table table(2);
+  table.column("after", Align::right)
+      .column("measured in", Align::right)
+      .column("planned in", Align::right)
+      .column("what came of it", Align::left, true);
+  const auto more = [&](std::string text) { table.row({"", "", "", std::move(text)}); };
+  for (const PauseReport& pause : reprofiling.pauses) {
+    table.row({fmt::format("{}", pause.after_iterations), time_text(pause.measuring_seconds),
+               pause.planning_seconds > 0 ? time_text(pause.planning_seconds) : "-",
+               printable(pause.verdict)});
+    for (const std::string& machine : pause.ports) {
+      more(fmt::format("port of {} changed: all of its pairs did", machine));
+    }
+    for (std::size_t i = 0; i < std::min(pause.pairs.size(), k_most_pairs); ++i) {
+      const PairRateReport& pair = pause.pairs[i];
+      more(fmt::format("{} -> {}: {} instead of {}, writes of {}", pair.from, pair.to,
+                       to_text(Bandwidth::bytes_per_s(pair.after_bytes_per_second)),
+                       to_text(Bandwidth::bytes_per_s(pair.before_bytes_per_second)),
+                       to_text(Bytes(pair.bytes))));
+    }
+    if (pause.pairs.size() > k_most_pairs) {
+      more(fmt::format("and {} more pairs", pause.pairs.size() - k_most_pairs));
+    }
+    if (!pause.replan) {
+      continue;
+    }
+    const ReplanReport& replan = *pause.replan;
+    for (const std::string& line : replan.changes) {
+      more(printable(line));
+    }
+    if (replan.before_seconds && replan.after_seconds && replan.gain) {
+      more(fmt::format("measured {} before, {} after: {} {}", time_text(*replan.before_seconds),
+                       time_text(*replan.after_seconds), percent_text(std::abs(*replan.gain)),
+                       *replan.gain < 0 ? "more" : "less"));
+    }
+  }
+  return "\n" +
+         toned(
+             fmt::format("links measured again every {} iterations", reprofiling.every_iterations),
+             Tone::strong, style) +
+         "\n" + table.text(style);
+}
+
 } // namespace
 
 std::string report_table(const Report& report, const Style& style) {
@@ -188,8 +235,9 @@ std::string report_table(const Report& report, const Style& style) {
   facts.row({{"bound", Tone::dim}, std::move(bound)});
   add_parameters(facts, report);
   out += facts.text(style);
-  return out + toned("verified", Tone::dim, style) + "   " +
+  out += toned("verified", Tone::dim, style) + "   " +
          verification_text(report.verification, style) + "\n";
+  return report.reprofiling ? out + reprofiling_text(*report.reprofiling, style) : out;
 }
 
 std::string render(const Report& report, const Style& style, const ShowOptions& options) {

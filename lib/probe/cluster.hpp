@@ -28,13 +28,14 @@ inline constexpr const char* k_uplink = "uplink_bandwidth";
 inline constexpr int k_few_machines = 8;
 
 struct ClusterProbeOptions {
-  Seconds budget{0};                   ///< for everything; 0: cluster_budget()
-  std::vector<std::string> transports; ///< empty: the best that crosses machines
-  std::uint64_t seed = 1;              ///< rank 0's counts
-  bool pair_writes = false;            ///< pair_write also of more than k_few_machines
-  std::string name;                    ///< of the profile; empty: made from the hosts' names
-  std::string flags;                   ///< the command line, for the profile's context
-  Seconds limit{60};                   ///< a rank that answers nothing for longer has hung
+  Seconds budget{0};                    ///< for everything; 0: cluster_budget()
+  std::vector<std::string> transports;  ///< empty: the best that crosses machines
+  std::uint64_t seed = 1;               ///< rank 0's counts
+  std::uint64_t most_memory = 32 << 20; ///< to receive into, and as much to send from
+  bool pair_writes = false;             ///< pair_write also of more than k_few_machines
+  std::string name;                     ///< of the profile; empty: made from the hosts' names
+  std::string flags;                    ///< the command line, for the profile's context
+  Seconds limit{60};                    ///< a rank that answers nothing for longer has hung
   std::function<bool()> interrupted;
   std::function<void(double done, std::string_view what, Seconds left)> progress;
   std::function<void(int ranks, Seconds estimate)> starting;

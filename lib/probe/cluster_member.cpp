@@ -82,7 +82,7 @@ ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& 
                        view.at("processors").integer(1, 1 << 20), view.at("memory").count(),
                        strings(view.at("transports"))});
   }
-  std::uint64_t most = 32 * k_mib;
+  std::uint64_t most = options.most_memory;
   for (std::size_t rank = 0; rank < m_hosts.size(); ++rank) {
     const auto same = [&](const ClusterHost& h) { return h.boot == m_hosts[rank].boot; };
     const auto first = std::find_if(m_hosts.begin(), m_hosts.end(), same);

@@ -3,6 +3,7 @@
 
 #include "core/log.hpp"
 #include "core/units.hpp"
+#include "probe/pair_writes.hpp"
 
 #include <fmt/format.h>
 
@@ -26,8 +27,6 @@ void note_pairs(const FlowTask& task, const FlowRates& rates, PairSamples& into)
     samples.insert(samples.end(), rates[f].begin(), rates[f].end());
   }
 }
-
-constexpr std::uint64_t k_passed_first = 512 * 1024;
 
 /// Of a task with the flows of both_ways().
 RoundRates round_of(const FlowTask& task, const FlowRates& rates) {
@@ -192,7 +191,6 @@ double PairSteps::expected_seconds(const Flow& flow, std::uint64_t bytes) const 
 void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) {
   // One to warm up and three that count: of fewer, chance decides.
   constexpr double k_fewest = 3, k_most = 30;
-  constexpr std::uint64_t k_short = 65536; // up to here latency and processors are in it
   for (const std::uint64_t bytes : k_pair_write_sizes) {
     std::vector<Flow> now;
     double slowest = 0;
@@ -218,7 +216,7 @@ void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) 
     }
     const auto count =
         static_cast<std::uint64_t>(std::clamp(0.25 * each.count() / slowest - 1, k_fewest, k_most));
-    if (bytes > k_short) {
+    if (bytes > k_short_write_bytes) {
       write_at_once(now, bytes, count);
       continue;
     }
@@ -234,26 +232,18 @@ void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) 
   }
 }
 
-/// The answer of 8 bytes takes a latency, which is known; the rest is the write. A write takes no
-/// less than its short answer, so never less than half of both.
 void PairSteps::write_at_once(const std::vector<Flow>& flows, std::uint64_t bytes,
                               std::uint64_t count) {
-  FlowTask task;
-  task.kind = FlowTask::Kind::echo;
-  task.flows = flows;
-  task.bytes = bytes;
-  task.first = m_steps.random()() % 100'000;
-  // What a rate limiter lets through after a pause is no curve: past it before anything counts.
-  task.warm_up = std::clamp<std::uint64_t>(k_passed_first / bytes, 1, count);
-  task.count = count;
+  const FlowTask task = write_task(flows, bytes, count, count, m_steps.random()() % 100'000);
   const std::vector<FlowOutcome> outcomes = m_steps.run(task);
   for (const Flow& flow : flows) {
     const auto latency =
         m_latency.find({std::min(flow.from, flow.to), std::max(flow.from, flow.to)});
     const double answer = latency == m_latency.end() ? 0 : median_above_zero(latency->second);
     PairWrite& write = m_writes[{flow.from, flow.to}][bytes];
-    for (const double both : outcomes[static_cast<std::size_t>(flow.from)].round_trip_s) {
-      write.seconds.push_back(std::max(both - answer, 0.5 * both));
+    for (const double seconds :
+         write_seconds(outcomes[static_cast<std::size_t>(flow.from)].round_trip_s, answer)) {
+      write.seconds.push_back(seconds);
     }
   }
 }

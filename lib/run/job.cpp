@@ -226,8 +226,13 @@ public:
     double measured = 0;
     for (auto iteration = static_cast<std::uint32_t>(first);; ++iteration) {
       const bool counted = iteration - first >= result.warm_up;
-      const bool go = m_rendezvous.rank() != 0 || !counted || !rule->done() ||
-                      (!m_options.iterations && result.iterations.size() < k_least_iterations);
+      bool go = m_rendezvous.rank() != 0 || !counted || !rule->done() ||
+                (!m_options.iterations && result.iterations.size() < k_least_iterations);
+      const std::uint64_t done = counted ? iteration - first - result.warm_up : 0;
+      if (m_options.pause.every > 0 && done > 0 && done % m_options.pause.every == 0) {
+        log(LogLevel::debug, "pause {}", iteration);
+        go = m_options.pause.call(go);
+      }
       prepare(iteration);
       log(LogLevel::debug, "iteration {}", iteration);
       std::vector<RankSample> samples(static_cast<std::size_t>(m_rendezvous.size()));

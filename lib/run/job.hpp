@@ -50,6 +50,13 @@ struct RunOptions {
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
   CheckpointOptions checkpoints;
+  /// Called at every rank between two iterations, after each `every` counted ones (0: never), when
+  /// nothing of the job is under way. Gets whether another iteration is to come, and says so
+  /// itself; both count at rank 0 only.
+  struct Pause {
+    std::uint32_t every = 0;
+    std::function<bool(bool go)> call;
+  } pause{};
 };
 
 /// One rank in one iteration. Times are rank 0's monotonic clock.

@@ -293,6 +293,39 @@ void add_checkpoints(Report& report, const Plan& plan, const JobResult& result,
 
 } // namespace
 
+std::vector<double> iteration_seconds(const JobResult& result) {
+  std::vector<double> all;
+  for (const auto& iteration : result.iterations) {
+    std::int64_t end = INT64_MIN;
+    for (const RankSample& s : iteration) {
+      end = std::max(end, s.end_ns);
+    }
+    all.push_back(seconds(end - last_ready(iteration)));
+  }
+  return all;
+}
+
+void add_measured_gains(ReprofilingReport& reprofiling,
+                        const std::vector<std::vector<double>>& segments) {
+  std::size_t segment = 0;
+  for (PauseReport& pause : reprofiling.pauses) {
+    if (!pause.replan) {
+      continue;
+    }
+    ReplanReport& replan = *pause.replan;
+    // What slowed down may have done so in the middle of the iterations since the last pause.
+    const std::vector<double>& before = segments.at(segment);
+    const std::size_t since = std::min<std::size_t>(reprofiling.every_iterations, before.size());
+    replan.before_seconds =
+        median({before.end() - static_cast<std::ptrdiff_t>((since + 1) / 2), before.end()});
+    replan.iteration_seconds = segments.at(++segment);
+    if (!replan.iteration_seconds.empty()) {
+      replan.after_seconds = median(replan.iteration_seconds);
+      replan.gain = 1 - *replan.after_seconds / *replan.before_seconds;
+    }
+  }
+}
+
 Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobResult& result,
                    const RunOptions& options, double tolerance, unsigned cores) {
   Report report;
@@ -317,13 +350,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
   report.context["measured_at"] = text;
 
-  for (const auto& iteration : result.iterations) {
-    std::int64_t end = INT64_MIN;
-    for (const RankSample& s : iteration) {
-      end = std::max(end, s.end_ns);
-    }
-    report.iteration_seconds.push_back(seconds(end - last_ready(iteration)));
-  }
+  report.iteration_seconds = iteration_seconds(result);
   add_checkpoints(report, plan, result, options.checkpoints);
   const Summary summary = summarize(report.iteration_seconds);
   report.min_seconds = summary.min;

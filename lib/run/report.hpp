@@ -6,8 +6,17 @@
 #include "run/job.hpp"
 
 #include <string>
+#include <vector>
 
 namespace reckon {
+
+/// Of each counted iteration: last arrival to last completion.
+[[nodiscard]] std::vector<double> iteration_seconds(const JobResult& result);
+
+/// Fills in what was measured around each change of plan. `segments`: seconds of the iterations
+/// with the first plan, with the second, ...
+void add_measured_gains(ReprofilingReport& reprofiling,
+                        const std::vector<std::vector<double>>& segments);
 
 /// Predicted beside measured: times, stages, and which term of the prediction missed most.
 /// `cores`: processors that the ranks of one machine share.

@@ -145,6 +145,7 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
       }
       RankModel rank;
       rank.machine = group.machine;
+      rank.member = number < machine->members.size() ? machine->members[number] : "";
       rank.rack = machine->rack;
       rank.host = first_host[group.machine] + (machine->count > 1 ? number : 0);
       rank.worker = group.worker;
@@ -245,10 +246,16 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     }
     CellKey pattern;
     pattern.test = "port_bandwidth";
-    pattern.from = rank.machine;
     pattern.transport = m_transport;
-    for (const Cell* cell : profile.select(pattern)) {
-      rank.port_bytes_per_s = std::max(rank.port_bytes_per_s, cell->p50);
+    for (const std::string& id :
+         {rank.member, rank.machine}) { // what is its own, before the group's
+      pattern.from = id;
+      for (const Cell* cell : id.empty() ? std::vector<const Cell*>() : profile.select(pattern)) {
+        rank.port_bytes_per_s = std::max(rank.port_bytes_per_s, cell->p50);
+      }
+      if (rank.port_bytes_per_s > 0) {
+        break;
+      }
     }
     if (rank.port_bytes_per_s == 0 && m_ranks.size() > 1) {
       missing.insert(rank.machine);

@@ -20,6 +20,7 @@ namespace reckon {
 /// One rank of the job to be planned.
 struct RankModel {
   std::string machine;  ///< MachineGroup id
+  std::string member;   ///< which of the group's, where those have names
   std::string rack;     ///< of the machine; empty: the profile knows no racks
   std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
   bool worker = false, server = false;

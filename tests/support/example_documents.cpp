@@ -292,6 +292,25 @@ Report example_report() {
                    .usual_seconds = 0.75,
                    .write_seconds = 1.5,
                    .first_failure = "checkpoint after step 4: rank 1: cannot write x"};
+  ReplanReport replan;
+  replan.plan = r.plan;
+  replan.profile = r.profile;
+  replan.changes = {"routing/0/latency_proxy: rank 1 -> rank 2"};
+  replan.running_predicted_seconds = 1.5;
+  replan.predicted_seconds = 1;
+  replan.before_seconds = 1.5;
+  replan.after_seconds = 1.125;
+  replan.gain = 0.25;
+  replan.iteration_seconds = {1, 1.125, 1.25};
+  PauseReport pause;
+  pause.after_iterations = 3;
+  pause.measuring_seconds = 0.5;
+  pause.planning_seconds = 0.25;
+  pause.pairs = {{"alpha", "beta", 262144, 2.5e7, 6e6}};
+  pause.ports = {"beta"};
+  pause.verdict = "changed the plan";
+  pause.replan = replan;
+  r.reprofiling = {.every_iterations = 3, .write_bytes = {4096, 262144}, .pauses = {pause}};
   return r;
 }
 

@@ -478,6 +478,39 @@ Report random_report(std::mt19937_64& random) {
     c.first_failure = c.failed > 0 ? draw.some_text() : "";
     r.checkpoints = c;
   }
+  if (draw.coin()) {
+    ReprofilingReport reprofiling{
+        .every_iterations = draw.from(1, 9), .write_bytes = {draw.count()}, .pauses = {}};
+    for (std::uint64_t n = draw.from(0, 2); n > 0; --n) {
+      PauseReport pause;
+      pause.after_iterations = draw.count();
+      pause.measuring_seconds = draw.non_negative();
+      pause.planning_seconds = draw.non_negative();
+      pause.verdict = draw.some_text();
+      if (draw.coin()) {
+        pause.pairs.push_back(
+            {draw.name(), draw.name(), draw.count(), draw.positive(), draw.positive()});
+        pause.ports.push_back(draw.name());
+      }
+      if (draw.coin()) {
+        ReplanReport replan;
+        replan.plan = draw.link();
+        replan.profile = draw.link();
+        replan.running_predicted_seconds = draw.non_negative();
+        replan.predicted_seconds = draw.non_negative();
+        if (draw.coin()) {
+          replan.changes.push_back(draw.some_text());
+          replan.iteration_seconds.push_back(draw.positive());
+          replan.before_seconds = draw.positive();
+          replan.after_seconds = draw.positive();
+          replan.gain = draw.number();
+        }
+        pause.replan = std::move(replan);
+      }
+      reprofiling.pauses.push_back(std::move(pause));
+    }
+    r.reprofiling = std::move(reprofiling);
+  }
   return r;
 }
 

@@ -60,7 +60,7 @@ public:
         m_devices.push_back(r);
       }
     }
-    const bool lanes_given = m_model.ranks().front().lanes > 0;
+    m_lanes_given = m_model.ranks().front().lanes > 0;
     set_lanes(lanes);
     std::vector<double> sizes;
     for (const Tensor& t : inputs.workload.tensors) {
@@ -93,7 +93,7 @@ public:
       m_forward = forward;
       m_backward = backward;
     }
-    if (!lanes_given && !m_model.one_machine() && !m_inside) {
+    if (!m_lanes_given && !m_model.one_machine() && !m_inside) {
       set_lanes(needed_lanes());
     }
   }
@@ -115,6 +115,16 @@ public:
     add_candidates(plan, {{"coarse", &dual}, {"coarse_without_ring", &whole}, {"dense", &dense}});
     describe(plan);
     return plan;
+  }
+
+  Prediction predict_again(Plan plan) {
+    const bool dual =
+        std::any_of(plan.tensors.begin(), plan.tensors.end(), [&](const TensorRoute& t) {
+          return t.by_workers != plan.tensors[0].by_workers;
+        });
+    set_lanes(plan.ranks.front().lanes / (dual ? 2 : 1)); // build() gives each ring its own
+    predict(plan, plan.window_parts, k_most_writes);
+    return plan.prediction;
   }
 
 private:
@@ -724,7 +734,9 @@ private:
         candidates.push_back({name, made->prediction, ""});
       }
     }
-    if (m_inside) { // the best of all trees over the same places
+    if (!m_proxies.all_candidates) {
+      // The running plan's own kind is all that matters then.
+    } else if (m_inside) { // the best of all trees over the same places
       InsidePlanOptions inside;
       inside.machine = m_model.ranks().front().machine;
       inside.inside = m_inside->options;
@@ -784,6 +796,25 @@ private:
         {"transport", m_options.transport.empty() ? "auto" : m_options.transport}};
     if (plan.one_queue) {
       plan.options["queues"] = "fcfs";
+    }
+    if (m_lanes_given && !m_inputs.roles_link) {
+      plan.options["lanes"] = std::to_string(m_inputs.roles.groups.front().lanes);
+    }
+    if (m_proxies.paper_shards) {
+      plan.options["shards"] = "paper";
+    }
+    if (m_proxies.ring_directions) {
+      plan.options["ring_directions"] = std::to_string(*m_proxies.ring_directions);
+    }
+    if (m_options.zero_compute) {
+      plan.options["zero_compute"] = "yes";
+    }
+    for (const auto& [name, port] :
+         {std::pair("port_bandwidth", m_options.what_if.worker_port_bytes_per_s),
+          std::pair("server_port_bandwidth", m_options.what_if.server_port_bytes_per_s)}) {
+      if (port) {
+        plan.options[name] = fmt::format("{} B/s", *port);
+      }
     }
     if (plan.update) {
       plan.options["optimizer"] = name_of(plan.update->optimizer);
@@ -860,6 +891,7 @@ private:
   CostModel m_model;
   std::vector<std::size_t> m_workers, m_devices; ///< ranks
   std::uint64_t m_lanes = 1;
+  bool m_lanes_given = false;
   std::vector<double> m_ends; ///< by tensor: bytes of the gradient up to its end, without gaps
   std::optional<PairNetwork> m_network;
   RoutingTables m_routing;
@@ -882,6 +914,11 @@ bool is_proxy_strategy(std::string_view name) {
 Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                   const ProxyOptions& proxies) {
   return Planner(inputs, options, proxies).make();
+}
+
+Prediction predict_proxies(const PlanInputs& inputs, const PlanOptions& options,
+                           const ProxyOptions& proxies, const Plan& plan) {
+  return Planner(inputs, options, proxies).predict_again(plan);
 }
 
 } // namespace reckon

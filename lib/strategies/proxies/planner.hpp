@@ -27,6 +27,8 @@ struct ProxyOptions {
   std::optional<int> ring_directions;
   /// Proxies that work first come, first served (with_one_queue()): such a plan may never end.
   bool one_queue = false;
+  /// The strategies of make_plan() among the candidates: they take as long again to plan.
+  bool all_candidates = true;
 };
 
 /// "coarse", "dense".
@@ -40,5 +42,10 @@ struct ProxyOptions {
 /// gradient order, tensor by tensor. Throws as make_plan().
 [[nodiscard]] Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                                 const ProxyOptions& proxies);
+
+/// What an iteration of `plan` takes with these inputs: as plan_proxies() predicts its own plans.
+/// The plan may have been made from another profile of the same machines.
+[[nodiscard]] Prediction predict_proxies(const PlanInputs& inputs, const PlanOptions& options,
+                                         const ProxyOptions& proxies, const Plan& plan);
 
 } // namespace reckon

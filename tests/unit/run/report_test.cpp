@@ -158,5 +158,24 @@ TEST(ReportOfARun, WrongSumsAreNotOk) {
   EXPECT_THAT(r.verification.first_error, testing::HasSubstr("rank 1, gradient byte 8"));
 }
 
+TEST(MeasuredGains, CompareTheLaterHalfBeforeAChangeWithAllAfter) {
+  ReprofilingReport r;
+  r.every_iterations = 4;
+  r.pauses.resize(4); // after 4: nothing; after 8 and 12: changes; after 16: nothing
+  r.pauses[1].replan.emplace();
+  r.pauses[2].replan.emplace();
+  // Of the last four of the first plan the later two: 3 and 5. The second plan made four, 1 2 2 3,
+  // whose median is 2: 1 - 2 / 4. Of these the later two: 2 and 3; the third made none.
+  add_measured_gains(r, {{9, 9, 9, 9, 1, 1, 3, 5}, {1, 2, 2, 3}, {}});
+  EXPECT_FALSE(r.pauses[0].replan);
+  EXPECT_DOUBLE_EQ(*r.pauses[1].replan->before_seconds, 4);
+  EXPECT_DOUBLE_EQ(*r.pauses[1].replan->after_seconds, 2);
+  EXPECT_DOUBLE_EQ(*r.pauses[1].replan->gain, 0.5);
+  EXPECT_THAT(r.pauses[1].replan->iteration_seconds, testing::ElementsAre(1, 2, 2, 3));
+  EXPECT_DOUBLE_EQ(*r.pauses[2].replan->before_seconds, 2.5);
+  EXPECT_FALSE(r.pauses[2].replan->after_seconds);
+  EXPECT_FALSE(r.pauses[2].replan->gain);
+}
+
 } // namespace
 } // namespace reckon

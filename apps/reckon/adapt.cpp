@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapt.hpp"
+
+#include "compare/comparison.hpp"
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/units.hpp"
+#include "present/comparison_text.hpp"
+#include "probe/pair_probe.hpp"
+#include "run/report.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/pair_network.hpp"
+#include "strategies/proxies/replan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+/// For all pairs together, were nothing changed.
+constexpr Seconds k_pause(1);
+/// Planning has no limit of its own; a rank 0 that died is noticed at once.
+constexpr double k_planning_limits = 10;
+constexpr std::size_t k_most_changes = 12;
+
+/// The document of a link, which must be the one that the plan was made from.
+void check_link(const DocumentLink& wanted, const std::string& text, const std::string& file,
+                const char* option, const std::string& plan) {
+  const DocumentLink given = link_to(wanted.name, text);
+  if (given.digest != wanted.digest) {
+    fail(ErrorKind::input,
+         fmt::format("{} {}: {} was made from '{}' with {}, this is {}; give that one, or plan "
+                     "again with this",
+                     option, file, plan, wanted.name, wanted.digest, given.digest));
+  }
+}
+
+PlanInputs inputs_of(const AdaptInputs& inputs, const Roles& roles, const Plan& plan) {
+  return {inputs.profile, inputs.workload,
+          roles,          link_to(inputs.profile.name, canonical_text(inputs.profile)),
+          plan.workload,  plan.roles};
+}
+
+std::vector<std::string> machines_of(const Plan& plan) {
+  std::vector<std::string> machines;
+  for (const PlanRank& rank : plan.ranks) {
+    machines.push_back(rank.machine);
+  }
+  return machines;
+}
+
+ClientFlows flows_of(const Plan& plan) {
+  std::vector<int> clients, proxies;
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    // A device that no tensor goes to may be the better one after a change.
+    (plan.ranks[r].worker ? clients : proxies).push_back(static_cast<int>(r));
+  }
+  return client_flows(clients, proxies);
+}
+
+/// What a person asks of a change of plan: who takes which tensors, in which pieces.
+std::vector<std::string> changes_between(const Plan& before, const Plan& after) {
+  std::vector<std::string> lines;
+  std::size_t more = 0;
+  for (const Difference& d : compare(before, after).differences) {
+    const bool told = d.group == "routing" || d.group == "tensors" || d.group == "trees" ||
+                      d.where == "part_bytes" || d.where == "window_parts";
+    if (told && lines.size() < k_most_changes) {
+      lines.push_back(difference_line(d));
+    } else if (told) {
+      ++more;
+    }
+  }
+  if (more > 0) {
+    lines.push_back(fmt::format("and {} more", more));
+  }
+  return lines;
+}
+
+std::string pair_text(const PairRateReport& pair) {
+  return fmt::format("{} -> {}: {} instead of {}", pair.from, pair.to,
+                     to_text(Bandwidth::bytes_per_s(pair.after_bytes_per_second)),
+                     to_text(Bandwidth::bytes_per_s(pair.before_bytes_per_second)));
+}
+
+/// A run at one rank.
+class Adapting {
+public:
+  Adapting(Rendezvous& rendezvous, const Plan& plan, AdaptInputs inputs, const RunOptions& options,
+           const std::function<JobSchedules(const Plan&)>& schedules_of)
+      : m_rendezvous(rendezvous), m_inputs(std::move(inputs)), m_options(options),
+        m_schedules_of(schedules_of), m_plan(plan),
+        m_request(proxy_request_of(plan, m_inputs.profile, m_inputs.roles)),
+        m_names(pair_names(m_inputs.profile, machines_of(plan))), m_flows(flows_of(plan)) {
+    PairProbe::Options probe;
+    probe.transport = options.transport;
+    probe.limit = options.limit;
+    if (options.mover) {
+      probe.make = [&make = options.mover](const std::string&) { return make(); };
+    }
+    probe.sizes = reprofile_sizes(known(), m_flows.rounds, k_pause);
+    m_report.every_iterations = m_inputs.every;
+    m_report.write_bytes = probe.sizes;
+    m_probe.emplace(rendezvous, probe);
+  }
+
+  AdaptedResult run(const std::function<void(std::size_t, double)>& progress) {
+    AdaptedResult out;
+    std::vector<std::vector<double>> segments;
+    std::size_t shown = 0; // iterations, with those to warm up
+    do {
+      if (m_next) {
+        m_plan = std::move(*m_next);
+        m_next.reset();
+      }
+      const JobSchedules schedules = m_schedules_of(m_plan);
+      RunOptions options = m_options;
+      options.pause = {m_inputs.every, [this](bool go) { return pause(go); }};
+      if (!segments.empty()) {
+        constexpr std::uint32_t k_warm_up = 1; // the first ones over new connections are slower
+        options.warm_up = k_warm_up;
+        if (options.iterations) {
+          *options.iterations -= static_cast<std::uint32_t>(m_done);
+        }
+        const double spent = std::accumulate(
+            segments.begin(), segments.end(), 0.0, [](double sum, const auto& segment) {
+              return std::accumulate(segment.begin(), segment.end(), sum);
+            });
+        options.budget = std::max(m_options.budget - Seconds(spent), Seconds(0.1));
+      }
+      const std::size_t before = shown;
+      JobResult result =
+          run_rank(m_rendezvous, schedules, options, [&](std::size_t done, double seconds) {
+            shown = before + done;
+            progress(shown, seconds);
+          });
+      segments.push_back(iteration_seconds(result));
+      if (segments.size() == 1) {
+        out.first = std::move(result);
+      } else {
+        add_verification(out.first, result);
+      }
+    } while (m_next);
+    add_measured_gains(m_report, segments);
+    out.reprofiling = std::move(m_report);
+    return out;
+  }
+
+private:
+  [[nodiscard]] std::vector<KnownPair> known() const {
+    return known_pairs(m_inputs.profile, m_names, m_flows.flows, m_options.transport);
+  }
+
+  static void add_verification(JobResult& all, const JobResult& more) {
+    for (std::size_t r = 0; r < all.verification.size(); ++r) {
+      RankVerification& v = all.verification[r];
+      v.checked_bytes += more.verification[r].checked_bytes;
+      v.wrong_elements += more.verification[r].wrong_elements;
+      v.max_error = std::max(v.max_error, more.verification[r].max_error);
+      if (v.first_error.empty()) {
+        v.first_error = more.verification[r].first_error;
+      }
+    }
+  }
+
+  /// At every rank. Whether the running plan goes on; with another one m_next has it.
+  bool pause(bool go) {
+    m_done += m_inputs.every;
+    // Nobody measures while others still check their sums.
+    static_cast<void>(m_rendezvous.all_gather("", m_options.limit));
+    std::string next;
+    if (m_rendezvous.rank() == 0) {
+      if (go) {
+        next = measure();
+      } else {
+        m_probe->end();
+      }
+    } else {
+      m_probe->serve();
+    }
+    next = m_rendezvous.broadcast(next, k_planning_limits * m_options.limit);
+    if (!next.empty()) {
+      m_next = plan_from_json(parse_json(next, "plan of rank 0"), "plan of rank 0");
+    }
+    return go && !m_next;
+  }
+
+  /// At rank 0: the text of a better plan, or nothing.
+  std::string measure() {
+    PauseReport pause;
+    pause.after_iterations = m_done;
+    const std::int64_t begin = monotonic_ns();
+    const auto since = [](std::int64_t ns) {
+      return static_cast<double>(monotonic_ns() - ns) * 1e-9;
+    };
+    const std::vector<KnownPair> pairs = known();
+    const std::vector<PairTimes> times = m_probe->measure(pairs, m_flows.rounds);
+    m_probe->end();
+    pause.measuring_seconds = since(begin);
+    const ProfileUpdate update = update_pairs(m_inputs.profile, pairs, times);
+    for (const PairChange& c : update.pairs) {
+      pause.pairs.push_back({c.from, c.to, c.bytes, c.before_bytes_per_s, c.after_bytes_per_s});
+    }
+    pause.ports = update.ports;
+    std::string text;
+    if (update.pairs.empty()) {
+      pause.verdict = "no link changed";
+    } else {
+      const std::int64_t planning = monotonic_ns();
+      text = plan_anew(pause);
+      pause.planning_seconds = since(planning);
+    }
+    tell(pause);
+    m_report.pauses.push_back(std::move(pause));
+    return text;
+  }
+
+  std::string plan_anew(PauseReport& pause) {
+    const PlanInputs inputs = inputs_of(m_inputs, m_request.roles, m_plan);
+    const Replanned replanned = replan(m_plan, inputs, m_request);
+    pause.verdict = replanned.why;
+    if (!replanned.change) {
+      return "";
+    }
+    const CheckResult proof = check(m_schedules_of(replanned.plan).usual);
+    if (!proof.ok()) {
+      fail(ErrorKind::internal,
+           fmt::format("the plan made anew is wrong: {}", proof.faults.front()));
+    }
+    std::string text = canonical_text(replanned.plan);
+    ReplanReport replan;
+    replan.plan = link_to(fmt::format("plan after {} iterations", m_done), text);
+    replan.profile = inputs.profile_link;
+    replan.changes = changes_between(m_plan, replanned.plan);
+    replan.running_predicted_seconds = replanned.running.mid_seconds;
+    replan.predicted_seconds = replanned.plan.prediction.mid_seconds;
+    pause.replan = std::move(replan);
+    return text;
+  }
+
+  static void tell(const PauseReport& pause) {
+    const LogLevel level = pause.pairs.empty() ? LogLevel::info : LogLevel::warn;
+    std::string text = fmt::format("after {} iterations: ", pause.after_iterations);
+    if (!pause.pairs.empty()) {
+      const auto most = std::max_element(
+          pause.pairs.begin(), pause.pairs.end(), [](const auto& a, const auto& b) {
+            const auto far = [](const PairRateReport& p) {
+              const double ratio = p.after_bytes_per_second / p.before_bytes_per_second;
+              return std::max(ratio, 1 / ratio);
+            };
+            return far(a) < far(b);
+          });
+      text += pair_text(*most);
+      if (pause.pairs.size() > 1) {
+        text += fmt::format(" (and {} more pairs)", pause.pairs.size() - 1);
+      }
+      text += "; ";
+    }
+    log(level, "{}{}", text, pause.verdict);
+    for (const std::string& line :
+         pause.replan ? pause.replan->changes : std::vector<std::string>()) {
+      log(level, "  {}", line);
+    }
+  }
+
+  Rendezvous& m_rendezvous;
+  AdaptInputs m_inputs; ///< the profile follows at rank 0
+  const RunOptions& m_options;
+  const std::function<JobSchedules(const Plan&)>& m_schedules_of;
+  Plan m_plan; ///< that runs
+  ProxyRequest m_request;
+  std::vector<std::string> m_names; ///< by rank, as cells of pairs have them
+  ClientFlows m_flows;
+  std::optional<PairProbe> m_probe;
+  std::optional<Plan> m_next;
+  std::uint64_t m_done = 0; ///< counted iterations at the last pause
+  ReprofilingReport m_report;
+};
+
+} // namespace
+
+AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
+                              const std::string& plan_name, const std::string& transport,
+                              bool plans_anew) {
+  if (arguments.profile.empty() || arguments.workload.empty() ||
+      plan.roles.has_value() == arguments.roles.empty()) {
+    fail(ErrorKind::usage,
+         fmt::format("--reprofile-every plans anew while the plan runs: give --profile and "
+                     "--workload{} that it was made from{}",
+                     plan.roles ? ", and --roles," : "",
+                     plan.roles ? "" : "; it was made without --roles"));
+  }
+  if (transport != plan.transport) {
+    fail(ErrorKind::usage,
+         fmt::format("--reprofile-every measures the transport that the plan is for, {}; leave out "
+                     "--transport {}",
+                     plan.transport, transport));
+  }
+  AdaptInputs inputs;
+  inputs.every = arguments.every;
+  inputs.profile = read_profile(arguments.profile);
+  inputs.workload = read_workload(arguments.workload);
+  check_link(plan.profile, canonical_text(inputs.profile), arguments.profile, "--profile",
+             plan_name);
+  check_link(plan.workload, canonical_text(inputs.workload), arguments.workload, "--workload",
+             plan_name);
+  if (plan.roles) {
+    inputs.roles = read_roles(arguments.roles);
+    check_link(*plan.roles, canonical_text(*inputs.roles), arguments.roles, "--roles", plan_name);
+  }
+  const ProxyRequest request = proxy_request_of(plan, inputs.profile, inputs.roles);
+  const ClientFlows flows = flows_of(plan);
+  static_cast<void>(
+      reprofile_sizes(known_pairs(inputs.profile, pair_names(inputs.profile, machines_of(plan)),
+                                  flows.flows, transport),
+                      flows.rounds, k_pause));
+  if (plans_anew && !same_traffic(plan, plan_proxies(inputs_of(inputs, request.roles, plan),
+                                                     request.options, request.proxies))) {
+    fail(ErrorKind::input,
+         fmt::format("{}: its profile, workload and options give another plan with this version of "
+                     "reckon; plan again, so that what changes is only what the links did",
+                     plan_name));
+  }
+  return inputs;
+}
+
+AdaptedResult run_adapting(Rendezvous& rendezvous, const Plan& plan, AdaptInputs inputs,
+                           const RunOptions& options,
+                           const std::function<JobSchedules(const Plan&)>& schedules_of,
+                           const std::function<void(std::size_t, double)>& progress) {
+  return Adapting(rendezvous, plan, std::move(inputs), options, schedules_of).run(progress);
+}
+
+} // namespace reckon

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/pair_probe.hpp"
+
+#include "core/error.hpp"
+#include "probe/pair_writes.hpp"
+#include "probe/rounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint64_t k_short_count = 8, k_long_count = 3;
+
+std::uint64_t count_of(std::uint64_t bytes) {
+  return bytes > k_short_write_bytes ? k_long_count : k_short_count;
+}
+FlowTask task_for(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t first) {
+  return write_task(std::move(flows), bytes, count_of(bytes), 8, first);
+}
+
+ClusterProbeOptions member_options(const PairProbe::Options& options) {
+  ClusterProbeOptions all;
+  all.limit = options.limit;
+  all.most_memory = 2 * fabric_place(*std::max_element(options.sizes.begin(), options.sizes.end()));
+  all.make = options.make;
+  return all;
+}
+
+} // namespace
+
+ClientFlows client_flows(const std::vector<int>& clients, const std::vector<int>& proxies) {
+  ClientFlows out;
+  const std::size_t n = std::max(clients.size(), proxies.size());
+  for (std::size_t step = 0; step < n; ++step) {
+    for (const bool forth : {true, false}) {
+      out.rounds.emplace_back();
+      for (std::size_t c = 0; c < clients.size(); ++c) {
+        if (const std::size_t p = (c + step) % n; p < proxies.size()) {
+          out.rounds.back().push_back(out.flows.size());
+          out.flows.push_back(forth ? Flow{clients[c], proxies[p]} : Flow{proxies[p], clients[c]});
+        }
+      }
+    }
+  }
+  return out;
+}
+
+std::vector<std::uint64_t> reprofile_sizes(const std::vector<KnownPair>& pairs,
+                                           const std::vector<std::vector<std::size_t>>& rounds,
+                                           Seconds time) {
+  std::map<std::uint64_t, std::size_t> having;
+  for (const KnownPair& pair : pairs) {
+    for (const auto& [bytes, cell] : pair.writes) {
+      ++having[bytes];
+    }
+  }
+  std::erase_if(having, [&](const auto& entry) { return entry.second < pairs.size(); });
+  if (having.size() < 2) {
+    fail(ErrorKind::input,
+         "the profile has no two sizes of pair_write that all pairs of client and proxy share; "
+         "`reckon probe --cluster --pair-writes` measures them");
+  }
+  const std::uint64_t shortest = having.begin()->first;
+  const auto seconds_of_all = [&](std::uint64_t bytes) {
+    const FlowTask task = task_for({}, bytes, 0);
+    double all = 0;
+    for (const auto& round : rounds) {
+      double slowest = 0;
+      for (const std::size_t i : round) {
+        slowest = std::max(slowest, pairs[i].seconds(bytes) + pairs[i].latency_s);
+      }
+      all += slowest * static_cast<double>(task.warm_up + task.count);
+    }
+    return all;
+  };
+  std::uint64_t longest = std::next(having.begin())->first;
+  for (const auto& [bytes, count] : having) {
+    if (bytes != shortest && seconds_of_all(shortest) + seconds_of_all(bytes) <= time.count()) {
+      longest = std::max(longest, bytes);
+    }
+  }
+  return {shortest, longest};
+}
+
+PairProbe::PairProbe(Rendezvous& rendezvous, const Options& options)
+    : m_options(member_options(options)), m_member(rendezvous, m_options),
+      m_transport(options.transport), m_sizes(options.sizes) {
+  // All open the lanes together, as rank 0 says.
+  if (rendezvous.rank() == 0) {
+    m_member.use_transport(m_transport, 1);
+    m_member.end();
+  } else {
+    m_member.serve();
+  }
+}
+
+std::vector<PairTimes> PairProbe::measure(const std::vector<KnownPair>& pairs,
+                                          std::vector<Round> rounds) {
+  std::vector<PairTimes> times(pairs.size());
+  measure_rounds(pairs, rounds, times);
+  const auto seems_changed = [&](std::size_t i, const PairTimes& now) {
+    return std::any_of(now.begin(), now.end(), [&](const auto& entry) {
+      return change_of(pairs[i].writes.at(entry.first), entry.second).has_value();
+    });
+  };
+  for (Round& round : rounds) {
+    std::erase_if(round, [&](std::size_t i) { return !seems_changed(i, times[i]); });
+  }
+  std::vector<PairTimes> again(pairs.size());
+  measure_rounds(pairs, rounds, again);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    for (const auto& [bytes, samples] : again[i]) {
+      std::vector<double>& first = times[i][bytes];
+      if (change_of(pairs[i].writes.at(bytes), samples)) {
+        first.insert(first.end(), samples.begin(), samples.end());
+      } else {
+        first = samples;
+      }
+    }
+  }
+  return times;
+}
+
+void PairProbe::measure_rounds(const std::vector<KnownPair>& pairs,
+                               const std::vector<Round>& rounds, std::vector<PairTimes>& times) {
+  for (const Round& round : rounds) {
+    for (const std::uint64_t bytes : m_sizes) {
+      if (bytes > k_short_write_bytes) {
+        measure_at_once(pairs, round, bytes, times);
+        continue;
+      }
+      Pairing disjoint;
+      for (const std::size_t i : round) {
+        disjoint.emplace_back(pairs[i].flow.from, pairs[i].flow.to);
+      }
+      const int at_once = std::max(1, m_member.hosts().front().processors / 2);
+      for (const Pairing& wave : waves_of(disjoint, m_member.host_of(), at_once)) {
+        Round part;
+        std::copy_if(round.begin(), round.end(), std::back_inserter(part), [&](std::size_t i) {
+          const std::pair<int, int> ranks(pairs[i].flow.from, pairs[i].flow.to);
+          return std::find(wave.begin(), wave.end(), ranks) != wave.end();
+        });
+        measure_at_once(pairs, part, bytes, times);
+      }
+    }
+  }
+}
+
+void PairProbe::measure_at_once(const std::vector<KnownPair>& pairs, const Round& which,
+                                std::uint64_t bytes, std::vector<PairTimes>& times) {
+  if (which.empty()) {
+    return;
+  }
+  std::vector<Flow> flows;
+  for (const std::size_t i : which) {
+    flows.push_back(pairs[i].flow);
+  }
+  const std::vector<FlowOutcome> outcomes =
+      m_member.run(task_for(std::move(flows), bytes, m_random() % 100'000));
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    if (outcomes[rank].wrong_at != UINT64_MAX) {
+      fail(ErrorKind::operation,
+           fmt::format("rank {} received wrong data over {}, at byte {} of its buffer", rank,
+                       m_transport, outcomes[rank].wrong_at));
+    }
+  }
+  for (const std::size_t i : which) {
+    const auto from = static_cast<std::size_t>(pairs[i].flow.from);
+    times[i][bytes] = write_seconds(outcomes[from].round_trip_s, pairs[i].latency_s);
+  }
+}
+
+} // namespace reckon

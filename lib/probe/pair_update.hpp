@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/profile.hpp"
+#include "probe/flows.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// A change by less is within what the same link gives from one time to the next.
+inline constexpr double k_least_change = 0.15;
+
+/// Of cells that the probe marked noisy: only more than twice, or less than half.
+inline constexpr double k_least_of_noisy = 1;
+
+/// What a profile has of the writes from one rank to another: cells `pair_write`.
+struct KnownPair {
+  Flow flow;
+  std::string from, to;                 ///< as the cells name them
+  std::map<std::uint64_t, Cell> writes; ///< by size, those with a value
+  double latency_s = 0;                 ///< cell `pair_latency`; 0: the profile has none
+  [[nodiscard]] double seconds(std::uint64_t bytes) const { return writes.at(bytes).p50; }
+};
+
+/// Times of writes as they were measured now, by size.
+using PairTimes = std::map<std::uint64_t, std::vector<double>>;
+
+/// How much longer the writes of a pair take.
+struct PairChange {
+  std::string from, to;
+  std::uint64_t bytes = 0; ///< of the writes whose rates these are: the longest that show it
+  double before_bytes_per_s = 0, after_bytes_per_s = 0;
+};
+
+/// What changed in a profile.
+struct ProfileUpdate {
+  std::vector<PairChange> pairs;
+  std::vector<std::string> ports; ///< machines whose port_bandwidth followed
+};
+
+/// Of each flow: `names` are the machines of the ranks. Throws Error{input} for a pair of which the
+/// profile has fewer than two sizes.
+[[nodiscard]] std::vector<KnownPair> known_pairs(const Profile& profile,
+                                                 const std::vector<std::string>& names,
+                                                 const std::vector<Flow>& flows,
+                                                 const std::string& transport);
+
+/// New time / known time where they differ by more than k_least_change (k_least_of_noisy) and by
+/// more than the samples vary: the new median lies outside of the middle 90 % of the known ones and
+/// three spreads off, and three of four new samples differ that much. Nothing: no change.
+[[nodiscard]] std::optional<double> change_of(const Cell& known, const std::vector<double>& now);
+
+/// Puts what was measured into the profile: times[i] are those of pairs[i]. A pair without a change
+/// at any size stays as it is, to the bit. Of one that changed, the cells of the sizes that were
+/// measured get the new samples; those of other sizes get their own, longer (or shorter) by what
+/// lies on the line through the changes that were measured, but by no other ratio than between
+/// theirs and that of the time for a byte: a link whose latency or rate changed has such times.
+/// Where the time per byte of all pairs of a machine changed, its port did: it gets a cell
+/// port_bandwidth of its own, by the median of their ratios.
+[[nodiscard]] ProfileUpdate update_pairs(Profile& profile, const std::vector<KnownPair>& pairs,
+                                         const std::vector<PairTimes>& times);
+
+} // namespace reckon

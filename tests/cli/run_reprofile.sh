@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+# timeout: 300
+# `run --reprofile-every` on one machine: what it refuses and why, and runs with pauses over emulated links, of which some are
+# slower than the plan's profile has them. A link that slows down in the middle is in tests/cluster/reprofile.sh.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+command -v python3 > /dev/null || skip "python3 is not installed"
+
+# A cluster of two clients and two devices with links of 50 MB/s; the same with another name; and with s1 at 10 MB/s.
+python3 - << 'END'
+import json
+names = ["w0", "w1", "s0", "s1"]
+tcp = {"transport": "tcp;ofi_rxm", "status": "published"}
+rate = {"unit": "bytes_per_second", "bytes_convention": "payload"}
+def write(file, name, slow):
+    of = lambda *machines: 1e7 if slow in machines else 5e7
+    cells = [{"case": "port_bandwidth", "from": a, "p50": of(a), **rate, **tcp} for a in ["m0"] + [slow] * bool(slow)]
+    for a in names:
+        for b in names:
+            for size in [4096, 65536, 1048576] if a != b else []:
+                cells.append({"case": "pair_write", "from": a, "to": b, "bytes": size, "direction": "one_way",
+                              "unit": "seconds", "p50": 1e-3 + size / of(a, b), **tcp})
+    machine = {"id": "m0", "name": "all", "count": 4, "cores": 2, "members": names}
+    document = {"schema": "reckon/profile", "schema_version": 1, "name": name, "source": "made for a test", "context": {},
+                "machines": [machine], "cells": cells}
+    json.dump(document, open(file, "w"))
+write("profile.json", "made", "")
+write("another.json", "another", "")
+write("slow.json", "slow", "s1")
+END
+printf 'name,elements,dtype\nhead,200001,fp32\nbody,3000,fp32\ntail,150000,fp32\n' > model.csv
+printf 'name,elements,dtype\nhead,200001,fp32\n' > other.csv
+make() { reckon plan -p profile.json -m model.csv --workers 2 --servers 2 "$@"; expect_status 0; }
+make --strategy coarse --proxy-bytes all -o plan.json
+make --strategy ring -o ring.json
+make --strategy coarse --optimizer sgd -o step.json
+again=(--reprofile-every 2 -p profile.json -m model.csv)
+
+# What it needs, and that it must be the plan's own.
+reckon run plan.json --reprofile-every 2
+expect_status 2
+stderr_has "give --profile and --workload that it was made from"
+reckon run plan.json -p profile.json
+expect_status 2
+stderr_has "give --reprofile-every"
+reckon run plan.json --reprofile-every 0 -p profile.json -m model.csv
+expect_status 2
+stderr_has "at least 1 iteration"
+reckon run plan.json --reprofile-every 2 -p another.json -m model.csv
+expect_status 2
+stderr_has "--profile another.json: plan.json was made from 'made' with sha256:"
+[[ $(grep -o 'sha256:[0-9a-f]\{64\}' "$last/stderr" | sort -u | wc -l) == 2 ]] || fail "the error lacks both digests"
+reckon run plan.json --reprofile-every 2 -p profile.json -m other.csv
+expect_status 2
+stderr_has "--workload other.csv"
+reckon run ring.json "${again[@]}"
+expect_status 2
+stderr_has "strategy ring has no routing tables that could follow the links; plan with --strategy coarse"
+reckon run step.json "${again[@]}"
+expect_status 2
+stderr_has "plan without --optimizer"
+reckon run plan.json "${again[@]}" --transport host
+expect_status 2
+stderr_has "measures the transport that the plan is for, tcp;ofi_rxm"
+
+"$RECKON" run --list > transports
+grep -qx 'tcp;ofi_rxm' transports || skip "the rest needs libfabric's tcp"
+# Links as the profile has them: pauses after two and after four of six iterations, none after the last; nothing changes.
+export RECKON_FABRIC_ADDRESS=127.0.0.1
+reckon run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject profile.json -o same.json
+expect_status 0
+stdout_has "every element correct"
+# s1 at a fifth of its rate: the first pause shows it, and client 1 leaves it.
+reckon run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject slow.json -o report.json
+expect_status 0
+stdout_has "every element correct"
+stdout_has "links measured again every 2 iterations"
+stdout_has "port of s1 changed"
+stdout_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
+stderr_has "after 2 iterations: "
+stderr_has "changed the plan: "
+python3 - << 'END' || fail "see above"
+import json
+def segments(report):
+    pauses = report["reprofiling"]["pauses"]
+    return [report["iteration_seconds"]] + [p["replan"]["iteration_seconds"] for p in pauses if "replan" in p]
+for name in "same", "report":
+    report = json.load(open(name + ".json"))
+    again = report["reprofiling"]
+    assert again["every_iterations"] == 2 and again["write_bytes"] == [4096, 1048576], again
+    assert [p["after_iterations"] for p in again["pauses"]] == [2, 4], again
+    assert all(p["measuring_seconds"] > 0 for p in again["pauses"])
+    made = segments(report)
+    assert sum(map(len, made)) == 6, made
+    # Both clients' gradients in 6 counted iterations, one to warm up, and one more after each change.
+    assert report["verification"]["ok"]
+    assert report["verification"]["checked_bytes"] == (6 + len(made)) * 2 * 353001 * 4, report["verification"]
+same, slow = (json.load(open(n))["reprofiling"]["pauses"] for n in ("same.json", "report.json"))
+assert not any("replan" in p for p in same), same
+replan = slow[0]["replan"]
+# Short writes are at the mercy of this machine's processors; long ones are what is emulated.
+found = {(p["from"], p["to"]): p["before_bytes_per_second"] / p["after_bytes_per_second"]
+         for p in slow[0]["pairs"] if p["bytes"] == 1048576}
+assert set(found) == {("w0", "s1"), ("w1", "s1"), ("s1", "w0"), ("s1", "w1")}, slow[0]
+assert all(4 < ratio < 6 for ratio in found.values()), found
+assert replan["predicted_seconds"] < 0.5 * replan["running_predicted_seconds"], replan
+assert replan["gain"] > 0.2, replan
+assert "replan" not in slow[1], slow[1]
+END
+reckon show report.json
+expect_status 0
+stdout_has "what came of it"
+reckon diff report.json report.json
+expect_status 0
+reckon diff same.json report.json
+expect_status 1
+stdout_matches "replans +0 +-> +1"

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -208,6 +209,14 @@ private:
     for (const PairChange& c : update.pairs) {
       pause.pairs.push_back({c.from, c.to, c.bytes, c.before_bytes_per_s, c.after_bytes_per_s});
     }
+    // First what costs most: a short write's time is also that of the processors.
+    std::stable_sort(pause.pairs.begin(), pause.pairs.end(), [](const auto& a, const auto& b) {
+      const auto moved = [](const PairRateReport& p) {
+        return static_cast<double>(p.bytes) *
+               std::abs(1 / p.after_bytes_per_second - 1 / p.before_bytes_per_second);
+      };
+      return moved(a) > moved(b);
+    });
     pause.ports = update.ports;
     std::string text;
     if (update.pairs.empty()) {
@@ -249,15 +258,7 @@ private:
     const LogLevel level = pause.pairs.empty() ? LogLevel::info : LogLevel::warn;
     std::string text = fmt::format("after {} iterations: ", pause.after_iterations);
     if (!pause.pairs.empty()) {
-      const auto most = std::max_element(
-          pause.pairs.begin(), pause.pairs.end(), [](const auto& a, const auto& b) {
-            const auto far = [](const PairRateReport& p) {
-              const double ratio = p.after_bytes_per_second / p.before_bytes_per_second;
-              return std::max(ratio, 1 / ratio);
-            };
-            return far(a) < far(b);
-          });
-      text += pair_text(*most);
+      text += pair_text(pause.pairs.front());
       if (pause.pairs.size() > 1) {
         text += fmt::format(" (and {} more pairs)", pause.pairs.size() - 1);
       }

@@ -10,7 +10,7 @@ for tool in ip tc bridge unshare python3; do
 done
 "$RECKON" run --list > transports
 grep -qx 'tcp;ofi_rxm' transports || skip "libfabric's tcp is not available"
-export NETLAB=reprofile$((RANDOM % 10000))
+export NETLAB=again$((RANDOM % 10000))
 netlab() { "$source_dir/scripts/netlab" "$@"; }
 netlab up --workers 4 --servers 4 --rate 200mbit > up.log 2>&1 || skip "no network namespaces here: $(tail -1 up.log)"
 trap 'netlab down; at_exit' EXIT

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -706,18 +707,31 @@ private:
   // ---------------------------------------------------------------- description
 
   /// The other strategies' formulas know ports. Where the ways between pairs are slower than those,
-  /// they are predicted as the plans here are.
+  /// they are predicted as the plans here are, with parts as long as those want them.
   void hold_against_pairs(Candidate& candidate, PlanOptions options) const {
     if (!m_network || !candidate.prediction) {
       return;
     }
     options.strategy = candidate.strategy;
+    std::optional<Prediction> best;
     Plan plan = make_plan(m_inputs, options);
-    const std::string relief = plan.prediction.relief;
-    predict(plan, plan.window_parts, k_most_writes);
-    if (plan.prediction.mid_seconds > candidate.prediction->mid_seconds * (1 + k_pairs_bind)) {
+    const double shortest = std::max(static_cast<double>(plan.part_bytes),
+                                     m_ends.back() * writes_per_part() / (2 * k_search_writes));
+    constexpr double k_longer = 4; // and that of it again
+    for (const double longer : {1.0, k_longer, k_longer * k_longer}) {
+      constexpr double k_least = 4096;
+      options.part_bytes =
+          std::bit_ceil(static_cast<std::uint64_t>(std::max(k_least, shortest * longer)));
+      plan = make_plan(m_inputs, options);
+      const std::string relief = plan.prediction.relief;
+      predict(plan, plan.window_parts, k_most_writes);
       plan.prediction.relief = relief;
-      candidate.prediction = plan.prediction;
+      if (!best || plan.prediction.mid_seconds < best->mid_seconds) {
+        best = plan.prediction;
+      }
+    }
+    if (best->mid_seconds > candidate.prediction->mid_seconds * (1 + k_pairs_bind)) {
+      candidate.prediction = best;
     }
   }
 

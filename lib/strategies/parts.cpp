@@ -158,6 +158,27 @@ Passes passes_of(const GradientLayout& layout, const Workload& workload, double 
   return passes;
 }
 
+std::vector<std::size_t> latest_first(std::span<const double> ready_s,
+                                      std::span<const double> takes_s) {
+  std::priority_queue<std::size_t> there; // the greatest index first
+  std::vector<std::size_t> order;
+  double now = 0;
+  std::size_t next = 0;
+  while (order.size() < ready_s.size()) {
+    while (next < ready_s.size() && ready_s[next] <= now) {
+      there.push(next++);
+    }
+    if (there.empty()) {
+      now = ready_s[next];
+      continue;
+    }
+    order.push_back(there.top());
+    now += takes_s[there.top()];
+    there.pop();
+  }
+  return order;
+}
+
 void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s) {
   // Parts are in gradient order: the next forward pass needs the last first.
   std::vector<double> ready(passes.size());
@@ -169,23 +190,11 @@ void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s) {
     const auto layer = static_cast<std::size_t>(it - passes.end_bytes.begin());
     ready_at.push_back(ready[std::min(layer, ready.size() - 1)]);
   }
-  std::priority_queue<std::size_t> there; // the greatest index first
-  std::vector<std::size_t> order;
-  double now = 0;
-  std::size_t next = 0;
-  while (order.size() < parts.size()) {
-    while (next < parts.size() && ready_at[next] <= now) {
-      there.push(next++);
-    }
-    if (there.empty()) {
-      now = ready_at[next];
-      continue;
-    }
-    const std::size_t p = there.top();
-    there.pop();
-    order.push_back(p);
-    now += static_cast<double>(parts.bytes[p]) / bytes_per_s;
+  std::vector<double> takes;
+  for (const std::uint64_t bytes : parts.bytes) {
+    takes.push_back(static_cast<double>(bytes) / bytes_per_s);
   }
+  const std::vector<std::size_t> order = latest_first(ready_at, takes);
   const std::vector<std::uint64_t> offsets = parts.offset_bytes, bytes = parts.bytes;
   for (std::size_t i = 0; i < order.size(); ++i) {
     parts.offset_bytes[i] = offsets[order[i]];

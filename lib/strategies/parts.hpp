@@ -41,6 +41,11 @@ double assign_servers(Parts& parts, std::span<const double> shares, const RankCo
 [[nodiscard]] Passes passes_of(const GradientLayout& layout, const Workload& workload,
                                double forward_seconds, double backward_seconds);
 
+/// Of things that are there from `ready_s` on (ascending) and take `takes_s` each, one after
+/// another: always the last of those that are there. Returns their order.
+[[nodiscard]] std::vector<std::size_t> latest_first(std::span<const double> ready_s,
+                                                    std::span<const double> takes_s);
+
 /// Puts the parts into the order in which a link that moves `bytes_per_s` of gradient would best
 /// take them: of those whose backward pass is done, the one whose forward pass comes first (BytePS
 /// 6.1, ByteScheduler). The order is fixed in the plan, the same on every rank: a priority decided

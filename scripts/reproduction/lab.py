@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -54,8 +55,9 @@ def size(value):
 class Lab:
     """A cluster that is up inside a `with` and gone after it."""
 
-    def __init__(self, workers, servers, rates):
-        self.arguments = ["--workers", workers, "--servers", servers, "--rates", ",".join(rates)]
+    def __init__(self, workers, servers, rates, delays=()):
+        self.arguments = ["--workers", workers, "--servers", servers, "--rates", ",".join(rates),
+                          *(["--delays", ",".join(delays)] if delays else [])]
         self.workers, self.servers = workers, servers
 
     def __enter__(self):
@@ -68,6 +70,22 @@ class Lab:
 
     def run(self, ranks, *command, **options):
         return call(NETLAB, "run", "--ranks", ranks, "--", *command, **options)
+
+    def run_on(self, machines, *command, timeout=300):
+        """One rank on each of these machines, in that order."""
+        environment = dict(os.environ, NETLAB=LAB, WORLD_SIZE=str(len(machines)), MASTER_ADDR="10.77.0.1", MASTER_PORT="29600",
+                           RECKON_JOB_TOKEN=secrets.token_hex(16))
+        ranks = [subprocess.Popen([str(a) for a in (NETLAB, "exec", machine, "--", *command)], text=True,
+                                  env=dict(environment, RANK=str(rank)), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                 for rank, machine in enumerate(machines)]
+        try:
+            for machine, rank in zip(machines, ranks):
+                _, said = rank.communicate(timeout=timeout)
+                if rank.returncode != 0:
+                    die(f"{machine}: {said}exit code {rank.returncode}", 4)
+        finally:
+            for rank in ranks:
+                rank.kill()
 
 
 def build(baselines):

@@ -116,6 +116,22 @@ stdout_matches '^  bound +2\.400 ms +gpu0 -> dev0: 117\.2 KiB at 50 MB/s$'
 stdout_matches '^  0-1 +rank 2  none +rank 2 '
 stdout_matches '^  3 +idle '
 
+# With passes: what the next forward pass needs first goes first, if that is faster.
+reckon "${two[@]}" --strategy coarse --order priority
+expect_status 2
+stderr_has "--order priority: workload 'model' has no forward and backward times"
+reckon "${two[@]}" --strategy coarse --proxy-bytes all --forward 5ms --backward 5ms --order priority -o priority.json
+expect_status 0
+stdout_has 'equation 18, parts by priority'
+reckon "${two[@]}" --strategy coarse --proxy-bytes all --forward 5ms --backward 5ms --order gradient -o gradient.json
+expect_status 0
+stdout_has 'equation 18, parts in gradient order'
+for name in priority gradient; do
+  reckon run "$name.json" --iterations 3 --tolerance 100000% --limit 30s
+  expect_status 0
+  stdout_matches '^verified .* every element correct$'
+done
+
 # ---------------------------------------------------------------- shards
 # S' is given as --part-bytes: floor(100000 / 40000) = 2 shards of 50000 B, equation 31.
 reckon "${two[@]}" --strategy coarse --proxy-bytes all --part-bytes 40000

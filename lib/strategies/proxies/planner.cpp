@@ -8,6 +8,7 @@
 #include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/pair_network.hpp"
+#include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/proxies/routes.hpp"
 
@@ -93,6 +94,11 @@ public:
       m_passes = passes_of(m_layout, inputs.workload, forward, backward);
       m_forward = forward;
       m_backward = backward;
+    } else if (options.order == Order::priority) {
+      fail(ErrorKind::input,
+           fmt::format("--order priority: workload '{}' has no forward and backward "
+                       "times; give --forward and --backward",
+                       inputs.workload.name));
     }
     if (!m_lanes_given && !m_model.one_machine() && !m_inside) {
       set_lanes(needed_lanes());
@@ -100,12 +106,20 @@ public:
   }
 
   Plan make() {
-    const std::size_t all = m_inputs.workload.tensors.size();
     m_update = first_update();
     choose_shards();
-    const Plan dense = best_window(all, 1, true);
-    const Plan whole = best_of_directions(all);
-    const Plan dual = m_options.strategy == "dense" ? whole : best_boundary(whole);
+    Solved solved = solve();
+    if (m_passes && m_options.order != Order::gradient) {
+      // In gradient order the forward pass comes after all traffic.
+      const Plan& first = m_options.strategy == "dense" ? solved.dense : solved.dual;
+      m_traffic_seconds = std::max(first.prediction.mid_seconds - m_forward, m_backward);
+      Solved other = solve();
+      const bool always = m_options.order == Order::priority;
+      take_if_faster(solved.dense, other.dense, always);
+      take_if_faster(solved.whole, other.whole, always);
+      take_if_faster(solved.dual, other.dual, always);
+    }
+    const auto& [dense, whole, dual] = solved;
     Plan plan = m_options.strategy == "dense" ? dense : dual;
     try_update_at_workers(plan);
     plan.strategy = m_options.strategy;
@@ -182,6 +196,24 @@ private:
     return m_inside ? copy_curve(m_inputs.profile, m_inside->network, m_inside->endpoints, from, to,
                                  source)
                     : write_curve(m_inputs.profile, m_model, from, to, source);
+  }
+
+  /// One device for all; all through the proxies; and with the workers' ring.
+  struct Solved {
+    Plan dense, whole, dual;
+  };
+  [[nodiscard]] Solved solve() {
+    const std::size_t all = m_ends.size();
+    Solved solved;
+    solved.dense = best_window(all, 1, true);
+    solved.whole = best_of_directions(all);
+    solved.dual = m_options.strategy == "dense" ? solved.whole : best_boundary(solved.whole);
+    return solved;
+  }
+  static void take_if_faster(Plan& plan, Plan& other, bool always) {
+    if (always || other.prediction.mid_seconds < plan.prediction.mid_seconds * (1 - k_worth)) {
+      plan = std::move(other);
+    }
   }
 
   void check_options() const {
@@ -270,6 +302,38 @@ private:
 
   // ---------------------------------------------------------------- plans
 
+  [[nodiscard]] double bytes_before(std::size_t tensor) const {
+    return tensor == 0 ? 0 : m_ends[tensor - 1];
+  }
+
+  /// In gradient order, or by priority: what goes through the proxies and what goes round the
+  /// workers' ring each as a link would best take it that moves all of it in m_traffic_seconds.
+  [[nodiscard]] std::vector<std::size_t> order_of_tensors(std::size_t boundary) const {
+    const std::size_t all = m_ends.size();
+    std::vector<std::size_t> order(all);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (!m_traffic_seconds) {
+      return order;
+    }
+    std::vector<double> ready(all);
+    std::partial_sum(m_passes->backward_seconds.begin(), m_passes->backward_seconds.end(),
+                     ready.begin());
+    order.clear();
+    for (const auto& [first, end] :
+         {std::pair(std::size_t{0}, boundary), std::pair(boundary, all)}) {
+      const double bytes = bytes_before(end) - bytes_before(first);
+      std::vector<double> takes;
+      for (std::size_t t = first; t < end; ++t) {
+        takes.push_back((m_ends[t] - bytes_before(t)) / bytes * *m_traffic_seconds);
+      }
+      for (const std::size_t t :
+           latest_first(std::span(ready).subspan(first, end - first), takes)) {
+        order.push_back(first + t);
+      }
+    }
+    return order;
+  }
+
   /// Tensors before `boundary` go through the proxies, the others round the workers' ring.
   /// `coarser`: shards are so many times longer, for a quick look.
   [[nodiscard]] Plan build(std::size_t boundary, int directions, bool dense, double coarser) const {
@@ -294,12 +358,13 @@ private:
     std::map<TreeKey, std::size_t> trees;
     std::map<std::size_t, double> owned; // by rank
     std::map<bool, std::uint64_t> turn;  // by who sums
-    for (std::size_t t = 0; t < m_inputs.workload.tensors.size(); ++t) {
+    plan.tensors.resize(m_inputs.workload.tensors.size());
+    for (const std::size_t t : order_of_tensors(boundary)) {
       const Tensor& tensor = m_inputs.workload.tensors[t];
       const bool by_workers = t >= boundary;
       const Pattern pattern = by_workers ? Pattern() : pattern_of(t, dense);
       const std::vector<std::size_t> members = members_of(pattern);
-      plan.tensors.push_back({tensor.name, by_workers, plan.parts.size(), 0});
+      plan.tensors[t] = {tensor.name, by_workers, plan.parts.size(), 0};
       std::uint64_t offset = m_layout.tensor_offset_bytes[t];
       for (const std::uint64_t bytes :
            shards_of(tensor.bytes(), static_cast<std::uint64_t>(m_shard * coarser),
@@ -325,7 +390,7 @@ private:
         // The workers' ring has lanes of its own: it does not wait behind what the proxies sum.
         plan.parts.lane.push_back(number % m_lanes + (dual && by_workers ? m_lanes : 0));
         offset += bytes;
-        ++plan.tensors.back().parts;
+        ++plan.tensors[t].parts;
       }
     }
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
@@ -837,10 +902,16 @@ private:
     if (m_passes) {
       plan.options["forward"] = fmt::format("{} s", m_forward);
       plan.options["backward"] = fmt::format("{} s", m_backward);
-      plan.quantities.push_back({"exposed_seconds",
-                                 plan.prediction.mid_seconds - m_passes->total_seconds(),
-                                 "equation 18, parts in gradient order",
-                                 {{"forward", m_forward}, {"backward", m_backward}}});
+      plan.options["order"] = m_options.order == Order::gradient   ? "gradient"
+                              : m_options.order == Order::priority ? "priority"
+                                                                   : "auto";
+      plan.quantities.push_back(
+          {"exposed_seconds",
+           plan.prediction.mid_seconds - m_passes->total_seconds(),
+           std::is_sorted(plan.parts.offset_bytes.begin(), plan.parts.offset_bytes.end())
+               ? "equation 18, parts in gradient order"
+               : "equation 18, parts by priority",
+           {{"forward", m_forward}, {"backward", m_backward}}});
     }
     double by_proxies = 0;
     for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
@@ -914,6 +985,7 @@ private:
   std::optional<Passes> m_passes;
   double m_forward = 0, m_backward = 0;
   int m_directions = 1;
+  std::optional<double> m_traffic_seconds; ///< tensors go by priority, guessed to take so long
   std::optional<UpdatePlan> m_update;
   DualSync m_dual;
   std::optional<DualSplit> m_paper, m_corrected;

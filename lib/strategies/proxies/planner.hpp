@@ -38,8 +38,8 @@ struct ProxyOptions {
 /// with its routing table, tensors in equal shards, proxies that sum what their clients push and
 /// then all-reduce in rings among themselves, each ring a tree of the plan; the last tensors in
 /// gradient order by a ring of the workers (dual synchronization). Strategy "dense": one memory
-/// device alone. The candidates have both beside the strategies of make_plan(). The parts are in
-/// gradient order, tensor by tensor. Throws as make_plan().
+/// device alone. The candidates have both beside the strategies of make_plan(). The parts are
+/// tensor by tensor, in gradient order or by priority. Throws as make_plan().
 [[nodiscard]] Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                                 const ProxyOptions& proxies);
 

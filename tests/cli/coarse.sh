@@ -120,10 +120,12 @@ stdout_matches '^  3 +idle '
 reckon "${two[@]}" --strategy coarse --order priority
 expect_status 2
 stderr_has "--order priority: workload 'model' has no forward and backward times"
-reckon "${two[@]}" --strategy coarse --proxy-bytes all --forward 5ms --backward 5ms --order priority -o priority.json
+{ echo name,elements,dtype; for i in 0 1 2 3 4 5; do echo "t$i,25000,fp32"; done; } > six.csv
+six=(plan --profile two.json --workload six.csv --workers 2 --servers 2 --strategy coarse --proxy-bytes all --forward 5ms --backward 1ms)
+reckon "${six[@]}" --order priority -o priority.json
 expect_status 0
 stdout_has 'equation 18, parts by priority'
-reckon "${two[@]}" --strategy coarse --proxy-bytes all --forward 5ms --backward 5ms --order gradient -o gradient.json
+reckon "${six[@]}" --order gradient -o gradient.json
 expect_status 0
 stdout_has 'equation 18, parts in gradient order'
 for name in priority gradient; do

@@ -813,9 +813,7 @@ private:
         candidates.push_back({name, made->prediction, ""});
       }
     }
-    if (!m_proxies.all_candidates) {
-      // The running plan's own kind is all that matters then.
-    } else if (m_inside) { // the best of all trees over the same places
+    if (m_proxies.all_candidates && m_inside) { // the best of all trees over the same places
       InsidePlanOptions inside;
       inside.machine = m_model.ranks().front().machine;
       inside.inside = m_inside->options;
@@ -823,7 +821,7 @@ private:
                                m_inputs.workload_link, m_inputs.roles_link},
                               inside);
       candidates.push_back({best.strategy, best.prediction, ""});
-    } else {
+    } else if (m_proxies.all_candidates) {
       for (Candidate& c : make_plan(m_inputs, others).candidates) {
         hold_against_pairs(c, others);
         candidates.push_back(std::move(c));

@@ -33,6 +33,16 @@ Profile cluster(std::uint64_t clients, std::uint64_t devices) {
   key.test = "port_bandwidth";
   key.from = "m0";
   p.cells.push_back(test::published(key, "bytes_per_second", k_port));
+  CellKey sum; // one thread adds up more slowly than a port brings, and two are not twice as fast
+  sum.test = "reduce_sum";
+  sum.from = "m0";
+  sum.dtype = "fp32";
+  sum.sources = 2;
+  sum.bytes = 1 << 20;
+  for (const auto& [threads, rate] : {std::pair(1, 6e8), std::pair(2, 1e9), std::pair(4, 1.5e9)}) {
+    sum.threads = threads;
+    p.cells.push_back(test::published(sum, "bytes_per_second", rate));
+  }
   key.direction = "one_way";
   for (const std::string& from : group.members) {
     for (const std::string& to : group.members) {

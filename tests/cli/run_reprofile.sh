@@ -114,3 +114,20 @@ expect_status 0
 reckon diff same.json report.json
 expect_status 1
 stdout_matches "replans +0 +-> +1"
+
+# Ctrl-C in a pause: no report, and nothing left behind.
+ls /dev/shm > shm.before
+python3 - "$RECKON" << 'END' || fail "see above"
+import os, signal, subprocess, sys
+run = [sys.argv[1], "-vv", "run", "plan.json", "--reprofile-every", "1", "-n", "1000", "-w", "0", "-p", "profile.json",
+       "-m", "model.csv", "--inject", "profile.json", "-o", "none.json"]
+job = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
+for line in job.stderr:
+    if line.startswith("reckon: debug: pause"):
+        break
+job.send_signal(signal.SIGINT)
+rest = job.stderr.read()  # ends when the last process of the job has
+assert job.wait() == 130, (job.returncode, rest)
+assert not os.path.exists("none.json")
+END
+ls /dev/shm | diff shm.before - || fail "shared memory was left"

@@ -23,8 +23,12 @@ def finish(folder, name, lines, rows):
     say(f"\nwritten: {folder}/{name}.md and .json")
 
 
-def profile_of(arguments, lab, folder):
-    return arguments.profile or probe(lab, folder)
+def only(arguments, settings):
+    return {name: s for name, s in settings.items() if not arguments.only or arguments.only in name}
+
+
+def profile_of(arguments, lab, folder, budget=None):
+    return arguments.profile or probe(lab, folder, budget)
 
 
 def rounds_of(jobs, rounds, one):
@@ -44,7 +48,7 @@ def rounds_of(jobs, rounds, one):
 def coarse_m(arguments, folder):
     """The time over m from 0 to all; the solved m must be as good as the best of the measured."""
     build(False)
-    settings = {"1:1": (DEVICES, ()), "1:1, passes of 4 s": (DEVICES, PASSES), "2:1": (DEVICES // 2, ())}
+    settings = only(arguments, {"1:1": (DEVICES, ()), "1:1, passes of 4 s": (DEVICES, PASSES), "2:1": (DEVICES // 2, ())})
     rows = []
     with Lab(WORKERS, DEVICES, [arguments.rate]) as lab:
         profile = profile_of(arguments, lab, folder)
@@ -114,23 +118,17 @@ def coarse_baselines(arguments, folder):
                "DENSE": ("dense", 1, ()), "all-reduce": ("ring", 0, ()),
                "one parameter server": ("ps_noncolocated", 1, ()), "4 parameter servers": ("ps_noncolocated", DEVICES, ()),
                "servers on the workers": ("ps_colocated", 0, ()), "BytePS's split, 4 machines": ("byteps_split", DEVICES, ())}
-    settings = {"zero compute": (0, ()), "passes of 4 s": (4, PASSES)}
+    settings = only(arguments, {"zero compute": (0, ()), "passes of 4 s": (4, PASSES)})
     jobs = [(setting, workers, system) for setting in settings for workers in (WORKERS, 2) for system in systems
             if workers == WORKERS or system in ("COARSE 1:1", "DENSE", "all-reduce")]
     with Lab(WORKERS, DEVICES, [arguments.rate]) as lab:
         profile = profile_of(arguments, lab, folder)
-        two = folder / "two.json"
 
         def one(job):
             setting, workers, system = job
             strategy, devices, more = systems[system]
             devices = min(devices, workers)
-            options = [*settings[setting][1], *more]
-            if workers == WORKERS:
-                path, document = plan(folder, profile, MODEL, workers, devices, strategy, *options)
-                return document, measure(lab, folder, path, workers + devices)
-            # Two workers are the first two machines; their devices the next.
-            path, document = plan(folder, profile, MODEL, workers, devices, strategy, *options)
+            path, document = plan(folder, profile, MODEL, workers, devices, strategy, *settings[setting][1], *more)
             return document, measure(lab, folder, path, workers + devices)
 
         documents, seconds = rounds_of(jobs, arguments.rounds, one)
@@ -361,7 +359,7 @@ def coarse_routes(arguments, folder):
     sizes = sorted({4 * round(1024 * 1024 ** (i / 23)) for i in range(24)})
     near, far = "s0", "s1"
     with Lab(1, 2, ["1gbit", "50mbit", "400mbit"], ["0ms", "0ms", "20ms"]) as lab:
-        profile = profile_of(arguments, lab, folder)
+        profile = profile_of(arguments, lab, folder, "180s")  # slow links: every size of a write wants its time
         model = folder / "workload.json"
         model.write_text(json.dumps({
             "schema": "reckon/workload", "schema_version": 1, "name": "24 sizes", "dtype": "fp32",

@@ -356,8 +356,9 @@ private:
     const bool dual = boundary > 0 && boundary < m_inputs.workload.tensors.size();
     using TreeKey = std::tuple<Pattern, std::size_t, bool>;
     std::map<TreeKey, std::size_t> trees;
-    std::map<std::size_t, double> owned; // by rank
-    std::map<bool, std::uint64_t> turn;  // by who sums
+    std::map<std::size_t, double> owned;                         // by rank
+    std::map<bool, std::uint64_t> turn;                          // by who sums
+    std::map<std::size_t, std::pair<double, double>> round_ring; // by owner: bytes each way
     plan.tensors.resize(m_inputs.workload.tensors.size());
     for (const std::size_t t : order_of_tensors(boundary)) {
       const Tensor& tensor = m_inputs.workload.tensors[t];
@@ -375,8 +376,10 @@ private:
         }
         owned[members[owner]] += static_cast<double>(bytes);
         const std::uint64_t number = turn[by_workers]++;
-        const bool backwards = directions == 2 && members.size() > 2 && !by_workers &&
-                               number / members.size() % 2 == 1;
+        // Of equal shards each owner's go one way and the other in turn.
+        auto& [forth, back] = round_ring[members[owner]];
+        const bool backwards = directions == 2 && members.size() > 2 && !by_workers && forth > back;
+        (backwards ? back : forth) += static_cast<double>(bytes);
         const auto [tree, added] =
             trees.try_emplace({pattern, owner, backwards}, plan.trees.size());
         if (added) {

@@ -228,8 +228,9 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
   const double traffic = p.mid_seconds;
   const double mid = played ? *played : by_formula(traffic);
   const double exposed = std::max(0.0, mid - computed);
-  p.lo_seconds = computed + exposed * p.lo_seconds / traffic;
-  p.hi_seconds = computed + exposed * p.hi_seconds / traffic;
+  // One worker's gradient is its own sum: then nothing has to move.
+  p.lo_seconds = computed + (traffic > 0 ? exposed * p.lo_seconds / traffic : exposed);
+  p.hi_seconds = computed + (traffic > 0 ? exposed * p.hi_seconds / traffic : exposed);
   p.mid_seconds = computed + exposed;
   p.terms = {{"passes", computed}, {"exposed", exposed}};
   if (first + p.bound_seconds > computed) {
@@ -244,7 +245,7 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
 
 void replace_by_played(Prediction& p, double seconds) {
   seconds = std::max(seconds, p.bound_seconds);
-  const double factor = seconds / p.mid_seconds;
+  const double factor = p.mid_seconds > 0 ? seconds / p.mid_seconds : 1;
   p.lo_seconds = std::min(seconds, p.lo_seconds * factor);
   p.mid_seconds = seconds;
   p.hi_seconds = std::max(seconds, p.hi_seconds * factor);

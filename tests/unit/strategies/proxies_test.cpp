@@ -255,6 +255,29 @@ TEST(Proxies, TheCandidatesHaveThePapersBaselines) {
   }
 }
 
+TEST(Proxies, OneWorkerNeedsNoneOfTheOthersAndAllNumbersAreFinite) {
+  Profile p = devices(1, 3);
+  for (int d = 0; d < 3; ++d) {
+    add_pair(p, "gpu0", fmt::format("dev{}", d), 1e-5, 500e6);
+  }
+  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
+  for (const bool passes : {false, true}) {
+    PlanOptions options = coarse();
+    if (passes) {
+      options.forward_seconds = 0.01;
+      options.backward_seconds = 0.02;
+    }
+    const Plan plan = plan_of(p, roles_of(1, 3), w, options);
+    for (const Candidate& c : plan.candidates) {
+      ASSERT_TRUE(!c.prediction || (std::isfinite(c.prediction->lo_seconds) &&
+                                    std::isfinite(c.prediction->mid_seconds) &&
+                                    std::isfinite(c.prediction->hi_seconds)))
+          << c.strategy;
+    }
+    EXPECT_EQ(plan_from_json(to_json(plan), "plan"), plan);
+  }
+}
+
 TEST(Proxies, WithoutADeviceThereIsNoPlan) {
   const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
   try {

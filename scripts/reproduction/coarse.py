@@ -320,7 +320,8 @@ def coarse_machines(arguments, folder):
     def one(job):
         machine, model, route = job
         path = plan_on(folder, routes[route] or profiles[machine], models[model][0], "--proxy-bytes", "all",
-                       "--part-bytes", "1MiB", "--window", 8, "--lanes", 1)
+                       "--part-bytes", "1MiB", "--window", 8, "--lanes", 4,
+                       "--ring-directions", 1)
         return json.loads(path.read_text()), measure_emulated(folder, path, profiles[machine], models[model][1])
 
     documents, seconds = rounds_of(jobs, arguments.rounds, one)

@@ -118,6 +118,6 @@ check 'near(cells("pair_bandwidth", to="s1", direction="one_way", **{"from": "w0
 rm profile.json
 ("$netlab" run --time 60 -- sh -c 'if [ "$RANK" = 2 ]; then exec timeout -s KILL 4 "$0" "$@"; else exec "$0" "$@"; fi' \
   "$RECKON" probe --cluster -o profile.json --limit 10s) > out 2> err && fail "a dead machine must be an error"
-grep -q 'rank 2 (w2) died' err || fail "the dead machine is not named: $(cat err)"
+grep -q 'rank 2 (s1) died' err || fail "the dead machine is not named: $(cat err)"
 [ ! -e profile.json ] || fail "a profile of a broken cluster was written"
 echo "probe --cluster: all good"

@@ -26,14 +26,15 @@ constexpr double k_usual_partition_bytes = 2 << 20;
 
 constexpr double k_longest = 16 << 20; ///< of the sizes of a curve
 
-/// A latency and a rate.
-Curve straight(double latency_s, double bytes_per_s) {
+/// A curve of the time that `seconds_of` a number of bytes gives.
+template <class SecondsOf>
+Curve curve_by(const SecondsOf& seconds_of) {
   std::vector<CurvePoint> points;
   for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
-    const double seconds = latency_s + bytes / bytes_per_s;
+    const double seconds = seconds_of(bytes);
     points.push_back({bytes, seconds, seconds, seconds});
   }
-  return Curve(std::move(points));
+  return Curve(std::move(points), Curve::Shape::non_decreasing);
 }
 
 /// What the profile has of the pair itself.
@@ -123,22 +124,17 @@ std::vector<std::size_t> deal_out(const std::vector<std::vector<bool>>& good) {
 
 Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from, std::size_t to,
                   std::string* source) {
-  if (!model.one_machine()) {
-    if (auto curve = measured_curve(profile, model, from, to, source)) {
-      return *std::move(curve);
-    }
-  }
   if (model.one_machine()) {
-    std::vector<CurvePoint> points;
-    for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
-      const double seconds =
-          model.latency_s() + bytes / model.shared_rate(2, bytes, CostModel::Target::slots).mid;
-      points.push_back({bytes, seconds, seconds, seconds});
-    }
-    return Curve(std::move(points), Curve::Shape::non_decreasing);
+    return curve_by([&](double bytes) {
+      return model.latency_s() + bytes / model.shared_rate(2, bytes, CostModel::Target::slots).mid;
+    });
   }
-  return straight(model.latency_s(), std::min(model.ranks()[from].port_bytes_per_s,
-                                              model.ranks()[to].port_bytes_per_s));
+  if (auto curve = measured_curve(profile, model, from, to, source)) {
+    return *std::move(curve);
+  }
+  const double rate =
+      std::min(model.ranks()[from].port_bytes_per_s, model.ranks()[to].port_bytes_per_s);
+  return curve_by([&](double bytes) { return model.latency_s() + bytes / rate; });
 }
 
 Curve copy_curve(const Profile& profile, const StationNetwork& network,

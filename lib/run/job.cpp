@@ -10,6 +10,7 @@
 #include "movers/mover.hpp"
 #include "run/executor.hpp"
 #include "run/fixed_values.hpp"
+#include "run/folder_lock.hpp"
 #include "run/latest.hpp"
 #include "run/load_checkpoint.hpp"
 #include "run/replica.hpp"
@@ -215,6 +216,9 @@ public:
     JobResult result;
     result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
     Lanes lanes(m_programs, *m_mover, m_buffers, m_options);
+    if (const std::string& folder = m_options.checkpoints.save_folder; !folder.empty()) {
+      m_lock.emplace(m_rendezvous, folder, m_options.limit);
+    }
     const std::vector<std::uint64_t> resumed = resume(lanes);
     const std::uint64_t first = resumed.empty() ? 0 : resumed.back();
     result.warm_up = warm_up_after(first);
@@ -583,14 +587,20 @@ private:
     const CheckpointFolder folder(options.save_folder);
     const bool goes_on =
         !resumed.empty() && same_folder(options.save_folder, options.resume_folder);
-    const std::vector<std::uint64_t> there = folder.complete_steps();
-    if (m_rendezvous.rank() == 0 && !goes_on && !there.empty()) {
-      fail(ErrorKind::input,
-           fmt::format("{} holds a checkpoint after step {} already; --resume {} goes on with it, "
-                       "or name another folder, or remove it",
-                       options.save_folder, there.back(), options.save_folder));
+    // With folders of the machines' own, any of them may be that of another job's rank 0. Nobody
+    // removes anything before all have looked.
+    std::string mine;
+    if (const std::vector<std::uint64_t> there = folder.complete_steps();
+        !goes_on && !there.empty()) {
+      mine = fmt::format("{} on {} holds a checkpoint after step {} already; --resume {} goes on "
+                         "with it, or name another folder, or remove it",
+                         options.save_folder, host_name(), there.back(), options.save_folder);
     }
-    m_rendezvous.all_gather("", m_options.limit); // nobody removes anything before rank 0 agrees
+    for (const std::string& theirs : m_rendezvous.all_gather(mine, m_options.limit)) {
+      if (!theirs.empty()) {
+        fail(ErrorKind::input, theirs);
+      }
+    }
     m_checkpoints.emplace(folder, checkpoint_job(), options.every, m_schedule.optimizer,
                           *m_programs[k_saving], m_views,
                           goes_on ? resumed : std::vector<std::uint64_t>());
@@ -668,6 +678,7 @@ private:
   std::unique_ptr<Mover> m_mover;
   std::vector<std::span<std::byte>> m_buffers;
   std::vector<std::span<std::byte>> m_views; ///< where the processor fills and checks them
+  std::optional<FolderLock> m_lock;          ///< of the folder that checkpoints are saved in
   std::optional<Checkpoints> m_checkpoints;
   TestValues::Result m_last;
 };

@@ -37,6 +37,7 @@ stdout_has "after 12 steps, resumed after 5"
 stdout_has "1 of 1.717 MiB, one every 5 steps, on disk in"
 ls saved > files
 diff - files << 'EOF' || fail "these are in the folder"
+lock
 step-00000005.complete
 step-00000005.rank-0000.bin
 step-00000005.rank-0001.bin
@@ -54,13 +55,13 @@ run -n 21 --resume saved --checkpoint saved --checkpoint-every 20
 expect_status 0
 stdout_has "$alone after 23 steps, resumed after 10"
 [[ $(echo saved/*.complete) == "saved/step-00000010.complete saved/step-00000020.complete" ]] || fail "$(ls saved)"
-[[ $(ls saved | wc -l) == 8 ]] || fail "$(ls saved)"
+[[ $(ls saved | wc -l) == 9 ]] || fail "$(ls saved)"
 run -n 3 --resume saved
 expect_status 2
 stderr_has "ask for more --iterations"
 run -n 3 --checkpoint saved
 expect_status 2
-stderr_has "holds a checkpoint after step 20 already; --resume saved"
+stderr_matches "saved on .* holds a checkpoint after step 20 already; --resume saved"
 
 # Torn, corrupted or missing: named, and the one before is used; nothing intact is an error.
 damaged() { # WHAT EXPECTED-IN-WARNING; changes the copy in ./saved
@@ -130,13 +131,36 @@ run -n 21 --resume saved --checkpoint saved
 expect_status 0
 [[ $(echo saved/*.tmp) == saved/notes.tmp ]] || fail "left: $(ls saved)"
 
-# A folder that cannot be written to: the iterations go on, and the exit status says it.
+# A folder that cannot be written to.
 if [[ $(id -u) != 0 ]]; then
   mkdir closed && chmod a-w closed
   run -n 8 --checkpoint closed --checkpoint-every 4
   expect_status 4
-  stderr_has "checkpoints could not be saved"
+  stderr_has "cannot open closed/lock: Permission denied"
 fi
+
+# Two runs at once: the second is refused, in one message that names the first, and the first goes on. Its death, however it
+# comes, gives the folder back.
+"$RECKON" run plan.json -n 1000000 --checkpoint busy --checkpoint-every 5 2> busy.err > busy.out &
+job=$!
+trap 'kill -KILL $job 2> /dev/null || true; at_exit' EXIT
+for _ in $(seq 3000); do
+  ! compgen -G "busy/*.complete" > /dev/null || break
+  kill -0 $job || fail "$(cat busy.err)"
+  sleep 0.01
+done
+for resume in "" "--resume busy"; do
+  run -n 5 --checkpoint busy $resume
+  expect_status 2
+  stderr_matches "^reckon: error: busy: another run \(process [0-9]+ on .*\) writes its checkpoints there; wait for its end"
+  [[ $(grep -c "error" "$last/stderr") == 1 ]] || fail "more than one message"
+done
+kill -0 $job || fail "the first run did not go on: $(cat busy.err)"
+kill -KILL $job
+wait $job || true
+rm busy/step-*
+run -n 5 --checkpoint busy
+expect_status 0
 
 mkdir kills && cd kills
 python3 "$source_dir/tests/support/kill_and_resume.py" "$RECKON" --kills "${KILLS:-20}" --seed "${SEED:-20240607}" \

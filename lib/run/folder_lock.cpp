@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/folder_lock.hpp"
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/json.hpp"
+#include "core/log.hpp"
+#include "launch/sockets.hpp"
+#include "run/checkpoint_files.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <random>
+#include <sys/file.h>
+#include <thread>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+constexpr std::int64_t k_patience_ns = 2'000'000'000;
+constexpr std::chrono::milliseconds k_between_tries(20);
+
+enum class Taken : std::uint8_t { yes, by_another, no_locks_here };
+
+/// `how`: LOCK_EX or LOCK_SH.
+Taken try_lock(const Fd& file, int how) {
+  while (::flock(file.get(), how | LOCK_NB) != 0) {
+    if (errno != EINTR) {
+      return errno == EWOULDBLOCK ? Taken::by_another : Taken::no_locks_here;
+    }
+  }
+  return Taken::yes;
+}
+
+/// Tries until `done` says so or the patience is over; whether it was done.
+template <class F>
+bool within_patience(F done) {
+  const std::int64_t until = monotonic_ns() + k_patience_ns;
+  while (!done()) {
+    if (monotonic_ns() > until) {
+      return false;
+    }
+    std::this_thread::sleep_for(k_between_tries);
+  }
+  return true;
+}
+
+/// Random: no two jobs are the same one, also those of one plan.
+std::string job_name() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+/// Who holds the lock, for the others to read. They open the file anew: between the machines of a
+/// network file system that is when they see what was written.
+void write_holder(const Fd& file, const std::string& path, const Rendezvous& rendezvous,
+                  const std::string& job) {
+  const std::string text =
+      Json{
+          {"job", job}, {"host", host_name()}, {"process", ::getpid()}, {"rank", rendezvous.rank()}}
+          .dump() +
+      "\n";
+  if (::ftruncate(file.get(), 0) != 0 ||
+      ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()) ||
+      ::fsync(file.get()) != 0) {
+    fail_errno(fmt::format("cannot write {}", path), errno);
+  }
+}
+
+Json holder_in(const std::string& path) {
+  const Json holder = Json::parse(read_if_readable(path).value_or(""), nullptr, false);
+  return holder.is_object() ? holder : Json::object();
+}
+
+std::string refusal(const std::string& folder, const Json& holder) {
+  const Json host = holder.value("host", Json()), process = holder.value("process", Json());
+  const std::string who =
+      host.is_string() && process.is_number_unsigned()
+          ? fmt::format("another run (process {} on {})", process.get<std::uint64_t>(),
+                        one_line(host.get<std::string>()))
+          : "another run";
+  return fmt::format(
+      "{}: {} writes its checkpoints there; wait for its end, or name another folder", folder, who);
+}
+
+/// What a rank met; empty texts: nothing.
+struct Trouble {
+  std::string refused, failed, no_locks;
+};
+
+/// All ranks': throws the first, warns of what does not keep the job from going on.
+void agree(Rendezvous& rendezvous, const Trouble& mine, Seconds limit) {
+  const std::vector<std::string> all =
+      rendezvous.all_gather(Json{mine.refused, mine.failed, mine.no_locks}.dump(), limit);
+  bool warned = rendezvous.rank() != 0;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    const auto theirs = Json::parse(all[rank]).get<std::vector<std::string>>();
+    if (!theirs.at(0).empty()) {
+      fail(ErrorKind::input, theirs.at(0));
+    }
+    if (!theirs.at(1).empty()) {
+      fail(ErrorKind::operation, fmt::format("rank {}: {}", rank, theirs.at(1)));
+    }
+    if (!theirs.at(2).empty() && !warned) {
+      log(LogLevel::warn, "{}; nothing keeps another run from writing there", theirs.at(2));
+      warned = true;
+    }
+  }
+}
+
+} // namespace
+
+FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Seconds limit) {
+  const std::string job =
+      rendezvous.broadcast(rendezvous.rank() == 0 ? job_name() : std::string(), limit);
+  const std::string path = folder + "/lock";
+  Trouble trouble;
+  Taken taken = Taken::by_another;
+  const auto ours = [&] { return holder_in(path).value("job", Json()) == job; };
+  try {
+    CheckpointFolder(folder).create();
+    m_file = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (!m_file) {
+      fail_errno(fmt::format("cannot open {}", path), errno);
+    }
+    const bool found = within_patience([&] {
+      taken = try_lock(m_file, LOCK_EX);
+      return taken != Taken::by_another || ours();
+    });
+    if (taken == Taken::yes) {
+      write_holder(m_file, path, rendezvous, job);
+    } else if (taken == Taken::no_locks_here) {
+      trouble.no_locks = fmt::format("cannot lock {}: {}", path, std::strerror(errno));
+    } else if (!found) {
+      trouble.refused = refusal(folder, holder_in(path));
+    }
+  } catch (const Error& e) {
+    trouble.failed = e.what();
+  }
+  agree(rendezvous, trouble, limit);
+
+  // From one rank's lock to all ranks': it lasts until the last of them that may write is gone.
+  // In between another job may come first; then that one goes on and this does not.
+  trouble = {};
+  if (taken != Taken::no_locks_here &&
+      !within_patience([&] { return try_lock(m_file, LOCK_SH) == Taken::yes; })) {
+    trouble.refused = refusal(folder, holder_in(path));
+  }
+  agree(rendezvous, trouble, limit);
+}
+
+} // namespace reckon

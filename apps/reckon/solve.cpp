@@ -600,6 +600,8 @@ Command add_solve_command(CLI::App& app) {
       {"locality", add_solve_locality(*solve)},
       {"ring", add_solve_ring(*solve)},
       {"oversubscription", add_solve_oversubscription(*solve)},
+      {"capacity", add_solve_capacity(*solve)},
+      {"torus", add_solve_torus(*solve)},
   };
   return [solve, answers] {
     const auto asked = std::find_if(answers.begin(), answers.end(), [&](const auto& answer) {

@@ -24,6 +24,8 @@ Command add_solve_dense(CLI::App& solve);
 Command add_solve_locality(CLI::App& solve);
 Command add_solve_ring(CLI::App& solve);
 Command add_solve_oversubscription(CLI::App& solve);
+Command add_solve_capacity(CLI::App& solve);
+Command add_solve_torus(CLI::App& solve);
 
 namespace solve {
 

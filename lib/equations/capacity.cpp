@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "equations/capacity.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+void check_positive(double value, const char* what) {
+  if (!(value > 0) || !std::isfinite(value)) {
+    fail(ErrorKind::usage, fmt::format("{} must be a number greater than 0, not {}", what, value));
+  }
+}
+
+void check(const ServerBox& box, const WorkerDemand& demand) {
+  check_positive(demand.gradient_bytes, "the gradient's bytes");
+  check_positive(demand.iteration_s, "an iteration's time");
+  check_positive(static_cast<double>(box.interfaces), "the number of interfaces");
+  check_positive(box.interface_bytes_per_s, "an interface's bandwidth");
+  for (const auto& [rate, what] : {std::pair(box.memory_bytes_per_s, "the memory's bandwidth"),
+                                   std::pair(box.sum_bytes_per_s, "the rate of sums"),
+                                   std::pair(box.step_bytes_per_s, "the rate of steps")}) {
+    if (rate) {
+      check_positive(*rate, what);
+    }
+  }
+}
+
+/// Whole workers of a quotient that may be off by rounding.
+std::uint64_t whole(double workers) {
+  constexpr double k_rounding = 1e-9;
+  constexpr double k_most = 1e15;
+  return static_cast<std::uint64_t>(
+      std::floor(std::clamp(workers * (1 + k_rounding), 0.0, k_most)));
+}
+
+double interfaces_bytes_per_s(const ServerBox& box) {
+  return static_cast<double>(box.interfaces) * box.interface_bytes_per_s;
+}
+
+/// The cores' time for the step is not there for sums.
+double left_for_sums_s(const ServerBox& box, double gradient_bytes, double iteration_s) {
+  return iteration_s - (box.step_bytes_per_s ? gradient_bytes / *box.step_bytes_per_s : 0);
+}
+
+} // namespace
+
+BoxCapacity box_capacity(const ServerBox& box, const WorkerDemand& demand) {
+  check(box, demand);
+  const auto& [bytes, seconds] = demand;
+  BoxCapacity out;
+  out.interface_limit = whole(interfaces_bytes_per_s(box) * seconds / bytes);
+  out.workers = out.interface_limit;
+  const auto limit = [&](std::optional<std::uint64_t>& of, BoxLimit name, double workers) {
+    of = whole(workers);
+    if (*of < out.workers) {
+      out.workers = *of;
+      out.limited_by = name;
+    }
+  };
+  if (box.memory_bytes_per_s) { // a push is written, a pull is read
+    limit(out.memory_limit, BoxLimit::memory, *box.memory_bytes_per_s * seconds / (2 * bytes));
+  }
+  if (box.sum_bytes_per_s) {
+    limit(out.sum_limit, BoxLimit::sums,
+          *box.sum_bytes_per_s * left_for_sums_s(box, bytes, seconds) / bytes);
+  } else if (box.step_bytes_per_s && left_for_sums_s(box, bytes, seconds) < 0) {
+    limit(out.sum_limit, BoxLimit::sums, 0);
+  }
+  return out;
+}
+
+std::uint64_t boxes_needed(const ServerBox& box, const WorkerDemand& demand,
+                           std::uint64_t workers) {
+  check(box, demand);
+  const double worker_count = static_cast<double>(workers);
+  const auto& [bytes, seconds] = demand;
+  // Each of b boxes has 1/b of the bytes, so all its limits grow by b.
+  double boxes = worker_count * bytes / (interfaces_bytes_per_s(box) * seconds);
+  if (box.memory_bytes_per_s) {
+    boxes = std::max(boxes, 2 * worker_count * bytes / (*box.memory_bytes_per_s * seconds));
+  }
+  const double sums = box.sum_bytes_per_s ? worker_count * bytes / *box.sum_bytes_per_s : 0;
+  const double steps = box.step_bytes_per_s ? bytes / *box.step_bytes_per_s : 0;
+  boxes = std::max(boxes, (sums + steps) / seconds);
+  constexpr double k_rounding = 1e-9, k_most = 1e9;
+  const double needed = std::max(1.0, std::ceil(boxes * (1 - k_rounding)));
+  if (needed > k_most) {
+    fail(ErrorKind::usage, fmt::format("{} workers would need {:.3g} boxes", workers, needed));
+  }
+  return static_cast<std::uint64_t>(needed);
+}
+
+double iteration_with_boxes_s(const ServerBox& box, const WorkerDemand& demand, std::uint64_t boxes,
+                              std::uint64_t workers, double worker_bytes_per_s) {
+  check(box, demand);
+  check_positive(static_cast<double>(boxes), "the number of boxes");
+  check_positive(worker_bytes_per_s, "a worker's bandwidth");
+  const double part = demand.gradient_bytes / static_cast<double>(boxes);
+  const double all = part * static_cast<double>(workers);
+  double longest = std::max({demand.iteration_s, demand.gradient_bytes / worker_bytes_per_s,
+                             all / interfaces_bytes_per_s(box)});
+  if (box.memory_bytes_per_s) {
+    longest = std::max(longest, 2 * all / *box.memory_bytes_per_s);
+  }
+  const double sums = box.sum_bytes_per_s ? all / *box.sum_bytes_per_s : 0;
+  const double steps = box.step_bytes_per_s ? part / *box.step_bytes_per_s : 0;
+  return std::max(longest, sums + steps);
+}
+
+} // namespace reckon

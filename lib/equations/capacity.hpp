@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+/// How many workers a parameter server supports: PHub (SysML'18), section 2. Plain doubles: bytes,
+/// seconds, bytes per second. What is not valid as described throws Error{usage}.
+namespace reckon {
+
+/// A server with several network interfaces. All greater than 0 and finite.
+struct ServerBox {
+  std::uint64_t interfaces = 1;
+  double interface_bytes_per_s = 0;         ///< of each, in each direction
+  std::optional<double> memory_bytes_per_s; ///< between PCIe and memory, both directions together
+  std::optional<double> sum_bytes_per_s;    ///< of gradients taken in, by all cores
+  std::optional<double> step_bytes_per_s;   ///< of parameters, by all cores; they sum otherwise
+};
+
+/// What a worker asks: it pushes and pulls `gradient_bytes` in every iteration.
+struct WorkerDemand {
+  double gradient_bytes = 0;
+  double iteration_s = 0;
+};
+
+enum class BoxLimit { interfaces, memory, sums };
+
+/// Equation 47. Whole workers; a limit is absent where the box does not say.
+struct BoxCapacity {
+  std::uint64_t workers = 0; ///< the least of the limits
+  BoxLimit limited_by = BoxLimit::interfaces;
+  std::uint64_t interface_limit = 0;
+  std::optional<std::uint64_t> memory_limit, sum_limit;
+};
+[[nodiscard]] BoxCapacity box_capacity(const ServerBox& box, const WorkerDemand& demand);
+
+/// Equation 47 for boxes that each hold a part of the parameters: the fewest that support `workers`
+/// (at least 1). `box` is one of them. Error{usage} beyond 10^9 boxes.
+[[nodiscard]] std::uint64_t boxes_needed(const ServerBox& box, const WorkerDemand& demand,
+                                         std::uint64_t workers);
+
+/// Equation 48: an iteration of `workers` on `boxes`: the longest of the worker's compute, its own
+/// link (`worker_bytes_per_s` in each direction) and what equation 47 counts at a box.
+[[nodiscard]] double iteration_with_boxes_s(const ServerBox& box, const WorkerDemand& demand,
+                                            std::uint64_t boxes, std::uint64_t workers,
+                                            double worker_bytes_per_s);
+
+} // namespace reckon

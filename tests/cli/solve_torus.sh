@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# `reckon solve torus`: ACE's torus and what it asks of memory.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+table_v=(--local-bandwidth 400GB/s --vertical-bandwidth 50GB/s --horizontal-bandwidth 50GB/s)
+
+# ACE's own example: 2.25 N sent for N loaded, 300 GB/s, 450 and 133 GB/s of memory, 6 SMs. The exact counts: 3 read for
+# 2.25 sent, 3.75 with the last sums.
+reckon solve torus --shape 4x4x4 "${table_v[@]}" --json
+expect_status 0
+stderr_empty
+stdout_has '"bytes_sent_per_byte_loaded": 2.25,'
+stdout_has '"ideal_bandwidth": 3e+11,'
+stdout_has '"baseline_memory_bandwidth": 4.5e+11,'
+stdout_has '"offload_memory_bandwidth": 133333333333.33333,'
+stdout_has '"ratio": 3.375'
+stdout_has '"sms": 6'
+stdout_has '"exact_reads_bandwidth": 4e+11,'
+stdout_has '"exact_reads_with_last_sums_bandwidth": 5e+11,'
+
+# 94 % of each link, and 90 % of that: 270 GB/s take 405 GB/s.
+reckon solve torus --shape 4x4x4 "${table_v[@]}" --link-efficiency 94% --json
+stdout_has '"ideal_bandwidth": 2.82e+11,'
+reckon solve torus --shape 4x4x4 "${table_v[@]}" --network-bandwidth 270GB/s --json
+stdout_has '"baseline_memory_bandwidth": 4.05e+11,'
+
+# A dimension of one node needs no bandwidth.
+reckon solve torus --shape 1x8x1 --vertical-bandwidth 50GB/s
+expect_status 0
+stderr_empty
+stdout_has '1.75 B sent for each byte loaded'
+
+reckon solve torus --shape 4x4x4 "${table_v[@]}" --collective all-to-all
+expect_status 0
+stdout_has '3.048 B sent for each byte loaded (43)'
+
+bad() {
+  reckon solve torus "$@"
+  expect_status 2
+  stdout_empty
+}
+bad --shape 4x4 "${table_v[@]}"
+stderr_has "--shape '4x4': must be three counts"
+bad --shape 4x4x4x4 "${table_v[@]}"
+bad --shape 4x0x4 "${table_v[@]}"
+bad --shape 1x1x1
+stderr_has 'one node has nobody to talk to'
+bad --shape 99999x99999x99999 "${table_v[@]}"
+bad --shape 4x4x4 --local-bandwidth 400GB/s
+stderr_has 'give --vertical-bandwidth'
+bad --shape 4x4x4 "${table_v[@]}" --network-bandwidth 301GB/s
+stderr_has 'at most 300 GB/s'
+bad --shape 4x4x4 "${table_v[@]}" --collective broadcast
+bad --shape 4x4x4 "${table_v[@]}" --link-efficiency 120%

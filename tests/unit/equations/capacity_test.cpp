@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "equations/capacity.hpp"
+
+#include "core/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+
+namespace reckon {
+namespace {
+
+/// PBox: ten interfaces of 56 Gb/s; ResNet-50, a batch of 32 at 190 images a second (PHub table 1).
+constexpr double k_resnet50_bytes = 102'228'128;
+ServerBox pbox() {
+  ServerBox box;
+  box.interfaces = 10;
+  box.interface_bytes_per_s = 7e9;
+  return box;
+}
+WorkerDemand resnet50() {
+  return {k_resnet50_bytes, 32.0 / 190};
+}
+
+TEST(Capacity, OfPbox) {
+  // 70e9 B/s x 0.16842 s / 102.228 MB = 115.3: below the 120 of the paper.
+  const BoxCapacity capacity = box_capacity(pbox(), resnet50());
+  EXPECT_EQ(capacity.interface_limit, 115U);
+  EXPECT_EQ(capacity.workers, 115U);
+  EXPECT_FALSE(capacity.memory_limit);
+  EXPECT_FALSE(capacity.sum_limit);
+  // 120 need 182.6 images a second or fewer: 7e10 x 32 / (120 x 102.228e6) = 182.60.
+  EXPECT_EQ(box_capacity(pbox(), {k_resnet50_bytes, 32.0 / 182.5}).workers, 120U);
+  EXPECT_EQ(box_capacity(pbox(), {k_resnet50_bytes, 32.0 / 182.7}).workers, 119U);
+}
+
+TEST(Capacity, IsThatOfTheNarrowestPlace) {
+  ServerBox box = pbox();
+  const WorkerDemand demand{1e9, 1};
+  EXPECT_EQ(box_capacity(box, demand).workers, 70U);
+  box.memory_bytes_per_s = 100e9; // each worker's 1 GB is written and read: 50
+  BoxCapacity capacity = box_capacity(box, demand);
+  EXPECT_EQ(capacity.memory_limit, 50U);
+  EXPECT_EQ(capacity.limited_by, BoxLimit::memory);
+  box.sum_bytes_per_s = 40e9;
+  capacity = box_capacity(box, demand);
+  EXPECT_EQ(capacity.sum_limit, 40U);
+  EXPECT_EQ(capacity.workers, 40U);
+  EXPECT_EQ(capacity.limited_by, BoxLimit::sums);
+  box.step_bytes_per_s = 4e9; // a step takes a quarter of the second: 30 are left
+  EXPECT_EQ(box_capacity(box, demand).sum_limit, 30U);
+  box.step_bytes_per_s = 0.5e9; // two seconds: no worker at all
+  EXPECT_EQ(box_capacity(box, demand).workers, 0U);
+  box.sum_bytes_per_s.reset();
+  EXPECT_EQ(box_capacity(box, demand).workers, 0U);
+}
+
+TEST(Boxes, AreTheFewestThatKeepTheIteration) {
+  std::mt19937_64 random(7);
+  std::uniform_real_distribution<double> rate(1e8, 1e11), seconds(0.01, 2);
+  for (int round = 0; round < 300; ++round) {
+    ServerBox box;
+    box.interfaces = 1 + random() % 10;
+    box.interface_bytes_per_s = rate(random);
+    if (random() % 2 == 0) {
+      box.memory_bytes_per_s = rate(random);
+    }
+    if (random() % 2 == 0) {
+      box.sum_bytes_per_s = rate(random);
+    }
+    if (random() % 2 == 0) {
+      box.step_bytes_per_s = rate(random);
+    }
+    const WorkerDemand demand{rate(random) / 100, seconds(random)};
+    const std::uint64_t workers = 1 + random() % 500;
+    const double link = 2 * demand.gradient_bytes / demand.iteration_s; // is never the limit
+    const std::uint64_t boxes = boxes_needed(box, demand, workers);
+    EXPECT_LE(iteration_with_boxes_s(box, demand, boxes, workers, link),
+              demand.iteration_s * (1 + 1e-8))
+        << "round " << round;
+    if (boxes > 1) {
+      EXPECT_GT(iteration_with_boxes_s(box, demand, boxes - 1, workers, link), demand.iteration_s)
+          << "round " << round;
+    }
+    const BoxCapacity capacity = box_capacity(box, demand);
+    EXPECT_EQ(capacity.workers >= workers, boxes == 1) << "round " << round;
+  }
+}
+
+TEST(Boxes, AreNoFasterThanTheWorkersLink) {
+  EXPECT_DOUBLE_EQ(iteration_with_boxes_s(pbox(), {1e9, 0.1}, 4, 8, 2e9), 0.5);
+}
+
+TEST(CapacityInput, IsChecked) {
+  EXPECT_THROW(static_cast<void>(box_capacity(pbox(), {0, 1})), Error);
+  EXPECT_THROW(static_cast<void>(box_capacity(pbox(), {1, -1})), Error);
+  ServerBox box = pbox();
+  box.sum_bytes_per_s = 0;
+  EXPECT_THROW(static_cast<void>(box_capacity(box, {1, 1})), Error);
+  box = pbox();
+  box.interfaces = 0;
+  EXPECT_THROW(static_cast<void>(box_capacity(box, {1, 1})), Error);
+}
+
+} // namespace
+} // namespace reckon

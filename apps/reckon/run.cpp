@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapt.hpp"
 #include "commands.hpp"
+#include "inject.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -18,7 +19,6 @@
 #include "schedule/checker.hpp"
 #include "schedule/snapshot.hpp"
 #include "strategies/lower.hpp"
-#include "strategies/pair_network.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -213,22 +213,6 @@ void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
   }
 }
 
-/// Links to emulate, and whose they are.
-struct Injection {
-  StationNetwork network;
-  DocumentLink profile;
-};
-
-/// The links of the profile between the machines that the plan's ranks name.
-Injection injection_of(const Plan& plan, const std::string& path) {
-  const Profile profile = read_profile(path);
-  std::vector<std::string> machines;
-  for (const PlanRank& rank : plan.ranks) {
-    machines.push_back(rank.endpoint.empty() ? rank.machine : rank.endpoint);
-  }
-  return {pair_network(profile, machines).network, link_to(path, canonical_text(profile))};
-}
-
 void check_transport(const std::string& wanted) {
   std::vector<std::string> why_not;
   std::vector<std::string> there = available_transports(&why_not);
@@ -401,7 +385,8 @@ int execute(const RunArguments& arguments) {
   }
   check_transport(options.transport);
   const std::optional<Injection> injection =
-      arguments.inject ? std::optional(injection_of(plan, *arguments.inject)) : std::nullopt;
+      arguments.inject ? std::optional(injection_of(plan, schedules.usual, *arguments.inject))
+                       : std::nullopt;
   PacingRecord pacing;
   const auto inject = [&](RunOptions& mine, int rank) {
     if (injection) {
@@ -498,8 +483,8 @@ Command add_run_command(CLI::App& app) {
   command
       ->add_option("--inject", arguments->inject,
                    "Emulate: delay and pace every write as the links of this profile would, "
-                   "with all ranks on this machine. A rank takes the links of the machine that "
-                   "the plan names for it")
+                   "with all ranks on this machine. A rank takes the links of the machine, or of "
+                   "the place inside a machine, that the plan names for it")
       ->type_name("PROFILE");
   command->add_flag("-l,--list", arguments->list,
                     "List the transports of this machine, and what is missing, and end");

@@ -49,3 +49,52 @@ expect_status 2
 stderr_has "no machine 'm0'"
 reckon run plan.json --inject nothing.json -n 1
 expect_status 2
+
+# Places inside a machine: its links and memories, here a thousandth as fast. No run is faster than what they carry.
+python3 - "$source_dir/profiles/byteps-pcie.json" > inside.json << 'END'
+import json, sys
+profile = json.load(open(sys.argv[1]))
+profile["name"] = "inside"
+for cell in profile["cells"]:
+    if cell["unit"] == "bytes_per_second":
+        cell.update({key: cell[key] / 1000 for key in ("p50", "min", "max", "p99")})
+print(json.dumps(profile))
+END
+cat > roles.json << 'JSON'
+{"schema": "reckon/roles", "schema_version": 1, "name": "half of them", "groups": [
+  {"machine": "m0", "worker": true, "endpoints": ["m0/gpu0", "m0/gpu1", "m0/gpu4", "m0/gpu5"]},
+  {"machine": "m0", "server": true, "endpoints": ["m0/gpu2", "m0/gpu6"]}]}
+JSON
+reckon plan --inside -p inside.json -m model.csv -o trees.json
+expect_status 0
+reckon plan --strategy coarse -p inside.json -m model.csv --roles roles.json -o devices.json
+expect_status 0
+for plan in trees devices; do
+  reckon run $plan.json --inject inside.json --transport host -n 2 -w 1 --tolerance 1e9% -o report.json
+  expect_status 0
+  stdout_has 'the links of inside.json, not this machine'
+  stderr_has 'no rate is known of hb0 > numa0'
+  python3 - << 'END' || fail "$plan: faster than the links of inside.json"
+import json, sys
+r = json.load(open("report.json"))
+sys.exit(0 if r["min_seconds"] >= r["prediction"]["bound_seconds"] > 0.005 and r["verification"]["ok"] else 1)
+END
+done
+# Of another machine, which has no such places, or no rate between them.
+reckon run trees.json --inject byteps-cluster --transport host -n 1
+expect_status 2
+stderr_has 'has no machine "m0"'
+python3 - << 'END'
+import json
+profile = json.load(open("inside.json"))
+profile["cells"] = [c for c in profile["cells"] if not {"m0/gpu1", "m0/gpu2"} & {c.get("from"), c.get("to")}]
+json.dump(profile, open("silent.json", "w"))
+profile["topology"]["objects"] = [o for o in profile["topology"]["objects"] if o["id"] != "m0/gpu1"]
+json.dump(profile, open("fewer.json", "w"))
+END
+reckon run trees.json --inject fewer.json --transport host -n 1
+expect_status 2
+stderr_has 'machine m0 has no endpoint "m0/gpu1"'
+reckon run devices.json --inject silent.json --transport host -n 1
+expect_status 2
+stderr_matches "knows no link or memory with a rate between m0/gpu[12] and m0/gpu[12], which the plan writes between"

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "inject.hpp"
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "strategies/inside/planner.hpp"
+#include "strategies/pair_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+/// A write between two endpoints that the model knows no way between would take no time at all.
+void check_ways(const Schedule& schedule, const Plan& plan, const StationNetwork& network,
+                const Profile& profile) {
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    for (const LaneProgram& lane : schedule.ranks[rank].lanes) {
+      for (const Op& op : lane.ops()) {
+        if (op.kind == OpKind::write && network.paths[rank][op.peer].empty()) {
+          fail(ErrorKind::input,
+               fmt::format("profile '{}' knows no link or memory with a rate between {} and {}, "
+                           "which the plan writes between; give a profile of a machine that has "
+                           "these, or the one that the plan was made from",
+                           profile.name, plan.ranks[rank].endpoint, plan.ranks[op.peer].endpoint));
+        }
+      }
+    }
+  }
+}
+
+StationNetwork inside_network(const Plan& plan, const Schedule& schedule, const Profile& profile) {
+  InsideOptions options;
+  options.relays.emplace();
+  for (const PlanRank& rank : plan.ranks) {
+    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
+  }
+  const InsideModel model = inside_model(profile, plan.ranks.front().machine, options);
+  std::vector<std::size_t> index;
+  for (const PlanRank& rank : plan.ranks) {
+    const auto it =
+        std::find_if(model.endpoints.begin(), model.endpoints.end(),
+                     [&](const InsideEndpoint& endpoint) { return endpoint.id == rank.endpoint; });
+    index.push_back(static_cast<std::size_t>(it - model.endpoints.begin()));
+  }
+  StationNetwork network = network_of(model, index);
+  check_ways(schedule, plan, network, profile);
+  if (!model.unknown.empty()) {
+    log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
+        fmt::join(model.unknown, ", "));
+  }
+  return network;
+}
+
+} // namespace
+
+Injection injection_of(const Plan& plan, const Schedule& schedule, const std::string& path) {
+  const Profile profile = read_profile(path);
+  std::vector<std::string> machines;
+  for (const PlanRank& rank : plan.ranks) {
+    machines.push_back(rank.machine);
+  }
+  const bool inside = !plan.ranks.empty() && !plan.ranks.front().endpoint.empty();
+  return {inside ? inside_network(plan, schedule, profile)
+                 : pair_network(profile, machines).network,
+          link_to(path, canonical_text(profile))};
+}
+
+} // namespace reckon

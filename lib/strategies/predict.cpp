@@ -255,9 +255,11 @@ void replace_by_played(Prediction& p, double seconds) {
       steady += term.seconds;
     }
   }
+  constexpr double k_rounding = 1e-9;
+  const double fill = seconds - steady > k_rounding * seconds ? seconds - steady : 0;
   for (auto& term : p.terms) {
     if (term.name == "fill") {
-      term.seconds = std::max(0.0, seconds - steady);
+      term.seconds = fill;
     }
   }
 }

@@ -4,8 +4,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 strategies='ring ps_colocated' make_plans --workers 4 --servers 0
 strategies='ps_noncolocated' make_plans --workers 2 --servers 2
+strategies='coarse' make_plans --workers 2 --servers 2 --proxy-bytes all
 strategies='byteps_split' make_plans --workers 3 --servers 1
+strategies+=' coarse'
 cat >> inside.sh << 'END'
+strategies+=' coarse'
 node=$RANK
 export WORLD_SIZE=4
 for strategy in $strategies; do
@@ -19,9 +22,10 @@ done
 END
 vm pair -- bash -c '. ./inside.sh'
 expect_status 0
-[[ $(grep -c 'every element correct' "$last/stdout") == 4 ]] || fail "not four correct results"
+[[ $(grep -c 'every element correct' "$last/stdout") == 5 ]] || fail "not five correct results"
 # Each machine's two ranks send at least a gradient each (164 packets of 4 KiB and some more) in each of five iterations:
-# in the ring 2 * 3/4 of one, workers with servers on the other machine one, that server as much, in the split 1.2.
+# in the ring 2 * 3/4 of one, workers with servers on the other machine one, that server as much, in the split 1.2; of coarse's memory devices
+# each has both workers' shards and half of what the other has.
 for strategy in $strategies; do
   for node in A B; do
     packets=$(sed -n "s/^$node: $strategy: packets //p" "$last/stdout")

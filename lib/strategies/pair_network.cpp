@@ -192,6 +192,7 @@ PairNetwork pair_network(const Profile& profile, const std::vector<std::string>&
   pairs.names = pair_names(profile, machines);
   const std::size_t ranks = machines.size();
   PlayNetwork& network = pairs.network;
+  network.cut_evenly(network.quantum_bytes);
   const auto use = [&](const std::string& source) {
     if (std::find(pairs.sources.begin(), pairs.sources.end(), source) == pairs.sources.end()) {
       pairs.sources.push_back(source);

@@ -255,11 +255,14 @@ private:
     Connection& connection = m_connections[index];
     while (!connection.posted.empty() && connection.queued_bytes < m_network.quantum_bytes) {
       auto& [op, bytes] = connection.posted.front();
+      const std::uint64_t room = m_network.quantum_bytes - connection.queued_bytes;
+      if (room < std::min<std::uint64_t>(bytes, m_network.least_piece_bytes)) {
+        return;
+      }
       Piece piece;
       piece.connection = index;
       piece.op = op;
-      piece.bytes = static_cast<std::uint32_t>(
-          std::min<std::uint64_t>(bytes, m_network.quantum_bytes - connection.queued_bytes));
+      piece.bytes = static_cast<std::uint32_t>(std::min(bytes, room));
       bytes -= piece.bytes;
       piece.last = bytes == 0;
       if (piece.last) {

@@ -15,6 +15,15 @@ namespace reckon {
 struct PlayNetwork : StationNetwork {
   /// Time of the first station that every write costs beside its bytes.
   double write_overhead_s = 0;
+  /// A write that is cut waits for room of so many bytes in the first station's queue, at most
+  /// quantum_bytes. 0: it takes whatever room there is; then short writes between long ones cut
+  /// these into ever shorter pieces, and a play of the same bytes can have twenty times the events.
+  std::uint64_t least_piece_bytes = 0;
+  /// Makes pieces of `quantum` bytes, and none shorter than half of it but for a write's last.
+  void cut_evenly(std::uint64_t quantum) {
+    quantum_bytes = quantum;
+    least_piece_bytes = quantum / 2;
+  }
 };
 
 /// Seconds that a lane of `rank` is busy with a reduce, copy or other local op.

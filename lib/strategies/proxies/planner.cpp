@@ -467,9 +467,11 @@ private:
 
   /// What lies between the ranks, for writes of about `part_bytes`.
   [[nodiscard]] PlayNetwork network_for(double part_bytes) const {
-    return m_inside    ? m_inside->network
-           : m_network ? m_network->network
-                       : port_network(m_model, part_bytes);
+    PlayNetwork network = m_inside    ? m_inside->network
+                          : m_network ? m_network->network
+                                      : port_network(m_model, part_bytes);
+    network.cut_evenly(network.quantum_bytes);
+    return network;
   }
   [[nodiscard]] std::string station_name(std::size_t station) const {
     if (m_inside) {

@@ -114,6 +114,27 @@ TEST(Play, ShortWritesOfOnePortGoInTheOrderPostedLongOnesSideBySide) {
   }
 }
 
+TEST(Play, ALongWriteWaitsForRoomInsteadOfGoingInCrumbs) {
+  // To rank 1 go 30 bytes and 200, to rank 2 200; at most 100 of each are in the port's queue.
+  Schedule s = idle(3);
+  write(s, 0, 1, 30, 1);
+  write(s, 0, 1, 200, 2);
+  write(s, 0, 2, 200, 1);
+  await(s, 1, 0, 1);
+  await(s, 1, 0, 2);
+  await(s, 2, 0, 1);
+  PlayNetwork network = ports(3);
+  // Whatever room there is: 30+70 | 100 | 30+70 | 100 | 30, the second 100 of rank 2 at 0.4 s.
+  const PlayResult crumbs = play(s, network, no_cost);
+  EXPECT_NEAR(crumbs.rank_seconds[1], 0.43, 1e-9);
+  EXPECT_NEAR(crumbs.rank_seconds[2], 0.40, 1e-9);
+  // Whole: 30 | 100 | 100 | 100 | 100, rank 2's are the second and the fourth.
+  network.least_piece_bytes = 100;
+  const PlayResult whole = play(s, network, no_cost);
+  EXPECT_NEAR(whole.rank_seconds[1], 0.43, 1e-9);
+  EXPECT_NEAR(whole.rank_seconds[2], 0.33, 1e-9);
+}
+
 TEST(Play, LocalOpsTakeTurnsOnALaneEarliestFirst) {
   Schedule s = idle(2);
   Op reduce;

@@ -10,6 +10,7 @@
 #include "probe/pair_probe.hpp"
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
+#include "schedule/snapshot.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/proxies/replan.hpp"
 
@@ -19,6 +20,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -121,13 +123,20 @@ public:
         m_plan = std::move(*m_next);
         m_next.reset();
       }
-      const JobSchedules schedules = m_schedules_of(m_plan);
+      JobSchedules schedules = m_schedules_of(m_plan);
       RunOptions options = m_options;
+      std::optional<Carried> carried;
+      if (m_plan.update) {
+        carried = std::exchange(m_carried, std::nullopt);
+        take_over(schedules, options, carried);
+      }
       options.pause = {m_inputs.every, [this](bool go) { return pause(go); }};
       if (!segments.empty()) {
         constexpr std::uint32_t k_warm_up = 1; // the first ones over new connections are slower
         options.warm_up = k_warm_up;
-        if (options.iterations) {
+        if (options.iterations && carried) { // what warms up makes steps of the same training
+          *options.iterations += m_options.warm_up - k_warm_up;
+        } else if (options.iterations) {
           *options.iterations -= static_cast<std::uint32_t>(m_done);
         }
         const double spent = std::accumulate(
@@ -147,6 +156,8 @@ public:
         out.first = std::move(result);
       } else {
         add_verification(out.first, result);
+        out.first.steps = result.steps;
+        out.first.parameters_digest = result.parameters_digest;
       }
     } while (m_next);
     add_measured_gains(m_report, segments);
@@ -155,6 +166,28 @@ public:
   }
 
 private:
+  /// Parameters and optimizer states go from one plan's ranks to the next one's.
+  void take_over(JobSchedules& schedules, RunOptions& options,
+                 const std::optional<Carried>& carried) {
+    if (carried) {
+      schedules.restoring = carrying(*m_saving, schedules.usual);
+      options.carried = &*carried;
+    }
+    m_saving = with_snapshot(schedules.usual);
+    options.at_end = [this](std::span<const std::span<std::byte>> views, std::uint64_t steps) {
+      if (!m_next) {
+        return;
+      }
+      m_carried = Carried{steps, {}};
+      const auto self = static_cast<std::size_t>(m_rendezvous.rank());
+      for (const SavedRun& run : m_saving->ranks[self].saved) {
+        const std::span<std::byte> kept =
+            views[run.kept.at.buffer].subspan(run.kept.at.offset, run.kept.bytes);
+        m_carried->bytes.append(reinterpret_cast<const char*>(kept.data()), kept.size());
+      }
+    };
+  }
+
   [[nodiscard]] std::vector<KnownPair> known() const {
     return known_pairs(m_inputs.profile, m_names, m_flows.flows, m_options.transport);
   }
@@ -238,10 +271,10 @@ private:
     if (!replanned.change) {
       return "";
     }
-    const CheckResult proof = check(m_schedules_of(replanned.plan).usual);
-    if (!proof.ok()) {
-      fail(ErrorKind::internal,
-           fmt::format("the plan made anew is wrong: {}", proof.faults.front()));
+    const Schedule next = m_schedules_of(replanned.plan).usual;
+    prove(next, "the plan made anew");
+    if (m_plan.update) {
+      prove(carrying(*m_saving, next), "what brings the parameters to the plan made anew");
     }
     std::string text = canonical_text(replanned.plan);
     ReplanReport replan;
@@ -252,6 +285,12 @@ private:
     replan.predicted_seconds = replanned.plan.prediction.mid_seconds;
     pause.replan = std::move(replan);
     return text;
+  }
+
+  static void prove(const Schedule& schedule, const char* what) {
+    if (const CheckResult proof = check(schedule); !proof.ok()) {
+      fail(ErrorKind::internal, fmt::format("{} is wrong: {}", what, proof.faults.front()));
+    }
   }
 
   static void tell(const PauseReport& pause) {
@@ -281,7 +320,9 @@ private:
   ClientFlows m_flows;
   std::optional<PairProbe> m_probe;
   std::optional<Plan> m_next;
-  std::uint64_t m_done = 0; ///< counted iterations at the last pause
+  std::optional<Schedule> m_saving; ///< of the plan that runs, where it makes optimizer steps
+  std::optional<Carried> m_carried; ///< from its end to the next one's begin
+  std::uint64_t m_done = 0;         ///< counted iterations at the last pause
   ReprofilingReport m_report;
 };
 

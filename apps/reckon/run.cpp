@@ -288,8 +288,9 @@ std::optional<AdaptInputs> adapt_inputs(const RunArguments& arguments, const Pla
     fail(ErrorKind::usage, "--reprofile-every: at least 1 iteration");
   }
   if (!arguments.checkpoint.empty() || !arguments.resume.empty()) {
-    fail(ErrorKind::usage, "--reprofile-every: a change of plan would start the parameters anew; "
-                           "leave out --checkpoint and --resume");
+    fail(ErrorKind::usage,
+         "--reprofile-every: a checkpoint is one plan's, and the plan may change; "
+         "leave out --checkpoint and --resume");
   }
   return read_adapt_inputs(adapt, plan, arguments.plan, transport, plans_anew);
 }

@@ -179,8 +179,8 @@ private:
   std::vector<std::jthread> m_threads; ///< last: joined before anything they use goes
 };
 
-/// What a round of the lanes can be; numbers of JobSchedules' members.
-enum Round : std::size_t { k_usual, k_saving, k_restoring };
+/// What an iteration of the lanes can be: numbers of programs. What restores is the last one.
+enum Round : std::size_t { k_usual, k_saving };
 
 class Rank {
 public:
@@ -220,7 +220,9 @@ public:
       m_lock.emplace(m_rendezvous, folder, m_options.limit);
     }
     const std::vector<std::uint64_t> resumed = resume(lanes);
-    const std::uint64_t first = resumed.empty() ? 0 : resumed.back();
+    const std::uint64_t first = m_options.carried != nullptr ? take_over(lanes)
+                                : resumed.empty()            ? 0
+                                                             : resumed.back();
     result.warm_up = warm_up_after(first);
     if (!resumed.empty()) {
       result.resumed_from = first;
@@ -273,6 +275,9 @@ public:
     }
     log(LogLevel::debug, "end");
     finish(result);
+    if (m_options.at_end) {
+      m_options.at_end(m_views, result.steps);
+    }
     m_mover->disconnect(
         [this] { static_cast<void>(m_rendezvous.all_gather("", m_options.limit)); });
     if (m_fixed) {
@@ -508,7 +513,7 @@ private:
     }
   }
 
-  void run_round(Lanes& lanes, Round round, std::uint32_t iteration) {
+  void run_round(Lanes& lanes, std::size_t round, std::uint32_t iteration) {
     lanes.start(round, std::uint64_t{iteration} + 1);
     const std::int64_t deadline =
         monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
@@ -544,28 +549,7 @@ private:
         load_checkpoint(m_rendezvous, CheckpointFolder(m_options.checkpoints.resume_folder),
                         checkpoint_job(), *m_programs[k_saving], m_options.limit);
     const std::uint64_t steps = resumed.steps.back();
-    for (const std::span<std::byte> view : m_views) {
-      poison(view);
-    }
-    std::string_view rest = resumed.part.data;
-    for (const SavedRun& run : m_programs[k_saving]->saved) {
-      std::memcpy(m_views[run.kept.at.buffer].data() + run.kept.at.offset, rest.data(),
-                  run.kept.bytes);
-      rest.remove_prefix(run.kept.bytes);
-    }
-    for (const std::span<std::byte> buffer : m_buffers) {
-      m_mover->push(buffer);
-    }
-    m_rendezvous.all_gather("", m_options.limit);
-    run_round(lanes, k_restoring, 0);
-    check_lanes(lanes);
-    pull(true);
-    for (std::uint32_t step = 0; step < steps; ++step) {
-      m_replica->step(step);
-      m_rendezvous.all_gather("", m_options.limit); // however long all of them take together
-    }
-    const TestValues::Result found =
-        m_replica->compare(m_views, m_programs[k_saving]->kept, static_cast<std::uint32_t>(steps));
+    const TestValues::Result found = restore(lanes, resumed.part.data, steps);
     if (found.wrong_elements > 0) {
       fail(ErrorKind::input,
            fmt::format("{}: the checkpoint after step {} is whole, but {} of its elements are not "
@@ -577,6 +561,47 @@ private:
       log(LogLevel::info, "resumed after step {}", steps);
     }
     return resumed.steps;
+  }
+
+  /// Goes on with what the ranks had under another plan. Returns the steps made so far.
+  std::uint64_t take_over(Lanes& lanes) {
+    const Carried& carried = *m_options.carried;
+    const TestValues::Result found = restore(lanes, carried.bytes, carried.steps);
+    if (found.wrong_elements > 0) {
+      fail(ErrorKind::operation,
+           fmt::format("rank {}: {} elements that came from the plan before are not what {} steps "
+                       "give; first: {}",
+                       m_rendezvous.rank(), found.wrong_elements, carried.steps,
+                       found.first_error));
+    }
+    return carried.steps;
+  }
+
+  /// Puts this rank's saved stretches where they belong, brings them to all others that keep them,
+  /// makes as many steps by itself, and compares.
+  [[nodiscard]] TestValues::Result restore(Lanes& lanes, std::string_view saved,
+                                           std::uint64_t steps) {
+    const RankProgram& restoring = *m_programs.back();
+    for (const std::span<std::byte> view : m_views) {
+      poison(view);
+    }
+    for (const SavedRun& run : restoring.saved) {
+      std::memcpy(m_views[run.kept.at.buffer].data() + run.kept.at.offset, saved.data(),
+                  run.kept.bytes);
+      saved.remove_prefix(run.kept.bytes);
+    }
+    for (const std::span<std::byte> buffer : m_buffers) {
+      m_mover->push(buffer);
+    }
+    m_rendezvous.all_gather("", m_options.limit);
+    run_round(lanes, m_programs.size() - 1, 0);
+    check_lanes(lanes);
+    pull(true);
+    for (std::uint32_t step = 0; step < steps; ++step) {
+      m_replica->step(step);
+      m_rendezvous.all_gather("", m_options.limit); // however long all of them take together
+    }
+    return m_replica->compare(m_views, restoring.kept, static_cast<std::uint32_t>(steps));
   }
 
   void start_checkpoints(const std::vector<std::uint64_t>& resumed) {

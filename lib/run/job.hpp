@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,16 @@ namespace reckon {
 /// What a job runs. All of these are over the same buffers, of which some schedules have more at
 /// the end, and the same lanes.
 struct JobSchedules {
-  Schedule usual;                    ///< of an iteration
-  std::optional<Schedule> saving;    ///< with_snapshot(usual): to save checkpoints or to resume
-  std::optional<Schedule> restoring; ///< restoring(*saving): to resume
+  Schedule usual;                 ///< of an iteration
+  std::optional<Schedule> saving; ///< with_snapshot(usual): to save checkpoints or to resume
+  /// restoring(*saving): to resume; carrying() from the schedule before: to take over.
+  std::optional<Schedule> restoring;
+};
+
+/// What a rank has of a job's parameters and optimizer states when another plan takes over.
+struct Carried {
+  std::uint64_t steps = 0; ///< made so far
+  std::string bytes;       ///< at RankProgram::saved of JobSchedules::restoring, in that order
 };
 
 /// Where training is saved and gone on with.
@@ -50,6 +58,9 @@ struct RunOptions {
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
   CheckpointOptions checkpoints;
+  const Carried* carried = nullptr; ///< to take over; null: from the start, or from a checkpoint
+  /// Called with this rank's buffers when the last iteration is over.
+  std::function<void(std::span<const std::span<std::byte>> views, std::uint64_t steps)> at_end{};
   /// Called at every rank between two iterations, after each `every` counted ones (0: never), when
   /// nothing of the job is under way. Gets whether another iteration is to come, and says so
   /// itself; both count at rank 0 only.

@@ -344,8 +344,9 @@ private:
             continue;
           }
           const auto from = m_kept[r].find(op.source, op.bytes);
-          const auto to = op.kind == OpKind::write ? m_kept[op.peer].find(op.destination, op.bytes)
-                                                   : std::nullopt;
+          const auto to = op.kind == OpKind::write  ? m_kept[op.peer].find(op.destination, op.bytes)
+                          : op.kind == OpKind::copy ? m_kept[r].find(op.destination, op.bytes)
+                                                    : std::nullopt;
           if (!from || !to || from->array != to->array ||
               from->gradient_offset != to->gradient_offset) {
             fault("rank {}: part {} does not go from where it is kept to where it is kept", r,
@@ -388,42 +389,90 @@ Schedule with_snapshot(const Schedule& schedule) {
   return Saving(schedule).make();
 }
 
-Schedule restoring(const Schedule& saving) {
-  Schedule result = saving;
-  result.outcome = Outcome::restored;
+namespace {
+
+/// Lanes that bring what lies at SavedRun::kept of each rank of `result` to where `kept` (by rank)
+/// has the same.
+void bring(Schedule& result, const std::vector<std::vector<KeptRun>>& kept) {
   for (RankProgram& rank : result.ranks) {
     std::fill(rank.lanes.begin(), rank.lanes.end(), LaneProgram());
   }
   std::uint32_t number = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> tags; // of (receiver, lane)
-  for (std::uint32_t from = 0; from < saving.ranks.size(); ++from) {
-    for (const SavedRun& run : saving.ranks[from].saved) {
+  for (std::uint32_t from = 0; from < result.ranks.size(); ++from) {
+    for (const SavedRun& run : result.ranks[from].saved) {
       const std::uint64_t begin = run.kept.gradient_offset, end = begin + run.kept.bytes;
-      for (std::uint32_t to = 0; to < saving.ranks.size(); ++to) {
-        if (to == from) {
-          continue;
-        }
-        const std::vector<KeptRun>& kept = saving.ranks[to].kept;
+      for (std::uint32_t to = 0; to < result.ranks.size(); ++to) {
         // The first that could reach into [begin, end): stretches of one array do not overlap.
-        auto it = std::partition_point(kept.begin(), kept.end(), [&](const KeptRun& k) {
+        auto it = std::partition_point(kept[to].begin(), kept[to].end(), [&](const KeptRun& k) {
           return std::pair(k.array, k.gradient_offset + k.bytes) <=
                  std::pair(run.kept.array, begin);
         });
-        for (; it != kept.end() && it->array == run.kept.array && it->gradient_offset < end; ++it) {
+        for (; it != kept[to].end() && it->array == run.kept.array && it->gradient_offset < end;
+             ++it) {
           const std::uint64_t b = std::max(begin, it->gradient_offset);
           const std::uint64_t e = std::min(end, it->gradient_offset + it->bytes);
+          const Slice source{run.kept.at.buffer, run.kept.at.offset + (b - begin)};
+          const Slice destination{it->at.buffer, it->at.offset + (b - it->gradient_offset)};
+          if (to == from && source == destination) {
+            continue;
+          }
           const auto lane = static_cast<std::uint32_t>(
-              number % std::min(saving.ranks[from].lanes.size(), saving.ranks[to].lanes.size()));
+              number % std::min(result.ranks[from].lanes.size(), result.ranks[to].lanes.size()));
+          if (to == from) {
+            Op copy;
+            copy.kind = OpKind::copy;
+            copy.part = number;
+            copy.source = source;
+            copy.destination = destination;
+            copy.bytes = e - b;
+            result.ranks[from].lanes[lane].append(copy, {});
+            continue;
+          }
           const std::uint32_t tag = tags[{to, lane}]++;
-          result.ranks[from].lanes[lane].append_write(
-              number, to, tag, {run.kept.at.buffer, run.kept.at.offset + (b - begin)},
-              {it->at.buffer, it->at.offset + (b - it->gradient_offset)}, e - b, {});
+          result.ranks[from].lanes[lane].append_write(number, to, tag, source, destination, e - b,
+                                                      {});
           result.ranks[to].lanes[lane].append_await(number, from, tag);
         }
       }
       ++number;
     }
   }
+}
+
+} // namespace
+
+Schedule restoring(const Schedule& saving) {
+  Schedule result = saving;
+  result.outcome = Outcome::restored;
+  std::vector<std::vector<KeptRun>> kept;
+  for (const RankProgram& rank : saving.ranks) {
+    kept.push_back(rank.kept);
+  }
+  bring(result, kept);
+  return result;
+}
+
+Schedule carrying(const Schedule& saving, const Schedule& next) {
+  Schedule result = next;
+  result.outcome = Outcome::restored;
+  std::vector<std::vector<KeptRun>> kept;
+  for (std::size_t r = 0; r < next.ranks.size(); ++r) {
+    RankProgram& rank = result.ranks[r];
+    kept.push_back(kept_runs(rank));
+    rank.kept = kept.back();
+    const auto buffer = static_cast<std::uint32_t>(rank.buffer_bytes.size());
+    std::uint64_t end = 0;
+    for (const SavedRun& old : saving.ranks.at(r).saved) {
+      KeptRun here = old.kept;
+      here.at = {buffer, end};
+      rank.saved.push_back({here, here.at});
+      rank.kept.push_back(here);
+      end += here.bytes;
+    }
+    rank.buffer_bytes.push_back(end);
+  }
+  bring(result, kept);
   return result;
 }
 

@@ -27,6 +27,12 @@ namespace reckon {
 /// where it belongs, to all others that hold the same bytes. The buffers are those of `saving`.
 [[nodiscard]] Schedule restoring(const Schedule& saving);
 
+/// Once before training goes on by another schedule of the same job: brings what `saving`'s ranks
+/// would save to all ranks that keep it in `next`. Each rank's last buffer, one more than in
+/// `next`, has its part (RankProgram::saved says what lies where, in the order of `saving`'s);
+/// nothing is left out and nothing comes from elsewhere.
+[[nodiscard]] Schedule carrying(const Schedule& saving, const Schedule& next);
+
 /// What is wrong with the places that are saved or restored; check() proves the rest.
 /// - Outcome::parameters: when anything is saved, every byte of the parameters and of all states is
 ///   saved by exactly one rank, with one copy from where that rank keeps it, and nothing else

@@ -55,9 +55,6 @@ ProxyRequest proxy_request_of(const Plan& plan, const Profile& profile,
     fail(ErrorKind::input, "the plan's ranks are places inside a machine, whose links are not "
                            "measured again while it runs; plan over machines");
   }
-  refuse(plan, "optimizer",
-         "a change of plan connects anew, and the parameters on its ranks would start anew; plan "
-         "without --optimizer");
   refuse(plan, "queues", "with one queue first come, first served it may never end");
   refuse(plan, "port_bandwidth", "its ports are made up, not measured; plan without them");
   ProxyRequest request;
@@ -81,6 +78,12 @@ ProxyRequest proxy_request_of(const Plan& plan, const Profile& profile,
       *seconds = parse_seconds(text, name).count();
     }
   }
+  if (plan.update) {
+    options.optimizer = plan.update->optimizer;
+    if (!option(plan, "update").empty()) {
+      options.update_at = plan.update->place;
+    }
+  }
   options.zero_compute = plan.options.contains("zero_compute");
   ProxyOptions& proxies = request.proxies;
   proxies.tolerance = number(plan, "tolerance");
@@ -101,7 +104,10 @@ bool same_traffic(const Plan& a, const Plan& b) {
     return x.up == y.up && x.down == y.down;
   };
   const auto same_lanes = [](const PlanRank& x, const PlanRank& y) { return x.lanes == y.lanes; };
-  return a.parts == b.parts && a.window_parts == b.window_parts &&
+  const auto place = [](const Plan& plan) {
+    return plan.update ? std::optional(plan.update->place) : std::nullopt;
+  };
+  return a.parts == b.parts && a.window_parts == b.window_parts && place(a) == place(b) &&
          std::equal(a.trees.begin(), a.trees.end(), b.trees.begin(), b.trees.end(), same_trees) &&
          std::equal(a.ranks.begin(), a.ranks.end(), b.ranks.begin(), b.ranks.end(), same_lanes);
 }

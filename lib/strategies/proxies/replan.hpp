@@ -21,12 +21,12 @@ struct ProxyRequest {
 
 /// From the options that the plan names; `roles` are those of its link. Throws Error{input} when
 /// the plan has no routing tables, or was asked for what cannot be asked for again while it runs:
-/// an optimizer's step (a change of plan would start the parameters anew), one queue, made-up
-/// ports; or when an option is not one that `reckon plan` writes.
+/// one queue, made-up ports; or when an option is not one that `reckon plan` writes.
 [[nodiscard]] ProxyRequest proxy_request_of(const Plan& plan, const Profile& profile,
                                             const std::optional<Roles>& roles);
 
-/// Whether the plans move the same bytes the same way: parts, trees, window, lanes.
+/// Whether the plans move the same bytes the same way: parts, trees, window, lanes, and where the
+/// optimizer's step is made.
 [[nodiscard]] bool same_traffic(const Plan& a, const Plan& b);
 
 /// What a changed profile makes of a running plan.

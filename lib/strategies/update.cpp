@@ -163,8 +163,12 @@ UpdateChoice choose_update(const CostModel& model, const Solution& solution,
                                     : cost_with_ports(model, load, stepped, shape, optimizer);
     if (const auto seconds = played ? played(place) : std::nullopt) {
       const double added = std::max(0.0, *seconds - sums.mid_seconds);
-      const double factor = cost.added_s[k_mid] > 0 ? added / cost.added_s[k_mid] : 1;
-      cost.added_s = {cost.added_s[0] * factor, added, cost.added_s[2] * factor};
+      // Steps of unknown rate are free; what the play adds for them then has no range.
+      const double alone = cost.added_s[k_mid];
+      const auto scaled = [&](std::size_t e) {
+        return alone > 0 ? cost.added_s[e] * (added / alone) : added;
+      };
+      cost.added_s = {scaled(0), added, scaled(2)};
     }
     return cost;
   };

@@ -116,6 +116,36 @@ TEST(Snapshot, WhatIsSavedComesBackToAllThatHoldIt) {
   });
 }
 
+TEST(Snapshot, AnotherPlanOfTheSameRanksTakesEverythingOver) {
+  // Every pair of schemes, places of the step, and lanes, with the same ranks and optimizer.
+  for (const auto& [n, k] : {std::pair<std::uint64_t, std::uint64_t>{2, 2}, {4, 2}, {3, 0}}) {
+    for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::adam}) {
+      std::vector<Schedule> all;
+      for (const char* strategy : {"ring", "ps_colocated", "byteps_split"}) {
+        for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+          for (const int lanes : {1, 2}) {
+            all.push_back(lower(plan_for(strategy, n, k, optimizer, place, lanes)));
+          }
+        }
+      }
+      for (const Schedule& before : all) {
+        const Schedule saving = with_snapshot(before);
+        for (const Schedule& next : all) {
+          if (before.ranks.size() != next.ranks.size()) {
+            continue; // a ring has no servers
+          }
+          const Schedule carry = carrying(saving, next);
+          ASSERT_THAT(check(carry).faults, IsEmpty());
+          for (std::size_t r = 0; r < next.ranks.size(); ++r) {
+            ASSERT_EQ(carry.ranks[r].buffer_bytes.size(), next.ranks[r].buffer_bytes.size() + 1);
+            EXPECT_EQ(carry.ranks[r].buffer_bytes.back(), saved_bytes(saving.ranks[r]));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(Snapshot, WorkersThatAllStepShareTheSavingEvenly) {
   // 8 parts: 5 of 8192, one of 44000 - 5 x 8192 = 3040, 308 and 4 bytes. In turn to the rank that
   // has least: no rank is more than one part of 8192 ahead of another.
@@ -292,6 +322,24 @@ TEST_F(SnapshotFaults, AWriteThatRestoresTheWrongPlace) {
   const CheckResult result = check(back);
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.faults.front(), HasSubstr("does not go from where it is kept"));
+}
+
+TEST_F(SnapshotFaults, AStretchThatIsNotTakenOver) {
+  // What each rank with something had last is nowhere in the next plan then.
+  for (std::size_t r = 0; r < m_saving.ranks.size(); ++r) {
+    Schedule less = m_saving;
+    if (less.ranks[r].saved.empty()) {
+      continue;
+    }
+    const auto gone = less.ranks[r].saved.back().kept;
+    less.ranks[r].saved.pop_back();
+    const CheckResult result = check(carrying(
+        less, lower(plan_for("ps_colocated", 2, 0, Optimizer::adam, UpdatePlace::worker))));
+    ASSERT_FALSE(result.ok());
+    EXPECT_THAT(result.faults.front(),
+                HasSubstr(fmt::format("array {} from gradient byte {} is not restored", gone.array,
+                                      gone.gradient_offset)));
+  }
 }
 
 TEST_F(SnapshotFaults, AStretchThatIsNotBroughtBack) {

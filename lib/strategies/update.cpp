@@ -2,6 +2,7 @@
 #include "strategies/update.hpp"
 
 #include "core/units.hpp"
+#include "strategies/checkpoint_cost.hpp"
 
 #include <fmt/format.h>
 
@@ -108,23 +109,11 @@ std::optional<Quantity> checkpoint_cost(const CostModel& model, const Load& load
                                         std::span<const double> loads, const PartShape& shape,
                                         const UpdatePlan& update) {
   const std::vector<double> saved = saved_bytes(model, loads, update);
-  const double all = std::accumulate(saved.begin(), saved.end(), 0.0);
-  Quantity q{"checkpoint_seconds", 0, "", {{"saved_bytes", all}}};
   if (model.one_machine()) {
-    const auto busy = std::count_if(saved.begin(), saved.end(), [](double b) { return b > 0; });
-    const auto rate = model.copy_rate(
-        shape.part_bytes,
-        std::max(1, static_cast<int>(std::min<std::uint64_t>(
-                        static_cast<std::uint64_t>(busy * model.ranks().front().lanes),
-                        model.cores()))));
-    if (!rate) {
-      return std::nullopt;
-    }
-    q.value = all / *rate;
-    q.inputs["copy_bytes_per_second"] = *rate;
-    q.equation = "equation 20b: the copies of all ranks, which share the processors";
-    return q;
+    return shared_checkpoint_cost(model, saved, shape.part_bytes);
   }
+  Quantity q{"checkpoint_seconds", 0, "", {}};
+  q.inputs["saved_bytes"] = std::accumulate(saved.begin(), saved.end(), 0.0);
   const std::vector<double> stepped = stepped_bytes(model, loads, update.place);
   const double efficiency = model.port_efficiency(shape.part_bytes);
   double before = 0, after = 0;

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "equations/coarse.hpp"
+#include "strategies/checkpoint_cost.hpp"
 #include "strategies/inside/model.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"
@@ -451,9 +452,7 @@ private:
     p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
     std::optional<double> played;
     if (static_cast<double>(plan.parts.size()) * writes_per_part() <= most_writes) {
-      const OpCost cost = m_inside ? reckon::op_cost(m_inside->model, m_inside->index)
-                                   : reckon::op_cost(m_model, shape.part_bytes);
-      played = play(schedule, network, cost).total_seconds;
+      played = play(schedule, network, cost_of_ops(shape.part_bytes)).total_seconds;
     }
     if (m_passes) {
       add_passes(p, *m_passes, played);
@@ -463,6 +462,32 @@ private:
     const auto [slow, fast] = port_spread();
     p.lo_seconds = std::max(p.bound_seconds, std::min(p.lo_seconds, p.mid_seconds / fast));
     p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds / slow);
+  }
+
+  [[nodiscard]] OpCost cost_of_ops(double part_bytes) const {
+    return m_inside ? reckon::op_cost(m_inside->model, m_inside->index)
+                    : reckon::op_cost(m_model, part_bytes);
+  }
+
+  /// What a checkpoint costs; nothing where that is not known, or too much to play. How fast GPUs
+  /// copy is in no profile.
+  [[nodiscard]] std::optional<Quantity> checkpoint_cost(const Plan& plan) const {
+    const Schedule schedule = reckon::lower(plan);
+    const auto part_bytes = static_cast<double>(plan.part_bytes);
+    const std::vector<double> saved = saved_bytes(schedule);
+    for (std::size_t r = 0; r < saved.size(); ++r) {
+      if (saved[r] > 0 && plan.ranks[r].endpoint_kind == "gpu") {
+        return std::nullopt;
+      }
+    }
+    if (m_model.one_machine()) {
+      return shared_checkpoint_cost(m_model, saved, part_bytes);
+    }
+    if (static_cast<double>(plan.parts.size()) * writes_per_part() > k_most_writes) {
+      return std::nullopt;
+    }
+    return played_checkpoint_cost(m_model, schedule, network_for(part_bytes),
+                                  cost_of_ops(part_bytes), part_bytes);
   }
 
   /// What lies between the ranks, for writes of about `part_bytes`.
@@ -901,6 +926,9 @@ private:
     if (plan.update) {
       plan.options["optimizer"] = name_of(plan.update->optimizer);
       plan.options["update"] = m_options.update_at ? name_of(*m_options.update_at) : "auto";
+      if (const auto cost = checkpoint_cost(plan)) {
+        plan.quantities.push_back(*cost);
+      }
     }
     if (m_passes) {
       plan.options["forward"] = fmt::format("{} s", m_forward);

@@ -78,6 +78,9 @@ ProxyRequest proxy_request_of(const Plan& plan, const Profile& profile,
       *seconds = parse_seconds(text, name).count();
     }
   }
+  if (const std::string order = option(plan, "order"); !order.empty()) {
+    options.order = order == "priority" ? Order::priority : Order::gradient;
+  }
   if (plan.update) {
     options.optimizer = plan.update->optimizer;
     if (!option(plan, "update").empty()) {

@@ -435,6 +435,43 @@ TEST(Proxies, AStepIsMadeWhereItWasAskedForAndProved) {
   }
 }
 
+TEST(Proxies, ACheckpointIsPredictedAsLongAsItsCopiesKeepLanesFromTheirWork) {
+  // 12 MB of parameters and two states of Adam on two devices: each saves 36 MB / 2. At 1 MB/s that
+  // takes 18 s, the whole iteration some tens of milliseconds, in part of which a lane may copy. At
+  // 1 TB/s the copies take 36 us.
+  const Workload w = test::workload({{"a", 1'500'000, DType::fp32}, {"b", 1'500'000, DType::fp32}});
+  PlanOptions options = coarse();
+  options.optimizer = Optimizer::adam;
+  options.update_at = UpdatePlace::server;
+  for (const double rate : {1e6, 1e12}) {
+    Profile p = devices(2, 2);
+    CellKey copy;
+    copy.test = "host_memcpy";
+    copy.from = copy.to = "gpu0";
+    copy.bytes = 1'000'000;
+    copy.threads = 1;
+    copy.state = "cold";
+    p.cells.push_back(test::published(copy, "seconds", 1e6 / rate));
+    const Plan plan = plan_of(p, roles_of(2, 2), w, options, all_through_proxies());
+    const auto cost =
+        std::find_if(plan.quantities.begin(), plan.quantities.end(),
+                     [](const Quantity& q) { return q.name == "checkpoint_seconds"; });
+    ASSERT_NE(cost, plan.quantities.end());
+    EXPECT_EQ(cost->inputs.at("saved_bytes"), 36e6);
+    double most = 0; // of a device: what it owns, three times
+    for (const PlanRank& rank : plan.ranks) {
+      most = std::max(most, 3 * static_cast<double>(rank.assigned_bytes) / rate);
+    }
+    EXPECT_GE(cost->value, most - plan.prediction.mid_seconds);
+    EXPECT_LE(cost->value, most + 1e-9);
+    EXPECT_GT(most, 17.9e6 / rate);
+  }
+  // Without a rate of copies nothing is claimed.
+  const Plan plan = plan_of(devices(2, 2), roles_of(2, 2), w, options, all_through_proxies());
+  EXPECT_TRUE(std::none_of(plan.quantities.begin(), plan.quantities.end(),
+                           [](const Quantity& q) { return q.name == "checkpoint_seconds"; }));
+}
+
 TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {
   constexpr unsigned k_seed = 41;
   std::mt19937 random(k_seed);

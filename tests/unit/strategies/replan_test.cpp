@@ -181,6 +181,10 @@ TEST(ProxyRequestOf, AsksForTheSamePlanAgain) {
       options.backward_seconds = 1e-3 * static_cast<double>(from(1, 999)) / 7;
     }
     options.zero_compute = from(0, 5) == 0;
+    if (options.forward_seconds && !options.zero_compute) {
+      constexpr Order k_orders[] = {Order::automatic, Order::gradient, Order::priority};
+      options.order = k_orders[from(0, 2)];
+    }
     proxies.paper_shards = from(0, 1) == 0;
     proxies.tolerance = 0.01 * static_cast<double>(from(1, 30)) / 3;
     if (from(0, 1) == 0) {

@@ -76,21 +76,23 @@ def profile(kind, slower):
     machine = MACHINES[kind]
     ids = [f"gpu{i}" for i in range(PAIRS)] + [f"dev{i}" for i in range(PAIRS)]
     cells = []
+
+    def add(case, figure, start, direction, size, end=None):
+        value, reason = figure
+        latency = case == "pair_latency"
+        key = {"from": start, "bytes": size, "direction": direction} | ({"to": end} if end else {})
+        cells.append(published(case, "seconds" if latency else "bytes_per_second",
+                               value * slower if latency else value / slower, reason, **key))
+
     for a in ids:
-        rate, reason = machine["port"]
-        cells.append(published("port_bandwidth", "bytes_per_second", rate / slower, reason,
-                               **{"from": a, "bytes": MEBIBYTES_4, "direction": "two_way"}))
+        add("port_bandwidth", machine["port"], a, "two_way", MEBIBYTES_4)
         for b in ids:
             if a == b:
                 continue
             figures = machine["local" if a[-1] == b[-1] else "remote"]
-            seconds, reason = figures["latency"]
-            cells.append(published("pair_latency", "seconds", seconds * slower, reason,
-                                   **{"from": a, "to": b, "bytes": 8, "direction": "one_way"}))
+            add("pair_latency", figures["latency"], a, "one_way", 8, b)
             for direction in ("one_way", "two_way"):
-                rate, reason = figures[direction]
-                cells.append(published("pair_bandwidth", "bytes_per_second", rate / slower, reason,
-                                       **{"from": a, "to": b, "bytes": MEBIBYTES_4, "direction": direction}))
+                add("pair_bandwidth", figures[direction], a, direction, MEBIBYTES_4, b)
     text = "published: COARSE, HPCA 2022, sections III-E and V-C; each cell says whether its figure is the paper's, a " \
            "third party's reading of a figure, or assumed"
     if slower != 1:

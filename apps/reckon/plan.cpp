@@ -549,8 +549,10 @@ Command add_plan_command(CLI::App& app) {
       "plan", "Solve how a model's gradients should travel on a profiled machine");
   command->add_option("-p,--profile", a->profile,
                       "What `reckon probe` wrote, or a shipped profile's name");
-  command->add_option("-m,--workload", a->workload,
-                      "A workload (JSON or CSV), or a shipped model's name (--list)");
+  command->add_option(
+      "-m,--workload", a->workload,
+      "A workload (JSON, or CSV with the columns name,elements,dtype), or a shipped "
+      "model's name (--list)");
   command->add_option("-r,--roles", a->roles, "Which machines work and which serve");
   command->add_option("-o,--output", a->output, "Write the plan to this file");
   command->add_option(

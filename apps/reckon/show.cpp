@@ -24,7 +24,7 @@ namespace {
 struct ShowArguments {
   std::string file;
   ShowOptions options;
-  bool csv = false;
+  bool csv = false, explain = false;
   std::string plot, what;
   ColorMode color = ColorMode::automatic;
 };
@@ -79,12 +79,21 @@ int run_show(const ShowArguments& arguments) {
     draw(arguments, document);
     return k_exit_ok;
   }
+  const Style style = style_for(arguments.color, STDOUT_FILENO);
+  if (arguments.explain) {
+    const Plan* plan = std::get_if<Plan>(&document);
+    if (plan == nullptr) {
+      fail(ErrorKind::usage,
+           fmt::format("--explain is for plans; {} is a {}", arguments.file, kind_of(document)));
+    }
+    write_file("-", explain(*plan, style));
+    return k_exit_ok;
+  }
   if (!arguments.what.empty()) {
     fail(ErrorKind::usage, "--what chooses a picture; add --plot FILE");
   }
   write_file("-", arguments.csv ? csv(document, arguments.options)
-                                : render(document, style_for(arguments.color, STDOUT_FILENO),
-                                         arguments.options));
+                                : render(document, style, arguments.options));
   return k_exit_ok;
 }
 
@@ -103,6 +112,9 @@ Command add_show_command(CLI::App& app) {
   command->add_option("-t,--case", arguments->options.test,
                       "Of a profile: this case only, in full");
   command->add_flag("--samples", arguments->options.samples, "The raw samples too");
+  command->add_flag(
+      "--explain", arguments->explain,
+      "Of a plan: each equation with its numbers, what was chosen and why, what binds");
   command->add_flag("--csv", arguments->csv,
                     "Comma-separated values, one row a cell (of a plan: a part)");
   command

@@ -456,7 +456,8 @@ Command add_placement(CLI::App& solve) {
       "How evenly a model's gradient spreads over cores when it is cut into chunks (PHub)");
   placement
       ->add_option("--workload", options->workload,
-                   "A shipped workload's name (resnet50), or a JSON or CSV file")
+                   "A shipped workload's name (resnet50), a JSON file, or a CSV with the columns "
+                   "name,elements,dtype")
       ->required();
   placement->add_option("--chunk", options->chunk, "Size that larger tensors are cut into, or none")
       ->capture_default_str();

@@ -45,12 +45,6 @@ inline std::string rate_text(double bytes_per_s) {
 inline std::string time_text(double seconds) {
   return to_text(Seconds(seconds));
 }
-inline std::string counted(std::uint64_t count, const char* what, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? what : many);
-}
-inline std::string counted(std::uint64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 /// A count given as an option. Throws Error{usage} unless 1 <= value <= k_most_machines.
 inline std::uint64_t count_of(std::int64_t value, const char* flag) {

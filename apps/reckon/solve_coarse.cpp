@@ -328,21 +328,17 @@ int run_dual_sync(const DualSyncOptions& options) {
     text += fmt::format("{:<26} {:>12} {:>12} {:>10}  {}\n", name, bytes_text(proxy_bytes),
                         bytes_text(sync.bytes - proxy_bytes), time_text(time_s), remark);
   };
-  const auto clipped = [](const DualSplit& split) { return split.clipped ? ", clipped" : ""; };
-  row("the paper's formula", paper.split.proxy_bytes, paper.split.time_s,
-      fmt::format("(32){}", clipped(paper.split)));
-  if (paper.rounding) {
-    row("  in whole tensors", paper.rounding->proxy_bytes, paper.rounding->time_s,
-        fmt::format("the first {}, costs {}", paper.rounding->tensors,
-                    time_text(paper.rounding->cost_s)));
-  }
-  row("corrected", corrected.split.proxy_bytes, corrected.split.time_s,
-      fmt::format("(33){}", clipped(corrected.split)));
-  if (corrected.rounding) {
-    row("  in whole tensors", corrected.rounding->proxy_bytes, corrected.rounding->time_s,
-        fmt::format("the first {}, costs {}", corrected.rounding->tensors,
-                    time_text(corrected.rounding->cost_s)));
-  }
+  const auto rows_of = [&](const char* name, const DualSyncAnswer& answer, const char* equation) {
+    row(name, answer.split.proxy_bytes, answer.split.time_s,
+        fmt::format("{}{}", equation, answer.split.clipped ? ", clipped" : ""));
+    if (answer.rounding) {
+      row("  in whole tensors", answer.rounding->proxy_bytes, answer.rounding->time_s,
+          fmt::format("the first {}, costs {}", answer.rounding->tensors,
+                      time_text(answer.rounding->cost_s)));
+    }
+  };
+  rows_of("the paper's formula", paper, "(32)");
+  rows_of("corrected", corrected, "(33)");
   row("the paper's m, corrected", paper.split.proxy_bytes, paper_really_s, "(33)");
   row("workers only", 0, workers_only_s, "(33)");
   row("proxies only", sync.bytes, proxies_only_s, "(33)");
@@ -367,7 +363,7 @@ Command add_solve_routing(CLI::App& solve) {
       ->required();
   routing
       ->add_option("--bandwidth-curve", options->bandwidth_curve,
-                   "The same of the proxy with the greatest bandwidth")
+                   "The same columns, of the proxy with the greatest bandwidth")
       ->required();
   routing->add_option(
       "--workload", options->workload,

@@ -304,7 +304,8 @@ void compare_quantities(Builder& out, const Plan& before, const Plan& after) {
   }
   for (const auto& [change, users] : inputs) {
     const auto& [input, x, y] = change;
-    const auto side = [unit = unit_of_quantity(input)](const std::optional<double>& v) {
+    const auto side = [unit = unit_of_input(input, all[*users.begin()].first->inputs)](
+                          const std::optional<double>& v) {
       return v ? number_side(*v, unit) : Side{};
     };
     const std::string also = users.size() > 1 ? fmt::format(" and {} more", users.size() - 1) : "";
@@ -399,6 +400,32 @@ void compare_routing(Builder& out, const Plan& before, const Plan& after) {
   }
 }
 
+/// The options of a plan, with what holds for those that the other one names and it does not: the
+/// planner leaves out what was not asked for.
+std::map<std::string, std::string> options_beside(const Plan& plan, const Plan& other) {
+  static const std::map<std::string, std::string> k_unasked{
+      {"gpu_direct", "no"},
+      {"lanes", "auto"},
+      {"network", "0"},
+      {"optimizer", "none"},
+      {"port_bandwidth", "the profile's"},
+      {"queues", "client"},
+      {"reduction", "sum"},
+      {"ring_directions", "auto"},
+      {"server_port_bandwidth", "the profile's"},
+      {"service", "0"},
+      {"shards", "auto"},
+      {"update", "none"},
+      {"zero_compute", "no"}};
+  std::map<std::string, std::string> out = plan.options;
+  for (const auto& [name, value] : k_unasked) {
+    if (other.options.contains(name)) {
+      out.try_emplace(name, value);
+    }
+  }
+  return out;
+}
+
 } // namespace
 
 Comparison compare(const Plan& before, const Plan& after, const CompareOptions& options) {
@@ -406,7 +433,7 @@ Comparison compare(const Plan& before, const Plan& after, const CompareOptions& 
   out.link("profile", before.profile, after.profile);
   out.link("workload", before.workload, after.workload);
   out.link("roles", before.roles, after.roles);
-  out.causes_from("option", before.options, after.options);
+  out.causes_from("option", options_beside(before, after), options_beside(after, before));
   const bool inputs_differ = !out.result().causes.empty();
 
   out.text("strategy", "prediction", "strategy", before.strategy, after.strategy);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
 
 namespace reckon {
@@ -17,6 +19,16 @@ namespace reckon {
     return "bytes";
   }
   return name.ends_with("seconds") ? "seconds" : "";
+}
+
+/// The same of an input among others. Of COARSE's formulas p counts the workers, and n is the
+/// gradient's bytes; elsewhere n counts the workers.
+[[nodiscard]] inline std::string_view unit_of_input(std::string_view name,
+                                                    const std::map<std::string, double>& inputs) {
+  if (name == "n" && inputs.contains("p")) {
+    return "bytes";
+  }
+  return name == "forward" || name == "backward" ? "seconds" : unit_of_quantity(name);
 }
 
 } // namespace reckon

@@ -192,4 +192,12 @@ std::string to_text(Seconds seconds) {
   return scaled(v * 1e9, 1000, {"ns", "us", "ms", "s"});
 }
 
+std::string counted(std::uint64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count, count == 1 ? one : many);
+}
+
 } // namespace reckon

@@ -92,5 +92,8 @@ constexpr Bytes operator""_GiB(unsigned long long n) {
 [[nodiscard]] std::string to_text(Bandwidth bandwidth);
 /// For people: "12.34 ms".
 [[nodiscard]] std::string to_text(Seconds seconds);
+/// For people: "1 tensor", "3 tensors"; or with a plural of its own.
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one);
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view one, std::string_view many);
 
 } // namespace reckon

@@ -3,6 +3,7 @@
 
 #include "core/units.hpp"
 #include "present/numbers.hpp"
+#include "present/option_text.hpp"
 #include "present/ranges.hpp"
 #include "present/table.hpp"
 
@@ -142,10 +143,8 @@ std::string remark_of(const Difference& d) {
   std::vector<std::string> parts;
   if (d.parts > 0) {
     // Plans that are cut differently share pieces, not parts.
-    const bool whole = d.kind == "order";
-    parts.push_back(fmt::format("{} {}{}{}", d.parts, whole ? "part" : "piece",
-                                d.parts > 1 ? "s" : "",
-                                d.bytes > 0 ? ", " + to_text(Bytes(d.bytes)) : ""));
+    parts.push_back(counted(d.parts, d.kind == "order" ? "part" : "piece") +
+                    (d.bytes > 0 ? ", " + to_text(Bytes(d.bytes)) : ""));
   }
   if (d.p_value) {
     parts.push_back(*d.p_value < 0.001 ? "p < 0.001" : fmt::format("p {:.2g}", *d.p_value));
@@ -243,15 +242,15 @@ std::string verdict_line(const Comparison& c, const std::string& before, const s
   };
   const auto worse = count([](const Difference& d) { return d.effect == Effect::worse; });
   const auto better = count([](const Difference& d) { return d.effect == Effect::better; });
-  const auto counted = count([](const Difference& d) { return d.counts; });
-  std::string tally = fmt::format("{} difference{}", counted, counted == 1 ? "" : "s");
+  const auto counts = count([](const Difference& d) { return d.counts; });
+  std::string tally = counted(static_cast<std::uint64_t>(counts), "difference");
   if (worse > 0) {
     tally += fmt::format(", {} worse", worse);
   }
   if (better > 0) {
     tally += fmt::format(", {} better", better);
   }
-  const auto uncounted = static_cast<std::ptrdiff_t>(c.differences.size()) - counted;
+  const auto uncounted = static_cast<std::ptrdiff_t>(c.differences.size()) - counts;
   if (uncounted > 0) {
     tally += fmt::format(", {} not worse and not counted", uncounted);
   }
@@ -267,13 +266,24 @@ std::string verdict_line(const Comparison& c, const std::string& before, const s
   return out + "\n";
 }
 
+/// An option with its unit, as a plan's own listing has it.
+std::string side_text_of_cause(const Cause& cause, const Side& side) {
+  constexpr std::string_view k_option = "option ";
+  return cause.what.starts_with(k_option) && !side.text.empty()
+             ? option_text(cause.what.substr(k_option.size()), side.text)
+             : side_text(side);
+}
+
 std::string causes_text(const Comparison& c, const Style& style) {
   Table table(2);
   table.column("").column("", Align::right).column("").column("", Align::left, true);
   const std::size_t shown = c.causes.size() <= k_most_lines + 1 ? c.causes.size() : k_most_lines;
   for (std::size_t i = 0; i < shown; ++i) {
     const Cause& cause = c.causes[i];
-    table.row({cause.what, side_text(cause.before), {"->", Tone::dim}, side_text(cause.after)});
+    table.row({cause.what,
+               side_text_of_cause(cause, cause.before),
+               {"->", Tone::dim},
+               side_text_of_cause(cause, cause.after)});
   }
   std::string out = "\n" + toned("changed inputs", Tone::strong, style) + "\n" + table.text(style);
   if (shown < c.causes.size()) {

@@ -60,6 +60,17 @@ std::string percent_text(double fraction) {
   return fmt::format("{:.{}f} %", percent, decimals);
 }
 
+bool is_range(double low_seconds, double high_seconds) {
+  constexpr double k_rounding = 1e-9;
+  return high_seconds > low_seconds * (1 + k_rounding);
+}
+
+std::string range_text(double low_seconds, double high_seconds) {
+  return is_range(low_seconds, high_seconds)
+             ? fmt::format("{} to {}", time_text(low_seconds), time_text(high_seconds))
+             : "no range: each rate is one value, not samples";
+}
+
 std::string quantity_text(double value, std::string_view unit) {
   if (unit == "seconds") {
     return time_text(value);

@@ -21,6 +21,10 @@ namespace reckon {
 [[nodiscard]] std::string change_text(double change);
 /// "6.2 %".
 [[nodiscard]] std::string percent_text(double fraction);
+/// Whether the two ends of a prediction differ by more than rounding.
+[[nodiscard]] bool is_range(double low_seconds, double high_seconds);
+/// Of a prediction: "138.1 ms to 150.9 ms", or that there is no range.
+[[nodiscard]] std::string range_text(double low_seconds, double high_seconds);
 /// By the unit's name as documents have it: seconds, bytes, bytes_per_second, ratio; anything else:
 /// a plain number.
 [[nodiscard]] std::string quantity_text(double value, std::string_view unit);

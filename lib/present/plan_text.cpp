@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compare/quantity_unit.hpp"
 #include "core/units.hpp"
 #include "present/document_text.hpp"
 #include "present/numbers.hpp"
+#include "present/option_text.hpp"
+#include "present/plan_sections.hpp"
 #include "present/ranges.hpp"
 #include "present/table.hpp"
 
@@ -30,44 +31,6 @@ std::string role_text(const PlanRank& rank) {
   return rank.worker ? "worker" : (rank.server ? "server" : "idle");
 }
 
-std::string heading(const std::string& title, const Style& style) {
-  return "\n" + toned(title, Tone::strong, style) + "\n";
-}
-
-std::string prediction_text(const Plan& plan, const Style& style) {
-  const Prediction& p = plan.prediction;
-  Table table(2);
-  table.column("").column("", Align::right).column("", Align::left, true);
-  table.row({"bound", time_text(p.bound_seconds), p.bound_by});
-  const std::string share =
-      p.mid_seconds > 0
-          ? fmt::format("; the bound is {} of it", percent_text(p.bound_seconds / p.mid_seconds))
-          : "";
-  table.row(
-      {{"predicted", Tone::strong},
-       {time_text(p.mid_seconds), Tone::strong},
-       plan.trees.empty() || p.lo_seconds < p.hi_seconds
-           ? fmt::format("{} to {}{}", time_text(p.lo_seconds), time_text(p.hi_seconds), share)
-           : "no range: each rate is one value, not samples" + share});
-  for (const Term& term : p.terms) {
-    table.row({"  " + term.name, time_text(term.seconds),
-               p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
-  }
-  // Of trees, what runs inside the machine is predicted; what passes besides may take longer.
-  for (const Quantity& q : plan.quantities) {
-    constexpr double k_rounding = 1e-9;
-    if (!plan.trees.empty() && q.name == "chosen_seconds" &&
-        q.value > p.mid_seconds * (1 + k_rounding)) {
-      table.row({"with the NICs", time_text(q.value),
-                 "the busiest link needs for all traffic; not part of the prediction"});
-    }
-  }
-  if (!p.relief.empty()) {
-    table.row({"relief", "", p.relief});
-  }
-  return table.text(style);
-}
-
 std::string slower_text(double change) {
   constexpr double k_same = 5e-5; // prints as 0.00 %
   return std::abs(change) < k_same ? "as fast" : change_text(change);
@@ -92,8 +55,8 @@ std::string candidates_text(const Plan& plan, const Style& style) {
   // Of trees that are not played there is no time but the busiest link's.
   const bool trees = inside_machine(plan);
   const bool ranged =
-      !trees || std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
-        return c.prediction && c.prediction->lo_seconds < c.prediction->hi_seconds;
+      std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
+        return c.prediction && is_range(c.prediction->lo_seconds, c.prediction->hi_seconds);
       });
   Table table;
   table.column("").column("strategy", Align::left, trees && ranged);
@@ -159,10 +122,13 @@ std::string candidates_text(const Plan& plan, const Style& style) {
   }
   std::string out = heading("candidates", style) + table.text(style) + refused;
   if (!plan.runner_up.empty()) {
-    out += folded(printable(fmt::format("  runner-up {}, margin {}{}{}", plan.runner_up,
-                                        percent_text(plan.margin),
-                                        plan.margin_text.empty() ? "" : ": ", plan.margin_text)),
-                  style);
+    // Where a slower strategy was asked for, its text says all.
+    const std::string text =
+        plan.margin < 0 && !plan.margin_text.empty()
+            ? plan.margin_text
+            : fmt::format("runner-up {}, margin {}{}{}", plan.runner_up, percent_text(plan.margin),
+                          plan.margin_text.empty() ? "" : ": ", plan.margin_text);
+    out += folded(printable("  " + text), style);
   }
   return out;
 }
@@ -181,15 +147,6 @@ struct Span {
     return a == b ? a : a + " to " + b;
   }
 };
-
-/// "0" or, where the rank is one of a machine's, "gpu0".
-std::string place_text(const Plan& plan, std::size_t rank) {
-  const PlanRank& r = plan.ranks[rank];
-  const std::string prefix = r.machine + "/";
-  return r.endpoint.empty()               ? fmt::format("{}", rank)
-         : r.endpoint.starts_with(prefix) ? r.endpoint.substr(prefix.size())
-                                          : r.endpoint;
-}
 
 std::string ranks_text(const Plan& plan, const Style& style) {
   struct Group {
@@ -241,124 +198,6 @@ std::string ranks_text(const Plan& plan, const Style& style) {
     table.row(std::move(row));
   }
   return heading("ranks", style) + table.text(style);
-}
-
-/// A tree from its root on, "numa0 < (gpu0 < gpu1, gpu2)": who sums what whom sends.
-std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents,
-                      std::size_t root) {
-  std::vector<std::string> below;
-  for (std::size_t r = 0; r < parents.size(); ++r) {
-    if (r != root && parents[r] == static_cast<std::int64_t>(root)) {
-      const std::string text = tree_text(plan, parents, r);
-      below.push_back(text.find(' ') == std::string::npos ? text : "(" + text + ")");
-    }
-  }
-  return below.empty() ? place_text(plan, root)
-                       : fmt::format("{} < {}", place_text(plan, root), fmt::join(below, " "));
-}
-
-std::string trees_text(const Plan& plan, const Style& style) {
-  Table table(2);
-  table.column("share", Align::right)
-      .column("scheme")
-      .column("who sums for whom", Align::left, true);
-  constexpr std::size_t k_most_rows = 12;
-  std::vector<const SumTree*> largest;
-  for (const SumTree& tree : plan.trees) {
-    largest.push_back(&tree);
-  }
-  if (largest.size() > k_most_rows) {
-    std::stable_sort(largest.begin(), largest.end(),
-                     [](const SumTree* a, const SumTree* b) { return a->share > b->share; });
-  }
-  double rest = 0;
-  for (std::size_t i = 0; i < largest.size(); ++i) {
-    const SumTree& tree = *largest[i];
-    if (i >= k_most_rows) {
-      rest += tree.share;
-      continue;
-    }
-    std::size_t root = 0;
-    while (root + 1 < tree.up.size() && tree.up[root] != static_cast<std::int64_t>(root)) {
-      ++root;
-    }
-    const std::string up = tree_text(plan, tree.up, root);
-    table.row({percent_text(tree.share), tree.scheme,
-               tree.up == tree.down
-                   ? up + ", and back the same way"
-                   : fmt::format("{}; back {}", up, tree_text(plan, tree.down, root))});
-  }
-  std::string out = heading("trees", style) + table.text(style);
-  if (largest.size() > k_most_rows) {
-    out += fmt::format("  {} more with {} together\n", largest.size() - k_most_rows,
-                       percent_text(rest));
-  }
-  return out;
-}
-
-/// The clients' routing tables, one row for those that are alike, and which tensors go where.
-std::string routing_text(const Plan& plan, const Style& style) {
-  struct Row {
-    std::vector<std::size_t> clients;
-    const ProxyRoute* route = nullptr;
-  };
-  std::vector<Row> rows;
-  for (const ProxyRoute& route : plan.routing) {
-    const auto same = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
-      ProxyRoute other = *row.route;
-      other.client = route.client;
-      return other == route;
-    });
-    Row& row = same != rows.end() ? *same : rows.emplace_back(Row{{}, &route});
-    row.clients.push_back(route.client);
-  }
-  Table table(2);
-  table.column("clients")
-      .column("up to S go to", Align::right)
-      .column("S", Align::right)
-      .column("longer ones to", Align::right)
-      .column("shards from", Align::right)
-      .column("curves cross at", Align::left, true);
-  constexpr double k_unlimited = 1e15;
-  for (const Row& row : rows) {
-    const ProxyRoute& r = *row.route;
-    std::vector<std::string> crossings;
-    for (const double bytes : r.crossings_bytes) {
-      crossings.push_back(bytes_text(bytes));
-    }
-    const bool split = r.threshold_bytes && *r.threshold_bytes < k_unlimited;
-    table.row({number_ranges(row.clients), fmt::format("rank {}", r.latency_proxy),
-               split ? bytes_text(*r.threshold_bytes) : "none",
-               fmt::format("rank {}", split ? r.bandwidth_proxy : r.latency_proxy),
-               bytes_text(r.partition_bytes),
-               crossings.empty() ? "" : fmt::format("{}", fmt::join(crossings, ", "))});
-  }
-  std::size_t by_workers = 0;
-  double worker_bytes = 0, all_bytes = 0;
-  std::string first;
-  for (const TensorRoute& t : plan.tensors) {
-    double bytes = 0;
-    for (std::uint64_t p = t.first_part; p < t.first_part + t.parts; ++p) {
-      bytes += static_cast<double>(plan.parts.bytes[p]);
-    }
-    all_bytes += bytes;
-    if (t.by_workers) {
-      first = by_workers == 0 ? t.name : first;
-      ++by_workers;
-      worker_bytes += bytes;
-    }
-  }
-  const std::size_t by_proxies = plan.tensors.size() - by_workers;
-  std::string out = heading("routing", style) + table.text(style);
-  out += folded(printable(fmt::format(
-                    "  {} tensors with {} through the proxies{}", by_proxies,
-                    bytes_text(all_bytes - worker_bytes),
-                    by_workers == 0 ? ""
-                                    : fmt::format("; {} with {}, from {} on, round the "
-                                                  "workers' own ring",
-                                                  by_workers, bytes_text(worker_bytes), first))),
-                style);
-  return out;
 }
 
 std::string resources_text(const Plan& plan, const Style& style) {
@@ -446,49 +285,13 @@ std::string parts_text(const Plan& plan, const Style& style) {
                                     to_text(Bytes(plan.part_bytes)), plan.window_parts)});
   }
   table.row(
-      {"assignment", fmt::format("{} servers, {} lanes; {} slower than the solved shares",
-                                 servers.size(), lanes.size(), percent_text(plan.assignment_gap))});
+      {"assignment",
+       fmt::format("{}, {}; {} slower than the solved shares", counted(servers.size(), "server"),
+                   counted(lanes.size(), "lane"), percent_text(plan.assignment_gap))});
   return heading("parts", style) + table.text(style);
 }
 
 } // namespace
-
-std::string explain(const Plan& plan, const Style& style) {
-  Table table(2);
-  table.column("").column("", Align::right).column("", Align::left, true);
-  Table sources(2);
-  sources.column("", Align::left, true);
-  for (const Quantity& q : plan.quantities) {
-    if (q.name == "profile" && q.inputs.empty()) {
-      sources.row({q.equation});
-      continue;
-    }
-    std::vector<std::string> inputs;
-    for (const auto& [name, value] : q.inputs) {
-      inputs.push_back(fmt::format("{} = {}", name, quantity_text(value, unit_of_quantity(name))));
-    }
-    const bool known = !unit_of_quantity(q.name).empty();
-    table.row(
-        {q.name,
-         known ? quantity_text(q.value, unit_of_quantity(q.name)) : fmt::format("{:.6g}", q.value),
-         q.equation});
-    if (!inputs.empty()) {
-      table.row({"", "", {fmt::format("with {}", fmt::join(inputs, ", ")), Tone::dim}});
-    }
-  }
-  std::string out = toned("solved", Tone::strong, style) + "\n" + table.text(style);
-  if (!sources.empty()) {
-    out += heading("read from the profile", style) + sources.text(style);
-  }
-  out += heading("limit", style) +
-         folded(printable(fmt::format("  {} by {}", time_text(plan.prediction.bound_seconds),
-                                      plan.prediction.bound_by)),
-                style);
-  if (!plan.prediction.relief.empty()) {
-    out += folded(printable("  relief: " + plan.prediction.relief), style);
-  }
-  return out;
-}
 
 std::string render(const Plan& plan, const Style& style, const ShowOptions& /*options*/) {
   std::string out = toned(printable(fmt::format("plan: {} over {}", plan.strategy, plan.transport)),
@@ -503,7 +306,7 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   }
   std::vector<std::string> options;
   for (const auto& [name, value] : plan.options) {
-    options.push_back(fmt::format("{} {}", name, value));
+    options.push_back(fmt::format("{} {}", name, option_text(name, value)));
   }
   if (!options.empty()) {
     made.row({{"options", Tone::dim}, fmt::format("{}", fmt::join(options, ", "))});
@@ -522,7 +325,7 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
     out += resources_text(plan, style);
   }
   out += ranks_text(plan, style) + parts_text(plan, style);
-  return out + "\n" + explain(plan, style);
+  return out + solved_text(plan, style) + limit_text(plan, style);
 }
 
 } // namespace reckon

@@ -204,8 +204,7 @@ std::string report_table(const Report& report, const Style& style) {
              {fmt::format("{} the tolerance of {}", report.within_tolerance ? "within" : "outside",
                           percent_text(report.tolerance)),
               report.within_tolerance ? Tone::good : Tone::bad}});
-  facts.row({{"predicted", Tone::dim},
-             fmt::format("{} to {}", time_text(p.lo_seconds), time_text(p.hi_seconds))});
+  facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds)});
   facts.row({{"measured", Tone::dim},
              fmt::format("min {}, p50 {}, p99 {}, spread {}, {} iterations after {} to warm up",
                          time_text(report.min_seconds), time_text(report.p50_seconds),

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 namespace reckon {
@@ -53,6 +54,34 @@ int cube_color(Rgb c) {
     return v < 48 ? 0 : (v < 115 ? 1 : (v - 35) / 40);
   };
   return 16 + 36 * level(c.red) + 6 * level(c.green) + level(c.blue);
+}
+
+/// Where a line that is too long ends: in its second half after the last semicolon, else at the
+/// last blank inside the fewest parentheses; else at any blank. `open`: parentheses before it.
+std::size_t line_end(std::string_view line, int open) {
+  std::size_t best = line.npos;
+  std::pair<bool, int> best_rank{true, std::numeric_limits<int>::max()};
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    open += line[i] == '(' ? 1 : line[i] == ')' ? -1 : 0;
+    if (line[i] != ' ' || 2 * i < line.size()) {
+      continue;
+    }
+    const std::pair rank{line[i - 1] != ';', open};
+    if (rank <= best_rank) {
+      best_rank = rank;
+      best = i;
+    }
+  }
+  best = best != line.npos ? best : line.rfind(' ');
+  return best == 0 ? line.npos : best;
+}
+
+std::string with_blanks(std::string_view text) {
+  std::string out(text);
+  for (std::size_t i = out.find(k_no_break); i != out.npos; i = out.find(k_no_break, i)) {
+    out.replace(i, k_no_break.size(), " ");
+  }
+  return out;
 }
 
 } // namespace
@@ -143,15 +172,17 @@ std::string_view first_columns(std::string_view text, std::size_t columns) {
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> out;
+  int open = 0; // parentheses before this line
   while (columns_of(text) > width) {
     std::string_view line = first_columns(text, width + 1);
-    const std::size_t blank = line.rfind(' ');
-    line = blank != line.npos && blank > 0 ? line.substr(0, blank) : first_columns(text, width);
-    out.emplace_back(line);
+    const std::size_t blank = line_end(line, open);
+    line = blank != line.npos ? line.substr(0, blank) : first_columns(text, width);
+    out.push_back(with_blanks(line));
+    open += static_cast<int>(std::ranges::count(line, '(') - std::ranges::count(line, ')'));
     text.remove_prefix(line.size());
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   }
-  out.emplace_back(text);
+  out.push_back(with_blanks(text));
   return out;
 }
 
@@ -164,8 +195,12 @@ std::string titled(std::string_view title, std::string_view rest, const Style& s
   if (style.width <= 0 || columns_of(all) <= static_cast<std::size_t>(style.width)) {
     return toned(title, Tone::strong, style) + std::string(rest) + "\n";
   }
+  const std::string indent(std::min(all.find_first_not_of(' '), all.size()), ' ');
+  const std::size_t columns = static_cast<std::size_t>(style.width);
   std::string out;
-  for (const std::string& line : wrapped(all, static_cast<std::size_t>(style.width))) {
+  for (const std::string& part : wrapped(std::string_view(all).substr(indent.size()),
+                                         columns - std::min(columns - 1, indent.size()))) {
+    const std::string line = indent + part;
     // The title is bold as far as it stands whole on the first line.
     const bool first = out.empty() && line.starts_with(title);
     out += (first ? toned(title, Tone::strong, style) + line.substr(title.size()) : line) + "\n";

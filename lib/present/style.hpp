@@ -44,10 +44,12 @@ struct Rgb {
 [[nodiscard]] std::size_t columns_of(std::string_view text);
 /// The beginning of printable text that has at most that many columns.
 [[nodiscard]] std::string_view first_columns(std::string_view text, std::size_t columns);
-/// Lines of at most `width` columns, broken at blanks where there are any, through words that are
-/// longer than a line.
+/// A blank at which wrapped() breaks no line (U+00A0); it comes out as a plain one.
+inline constexpr std::string_view k_no_break = "\u00a0";
+/// Lines of at most `width` columns, broken at blanks where there are any, after a semicolon or
+/// outside parentheses rather than elsewhere, and through words that are longer than a line.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
-/// Printable text as lines that fit a terminal, each with a line end.
+/// Printable text as lines that fit a terminal, each with a line end and the first one's indent.
 [[nodiscard]] std::string folded(std::string_view text, const Style& style);
 /// The same, with the title in bold before the rest.
 [[nodiscard]] std::string titled(std::string_view title, std::string_view rest, const Style& style);

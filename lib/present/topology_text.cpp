@@ -134,9 +134,9 @@ std::string details(const Topology& t, const TopologyObject& o) {
   std::map<std::pair<int, std::uint64_t>, int> caches;
   count_inner(t, o.id, cores, caches);
   if (cores > 0) {
-    put(fmt::format("{} core{}", cores, cores == 1 ? "" : "s"));
+    put(counted(cores, "core"));
   } else if (!o.cpus.empty() && o.kind == ObjectKind::numa_node) {
-    put(fmt::format("{} processor{}", o.cpus.size(), o.cpus.size() == 1 ? "" : "s"));
+    put(counted(o.cpus.size(), "processor"));
   }
   for (const auto& [cache, count] : caches) {
     put(fmt::format("L{} {}{}", cache.first, count > 1 ? fmt::format("{} x ", count) : "",

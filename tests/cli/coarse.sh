@@ -65,10 +65,10 @@ stdout_matches '^part,offset_bytes,bytes,server,lane,tree,tensor,by$'
 stdout_matches '^0,0,20000,[23],0,0,short,proxies$'
 
 # Where nothing differs there is no threshold, and each client has its own device; two clients a device with half of them.
-reckon "${four[@]}" --servers 4 --strategy coarse -o same.json
+reckon "${four[@]}" --servers 4 --strategy coarse --proxy-bytes all -o same.json
 expect_status 0
 for i in 0 1 2 3; do stdout_matches "^  $i +rank $((i + 4))  none +rank $((i + 4)) "; done
-reckon "${four[@]}" --servers 2 --strategy coarse -o half.json
+reckon "${four[@]}" --servers 2 --strategy coarse --proxy-bytes all -o half.json
 expect_status 0
 stdout_matches '^  0-1 +rank 4  none +rank 4 '
 stdout_matches '^  2-3 +rank 5  none +rank 5 '
@@ -93,7 +93,7 @@ expect_status 0
 # ---------------------------------------------------------------- dual synchronization
 reckon "${two[@]}" --strategy coarse --proxy-bytes 0 -o none.json
 expect_status 0
-stdout_has '0 tensors with 0 B through the proxies; 2 with 117.2 KiB, from short on, round the workers'
+stdout_has "no tensor goes through the proxies: all 2 tensors with 117.2 KiB go round the workers' own ring"
 stdout_matches '^  2 +idle '
 # 30 KB is nearer to 20000, the short tensor, than to 120000.
 reckon "${two[@]}" --strategy coarse --proxy-bytes 30KB -o some.json
@@ -221,3 +221,13 @@ done
 reckon plan --profile two.json --workload model.csv --workers 2 --servers 3 --strategy coarse
 expect_status 2
 stderr_has "profile 'made' has 4 machines; 2 workers and 3 servers need 5"
+
+# Why it is so; and where nothing goes through the proxies there are no routes to look at.
+reckon show all.json --explain
+expect_status 0
+stdout_has 'why this S'
+stdout_has 'asked for: all'
+stdout_has 'where the time goes'
+reckon "${four[@]}" --servers 4 --strategy coarse --proxy-bytes 0
+expect_status 0
+stdout_has 'no tensor goes through the proxies'

@@ -140,6 +140,20 @@ TEST(ComparePlans, NamesTheInputsBehindTheChange) {
   EXPECT_EQ(c.differences[0].before.unit, "bytes");
 }
 
+TEST(ComparePlans, NamesWhatHoldsForAnOptionThatWasNotAskedFor) {
+  const Plan before = example_plan();
+  Plan after = before;
+  after.options["queues"] = "fcfs";
+  after.options["update"] = "server";
+  const Comparison c = compare(before, after);
+  ASSERT_THAT(causes(c), ElementsAre("option queues", "option update"));
+  EXPECT_EQ(c.causes[0].before.text, "client");
+  EXPECT_EQ(c.causes[1].before.text, "none");
+  const Comparison mirrored = compare(after, before);
+  ASSERT_EQ(mirrored.causes.size(), 2U);
+  EXPECT_EQ(mirrored.causes[0].after.text, "client");
+}
+
 TEST(ComparePlans, CallsTheSamePlanMadeFromAnotherProfileTheSame) {
   const Plan before = example_plan();
   Plan after = before;

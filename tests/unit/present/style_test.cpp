@@ -52,6 +52,25 @@ TEST(Wrapped, BreaksAtBlanksAndThroughLongWords) {
   EXPECT_THAT(wrapped("", 10), ElementsAre(""));
 }
 
+TEST(Wrapped, BreaksAfterSemicolonsAndOutsideOfParentheses) {
+  // The last blank that fits stands in (4 < 5); the one before it outside of it.
+  EXPECT_THAT(wrapped("1 < 2 < 3 (4 < 5) 6", 14), ElementsAre("1 < 2 < 3", "(4 < 5) 6"));
+  // A semicolon in the second half of a line goes before later blanks.
+  EXPECT_THAT(wrapped("1 < 2 < 3; back 4 < 5", 18), ElementsAre("1 < 2 < 3;", "back 4 < 5"));
+  // Inside from the first line on: the fewest are those of the outer pair.
+  EXPECT_THAT(wrapped("(aaaa bbbb (cc dd) ee", 14), ElementsAre("(aaaa bbbb", "(cc dd) ee"));
+}
+
+TEST(Wrapped, KeepsWhatStandsWithoutABreakTogether) {
+  const std::string together = "p" + std::string(k_no_break) + "4";
+  EXPECT_THAT(wrapped("aaa " + together, 5), ElementsAre("aaa", "p 4"));
+  EXPECT_THAT(wrapped(together, 10), ElementsAre("p 4"));
+}
+
+TEST(Folded, KeepsTheIndentOfTheFirstLine) {
+  EXPECT_EQ(folded("  one two three", {Colors::none, 10}), "  one two\n  three\n");
+}
+
 TEST(Folded, LeavesLinesWholeOutsideOfATerminal) {
   EXPECT_EQ(folded("one two three", k_plain), "one two three\n");
   EXPECT_EQ(folded("one two three", {Colors::none, 8}), "one two\nthree\n");

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compare/quantity_unit.hpp"
+#include "present/document_text.hpp"
+#include "present/numbers.hpp"
+#include "present/plan_sections.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+
+#include <regex>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+std::string unbroken(const std::string& text) {
+  return std::regex_replace(text, std::regex(" "), std::string(k_no_break));
+}
+
+} // namespace
+
+std::string heading(const std::string& title, const Style& style) {
+  return "\n" + toned(title, Tone::strong, style) + "\n";
+}
+
+std::string prediction_text(const Plan& plan, const Style& style) {
+  const Prediction& p = plan.prediction;
+  Table table(2);
+  table.column("").column("", Align::right).column("", Align::left, true);
+  table.row({"bound", time_text(p.bound_seconds), p.bound_by});
+  const std::string share =
+      p.mid_seconds > 0
+          ? fmt::format("; the bound is {} of it", percent_text(p.bound_seconds / p.mid_seconds))
+          : "";
+  table.row({{"predicted", Tone::strong},
+             {time_text(p.mid_seconds), Tone::strong},
+             range_text(p.lo_seconds, p.hi_seconds) + share});
+  for (const Term& term : p.terms) {
+    table.row({"  " + term.name, time_text(term.seconds),
+               p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
+  }
+  // Of trees, what runs inside the machine is predicted; what passes besides may take longer.
+  for (const Quantity& q : plan.quantities) {
+    constexpr double k_rounding = 1e-9;
+    if (!plan.trees.empty() && q.name == "chosen_seconds" &&
+        q.value > p.mid_seconds * (1 + k_rounding)) {
+      table.row({"with the NICs", time_text(q.value),
+                 "the busiest link needs for all traffic; not part of the prediction"});
+    }
+  }
+  if (!p.relief.empty()) {
+    table.row({"relief", "", p.relief});
+  }
+  return table.text(style);
+}
+
+std::string solved_text(const Plan& plan, const Style& style) {
+  Table table(2);
+  table.column("").column("", Align::right).column("", Align::left, true);
+  Table sources(2);
+  sources.column("", Align::left, true);
+  for (const Quantity& q : plan.quantities) {
+    if (q.name == "profile" && q.inputs.empty()) {
+      sources.row({q.equation});
+      continue;
+    }
+    std::vector<std::string> inputs;
+    for (const auto& [name, value] : q.inputs) {
+      inputs.push_back(unbroken(
+          fmt::format("{} = {}", name, quantity_text(value, unit_of_input(name, q.inputs)))));
+    }
+    table.row({q.name, quantity_text(q.value, unit_of_quantity(q.name)), q.equation});
+    if (!inputs.empty()) {
+      table.row({"", "", {fmt::format("with {}", fmt::join(inputs, ", ")), Tone::dim}});
+    }
+  }
+  std::string out = heading("solved", style) + table.text(style);
+  return sources.empty() ? out
+                         : out + heading("read from the profile", style) + sources.text(style);
+}
+
+std::string limit_text(const Plan& plan, const Style& style) {
+  std::string out =
+      heading("limit", style) +
+      folded(printable(fmt::format("  {} by {}", time_text(plan.prediction.bound_seconds),
+                                   plan.prediction.bound_by)),
+             style);
+  if (!plan.prediction.relief.empty()) {
+    out += folded(printable("  relief: " + plan.prediction.relief), style);
+  }
+  return out;
+}
+
+std::string explain(const Plan& plan, const Style& style) {
+  std::string out = solved_text(plan, style);
+  if (!plan.routing.empty()) {
+    out += routing_reasons(plan, style);
+  }
+  Table terms(2);
+  terms.column("").column("", Align::right).column("", Align::right);
+  const Prediction& p = plan.prediction;
+  for (const Term& term : p.terms) {
+    terms.row({term.name, time_text(term.seconds),
+               p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
+  }
+  terms.row({{"predicted", Tone::strong}, {time_text(p.mid_seconds), Tone::strong}});
+  out += heading("where the time goes", style) + terms.text(style) + limit_text(plan, style);
+  return out.substr(1); // the first title needs no blank line before it
+}
+
+} // namespace reckon

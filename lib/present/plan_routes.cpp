@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/plan_sections.hpp"
+
+#include "core/units.hpp"
+#include "present/numbers.hpp"
+#include "present/option_text.hpp"
+#include "present/ranges.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+std::string place_text(const Plan& plan, std::size_t rank) {
+  const PlanRank& r = plan.ranks[rank];
+  const std::string prefix = r.machine + "/";
+  return r.endpoint.empty()               ? fmt::format("{}", rank)
+         : r.endpoint.starts_with(prefix) ? r.endpoint.substr(prefix.size())
+                                          : r.endpoint;
+}
+
+namespace {
+
+/// A tree from its root on, "numa0 < (gpu0 < gpu1, gpu2)": who sums what whom sends.
+std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents,
+                      std::size_t root) {
+  std::vector<std::string> below;
+  for (std::size_t r = 0; r < parents.size(); ++r) {
+    if (r != root && parents[r] == static_cast<std::int64_t>(root)) {
+      const std::string text = tree_text(plan, parents, r);
+      below.push_back(text.find(' ') == std::string::npos ? text : "(" + text + ")");
+    }
+  }
+  return below.empty() ? place_text(plan, root)
+                       : fmt::format("{} < {}", place_text(plan, root), fmt::join(below, " "));
+}
+
+} // namespace
+
+std::string trees_text(const Plan& plan, const Style& style) {
+  Table table(2);
+  table.column("share", Align::right)
+      .column("scheme")
+      .column("who sums for whom", Align::left, true);
+  constexpr std::size_t k_most_rows = 12;
+  std::vector<const SumTree*> largest;
+  for (const SumTree& tree : plan.trees) {
+    largest.push_back(&tree);
+  }
+  if (largest.size() > k_most_rows) {
+    std::stable_sort(largest.begin(), largest.end(),
+                     [](const SumTree* a, const SumTree* b) { return a->share > b->share; });
+  }
+  double rest = 0;
+  for (std::size_t i = 0; i < largest.size(); ++i) {
+    const SumTree& tree = *largest[i];
+    if (i >= k_most_rows) {
+      rest += tree.share;
+      continue;
+    }
+    std::size_t root = 0;
+    while (root + 1 < tree.up.size() && tree.up[root] != static_cast<std::int64_t>(root)) {
+      ++root;
+    }
+    const std::string up = tree_text(plan, tree.up, root);
+    table.row({percent_text(tree.share), tree.scheme,
+               tree.up == tree.down
+                   ? up + ", and back the same way"
+                   : fmt::format("{}; back {}", up, tree_text(plan, tree.down, root))});
+  }
+  std::string out = heading("trees", style) + table.text(style);
+  if (largest.size() > k_most_rows) {
+    out += fmt::format("  {} more with {} together\n", largest.size() - k_most_rows,
+                       percent_text(rest));
+  }
+  return out;
+}
+
+namespace {
+
+constexpr double k_unlimited = 1e15; ///< a threshold beyond it is none
+
+/// One routing table, and the clients that have it.
+struct AlikeRoutes {
+  std::vector<std::size_t> clients;
+  const ProxyRoute* route = nullptr;
+  [[nodiscard]] bool split() const {
+    return route->threshold_bytes && *route->threshold_bytes < k_unlimited;
+  }
+};
+
+std::vector<AlikeRoutes> alike_routes(const Plan& plan) {
+  std::vector<AlikeRoutes> rows;
+  for (const ProxyRoute& route : plan.routing) {
+    const auto same = std::find_if(rows.begin(), rows.end(), [&](const AlikeRoutes& row) {
+      ProxyRoute other = *row.route;
+      other.client = route.client;
+      return other == route;
+    });
+    AlikeRoutes& row = same != rows.end() ? *same : rows.emplace_back(AlikeRoutes{{}, &route});
+    row.clients.push_back(route.client);
+  }
+  return rows;
+}
+
+/// One row for the clients that are alike; `last` says what stands in the column that wraps.
+std::string routes_table(const Plan& plan, const std::string& last_head,
+                         const std::function<std::string(const AlikeRoutes&)>& last,
+                         const Style& style) {
+  Table table(2);
+  table.column("clients")
+      .column("up to S\ngo to", Align::right)
+      .column("S", Align::right)
+      .column("longer ones\nto", Align::right)
+      .column("S', shards\nfrom", Align::right)
+      .column(last_head, Align::left, true);
+  for (const AlikeRoutes& row : alike_routes(plan)) {
+    const ProxyRoute& r = *row.route;
+    table.row({number_ranges(row.clients), fmt::format("rank {}", r.latency_proxy),
+               row.split() ? bytes_text(*r.threshold_bytes) : "none",
+               fmt::format("rank {}", row.split() ? r.bandwidth_proxy : r.latency_proxy),
+               bytes_text(r.partition_bytes), last(row)});
+  }
+  return table.text(style);
+}
+
+std::string crossings_text(const AlikeRoutes& row) {
+  std::vector<std::string> crossings;
+  for (const double bytes : row.route->crossings_bytes) {
+    crossings.push_back(bytes_text(bytes));
+  }
+  return fmt::format("{}", fmt::join(crossings, ", "));
+}
+
+/// How the gradient is divided between the proxies and the workers' own ring.
+struct DualShares {
+  std::size_t by_proxies = 0, by_workers = 0; ///< tensors
+  double proxy_bytes = 0, worker_bytes = 0;
+  std::string first; ///< tensor that the workers sum
+};
+
+DualShares dual_shares(const Plan& plan) {
+  DualShares out;
+  for (const TensorRoute& t : plan.tensors) {
+    double bytes = 0;
+    for (std::uint64_t p = t.first_part; p < t.first_part + t.parts; ++p) {
+      bytes += static_cast<double>(plan.parts.bytes[p]);
+    }
+    out.first = t.by_workers && out.by_workers == 0 ? t.name : out.first;
+    (t.by_workers ? out.by_workers : out.by_proxies) += 1;
+    (t.by_workers ? out.worker_bytes : out.proxy_bytes) += bytes;
+  }
+  return out;
+}
+
+std::string shares_text(const DualShares& shares) {
+  const auto amount = [](std::size_t tensors, double bytes) {
+    return fmt::format("{} with {}", counted(tensors, "tensor"), bytes_text(bytes));
+  };
+  if (shares.by_proxies == 0) {
+    return fmt::format("no tensor goes through the proxies: all {} go round the workers' own ring",
+                       amount(shares.by_workers, shares.worker_bytes));
+  }
+  return amount(shares.by_proxies, shares.proxy_bytes) + " through the proxies" +
+         (shares.by_workers == 0
+              ? ""
+              : fmt::format("; {}, from {} on, round the workers' own ring",
+                            amount(shares.by_workers, shares.worker_bytes), shares.first));
+}
+
+std::string why_this_crossing(const AlikeRoutes& row) {
+  if (row.route->latency_proxy == row.route->bandwidth_proxy) {
+    return "one proxy for all: none is so much faster for short tensors that it pays";
+  }
+  const std::size_t crossings = row.route->crossings_bytes.size();
+  if (!row.split()) {
+    return "no size at which the other proxy becomes the faster one";
+  }
+  return crossings < 2 ? "T_lat(S) = T_bw(S) at this size only"
+                       : fmt::format("of the crossings at {} the one with the least time over all "
+                                     "tensors",
+                                     crossings_text(row));
+}
+
+std::string why_this_m(const Plan& plan, const DualShares& shares) {
+  const auto asked = plan.options.find("proxy_bytes");
+  if (plan.strategy == "dense") {
+    return "all: DENSE has no ring of the workers";
+  }
+  if (plan.one_queue) {
+    return "all: one queue is there to show what happens at the proxies";
+  }
+  if (asked != plan.options.end() && asked->second != "auto") {
+    return fmt::format("asked for: {}, at the next boundary of tensors",
+                       option_text(asked->first, asked->second));
+  }
+  std::string formulas;
+  for (const Quantity& q : plan.quantities) {
+    if (q.name == "paper_proxy_bytes" || q.name == "corrected_proxy_bytes") {
+      formulas += fmt::format("{} of ({}), ", bytes_text(q.value),
+                              q.name == "paper_proxy_bytes" ? "32" : "33");
+    }
+  }
+  return fmt::format("{}: the least predicted time among {}none, all, and steps between, each at "
+                     "the next boundary of tensors",
+                     bytes_text(shares.proxy_bytes), formulas);
+}
+
+} // namespace
+
+std::string routing_text(const Plan& plan, const Style& style) {
+  const DualShares shares = dual_shares(plan);
+  return heading("routing", style) +
+         (shares.by_proxies == 0 ? ""
+                                 : routes_table(plan, "curves\ncross at", crossings_text, style)) +
+         folded(printable("  " + shares_text(shares)), style);
+}
+
+std::string routing_reasons(const Plan& plan, const Style& style) {
+  const DualShares shares = dual_shares(plan);
+  std::string out = heading("routing: proxies (28), S (29), S' (30)", style) +
+                    routes_table(plan, "why this S", why_this_crossing, style);
+  if (shares.by_proxies == 0) {
+    out += folded("  none of it is used: no tensor goes through the proxies", style);
+  }
+  out += heading("m, what goes through the proxies", style);
+  out += folded(printable("  " + why_this_m(plan, shares)), style);
+  return out + folded(printable("  so " + shares_text(shares)), style);
+}
+
+} // namespace reckon

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "present/style.hpp"
+
+#include <string>
+
+namespace reckon {
+
+// What render() and explain() put together; each ends with a line end, all but prediction_text()
+// begin with a blank line and a title.
+
+[[nodiscard]] std::string heading(const std::string& title, const Style& style);
+/// Bound, prediction and its terms, relief.
+[[nodiscard]] std::string prediction_text(const Plan& plan, const Style& style);
+/// "0" or, where the rank is one of a machine's, "gpu0".
+[[nodiscard]] std::string place_text(const Plan& plan, std::size_t rank);
+/// The clients' routing tables, one row for those that are alike, and which tensors go where.
+[[nodiscard]] std::string routing_text(const Plan& plan, const Style& style);
+/// The same tables with the equations that gave them, and why it is this crossing and this m.
+[[nodiscard]] std::string routing_reasons(const Plan& plan, const Style& style);
+/// Who sums for whom, the largest shares first where there are many.
+[[nodiscard]] std::string trees_text(const Plan& plan, const Style& style);
+/// Each solved quantity with its equation and inputs, and what was read from the profile.
+[[nodiscard]] std::string solved_text(const Plan& plan, const Style& style);
+/// What binds, and what would relieve it.
+[[nodiscard]] std::string limit_text(const Plan& plan, const Style& style);
+
+} // namespace reckon

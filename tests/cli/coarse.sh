@@ -98,7 +98,7 @@ stdout_matches '^  2 +idle '
 # 30 KB is nearer to 20000, the short tensor, than to 120000.
 reckon "${two[@]}" --strategy coarse --proxy-bytes 30KB -o some.json
 expect_status 0
-stdout_has '1 tensors with 19.53 KiB through the proxies; 1 with 97.66 KiB, from long on, round the workers'
+stdout_has '1 tensor with 19.53 KiB through the proxies; 1 tensor with 97.66 KiB, from long on, round the workers'
 stdout_matches '^  proxy_bytes +19\.53 KiB '
 reckon show some.json --csv
 stdout_matches ',short,proxies$'

@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "present/comparison_text.hpp"
+#include "probe/cluster.hpp"
 #include "probe/pair_probe.hpp"
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
@@ -20,6 +21,7 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -59,13 +61,53 @@ std::vector<std::string> machines_of(const Plan& plan) {
   return machines;
 }
 
-ClientFlows flows_of(const Plan& plan) {
+/// Between two proxies, or two workers: the ways of the plan's rings.
+std::vector<Flow> ring_flows(const Plan& plan) {
+  std::vector<Flow> flows;
+  const auto add = [&](std::int64_t from, std::int64_t to) {
+    if (from >= 0 && to >= 0 && from != to &&
+        plan.ranks[static_cast<std::size_t>(from)].worker ==
+            plan.ranks[static_cast<std::size_t>(to)].worker) {
+      flows.push_back({static_cast<int>(from), static_cast<int>(to)});
+    }
+  };
+  for (const SumTree& tree : plan.trees) {
+    for (std::size_t r = 0; r < tree.up.size(); ++r) {
+      add(static_cast<std::int64_t>(r), tree.up[r]);
+      add(tree.down[r], static_cast<std::int64_t>(r));
+    }
+  }
+  return flows;
+}
+
+/// All clients' ways to all proxies; of the rings' those that the profile knows at the same sizes.
+ClientFlows flows_of(const Plan& plan, const Profile& profile, const std::string& transport) {
   std::vector<int> clients, proxies;
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     // A device that no tensor goes to may be the better one after a change.
     (plan.ranks[r].worker ? clients : proxies).push_back(static_cast<int>(r));
   }
-  return client_flows(clients, proxies);
+  ClientFlows flows = client_flows(clients, proxies);
+  const std::vector<std::string> names = pair_names(profile, machines_of(plan));
+  const std::vector<KnownPair> known = known_pairs(profile, names, flows.flows, transport);
+  std::vector<Flow> rings = ring_flows(plan);
+  std::erase_if(rings, [&](const Flow& flow) {
+    CellKey key;
+    key.test = k_pair_write;
+    key.from = names[static_cast<std::size_t>(flow.from)];
+    key.to = names[static_cast<std::size_t>(flow.to)];
+    key.transport = transport;
+    std::set<std::uint64_t> sizes;
+    for (const Cell* cell : profile.select(key)) {
+      sizes.insert(cell->key.bytes);
+    }
+    return std::any_of(known.begin(), known.end(), [&](const KnownPair& pair) {
+      return std::any_of(pair.writes.begin(), pair.writes.end(),
+                         [&](const auto& entry) { return !sizes.contains(entry.first); });
+    });
+  });
+  add_flows(flows, rings);
+  return flows;
 }
 
 /// What a person asks of a change of plan: who takes which tensors, in which pieces.
@@ -101,7 +143,8 @@ public:
       : m_rendezvous(rendezvous), m_inputs(std::move(inputs)), m_options(options),
         m_schedules_of(schedules_of), m_plan(plan),
         m_request(proxy_request_of(plan, m_inputs.profile, m_inputs.roles)),
-        m_names(pair_names(m_inputs.profile, machines_of(plan))), m_flows(flows_of(plan)) {
+        m_names(pair_names(m_inputs.profile, machines_of(plan))),
+        m_flows(flows_of(plan, m_inputs.profile, options.transport)) {
     PairProbe::Options probe;
     probe.transport = options.transport;
     probe.limit = options.limit;
@@ -122,6 +165,7 @@ public:
       if (m_next) {
         m_plan = std::move(*m_next);
         m_next.reset();
+        m_flows = flows_of(m_plan, m_inputs.profile, m_options.transport);
       }
       JobSchedules schedules = m_schedules_of(m_plan);
       RunOptions options = m_options;
@@ -358,7 +402,7 @@ AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
     check_link(*plan.roles, canonical_text(*inputs.roles), arguments.roles, "--roles", plan_name);
   }
   const ProxyRequest request = proxy_request_of(plan, inputs.profile, inputs.roles);
-  const ClientFlows flows = flows_of(plan);
+  const ClientFlows flows = flows_of(plan, inputs.profile, transport);
   static_cast<void>(
       reprofile_sizes(known_pairs(inputs.profile, pair_names(inputs.profile, machines_of(plan)),
                                   flows.flows, transport),

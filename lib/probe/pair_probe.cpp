@@ -50,6 +50,29 @@ ClientFlows client_flows(const std::vector<int>& clients, const std::vector<int>
   return out;
 }
 
+void add_flows(ClientFlows& to, const std::vector<Flow>& more) {
+  const std::size_t first = to.rounds.size();
+  for (const Flow& flow : more) {
+    if (std::find(to.flows.begin(), to.flows.end(), flow) != to.flows.end()) {
+      continue;
+    }
+    const auto disjoint = [&](const std::vector<std::size_t>& round) {
+      return std::none_of(round.begin(), round.end(), [&](std::size_t i) {
+        const Flow& other = to.flows[i];
+        return other.from == flow.from || other.from == flow.to || other.to == flow.from ||
+               other.to == flow.to;
+      });
+    };
+    auto round = std::find_if(to.rounds.begin() + static_cast<std::ptrdiff_t>(first),
+                              to.rounds.end(), disjoint);
+    if (round == to.rounds.end()) {
+      round = to.rounds.emplace(to.rounds.end());
+    }
+    round->push_back(to.flows.size());
+    to.flows.push_back(flow);
+  }
+}
+
 std::vector<std::uint64_t> reprofile_sizes(const std::vector<KnownPair>& pairs,
                                            const std::vector<std::vector<std::size_t>>& rounds,
                                            Seconds time) {

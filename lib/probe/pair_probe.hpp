@@ -22,6 +22,9 @@ struct ClientFlows {
 [[nodiscard]] ClientFlows client_flows(const std::vector<int>& clients,
                                        const std::vector<int>& proxies);
 
+/// Adds flows that are not there yet, in as many rounds more as keep them disjoint.
+void add_flows(ClientFlows& to, const std::vector<Flow>& more);
+
 /// Which sizes of writes tell a pair's latency and rate within `time` for all rounds: the shortest
 /// that all pairs have, and the longest that fits in. `rounds` are numbers of `pairs`.
 [[nodiscard]] std::vector<std::uint64_t>

@@ -160,6 +160,11 @@ std::vector<KnownPair> known_pairs(const Profile& profile, const std::vector<std
                        "`reckon probe --cluster --pair-writes` measures it",
                        profile.name, pair.from, pair.to, transport));
     }
+    const auto& [short_bytes, short_write] = *pair.writes.begin();
+    const auto& [long_bytes, long_write] = *std::next(pair.writes.begin());
+    const double byte_s = std::max(0.0, long_write.p50 - short_write.p50) /
+                          static_cast<double>(long_bytes - short_bytes);
+    pair.latency_s = std::max(0.0, short_write.p50 - byte_s * static_cast<double>(short_bytes));
     key.test = k_pair_latency;
     for (const Cell* cell : profile.select(key)) {
       pair.latency_s = cell->p50;

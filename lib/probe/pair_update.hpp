@@ -23,7 +23,8 @@ struct KnownPair {
   Flow flow;
   std::string from, to;                 ///< as the cells name them
   std::map<std::uint64_t, Cell> writes; ///< by size, those with a value
-  double latency_s = 0;                 ///< cell `pair_latency`; 0: the profile has none
+  /// Cell `pair_latency`; without one, where the line through the two shortest writes begins.
+  double latency_s = 0;
   [[nodiscard]] double seconds(std::uint64_t bytes) const { return writes.at(bytes).p50; }
 };
 

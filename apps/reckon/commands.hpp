@@ -21,6 +21,7 @@ Command add_probe_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);
 Command add_run_command(CLI::App& app);
 Command add_diff_command(CLI::App& app);
+Command add_export_command(CLI::App& app);
 Command add_import_command(CLI::App& app);
 Command add_show_command(CLI::App& app);
 Command add_solve_command(CLI::App& app);

@@ -73,7 +73,7 @@ int run(int argc, char** argv) {
       {"probe", add_probe_command(app)},   {"plan", add_plan_command(app)},
       {"run", add_run_command(app)},       {"diff", add_diff_command(app)},
       {"show", add_show_command(app)},     {"solve", add_solve_command(app)},
-      {"import", add_import_command(app)},
+      {"import", add_import_command(app)}, {"export", add_export_command(app)},
   };
   // CLI11 would only say that a subcommand is required.
   if (argc > 1 && *argv[1] != '-') {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/stations.hpp"
+#include "documents/plan.hpp"
+#include "schedule/schedule.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon {
+
+/// What a plan can be written as for other programs.
+enum class ExportFormat {
+  goal,          ///< LogGOPSim and ATLAHS: the schedule
+  msccl,         ///< MSCCL XML: the schedule, where it fits
+  simgrid,       ///< SimGrid's platform description, version 4.1: the network
+  astra_network, ///< ASTRA-sim's analytical network: the network
+  nccl_tuner,    ///< NCCL's example tuner plugin: the choice
+};
+/// "goal", "msccl", "simgrid", "astra-network", "nccl-tuner".
+[[nodiscard]] std::string_view name_of(ExportFormat format);
+[[nodiscard]] std::optional<ExportFormat> export_format_named(std::string_view name);
+[[nodiscard]] const std::vector<std::string>& export_format_names();
+/// Whether the format needs to know what lies between the ranks.
+[[nodiscard]] bool needs_network(ExportFormat format);
+
+/// Seconds that a lane of `rank` is busy with an op that stays where its memory is.
+using LocalSeconds = std::function<double(std::size_t rank, const Op& op)>;
+
+/// What lies between a plan's ranks.
+struct ExportNetwork {
+  StationNetwork network;
+  std::vector<std::string> stations; ///< names, by station
+  /// Of the first station, of every write beside its bytes; no format can say it, so that it is
+  /// named in a comment.
+  double write_overhead_s = 0;
+};
+
+/// The schedule as a GOAL text: a rank for each of ours; its lanes are its processors, followed by
+/// as many for the model's passes. A write is a send at the sender and a receive at the peer, both
+/// with one tag that no other write between the two has. A local op is a `calc` of `seconds`
+/// nanoseconds; without `seconds` it takes none. Throws Error{input} when a rank has more lanes
+/// than the format's 256 processors.
+[[nodiscard]] std::string goal_text(const Schedule& schedule, const std::string& title,
+                                    const LocalSeconds& seconds);
+
+/// The schedule as an MSCCL program for an in-place all-reduce: a thread block and a channel for
+/// each lane, a chunk for each part; MSCCL cuts the buffer that it is given into equal chunks. Fits
+/// where all ranks are workers, the plan ends with plain sums, all parts are of about one size, and
+/// each lane sends to one rank and receives from one, as in a ring. Otherwise throws Error{input}
+/// that says what does not fit and what would.
+[[nodiscard]] std::string msccl_xml(const Plan& plan, const Schedule& schedule);
+
+/// The network as a SimGrid platform: a host for each rank ("rank0", ...), a link for each station,
+/// a route for each pair. Rates in bytes per second and times in seconds, as exact as ours. Throws
+/// Error{input} with more than 1024 ranks: routes are written pair by pair.
+[[nodiscard]] std::string simgrid_xml(const ExportNetwork& network, const std::string& title);
+
+/// The network as ASTRA-sim's analytical backend reads it: a switch with a port for each rank, or
+/// racks of equal size below a second one. Its GB are of 2^30 bytes and its latency is that of one
+/// of a switch's two links. Throws Error{input} where ranks differ in what the format has once for
+/// all of them.
+[[nodiscard]] std::string astra_network_yml(const Plan& plan, const ExportNetwork& network);
+
+/// A line for the CSV file of NCCL's example tuner plugin that makes NCCL do what the plan found
+/// best: ring all-reduce of gradients from one part to all of them. Throws Error{input} when the
+/// plan chose something that NCCL does not have.
+[[nodiscard]] std::string nccl_tuner_csv(const Plan& plan);
+
+} // namespace reckon

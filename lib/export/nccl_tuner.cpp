@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/error.hpp"
+#include "export/export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace reckon {
+namespace {
+
+std::string other_choice(const Plan& plan) {
+  const auto ring =
+      std::find_if(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
+        return c.strategy == "ring" && c.prediction.has_value();
+      });
+  if (ring == plan.candidates.end()) {
+    return "NCCL's rings are not among what the plan compared";
+  }
+  return fmt::format("the ring, which it has, is predicted to take {:.4g} ms instead of {:.4g} ms: "
+                     "plan with --strategy ring to export that",
+                     ring->prediction->mid_seconds * 1e3, plan.prediction.mid_seconds * 1e3);
+}
+
+} // namespace
+
+std::string nccl_tuner_csv(const Plan& plan) {
+  if (plan.strategy != "ring") {
+    fail(ErrorKind::input, fmt::format("the plan's strategy is {}, which NCCL does not have; {}",
+                                       plan.strategy, other_choice(plan)));
+  }
+  const auto workers = std::count_if(plan.ranks.begin(), plan.ranks.end(),
+                                     [](const PlanRank& r) { return r.worker; });
+  // A rank of NCCL is a GPU. Where ours are whole machines their number of GPUs is not in the plan;
+  // where they are GPUs, they are of one machine.
+  const bool gpus = std::all_of(plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) {
+    return !r.worker || r.endpoint_kind == "gpu";
+  });
+  const std::int64_t nodes = gpus ? 1 : workers, ranks = gpus ? workers : -1;
+  return fmt::format("# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks,"
+                     "numPipeOps,regBuff\n"
+                     "# {} on {}: predicted {:.4g} ms for {} bytes; -1 matches any, and leaves the "
+                     "channels to NCCL\n"
+                     "allreduce,{},{},ring,simple,-1,{},{},-1,-1\n",
+                     plan.workload.name, plan.profile.name, plan.prediction.mid_seconds * 1e3,
+                     plan.gradient_bytes, plan.part_bytes, plan.gradient_bytes, nodes, ranks);
+}
+
+} // namespace reckon

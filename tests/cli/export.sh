@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# reckon export: a plan as other programs read it; what does not fit is one error, and no file.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+plans=$source_dir/plans
+
+reckon export "$plans/ring-4.json" --format goal
+expect_status 0
+stderr_empty
+stdout_has 'num_ranks 4'
+stdout_matches '^l1: send 32768b to 1 tag 0 cpu 0$'
+cp .last/stdout printed.goal
+reckon export - --format goal -o written.goal < "$plans/ring-4.json"
+expect_status 0
+stdout_empty
+cmp -s printed.goal written.goal || fail "the file is not what is printed"
+
+reckon export "$plans/ring-4.json" --format nccl-tuner
+expect_status 0
+stdout_matches '^allreduce,32768,102228128,ring,simple,-1,4,-1,-1,-1$'
+
+# A refusal names a size that fits.
+reckon export "$plans/tensors-2+3.json" --format nccl-tuner -o no.csv
+expect_status 2
+stderr_has 'which NCCL does not have'
+reckon plan --profile byteps-cluster --workload resnet50 --workers 4 --servers 0 --strategy ring --cutting tensors -o tensors.json
+reckon export tensors.json --format msccl -o no.xml
+expect_status 2
+stdout_empty
+stderr_has 'plan with --cutting fused --part-bytes'
+bytes=$(sed 's/.*--part-bytes //' .last/stderr)
+reckon plan --profile byteps-cluster --workload resnet50 --workers 4 --servers 0 --strategy ring --cutting fused \
+  --part-bytes "$bytes" -o equal.json
+reckon export equal.json --format msccl -o equal.xml
+expect_status 0
+grep -q 'coll="allreduce" inplace="1"' equal.xml || fail "no MSCCL program"
+[[ ! -e no.csv && ! -e no.xml ]] || fail "a refusal left a file"
+
+# Bad usage.
+reckon export "$plans/ring-4.json" --format dot
+expect_status 2
+reckon export "$plans/ring-4.json"
+expect_status 2
+stderr_has 'format'
+cp "$plans/ring-4.json" plan.json
+reckon export plan.json --format goal -o plan.json
+expect_status 2
+stderr_has 'is also an input'
+reckon export "$source_dir/profiles/byteps-cluster.json" --format goal
+expect_status 2
+stderr_has 'profile'

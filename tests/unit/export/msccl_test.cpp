@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../strategies/fixtures.hpp"
+
+#include "core/error.hpp"
+#include "export/export.hpp"
+#include "strategies/lower.hpp"
+
+#include <gtest/gtest.h>
+#include <pugixml.hpp>
+
+#include <map>
+#include <queue>
+#include <random>
+#include <tuple>
+
+namespace reckon::test {
+namespace {
+
+/// MSCCL's interpreter on whole numbers: thread blocks make their steps in order, a connection
+/// (sender, receiver, channel) holds one chunk. Ends with every rank's buffer, empty when a thread
+/// block could not go on.
+class Interpreter {
+public:
+  explicit Interpreter(const std::string& xml) {
+    EXPECT_TRUE(m_document.load_string(xml.c_str()));
+    m_algo = m_document.child("algo");
+    EXPECT_STREQ(m_algo.attribute("coll").value(), "allreduce");
+    EXPECT_EQ(m_algo.attribute("inplace").as_int(), 1);
+    chunks = m_algo.attribute("nchunksperloop").as_uint();
+    gpus = m_algo.attribute("ngpus").as_uint();
+    for (const pugi::xml_node gpu : m_algo.children("gpu")) {
+      EXPECT_EQ(gpu.attribute("i_chunks").as_uint(), chunks);
+      for (const pugi::xml_node tb : gpu.children("tb")) {
+        Block block;
+        block.gpu = gpu.attribute("id").as_uint();
+        block.send = tb.attribute("send").as_int();
+        block.receive = tb.attribute("recv").as_int();
+        block.channel = tb.attribute("chan").as_int();
+        EXPECT_LT(block.channel, m_algo.attribute("nchannels").as_int());
+        // A connection belongs to one thread block at either end.
+        EXPECT_TRUE(m_ends.insert({0, block.gpu, block.send, block.channel}).second);
+        EXPECT_TRUE(m_ends.insert({1, block.gpu, block.receive, block.channel}).second);
+        int number = 0;
+        for (const pugi::xml_node step : tb.children("step")) {
+          EXPECT_EQ(step.attribute("s").as_int(), number++);
+          block.steps.push_back(step);
+        }
+        longest = std::max(longest, block.steps.size());
+        m_blocks.push_back(block);
+      }
+    }
+  }
+
+  std::vector<std::vector<std::int64_t>> run(std::vector<std::vector<std::int64_t>> data) {
+    std::map<std::tuple<unsigned, unsigned, int>, std::queue<std::int64_t>> connections;
+    std::size_t left = 0;
+    for (bool any = true; any;) {
+      any = false;
+      left = 0;
+      for (Block& block : m_blocks) {
+        if (block.next == block.steps.size()) {
+          continue;
+        }
+        const pugi::xml_node step = block.steps[block.next];
+        const std::string type = step.attribute("type").value();
+        std::vector<std::int64_t>& own = data[block.gpu];
+        const unsigned source = step.attribute("srcoff").as_uint();
+        const unsigned destination = step.attribute("dstoff").as_uint();
+        auto& out = connections[{block.gpu, static_cast<unsigned>(block.send), block.channel}];
+        auto& in = connections[{static_cast<unsigned>(block.receive), block.gpu, block.channel}];
+        if (type == "s" && out.empty()) {
+          out.push(own.at(source));
+        } else if ((type == "r" || type == "rrc") && !in.empty()) {
+          own.at(destination) = in.front() + (type == "rrc" ? own.at(source) : 0);
+          in.pop();
+        } else {
+          ++left;
+          continue;
+        }
+        ++block.next;
+        any = true;
+      }
+    }
+    return left == 0 ? data : std::vector<std::vector<std::int64_t>>();
+  }
+
+  std::size_t chunks = 0, gpus = 0, longest = 0;
+
+private:
+  struct Block {
+    unsigned gpu = 0;
+    int send = -1, receive = -1, channel = 0;
+    std::vector<pugi::xml_node> steps;
+    std::size_t next = 0;
+  };
+  pugi::xml_document m_document;
+  pugi::xml_node m_algo;
+  std::vector<Block> m_blocks;
+  std::set<std::tuple<int, unsigned, int, int>> m_ends;
+};
+
+Plan ring(std::uint64_t workers, std::uint64_t elements, std::uint64_t part_bytes, int lanes = 1) {
+  PlanOptions options;
+  options.strategy = "ring";
+  options.part_bytes = part_bytes;
+  return plan_for(cluster(1e9, 1e9), workload({{"a", elements}}), workers, 0, options, lanes);
+}
+
+/// A part for each tensor, round a ring of four.
+Plan by_tensors(std::vector<Tensor> tensors) {
+  PlanOptions options;
+  options.strategy = "ring";
+  options.part_bytes = 1U << 30U;
+  options.cutting = Cutting::tensors;
+  return plan_for(cluster(1e9, 1e9), workload(std::move(tensors)), 4, 0, options);
+}
+
+void expect_refused(const Plan& plan, const std::string& why) {
+  try {
+    static_cast<void>(msccl_xml(plan, lower(plan)));
+    FAIL() << "must throw: " << why;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
+  }
+}
+
+TEST(Msccl, TheProgramReadBackMakesEveryRanksBufferTheSum) {
+  std::mt19937_64 random(20261122);
+  for (const auto& [workers, parts, lanes] :
+       std::vector<std::tuple<std::uint64_t, std::uint64_t, int>>{{2, 2, 1},
+                                                                  {2, 8, 1},
+                                                                  {3, 3, 1},
+                                                                  {4, 4, 1},
+                                                                  {4, 32, 1},
+                                                                  {4, 16, 2},
+                                                                  {5, 20, 2},
+                                                                  {8, 8, 1}}) {
+    SCOPED_TRACE(testing::Message()
+                 << workers << " workers, " << parts << " parts, " << lanes << " lanes");
+    const Plan plan = ring(workers, parts * 1024, 4096, lanes);
+    ASSERT_EQ(plan.parts.size(), parts);
+    Interpreter program(msccl_xml(plan, lower(plan)));
+    EXPECT_EQ(program.gpus, workers);
+    EXPECT_EQ(program.chunks, parts);
+    std::vector<std::vector<std::int64_t>> data(workers, std::vector<std::int64_t>(parts));
+    std::vector<std::int64_t> sum(parts, 0);
+    for (auto& rank : data) {
+      for (std::size_t c = 0; c < parts; ++c) {
+        rank[c] = static_cast<std::int64_t>(random() % 1'000'000);
+        sum[c] += rank[c];
+      }
+    }
+    EXPECT_EQ(program.run(data), std::vector(workers, sum));
+  }
+}
+
+TEST(Msccl, PartsThatDifferByTheirAlignmentOnlyAreEqual) {
+  // 100,000 bytes in four parts that begin at multiples of 64: 3 x 25,024 and 24,928.
+  const Plan plan = ring(4, 25'000, 25'024);
+  ASSERT_EQ(plan.parts.bytes, (std::vector<std::uint64_t>{25'024, 25'024, 25'024, 24'928}));
+  Interpreter program(msccl_xml(plan, lower(plan)));
+  EXPECT_EQ(program.run({{1, 2, 3, 4}, {10, 20, 30, 40}, {100, 200, 300, 400}, {0, 0, 0, 5}}),
+            std::vector(4, std::vector<std::int64_t>{111, 222, 333, 449}));
+}
+
+TEST(Msccl, WhatDoesNotFitIsRefusedWithWhatWould) {
+  expect_refused(by_tensors({{"a", 10240}, {"b", 9000}}), // 12 % less
+                 "parts are of 36000 to 40960 bytes; plan with --cutting fused --part-bytes ");
+  PlanOptions options;
+  options.part_bytes = 4096;
+  options.strategy = "ps_noncolocated";
+  const Workload w = workload({{"a", 4096}});
+  expect_refused(plan_for(cluster(1e9, 1e9), w, 2, 2, options), "rank 2 only serves");
+  options.strategy = "ps_colocated";
+  expect_refused(plan_for(cluster(1e9, 1e9), w, 4, 0, options), "a thread block has one of each");
+  options.strategy = "ring";
+  options.optimizer = Optimizer::sgd;
+  expect_refused(plan_for(cluster(1e9, 1e9), w, 2, 0, options), "plan without --optimizer");
+  options.optimizer.reset();
+  expect_refused(
+      plan_for(cluster(1e9, 1e9), workload({{"a", 4096}, {"b", 4096, DType::fp16}}), 2, 0, options),
+      "2 runs of different element types");
+  // Each part costs a rank of four 3 steps: the interpreter's 256 are enough for 85 of them.
+  EXPECT_EQ(
+      Interpreter(msccl_xml(ring(4, 84 * 1024, 4096), lower(ring(4, 84 * 1024, 4096)))).longest,
+      252U);
+  expect_refused(ring(4, 88 * 1024, 4096), "makes 264 steps, and a thread block at most 256");
+}
+
+TEST(Msccl, TheSizeThatARefusalNamesFits) {
+  for (const std::uint64_t elements : {25'557'032U, 5000U, 99'999U}) {
+    try {
+      const Plan plan = by_tensors({{"a", elements / 3}, {"b", elements - elements / 3}});
+      static_cast<void>(msccl_xml(plan, lower(plan)));
+      FAIL() << "must throw";
+    } catch (const Error& e) {
+      const std::string text = e.what(), flag = "--part-bytes ";
+      const std::uint64_t bytes = std::stoull(text.substr(text.find(flag) + flag.size()));
+      const Plan plan = ring(4, elements, bytes);
+      EXPECT_NO_THROW(static_cast<void>(msccl_xml(plan, lower(plan)))) << elements << ": " << text;
+    }
+  }
+}
+
+} // namespace
+} // namespace reckon::test

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../strategies/fixtures.hpp"
+
+#include "core/error.hpp"
+#include "export/export.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace reckon::test {
+namespace {
+
+/// The rows as the example plugin reads them: comments and empty lines are none, fields are between
+/// commas.
+std::vector<std::vector<std::string>> rows(const std::string& csv) {
+  std::vector<std::vector<std::string>> out;
+  std::istringstream lines(csv);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LT(line.size(), 255U) << "the plugin reads lines of at most 255 characters";
+    if (line.empty() || line.front() == '#') {
+      continue;
+    }
+    std::istringstream fields(line);
+    out.emplace_back();
+    for (std::string field; std::getline(fields, field, ',');) {
+      out.back().push_back(field);
+    }
+  }
+  return out;
+}
+
+Plan ring() {
+  PlanOptions options;
+  options.strategy = "ring";
+  options.part_bytes = 4096;
+  return plan_for(cluster(1e9, 1e9), workload({{"a", 4096}}), 4, 0, options);
+}
+
+TEST(NcclTuner, ARingOfMachinesIsARowForThatManyNodesAndAnyNumberOfGpus) {
+  EXPECT_EQ(rows(nccl_tuner_csv(ring())),
+            (std::vector<std::vector<std::string>>{
+                {"allreduce", "4096", "16384", "ring", "simple", "-1", "4", "-1", "-1", "-1"}}));
+}
+
+TEST(NcclTuner, ARingOfGpusIsARowForOneNode) {
+  Plan plan = ring();
+  for (PlanRank& rank : plan.ranks) {
+    rank.endpoint_kind = "gpu";
+  }
+  const std::vector<std::string> row = rows(nccl_tuner_csv(plan)).at(0);
+  EXPECT_EQ(row.at(6), "1");
+  EXPECT_EQ(row.at(7), "4");
+}
+
+TEST(NcclTuner, WhatNcclDoesNotHaveIsRefusedWithTheRingsTime) {
+  PlanOptions options;
+  options.strategy = "ps_colocated";
+  const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 1 << 20}}), 4, 0, options);
+  try {
+    static_cast<void>(nccl_tuner_csv(plan));
+    FAIL() << "must throw";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(e.what()).find("strategy is ps_colocated, which NCCL does not have"),
+              std::string::npos);
+  }
+}
+
+} // namespace
+} // namespace reckon::test

@@ -5,9 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/units.hpp"
-#include "documents/document.hpp"
 #include "equations/aggregation.hpp"
-#include "equations/placement.hpp"
 #include "equations/split.hpp"
 
 #include <CLI/CLI.hpp>
@@ -28,11 +26,6 @@ namespace reckon {
 using namespace solve;
 
 namespace {
-
-/// Rows of a table with one row a machine; the JSON holds all of them.
-constexpr std::size_t k_most_rows = 64;
-/// GPT-2 XL in chunks of 1 KiB is 6 million; a chunk of a few bytes would only fill the memory.
-constexpr std::uint64_t k_most_chunks = 10'000'000;
 
 // ---------------------------------------------------------------- split
 
@@ -364,108 +357,6 @@ Command add_split(CLI::App& solve) {
   return [options] { return run_split(*options); };
 }
 
-// ---------------------------------------------------------------- placement
-
-struct PlacementOptions {
-  std::string workload, chunk = "32KiB";
-  std::int64_t cores = 0;
-  bool json = false;
-};
-
-/// The sizes of all pieces of all tensors: equation 12.
-std::vector<std::uint64_t> cut(const Workload& workload,
-                               const std::optional<std::uint64_t>& chunk_bytes) {
-  std::vector<std::uint64_t> pieces;
-  for (const Tensor& tensor : workload.tensors) {
-    if (!chunk_bytes) {
-      pieces.push_back(tensor.bytes());
-      continue;
-    }
-    if (*chunk_bytes % size_of(tensor.dtype) != 0) {
-      fail(ErrorKind::usage,
-           fmt::format("--chunk of {} B would cut an element of {} ({}); use a multiple of {} B",
-                       *chunk_bytes, tensor.name, reckon::name_of(tensor.dtype),
-                       size_of(tensor.dtype)));
-    }
-    const Chunks chunks = cut_into_chunks(tensor.bytes(), *chunk_bytes);
-    if (chunks.count > k_most_chunks - pieces.size()) {
-      fail(ErrorKind::usage,
-           fmt::format("--chunk of {} B cuts {} into more than {} pieces; use larger chunks",
-                       *chunk_bytes, workload.name, k_most_chunks));
-    }
-    pieces.insert(pieces.end(), chunks.count - 1, chunks.full_bytes);
-    pieces.push_back(chunks.last_bytes);
-  }
-  return pieces;
-}
-
-int run_placement(const PlacementOptions& options) {
-  if (options.cores < 1 || options.cores > k_most_machines) {
-    fail(ErrorKind::usage,
-         fmt::format("--cores {}: must be between 1 and {}", options.cores, k_most_machines));
-  }
-  std::optional<std::uint64_t> chunk_bytes;
-  if (options.chunk != "none") {
-    chunk_bytes = parse_bytes(options.chunk, "--chunk").count();
-    if (*chunk_bytes == 0) {
-      fail(ErrorKind::usage, "--chunk 0: must be greater than 0; use none for whole tensors");
-    }
-  }
-  const Workload workload = read_workload(options.workload);
-  const std::vector<std::uint64_t> pieces = cut(workload, chunk_bytes);
-  const std::vector<std::uint64_t> loads =
-      balance_longest_first(pieces, static_cast<std::size_t>(options.cores)).loads;
-  const double over_mean = max_over_mean(loads);
-  if (options.json) {
-    Json out;
-    out["workload"] = workload.name;
-    out["bytes"] = workload.bytes();
-    out["chunk_bytes"] = chunk_bytes ? Json(*chunk_bytes) : Json(nullptr);
-    out["chunks"] = pieces.size();
-    out["cores"] = loads.size();
-    out["load_bytes"] = loads;
-    out["max_over_mean"] = over_mean;
-    print(canonical(out));
-    return k_exit_ok;
-  }
-  const double mean = static_cast<double>(workload.bytes()) / static_cast<double>(loads.size());
-  const auto [least, most] = std::minmax_element(loads.begin(), loads.end());
-  std::string text = fmt::format(
-      "{}: {} in {}, {} (12), longest first to {} (13)\n\n", workload.name,
-      bytes_text(static_cast<double>(workload.bytes())), counted(workload.tensors.size(), "tensor"),
-      counted(pieces.size(), chunk_bytes ? "chunk" : "piece"), counted(loads.size(), "core"));
-  text += fmt::format("fullest core {}, mean {}, least {}: max over mean {:.6g}\n\n",
-                      to_text(Bytes(*most)), bytes_text(mean), to_text(Bytes(*least)), over_mean);
-  text += fmt::format("{:<8} {:>12} {:>10}\n", "core", "load", "of mean");
-  for (std::size_t core = 0; core < std::min(loads.size(), k_most_rows); ++core) {
-    text += fmt::format("{:<8} {:>12} {:>8.2f} %\n", core, to_text(Bytes(loads[core])),
-                        100 * static_cast<double>(loads[core]) / mean);
-  }
-  if (loads.size() > k_most_rows) {
-    text += fmt::format("... and {} more; --json has all\n",
-                        counted(loads.size() - k_most_rows, "core"));
-  }
-  print(text);
-  return k_exit_ok;
-}
-
-Command add_placement(CLI::App& solve) {
-  auto options = std::make_shared<PlacementOptions>();
-  CLI::App* placement = solve.add_subcommand(
-      "placement",
-      "How evenly a model's gradient spreads over cores when it is cut into chunks (PHub)");
-  placement
-      ->add_option("--workload", options->workload,
-                   "A shipped workload's name (resnet50), a JSON file, or a CSV with the columns "
-                   "name,elements,dtype")
-      ->required();
-  placement->add_option("--chunk", options->chunk, "Size that larger tensors are cut into, or none")
-      ->capture_default_str();
-  placement->add_option("--cores", options->cores, "Cores that share the work")->required();
-  placement->add_flag("--json", options->json, "One JSON object on standard output");
-  return [options] { return run_placement(*options); };
-}
-
 // ---------------------------------------------------------------- aggregation
 
 struct AggregationOptions {
@@ -591,7 +482,7 @@ Command add_solve_command(CLI::App& app) {
   solve->require_subcommand(1);
   const std::vector<std::pair<std::string, Command>> answers{
       {"split", add_split(*solve)},
-      {"placement", add_placement(*solve)},
+      {"placement", add_solve_placement(*solve)},
       {"aggregation", add_aggregation(*solve)},
       {"routing", add_solve_routing(*solve)},
       {"partition", add_solve_partition(*solve)},

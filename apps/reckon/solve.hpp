@@ -16,6 +16,7 @@
 /// What the files of `reckon solve` share, one for each group of equations.
 namespace reckon {
 
+Command add_solve_placement(CLI::App& solve);
 Command add_solve_routing(CLI::App& solve);
 Command add_solve_partition(CLI::App& solve);
 Command add_solve_dual_sync(CLI::App& solve);
@@ -31,6 +32,9 @@ namespace solve {
 
 /// More machines than any cluster has; keeps a slip such as --workers 1e12 from filling the memory.
 inline constexpr std::int64_t k_most_machines = 1'000'000;
+
+/// Rows of a table with one row a machine; the JSON holds all of them.
+inline constexpr std::size_t k_most_rows = 64;
 
 inline void print(const std::string& text) {
   std::fputs(text.c_str(), stdout);

@@ -47,6 +47,66 @@ stdout_has 'resnet50: 97.49 MiB in 161 tensors, 3223 chunks'
 stdout_matches '^63 +'
 stdout_has '... and 36 cores more; --json has all'
 
+# Interfaces, nodes and cores. Two nodes with an interface and a core each: 28 to the first, 16 and 4 to the second.
+reckon solve placement --workload toy.csv --chunk none --cores 2 --interfaces 2 --nodes 2 --json
+expect_status 0
+stderr_empty
+stdout_is << 'END'
+{
+  "bytes": 48,
+  "chunk_bytes": null,
+  "chunks": 3,
+  "cores": 2,
+  "cores_at_most": 1.1666666666666667,
+  "interfaces": {
+    "at_most": 1.5833333333333333,
+    "load_bytes": [28, 20],
+    "max_over_mean": 1.1666666666666667
+  },
+  "lanes": [
+    {
+      "bytes": 28,
+      "chunks": 1,
+      "core": 0,
+      "interface": 0,
+      "node": 0
+    },
+    {
+      "bytes": 20,
+      "chunks": 2,
+      "core": 1,
+      "interface": 1,
+      "node": 1
+    }
+  ],
+  "load_bytes": [28, 20],
+  "max_over_mean": 1.1666666666666667,
+  "nodes": {
+    "at_most": 1.5833333333333333,
+    "load_bytes": [28, 20],
+    "max_over_mean": 1.1666666666666667
+  },
+  "tried": null,
+  "workload": "toy"
+}
+END
+
+# PBox: ten interfaces, two nodes. 14 cores of a node each have a queue at 5 interfaces.
+reckon solve placement --workload resnet50 --cores 28 --interfaces 10 --nodes 2
+expect_status 0
+stdout_matches '^interfaces +10 +9\.75 MiB +1\.00008 '
+stdout_matches '^cores +28 +3\.5 MiB +1\.00521 '
+stdout_has '140 lanes'
+
+# A write that costs nothing leaves only the filling, which wants small chunks; one that costs much wants larger ones.
+auto=(--workload resnet50 --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 10Gb/s --workers 4)
+reckon solve placement "${auto[@]}" --write-cost 0us
+expect_status 0
+stdout_matches '^64 KiB .* the largest within 0\.2 % of the least$'
+reckon solve placement "${auto[@]}" --write-cost 20us
+expect_status 0
+stdout_matches '^1 MiB .* the largest within 0\.2 % of the least$'
+
 bad() {
   local message=$1
   shift
@@ -65,3 +125,7 @@ bad 'multiple of 4 B' --workload toy.csv --cores 2 --chunk 6
 bad "'tiny'" --workload toy.csv --cores 2 --chunk tiny
 bad 'use larger chunks' --workload gpt2-xl --cores 2 --chunk 4
 bad 'absent.json' --workload absent.json --cores 2
+bad '--write-cost' --workload toy.csv --cores 2 --interfaces 1 --chunk auto
+bad 'give --interfaces' --workload toy.csv --cores 2 --nodes 2
+bad 'each node needs one of both' --workload toy.csv --cores 2 --interfaces 1 --nodes 2
+bad '--interfaces 0' --workload toy.csv --cores 2 --interfaces 0

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
+#include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
 #include "present/document_text.hpp"
@@ -19,7 +20,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <memory>
 #include <unistd.h>
 
@@ -323,7 +323,7 @@ ProxyOptions proxy_options_of(const PlanArguments& a) {
   if (a.proxy_bytes != "auto") {
     options.proxy_bytes =
         a.proxy_bytes == "0" || a.proxy_bytes == "all"
-            ? (a.proxy_bytes == "0" ? 0 : std::numeric_limits<double>::max())
+            ? (a.proxy_bytes == "0" ? 0 : k_all_proxy_bytes)
             : static_cast<double>(parse_bytes(a.proxy_bytes, "--proxy-bytes").count());
   }
   options.tolerance = parse_fraction(a.tolerance, "--tolerance");
@@ -427,10 +427,15 @@ private:
       fail(ErrorKind::usage, "--network, --service, --gpu-direct and --machine need --inside");
     }
     const Roles roles = roles_for(a);
+    PlanOptions options = options_of(a);
+    Progress progress;
+    options.progress = [&](std::string_view step, double done) {
+      progress.show(done, fmt::format("planning: {}", step));
+    };
     if (is_proxy_strategy(a.strategy)) {
       return plan_proxies(
-          {m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
-          options_of(a), proxy_options_of(a));
+          {m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link}, options,
+          proxy_options_of(a));
     }
     const PlanArguments plain;
     if (a.proxy_bytes != plain.proxy_bytes || a.tolerance != plain.tolerance ||
@@ -440,7 +445,7 @@ private:
                              "--queues need --strategy coarse or dense");
     }
     return make_plan({m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link},
-                     options_of(a));
+                     options);
   }
 
   int plan_once() {

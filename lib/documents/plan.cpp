@@ -401,6 +401,14 @@ Passes passes_from_json(const JsonView& view, std::uint64_t gradient_bytes) {
 
 } // namespace
 
+std::size_t SumTree::root() const {
+  std::size_t rank = 0;
+  while (rank + 1 < up.size() && up[rank] != static_cast<std::int64_t>(rank)) {
+    ++rank;
+  }
+  return rank;
+}
+
 double Passes::total_seconds() const {
   return std::accumulate(backward_seconds.begin(), backward_seconds.end(), 0.0) +
          std::accumulate(forward_seconds.begin(), forward_seconds.end(), 0.0);

@@ -98,6 +98,8 @@ struct SumTree {
   std::vector<std::int64_t>
       down;         ///< by rank: who gives it the whole sum; the root: itself; -1: none
   double share = 0; ///< of the gradient; the shares of a plan add up to 1
+  /// The rank that has the whole sum: the first that hands it to itself.
+  [[nodiscard]] std::size_t root() const;
   bool operator==(const SumTree&) const = default;
 };
 

@@ -63,10 +63,7 @@ std::string trees_text(const Plan& plan, const Style& style) {
       rest += tree.share;
       continue;
     }
-    std::size_t root = 0;
-    while (root + 1 < tree.up.size() && tree.up[root] != static_cast<std::int64_t>(root)) {
-      ++root;
-    }
+    const std::size_t root = tree.root();
     const std::string up = tree_text(plan, tree.up, root);
     table.row({percent_text(tree.share), tree.scheme,
                tree.up == tree.down

@@ -5,6 +5,7 @@
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "equations/fixed_point.hpp"
+#include "strategies/between.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
@@ -22,6 +23,11 @@ namespace {
 
 constexpr double k_typical_part_bytes =
     1 << 20; ///< for questions asked before the part size is known
+
+/// Of a play over measured pairs.
+constexpr double k_most_pieces = 40'000;
+/// Less than that is what two ways to predict the same differ by.
+constexpr double k_pairs_bind = 0.05;
 
 DType most_common(const GradientLayout& layout) {
   std::map<DType, std::uint64_t> bytes;
@@ -93,6 +99,12 @@ public:
            fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
     }
     check_options();
+    m_pairs = measured_pairs(inputs.profile, m_model, options.what_if);
+    if (m_pairs) { // all strategies are played: pieces as long as a comparison bears
+      const double writes = 2 * static_cast<double>(m_workers);
+      m_pairs->network =
+          in_pieces(std::move(m_pairs->network), writes * m_model_bytes, k_most_pieces);
+    }
     for (const GradientLayout::Run& run : m_layout.runs) {
       if (options.fixed_point && run.dtype != DType::fp32) {
         fail(ErrorKind::input, fmt::format("--reduction fixed: is for gradients of fp32, and "
@@ -285,6 +297,15 @@ private:
       asked = &*it;
       draft(*asked);
     }
+    for (Choice& c : choices) { // the formulas know ports, and not the ways between pairs
+      if (m_options.progress) {
+        m_options.progress(c.solution.strategy, static_cast<double>(&c - choices.data()) /
+                                                    static_cast<double>(choices.size()));
+      }
+      if (m_pairs && c.solution.reason.empty() && !c.draft) {
+        draft(c);
+      }
+    }
     // Whichever is fastest is cut, assigned and predicted as it would run, until the fastest is one
     // that has been.
     const auto fastest = [&](const Choice* other_than) -> Choice* {
@@ -319,11 +340,35 @@ private:
     return plan;
   }
 
+  /// Cuts, assigns and predicts the plan; where the ways between pairs of machines are slower than
+  /// ports, which the part size was solved for, with longer parts, too.
+  void draft(Choice& choice) const {
+    const Choice by_formula = choice;
+    draft_cut(choice);
+    if (!m_pairs || m_options.part_bytes ||
+        choice.prediction.mid_seconds <= by_formula.prediction.mid_seconds * (1 + k_pairs_bind)) {
+      return;
+    }
+    for (const double longer : {4.0, 16.0}) {
+      const double size = by_formula.shape.part_bytes * longer;
+      if (size >= 2 * m_model_bytes) {
+        break;
+      }
+      Choice other = by_formula;
+      other.shape = shape_for(size, other.solution.ring);
+      other.shape.part_bytes = size;
+      draft_cut(other);
+      if (other.prediction.mid_seconds < (1 - tolerance()) * choice.prediction.mid_seconds) {
+        choice = std::move(other);
+      }
+    }
+  }
+
   /// Cuts, assigns and predicts the plan in every order and window that is open, and keeps the
   /// fastest. Windows beside the solved one count only where a play can tell them apart: one that
   /// falls in with the period of the shares can cost a percent or two. In a ring the least window
   /// that is as good as the others.
-  void draft(Choice& choice) const {
+  void draft_cut(Choice& choice) const {
     std::vector<double> windows{choice.shape.window_parts};
     double gain = 1e-9;                // part of the time that a further window must save
     constexpr double k_small_job = 16; // workers: beyond it a play takes long, and shares are finer
@@ -462,21 +507,31 @@ private:
     if (!m_model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
       plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
     }
+    if (m_pairs && raise_bound(plan.prediction, reckon::lower(plan), *m_pairs)) {
+      plan.prediction.relief =
+          "a faster way between these two, or a strategy with fewer bytes on it";
+      Term& transport = plan.prediction.terms.front();
+      transport.seconds = std::max(transport.seconds, plan.prediction.bound_seconds);
+    }
     const Load load = load_of(choice.solution, m_model, loads);
     if (m_options.async_steps) {
       add_async_steps(choice, loads, shape, plan, load.uplink_seconds);
       return plan;
     }
-    const auto played = played_seconds(m_model, plan, load.uplink_seconds);
+    const auto seconds = played(plan, load.uplink_seconds);
     if (m_passes) {
-      add_passes(plan.prediction, *m_passes, played);
-    } else if (played) {
-      replace_by_played(plan.prediction, *played);
+      add_passes(plan.prediction, *m_passes, seconds);
+    } else if (seconds) {
+      replace_by_played(plan.prediction, *seconds);
     }
     if (m_options.optimizer) {
       add_step(choice, loads, shape, plan, load.uplink_seconds);
     }
     return plan;
+  }
+
+  [[nodiscard]] std::optional<double> played(const Plan& plan, double uplink_seconds) const {
+    return played_seconds(m_model, plan, uplink_seconds, m_pairs ? &*m_pairs : nullptr);
   }
 
   void add_step(const Choice& choice, std::span<const double> loads, const PartShape& shape,
@@ -486,7 +541,7 @@ private:
                       m_options.update_at, [&](UpdatePlace place) {
                         Plan stepping = plan;
                         stepping.update = UpdatePlan{*m_options.optimizer, place};
-                        return played_seconds(m_model, stepping, uplink_seconds);
+                        return played(stepping, uplink_seconds);
                       });
     plan.prediction = step.prediction;
     plan.update = step.update;
@@ -574,12 +629,12 @@ private:
                                steps(),
                                "equation 21: bound and prediction are of that many exchanges",
                                {}});
-    if (const auto played = played_seconds(m_model, plan, uplink_seconds)) {
+    if (const auto seconds = played(plan, uplink_seconds)) {
       double steady = 0;
       for (const Term& t : plan.prediction.terms) {
         steady += t.name == "fill" ? 0 : t.seconds;
       }
-      replace_by_played(plan.prediction, std::max(*played, steady));
+      replace_by_played(plan.prediction, std::max(*seconds, steady));
     }
   }
 
@@ -666,6 +721,9 @@ private:
     for (const std::string& source : m_model.sources()) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
+    for (const std::string& source : m_pairs ? m_pairs->sources : std::vector<std::string>()) {
+      plan.quantities.push_back({"profile", 0, source, {}});
+    }
     plan.quantities.insert(plan.quantities.end(), of_step.begin(), of_step.end());
     if (m_options.async_steps) {
       plan.options["async_steps"] = std::to_string(*m_options.async_steps);
@@ -709,6 +767,7 @@ private:
   double m_model_bytes;
   std::size_t m_workers = 0;
   std::optional<Passes> m_passes;
+  std::optional<Between> m_pairs; ///< measured ways between the ranks' machines
   bool m_lanes_given = false;
   Choice m_chosen;
   double m_runner_up_seconds = 0;

@@ -9,9 +9,11 @@
 #include "strategies/parts.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace reckon {
 
@@ -43,6 +45,8 @@ struct PlanOptions {
   std::optional<std::uint64_t> async_steps; ///< training without waiting for others; needs SGD
   std::optional<FixedPointRequest> fixed_point;
   CostModel::WhatIf what_if;
+  /// Told what is being planned, and which part of all is done, in [0, 1]; empty: nobody asks.
+  std::function<void(std::string_view step, double part_done)> progress{};
 };
 
 /// Documents that a plan is made from, with the links to be written into it.
@@ -56,7 +60,9 @@ struct PlanInputs {
 
 /// Solves every strategy, chooses the one with the least predicted time (or takes the one asked
 /// for), cuts the gradient into parts and gives each its server and lane. The same inputs give the
-/// same plan, bit for bit. Throws Error{input} when the strategy asked for does not apply.
+/// same plan, bit for bit. Where the profile knows pairs of machines, every strategy is cut,
+/// assigned and played over the ways between them (measured_pairs()). Throws Error{input} when the
+/// strategy asked for does not apply.
 [[nodiscard]] Plan make_plan(const PlanInputs& inputs, const PlanOptions& options);
 
 } // namespace reckon

@@ -2,6 +2,7 @@
 #include "strategies/predict.hpp"
 
 #include "core/units.hpp"
+#include "strategies/between.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/play.hpp"
 
@@ -279,7 +280,7 @@ Plan beginning(const Plan& plan, std::size_t count) {
 } // namespace
 
 std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
-                                     double uplink_seconds) {
+                                     double uplink_seconds, const Between* pairs) {
   const double workers = static_cast<double>(std::count_if(
       plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) { return r.worker; }));
   constexpr double k_most_writes = 100'000;
@@ -297,7 +298,7 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
     return std::nullopt;
   }
   const auto part_bytes = static_cast<double>(plan.part_bytes);
-  const PlayNetwork network = port_network(model, part_bytes);
+  const PlayNetwork network = pairs != nullptr ? pairs->network : port_network(model, part_bytes);
   const OpCost cost = op_cost(model, part_bytes);
   const std::uint64_t whole_bytes =
       std::accumulate(plan.parts.bytes.begin(), plan.parts.bytes.end(), std::uint64_t{0});
@@ -308,6 +309,10 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
     const Schedule schedule = lower(p);
     Played played;
     played.seconds = play(schedule, network, cost).total_seconds;
+    if (pairs != nullptr) {
+      played.steady_seconds = busiest_station(schedule, network).seconds;
+      return played;
+    }
     const Traffic traffic = traffic_of(schedule);
     for (std::size_t r = 0; r < p.ranks.size(); ++r) {
       const std::uint64_t bytes = std::max(traffic.egress_bytes[r], traffic.ingress_bytes[r]);
@@ -331,7 +336,7 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
   const double beyond = longer.seconds - longer.steady_seconds;
   const double growth = std::max(0.0, (beyond - (shorter.seconds - shorter.steady_seconds)) /
                                           static_cast<double>(most - most / 2));
-  double steady = uplink_seconds;
+  double steady = pairs != nullptr ? busiest_station(lower(plan), network).seconds : uplink_seconds;
   for (const PlanRank& r : plan.ranks) {
     steady = std::max(steady, static_cast<double>(std::max(r.egress_bytes, r.ingress_bytes)) /
                                   r.port_bytes_per_second);

@@ -8,6 +8,8 @@
 
 namespace reckon {
 
+struct Between;
+
 /// What a prediction needs to know of how the gradient is cut.
 struct PartShape {
   double part_bytes = 0; ///< largest part
@@ -51,8 +53,10 @@ void replace_by_played(Prediction& prediction, double seconds);
 /// (strategies/play.hpp): unlike the formula it knows the window, the order of the parts and what
 /// few or unequal parts cost. Of a plan with many parts two beginnings of different length are
 /// played, and the rest goes on at the pace between them. None for ranks that share one machine,
-/// and for jobs too large to be played. `uplink_seconds`: Load's, of the whole plan.
+/// and for jobs too large to be played. `uplink_seconds`: Load's, of the whole plan. `pairs`:
+/// played on these instead of ports (measured_pairs()).
 [[nodiscard]] std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
-                                                   double uplink_seconds);
+                                                   double uplink_seconds,
+                                                   const Between* pairs = nullptr);
 
 } // namespace reckon

@@ -205,6 +205,7 @@ bad 'leave out --async and --reduction fixed; ps_noncolocated has them' --strate
 bad 'leave out --async and --reduction fixed' --strategy dense --reduction fixed:32
 bad '--proxy-bytes' --strategy coarse --proxy-bytes half
 bad '--proxy-bytes' --strategy coarse --proxy-bytes -1
+bad "--proxy-bytes 120001: workload 'model' has 120000 bytes; give fewer, or 'all', or 'auto'" --strategy coarse --proxy-bytes 120001
 bad '--tolerance 100%: below 100%' --strategy coarse --tolerance 100%
 bad "--tolerance: 'much' is not a number" --strategy coarse --tolerance much
 bad '--ring-directions 3: use auto, 1 or 2' --strategy coarse --ring-directions 3

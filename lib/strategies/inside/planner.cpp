@@ -214,7 +214,7 @@ private:
       given[to] += static_cast<double>(plan.parts.bytes[p]);
       plan.parts.tree.push_back(to);
       plan.parts.lane.push_back(turn[to]++ % m_options.lanes);
-      plan.parts.server.push_back(root_of(plan.trees[to]));
+      plan.parts.server.push_back(plan.trees[to].root());
     }
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (std::size_t r = 0; r < m_solution.endpoints.size(); ++r) {
@@ -223,7 +223,7 @@ private:
       rank.server = !rank.worker;
       rank.lanes = static_cast<int>(m_options.lanes);
       for (std::size_t t = 0; t < plan.trees.size(); ++t) {
-        if (root_of(plan.trees[t]) == r) {
+        if (plan.trees[t].root() == r) {
           rank.server = true;
           rank.share_bytes += plan.trees[t].share * static_cast<double>(plan.gradient_bytes);
         }
@@ -234,13 +234,6 @@ private:
       plan.ranks[plan.parts.server[p]].assigned_bytes += plan.parts.bytes[p];
     }
     return plan;
-  }
-  static std::uint64_t root_of(const SumTree& tree) {
-    std::uint64_t r = 0;
-    while (tree.up[r] != static_cast<std::int64_t>(r)) {
-      ++r;
-    }
-    return r;
   }
 
   /// Bytes for each byte of the gradient on every resource, of the trees as the parts use them,

@@ -3,6 +3,7 @@
 
 #include "strategies/planner.hpp"
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,11 +11,14 @@
 
 namespace reckon {
 
+/// ProxyOptions::proxy_bytes of all tensors, however many bytes they have.
+inline constexpr double k_all_proxy_bytes = std::numeric_limits<double>::max();
+
 /// What a plan over memory devices (COARSE) asks for beside PlanOptions.
 struct ProxyOptions {
   /// m of the dual synchronization: gradient bytes, in gradient order, that go through the proxies;
-  /// the rest the workers sum in a ring. Absent: by the predicted time, but all with one_queue,
-  /// which is about the proxies.
+  /// the rest the workers sum in a ring. At most the workload's, or k_all_proxy_bytes. Absent:
+  /// by the predicted time, but all with one_queue, which is about the proxies.
   std::optional<double> proxy_bytes;
   /// How far below the full bandwidth a shard may stay: decides S'.
   double tolerance = 0.02;
@@ -46,6 +50,6 @@ struct ProxyOptions {
 /// What an iteration of `plan` takes with these inputs: as plan_proxies() predicts its own plans.
 /// The plan may have been made from another profile of the same machines.
 [[nodiscard]] Prediction predict_proxies(const PlanInputs& inputs, const PlanOptions& options,
-                                         const ProxyOptions& proxies, const Plan& plan);
+                                         const Plan& plan);
 
 } // namespace reckon

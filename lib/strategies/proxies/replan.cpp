@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 
 namespace reckon {
 namespace {
@@ -91,8 +90,7 @@ ProxyRequest proxy_request_of(const Plan& plan, const Profile& profile,
   ProxyOptions& proxies = request.proxies;
   proxies.tolerance = number(plan, "tolerance");
   if (const std::string bytes = option(plan, "proxy_bytes"); !bytes.empty()) {
-    proxies.proxy_bytes =
-        bytes == "all" ? std::numeric_limits<double>::max() : number(plan, "proxy_bytes");
+    proxies.proxy_bytes = bytes == "all" ? k_all_proxy_bytes : number(plan, "proxy_bytes");
   }
   if (!option(plan, "ring_directions").empty()) {
     proxies.ring_directions = static_cast<int>(whole(plan, "ring_directions"));
@@ -119,7 +117,7 @@ Replanned replan(const Plan& running, const PlanInputs& inputs, const ProxyReque
                  double margin) {
   Replanned out;
   out.plan = plan_proxies(inputs, request.options, request.proxies);
-  out.running = predict_proxies(inputs, request.options, request.proxies, running);
+  out.running = predict_proxies(inputs, request.options, running);
   const double now = out.running.mid_seconds, then = out.plan.prediction.mid_seconds;
   const std::string times = fmt::format("{} predicted with it, {} with the best plan",
                                         to_text(Seconds(now)), to_text(Seconds(then)));

@@ -91,7 +91,7 @@ PlanOptions coarse() {
 
 ProxyOptions all_through_proxies() {
   ProxyOptions proxies;
-  proxies.proxy_bytes = 1e18;
+  proxies.proxy_bytes = k_all_proxy_bytes;
   return proxies;
 }
 
@@ -210,6 +210,82 @@ TEST(Proxies, TheBaselinesTooPassTheSlowWaysBetweenPairs) {
   EXPECT_LT(plan.prediction.mid_seconds, bound / 2);
 }
 
+TEST(Proxies, EveryStrategyIsBoundByASlowWayBetweenTwoMachines) {
+  // Ports of 1 GB/s; from gpu0 to gpu1 0.25 GB/s. A ring of 4 sends 2 * 3/4 of 16 MiB over each of
+  // its ways: 25165824 bytes, 25.17 ms at the ports and 100.66 ms on that way.
+  Profile p = devices(4, 0);
+  const auto ring = [&] {
+    PlanOptions options;
+    options.strategy = "ring";
+    return test::plan_for(p, test::workload({{"t", 4U << 20U, DType::fp32}}), 4, 0, options);
+  };
+  const double bytes = 1.5 * (16 << 20);
+  EXPECT_NEAR(ring().prediction.bound_seconds, bytes / k_port, 1e-3 * bytes / k_port);
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) {
+      if (a != b) {
+        add_pair(p, fmt::format("gpu{}", a), fmt::format("gpu{}", b), 1e-6,
+                 a == 0 && b == 1 ? 0.25e9 : 1e9);
+      }
+    }
+  }
+  const Plan plan = ring();
+  const double bound = bytes / 0.25e9;
+  EXPECT_NEAR(plan.prediction.bound_seconds, bound, 1e-3 * bound);
+  EXPECT_THAT(plan.prediction.bound_by, HasSubstr("gpu0 -> gpu1: "));
+  EXPECT_GE(plan.prediction.mid_seconds, plan.prediction.bound_seconds);
+  EXPECT_LT(plan.prediction.mid_seconds, 1.1 * bound);
+  EXPECT_LE(plan.prediction.lo_seconds, plan.prediction.mid_seconds);
+  // Every worker that serves takes a quarter from each other one, and gives it back: 8 MiB over
+  // each way, 33.55 ms on the slow one.
+  PlanOptions options;
+  options.strategy = "ps_colocated";
+  const Plan served =
+      test::plan_for(p, test::workload({{"t", 4U << 20U, DType::fp32}}), 4, 0, options);
+  EXPECT_NEAR(served.prediction.bound_seconds, (8 << 20) / 0.25e9, 1e-3 * (8 << 20) / 0.25e9);
+  for (const Candidate& c : served.candidates) { // no strategy is held against its ports alone
+    if (c.strategy == "ring") {
+      ASSERT_TRUE(c.prediction);
+      EXPECT_NEAR(c.prediction->bound_seconds, bound, 1e-3 * bound);
+    }
+  }
+}
+
+TEST(Proxies, MoreBytesThroughTheProxiesThanThereAreIsAnError) {
+  ProxyOptions proxies;
+  proxies.proxy_bytes = 4001;
+  const Workload w = test::workload({{"t", 1000, DType::fp32}});
+  try {
+    (void)plan_of(devices(2, 2), roles_of(2, 2), w, coarse(), proxies);
+    FAIL() << "4001 of 4000 bytes";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_THAT(e.what(), HasSubstr("4000 bytes; give fewer, or 'all', or 'auto'"));
+  }
+  proxies.proxy_bytes = 4000;
+  EXPECT_EQ(plan_of(devices(2, 2), roles_of(2, 2), w, coarse(), proxies).options.at("proxy_bytes"),
+            "all");
+}
+
+TEST(Proxies, CurvesMadeOfAMeasuredLatencyAndRateAreSaidToBeGuessed) {
+  Profile p = devices(1, 1);
+  add_pair(p, "gpu0", "dev0", 1e-5, 5e8);
+  add_pair(p, "dev0", "gpu0", 1e-5, 5e8);
+  const auto says_so = [&] {
+    const Plan plan = plan_of(p, roles_of(1, 1), test::workload({{"t", 1000, DType::fp32}}),
+                              coarse(), all_through_proxies());
+    return std::any_of(plan.quantities.begin(), plan.quantities.end(), [](const Quantity& q) {
+      return q.equation.find("no pair_write of 1 pairs") != std::string::npos;
+    });
+  };
+  EXPECT_FALSE(says_so()); // published: nobody could measure more
+  for (Cell& cell : p.cells) {
+    cell.status = CellStatus::ok;
+    cell.samples = {cell.p50};
+  }
+  EXPECT_TRUE(says_so());
+}
+
 TEST(Proxies, AProxyForShortTensorsMustSaveMoreThanNoise) {
   Profile p = devices(1, 2);
   add_pair(p, "gpu0", "dev0", 30e-6, 900e6);
@@ -234,6 +310,13 @@ TEST(Proxies, DenseHasOneDeviceThatEverythingPasses) {
   EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 64.0 * (1 << 20) / k_port, 1e-9);
   EXPECT_GT(plan.prediction.mid_seconds, plan.prediction.bound_seconds);
   EXPECT_LT(plan.prediction.mid_seconds, 1.1 * plan.prediction.bound_seconds);
+  EXPECT_THAT(plan.prediction.relief, HasSubstr("--strategy coarse"));
+  std::set<std::string> names; // the search for dense has no ring of the workers
+  for (const Candidate& c : plan.candidates) {
+    names.insert(c.strategy);
+  }
+  EXPECT_TRUE(names.contains("coarse_without_ring"));
+  EXPECT_FALSE(names.contains("coarse"));
 }
 
 TEST(Proxies, TheCandidatesHaveThePapersBaselines) {

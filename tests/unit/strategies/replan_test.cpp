@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <random>
 #include <string>
 
@@ -191,10 +190,10 @@ TEST(ProxyRequestOf, AsksForTheSamePlanAgain) {
       proxies.ring_directions = static_cast<int>(from(1, 2));
     }
     if (from(0, 1) == 0) {
-      proxies.proxy_bytes = static_cast<double>(from(0, 400'000)) / 3;
+      proxies.proxy_bytes = static_cast<double>(from(0, j.workload.bytes())) / 3;
     }
     if (from(0, 5) == 0) {
-      proxies.proxy_bytes = std::numeric_limits<double>::max(); // all
+      proxies.proxy_bytes = k_all_proxy_bytes;
     }
     if (from(0, 2) == 0) {
       options.optimizer = from(0, 1) == 0 ? Optimizer::adam : Optimizer::sgd;
@@ -209,7 +208,7 @@ TEST(ProxyRequestOf, AsksForTheSamePlanAgain) {
     const Plan again = plan_proxies(j.inputs(), request.options, request.proxies);
     EXPECT_TRUE(same_traffic(plan, again));
     EXPECT_EQ(plan.prediction, again.prediction);
-    EXPECT_EQ(predict_proxies(j.inputs(), request.options, request.proxies, plan), plan.prediction);
+    EXPECT_EQ(predict_proxies(j.inputs(), request.options, plan), plan.prediction);
     Job other = j;
     other.roles = request.roles;
     EXPECT_TRUE(same_traffic(plan, plan_proxies(other.inputs(), request.options, request.proxies)));

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "schedule/schedule.hpp"
+#include "strategies/model.hpp"
+#include "strategies/play.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// What lies between the ranks of a plan, as stations that its writes pass: all planners play their
+/// plans on it and bound them by it.
+struct Between {
+  PlayNetwork network;
+  std::vector<std::string> names; ///< by station: "w0 -> s1", "the port of rank 2"
+  std::vector<std::string> sources{};
+};
+
+/// The measured ways between the machines of the model's ranks (pair_network()) and the uplinks of
+/// their racks. nullopt where the profile has no cell `pair_write` or `pair_bandwidth` of the
+/// model's transport, where the ranks share a machine, and where ports were made up. Throws
+/// Error{input} as pair_network() does.
+[[nodiscard]] std::optional<Between> measured_pairs(const Profile& profile, const CostModel& model,
+                                                    const CostModel::WhatIf& what_if);
+
+/// The ports and uplinks of the model's ranks, for writes of about `part_bytes`.
+[[nodiscard]] Between ports_between(const CostModel& model, double part_bytes);
+
+/// The station that a schedule keeps busy longest: no iteration is shorter.
+struct BusiestStation {
+  std::size_t station = 0;
+  double bytes = 0, bytes_per_s = 1, seconds = 0;
+};
+[[nodiscard]] BusiestStation busiest_station(const Schedule& schedule, const PlayNetwork& network);
+
+/// Raises the bound, and the times that would be below it, to what the busiest station needs, where
+/// that is more; says so in bound_by. Returns whether it was.
+bool raise_bound(Prediction& prediction, const Schedule& schedule, const Between& between);
+
+/// The same network with the writes in pieces so long that `bytes`, all that is moved, are at most
+/// `most_pieces`: for plays that only compare.
+[[nodiscard]] PlayNetwork in_pieces(PlayNetwork network, double bytes, double most_pieces);
+
+} // namespace reckon

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/workload.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace reckon {
+
+/// What is to be planned, before any choice: plain facts that the rooms of the planner over memory
+/// devices read.
+struct ProxyJob {
+  const Workload& workload;
+  GradientLayout layout;
+  std::vector<std::size_t> workers, devices; ///< ranks
+  /// By tensor: bytes of the gradient up to its end, without gaps.
+  std::vector<double> ends;
+  std::optional<Passes> passes;
+  double forward_s = 0, backward_s = 0;
+
+  [[nodiscard]] std::size_t tensors() const { return ends.size(); }
+  [[nodiscard]] double bytes() const { return ends.back(); }
+  [[nodiscard]] double bytes_before(std::size_t tensor) const {
+    return tensor == 0 ? 0 : ends[tensor - 1];
+  }
+  [[nodiscard]] double writes_per_part() const {
+    return 2.0 * static_cast<double>(workers.size() + devices.size() - 1);
+  }
+};
+
+} // namespace reckon

@@ -343,7 +343,7 @@ private:
     if (!pause.pairs.empty()) {
       text += pair_text(pause.pairs.front());
       if (pause.pairs.size() > 1) {
-        text += fmt::format(" (and {} more pairs)", pause.pairs.size() - 1);
+        text += fmt::format(" (and {})", counted(pause.pairs.size() - 1, "more pair"));
       }
       text += "; ";
     }

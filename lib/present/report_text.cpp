@@ -21,18 +21,18 @@ Tone tone_of(double error, double tolerance) {
   return std::abs(error) > tolerance ? Tone::bad : Tone::good;
 }
 
-std::string verification_text(const Verification& v, const Style& style) {
+std::string verification_text(const Verification& v) {
   if (v.ok) {
     const std::string rounded =
         v.max_error && v.error_bound
             ? fmt::format("; the greatest error is {:.3g}, {:.3g} and fp32's rounding are allowed",
                           *v.max_error, *v.error_bound)
             : "";
-    return fmt::format("{} of results checked, every element {}{}", to_text(Bytes(v.checked_bytes)),
-                       toned("correct", Tone::good, style), rounded);
+    return fmt::format("{} of results checked, every element correct{}",
+                       to_text(Bytes(v.checked_bytes)), rounded);
   }
-  return fmt::format("{}: {} elements of {} of results{}", toned("wrong", Tone::bad, style),
-                     v.wrong_elements, to_text(Bytes(v.checked_bytes)),
+  return fmt::format("wrong: {} of {} of results{}", counted(v.wrong_elements, "element"),
+                     to_text(Bytes(v.checked_bytes)),
                      v.first_error.empty() ? "" : "; first: " + printable(v.first_error));
 }
 
@@ -140,7 +140,7 @@ std::string reprofiling_text(const ReprofilingReport& reprofiling, const Style& 
                        to_text(Bytes(pair.bytes))));
     }
     if (pause.pairs.size() > k_most_pairs) {
-      more(fmt::format("and {} more pairs", pause.pairs.size() - k_most_pairs));
+      more(fmt::format("and {}", counted(pause.pairs.size() - k_most_pairs, "more pair")));
     }
     if (!pause.replan) {
       continue;
@@ -206,10 +206,11 @@ std::string report_table(const Report& report, const Style& style) {
               report.within_tolerance ? Tone::good : Tone::bad}});
   facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds)});
   facts.row({{"measured", Tone::dim},
-             fmt::format("min {}, p50 {}, p99 {}, spread {}, {} iterations after {} to warm up",
+             fmt::format("min {}, p50 {}, p99 {}, spread {}, {} after {} to warm up",
                          time_text(report.min_seconds), time_text(report.p50_seconds),
                          time_text(report.p99_seconds), percent_text(report.spread),
-                         report.iteration_seconds.size(), report.warm_up_iterations)});
+                         counted(report.iteration_seconds.size(), "iteration"),
+                         report.warm_up_iterations)});
   if (report.emulation) {
     const Emulation& e = *report.emulation;
     facts.row(
@@ -233,9 +234,10 @@ std::string report_table(const Report& report, const Style& style) {
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});
   add_parameters(facts, report);
+  facts.row(
+      {{"verified", Tone::dim},
+       {verification_text(report.verification), report.verification.ok ? Tone::good : Tone::bad}});
   out += facts.text(style);
-  out += toned("verified", Tone::dim, style) + "   " +
-         verification_text(report.verification, style) + "\n";
   return report.reprofiling ? out + reprofiling_text(*report.reprofiling, style) : out;
 }
 

@@ -98,6 +98,15 @@ TEST(CompareReports, ReportsWrongSumsAndBytes) {
   EXPECT_THAT(c.differences[0].after.text, HasSubstr("rank 0, part 1"));
 }
 
+TEST(CompareReports, IgnoresHowOftenSumsWereCheckedUnlessNever) {
+  const Report a = report_of(0.8);
+  Report b = a;
+  b.verification.checked_bytes *= 3; // more iterations within the same budget
+  EXPECT_THAT(compare(a, b).differences, IsEmpty());
+  b.verification.checked_bytes = 0;
+  EXPECT_THAT(places(compare(a, b)), ElementsAre("verification/checked_bytes"));
+}
+
 TEST(CompareReports, SaysWhenOnlyOneOfThemIsEmulated) {
   Report own = report_of(0.8), emulated = report_of(0.8);
   own.emulation.reset();

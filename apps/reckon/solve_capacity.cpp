@@ -210,7 +210,7 @@ std::string text_of(const CapacityAnswer& a, const CapacityOptions& options) {
   for (const Placement& p : a.placements) {
     text += fmt::format("{:<26} {:>8} {:>11}", p.name, p.servers, time_text(p.iteration_s));
     if (options.batch) {
-      text += fmt::format(" {:>10.4g}", static_cast<double>(a.workers) *
+      text += fmt::format(" {:>10.1f}", static_cast<double>(a.workers) *
                                             static_cast<double>(*options.batch) / p.iteration_s);
     }
     if (a.prices) {

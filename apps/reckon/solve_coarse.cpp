@@ -224,7 +224,8 @@ double pass_s(const std::string& option, const std::optional<double>& of_workloa
     return parse_seconds(option, flag).count();
   }
   if (!of_workload) {
-    fail(ErrorKind::usage, fmt::format("{} is required: no workload says that time", flag));
+    fail(ErrorKind::usage,
+         fmt::format("{} is required: no workload says that time; 0s plays none", flag));
   }
   return *of_workload;
 }

@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -59,7 +60,8 @@ int run_memory(const MemoryOptions& options) {
                                        options.optimizer));
   }
   if (options.workload.empty() == options.parameters.empty()) {
-    fail(ErrorKind::usage, "give the parameters' size by --workload or by --parameters");
+    fail(ErrorKind::usage,
+         "give the parameters' size by --workload or by --parameters, one of them");
   }
   TrainingMemory memory;
   memory.gpu_bytes = parse_bytes(options.gpu_memory, "--gpu-memory").as_double();
@@ -98,17 +100,18 @@ int run_memory(const MemoryOptions& options) {
     print(canonical(out));
     return k_exit_ok;
   }
+  const std::string held = fmt::format("devices hold {}", options.holds);
+  const std::size_t width = std::max<std::size_t>(34, held.size());
   std::string text = fmt::format(
-      "parameters {}, gradients {}, {} state {}, fixed {}; {} a sample, of {}\n\n{:<34} {:>12} "
+      "parameters {}, gradients {}, {} state {}, fixed {}; {} a sample, of {}\n\n{:<{}} {:>12} "
       "{:>12} {:>15}\n",
       bytes_text(memory.parameters_bytes), bytes_text(memory.gradients_bytes), options.optimizer,
       bytes_text(memory.optimizer_bytes), bytes_text(memory.fixed_bytes),
-      bytes_text(memory.sample_bytes), bytes_text(memory.gpu_bytes), "", "in the GPU",
+      bytes_text(memory.sample_bytes), bytes_text(memory.gpu_bytes), "", width, "in the GPU",
       "in a device", "greatest batch");
-  text += fmt::format("{:<34} {:>12} {:>12} {:>15}\n", "without memory devices",
+  text += fmt::format("{:<{}} {:>12} {:>12} {:>15}\n", "without memory devices", width,
                       bytes_text(without), "-", batch);
-  text += fmt::format("{:<34} {:>12} {:>12} {:>15}  (37)\n",
-                      fmt::format("devices hold {}", options.holds), bytes_text(with),
+  text += fmt::format("{:<{}} {:>12} {:>12} {:>15}  (37)\n", held, width, bytes_text(with),
                       bytes_text(without - with), batch_with);
   print(text);
   return k_exit_ok;
@@ -125,6 +128,13 @@ struct DenseOptions {
 
 int run_dense(const DenseOptions& options) {
   const std::uint64_t workers = count_of(options.workers, "--workers");
+  const double efficiency = options.efficiency.empty()
+                                ? k_cci_efficiency
+                                : parse_fraction(options.efficiency, "--efficiency");
+  if (efficiency == 0 || efficiency > 1) {
+    fail(ErrorKind::usage,
+         fmt::format("--efficiency {}: must be above 0 and at most 100 %", options.efficiency));
+  }
   double bus_s = 0;
   double cci_s = 0;
   std::string how;
@@ -139,11 +149,10 @@ int run_dense(const DenseOptions& options) {
     }
     const SizeCurve bus = read_curve(options.curve);
     bus_s = dense_s(workers, bus, tensors);
-    cci_s = bus_s;
-    if (!options.speedup_curve.empty()) {
-      cci_s =
-          dense_s(workers, cci_curve(bus, read_curve(options.speedup_curve, "speedup")), tensors);
-    }
+    cci_s = options.speedup_curve.empty()
+                ? bus_s / efficiency
+                : dense_s(workers, cci_curve(bus, read_curve(options.speedup_curve, "speedup")),
+                          tensors);
     how = fmt::format("p times the times of {} of {}", counted(tensors.size(), "tensor"),
                       workload.name);
   } else {
@@ -152,13 +161,6 @@ int run_dense(const DenseOptions& options) {
     }
     const double bytes = parse_bytes(options.bytes, "--bytes").as_double();
     const double bus = parse_bandwidth(options.bandwidth, "--bandwidth").as_bytes_per_s();
-    const double efficiency = options.efficiency.empty()
-                                  ? k_cci_efficiency
-                                  : parse_fraction(options.efficiency, "--efficiency");
-    if (efficiency == 0 || efficiency > 1) {
-      fail(ErrorKind::usage,
-           fmt::format("--efficiency {}: must be above 0 and at most 100 %", options.efficiency));
-    }
     const double taken = options.coherence.empty()
                              ? 0
                              : parse_bandwidth(options.coherence, "--coherence").as_bytes_per_s();
@@ -217,23 +219,30 @@ Command add_solve_dense(CLI::App& solve) {
   CLI::App* dense = solve.add_subcommand(
       "dense", "How long one memory device takes for all workers' gradients (COARSE's DENSE)");
   dense->add_option("--workers", options->workers, "Worker GPUs, p")->required();
-  dense->add_option("--bytes", options->bytes, "Size of the gradient: 553MB, 512MiB");
+  auto* bytes = dense->add_option("--bytes", options->bytes, "Size of the gradient: 553MB, 512MiB");
   auto* bandwidth = dense->add_option("--bandwidth", options->bandwidth,
                                       "Of the device's port on the bus, each direction: 16GB/s");
-  dense->add_option("--efficiency", options->efficiency, "Of it, what CCI reaches: 90% (default)");
-  dense->add_option("--coherence", options->coherence,
-                    "What each further device that shares a region takes of it; default: nothing");
-  dense->add_option("--sharers", options->sharers,
-                    "Devices that share a region; default: as many as workers");
-  dense->add_option("--workload", options->workload,
-                    "With --curve: its tensors, one after another");
+  auto* efficiency = dense->add_option("--efficiency", options->efficiency,
+                                       "Of the bus, what CCI reaches: 90% (default)");
+  auto* coherence = dense->add_option(
+      "--coherence", options->coherence,
+      "What each further device that shares a region takes of it: 1GB/s; default: nothing");
+  auto* sharers = dense->add_option("--sharers", options->sharers,
+                                    "Devices that share a region; default: as many as workers");
+  auto* workload = dense->add_option("--workload", options->workload,
+                                     "With --curve: its tensors, one after another");
+  auto* curve =
+      dense
+          ->add_option(
+              "--curve", options->curve,
+              "CSV with the columns bytes,seconds: times over the bus instead of one bandwidth")
+          ->excludes(bytes, bandwidth, coherence, sharers);
+  workload->needs(curve);
   dense
-      ->add_option(
-          "--curve", options->curve,
-          "CSV with the columns bytes,seconds: times over the bus instead of one bandwidth")
-      ->excludes(bandwidth);
-  dense->add_option("--speedup-curve", options->speedup_curve,
-                    "CSV with the columns bytes,speedup: of the bus over CCI");
+      ->add_option("--speedup-curve", options->speedup_curve,
+                   "CSV with the columns bytes,speedup: of the bus over CCI, by size")
+      ->needs(curve)
+      ->excludes(efficiency);
   dense->add_flag("--json", options->json, "One JSON object on standard output");
   dense->footer("Equations: docs/equations.md. Push and pull go on at once, so this is the time of "
                 "either.");

@@ -37,6 +37,7 @@ expect_status 0
 stderr_empty
 stdout_matches '^without memory devices +1\.583 GiB +- +2$'
 stdout_matches '^devices hold parameters,gradients,optimizer +95\.37 MiB +1\.49 GiB +8  \(37\)$'
+stdout_matches '^ {43} +in the GPU +in a device +greatest batch$' # as wide as what the devices hold
 # SGD has no state: 1600 MB are left, five either way.
 reckon solve memory "${batch[@]}" --optimizer sgd --json
 stdout_has '"greatest_batch": 5,'
@@ -80,6 +81,16 @@ reckon solve dense --workers 2 --workload work.csv --curve bus.csv --speedup-cur
 expect_status 0
 stdout_has '"bus_seconds": 10,'
 stdout_has '"cci_seconds": 138'
+# Without a curve of speed-ups CCI reaches 90 % of the bus, or what is said.
+reckon solve dense --workers 2 --workload work.csv --curve bus.csv
+stdout_matches '^over CCI +11\.11 s$'
+reckon solve dense --workers 2 --workload work.csv --curve bus.csv --efficiency 50%
+stdout_matches '^over CCI +20 s$'
+# What would not be looked at is an error.
+bad '--coherence' dense --workers 2 --workload work.csv --curve bus.csv --coherence 1GB/s
+bad '--efficiency' dense --workers 2 --workload work.csv --curve bus.csv --speedup-curve speedup.csv --efficiency 50%
+bad '--curve' dense --workers 2 --bytes 1MB --bandwidth 1GB/s --workload work.csv
+bad '--curve' dense --workers 2 --bytes 1MB --bandwidth 1GB/s --speedup-curve speedup.csv
 bad 'give --bytes and --bandwidth' dense --workers 2 --bytes 1MB
 bad '--curve needs the sizes' dense --workers 2 --curve bus.csv
 bad 'leaves nothing' dense --workers 8 --bytes 1MB --bandwidth 1GB/s --coherence 1GB/s

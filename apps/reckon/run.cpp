@@ -346,7 +346,8 @@ int execute(const RunArguments& arguments) {
         std::any_of(plan.ranks.begin(), plan.ranks.end(),
                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; })) {
       log(LogLevel::warn,
-          "{} predicts ranks on machines of their own; here all of them share this one",
+          "{} predicts ranks on machines of their own; here all of them share this one "
+          "(--inject PROFILE emulates the links between them)",
           arguments.plan);
     }
   }

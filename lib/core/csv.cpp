@@ -87,7 +87,8 @@ std::optional<std::vector<std::string>> CsvReader::next() {
   if (!m_fields) {
     m_fields = fields.size();
   } else if (fields.size() != *m_fields) {
-    fail(fmt::format("has {} fields, the header line names {}", fields.size(), *m_fields));
+    fail(fmt::format("has {} field{}, the header line names {}", fields.size(),
+                     fields.size() == 1 ? "" : "s", *m_fields));
   }
   return fields;
 }

@@ -54,7 +54,7 @@ TEST(CurveCsv, MistakesNameTheLineAndTheRemedy) {
   EXPECT_EQ(curve_error("bytes,bytes,seconds\n"),
             "a.csv:1: the header line names \"bytes\" twice; remove one column");
   const std::string head = "bytes,seconds\n1,1\n";
-  EXPECT_EQ(curve_error(head + "2\n"), "a.csv:3: has 1 fields, the header line names 2");
+  EXPECT_EQ(curve_error(head + "2\n"), "a.csv:3: has 1 field, the header line names 2");
   for (const char* bad : {"", "-1", "1.5", "nan", "inf", "4k", "1e17", "0x10"}) {
     EXPECT_EQ(curve_error(head + bad + ",1\n"), std::string("a.csv:3: bytes is \"") + bad +
                                                     "\"; must be a whole number from 0 to 2^53");

@@ -38,7 +38,7 @@ reckon_optional(PMIX "${PMIX_FOUND}" "PMIx ${PMIX_VERSION}: mpirun, prterun and 
 include(ReckonCuda)
 
 pkg_check_modules(SIMGRID QUIET IMPORTED_TARGET simgrid)
-reckon_optional(SIMGRID "${SIMGRID_FOUND}" "SimGrid ${SIMGRID_VERSION}: no part of this version uses it" "libsimgrid-dev")
+reckon_optional(SIMGRID "${SIMGRID_FOUND}" "SimGrid ${SIMGRID_VERSION}: reckon simulate" "libsimgrid-dev")
 
 find_path(GNUPLOT_IOSTREAM_INCLUDE gnuplot-iostream.h PATH_SUFFIXES gnuplot-iostream)
 find_package(Boost QUIET COMPONENTS iostreams filesystem system)

@@ -24,6 +24,7 @@ Command add_diff_command(CLI::App& app);
 Command add_export_command(CLI::App& app);
 Command add_import_command(CLI::App& app);
 Command add_show_command(CLI::App& app);
+Command add_simulate_command(CLI::App& app);
 Command add_solve_command(CLI::App& app);
 
 } // namespace reckon

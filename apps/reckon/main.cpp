@@ -70,10 +70,11 @@ int run(int argc, char** argv) {
              "available here;\n"
              "4 operation failed; 70 a bug in reckon; 130 interrupted.");
   const std::vector<std::pair<const char*, Command>> commands{
-      {"probe", add_probe_command(app)},   {"plan", add_plan_command(app)},
-      {"run", add_run_command(app)},       {"diff", add_diff_command(app)},
-      {"show", add_show_command(app)},     {"solve", add_solve_command(app)},
-      {"import", add_import_command(app)}, {"export", add_export_command(app)},
+      {"probe", add_probe_command(app)},       {"plan", add_plan_command(app)},
+      {"run", add_run_command(app)},           {"diff", add_diff_command(app)},
+      {"show", add_show_command(app)},         {"solve", add_solve_command(app)},
+      {"import", add_import_command(app)},     {"export", add_export_command(app)},
+      {"simulate", add_simulate_command(app)},
   };
   // CLI11 would only say that a subcommand is required.
   if (argc > 1 && *argv[1] != '-') {

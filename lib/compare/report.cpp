@@ -109,6 +109,22 @@ void compare_reprofiling(Builder& out, const Report& before, const Report& after
   }
 }
 
+/// What two simulations differ in beside their times; a run and a simulation differ in their kind.
+void compare_simulation(Builder& out, const Report& before, const Report& after) {
+  if (!before.simulation || !after.simulation) {
+    return;
+  }
+  const Simulation &a = *before.simulation, &b = *after.simulation;
+  const auto scenarios = [](const Simulation& s) {
+    return s.scenarios.empty() ? std::string("as planned")
+                               : fmt::format("{}", fmt::join(s.scenarios, "; "));
+  };
+  out.text("scenario", "run", "simulation/scenarios", scenarios(a), scenarios(b));
+  out.text("engine", "run", "simulation/engine", a.engine, b.engine);
+  out.causes_from("simulation/settings", a.settings, b.settings, {});
+  out.count("coarsening", "run", "simulation/merged_parts", a.merged_parts, b.merged_parts, "");
+}
+
 } // namespace
 
 Comparison compare(const Report& before, const Report& after, const CompareOptions& options) {
@@ -124,6 +140,11 @@ Comparison compare(const Report& before, const Report& after, const CompareOptio
     return r.emulation ? "emulated" : "this machine's own";
   };
   out.text("emulation", "run", "emulation", links(before), links(after));
+  const auto simulated = [](const Report& r) {
+    return r.simulation ? std::optional(r.simulation->profile) : std::nullopt;
+  };
+  out.link("simulated links", simulated(before), simulated(after));
+  compare_simulation(out, before, after);
   out.causes_from("context", before.context, after.context, k_volatile_context);
 
   out.text("kind", "run", "kind", before.kind, after.kind);

@@ -75,6 +75,51 @@ Emulation emulation_from_json(const JsonView& object) {
   return emulation;
 }
 
+Simulation simulation_from_json(const JsonView& object) {
+  object.only({"profile", "engine", "settings", "ops", "flows", "merged_parts", "coarsening_error",
+               "scenarios", "stations"});
+  Simulation simulation;
+  simulation.profile = link_from_json(object.at("profile"));
+  simulation.engine = object.at("engine").name();
+  simulation.settings = texts_from_json(object.at("settings"));
+  simulation.ops = object.at("ops").count();
+  simulation.flows = object.at("flows").count();
+  simulation.merged_parts = object.at("merged_parts").count();
+  if (simulation.merged_parts == 0) {
+    object.at("merged_parts").fail("must be at least 1");
+  }
+  simulation.coarsening_error = object.at("coarsening_error").non_negative();
+  for (const JsonView& scenario : object.at("scenarios").elements()) {
+    simulation.scenarios.push_back(some_text(scenario));
+  }
+  for (const JsonView& station : object.at("stations").elements()) {
+    station.only({"name", "bytes", "bytes_per_second", "busy"});
+    simulation.stations.push_back({station.at("name").name(), station.at("bytes").count(),
+                                   station.at("bytes_per_second").positive(),
+                                   station.at("busy").non_negative()});
+  }
+  return simulation;
+}
+
+Json json_of(const Simulation& simulation) {
+  Json json = {{"profile", documents::json_of(simulation.profile)},
+               {"engine", simulation.engine},
+               {"settings", documents::json_of(simulation.settings)},
+               {"ops", simulation.ops},
+               {"flows", simulation.flows},
+               {"merged_parts", simulation.merged_parts},
+               {"coarsening_error", simulation.coarsening_error},
+               {"scenarios", simulation.scenarios},
+               {"stations", Json::array()}};
+  for (const SimulatedStation& station : simulation.stations) {
+    json["stations"].push_back({{"name", station.name},
+                                {"bytes", station.bytes},
+                                {"bytes_per_second", station.bytes_per_second},
+                                {"busy", station.busy}});
+  }
+  return json;
+}
+
 Verification verification_from_json(const JsonView& object) {
   object.only({"ok", "checked_bytes", "wrong_elements", "first_error", "max_error", "error_bound"});
   Verification v;
@@ -95,6 +140,19 @@ Verification verification_from_json(const JsonView& object) {
     object.at("ok").fail("is false, but there is no wrong element and no first_error; say why");
   }
   return v;
+}
+
+Json json_of(const Verification& v) {
+  Json json = {
+      {"ok", v.ok}, {"checked_bytes", v.checked_bytes}, {"wrong_elements", v.wrong_elements}};
+  if (v.max_error) {
+    json["max_error"] = *v.max_error;
+  }
+  if (v.error_bound) {
+    json["error_bound"] = *v.error_bound;
+  }
+  put_text(json, "first_error", v.first_error);
+  return json;
 }
 
 ParametersReport parameters_from_json(const JsonView& object) {
@@ -314,7 +372,7 @@ Report report_from_json(const Json& json, const std::string& file) {
              "checkpoints",
              "reprofiling"});
   Report report;
-  report.kind = view.at("kind").one_of({"run"});
+  report.kind = view.at("kind").one_of({"run", "simulation"});
   report.plan = link_from_json(view.at("plan"));
   report.profile = link_from_json(view.at("profile"));
   report.workload = link_from_json(view.at("workload"));
@@ -349,6 +407,12 @@ Report report_from_json(const Json& json, const std::string& file) {
   }
   for (const JsonView& rank : some_elements(view.at("ranks"), "rank")) {
     report.ranks.push_back(rank_from_json(rank));
+  }
+  if (const auto simulation = view.find("simulation")) {
+    report.simulation = simulation_from_json(*simulation);
+  }
+  if (report.simulation.has_value() != (report.kind == "simulation")) {
+    view.at("kind").fail("is 'simulation' if and only if there is a member of that name");
   }
   report.verification = verification_from_json(view.at("verification"));
   if (const auto parameters = view.find("parameters")) {
@@ -398,16 +462,10 @@ Json to_json(const Report& report) {
   for (const RankReport& rank : report.ranks) {
     json["ranks"].push_back(json_of(rank));
   }
-  json["verification"] = {{"ok", report.verification.ok},
-                          {"checked_bytes", report.verification.checked_bytes},
-                          {"wrong_elements", report.verification.wrong_elements}};
-  if (report.verification.max_error) {
-    json["verification"]["max_error"] = *report.verification.max_error;
+  if (report.simulation) {
+    json["simulation"] = json_of(*report.simulation);
   }
-  if (report.verification.error_bound) {
-    json["verification"]["error_bound"] = *report.verification.error_bound;
-  }
-  put_text(json["verification"], "first_error", report.verification.first_error);
+  json["verification"] = json_of(report.verification);
   if (report.parameters) {
     json["parameters"] = json_of(*report.parameters);
   }

@@ -115,9 +115,31 @@ struct ReprofilingReport {
   bool operator==(const ReprofilingReport&) const = default;
 };
 
-/// What happened when a plan was executed (or, later, simulated).
+/// A station of a simulated network: a port, a link, what lies between two machines.
+struct SimulatedStation {
+  std::string name;
+  std::uint64_t bytes = 0; ///< of the plan, in one iteration
+  double bytes_per_second = 0;
+  double busy = 0; ///< part of the iteration that they take there, 0 to 1
+  bool operator==(const SimulatedStation&) const = default;
+};
+
+/// The plan was not executed but played on a model of its links.
+struct Simulation {
+  DocumentLink profile; ///< whose links
+  std::string engine;   ///< "SimGrid 3.32.0"
+  std::map<std::string, std::string> settings;
+  std::uint64_t ops = 0, flows = 0;
+  std::uint64_t merged_parts = 1;           ///< so many of the plan's parts were played as one
+  double coarsening_error = 0;              ///< what that is expected to add, as a part of the time
+  std::vector<std::string> scenarios{};     ///< what was different from the plan, in words
+  std::vector<SimulatedStation> stations{}; ///< the busiest, busiest first
+  bool operator==(const Simulation&) const = default;
+};
+
+/// What happened when a plan was executed or simulated.
 struct Report {
-  std::string kind = "run";
+  std::string kind = "run"; ///< "simulation": with `simulation`, and nothing was verified
   DocumentLink plan, profile, workload;
   std::map<std::string, std::string>
       context; ///< host, transport, ranks, lanes, version, measured at, ...
@@ -131,8 +153,9 @@ struct Report {
   double goodput_over_bound = 0; ///< bound / measured p50, in [0, 1] unless the profile is stale
   double tolerance = 0;
   bool within_tolerance = false;
-  std::string cause;                    ///< which term of the prediction missed most, and why
-  std::optional<Emulation> emulation{}; ///< absent: measured as it is
+  std::string cause;                      ///< which term of the prediction missed most, and why
+  std::optional<Emulation> emulation{};   ///< absent: measured as it is
+  std::optional<Simulation> simulation{}; ///< absent: executed
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;
   Verification verification;

@@ -115,6 +115,31 @@ void add_parameters(Table& facts, const Report& report) {
   }
 }
 
+/// On which links, by what, and what was different from the plan.
+void add_simulation(Table& facts, const Simulation& s) {
+  facts.row({{"simulated", Tone::warning},
+             {fmt::format("by {} on the links of {}: {} ops, {} of them writes", s.engine,
+                          s.profile.name, s.ops, s.flows),
+              Tone::warning}});
+  for (const std::string& scenario : s.scenarios) {
+    facts.row({{"scenario", Tone::warning}, {scenario, Tone::warning}});
+  }
+  if (s.merged_parts > 1) {
+    facts.row({{"coarsened", Tone::warning},
+               {fmt::format("{} parts of the plan played as one, which may add {}", s.merged_parts,
+                            percent_text(s.coarsening_error)),
+                Tone::warning}});
+  }
+  constexpr std::size_t k_most_stations = 4;
+  for (std::size_t i = 0; i < std::min(s.stations.size(), k_most_stations); ++i) {
+    const SimulatedStation& station = s.stations[i];
+    facts.row({{i == 0 ? "busiest" : "", Tone::dim},
+               fmt::format("{}: {} of the time, {} at {}", station.name, percent_text(station.busy),
+                           to_text(Bytes(station.bytes)),
+                           to_text(Bandwidth::bytes_per_s(station.bytes_per_second)))});
+  }
+}
+
 constexpr std::size_t k_most_pairs = 4;
 
 /// The pauses in which links were measured again, and what came of them.
@@ -168,7 +193,7 @@ std::string report_table(const Report& report, const Style& style) {
   Table table;
   table.column("")
       .column("predicted", Align::right)
-      .column("measured", Align::right)
+      .column(report.simulation ? "simulated" : "measured", Align::right)
       .column("error", Align::right)
       .column("cause", Align::left, true);
   const auto add_total = [&](double predicted, double measured) {
@@ -205,12 +230,16 @@ std::string report_table(const Report& report, const Style& style) {
                           percent_text(report.tolerance)),
               report.within_tolerance ? Tone::good : Tone::bad}});
   facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds)});
-  facts.row({{"measured", Tone::dim},
-             fmt::format("min {}, p50 {}, p99 {}, spread {}, {} after {} to warm up",
-                         time_text(report.min_seconds), time_text(report.p50_seconds),
-                         time_text(report.p99_seconds), percent_text(report.spread),
-                         counted(report.iteration_seconds.size(), "iteration"),
-                         report.warm_up_iterations)});
+  if (report.simulation) {
+    add_simulation(facts, *report.simulation);
+  } else {
+    facts.row({{"measured", Tone::dim},
+               fmt::format("min {}, p50 {}, p99 {}, spread {}, {} after {} to warm up",
+                           time_text(report.min_seconds), time_text(report.p50_seconds),
+                           time_text(report.p99_seconds), percent_text(report.spread),
+                           counted(report.iteration_seconds.size(), "iteration"),
+                           report.warm_up_iterations)});
+  }
   if (report.emulation) {
     const Emulation& e = *report.emulation;
     facts.row(
@@ -227,16 +256,18 @@ std::string report_table(const Report& report, const Style& style) {
                                   p.bound_by, percent_text(report.goodput_over_bound));
   if (report.goodput_over_bound > 1.01) {
     // A bound is of the plan's machines and transport: on others, beating it says nothing.
-    bound += report.emulation || report.cause.starts_with("one machine") ||
+    bound += report.emulation || report.simulation || report.cause.starts_with("one machine") ||
                      report.cause.starts_with("another transport")
                  ? ": faster than the bound, which holds for what was planned"
                  : ": faster than the bound, so the profile is stale";
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});
   add_parameters(facts, report);
-  facts.row(
-      {{"verified", Tone::dim},
-       {verification_text(report.verification), report.verification.ok ? Tone::good : Tone::bad}});
+  if (!report.simulation) {
+    facts.row({{"verified", Tone::dim},
+               {verification_text(report.verification),
+                report.verification.ok ? Tone::good : Tone::bad}});
+  }
   out += facts.text(style);
   return report.reprofiling ? out + reprofiling_text(*report.reprofiling, style) : out;
 }
@@ -256,6 +287,12 @@ std::string render(const Report& report, const Style& style, const ShowOptions& 
   link("workload", report.workload);
   if (report.emulation) {
     link("emulated links", report.emulation->profile);
+  }
+  if (report.simulation) {
+    link("simulated links", report.simulation->profile);
+    for (const auto& [name, text] : report.simulation->settings) {
+      made.row({{name, Tone::dim}, text});
+    }
   }
   for (const auto& [name, text] : report.context) {
     made.row({{name, Tone::dim}, text});

@@ -237,6 +237,7 @@ Plan example_plan() {
 
 Report example_report() {
   Report r;
+  r.kind = "simulation";
   r.plan = link_to("plan", canonical_text(example_plan()));
   r.profile = example_plan().profile;
   r.workload = example_plan().workload;
@@ -259,6 +260,15 @@ Report example_report() {
                           .writes = 1000,
                           .late_writes = 3,
                           .worst_late_seconds = 0.002};
+  r.simulation = Simulation{.profile = {"coarse-v100", example_plan().profile.digest},
+                            .engine = "SimGrid 3.32.0",
+                            .settings = {{"network/model", "CM02"}},
+                            .ops = 40,
+                            .flows = 12,
+                            .merged_parts = 4,
+                            .coarsening_error = 0.25,
+                            .scenarios = {"rank 0 out at 0.5 of its rate"},
+                            .stations = {{"rank 0 out", 4094, 1.25e9, 0.75}}};
   r.stages = {{.name = "total",
                .predicted_seconds = 0.75,
                .measured_seconds = 0.8,

@@ -424,6 +424,22 @@ Report random_report(std::mt19937_64& random) {
                             .worst_late_seconds = draw.non_negative()};
     r.emulation->late_writes = draw.from(0, r.emulation->writes);
   }
+  if (draw.coin()) {
+    r.kind = "simulation";
+    r.simulation = Simulation{.profile = draw.link(),
+                              .engine = draw.name(),
+                              .settings = draw.texts(),
+                              .ops = draw.count(),
+                              .flows = draw.count(),
+                              .merged_parts = draw.from(1, 64),
+                              .coarsening_error = draw.unit(),
+                              .scenarios = {},
+                              .stations = {}};
+    for (std::uint64_t n = draw.from(0, 2); n > 0; --n) {
+      r.simulation->scenarios.push_back("scenario " + std::to_string(n));
+      r.simulation->stations.push_back({draw.name(), draw.count(), draw.positive(), draw.unit()});
+    }
+  }
   for (std::uint64_t n = draw.from(0, 3); n > 0; --n) {
     StageReport stage{.name = fmt::format("stage_{}", n),
                       .predicted_seconds = draw.number(),

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/build.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint32_t k_none = std::numeric_limits<std::uint32_t>::max();
+
+class Builder {
+public:
+  Builder(const Schedule& schedule, const SimNetwork& network, const Scenario& scenario)
+      : m_schedule(schedule), m_network(network), m_scenario(scenario),
+        m_op_factor(schedule.ranks.size(), 1),
+        m_longest(network.stations.station_bytes_per_s.size(), 0),
+        m_first(network.stations.station_bytes_per_s.size(), false),
+        m_station(network.stations.station_bytes_per_s.size(), k_none) {
+    for (const auto& [rank, factor] : scenario.stragglers) {
+      m_op_factor[rank] *= factor;
+    }
+    m_slow.assign(m_station.size(), 1);
+    for (const auto& [station, factor] : scenario.slow_stations) {
+      m_slow[station] *= factor;
+    }
+  }
+
+  SimGraph build() {
+    m_graph.hosts = static_cast<std::uint32_t>(m_schedule.ranks.size());
+    number_lanes();
+    find_longest();
+    add_stations();
+    for (const Scenario::Background& b : m_scenario.backgrounds) {
+      m_graph.backgrounds.push_back({path_between(b.from, b.to), b.bytes_per_s, b.start_s});
+    }
+    for (std::uint32_t rank = 0; rank < m_schedule.ranks.size(); ++rank) {
+      for (std::uint32_t lane = 0; lane < m_schedule.ranks[rank].lanes.size(); ++lane) {
+        add_lane(rank, lane);
+      }
+    }
+    return std::move(m_graph);
+  }
+
+private:
+  /// Where each lane's ops begin in the graph, and its awaits by tag.
+  void number_lanes() {
+    std::uint64_t next = 0;
+    for (const RankProgram& rank : m_schedule.ranks) {
+      m_lanes.emplace_back();
+      for (const LaneProgram& lane : rank.lanes) {
+        Lane& numbered = m_lanes.back().emplace_back();
+        numbered.first = static_cast<std::uint32_t>(next);
+        for (std::uint32_t i = 0; i < lane.ops().size(); ++i) {
+          const Op& op = lane.ops()[i];
+          if (op.kind == OpKind::await) {
+            numbered.awaits.emplace_back(op.tag, numbered.first + i);
+          }
+        }
+        std::sort(numbered.awaits.begin(), numbered.awaits.end());
+        next += lane.ops().size();
+      }
+    }
+    if (next >= k_none) {
+      fail(ErrorKind::input,
+           fmt::format("the plan's schedule has {} ops, too many for 32-bit numbers; merge parts "
+                       "with --coarsen",
+                       next));
+    }
+  }
+
+  [[nodiscard]] const std::vector<std::uint32_t>& stations_between(std::size_t from,
+                                                                   std::size_t to) const {
+    return m_network.stations.paths[from][to];
+  }
+  /// One that limits nothing is left out.
+  [[nodiscard]] bool limits(std::uint32_t station) const {
+    const bool curve = station < m_network.stations.station_busy.size() &&
+                       !m_network.stations.station_busy[station].empty();
+    return curve || std::isfinite(m_network.stations.station_bytes_per_s[station]);
+  }
+  [[nodiscard]] double busy_seconds(std::uint32_t station, double bytes, bool first) const {
+    return (m_network.stations.busy_seconds(station, bytes, bytes) +
+            (first ? m_network.write_overhead_s : 0)) /
+           m_slow[station];
+  }
+
+  template <class Visit>
+  void for_each_write(Visit visit) const {
+    for (std::size_t rank = 0; rank < m_schedule.ranks.size(); ++rank) {
+      for (const LaneProgram& lane : m_schedule.ranks[rank].lanes) {
+        for (const Op& op : lane.ops()) {
+          if (op.kind == OpKind::write && op.bytes > 0) {
+            visit(rank, op);
+          }
+        }
+      }
+    }
+  }
+
+  void find_longest() {
+    for_each_write([&](std::size_t rank, const Op& op) {
+      bool first = true;
+      for (const std::uint32_t station : stations_between(rank, op.peer)) {
+        m_longest[station] = std::max(m_longest[station], static_cast<double>(op.bytes));
+        m_first[station] = m_first[station] || first;
+        first = false;
+      }
+    });
+  }
+
+  void add_stations() {
+    // Traffic beside the plan's may use a station that the plan does not.
+    constexpr double k_long_write = 1 << 20;
+    for (const Scenario::Background& b : m_scenario.backgrounds) {
+      for (const std::uint32_t station : stations_between(b.from, b.to)) {
+        m_longest[station] = m_longest[station] > 0 ? m_longest[station] : k_long_write;
+      }
+    }
+    m_rate.assign(m_station.size(), std::numeric_limits<double>::infinity());
+    for (std::uint32_t s = 0; s < m_station.size(); ++s) {
+      const double seconds = m_longest[s] > 0 ? busy_seconds(s, m_longest[s], m_first[s]) : 0;
+      if (limits(s) && seconds > 0) {
+        m_rate[s] = m_longest[s] / seconds;
+        m_station[s] = static_cast<std::uint32_t>(m_graph.station_bytes_per_s.size());
+        m_graph.station_bytes_per_s.push_back(m_rate[s]);
+      }
+    }
+  }
+
+  std::uint32_t path_between(std::uint32_t from, std::uint32_t to) {
+    const auto [found, added] = m_path_of.emplace(std::uint64_t{from} << 32U | to,
+                                                  static_cast<std::uint32_t>(m_graph.paths.size()));
+    if (added) {
+      SimGraph::Path path;
+      path.from = from;
+      path.to = to;
+      path.latency_s = m_network.stations.latency_of(from, to);
+      for (const std::uint32_t station : stations_between(from, to)) {
+        if (m_station[station] != k_none) {
+          path.stations.push_back(m_station[station]);
+        }
+      }
+      m_graph.paths.push_back(std::move(path));
+    }
+    return found->second;
+  }
+
+  /// Bytes that take as long on the path's stations, alone, as the write's do.
+  [[nodiscard]] double counted_bytes(std::size_t from, const Op& op) const {
+    const auto bytes = static_cast<double>(op.bytes);
+    double slowest = 0, rate = std::numeric_limits<double>::infinity();
+    bool first = true;
+    for (const std::uint32_t station : stations_between(from, op.peer)) {
+      if (m_station[station] != k_none) {
+        slowest = std::max(slowest, busy_seconds(station, bytes, first));
+        rate = std::min(rate, m_rate[station]);
+      }
+      first = false;
+    }
+    return slowest > 0 ? std::max(bytes, slowest * rate) : bytes;
+  }
+
+  [[nodiscard]] std::uint32_t await_of(std::uint32_t rank, std::uint32_t lane, const Op& op) const {
+    if (op.peer < m_lanes.size() && lane < m_lanes[op.peer].size()) {
+      const auto& awaits = m_lanes[op.peer][lane].awaits;
+      const auto found = std::lower_bound(awaits.begin(), awaits.end(), std::pair(op.tag, 0U));
+      if (found != awaits.end() && found->first == op.tag) {
+        return found->second;
+      }
+    }
+    fail(ErrorKind::input, fmt::format("the schedule is wrong: no op of rank {} lane {} awaits tag "
+                                       "{} of rank {}",
+                                       op.peer, lane, op.tag, rank));
+  }
+
+  void add_lane(std::uint32_t rank, std::uint32_t number) {
+    const LaneProgram& lane = m_schedule.ranks[rank].lanes[number];
+    std::vector<std::uint32_t> before;
+    for (std::uint32_t i = 0; i < lane.ops().size(); ++i) {
+      const Op& op = lane.ops()[i];
+      SimGraph::Op out;
+      switch (op.kind) {
+      case OpKind::write:
+        out.kind = SimGraph::Kind::write;
+        out.target = path_between(rank, op.peer);
+        out.awaited = await_of(rank, number, op);
+        out.amount = counted_bytes(rank, op);
+        break;
+      case OpKind::await:
+        out.kind = SimGraph::Kind::await;
+        break;
+      case OpKind::delay:
+        out.kind = SimGraph::Kind::delay;
+        out.amount = static_cast<double>(op.duration_ns) * 1e-9 * m_op_factor[rank];
+        break;
+      default:
+        out.kind = SimGraph::Kind::compute;
+        out.amount = m_network.op_seconds(rank, op) * m_op_factor[rank];
+        break;
+      }
+      before.clear();
+      for (const std::uint32_t d : lane.dependencies(i)) {
+        before.push_back(m_lanes[rank][number].first + d);
+      }
+      m_graph.append(out, before);
+    }
+    m_graph.end_lane();
+  }
+
+  struct Lane {
+    std::uint32_t first = 0;                                     ///< op of the graph
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> awaits; ///< (tag, op), sorted
+  };
+
+  const Schedule& m_schedule;
+  const SimNetwork& m_network;
+  const Scenario& m_scenario;
+  std::vector<double> m_op_factor; ///< by rank
+  // By station of the network:
+  std::vector<double> m_slow, m_longest, m_rate;
+  std::vector<bool> m_first;              ///< of some path
+  std::vector<std::uint32_t> m_station;   ///< number in the graph; k_none: limits nothing
+  std::vector<std::vector<Lane>> m_lanes; ///< [rank][lane]
+  std::unordered_map<std::uint64_t, std::uint32_t> m_path_of;
+  SimGraph m_graph;
+};
+
+} // namespace
+
+SimGraph build_graph(const Schedule& schedule, const SimNetwork& network,
+                     const Scenario& scenario) {
+  return Builder(schedule, network, scenario).build();
+}
+
+} // namespace reckon

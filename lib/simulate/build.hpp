@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/stations.hpp"
+#include "schedule/schedule.hpp"
+#include "simulate/graph.hpp"
+#include "simulate/scenario.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// Where a schedule is played: what lies between its ranks, and what its ops cost there.
+struct SimNetwork {
+  StationNetwork stations;
+  std::vector<std::string> names; ///< by station
+  /// Seconds of the first station that every write costs beside its bytes.
+  double write_overhead_s = 0;
+  /// Seconds that a lane of `rank` is busy with a reduce, copy or other local op.
+  std::function<double(std::size_t rank, const Op& op)> op_seconds;
+};
+
+/// The schedule as reckon-sim plays it; hosts are ranks, and lanes come rank by rank. Awaits belong
+/// to the write of their tag; throws Error{input} for one without.
+///
+/// A station's rate is that of the longest write over it, with its overhead and, where it has one,
+/// by its curve. A shorter write, which has a lower rate, counts as so many more bytes that alone
+/// on its path it takes the time of its slowest station.
+[[nodiscard]] SimGraph build_graph(const Schedule& schedule, const SimNetwork& network,
+                                   const Scenario& scenario = {});
+
+} // namespace reckon

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "simulate/graph.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// What reckon-sim found.
+struct SimResult {
+  std::string engine;                          ///< "SimGrid 3.32.0"
+  std::map<std::string, std::string> settings; ///< of the engine
+  std::vector<double> lane_seconds;            ///< when each lane's last op was done
+  double seconds = 0;
+  std::uint64_t flows = 0, most_flows = 0; ///< in all, and under way at once
+  double cpu_seconds = 0;                  ///< of the simulator itself
+  std::uint64_t peak_bytes = 0;            ///< of its memory
+};
+
+/// reckon-sim beside this program. Throws Error{unavailable} that says how to get it.
+[[nodiscard]] std::string find_simulator();
+
+/// Plays the graph in a process of its own, which never outlives the call: it is killed when this
+/// one dies, is interrupted or throws. `progress` is told how many ops are done. Throws
+/// Error{operation} when the simulator ends without a result, with its own words, and its own error
+/// where it has one.
+[[nodiscard]] SimResult simulate(const SimGraph& graph, const std::string& program,
+                                 const std::function<void(std::uint64_t done)>& progress);
+
+} // namespace reckon

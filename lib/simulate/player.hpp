@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "simulate/graph.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace reckon {
+
+/// A network whose flows share its stations, and its clock. What it reports while it runs may start
+/// more.
+class FlowEngine {
+public:
+  FlowEngine() = default;
+  FlowEngine(const FlowEngine&) = delete;
+  FlowEngine& operator=(const FlowEngine&) = delete;
+  virtual ~FlowEngine() = default;
+  /// Told of each flow's end, and of the time of a call that was asked for.
+  struct Listener {
+    std::function<void(std::uint32_t flow)> flow_ended;
+    std::function<void()> called;
+  };
+  /// Starts `flow`: so many bytes, more than 0, along a path that has stations. Flows have numbers
+  /// of the caller's; an ended one's may be used again.
+  virtual void start_flow(std::uint32_t flow, std::uint32_t path, double bytes) = 0;
+  /// Starts traffic of the graph's that goes on until the end.
+  virtual void start_background(std::uint32_t background) = 0;
+  /// Asks for a call at that time, or just after it; not before now.
+  virtual void call_at(double seconds) = 0;
+  [[nodiscard]] virtual double now() const = 0;
+  /// Until nothing is left to come, or stop() was called.
+  virtual void run(Listener listener) = 0;
+  virtual void stop() = 0;
+};
+
+struct PlayedGraph {
+  std::vector<double> lane_seconds; ///< when each lane's last op was done
+  double seconds = 0;
+  std::uint64_t flows = 0;
+  std::uint64_t most_flows = 0; ///< under way at once
+};
+
+/// Plays the graph on an engine that has its stations and paths. The rules are the executor's and
+/// those of play() of the planner: a lane computes one op at a time, among those that are ready the
+/// earlier one; awaits and writes keep no lane; a connection (a lane and a path) sends one write
+/// after another; a write is done at its sender when its last byte has left, and arrives its path's
+/// latency later. `progress` is told now and then how many ops are done. Throws Error{input} that
+/// names a lane when the graph comes to a halt.
+[[nodiscard]] PlayedGraph play_graph(const SimGraph& graph, FlowEngine& engine,
+                                     const std::function<void(std::uint64_t done)>& progress);
+
+} // namespace reckon

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/plan_network.hpp"
+
+#include "strategies/between.hpp"
+#include "strategies/inside/model.hpp"
+#include "strategies/inside/planner.hpp"
+#include "strategies/model.hpp"
+#include "strategies/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// The plan's ranks as roles: neighbours that are alike are one group.
+Roles roles_of(const Plan& plan) {
+  Roles roles;
+  roles.name = "of the plan";
+  for (const PlanRank& rank : plan.ranks) {
+    RoleGroup group;
+    group.machine = rank.machine;
+    group.worker = rank.worker;
+    group.server = rank.server;
+    group.lanes = rank.lanes;
+    group.count = 0;
+    if (roles.groups.empty() || roles.groups.back().machine != group.machine ||
+        roles.groups.back().worker != group.worker || roles.groups.back().server != group.server) {
+      roles.groups.push_back(group);
+    }
+    ++roles.groups.back().count;
+  }
+  return roles;
+}
+
+/// Ports that the plan was made with whatever the profile says.
+CostModel::WhatIf what_if_of(const Plan& plan) {
+  CostModel::WhatIf what_if;
+  for (const auto& [option, worker, port] :
+       {std::tuple("port_bandwidth", true, &what_if.worker_port_bytes_per_s),
+        std::tuple("server_port_bandwidth", false, &what_if.server_port_bytes_per_s)}) {
+    const auto of_it = std::find_if(plan.ranks.begin(), plan.ranks.end(),
+                                    [&](const PlanRank& r) { return r.worker == worker; });
+    if (plan.options.contains(option) && of_it != plan.ranks.end()) {
+      *port = of_it->port_bytes_per_second;
+    }
+  }
+  return what_if;
+}
+
+PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
+  InsideOptions options;
+  options.relays.emplace();
+  for (const PlanRank& rank : plan.ranks) {
+    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
+  }
+  const auto model = std::make_shared<const InsideModel>(
+      inside_model(profile, plan.ranks.front().machine, options));
+  std::vector<std::size_t> index;
+  for (const PlanRank& rank : plan.ranks) {
+    const auto found = std::find_if(model->endpoints.begin(), model->endpoints.end(),
+                                    [&](const InsideEndpoint& e) { return e.id == rank.endpoint; });
+    index.push_back(static_cast<std::size_t>(found - model->endpoints.begin()));
+  }
+  PlanNetwork network;
+  network.network = network_of(*model, index);
+  for (const InsideResource& resource : model->resources) {
+    network.stations.push_back(resource.name);
+  }
+  network.cost = [model, cost = op_cost(*model, index)](std::size_t rank, const Op& op) {
+    return cost(rank, op);
+  };
+  return network;
+}
+
+PlanNetwork network_of_ports(const std::shared_ptr<const CostModel>& model, double part_bytes) {
+  PlanNetwork network;
+  network.network = port_network(*model, part_bytes);
+  for (std::size_t r = 0; r < model->ranks().size(); ++r) {
+    network.stations.push_back(fmt::format("rank {} out", r));
+    network.stations.push_back(fmt::format("rank {} in", r));
+  }
+  for (const std::string& rack : model->racks()) {
+    network.stations.push_back(fmt::format("rack {} out", rack));
+    network.stations.push_back(fmt::format("rack {} in", rack));
+  }
+  return network;
+}
+
+PlanNetwork network_of_memory(const std::shared_ptr<const CostModel>& model, double part_bytes) {
+  const std::size_t ranks = model->ranks().size();
+  const double talkers = static_cast<double>(ranks) * model->ranks().front().lanes;
+  const double threads = std::clamp(talkers, 1.0, static_cast<double>(model->cores()));
+  PlanNetwork network;
+  network.stations.emplace_back("memory");
+  network.network.station_bytes_per_s.push_back(
+      model->shared_rate(talkers, part_bytes, CostModel::Target::gradients).mid);
+  network.network.latency_s = model->latency_s();
+  network.network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks, {0}));
+  network.cost = [model, part_bytes, turns = talkers / threads, threads](std::size_t rank,
+                                                                         const Op& op) {
+    const RankModel& r = model->ranks()[rank];
+    if (op.kind == OpKind::update) {
+      return turns * static_cast<double>(op.bytes) /
+             model->step_rate(r.machine, op.optimizer, static_cast<int>(threads)).mid;
+    }
+    const std::size_t sources = std::max<std::size_t>(2, op.source_count);
+    const DType dtype = op.dtype == DType::int32 ? DType::fp32 : op.dtype;
+    return turns * static_cast<double>(op.bytes) * static_cast<double>(sources - 1) /
+           model->reduce_rate(dtype, static_cast<int>(threads), sources, part_bytes).mid;
+  };
+  return network;
+}
+
+} // namespace
+
+PlanNetwork network_of(const Plan& plan, const Profile& profile) {
+  if (!plan.ranks.front().endpoint.empty()) {
+    return network_inside(plan, profile);
+  }
+  const auto model =
+      std::make_shared<const CostModel>(profile, roles_of(plan), plan.transport, what_if_of(plan));
+  const auto part_bytes = static_cast<double>(plan.part_bytes);
+  if (model->one_machine()) {
+    return network_of_memory(model, part_bytes);
+  }
+  PlanNetwork network;
+  if (std::optional<Between> pairs = measured_pairs(profile, *model, what_if_of(plan))) {
+    network.network = std::move(pairs->network);
+    network.stations = std::move(pairs->names);
+  } else {
+    network = network_of_ports(model, part_bytes);
+  }
+  network.cost = [model, cost = op_cost(*model, part_bytes)](std::size_t rank, const Op& op) {
+    return cost(rank, op);
+  };
+  return network;
+}
+
+} // namespace reckon

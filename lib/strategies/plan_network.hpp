@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "strategies/play.hpp"
+
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// What lies between a plan's ranks, and what their local ops cost there.
+struct PlanNetwork {
+  PlayNetwork network;
+  std::vector<std::string> stations; ///< names, by station
+  OpCost cost;
+};
+
+/// The network that a plan's prediction is played on, from any profile of the same machines:
+/// - ranks inside a machine: its links and memories (network_of() of strategies/inside);
+/// - machines whose pairs the profile knows: the ways between them (measured_pairs());
+/// - ranks with ports: the ports and the racks' uplinks (port_network());
+/// - ranks that share one machine: one station, its memory. What they write passes it at the rate
+///   for that many talkers, and summing takes turns where there are more lanes than processors.
+/// Throws Error{input} when the profile lacks what is needed.
+[[nodiscard]] PlanNetwork network_of(const Plan& plan, const Profile& profile);
+
+} // namespace reckon

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the papers' equations say exactly must come out of the simulation within 0.1 %.
+
+#include "strategies/lower.hpp"
+#include "fixtures.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+using namespace test;
+
+constexpr double k_bytes = 400e6;  ///< M
+constexpr double k_rate = 12.5e9;  ///< B
+constexpr double k_within = 0.001; ///< relative
+
+TEST(ClosedForms, ARingTakesItsBytesAndALatencyForEachStep) {
+  RECKON_NEEDS_SIMULATOR();
+  // 2 (n - 1) steps of M / n bytes and a latency: 2 (n - 1) (M / (n B) + alpha).
+  for (const std::size_t n : {2U, 8U}) {
+    for (const double alpha : {0.0, 1e-6, 10e-6, 50e-6, 1e-3}) {
+      const Plan plan = plan_of("ring", n, 0, n, static_cast<std::uint64_t>(k_bytes / double(n)),
+                                64, [](std::uint64_t p) { return p; });
+      const double formula =
+          2.0 * static_cast<double>(n - 1) * (k_bytes / (static_cast<double>(n) * k_rate) + alpha);
+      EXPECT_NEAR(simulated(lower(plan), ports(n, k_rate, alpha)).seconds, formula,
+                  k_within * formula)
+          << n << " ranks, latency " << alpha;
+    }
+  }
+}
+
+TEST(ClosedForms, ServersOfTheirOwnAreAsFastAsTheBusiestPortAndFillByOnePiece) {
+  RECKON_NEEDS_SIMULATOR();
+  // n workers, k servers, each with m parts: a server's port takes n M / k each way, a worker's M.
+  // Sums go back while later parts come, but the last one only when all have come: 1 + 1/m.
+  constexpr std::size_t n = 8;
+  for (const std::size_t k : {1U, 2U, 4U, 8U}) {
+    for (const std::uint64_t m : {1U, 10U, 100U}) {
+      const Plan plan =
+          plan_of("ps_noncolocated", n, k, m * k, static_cast<std::uint64_t>(k_bytes) / (m * k),
+                  m * k, [&](std::uint64_t p) { return n + p % k; });
+      const double steady = static_cast<double>(n) * k_bytes / (static_cast<double>(k) * k_rate);
+      const double formula = steady * (1 + 1 / static_cast<double>(m));
+      EXPECT_NEAR(simulated(lower(plan), ports(n + k, k_rate)).seconds, formula, k_within * formula)
+          << k << " servers, " << m << " parts each";
+    }
+  }
+}
+
+TEST(ClosedForms, RacksShareTheirUplink) {
+  RECKON_NEEDS_SIMULATOR();
+  // Two racks of two; ranks 0 and 1 write to 2 and 3 over uplinks of half a port: 4 M / B for
+  // both, whether the writes are in one piece or many; inside a rack M / B.
+  SimNetwork network = ports(4, k_rate);
+  network.stations.station_bytes_per_s.insert(network.stations.station_bytes_per_s.end(),
+                                              {k_rate / 2, k_rate / 2});
+  network.names.insert(network.names.end(), {"rack a out", "rack b in"});
+  Schedule s = idle(4);
+  for (const std::uint32_t from : {0U, 1U}) {
+    network.stations.paths[from][from + 2] = {2 * from, 8, 9, 2 * (from + 2) + 1};
+    write(s, from, from + 2, static_cast<std::uint64_t>(k_bytes), 1);
+    await(s, from + 2, from, 1);
+  }
+  write(s, 2, 3, static_cast<std::uint64_t>(k_bytes), 2);
+  await(s, 3, 2, 2);
+  const SimResult result = simulated(s, network);
+  EXPECT_NEAR(result.seconds, 4 * k_bytes / k_rate, k_within * 4 * k_bytes / k_rate);
+  // Rank 3 takes from 0's neighbour at B / 4 and from rank 2 at what its ingress has left, 3/4.
+  EXPECT_NEAR(result.lane_seconds[2], 4 * k_bytes / k_rate, k_within * 4 * k_bytes / k_rate);
+  EXPECT_NEAR(result.lane_seconds[3], 4 * k_bytes / k_rate, k_within * 4 * k_bytes / k_rate);
+}
+
+TEST(ClosedForms, EqualFlowsShareALinkFairlyWhateverTheirLatency) {
+  RECKON_NEEDS_SIMULATOR();
+  // Both leave rank 0 at half its rate: 2 s for 1e9 bytes each at 1e9; then each one's latency.
+  SimNetwork network = ports(3, 1e9);
+  network.stations.path_latency_s = {{0, 1e-6, 10e-3}, {0, 0, 0}, {0, 0, 0}};
+  Schedule s = idle(3);
+  for (const std::uint32_t to : {1U, 2U}) {
+    write(s, 0, to, 1'000'000'000, 1);
+    await(s, to, 0, 1);
+  }
+  const SimResult result = simulated(s, network);
+  EXPECT_NEAR(result.lane_seconds[0], 2, 1e-6);
+  EXPECT_NEAR(result.lane_seconds[1], 2 + 1e-6, 1e-6);
+  EXPECT_NEAR(result.lane_seconds[2], 2 + 10e-3, 1e-6);
+}
+
+TEST(ClosedForms, BothWaysOfALinkAreItsOwn) {
+  RECKON_NEEDS_SIMULATOR();
+  Schedule s = idle(2);
+  for (const std::uint32_t from : {0U, 1U}) {
+    write(s, from, 1 - from, 1'000'000'000, 1);
+    await(s, 1 - from, from, 1);
+  }
+  EXPECT_NEAR(simulated(s, ports(2, 1e9)).seconds, 1, 1e-6);
+}
+
+TEST(ClosedForms, ASlowPortAStragglerAndOtherTrafficCostWhatTheyMust) {
+  RECKON_NEEDS_SIMULATOR();
+  SimNetwork network = ports(3, 1e9);
+  network.op_seconds = [](std::size_t, const Op&) { return 0.25; };
+  Schedule s = idle(3);
+  Op reduce;
+  reduce.kind = OpKind::reduce;
+  const std::uint32_t summed = s.ranks[0].lanes[0].append(reduce, {});
+  write(s, 0, 1, 1'000'000'000, 1, {summed});
+  await(s, 1, 0, 1);
+  const auto seconds = [&](const std::vector<std::string>& slow,
+                           const std::vector<std::string>& stragglers,
+                           const std::vector<std::string>& backgrounds) {
+    return simulated(s, network, scenario_of(slow, stragglers, backgrounds, network)).seconds;
+  };
+  EXPECT_NEAR(seconds({}, {}, {}), 1.25, 1e-6);
+  EXPECT_NEAR(seconds({"link=rank 1 in:0.5"}, {}, {}), 2.25, 1e-6);
+  EXPECT_NEAR(seconds({"rank=0:0.25"}, {}, {}), 4.25, 1e-6);
+  EXPECT_NEAR(seconds({"rank=2:0.1"}, {}, {}), 1.25, 1e-6);
+  EXPECT_NEAR(seconds({}, {"rank=0:3"}, {}), 1.75, 1e-6);
+  // 0.2 GB/s of the port are gone: 1 / 0.8 s. A flow that wants more than half gets half.
+  EXPECT_NEAR(seconds({}, {}, {"2->1:0.2GB/s"}), 0.25 + 1.25, 1e-6);
+  EXPECT_NEAR(seconds({}, {}, {"0->1:5GB/s"}), 0.25 + 2, 1e-6);
+  // From 0.75 s on: half is through by then, the other half takes 0.5 / 0.8.
+  EXPECT_NEAR(seconds({}, {}, {"2->1:0.2GB/s@0.75s"}), 0.25 + 0.5 + 0.625, 1e-6);
+}
+
+TEST(ClosedForms, ALinkWithACurveTakesWhatTheCurveSays) {
+  RECKON_NEEDS_SIMULATOR();
+  // 1 ms for each write and then 1 GB/s, between ports of 10 GB/s: of the longest and of shorter
+  // writes. Two connections of equal writes take turns.
+  SimNetwork network = ports(2, 10e9);
+  network.stations.station_bytes_per_s.push_back(1e9);
+  network.names.emplace_back("0 -> 1");
+  network.stations.station_busy.resize(5);
+  network.stations.station_busy[4] = BusyCurve({{1, 1e-3}, {1'000'001, 2e-3}, {10'000'001, 11e-3}});
+  network.stations.paths[0][1] = {0, 4, 3};
+  for (const auto& [sizes, expected] :
+       {std::pair(std::vector<std::uint64_t>{10'000'001}, 11e-3),
+        std::pair(std::vector<std::uint64_t>{10'000'001, 1'000'001}, 13e-3),
+        std::pair(std::vector<std::uint64_t>{10'000'001, 1, 1}, 13e-3)}) {
+    Schedule s = idle(2);
+    for (std::uint32_t i = 0; i < sizes.size(); ++i) {
+      write(s, 0, 1, sizes[i], i);
+      await(s, 1, 0, i);
+    }
+    EXPECT_NEAR(simulated(s, network).seconds, expected, k_within * expected);
+  }
+}
+
+TEST(ClosedForms, AWriteToItselfTwiceOverALinkCountsTwice) {
+  RECKON_NEEDS_SIMULATOR();
+  // Two copies through one memory: each byte passes it twice.
+  SimNetwork network = ports(2, 1e9);
+  network.stations.paths[0][1] = {0, 0};
+  Schedule s = idle(2);
+  write(s, 0, 1, 1'000'000'000, 1);
+  await(s, 1, 0, 1);
+  EXPECT_NEAR(simulated(s, network).seconds, 2, 1e-6);
+}
+
+TEST(ClosedForms, APlanThatComesToAHaltIsAnErrorThatSaysWhere) {
+  RECKON_NEEDS_SIMULATOR();
+  // Each waits for the other before it writes.
+  Schedule s = idle(2);
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const std::uint32_t came = await(s, rank, 1 - rank, 1);
+    write(s, rank, 1 - rank, 100, 1, {came});
+  }
+  try {
+    static_cast<void>(simulated(s, ports(2, 1e9)));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(e.what()).find("came to a halt with 0 of 4 ops done: in lane 0 op 0"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+TEST(ClosedForms, AProgramThatEndsWithoutAResultIsOneError) {
+  for (const auto& [program, words] :
+       {std::pair("/bin/true", "ended with status 0 and without a result"),
+        std::pair("/bin/false", "ended with status 1 and without a result"),
+        std::pair("/nonexistent", "No such file")}) {
+    try {
+      static_cast<void>(simulate(SimGraph(), program, [](std::uint64_t) {}));
+      FAIL() << "no error";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::operation);
+      EXPECT_NE(std::string(e.what()).find(words), std::string::npos) << e.what();
+    }
+  }
+}
+
+} // namespace
+} // namespace reckon

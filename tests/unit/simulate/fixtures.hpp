@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/error.hpp"
+#include "documents/plan.hpp"
+#include "simulate/build.hpp"
+#include "simulate/engine.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace reckon::test {
+
+/// Skips the test where reckon-sim is not built.
+#ifdef RECKON_SIM
+inline constexpr const char* k_simulator = RECKON_SIM;
+#define RECKON_NEEDS_SIMULATOR() static_cast<void>(0)
+#else
+inline constexpr const char* k_simulator = "";
+#define RECKON_NEEDS_SIMULATOR()                                                                   \
+  GTEST_SKIP() << "reckon-sim is not built: SimGrid was not found (libsimgrid-dev)"
+#endif
+
+/// Ranks with a port each way: station 2 r is rank r's egress, 2 r + 1 its ingress.
+inline SimNetwork ports(std::size_t ranks, double bytes_per_s, double latency_s = 0) {
+  SimNetwork network;
+  network.stations.station_bytes_per_s.assign(2 * ranks, bytes_per_s);
+  network.stations.latency_s = latency_s;
+  network.stations.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
+  for (std::uint32_t from = 0; from < ranks; ++from) {
+    network.names.push_back("rank " + std::to_string(from) + " out");
+    network.names.push_back("rank " + std::to_string(from) + " in");
+    for (std::uint32_t to = 0; to < ranks; ++to) {
+      if (from != to) {
+        network.stations.paths[from][to] = {2 * from, 2 * to + 1};
+      }
+    }
+  }
+  network.op_seconds = [](std::size_t, const Op&) { return 0.0; };
+  return network;
+}
+
+/// One lane a rank, nothing to do.
+inline Schedule idle(std::size_t ranks) {
+  Schedule s;
+  s.worker.assign(ranks, true);
+  s.ranks.resize(ranks);
+  for (RankProgram& r : s.ranks) {
+    r.lanes.resize(1);
+  }
+  return s;
+}
+
+inline std::uint32_t write(Schedule& s, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
+                           std::uint32_t tag, std::vector<std::uint32_t> after = {}) {
+  Op op;
+  op.kind = OpKind::write;
+  op.peer = to;
+  op.tag = tag;
+  op.bytes = bytes;
+  return s.ranks[from].lanes[0].append(op, after);
+}
+
+inline std::uint32_t await(Schedule& s, std::uint32_t at, std::uint32_t from, std::uint32_t tag) {
+  Op op;
+  op.kind = OpKind::await;
+  op.peer = from;
+  op.tag = tag;
+  return s.ranks[at].lanes[0].append(op, {});
+}
+
+/// A plan of equal parts over ranks with one lane; part p is summed by `server_of(p)`.
+inline Plan plan_of(const std::string& strategy, std::size_t workers, std::size_t servers,
+                    std::uint64_t parts, std::uint64_t part_bytes, std::uint64_t window,
+                    const std::function<std::uint64_t(std::uint64_t)>& server_of) {
+  Plan plan;
+  plan.strategy = strategy;
+  for (std::size_t r = 0; r < workers + servers; ++r) {
+    PlanRank rank;
+    rank.machine = "m";
+    rank.worker = r < workers;
+    rank.server = true;
+    plan.ranks.push_back(rank);
+  }
+  plan.gradient_bytes = parts * part_bytes;
+  plan.runs = {{0, plan.gradient_bytes, DType::fp32}};
+  plan.part_bytes = part_bytes;
+  plan.window_parts = window;
+  for (std::uint64_t p = 0; p < parts; ++p) {
+    plan.parts.offset_bytes.push_back(p * part_bytes);
+    plan.parts.bytes.push_back(part_bytes);
+    plan.parts.server.push_back(server_of(p));
+    plan.parts.lane.push_back(0);
+  }
+  return plan;
+}
+
+/// On SimGrid.
+inline SimResult simulated(const Schedule& schedule, const SimNetwork& network,
+                           const Scenario& scenario = {}) {
+  return simulate(build_graph(schedule, network, scenario), k_simulator, [](std::uint64_t) {});
+}
+
+} // namespace reckon::test

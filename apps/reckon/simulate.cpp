@@ -4,13 +4,13 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
 #include "present/document_text.hpp"
-#include "schedule/checker.hpp"
-#include "simulate/build.hpp"
 #include "simulate/engine.hpp"
+#include "simulate/prepare.hpp"
 #include "simulate/report.hpp"
 #include "simulate/scenario.hpp"
 #include "strategies/lower.hpp"
@@ -19,6 +19,8 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <unistd.h>
@@ -27,7 +29,7 @@ namespace reckon {
 namespace {
 
 struct SimulateArguments {
-  std::string plan, profile, output, tolerance = "15%";
+  std::string plan, profile, output, tolerance = "15%", coarsen = "auto", budget = "1min";
   std::vector<std::string> slow, stragglers, backgrounds;
   bool json = false;
   ColorMode color = ColorMode::automatic;
@@ -63,6 +65,25 @@ SimNetwork network_for(const Plan& plan, const Profile& profile) {
           std::move(network.cost)};
 }
 
+PrepareOptions options_of(const SimulateArguments& arguments) {
+  PrepareOptions options;
+  options.budget_seconds = parse_seconds(arguments.budget, "--budget").count();
+  if (arguments.coarsen == "none") {
+    options.merge = 1;
+  } else if (arguments.coarsen != "auto") {
+    std::uint64_t merge = 0;
+    const char* const end = arguments.coarsen.data() + arguments.coarsen.size();
+    const auto [at, error] = std::from_chars(arguments.coarsen.data(), end, merge);
+    if (error != std::errc{} || at != end || merge == 0) {
+      fail(ErrorKind::usage, fmt::format("--coarsen {}: use auto, none, or how many parts to play "
+                                         "as one",
+                                         arguments.coarsen));
+    }
+    options.merge = merge;
+  }
+  return options;
+}
+
 int conclude(const Report& report, const SimulateArguments& arguments) {
   if (!arguments.output.empty()) {
     write_file(arguments.output, canonical_text(report));
@@ -88,20 +109,32 @@ int execute(const SimulateArguments& arguments) {
   const SimNetwork network = network_for(plan, profile);
   const Scenario scenario =
       scenario_of(arguments.slow, arguments.stragglers, arguments.backgrounds, network);
-  const Schedule schedule = lower(plan);
-  const SimGraph graph = build_graph(schedule, network, scenario);
+  const PreparedPlan prepared = prepare(plan, lower, network, scenario, options_of(arguments));
+  if (prepared.merged_parts > 1 && prepared.merging_error > 0.1) {
+    log(LogLevel::warn,
+        "{} parts are played as one to stay within --budget {}, which may add {:.0f} %; a longer "
+        "budget merges fewer",
+        prepared.merged_parts, arguments.budget, 100 * prepared.merging_error);
+  }
+  const std::size_t ops = prepared.graph.ops.size();
   Progress progress;
   const std::int64_t begin = monotonic_ns();
-  const SimResult result = simulate(graph, simulator, [&](std::uint64_t done) {
-    const double part = static_cast<double>(done) / static_cast<double>(graph.ops.size());
+  const SimResult result = simulate(prepared.graph, simulator, [&](std::uint64_t done) {
+    const double part = static_cast<double>(done) / static_cast<double>(ops);
     const double spent = static_cast<double>(monotonic_ns() - begin) * 1e-9;
-    progress.show(part, fmt::format("{} of {} ops", done, graph.ops.size()),
+    progress.show(part, fmt::format("{} of {} ops", done, ops),
                   Seconds(done > 0 ? spent / part - spent : -1));
   });
-  SimulatedPlan simulated{plan,         link_to(arguments.plan, canonical_text(plan)),
-                          profile_link, schedule,
-                          network,      scenario};
-  simulated.ops = graph.ops.size();
+  SimulatedPlan simulated{plan,
+                          link_to(arguments.plan, canonical_text(plan)),
+                          profile_link,
+                          prepared.schedule,
+                          prepared.network,
+                          prepared.scenario,
+                          prepared.representative};
+  simulated.ops = ops;
+  simulated.merged_parts = prepared.merged_parts;
+  simulated.coarsening_error = prepared.merging_error;
   simulated.tolerance = parse_fraction(arguments.tolerance, "--tolerance");
   return conclude(simulation_report(simulated, result), arguments);
 }
@@ -126,6 +159,14 @@ Command add_simulate_command(CLI::App& app) {
   command->add_option("--background", arguments->backgrounds,
                       "FROM->TO:RATE[@START]: other traffic between two ranks, all the time or "
                       "from START on");
+  command
+      ->add_option("--coarsen", arguments->coarsen,
+                   "So many parts played as one; none; auto: as few as --budget allows")
+      ->capture_default_str();
+  command
+      ->add_option("--budget", arguments->budget,
+                   "Processor time that the simulation may take, by an estimate before it begins")
+      ->capture_default_str();
   command
       ->add_option("--tolerance", arguments->tolerance,
                    "Largest error of the prediction that passes; exit status 1 beyond")

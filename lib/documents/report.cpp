@@ -365,6 +365,7 @@ Report report_from_json(const Json& json, const std::string& file) {
              "within_tolerance",
              "cause",
              "emulation",
+             "simulation",
              "stages",
              "ranks",
              "verification",

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -28,6 +29,7 @@ public:
       m_op_factor[rank] *= factor;
     }
     m_slow.assign(m_station.size(), 1);
+    m_unit.assign(m_station.size(), 0);
     for (const auto& [station, factor] : scenario.slow_stations) {
       m_slow[station] *= factor;
     }
@@ -107,11 +109,12 @@ private:
 
   void find_longest() {
     for_each_write([&](std::size_t rank, const Op& op) {
-      bool first = true;
-      for (const std::uint32_t station : stations_between(rank, op.peer)) {
+      const std::vector<std::uint32_t>& stations = stations_between(rank, op.peer);
+      for (std::size_t hop = 0; hop < stations.size(); ++hop) {
+        const std::uint32_t station = stations[hop];
         m_longest[station] = std::max(m_longest[station], static_cast<double>(op.bytes));
-        m_first[station] = m_first[station] || first;
-        first = false;
+        m_first[station] = m_first[station] || hop == 0;
+        m_unit[station] = std::gcd(m_unit[station], m_network.flows_at(rank, op.peer, hop));
       }
     });
   }
@@ -122,6 +125,7 @@ private:
     for (const Scenario::Background& b : m_scenario.backgrounds) {
       for (const std::uint32_t station : stations_between(b.from, b.to)) {
         m_longest[station] = m_longest[station] > 0 ? m_longest[station] : k_long_write;
+        m_unit[station] = 1;
       }
     }
     m_rate.assign(m_station.size(), std::numeric_limits<double>::infinity());
@@ -130,7 +134,8 @@ private:
       if (limits(s) && seconds > 0) {
         m_rate[s] = m_longest[s] / seconds;
         m_station[s] = static_cast<std::uint32_t>(m_graph.station_bytes_per_s.size());
-        m_graph.station_bytes_per_s.push_back(m_rate[s]);
+        // Where all that passes stands for several, so does its rate.
+        m_graph.station_bytes_per_s.push_back(m_rate[s] / m_unit[s]);
       }
     }
   }
@@ -143,9 +148,12 @@ private:
       path.from = from;
       path.to = to;
       path.latency_s = m_network.stations.latency_of(from, to);
-      for (const std::uint32_t station : stations_between(from, to)) {
-        if (m_station[station] != k_none) {
-          path.stations.push_back(m_station[station]);
+      const std::vector<std::uint32_t>& stations = stations_between(from, to);
+      for (std::size_t hop = 0; hop < stations.size(); ++hop) {
+        if (m_station[stations[hop]] != k_none) {
+          path.stations.insert(path.stations.end(),
+                               m_network.flows_at(from, to, hop) / m_unit[stations[hop]],
+                               m_station[stations[hop]]);
         }
       }
       m_graph.paths.push_back(std::move(path));
@@ -203,7 +211,7 @@ private:
         break;
       default:
         out.kind = SimGraph::Kind::compute;
-        out.amount = m_network.op_seconds(rank, op) * m_op_factor[rank];
+        out.amount = m_network.seconds_of(rank, lane, i) * m_op_factor[rank];
         break;
       }
       before.clear();
@@ -226,7 +234,8 @@ private:
   std::vector<double> m_op_factor; ///< by rank
   // By station of the network:
   std::vector<double> m_slow, m_longest, m_rate;
-  std::vector<bool> m_first;              ///< of some path
+  std::vector<std::uint32_t> m_unit; ///< common divisor of the flows that a write stands for there
+  std::vector<bool> m_first;         ///< of some path
   std::vector<std::uint32_t> m_station;   ///< number in the graph; k_none: limits nothing
   std::vector<std::vector<Lane>> m_lanes; ///< [rank][lane]
   std::unordered_map<std::uint64_t, std::uint32_t> m_path_of;
@@ -234,6 +243,20 @@ private:
 };
 
 } // namespace
+
+double SimNetwork::seconds_of(std::size_t rank, const LaneProgram& lane, std::size_t i) const {
+  if (copies.empty()) {
+    return op_seconds(rank, lane.ops()[i]);
+  }
+  Op op = lane.ops()[i];
+  for (const std::uint32_t before : lane.dependencies(i)) {
+    const Op& source = lane.ops()[before];
+    if (op.kind == OpKind::reduce && source.kind == OpKind::await) {
+      op.source_count += static_cast<std::uint32_t>(copies[source.peer] - 1);
+    }
+  }
+  return op_seconds(rank, op);
+}
 
 SimGraph build_graph(const Schedule& schedule, const SimNetwork& network,
                      const Scenario& scenario) {

@@ -7,6 +7,7 @@
 #include "simulate/scenario.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,6 +22,16 @@ struct SimNetwork {
   double write_overhead_s = 0;
   /// Seconds that a lane of `rank` is busy with a reduce, copy or other local op.
   std::function<double(std::size_t rank, const Op& op)> op_seconds;
+  /// By rank, or empty: so many ranks that do the same are played by it (fold.hpp).
+  std::vector<std::uint64_t> copies{};
+  /// [from][to][hop], or empty: so many of the writes that one stands for pass that station.
+  std::vector<std::vector<std::vector<std::uint32_t>>> flows{};
+
+  [[nodiscard]] std::uint32_t flows_at(std::size_t from, std::size_t to, std::size_t hop) const {
+    return flows.empty() ? 1 : flows[from][to][hop];
+  }
+  /// Seconds of a lane's op; its sources are those of all copies.
+  [[nodiscard]] double seconds_of(std::size_t rank, const LaneProgram& lane, std::size_t op) const;
 };
 
 /// The schedule as reckon-sim plays it; hosts are ranks, and lanes come rank by rank. Awaits belong

@@ -33,11 +33,12 @@ std::vector<RankWork> work_of(const SimulatedPlan& simulated) {
     RankWork work;
     for (const LaneProgram& lane : simulated.schedule.ranks[r].lanes) {
       double reduce_s = 0, update_s = 0;
-      for (const Op& op : lane.ops()) {
+      for (std::size_t i = 0; i < lane.ops().size(); ++i) {
+        const Op& op = lane.ops()[i];
         if (op.kind == OpKind::write || op.kind == OpKind::await || op.kind == OpKind::delay) {
           continue;
         }
-        const double seconds = simulated.network.op_seconds(r, op) * factor[r];
+        const double seconds = simulated.network.seconds_of(r, lane, i) * factor[r];
         work.compute_s += seconds;
         reduce_s += op.kind == OpKind::reduce ? seconds : 0;
         update_s += op.kind == OpKind::update ? seconds : 0;
@@ -53,14 +54,10 @@ std::vector<RankWork> work_of(const SimulatedPlan& simulated) {
 
 void add_ranks(Report& report, const SimulatedPlan& simulated, const SimResult& result,
                const std::vector<RankWork>& work) {
-  const Traffic traffic = traffic_of(simulated.schedule);
+  std::vector<RankReport> played;
   std::size_t lane = 0;
   for (std::size_t r = 0; r < simulated.schedule.ranks.size(); ++r) {
     RankReport rank;
-    const PlanRank& planned = simulated.plan.ranks[r];
-    rank.host = planned.endpoint.empty() ? planned.machine : planned.endpoint;
-    rank.egress_bytes = traffic.egress_bytes[r];
-    rank.ingress_bytes = traffic.ingress_bytes[r];
     const std::size_t lanes = simulated.schedule.ranks[r].lanes.size();
     double in_lanes = 0;
     for (std::size_t l = 0; l < lanes; ++l, ++lane) {
@@ -70,6 +67,14 @@ void add_ranks(Report& report, const SimulatedPlan& simulated, const SimResult& 
     rank.busy_seconds = rank.cpu_seconds = work[r].compute_s;
     rank.reduce_seconds = work[r].reduce_s;
     rank.wait_seconds = std::max(0.0, in_lanes - work[r].compute_s);
+    played.push_back(std::move(rank));
+  }
+  for (std::size_t r = 0; r < simulated.plan.ranks.size(); ++r) {
+    const PlanRank& planned = simulated.plan.ranks[r];
+    RankReport rank = played[simulated.representative[r]];
+    rank.host = planned.endpoint.empty() ? planned.machine : planned.endpoint;
+    rank.egress_bytes = planned.egress_bytes;
+    rank.ingress_bytes = planned.ingress_bytes;
     report.ranks.push_back(std::move(rank));
   }
 }
@@ -121,13 +126,15 @@ std::vector<SimulatedStation> busiest(const SimulatedPlan& simulated, double tot
           continue;
         }
         const auto bytes = static_cast<double>(op.bytes);
-        bool first = true;
-        for (const std::uint32_t station : network.paths[r][op.peer]) {
-          uses[station].bytes += bytes;
-          uses[station].seconds += (network.busy_seconds(station, bytes, bytes) +
-                                    (first ? simulated.network.write_overhead_s : 0)) /
-                                   slow[station];
-          first = false;
+        const std::vector<std::uint32_t>& path = network.paths[r][op.peer];
+        for (std::size_t hop = 0; hop < path.size(); ++hop) {
+          Use& use = uses[path[hop]];
+          const double flows = simulated.network.flows_at(r, op.peer, hop);
+          use.bytes += flows * bytes;
+          use.seconds += flows *
+                         (network.busy_seconds(path[hop], bytes, bytes) +
+                          (hop == 0 ? simulated.network.write_overhead_s : 0)) /
+                         slow[path[hop]];
         }
       }
     }
@@ -194,6 +201,11 @@ Report simulation_report(const SimulatedPlan& simulated, const SimResult& result
   simulation.profile = simulated.profile_link;
   simulation.engine = result.engine;
   simulation.settings = result.settings;
+  if (simulated.schedule.ranks.size() < plan.ranks.size()) {
+    simulation.settings["ranks played"] =
+        fmt::format("{} of {}, the others do the same as one of them",
+                    simulated.schedule.ranks.size(), plan.ranks.size());
+  }
   simulation.ops = simulated.ops;
   simulation.flows = result.flows;
   simulation.merged_parts = simulated.merged_parts;

@@ -16,7 +16,8 @@ struct SimulatedPlan {
   const Schedule& schedule; ///< that was played
   const SimNetwork& network;
   const Scenario& scenario;
-  std::size_t ops = 0; ///< of the graph
+  const std::vector<std::uint32_t>& representative; ///< by rank of the plan: of the schedule
+  std::size_t ops = 0;                              ///< of the graph
   std::uint64_t merged_parts = 1;
   double coarsening_error = 0;
   double tolerance = 0;

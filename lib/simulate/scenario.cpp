@@ -78,25 +78,6 @@ std::string listed(const std::vector<std::string>& names) {
                      names.size() > k_most ? fmt::format(", ... ({} in all)", names.size()) : "");
 }
 
-/// First and last station of all ways from and to a rank: its port.
-std::vector<std::uint32_t> port_of(const StationNetwork& network, std::uint32_t rank) {
-  std::vector<std::uint32_t> port;
-  const auto add = [&](std::uint32_t station) {
-    if (std::find(port.begin(), port.end(), station) == port.end()) {
-      port.push_back(station);
-    }
-  };
-  for (std::size_t peer = 0; peer < network.paths.size(); ++peer) {
-    if (const auto& out = network.paths[rank][peer]; !out.empty()) {
-      add(out.front());
-    }
-    if (const auto& in = network.paths[peer][rank]; !in.empty()) {
-      add(in.back());
-    }
-  }
-  return port;
-}
-
 void add_slow(Scenario& scenario, const std::string& text, const SimNetwork& network) {
   const Wish wish("--slow", text, "link=NAME:FACTOR or rank=NUMBER:FACTOR, e.g. rank=3:0.5");
   const auto [what, factor_text] = wish.split(text, ":");
@@ -175,6 +156,24 @@ void add_background(Scenario& scenario, const std::string& text, const SimNetwor
 }
 
 } // namespace
+
+std::vector<std::uint32_t> port_of(const StationNetwork& network, std::uint32_t rank) {
+  std::vector<std::uint32_t> port;
+  const auto add = [&](std::uint32_t station) {
+    if (std::find(port.begin(), port.end(), station) == port.end()) {
+      port.push_back(station);
+    }
+  };
+  for (std::size_t peer = 0; peer < network.paths.size(); ++peer) {
+    if (const auto& out = network.paths[rank][peer]; !out.empty()) {
+      add(out.front());
+    }
+    if (const auto& in = network.paths[peer][rank]; !in.empty()) {
+      add(in.back());
+    }
+  }
+  return port;
+}
 
 Scenario scenario_of(const std::vector<std::string>& slow,
                      const std::vector<std::string>& stragglers,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/stations.hpp"
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -21,6 +23,9 @@ struct Scenario {
 };
 
 struct SimNetwork;
+
+/// A rank's port: the first and last stations of all ways from and to it.
+[[nodiscard]] std::vector<std::uint32_t> port_of(const StationNetwork& network, std::uint32_t rank);
 
 /// What the options ask for:
 /// - `slow`: "link=NAME:FACTOR" or "rank=NUMBER:FACTOR" (both ways of its port): FACTOR of its

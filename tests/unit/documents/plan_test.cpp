@@ -171,7 +171,7 @@ TEST(Report, MistakesAreNamed) {
   expect_messages(
       to_json(test::example_report()),
       {
-          {{set("/kind", "dream")}, "/kind: is \"dream\"; must be one of run"},
+          {{set("/kind", "dream")}, "/kind: is \"dream\"; must be one of run, simulation"},
           {{set("/iteration_seconds", Json::array())},
            "/iteration_seconds: is empty; at least one iteration is needed"},
           {{set("/iteration_seconds/1", 0)}, "/iteration_seconds/1: must be greater than 0, is 0"},

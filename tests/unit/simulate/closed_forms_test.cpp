@@ -2,8 +2,8 @@
 //
 // What the papers' equations say exactly must come out of the simulation within 0.1 %.
 
-#include "strategies/lower.hpp"
 #include "fixtures.hpp"
+#include "strategies/lower.hpp"
 
 #include <algorithm>
 #include <numeric>

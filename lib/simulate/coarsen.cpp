@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/coarsen.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+/// What parts have in common that may be one: server, lane, tree, run of one element type.
+using Stream = std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, std::size_t>;
+
+Stream stream_of(const Plan& plan, std::size_t part) {
+  const Parts& parts = plan.parts;
+  const auto after =
+      std::upper_bound(plan.runs.begin(), plan.runs.end(), parts.offset_bytes[part],
+                       [](std::uint64_t at, const DTypeRun& run) { return at < run.offset_bytes; });
+  return {parts.server[part], parts.lane[part], parts.tree.empty() ? 0 : parts.tree[part],
+          static_cast<std::size_t>(after - plan.runs.begin())};
+}
+
+std::map<Stream, std::uint64_t> streams_of(const Plan& plan) {
+  std::map<Stream, std::uint64_t> streams;
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    ++streams[stream_of(plan, p)];
+  }
+  return streams;
+}
+
+/// Parts of a stream, the mean.
+double waves_of(const Plan& plan) {
+  const std::size_t streams = streams_of(plan).size();
+  return streams > 0 ? static_cast<double>(plan.parts.size()) / static_cast<double>(streams) : 1;
+}
+
+} // namespace
+
+Plan with_merged_parts(const Plan& plan, std::uint64_t factor) {
+  if (factor <= 1) {
+    return plan;
+  }
+  Plan merged = plan;
+  merged.parts = {};
+  merged.tensors.clear();
+  struct Open {
+    std::size_t part = 0; ///< of the merged plan
+    std::uint64_t parts = 0, end = 0;
+  };
+  std::map<Stream, Open> open;
+  std::map<std::uint64_t, std::set<Stream>> of_lane;
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    const Stream stream = stream_of(plan, p);
+    of_lane[plan.parts.lane[p]].insert(stream);
+    Open& into = open[stream];
+    if (into.parts == 0 || into.parts == factor) {
+      into = {merged.parts.size(), 0, 0};
+      merged.parts.offset_bytes.push_back(0);
+      merged.parts.bytes.push_back(0);
+      merged.parts.server.push_back(plan.parts.server[p]);
+      merged.parts.lane.push_back(plan.parts.lane[p]);
+      if (!plan.parts.tree.empty()) {
+        merged.parts.tree.push_back(plan.parts.tree[p]);
+      }
+    }
+    ++into.parts;
+    into.end = std::max(into.end, plan.parts.offset_bytes[p] + plan.parts.bytes[p]);
+    merged.parts.bytes[into.part] += plan.parts.bytes[p];
+    // Its gradient is there with the last of its layers.
+    merged.parts.offset_bytes[into.part] = into.end - merged.parts.bytes[into.part];
+  }
+  std::uint64_t streams = 0;
+  for (const auto& [lane, all] : of_lane) {
+    streams = std::max<std::uint64_t>(streams, all.size());
+  }
+  merged.window_parts =
+      std::max((plan.window_parts + factor - 1) / factor, std::min(plan.window_parts, streams));
+  for (const std::uint64_t bytes : merged.parts.bytes) {
+    merged.part_bytes = std::max(merged.part_bytes, bytes);
+  }
+  return merged;
+}
+
+double merging_error(const Plan& plan, const Plan& merged) {
+  return std::max(0.0, 1 / waves_of(merged) - 1 / waves_of(plan));
+}
+
+Plan sample_of(const Plan& plan) {
+  constexpr double k_sample_writes = 2e5;
+  double moved = 0;
+  for (const PlanRank& rank : plan.ranks) {
+    moved += static_cast<double>(rank.egress_bytes);
+  }
+  const double writes = moved / std::max(1.0, static_cast<double>(plan.part_bytes));
+  const auto step = static_cast<std::size_t>(1 + writes / k_sample_writes);
+  Plan sample = plan;
+  sample.parts = {};
+  sample.tensors.clear();
+  for (std::size_t p = 0; p < plan.parts.size(); p += step) {
+    sample.parts.offset_bytes.push_back(plan.parts.offset_bytes[p]);
+    sample.parts.bytes.push_back(plan.parts.bytes[p]);
+    sample.parts.server.push_back(plan.parts.server[p]);
+    sample.parts.lane.push_back(plan.parts.lane[p]);
+    if (!plan.parts.tree.empty()) {
+      sample.parts.tree.push_back(plan.parts.tree[p]);
+    }
+  }
+  return sample;
+}
+
+double writes_of(const Plan& plan, const std::function<Schedule(const Plan&)>& lower) {
+  const Plan sample = sample_of(plan);
+  double writes = 0;
+  const Schedule schedule = lower(sample);
+  for (const RankProgram& rank : schedule.ranks) {
+    for (const LaneProgram& lane : rank.lanes) {
+      writes +=
+          static_cast<double>(std::count_if(lane.ops().begin(), lane.ops().end(),
+                                            [](const Op& op) { return op.kind == OpKind::write; }));
+    }
+  }
+  return writes * static_cast<double>(plan.parts.size()) /
+         static_cast<double>(std::max<std::size_t>(1, sample.parts.size()));
+}
+
+double simulation_cost_seconds(const SimGraph& graph) {
+  // Connections: what may be under way at once, at most.
+  std::set<std::pair<std::size_t, std::uint32_t>> connections;
+  double writes = 0;
+  for (std::size_t lane = 0; lane < graph.lanes(); ++lane) {
+    for (std::uint32_t i = graph.lane_begin[lane]; i < graph.lane_begin[lane + 1]; ++i) {
+      if (graph.ops[i].kind == SimGraph::Kind::write) {
+        connections.emplace(lane, graph.ops[i].target);
+        ++writes;
+      }
+    }
+  }
+  constexpr double k_op_s = 1e-6, k_write_s = 5e-6, k_write_and_flow_s = 6e-8;
+  return static_cast<double>(graph.ops.size()) * k_op_s + writes * k_write_s +
+         writes * static_cast<double>(connections.size()) * k_write_and_flow_s;
+}
+
+} // namespace reckon

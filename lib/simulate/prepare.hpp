@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "schedule/schedule.hpp"
+#include "simulate/build.hpp"
+#include "simulate/graph.hpp"
+#include "simulate/scenario.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+namespace reckon {
+
+struct PrepareOptions {
+  /// So many parts into one; absent: as few as the budget allows.
+  std::optional<std::uint64_t> merge;
+  bool fold = true;           ///< ranks that do the same
+  double budget_seconds = 60; ///< processor time of the simulator
+};
+
+/// A plan ready to be played.
+struct PreparedPlan {
+  Schedule schedule;                         ///< of the ranks that are played
+  std::vector<std::uint32_t> representative; ///< by rank of the plan: who of them plays it
+  Scenario scenario;                         ///< with their numbers
+  SimNetwork network;                        ///< as the schedule's writes see it
+  SimGraph graph;
+  std::uint64_t merged_parts = 1;
+  double merging_error = 0;
+  double cost_seconds = 0; ///< simulation_cost_seconds()
+};
+
+/// Lowers the plan by `lower`, with ranks that do the same folded (fold_ranks()) and its parts
+/// merged where it would take more than the budget. `network` is for the plan as it is: what a
+/// write costs beside its bytes counts for each of the parts merged. Throws Error{input} when no
+/// merging that is allowed is enough, with what to do.
+[[nodiscard]] PreparedPlan prepare(const Plan& plan,
+                                   const std::function<Schedule(const Plan&)>& lower,
+                                   const SimNetwork& network, const Scenario& scenario,
+                                   const PrepareOptions& options);
+
+} // namespace reckon

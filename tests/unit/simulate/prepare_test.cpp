@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simulate/prepare.hpp"
+
+#include "fixtures.hpp"
+#include "simulate/coarsen.hpp"
+#include "simulate/fold.hpp"
+#include "strategies/lower.hpp"
+
+#include <numeric>
+
+namespace reckon {
+namespace {
+
+using namespace test;
+
+/// 6 workers that push 40 parts to 3 servers; a server's sum takes time for each source.
+struct Servers {
+  Plan plan =
+      plan_of("ps_noncolocated", 6, 3, 40, 1'000'000, 6, [](std::uint64_t p) { return 6 + p % 3; });
+  SimNetwork network = ports(9, 1e9, 1e-5);
+  Servers() {
+    network.op_seconds = [](std::size_t rank, const Op& op) {
+      return 1e-5 * static_cast<double>(op.source_count) * (rank == 7 ? 3 : 1);
+    };
+  }
+};
+
+SimResult played(const PreparedPlan& prepared) {
+  return simulate(prepared.graph, k_simulator, [](std::uint64_t) {});
+}
+
+TEST(Prepare, RanksThatDoTheSameAreFoldedWithTheSameResult) {
+  RECKON_NEEDS_SIMULATOR();
+  const Servers servers;
+  PrepareOptions options;
+  const PreparedPlan folded = prepare(servers.plan, lower, servers.network, {}, options);
+  EXPECT_EQ(folded.schedule.ranks.size(), 2U + 3U); // 6 workers by 2
+  EXPECT_EQ(folded.representative, (std::vector<std::uint32_t>{0, 1, 0, 1, 0, 1, 2, 3, 4}));
+  options.fold = false;
+  const PreparedPlan whole = prepare(servers.plan, lower, servers.network, {}, options);
+  EXPECT_EQ(whole.schedule.ranks.size(), 9U);
+  const SimResult few = played(folded), all = played(whole);
+  EXPECT_NEAR(few.seconds, all.seconds, 1e-6 * all.seconds);
+  for (std::size_t r = 0; r < 9; ++r) {
+    EXPECT_NEAR(few.lane_seconds[folded.representative[r]], all.lane_seconds[r], 1e-6 * all.seconds)
+        << "rank " << r;
+  }
+}
+
+TEST(Prepare, ARankThatAScenarioNamesStandsForItself) {
+  RECKON_NEEDS_SIMULATOR();
+  const Servers servers;
+  const Scenario scenario = scenario_of({"rank=1:0.25"}, {}, {"0->7:0.2GB/s"}, servers.network);
+  PrepareOptions options;
+  const PreparedPlan folded = prepare(servers.plan, lower, servers.network, scenario, options);
+  EXPECT_EQ(folded.schedule.ranks.size(), 2U + 2U + 3U); // 0, 1, and 4 others by 2
+  options.fold = false;
+  const PreparedPlan whole = prepare(servers.plan, lower, servers.network, scenario, options);
+  const SimResult few = played(folded), all = played(whole);
+  EXPECT_NEAR(few.seconds, all.seconds, 1e-6 * all.seconds);
+}
+
+TEST(Prepare, RanksOfARingAreNotAlike) {
+  // Ranks 4 to 7 have no part of their own, but each has other neighbours.
+  const Plan plan = plan_of("ring", 8, 0, 8, 1000, 8, [](std::uint64_t p) { return p % 4; });
+  EXPECT_EQ(fold_ranks(plan, lower, {}).rank.size(), 8U);
+}
+
+TEST(Coarsen, MergesNeighboursOfOneServerAndKeepsTheBytes) {
+  const Plan plan =
+      plan_of("ps_noncolocated", 2, 2, 9, 100, 8, [](std::uint64_t p) { return 2 + p % 2; });
+  const Plan merged = with_merged_parts(plan, 2);
+  // Server 2 has parts 0 2 4 6 8, server 3 has 1 3 5 7: 0+2, 1+3, 4+6, 5+7, 8.
+  EXPECT_EQ(merged.parts.bytes, (std::vector<std::uint64_t>{200, 200, 200, 200, 100}));
+  EXPECT_EQ(merged.parts.server, (std::vector<std::uint64_t>{2, 3, 2, 3, 2}));
+  // They end where the last of them does: parts 2, 3, 6, 7 and 8.
+  EXPECT_EQ(merged.parts.offset_bytes, (std::vector<std::uint64_t>{100, 200, 500, 600, 800}));
+  EXPECT_EQ(merged.window_parts, 4U);
+  EXPECT_EQ(merged.part_bytes, 200U);
+  EXPECT_NEAR(merging_error(plan, merged), 1 / 2.5 - 1 / 4.5, 1e-12);
+  // Both servers stay busy, however much is merged.
+  EXPECT_EQ(with_merged_parts(plan, 100).window_parts, 2U);
+  EXPECT_EQ(with_merged_parts(plan, 100).parts.bytes, (std::vector<std::uint64_t>{500, 400}));
+  EXPECT_EQ(with_merged_parts(plan, 1), plan);
+}
+
+TEST(Coarsen, MergingAddsWhatItIsExpectedTo) {
+  RECKON_NEEDS_SIMULATOR();
+  // All parts under way: T (1 + 1/m) of closed_forms_test.cpp, with m 100 and then 10.
+  const Plan plan = plan_of("ps_noncolocated", 4, 2, 200, 1'000'000, 200,
+                            [](std::uint64_t p) { return 4 + p % 2; });
+  PrepareOptions options;
+  options.merge = 1;
+  const double fine = played(prepare(plan, lower, ports(6, 1e9), {}, options)).seconds;
+  options.merge = 10;
+  const PreparedPlan merged = prepare(plan, lower, ports(6, 1e9), {}, options);
+  EXPECT_NEAR(played(merged).seconds / fine, 1.1 / 1.01, 0.001);
+  EXPECT_NEAR(merged.merging_error, 0.09, 1e-12);
+}
+
+TEST(Prepare, WhatDoesNotFitTheBudgetIsMergedOrRefused) {
+  const Servers servers;
+  PrepareOptions options;
+  options.budget_seconds =
+      prepare(servers.plan, lower, servers.network, {}, options).cost_seconds * 0.6;
+  const PreparedPlan merged = prepare(servers.plan, lower, servers.network, {}, options);
+  EXPECT_GT(merged.merged_parts, 1U);
+  EXPECT_LE(merged.cost_seconds, options.budget_seconds);
+  options.merge = 1;
+  EXPECT_THROW(static_cast<void>(prepare(servers.plan, lower, servers.network, {}, options)),
+               Error);
+  options.merge.reset();
+  options.budget_seconds = 1e-9;
+  EXPECT_THROW(static_cast<void>(prepare(servers.plan, lower, servers.network, {}, options)),
+               Error);
+}
+
+} // namespace
+} // namespace reckon

@@ -29,7 +29,7 @@ namespace reckon {
 namespace {
 
 struct SimulateArguments {
-  std::string plan, profile, output, tolerance = "15%", coarsen = "auto", budget = "1min";
+  std::string plan, profile, output, tolerance = "15%", coarsen = "auto", budget = "2min";
   std::vector<std::string> slow, stragglers, backgrounds;
   bool json = false;
   ColorMode color = ColorMode::automatic;

@@ -78,8 +78,9 @@ Plan with_merged_parts(const Plan& plan, std::uint64_t factor) {
   for (const auto& [lane, all] : of_lane) {
     streams = std::max<std::uint64_t>(streams, all.size());
   }
+  // Two of each: one comes back while the next goes.
   merged.window_parts =
-      std::max((plan.window_parts + factor - 1) / factor, std::min(plan.window_parts, streams));
+      std::max((plan.window_parts + factor - 1) / factor, std::min(plan.window_parts, 2 * streams));
   for (const std::uint64_t bytes : merged.parts.bytes) {
     merged.part_bytes = std::max(merged.part_bytes, bytes);
   }
@@ -87,7 +88,14 @@ Plan with_merged_parts(const Plan& plan, std::uint64_t factor) {
 }
 
 double merging_error(const Plan& plan, const Plan& merged) {
-  return std::max(0.0, 1 / waves_of(merged) - 1 / waves_of(plan));
+  const auto under_way = [](const Plan& p) {
+    const std::uint64_t lanes =
+        p.parts.lane.empty() ? 1 : 1 + *std::max_element(p.parts.lane.begin(), p.parts.lane.end());
+    return std::min(1.0, static_cast<double>(p.window_parts * lanes) /
+                             static_cast<double>(std::max<std::size_t>(1, p.parts.size())));
+  };
+  return std::max(
+      {0.0, 1 / waves_of(merged) - 1 / waves_of(plan), under_way(merged) - under_way(plan)});
 }
 
 Plan sample_of(const Plan& plan) {
@@ -140,7 +148,7 @@ double simulation_cost_seconds(const SimGraph& graph) {
       }
     }
   }
-  constexpr double k_op_s = 1e-6, k_write_s = 5e-6, k_write_and_flow_s = 6e-8;
+  constexpr double k_op_s = 1e-6, k_write_s = 5e-6, k_write_and_flow_s = 2e-8;
   return static_cast<double>(graph.ops.size()) * k_op_s + writes * k_write_s +
          writes * static_cast<double>(connections.size()) * k_write_and_flow_s;
 }

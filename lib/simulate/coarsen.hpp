@@ -12,14 +12,15 @@ namespace reckon {
 
 /// The plan with up to `factor` parts merged into one: parts that follow one another among those
 /// with the same server, lane, tree and element type, in the order in which they are sent. The
-/// window shrinks as much, but not below what it has under way of different servers and trees. Only
+/// window shrinks as much, but not below two for each of these that it has under way. Only
 /// for simulation: a merged part ends where the last of its parts does, and the bytes before are
 /// counted, not placed.
 [[nodiscard]] Plan with_merged_parts(const Plan& plan, std::uint64_t factor);
 
 /// What the merging may add, as a part of the time: a server gives back its first sum when the
 /// first of its w parts has come, and its last when the last has, so that filling takes 1/w of the
-/// whole. w merged / w parts: the mean of those with the same server, lane and tree.
+/// whole (the mean of those with the same server, lane and tree); or what a window has under way,
+/// as a part of all, if that grows by more.
 [[nodiscard]] double merging_error(const Plan& plan, const Plan& merged);
 
 /// The plan with some of its parts, from all over it: enough to see who writes to whom, little
@@ -29,7 +30,7 @@ namespace reckon {
 /// Writes of an iteration of the plan, from a sample of it.
 [[nodiscard]] double writes_of(const Plan& plan, const std::function<Schedule(const Plan&)>& lower);
 
-/// Processor seconds that reckon-sim takes for the graph, within a factor of about 3: each write
+/// Processor seconds that reckon-sim takes for the graph, within a factor of about 5: each write
 /// costs a little, and more the more others are under way (docs/results/simulate.md).
 [[nodiscard]] double simulation_cost_seconds(const SimGraph& graph);
 

@@ -17,7 +17,7 @@ struct PrepareOptions {
   /// So many parts into one; absent: as few as the budget allows.
   std::optional<std::uint64_t> merge;
   bool fold = true;           ///< ranks that do the same
-  double budget_seconds = 60; ///< processor time of the simulator
+  double budget_seconds = 120; ///< processor time of the simulator
 };
 
 /// A plan ready to be played.

@@ -78,8 +78,8 @@ TEST(Coarsen, MergesNeighboursOfOneServerAndKeepsTheBytes) {
   EXPECT_EQ(merged.window_parts, 4U);
   EXPECT_EQ(merged.part_bytes, 200U);
   EXPECT_NEAR(merging_error(plan, merged), 1 / 2.5 - 1 / 4.5, 1e-12);
-  // Both servers stay busy, however much is merged.
-  EXPECT_EQ(with_merged_parts(plan, 100).window_parts, 2U);
+  // Both servers stay busy both ways, however much is merged.
+  EXPECT_EQ(with_merged_parts(plan, 100).window_parts, 4U);
   EXPECT_EQ(with_merged_parts(plan, 100).parts.bytes, (std::vector<std::uint64_t>{500, 400}));
   EXPECT_EQ(with_merged_parts(plan, 1), plan);
 }

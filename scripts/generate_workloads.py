@@ -6,6 +6,10 @@ Each model below is written down in the order in which its forward pass first us
 finishes their gradients in the reverse order; a parameter used at both ends (an embedding that is also the output
 layer) is finished last, which is why it stands where it is used first.
 
+Three models also say what their layers compute: multiplications and additions (2 operations) of convolutions, matrices
+and attention, and how many elements go from and to memory. Assumed: each layer reads its inputs and weights once and
+writes its outputs once; batch norm, activations, pooling and sums of branches are fused into the layer before.
+
     scripts/generate_workloads.py            writes the files
     scripts/generate_workloads.py --check    exit 1 if a file differs from what would be written
 """
@@ -14,6 +18,7 @@ import argparse
 import json
 import math
 import pathlib
+import re
 import sys
 
 
@@ -22,9 +27,30 @@ class Forward:
 
     def __init__(self):
         self.parameters = []
+        self.layers = []
 
     def add(self, name, *shape):
         self.parameters.append((name, math.prod(shape)))
+        if self.layers:
+            self.layers[-1].setdefault("tensors", []).append(name)
+
+    def layer(self, name, forward, input_gradient=None, weight_gradient=None, exchange=None):
+        """What is added from here on belongs to it. A computation: operations and elements moved a sample, and elements
+        moved whatever the batch."""
+        layer = {"name": name}
+        for key, work in (("forward", forward), ("input_gradient", input_gradient),
+                          ("weight_gradient", weight_gradient)):
+            if work:
+                names = ("flops_per_sample", "elements_per_sample", "elements")
+                layer[key] = {name: count for name, count in zip(names, work) if count}
+        if exchange:
+            layer["exchange"] = dict(zip(("elements_per_sample", "before"), exchange))
+        self.layers.append(layer)
+
+    def product(self, name, inputs, outputs, weights, flops, first=False):
+        """A layer that is a convolution or a matrix: three products of the same size."""
+        work = (flops, inputs + outputs, weights)
+        self.layer(name, work, None if first else work, work)
 
     def linear(self, name, inputs, outputs, bias=True, weight="weight"):
         self.add(f"{name}.{weight}", outputs, inputs)
@@ -42,23 +68,26 @@ class Forward:
 
 
 def resnet50(m):
-    m.conv("conv1", 3, 64, 7)
-    m.norm("bn1", 64)
-    inputs = 64
+    def conv(name, norm, inputs, outputs, kernel, side, stride=1):
+        m.product(name, inputs * side ** 2, outputs * (side // stride) ** 2, inputs * outputs * kernel ** 2,
+                  2 * inputs * outputs * (kernel * side // stride) ** 2, first=name == "conv1")
+        m.conv(name, inputs, outputs, kernel)
+        m.norm(norm, outputs)
+
+    conv("conv1", "bn1", 3, 64, 7, 224, 2)
+    inputs, side = 64, 56
     for layer, blocks in enumerate((3, 4, 6, 3), start=1):
         width = 64 << (layer - 1)
         for block in range(blocks):
             name = f"layer{layer}.{block}"
-            m.conv(f"{name}.conv1", inputs, width, 1)
-            m.norm(f"{name}.bn1", width)
-            m.conv(f"{name}.conv2", width, width, 3)
-            m.norm(f"{name}.bn2", width)
-            m.conv(f"{name}.conv3", width, 4 * width, 1)
-            m.norm(f"{name}.bn3", 4 * width)
+            stride = 2 if block == 0 and layer > 1 else 1
+            conv(f"{name}.conv1", f"{name}.bn1", inputs, width, 1, side)
+            conv(f"{name}.conv2", f"{name}.bn2", width, width, 3, side, stride)
+            conv(f"{name}.conv3", f"{name}.bn3", width, 4 * width, 1, side // stride)
             if block == 0:
-                m.conv(f"{name}.downsample.0", inputs, 4 * width, 1)
-                m.norm(f"{name}.downsample.1", 4 * width)
-            inputs = 4 * width
+                conv(f"{name}.downsample.0", f"{name}.downsample.1", inputs, 4 * width, 1, side, stride)
+            inputs, side = 4 * width, side // stride
+    m.product("fc", 2048, 1000, 2048 * 1000, 2 * 2048 * 1000)
     m.linear("fc", 2048, 1000)
 
 
@@ -186,22 +215,40 @@ def ugatit(m):
     discriminator("disLB", 5)
 
 
+GNMT_WORDS = 25
+
+
 def gnmt(m):
-    hidden, vocabulary = 1024, 32320
+    """Sentences of GNMT_WORDS on both sides. A cell's recurrent weights are read in every step, the others once."""
+    hidden, vocabulary, words = 1024, 32320, GNMT_WORDS
 
     def lstm(name, inputs, suffix=""):
-        m.add(f"{name}.weight_ih_l0{suffix}", 4 * hidden, inputs)
-        m.add(f"{name}.weight_hh_l0{suffix}", 4 * hidden, hidden)
-        m.add(f"{name}.bias_ih_l0{suffix}", 4 * hidden)
-        m.add(f"{name}.bias_hh_l0{suffix}", 4 * hidden)
+        gates, both = 4 * hidden, inputs + hidden
+        flops = 2 * words * gates * both
+        weights = gates * (inputs + words * hidden)
+        # Forward writes and reads the gates; backward reads them, and writes and reads their gradients.
+        m.layer(name + suffix, (flops, words * (2 * gates + inputs + hidden), weights),
+                (flops, words * (3 * gates + inputs + hidden), weights),
+                (flops, words * (gates + both), gates * both))
+        m.add(f"{name}.weight_ih_l0{suffix}", gates, inputs)
+        m.add(f"{name}.weight_hh_l0{suffix}", gates, hidden)
+        m.add(f"{name}.bias_ih_l0{suffix}", gates)
+        m.add(f"{name}.bias_hh_l0{suffix}", gates)
 
+    looked_up = (0, 2 * words * hidden, 0)
+    m.layer("encoder.embedder", looked_up, None, (0, 2 * words * hidden, vocabulary * hidden))
     m.add("encoder.embedder.weight", vocabulary, hidden)  # also the decoder's
     lstm("encoder.rnn_layers.0", hidden)
     lstm("encoder.rnn_layers.0", hidden, "_reverse")
     lstm("encoder.rnn_layers.1", 2 * hidden)
     lstm("encoder.rnn_layers.2", hidden)
     lstm("encoder.rnn_layers.3", hidden)
+    m.layer("decoder.embedder", looked_up)
     lstm("decoder.att_rnn.rnn", hidden)
+    # Queries and keys times a matrix each; then each query with each key: a sum, tanh, a product, and the weighted sum.
+    flops = 4 * words * hidden ** 2 + 6 * words ** 2 * hidden
+    work = (flops, 6 * words * hidden + 2 * words ** 2 * hidden, 2 * hidden ** 2)
+    m.layer("decoder.att_rnn.attn", work, work, (4 * words * hidden ** 2, 4 * words * hidden, 2 * hidden ** 2))
     m.linear("decoder.att_rnn.attn.linear_q", hidden, hidden, bias=False)
     m.linear("decoder.att_rnn.attn.linear_k", hidden, hidden, bias=False)
     m.add("decoder.att_rnn.attn.normalize_bias", hidden)
@@ -209,13 +256,25 @@ def gnmt(m):
     m.add("decoder.att_rnn.attn.normalize_scalar", 1)
     for layer in range(3):
         lstm(f"decoder.rnn_layers.{layer}", 2 * hidden)
+    m.product("decoder.classifier", words * hidden, words * vocabulary, hidden * vocabulary,
+              2 * words * hidden * vocabulary)
     m.linear("decoder.classifier.classifier", hidden, vocabulary)
 
 
-def dlrm(m, bottom, top):
+def dlrm(m, bottom, top, tables):
+    """Each table is looked up once a sample; the rows go to the workers whose samples they are for."""
+    width, vectors = bottom[-1], tables + 1
+    rows = tables * width
+    m.layer("emb_l", (0, 2 * rows, 0), None, (0, 3 * rows, 0), (rows, "interaction"))
     for name, widths in (("bot_l", bottom), ("top_l", top)):
+        if name == "top_l":  # dot products of all pairs
+            products = (2 * width * vectors * tables // 2, vectors * width + top[0], 0)
+            m.layer("interaction", products, (2 * products[0], *products[1:]))
         for index in range(len(widths) - 1):
-            m.linear(f"{name}.{2 * index}", widths[index], widths[index + 1])
+            inputs, outputs = widths[index], widths[index + 1]
+            m.product(f"{name}.{2 * index}", inputs, outputs, inputs * outputs, 2 * inputs * outputs,
+                      first=name == "bot_l" and index == 0)
+            m.linear(f"{name}.{2 * index}", inputs, outputs)
 
 
 def embeddings(rows, width):
@@ -229,6 +288,12 @@ CRITEO_TERABYTE_ROWS = (40000000, 39060, 17295, 7424, 20265, 3, 7122, 1543, 63, 
 
 TABLES = "all_to_all lists the embedding tables, which are split over the workers and never reduced: what is exchanged " \
          "in an iteration is {width} elements a sample and table in each pass, not the table."
+
+# Samples a worker has in an iteration, as ACE (ISCA 2021) has it; of other models the layers are not written down.
+BATCHES = {"resnet50": 32, "gnmt": 128, "dlrm": 512, "dlrm-kaggle": 512}
+LAYERS = "; layers: what each computes, its inputs, weights and outputs moved once, all else fused"
+ASSUMED = {"gnmt": f"; sentences of {GNMT_WORDS} words, recurrent weights read in every step",
+           "dlrm": "; one lookup a table and sample", "dlrm-kaggle": "; one lookup a table and sample"}
 
 # name, description, where the architecture is defined, its parameters, the tables that are not reduced
 MODELS = (
@@ -252,10 +317,10 @@ MODELS = (
      gnmt, []),
     ("dlrm", "DLRM as MLPerf trains it on Criteo Terabyte: the MLPs' 2.4 M parameters are reduced. " +
      TABLES.format(width=128), "facebookresearch/dlrm, bench/run_and_time.sh; rows of the tables capped at 40 M",
-     lambda m: dlrm(m, (13, 512, 256, 128), (479, 1024, 1024, 512, 256, 1)), embeddings(CRITEO_TERABYTE_ROWS, 128)),
+     lambda m: dlrm(m, (13, 512, 256, 128), (479, 1024, 1024, 512, 256, 1), 26), embeddings(CRITEO_TERABYTE_ROWS, 128)),
     ("dlrm-kaggle", "DLRM on Criteo Kaggle: the MLPs' 0.48 M parameters are reduced. " + TABLES.format(width=16),
      "facebookresearch/dlrm, bench/dlrm_s_criteo_kaggle.sh",
-     lambda m: dlrm(m, (13, 512, 256, 64, 16), (367, 512, 256, 1)), embeddings(CRITEO_KAGGLE_ROWS, 16)),
+     lambda m: dlrm(m, (13, 512, 256, 64, 16), (367, 512, 256, 1), 26), embeddings(CRITEO_KAGGLE_ROWS, 16)),
 )
 
 
@@ -271,13 +336,20 @@ def text_of(name, description, source, model, tables):
         "schema_version": 1,
         "name": name,
         "description": description,
-        "provenance": f"scripts/generate_workloads.py after {source}",
+        "provenance": f"scripts/generate_workloads.py after {source}" +
+                      (LAYERS + ASSUMED.get(name, "") if forward.layers else ""),
         "dtype": "fp32",
         "tensors": entries(reversed(forward.parameters)),
     }
     if tables:
         document["all_to_all"] = entries(tables)
-    return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    if forward.layers:
+        document["batch"] = BATCHES[name]
+        document["layers"] = forward.layers
+    text = json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+    # Lists of names stand on one line, as reckon writes them.
+    return re.sub(r'\[\s+("[^"{}]*"(?:,\s+"[^"{}]*")*)\s+\]',
+                  lambda names: "[" + re.sub(r",\s+", ", ", names[1]) + "]", text)
 
 
 def main():

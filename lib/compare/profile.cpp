@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/build.hpp"
+#include "compare/endpoint.hpp"
 #include "compare/measured.hpp"
 
 #include <fmt/format.h>
@@ -261,6 +262,7 @@ Comparison compare(const Profile& before, const Profile& after, const CompareOpt
   }
   out.causes_from("context", before.context, after.context, k_volatile_context);
   compare_machines(out, before, after);
+  compare_endpoints(out, before.endpoint, after.endpoint);
   compare_topology(out, before.topology, after.topology);
   compare_cells(out, before, after);
   return std::move(out).finish();

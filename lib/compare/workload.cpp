@@ -2,6 +2,7 @@
 #include "compare/build.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -56,6 +57,51 @@ void compare_tensors(Builder& out, const std::string& group, const std::vector<T
   }
 }
 
+std::string text_of(const Computation& c) {
+  if (c.seconds) {
+    return fmt::format("{} s", *c.seconds);
+  }
+  return fmt::format("{} operations and {} elements a sample, {} elements", c.flops_per_sample,
+                     c.elements_per_sample, c.elements);
+}
+
+/// Layers by name; which stands where is their order and compared like the tensors'.
+void compare_layers(Builder& out, const Workload& before, const Workload& after) {
+  std::map<std::string, std::pair<const Layer*, const Layer*>> all;
+  for (const Layer& layer : before.layers) {
+    all[layer.name].first = &layer;
+  }
+  for (const Layer& layer : after.layers) {
+    all[layer.name].second = &layer;
+  }
+  for (const auto& [name, sides] : all) {
+    const auto field = [&](const char* what, const auto& text) {
+      const auto side = [&](const Layer* layer) {
+        return layer != nullptr ? text(*layer) : std::string();
+      };
+      out.text("layer", "layers", fmt::format("layers/{}/{}", name, what), side(sides.first),
+               side(sides.second));
+    };
+    field("tensors", [](const Layer& l) { return fmt::format("{}", fmt::join(l.tensors, ", ")); });
+    field("forward", [](const Layer& l) { return text_of(l.forward); });
+    field("input_gradient", [](const Layer& l) { return text_of(l.input_gradient); });
+    field("weight_gradient", [](const Layer& l) { return text_of(l.weight_gradient); });
+    field("exchange", [](const Layer& l) {
+      return l.exchange ? fmt::format("{} elements a sample, before {}",
+                                      l.exchange->elements_per_sample, l.exchange->before)
+                        : std::string();
+    });
+  }
+  const auto order = [](const Workload& w) {
+    std::vector<std::string> names;
+    for (const Layer& layer : w.layers) {
+      names.push_back(layer.name);
+    }
+    return fmt::format("{}", fmt::join(names, ", "));
+  };
+  out.text("order", "layers", "layers", order(before), order(after));
+}
+
 std::string text_of(const RoleGroup& g) {
   std::string role =
       g.worker && g.server ? "workers and servers" : (g.worker ? "workers" : "servers");
@@ -75,6 +121,11 @@ Comparison compare(const Workload& before, const Workload& after, const CompareO
              "seconds");
   out.number("time", "times", "backward_seconds", before.backward_seconds, after.backward_seconds,
              "seconds");
+  compare_layers(out, before, after);
+  const auto batch = [](const Workload& w) {
+    return w.batch ? fmt::format("{}", *w.batch) : std::string();
+  };
+  out.text("batch", "layers", "batch", batch(before), batch(after));
   out.count("bytes", "tensors", "bytes", before.bytes(), after.bytes(), "bytes");
   return std::move(out).finish();
 }

@@ -672,7 +672,7 @@ Profile profile_from_json(const Json& json, const std::string& file) {
   const JsonView view(json, file);
   check_header(view, "profile");
   view.only({"schema", "schema_version", "name", "source", "context", "fingerprint", "machines",
-             "topology", "cells", "fits"});
+             "endpoint", "topology", "cells", "fits"});
   Profile profile;
   profile.name = view.at("name").name();
   profile.source = some_text(view.at("source"));
@@ -705,6 +705,9 @@ Profile profile_from_json(const Json& json, const std::string& file) {
   }
   for (const std::string& rack : racks) {
     ids.add(rack);
+  }
+  if (const auto endpoint = view.find("endpoint")) {
+    profile.endpoint = endpoint_from_json(*endpoint);
   }
   if (const auto topology = view.find("topology")) {
     profile.topology = topology_from_json(*topology, profile.machines);
@@ -759,6 +762,9 @@ Json to_json(const Profile& profile) {
   json["machines"] = Json::array();
   for (const MachineGroup& machine : profile.machines) {
     json["machines"].push_back(json_of(machine));
+  }
+  if (profile.endpoint) {
+    json["endpoint"] = documents::json_of(*profile.endpoint);
   }
   json["topology"]["objects"] = Json::array();
   for (const TopologyObject& object : profile.topology.objects) {

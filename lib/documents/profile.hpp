@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/json.hpp"
+#include "documents/endpoint.hpp"
 #include "topology/topology.hpp"
 
 #include <cstdint>
@@ -122,6 +123,7 @@ struct Profile {
   std::string
       fingerprint; ///< digest over what decides whether two profiles may be compared; may be empty
   std::vector<MachineGroup> machines;
+  std::optional<Endpoint> endpoint; ///< of a machine that computes and communicates at once
   Topology topology;
   std::vector<Cell> cells; ///< sorted by key when written
   std::vector<Fit> fits;

@@ -126,7 +126,7 @@ Workload workload_from_json(const Json& json, const std::string& file) {
   const JsonView view(json, file);
   check_header(view, "workload");
   view.only({"schema", "schema_version", "name", "description", "provenance", "dtype", "tensors",
-             "all_to_all", "forward_seconds", "backward_seconds"});
+             "all_to_all", "forward_seconds", "backward_seconds", "batch", "layers"});
   Workload workload;
   workload.name = view.at("name").name();
   workload.description = optional_text(view, "description");
@@ -143,6 +143,12 @@ Workload workload_from_json(const Json& json, const std::string& file) {
   }
   if (const auto seconds = view.find("backward_seconds")) {
     workload.backward_seconds = seconds->positive();
+  }
+  if (const auto batch = view.find("batch")) {
+    workload.batch = positive_count(*batch);
+  }
+  if (const auto layers = view.find("layers")) {
+    workload.layers = layers_from_json(*layers, workload.tensors);
   }
   return workload;
 }
@@ -164,6 +170,12 @@ Json to_json(const Workload& workload) {
   }
   if (workload.backward_seconds) {
     json["backward_seconds"] = *workload.backward_seconds;
+  }
+  if (workload.batch) {
+    json["batch"] = *workload.batch;
+  }
+  if (!workload.layers.empty()) {
+    json["layers"] = json_of(workload.layers);
   }
   return json;
 }

@@ -3,6 +3,7 @@
 
 #include "core/dtype.hpp"
 #include "core/json.hpp"
+#include "documents/layers.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,8 @@ struct Workload {
   std::vector<Tensor> tensors;
   std::vector<Tensor> all_to_all; ///< model-parallel embeddings: exchanged, not reduced
   std::optional<double> forward_seconds, backward_seconds;
+  std::optional<std::uint64_t> batch; ///< samples that a worker has in an iteration
+  std::vector<Layer> layers;          ///< in forward order; may be empty
 
   [[nodiscard]] std::uint64_t bytes() const; ///< of `tensors`
   bool operator==(const Workload&) const = default;

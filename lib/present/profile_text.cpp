@@ -3,6 +3,7 @@
 #include "core/units.hpp"
 #include "present/contention_text.hpp"
 #include "present/document_text.hpp"
+#include "present/endpoint_text.hpp"
 #include "present/groups.hpp"
 #include "present/key_text.hpp"
 #include "present/matrix.hpp"
@@ -497,6 +498,7 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
       context.row({{name, Tone::dim}, text});
     }
     out += context.text(style) + "\n" + machines_text(p, style);
+    out += p.endpoint ? "\n" + endpoint_text(*p.endpoint, style) : "";
     const std::string tree = topology_text(p.topology, style, [&p](const LinkEnd& link) {
       CellKey key;
       key.test = "link_bandwidth";

@@ -42,6 +42,43 @@ std::string tensors_text(const std::string& title, const std::vector<Tensor>& te
   return out;
 }
 
+std::string layers_text(const Workload& w, const Style& style) {
+  const bool cut = style.width > 0 && w.layers.size() > k_most_tensors;
+  const std::size_t shown = cut ? k_most_tensors : w.layers.size();
+  const auto text = [](const Computation& c) {
+    if (c.seconds) {
+      return time_text(*c.seconds);
+    }
+    return c.nothing()
+               ? std::string()
+               : fmt::format("{:.3g} {:.3g} {:.3g}", static_cast<double>(c.flops_per_sample),
+                             static_cast<double>(c.elements_per_sample),
+                             static_cast<double>(c.elements));
+  };
+  Table table(2);
+  table.column("layer", Align::left, true)
+      .column("tensors", Align::right)
+      .column("forward", Align::right)
+      .column("input gradient", Align::right)
+      .column("weight gradient", Align::right);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Layer& l = w.layers[i];
+    table.row(
+        {l.exchange ? fmt::format("{}, exchanged before {}", l.name, l.exchange->before) : l.name,
+         fmt::format("{}", l.tensors.size()), text(l.forward), text(l.input_gradient),
+         text(l.weight_gradient)});
+  }
+  std::string out = "\n" +
+                    toned("layers, forward: operations a sample, elements moved a sample, elements "
+                          "moved in any case; or as measured",
+                          Tone::strong, style) +
+                    "\n" + table.text(style);
+  if (cut) {
+    out += fmt::format("  and {} more; in a pipe all are listed\n", w.layers.size() - shown);
+  }
+  return out;
+}
+
 } // namespace
 
 std::string render(const Workload& w, const Style& style, const ShowOptions& /*options*/) {
@@ -66,6 +103,7 @@ std::string render(const Workload& w, const Style& style, const ShowOptions& /*o
                   w.tensors.size(), elements, to_text(Bytes(largest))));
   add("forward", w.forward_seconds ? time_text(*w.forward_seconds) : "");
   add("backward", w.backward_seconds ? time_text(*w.backward_seconds) : "");
+  add("batch", w.batch ? fmt::format("{} samples a worker", *w.batch) : "");
   out += facts.text(style);
   if (!w.tensors.empty()) {
     out +=
@@ -73,6 +111,9 @@ std::string render(const Workload& w, const Style& style, const ShowOptions& /*o
   }
   if (!w.all_to_all.empty()) {
     out += tensors_text("exchanged, not reduced", w.all_to_all, style);
+  }
+  if (!w.layers.empty()) {
+    out += layers_text(w, style);
   }
   return out;
 }

@@ -35,6 +35,20 @@ Profile example_profile() {
   p.machines = {{.id = "m0", .name = "alpha", .count = 3, .cores = 2, .memory_bytes = 8589934592}};
   p.machines[0].rack = "rack0";
   p.machines[0].members = {"a0", "a1", "a2"};
+  p.endpoint =
+      Endpoint{.sms = 80,
+               .sm_bytes_per_second = 80e9,
+               .flops_per_second = 120e12,
+               .memory_bytes_per_second = 900e9,
+               .bus_bytes_per_second = 500e9,
+               .rings = {{{400e9, 1e-7}, {50e9, 4e-7}, {50e9, 0}}},
+               .link_efficiency = 0.94,
+               .chunk_bytes = 65536,
+               .aside = EndpointPart{1, 80e9},
+               .configurations = {{"no-overlap", "table VI", EndpointMover::cores, {}},
+                                  {"offload", "", EndpointMover::engine, EndpointPart{0, 128e9}},
+                                  {"ideal", "", EndpointMover::none, EndpointPart{}}},
+               .sources = {{"sms", "table V"}}};
   TopologyObject machine;
   machine.id = "m0";
   machine.name = "alpha";
@@ -140,6 +154,24 @@ Workload example_workload() {
   w.all_to_all = {{"embedding", 4096, DType::fp16}};
   w.forward_seconds = 0.01;
   w.backward_seconds = 0.02;
+  w.batch = 32;
+  Layer lookup;
+  lookup.name = "lookup";
+  lookup.forward.elements_per_sample = 64;
+  lookup.exchange = {.elements_per_sample = 32, .before = "fc"};
+  Layer conv;
+  conv.name = "conv";
+  conv.tensors = {"conv.weight"};
+  conv.forward = {
+      .seconds = {}, .flops_per_sample = 5400, .elements_per_sample = 300, .elements = 27};
+  conv.weight_gradient = conv.forward;
+  Layer fc;
+  fc.name = "fc";
+  fc.tensors = {"fc.weight", "fc.bias"};
+  fc.forward.seconds = 0.001;
+  fc.input_gradient.seconds = 0.0015;
+  fc.weight_gradient.seconds = 0.0025;
+  w.layers = {lookup, conv, fc};
   return w;
 }
 

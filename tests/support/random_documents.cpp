@@ -156,6 +156,46 @@ Cell random_cell(Draw& draw, CellKey key) {
 
 } // namespace
 
+namespace {
+
+Endpoint random_endpoint(std::mt19937_64& random) {
+  Draw draw(random);
+  Endpoint e;
+  e.sms = draw.from(2, 200);
+  for (double* rate : {&e.sm_bytes_per_second, &e.flops_per_second, &e.memory_bytes_per_second,
+                       &e.bus_bytes_per_second}) {
+    *rate = draw.positive();
+  }
+  for (EndpointRing& ring : e.rings) {
+    ring = {draw.positive(), draw.coin() ? draw.positive() : 0};
+  }
+  e.link_efficiency = static_cast<double>(draw.from(1, 100)) / 100;
+  e.chunk_bytes = draw.from(1, 1U << 20U);
+  const auto part = [&] {
+    return EndpointPart{static_cast<double>(draw.from(0, e.sms - 1)),
+                        e.memory_bytes_per_second * 0.25};
+  };
+  if (draw.coin()) {
+    e.aside = part();
+  }
+  std::set<std::string> names;
+  for (std::uint64_t n = draw.from(1, 4); n > 0; --n) {
+    EndpointConfiguration& c = e.configurations.emplace_back();
+    c.name = draw.fresh_name(names);
+    c.source = draw.text();
+    c.mover = static_cast<EndpointMover>(draw.from(0, 2));
+    if (draw.coin()) {
+      c.communication = part();
+    }
+  }
+  if (draw.coin()) {
+    e.sources = {{"sms", draw.text()}};
+  }
+  return e;
+}
+
+} // namespace
+
 Profile random_profile(std::mt19937_64& random) {
   Draw draw(random);
   Profile p;
@@ -163,6 +203,9 @@ Profile random_profile(std::mt19937_64& random) {
   p.source = draw.some_text();
   p.context = draw.texts();
   p.fingerprint = draw.text();
+  if (draw.coin()) {
+    p.endpoint = random_endpoint(random);
+  }
   std::set<std::string> used;
   for (std::uint64_t n = draw.from(1, 3); n > 0; --n) {
     p.machines.push_back({.id = draw.fresh_name(used),
@@ -285,6 +328,39 @@ Workload random_workload(std::mt19937_64& random) {
   }
   if (draw.coin()) {
     w.backward_seconds = draw.positive();
+  }
+  if (draw.coin()) {
+    w.batch = draw.from(1, 4096);
+  }
+  if (draw.coin()) {
+    const auto computation = [&] {
+      Computation c;
+      if (draw.coin()) {
+        c.seconds = draw.positive();
+      } else if (draw.coin()) {
+        c.flops_per_sample = draw.count();
+        c.elements_per_sample = draw.count();
+        c.elements = draw.count();
+      }
+      return c;
+    };
+    std::set<std::string> layers;
+    for (const Tensor& tensor : w.tensors) { // one may compute several tensors' gradients
+      if (w.layers.empty() || draw.coin()) {
+        Layer& layer = w.layers.emplace_back();
+        layer.name = draw.fresh_name(layers);
+        layer.forward = computation();
+        layer.input_gradient = computation();
+        layer.weight_gradient = computation();
+      }
+      w.layers.back().tensors.push_back(tensor.name);
+    }
+    for (std::size_t i = 1; i < w.layers.size(); ++i) {
+      if (draw.coin()) {
+        w.layers[i - 1].exchange = {.elements_per_sample = draw.from(1, 4096),
+                                    .before = w.layers.back().name};
+      }
+    }
   }
   return w;
 }

@@ -41,6 +41,25 @@ TEST(Workload, MistakesAreNamed) {
            "/tensors/1/elements: brings the workload above 2^53 bytes"},
           {{set("/forward_seconds", 0)}, "/forward_seconds: must be greater than 0, is 0"},
           {{set("/backward_seconds", -1)}, "/backward_seconds: must be greater than 0, is -1"},
+          {{set("/batch", 0)}, "/batch: must be at least 1, is 0"},
+          {{set("/layers/1/forward", Json::object())},
+           "/layers/1/forward: says nothing; give seconds or some of flops_per_sample, "
+           "elements_per_sample and elements, or remove this key"},
+          {{set("/layers/2/forward/elements", 5)},
+           "/layers/2/forward/elements: stands beside seconds, which were measured; remove one of "
+           "the two"},
+          {{set("/layers/2/tensors/1", "fc.weight")},
+           "/layers/2/tensors/1: the tensor name \"fc.weight\" occurs twice, first at "
+           "/layers/2/tensors/0; rename or remove one"},
+          {{set("/layers/1/tensors/0", "cnv")},
+           "/layers/1/tensors/0: no entry of /tensors has the name \"cnv\"; add one, or name one "
+           "that is there"},
+          {{remove("/layers/1")},
+           "/layers: no layer has the tensor \"conv.weight\"; add it to the one that computes its "
+           "gradient"},
+          // The exchange's own layer is not after it.
+          {{set("/layers/0/exchange/before", "lookup")},
+           "/layers/0/exchange/before: no layer after this one has the name \"lookup\""},
       });
 }
 

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+/// Equation 52: an iteration in which layers compute while the gradients of others are summed (ACE,
+/// sections V and VI). Plain doubles in seconds. What is not valid throws Error{usage}.
+namespace reckon {
+
+/// Which of the collectives that wait is served next: the last that was posted, the first, or that
+/// of the layer which the next forward pass needs first.
+enum class SchedulePolicy { lifo, fifo, priority };
+
+/// One collective: nothing interrupts a chunk, and between chunks another may be preferred.
+struct TimedCollective {
+  double fill_s = 0;  ///< once, before the first chunk
+  double chunk_s = 0; ///< of each chunk
+  std::uint64_t chunks = 0;
+  [[nodiscard]] double alone_s() const { return fill_s + chunk_s * static_cast<double>(chunks); }
+};
+
+/// What all workers need of a layer's output before layer `before`, a later one, and its gradient.
+struct TimedExchange {
+  TimedCollective forward, backward;
+  std::size_t before = 0;
+};
+
+struct TimedLayer {
+  double forward_s = 0, input_gradient_s = 0, weight_gradient_s = 0;
+  std::optional<TimedCollective> all_reduce; ///< of its weights' gradient
+  /// Such a layer's weight gradient waits for the backward exchange, at the end of the iteration.
+  std::optional<TimedExchange> exchange;
+};
+
+/// How many times longer one takes while the other goes on (equation 53): for endpoints that share
+/// instead of dividing. Each at least 1.
+struct ContentionFactors {
+  double computation = 1, communication = 1;
+};
+
+struct TimelineOptions {
+  SchedulePolicy policy = SchedulePolicy::lifo;
+  /// Given: nothing overlaps; this is what an iteration sums and exchanges backward, at its end.
+  std::optional<TimedCollective> fused;
+  /// Layers with an exchange compute beside the others, and their forward pass is an iteration
+  /// ahead: what ACE does with the embeddings of DLRM (VI-D).
+  bool exchange_aside = false;
+  ContentionFactors contention;
+};
+
+enum class TimelineStream { computation, aside, communication };
+enum class TimelineWork {
+  forward,
+  input_gradient,
+  weight_gradient,
+  all_reduce,
+  exchange_forward,
+  exchange_backward,
+  fused
+};
+
+/// A stretch in which one stream does one thing.
+struct TimelineEvent {
+  TimelineStream stream = TimelineStream::computation;
+  TimelineWork work = TimelineWork::forward;
+  std::size_t layer = 0; ///< of `fused`: 0
+  std::size_t iteration = 0;
+  double begin_s = 0, end_s = 0;
+};
+
+struct Timeline {
+  /// Of all iterations that were played, by their ends; what takes no time is not listed.
+  std::vector<TimelineEvent> events;
+  /// Of what repeats: from the end of one iteration to that of the next; with something aside, of
+  /// 32 iterations. The times below are of one.
+  double begin_s = 0, end_s = 0;
+  double iteration_s = 0;
+  double computation_s = 0;   ///< of it, in the stream of computation
+  double exposed_s = 0;       ///< the rest, in which that stream waits
+  double communication_s = 0; ///< of it, in which something is sent
+};
+
+/// Layers in forward order; at least one. Their backward pass goes from the last to the first, each
+/// computing its weights' gradient, which is then posted, and its input's.
+[[nodiscard]] Timeline play_timeline(std::span<const TimedLayer> layers,
+                                     const TimelineOptions& options);
+
+} // namespace reckon

@@ -494,6 +494,7 @@ Command add_solve_command(CLI::App& app) {
       {"oversubscription", add_solve_oversubscription(*solve)},
       {"capacity", add_solve_capacity(*solve)},
       {"torus", add_solve_torus(*solve)},
+      {"overlap", add_solve_overlap(*solve)},
   };
   return [solve, answers] {
     const auto asked = std::find_if(answers.begin(), answers.end(), [&](const auto& answer) {

@@ -5,9 +5,11 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "equations/coarse.hpp"
+#include "equations/torus.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -27,6 +29,7 @@ Command add_solve_ring(CLI::App& solve);
 Command add_solve_oversubscription(CLI::App& solve);
 Command add_solve_capacity(CLI::App& solve);
 Command add_solve_torus(CLI::App& solve);
+Command add_solve_overlap(CLI::App& solve);
 
 namespace solve {
 
@@ -62,6 +65,9 @@ inline std::uint64_t count_of(std::int64_t value, const char* flag) {
 /// Times by size from a CSV file with the columns bytes and seconds; from one with the columns
 /// bytes and `factor`, where that is given. Throws Error{input} with file and line.
 SizeCurve read_curve(const std::string& path, const std::string& factor = {});
+
+/// Of --shape, as 4x4x4: at least two nodes. Throws Error{usage}.
+std::array<std::uint64_t, k_torus_dimensions> shape_of(const std::string& shape);
 
 } // namespace solve
 } // namespace reckon

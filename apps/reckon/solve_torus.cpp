@@ -55,28 +55,7 @@ const char* name_of(CollectivePhase kind) {
 
 Torus torus_of(const TorusOptions& options) {
   Torus torus;
-  std::string_view rest = options.shape;
-  std::uint64_t nodes = 1;
-  for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
-    const std::size_t end = std::min(rest.find('x'), rest.size());
-    const auto [at, error] = std::from_chars(rest.data(), rest.data() + end, torus.nodes[d]);
-    const bool last = d + 1 == k_torus_dimensions;
-    if (error != std::errc() || at != rest.data() + end || (end == rest.size()) != last ||
-        torus.nodes[d] < 1 || torus.nodes[d] > static_cast<std::uint64_t>(k_most_machines)) {
-      fail(ErrorKind::usage,
-           fmt::format("--shape '{}': must be three counts from 1 to {}, LxVxH, for example 4x4x4",
-                       options.shape, k_most_machines));
-    }
-    rest.remove_prefix(last ? end : end + 1);
-    nodes *= torus.nodes[d];
-    if (nodes > static_cast<std::uint64_t>(k_most_machines)) {
-      fail(ErrorKind::usage,
-           fmt::format("--shape {}: more than {} nodes", options.shape, k_most_machines));
-    }
-  }
-  if (nodes == 1) {
-    fail(ErrorKind::usage, "--shape 1x1x1: one node has nobody to talk to");
-  }
+  torus.nodes = shape_of(options.shape);
   const double efficiency = parse_fraction(options.efficiency, "--link-efficiency");
   if (efficiency <= 0 || efficiency > 1) {
     fail(ErrorKind::usage,
@@ -245,6 +224,32 @@ std::string text_of(const TorusAnswer& a, const TorusOptions& options) {
 }
 
 } // namespace
+
+std::array<std::uint64_t, k_torus_dimensions> solve::shape_of(const std::string& shape) {
+  std::array<std::uint64_t, k_torus_dimensions> counts{};
+  std::string_view rest = shape;
+  std::uint64_t nodes = 1;
+  for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
+    const std::size_t end = std::min(rest.find('x'), rest.size());
+    const auto [at, error] = std::from_chars(rest.data(), rest.data() + end, counts[d]);
+    const bool last = d + 1 == k_torus_dimensions;
+    if (error != std::errc() || at != rest.data() + end || (end == rest.size()) != last ||
+        counts[d] < 1 || counts[d] > static_cast<std::uint64_t>(k_most_machines)) {
+      fail(ErrorKind::usage,
+           fmt::format("--shape '{}': must be three counts from 1 to {}, LxVxH, for example 4x4x4",
+                       shape, k_most_machines));
+    }
+    rest.remove_prefix(last ? end : end + 1);
+    nodes *= counts[d];
+    if (nodes > static_cast<std::uint64_t>(k_most_machines)) {
+      fail(ErrorKind::usage, fmt::format("--shape {}: more than {} nodes", shape, k_most_machines));
+    }
+  }
+  if (nodes == 1) {
+    fail(ErrorKind::usage, "--shape 1x1x1: one node has nobody to talk to");
+  }
+  return counts;
+}
 
 Command add_solve_torus(CLI::App& solve) {
   auto options = std::make_shared<TorusOptions>();

@@ -125,23 +125,29 @@ private:
     computation.push_back(std::move(step));
   }
 
-  void backward(std::size_t layer, std::size_t iteration) {
+  [[nodiscard]] Computing backward_step(TimelineWork work, std::size_t layer,
+                                        std::size_t iteration) const {
     const TimedLayer& l = m_layers[layer];
-    if (!l.exchange) {
-      Computing step{
-          TimelineWork::weight_gradient, layer, iteration, l.weight_gradient_s, {}, {}, {}, false};
-      reduce(step, layer);
-      computation.push_back(std::move(step));
+    const double seconds =
+        work == TimelineWork::weight_gradient ? l.weight_gradient_s : l.input_gradient_s;
+    return {work, layer, iteration, seconds, {}, {}, {}, false};
+  }
+
+  void backward(std::size_t layer, std::size_t iteration) {
+    if (m_layers[layer].exchange) {
+      return; // updates()
     }
-    Computing step{
-        TimelineWork::input_gradient, layer, iteration, l.input_gradient_s, {}, {}, {}, false};
+    Computing weights = backward_step(TimelineWork::weight_gradient, layer, iteration);
+    reduce(weights, layer);
+    computation.push_back(std::move(weights));
+    Computing input = backward_step(TimelineWork::input_gradient, layer, iteration);
     for (std::size_t from = 0; from < layer && !m_options.fused; ++from) {
       if (m_layers[from].exchange && m_layers[from].exchange->before == layer) {
         m_returned[iteration][from] =
-            post(step, m_layers[from].exchange->backward, TimelineWork::exchange_backward, from);
+            post(input, m_layers[from].exchange->backward, TimelineWork::exchange_backward, from);
       }
     }
-    computation.push_back(std::move(step));
+    computation.push_back(std::move(input));
   }
 
   /// A step of no length that ends when all is there.
@@ -150,25 +156,19 @@ private:
     computation.push_back({TimelineWork::fused, 0, iteration, 0, {all}, {}, {}, false});
   }
 
-  /// Weights of layers with an exchange, once their gradient is there.
+  /// The backward pass of layers with an exchange, once their gradient is there.
   void updates(std::size_t iteration) {
+    std::vector<Computing>& stream = m_options.exchange_aside ? aside : computation;
     for (std::size_t layer = m_layers.size(); layer-- > 0;) {
-      if (!m_layers[layer].exchange) {
-        continue;
+      if (m_layers[layer].exchange) {
+        Computing weights = backward_step(TimelineWork::weight_gradient, layer, iteration);
+        if (m_returned[iteration][layer] != k_none) {
+          weights.waits.push_back(m_returned[iteration][layer]);
+        }
+        reduce(weights, layer);
+        stream.push_back(std::move(weights));
+        stream.push_back(backward_step(TimelineWork::input_gradient, layer, iteration));
       }
-      Computing step{TimelineWork::weight_gradient,
-                     layer,
-                     iteration,
-                     m_layers[layer].weight_gradient_s,
-                     {},
-                     {},
-                     {},
-                     false};
-      if (m_returned[iteration][layer] != k_none) {
-        step.waits.push_back(m_returned[iteration][layer]);
-      }
-      reduce(step, layer);
-      (m_options.exchange_aside ? aside : computation).push_back(std::move(step));
     }
   }
 
@@ -224,6 +224,9 @@ public:
         step = std::min(step, stream->running ? stream->left_s / computing : step);
       }
       step = std::min(step, m_sending ? m_sending_left_s / sending : step);
+      for (const Arrival& arrival : m_arriving) {
+        step = std::min(step, arrival.left_s);
+      }
       if (!std::isfinite(step)) {
         return; // nothing runs, and nothing can start
       }
@@ -234,6 +237,7 @@ public:
               stream->since_s);
         });
       }
+      arrive(step);
       advance(m_sending, m_sending_left_s, step * sending,
               [this](Collective& done) { end_chunk(done); });
     }
@@ -252,6 +256,19 @@ private:
     std::size_t next = 0; ///< to start
     double left_s = 0, since_s = 0;
   };
+
+  /// A collective whose last chunk is sent.
+  struct Arrival {
+    Collective* running = nullptr;
+    double left_s = 0;
+  };
+
+  void arrive(double step_s) {
+    for (Arrival& arrival : m_arriving) {
+      advance(arrival.running, arrival.left_s, step_s, [](Collective& here) { here.done = true; });
+    }
+    std::erase_if(m_arriving, [](const Arrival& a) { return a.running == nullptr; });
+  }
 
   template <class T, class End>
   void advance(T*& running, double& left_s, double done_s, End ended) {
@@ -308,7 +325,7 @@ private:
           return before(m_program.collectives[a], m_program.collectives[b]);
         });
     m_sending = &m_program.collectives[*it];
-    m_sending_left_s = (m_sending->begun ? 0 : m_sending->timed.fill_s) +
+    m_sending_left_s = (m_sending->begun || m_options.pipelined ? 0 : m_sending->timed.fill_s) +
                        (m_sending->timed.chunks > 0 ? m_sending->timed.chunk_s : 0);
     m_sending->begun = true;
     m_sending_since_s = m_now_s;
@@ -347,7 +364,11 @@ private:
     }
     ++collective.sent;
     if (collective.sent >= collective.timed.chunks) {
-      collective.done = true;
+      if (m_options.pipelined) {
+        m_arriving.push_back({&collective, collective.timed.fill_s});
+      } else {
+        collective.done = true;
+      }
       m_waiting.erase(std::find_if(m_waiting.begin(), m_waiting.end(), [&](std::size_t c) {
         return &m_program.collectives[c] == &collective;
       }));
@@ -360,7 +381,8 @@ private:
   double m_now_s = 0;
   std::uint64_t m_posted = 0;
   std::vector<std::size_t> m_waiting; ///< collectives that are posted and not done
-  std::size_t m_last_sent = k_none;   ///< its event
+  std::vector<Arrival> m_arriving;
+  std::size_t m_last_sent = k_none; ///< its event
   Stream m_computing, m_aside;
   Collective* m_sending = nullptr;
   double m_sending_left_s = 0, m_sending_since_s = 0;

@@ -17,7 +17,7 @@ enum class SchedulePolicy { lifo, fifo, priority };
 
 /// One collective: nothing interrupts a chunk, and between chunks another may be preferred.
 struct TimedCollective {
-  double fill_s = 0;  ///< once, before the first chunk
+  double fill_s = 0;  ///< once: latencies until something of it has arrived everywhere
   double chunk_s = 0; ///< of each chunk
   std::uint64_t chunks = 0;
   [[nodiscard]] double alone_s() const { return fill_s + chunk_s * static_cast<double>(chunks); }
@@ -49,6 +49,10 @@ struct TimelineOptions {
   /// Layers with an exchange compute beside the others, and their forward pass is an iteration
   /// ahead: what ACE does with the embeddings of DLRM (VI-D).
   bool exchange_aside = false;
+  /// Whether chunks of the next collective are sent while the last of one are on their way, as an
+  /// engine does that works on many chunks at once. Otherwise a collective holds what moves it from
+  /// its first latency to its last chunk, as one kernel after another does.
+  bool pipelined = false;
   ContentionFactors contention;
 };
 

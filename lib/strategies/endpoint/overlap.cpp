@@ -233,6 +233,7 @@ OverlapAnswer predict_overlap(const OverlapQuestion& question,
   TimelineOptions options;
   options.policy = question.policy;
   options.contention = question.contention;
+  options.pipelined = configuration.mover != EndpointMover::cores;
   if (configuration.communication) {
     options.exchange_aside = question.exchange_aside;
   } else {

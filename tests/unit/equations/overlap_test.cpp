@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "equations/overlap.hpp"
+
+#include "core/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace reckon {
+namespace {
+
+TEST(Computation, TakesTheLongerOfArithmeticAndMemory) {
+  const ComputeShare share{.flops_per_s = 100, .memory_bytes_per_s = 10};
+  EXPECT_EQ(computation_seconds(400, 30, share), 4); // 400/100 against 30/10
+  EXPECT_EQ(computation_seconds(400, 50, share), 5);
+  EXPECT_EQ(computation_seconds(0, 0, share), 0);
+  // What is not asked for takes no time, however little there is of it.
+  EXPECT_EQ(computation_seconds(0, 50, {0, 10}), 5);
+  EXPECT_THROW(static_cast<void>(computation_seconds(-1, 0, share)), Error);
+  EXPECT_THROW(
+      static_cast<void>(computation_seconds(std::numeric_limits<double>::infinity(), 0, share)),
+      Error);
+}
+
+TEST(CollectiveRates, AreThatOfTheNarrowestOfFour) {
+  // ACE's communication-first baseline on 4x4x4: 450 GB/s of memory at 1.5 read for each byte sent
+  // are 300, 6 SMs of 79.68 are 318.72; links at 94 % are 282.
+  CommunicationShare share{.memory_bytes_per_s = 450,
+                           .cores_bytes_per_s = 6 * 79.68,
+                           .bus_bytes_per_s = 500,
+                           .reads_per_byte_sent = 1.5};
+  EXPECT_EQ(collective_rate(282, share).bytes_per_s, 282);
+  EXPECT_EQ(collective_rate(282, share).limit, CollectiveLimit::network);
+  EXPECT_EQ(collective_rate(310, share).bytes_per_s, 300);
+  EXPECT_EQ(collective_rate(310, share).limit, CollectiveLimit::memory);
+  share.memory_bytes_per_s = 900;
+  EXPECT_DOUBLE_EQ(collective_rate(400, share).bytes_per_s, 318.72);
+  EXPECT_EQ(collective_rate(400, share).limit, CollectiveLimit::cores);
+  share.cores_bytes_per_s = 80 * 79.68;
+  EXPECT_EQ(collective_rate(600, share).bytes_per_s, 500);
+  EXPECT_EQ(collective_rate(600, share).limit, CollectiveLimit::bus);
+  // Nothing of the endpoint: the ideal.
+  EXPECT_EQ(collective_rate(600, {}).bytes_per_s, 600);
+  // Its compute-first baseline: 128 / 1.5 of memory, before the 106 of 2 SMs.
+  const CollectiveRate slow = collective_rate(282, {128, 2 * 79.68, 500, 1.5});
+  EXPECT_DOUBLE_EQ(slow.bytes_per_s, 128 / 1.5);
+  EXPECT_EQ(slow.limit, CollectiveLimit::memory);
+}
+
+TEST(Fills, CountTheStepsOfTheRings) {
+  // 4x8x2, links of 1, 10 and 100 s. All-reduce: 2*3 + 2*7*10 + 2*100. All-to-all: the farthest is
+  // 2, 4 and 1 links away.
+  const Torus torus{{4, 8, 2}, {1, 1, 1}};
+  EXPECT_EQ(all_reduce_fill_s(torus, {1, 10, 100}), 6 + 140 + 200);
+  EXPECT_EQ(all_to_all_fill_s(torus, {1, 10, 100}), 2 + 40 + 100);
+  EXPECT_EQ(all_reduce_fill_s(Torus{}, {1, 10, 100}), 0);
+  EXPECT_THROW(static_cast<void>(all_reduce_fill_s(torus, {1, -1, 1})), Error);
+}
+
+} // namespace
+} // namespace reckon

@@ -128,7 +128,7 @@ private:
       }
     } else if (workload.batch) {
       overlap.batch = *workload.batch;
-    } else if (!measured) {
+    } else if (!measured && !workload.layers.empty()) {
       fail(ErrorKind::usage,
            fmt::format("the workload {} has no batch; give --batch", workload.name));
     }

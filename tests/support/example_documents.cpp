@@ -164,6 +164,7 @@ Workload example_workload() {
   conv.tensors = {"conv.weight"};
   conv.forward = {
       .seconds = {}, .flops_per_sample = 5400, .elements_per_sample = 300, .elements = 27};
+  conv.input_gradient = conv.forward;
   conv.weight_gradient = conv.forward;
   Layer fc;
   fc.name = "fc";

@@ -120,6 +120,21 @@ TEST_P(ShippedWorkload, IsWhatTheProgramWouldWriteAndNamedAsItsFile) {
   EXPECT_FALSE(workload.provenance.empty());
 }
 
+TEST(ShippedLayers, ComputeWhatTheirArchitecturesDo) {
+  const auto forward = [](const std::string& name) {
+    std::uint64_t flops = 0;
+    for (const Layer& layer : read_workload(path_of(name)).layers) {
+      flops += layer.forward.flops_per_sample;
+    }
+    return flops;
+  };
+  EXPECT_EQ(forward("resnet50"), 2 * 4'089'184'256U); // torchvision lists 4.089 G products
+  // Of dlrm each weight is used once: 170,496 below and 2,194,688 above, and 351 dot products of
+  // 128.
+  EXPECT_EQ(forward("dlrm"), 2 * (170'496U + 2'194'688U + 351 * 128));
+  EXPECT_TRUE(read_workload(path_of("vgg16")).layers.empty());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ShippedWorkload, testing::ValuesIn(k_expected),
                          [](const auto& shipped) {
                            std::string name = shipped.param.workload;

@@ -57,22 +57,20 @@ std::string layers_text(const Workload& w, const Style& style) {
   };
   Table table(2);
   table.column("layer", Align::left, true)
-      .column("tensors", Align::right)
       .column("forward", Align::right)
-      .column("input gradient", Align::right)
-      .column("weight gradient", Align::right);
+      .column("input grad.", Align::right)
+      .column("weight grad.", Align::right);
   for (std::size_t i = 0; i < shown; ++i) {
     const Layer& l = w.layers[i];
     table.row(
         {l.exchange ? fmt::format("{}, exchanged before {}", l.name, l.exchange->before) : l.name,
-         fmt::format("{}", l.tensors.size()), text(l.forward), text(l.input_gradient),
-         text(l.weight_gradient)});
+         text(l.forward), text(l.input_gradient), text(l.weight_gradient)});
   }
-  std::string out = "\n" +
-                    toned("layers, forward: operations a sample, elements moved a sample, elements "
-                          "moved in any case; or as measured",
-                          Tone::strong, style) +
-                    "\n" + table.text(style);
+  std::string out =
+      "\n" +
+      toned("layers: operations a sample, elements moved a sample, elements in any case",
+            Tone::strong, style) +
+      "\n" + table.text(style);
   if (cut) {
     out += fmt::format("  and {} more; in a pipe all are listed\n", w.layers.size() - shown);
   }

@@ -190,6 +190,9 @@ TEST(ShippedProfiles, AreCanonicalAndCanBePlannedWith) {
       }
       EXPECT_TRUE(canonical_text(profile) == read_file(entry.path().string()))
           << "not canonical; UPDATE_GOLDEN=1 rewrites it";
+      if (profile.endpoint) {
+        continue; // what `solve overlap` is for: no machines with ports
+      }
       const bool inside = !profile.topology.objects.empty(); // of one machine
       const Plan plan =
           inside ? plan_inside({profile, k_model, {"p", digest_of("p")}, {"w", digest_of("w")}}, {})

@@ -128,7 +128,7 @@ TEST(ShippedLayers, ComputeWhatTheirArchitecturesDo) {
     }
     return flops;
   };
-  EXPECT_EQ(forward("resnet50"), 2 * 4'089'184'256U); // torchvision lists 4.089 G products
+  EXPECT_EQ(forward("resnet50"), 2 * 4'089'184'256ULL); // torchvision lists 4.089 G products
   // Of dlrm each weight is used once: 170,496 below and 2,194,688 above, and 351 dot products of
   // 128.
   EXPECT_EQ(forward("dlrm"), 2 * (170'496U + 2'194'688U + 351 * 128));

@@ -79,7 +79,8 @@ public:
     m_steps.use_transport(transport);
     m_pairs.calibrate();
     m_pairs.measure();
-    m_steps.share_out(k_to_come + (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
+    m_steps.share_out(k_to_come + static_cast<double>(m_steps.lanes.size()) * Seconds(1) +
+                      (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
     measure_bisections();
     measure_ports();
     measure_single_ports();
@@ -307,9 +308,6 @@ private:
         keep(m_result[hub], total[hub], sent_by(star.front(), task, rates));
       }
     };
-    const auto append = [](std::vector<double>& to, const std::vector<double>& from) {
-      to.insert(to.end(), from.begin(), from.end());
-    };
     using Samples = std::vector<double>;
     note(in, 0.7 * window, 2,
          [&](MemberResult& m, const Samples& i, const Samples&) { append(m.in_one_way, i); });
@@ -324,28 +322,68 @@ private:
     }
   }
 
-  /// With several network ports a machine: each of them alone.
+  /// Where machines have several network ports: each of them alone. Between machines with as many,
+  /// all at once; else one machine after another, with several peers that together can fill the
+  /// port.
   void measure_single_ports() {
+    const std::vector<std::vector<std::string>>& ports = m_steps.member().ports();
     const std::vector<int> all = m_steps.lanes;
-    for (std::size_t port = 0; all.size() > 1 && port < all.size(); ++port) {
-      for (MemberResult& machine : m_result) { // known also when there is no time to measure it
-        machine.single_ports[m_steps.member().ports().front()[port]];
+    bool alike = true;
+    for (std::size_t rank = 0; rank < ports.size(); ++rank) {
+      alike = alike && ports[rank].size() == ports.front().size();
+      for (std::size_t p = 0; ports[rank].size() > 1 && p < ports[rank].size(); ++p) {
+        m_result[rank].single_ports.push_back({ports[rank][p], {}}); // also without time to measure
       }
     }
-    for (std::size_t port = 0; all.size() > 1 && port < all.size() && !m_steps.over(); ++port) {
-      const std::string name = m_steps.member().ports().front()[port];
-      m_steps.show(fmt::format("network port {}", name));
+    for (std::size_t port = 0; all.size() > 1 && port < all.size(); ++port) {
       m_steps.lanes = {all[port]};
-      for (const std::vector<Flow>& flows : {ring_flows(1), ring_flows(-1)}) {
-        const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 3);
-        const FlowRates rates = m_steps.stream(task);
-        for (std::size_t f = 0; f < rates.size(); ++f) {
-          auto& samples = m_result[static_cast<std::size_t>(task.flows[f].from)].single_ports[name];
-          samples.insert(samples.end(), rates[f].begin(), rates[f].end());
+      if (alike && !m_steps.over()) {
+        measure_alike(port);
+      }
+      for (int hub = 0; !alike && hub < m_ranks && !m_steps.over(); ++hub) {
+        if (port < m_result[static_cast<std::size_t>(hub)].single_ports.size()) {
+          measure_port_of(hub, port);
         }
       }
     }
     m_steps.lanes = all;
+    for (MemberResult& m : m_result) {
+      for (const int peer : m.peers) {
+        m.peers_bytes_per_s +=
+            median_above_zero(port_samples(m_result[static_cast<std::size_t>(peer)]));
+      }
+    }
+  }
+
+  void measure_alike(std::size_t port) {
+    m_steps.show(fmt::format("network port {}", m_result.front().single_ports[port].name));
+    for (const std::vector<Flow>& flows : {ring_flows(1), ring_flows(-1)}) {
+      const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 3);
+      const FlowRates rates = m_steps.stream(task);
+      for (std::size_t f = 0; f < rates.size(); ++f) {
+        append(m_result[static_cast<std::size_t>(task.flows[f].from)].single_ports[port].samples,
+               rates[f]);
+      }
+    }
+  }
+
+  void measure_port_of(int hub, std::size_t port) {
+    MemberResult& m = m_result[static_cast<std::size_t>(hub)];
+    m_steps.show(fmt::format("network port {} of rank {}", m.single_ports[port].name, hub));
+    std::vector<Flow> flows;
+    for (const int peer : m.peers) {
+      flows.push_back({peer, hub});
+      flows.push_back({hub, peer});
+    }
+    const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 2);
+    FlowRates total;
+    const FlowRates rates = m_steps.stream(task, total);
+    append(m.single_ports[port].samples, total[static_cast<std::size_t>(hub)]);
+    append(m.single_ports[port].samples, sent_by(hub, task, rates));
+  }
+
+  static void append(std::vector<double>& to, const std::vector<double>& from) {
+    to.insert(to.end(), from.begin(), from.end());
   }
 
   /// Each machine to the next one in its star: every port is busy both ways.

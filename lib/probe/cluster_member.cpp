@@ -156,19 +156,24 @@ std::string ClusterMember::open_transport(const JsonView& instruction) {
   std::unique_ptr<Mover> mover = m_options.make(transport);
   const std::vector<std::string> mine = mover->capabilities().ports;
   m_ports.clear();
+  std::size_t most = 1;
   for (const std::string& text : m_rendezvous.all_gather(Json(mine).dump(), m_options.limit)) {
     const Json json = parse_json(text, "ports of a rank");
     m_ports.push_back(strings(JsonView(json, "ports of a rank")));
-    if (m_ports.back().size() != m_ports.front().size()) {
+    most = std::max(most, m_ports.back().size());
+  }
+  for (std::size_t rank = 0; rank < m_ports.size(); ++rank) {
+    const std::size_t ports = std::max<std::size_t>(1, m_ports[rank].size());
+    if (most % ports != 0) { // lanes would use some of its ports more than others
       fail(ErrorKind::usage,
-           fmt::format("rank {} has {} network ports and rank 0 has {}; name as many on each in "
-                       "RECKON_FABRIC_ADDRESS",
-                       m_ports.size() - 1, m_ports.back().size(), m_ports.front().size()));
+           fmt::format("rank {} has {} network ports and another rank has {}; name a whole part of "
+                       "that in RECKON_FABRIC_ADDRESS",
+                       rank, ports, most));
     }
   }
   FlowRank::Options options;
   options.rank = m_rendezvous.rank();
-  options.lanes = static_cast<int>(std::max<std::size_t>(1, mine.size()));
+  options.lanes = static_cast<int>(most);
   options.seed = instruction.at("seed").count();
   options.memory = m_memory;
   const std::vector<int> cpus = allowed_cpus();

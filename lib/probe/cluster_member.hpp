@@ -30,7 +30,8 @@ public:
   [[nodiscard]] const std::vector<ClusterHost>& hosts() const { return m_hosts; }
   /// host_of()[rank]: the first rank on the same computer.
   [[nodiscard]] const std::vector<int>& host_of() const { return m_host_of; }
-  /// Network ports that each rank has for the transport in use, by name; lane i uses port i.
+  /// Network ports that each rank has for the transport in use, by name; lane i uses port i, in
+  /// turn. Empty for one that had no choice to make.
   [[nodiscard]] const std::vector<std::vector<std::string>>& ports() const { return m_ports; }
   /// Memory that each rank receives into.
   [[nodiscard]] std::uint64_t memory() const { return m_memory; }

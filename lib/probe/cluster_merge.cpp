@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/cluster_merge.hpp"
 
+#include "documents/ceilings.hpp"
 #include "probe/cluster.hpp"
 #include "probe/fabric.hpp"
 #include "probe/sampling.hpp"
@@ -45,6 +46,18 @@ void add_topology(Topology& to, const Topology& from, const std::string& group) 
     }
     to.objects.push_back(std::move(object));
   }
+}
+
+/// What the machine's own network device of that name hangs from; the machine, where none is so
+/// named: an address, or a port without a device.
+std::string place_of(const Topology& topology, const std::string& port, const std::string& group) {
+  for (const TopologyObject& object : topology.objects) {
+    if (object.kind == ObjectKind::nic && object.name == port &&
+        object.id.starts_with(group + "/")) {
+      return object.parent;
+    }
+  }
+  return group;
 }
 
 template <class Get>
@@ -160,6 +173,7 @@ std::vector<std::size_t> runs_of(const std::vector<MemberResult>& members) {
       const double p = median(port_samples(a)), q = median(port_samples(b));
       return a.own.fingerprint == b.own.fingerprint && x.cores == y.cores &&
              x.memory_bytes == y.memory_bytes && a.rack == b.rack &&
+             a.single_ports.size() == b.single_ports.size() &&
              std::abs(p - q) <= k_equal_ports * std::max(p, q);
     };
     if (firsts.empty() || !equal(members[firsts.back()], members[i])) {
@@ -205,28 +219,28 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     key.test = k_port_bandwidth;
     key.bytes = model.part;
     key.direction = "two_way";
-    profile.cells.push_back(
-        cell_of(key, "bytes_per_second", of_all(members, first, last, &port_samples), late));
-    std::size_t number = 0;
-    for (const auto& [name, samples] : model.single_ports) {
+    Cell whole =
+        cell_of(key, "bytes_per_second", of_all(members, first, last, &port_samples), late);
+    if (!model.single_ports.empty() && model.peers_bytes_per_s > 0) {
+      // All of its ports together may be faster than those who tried them.
+      whole.ceiling = Ceiling{k_peers_ceiling, model.peers_bytes_per_s};
+    }
+    profile.cells.push_back(std::move(whole));
+    for (std::size_t number = 0; number < model.single_ports.size(); ++number) {
       // An endpoint of its own, below the machine.
       TopologyObject port;
-      port.id = fmt::format("{}/port{}", group.id, number++);
+      port.id = fmt::format("{}/port{}", group.id, number);
       port.kind = ObjectKind::nic;
-      port.parent = group.id;
-      port.name = name;
+      port.name = model.single_ports[number].name;
+      port.parent = place_of(profile.topology, port.name, group.id);
       CellKey single = key;
       single.test = k_single_port;
       single.from = port.id;
-      profile.cells.push_back(cell_of(single, "bytes_per_second",
-                                      of_all(members, first, last,
-                                             [&name = name](const MemberResult& m) {
-                                               const auto found = m.single_ports.find(name);
-                                               return found == m.single_ports.end()
-                                                          ? std::vector<double>()
-                                                          : found->second;
-                                             }),
-                                      late));
+      profile.cells.push_back(cell_of(
+          single, "bytes_per_second",
+          of_all(members, first, last,
+                 [number](const MemberResult& m) { return m.single_ports[number].samples; }),
+          late));
       profile.topology.objects.push_back(std::move(port));
     }
     key.test = k_fabric_latency;

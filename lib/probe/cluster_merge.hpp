@@ -20,8 +20,13 @@ struct MemberResult {
   int window = 0;         ///< writes in flight
   std::vector<int> peers; ///< machines at the other end of its port when that was measured
   std::vector<double> in_one_way, out_one_way, in_two_way, out_two_way;
-  std::map<std::string, std::vector<double>> single_ports; ///< by name, where there are several
-  std::vector<double> latency;                             ///< to all others
+  struct SinglePort {
+    std::string name;
+    std::vector<double> samples;
+  };
+  std::vector<SinglePort> single_ports; ///< in the order of the lanes, where there are several
+  double peers_bytes_per_s = 0;         ///< what the ports of all `peers` can do together
+  std::vector<double> latency;          ///< to all others
   struct WriteCurve {
     int peer = -1;
     std::map<std::uint64_t, std::vector<double>> seconds; ///< of a write, by size

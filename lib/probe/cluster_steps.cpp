@@ -76,7 +76,11 @@ void ClusterSteps::share_out(Seconds to_come) {
 void ClusterSteps::use_transport(const std::string& transport) {
   m_transport = transport;
   m_member.use_transport(transport, m_options.seed);
-  lanes.resize(std::max<std::size_t>(1, m_member.ports().front().size()));
+  std::size_t most = 1;
+  for (const std::vector<std::string>& ports : m_member.ports()) {
+    most = std::max(most, ports.size());
+  }
+  lanes.resize(most);
   std::iota(lanes.begin(), lanes.end(), 0);
 }
 

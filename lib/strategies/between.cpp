@@ -57,7 +57,7 @@ std::optional<Between> measured_pairs(const Profile& profile, const CostModel& m
     return (cell.key.test == "pair_write" || cell.key.test == "pair_bandwidth") &&
            cell.key.transport == model.transport();
   });
-  if (!known || model.one_machine() || what_if.worker_port_bytes_per_s) {
+  if (!known || model.one_machine() || what_if.worker_port_bytes_per_s || model.ports() > 1) {
     return std::nullopt;
   }
   std::vector<std::string> machines;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "documents/ceilings.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -290,12 +291,8 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   if (!m_uplinks.empty()) {
     m_sources.push_back(fmt::format("uplink_bandwidth: {} racks", m_uplinks.size()));
   }
-  std::map<std::string, int> of_machine;
-  for (const Cell& cell : profile.cells) { // those without a value count too
-    if (cell.key.test == "single_port_bandwidth" && cell.key.transport == m_transport &&
-        !what_if.worker_port_bytes_per_s) {
-      m_ports = std::max(m_ports, ++of_machine[cell.key.from.substr(0, cell.key.from.find('/'))]);
-    }
+  if (!what_if.worker_port_bytes_per_s) {
+    read_single_ports(profile);
   }
   // How a port's rate falls with the size of the parts: a curve between two machines, if the
   // profile has one.
@@ -322,6 +319,41 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   pattern.test = "fabric_write_latency";
   for (const Cell* cell : profile.select(pattern)) {
     m_latency_s = cell->p50;
+  }
+}
+
+void CostModel::read_single_ports(const Profile& profile) {
+  struct Ports {
+    int count = 0;
+    double bytes_per_s = 0; ///< each alone, added
+  };
+  std::map<std::string, Ports> of_machine;
+  for (const Cell& cell : profile.cells) { // those without a value count too
+    if (cell.key.test != "single_port_bandwidth" || cell.key.transport != m_transport) {
+      continue;
+    }
+    Ports& ports = of_machine[cell.key.from.substr(0, cell.key.from.find('/'))];
+    ports.count += 1;
+    ports.bytes_per_s += cell.p50;
+  }
+  for (RankModel& rank : m_ranks) {
+    const auto found = of_machine.find(rank.machine);
+    if (found == of_machine.end() || found->second.count < 2) {
+      continue;
+    }
+    rank.ports = found->second.count;
+    m_ports = std::lcm(m_ports, rank.ports);
+    CellKey together;
+    together.test = "port_bandwidth";
+    together.transport = m_transport;
+    together.from = rank.machine;
+    for (const Cell* cell : profile.select(together)) {
+      constexpr double k_near = 0.9;
+      if (cell->ceiling && cell->ceiling->name == k_peers_ceiling &&
+          cell->p50 >= k_near * cell->ceiling->value) {
+        rank.port_bytes_per_s = std::max(rank.port_bytes_per_s, found->second.bytes_per_s);
+      }
+    }
   }
 }
 

@@ -26,7 +26,8 @@ struct RankModel {
   bool worker = false, server = false;
   int lanes = 1; ///< 0: to be solved
   double port_bytes_per_s =
-      0; ///< of its own network port, each direction; 0: it shares its machine with other ranks
+      0;         ///< of its own network ports together, each direction; 0: it shares its machine
+  int ports = 1; ///< network ports, which its lanes take in turn
 };
 
 /// A rate with the interval its measurements lie in. From published figures all three are equal.
@@ -97,7 +98,7 @@ public:
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
   [[nodiscard]] Star star(double model_bytes) const;
   /// "cell of the profile: what it gave", for the plan.
-  /// Network ports of a machine that has several, which its lanes take in turn; else 1.
+  /// The least number of lanes of which each machine's network ports carry as many.
   [[nodiscard]] int ports() const { return m_ports; }
   [[nodiscard]] const std::vector<std::string>& sources() const { return m_sources; }
 
@@ -129,6 +130,7 @@ private:
   };
   void place(const Profile& profile, const Roles& roles);
   void read_ports(const Profile& profile, const WhatIf& what_if);
+  void read_single_ports(const Profile& profile);
   void read_shared(const Profile& profile);
   void read_reduction(const Profile& profile);
   void read_steps(const Profile& profile);

@@ -55,9 +55,9 @@ def size(value):
 class Lab:
     """A cluster that is up inside a `with` and gone after it."""
 
-    def __init__(self, workers, servers, rates, delays=()):
+    def __init__(self, workers, servers, rates, delays=(), more=()):
         self.arguments = ["--workers", workers, "--servers", servers, "--rates", ",".join(rates),
-                          *(["--delays", ",".join(delays)] if delays else [])]
+                          *(["--delays", ",".join(delays)] if delays else []), *more]
         self.workers, self.servers = workers, servers
 
     def __enter__(self):
@@ -134,10 +134,11 @@ def plan(folder, profile, model, workers, servers, strategy, *more):
 
 
 def measure(lab, folder, path, ranks, iterations=2, more=()):
-    """Seconds of each counted iteration; every sum was checked."""
+    """Seconds of each counted iteration on the first `ranks` machines, or on those named; every sum was checked."""
     report = folder / "report.json"
-    lab.run(ranks, RECKON, "run", path, "--iterations", iterations, "--warm-up", 1, "--tolerance", "1000%", "--limit",
-            "120s", "-o", report, *more)
+    machines = ("--ranks", ranks) if isinstance(ranks, int) else ("--on", ",".join(ranks))
+    call(NETLAB, "run", *machines, "--", RECKON, "run", path, "--iterations", iterations, "--warm-up", 1, "--tolerance",
+         "1000%", "--limit", "120s", "-o", report, *more)
     document = json.loads(report.read_text())
     if not document["verification"]["ok"]:
         die(f"wrong sums: {document['verification']}", 4)

@@ -178,6 +178,42 @@ void versus_add_bench(benchmark::State& state, Stores stores) {
       benchmark::Counter(ratios[ratios.size() / 2], benchmark::Counter::kAvgThreads);
 }
 
+/// What a server does with a part: sums n operands into a slot of its own, and with `send` the
+/// transport then reads the sum. Eight slots in turn, as a window has, operands from memory, both
+/// kinds of stores by turns. The counter "of_cached" is the median time with ordinary stores over
+/// that with streaming ones: medians hold still when other work takes the processor now and then.
+void stores_bench(benchmark::State& state, std::size_t sources, std::size_t part, bool send) {
+  constexpr std::size_t k_slots = 8;
+  pin(state.thread_index());
+  const std::size_t rows = (k_arena_bytes - (k_slots + 1) * part) / (sources * part);
+  std::uint8_t* const slots = arena();
+  std::uint8_t* const socket = slots + k_slots * part;
+  std::uint8_t* const operands = socket + part;
+  std::size_t turn = 0;
+  std::vector<const void*> from(sources);
+  const auto seconds_of = [&](Stores stores) {
+    for (std::size_t s = 0; s < sources; ++s) {
+      from[s] = operands + (turn % rows * sources + s) * part;
+    }
+    std::uint8_t* const slot = slots + turn++ % k_slots * part;
+    const std::int64_t start = monotonic_ns();
+    sum_into(DType::fp32, slot, from, part / sizeof(float), stores);
+    if (send) {
+      std::memcpy(socket, slot, part);
+    }
+    benchmark::ClobberMemory();
+    return static_cast<double>(monotonic_ns() - start) * 1e-9;
+  };
+  std::vector<double> cached, streaming;
+  for (auto _ : state) {
+    cached.push_back(seconds_of(Stores::cached));
+    streaming.push_back(seconds_of(Stores::streaming));
+  }
+  std::sort(cached.begin(), cached.end());
+  std::sort(streaming.begin(), streaming.end());
+  state.counters["of_cached"] = cached[cached.size() / 2] / streaming[streaming.size() / 2];
+}
+
 void optimizer_bench(benchmark::State& state, Optimizer optimizer) {
   const std::size_t arrays = 2 + state_arrays(optimizer);
   measure(
@@ -213,7 +249,7 @@ void add_case(const std::string& name, int threads, void (*function)(benchmark::
                                    [=](benchmark::State& state) { function(state, args...); });
   b->Threads(threads)
       ->UseRealTime()
-      ->MinTime(name.starts_with("sum_by_turns") ? 0.2 : 0.03)
+      ->MinTime(name.starts_with("sum_by_turns") || name.starts_with("stores") ? 0.2 : 0.03)
       ->Unit(benchmark::kMillisecond);
 }
 
@@ -239,6 +275,17 @@ void add_cases() {
       add_case(std::string(name_of(o)), threads, optimizer_bench, o);
     }
   }
+  // PHub's temporal and non-temporal stores.
+  for (const bool send : {false, true}) {
+    for (const std::size_t sources : {2U, 4U, 8U}) {
+      for (const std::size_t part : {std::size_t{32} << 10U, std::size_t{256} << 10U,
+                                     std::size_t{1} << 20U, std::size_t{4} << 20U}) {
+        add_case(std::string("stores/") + (send ? "sum_and_send" : "sum_only") + "/n" +
+                     std::to_string(sources) + "/" + std::to_string(part >> 10U) + "KiB",
+                 1, stores_bench, sources, part, send);
+      }
+    }
+  }
   // In the second-level cache: what the arithmetic can do when memory does not limit it.
   for (const DType type : {DType::fp32, DType::fp16, DType::bf16}) {
     for (const std::size_t n : {2U, 8U}) {
@@ -258,9 +305,10 @@ public:
       if (run.run_type == Run::RT_Iteration && rate != run.counters.end()) {
         m_rates[run.run_name.function_name].push_back(rate->second);
       }
-      const auto ratio = run.counters.find("of_add");
-      if (run.run_type == Run::RT_Iteration && ratio != run.counters.end()) {
-        m_ratios[run.run_name.function_name].push_back(ratio->second);
+      for (const auto& [name, value] : run.counters) {
+        if (run.run_type == Run::RT_Iteration && name.starts_with("of_")) {
+          m_ratios[name][run.run_name.function_name].push_back(value);
+        }
       }
     }
   }
@@ -280,18 +328,29 @@ public:
       }
       std::printf("\n");
     }
-    std::printf("\n%-28s %8s %8s %8s\n", "fp32 n2 over stream_add", "min", "median", "max");
-    for (const auto& [name, ratios] : m_ratios) {
+    print_ratios("of_add", "fp32 n2 over stream_add");
+    print_ratios("of_cached", "streaming over cached stores");
+  }
+
+private:
+  using Values = std::map<std::string, std::vector<double>>; ///< by case
+
+  void print_ratios(const std::string& counter, const char* title) const {
+    const auto found = m_ratios.find(counter);
+    if (found == m_ratios.end()) {
+      return;
+    }
+    std::printf("\n%-32s %8s %8s %8s\n", title, "min", "median", "max");
+    for (const auto& [name, ratios] : found->second) {
       std::vector<double> sorted = ratios;
       std::sort(sorted.begin(), sorted.end());
-      std::printf("%-28s %8.2f %8.2f %8.2f\n", name.c_str(), sorted.front(),
+      std::printf("%-32s %8.2f %8.2f %8.2f\n", name.c_str(), sorted.front(),
                   sorted[sorted.size() / 2], sorted.back());
     }
   }
 
-private:
-  std::map<std::string, std::vector<double>> m_rates;
-  std::map<std::string, std::vector<double>> m_ratios;
+  Values m_rates;
+  std::map<std::string, Values> m_ratios; ///< by counter
 };
 
 } // namespace

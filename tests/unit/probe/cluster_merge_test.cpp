@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/cluster_merge.hpp"
 
+#include "documents/ceilings.hpp"
 #include "documents/document.hpp"
 #include "probe/cluster.hpp"
 
@@ -95,6 +96,33 @@ TEST(Merge, GivesAProfileThatReadsBackAndNamesItsMembersInRankOrder) {
   EXPECT_EQ(only("fabric_write", "m0").key.to, "m0");
   EXPECT_EQ(only("reduce_sum", "m0").n, 2U);
   EXPECT_EQ(profile_from_json(to_json(profile), "merged").machines, profile.machines);
+}
+
+TEST(Merge, PortsOfAMachineHangFromWhereItsTreeHasThemAndAreInTheOrderOfTheLanes) {
+  std::vector<MemberResult> members{machine(100, 100), machine(100, 100)};
+  // As fast as the worker that tried it, so only the ports tell the two apart.
+  members[1].single_ports = {{"d10", {90, 90}}, {"d9", {95, 95}}};
+  members[1].peers_bytes_per_s = 100;
+  TopologyObject node{.id = "m0/numa0", .kind = ObjectKind::numa_node, .parent = "m0"};
+  members[1].own.topology.objects.push_back(node);
+  members[1].own.topology.objects.push_back(
+      {.id = "m0/nic0", .kind = ObjectKind::nic, .parent = "m0/numa0", .name = "d9"});
+  Profile profile;
+  profile.name = "cluster";
+  profile.source = "test";
+  merge_machines(profile, members, {"w0", "s0"});
+  ASSERT_EQ(profile.machines.size(), 2U);
+  ASSERT_NE(profile.topology.find("m1/port0"), nullptr);
+  EXPECT_EQ(profile.topology.find("m1/port0")->name, "d10");
+  EXPECT_EQ(profile.topology.find("m1/port0")->parent, "m1");
+  EXPECT_EQ(profile.topology.find("m1/port1")->parent, "m1/numa0");
+  CellKey key;
+  key.test = k_port_bandwidth;
+  key.from = "m1";
+  ASSERT_EQ(profile.select(key).size(), 1U);
+  EXPECT_EQ(profile.select(key).front()->ceiling, (Ceiling{k_peers_ceiling, 100}));
+  key.from = "m0";
+  EXPECT_EQ(profile.select(key).front()->ceiling, std::nullopt);
 }
 
 TEST(CellOf, SaysWhyItHasNoValue) {

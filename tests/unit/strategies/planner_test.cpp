@@ -3,11 +3,13 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "documents/ceilings.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/model.hpp"
 #include "strategies/strategy.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -318,6 +320,41 @@ TEST(Planner, LanesAreAMultipleOfThePortsOfAMachine) {
   another.transport = "tcp";
   another.what_if.worker_port_bytes_per_s = 1e9;
   EXPECT_EQ(test::plan_for(p, k_model, 4, 2, another, 0).ranks.front().lanes, 1);
+}
+
+TEST(Planner, AServerWithTenPortsCountsAllOfThemAndGivesEachLaneOne) {
+  // Workers with a port of 1 GB/s; a server that three of them tried together at 3 GB/s, which was
+  // all that they have, and each of its ten ports alone at 0.8 GB/s: 8 GB/s. Eight workers send M
+  // at 1 GB/s and all their M go into 8 GB/s: the same time.
+  Profile p = test::cluster(1e9, 3e9);
+  for (Cell& cell : p.cells) {
+    if (cell.key.test == "port_bandwidth" && cell.key.from == "cpu") {
+      cell.ceiling = Ceiling{k_peers_ceiling, 3e9};
+    }
+  }
+  for (int i = 0; i < 10; ++i) {
+    CellKey port;
+    port.test = "single_port_bandwidth";
+    port.transport = "verbs";
+    port.from = fmt::format("cpu/port{}", i);
+    p.cells.push_back(test::published(port, "bytes_per_second", 0.8e9));
+  }
+  PlanOptions options;
+  options.strategy = "ps_noncolocated";
+  const Plan plan = test::plan_for(p, k_model, 8, 1, options, 0);
+  const PlanRank& server = plan.ranks[8];
+  EXPECT_DOUBLE_EQ(server.port_bytes_per_second, 8e9);
+  EXPECT_EQ(server.lanes % 10, 0);
+  EXPECT_NEAR(plan.prediction.bound_seconds, static_cast<double>(k_model.bytes()) / 1e9, 1e-9);
+
+  // Had the workers been able to bring more, 3 GB/s would be what its ports share.
+  for (Cell& cell : p.cells) {
+    if (cell.ceiling) {
+      cell.ceiling->value = 8e9;
+    }
+  }
+  EXPECT_DOUBLE_EQ(test::plan_for(p, k_model, 8, 1, options, 0).ranks[8].port_bytes_per_second,
+                   3e9);
 }
 
 TEST(Planner, NoCandidateBeatsItsBoundOnUnequalPortsAndEveryPlanReadsBack) {

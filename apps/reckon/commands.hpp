@@ -15,7 +15,8 @@ namespace reckon {
 /// exit status. Errors leave as Error; main() turns them into one line and a status.
 using Command = std::function<int()>;
 /// Throws Error{usage} when writing `output` would replace one of the files it is made from.
-void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs,
+                        const std::string& flag = "--output");
 
 Command add_probe_command(CLI::App& app);
 Command add_plan_command(CLI::App& app);

@@ -7,41 +7,92 @@
 #include "core/file.hpp"
 #include "documents/document.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
+#include "strategies/play.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace reckon {
 namespace {
 
 struct ExportArguments {
-  std::string plan, format, output = "-";
+  std::string plan, format, profile, measured, output = "-";
 };
 
-std::string exported(const Plan& plan, ExportFormat format) {
+/// The profile asked for, else the one that the plan names, where that is still what the plan was
+/// made from.
+Profile profile_of(const Plan& plan, const ExportArguments& arguments) {
+  if (!arguments.profile.empty()) {
+    return read_profile(arguments.profile);
+  }
+  const auto among = shipped_profiles();
+  if (std::find(among.begin(), among.end(), plan.profile.name) != among.end()) {
+    Profile profile = read_profile(plan.profile.name);
+    if (link_to(plan.profile.name, canonical_text(profile)).digest == plan.profile.digest) {
+      return profile;
+    }
+  }
+  fail(
+      ErrorKind::usage,
+      fmt::format("--format {} needs the links that {} was planned for; give its profile, {}, with "
+                  "--profile",
+                  arguments.format, arguments.plan, plan.profile.name));
+}
+
+std::string trace_of(const Plan& plan, const Schedule& schedule, const ExportArguments& arguments) {
+  const PlanNetwork network = network_of(plan, profile_of(plan, arguments));
+  std::vector<NamedTimeline> timelines{{"predicted", {}}};
+  static_cast<void>(play(schedule, network.network, network.cost, &timelines.front().ops));
+  if (!arguments.measured.empty()) {
+    const std::string& file = arguments.measured;
+    timelines.push_back(read_trace(parse_json(read_file(file), file), file, schedule, "measured"));
+  }
+  return chrome_trace(schedule, timelines);
+}
+
+std::string exported(const Plan& plan, const ExportArguments& arguments) {
+  const ExportFormat format = *export_format_named(arguments.format);
   const std::string title =
       fmt::format("{} of {} on {}", plan.strategy, plan.workload.name, plan.profile.name);
+  const auto links = [&] {
+    PlanNetwork network = network_of(plan, profile_of(plan, arguments));
+    const double overhead = network.network.write_overhead_s;
+    return ExportNetwork{std::move(network.network), std::move(network.stations), overhead};
+  };
   switch (format) {
   case ExportFormat::goal:
-    return goal_text(lower(plan), title, {});
+    return goal_text(lower(plan), title,
+                     arguments.profile.empty()
+                         ? LocalSeconds()
+                         : network_of(plan, profile_of(plan, arguments)).cost);
   case ExportFormat::msccl:
     return msccl_xml(plan, lower(plan));
   case ExportFormat::nccl_tuner:
     return nccl_tuner_csv(plan);
   case ExportFormat::simgrid:
+    return simgrid_xml(links(), title);
   case ExportFormat::astra_network:
-    break;
+    return astra_network_yml(plan, links());
+  case ExportFormat::trace:
+    return trace_of(plan, lower(plan), arguments);
   }
-  fail(ErrorKind::internal, "format without a writer");
+  fail(ErrorKind::internal, "a format without a writer");
 }
 
 int run_export(const ExportArguments& arguments) {
+  if (!arguments.measured.empty() && arguments.format != "trace") {
+    fail(ErrorKind::usage, "--measured is for --format trace");
+  }
   const Plan plan = read_plan(arguments.plan);
-  refuse_overwriting(arguments.output, {arguments.plan});
-  write_file(arguments.output, exported(plan, *export_format_named(arguments.format)));
+  refuse_overwriting(arguments.output, {arguments.plan, arguments.profile, arguments.measured});
+  write_file(arguments.output, exported(plan, arguments));
   return k_exit_ok;
 }
 
@@ -54,7 +105,16 @@ Command add_export_command(CLI::App& app) {
   command->add_option("plan", arguments->plan, "The plan; - is standard input")->required();
   command->add_option("-f,--format", arguments->format, "What to write")
       ->required()
-      ->check(CLI::IsMember({"goal", "msccl", "nccl-tuner"}));
+      ->check(CLI::IsMember(export_format_names()));
+  command
+      ->add_option("-p,--profile", arguments->profile,
+                   "Whose links and sums. Default: the shipped profile that the plan names; goal "
+                   "then leaves sums out")
+      ->type_name("PROFILE");
+  command
+      ->add_option("--measured", arguments->measured,
+                   "With --format trace: what run --trace wrote, beside the prediction")
+      ->type_name("FILE");
   command->add_option("-o,--output", arguments->output, "The file; - is standard output")
       ->type_name("FILE")
       ->capture_default_str();

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/import.hpp"
+#include "import/astra_workload.hpp"
 
 #include "commands.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/log.hpp"
+#include "core/units.hpp"
 #include "documents/document.hpp"
 #include "present/document_text.hpp"
 
@@ -20,15 +23,68 @@
 namespace reckon {
 namespace {
 
+constexpr std::string_view k_astra_sim = "astra-sim";
+
 struct ImportArguments {
   std::vector<std::string> files;
   std::string output, format, machine, collective, merge;
   bool json = false;
 };
 
+/// What was imported, to the file and as tables or JSON to standard output.
+template <class T>
+int conclude(const T& document, const ImportArguments& arguments) {
+  const std::string text = canonical_text(document);
+  if (!arguments.output.empty()) {
+    write_file(arguments.output, text);
+  }
+  if (arguments.output == "-") {
+    return k_exit_ok;
+  }
+  write_file("-", arguments.json
+                      ? text
+                      : render(document, style_for(ColorMode::automatic, STDOUT_FILENO), {}));
+  return k_exit_ok;
+}
+
+int import_workload(const std::string& text, const ImportArguments& arguments) {
+  const std::string& file = arguments.files.front();
+  if (arguments.files.size() > 1 || !arguments.machine.empty() || !arguments.collective.empty() ||
+      !arguments.merge.empty()) {
+    fail(
+        ErrorKind::usage,
+        fmt::format("{} is a workload of ASTRA-sim: give it alone, without --machine, --collective "
+                    "and --merge, which are for measurements",
+                    file));
+  }
+  const AstraWorkload imported = read_astra_workload(text, file);
+  const LeftOut& out = imported.left_out;
+  if (out.layers > 0) {
+    log(LogLevel::warn,
+        "{}: {} layers exchange activations between workers that share a model, {} in all; a "
+        "workload has no place for that, it is left out",
+        file, out.layers, to_text(Bytes(out.collective_bytes)));
+  }
+  if (out.update_cycles > 0) {
+    log(LogLevel::info, "{}: delays of {} cycles after the collectives are left out", file,
+        out.update_cycles);
+  }
+  return conclude(workload_from_json(to_json(imported.workload), "the imported workload"),
+                  arguments);
+}
+
 int run_import(const ImportArguments& arguments) {
   if (!arguments.output.empty()) {
     refuse_overwriting(arguments.output, arguments.files);
+  }
+  std::vector<std::string> texts;
+  for (const std::string& file : arguments.files) {
+    texts.push_back(read_file(file));
+    const bool astra = arguments.format.empty() ? is_astra_workload(texts.back())
+                                                : arguments.format == k_astra_sim;
+    if (astra) {
+      return import_workload(texts.back(), arguments);
+    }
   }
   ImportOptions options;
   options.collective = arguments.collective;
@@ -48,8 +104,8 @@ int run_import(const ImportArguments& arguments) {
   if (!arguments.machine.empty()) {
     options.machine = arguments.machine;
   }
-  for (const std::string& file : arguments.files) {
-    const Profile added = import_text(read_file(file), file, options);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const Profile added = import_text(texts[i], arguments.files[i], options);
     if (profile) {
       merge_import(*profile, added);
     } else {
@@ -58,19 +114,7 @@ int run_import(const ImportArguments& arguments) {
   }
   // What is written must read: an odd name in an input would show here and not in the next command.
   const Profile checked = profile_from_json(to_json(*profile), "the imported profile");
-  const std::string text = canonical_text(checked);
-  if (!arguments.output.empty()) {
-    write_file(arguments.output, text);
-  }
-  if (arguments.output == "-") {
-    return k_exit_ok;
-  }
-  if (arguments.json) {
-    write_file("-", text);
-    return k_exit_ok;
-  }
-  write_file("-", render(checked, style_for(ColorMode::automatic, STDOUT_FILENO), {}));
-  return k_exit_ok;
+  return conclude(checked, arguments);
 }
 
 } // namespace
@@ -80,15 +124,17 @@ Command add_import_command(CLI::App& app) {
       std::make_shared<ImportArguments>(); // CLI11 writes into it, the command reads it
   CLI::App* command = app.add_subcommand(
       "import", "What nvbandwidth, p2pBandwidthLatencyTest, nccl-tests or Intel MLC printed, as a "
-                "profile");
+                "profile; a workload text of ASTRA-sim, as a workload");
   command->add_option("files", arguments->files, "What the tools printed; - is standard input")
       ->required();
-  command->add_option("-o,--output", arguments->output, "The profile; - is standard output")
+  command
+      ->add_option("-o,--output", arguments->output,
+                   "The profile or workload; - is standard output")
       ->type_name("FILE");
   command
       ->add_option("--format", arguments->format,
                    "Take the files as this instead of looking what they are")
-      ->check(CLI::IsMember({"nvbandwidth", "p2p", "nccl-tests", "mlc"}));
+      ->check(CLI::IsMember({"nvbandwidth", "p2p", "nccl-tests", "mlc", "astra-sim"}));
   command
       ->add_option("--machine", arguments->machine,
                    "Id of the machine that was measured. Default: m0, or the one of --merge")
@@ -100,7 +146,7 @@ Command add_import_command(CLI::App& app) {
       ->type_name("NAME");
   command->add_option("--merge", arguments->merge, "Add to this profile (it is only read)")
       ->type_name("PROFILE");
-  command->add_flag("--json", arguments->json, "The profile on standard output, not its tables");
+  command->add_flag("--json", arguments->json, "The document on standard output, not its tables");
   return [arguments] { return run_import(*arguments); };
 }
 

@@ -20,12 +20,13 @@
 
 namespace reckon {
 
-void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs,
+                        const std::string& flag) {
   for (const std::string& input : inputs) {
     std::error_code error;
     if (output != "-" && std::filesystem::equivalent(output, input, error) && !error) {
       fail(ErrorKind::usage,
-           fmt::format("--output {}: is also an input; give another name", output));
+           fmt::format("{} {}: is also an input; give another name", flag, output));
     }
   }
 }

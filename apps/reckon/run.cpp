@@ -10,6 +10,7 @@
 #include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
+#include "export/export.hpp"
 #include "launch/local.hpp"
 #include "movers/mover.hpp"
 #include "present/document_text.hpp"
@@ -37,7 +38,7 @@ struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
                                        peer_limit = "10s";
   std::optional<std::string> without, inject;
-  std::string checkpoint, resume;
+  std::string checkpoint, resume, trace;
   std::optional<std::uint64_t> checkpoint_every;
   std::vector<std::string> stragglers;
   AdaptArguments adapt;
@@ -186,6 +187,20 @@ CheckpointOptions checkpoints_of(const RunArguments& arguments, const Plan& plan
   return options;
 }
 
+void check_trace(const RunArguments& arguments) {
+  if (arguments.trace == "-") {
+    fail(ErrorKind::usage, "--trace -: standard output is the report's; name a file");
+  }
+  if (!arguments.trace.empty() && arguments.reprofile) {
+    fail(ErrorKind::usage,
+         "--trace: a trace is of one plan, and with --reprofile-every the plan may "
+         "change; leave one of them out");
+  }
+  if (!arguments.trace.empty()) {
+    refuse_overwriting(arguments.trace, {arguments.plan}, "--trace");
+  }
+}
+
 /// "RANK=2x", any number of them.
 void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
   for (const std::string& text : arguments.stragglers) {
@@ -295,6 +310,35 @@ std::optional<AdaptInputs> adapt_inputs(const RunArguments& arguments, const Pla
   return read_adapt_inputs(adapt, plan, arguments.plan, transport, plans_anew);
 }
 
+/// Collects what every rank timed and writes it, at rank 0.
+void write_trace(Rendezvous& rendezvous, const Schedule& schedule, const RankTimeline& mine,
+                 const RunArguments& arguments, Seconds limit) {
+  Json lanes = Json::array();
+  for (const std::vector<OpSpan>& lane : mine) {
+    Json times = Json::array();
+    for (const OpSpan& span : lane) {
+      times.push_back(span.begin_ns);
+      times.push_back(span.end_ns);
+    }
+    lanes.push_back(std::move(times));
+  }
+  const std::vector<std::string> all = rendezvous.all_gather(lanes.dump(), limit);
+  if (rendezvous.rank() != 0) {
+    return;
+  }
+  NamedTimeline timeline{"measured", {}};
+  for (const std::string& text : all) {
+    RankTimeline& rank = timeline.ops.emplace_back();
+    for (const auto& times : Json::parse(text).get<std::vector<std::vector<std::int64_t>>>()) {
+      std::vector<OpSpan>& spans = rank.emplace_back();
+      for (std::size_t i = 0; i + 1 < times.size(); i += 2) {
+        spans.push_back({times[i], times[i + 1]});
+      }
+    }
+  }
+  write_file(arguments.trace, chrome_trace(schedule, std::span(&timeline, 1)));
+}
+
 void add_reprofiling(Report& report, ReprofilingReport reprofiling) {
   const bool changed = std::any_of(reprofiling.pauses.begin(), reprofiling.pauses.end(),
                                    [](const PauseReport& pause) { return !pause.pairs.empty(); });
@@ -338,6 +382,7 @@ int execute(const RunArguments& arguments) {
   const Plan plan = read_plan(arguments.plan);
   const DocumentLink link = link_to(arguments.plan, canonical_text(plan));
   refuse_overwriting(arguments.output, {arguments.plan});
+  check_trace(arguments);
   auto job = job_from_environment();
   if (!job) {
     check_memory(plan, arguments.check_only,
@@ -419,7 +464,13 @@ int execute(const RunArguments& arguments) {
       }
       return report;
     }
-    const JobResult result = run_rank(rendezvous, schedules, mine, shown);
+    RunOptions traced = mine;
+    if (!arguments.trace.empty()) {
+      traced.trace = [&](const RankTimeline& timeline) {
+        write_trace(rendezvous, schedules.usual, timeline, arguments, options.limit);
+      };
+    }
+    const JobResult result = run_rank(rendezvous, schedules, traced, shown);
     if (rendezvous.rank() == 0) {
       report = report_of(result);
     }
@@ -488,6 +539,11 @@ Command add_run_command(CLI::App& app) {
                    "with all ranks on this machine. A rank takes the links of the machine, or of "
                    "the place inside a machine, that the plan names for it")
       ->type_name("PROFILE");
+  command
+      ->add_option("--trace", arguments->trace,
+                   "Time every op of the last iteration and write them as a trace for Perfetto or "
+                   "chrome://tracing")
+      ->type_name("FILE");
   command->add_flag("-l,--list", arguments->list,
                     "List the transports of this machine, and what is missing, and end");
   command->add_flag("--check", arguments->check_only,

@@ -8,12 +8,13 @@
 namespace reckon {
 namespace {
 
-constexpr std::array<std::pair<ExportFormat, std::string_view>, 5> k_formats{
+constexpr std::array<std::pair<ExportFormat, std::string_view>, 6> k_formats{
     {{ExportFormat::goal, "goal"},
      {ExportFormat::msccl, "msccl"},
      {ExportFormat::simgrid, "simgrid"},
      {ExportFormat::astra_network, "astra-network"},
-     {ExportFormat::nccl_tuner, "nccl-tuner"}}};
+     {ExportFormat::nccl_tuner, "nccl-tuner"},
+     {ExportFormat::trace, "trace"}}};
 
 } // namespace
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/json.hpp"
 #include "core/stations.hpp"
 #include "documents/plan.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/timeline.hpp"
 
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +24,9 @@ enum class ExportFormat {
   simgrid,       ///< SimGrid's platform description, version 4.1: the network
   astra_network, ///< ASTRA-sim's analytical network: the network
   nccl_tuner,    ///< NCCL's example tuner plugin: the choice
+  trace,         ///< Chrome's and Perfetto's trace viewers: timelines
 };
-/// "goal", "msccl", "simgrid", "astra-network", "nccl-tuner".
+/// "goal", "msccl", "simgrid", "astra-network", "nccl-tuner", "trace".
 [[nodiscard]] std::string_view name_of(ExportFormat format);
 [[nodiscard]] std::optional<ExportFormat> export_format_named(std::string_view name);
 [[nodiscard]] const std::vector<std::string>& export_format_names();
@@ -71,5 +75,22 @@ struct ExportNetwork {
 /// best: ring all-reduce of gradients from one part to all of them. Throws Error{input} when the
 /// plan chose something that NCCL does not have.
 [[nodiscard]] std::string nccl_tuner_csv(const Plan& plan);
+
+/// A timeline and what it is called: "predicted", "measured".
+struct NamedTimeline {
+  std::string name;
+  Timeline ops;
+};
+
+/// Timelines of one schedule as a trace in Chrome's JSON: a process for each, in it rows for each
+/// lane of each rank: what the lane works on, the model's passes, and writes, as many rows as are
+/// under way at once. Times are from the first op of each timeline on.
+[[nodiscard]] std::string chrome_trace(const Schedule& schedule,
+                                       std::span<const NamedTimeline> timelines);
+
+/// The timeline called `name` of a trace that chrome_trace() wrote of this schedule. Throws
+/// Error{input} when the file has none, or one of another schedule.
+[[nodiscard]] NamedTimeline read_trace(const Json& json, const std::string& file,
+                                       const Schedule& schedule, const std::string& name);
 
 } // namespace reckon

@@ -250,11 +250,14 @@ ImportFormat recognise_format(std::string_view text, const std::string& file) {
     lines.fail(*plain_nvbandwidth,
                "is what nvbandwidth prints for people; run it again with --json");
   }
-  lines.fail(0, lines.size() == 0
-                    ? "the file is empty; give what the tool printed"
-                    : "this is no output that reckon knows (nvbandwidth --json, "
-                      "p2pBandwidthLatencyTest, nccl-tests, Intel MLC); if it is one of them, say "
-                      "which with --format");
+  lines.fail(
+      0,
+      lines.size() == 0
+          ? "the file is empty; give what the tool printed"
+          : "this is no output that reckon knows (nvbandwidth --json, "
+            "p2pBandwidthLatencyTest, nccl-tests, Intel MLC, workloads of ASTRA-sim); if it is one "
+            "of them, say "
+            "which with --format");
 }
 
 Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {

@@ -3,6 +3,7 @@
 
 #include "movers/mover.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/timeline.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -33,6 +34,10 @@ public:
   LaneExecutor(const LaneProgram& program, MoverLane& lane,
                std::span<const std::span<std::byte>> buffers);
 
+  /// From now on notes in `spans`, one for each op, when ops begin and end (monotonic_ns()); null:
+  /// does not look at the clock for that.
+  void record(std::vector<OpSpan>* spans) noexcept { m_spans = spans; }
+
   /// Forgets the last iteration. Every op is to do again, the optimizer's as that step (from 1 on).
   void start(std::uint64_t step) noexcept;
   /// Handles completions, then does at most one op. False: there is nothing to do now.
@@ -51,6 +56,12 @@ private:
   void complete(std::uint32_t op) noexcept;
   void make_ready(std::uint32_t op) noexcept;
   void handle(const Completion& completion) noexcept;
+  void begin(std::uint32_t op, std::int64_t now_ns) noexcept {
+    if (m_spans != nullptr) {
+      (*m_spans)[op].begin_ns = now_ns;
+    }
+  }
+  [[nodiscard]] std::int64_t now_if_recorded() const noexcept;
   bool post_write() noexcept;
   bool compute() noexcept;
   [[nodiscard]] LocalOp local(const Op& op) noexcept;
@@ -72,6 +83,7 @@ private:
   std::int64_t m_now_ns = 0; ///< since when what becomes ready could be: a delay's end, or now
   std::vector<const void*> m_operands;
   std::vector<bool> m_done;
+  std::vector<OpSpan>* m_spans = nullptr;
   std::size_t m_left = 0;
   std::int64_t m_reduce_ns = 0, m_update_ns = 0;
   std::uint64_t m_step = 0;

@@ -80,6 +80,12 @@ public:
             program->lanes[l], mover.lane(static_cast<int>(l)), buffers));
       }
     }
+    for (std::size_t l = 0; options.trace && l < m_times.size(); ++l) {
+      m_timeline.emplace_back(programs.front()->lanes[l].ops().size());
+    }
+    for (std::size_t l = 0; l < m_timeline.size(); ++l) {
+      m_executors.front()[l]->record(&m_timeline[l]);
+    }
     const std::vector<int> cpus = allowed_cpus();
     for (std::size_t l = 0; l < m_times.size(); ++l) {
       // Also with more lanes than processors: left alone, the scheduler at times stacks lanes that
@@ -118,6 +124,8 @@ public:
     return m_finished.wait_for(lock, limit, [&] { return m_running == 0; });
   }
   [[nodiscard]] const std::vector<LaneTimes>& times() const { return m_times; }
+  /// Of the last round of the first program, where that was asked for.
+  [[nodiscard]] const RankTimeline& timeline() const { return m_timeline; }
   /// Makes the lanes end soon, then says which op each of them was waiting for.
   std::string stop_and_describe() {
     m_stop.store(true, std::memory_order_relaxed);
@@ -169,6 +177,7 @@ private:
   }
 
   std::vector<std::vector<std::unique_ptr<LaneExecutor>>> m_executors; ///< [program][lane]
+  RankTimeline m_timeline;                                             ///< as m_times
   std::vector<LaneTimes> m_times; ///< written by the lane, read after finished_within()
   std::mutex m_mutex;
   std::condition_variable m_wake, m_finished;
@@ -275,6 +284,9 @@ public:
     }
     log(LogLevel::debug, "end");
     finish(result);
+    if (m_options.trace) {
+      m_options.trace(on_root_clock(lanes.timeline()));
+    }
     if (m_options.at_end) {
       m_options.at_end(m_views, result.steps);
     }
@@ -677,6 +689,17 @@ private:
       }
     }
     return digester.finish();
+  }
+
+  [[nodiscard]] RankTimeline on_root_clock(RankTimeline timeline) const {
+    const std::int64_t offset = m_rendezvous.clock_offset().offset_ns;
+    for (std::vector<OpSpan>& lane : timeline) {
+      for (OpSpan& span : lane) {
+        span.begin_ns += offset;
+        span.end_ns += offset;
+      }
+    }
+    return timeline;
   }
 
   /// Last arrival to last completion.

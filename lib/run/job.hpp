@@ -7,6 +7,7 @@
 #include "movers/mover.hpp"
 #include "run/checkpoints.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/timeline.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -61,6 +62,9 @@ struct RunOptions {
   const Carried* carried = nullptr; ///< to take over; null: from the start, or from a checkpoint
   /// Called with this rank's buffers when the last iteration is over.
   std::function<void(std::span<const std::span<std::byte>> views, std::uint64_t steps)> at_end{};
+  /// Called at every rank after the last iteration with when each op of this rank began and ended
+  /// in the last one that was not `saving`; monotonic_ns() of rank 0. Unset: ops are not timed.
+  std::function<void(const RankTimeline& timeline)> trace{};
   /// Called at every rank between two iterations, after each `every` counted ones (0: never), when
   /// nothing of the job is under way. Gets whether another iteration is to come, and says so
   /// itself; both count at rank 0 only.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <map>
@@ -68,8 +69,9 @@ struct Connection {
 
 class Player {
 public:
-  Player(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost)
-      : m_schedule(schedule), m_network(network), m_cost(cost),
+  Player(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost,
+         Timeline* timeline)
+      : m_schedule(schedule), m_network(network), m_cost(cost), m_timeline(timeline),
         m_free(network.station_bytes_per_s.size(), 0) {
     m_lane_count = schedule.ranks.empty() ? 0 : schedule.ranks.front().lanes.size();
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
@@ -78,6 +80,12 @@ public:
       }
     }
     m_connection_of.resize(m_lanes.size());
+    if (m_timeline != nullptr) {
+      m_timeline->assign(schedule.ranks.size(), {});
+      for (const Lane& lane : m_lanes) {
+        (*m_timeline)[lane.rank].emplace_back(lane.program->ops().size());
+      }
+    }
   }
 
   PlayResult run() {
@@ -197,6 +205,7 @@ private:
     Lane& lane = m_lanes[lane_index];
     --lane.left;
     lane.done_seconds = m_now;
+    record(lane, op, &OpSpan::end_ns);
     for (std::uint32_t i = lane.successor_begin[op]; i < lane.successor_begin[op + 1]; ++i) {
       const std::uint32_t successor = lane.successors[i];
       if (--lane.missing[successor] == 0) {
@@ -208,6 +217,7 @@ private:
   void make_ready(std::uint32_t lane_index, std::uint32_t op_index) {
     Lane& lane = m_lanes[lane_index];
     const Op& op = lane.program->ops()[op_index];
+    record(lane, op_index, &OpSpan::begin_ns); // of a local op that waits for its lane: too early
     if (op.kind == OpKind::await) {
       complete(lane_index, op_index);
     } else if (op.kind == OpKind::write) {
@@ -232,8 +242,15 @@ private:
     lane.busy = true;
     lane.running = lane.local.top();
     lane.local.pop();
+    record(lane, lane.running, &OpSpan::begin_ns);
     push(m_now + m_cost(lane.rank, lane.program->ops()[lane.running]), Event::Kind::lane_free,
          lane_index, {});
+  }
+
+  void record(const Lane& lane, std::uint32_t op, std::int64_t OpSpan::*what) {
+    if (m_timeline != nullptr) {
+      (*m_timeline)[lane.rank][lane.number][op].*what = std::llround(m_now * 1e9);
+    }
   }
 
   std::uint32_t connection_to(std::uint32_t lane_index, std::uint32_t peer) {
@@ -314,6 +331,7 @@ private:
   const Schedule& m_schedule;
   const PlayNetwork& m_network;
   const OpCost& m_cost;
+  Timeline* m_timeline; ///< null: nobody asks
   std::size_t m_lane_count = 0;
   std::vector<double> m_free; ///< by station: when it has served all that is queued
   std::vector<Lane> m_lanes;
@@ -326,8 +344,9 @@ private:
 
 } // namespace
 
-PlayResult play(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost) {
-  return Player(schedule, network, cost).run();
+PlayResult play(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost,
+                Timeline* timeline) {
+  return Player(schedule, network, cost, timeline).run();
 }
 
 } // namespace reckon

@@ -3,6 +3,7 @@
 
 #include "core/stations.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/timeline.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,8 +38,9 @@ struct PlayResult {
 
 /// Plays one iteration of a schedule on a model of the network: what the executor would do, on a
 /// clock of its own. Deterministic. The schedule must be one that check() accepts (Error{internal}
-/// when it comes to a halt).
+/// when it comes to a halt). `timeline`, where it is given,
+/// gets when each op began and ended.
 [[nodiscard]] PlayResult play(const Schedule& schedule, const PlayNetwork& network,
-                              const OpCost& cost);
+                              const OpCost& cost, Timeline* timeline = nullptr);
 
 } // namespace reckon

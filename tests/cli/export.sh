@@ -48,3 +48,22 @@ stderr_has 'is also an input'
 reckon export "$source_dir/profiles/byteps-cluster.json" --format goal
 expect_status 2
 stderr_has 'profile'
+
+# The networks, of the shipped profile that the plan names or of another; without either it says what to give.
+reckon export equal.json --format astra-network
+expect_status 0
+stdout_matches '^topology: \[ Switch \]$'
+stdout_matches '^bandwidth: \[ 10\.477378964424133 \]$' # 11.25e9 / 2^30
+reckon export "$plans/slow-servers-4+2.json" --format astra-network
+expect_status 2
+stderr_has "ports in bytes per second differ: 12500000000 and 3125000000"
+sed 's/"name": "byteps-cluster"/"name": "mine"/' equal.json > mine.json
+reckon export mine.json --format simgrid -o no.xml
+expect_status 2
+stderr_has 'with --profile'
+reckon export mine.json --format simgrid --profile byteps-cluster -o mine.xml
+expect_status 0
+python3 -c 'import xml.etree.ElementTree as tree; tree.parse("mine.xml")' || fail "the platform is no XML"
+reckon export equal.json --format goal --profile byteps-cluster
+expect_status 0
+stdout_matches '^l[0-9]+: calc [1-9][0-9]* cpu 0$'

@@ -74,3 +74,18 @@ reckon import --format mlc slower.txt
 expect_status 2
 reckon import --format pdf slower.txt
 expect_status 2
+
+# A workload text of ASTRA-sim becomes a workload that can be planned for.
+printf 'DATA\n2\na -1 10 ALLREDUCE 64 20 NONE 0 30 ALLREDUCE 4000 1\nb -1 10 NONE 0 20 NONE 0 30 ALLREDUCE 40000 1\n' > layers.txt
+reckon import layers.txt -o layers.json
+expect_status 0
+stderr_has 'exchange activations'
+reckon plan --profile byteps-cluster --workload layers.json --workers 2
+expect_status 0
+reckon import layers.txt --machine box
+expect_status 2
+stderr_has 'give it alone'
+reckon import --format astra-sim other.txt -o no.json
+expect_status 2
+stderr_has 'is no parallelism of ASTRA-sim'
+[[ ! -e no.json ]] || fail "an error left a file"

@@ -4,7 +4,7 @@
 
 An example is a line "$ reckon ..." in a block marked "console"; below it stands its standard output, in which a line
 "..." stands for any lines. All examples of a file run one after another in the current directory, so that one can
-use the file that another has written; a block marked "csv NAME" or "json NAME" is written to the file NAME first.
+use the file that another has written; a block marked "csv NAME", "json NAME" or "text NAME" is written to the file NAME first.
 UPDATE_GOLDEN=1 rewrites outputs in which nothing is left out.
 """
 
@@ -34,9 +34,9 @@ def examples(lines):
 
 
 def write_tables(lines):
-    """The files that blocks marked "csv NAME" or "json NAME" hold."""
+    """The files that blocks marked "csv NAME", "json NAME" or "text NAME" hold."""
     for start, line in enumerate(lines):
-        if re.match("```(csv|json) ", line):
+        if re.match("```(csv|json|text) ", line):
             end = lines.index("```", start)
             pathlib.Path(line.split()[1]).write_text("\n".join(lines[start + 1 : end]) + "\n", encoding="utf-8")
 

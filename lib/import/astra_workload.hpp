@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/workload.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace reckon {
+
+/// What a workload text of ASTRA-sim has that a workload here has no place for.
+struct LeftOut {
+  std::size_t layers = 0;             ///< with such collectives
+  std::uint64_t collective_bytes = 0; ///< of activations and their gradients, but all-to-all
+  std::uint64_t update_cycles = 0;    ///< delays after weight gradients' collectives
+};
+
+struct AstraWorkload {
+  Workload workload;
+  LeftOut left_out;
+};
+
+/// Whether the first line begins with a parallelism that ASTRA-sim 1.0 knows.
+[[nodiscard]] bool is_astra_workload(std::string_view text);
+
+/// A workload text of ASTRA-sim 1.0: a line with the parallelism, one with the number of layers,
+/// then a layer in each: name, reserved, and for the forward pass, the input gradient and the
+/// weight gradient the compute time in cycles of 1 ns, the collective and its bytes; then the
+/// update's delay. Layers are in forward order. Bytes of all-reduced weight gradients become
+/// tensors of fp32, the last layer's first; all-to-all of the forward pass is `all_to_all`; the
+/// backward pass's time is that of input and weight gradients. Throws Error{input} as
+/// "FILE:LINE: problem; remedy".
+[[nodiscard]] AstraWorkload read_astra_workload(std::string_view text, const std::string& file);
+
+} // namespace reckon

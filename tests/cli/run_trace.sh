@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+# run --trace: every op of the last iteration is timed; the trace stands beside the predicted one, and is refused with
+# another plan.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+printf 'name,elements\na,40000\nb,90000\n' > two.csv
+reckon plan --profile byteps-cluster --workload two.csv --workers 3 --servers 1 --part-bytes 16KiB --backward 2ms --forward 1ms -o plan.json
+reckon run plan.json --transport host --iterations 2 --trace run.json --tolerance 100000%
+expect_status 0
+reckon export plan.json --format trace --measured run.json -o both.json
+expect_status 0
+stdout_empty
+python3 - <<'PY' || fail "the trace is not of an iteration"
+import json, sys
+with open("both.json") as file:
+    events = json.load(file)["traceEvents"]
+process = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+assert list(process.values()) == ["predicted", "measured"], process
+ops = {name: {} for name in process.values()}
+for e in events:
+    if e["ph"] != "M":
+        a = e["args"]
+        assert ops[process[e["pid"]]].setdefault((a["rank"], a["lane"], a["op"]), e) is e
+assert ops["predicted"].keys() == ops["measured"].keys()
+for name, timeline in ops.items():
+    posted = {}
+    for (rank, _, _), e in timeline.items():
+        if " to rank " in e["name"]:
+            part, peer = e["name"].split(", ")[0].split(" to rank ")
+            posted.setdefault((part, rank, int(peer)), []).append(e["ts"])
+    arrivals = 0
+    for (rank, _, _), e in timeline.items():
+        if e["ph"] == "i":
+            part, sender = e["name"].split(" from rank ")
+            arrivals += 1
+            assert e["ts"] >= min(posted[part, int(sender), rank]), f"{name}: {e['name']} came before it was sent"
+    assert arrivals > 0
+    # The passes last as long as asked, at three workers; measured ones may be looked at later.
+    passes = [e["dur"] for e in timeline.values() if e["name"] == "pass"]
+    assert abs(sum(passes) - 3 * len({l for (_, l, _) in timeline}) * 3000) < 1, (name, sum(passes))
+PY
+
+reckon plan --profile byteps-cluster --workload two.csv --workers 3 --servers 1 --part-bytes 32KiB -o other.json
+reckon export other.json --format trace --measured run.json -o no.json
+expect_status 2
+stderr_has 'give the trace of a run of this plan'
+[[ ! -e no.json ]] || fail "a refusal left a file"
+reckon export plan.json --format goal --measured run.json
+expect_status 2
+stderr_has '--measured is for --format trace'
+reckon run plan.json --trace plan.json
+expect_status 2
+stderr_has '--trace plan.json: is also an input'
+reckon run plan.json --trace -
+expect_status 2

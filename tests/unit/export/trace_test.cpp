@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../strategies/fixtures.hpp"
+
+#include "core/error.hpp"
+#include "export/export.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace reckon::test {
+namespace {
+
+struct Example {
+  Schedule schedule;
+  Timeline timeline;
+  double seconds = 0;
+};
+
+Example example() {
+  PlanOptions options;
+  options.strategy = "byteps_split";
+  options.part_bytes = 4096;
+  options.backward_seconds = 20e-6;
+  options.forward_seconds = 10e-6;
+  const Profile profile = cluster(1e9, 1e9);
+  const Plan plan = plan_for(profile, workload({{"a", 20'000}, {"b", 5000}}), 3, 2, options, 2);
+  const PlanNetwork network = network_of(plan, profile);
+  Example e;
+  e.schedule = lower(plan);
+  e.seconds = play(e.schedule, network.network, network.cost, &e.timeline).total_seconds;
+  return e;
+}
+
+TEST(Trace, APlayedTimelineHoldsWhatTheScheduleOrders) {
+  const Example e = example();
+  std::int64_t last = 0;
+  for (std::size_t r = 0; r < e.schedule.ranks.size(); ++r) {
+    for (std::size_t l = 0; l < e.schedule.ranks[r].lanes.size(); ++l) {
+      const LaneProgram& lane = e.schedule.ranks[r].lanes[l];
+      const std::vector<OpSpan>& spans = e.timeline[r][l];
+      ASSERT_EQ(spans.size(), lane.ops().size());
+      for (std::size_t i = 0; i < spans.size(); ++i) {
+        EXPECT_GE(spans[i].begin_ns, 0);
+        EXPECT_GE(spans[i].end_ns, spans[i].begin_ns);
+        last = std::max(last, spans[i].end_ns);
+        for (const std::uint32_t before : lane.dependencies(i)) {
+          EXPECT_GE(spans[i].begin_ns, spans[before].end_ns);
+        }
+        if (lane.ops()[i].kind == OpKind::delay) {
+          EXPECT_EQ(spans[i].end_ns - spans[i].begin_ns, lane.ops()[i].duration_ns);
+        }
+      }
+    }
+  }
+  EXPECT_EQ(last, std::llround(e.seconds * 1e9));
+}
+
+TEST(Trace, WhatIsWrittenReadsBackToTheNanosecond) {
+  const Example e = example();
+  Timeline measured = e.timeline;
+  std::int64_t step = 0;
+  for (RankTimeline& rank : measured) {
+    for (std::vector<OpSpan>& lane : rank) {
+      for (OpSpan& span : lane) { // a clock that began long ago, and other times
+        span.begin_ns += 1'234'567'890'123;
+        span.end_ns =
+            span.begin_ns + (span.end_ns + 1'234'567'890'123 - span.begin_ns) + ++step % 7;
+      }
+    }
+  }
+  const std::vector<NamedTimeline> both{{"predicted", e.timeline}, {"measured", measured}};
+  const Json json = parse_json(chrome_trace(e.schedule, both), "trace.json");
+  for (const NamedTimeline& written : both) {
+    Timeline read = read_trace(json, "trace.json", e.schedule, written.name).ops;
+    ASSERT_EQ(read.size(), written.ops.size());
+    for (std::size_t r = 0; r < read.size(); ++r) {
+      for (std::size_t l = 0; l < read[r].size(); ++l) {
+        for (std::size_t i = 0; i < read[r][l].size(); ++i) {
+          // From the first op on; an arrival is a moment.
+          const std::int64_t start = written.name == "measured" ? 1'234'567'890'123 : 0;
+          EXPECT_EQ(read[r][l][i].begin_ns + start, written.ops[r][l][i].begin_ns);
+          if (e.schedule.ranks[r].lanes[l].ops()[i].kind != OpKind::await) {
+            EXPECT_EQ(read[r][l][i].end_ns + start, written.ops[r][l][i].end_ns);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Trace, EventsOfARowDoNotOverlapAndEveryRowHasAName) {
+  const Example e = example();
+  const NamedTimeline timeline{"predicted", e.timeline};
+  const Json json = parse_json(chrome_trace(e.schedule, std::span(&timeline, 1)), "trace.json");
+  std::map<std::uint64_t, std::string> names;
+  std::map<std::uint64_t, std::vector<std::pair<std::int64_t, std::int64_t>>> rows;
+  for (const Json& event : json["traceEvents"]) {
+    const std::string kind = event["ph"];
+    if (kind == "M" && event["name"] == "thread_name") {
+      EXPECT_TRUE(names.emplace(event["tid"], event["args"]["name"]).second);
+    } else if (kind == "X") {
+      const std::int64_t begin = std::llround(event["ts"].get<double>() * 1000);
+      rows[event["tid"]].emplace_back(begin,
+                                      begin + std::llround(event["dur"].get<double>() * 1000));
+    }
+  }
+  EXPECT_GT(rows.size(), 10U); // writes of several lanes are under way at once
+  for (auto& [row, spans] : rows) {
+    EXPECT_TRUE(names.contains(row));
+    std::sort(spans.begin(), spans.end());
+    for (std::size_t i = 1; i < spans.size(); ++i) {
+      EXPECT_GE(spans[i].first, spans[i - 1].second) << names[row];
+    }
+  }
+  EXPECT_TRUE(std::any_of(names.begin(), names.end(),
+                          [](const auto& n) { return n.second == "rank 4 lane 1, writes"; }));
+  EXPECT_TRUE(std::any_of(names.begin(), names.end(),
+                          [](const auto& n) { return n.second == "rank 0 lane 0, passes"; }));
+}
+
+TEST(Trace, ATraceOfAnotherPlanIsRefused) {
+  const Example e = example();
+  const NamedTimeline timeline{"predicted", e.timeline};
+  const Json json = parse_json(chrome_trace(e.schedule, std::span(&timeline, 1)), "trace.json");
+  const auto complaint = [&](const Schedule& schedule, const std::string& name) -> std::string {
+    try {
+      static_cast<void>(read_trace(json, "trace.json", schedule, name));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::input);
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_NE(complaint(e.schedule, "measured").find("has no process named measured"),
+            std::string::npos);
+  Schedule other = e.schedule;
+  other.ranks.pop_back();
+  EXPECT_NE(complaint(other, "predicted").find("give the trace of a run of this plan"),
+            std::string::npos);
+  other = e.schedule;
+  other.ranks[0].lanes[0].append_await(0, 1, 999'999);
+  EXPECT_NE(complaint(other, "predicted").find("lacks 1 ops"), std::string::npos);
+}
+
+} // namespace
+} // namespace reckon::test

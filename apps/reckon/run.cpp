@@ -37,7 +37,8 @@ namespace {
 struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
                                        peer_limit = "10s";
-  std::optional<std::string> without, inject;
+  std::optional<std::string> without, inject, compute;
+  bool shared_cores = false, cores_given = false;
   std::string checkpoint, resume, trace;
   std::optional<std::uint64_t> checkpoint_every;
   std::vector<std::string> stragglers;
@@ -228,6 +229,26 @@ void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
   }
 }
 
+/// What the passes are, as asked.
+std::optional<PassCompute> compute_of(const RunArguments& arguments, const Plan& plan) {
+  if (!arguments.compute) {
+    if (arguments.cores_given) {
+      fail(ErrorKind::usage, "--cores: says where --compute works; give both");
+    }
+    return std::nullopt;
+  }
+  PassCompute compute = parse_pass_compute(*arguments.compute);
+  compute.dedicated = !arguments.shared_cores;
+  if (!plan.passes) {
+    fail(ErrorKind::input,
+         fmt::format("{}: --compute {}: the plan has no forward and backward passes to work in; "
+                     "plan for a workload with their times, or with --forward and --backward",
+                     arguments.plan, *arguments.compute));
+  }
+  static_cast<void>(place_threads(allowed_cpus(), 1, 0, 1, compute)); // whether it can be
+  return compute;
+}
+
 void check_transport(const std::string& wanted) {
   std::vector<std::string> why_not;
   std::vector<std::string> there = available_transports(&why_not);
@@ -396,6 +417,7 @@ int execute(const RunArguments& arguments) {
           arguments.plan);
     }
   }
+  options.compute = compute_of(arguments, plan);
   JobSchedules schedules{lower(plan), {}, {}};
   make_stragglers(schedules.usual, arguments);
   options.checkpoints = checkpoints_of(arguments, plan);
@@ -557,6 +579,20 @@ Command add_run_command(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--straggler", arguments->stragglers,
                       "RANK=2x: this rank's passes take twice as long as planned");
+  command
+      ->add_option("--compute", arguments->compute,
+                   "The passes are this work instead of waiting, on so many threads of each rank: "
+                   "gemm_256 or gemm_1000, products of matrices of that side")
+      ->type_name("WORK[:THREADS]");
+  const CLI::Option* const cores =
+      command
+          ->add_option("--cores", arguments->shared_cores,
+                       "With --compute: lanes and work have processors of their own (dedicated), "
+                       "or all processors together (shared) [dedicated]")
+          ->transform(CLI::CheckedTransformer(
+                          std::map<std::string, bool>{{"dedicated", false}, {"shared", true}})
+                          .description(""))
+          ->type_name("HOW");
   command->add_option("--checkpoint", arguments->checkpoint,
                       "Save parameters and optimizer states into this folder while iterations go "
                       "on; the last two checkpoints are kept");
@@ -599,7 +635,8 @@ Command add_run_command(CLI::App& app) {
       "srun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, "
       "this\n"
       "process is one rank of the job.");
-  return [arguments, reprofile] {
+  return [arguments, reprofile, cores] {
+    arguments->cores_given = cores->count() > 0;
     arguments->reprofile = reprofile->count() > 0;
     return execute(*arguments);
   };

@@ -2,10 +2,10 @@
 #include "probe/contention.hpp"
 
 #include "core/dtype.hpp"
+#include "kernels/compute_load.hpp"
 #include "kernels/reduce.hpp"
 #include "probe/background.hpp"
 
-#include <Eigen/Core>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,12 +40,6 @@ void fill_sources(std::span<std::byte> memory) {
   }
 }
 
-/// Of `whole`, the part of one of `parts`: first and one beyond the last, in units.
-std::pair<std::size_t, std::size_t> part_of(std::size_t whole, std::size_t part,
-                                            std::size_t parts) {
-  return {whole * part / parts, whole * (part + 1) / parts};
-}
-
 /// Who works where.
 struct Places {
   std::vector<int> communication, compute;
@@ -65,10 +59,6 @@ Places places(const Workbench& bench, std::size_t node, std::size_t threads) {
 }
 
 enum class Traffic { copy, sum };
-
-struct alignas(128) Count {
-  std::uint64_t value = 0;
-};
 
 /// Communications one after another, through all of the memory in turn.
 class Communication {
@@ -137,90 +127,11 @@ private:
   std::uint64_t m_bytes, m_stride;
   std::span<std::byte> m_from, m_to;
   std::uint64_t m_slices;
-  std::vector<Count> m_first_slice; ///< how often each thread has worked on it
-};
-
-/// One operation, shared by threads, each of which goes through its steps.
-class Compute {
-public:
-  Compute() = default;
-  Compute(const Compute&) = delete;
-  Compute& operator=(const Compute&) = delete;
-  virtual ~Compute() = default;
-  [[nodiscard]] virtual std::uint64_t steps() const = 0; ///< of each thread
-  virtual void step(std::size_t rank, std::uint64_t index) noexcept = 0;
-  /// As Communication::mistake().
-  [[nodiscard]] virtual std::string mistake() const = 0;
-};
-
-/// C = A B in rows of panels. Small whole numbers, so that every sum is exact.
-class Gemm final : public Compute {
-public:
-  Gemm(Workbench& bench, std::size_t node, std::size_t n, std::size_t threads)
-      : m_n(n), m_threads(threads), m_done(threads) {
-    const std::size_t count = n * n;
-    auto* const memory =
-        reinterpret_cast<float*>(bench.memory(node, k_computed, 3 * count * sizeof(float)).data());
-    m_a = memory;
-    m_b = memory + count;
-    m_c = memory + 2 * count;
-    for (std::size_t i = 0; i < count; ++i) {
-      m_a[i] = static_cast<float>(i % 7) - 3;
-      m_b[i] = static_cast<float>(i % 5) - 2;
-    }
-    std::memset(m_c, k_poison, count * sizeof(float));
-  }
-
-  [[nodiscard]] std::uint64_t steps() const override {
-    return (m_n / m_threads + k_panel - 1) / k_panel;
-  }
-
-  void step(std::size_t rank, std::uint64_t index) noexcept override {
-    const auto [begin, end] = part_of(m_n, rank, m_threads);
-    const auto [from, to] = part_of(end - begin, index % steps(), steps());
-    const auto rows = static_cast<Eigen::Index>(to - from);
-    const auto n = static_cast<Eigen::Index>(m_n);
-    const std::size_t offset = (begin + from) * m_n;
-    const Eigen::Map<const Matrix> a(m_a + offset, rows, n);
-    const Eigen::Map<const Matrix> b(m_b, n, n);
-    Eigen::Map<Matrix>(m_c + offset, rows, n).noalias() = a * b;
-    ++m_done[rank].value;
-  }
-
-  /// Every row's sum against A (B 1), which takes n^2 steps where the product takes n^3.
-  [[nodiscard]] std::string mistake() const override {
-    std::vector<double> b_sums(m_n);
-    for (std::size_t i = 0; i < m_n * m_n; ++i) {
-      b_sums[i / m_n] += static_cast<double>(m_b[i]);
-    }
-    for (std::size_t rank = 0; rank < m_threads; ++rank) {
-      const auto [begin, end] = part_of(m_n, rank, m_threads);
-      for (std::size_t row = begin; m_done[rank].value >= steps() && row < end; ++row) {
-        double expected = 0;
-        double is = 0;
-        for (std::size_t k = 0; k < m_n; ++k) {
-          expected += static_cast<double>(m_a[row * m_n + k]) * b_sums[k];
-          is += static_cast<double>(m_c[row * m_n + k]);
-        }
-        if (is != expected) {
-          return fmt::format("row {} of the product comes to {}, not to {}", row, is, expected);
-        }
-      }
-    }
-    return "";
-  }
-
-private:
-  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  /// Rows of one step: it ends soon after it was asked to, and packing B anew costs little.
-  static constexpr std::size_t k_panel = 128;
-  std::size_t m_n, m_threads;
-  float *m_a = nullptr, *m_b = nullptr, *m_c = nullptr;
-  std::vector<Count> m_done;
+  std::vector<ThreadCount> m_first_slice; ///< how often each thread has worked on it
 };
 
 /// A batch of rows, drawn anew for each operation.
-class Embedding final : public Compute {
+class Embedding final : public ComputeLoad {
 public:
   Embedding(Workbench& bench, std::size_t node, std::size_t batch, std::size_t threads)
       : m_batch(batch), m_seed(bench.seed()),
@@ -274,7 +185,7 @@ private:
   std::span<std::byte> m_table;
   std::uint64_t m_rows;
   std::span<std::byte> m_out;
-  std::vector<Count> m_done;
+  std::vector<ThreadCount> m_done;
 };
 
 /// One of the computations.
@@ -284,12 +195,13 @@ struct Kind {
   [[nodiscard]] std::string name() const {
     return fmt::format("{}_{}", embedding ? "embedding" : "gemm", size);
   }
-  [[nodiscard]] std::unique_ptr<Compute> make(Workbench& bench, std::size_t node,
-                                              std::size_t threads) const {
+  [[nodiscard]] std::unique_ptr<ComputeLoad> make(Workbench& bench, std::size_t node,
+                                                  std::size_t threads) const {
     if (embedding) {
       return std::make_unique<Embedding>(bench, node, size, threads);
     }
-    return std::make_unique<Gemm>(bench, node, size, threads);
+    return std::make_unique<GemmLoad>(bench.memory(node, k_computed, GemmLoad::bytes_of(size)),
+                                      size, threads);
   }
 };
 /// ACE's figure 4a has matrices up to 1000 and batches up to 10 000.
@@ -317,7 +229,7 @@ struct ContentionCell {
     if (bytes > 0) {
       communication.emplace(bench, traffic, from, to, bytes, where.communication.size());
     }
-    std::unique_ptr<Compute> compute;
+    std::unique_ptr<ComputeLoad> compute;
     if (kind) {
       compute = kind->make(bench, from, where.compute.size());
     }

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <optional>
 #include <thread>
 
 namespace reckon {
@@ -37,8 +38,10 @@ std::uint32_t pop(std::vector<std::uint32_t>& heap) noexcept {
 } // namespace
 
 LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
-                           std::span<const std::span<std::byte>> buffers)
-    : m_program(program), m_lane(lane), m_buffers(buffers) {
+                           std::span<const std::span<std::byte>> buffers,
+                           std::unique_ptr<Delays> delays)
+    : m_program(program), m_lane(lane), m_buffers(buffers),
+      m_delays(delays ? std::move(delays) : std::make_unique<TimedDelays>(program)) {
   const std::size_t count = program.ops().size();
   m_successor_begin.assign(count + 1, 0);
   m_missing_at_start.assign(count, 0);
@@ -70,14 +73,14 @@ LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
   m_done.resize(count);
   m_ready_writes.reserve(count);
   m_ready_sums.reserve(count);
-  m_delays.reserve(count);
   m_operands.resize(operands);
 }
 
 void LaneExecutor::start(std::uint64_t step) noexcept {
   m_ready_writes.clear();
   m_ready_sums.clear();
-  m_delays.clear();
+  m_delays->reset();
+  m_open_delays = 0;
   m_now_ns = monotonic_ns();
   m_error.clear();
   m_reduce_ns = m_update_ns = 0;
@@ -111,8 +114,8 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
     break;
   case OpKind::delay:
     begin(op, m_now_ns);
-    m_delays.emplace_back(m_now_ns + m_program.ops()[op].duration_ns, op);
-    std::push_heap(m_delays.begin(), m_delays.end(), std::greater<>());
+    m_delays->start(op, m_now_ns);
+    ++m_open_delays;
     break;
   }
 }
@@ -245,12 +248,10 @@ LocalOp LaneExecutor::local(const Op& op) noexcept {
 bool LaneExecutor::end_delays() noexcept {
   const std::int64_t now = monotonic_ns();
   bool any = false;
-  while (!m_delays.empty() && m_delays.front().first <= now) {
-    const auto [end, op] = m_delays.front();
-    std::pop_heap(m_delays.begin(), m_delays.end(), std::greater<>());
-    m_delays.pop_back();
-    m_now_ns = end;
-    complete(op);
+  while (const std::optional<Delays::Over> over = m_delays->next_over(now)) {
+    m_now_ns = over->end_ns;
+    --m_open_delays;
+    complete(over->op);
     any = true;
   }
   m_now_ns = now;
@@ -258,7 +259,7 @@ bool LaneExecutor::end_delays() noexcept {
 }
 
 bool LaneExecutor::advance() noexcept {
-  if (!m_delays.empty() && end_delays()) {
+  if (m_open_delays > 0 && end_delays()) {
     return true;
   }
   std::array<Completion, 16> completions;
@@ -283,8 +284,8 @@ bool LaneExecutor::advance() noexcept {
 
 /// The transport sleeps in whole milliseconds; what is left is slept in short naps, after each of
 /// which it is looked at.
-void LaneExecutor::wait_for_delay(std::int64_t now_ns) noexcept {
-  const std::chrono::nanoseconds left(m_delays.front().first - now_ns);
+void LaneExecutor::wait_until(std::int64_t then_ns, std::int64_t now_ns) noexcept {
+  const std::chrono::nanoseconds left(then_ns - now_ns);
   const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(left);
   if (whole.count() > 0) {
     m_lane.wait(std::min(whole, k_longest_sleep));
@@ -307,10 +308,10 @@ LaneTimes LaneExecutor::run(std::uint64_t step, const std::atomic<bool>& stop) n
       break;
     }
     const std::int64_t asleep = monotonic_ns();
-    if (m_delays.empty()) {
-      m_lane.wait(k_longest_sleep);
+    if (const std::optional<std::int64_t> then = m_delays->ask_again_ns(asleep)) {
+      wait_until(*then, asleep);
     } else {
-      wait_for_delay(asleep);
+      m_lane.wait(k_longest_sleep);
     }
     times.wait_ns += monotonic_ns() - asleep;
   }

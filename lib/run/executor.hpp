@@ -2,12 +2,14 @@
 #pragma once
 
 #include "movers/mover.hpp"
+#include "run/delays.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/timeline.hpp"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -30,9 +32,11 @@ struct LaneTimes {
 /// earlier ops first. One thread; no locks; allocates nothing after construction.
 class LaneExecutor {
 public:
-  /// `buffers` are the rank's, in the schedule's order; all must outlive the executor.
+  /// `buffers` are the rank's, in the schedule's order; all must outlive the executor. `delays`
+  /// serves those of the program; null: their time passes.
   LaneExecutor(const LaneProgram& program, MoverLane& lane,
-               std::span<const std::span<std::byte>> buffers);
+               std::span<const std::span<std::byte>> buffers,
+               std::unique_ptr<Delays> delays = nullptr);
 
   /// From now on notes in `spans`, one for each op, when ops begin and end (monotonic_ns()); null:
   /// does not look at the clock for that.
@@ -66,7 +70,7 @@ private:
   bool compute() noexcept;
   [[nodiscard]] LocalOp local(const Op& op) noexcept;
   bool end_delays() noexcept;
-  void wait_for_delay(std::int64_t now_ns) noexcept;
+  void wait_until(std::int64_t then_ns, std::int64_t now_ns) noexcept;
   [[nodiscard]] std::byte* at(Slice slice) const noexcept {
     return m_buffers[slice.buffer].data() + slice.offset;
   }
@@ -77,10 +81,11 @@ private:
   std::vector<std::uint32_t> m_successor_begin, m_successors; ///< who waits for an op
   std::vector<std::uint32_t> m_missing_at_start,
       m_missing; ///< dependencies not done; an await counts its arrival
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> m_tags;  ///< (tag, await), sorted
-  std::vector<std::uint32_t> m_ready_writes, m_ready_sums;      ///< heaps, the earliest op on top
-  std::vector<std::pair<std::int64_t, std::uint32_t>> m_delays; ///< heap of (end, op)
-  std::int64_t m_now_ns = 0; ///< since when what becomes ready could be: a delay's end, or now
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> m_tags; ///< (tag, await), sorted
+  std::vector<std::uint32_t> m_ready_writes, m_ready_sums;     ///< heaps, the earliest op on top
+  std::unique_ptr<Delays> m_delays;
+  std::size_t m_open_delays = 0; ///< so that without any nobody looks at the clock
+  std::int64_t m_now_ns = 0;     ///< since when what becomes ready could be: a delay's end, or now
   std::vector<const void*> m_operands;
   std::vector<bool> m_done;
   std::vector<OpSpan>* m_spans = nullptr;

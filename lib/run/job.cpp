@@ -13,6 +13,7 @@
 #include "run/folder_lock.hpp"
 #include "run/latest.hpp"
 #include "run/load_checkpoint.hpp"
+#include "run/pass_crew.hpp"
 #include "run/replica.hpp"
 #include "run/values.hpp"
 #include "stats/stopping.hpp"
@@ -27,6 +28,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -69,31 +71,31 @@ bool same_folder(const std::string& a, const std::string& b) {
 /// The lanes of this rank, each a thread that sleeps between iterations.
 class Lanes {
 public:
-  /// `programs`: what a round can be, with the same number of lanes each.
+  /// `programs`: what a round can be, with the same number of lanes each. `cpus`: of each lane.
+  /// `crew` works in the passes; null: their time passes. `trace`: notes when ops begin and end.
   Lanes(std::span<const RankProgram* const> programs, Mover& mover,
-        std::span<const std::span<std::byte>> buffers, const RunOptions& options)
+        std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus, PassCrew* crew,
+        bool trace)
       : m_times(programs.front()->lanes.size()) {
     for (const RankProgram* program : programs) {
       std::vector<std::unique_ptr<LaneExecutor>>& executors = m_executors.emplace_back();
       for (std::size_t l = 0; l < m_times.size(); ++l) {
         executors.push_back(std::make_unique<LaneExecutor>(
-            program->lanes[l], mover.lane(static_cast<int>(l)), buffers));
+            program->lanes[l], mover.lane(static_cast<int>(l)), buffers,
+            crew != nullptr ? crew->delays_of(program->lanes[l]) : nullptr));
       }
     }
-    for (std::size_t l = 0; options.trace && l < m_times.size(); ++l) {
+    for (std::size_t l = 0; trace && l < m_times.size(); ++l) {
       m_timeline.emplace_back(programs.front()->lanes[l].ops().size());
     }
     for (std::size_t l = 0; l < m_timeline.size(); ++l) {
       m_executors.front()[l]->record(&m_timeline[l]);
     }
-    const std::vector<int> cpus = allowed_cpus();
     for (std::size_t l = 0; l < m_times.size(); ++l) {
       // Also with more lanes than processors: left alone, the scheduler at times stacks lanes that
       // wake each other on one processor for a whole run, and the same plan then takes twice as
       // long.
-      const std::size_t slot = static_cast<std::size_t>(options.local_rank) * m_times.size() + l;
-      const int cpu = cpus.empty() ? -1 : cpus[slot % cpus.size()];
-      m_threads.emplace_back([this, l, cpu] { work(l, cpu); });
+      m_threads.emplace_back([this, l, cpu = cpus[l]] { work(l, cpu); });
     }
   }
   ~Lanes() {
@@ -224,7 +226,14 @@ public:
     connect();
     JobResult result;
     result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
-    Lanes lanes(m_programs, *m_mover, m_buffers, m_options);
+    const ThreadPlaces places =
+        place_threads(allowed_cpus(), m_programs.front()->lanes.size(), m_options.local_rank,
+                      m_options.local_size, m_options.compute);
+    if (m_options.compute) {
+      result.context["compute"] = assemble_crew(places.compute);
+    }
+    Lanes lanes(m_programs, *m_mover, m_buffers, places.lanes, m_crew ? &*m_crew : nullptr,
+                m_options.trace != nullptr);
     if (const std::string& folder = m_options.checkpoints.save_folder; !folder.empty()) {
       m_lock.emplace(m_rendezvous, folder, m_options.limit);
     }
@@ -284,6 +293,10 @@ public:
     }
     log(LogLevel::debug, "end");
     finish(result);
+    if (const std::string mistake = m_crew ? m_crew->mistake() : ""; !mistake.empty()) {
+      fail(ErrorKind::operation,
+           fmt::format("rank {} computed wrongly in its passes: {}", m_rendezvous.rank(), mistake));
+    }
     if (m_options.trace) {
       m_options.trace(on_root_clock(lanes.timeline()));
     }
@@ -296,7 +309,10 @@ public:
       result.error_bound = m_fixed->error_bound();
     }
     result.context["binding"] =
-        fmt::format("each lane on one of {} processors, in turn", allowed_cpus().size());
+        m_options.compute && m_options.compute->dedicated
+            ? fmt::format("lanes and computation on different ones of {} processors",
+                          allowed_cpus().size())
+            : fmt::format("each lane on one of {} processors, in turn", allowed_cpus().size());
     return result;
   }
 
@@ -372,6 +388,48 @@ private:
       m_rendezvous.blame_a_peer(Seconds(1)); // a peer that just ended cannot be connected to
       throw;
     }
+  }
+
+  /// Threads that work in this rank's passes, and what a round of that work takes while all ranks
+  /// do it and nothing is communicated. Returns what rank 0's report says of it.
+  std::string assemble_crew(const std::vector<int>& cpus) {
+    const std::vector<std::int64_t> passes = passes_of_lanes(*m_programs.front());
+    if (!passes.empty()) {
+      m_crew.emplace(m_options.compute->operation, cpus);
+    }
+    m_rendezvous.all_gather("", m_options.limit); // so that all begin together
+    PassCrew::RoundTime round;
+    std::vector<std::uint64_t> rounds;
+    if (m_crew) {
+      round = m_crew->time_round();
+      rounds = rounds_of(passes, round.median_s);
+      m_crew->set_passes(rounds, m_programs.front()->lanes.size());
+    }
+    const std::uint64_t all = std::accumulate(rounds.begin(), rounds.end(), std::uint64_t{0});
+    std::string text;
+    const Json mine{all, round.median_s, round.spread};
+    const std::vector<std::string> theirs = m_rendezvous.all_gather(mine.dump(), m_options.limit);
+    for (std::size_t r = 0; r < theirs.size(); ++r) {
+      const Json rank = Json::parse(theirs[r]);
+      if (rank.at(0).get<std::uint64_t>() == 0) {
+        continue;
+      }
+      text +=
+          fmt::format("{}rank {}: {} rounds of {} (spread {:.0f} %)", text.empty() ? "" : "; ", r,
+                      rank.at(0).get<std::uint64_t>(), to_text(Seconds(rank.at(1).get<double>())),
+                      100 * rank.at(2).get<double>());
+    }
+    if (text.empty()) {
+      fail(ErrorKind::input,
+           fmt::format("--compute {}: no rank has passes as long as one round of it takes ({} "
+                       "here); plan with longer --forward and --backward",
+                       m_options.compute->operation, to_text(Seconds(round.median_s))));
+    }
+    return fmt::format(
+        "{} on {} thread{} a rank, {}, timed alone; {}", m_options.compute->operation,
+        m_options.compute->threads, m_options.compute->threads == 1 ? "" : "s",
+        m_options.compute->dedicated ? "on processors of their own" : "on the lanes' processors",
+        text);
   }
 
   void prepare(std::uint32_t iteration) {
@@ -495,6 +553,7 @@ private:
                std::vector<RankSample>& samples) {
     const std::int64_t cpu_before = cpu_ns();
     const std::int64_t busy_before = machine_busy_ns();
+    const std::int64_t computed_before = m_crew ? m_crew->busy_ns() : 0;
     RankSample mine;
     mine.start_ns = root_clock();
     run_round(lanes, round, iteration);
@@ -502,14 +561,16 @@ private:
     check_lanes(lanes);
     mine.cpu_ns = cpu_ns() - cpu_before;
     mine.machine_busy_ns = machine_busy_ns() - busy_before;
+    mine.compute_ns = m_crew ? m_crew->busy_ns() - computed_before : 0;
     for (const LaneTimes& t : lanes.times()) {
       mine.reduce_ns += t.reduce_ns;
       mine.update_ns += t.update_ns;
       mine.wait_ns += t.wait_ns;
       mine.lane_ns += t.total_ns;
     }
-    const Json text{mine.start_ns, mine.end_ns, mine.reduce_ns,       mine.wait_ns,
-                    mine.lane_ns,  mine.cpu_ns, mine.machine_busy_ns, mine.update_ns};
+    const Json text{mine.start_ns,        mine.end_ns,    mine.reduce_ns,
+                    mine.wait_ns,         mine.lane_ns,   mine.cpu_ns,
+                    mine.machine_busy_ns, mine.update_ns, mine.compute_ns};
     const std::vector<std::string> all = m_rendezvous.all_gather(text.dump(), m_options.limit);
     for (std::size_t r = 0; r < all.size(); ++r) {
       const auto v = Json::parse(all[r]).get<std::vector<std::int64_t>>();
@@ -522,6 +583,7 @@ private:
       s.cpu_ns = v.at(5);
       s.machine_busy_ns = v.at(6);
       s.update_ns = v.at(7);
+      s.compute_ns = v.at(8);
     }
   }
 
@@ -726,6 +788,7 @@ private:
   std::unique_ptr<Mover> m_mover;
   std::vector<std::span<std::byte>> m_buffers;
   std::vector<std::span<std::byte>> m_views; ///< where the processor fills and checks them
+  std::optional<PassCrew> m_crew;            ///< with RunOptions::compute, where there are passes
   std::optional<FolderLock> m_lock;          ///< of the folder that checkpoints are saved in
   std::optional<Checkpoints> m_checkpoints;
   TestValues::Result m_last;

@@ -6,6 +6,7 @@
 #include "movers/habits.hpp"
 #include "movers/mover.hpp"
 #include "run/checkpoints.hpp"
+#include "run/pass_crew.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/timeline.hpp"
 
@@ -49,10 +50,12 @@ struct RunOptions {
   /// too; none: until the median is stable, within `budget`.
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up =
-      2;                  ///< iterations that are verified but not counted (the first are slower)
-  Seconds budget{10};     ///< of the counted iterations; at least three are made
-  Seconds limit{60};      ///< how long a step of the job may take before it counts as hung
-  Habits habits;          ///< not all of them: an ablation
+      2;              ///< iterations that are verified but not counted (the first are slower)
+  Seconds budget{10}; ///< of the counted iterations; at least three are made
+  Seconds limit{60};  ///< how long a step of the job may take before it counts as hung
+  Habits habits;      ///< not all of them: an ablation
+  /// Passes are work of this kind; nothing: their time passes.
+  std::optional<PassCompute> compute{};
   std::string stragglers; ///< which ranks' passes were stretched, as asked: "1=2x"; for the report
   int local_rank = 0, local_size = 1; ///< among the ranks on this machine: decides about pinning
   std::string pci_address;  ///< transport cuda: of this rank's GPU; empty: by the local rank
@@ -81,7 +84,8 @@ struct RankSample {
   std::int64_t start_ns = 0;                            ///< it knew that all were ready
   std::int64_t reduce_ns = 0, wait_ns = 0, lane_ns = 0; ///< summed over the lanes
   std::int64_t update_ns = 0;                           ///< the optimizer's, summed over the lanes
-  std::int64_t cpu_ns = 0;                              ///< of the whole process, user and system
+  std::int64_t compute_ns = 0;      ///< of the busiest thread that computes in the passes
+  std::int64_t cpu_ns = 0;          ///< of the whole process, user and system
   std::int64_t machine_busy_ns = 0; ///< of all processors, whoever used them; steps of 10 ms
 };
 

@@ -109,11 +109,25 @@ double update_seconds(const JobResult& result, bool one_machine, unsigned cores)
   return one_machine ? all / std::max(1.0, std::min<double>(cores, busy)) : longest;
 }
 
+/// What the passes of the rank that computes longest took, median; nothing: their time only passed.
+std::optional<double> computed_seconds(const JobResult& result) {
+  double longest = 0;
+  for (std::size_t r = 0; r < result.hosts.size(); ++r) {
+    longest =
+        std::max(longest, over_iterations(result, r,
+                                          [](const std::vector<RankSample>&, const RankSample& s) {
+                                            return seconds(s.compute_ns);
+                                          }));
+  }
+  return longest > 0 ? std::optional(longest) : std::nullopt;
+}
+
 /// Splits the measured time as the prediction is split, as far as the measurement can tell.
 void add_stages(Report& report, const JobResult& result, bool one_machine, unsigned cores) {
   const Prediction& p = report.prediction;
   const bool has_update =
       std::any_of(p.terms.begin(), p.terms.end(), [](const Term& t) { return t.name == "update"; });
+  const std::optional<double> computed = computed_seconds(result);
   std::optional<double> reduction, transport;
   std::string how_reduction, how_transport;
   if (one_machine) {
@@ -157,10 +171,11 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
                       ? "processor time of all ranks' steps / processors"
                       : "processor time of the rank that steps most; part of it may overlap";
     } else if (t.name == "passes") {
-      stage.measured_seconds = t.seconds;
-      stage.how = "played: these seconds pass whatever the links do";
+      stage.measured_seconds = computed.value_or(t.seconds);
+      stage.how = computed ? "work of the busiest thread of the rank that computes longest"
+                           : "played: these seconds pass whatever the links do";
     } else if (t.name == "exposed") {
-      stage.measured_seconds = report.p50_seconds - term(p, "passes");
+      stage.measured_seconds = report.p50_seconds - computed.value_or(term(p, "passes"));
       stage.how = "what the traffic adds to the passes";
     } else if (t.name == "fill" && transport) {
       continue; // counted with the transport, which it cannot be told from

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "schedule/schedule.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+/// Who lets the delays of one lane's program pass. Called by that lane's thread only; times are
+/// monotonic_ns().
+class Delays {
+public:
+  Delays() = default;
+  Delays(const Delays&) = delete;
+  Delays& operator=(const Delays&) = delete;
+  virtual ~Delays() = default;
+
+  /// Forgets what is under way.
+  virtual void reset() noexcept = 0;
+  /// The delay with index `op` in the program may go on since `since_ns`.
+  virtual void start(std::uint32_t op, std::int64_t since_ns) noexcept = 0;
+  struct Over {
+    std::uint32_t op = 0;
+    std::int64_t end_ns = 0; ///< however late this is asked
+  };
+  /// One that is over by now, the first that ended first; nothing: none is.
+  [[nodiscard]] virtual std::optional<Over> next_over(std::int64_t now_ns) noexcept = 0;
+  /// When it pays to ask again; nothing: none is under way.
+  [[nodiscard]] virtual std::optional<std::int64_t>
+  ask_again_ns(std::int64_t now_ns) const noexcept = 0;
+};
+
+/// Delays in which nothing happens but that their time passes.
+class TimedDelays final : public Delays {
+public:
+  /// `program` must outlive this.
+  explicit TimedDelays(const LaneProgram& program);
+  void reset() noexcept override { m_ends.clear(); }
+  void start(std::uint32_t op, std::int64_t since_ns) noexcept override;
+  [[nodiscard]] std::optional<Over> next_over(std::int64_t now_ns) noexcept override;
+  [[nodiscard]] std::optional<std::int64_t>
+  ask_again_ns(std::int64_t now_ns) const noexcept override;
+
+private:
+  const LaneProgram& m_program;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> m_ends; ///< heap of (end, op)
+};
+
+} // namespace reckon

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/pass_crew.hpp"
+
+#include "../strategies/fixtures.hpp"
+#include "core/error.hpp"
+#include "strategies/lower.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+#include <thread>
+
+namespace reckon {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::int64_t k_ms = 1'000'000;
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(RoundsOf, CarryWhatIsLeftToTheNextPass) {
+  // Rounds of 2 ms; after each pass 3, 6, 7, 11 ms are due: 1.5 -> 2, 3, 3.5 -> 4, 5.5 -> 6 (halves
+  // away from 0), so 2, 1, 1, 2 rounds. Each rounded alone would be 2, 2, 1, 2: 14 ms, not 11.
+  const std::vector<std::int64_t> passes{3 * k_ms, 3 * k_ms, 1 * k_ms, 4 * k_ms};
+  EXPECT_THAT(rounds_of(passes, 2e-3), ElementsAre(2U, 1U, 1U, 2U));
+}
+
+TEST(RoundsOf, AreNeverMoreThanHalfARoundOff) {
+  constexpr unsigned k_seed = 20261122;
+  SCOPED_TRACE(k_seed);
+  std::mt19937 random(k_seed);
+  std::uniform_int_distribution<std::int64_t> duration(0, 20 * k_ms);
+  std::uniform_real_distribution<double> round(1e-4, 1e-2);
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::int64_t> passes(1 + random() % 30);
+    for (std::int64_t& p : passes) {
+      p = duration(random);
+    }
+    const double round_s = round(random);
+    const std::vector<std::uint64_t> rounds = rounds_of(passes, round_s);
+    double due = 0, done = 0;
+    for (std::size_t p = 0; p < passes.size(); ++p) {
+      due += static_cast<double>(passes[p]) * 1e-9;
+      done += static_cast<double>(rounds[p]) * round_s;
+      EXPECT_LE(std::abs(due - done), 0.5 * round_s * (1 + 1e-9)) << i;
+    }
+  }
+}
+
+TEST(PassCompute, SaysWhatAndOnHowManyThreads) {
+  EXPECT_EQ(parse_pass_compute("gemm_256").threads, 1);
+  EXPECT_EQ(parse_pass_compute("gemm_1000:3").operation, "gemm_1000");
+  EXPECT_EQ(parse_pass_compute("gemm_1000:3").threads, 3);
+  EXPECT_THAT(message_of([] { static_cast<void>(parse_pass_compute("gemm_257")); }),
+              HasSubstr("one of gemm_256, gemm_1000"));
+  for (const char* const text : {"gemm_256:", "gemm_256:0", "gemm_256:-1", "gemm_256:2x"}) {
+    EXPECT_THAT(message_of([&] { static_cast<void>(parse_pass_compute(text)); }),
+                HasSubstr("whole number from 1 on"))
+        << text;
+  }
+}
+
+TEST(PlaceThreads, LanesAloneGoInTurnOverAllProcessors) {
+  const std::vector<int> cpus{2, 3, 7};
+  EXPECT_THAT(place_threads(cpus, 2, 0, 2, std::nullopt).lanes, ElementsAre(2, 3));
+  EXPECT_THAT(place_threads(cpus, 2, 1, 2, std::nullopt).lanes, ElementsAre(7, 2));
+  EXPECT_THAT(place_threads({}, 1, 0, 1, std::nullopt).lanes, ElementsAre(-1));
+}
+
+TEST(PlaceThreads, DedicatedNeverShareAProcessor) {
+  const std::vector<int> cpus{0, 1, 2, 3, 4, 5};
+  const std::optional<PassCompute> compute = PassCompute{"gemm_256", 2, true};
+  // Two ranks with two threads each take the last four; lanes have the first two.
+  EXPECT_THAT(place_threads(cpus, 1, 0, 2, compute).lanes, ElementsAre(0));
+  EXPECT_THAT(place_threads(cpus, 1, 1, 2, compute).lanes, ElementsAre(1));
+  EXPECT_THAT(place_threads(cpus, 1, 0, 2, compute).compute, ElementsAre(2, 3));
+  EXPECT_THAT(place_threads(cpus, 1, 1, 2, compute).compute, ElementsAre(4, 5));
+  // Four ranks want eight: five are there, and one is left to all lanes.
+  EXPECT_THAT(place_threads(cpus, 1, 3, 4, compute).lanes, ElementsAre(0));
+  EXPECT_THAT(place_threads(cpus, 1, 3, 4, compute).compute, ElementsAre(2, 3));
+}
+
+TEST(PlaceThreads, SharedTakeTurnsOnAll) {
+  const std::vector<int> cpus{0, 1};
+  const std::optional<PassCompute> compute = PassCompute{"gemm_256", 1, false};
+  EXPECT_THAT(place_threads(cpus, 1, 1, 2, compute).lanes, ElementsAre(1));
+  EXPECT_THAT(place_threads(cpus, 1, 1, 2, compute).compute, ElementsAre(1));
+}
+
+TEST(PlaceThreads, RefusesMoreThreadsThanProcessors) {
+  const std::vector<int> cpus{0, 1};
+  const auto place = [&](int threads, bool dedicated) {
+    return message_of([&] {
+      static_cast<void>(place_threads(cpus, 1, 0, 1, PassCompute{"gemm_256", threads, dedicated}));
+    });
+  };
+  EXPECT_THAT(place(2, true), HasSubstr("at most 1 thread, or for --cores shared"));
+  EXPECT_EQ(place(2, false), "no error");
+  EXPECT_THAT(place(3, false), HasSubstr("at most 2 threads"));
+}
+
+/// A program with nothing but these passes, each after the one before.
+LaneProgram lane_of(const std::vector<std::int64_t>& passes) {
+  LaneProgram lane;
+  std::vector<std::uint32_t> before;
+  for (const std::int64_t pass : passes) {
+    Op op;
+    op.kind = OpKind::delay;
+    op.duration_ns = pass;
+    before = {lane.append(op, before)};
+  }
+  return lane;
+}
+
+TEST(PassesOfLanes, AreTheSameInAllLanesThatHaveAny) {
+  RankProgram program;
+  program.lanes = {lane_of({3, 5}), lane_of({}), lane_of({3, 5})};
+  EXPECT_THAT(passes_of_lanes(program), ElementsAre(3, 5));
+  program.lanes.push_back(lane_of({3, 6}));
+  EXPECT_THAT(message_of([&] { static_cast<void>(passes_of_lanes(program)); }),
+              HasSubstr("--lanes 1"));
+}
+
+/// Waits until one of the lane's delays is over; nothing after a minute.
+std::optional<Delays::Over> wait_for(Delays& delays) {
+  for (int i = 0; i < 600'000; ++i) {
+    if (const auto over = delays.next_over(0)) {
+      return over;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return std::nullopt;
+}
+
+TEST(PassCrew, APassOfSeveralLanesIsDoneOnceAndNotBeforeAllHaveComeToIt) {
+  PassCrew crew("gemm_256", {-1, -1});
+  const LaneProgram program = lane_of({k_ms, k_ms});
+  crew.set_passes({3, 2}, 2);
+  const std::unique_ptr<Delays> first = crew.delays_of(program), second = crew.delays_of(program);
+  std::int64_t end_ns = 0;
+  for (std::uint64_t iteration = 1; iteration <= 3; ++iteration) {
+    first->reset();
+    second->reset();
+    for (std::uint32_t op = 0; op < 2; ++op) {
+      first->start(op, 0);
+      EXPECT_FALSE(first->next_over(0)); // the other has not come
+      EXPECT_EQ(crew.rounds_done(), 5 * (iteration - 1) + (op == 0 ? 0 : 3));
+      second->start(op, 0);
+      const auto here = wait_for(*first), there = wait_for(*second);
+      ASSERT_TRUE(here && there);
+      EXPECT_EQ(here->op, op);
+      EXPECT_EQ(here->end_ns, there->end_ns);
+      EXPECT_GT(here->end_ns, end_ns);
+      end_ns = here->end_ns;
+      EXPECT_FALSE(first->ask_again_ns(0));
+    }
+    EXPECT_EQ(crew.rounds_done(), 5 * iteration); // 3 and 2, whatever the number of lanes
+  }
+  EXPECT_GT(crew.busy_ns(), 0);
+  EXPECT_EQ(crew.mistake(), "");
+}
+
+TEST(PassCrew, APassWithoutRoundsIsOverToo) {
+  PassCrew crew("gemm_256", {-1});
+  const LaneProgram program = lane_of({1});
+  crew.set_passes({0}, 1);
+  const std::unique_ptr<Delays> delays = crew.delays_of(program);
+  delays->start(0, 0);
+  EXPECT_TRUE(wait_for(*delays));
+  EXPECT_EQ(crew.rounds_done(), 0U);
+}
+
+TEST(PassCrew, EndsInTheMiddleOfItsWork) {
+  PassCrew crew("gemm_1000", {-1});
+  const LaneProgram program = lane_of({k_ms});
+  crew.set_passes({UINT64_MAX / 2}, 1);
+  const std::unique_ptr<Delays> delays = crew.delays_of(program);
+  delays->start(0, 0);
+  EXPECT_FALSE(delays->next_over(0));
+  EXPECT_TRUE(delays->ask_again_ns(0));
+} // the test would hang here
+
+} // namespace
+} // namespace reckon

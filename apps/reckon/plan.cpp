@@ -34,7 +34,7 @@ struct PlanArguments {
   std::string reduction = "sum", gradient_bound = "1";
   bool async = false;
   std::string port_bandwidth, server_port_bandwidth;
-  std::string forward, backward, order = "auto";
+  std::string forward, backward, order = "auto", contention, cores = "dedicated";
   bool zero_compute = false;
   bool inside = false;
   std::string machine, network = "0", service = "0", gpu_direct = "no";
@@ -190,6 +190,14 @@ PlanOptions options_of(const PlanArguments& a) {
   options.order = a.order == "gradient"   ? Order::gradient
                   : a.order == "priority" ? Order::priority
                                           : Order::automatic;
+  if (a.cores != "dedicated" && a.cores != "shared") {
+    fail(ErrorKind::usage, fmt::format("--cores {}: use dedicated or shared", a.cores));
+  }
+  if (!a.contention.empty()) {
+    options.contention = ContentionRequest{a.contention, a.cores == "dedicated"};
+  } else if (a.cores == "shared") {
+    fail(ErrorKind::usage, "--cores: says where the computation of --contention works; give both");
+  }
   if (a.optimizer != "none") {
     options.optimizer = optimizer_named(a.optimizer);
     if (!options.optimizer) {
@@ -266,6 +274,7 @@ InsidePlanOptions inside_options_of(const PlanArguments& a, const std::optional<
                                    "--workers and --servers, to have more in it";
   refuse(!a.forward.empty() || !a.backward.empty() || a.order != plain.order,
          "--forward, --backward or --order", sums_instead);
+  refuse(!a.contention.empty(), "--contention", sums_instead);
   refuse(a.optimizer != plain.optimizer || a.update != plain.update, "--optimizer", sums_instead);
   refuse(a.async, "--async",
          "no rank of a tree keeps the latest parameters; plan without --inside, "
@@ -433,6 +442,11 @@ private:
       progress.show(done, fmt::format("planning: {}", step));
     };
     if (is_proxy_strategy(a.strategy)) {
+      if (options.contention) {
+        fail(ErrorKind::usage, fmt::format("--contention with --strategy {}: such plans are "
+                                           "predicted without it",
+                                           a.strategy));
+      }
       return plan_proxies(
           {m_profile, m_workload, roles, m_profile_link, m_workload_link, m_roles_link}, options,
           proxy_options_of(a));
@@ -638,6 +652,16 @@ Command add_plan_command(CLI::App& app) {
           "--order", a->order,
           "gradient: parts go as the backward pass makes them; priority: first what the next "
           "forward pass needs first; auto: what leaves less exposed")
+      ->capture_default_str();
+  command
+      ->add_option("--contention", a->contention,
+                   "Predict that passes and traffic slow each other as the profile has it for this "
+                   "computation, e.g. gemm_256")
+      ->type_name("WORK");
+  command
+      ->add_option("--cores", a->cores,
+                   "With --contention: lanes and computation have processors of their own "
+                   "(dedicated), or all processors together (shared)")
       ->capture_default_str();
   command
       ->add_option("--optimizer", a->optimizer,

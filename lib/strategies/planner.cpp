@@ -83,6 +83,16 @@ public:
                        "times; give --forward and --backward",
                        inputs.workload.name));
     }
+    if (options.contention) {
+      if (!m_passes || options.async_steps) {
+        fail(ErrorKind::input,
+             fmt::format("--contention {}: {}", options.contention->operation,
+                         m_passes ? "asynchronous plans are predicted without it"
+                                  : "without forward and backward passes nothing is computed; "
+                                    "give --forward and --backward"));
+      }
+      m_contention = contention_factors(inputs.profile, *options.contention);
+    }
     m_lanes_given = lanes > 0;
     if (m_lanes_given && lanes % m_model.ports() != 0) {
       log(LogLevel::warn,
@@ -520,7 +530,11 @@ private:
     }
     const auto seconds = played(plan, load.uplink_seconds);
     if (m_passes) {
+      const double traffic = plan.prediction.mid_seconds;
       add_passes(plan.prediction, *m_passes, seconds);
+      if (m_contention) {
+        add_contention(plan.prediction, *m_passes, traffic, *m_contention);
+      }
     } else if (seconds) {
       replace_by_played(plan.prediction, *seconds);
     }
@@ -663,6 +677,16 @@ private:
     if (m_options.zero_compute) {
       plan.options["zero_compute"] = "yes";
     }
+    if (m_contention) {
+      plan.options["contention"] =
+          fmt::format("{}, {} cores", m_options.contention->operation,
+                      m_options.contention->dedicated ? "dedicated" : "shared");
+      plan.quantities.push_back({"contention_seconds",
+                                 contention_seconds(plan.prediction),
+                                 "equation 55",
+                                 {{"f_compute", m_contention->compute},
+                                  {"f_communication", m_contention->communication}}});
+    }
     if (m_passes && !m_options.async_steps) {
       plan.options["order"] = m_options.order == Order::gradient   ? "gradient"
                               : m_options.order == Order::priority ? "priority"
@@ -767,6 +791,7 @@ private:
   double m_model_bytes;
   std::size_t m_workers = 0;
   std::optional<Passes> m_passes;
+  std::optional<ContentionFactors> m_contention;
   std::optional<Between> m_pairs; ///< measured ways between the ranks' machines
   bool m_lanes_given = false;
   Choice m_chosen;

@@ -5,6 +5,7 @@
 #include "documents/profile.hpp"
 #include "documents/roles.hpp"
 #include "documents/workload.hpp"
+#include "strategies/contention.hpp"
 #include "strategies/model.hpp"
 #include "strategies/parts.hpp"
 
@@ -40,6 +41,8 @@ struct PlanOptions {
   std::optional<double> forward_seconds, backward_seconds;
   bool zero_compute = false; ///< only the traffic counts, whatever the workload says (PHub 4)
   Order order = Order::automatic;
+  /// What the passes compute and where; none: passes and traffic are taken not to slow each other.
+  std::optional<ContentionRequest> contention;
   std::optional<Optimizer> optimizer;       ///< none: the plan ends with the sums
   std::optional<UpdatePlace> update_at;     ///< none: where the predicted time is less
   std::optional<std::uint64_t> async_steps; ///< training without waiting for others; needs SGD

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "equations/contended.hpp"
+
+#include <string>
+
+namespace reckon {
+
+/// How passes that are this computation and the traffic slow each other.
+struct ContentionRequest {
+  std::string operation; ///< as cells of the profile name it: "gemm_256"
+  bool dedicated = true; ///< lanes and computation on processors of their own, or both on all
+};
+
+/// From the profile's cells of `operation`: medians of the factors over all communications of the
+/// fewest threads (dedicated: the others compute) or of the most (shared); never below 1. Throws
+/// Error{input} when the profile has none.
+[[nodiscard]] ContentionFactors contention_factors(const Profile& profile,
+                                                   const ContentionRequest& request);
+
+/// Equation 55: equation 54 on the prediction of an iteration with passes (add_passes()): what of
+/// `traffic_s`, the traffic alone, is not exposed goes on beside the passes after the first
+/// layer's; both stretch. What that adds is a term of its own.
+void add_contention(Prediction& prediction, const Passes& passes, double traffic_s,
+                    const ContentionFactors& factors);
+/// What add_contention() added; 0 without.
+[[nodiscard]] double contention_seconds(const Prediction& prediction);
+
+} // namespace reckon

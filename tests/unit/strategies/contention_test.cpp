@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/contention.hpp"
+
+#include "core/error.hpp"
+#include "fixtures.hpp"
+#include "strategies/predict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+Cell cell(const std::string& test, int threads, std::uint64_t bytes, const std::string& operation,
+          double seconds) {
+  CellKey key;
+  key.test = test;
+  key.from = "node0";
+  key.threads = threads;
+  key.bytes = bytes;
+  key.operation = operation;
+  return test::published(key, "seconds", seconds);
+}
+
+/// One thread communicates beside one that computes, or two with the computation on their cores.
+Profile profile() {
+  Profile p = test::one_machine();
+  for (const int threads : {1, 2}) {
+    p.cells.push_back(cell("contention_compute", threads, 0, "gemm_256", 1));
+    double slower = threads == 1 ? 1.1 : 1.8; // 1.1, 1.2, 1.3 and 1.8, 1.9, 2.0
+    for (const std::uint64_t bytes : {1U << 20U, 10U << 20U, 100U << 20U}) {
+      p.cells.push_back(cell("contention_communication", threads, bytes, "", 2));
+      p.cells.push_back(cell("contention_communication", threads, bytes, "gemm_256", 2 * slower));
+      p.cells.push_back(cell("contention_compute", threads, bytes, "gemm_256", slower - 0.15));
+      slower += 0.1;
+    }
+  }
+  return p;
+}
+
+TEST(ContentionFactors, AreMediansOfTheFewestOrTheMostThreads) {
+  const Profile p = profile();
+  const ContentionFactors own = contention_factors(p, {"gemm_256", true});
+  EXPECT_DOUBLE_EQ(own.communication, 1.2);
+  EXPECT_DOUBLE_EQ(own.compute, 1.05); // of 0.95, 1.05 and 1.15
+  const ContentionFactors shared = contention_factors(p, {"gemm_256", false});
+  EXPECT_DOUBLE_EQ(shared.communication, 1.9);
+  EXPECT_DOUBLE_EQ(shared.compute, 1.75);
+}
+
+TEST(ContentionFactors, OfWhatWasNotMeasuredAreAnError) {
+  EXPECT_THROW(static_cast<void>(contention_factors(profile(), {"gemm_1000", true})), Error);
+  EXPECT_THROW(static_cast<void>(contention_factors(test::one_machine(), {"gemm_256", true})),
+               Error);
+}
+
+TEST(ContentionFactors, OfOneTakenForTheOtherAreAnError) {
+  Profile p = profile();
+  std::erase_if(p.cells, [](const Cell& c) { return c.key.threads == 2 && c.key.bytes > 0; });
+  EXPECT_THROW(static_cast<void>(contention_factors(p, {"gemm_256", true})),
+               Error); // only one kind
+  Cell skipped = cell("contention_compute", 2, 1U << 20U, "gemm_256", 1);
+  skipped.status = CellStatus::skipped;
+  p.cells.push_back(skipped);
+  EXPECT_THROW(static_cast<void>(contention_factors(p, {"gemm_256", false})), Error);
+}
+
+/// Backward 2 layers of 2 s, forward 2 of 1 s: 6 s.
+Passes passes() {
+  Passes p;
+  p.end_bytes = {1, 2};
+  p.backward_seconds = {2, 2};
+  p.forward_seconds = {1, 1};
+  return p;
+}
+
+Prediction of(double seconds) {
+  Prediction p;
+  p.lo_seconds = p.mid_seconds = p.hi_seconds = seconds;
+  p.bound_seconds = seconds;
+  return p;
+}
+
+TEST(AddContention, StretchesWhatGoesOnTogether) {
+  // 3 s of traffic: (18) has max(4 + 3/2, 2 + 3) + 2 = 7.5 s, 1.5 s of it exposed and 1.5 s beside
+  // the 4 s of passes after the first. At factors of 1.5 and 2 the traffic ends first, after 3 s,
+  // in which 2 s are computed: 5 s instead of 4, so 8.5 s.
+  Prediction p = of(3);
+  add_passes(p, passes(), std::nullopt);
+  EXPECT_DOUBLE_EQ(p.mid_seconds, 7.5);
+  add_contention(p, passes(), 3, {1.5, 2});
+  EXPECT_DOUBLE_EQ(p.mid_seconds, 8.5);
+  EXPECT_DOUBLE_EQ(contention_seconds(p), 1);
+  EXPECT_DOUBLE_EQ(p.lo_seconds, 8.5);
+}
+
+TEST(AddContention, WithFactorsOfOneIsThePredictionWithoutBitForBit) {
+  for (const double traffic : {0.0, 0.1, 1.7, 3.3, 77.7}) {
+    Prediction without = of(traffic);
+    add_passes(without, passes(), std::nullopt);
+    Prediction with = without;
+    add_contention(with, passes(), traffic, {});
+    EXPECT_EQ(with.mid_seconds, without.mid_seconds);
+    EXPECT_EQ(with.lo_seconds, without.lo_seconds);
+    EXPECT_EQ(with.hi_seconds, without.hi_seconds);
+  }
+}
+
+TEST(AddContention, OfTrafficThatIsAllExposedIsNothing) {
+  Prediction p = of(8);
+  add_passes(p, passes(), 14);
+  add_contention(p, passes(), 8, {2, 2});
+  EXPECT_DOUBLE_EQ(p.mid_seconds, 14);
+}
+
+} // namespace
+} // namespace reckon

@@ -50,7 +50,12 @@ struct Context {
   std::vector<std::vector<std::uint64_t>> slots;   ///< [rank][lane]: see slots_of
 
   [[nodiscard]] std::size_t racks() const { return rack_workers.size(); }
-  /// Who sums part `p` in a rack: the part's server in its own rack, in the others each in turn.
+  /// Whether anything of part `p` is summed in a rack: it has workers, or it has the part's server.
+  [[nodiscard]] bool takes_part(std::size_t p, std::size_t rack) const {
+    return !rack_workers[rack].empty() || rack_of[narrow(plan.parts.server[p])] == rack;
+  }
+  /// Who sums part `p` in a rack that takes part: the part's server in its own rack, in the others
+  /// each in turn.
   [[nodiscard]] std::uint32_t aggregator(std::size_t p, std::size_t rack) const {
     const std::uint32_t root = narrow(plan.parts.server[p]);
     return rack_of[root] == rack ? root : foreign[rack][p];
@@ -69,11 +74,13 @@ std::vector<std::vector<std::uint64_t>> slots_of(const Context& c) {
     const std::uint64_t lane = parts.lane[p];
     const bool full = window[lane].size() == c.window;
     for (std::size_t rack = 0; rack < c.racks(); ++rack) {
-      if (full) {
+      if (full && c.takes_part(window[lane].front(), rack)) {
         --inside[c.aggregator(window[lane].front(), rack)][lane];
       }
-      const std::uint32_t rank = c.aggregator(p, rack);
-      slots[rank][lane] = std::max(slots[rank][lane], ++inside[rank][lane]);
+      if (c.takes_part(p, rack)) {
+        const std::uint32_t rank = c.aggregator(p, rack);
+        slots[rank][lane] = std::max(slots[rank][lane], ++inside[rank][lane]);
+      }
     }
     if (full) {
       window[lane].pop_front();
@@ -121,7 +128,7 @@ Context make_context(const Plan& plan) {
   c.dtype = part_dtypes(plan);
   find_racks(c);
   for (std::size_t rack = 0; rack < c.racks(); ++rack) {
-    if (c.aggregators[rack].empty() && c.racks() > 1) {
+    if (c.aggregators[rack].empty() && c.racks() > 1 && !c.rack_workers[rack].empty()) {
       fail(ErrorKind::input, fmt::format("rack '{}' of the plan has no rank that may sum",
                                          plan.ranks[c.rack_workers[rack].front()].rack));
     }
@@ -129,7 +136,7 @@ Context make_context(const Plan& plan) {
   c.foreign.resize(c.racks());
   for (std::size_t rack = 0; c.racks() > 1 && rack < c.racks(); ++rack) {
     std::size_t turn = 0;
-    for (std::size_t p = 0; p < parts.size(); ++p) {
+    for (std::size_t p = 0; p < parts.size() && !c.rack_workers[rack].empty(); ++p) {
       const bool elsewhere = c.rack_of[narrow(parts.server[p])] != rack;
       c.foreign[rack].push_back(c.aggregators[rack][turn % c.aggregators[rack].size()]);
       turn += elsewhere ? 1 : 0;
@@ -242,11 +249,16 @@ public:
     const std::size_t rack = m_c.rack_of[m_rank];
     for (std::uint32_t p = 0; p < m_c.plan.parts.size(); ++p) {
       Lane& lane = m_lanes[m_c.plan.parts.lane[p]];
-      const std::uint32_t server = m_c.aggregator(p, rack);
-      m_at.clear();
+      m_at.assign(m_c.racks(), 0);
       for (std::size_t r = 0; r < m_c.racks(); ++r) {
-        m_at.push_back(lane.position[m_c.aggregator(p, r)]++);
+        if (m_c.takes_part(p, r)) {
+          m_at[r] = lane.position[m_c.aggregator(p, r)]++;
+        }
       }
+      if (!m_c.takes_part(p, rack)) {
+        continue;
+      }
+      const std::uint32_t server = m_c.aggregator(p, rack);
       if (server == m_rank) {
         sum(p, lane);
         lane.returned.push_back(lane.returned.empty() ? std::nullopt : lane.returned.back());
@@ -327,8 +339,8 @@ private:
       dependencies.push_back(await(p, worker, push_tag(p, worker)));
     }
     for (std::size_t r = 0; root == m_rank && r < m_c.racks(); ++r) {
-      const std::uint32_t aggregator = m_c.aggregator(p, r);
-      if (r != rack && !m_c.rack_workers[r].empty()) {
+      if (r != rack && m_c.takes_part(p, r)) {
+        const std::uint32_t aggregator = m_c.aggregator(p, r);
         operands.push_back(m_slots.of_rack(m_rank, number, aggregator, pair_count(p, aggregator)));
         dependencies.push_back(await(p, aggregator, push_tag(p, aggregator)));
       }
@@ -359,8 +371,8 @@ private:
     m_passes.summed(p, complete);
     std::vector<std::uint32_t>& sent = lane.sent.emplace_back();
     for (std::size_t r = 0; root == m_rank && r < m_c.racks(); ++r) {
-      const std::uint32_t aggregator = m_c.aggregator(p, r);
-      if (r != rack && !m_c.rack_workers[r].empty()) {
+      if (r != rack && m_c.takes_part(p, r)) {
+        const std::uint32_t aggregator = m_c.aggregator(p, r);
         sent.push_back(write(p, aggregator, p, reduce.destination,
                              m_slots.of_sum(aggregator, number, p, m_at[r]),
                              std::span(&complete, 1)));

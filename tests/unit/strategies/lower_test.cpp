@@ -160,6 +160,36 @@ TEST(Lower, SumsOverRacksAreProvedCorrectForEveryShape) {
   }
 }
 
+TEST(Lower, ARackWithoutWorkersSumsOnlyWhatItIsTheRootOf) {
+  // The last machine that serves is alone in a rack: it roots parts, or none of them.
+  for (const std::uint64_t n : {2U, 4U, 5U}) {
+    for (const bool roots : {false, true}) {
+      for (const std::uint64_t window : {1U, 3U, 64U}) {
+        const std::uint64_t k = 3;
+        PlanOptions options;
+        options.strategy = "byteps_split";
+        options.part_bytes = 4096;
+        options.window_parts = window;
+        Plan plan = test::plan_for(test::cluster(1e9, 1e9), odd_workload(), n, k, options);
+        plan.strategy = "rack_hierarchical";
+        for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+          plan.ranks[r].rack = r + 1 == plan.ranks.size()
+                                   ? "alone"
+                                   : "rack" + std::to_string((r < n ? r : r - n) % 2);
+        }
+        for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+          plan.parts.server[p] = n + (p * 7 + p / 3) % (roots ? k : k - 1);
+        }
+        SCOPED_TRACE("n=" + std::to_string(n) + (roots ? " roots" : " idle") + " window " +
+                     std::to_string(window));
+        const Schedule schedule = lower(plan);
+        EXPECT_THAT(check(schedule).faults, testing::IsEmpty());
+        EXPECT_EQ(traffic_of(schedule).ingress_bytes.back() > 0, roots);
+      }
+    }
+  }
+}
+
 TEST(Lower, OneStreamARackGoesUp) {
   // Two racks of three workers and one aggregator. Each rack roots half of M: up go its sum of the
   // other half and the result of its own, M in all, however many workers it has.

@@ -7,6 +7,7 @@
 #include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/model.hpp"
+#include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
 
 #include <fmt/format.h>
@@ -204,6 +205,21 @@ TEST(ShippedProfiles, AreCanonicalAndCanBePlannedWith) {
     }
   }
   EXPECT_GT(seen, 0U);
+}
+
+TEST(ReplaceByPlayed, TermsAddUpWhateverIsLonger) {
+  Prediction p;
+  p.bound_seconds = 1;
+  p.lo_seconds = p.mid_seconds = p.hi_seconds = 2;
+  p.terms = {{"transport", 1.5}, {"reduction", 0.5}, {"fill", 0}};
+  Prediction longer = p, shorter = p;
+  replace_by_played(longer, 2.5); // half a second that the formula has no name for
+  EXPECT_DOUBLE_EQ(longer.terms[0].seconds, 1.5);
+  EXPECT_DOUBLE_EQ(longer.terms[2].seconds, 0.5);
+  replace_by_played(shorter, 1.6); // four fifths of what the formula has
+  EXPECT_DOUBLE_EQ(shorter.terms[0].seconds, 1.2);
+  EXPECT_DOUBLE_EQ(shorter.terms[1].seconds, 0.4);
+  EXPECT_DOUBLE_EQ(shorter.terms[2].seconds, 0);
 }
 
 TEST(Planner, RacksAreSummedFirstWhenTheirUplinksAreThin) {

@@ -5,6 +5,7 @@ matrices in their passes and sum a gradient meanwhile: alone, one after the othe
 import datetime
 import json
 import os
+import pathlib
 import statistics
 
 from reproduction.lab import RECKON, call, die, parse_bytes, percent, say, size, table
@@ -28,6 +29,21 @@ def plan(folder, profile, model, name, *more):
     call(RECKON, "plan", "--profile", profile, "--workload", model, "--workers", 2, "--servers", 0, "--strategy", "ring",
          "--lanes", 1, "-o", path, *more)
     return path, json.loads(path.read_text())
+
+
+def plan_beside(folder, profile, model, cores, passes):
+    """With the factors for these places, or without where the probe had no time for them; the factors, or none."""
+    profiled = json.loads(pathlib.Path(profile).read_text())
+    threads = [c.get("threads") for c in profiled["cells"] if c["case"].startswith("contention") and c.get("operation") == WORK
+               and c.get("bytes")]
+    wanted = (min if cores == "dedicated" else max)(threads)
+    measured = {c["case"] for c in profiled["cells"] if c["case"].startswith("contention") and c.get("operation") == WORK
+                and c.get("bytes") and c.get("threads") == wanted and c.get("p50")}
+    if len(measured) < 2:
+        say(f"the profile has no factors for lanes and work on {cores} processors: that plan is made without")
+        return (*plan(folder, profile, model, f"beside-{cores}", *passes), None)
+    path, document = plan(folder, profile, model, f"beside-{cores}", *passes, "--contention", WORK, "--cores", cores)
+    return path, document, next(q["inputs"] for q in document["quantities"] if q["name"] == "contention_seconds")
 
 
 def processors():
@@ -78,8 +94,7 @@ def offload(arguments, folder):
     alone_plan, alone = plan(folder, profile, workload(folder, "tiny", 4096 * LAYERS, LAYERS), "alone", *passes)
     after_plan, after = plan(folder, profile, workload(folder, "one-layer", model_bytes, 1), "after", *passes)
     places = {"dedicated": "processors of their own", "shared": "all processors"}
-    beside = {cores: plan(folder, profile, whole, f"beside-{cores}", *passes, "--contention", WORK, "--cores", cores)
-              for cores in places}
+    beside = {cores: plan_beside(folder, profile, whole, cores, passes) for cores in places}
     seconds, work, said = {}, {}, {}
     jobs = [(what, cores) for what in ("compute", "traffic", "after", "beside") for cores in places]
     for number in range(arguments.rounds):  # by turns, so that a slow minute hits all alike
@@ -97,8 +112,7 @@ def offload(arguments, folder):
         "compute": lambda _: alone["prediction"]["mid_seconds"], "traffic": lambda _: traffic["prediction"]["mid_seconds"],
         "after": lambda _: after["prediction"]["mid_seconds"],
         "beside": lambda cores: beside[cores][1]["prediction"]["mid_seconds"]},
-        {cores: next(q["inputs"] for q in beside[cores][1]["quantities"] if q["name"] == "contention_seconds")
-         for cores in places}, model_bytes, (load_before, os.getloadavg()[0]))
+        {cores: beside[cores][2] for cores in places}, model_bytes, (load_before, os.getloadavg()[0]))
 
 
 def finish(folder, arguments, places, seconds, work, said, planned, factors, model_bytes, load):
@@ -108,7 +122,9 @@ def finish(folder, arguments, places, seconds, work, said, planned, factors, mod
     rows = []
     for cores in places:
         computing, communicating = medians["compute", cores], medians["traffic", cores]
-        composed = {"after": computing + communicating, "beside": iteration(computing, communicating, LAYERS, factors[cores])}
+        composed = {"after": computing + communicating}
+        if factors[cores]:
+            composed["beside"] = iteration(computing, communicating, LAYERS, factors[cores])
         for what, name in names.items():
             measured = medians[what, cores]
             worked = [w for w in work[what, cores] if w is not None]
@@ -128,9 +144,10 @@ def finish(folder, arguments, places, seconds, work, said, planned, factors, mod
              + ("other programs were at work, and the figures are theirs as much as ours." if max(load) > 3 else "quiet."), "",
              table(("", "lanes and work on", "planned", "from the first two rows", "measured", "error", "work in the passes"), cells), "",
              "Contention factors of the profile (computation, communication): " +
-             "; ".join(f"{places[c]} {factors[c]['f_compute']:.3f}, {factors[c]['f_communication']:.3f}" for c in places) + ".",
+             "; ".join(f"{places[c]} {f['f_compute']:.3f}, {f['f_communication']:.3f}" if (f := factors[c]) else
+                       f"{places[c]} not measured, the plan is without" for c in places) + ".",
              "The error is against what equations 18 and 55 make of the computation and the communication measured alone in the same "
-             "places, and in the first two rows against the plan.", "",
+             "places; in the first two rows, and without factors, against the plan.", "",
              f"At the same time with processors of their own: {1e3 * best['dedicated']:.1f} ms; sharing all: "
              f"{1e3 * best['shared']:.1f} ms ({percent(best['shared'] / best['dedicated'] - 1)}).", "",
              *[f"- {names[what]}, {places[cores]}: {text}" for (what, cores), text in said.items() if text], ""]

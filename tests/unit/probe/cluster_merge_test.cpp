@@ -103,10 +103,15 @@ TEST(Merge, PortsOfAMachineHangFromWhereItsTreeHasThemAndAreInTheOrderOfTheLanes
   // As fast as the worker that tried it, so only the ports tell the two apart.
   members[1].single_ports = {{"d10", {90, 90}}, {"d9", {95, 95}}};
   members[1].peers_bytes_per_s = 100;
-  TopologyObject node{.id = "m0/numa0", .kind = ObjectKind::numa_node, .parent = "m0"};
-  members[1].own.topology.objects.push_back(node);
-  members[1].own.topology.objects.push_back(
-      {.id = "m0/nic0", .kind = ObjectKind::nic, .parent = "m0/numa0", .name = "d9"});
+  TopologyObject node, nic;
+  node.id = "m0/numa0";
+  node.kind = ObjectKind::numa_node;
+  node.parent = "m0";
+  nic.id = "m0/nic0";
+  nic.kind = ObjectKind::nic;
+  nic.parent = "m0/numa0";
+  nic.name = "d9";
+  members[1].own.topology.objects = {node, nic};
   Profile profile;
   profile.name = "cluster";
   profile.source = "test";

@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/interrupt.hpp"
+#include "core/log.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -229,10 +230,11 @@ void PassCrew::ask(std::uint32_t pass) noexcept {
 }
 
 void PassCrew::work(std::size_t rank, int cpu) {
-  if (cpu >= 0) {
-    // A crew that works elsewhere than it says would measure something else; placed by
-    // allowed_cpus(), it can only fail when the set of processors changes meanwhile.
-    static_cast<void>(bind_to(cpu));
+  if (cpu >= 0 && !bind_to(cpu)) { // the set of processors has changed since allowed_cpus()
+    log(LogLevel::warn,
+        "--compute: processor {} cannot be had any more; what was to compute there runs where the "
+        "system puts it, and the lanes may have less for themselves",
+        cpu);
   }
   Worker& mine = m_workers[rank];
   const std::uint64_t steps = m_load->steps();

@@ -56,7 +56,7 @@ struct ThreadPlaces {
 /// cut into rounds: one product of all threads together.
 class PassCrew {
 public:
-  /// One thread for each of `cpus`. Throws Error when one cannot be bound.
+  /// One thread for each of `cpus`; one that cannot be bound says so and runs anywhere.
   PassCrew(std::string_view operation, const std::vector<int>& cpus);
   PassCrew(const PassCrew&) = delete;
   PassCrew& operator=(const PassCrew&) = delete;

@@ -2,6 +2,7 @@
 #include "equations/capacity.hpp"
 
 #include "core/error.hpp"
+#include "equations/checks.hpp"
 
 #include <fmt/format.h>
 
@@ -11,13 +12,10 @@
 #include <utility>
 
 namespace reckon {
-namespace {
 
-void check_positive(double value, const char* what) {
-  if (!(value > 0) || !std::isfinite(value)) {
-    fail(ErrorKind::usage, fmt::format("{} must be a number greater than 0, not {}", what, value));
-  }
-}
+using equations::check_positive;
+
+namespace {
 
 void check(const ServerBox& box, const WorkerDemand& demand) {
   check_positive(demand.gradient_bytes, "the gradient's bytes");
@@ -50,6 +48,15 @@ double left_for_sums_s(const ServerBox& box, double gradient_bytes, double itera
   return iteration_s - (box.step_bytes_per_s ? gradient_bytes / *box.step_bytes_per_s : 0);
 }
 
+/// What one box takes for an iteration of so many workers; b boxes take 1/b of it.
+double box_s(const ServerBox& box, double gradient_bytes, std::uint64_t workers) {
+  const double all = gradient_bytes * static_cast<double>(workers);
+  const double sums = box.sum_bytes_per_s ? all / *box.sum_bytes_per_s : 0;
+  const double steps = box.step_bytes_per_s ? gradient_bytes / *box.step_bytes_per_s : 0;
+  return std::max({all / interfaces_bytes_per_s(box),
+                   box.memory_bytes_per_s ? 2 * all / *box.memory_bytes_per_s : 0, sums + steps});
+}
+
 } // namespace
 
 BoxCapacity box_capacity(const ServerBox& box, const WorkerDemand& demand) {
@@ -80,17 +87,8 @@ BoxCapacity box_capacity(const ServerBox& box, const WorkerDemand& demand) {
 std::uint64_t boxes_needed(const ServerBox& box, const WorkerDemand& demand,
                            std::uint64_t workers) {
   check(box, demand);
-  const double worker_count = static_cast<double>(workers);
-  const auto& [bytes, seconds] = demand;
-  // Each of b boxes has 1/b of the bytes, so all its limits grow by b.
-  double boxes = worker_count * bytes / (interfaces_bytes_per_s(box) * seconds);
-  if (box.memory_bytes_per_s) {
-    boxes = std::max(boxes, 2 * worker_count * bytes / (*box.memory_bytes_per_s * seconds));
-  }
-  const double sums = box.sum_bytes_per_s ? worker_count * bytes / *box.sum_bytes_per_s : 0;
-  const double steps = box.step_bytes_per_s ? bytes / *box.step_bytes_per_s : 0;
-  boxes = std::max(boxes, (sums + steps) / seconds);
   constexpr double k_rounding = 1e-9, k_most = 1e9;
+  const double boxes = box_s(box, demand.gradient_bytes, workers) / demand.iteration_s;
   const double needed = std::max(1.0, std::ceil(boxes * (1 - k_rounding)));
   if (needed > k_most) {
     fail(ErrorKind::usage, fmt::format("{} workers would need {:.3g} boxes", workers, needed));
@@ -103,16 +101,8 @@ double iteration_with_boxes_s(const ServerBox& box, const WorkerDemand& demand, 
   check(box, demand);
   check_positive(static_cast<double>(boxes), "the number of boxes");
   check_positive(worker_bytes_per_s, "a worker's bandwidth");
-  const double part = demand.gradient_bytes / static_cast<double>(boxes);
-  const double all = part * static_cast<double>(workers);
-  double longest = std::max({demand.iteration_s, demand.gradient_bytes / worker_bytes_per_s,
-                             all / interfaces_bytes_per_s(box)});
-  if (box.memory_bytes_per_s) {
-    longest = std::max(longest, 2 * all / *box.memory_bytes_per_s);
-  }
-  const double sums = box.sum_bytes_per_s ? all / *box.sum_bytes_per_s : 0;
-  const double steps = box.step_bytes_per_s ? part / *box.step_bytes_per_s : 0;
-  return std::max(longest, sums + steps);
+  return std::max({demand.iteration_s, demand.gradient_bytes / worker_bytes_per_s,
+                   box_s(box, demand.gradient_bytes, workers) / static_cast<double>(boxes)});
 }
 
 } // namespace reckon

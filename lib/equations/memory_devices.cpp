@@ -2,6 +2,7 @@
 #include "equations/memory_devices.hpp"
 
 #include "core/error.hpp"
+#include "equations/checks.hpp"
 
 #include <fmt/format.h>
 
@@ -10,17 +11,14 @@
 #include <vector>
 
 namespace reckon {
+
+using equations::check_positive;
+
 namespace {
 
 void check_amount(double value, const char* what) {
   if (!(std::isfinite(value) && value >= 0)) {
     fail(ErrorKind::usage, fmt::format("{} of {}: must be finite and not negative", what, value));
-  }
-}
-
-void check_positive(double value, const char* what) {
-  if (!(std::isfinite(value) && value > 0)) {
-    fail(ErrorKind::usage, fmt::format("{} of {}: must be finite and greater than 0", what, value));
   }
 }
 

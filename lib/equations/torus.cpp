@@ -2,6 +2,7 @@
 #include "equations/torus.hpp"
 
 #include "core/error.hpp"
+#include "equations/checks.hpp"
 
 #include <fmt/format.h>
 
@@ -9,6 +10,9 @@
 #include <numeric>
 
 namespace reckon {
+
+using equations::check_positive;
+
 namespace {
 
 double of(std::uint64_t value) {
@@ -31,12 +35,6 @@ void check(const Torus& torus) {
                        "be greater than 0",
                        d + 1, torus.nodes[d], rate));
     }
-  }
-}
-
-void check_positive(double value, const char* what) {
-  if (!(value > 0) || !std::isfinite(value)) {
-    fail(ErrorKind::usage, fmt::format("{} must be a number greater than 0, not {}", what, value));
   }
 }
 

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+/// What the equations check of their numbers. Not for other modules.
+namespace reckon::equations {
+
+/// Throws Error{usage} that names `what`.
+inline void check_positive(double value, const char* what) {
+  if (!(std::isfinite(value) && value > 0)) {
+    fail(ErrorKind::usage, fmt::format("{} of {}: must be finite and greater than 0", what, value));
+  }
+}
+
+} // namespace reckon::equations

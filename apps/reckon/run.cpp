@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapt.hpp"
 #include "commands.hpp"
+#include "hand_out.hpp"
 #include "inject.hpp"
 
 #include "core/error.hpp"
@@ -286,16 +287,7 @@ int list_transports() {
 }
 
 int conclude(const Report& report, const RunArguments& arguments) {
-  if (!arguments.output.empty()) {
-    write_file(arguments.output, canonical_text(report));
-  }
-  if (arguments.json) {
-    if (arguments.output != "-") {
-      write_file("-", canonical_text(report));
-    }
-  } else if (arguments.output != "-") {
-    write_file("-", report_table(report, style_for(arguments.color, STDOUT_FILENO)));
-  }
+  hand_out(report, arguments.output, arguments.json, arguments.color);
   if (!report.verification.ok) {
     fail(ErrorKind::operation,
          fmt::format("{} elements are wrong; first: {}", report.verification.wrong_elements,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "hand_out.hpp"
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
@@ -85,16 +86,7 @@ PrepareOptions options_of(const SimulateArguments& arguments) {
 }
 
 int conclude(const Report& report, const SimulateArguments& arguments) {
-  if (!arguments.output.empty()) {
-    write_file(arguments.output, canonical_text(report));
-  }
-  if (arguments.json) {
-    if (arguments.output != "-") {
-      write_file("-", canonical_text(report));
-    }
-  } else if (arguments.output != "-") {
-    write_file("-", report_table(report, style_for(arguments.color, STDOUT_FILENO)));
-  }
+  hand_out(report, arguments.output, arguments.json, arguments.color);
   // The prediction is for the plan's own links and ranks.
   const bool as_planned = report.simulation->scenarios.empty() &&
                           report.simulation->profile.digest == report.profile.digest;

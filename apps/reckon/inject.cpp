@@ -5,10 +5,10 @@
 #include "core/log.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/pair_network.hpp"
+#include "strategies/plan_network.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -34,24 +34,12 @@ void check_ways(const Schedule& schedule, const Plan& plan, const StationNetwork
 }
 
 StationNetwork inside_network(const Plan& plan, const Schedule& schedule, const Profile& profile) {
-  InsideOptions options;
-  options.relays.emplace();
-  for (const PlanRank& rank : plan.ranks) {
-    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
-  }
-  const InsideModel model = inside_model(profile, plan.ranks.front().machine, options);
-  std::vector<std::size_t> index;
-  for (const PlanRank& rank : plan.ranks) {
-    const auto it =
-        std::find_if(model.endpoints.begin(), model.endpoints.end(),
-                     [&](const InsideEndpoint& endpoint) { return endpoint.id == rank.endpoint; });
-    index.push_back(static_cast<std::size_t>(it - model.endpoints.begin()));
-  }
-  StationNetwork network = network_of(model, index);
+  const PlanPlaces places = places_of(plan, profile);
+  StationNetwork network = network_of(places.model, places.index);
   check_ways(schedule, plan, network, profile);
-  if (!model.unknown.empty()) {
+  if (!places.model.unknown.empty()) {
     log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
-        fmt::join(model.unknown, ", "));
+        fmt::join(places.model.unknown, ", "));
   }
   return network;
 }

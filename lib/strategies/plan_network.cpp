@@ -2,7 +2,6 @@
 #include "strategies/plan_network.hpp"
 
 #include "strategies/between.hpp"
-#include "strategies/inside/model.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/model.hpp"
 #include "strategies/predict.hpp"
@@ -54,27 +53,14 @@ CostModel::WhatIf what_if_of(const Plan& plan) {
 }
 
 PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
-  InsideOptions options;
-  options.relays.emplace();
-  for (const PlanRank& rank : plan.ranks) {
-    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
-  }
-  const auto model = std::make_shared<const InsideModel>(
-      inside_model(profile, plan.ranks.front().machine, options));
-  std::vector<std::size_t> index;
-  for (const PlanRank& rank : plan.ranks) {
-    const auto found = std::find_if(model->endpoints.begin(), model->endpoints.end(),
-                                    [&](const InsideEndpoint& e) { return e.id == rank.endpoint; });
-    index.push_back(static_cast<std::size_t>(found - model->endpoints.begin()));
-  }
+  const auto places = std::make_shared<const PlanPlaces>(places_of(plan, profile));
   PlanNetwork network;
-  network.network = network_of(*model, index);
-  for (const InsideResource& resource : model->resources) {
+  network.network = network_of(places->model, places->index);
+  for (const InsideResource& resource : places->model.resources) {
     network.stations.push_back(resource.name);
   }
-  network.cost = [model, cost = op_cost(*model, index)](std::size_t rank, const Op& op) {
-    return cost(rank, op);
-  };
+  network.cost = [places, cost = op_cost(places->model, places->index)](
+                     std::size_t rank, const Op& op) { return cost(rank, op); };
   return network;
 }
 
@@ -118,6 +104,22 @@ PlanNetwork network_of_memory(const std::shared_ptr<const CostModel>& model, dou
 }
 
 } // namespace
+
+PlanPlaces places_of(const Plan& plan, const Profile& profile) {
+  InsideOptions options;
+  options.relays.emplace();
+  for (const PlanRank& rank : plan.ranks) {
+    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
+  }
+  PlanPlaces places{inside_model(profile, plan.ranks.front().machine, options), {}};
+  for (const PlanRank& rank : plan.ranks) {
+    const auto it =
+        std::find_if(places.model.endpoints.begin(), places.model.endpoints.end(),
+                     [&](const InsideEndpoint& endpoint) { return endpoint.id == rank.endpoint; });
+    places.index.push_back(static_cast<std::size_t>(it - places.model.endpoints.begin()));
+  }
+  return places;
+}
 
 PlanNetwork network_of(const Plan& plan, const Profile& profile) {
   if (!plan.ranks.front().endpoint.empty()) {

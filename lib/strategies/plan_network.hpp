@@ -3,8 +3,10 @@
 
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
+#include "strategies/inside/model.hpp"
 #include "strategies/play.hpp"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,14 @@ struct PlanNetwork {
   std::vector<std::string> stations; ///< names, by station
   OpCost cost;
 };
+
+/// The places inside a machine that a plan's ranks are.
+struct PlanPlaces {
+  InsideModel model;
+  std::vector<std::size_t> index; ///< by rank: endpoint of the model
+};
+/// The plan's ranks name endpoints. Throws Error{input} when the profile's machine lacks one.
+[[nodiscard]] PlanPlaces places_of(const Plan& plan, const Profile& profile);
 
 /// The network that a plan's prediction is played on, from any profile of the same machines:
 /// - ranks inside a machine: its links and memories (network_of() of strategies/inside);

@@ -34,7 +34,7 @@ std::string digest_of(std::string_view bytes) {
 
 struct Digester::State {
   struct Free {
-    void operator()(EVP_MD_CTX* context) const noexcept { EVP_MD_CTX_free(context); }
+    void operator()(EVP_MD_CTX* made) const noexcept { EVP_MD_CTX_free(made); }
   };
   std::unique_ptr<EVP_MD_CTX, Free> context{EVP_MD_CTX_new()};
 };

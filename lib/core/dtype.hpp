@@ -36,4 +36,11 @@ enum class DType { fp32, fp16, bf16, int32 };
   return std::nullopt;
 }
 
+/// A stretch of a gradient buffer: neighbouring tensors of one element type.
+struct DTypeRun {
+  std::uint64_t offset_bytes = 0, bytes = 0;
+  DType dtype = DType::fp32;
+  bool operator==(const DTypeRun&) const = default;
+};
+
 } // namespace reckon

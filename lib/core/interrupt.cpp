@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/interrupt.hpp"
 
+#include <atomic>
 #include <csignal>
 
 namespace reckon {
 namespace {
 
-volatile std::sig_atomic_t g_interrupted = 0;
+// The system hands a signal to any thread: others read the flag meanwhile. No data hang on it.
+std::atomic<bool> g_interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "else a signal handler may not touch it");
 
 extern "C" void on_signal(int signal) {
-  if (g_interrupted != 0) {
+  if (g_interrupted.exchange(true, std::memory_order_relaxed)) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
   }
-  g_interrupted = 1;
 }
 
 } // namespace
@@ -29,7 +31,7 @@ void install_interrupt_handlers() {
 }
 
 bool interrupted() noexcept {
-  return g_interrupted != 0;
+  return g_interrupted.load(std::memory_order_relaxed);
 }
 
 } // namespace reckon

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -27,6 +28,9 @@ private:
   std::vector<std::pair<double, double>> m_points;
 };
 
+/// [from][to]: the stations that a write passes, in order. Empty between ranks that share memory.
+using StationPaths = std::vector<std::vector<std::vector<std::uint32_t>>>;
+
 /// What lies between the ranks of a job: a plain table that predictions play on and that emulated
 /// transfers keep to. A station serves bytes in the order in which they come: a port's egress, a
 /// port's ingress, a rack's uplink, or all that lies between two machines. A write passes the
@@ -36,8 +40,10 @@ struct StationNetwork {
   /// [station], or empty: where a station's own curve is not empty it counts and not its rate. A
   /// piece of a write takes its share of the whole write's time.
   std::vector<BusyCurve> station_busy{};
-  /// [from][to]: the stations in order. Empty between ranks that share memory.
-  std::vector<std::vector<std::vector<std::uint32_t>>> paths;
+  StationPaths paths;
+  /// Where lanes take ways of their own, as over the several ports of a machine: lane i takes way i
+  /// modulo their number. Empty: all lanes take `paths`.
+  std::vector<StationPaths> lane_paths{};
   double latency_s = 0; ///< of a path, on top of the stations' time
   /// [from][to], or empty: of each path instead of latency_s.
   std::vector<std::vector<double>> path_latency_s{};
@@ -45,6 +51,13 @@ struct StationNetwork {
   /// connections go side by side in pieces of this size, shorter ones whole, in the order posted.
   std::uint64_t quantum_bytes = 65536;
 
+  [[nodiscard]] std::size_t ways() const noexcept {
+    return std::max<std::size_t>(1, lane_paths.size());
+  }
+  [[nodiscard]] const std::vector<std::uint32_t>& path(std::size_t lane, std::size_t from,
+                                                       std::size_t to) const noexcept {
+    return (lane_paths.empty() ? paths : lane_paths[lane % lane_paths.size()])[from][to];
+  }
   [[nodiscard]] double latency_of(std::size_t from, std::size_t to) const noexcept {
     return path_latency_s.empty() ? latency_s : path_latency_s[from][to];
   }

@@ -143,8 +143,11 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what) {
          fmt::format("{}: '{}' has no rate unit that is known; use Gb/s (bits) or GB/s (bytes)",
                      what, text));
   }
-  if (number <= 0 || !std::isfinite(number * factor)) {
+  if (number <= 0) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must be greater than 0", what, text));
+  }
+  if (!std::isfinite(number * factor)) {
+    fail(ErrorKind::usage, fmt::format("{}: '{}' is more than a number can hold", what, text));
   }
   return Bandwidth::bytes_per_s(number * factor);
 }
@@ -159,6 +162,9 @@ Seconds parse_seconds(std::string_view text, std::string_view what) {
   if (number < 0) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must not be negative", what, text));
   }
+  if (!std::isfinite(number * factor)) {
+    fail(ErrorKind::usage, fmt::format("{}: '{}' is more than a number can hold", what, text));
+  }
   return Seconds(number * factor);
 }
 
@@ -169,6 +175,18 @@ double parse_fraction(std::string_view text, std::string_view what) {
          fmt::format("{}: '{}' must be a fraction such as 15% or 0.15", what, text));
   }
   return unit == "%" ? number / 100 : number;
+}
+
+double parse_factor(std::string_view text, std::string_view what, double least) {
+  constexpr double k_most = 1e6;
+  const char* const forms = least < 1 ? "0.5, 2x or 50%" : "1.5, 2x or 150%";
+  const auto [number, unit] = split(text, what, forms);
+  const double factor = unit == "%" ? number / 100 : number;
+  if (!(factor >= least && factor <= k_most) || (!unit.empty() && unit != "x" && unit != "%")) {
+    fail(ErrorKind::usage, fmt::format("{}: '{}' must be a factor from {} to {}, such as {}", what,
+                                       text, least, k_most, forms));
+  }
+  return factor;
 }
 
 std::string to_text(Bytes bytes) {

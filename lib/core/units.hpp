@@ -85,6 +85,8 @@ constexpr Bytes operator""_GiB(unsigned long long n) {
 [[nodiscard]] Seconds parse_seconds(std::string_view text, std::string_view what);
 /// "15%" or "0.15"; must be >= 0 and finite.
 [[nodiscard]] double parse_fraction(std::string_view text, std::string_view what);
+/// "0.5", "2x" or "50%"; from `least` to 1e6.
+[[nodiscard]] double parse_factor(std::string_view text, std::string_view what, double least);
 
 /// For people: "64 B", "1.5 MiB" (powers of 2, at most 4 significant digits).
 [[nodiscard]] std::string to_text(Bytes bytes);

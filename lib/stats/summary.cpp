@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -23,8 +23,7 @@ double median_deviation(std::span<const double> samples, double centre) {
   std::vector<double> deviations(samples.size());
   std::ranges::transform(samples, deviations.begin(),
                          [centre](double x) { return std::abs(x - centre); });
-  std::ranges::sort(deviations);
-  return percentile(deviations, 0.5);
+  return median(std::move(deviations));
 }
 
 double relative(double mad, double median) {
@@ -48,6 +47,15 @@ double percentile(std::span<const double> sorted, double q) {
   const double fraction = position - static_cast<double>(below);
   // Not (1 - f) a + f b: that form can leave [a, b] by rounding when a == b.
   return sorted[below] + fraction * (sorted[below + 1] - sorted[below]);
+}
+
+double quantile(std::vector<double> samples, double q) {
+  std::ranges::sort(samples);
+  return percentile(samples, q);
+}
+
+double median(std::vector<double> samples) {
+  return samples.empty() ? 0 : quantile(std::move(samples), 0.5);
 }
 
 Summary summarize(std::span<const double> samples) {

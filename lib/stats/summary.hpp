@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <span>
+#include <vector>
 
 namespace reckon {
 
@@ -26,6 +27,12 @@ struct Summary {
 /// Fan, 1996: position q (n - 1)). NaN when there are no samples. Throws Error{internal} when q is
 /// outside [0, 1].
 [[nodiscard]] double percentile(std::span<const double> sorted, double q);
+
+/// percentile() of samples in any order.
+[[nodiscard]] double quantile(std::vector<double> samples, double q);
+
+/// Middle one of samples in any order; 0 when there are none.
+[[nodiscard]] double median(std::vector<double> samples);
 
 /// Summary of times, or of anything where large is bad. Throws Error{internal} on a sample that is
 /// not finite.

@@ -128,7 +128,8 @@ TEST(ParseBandwidth, SaysWhatIsWrong) {
             "--flag: 'fast' is not a number with a unit; write e.g. 100Gb/s or 12.5GB/s");
   EXPECT_EQ(message(parse_bandwidth, "0GB/s"), "--flag: '0GB/s' must be greater than 0");
   EXPECT_EQ(message(parse_bandwidth, "-1GB/s"), "--flag: '-1GB/s' must be greater than 0");
-  EXPECT_EQ(message(parse_bandwidth, "1e308GB/s"), "--flag: '1e308GB/s' must be greater than 0");
+  EXPECT_EQ(message(parse_bandwidth, "1e308GB/s"),
+            "--flag: '1e308GB/s' is more than a number can hold");
 }
 
 TEST(ParseSeconds, KnowsEveryUnit) {

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace reckon {
+
+/// How a sum is written: PHub's aggregator has temporal and non-temporal stores.
+enum class Stores : std::uint8_t {
+  /// Through the caches: right when somebody reads the sum soon, as a send of a part does.
+  cached,
+  /// Around the caches, without reading the destination first: a destination that is no source then
+  /// costs one memory transfer an element instead of two. For sums that leave the caches anyway.
+  streaming,
+};
+
+[[nodiscard]] constexpr std::string_view name_of(Stores stores) {
+  return stores == Stores::cached ? "cached" : "streaming";
+}
+
+[[nodiscard]] constexpr std::optional<Stores> stores_named(std::string_view name) {
+  for (const Stores stores : {Stores::cached, Stores::streaming}) {
+    if (name_of(stores) == name) {
+      return stores;
+    }
+  }
+  return std::nullopt;
+}
+
+} // namespace reckon

@@ -57,6 +57,12 @@ double box_s(const ServerBox& box, double gradient_bytes, std::uint64_t workers)
                    box.memory_bytes_per_s ? 2 * all / *box.memory_bytes_per_s : 0, sums + steps});
 }
 
+/// An iteration of a worker that never waits for a box.
+double worker_s(const WorkerDemand& demand, double worker_bytes_per_s) {
+  check_positive(worker_bytes_per_s, "a worker's bandwidth");
+  return std::max(demand.iteration_s, demand.gradient_bytes / worker_bytes_per_s);
+}
+
 } // namespace
 
 BoxCapacity box_capacity(const ServerBox& box, const WorkerDemand& demand) {
@@ -84,11 +90,12 @@ BoxCapacity box_capacity(const ServerBox& box, const WorkerDemand& demand) {
   return out;
 }
 
-std::uint64_t boxes_needed(const ServerBox& box, const WorkerDemand& demand,
-                           std::uint64_t workers) {
+std::uint64_t boxes_needed(const ServerBox& box, const WorkerDemand& demand, std::uint64_t workers,
+                           double worker_bytes_per_s) {
   check(box, demand);
   constexpr double k_rounding = 1e-9, k_most = 1e9;
-  const double boxes = box_s(box, demand.gradient_bytes, workers) / demand.iteration_s;
+  const double boxes =
+      box_s(box, demand.gradient_bytes, workers) / worker_s(demand, worker_bytes_per_s);
   const double needed = std::max(1.0, std::ceil(boxes * (1 - k_rounding)));
   if (needed > k_most) {
     fail(ErrorKind::usage, fmt::format("{} workers would need {:.3g} boxes", workers, needed));
@@ -100,9 +107,8 @@ double iteration_with_boxes_s(const ServerBox& box, const WorkerDemand& demand, 
                               std::uint64_t workers, double worker_bytes_per_s) {
   check(box, demand);
   check_positive(static_cast<double>(boxes), "the number of boxes");
-  check_positive(worker_bytes_per_s, "a worker's bandwidth");
-  return std::max({demand.iteration_s, demand.gradient_bytes / worker_bytes_per_s,
-                   box_s(box, demand.gradient_bytes, workers) / static_cast<double>(boxes)});
+  return std::max(worker_s(demand, worker_bytes_per_s),
+                  box_s(box, demand.gradient_bytes, workers) / static_cast<double>(boxes));
 }
 
 } // namespace reckon

@@ -34,10 +34,12 @@ struct BoxCapacity {
 };
 [[nodiscard]] BoxCapacity box_capacity(const ServerBox& box, const WorkerDemand& demand);
 
-/// Equation 47 for boxes that each hold a part of the parameters: the fewest that support `workers`
-/// (at least 1). `box` is one of them. Error{usage} beyond 10^9 boxes.
+/// Equation 47 for boxes that each hold a part of the parameters: the fewest that do not lengthen
+/// an iteration of `workers` (at least 1), which is as long as their computation, or as their own
+/// link (`worker_bytes_per_s` in each direction) where that takes longer. `box` is one of them.
+/// Error{usage} beyond 10^9 boxes.
 [[nodiscard]] std::uint64_t boxes_needed(const ServerBox& box, const WorkerDemand& demand,
-                                         std::uint64_t workers);
+                                         std::uint64_t workers, double worker_bytes_per_s);
 
 /// Equation 48: an iteration of `workers` on `boxes`: the longest of the worker's compute, its own
 /// link (`worker_bytes_per_s` in each direction) and what equation 47 counts at a box.

@@ -2,6 +2,7 @@
 #include "equations/links.hpp"
 
 #include "core/error.hpp"
+#include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
@@ -80,12 +81,6 @@ Locality compared(double local, double remote, double tolerance) {
     return Locality::local;
   }
   return remote > local * (1 + tolerance) ? Locality::anti_local : Locality::none;
-}
-
-double median_of(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 } // namespace
@@ -179,8 +174,8 @@ LocalityReport classify_locality(const LinkMatrix& matrix, std::span<const std::
     fail(ErrorKind::usage, fmt::format("locality: no link {}; nothing can be compared",
                                        local.empty() ? "within a group" : "between groups"));
   }
-  report.local_bytes_per_s = median_of(std::move(local));
-  report.remote_bytes_per_s = median_of(std::move(remote));
+  report.local_bytes_per_s = median(std::move(local));
+  report.remote_bytes_per_s = median(std::move(remote));
   report.machine = compared(report.local_bytes_per_s, report.remote_bytes_per_s, tolerance);
   return report;
 }

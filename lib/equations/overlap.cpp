@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <limits>
 
 namespace reckon {
 namespace {
@@ -46,6 +46,14 @@ double computation_seconds(double flops, double bytes, const ComputeShare& share
                   seconds_of(bytes, share.memory_bytes_per_s));
 }
 
+double stretched_seconds(double seconds, ComputationBound bound, const ComputeShare& all,
+                         const ComputeShare& share) {
+  check_amount(seconds, "the time of a computation");
+  return bound == ComputationBound::memory
+             ? computation_seconds(0, seconds * all.memory_bytes_per_s, share)
+             : computation_seconds(seconds * all.flops_per_s, 0, share);
+}
+
 CollectiveRate collective_rate(double network_bytes_per_s, const CommunicationShare& share) {
   check_amount(network_bytes_per_s, "the network's bandwidth");
   check_amount(share.reads_per_byte_sent, "what is read for each byte sent");
@@ -61,6 +69,22 @@ CollectiveRate collective_rate(double network_bytes_per_s, const CommunicationSh
   }
   lower(share.bus_bytes_per_s, CollectiveLimit::bus);
   return rate;
+}
+
+double first_chunk_s(const Torus& torus, const TorusTraffic& traffic,
+                     const CommunicationShare& share) {
+  const double network = torus_limit(torus, traffic).bytes_per_s;
+  const double endpoint =
+      collective_rate(std::numeric_limits<double>::max(), share).bytes_per_s; // without the network
+  if (endpoint == 0) { // nothing is ever sent
+    return 0;
+  }
+  double alone_s = 0;
+  for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
+    alone_s += seconds_of(traffic.dimension_bytes[d], std::min(torus.bytes_per_s[d], endpoint));
+  }
+  const double behind_s = traffic.sent_bytes / collective_rate(network, share).bytes_per_s;
+  return std::max(0.0, alone_s - behind_s); // below 0 by rounding only
 }
 
 double all_reduce_fill_s(const Torus& torus,

@@ -19,6 +19,13 @@ struct ComputeShare {
 /// Equation 49: the longer of both, for arithmetic and memory work at the same time.
 [[nodiscard]] double computation_seconds(double flops, double bytes, const ComputeShare& share);
 
+/// What a computation spends its time on.
+enum class ComputationBound { memory, arithmetic };
+/// Equation 49 where only its time on `all` of an endpoint is known: how long it takes with
+/// `share`. With both bounds these are the extremes, whatever it does.
+[[nodiscard]] double stretched_seconds(double seconds, ComputationBound bound,
+                                       const ComputeShare& all, const ComputeShare& share);
+
 enum class CollectiveLimit { network, memory, cores, bus };
 
 /// What of an endpoint is there for communication; infinity where nothing limits it.
@@ -37,7 +44,12 @@ struct CollectiveRate {
 [[nodiscard]] CollectiveRate collective_rate(double network_bytes_per_s,
                                              const CommunicationShare& share);
 
-/// Equation 51: until the first chunk is through. `latency_s`: of a link of each dimension.
+/// Equation 51: how much longer a byte of payload takes with none before it: through dimension
+/// after dimension, instead of behind others at equation 50's rate.
+[[nodiscard]] double first_chunk_s(const Torus& torus, const TorusTraffic& traffic,
+                                   const CommunicationShare& share);
+
+/// Equation 51: a chunk's latencies. `latency_s`: of a link of each dimension.
 [[nodiscard]] double all_reduce_fill_s(const Torus& torus,
                                        const std::array<double, k_torus_dimensions>& latency_s);
 [[nodiscard]] double all_to_all_fill_s(const Torus& torus,

@@ -84,8 +84,7 @@ Balance balance_by_speed(const std::vector<std::uint64_t>& loads,
     }
   }
   check_sum(loads);
-  Balance out{std::vector<std::size_t>(loads.size()),
-              std::vector<std::uint64_t>(speeds.size(), 0)};
+  Balance out{std::vector<std::size_t>(loads.size()), std::vector<std::uint64_t>(speeds.size(), 0)};
   for (const std::size_t item : longest_first(loads)) {
     std::size_t first = 0;
     double first_done = std::numeric_limits<double>::infinity();

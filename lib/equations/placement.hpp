@@ -22,20 +22,20 @@ struct Balance {
                                             std::size_t bins);
 
 /// Equation 13b: bins of unlike speed. Longest first, each to the bin that would be done with it
-/// first: the least (load + item) / speed, ties as above. The last bin is done by (sum of the loads +
-/// (bins - 1) times the longest item) / (sum of the speeds). O(items (log items + bins)). Speeds are
-/// in any one unit, each greater than 0 and finite (Error{usage}).
+/// first: the least (load + item) / speed, ties as above. The last bin is done by (sum of the loads
+/// + (bins - 1) times the longest item) / (sum of the speeds). O(items (log items + bins)). Speeds
+/// are in any one unit, each greater than 0 and finite (Error{usage}).
 [[nodiscard]] Balance balance_by_speed(const std::vector<std::uint64_t>& loads,
                                        const std::vector<double>& speeds);
 
 /// What PHub's released partitioner does instead of equation 13 (approximateSetPartition): longest
-/// first to the bin with the least load on record, but what it puts on record is the load of the item
-/// at that place of the unsorted list. `loads` of the result are the true ones.
+/// first to the bin with the least load on record, but what it puts on record is the load of the
+/// item at that place of the unsorted list. `loads` of the result are the true ones.
 [[nodiscard]] Balance balance_as_phub_released(const std::vector<std::uint64_t>& loads,
                                                std::size_t bins);
 
-/// What equation 13 guarantees of the fullest of `bins`: the mean, and all but 1/bins of the longest
-/// item (Graham 1966). Of no item: 0.
+/// What equation 13 guarantees of the fullest of `bins`: the mean, and all but 1/bins of the
+/// longest item (Graham 1966). Of no item: 0.
 [[nodiscard]] double fullest_at_most(std::uint64_t total, std::uint64_t longest, std::size_t bins);
 
 /// The fullest bin over the mean, at least 1. Of nothing, or of bins that are all empty: 1.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "equations/contended.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -36,12 +38,6 @@ struct TimedLayer {
   std::optional<TimedExchange> exchange;
 };
 
-/// How many times longer one takes while the other goes on (equation 53): for endpoints that share
-/// instead of dividing. Each at least 1.
-struct ContentionFactors {
-  double computation = 1, communication = 1;
-};
-
 struct TimelineOptions {
   SchedulePolicy policy = SchedulePolicy::lifo;
   /// Given: nothing overlaps; this is what an iteration sums and exchanges backward, at its end.
@@ -53,6 +49,7 @@ struct TimelineOptions {
   /// engine does that works on many chunks at once. Otherwise a collective holds what moves it from
   /// its first latency to its last chunk, as one kernel after another does.
   bool pipelined = false;
+  /// Equation 53: for endpoints that share instead of dividing.
   ContentionFactors contention;
 };
 

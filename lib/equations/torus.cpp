@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -155,7 +156,14 @@ TorusLimit torus_limit(const Torus& torus, const TorusTraffic& traffic) {
 std::uint64_t movers_needed(double bytes_per_s, double each_bytes_per_s) {
   check_positive(each_bytes_per_s, "what each mover moves");
   constexpr double k_rounding = 1e-9;
-  return static_cast<std::uint64_t>(std::ceil(bytes_per_s / each_bytes_per_s - k_rounding));
+  const double movers = std::ceil(bytes_per_s / each_bytes_per_s - k_rounding);
+  constexpr double k_most = 1e15; // all integers up to there are doubles
+  if (!(movers <= k_most)) {
+    fail(ErrorKind::usage,
+         fmt::format("{:g} B/s by movers of {:g} B/s each: more than {:g} of them", bytes_per_s,
+                     each_bytes_per_s, k_most));
+  }
+  return static_cast<std::uint64_t>(std::max(0.0, movers));
 }
 
 std::uint64_t messages_of_chunk(double chunk_bytes, double message_bytes, std::uint64_t nodes) {

@@ -75,7 +75,7 @@ TEST(Boxes, AreTheFewestThatKeepTheIteration) {
     const WorkerDemand demand{rate(random) / 100, seconds(random)};
     const std::uint64_t workers = 1 + random() % 500;
     const double link = 2 * demand.gradient_bytes / demand.iteration_s; // is never the limit
-    const std::uint64_t boxes = boxes_needed(box, demand, workers);
+    const std::uint64_t boxes = boxes_needed(box, demand, workers, link);
     EXPECT_LE(iteration_with_boxes_s(box, demand, boxes, workers, link),
               demand.iteration_s * (1 + 1e-8))
         << "round " << round;
@@ -86,6 +86,15 @@ TEST(Boxes, AreTheFewestThatKeepTheIteration) {
     const BoxCapacity capacity = box_capacity(box, demand);
     EXPECT_EQ(capacity.workers >= workers, boxes == 1) << "round " << round;
   }
+}
+
+// 1 GB over a link of 1 GB/s takes 1 s, though it computes for 0.1 s: PBox's 70 GB/s serve 70
+// workers in that time, and 140 are two boxes. For 0.1 s alone they would be 20.
+TEST(Boxes, AreNoMoreThanTheWorkersLinkCanUse) {
+  const WorkerDemand demand{1e9, 0.1};
+  EXPECT_EQ(boxes_needed(pbox(), demand, 70, 1e9), 1U);
+  EXPECT_EQ(boxes_needed(pbox(), demand, 140, 1e9), 2U);
+  EXPECT_EQ(boxes_needed(pbox(), demand, 140, 1e11), 20U);
 }
 
 TEST(Boxes, AreNoFasterThanTheWorkersLink) {

@@ -15,6 +15,7 @@ namespace reckon {
 namespace {
 
 constexpr double k_inf = std::numeric_limits<double>::infinity();
+constexpr double k_nan = std::numeric_limits<double>::quiet_NaN();
 /// A few operations' rounding.
 constexpr double k_rounding = 1e-12;
 
@@ -59,7 +60,7 @@ TEST(SizeCurve, WithABadSampleIsRefused) {
   EXPECT_NE(message_of([] { static_cast<void>(seconds_on({}, 1)); }).find("no samples"),
             std::string::npos);
   for (const SizeCurve& bad : {SizeCurve{{-1, 1}}, SizeCurve{{k_inf, 1}}, SizeCurve{{1, 0}},
-                               SizeCurve{{1, -1}}, SizeCurve{{1, NAN}}, SizeCurve{{NAN, 1}},
+                               SizeCurve{{1, -1}}, SizeCurve{{1, k_nan}}, SizeCurve{{k_nan, 1}},
                                SizeCurve{{1, 1}, {1, 2}}, SizeCurve{{2, 1}, {1, 2}}}) {
     EXPECT_THROW(static_cast<void>(seconds_on(bad, 1)), Error);
   }

@@ -23,6 +23,27 @@ TEST(Computation, TakesTheLongerOfArithmeticAndMemory) {
       Error);
 }
 
+TEST(Computation, OfWhichOnlyTheTimeIsKnownStretchesBetweenTwoExtremes) {
+  // ACE's communication-first baseline leaves 450 of 900 GB/s and 74 of 80 SMs, its compute-first
+  // one 772 and 78.
+  const ComputeShare all{80, 900}, comm_opt{74, 450}, comp_opt{78, 772};
+  const auto ms = [&](ComputationBound bound, const ComputeShare& share) {
+    return stretched_seconds(37, bound, all, share);
+  };
+  EXPECT_DOUBLE_EQ(ms(ComputationBound::memory, comm_opt), 74);
+  EXPECT_DOUBLE_EQ(ms(ComputationBound::memory, comp_opt), 37 * 900 / 772.0);
+  EXPECT_DOUBLE_EQ(ms(ComputationBound::arithmetic, comm_opt), 40);
+  EXPECT_DOUBLE_EQ(ms(ComputationBound::arithmetic, comp_opt), 37 * 80 / 78.0);
+  EXPECT_EQ(ms(ComputationBound::memory, all), 37);
+  // Whatever it does in 1 s on all, it takes no less and no more: here 1 s of memory and half a
+  // second of arithmetic.
+  EXPECT_DOUBLE_EQ(computation_seconds(40, 900, all), 1);
+  EXPECT_DOUBLE_EQ(computation_seconds(40, 900, comm_opt), 2);
+  // What takes no time takes none with nothing, either.
+  EXPECT_EQ(stretched_seconds(0, ComputationBound::memory, all, {0, 0}), 0);
+  EXPECT_THROW(static_cast<void>(stretched_seconds(-1, ComputationBound::memory, all, all)), Error);
+}
+
 TEST(CollectiveRates, AreThatOfTheNarrowestOfFour) {
   // ACE's communication-first baseline on 4x4x4: 450 GB/s of memory at 1.5 read for each byte sent
   // are 300, 6 SMs of 79.68 are 318.72; links at 94 % are 282.
@@ -46,6 +67,28 @@ TEST(CollectiveRates, AreThatOfTheNarrowestOfFour) {
   const CollectiveRate slow = collective_rate(282, {128, 2 * 79.68, 500, 1.5});
   EXPECT_DOUBLE_EQ(slow.bytes_per_s, 128 / 1.5);
   EXPECT_EQ(slow.limit, CollectiveLimit::memory);
+}
+
+TEST(FirstChunks, PassOneDimensionAfterAnother) {
+  // ACE's 4x4x4: of a byte 1.5 are sent round the local rings and 0.375 round each of the others.
+  // Alone 1.5/400 + 2 * 0.375/50, behind others 2.25/300.
+  const Torus torus{{4, 4, 4}, {400, 50, 50}};
+  const TorusTraffic traffic = torus_all_reduce(torus);
+  EXPECT_DOUBLE_EQ(first_chunk_s(torus, traffic, {}), 0.01875 - 0.0075);
+  // Of 85.33 that the compute-first baseline's memory lets through, all local links take no more.
+  CommunicationShare share{.memory_bytes_per_s = 128, .reads_per_byte_sent = 1.5};
+  EXPECT_NEAR(first_chunk_s(torus, traffic, share), 1.5 * 1.5 / 128 + 0.015 - 2.25 * 1.5 / 128,
+              1e-15);
+  // Where the endpoint is slower than all links it is always busy, and so is the only dimension.
+  share.memory_bytes_per_s = 60;
+  EXPECT_NEAR(first_chunk_s(torus, traffic, share), 0, 1e-15);
+  const Torus ring{{4, 1, 1}, {400, 0, 0}};
+  EXPECT_NEAR(first_chunk_s(ring, torus_all_reduce(ring), {}), 0, 1e-15);
+  // All-to-all: 1 of a byte over each ring of 4, (4 * 4 / 4) / 4.
+  EXPECT_NEAR(first_chunk_s(torus, torus_all_to_all(torus), {}), 1 / 400.0 + 1 / 50.0, 1e-15);
+  // A memory that carries nothing carries nothing later, either.
+  share.memory_bytes_per_s = 0;
+  EXPECT_EQ(first_chunk_s(torus, traffic, share), 0);
 }
 
 TEST(Fills, CountTheStepsOfTheRings) {

@@ -39,6 +39,15 @@ TEST(AsPhubReleased, RecordsTheLoadOfAnotherItem) {
   EXPECT_EQ(balance_as_phub_released({1, 1, 1, 9, 9, 9}, 2).loads, (Loads{19, 11}));
 }
 
+TEST(EqualLayout, InterfacesAndCoresOfANodeAreNeighbours) {
+  // As machines number them: the first half of both is node 0; of five interfaces the odd one, too.
+  const ServerLayout layout = equal_layout(5, 4, 2);
+  const auto node_of = [&](std::size_t i) { return layout.interfaces[i].node; };
+  EXPECT_EQ((std::vector{node_of(0), node_of(1), node_of(2), node_of(3), node_of(4)}),
+            (std::vector<std::size_t>{0, 0, 0, 1, 1}));
+  EXPECT_EQ(layout.core_node, (std::vector<std::size_t>{0, 0, 1, 1}));
+}
+
 TEST(PlaceOnPorts, FollowsEachInterfaceToItsNodesCores) {
   // Two nodes with an interface and two cores each, chunks 5 4 3 2. 5 -> i0, 4 -> i1, 3 -> i1 (7 <
   // 8), 2 -> i0 (7). Cores of node 0: 5 | 2, of node 1: 4 | 3.

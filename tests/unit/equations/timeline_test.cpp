@@ -176,7 +176,7 @@ TEST(Timeline, ContentionSlowsWhatGoesOnAtTheSameTime) {
   //   0-2 w1 | 2-8 all-reduce 1, 6 s; w0 does 3 of its 4 s until 8, the last until 9 | 9-9.5 sent
   std::vector<TimedLayer> layers{layer(0, 4, 0, {0, 0.5, 1}), layer(0, 2, 0, {0, 2, 1})};
   TimelineOptions options;
-  options.contention = {.computation = 2, .communication = 3};
+  options.contention = {.compute = 2, .communication = 3};
   const Timeline t = play_timeline(layers, options);
   EXPECT_EQ(t.begin_s, 9);
   EXPECT_EQ(end_of(t, TimelineWork::all_reduce, 1), 8);
@@ -194,7 +194,7 @@ TEST(Timeline, MistakesAreRefused) {
   backwards[0].exchange->before = 0;
   refuse(backwards);
   TimelineOptions faster;
-  faster.contention.computation = 0.5;
+  faster.contention.compute = 0.5;
   refuse(two_layers(), faster);
   TimelineOptions both;
   both.exchange_aside = true;

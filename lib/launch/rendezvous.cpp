@@ -164,6 +164,7 @@ void Rendezvous::raise_trouble() const {
   if (m_trouble) {
     throw PeerError(*m_trouble);
   }
+  stop_if_interrupted();
 }
 
 void Rendezvous::raise(const std::string& trouble) {
@@ -360,7 +361,6 @@ void Rendezvous::pump(std::int64_t deadline_ns, std::vector<pollfd> more) {
   const std::int64_t start = monotonic_ns();
   ::poll(fds.data(), fds.size(),
          poll_timeout_ms(m_next_beat_ns > 0 ? std::min(deadline_ns, m_next_beat_ns) : deadline_ns));
-  stop_if_interrupted();
   const std::int64_t now = monotonic_ns();
   // If this process itself was not running (stopped, or the whole machine was), nobody can be
   // blamed for that time.
@@ -558,7 +558,6 @@ void Rendezvous::watch(Seconds limit) {
   const std::lock_guard lock(m_mutex);
   raise_trouble();
   if (m_job.size == 1) {
-    stop_if_interrupted();
     return;
   }
   pump(monotonic_ns() + ns_of(limit));

@@ -91,12 +91,14 @@ private:
 
   // All of these with m_mutex held.
   /// One round: sends what is queued and the sign of life when it is time, waits for something
-  /// until `deadline_ns` (100 ms at most), reads. `more` is polled as well.
+  /// until `deadline_ns` (100 ms at most), reads. `more` is polled as well. Throws nothing of what
+  /// it hears, nor of an interrupt, for m_watch calls it, too: raise_trouble() does.
   void pump(std::int64_t deadline_ns, std::vector<pollfd> more = {});
   void hear(Peer& peer);
   void check_silence();
   /// The first trouble is what every call throws from now on; all others are told.
   void declare(const std::string& trouble, bool tell = true);
+  /// Throws the trouble, or that this process was interrupted.
   void raise_trouble() const;
   [[noreturn]] void raise(const std::string& trouble);
   std::string next_message(Peer& peer, Seconds limit, const std::string& doing);

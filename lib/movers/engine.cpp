@@ -18,7 +18,7 @@ public:
       std::memmove(op.to, op.sources[0], op.bytes);
       break;
     case LocalOp::Kind::sum:
-      sum_into(op.dtype, op.to, op.sources, op.bytes / size_of(op.dtype));
+      sum_into(op.dtype, op.to, op.sources, op.bytes / size_of(op.dtype), op.stores);
       break;
     case LocalOp::Kind::update: {
       const auto state = [&](std::size_t number) {

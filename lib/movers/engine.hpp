@@ -3,6 +3,7 @@
 
 #include "core/dtype.hpp"
 #include "core/optimizer.hpp"
+#include "core/stores.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,8 @@ struct LocalOp {
     from_fixed, ///< and back
   };
   Kind kind = Kind::copy;
-  DType dtype = DType::fp32; ///< sum
+  DType dtype = DType::fp32;      ///< sum
+  Stores stores = Stores::cached; ///< sum; a GPU has no choice
   Optimizer optimizer = Optimizer::sgd;
   std::uint64_t step = 1;    ///< update: from 1 on
   std::int16_t exponent = 0; ///< to_fixed, from_fixed

@@ -88,9 +88,9 @@ FiInfo query(std::uint64_t more = 0) {
   static const int once =
       ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0) | ::setenv("FI_TCP_STAGING_SBUF_SIZE", "0", 0);
   static_cast<void>(once);
-  FiInfo hints(fi_allocinfo());
+  FiInfo hints(libfabric().dupinfo(nullptr)); // an empty one
   if (!hints) {
-    fail(ErrorKind::operation, "fi_allocinfo: out of memory");
+    fail(ErrorKind::operation, "fi_dupinfo: out of memory");
   }
   hints->caps = FI_MSG | FI_RMA | more;
   hints->mode = FI_CONTEXT | FI_CONTEXT2; // slots hold a fi_context2
@@ -104,7 +104,7 @@ FiInfo query(std::uint64_t more = 0) {
   hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
   hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
   fi_info* found = nullptr;
-  const int status = fi_getinfo(k_api, nullptr, nullptr, 0, hints.get(), &found);
+  const int status = libfabric().getinfo(k_api, nullptr, nullptr, 0, hints.get(), &found);
   if (status == -FI_ENODATA) {
     return nullptr;
   }
@@ -576,6 +576,14 @@ FabricEnvironment FabricEnvironment::read() {
 std::vector<std::string> fabric_transports(std::vector<std::string>* why_not) {
   std::vector<std::string> names;
   std::vector<std::string> reasons;
+  try {
+    static_cast<void>(libfabric()); // here, and not by each of the children to come
+  } catch (const Error& error) {
+    if (why_not != nullptr) {
+      why_not->push_back(std::string("fabric: ") + error.what());
+    }
+    return names;
+  }
   std::string text = told_by_child(&describe_providers);
   while (!text.empty()) {
     const std::size_t end = text.find('\n');

@@ -7,6 +7,7 @@
 #include "core/json.hpp"
 #include "movers/habits.hpp"
 #include "movers/handle.hpp"
+#include "movers/libfabric.hpp"
 #include "movers/mover.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +34,8 @@
 namespace reckon {
 
 inline constexpr auto k_close_fid = [](auto* handle) noexcept { return fi_close(&handle->fid); };
-using FiInfo = UniqueHandle<fi_info, &fi_freeinfo>;
+inline constexpr auto k_free_info = [](fi_info* info) noexcept { libfabric().freeinfo(info); };
+using FiInfo = UniqueHandle<fi_info, k_free_info>;
 using FiFabric = UniqueHandle<fid_fabric, k_close_fid>;
 using FiDomain = UniqueHandle<fid_domain, k_close_fid>;
 using FiAv = UniqueHandle<fid_av, k_close_fid>;
@@ -45,11 +47,15 @@ inline constexpr std::size_t k_max_in_flight = 512;
 inline constexpr std::size_t k_cq_entries =
     4096; // below the 32767 of Soft-RoCE with room for rxm's factor
 
+/// libfabric's words for an error number, which is positive.
+inline std::string fi_text(ssize_t error) {
+  return libfabric().strerror(static_cast<int>(error));
+}
+
 /// Negative status from libfabric -> Error{operation} with the attempt and libfabric's own words.
 inline void check_fi(ssize_t status, const std::string& attempt, const std::string& remedy = {}) {
   if (status < 0) {
-    fail(ErrorKind::operation,
-         fmt::format("{}: {}{}", attempt, fi_strerror(static_cast<int>(-status)), remedy));
+    fail(ErrorKind::operation, fmt::format("{}: {}{}", attempt, fi_text(-status), remedy));
   }
 }
 
@@ -108,13 +114,13 @@ class FabricLane : public MoverLane {
 public:
   /// `registered` false: peers get no keys, and the buffers cannot be written from either.
   FabricLane(const fi_info& info, const std::vector<Mapping>& buffers, bool registered = true)
-      : m_info(fi_dupinfo(&info)), m_provider(provider_of(info)), m_buffers(buffers),
+      : m_info(libfabric().dupinfo(&info)), m_provider(provider_of(info)), m_buffers(buffers),
         m_signal(-1, k_page, "signal page") {
     if (!m_info) {
       fail(ErrorKind::operation, "fi_dupinfo: out of memory");
     }
     fid_fabric* fabric = nullptr;
-    check_fi(fi_fabric(m_info->fabric_attr, &fabric, nullptr), attempt("fi_fabric"));
+    check_fi(libfabric().fabric(m_info->fabric_attr, &fabric, nullptr), attempt("fi_fabric"));
     m_fabric.reset(fabric);
     m_info->domain_attr->threading = FI_THREAD_DOMAIN;
     m_info->tx_attr->size = std::min(m_info->tx_attr->size, k_max_in_flight);
@@ -293,8 +299,7 @@ public:
       return false;
     }
     if (status != 0) {
-      m_error = fmt::format("fi_writedata({}, rank {}): {}", m_provider, peer,
-                            fi_strerror(static_cast<int>(-status)));
+      m_error = fmt::format("fi_writedata({}, rank {}): {}", m_provider, peer, fi_text(-status));
       m_refused.push_back(id);
       return true;
     }
@@ -501,8 +506,7 @@ protected:
 
   std::size_t read_error(ssize_t status, std::span<Completion> out) noexcept {
     if (status != -FI_EAVAIL) {
-      m_error =
-          fmt::format("fi_cq_read({}): {}", m_provider, fi_strerror(static_cast<int>(-status)));
+      m_error = fmt::format("fi_cq_read({}): {}", m_provider, fi_text(-status));
       out[0] = {Completion::Kind::failed, 0, 0};
       return 1;
     }
@@ -514,7 +518,7 @@ protected:
     const char* words =
         fi_cq_strerror(m_cq.get(), entry.prov_errno, entry.err_data, text.data(), text.size());
     m_error =
-        fmt::format("completion({}): {}{}{}", m_provider, fi_strerror(entry.err),
+        fmt::format("completion({}): {}{}{}", m_provider, fi_text(entry.err),
                     words != nullptr && *words != '\0' ? ": " : "", words != nullptr ? words : "");
     const auto id = release(entry.op_context);
     out[0] = {Completion::Kind::failed, 0, id.value_or(0)};

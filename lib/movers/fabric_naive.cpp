@@ -162,8 +162,7 @@ private:
         break;
       }
       if (status != 0) {
-        m_error = fmt::format("fi_send({}, rank {}): {}", m_provider, peer,
-                              fi_strerror(static_cast<int>(-status)));
+        m_error = fmt::format("fi_send({}, rank {}): {}", m_provider, peer, fi_text(-status));
         m_refused.push_back(message.id);
         continue;
       }
@@ -223,8 +222,7 @@ private:
     }
     job.state = State::posted;
     if (status != 0) {
-      m_error = fmt::format("fi_write({}, rank {}): {}", m_provider, job.peer,
-                            fi_strerror(static_cast<int>(-status)));
+      m_error = fmt::format("fi_write({}, rank {}): {}", m_provider, job.peer, fi_text(-status));
       m_refused.push_back(job.id);
       return true;
     }

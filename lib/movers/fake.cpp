@@ -44,6 +44,7 @@ struct FakeNetwork::State {
   Cost cost;
   Faults faults;
   MoverCapabilities capabilities;
+  bool threads = true; // ranks may be threads; set before any of them waits
   std::vector<RankState> ranks;
   std::vector<FakeWrite> calls;
   // Finish time, then posting order.
@@ -149,8 +150,9 @@ public:
       }
       m_state.clock.set(until);
     }
-    std::this_thread::yield(); // where ranks are threads, another must get its turn before anything
-                               // can happen
+    if (m_state.threads) { // another must get its turn before anything can happen
+      std::this_thread::yield();
+    }
   }
 
   std::string error() const override {
@@ -221,6 +223,10 @@ std::unique_ptr<Mover> FakeNetwork::make_mover(int rank) {
     fail(ErrorKind::internal, fmt::format("the fake network's rank {} was made twice", rank));
   }
   return std::make_unique<FakeMover>(*m_state, rank);
+}
+
+void FakeNetwork::used_from_one_thread() noexcept {
+  m_state->threads = false;
 }
 
 void FakeNetwork::set_faults(Faults faults) {

@@ -58,6 +58,9 @@ public:
   [[nodiscard]] std::unique_ptr<Mover> make_mover(int rank);
   /// Asked at each write, in posting order.
   void set_faults(Faults faults);
+  /// All ranks are one thread: waiting then gives the processor to nobody, which on a busy machine
+  /// costs milliseconds each time.
+  void used_from_one_thread() noexcept;
   /// Virtual time since the network was made.
   [[nodiscard]] const Clock& clock() const noexcept;
   /// Every write accepted so far, in posting order.

@@ -42,14 +42,15 @@ static_assert(SharedWord::is_always_lock_free && sizeof(SharedWord) == sizeof(st
 /// makes the entry its own again. These are release/acquire pairs; the stores and the loads that
 /// stand in a pair with a flag below are seq_cst too, because each of these pairs is "store mine,
 /// then look at yours" on both sides:
-///   arrival: sender stores tail, loads asleep      | receiver stores asleep, loads tail
-///   room:    sender stores starved, loads head     | receiver stores head, loads starved
-///   (the sender then stores asleep, loads head     | the receiver then loads the sender's asleep)
+///   arrival: sender stores tail, loads asleep           | receiver stores asleep, loads tail
+///   room:    sender stores asleep, starved, loads head  | receiver stores head, loads starved
 /// In the single order of seq_cst operations at least one side sees the other's store: no wake-up
-/// is lost.
+/// is lost. A receiver that finds `starved` set takes it back before it looks at the sender's
+/// `asleep`, and only who is about to sleep sets it: had a sender set it when it was refused, an
+/// answer to its last sleep could take that back in between, and the sender would sleep unknown.
 struct Ring {
   alignas(k_line) SharedWord tail; // sender: entries ever put
-  SharedWord starved;              // sender: 1 = found the ring full and wants to be woken
+  SharedWord starved;              // sender: 1 = sleeps, or is about to, for want of room
   alignas(k_line) SharedWord head; // receiver: entries ever taken
   alignas(k_line) std::array<std::uint32_t, k_mail_entries> tags;
 };
@@ -129,17 +130,10 @@ bool Mailbox::has_room(std::size_t peer) noexcept {
   if (m_put[peer] != m_room_until[peer]) {
     return true;
   }
-  Ring& ring = m_peers[peer]->lanes[m_lane].from[m_self];
+  const Ring& ring = m_peers[peer]->lanes[m_lane].from[m_self];
   m_room_until[peer] = ring.head.load(std::memory_order_acquire) + k_mail_entries;
-  if (m_put[peer] == m_room_until[peer]) {
-    ring.starved.store(1, std::memory_order_seq_cst);
-    m_room_until[peer] = ring.head.load(std::memory_order_seq_cst) + k_mail_entries;
-    if (m_put[peer] == m_room_until[peer]) {
-      m_refused[peer] = 1;
-      return false;
-    }
-  }
-  return true;
+  m_refused[peer] = m_put[peer] == m_room_until[peer] ? 1 : 0;
+  return m_refused[peer] == 0;
 }
 
 void Mailbox::put(std::size_t peer, std::uint32_t tag) noexcept {
@@ -172,7 +166,7 @@ std::size_t Mailbox::take(std::span<Completion> out) noexcept {
     }
     ring.head.store(taken, std::memory_order_seq_cst);
     if (ring.starved.load(std::memory_order_seq_cst) != 0) {
-      ring.starved.store(0, std::memory_order_relaxed);
+      ring.starved.store(0, std::memory_order_seq_cst);
       ring_bell(m_peers[sender]->lanes[m_lane].asleep);
     }
   }
@@ -204,11 +198,13 @@ bool Mailbox::something_to_do() noexcept {
     if (m_own.lanes[m_lane].from[peer].tail.load(std::memory_order_seq_cst) != m_taken[peer]) {
       return true;
     }
-    const Ring& to_peer = m_peers[peer]->lanes[m_lane].from[m_self];
-    if (m_refused[peer] != 0 &&
-        to_peer.head.load(std::memory_order_seq_cst) + k_mail_entries != m_put[peer]) {
-      m_refused[peer] = 0;
-      return true;
+    if (m_refused[peer] != 0) {
+      Ring& to_peer = m_peers[peer]->lanes[m_lane].from[m_self];
+      to_peer.starved.store(1, std::memory_order_seq_cst);
+      if (to_peer.head.load(std::memory_order_seq_cst) + k_mail_entries != m_put[peer]) {
+        m_refused[peer] = 0;
+        return true;
+      }
     }
   }
   return false;

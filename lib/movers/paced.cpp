@@ -263,7 +263,7 @@ private:
     const auto to = static_cast<std::size_t>(write.peer);
     const std::uint64_t bytes = std::min(write.left, m_network.quantum_bytes);
     const std::int64_t latency = to_ns(m_network.latency_of(m_self, to));
-    const std::vector<std::uint32_t>& path = m_network.paths[m_self][to];
+    const std::vector<std::uint32_t>& path = m_network.path(m_number, m_self, to);
     std::int64_t head = connection.next_ns, tail = connection.next_ns;
     write.sent_ns = tail;
     for (std::size_t hop = 0; hop < path.size(); ++hop) {

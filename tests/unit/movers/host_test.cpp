@@ -115,6 +115,44 @@ TEST(HostMover, ASenderThatFoundTheRingFullIsWokenWhenThereIsRoom) {
   }
 }
 
+TEST(HostMover, ASenderThatIsRefusedAgainAndAgainMissesNoWakeUp) {
+  // The ring stays full: the receiver takes one tag at a time, while the sender puts the next one
+  // and is refused again. Whoever sleeps is woken by the other; a sleep that ends by its limit is
+  // one that nobody ended.
+  constexpr std::uint32_t k_tags = 300'000;
+  constexpr std::chrono::seconds k_limit = 30s;
+  Pair pair(64);
+  pair.connect();
+  std::atomic<int> overslept{0};
+  const auto sleep = [&](MoverLane& lane) {
+    const auto begin = std::chrono::steady_clock::now();
+    lane.wait(k_limit);
+    overslept += std::chrono::steady_clock::now() - begin >= k_limit ? 1 : 0;
+  };
+  const std::jthread receiver([&] {
+    MoverLane& lane = pair.movers[1]->lane(0);
+    std::array<Completion, 1> out;
+    for (std::uint32_t count = 0; count < k_tags && overslept == 0;) {
+      const std::size_t now = lane.poll(out);
+      count += static_cast<std::uint32_t>(now);
+      if (now == 0) {
+        sleep(lane);
+      }
+    }
+  });
+  MoverLane& lane = pair.movers[0]->lane(0);
+  std::array<Completion, 64> out;
+  for (std::uint32_t written = 0; written < k_tags && overslept == 0;) {
+    if (lane.write(1, {0, 0}, {0, 0}, 0, written, 0)) {
+      ++written;
+      static_cast<void>(lane.poll(out));
+    } else {
+      sleep(lane);
+    }
+  }
+  EXPECT_EQ(overslept, 0);
+}
+
 TEST(HostMover, CountersMayWrapWithoutLosingATag) {
   // Cheap stand-in for 2^32 writes: many times round the ring, in bursts that do not divide it.
   Pair pair(64);

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "support/ranks.hpp"
+#include "support/transports.hpp"
 
 #include <gtest/gtest.h>
 
@@ -23,8 +24,10 @@ using namespace std::chrono_literals;
 namespace reckon {
 namespace {
 
+using support::as_test_name;
 using support::RankProcess;
 using support::run_ranks;
+using support::transports_here;
 
 constexpr auto k_deadline = 240s; // before ctest's limit
 /// Longer than the deadline: one lost wake-up fails the test.
@@ -500,13 +503,8 @@ TEST_P(Movers, AnErrorEndsARankThatIsStillWrittenTo) {
   });
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  return name;
-}
-INSTANTIATE_TEST_SUITE_P(All, Movers, testing::ValuesIn(available_transports()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, Movers, testing::ValuesIn(transports_here()),
+                         [](const auto& param_info) { return as_test_name(param_info.param); });
 
 /// Every transport, each habit off by itself and all of them together. `shm` is not the mover's.
 class MoversWithout : public testing::TestWithParam<std::tuple<std::string, std::string>> {
@@ -620,42 +618,13 @@ TEST_P(MoversWithout, RanksThatWereStartedDifferentlyRefuseEachOther) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, MoversWithout,
-    testing::Combine(testing::ValuesIn(available_transports()),
+    testing::Combine(testing::ValuesIn(transports_here()),
                      testing::Values("register-once", "address-once", "aligned", "one-segment",
                                      "register-once,address-once",
                                      "register-once,address-once,aligned,one-segment")),
     [](const auto& param_info) {
-      std::string name = std::get<0>(param_info.param) + "_" + std::get<1>(param_info.param);
-      std::replace_if(
-          name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-      return name;
+      return as_test_name(std::get<0>(param_info.param) + "_" + std::get<1>(param_info.param));
     });
-
-TEST(Registry, NamesWhatThereIsWhenAskedForSomethingElse) {
-  run_ranks(1, k_deadline, [](RankProcess&) {
-    for (const std::string name : {"carrier pigeon", "sockets"}) {
-      try {
-        static_cast<void>(make_mover(name));
-        FAIL() << "no error";
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-        EXPECT_NE(std::string(error.what()).find(name), std::string::npos) << error.what();
-        EXPECT_NE(std::string(error.what()).find("there are: host"), std::string::npos)
-            << error.what();
-      }
-    }
-  });
-}
-
-TEST(Registry, OffersHostFirst) {
-  std::vector<std::string> why_not;
-  const std::vector<std::string> names = available_transports(&why_not);
-  ASSERT_FALSE(names.empty());
-  EXPECT_EQ(names.front(), "host");
-  for (const std::string& line : why_not) {
-    EXPECT_NE(line.find(": "), std::string::npos) << line;
-  }
-}
 
 } // namespace
 } // namespace reckon

@@ -22,6 +22,7 @@ public:
       : m_fake(
             static_cast<int>(network.paths.size()),
             [inner_s](int, int, std::uint64_t) { return Seconds(inner_s); }, 4096) {
+    m_fake.used_from_one_thread();
     std::vector<std::string> addresses;
     for (std::size_t rank = 0; rank < network.paths.size(); ++rank) {
       m_movers.push_back(make_paced_mover(m_fake.make_mover(static_cast<int>(rank)),

@@ -2,6 +2,7 @@
 #include "probe/bandwidth.hpp"
 
 #include "core/error.hpp"
+#include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
@@ -306,14 +307,10 @@ struct StreamCell {
         best = std::move(samples);
         break;
       }
-      std::vector<double> sorted = samples.seconds;
-      std::nth_element(sorted.begin(),
-                       sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2),
-                       sorted.end());
-      const double median = sorted[sorted.size() / 2];
-      if (best_seconds == 0 || median < best_seconds) {
+      const double typical = median(samples.seconds);
+      if (best_seconds == 0 || typical < best_seconds) {
         best = std::move(samples);
-        best_seconds = median;
+        best_seconds = typical;
         best_stores = stores;
       }
     }

@@ -6,6 +6,7 @@
 #include "probe/cluster_member.hpp"
 #include "probe/cluster_merge.hpp"
 #include "probe/cluster_pairs.hpp"
+#include "probe/cluster_racks.hpp"
 #include "probe/cluster_steps.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/fabric.hpp"
@@ -48,19 +49,12 @@ std::vector<double> sent_by(int rank, const FlowTask& task, const FlowRates& rat
   return total;
 }
 
-/// Halves of the machines that sent to each other.
-struct BisectionResult {
-  std::string test;
-  Pairing pairs;
-  std::vector<double> samples; ///< of all pairs together, in the slower direction
-};
-
 /// Rank 0's view of one transport: measures step by step and keeps what came of it.
 class Coordinator {
 public:
   Coordinator(ClusterMember& member, const ClusterProbeOptions& options, int ranks, Seconds budget)
-      : m_steps(member, options, ranks, budget), m_pairs(m_steps), m_ranks(ranks),
-        m_pair_writes(measures_pair_writes(options, ranks)) {
+      : m_steps(member, options, ranks, budget), m_pairs(m_steps), m_racks(m_steps, m_pairs),
+        m_ranks(ranks), m_pair_writes(measures_pair_writes(options, ranks)) {
     m_result.resize(static_cast<std::size_t>(ranks));
   }
 
@@ -81,7 +75,7 @@ public:
     m_pairs.measure();
     m_steps.share_out(k_to_come + static_cast<double>(m_steps.lanes.size()) * Seconds(1) +
                       (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
-    measure_bisections();
+    m_racks.measure();
     measure_ports();
     measure_single_ports();
     measure_curve();
@@ -98,84 +92,6 @@ public:
   [[nodiscard]] Seconds spent() const { return m_steps.spent(); }
 
 private:
-  /// Of flows that may have to share something thin: they are slower than a port.
-  [[nodiscard]] std::uint64_t shared_part() const {
-    return part_for(m_pairs.rate() / 8 / static_cast<double>(m_steps.lanes.size()));
-  }
-
-  void note_bisection(const char* test, const Pairing& pairs, const std::string& step) {
-    auto [round, samples] = m_pairs.measure_round(pairs, step, shared_part(), 0.3);
-    BisectionResult found{test, pairs, std::move(samples)};
-    if (share_of(found) < k_full_bisection && !m_steps.over()) { // or was it disturbed?
-      auto [second, again] = m_pairs.measure_round(pairs, step, shared_part(), 0.3);
-      for (std::size_t i = 0; i < round.size(); ++i) {
-        round[i].bytes_per_s = std::max(round[i].bytes_per_s, second[i].bytes_per_s);
-      }
-      if (median_above_zero(again) > median_above_zero(found.samples)) {
-        found.samples = std::move(again);
-      }
-    }
-    m_pairs.rounds().push_back(std::move(round));
-    const auto same = std::find_if(m_bisections.begin(), m_bisections.end(),
-                                   [&](const BisectionResult& b) { return b.test == test; });
-    if (same == m_bisections.end()) {
-      m_bisections.push_back(std::move(found));
-    } else if (share_of(found) < share_of(*same)) { // the worst of several stands
-      *same = std::move(found);
-    }
-  }
-
-  [[nodiscard]] double share_of(const BisectionResult& b) const {
-    return median_above_zero(b.samples) /
-           std::max(1.0, full_bisection(b.pairs, m_pairs.port_seen()));
-  }
-
-  /// BytePS assumes that any half can send to the other at full speed. Which machines cannot tells
-  /// where the racks are.
-  void measure_bisections() {
-    m_rack.assign(static_cast<std::size_t>(m_ranks), 0);
-    if (m_ranks < 4 || m_steps.over()) {
-      return; // of two or three machines, the pairs say everything
-    }
-    std::vector<int> order(static_cast<std::size_t>(m_ranks));
-    std::iota(order.begin(), order.end(), 0);
-    note_bisection(k_bisection_by_order, halves_of(order), "halves against each other");
-    for (int i = 0; i < 2; ++i) {
-      note_bisection(k_bisection_random, halves_of(shuffled(m_ranks, m_steps.random())),
-                     "halves against each other");
-    }
-    m_rack = find_racks(m_pairs.rounds(), m_pairs.port_seen());
-    constexpr int k_most_checks = 4;
-    for (int check = 0; check < k_most_checks && racks() > 1 && !m_steps.over(); ++check) {
-      for (const Pairing& pairs :
-           {across_racks(m_rack, m_steps.random()), within_racks(m_rack, m_steps.random())}) {
-        if (!pairs.empty()) {
-          m_pairs.rounds().push_back(
-              m_pairs.measure_round(pairs, "racks", m_pairs.part(), 0.1).first);
-        }
-      }
-      const std::vector<int> before =
-          std::exchange(m_rack, find_racks(m_pairs.rounds(), m_pairs.port_seen()));
-      if (m_rack == before && check > 0) {
-        break;
-      }
-    }
-    if (racks() < 2) {
-      return;
-    }
-    note_bisection(k_bisection_by_racks, rack_bisection(m_rack), "racks against each other");
-    for (int rack = 0; rack < racks() && !m_steps.over(); ++rack) {
-      // With two racks, both uplinks carry the same traffic: what limits it limits both.
-      m_uplinks[rack] =
-          rack == 1 && racks() == 2
-              ? m_uplinks[0]
-              : m_pairs.measure_round(out_of_rack(m_rack, rack), "uplinks", shared_part(), 0.5)
-                    .second;
-    }
-  }
-
-  [[nodiscard]] int racks() const { return *std::max_element(m_rack.begin(), m_rack.end()) + 1; }
-
   /// Machines that are about as fast test each other: the spokes must have more than the hub takes.
   [[nodiscard]] std::vector<std::vector<int>> stars() const {
     std::vector<int> order(static_cast<std::size_t>(m_ranks));
@@ -187,10 +103,10 @@ private:
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return about(a) > about(b); });
     std::vector<std::vector<int>> all;
     std::vector<int> lonely; // those alone in their racks have to take each other
-    for (int rack = 0; rack < racks(); ++rack) {
+    for (int rack = 0; rack < m_racks.count(); ++rack) {
       std::vector<int> inside;
       std::copy_if(order.begin(), order.end(), std::back_inserter(inside),
-                   [&](int m) { return m_rack[static_cast<std::size_t>(m)] == rack; });
+                   [&](int m) { return m_racks.rack_of()[static_cast<std::size_t>(m)] == rack; });
       if (inside.size() == 1) {
         lonely.push_back(inside.front());
         continue;
@@ -260,9 +176,9 @@ private:
       }
       std::vector<int> star{hub};
       for (int other = 0; other < m_ranks; ++other) {
-        const bool same =
-            m_rack[static_cast<std::size_t>(other)] == m_rack[static_cast<std::size_t>(hub)];
-        if (other != hub && (same || racks() == m_ranks)) {
+        const bool same = m_racks.rack_of()[static_cast<std::size_t>(other)] ==
+                          m_racks.rack_of()[static_cast<std::size_t>(hub)];
+        if (other != hub && (same || m_racks.count() == m_ranks)) {
           star.push_back(other);
         }
       }
@@ -516,7 +432,7 @@ public:
   /// "full bisection bandwidth: ..." for people, and whether it holds.
   [[nodiscard]] std::pair<std::string, bool> verdict() const {
     const BisectionResult* worst = nullptr;
-    for (const BisectionResult& b : m_bisections) {
+    for (const BisectionResult& b : m_racks.bisections()) {
       worst = worst == nullptr || port_share(b) < port_share(*worst) ? &b : worst;
     }
     if (worst == nullptr) {
@@ -524,7 +440,7 @@ public:
                           : "not measured: the probe ended before",
               true};
     }
-    const bool full = port_share(*worst) >= k_full_bisection;
+    const bool full = port_share(*worst) >= RackSteps::k_full_bisection;
     return {fmt::format("{}: {} pairs move {} each way of the {} that their ports could ({:.0f} %)",
                         full ? "full" : "not full", worst->pairs.size(),
                         to_text(Bandwidth::bytes_per_s(median_above_zero(worst->samples))),
@@ -532,11 +448,9 @@ public:
                         100 * port_share(*worst)),
             full};
   }
-  [[nodiscard]] int rack_count() const { return m_rack.empty() ? 1 : racks(); }
+  [[nodiscard]] const RackSteps& racks() const { return m_racks; }
 
 private:
-  static constexpr double k_full_bisection = 0.95;
-
   /// By rank: measured with several peers where that was done.
   [[nodiscard]] std::vector<double> ports() const {
     std::vector<double> all = m_pairs.port_seen();
@@ -574,8 +488,8 @@ private:
     key.direction = "two_way";
     key.in_flight = static_cast<int>(ClusterSteps::k_window);
     key.bytes = m_pairs.part();
-    for (const BisectionResult& b : m_bisections) {
-      key.bytes = shared_part();
+    for (const BisectionResult& b : m_racks.bisections()) {
+      key.bytes = m_racks.part();
       key.test = b.test;
       key.pairs = static_cast<int>(b.pairs.size());
       Cell cell = cell_of(key, "bytes_per_second", b.samples, late);
@@ -583,21 +497,21 @@ private:
       m_cells.push_back(std::move(cell));
     }
     key.pairs = 0;
-    key.bytes = shared_part();
+    key.bytes = m_racks.part();
     key.test = k_uplink;
-    for (int rack = 0; rack_count() > 1 && rack < rack_count(); ++rack) {
+    for (int rack = 0; m_racks.count() > 1 && rack < m_racks.count(); ++rack) {
       double inside = 0;
-      for (std::size_t m = 0; m < m_rack.size(); ++m) {
-        if (m_rack[m] == rack) {
+      for (std::size_t m = 0; m < m_racks.rack_of().size(); ++m) {
+        if (m_racks.rack_of()[m] == rack) {
           inside += ports()[m];
           m_result[m].rack = fmt::format("rack{}", rack);
         }
       }
       key.from = fmt::format("rack{}", rack);
-      const auto samples = m_uplinks.find(rack);
-      Cell cell =
-          cell_of(key, "bytes_per_second",
-                  samples == m_uplinks.end() ? std::vector<double>() : samples->second, late);
+      const auto samples = m_racks.uplinks().find(rack);
+      Cell cell = cell_of(
+          key, "bytes_per_second",
+          samples == m_racks.uplinks().end() ? std::vector<double>() : samples->second, late);
       cell.ceiling = Ceiling{"the ports inside", inside};
       m_cells.push_back(std::move(cell));
     }
@@ -605,11 +519,9 @@ private:
 
   ClusterSteps m_steps;
   PairSteps m_pairs;
+  RackSteps m_racks;
   int m_ranks;
   bool m_pair_writes;
-  std::vector<BisectionResult> m_bisections;
-  std::vector<int> m_rack;                      ///< by rank
-  std::map<int, std::vector<double>> m_uplinks; ///< by rack, samples of the slower direction
   std::vector<MemberResult> m_result;
   std::vector<Cell> m_cells;
 };
@@ -734,6 +646,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     context["clock"] = "CLOCK_MONOTONIC_RAW";
     context["transport"] = transport;
     context["bisection"] = bisection;
+    context["racks_doubtful"] = coordinator.racks().doubt();
     std::map<std::pair<std::string, std::string>, int> ranks_of;
     for (const ClusterHost& host : member.hosts()) {
       if (++ranks_of[{host.boot, host.host}] == 2) {
@@ -748,11 +661,14 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
           "this network has no full bisection bandwidth, which the equations of most strategies "
           "assume ({}){}",
           bisection,
-          coordinator.rack_count() > 1
+          coordinator.racks().count() > 1
               ? fmt::format("; {} racks with thin uplinks were found, and `reckon plan` reckons "
                             "with their uplinks",
-                            coordinator.rack_count())
+                            coordinator.racks().count())
               : "; no racks explain it: plan for machines among which it holds"));
+    }
+    if (!coordinator.racks().doubt().empty()) {
+      result.warnings.push_back("racks are doubtful: " + coordinator.racks().doubt());
     }
     if (result.interrupted) {
       context["interrupted"] = "yes";

@@ -246,7 +246,8 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   ProcGuard guard(cpus);
   Workbench bench(discovery.topology, "m0", clock, 1, m_options.interrupted);
   bench.limit_memory_time(0.2 * budget);
-  std::vector<Campaign> campaigns{reduce_campaign(bench), optimizer_campaign(bench)};
+  std::vector<Campaign> campaigns{reduce_campaign(bench), stores_campaign(bench),
+                                  optimizer_campaign(bench)};
   RunnerOptions running;
   running.budget = budget;
   running.interrupted = m_options.interrupted;

@@ -20,15 +20,6 @@ namespace {
 constexpr double k_equal_ports = 0.03;
 constexpr double k_noisy = 0.10; // as of cells of one machine
 
-std::vector<double> sorted(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
-double median(const std::vector<double>& values) {
-  return values.empty() ? 0 : percentile(sorted(values), 0.5);
-}
-
 /// "m0/numa1" of a machine's own profile -> "m3/numa1".
 std::string moved(const std::string& id, const std::string& group) {
   const std::size_t slash = id.find('/');

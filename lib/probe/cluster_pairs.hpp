@@ -52,8 +52,8 @@ public:
   [[nodiscard]] std::uint64_t part() const { return m_part; }
   /// Of the pairs' cells: chosen before all rates were known.
   [[nodiscard]] std::uint64_t pair_part() const { return m_pair_part; }
-  /// By rank: the best that a machine was seen to do with any other, one direction under the
-  /// other's load.
+  /// By rank: the best that a machine was seen to do twice with any other, a direction under the
+  /// other's load (ports_seen_twice()).
   [[nodiscard]] const std::vector<double>& port_seen() const { return m_port_seen; }
   [[nodiscard]] std::vector<RoundRates>& rounds() { return m_rounds; }
   [[nodiscard]] const PairSamples& one_way() const { return m_one_way; }
@@ -68,10 +68,10 @@ public:
 
 private:
   void measure_latency(const Pairing& pairs);
+  void confirm_ports();
   void confirm_rounds();
   void measure_direction(const std::vector<Flow>& flows, Seconds each);
   void write_at_once(const std::vector<Flow>& flows, std::uint64_t bytes, std::uint64_t count);
-  [[nodiscard]] double best_seen(int rank) const;
   [[nodiscard]] double expected_seconds(const Flow& flow, std::uint64_t bytes) const;
 
   ClusterSteps& m_steps;

@@ -23,8 +23,7 @@ std::int64_t ns(double seconds) {
 
 double median_above_zero(std::vector<double> values) {
   std::erase_if(values, [](double v) { return !(v > 0); });
-  std::sort(values.begin(), values.end());
-  return values.empty() ? 0 : percentile(values, 0.5);
+  return median(std::move(values));
 }
 
 std::vector<Flow> both_ways(const Pairing& pairs) {

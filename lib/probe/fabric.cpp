@@ -15,10 +15,17 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace reckon {
 namespace {
+
+/// A write needs more memory than there was time to get.
+class NoRoom : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
 
 constexpr std::uint64_t k_window_bytes = std::uint64_t{1} << 20U;
 constexpr int k_usual_window = 4; // where the scan was not asked for
@@ -135,6 +142,8 @@ private:
     } catch (const FabricInterrupt& interrupt) {
       m_crew.reset();
       clear(cell, CellStatus::skipped, interrupt.what());
+    } catch (const NoRoom& no_room) { // no fault of the transport: the crew lives on
+      clear(cell, CellStatus::skipped, no_room.what());
     } catch (const FabricTimeout& timeout) {
       m_crew.reset();
       note_failure(transport, timeout.what());
@@ -212,10 +221,10 @@ private:
     for (std::size_t rank = 0; rank < orders.size(); ++rank) {
       const std::uint64_t room = fabric_footprint(static_cast<int>(rank), m_options.footprint);
       if (fabric_place(orders[rank].bytes) > room) {
-        fail(ErrorKind::unavailable,
-             fmt::format("longer than the {} of memory that could be had in time; give more with "
-                         "--budget",
-                         to_text(Bytes(room))));
+        throw NoRoom(
+            fmt::format("longer than the {} of memory that could be had in time; give more "
+                        "with --budget",
+                        to_text(Bytes(room))));
       }
     }
     return crew(cell.key.transport).run(orders, budget + m_options.hang_limit);
@@ -232,11 +241,6 @@ private:
       }
     }
     return true;
-  }
-
-  static double median(std::vector<double> samples) {
-    std::sort(samples.begin(), samples.end());
-    return percentile(samples, 0.5);
   }
 
   void round_trips(Cell& cell, Seconds budget) {

@@ -17,6 +17,7 @@
 namespace reckon {
 namespace {
 
+constexpr std::uint64_t k_page = 4096;
 constexpr std::uint32_t k_source = 0, k_target = 1;      // buffers, in the order of allocation
 constexpr std::chrono::milliseconds k_longest_sleep{20}; // as the executor
 
@@ -146,15 +147,15 @@ double arrival_rate(std::span<const Progressed> points, std::int64_t from_ns, st
   return alone > 0 ? 1e9 * together / alone : 0;
 }
 
-std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& flows) {
+std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& parts) {
   struct Step {
     std::int64_t ns;
     std::uint64_t more;
   };
   std::vector<Step> steps;
-  for (const std::span<const Progressed> flow : flows) {
+  for (const std::span<const Progressed> part : parts) {
     std::uint64_t before = 0;
-    for (const Progressed& point : flow) {
+    for (const Progressed& point : part) {
       steps.push_back({point.ns, point.bytes - before});
       before = point.bytes;
     }
@@ -172,6 +173,23 @@ std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& f
     }
   }
   return all;
+}
+
+std::vector<double> window_rates(const FlowTask& task,
+                                 const std::vector<std::span<const Progressed>>& parts) {
+  const std::vector<Progressed> points = merged(parts);
+  std::vector<double> rates;
+  for (int w = 0; w < task.windows; ++w) {
+    const std::int64_t from = task.warm_up_ns + w * task.window_ns;
+    rates.push_back(arrival_rate(points, from, from + task.window_ns));
+  }
+  if (std::find(rates.begin(), rates.end(), 0.0) != rates.end()) {
+    // A flow that is slower than expected: all windows together may still tell.
+    const double whole =
+        arrival_rate(points, task.warm_up_ns, task.warm_up_ns + task.windows * task.window_ns);
+    std::fill(rates.begin(), rates.end(), whole);
+  }
+  return rates;
 }
 
 /// What one lane does in one task, and what came of it. Written by its thread alone.
@@ -224,14 +242,12 @@ std::uint64_t FlowRank::source_of(std::uint64_t number) const {
 }
 
 std::uint64_t FlowRank::slots(std::uint64_t bytes, std::size_t flows, std::size_t lanes) const {
-  constexpr std::uint64_t k_page = 4096;
   const std::uint64_t region =
       m_target.size() / std::max<std::size_t>(1, flows * lanes) / k_page * k_page;
   return region / fabric_place(bytes);
 }
 
 std::uint64_t FlowRank::region_of(std::size_t index, std::size_t flows, std::size_t lane) const {
-  constexpr std::uint64_t k_page = 4096;
   const std::size_t lanes = m_task.lanes.size();
   return (index * lanes + lane) * (m_target.size() / (flows * lanes) / k_page * k_page);
 }
@@ -247,8 +263,9 @@ void FlowRank::start(const FlowTask& task) {
     work->cpu = m_options.cpus.empty()
                     ? -1
                     : m_options.cpus[static_cast<std::size_t>(work->lane) % m_options.cpus.size()];
-    work->gap_ns = static_cast<std::uint64_t>(task.window_ns) *
-                   static_cast<std::uint64_t>(task.windows) / (k_most_points - 8);
+    work->gap_ns =
+        static_cast<std::uint64_t>(task.warm_up_ns + task.window_ns * task.windows + k_margin_ns) /
+        (k_most_points - 8);
     std::vector<std::uint32_t> flows_to; // by rank
     const auto add_flow_to = [&flows_to](int rank) {
       const auto at = static_cast<std::size_t>(rank);
@@ -338,7 +355,7 @@ std::size_t FlowRank::poll(LaneWork& lane) noexcept {
     const bool new_ones =
         count > 0 && (in.points.empty() || in.points.back().bytes != in.arrived * m_task.bytes);
     if (new_ones && in.arrived > 0 && now - in.noted_ns >= static_cast<std::int64_t>(lane.gap_ns) &&
-        in.points.size() < k_most_points && now - m_begin_ns >= m_task.warm_up_ns) {
+        in.points.size() < k_most_points) {
       in.points.push_back({now - m_begin_ns, in.arrived * m_task.bytes});
       in.noted_ns = now;
     }
@@ -500,25 +517,11 @@ void FlowRank::check(const LaneWork& lane, FlowOutcome& outcome) const {
   }
 }
 
-std::vector<double> FlowRank::window_rates(std::span<const Progressed> points) const {
-  std::vector<double> rates;
-  for (int w = 0; w < m_task.windows; ++w) {
-    const std::int64_t from = m_task.warm_up_ns + w * m_task.window_ns;
-    rates.push_back(arrival_rate(points, from, from + m_task.window_ns));
-  }
-  if (std::find(rates.begin(), rates.end(), 0.0) != rates.end()) {
-    // A flow that is slower than expected: all windows together may still tell.
-    const double whole = arrival_rate(points, m_task.warm_up_ns,
-                                      m_task.warm_up_ns + m_task.windows * m_task.window_ns);
-    std::fill(rates.begin(), rates.end(), whole);
-  }
-  return rates;
-}
-
 FlowOutcome FlowRank::outcome() {
   m_threads.clear();
   FlowOutcome outcome;
   std::vector<std::span<const Progressed>> all;
+  std::vector<std::vector<std::span<const Progressed>>> lanes_of; // of each flow
   for (const auto& lane : m_work) {
     if (!lane->error.empty()) {
       fail(ErrorKind::operation,
@@ -535,18 +538,17 @@ FlowOutcome FlowRank::outcome() {
       continue;
     }
     check(*lane, outcome);
-    outcome.rates.resize(lane->in.size(),
-                         std::vector<double>(static_cast<std::size_t>(m_task.windows)));
+    lanes_of.resize(lane->in.size());
     for (std::size_t flow = 0; flow < lane->in.size(); ++flow) {
       all.emplace_back(lane->in[flow].points);
-      const std::vector<double> rates = window_rates(lane->in[flow].points);
-      for (std::size_t w = 0; w < rates.size(); ++w) {
-        outcome.rates[flow][w] += rates[w];
-      }
+      lanes_of[flow].emplace_back(lane->in[flow].points);
     }
   }
+  for (const auto& lanes : lanes_of) {
+    outcome.rates.push_back(window_rates(m_task, lanes));
+  }
   if (!all.empty()) {
-    outcome.total = window_rates(merged(all));
+    outcome.total = window_rates(m_task, all);
   }
   return outcome;
 }

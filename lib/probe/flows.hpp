@@ -71,8 +71,14 @@ struct Progressed {
 [[nodiscard]] double arrival_rate(std::span<const Progressed> points, std::int64_t from_ns,
                                   std::int64_t to_ns);
 
-/// All flows as one: what had arrived of them together, in order of time.
-[[nodiscard]] std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& flows);
+/// All parts as one: what had arrived of them together, in order of time. Each has been noted from
+/// its first arrival on: one that begins later with much would make the sum jump there.
+[[nodiscard]] std::vector<Progressed> merged(const std::vector<std::span<const Progressed>>& parts);
+/// The rate in each window of the task, in bytes per second, of several lanes or flows together.
+/// Not the sum of their slopes: parts that share a port take turns, and in its turn each is faster
+/// than its share. Where one window tells nothing, all of them get the slope of the whole.
+[[nodiscard]] std::vector<double>
+window_rates(const FlowTask& task, const std::vector<std::span<const Progressed>>& parts);
 
 /// One rank's end of the flows: a mover, memory to send from and to receive into, and a thread for
 /// each lane while a task runs. Used by one thread.
@@ -114,7 +120,6 @@ private:
   void ping(LaneWork& lane) noexcept; ///< and echo
   std::size_t poll(LaneWork& lane) noexcept;
   void check(const LaneWork& lane, FlowOutcome& outcome) const;
-  [[nodiscard]] std::vector<double> window_rates(std::span<const Progressed> points) const;
   [[nodiscard]] std::uint64_t source_of(std::uint64_t number) const;
   [[nodiscard]] std::uint64_t region_of(std::size_t index, std::size_t flows,
                                         std::size_t lane) const;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "kernels/cuda_probe.hpp"
+#include "topology/numa.hpp"
 
 #include <fmt/format.h>
 
@@ -15,14 +16,6 @@ namespace {
 
 constexpr std::uint8_t k_poison = 0xa5;
 constexpr std::uint64_t k_checked_end = 1ULL << 20U; ///< of host memory, at either end
-
-/// The NUMA node that an object hangs from; nullptr: none of the tree's.
-const TopologyObject* node_above(const Topology& topology, const TopologyObject* object) {
-  while (object != nullptr && object->kind != ObjectKind::numa_node) {
-    object = topology.find(object->parent);
-  }
-  return object;
-}
 
 /// Whether something else than PCIe joins two GPUs.
 bool linked(const Topology& topology, const std::string& a, const std::string& b) {
@@ -73,7 +66,7 @@ GpuPlaces::GpuPlaces(GpuLibrary& library, Workbench& bench, const Topology& topo
         continue;
       }
       GpuPlace place{static_cast<int>(device), object->id, 0};
-      if (const TopologyObject* const node = node_above(topology, object)) {
+      if (const TopologyObject* const node = numa_node_of(topology, object->id)) {
         for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
           place.near_node = bench.nodes()[n].id == node->id ? n : place.near_node;
         }

@@ -56,8 +56,8 @@ public:
     }
     for (const auto& [id, n] : m_node) {
       const std::span<std::byte> memory = m_bench.memory(n, 0, m_bench.cold_bytes(n));
-      m_bench.team(m_bench.cpus_near(n, 1)).run([&](std::size_t) {
-        fill_pattern(memory, m_bench.seed() + n);
+      m_bench.team(m_bench.cpus_near(n, 1)).run([&, node = n](std::size_t) {
+        fill_pattern(memory, m_bench.seed() + node);
       });
     }
   }

@@ -20,11 +20,6 @@ namespace {
 constexpr const char* k_remark = "measured again in the middle of a run";
 constexpr const char* k_derived = "moved by what other sizes showed in the middle of a run";
 
-double quantile(std::vector<double> samples, double q) {
-  std::sort(samples.begin(), samples.end());
-  return percentile(samples, q);
-}
-
 /// Added seconds at the sizes that were measured, and the ratios there.
 struct Shift {
   std::map<std::uint64_t, double> added_s;

@@ -152,6 +152,8 @@ std::vector<ProbeCase> probe_cases() {
       {k_link_bandwidth, "what links carry that copies between NUMA nodes and GPUs share"},
       {k_host_memcpy, "time of a copy from 8 B to 256 MiB, warm and cold"},
       {k_reduce_sum, "summation of gradients, by element type, threads, operands and part size"},
+      {k_sum_and_send,
+       "sums that are sent at once, with stores through the caches and around them"},
       {k_optimizer_step, "SGD, momentum, RMSProp and Adam steps, by threads"},
       {k_contention_communication,
        "copies and sums of gradients, alone and while something computes"},
@@ -181,8 +183,8 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   std::vector<Campaign> campaigns;
   for (Campaign (*make)(Workbench&) :
        {&core_latency_campaign, &memory_latency_campaign, &stream_campaign,
-        &numa_bandwidth_campaign, &memcpy_curve_campaign, &reduce_campaign, &optimizer_campaign,
-        &contention_campaign}) {
+        &numa_bandwidth_campaign, &memcpy_curve_campaign, &reduce_campaign, &stores_campaign,
+        &optimizer_campaign, &contention_campaign}) {
     campaigns.push_back(filtered(make(bench), options.only));
   }
   campaigns.push_back(

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -93,15 +94,6 @@ std::vector<int> improved(const Weights& weight, std::vector<int> rack) {
   return rack;
 }
 
-std::vector<int> numbered(const std::vector<int>& rack) {
-  std::map<int, int> number;
-  std::vector<int> out;
-  for (const int r : rack) {
-    out.push_back(number.try_emplace(r, static_cast<int>(number.size())).first->second);
-  }
-  return out;
-}
-
 /// The machines of each rack, in an order drawn from `random`.
 std::vector<std::vector<int>> machines_by_rack(const std::vector<int>& rack_of,
                                                std::mt19937_64& random) {
@@ -113,10 +105,72 @@ std::vector<std::vector<int>> machines_by_rack(const std::vector<int>& rack_of,
   return racks;
 }
 
+/// The two highest rates of each machine, the higher one first; 0 where there are fewer.
+struct BestTwo {
+  PairRate first, second;
+};
+
+std::vector<BestTwo> best_two(const std::vector<RoundRates>& rounds, int ranks) {
+  std::vector<BestTwo> best(at(ranks));
+  for (const RoundRates& round : rounds) {
+    for (const PairRate& pair : round) {
+      for (const int machine : {pair.a, pair.b}) {
+        BestTwo& of = best[at(machine)];
+        if (pair.bytes_per_s > of.first.bytes_per_s) {
+          of.second = std::exchange(of.first, pair);
+        } else if (pair.bytes_per_s > of.second.bytes_per_s) {
+          of.second = pair;
+        }
+      }
+    }
+  }
+  return best;
+}
+
 } // namespace
 
+void keep_best(RoundRates& round, const RoundRates& again) {
+  for (std::size_t i = 0; i < round.size(); ++i) {
+    round[i].bytes_per_s = std::max(round[i].bytes_per_s, again[i].bytes_per_s);
+  }
+}
+
+std::vector<double> ports_seen_twice(const std::vector<RoundRates>& rounds, int ranks) {
+  std::vector<double> ports;
+  for (const BestTwo& best : best_two(rounds, ranks)) {
+    ports.push_back(best.second.bytes_per_s > 0 ? best.second.bytes_per_s : best.first.bytes_per_s);
+  }
+  return ports;
+}
+
+Pairing seen_once(const std::vector<RoundRates>& rounds, int ranks) {
+  Pairing pairs;
+  std::vector<bool> taken(at(ranks), false);
+  for (const BestTwo& best : best_two(rounds, ranks)) {
+    const auto [a, b, rate] = best.first;
+    if (best.second.bytes_per_s < k_hindered * rate && !taken[at(a)] && !taken[at(b)]) {
+      taken[at(a)] = taken[at(b)] = true;
+      pairs.emplace_back(a, b);
+    }
+  }
+  return pairs;
+}
+
+std::vector<int> numbered(const std::vector<int>& rack) {
+  std::map<int, int> number;
+  std::vector<int> out;
+  for (const int r : rack) {
+    out.push_back(number.try_emplace(r, static_cast<int>(number.size())).first->second);
+  }
+  return out;
+}
+
+double share_of_ports(const PairRate& pair, const std::vector<double>& port) {
+  return pair.bytes_per_s / std::max(1.0, std::min(port[at(pair.a)], port[at(pair.b)]));
+}
+
 bool hindered(const PairRate& pair, const std::vector<double>& port) {
-  return pair.bytes_per_s < k_hindered * std::min(port[at(pair.a)], port[at(pair.b)]);
+  return share_of_ports(pair, port) < k_hindered;
 }
 
 std::vector<int> find_racks(const std::vector<RoundRates>& rounds,

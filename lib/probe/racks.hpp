@@ -15,10 +15,28 @@ struct PairRate {
 };
 using RoundRates = std::vector<PairRate>;
 
+/// Of a round and the same one again, in the same order, the better rate of each pair: disturbances
+/// only slow down.
+void keep_best(RoundRates& round, const RoundRates& again);
+
+/// What each machine's port can do, by rank: the highest rate that it reached twice, or the only
+/// one. What was reached once may have been the end of a pause, when all that had piled up comes at
+/// once. 0 for machines of no round.
+[[nodiscard]] std::vector<double> ports_seen_twice(const std::vector<RoundRates>& rounds,
+                                                   int ranks);
+/// Disjoint pairs to measure again: each has a machine that did with no other, and at no other
+/// time, more than k_hindered of what it did there.
+[[nodiscard]] Pairing seen_once(const std::vector<RoundRates>& rounds, int ranks);
+
 /// Below this share of the slower of their ports two machines are in each other's way less than
 /// something between them is.
 inline constexpr double k_hindered = 0.85;
 [[nodiscard]] bool hindered(const PairRate& pair, const std::vector<double>& port_bytes_per_s);
+/// Of the slower of its two ports.
+[[nodiscard]] double share_of_ports(const PairRate& pair,
+                                    const std::vector<double>& port_bytes_per_s);
+/// 0, 1, ... in the order of the racks' first machines.
+[[nodiscard]] std::vector<int> numbered(const std::vector<int>& rack_of);
 
 /// Which machines share a thin uplink: a rack number for each machine, 0, 1, ... in the order of
 /// the racks' first machines; all 0 when no pair was hindered.

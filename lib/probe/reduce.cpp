@@ -4,12 +4,15 @@
 #include "core/error.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/reduce.hpp"
+#include "probe/pin.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace reckon {
@@ -68,19 +71,36 @@ void finish(Workbench& bench, Cell& cell, const Samples& samples, double bytes,
   bench.remark_placement(cell, cores.front().node, 0);
 }
 
-CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::uint64_t part) {
+/// A cell of `threads` threads whose operands lie in cold memory; its key may get more.
+CellPlan cold_plan(const Workbench& bench, const char* test, DType dtype, int threads,
+                   std::uint64_t bytes) {
   CellPlan plan;
-  plan.key.test = k_reduce_sum;
+  plan.key.test = test;
   plan.key.from = bench.machine();
   plan.key.dtype = name_of(dtype);
   plan.key.threads = threads;
-  plan.key.sources = sources;
-  plan.key.bytes = part;
+  plan.key.bytes = bytes;
   plan.key.state = "cold";
   plan.unit = "bytes_per_second";
   plan.bytes_convention = "payload";
   plan.least = Seconds(0.02);
   plan.wanted = Seconds(0.1);
+  return plan;
+}
+
+/// Where the first `count` arrays of a row begin, at most 8.
+std::array<const void*, 8> operands_of(const Rows& rows, std::size_t rank, std::uint64_t index,
+                                       std::size_t count) noexcept {
+  std::array<const void*, 8> from{};
+  for (std::size_t s = 0; s < count; ++s) {
+    from[s] = rows.array<std::byte>(rank, index, s);
+  }
+  return from;
+}
+
+CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::uint64_t part) {
+  CellPlan plan = cold_plan(bench, k_reduce_sum, dtype, threads, part);
+  plan.key.sources = sources;
   // What a server does most: two operands, one thread and all, parts of 1 MiB.
   const bool usual_threads = threads == 1 || threads == bench.thread_counts().back();
   plan.rank = (sources == 2 ? 0 : 1) + (usual_threads ? 0 : 1) + (part == k_mib ? 0 : 1);
@@ -93,11 +113,41 @@ CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::
     const Samples samples = bench.sample(
         bench.team(rows.cpus()), since, budget,
         [&](std::size_t rank, std::uint64_t index) noexcept {
-          std::array<const void*, 8> from{};
-          for (std::size_t s = 0; s < operands; ++s) {
-            from[s] = rows.array<std::byte>(rank, index, s);
-          }
+          const std::array<const void*, 8> from = operands_of(rows, rank, index, operands);
           sum_into(dtype, rows.array<std::byte>(rank, index, 0), {from.data(), operands}, elements);
+        });
+    finish(bench, cell, samples,
+           static_cast<double>(part) * static_cast<double>(sources - 1) * threads, cores);
+  };
+  return plan;
+}
+
+/// Slots of a window, used in turn, and where a part is sent to, for each thread.
+constexpr std::size_t k_slots = 8;
+
+CellPlan stores_plan(Workbench& bench, Stores stores, int threads, int sources,
+                     std::uint64_t part) {
+  CellPlan plan = cold_plan(bench, k_sum_and_send, DType::fp32, threads, part);
+  plan.key.operation = name_of(stores);
+  plan.key.sources = sources;
+  plan.rank = sources == 8 ? 0 : 1;
+  plan.measure = [&bench, stores, threads, sources, part](Cell& cell, Seconds budget) {
+    const Seconds since = bench.clock().now();
+    const std::vector<CorePlace> cores = bench.spread(threads);
+    const auto operands = static_cast<std::size_t>(sources);
+    const Rows rows(bench, cores, operands, part);
+    std::vector<NodeMemory> near;
+    for (const CorePlace& core : cores) {
+      near.emplace_back((k_slots + 1) * part, bench.nodes()[core.node].os_node);
+    }
+    const Samples samples = bench.sample(
+        bench.team(rows.cpus()), since, budget,
+        [&](std::size_t rank, std::uint64_t index) noexcept {
+          const std::array<const void*, 8> from = operands_of(rows, rank, index, operands);
+          std::byte* const slots = near[rank].bytes().data();
+          std::byte* const slot = slots + index % k_slots * part;
+          sum_into(DType::fp32, slot, {from.data(), operands}, part / sizeof(float), stores);
+          std::memcpy(slots + k_slots * part, slot, part);
         });
     finish(bench, cell, samples,
            static_cast<double>(part) * static_cast<double>(sources - 1) * threads, cores);
@@ -128,18 +178,8 @@ void step(Optimizer optimizer, const Rows& rows, std::size_t rank, std::uint64_t
 
 CellPlan optimizer_plan(Workbench& bench, Optimizer optimizer, int threads) {
   constexpr std::uint64_t k_part = k_mib;
-  CellPlan plan;
-  plan.key.test = k_optimizer_step;
-  plan.key.from = bench.machine();
-  plan.key.dtype = name_of(DType::fp32);
+  CellPlan plan = cold_plan(bench, k_optimizer_step, DType::fp32, threads, k_part);
   plan.key.operation = name_of(optimizer);
-  plan.key.threads = threads;
-  plan.key.bytes = k_part;
-  plan.key.state = "cold";
-  plan.unit = "bytes_per_second";
-  plan.bytes_convention = "payload";
-  plan.least = Seconds(0.02);
-  plan.wanted = Seconds(0.1);
   plan.rank = threads == 1 || threads == bench.thread_counts().back() ? 0 : 1;
   plan.measure = [&bench, optimizer, threads](Cell& cell, Seconds budget) {
     const Seconds since = bench.clock().now();
@@ -169,6 +209,28 @@ Campaign reduce_campaign(Workbench& bench) {
         for (const int sources : {2, 4, 8}) {
           for (const std::uint64_t part : {k_mib / 4, k_mib, 4 * k_mib}) {
             plans.push_back(sum_plan(bench, dtype, threads, sources, part));
+          }
+        }
+      }
+    }
+    return plans;
+  };
+  return campaign;
+}
+
+Campaign stores_campaign(Workbench& bench) {
+  Campaign campaign;
+  campaign.name = "stores of sums";
+  campaign.share = 0.06;
+  campaign.begin = [&bench] { fill_all(bench); };
+  campaign.plan = [&bench] {
+    std::vector<CellPlan> plans;
+    for (const int threads :
+         std::set<int>{bench.thread_counts().front(), bench.thread_counts().back()}) {
+      for (const int sources : {2, 8}) {
+        for (const std::uint64_t part : {k_mib / 32, k_mib / 4, k_mib, 4 * k_mib}) {
+          for (const Stores stores : {Stores::cached, Stores::streaming}) {
+            plans.push_back(stores_plan(bench, stores, threads, sources, part));
           }
         }
       }

@@ -85,11 +85,6 @@ std::vector<EndpointPair> choose(const std::vector<EndpointPair>& all, Apart apa
   return chosen;
 }
 
-double median(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return samples.empty() ? 0 : percentile(samples, 0.5);
-}
-
 /// One measurement: which pairs, and what each got.
 struct Together {
   std::vector<EndpointPair> pairs;

@@ -398,6 +398,20 @@ std::string reduction(const Profile& profile) {
   }
   std::string text = by_threads(
       profile, base, "reduce_sum (GB/s of incoming gradients), parts of 1 MiB, cold", rows);
+  base.test = k_sum_and_send;
+  rows.clear();
+  for (const Stores stores : {Stores::cached, Stores::streaming}) {
+    for (const int sources : {2, 8}) {
+      rows.emplace_back(fmt::format("{} stores, {} operands", name_of(stores), sources),
+                        [=](CellKey& key) {
+                          key.operation = name_of(stores);
+                          key.sources = sources;
+                        });
+    }
+  }
+  text += by_threads(
+      profile, base,
+      "sum_and_send (GB/s of incoming gradients), parts of 1 MiB that are sent at once", rows);
   base = {};
   base.test = k_optimizer_step;
   rows.clear();

@@ -60,6 +60,59 @@ TEST(Merged, AddsUpWhatFlowsBroughtInOrderOfTime) {
   EXPECT_TRUE(merged({}).empty());
 }
 
+TEST(WindowRates, LanesThatTakeTurnsOnAPortAreNoFasterThanIt) {
+  // A port at 12.5 MB/s lets a write of 65536 bytes through every 5.24288 ms, of one lane after the
+  // other, in turns of 1 to 10 writes. Evenly spaced arrivals have exactly the port's rate as
+  // slope, whoever they belong to. In a lane's turn it has all of it: the sum of lanes is up to
+  // theirs.
+  constexpr double k_port = 12.5e6;
+  constexpr std::uint64_t k_write = 65536, k_gap_ns = 5'242'880;
+  FlowTask task;
+  task.warm_up_ns = 80'000'000;
+  task.window_ns = 100'000'000;
+  task.windows = 3;
+  int misled = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    std::vector<std::vector<Progressed>> lanes(4);
+    for (std::uint64_t i = 0, left = 0, lane = 0; i < 80; ++i, --left) {
+      if (left == 0) {
+        lane = uniform_index(random, lanes.size());
+        left = 1 + uniform_index(random, 10);
+      }
+      const std::uint64_t before = lanes[lane].empty() ? 0 : lanes[lane].back().bytes;
+      lanes[lane].push_back({static_cast<std::int64_t>(i * k_gap_ns), before + k_write});
+    }
+    double sum = 0;
+    for (const std::vector<Progressed>& lane : lanes) {
+      sum += arrival_rate(lane, 80'000'000, 180'000'000);
+    }
+    misled += sum > 1.5 * k_port ? 1 : 0;
+    for (const double rate : window_rates(task, {lanes.begin(), lanes.end()})) {
+      EXPECT_NEAR(rate, k_port, 1e-6 * k_port);
+    }
+  }
+  EXPECT_GT(misled, 20); // what this is about does happen
+}
+
+TEST(WindowRates, AreThoseOfTheWholeWhereOneWindowTellsNothing) {
+  // 100 bytes every 40 ns: windows of 100 ns hold two or three; all 300 ns hold eight.
+  FlowTask task;
+  task.warm_up_ns = 20;
+  task.window_ns = 100;
+  task.windows = 3;
+  std::vector<Progressed> points;
+  for (int i = 0; i < 10; ++i) {
+    points.push_back({40 * i, 100 * static_cast<std::uint64_t>(i + 1)});
+  }
+  const std::vector<double> rates = window_rates(task, {points});
+  ASSERT_EQ(rates.size(), 3U);
+  for (const double rate : rates) {
+    EXPECT_NEAR(rate, 2.5e9, 1);
+  }
+}
+
 TEST(FlowText, ComesBackAsItWas) {
   FlowTask task;
   task.kind = FlowTask::Kind::ping;

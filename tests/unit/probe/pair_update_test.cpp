@@ -286,8 +286,8 @@ TEST(ReprofileSizes, TakeTheLongestThatFitsIntoThePause) {
   const ClientFlows flows = client_flows({0, 1}, {2, 3});
   const auto pairs = known_pairs(p, k_names, flows.flows, k_tcp);
   using Sizes = std::vector<std::uint64_t>;
-  // 4 rounds, an answer of 1 ms to each write. 4 KiB: 8 + 8 writes of 1.164 ms, all rounds 138.5 ms.
-  // 256 KiB: 2 + 3 of 11.49 ms, all rounds 249.7 ms. 1 MiB: 1 + 3 of 42.94 ms, 703.1 ms.
+  // 4 rounds, an answer of 1 ms to each write. 4 KiB: 8 + 8 writes of 1.164 ms, all rounds 138.5
+  // ms. 256 KiB: 2 + 3 of 11.49 ms, all rounds 249.7 ms. 1 MiB: 1 + 3 of 42.94 ms, 703.1 ms.
   EXPECT_EQ(reprofile_sizes(pairs, flows.rounds, Seconds(1)), (Sizes{4096, 1048576}));
   EXPECT_EQ(reprofile_sizes(pairs, flows.rounds, Seconds(0.83)), (Sizes{4096, 262144}));
   EXPECT_EQ(reprofile_sizes(pairs, flows.rounds, Seconds(0.85)), (Sizes{4096, 1048576}));

@@ -2,6 +2,7 @@
 #include "probe/shared_links.hpp"
 
 #include "stats/resample.hpp"
+#include "support/cases.hpp"
 
 #include <gtest/gtest.h>
 
@@ -284,7 +285,8 @@ TEST(SharedLinksProperty, WhatIsFoundIsThereAndWhatIsThereIsFound) {
   int found = 0;
   int unclear = 0;
   int answers = 0;
-  for (std::uint64_t i = 0; i < 300; ++i) {
+  constexpr int k_cases = support::cases(300);
+  for (std::uint64_t i = 0; i < k_cases; ++i) {
     SCOPED_TRACE("seed " + std::to_string(k_seed + i));
     Network n = random_network(k_seed + i, i % 3 != 0);
     for (const LinkFinding& f : find_shared_links(n.shared(), n.measure())) {
@@ -316,7 +318,7 @@ TEST(SharedLinksProperty, WhatIsFoundIsThereAndWhatIsThereIsFound) {
   }
   std::cout << found << " of " << thin_links << " thin links found; " << unclear << " of "
             << answers << " answers unclear\n";
-  EXPECT_GT(thin_links, 300);
+  EXPECT_GT(thin_links, k_cases);
   EXPECT_GE(found, thin_links * 9 / 10);
   EXPECT_LE(unclear, answers / 10);
 }
@@ -325,7 +327,7 @@ TEST(SharedLinksProperty, NoiseInventsNothing) {
   // Uplinks that carry all that is below: only endpoints' own links are ever full.
   constexpr std::uint64_t k_seed = 777;
   std::cout << "seeds from " << k_seed << "\n";
-  for (std::uint64_t i = 0; i < 200; ++i) {
+  for (std::uint64_t i = 0; i < support::cases(200); ++i) {
     SCOPED_TRACE("seed " + std::to_string(k_seed + i));
     Network n = random_network(k_seed + i, false);
     n.noise = 0.05;

@@ -134,6 +134,11 @@ SealedFile read_sealed(const std::string& path) {
   return file;
 }
 
+bool CheckpointFolder::exists() const {
+  std::error_code error;
+  return std::filesystem::is_directory(m_path, error);
+}
+
 void CheckpointFolder::create() const {
   std::error_code error;
   std::filesystem::create_directories(m_path, error);

@@ -43,6 +43,7 @@ class CheckpointFolder {
 public:
   explicit CheckpointFolder(std::string path) : m_path(std::move(path)) {}
   [[nodiscard]] const std::string& path() const { return m_path; }
+  [[nodiscard]] bool exists() const;
   /// Makes the folder if it is not there. Throws Error{operation}.
   void create() const;
   [[nodiscard]] std::string part(std::uint64_t step, int rank) const;

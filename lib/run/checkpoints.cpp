@@ -17,10 +17,11 @@
 namespace reckon {
 namespace {
 
-/// Where the lanes need all processors, they come first. Linux counts this for the thread alone.
+/// Where the lanes need all processors, they come first; but a tenth of a full one is left for what
+/// would otherwise never be on disk. Linux counts this for the thread alone.
 void be_nice() {
-  constexpr int k_nicest = 19;
-  static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), k_nicest));
+  constexpr int k_nice = 10;
+  static_cast<void>(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), k_nice));
 }
 
 void remove_file(const std::string& path) {

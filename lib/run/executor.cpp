@@ -198,6 +198,7 @@ bool LaneExecutor::compute() noexcept {
 LocalOp LaneExecutor::local(const Op& op) noexcept {
   LocalOp local;
   local.dtype = op.dtype;
+  local.stores = op.stores;
   local.optimizer = op.optimizer;
   local.step = m_step;
   local.exponent = op.exponent;

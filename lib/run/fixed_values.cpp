@@ -9,7 +9,7 @@
 namespace reckon {
 
 FixedValues::FixedValues(std::uint32_t workers, const FixedPointRule& rule)
-    : m_workers(workers), m_gradient_bound(rule.gradient_bound),
+    : m_gradient_bound(rule.gradient_bound),
       m_error_bound(std::ldexp(static_cast<double>(workers), -rule.exponent - 1)) {
   for (std::uint32_t h = 0; h < k_values; ++h) {
     for (std::uint32_t w = 0; w < workers; ++w) {
@@ -30,15 +30,15 @@ float FixedValues::value_of(std::uint32_t h, std::uint32_t worker) const {
   return (mixed >> 4U & 1U) != 0 ? -value : value;
 }
 
-void FixedValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
+void FixedValues::fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
                        std::uint32_t index, std::uint32_t iteration) const {
   std::array<float, k_values> table{};
   for (std::uint32_t h = 0; h < k_values; ++h) {
     table[h] = value_of(h, index);
   }
   poison_gaps(buffer, runs);
-  for (const Schedule::Run& run : runs) {
-    auto* const words = reinterpret_cast<float*>(buffer.data() + run.offset);
+  for (const DTypeRun& run : runs) {
+    auto* const words = reinterpret_cast<float*>(buffer.data() + run.offset_bytes);
     for (std::uint64_t e = 0; e < run.bytes / sizeof(float); ++e) {
       words[e] = table[test_hash(e, iteration) % k_values];
     }
@@ -46,11 +46,11 @@ void FixedValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Ru
 }
 
 TestValues::Result FixedValues::check(std::span<const std::byte> buffer,
-                                      std::span<const Schedule::Run> runs,
+                                      std::span<const DTypeRun> runs,
                                       std::uint32_t iteration) const {
   TestValues::Result result;
-  for (const Schedule::Run& run : runs) {
-    const auto* const words = reinterpret_cast<const float*>(buffer.data() + run.offset);
+  for (const DTypeRun& run : runs) {
+    const auto* const words = reinterpret_cast<const float*>(buffer.data() + run.offset_bytes);
     for (std::uint64_t e = 0; e < run.bytes / sizeof(float); ++e) {
       const double exact = m_sums[test_hash(e, iteration) % k_values];
       const double error = std::abs(static_cast<double>(words[e]) - exact);
@@ -64,7 +64,7 @@ TestValues::Result FixedValues::check(std::span<const std::byte> buffer,
       if (result.first_error.empty()) {
         result.first_error =
             fmt::format("gradient byte {}: the sum is {}, off by {}; {} is allowed",
-                        run.offset + e * sizeof(float), words[e], error, allowed);
+                        run.offset_bytes + e * sizeof(float), words[e], error, allowed);
       }
     }
     result.checked_bytes += run.bytes;

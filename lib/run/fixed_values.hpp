@@ -14,12 +14,12 @@ class FixedValues {
 public:
   FixedValues(std::uint32_t workers, const FixedPointRule& rule);
 
-  void fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs, std::uint32_t index,
+  void fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs, std::uint32_t index,
             std::uint32_t iteration) const;
   /// Compares every element with the exact sum. Wrong is what is further off than error_bound() and
   /// the rounding of the result to fp32. The result has the greatest distance.
   [[nodiscard]] TestValues::Result check(std::span<const std::byte> buffer,
-                                         std::span<const Schedule::Run> runs,
+                                         std::span<const DTypeRun> runs,
                                          std::uint32_t iteration) const;
   /// Equation 22: workers / (2 2^exponent).
   [[nodiscard]] double error_bound() const { return m_error_bound; }
@@ -27,7 +27,6 @@ public:
 private:
   static constexpr std::size_t k_values = 1024;
   [[nodiscard]] float value_of(std::uint32_t h, std::uint32_t worker) const;
-  std::uint32_t m_workers;
   double m_gradient_bound, m_error_bound;
   std::array<double, k_values> m_sums{};
 };

@@ -11,6 +11,7 @@
 #include "run/executor.hpp"
 #include "run/fixed_values.hpp"
 #include "run/folder_lock.hpp"
+#include "run/lane_memory.hpp"
 #include "run/latest.hpp"
 #include "run/load_checkpoint.hpp"
 #include "run/pass_crew.hpp"
@@ -223,12 +224,12 @@ public:
 
   JobResult run(const std::function<void(std::size_t, double)>& progress) {
     log(LogLevel::debug, "registration");
-    connect();
-    JobResult result;
-    result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
     const ThreadPlaces places =
         place_threads(allowed_cpus(), m_programs.front()->lanes.size(), m_options.local_rank,
-                      m_options.local_size, m_options.compute);
+                      m_options.local_size, m_options.compute, m_options.lane_cpus);
+    JobResult result;
+    connect(places.lanes, result);
+    result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
     if (m_options.compute) {
       result.context["compute"] = assemble_crew(places.compute);
     }
@@ -346,7 +347,8 @@ private:
     return std::make_unique<MedianStoppingRule>(limits);
   }
 
-  void connect() {
+  /// `cpus`: of the lanes.
+  void connect(const std::vector<int>& cpus, JobResult& result) {
     m_mover =
         m_options.mover
             ? m_options.mover()
@@ -372,6 +374,9 @@ private:
       m_buffers.push_back(m_mover->allocate(bytes));
       m_views.push_back(m_mover->view(m_buffers.back()));
     }
+    if (const std::string homes = gather_homes(settle(cpus)); !homes.empty()) {
+      result.context["lanes"] = homes;
+    }
     if (m_schedule.outcome == Outcome::parameters) {
       m_replica.emplace(m_schedule, static_cast<std::size_t>(m_rendezvous.rank()), *m_values);
       m_replica->fill(m_views);
@@ -388,6 +393,49 @@ private:
       m_rendezvous.blame_a_peer(Seconds(1)); // a peer that just ended cannot be connected to
       throw;
     }
+  }
+
+  /// Brings the memory that a lane works in to the NUMA node of its thread, before anything pins
+  /// it. Returns what is worth saying of the lanes' places; nothing where all processors and all
+  /// memory are alike.
+  [[nodiscard]] std::string settle(const std::vector<int>& cpus) const {
+    std::string text;
+    const auto wanted = std::count_if(m_options.lane_cpus.begin(), m_options.lane_cpus.end(),
+                                      [](int cpu) { return cpu >= 0; });
+    if (wanted > 0) {
+      const std::size_t lanes = std::min(cpus.size(), m_options.lane_cpus.size());
+      std::size_t there = 0;
+      for (std::size_t l = 0; l < lanes; ++l) {
+        there += m_options.lane_cpus[l] >= 0 && cpus[l] == m_options.lane_cpus[l] ? 1U : 0U;
+      }
+      text = fmt::format("{} of {} lanes on the plan's processors", there, wanted);
+    }
+    const bool here = std::equal(m_views.begin(), m_views.end(), m_buffers.begin(),
+                                 [](auto a, auto b) { return a.data() == b.data(); });
+    if (!has_several_numa_nodes() || !here) { // else all memory is alike, or a GPU's
+      return text;
+    }
+    std::vector<std::optional<int>> nodes;
+    for (const int cpu : cpus) {
+      nodes.push_back(cpu >= 0 ? numa_node_of_cpu(cpu) : std::nullopt);
+    }
+    const PageMove moved = move_home(
+        page_homes(program(), m_views, nodes, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))));
+    return text + fmt::format("{}{} of {} pages on their lane's NUMA node{}{}",
+                              text.empty() ? "" : ", ", moved.pages - moved.elsewhere, moved.pages,
+                              moved.problem.empty() ? "" : ": ", moved.problem);
+  }
+
+  /// "rank 8: ..." of all ranks that have something to say.
+  [[nodiscard]] std::string gather_homes(const std::string& mine) {
+    std::string text;
+    const std::vector<std::string> all = m_rendezvous.all_gather(mine, m_options.limit);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      if (!all[r].empty()) {
+        text += fmt::format("{}rank {}: {}", text.empty() ? "" : "; ", r, all[r]);
+      }
+    }
+    return text;
   }
 
   /// Threads that work in this rank's passes, and what a round of that work takes while all ranks
@@ -594,7 +642,7 @@ private:
     while (!lanes.finished_within(std::chrono::milliseconds(20))) {
       m_rendezvous.watch(Seconds(0));
       if (monotonic_ns() > deadline) {
-        throw PeerError(fmt::format("rank {} made no end of an iteration within {}: {}",
+        throw PeerError(fmt::format("rank {} made no end of an iteration within {} (--limit): {}",
                                     m_rendezvous.rank(), to_text(m_options.limit),
                                     lanes.stop_and_describe()));
       }
@@ -623,6 +671,9 @@ private:
         load_checkpoint(m_rendezvous, CheckpointFolder(m_options.checkpoints.resume_folder),
                         checkpoint_job(), *m_programs[k_saving], m_options.limit);
     const std::uint64_t steps = resumed.steps.back();
+    if (m_rendezvous.rank() == 0) {
+      log(LogLevel::info, "making {} steps again, to compare them with the checkpoint", steps);
+    }
     const TestValues::Result found = restore(lanes, resumed.part.data, steps);
     if (found.wrong_elements > 0) {
       fail(ErrorKind::input,
@@ -674,6 +725,9 @@ private:
     for (std::uint32_t step = 0; step < steps; ++step) {
       m_replica->step(step);
       m_rendezvous.all_gather("", m_options.limit); // however long all of them take together
+      if (m_rendezvous.rank() == 0 && m_options.made_again) {
+        m_options.made_again(step + 1, steps);
+      }
     }
     return m_replica->compare(m_views, restoring.kept, static_cast<std::uint32_t>(steps));
   }

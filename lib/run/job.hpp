@@ -57,12 +57,18 @@ struct RunOptions {
   /// Passes are work of this kind; nothing: their time passes.
   std::optional<PassCompute> compute{};
   std::string stragglers; ///< which ranks' passes were stretched, as asked: "1=2x"; for the report
+  /// Of each of this rank's lanes: the processor that its thread stays on, if this rank has its
+  /// machine to itself and may use that; -1: any. Empty: any for all.
+  std::vector<int> lane_cpus;
   int local_rank = 0, local_size = 1; ///< among the ranks on this machine: decides about pinning
   std::string pci_address;  ///< transport cuda: of this rank's GPU; empty: by the local rank
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
   CheckpointOptions checkpoints;
   const Carried* carried = nullptr; ///< to take over; null: from the start, or from a checkpoint
+  /// Called at rank 0 while it makes the steps before this run again, to compare what they give
+  /// with what it goes on from: `done` of `all` are made.
+  std::function<void(std::uint64_t done, std::uint64_t all)> made_again{};
   /// Called with this rank's buffers when the last iteration is over.
   std::function<void(std::span<const std::span<std::byte>> views, std::uint64_t steps)> at_end{};
   /// Called at every rank after the last iteration with when each op of this rank began and ended

@@ -18,9 +18,10 @@ constexpr std::uint32_t k_most_count = 1U << 22U;
 constexpr std::size_t k_block = 4096;
 
 std::uint64_t first_element(const Schedule& schedule, const ParameterRun& held) {
-  for (const Schedule::Run& run : schedule.runs) {
-    if (held.gradient_offset >= run.offset && held.gradient_offset < run.offset + run.bytes) {
-      return (held.gradient_offset - run.offset) / sizeof(float);
+  for (const DTypeRun& run : schedule.runs) {
+    if (held.gradient_offset >= run.offset_bytes &&
+        held.gradient_offset < run.offset_bytes + run.bytes) {
+      return (held.gradient_offset - run.offset_bytes) / sizeof(float);
     }
   }
   return 0;
@@ -48,13 +49,13 @@ LatestValues::LatestValues(std::uint32_t workers, std::uint32_t steps)
   m_classes = std::max(1U, (workers + m_digits - 1) / m_digits);
 }
 
-void LatestValues::fill_gradient(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
+void LatestValues::fill_gradient(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
                                  std::uint32_t index) const {
   const float mine = static_cast<float>(
       std::pow(static_cast<double>(m_steps + 1ULL), static_cast<double>(index % m_digits)));
   poison_gaps(buffer, runs);
-  for (const Schedule::Run& run : runs) {
-    auto* const words = reinterpret_cast<float*>(buffer.data() + run.offset);
+  for (const DTypeRun& run : runs) {
+    auto* const words = reinterpret_cast<float*>(buffer.data() + run.offset_bytes);
     for (std::uint64_t e = 0; e < run.bytes / sizeof(float); ++e) {
       words[e] = e % m_classes == index / m_digits ? mine : 0.0F;
     }

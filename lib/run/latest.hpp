@@ -21,7 +21,7 @@ public:
   LatestValues(std::uint32_t workers, std::uint32_t steps);
 
   /// Worker `index`'s gradient, the same in every step, and the poison between the runs.
-  void fill_gradient(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
+  void fill_gradient(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
                      std::uint32_t index) const;
   /// The parameters that the run starts from, in all that the rank holds.
   void fill_parameters(const Schedule& schedule, const RankProgram& rank,

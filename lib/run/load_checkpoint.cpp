@@ -53,7 +53,8 @@ public:
     }
     return {{},
             m_passed == 0
-                ? fmt::format("{}: there is no complete checkpoint in it", m_folder.path())
+                ? fmt::format("{}: there is no {}", m_folder.path(),
+                              m_folder.exists() ? "complete checkpoint in it" : "such folder")
                 : fmt::format("{}: none of its {} checkpoints is intact; the newest: {}",
                               m_folder.path(), m_passed, m_first_trouble)};
   }

@@ -59,7 +59,8 @@ PassCompute parse_pass_compute(const std::string& text) {
 }
 
 ThreadPlaces place_threads(std::span<const int> cpus, std::size_t lanes, int local_rank,
-                           int local_size, const std::optional<PassCompute>& compute) {
+                           int local_size, const std::optional<PassCompute>& compute,
+                           std::span<const int> wanted) {
   const auto rank = static_cast<std::size_t>(local_rank);
   const auto in_turn = [&](std::span<const int> of, std::size_t threads) {
     std::vector<int> places;
@@ -68,8 +69,15 @@ ThreadPlaces place_threads(std::span<const int> cpus, std::size_t lanes, int loc
     }
     return places;
   };
+  const auto as_wanted = [&](std::span<const int> of) {
+    std::vector<int> places = in_turn(of, lanes);
+    for (std::size_t l = 0; local_size == 1 && l < std::min(lanes, wanted.size()); ++l) {
+      places[l] = std::find(of.begin(), of.end(), wanted[l]) != of.end() ? wanted[l] : places[l];
+    }
+    return places;
+  };
   if (!compute) {
-    return {in_turn(cpus, lanes), {}};
+    return {as_wanted(cpus), {}};
   }
   const auto threads = static_cast<std::size_t>(compute->threads);
   const std::size_t most = cpus.size() - (compute->dedicated && !cpus.empty() ? 1 : 0);
@@ -82,11 +90,10 @@ ThreadPlaces place_threads(std::span<const int> cpus, std::size_t lanes, int loc
                      most == 1 ? "" : "s", compute->dedicated ? ", or for --cores shared" : ""));
   }
   if (!compute->dedicated) {
-    return {in_turn(cpus, lanes), in_turn(cpus, threads)};
+    return {as_wanted(cpus), in_turn(cpus, threads)};
   }
   const std::size_t computing = std::min(threads * static_cast<std::size_t>(local_size), most);
-  return {in_turn(cpus.first(cpus.size() - computing), lanes),
-          in_turn(cpus.last(computing), threads)};
+  return {as_wanted(cpus.first(cpus.size() - computing)), in_turn(cpus.last(computing), threads)};
 }
 
 std::vector<std::uint64_t> rounds_of(std::span<const std::int64_t> durations_ns, double round_s) {
@@ -141,14 +148,16 @@ public:
     m_crew.ask(m_pass_of[op]);
   }
   [[nodiscard]] std::optional<Over> next_over(std::int64_t /*now_ns*/) noexcept override {
+    const auto some_over = [&](std::uint32_t op) { return is_over(op); };
+    if (std::none_of(m_under_way.begin(), m_under_way.end(), some_over)) {
+      return std::nullopt;
+    }
+    // Only now that one was seen to be over all that ended before it are, too.
     auto first = m_under_way.end();
     for (auto it = m_under_way.begin(); it != m_under_way.end(); ++it) {
       if (is_over(*it) && (first == m_under_way.end() || end_of(*it) < end_of(*first))) {
         first = it;
       }
-    }
-    if (first == m_under_way.end()) {
-      return std::nullopt;
     }
     const Over over{*first, end_of(*first)};
     m_under_way.erase(first);
@@ -201,12 +210,12 @@ PassCrew::PassCrew(std::string_view operation, const std::vector<int>& cpus)
 }
 
 PassCrew::~PassCrew() {
-  m_stop.store(true, std::memory_order_relaxed); // no data hang on it: the threads are joined
   {
-    const std::lock_guard lock(m_mutex);
-    m_quit = true;
+    const std::lock_guard lock(m_mutex); // who waits has looked, or sleeps
+    m_stop.store(true, std::memory_order_relaxed);
   }
   m_wake.notify_all();
+  m_threads.clear(); // joined, before anything they use goes
 }
 
 void PassCrew::queue(std::uint32_t pass) noexcept {
@@ -243,8 +252,8 @@ void PassCrew::work(std::size_t rank, int cpu) {
     Pass* pass = nullptr;
     {
       std::unique_lock lock(m_mutex);
-      m_wake.wait(lock, [&] { return m_queued > next || m_quit; });
-      if (m_quit) {
+      m_wake.wait(lock, [&] { return m_queued > next || m_stop.load(std::memory_order_relaxed); });
+      if (m_stop.load(std::memory_order_relaxed)) {
         return;
       }
       pass = &m_passes[m_queue[next % m_queue.size()]];
@@ -261,10 +270,10 @@ void PassCrew::work(std::size_t rank, int cpu) {
       mine.rounds.fetch_add(1, std::memory_order_relaxed);
       mine.since_ns.store(monotonic_ns(), std::memory_order_relaxed);
     }
-    const std::int64_t end = monotonic_ns();
-    mine.busy_ns.fetch_add(end - begin, std::memory_order_relaxed);
+    mine.busy_ns.fetch_add(monotonic_ns() - begin, std::memory_order_relaxed);
     if (pass->left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      pass->end_ns.store(end, std::memory_order_relaxed);
+      // Looked at when all are done: a thread may have done its part and told so much later.
+      pass->end_ns.store(monotonic_ns(), std::memory_order_relaxed);
       pass->times.fetch_add(1, std::memory_order_release);
       const std::lock_guard lock(m_mutex); // time_rounds() has looked, or sleeps
       m_finished.notify_all();

@@ -36,11 +36,13 @@ struct ThreadPlaces {
 };
 /// Threads of one of `local_size` ranks on a machine, of which it may use `cpus`: lanes on these in
 /// turn, rank after rank; computing threads as well, or, dedicated, on the last of them and lanes
-/// on the rest, of which at least one is left. Throws Error{usage} when a rank wants more computing
-/// threads than there are processors for.
+/// on the rest, of which at least one is left. A rank that has its machine to itself keeps a lane
+/// on the processor that `wanted` has for it (by lane; -1 or none: any) where lanes may use that.
+/// Throws Error{usage} when a rank wants more computing threads than there are processors for.
 [[nodiscard]] ThreadPlaces place_threads(std::span<const int> cpus, std::size_t lanes,
                                          int local_rank, int local_size,
-                                         const std::optional<PassCompute>& compute);
+                                         const std::optional<PassCompute>& compute,
+                                         std::span<const int> wanted = {});
 
 /// How often `round_s` seconds of work are done in each pass: after each pass, what was done until
 /// then is within half a round of what the passes until then should take.
@@ -117,9 +119,9 @@ private:
   std::vector<std::uint32_t> m_queue; ///< ring: a pass is in it at most once
   std::uint64_t m_queued = 0;         ///< passes, since ever
   std::uint64_t m_queued_rounds = 0;
-  bool m_quit = false;
-  std::atomic<bool> m_stop{false};
-  std::vector<std::jthread> m_threads; ///< last: joined before anything they use goes
+  std::atomic<bool> m_stop{
+      false}; ///< set with the mutex held; looked at in the middle of work, too
+  std::vector<std::jthread> m_threads;
 };
 
 } // namespace reckon

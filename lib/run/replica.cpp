@@ -13,14 +13,15 @@ namespace {
 
 /// The gradient's run that a stretch of parameters belongs to, and its first element there.
 struct Origin {
-  const Schedule::Run* run;
+  const DTypeRun* run;
   std::uint64_t element;
 };
 
 Origin origin_of(const Schedule& schedule, const ParameterRun& held) {
-  for (const Schedule::Run& run : schedule.runs) {
-    if (held.gradient_offset >= run.offset && held.gradient_offset < run.offset + run.bytes) {
-      return {&run, (held.gradient_offset - run.offset) / sizeof(float)};
+  for (const DTypeRun& run : schedule.runs) {
+    if (held.gradient_offset >= run.offset_bytes &&
+        held.gradient_offset < run.offset_bytes + run.bytes) {
+      return {&run, (held.gradient_offset - run.offset_bytes) / sizeof(float)};
     }
   }
   return {&schedule.runs.front(), 0}; // an empty stretch

@@ -3,6 +3,7 @@
 
 #include "core/units.hpp"
 #include "core/version.hpp"
+#include "documents/own_machines.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -17,11 +18,6 @@ namespace {
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
-}
-
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v.empty() ? 0 : percentile(v, 0.5);
 }
 
 /// Median over the iterations of what `value` gives for one rank.
@@ -398,8 +394,6 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   if (!options.stragglers.empty()) {
     report.context["stragglers"] = options.stragglers + ": slower than the plan says, as asked";
   }
-  const bool has_ports = std::any_of(plan.ranks.begin(), plan.ranks.end(),
-                                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; });
   report.cause =
       !without.empty()
           ? fmt::format(
@@ -409,7 +403,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
       : options.transport != plan.transport
           ? fmt::format("another transport ({:+.1f} %): the plan predicts {}, this ran over {}",
                         100 * report.error, plan.transport, options.transport)
-      : one_machine && has_ports
+      : one_machine && predicts_own_machines(plan)
           ? fmt::format("one machine ({:+.1f} %): the plan predicts ranks on machines of their "
                         "own, here all shared {}",
                         100 * report.error, result.hosts.front())

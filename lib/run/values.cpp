@@ -92,9 +92,9 @@ Table<Word> make_table(DType type, Shape shape, Entry entry) {
 }
 
 template <class Word>
-void fill_run(std::byte* memory, const Schedule::Run& run, std::uint32_t iteration,
+void fill_run(std::byte* memory, const DTypeRun& run, std::uint32_t iteration,
               const Table<Word>& table, std::uint32_t mask) {
-  auto* const words = reinterpret_cast<Word*>(memory + run.offset);
+  auto* const words = reinterpret_cast<Word*>(memory + run.offset_bytes);
   const std::uint64_t count = run.bytes / sizeof(Word);
   for (std::uint64_t e = 0; e < count; ++e) {
     words[e] = table[test_hash(e, iteration) & mask];
@@ -102,9 +102,9 @@ void fill_run(std::byte* memory, const Schedule::Run& run, std::uint32_t iterati
 }
 
 template <class Word>
-void check_run(const std::byte* memory, const Schedule::Run& run, std::uint32_t iteration,
+void check_run(const std::byte* memory, const DTypeRun& run, std::uint32_t iteration,
                const Table<Word>& table, std::uint32_t mask, TestValues::Result& result) {
-  const auto* const words = reinterpret_cast<const Word*>(memory + run.offset);
+  const auto* const words = reinterpret_cast<const Word*>(memory + run.offset_bytes);
   const std::uint64_t count = run.bytes / sizeof(Word);
   const auto shown = [&](Word w) {
     if constexpr (sizeof(Word) == 4) {
@@ -127,7 +127,7 @@ void check_run(const std::byte* memory, const Schedule::Run& run, std::uint32_t 
         const Word expected = table[test_hash(e, iteration) & mask];
         if (words[e] != expected) {
           result.first_error = fmt::format("gradient byte {} ({}): expected {}, got {}",
-                                           run.offset + e * sizeof(Word), name_of(run.dtype),
+                                           run.offset_bytes + e * sizeof(Word), name_of(run.dtype),
                                            shown(expected), shown(words[e]));
           break;
         }
@@ -146,19 +146,19 @@ void poison(std::span<std::byte> memory) {
   }
 }
 
-void poison_gaps(std::span<std::byte> buffer, std::span<const Schedule::Run> runs) {
+void poison_gaps(std::span<std::byte> buffer, std::span<const DTypeRun> runs) {
   std::uint64_t at = 0;
-  for (const Schedule::Run& run : runs) {
-    poison(buffer.subspan(at, run.offset - at));
-    at = run.offset + run.bytes;
+  for (const DTypeRun& run : runs) {
+    poison(buffer.subspan(at, run.offset_bytes - at));
+    at = run.offset_bytes + run.bytes;
   }
   poison(buffer.subspan(at));
 }
 
-void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs,
+void TestValues::fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
                       std::uint32_t index, std::uint32_t iteration) const {
   poison_gaps(buffer, runs);
-  for (const Schedule::Run& run : runs) {
+  for (const DTypeRun& run : runs) {
     const Shape shape = shape_for(run.dtype, m_workers);
     const std::uint32_t mask = (1U << static_cast<unsigned>(shape.bits)) - 1;
     const auto entry = [&](std::uint32_t h) { return value_of(h, index, shape); };
@@ -173,10 +173,10 @@ void TestValues::fill(std::span<std::byte> buffer, std::span<const Schedule::Run
 }
 
 TestValues::Result TestValues::check(std::span<const std::byte> buffer,
-                                     std::span<const Schedule::Run> runs,
+                                     std::span<const DTypeRun> runs,
                                      std::uint32_t iteration) const {
   Result result;
-  for (const Schedule::Run& run : runs) {
+  for (const DTypeRun& run : runs) {
     const Shape shape = shape_for(run.dtype, m_workers);
     const std::uint32_t mask = (1U << static_cast<unsigned>(shape.bits)) - 1;
     const auto entry = [&](std::uint32_t h) {
@@ -197,7 +197,7 @@ TestValues::Result TestValues::check(std::span<const std::byte> buffer,
   return result;
 }
 
-void TestValues::sums(std::span<float> out, const Schedule::Run& run, std::uint64_t first,
+void TestValues::sums(std::span<float> out, const DTypeRun& run, std::uint64_t first,
                       std::uint32_t iteration) const {
   const Shape shape = shape_for(run.dtype, m_workers);
   const std::uint32_t mask = (1U << static_cast<unsigned>(shape.bits)) - 1;

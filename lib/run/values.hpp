@@ -24,7 +24,7 @@ public:
 
   /// Writes worker `index`'s gradient for `iteration` into the runs of `buffer`, and the poison
   /// everywhere else.
-  void fill(std::span<std::byte> buffer, std::span<const Schedule::Run> runs, std::uint32_t index,
+  void fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs, std::uint32_t index,
             std::uint32_t iteration) const;
 
   struct Result {
@@ -33,11 +33,11 @@ public:
     std::string first_error; ///< "gradient byte 4096: expected 12, got 9"; empty when all is right
   };
   /// Compares every element of the runs with the sum over all workers.
-  [[nodiscard]] Result check(std::span<const std::byte> buffer, std::span<const Schedule::Run> runs,
+  [[nodiscard]] Result check(std::span<const std::byte> buffer, std::span<const DTypeRun> runs,
                              std::uint32_t iteration) const;
 
   /// The sums of elements [first, first + out.size()) of an fp32 run.
-  void sums(std::span<float> out, const Schedule::Run& run, std::uint64_t first,
+  void sums(std::span<float> out, const DTypeRun& run, std::uint64_t first,
             std::uint32_t iteration) const;
 
 private:
@@ -61,6 +61,6 @@ void initial_parameters(std::span<float> out, std::uint64_t first);
 /// cannot look right.
 void poison(std::span<std::byte> memory);
 /// Poisons what lies outside of the runs.
-void poison_gaps(std::span<std::byte> buffer, std::span<const Schedule::Run> runs);
+void poison_gaps(std::span<std::byte> buffer, std::span<const DTypeRun> runs);
 
 } // namespace reckon

@@ -326,12 +326,46 @@ private:
       }
     }
     if (m_order.size() != m_places.size()) {
-      for (std::uint32_t node = 0; node < m_places.size(); ++node) {
-        if (missing[node] > 0) {
-          fault(node, "deadlock: it waits in a circle with other ops");
-        }
-      }
+      fault_circle(missing);
     }
+  }
+
+  /// Names one circle among the ops that never come, by the arrivals in it. `missing`: of each op,
+  /// how many that it waits for never end.
+  void fault_circle(const std::vector<std::uint32_t>& missing) {
+    const auto stuck_before = [&](std::uint32_t node) {
+      std::uint32_t found = k_none;
+      predecessors(node, [&](std::uint32_t before) {
+        found = found == k_none && missing[before] > 0 ? before : found;
+      });
+      return found;
+    };
+    // Back along what is waited for; what comes again is in a circle.
+    std::vector<bool> seen(missing.size());
+    std::uint32_t node = 0;
+    while (missing[node] == 0) {
+      ++node;
+    }
+    for (; !seen[node]; node = stuck_before(node)) {
+      seen[node] = true;
+    }
+    std::vector<std::uint32_t> arrivals; // inside a lane ops only wait for earlier ones
+    const std::uint32_t start = node;
+    do {
+      if (op_at(node).kind == OpKind::await) {
+        arrivals.push_back(node);
+      }
+      node = stuck_before(node);
+    } while (node != start);
+    constexpr std::size_t k_most_named = 8;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(arrivals.size(), k_most_named); ++i) {
+      const Place& p = m_places[arrivals[i]];
+      text += fmt::format("{}rank {} for part {} from rank {}", text.empty() ? "" : ", ", p.rank,
+                          op_at(arrivals[i]).part, op_at(arrivals[i]).peer);
+    }
+    fault(arrivals.front(), fmt::format("deadlock: it waits in a circle: {}{}", text,
+                                        arrivals.size() > k_most_named ? ", and so on" : ""));
   }
 
   /// The operands of a reduction added up, cut at every operand's boundaries: start (relative) ->
@@ -574,9 +608,9 @@ private:
         check_copies(r);
         continue;
       }
-      for (const Schedule::Run& run : m_schedule.runs) {
+      for (const DTypeRun& run : m_schedule.runs) {
         if (m_schedule.worker[r] && run.bytes > 0) {
-          pieces_of(r, {k_gradient_buffer, run.offset}, run.bytes,
+          pieces_of(r, {k_gradient_buffer, run.offset_bytes}, run.bytes,
                     [&](std::uint64_t b, std::uint64_t e, const Content& content) {
                       if (content != m_all) {
                         end_fault("rank {}: gradient bytes [{}, {}) end with {}", r, b, e,
@@ -607,12 +641,13 @@ private:
     }
     std::sort(held.begin(), held.end());
     std::size_t next = 0;
-    for (const Schedule::Run& run : m_schedule.runs) {
-      std::uint64_t at = run.offset;
-      for (; next < held.size() && held[next].first == at && at < run.offset + run.bytes; ++next) {
+    for (const DTypeRun& run : m_schedule.runs) {
+      std::uint64_t at = run.offset_bytes;
+      for (; next < held.size() && held[next].first == at && at < run.offset_bytes + run.bytes;
+           ++next) {
         at = held[next].second;
       }
-      if (at != run.offset + run.bytes) {
+      if (at != run.offset_bytes + run.bytes) {
         end_fault("gradient byte {} has its latest parameters nowhere, or at several ranks", at);
       }
     }
@@ -665,12 +700,12 @@ private:
           });
     }
     std::sort(held.begin(), held.end());
-    for (const Schedule::Run& run : m_schedule.runs) {
-      std::uint64_t next = run.offset;
+    for (const DTypeRun& run : m_schedule.runs) {
+      std::uint64_t next = run.offset_bytes;
       for (const auto& [begin, end] : held) {
         next = begin <= next ? std::max(next, end) : next;
       }
-      if (m_schedule.worker[r] && next < run.offset + run.bytes) {
+      if (m_schedule.worker[r] && next < run.offset_bytes + run.bytes) {
         end_fault("rank {}: has no parameters for gradient byte {}", r, next);
       }
     }

@@ -4,6 +4,7 @@
 #include "core/dtype.hpp"
 #include "core/optimizer.hpp"
 #include "core/slice.hpp"
+#include "core/stores.hpp"
 
 #include <cstdint>
 #include <span>
@@ -31,6 +32,7 @@ enum class OpKind : std::uint8_t {
 struct Op {
   OpKind kind = OpKind::write;
   Optimizer optimizer = Optimizer::sgd; ///< update
+  Stores stores = Stores::cached;       ///< reduce: how the sum is written
   std::int16_t exponent = 0;            ///< to_fixed, from_fixed
   DType dtype = DType::fp32;            ///< reduce
   std::uint32_t peer = 0;               ///< write: receiver; await: sender
@@ -145,13 +147,8 @@ struct FixedPointRule {
 /// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays
 /// it, the checker proves things of it.
 struct Schedule {
-  /// A run of equal elements in the gradient buffer.
-  struct Run {
-    std::uint64_t offset = 0, bytes = 0;
-    DType dtype = DType::fp32;
-  };
-  std::vector<Run> runs;    ///< the same on every worker
-  std::vector<bool> worker; ///< by rank: has gradients and must end with the outcome
+  std::vector<DTypeRun> runs; ///< the same on every worker
+  std::vector<bool> worker;   ///< by rank: has gradients and must end with the outcome
   std::vector<RankProgram> ranks;
   Outcome outcome = Outcome::sums;
   Optimizer optimizer = Optimizer::sgd; ///< of all updates

@@ -324,12 +324,12 @@ private:
                 stretches[i + 1].begin, stretches[i].rank, stretches[i + 1].rank);
         }
       }
-      for (const Schedule::Run& run : m_schedule.runs) {
-        std::uint64_t next = run.offset;
+      for (const DTypeRun& run : m_schedule.runs) {
+        std::uint64_t next = run.offset_bytes;
         for (const Stretch& s : stretches) {
           next = s.begin <= next ? std::max(next, s.end) : next;
         }
-        if (next < run.offset + run.bytes) {
+        if (next < run.offset_bytes + run.bytes) {
           fault("array {}: gradient byte {} is not saved", array, next);
         }
       }

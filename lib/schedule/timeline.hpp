@@ -14,6 +14,6 @@ struct OpSpan {
 };
 
 using RankTimeline = std::vector<std::vector<OpSpan>>; ///< [lane][op]
-using Timeline = std::vector<RankTimeline>;            ///< [rank]
+using RankTimelines = std::vector<RankTimeline>;       ///< [rank]
 
 } // namespace reckon

@@ -275,9 +275,9 @@ void fill_small(const Schedule& schedule, const Job& job) {
       }
     }
     if (schedule.worker[r]) {
-      for (const Schedule::Run& run : schedule.runs) {
+      for (const DTypeRun& run : schedule.runs) {
         auto* const words =
-            reinterpret_cast<float*>(job.buffer(r, k_gradient_buffer).data() + run.offset);
+            reinterpret_cast<float*>(job.buffer(r, k_gradient_buffer).data() + run.offset_bytes);
         for (std::uint64_t i = 0; i < run.bytes / sizeof(float); ++i) {
           words[i] = static_cast<float>((i * 5 + r * 3) % 11) - 5;
         }

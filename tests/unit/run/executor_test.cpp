@@ -98,7 +98,7 @@ TEST(Executor, AFailedWriteEndsTheLaneWithTheReason) {
 }
 
 /// A lane that nobody writes to.
-class SilentLane final : public MoverLane {
+class SilentLane : public MoverLane {
 public:
   bool write(int, Slice, Slice, std::uint64_t, std::uint32_t, std::uint64_t) noexcept override {
     return false;
@@ -107,6 +107,61 @@ public:
   void wait(std::chrono::nanoseconds) noexcept override {}
   [[nodiscard]] std::string error() const override { return ""; }
 };
+
+/// Remembers how sums were to be written.
+class StoresEngine final : public Engine {
+public:
+  Started start(const LocalOp& op, std::uint64_t id) noexcept override {
+    stores.push_back(op.stores);
+    return cpu_engine().start(op, id);
+  }
+  std::vector<Stores> stores;
+};
+
+TEST(Executor, SumsAreWrittenAsTheScheduleSays) {
+  class Lane final : public SilentLane {
+  public:
+    [[nodiscard]] Engine& engine() noexcept override { return the_engine; }
+    StoresEngine the_engine;
+  } lane;
+  LaneProgram program;
+  Op op;
+  op.bytes = 64;
+  op.destination = {0, 128};
+  const std::vector<Slice> sources{{0, 0}, {0, 64}};
+  op.stores = Stores::streaming;
+  program.append_reduce(op, sources, {});
+  op.stores = Stores::cached;
+  program.append_reduce(op, sources, {});
+  std::vector<std::byte> memory(192);
+  const std::vector<std::span<std::byte>> buffers{memory};
+  LaneExecutor executor(program, lane, buffers);
+  executor.start(1);
+  while (executor.advance()) {
+  }
+  EXPECT_TRUE(executor.done());
+  EXPECT_THAT(lane.the_engine.stores, testing::ElementsAre(Stores::streaming, Stores::cached));
+}
+
+TEST(Executor, OnlySumsBesideTheirOperandsGoAroundTheCaches) {
+  for (const std::string& strategy : strategy_names()) {
+    if (strategy == "rack_hierarchical") {
+      continue;
+    }
+    Plan plan = plan_for(strategy, 3, 2, 8192);
+    plan.stores = Stores::streaming;
+    const Schedule schedule = lower(plan);
+    for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+      for (const Op& op : schedule.ranks[r].lanes.front().ops()) {
+        if (op.kind == OpKind::reduce) {
+          EXPECT_EQ(op.stores == Stores::streaming, !schedule.worker[r]) << strategy << " " << r;
+        }
+      }
+    }
+    Job job(schedule);
+    EXPECT_EQ(job.iterate(0), 0) << strategy << ": " << job.error();
+  }
+}
 
 TEST(Executor, DelaysFollowEachOtherAndHoldBackWhatDependsOnThem) {
   LaneProgram program;

@@ -9,6 +9,7 @@
 #include "run/report.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/strategy.hpp"
+#include "support/transports.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,7 +17,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -112,14 +112,10 @@ TEST_P(JobOver, SumsAreRightWithoutAnyHabitAndTheReportSaysSo) {
   EXPECT_THAT(normal.cause, testing::Not(testing::HasSubstr("ablation")));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Transports, JobOver, testing::ValuesIn(available_transports()), [](const auto& param_info) {
-      std::string name = param_info.param;
-      std::replace_if(
-          name.begin(), name.end(),
-          [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(Transports, JobOver, testing::ValuesIn(support::transports_here()),
+                         [](const auto& param_info) {
+                           return support::as_test_name(param_info.param);
+                         });
 
 /// Names in /dev/shm that these processes made; other programs and tests have theirs there too.
 /// libfabric's shm calls its own PID:UID:NUMBER.

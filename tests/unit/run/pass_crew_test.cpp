@@ -78,6 +78,17 @@ TEST(PlaceThreads, LanesAloneGoInTurnOverAllProcessors) {
   EXPECT_THAT(place_threads({}, 1, 0, 1, std::nullopt).lanes, ElementsAre(-1));
 }
 
+TEST(PlaceThreads, ARankWithAMachineOfItsOwnHasItsLanesWhereThePlanHasThem) {
+  const std::vector<int> cpus{0, 1, 2, 3};
+  const std::vector<int> wanted{3, -1, 9, 3}; // 9: not of this process
+  EXPECT_THAT(place_threads(cpus, 4, 0, 1, std::nullopt, wanted).lanes, ElementsAre(3, 1, 2, 3));
+  // Beside other ranks all would crowd on the same processors.
+  EXPECT_THAT(place_threads(cpus, 4, 0, 2, std::nullopt, wanted).lanes, ElementsAre(0, 1, 2, 3));
+  // The plan's processor may be one that computes.
+  const std::optional<PassCompute> compute = PassCompute{"gemm_256", 1, true};
+  EXPECT_THAT(place_threads(cpus, 2, 0, 1, compute, wanted).lanes, ElementsAre(0, 1));
+}
+
 TEST(PlaceThreads, DedicatedNeverShareAProcessor) {
   const std::vector<int> cpus{0, 1, 2, 3, 4, 5};
   const std::optional<PassCompute> compute = PassCompute{"gemm_256", 2, true};
@@ -169,6 +180,55 @@ TEST(PassCrew, APassOfSeveralLanesIsDoneOnceAndNotBeforeAllHaveComeToIt) {
   }
   EXPECT_GT(crew.busy_ns(), 0);
   EXPECT_EQ(crew.mistake(), "");
+}
+
+TEST(PassCrew, WhatEndedFirstIsToldFirstWhateverALaneBeganFirst) {
+  // A pass begins when the last lane comes to it: here the second lane decides, pass 1 before 0.
+  PassCrew crew("gemm_256", {-1, -1});
+  LaneProgram program;
+  for (int i = 0; i < 2; ++i) { // neither waits for the other
+    Op op;
+    op.kind = OpKind::delay;
+    op.duration_ns = k_ms;
+    program.append(op, {});
+  }
+  crew.set_passes({1, 1}, 2);
+  const std::unique_ptr<Delays> first = crew.delays_of(program), second = crew.delays_of(program);
+  first->start(0, 0);
+  first->start(1, 0);
+  second->start(1, 0);
+  second->start(0, 0);
+  ASSERT_TRUE(wait_for(*second) && wait_for(*second)); // both are over
+  const auto one = first->next_over(0), other = first->next_over(0);
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(one->op, 1U);
+  EXPECT_EQ(other->op, 0U);
+  EXPECT_LT(one->end_ns, other->end_ns);
+}
+
+TEST(PassCrew, NoPassEndsBeforeOneThatWasDoneBeforeIt) {
+  // Nothing but the accounting: threads overtake each other by passes, and who is the last to tell
+  // that its part is done need not be who did it last.
+  constexpr std::size_t k_passes = 20'000;
+  PassCrew crew("gemm_256", {-1, -1, -1, -1});
+  const LaneProgram program = lane_of(std::vector<std::int64_t>(k_passes, 1));
+  crew.set_passes(std::vector<std::uint64_t>(k_passes, 0), 1);
+  const std::unique_ptr<Delays> delays = crew.delays_of(program);
+  std::int64_t end_ns = 0;
+  for (std::uint32_t op = 0; op < k_passes;) {
+    // As many at a time as the lane looks through quickly.
+    const std::uint32_t until = op + 100;
+    for (std::uint32_t next = op; next < until; ++next) {
+      delays->start(next, 0);
+    }
+    for (; op < until; ++op) {
+      const auto over = wait_for(*delays);
+      ASSERT_TRUE(over);
+      ASSERT_EQ(over->op, op);
+      ASSERT_GE(over->end_ns, end_ns);
+      end_ns = over->end_ns;
+    }
+  }
 }
 
 TEST(PassCrew, APassWithoutRoundsIsOverToo) {

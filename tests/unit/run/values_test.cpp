@@ -13,7 +13,7 @@
 namespace reckon {
 namespace {
 
-std::vector<Schedule::Run> runs_of(DType type, std::uint64_t elements) {
+std::vector<DTypeRun> runs_of(DType type, std::uint64_t elements) {
   return {{0, elements * size_of(type), type}};
 }
 
@@ -92,7 +92,7 @@ TEST(TestValues, EveryKindOfMistakeShows) {
 
 TEST(TestValues, GapsBetweenRunsArePoisonedAndNotChecked) {
   const TestValues values(1);
-  const std::vector<Schedule::Run> runs{{0, 8, DType::fp32}, {64, 6, DType::bf16}};
+  const std::vector<DTypeRun> runs{{0, 8, DType::fp32}, {64, 6, DType::bf16}};
   std::vector<std::byte> buffer(128, std::byte{0});
   values.fill(buffer, runs, 0, 0);
   EXPECT_TRUE(std::all_of(buffer.begin() + 8, buffer.begin() + 64,

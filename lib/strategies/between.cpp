@@ -3,6 +3,7 @@
 
 #include "core/units.hpp"
 #include "strategies/pair_network.hpp"
+#include "strategies/port_network.hpp"
 #include "strategies/predict.hpp"
 
 #include <fmt/format.h>
@@ -80,10 +81,21 @@ std::optional<Between> measured_pairs(const Profile& profile, const CostModel& m
 }
 
 Between ports_between(const CostModel& model, double part_bytes) {
-  Between between{port_network(model, part_bytes), {}};
-  for (std::size_t s = 0; s < between.network.station_bytes_per_s.size(); ++s) {
-    between.names.push_back(s < 2 * model.ranks().size() ? fmt::format("the port of rank {}", s / 2)
-                                                         : std::string("an uplink"));
+  Between between{single_port_network(model, part_bytes), {}};
+  const auto add = [&](const std::string& name) {
+    between.names.insert(between.names.end(), 2, name); // out and in
+  };
+  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
+    const bool several = model.ranks()[r].ports.size() > 1;
+    add(fmt::format("the port{} of rank {}", several ? "s" : "", r));
+  }
+  for (const std::string& rack : model.racks()) {
+    add(fmt::format("the uplink of rack {}", rack));
+  }
+  for (std::size_t r = 0; model.ports() > 1 && r < model.ranks().size(); ++r) {
+    for (const std::string& port : model.ranks()[r].ports) {
+      add(fmt::format("port {} of rank {}", port, r));
+    }
   }
   return between;
 }
@@ -91,10 +103,10 @@ Between ports_between(const CostModel& model, double part_bytes) {
 BusiestStation busiest_station(const Schedule& schedule, const PlayNetwork& network) {
   std::vector<double> bytes(network.station_bytes_per_s.size(), 0);
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-    for (const LaneProgram& lane : schedule.ranks[r].lanes) {
-      for (const Op& op : lane.ops()) {
+    for (std::size_t lane = 0; lane < schedule.ranks[r].lanes.size(); ++lane) {
+      for (const Op& op : schedule.ranks[r].lanes[lane].ops()) {
         if (op.kind == OpKind::write) {
-          for (const std::uint32_t station : network.paths[r][op.peer]) {
+          for (const std::uint32_t station : network.path(lane, r, op.peer)) {
             bytes[station] += static_cast<double>(op.bytes);
           }
         }

@@ -6,6 +6,7 @@
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -13,6 +14,22 @@
 
 namespace reckon {
 namespace {
+
+/// What would measure both factors: cells of one case give only one of them.
+constexpr const char* k_remedy =
+    "probe with --only contention_compute,contention_communication or more --budget";
+
+/// The computations that the profile has measured beside traffic; empty: none.
+std::set<std::string> measured_computations(const Profile& profile) {
+  std::set<std::string> names;
+  for (const Cell& cell : profile.cells) {
+    if (is_contention(cell.key) && cell.key.bytes > 0 && !cell.key.operation.empty() &&
+        cell.has_value()) {
+      names.insert(cell.key.operation);
+    }
+  }
+  return names;
+}
 
 /// Threads that communicate where the computation has other cores, and where it has the same: the
 /// campaign's cells name both, though some were not measured.
@@ -23,13 +40,18 @@ int threads_of(const Profile& profile, std::string_view test, const ContentionRe
       threads.insert(cell.key.threads);
     }
   }
+  const std::set<std::string> known = measured_computations(profile);
+  if (!known.empty() && !known.contains(request.operation)) {
+    fail(ErrorKind::input,
+         fmt::format("--contention {}: profile '{}' has no such computation beside traffic; it has "
+                     "{}",
+                     request.operation, profile.name, fmt::join(known, ", ")));
+  }
   if (threads.empty() || (request.dedicated && threads.size() == 1)) {
-    fail(
-        ErrorKind::input,
-        fmt::format("--contention {}: profile '{}' has no {} beside this computation{}; probe with "
-                    "--only {} or more --budget",
-                    request.operation, profile.name, test,
-                    threads.empty() ? "" : " on cores of its own", test));
+    fail(ErrorKind::input,
+         fmt::format("--contention {}: profile '{}' has no {} beside this computation{}; {}",
+                     request.operation, profile.name, test,
+                     threads.empty() ? "" : " on cores of its own", k_remedy));
   }
   return request.dedicated ? *threads.begin() : *threads.rbegin();
 }
@@ -46,8 +68,8 @@ double median_factor(const Profile& profile, std::string_view test,
   if (factors.empty()) {
     fail(ErrorKind::input,
          fmt::format("--contention {}: in profile '{}' no {} beside this computation was measured "
-                     "with {} threads; probe with --only {} or more --budget",
-                     request.operation, profile.name, test, threads, test));
+                     "with {} threads; {}",
+                     request.operation, profile.name, test, threads, k_remedy));
   }
   std::sort(factors.begin(), factors.end());
   return std::max(1.0, percentile(factors, 0.5));

@@ -10,6 +10,7 @@
 #include "strategies/parts.hpp"
 #include "strategies/played_passes.hpp"
 #include "strategies/proxies/one_queue.hpp"
+#include "strategies/torus/lowering.hpp"
 
 #include <fmt/format.h>
 
@@ -356,6 +357,7 @@ private:
     reduce.dtype = m_c.dtype[p];
     reduce.bytes = m_c.plan.parts.bytes[p];
     reduce.destination = m_slots.of_sum(m_rank, number, p, at);
+    reduce.stores = m_worker ? Stores::cached : m_c.plan.stores; // a worker's is its own operand
     std::uint32_t complete = out(p).append_reduce(reduce, operands, dependencies);
     if (root != m_rank) { // one stream a rack goes up, and one comes down
       std::vector<std::uint32_t>& pair = lane.pair[root];
@@ -532,9 +534,7 @@ Schedule lower_flat(const Plan& plan) {
   const Context context = make_context(plan);
   const Slots slots(context);
   Schedule schedule;
-  for (const DTypeRun& run : plan.runs) {
-    schedule.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
-  }
+  schedule.runs = plan.runs;
   schedule.ranks.resize(plan.ranks.size());
   for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
     schedule.worker.push_back(plan.ranks[rank].worker);
@@ -557,7 +557,9 @@ Schedule lower(const Plan& plan) {
   if (plan.fixed_point && plan.update) {
     fail(ErrorKind::input, "a plan has either an optimizer's step or fixed-point sums");
   }
-  Schedule sums = plan.trees.empty() ? lower_flat(plan) : lower_trees(plan);
+  Schedule sums = plan.torus           ? lower_torus(plan)
+                  : plan.trees.empty() ? lower_flat(plan)
+                                       : lower_trees(plan);
   if (plan.one_queue) {
     sums = with_one_queue(sums, plan);
   }

@@ -55,9 +55,7 @@ public:
 
   Schedule make() {
     Schedule schedule;
-    for (const DTypeRun& run : m_plan.runs) {
-      schedule.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
-    }
+    schedule.runs = m_plan.runs;
     schedule.outcome = Outcome::latest;
     schedule.optimizer = m_plan.update->optimizer;
     schedule.steps = narrow(m_steps);

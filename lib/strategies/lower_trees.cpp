@@ -239,9 +239,7 @@ private:
 
 Schedule lower_trees(const Plan& plan) {
   Schedule schedule;
-  for (const DTypeRun& run : plan.runs) {
-    schedule.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
-  }
+  schedule.runs = plan.runs;
   TreeLowering lowering(plan);
   schedule.ranks.resize(plan.ranks.size());
   const std::uint64_t lanes = 1 + *std::max_element(plan.parts.lane.begin(), plan.parts.lane.end());

@@ -69,8 +69,9 @@ private:
       stepped += mine ? parts.bytes[i] : 0;
     }
     if (worker) {
-      for (const Schedule::Run& run : m_sums.runs) {
-        program.parameters.push_back({{p.parameter_buffer, run.offset}, run.offset, run.bytes});
+      for (const DTypeRun& run : m_sums.runs) {
+        program.parameters.push_back(
+            {{p.parameter_buffer, run.offset_bytes}, run.offset_bytes, run.bytes});
       }
     }
     program.buffer_bytes.push_back(worker ? m_plan.gradient_bytes : stepped);

@@ -32,6 +32,38 @@ Rate between(const Rate& a, const Rate& b, double t) {
   return {a.lo + t * (b.lo - a.lo), a.mid + t * (b.mid - a.mid), a.hi + t * (b.hi - a.hi)};
 }
 
+/// `machines` have no port_bandwidth over `transport`.
+[[noreturn]] void fail_without_ports(const Profile& profile, const std::set<std::string>& machines,
+                                     const std::string& transport) {
+  std::set<std::string> measured;
+  bool without_transport = false;
+  CellKey ports;
+  ports.test = "port_bandwidth";
+  for (const Cell* cell : profile.select(ports)) {
+    if (cell->key.transport.empty()) {
+      without_transport = true;
+    } else if (cell->key.transport != transport) {
+      measured.insert(cell->key.transport);
+    }
+  }
+  std::string others;
+  if (!measured.empty()) {
+    others = fmt::format(" (it has it over {})", fmt::join(measured, ", "));
+  } else if (without_transport) {
+    others = " (its cells say no \"transport\")";
+  }
+  const char* const remedy =
+      profile.endpoint    ? "its links are a torus: plan with --strategy torus --shape LxVxH"
+      : without_transport ? "add the transport to the cells, e.g. \"transport\": \"tcp\""
+                          : "measure it";
+  fail(ErrorKind::input,
+       fmt::format("profile '{}' has no port_bandwidth{} for machine{} {}{}; {}, or plan with "
+                   "--port-bandwidth",
+                   profile.name,
+                   transport == "unspecified" ? "" : " over transport '" + transport + "'",
+                   machines.size() > 1 ? "s" : "", fmt::join(machines, ", "), others, remedy));
+}
+
 } // namespace
 
 Rate measured_rate(const Cell& cell) {
@@ -117,6 +149,7 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
     read_ports(profile, what_if);
   }
   read_reduction(profile);
+  read_stores(profile);
   read_steps(profile);
   read_copies(profile);
 }
@@ -134,8 +167,10 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
                                       [&](const MachineGroup& m) { return m.id == group.machine; });
     if (machine == profile.machines.end()) {
       fail(ErrorKind::input,
-           fmt::format("the roles name machine '{}', which profile '{}' does not have",
-                       group.machine, profile.name));
+           fmt::format(
+               "the job is on machine '{}', which profile '{}' does not have; use the profile "
+               "of those machines, or name others with --roles",
+               group.machine, profile.name));
     }
     for (std::uint64_t i = 0; i < group.count; ++i) {
       const std::uint64_t number = used[group.machine]++;
@@ -157,8 +192,14 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
     m_cores = std::max(m_cores, machine->cores);
   }
   std::set<std::size_t> hosts;
+  std::map<std::string, std::size_t> number_of;
   for (const RankModel& r : m_ranks) {
     hosts.insert(r.host);
+    const auto [at, added] = number_of.emplace(r.rack, m_racks.size());
+    if (added) {
+      m_racks.push_back(r.rack);
+    }
+    m_rack_of.push_back(at->second);
   }
   m_one_machine = hosts.size() == 1 && m_ranks.size() > 1;
   if (!m_one_machine && hosts.size() != m_ranks.size()) {
@@ -172,6 +213,10 @@ void CostModel::set_lanes(int lanes) {
   for (RankModel& r : m_ranks) {
     r.lanes = lanes;
   }
+}
+
+int CostModel::lanes_over_ports(int lanes) const {
+  return (lanes + m_ports - 1) / m_ports * m_ports;
 }
 
 void CostModel::read_shared(const Profile& profile) {
@@ -237,6 +282,20 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     m_transport = "unspecified"; // `run` must be told with --transport
   }
   std::set<std::string> missing;
+  CellKey pattern;
+  pattern.test = "port_bandwidth";
+  pattern.transport = m_transport;
+  std::map<std::string, double> published; // by machine or member: ranks of a group have the same
+  const auto port_of = [&](const std::string& id) {
+    const auto [at, added] = published.emplace(id, 0);
+    if (added && !id.empty()) {
+      pattern.from = id;
+      for (const Cell* cell : profile.select(pattern)) {
+        at->second = std::max(at->second, cell->p50);
+      }
+    }
+    return at->second;
+  };
   for (RankModel& rank : m_ranks) {
     const std::optional<double>& forced = rank.worker || !what_if.server_port_bytes_per_s
                                               ? what_if.worker_port_bytes_per_s
@@ -245,41 +304,17 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
       rank.port_bytes_per_s = *forced;
       continue;
     }
-    CellKey pattern;
-    pattern.test = "port_bandwidth";
-    pattern.transport = m_transport;
-    for (const std::string& id :
-         {rank.member, rank.machine}) { // what is its own, before the group's
-      pattern.from = id;
-      for (const Cell* cell : id.empty() ? std::vector<const Cell*>() : profile.select(pattern)) {
-        rank.port_bytes_per_s = std::max(rank.port_bytes_per_s, cell->p50);
-      }
-      if (rank.port_bytes_per_s > 0) {
-        break;
-      }
+    // What is its own, before the group's.
+    rank.port_bytes_per_s = port_of(rank.member);
+    if (rank.port_bytes_per_s == 0) {
+      rank.port_bytes_per_s = port_of(rank.machine);
     }
     if (rank.port_bytes_per_s == 0 && m_ranks.size() > 1) {
       missing.insert(rank.machine);
     }
   }
   if (!missing.empty()) {
-    std::set<std::string> measured;
-    CellKey ports;
-    ports.test = "port_bandwidth";
-    for (const Cell* cell : profile.select(ports)) {
-      if (cell->key.transport != m_transport) {
-        measured.insert(cell->key.transport);
-      }
-    }
-    fail(ErrorKind::input,
-         fmt::format("profile '{}' has no port_bandwidth{} for machine{} {}{}; measure it, or give "
-                     "--port-bandwidth",
-                     profile.name,
-                     m_transport == "unspecified" ? "" : " over transport '" + m_transport + "'",
-                     missing.size() > 1 ? "s" : "", fmt::join(missing, ", "),
-                     measured.empty()
-                         ? ""
-                         : fmt::format(" (it has it over {})", fmt::join(measured, ", "))));
+    fail_without_ports(profile, missing, m_transport);
   }
   CellKey uplinks;
   uplinks.test = "uplink_bandwidth";
@@ -296,7 +331,7 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   }
   // How a port's rate falls with the size of the parts: a curve between two machines, if the
   // profile has one.
-  CellKey pattern;
+  pattern = {};
   pattern.test = "fabric_write";
   pattern.from = m_ranks.front().machine;
   pattern.transport = m_transport;
@@ -324,8 +359,8 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
 
 void CostModel::read_single_ports(const Profile& profile) {
   struct Ports {
-    int count = 0;
-    double bytes_per_s = 0; ///< each alone, added
+    std::vector<std::pair<std::string, double>> alone; ///< id and rate
+    double bytes_per_s = 0;                            ///< each alone, added
   };
   std::map<std::string, Ports> of_machine;
   for (const Cell& cell : profile.cells) { // those without a value count too
@@ -333,16 +368,25 @@ void CostModel::read_single_ports(const Profile& profile) {
       continue;
     }
     Ports& ports = of_machine[cell.key.from.substr(0, cell.key.from.find('/'))];
-    ports.count += 1;
+    ports.alone.emplace_back(cell.key.from, cell.p50);
     ports.bytes_per_s += cell.p50;
+  }
+  for (auto& [machine, ports] : of_machine) {
+    std::sort(ports.alone.begin(), ports.alone.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first.size(), std::string_view(a.first)) <
+             std::pair(b.first.size(), std::string_view(b.first));
+    }); // port2 before port10, as lanes have them
   }
   for (RankModel& rank : m_ranks) {
     const auto found = of_machine.find(rank.machine);
-    if (found == of_machine.end() || found->second.count < 2) {
+    if (found == of_machine.end() || found->second.alone.size() < 2) {
       continue;
     }
-    rank.ports = found->second.count;
-    m_ports = std::lcm(m_ports, rank.ports);
+    for (const auto& [id, bytes_per_s] : found->second.alone) {
+      rank.ports.push_back(id);
+      rank.single_port_bytes_per_s.push_back(bytes_per_s);
+    }
+    m_ports = std::lcm(m_ports, static_cast<int>(rank.ports.size()));
     CellKey together;
     together.test = "port_bandwidth";
     together.transport = m_transport;
@@ -375,6 +419,62 @@ void CostModel::read_reduction(const Profile& profile) {
   }
   m_sources.push_back(m_reduce.empty() ? "reduce_sum: none, so summation counts as free"
                                        : fmt::format("reduce_sum: {} cells", m_reduce.size()));
+}
+
+void CostModel::read_stores(const Profile& profile) {
+  CellKey pattern;
+  pattern.test = "sum_and_send";
+  std::map<std::tuple<int, int, std::uint64_t>, StoresPoint> points;
+  for (const Cell* cell : profile.select(pattern)) {
+    const CellKey& key = cell->key;
+    const auto stores = stores_named(key.operation);
+    if (!stores || key.sources < 2 || key.bytes == 0) {
+      continue;
+    }
+    StoresPoint& point = points[{key.threads, key.sources, key.bytes}];
+    point.threads = std::max(1, key.threads);
+    point.sources = static_cast<std::size_t>(key.sources);
+    point.bytes = key.bytes;
+    double& rate = *stores == Stores::cached ? point.cached : point.streaming;
+    rate = std::max(rate, cell->p50); // of unlike machines the fastest: it is the ratio that counts
+  }
+  for (const auto& [key, point] : points) {
+    if (point.cached > 0 && point.streaming > 0) {
+      m_stores.push_back(point);
+    }
+  }
+}
+
+StoresChoice CostModel::stores_of(const RankModel& rank, std::size_t sources,
+                                  double part_bytes) const {
+  StoresChoice choice;
+  if (rank.worker || m_stores.empty()) {
+    return choice;
+  }
+  const auto distance = [&](const StoresPoint& p) {
+    return 10 * ratio_distance(p.threads, rank.lanes) +
+           ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
+           ratio_distance(static_cast<double>(p.bytes), part_bytes);
+  };
+  const StoresPoint& nearest = *std::min_element(
+      m_stores.begin(), m_stores.end(),
+      [&](const StoresPoint& a, const StoresPoint& b) { return distance(a) < distance(b); });
+  choice.streaming = nearest.streaming / nearest.cached;
+  choice.threads = nearest.threads;
+  choice.sources = nearest.sources;
+  choice.bytes = nearest.bytes;
+  constexpr double k_clear_gain = 1.05; // less comes and goes with what else a machine does
+  if (*choice.streaming >= k_clear_gain) {
+    choice.stores = Stores::streaming;
+    choice.gain = *choice.streaming;
+  }
+  return choice;
+}
+
+Rate CostModel::sum_rate(const RankModel& rank, DType dtype, std::size_t sources,
+                         double part_bytes) const {
+  return scaled(reduce_rate(dtype, rank.lanes, sources, part_bytes),
+                stores_of(rank, sources, part_bytes).gain);
 }
 
 void CostModel::read_steps(const Profile& profile) {
@@ -528,16 +628,6 @@ Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
 double CostModel::uplink_bytes_per_s(const std::string& rack) const {
   const auto at = m_uplinks.find(rack);
   return at == m_uplinks.end() ? std::numeric_limits<double>::infinity() : at->second;
-}
-
-std::vector<std::string> CostModel::racks() const {
-  std::vector<std::string> racks;
-  for (const RankModel& r : m_ranks) {
-    if (std::find(racks.begin(), racks.end(), r.rack) == racks.end()) {
-      racks.push_back(r.rack);
-    }
-  }
-  return racks;
 }
 
 Star CostModel::star(double model_bytes) const {

@@ -3,6 +3,7 @@
 
 #include "core/dtype.hpp"
 #include "core/optimizer.hpp"
+#include "core/stores.hpp"
 #include "documents/profile.hpp"
 #include "documents/roles.hpp"
 #include "equations/split.hpp"
@@ -26,8 +27,9 @@ struct RankModel {
   bool worker = false, server = false;
   int lanes = 1; ///< 0: to be solved
   double port_bytes_per_s =
-      0;         ///< of its own network ports together, each direction; 0: it shares its machine
-  int ports = 1; ///< network ports, which its lanes take in turn
+      0; ///< of its own network ports together, each direction; 0: it shares its machine
+  std::vector<std::string> ports{}; ///< ids, where it has several: its lanes take them in turn
+  std::vector<double> single_port_bytes_per_s{}; ///< of `ports`, each alone; 0: not measured
 };
 
 /// A rate with the interval its measurements lie in. From published figures all three are equal.
@@ -36,6 +38,16 @@ struct Rate {
   [[nodiscard]] double slow_to_fast(Estimate e) const {
     return e == Estimate::lo ? hi : e == Estimate::hi ? lo : mid;
   }
+};
+
+/// How sums are written, and what that is worth.
+struct StoresChoice {
+  Stores stores = Stores::cached;
+  double gain = 1;                 ///< of these stores, over cached ones
+  std::optional<double> streaming; ///< rate of streaming over cached ones; absent: not measured
+  int threads = 0;                 ///< what that was measured with: threads, operands, part
+  std::size_t sources = 0;
+  std::uint64_t bytes = 0;
 };
 
 /// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
@@ -81,12 +93,23 @@ public:
   /// counts (n-1) b).
   [[nodiscard]] Rate reduce_rate(DType dtype, int threads, std::size_t sources,
                                  double part_bytes) const;
+  /// Operand bytes per second that one lane of a rank adds up: reduce_rate(), times what the stores
+  /// gain that it writes its sums with.
+  [[nodiscard]] Rate sum_rate(const RankModel& rank, DType dtype, std::size_t sources,
+                              double part_bytes) const;
+  /// The stores of a rank's sums: what the profile measured to be faster of sums that are sent at
+  /// once (`sum_and_send`), with as many threads as it has lanes. Cached where a rank sums into its
+  /// own gradient, where that is not known, and unless streaming gains clearly.
+  [[nodiscard]] StoresChoice stores_of(const RankModel& rank, std::size_t sources,
+                                       double part_bytes) const;
   /// Bytes per second that a rack sends to others while as much comes in; infinite when the profile
   /// does not know.
   [[nodiscard]] double uplink_bytes_per_s(const std::string& rack) const;
   /// The racks of the ranks, in order of the first rank in each; one without a name when the
   /// profile knows none.
-  [[nodiscard]] std::vector<std::string> racks() const;
+  [[nodiscard]] const std::vector<std::string>& racks() const { return m_racks; }
+  /// By rank: the place of its rack in racks().
+  [[nodiscard]] const std::vector<std::size_t>& rack_of() const { return m_rack_of; }
   /// Bytes of parameters that one thread of `threads` on that machine steps in a second; infinite
   /// where the profile does not say.
   [[nodiscard]] Rate step_rate(const std::string& machine, Optimizer optimizer, int threads) const;
@@ -97,9 +120,11 @@ public:
   [[nodiscard]] double latency_s() const { return m_latency_s; }
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
   [[nodiscard]] Star star(double model_bytes) const;
-  /// "cell of the profile: what it gave", for the plan.
   /// The least number of lanes of which each machine's network ports carry as many.
   [[nodiscard]] int ports() const { return m_ports; }
+  /// At least so many lanes, of which each port carries as many.
+  [[nodiscard]] int lanes_over_ports(int lanes) const;
+  /// "cell of the profile: what it gave", for the plan.
   [[nodiscard]] const std::vector<std::string>& sources() const { return m_sources; }
 
 private:
@@ -109,6 +134,12 @@ private:
     std::size_t sources;
     double bytes;
     Rate rate; ///< all threads together
+  };
+  struct StoresPoint {
+    int threads;
+    std::size_t sources;
+    std::uint64_t bytes;
+    double cached = 0, streaming = 0; ///< rates; 0: not measured
   };
   struct StepPoint {
     std::string machine;
@@ -133,10 +164,13 @@ private:
   void read_single_ports(const Profile& profile);
   void read_shared(const Profile& profile);
   void read_reduction(const Profile& profile);
+  void read_stores(const Profile& profile);
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
 
   std::vector<RankModel> m_ranks;
+  std::vector<std::string> m_racks;
+  std::vector<std::size_t> m_rack_of; ///< by rank: its rack's place in m_racks
   std::string m_transport;
   bool m_one_machine = false;
   std::uint64_t m_cores = 1;
@@ -144,6 +178,7 @@ private:
   std::optional<Curve> m_port_curve;
   std::vector<ReducePoint> m_reduce;
   std::map<std::string, double> m_uplinks;
+  std::vector<StoresPoint> m_stores;
   std::vector<StepPoint> m_steps;
   std::vector<CopyPoint> m_copies;
   std::vector<StreamPoint> m_streams;

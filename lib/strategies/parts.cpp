@@ -126,7 +126,7 @@ Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t 
     }
     return parts;
   }
-  for (const GradientLayout::Run& run : layout.runs) {
+  for (const DTypeRun& run : layout.runs) {
     if (run.bytes == 0) {
       continue;
     }
@@ -224,6 +224,10 @@ std::vector<double> loads_of(const Parts& parts, std::size_t ranks) {
     loads[parts.server[p]] += static_cast<double>(parts.bytes[p]);
   }
   return loads;
+}
+
+bool in_gradient_order(const Parts& parts) {
+  return std::is_sorted(parts.offset_bytes.begin(), parts.offset_bytes.end());
 }
 
 void assign_by_hash(Parts& parts, std::span<const double> shares) {

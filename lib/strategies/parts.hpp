@@ -52,6 +52,9 @@ double assign_servers(Parts& parts, std::span<const double> shares, const RankCo
 /// anew at each rank would make servers wait for the last of them.
 void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s);
 
+/// Whether parts go as the backward pass makes them.
+[[nodiscard]] bool in_gradient_order(const Parts& parts);
+
 /// BytePS 4.1: parts hashed into slots, which the ranks own in proportion to their shares. For
 /// comparison.
 void assign_by_hash(Parts& parts, std::span<const double> shares);

@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/plan_network.hpp"
 
+#include "core/error.hpp"
 #include "strategies/between.hpp"
 #include "strategies/inside/planner.hpp"
+#include "strategies/lane_places.hpp"
 #include "strategies/model.hpp"
+#include "strategies/port_network.hpp"
 #include "strategies/predict.hpp"
+#include "strategies/torus/network.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -37,6 +44,26 @@ Roles roles_of(const Plan& plan) {
   return roles;
 }
 
+/// CostModel would name options of `plan`, and whoever asks for a plan's network has none of them.
+void check_machines(const Plan& plan, const Profile& profile) {
+  std::map<std::string, std::uint64_t> ranks;
+  for (const PlanRank& rank : plan.ranks) {
+    ++ranks[rank.machine];
+  }
+  for (const auto& [id, needed] : ranks) {
+    const auto machine =
+        std::find_if(profile.machines.begin(), profile.machines.end(),
+                     [&id = id](const MachineGroup& group) { return group.id == id; });
+    if (machine == profile.machines.end() || (machine->count > 1 && needed > machine->count)) {
+      fail(ErrorKind::input,
+           fmt::format("the plan has {} ranks on machines '{}', of which profile '{}' has {}; give "
+                       "the profile that the plan was made from, '{}', or plan again with this one",
+                       needed, id, profile.name,
+                       machine == profile.machines.end() ? 0 : machine->count, plan.profile.name));
+    }
+  }
+}
+
 /// Ports that the plan was made with whatever the profile says.
 CostModel::WhatIf what_if_of(const Plan& plan) {
   CostModel::WhatIf what_if;
@@ -44,7 +71,7 @@ CostModel::WhatIf what_if_of(const Plan& plan) {
        {std::tuple("port_bandwidth", true, &what_if.worker_port_bytes_per_s),
         std::tuple("server_port_bandwidth", false, &what_if.server_port_bytes_per_s)}) {
     const auto of_it = std::find_if(plan.ranks.begin(), plan.ranks.end(),
-                                    [&](const PlanRank& r) { return r.worker == worker; });
+                                    [of = worker](const PlanRank& r) { return r.worker == of; });
     if (plan.options.contains(option) && of_it != plan.ranks.end()) {
       *port = of_it->port_bytes_per_second;
     }
@@ -64,16 +91,23 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
   return network;
 }
 
-PlanNetwork network_of_ports(const std::shared_ptr<const CostModel>& model, double part_bytes) {
+PlanNetwork network_of_ports(const CostModel& model, const Topology& topology, double part_bytes) {
   PlanNetwork network;
-  network.network = port_network(*model, part_bytes);
-  for (std::size_t r = 0; r < model->ranks().size(); ++r) {
-    network.stations.push_back(fmt::format("rank {} out", r));
-    network.stations.push_back(fmt::format("rank {} in", r));
+  network.network = single_port_network(model, part_bytes);
+  const auto add = [&](const std::string& name) {
+    network.stations.push_back(name + " out");
+    network.stations.push_back(name + " in");
+  };
+  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
+    add(fmt::format("rank {}", r));
   }
-  for (const std::string& rack : model->racks()) {
-    network.stations.push_back(fmt::format("rack {} out", rack));
-    network.stations.push_back(fmt::format("rack {} in", rack));
+  for (const std::string& rack : model.racks()) {
+    add(fmt::format("rack {}", rack));
+  }
+  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
+    for (const std::string& port : model.ranks()[r].ports) {
+      add(fmt::format("rank {} {}", r, port_name(topology, port)));
+    }
   }
   return network;
 }
@@ -125,6 +159,12 @@ PlanNetwork network_of(const Plan& plan, const Profile& profile) {
   if (!plan.ranks.front().endpoint.empty()) {
     return network_inside(plan, profile);
   }
+  if (plan.torus && profile.endpoint) {
+    Between links = torus_between(*profile.endpoint, plan.torus->shape);
+    return {std::move(links.network), std::move(links.names),
+            [](std::size_t, const Op&) { return 0.0; }};
+  }
+  check_machines(plan, profile);
   const auto model =
       std::make_shared<const CostModel>(profile, roles_of(plan), plan.transport, what_if_of(plan));
   const auto part_bytes = static_cast<double>(plan.part_bytes);
@@ -136,7 +176,7 @@ PlanNetwork network_of(const Plan& plan, const Profile& profile) {
     network.network = std::move(pairs->network);
     network.stations = std::move(pairs->names);
   } else {
-    network = network_of_ports(model, part_bytes);
+    network = network_of_ports(*model, profile.topology, part_bytes);
   }
   network.cost = [model, cost = op_cost(*model, part_bytes)](std::size_t rank, const Op& op) {
     return cost(rank, op);

@@ -52,6 +52,13 @@ struct PlanOptions {
   std::function<void(std::string_view step, double part_done)> progress{};
 };
 
+/// Of one iteration.
+struct PassSeconds {
+  double forward = 0, backward = 0;
+};
+/// As asked for, else the workload's; none where only the traffic counts.
+[[nodiscard]] PassSeconds pass_seconds(const Workload& workload, const PlanOptions& options);
+
 /// Documents that a plan is made from, with the links to be written into it.
 struct PlanInputs {
   const Profile& profile;

@@ -70,7 +70,7 @@ struct Connection {
 class Player {
 public:
   Player(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost,
-         Timeline* timeline)
+         RankTimelines* timeline)
       : m_schedule(schedule), m_network(network), m_cost(cost), m_timeline(timeline),
         m_free(network.station_bytes_per_s.size(), 0) {
     m_lane_count = schedule.ranks.empty() ? 0 : schedule.ranks.front().lanes.size();
@@ -261,7 +261,7 @@ private:
       Connection connection;
       connection.lane = lane_index;
       connection.peer_lane = static_cast<std::uint32_t>(peer * m_lane_count + lane.number);
-      connection.path = &m_network.paths[lane.rank][peer];
+      connection.path = &m_network.path(lane.number, lane.rank, peer);
       m_connections.push_back(std::move(connection));
     }
     return at->second;
@@ -331,7 +331,7 @@ private:
   const Schedule& m_schedule;
   const PlayNetwork& m_network;
   const OpCost& m_cost;
-  Timeline* m_timeline; ///< null: nobody asks
+  RankTimelines* m_timeline; ///< null: nobody asks
   std::size_t m_lane_count = 0;
   std::vector<double> m_free; ///< by station: when it has served all that is queued
   std::vector<Lane> m_lanes;
@@ -345,7 +345,7 @@ private:
 } // namespace
 
 PlayResult play(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost,
-                Timeline* timeline) {
+                RankTimelines* timeline) {
   return Player(schedule, network, cost, timeline).run();
 }
 

@@ -41,6 +41,6 @@ struct PlayResult {
 /// when it comes to a halt). `timeline`, where it is given,
 /// gets when each op began and ended.
 [[nodiscard]] PlayResult play(const Schedule& schedule, const PlayNetwork& network,
-                              const OpCost& cost, Timeline* timeline = nullptr);
+                              const OpCost& cost, RankTimelines* timeline = nullptr);
 
 } // namespace reckon

@@ -12,6 +12,14 @@
 
 namespace reckon {
 
+/// The last layer in gradient order that has bytes in the part, of a plan with passes.
+[[nodiscard]] inline std::size_t last_layer(const Plan& plan, std::uint32_t p) {
+  const std::vector<std::uint64_t>& ends = plan.passes->end_bytes;
+  const std::uint64_t last = plan.parts.offset_bytes[p] + plan.parts.bytes[p] - 1;
+  const auto it = std::upper_bound(ends.begin(), ends.end(), last);
+  return std::min(static_cast<std::size_t>(it - ends.begin()), ends.size() - 1);
+}
+
 /// The passes of a worker's model, played in each of its lanes: the backward passes from the start,
 /// and at the end the forward passes, each of which waits for the sums of its layer's parts in the
 /// lane.
@@ -37,13 +45,13 @@ public:
   /// Adds what must be done before our gradient of part `p` is there.
   void add_ready(std::uint32_t p, std::vector<std::uint32_t>& dependencies) const {
     if (m_active) {
-      dependencies.push_back(m_backward[m_plan.parts.lane[p]][last_layer(p)]);
+      dependencies.push_back(m_backward[m_plan.parts.lane[p]][last_layer(m_plan, p)]);
     }
   }
   /// Our copy of the sum of part `p` is there when `op` is done.
   void summed(std::uint32_t p, std::uint32_t op) {
     if (m_active) { // the layer whose forward pass comes first waits; the others come after it
-      m_sums[m_plan.parts.lane[p]][last_layer(p)].push_back(op);
+      m_sums[m_plan.parts.lane[p]][last_layer(m_plan, p)].push_back(op);
     }
   }
   void finish() {
@@ -64,14 +72,6 @@ private:
     op.duration_ns = std::llround(seconds * 1e9);
     return m_program.lanes[lane].append(op, dependencies);
   }
-  /// The last layer in gradient order that has bytes in the part.
-  [[nodiscard]] std::size_t last_layer(std::uint32_t p) const {
-    const std::vector<std::uint64_t>& ends = m_plan.passes->end_bytes;
-    const std::uint64_t last = m_plan.parts.offset_bytes[p] + m_plan.parts.bytes[p] - 1;
-    const auto it = std::upper_bound(ends.begin(), ends.end(), last);
-    return std::min(static_cast<std::size_t>(it - ends.begin()), ends.size() - 1);
-  }
-
   const Plan& m_plan;
   RankProgram& m_program;
   bool m_active;

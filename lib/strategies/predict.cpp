@@ -2,9 +2,11 @@
 #include "strategies/predict.hpp"
 
 #include "core/units.hpp"
+#include "equations/ring.hpp"
 #include "strategies/between.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/play.hpp"
+#include "strategies/port_network.hpp"
 
 #include <fmt/format.h>
 
@@ -78,6 +80,103 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
 
 namespace {
 
+/// What a prediction on ports adds up.
+struct PortTimes {
+  double transport_s = 0;
+  double reduction_s = 0; ///< beyond what goes on beside the transport
+  double fill_s = 0;
+};
+
+/// Equation 14.
+PortTimes server_times(const CostModel& model, const Load& load, const PartShape& shape,
+                       Estimate e) {
+  PortTimes times;
+  const double efficiency = model.port_efficiency(shape.part_bytes);
+  const auto services = static_cast<double>(std::count_if(
+      load.summed_bytes.begin(), load.summed_bytes.end(), [](double b) { return b > 0; }));
+  // Before the first sums come and after the last parts have left, a server waits for one part from
+  // each worker and gives one to each; a worker waits for all services.
+  const double at_once = services + static_cast<double>(load.operands);
+  double longest = 0;
+  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+    if (load.egress_bytes[r] <= 0) {
+      continue;
+    }
+    const RankModel& rank = model.ranks()[r];
+    const double rate = rank.port_bytes_per_s * efficiency;
+    const double port = std::max(load.egress_bytes[r], load.ingress_bytes[r]) / rate;
+    const double lane_rate =
+        model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
+    const double summing = load.summed_bytes[r] / (lane_rate * rank.lanes);
+    if (std::max(port, summing) > longest) {
+      longest = std::max(port, summing);
+      times.transport_s = port;
+      times.reduction_s = std::max(0.0, summing - port);
+    }
+    const double one_sum = shape.part_bytes * static_cast<double>(load.operands - 1) / lane_rate;
+    times.fill_s = std::max(times.fill_s, at_once * shape.part_bytes / rate + one_sum);
+  }
+  times.transport_s = std::max(times.transport_s, load.uplink_seconds / efficiency);
+  times.fill_s += 2 * model.latency_s();
+  return times;
+}
+
+/// A ring of the model's workers for equation 14b, but for what its ports and lanes are busy.
+RingSteps ring_of(const CostModel& model, const PartShape& shape, Estimate e) {
+  RingSteps steps;
+  steps.ranks = 0;
+  steps.latency_s = model.latency_s();
+  for (const RankModel& rank :
+       model.ranks()) { // a part passes every rank: what counts is their mean
+    if (rank.worker) {
+      ++steps.ranks;
+      steps.write_s +=
+          shape.part_bytes / (rank.port_bytes_per_s * model.port_efficiency(shape.part_bytes));
+      steps.sum_s +=
+          shape.part_bytes / model.sum_rate(rank, shape.dtype, 2, shape.part_bytes).slow_to_fast(e);
+    }
+  }
+  steps.write_s /= steps.ranks;
+  steps.sum_s /= steps.ranks;
+  return steps;
+}
+
+/// Equation 14b: what it takes beyond the busiest port and the sums is fill.
+PortTimes ring_times(const CostModel& model, const Load& load, const PartShape& shape, Estimate e) {
+  const double efficiency = model.port_efficiency(shape.part_bytes);
+  RingSteps steps = ring_of(model, shape, e);
+  PortTimes times;
+  times.transport_s = load.uplink_seconds / efficiency;
+  double summing = 0;
+  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+    if (load.egress_bytes[r] <= 0) {
+      continue;
+    }
+    const RankModel& rank = model.ranks()[r];
+    const double lane_rate =
+        model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
+    times.transport_s =
+        std::max(times.transport_s, std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
+                                        (rank.port_bytes_per_s * efficiency));
+    summing = std::max(summing, load.summed_bytes[r] / (lane_rate * rank.lanes));
+  }
+  times.reduction_s = std::max(0.0, summing - times.transport_s);
+  const double hops = steps.ranks - 1, port_step_s = times.transport_s / (2 * hops);
+  steps.reduce_step_s = std::max(port_step_s, summing / hops);
+  steps.port_step_s = port_step_s;
+  if (steps.reduce_step_s > port_step_s) {
+    // While a lane sums, a part that it has just summed goes on to the next rank and another comes
+    // back: these few go round together, and the others wait. They are handed out beside the sums
+    // of the next; only the last few have the ring for themselves.
+    const double together = 1 + std::ceil((steps.write_s + steps.latency_s) / steps.sum_s);
+    steps.port_step_s =
+        std::min(port_step_s, together * model.ranks().front().lanes * steps.write_s);
+  }
+  const double total = std::max(ring_seconds(steps), times.transport_s + steps.latency_s);
+  times.fill_s = std::max(0.0, total - times.transport_s - times.reduction_s);
+  return times;
+}
+
 Prediction predict_ports(const CostModel& model, const Solution& solution, const Load& load,
                          const PartShape& shape) {
   Prediction p;
@@ -102,54 +201,25 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
     }
   }
   p.bound_seconds = std::min(p.bound_seconds, std::max(busiest_port, load.uplink_seconds));
-  const double efficiency = model.port_efficiency(shape.part_bytes);
-  const auto services = static_cast<double>(std::count_if(
-      load.summed_bytes.begin(), load.summed_bytes.end(), [](double b) { return b > 0; }));
   for (const Estimate e : k_estimates) {
-    double transport = 0, reduction_beyond = 0, fill = 0;
-    double longest = 0;
-    for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-      if (load.egress_bytes[r] <= 0) {
-        continue;
-      }
-      const RankModel& rank = model.ranks()[r];
-      const double rate = rank.port_bytes_per_s * efficiency;
-      const double port = std::max(load.egress_bytes[r], load.ingress_bytes[r]) / rate;
-      const double sum_rate =
-          model.reduce_rate(shape.dtype, rank.lanes, load.operands, shape.part_bytes)
-              .slow_to_fast(e) *
-          rank.lanes;
-      const double summing = load.summed_bytes[r] / sum_rate;
-      if (std::max(port, summing) > longest) {
-        longest = std::max(port, summing);
-        transport = port;
-        reduction_beyond = std::max(0.0, summing - port);
-      }
-      // Before the first sums come and after the last parts have left, a server waits for one part
-      // from each worker and gives one to each; a worker waits for all services.
-      const double at_once = solution.ring ? 2 * (static_cast<double>(load.egress_bytes.size()) - 1)
-                                           : services + static_cast<double>(load.operands);
-      const double one_sum =
-          shape.part_bytes * static_cast<double>(load.operands - 1) / sum_rate * rank.lanes;
-      fill = std::max(fill, at_once * shape.part_bytes / rate + one_sum);
-    }
-    if (longest == 0) {
-      set(p, e, 0);
-      p.terms = {{"transport", 0}, {"reduction", 0}, {"fill", 0}};
-      continue;
-    }
-    transport = std::max(transport, load.uplink_seconds / efficiency);
-    fill +=
-        2 * model.latency_s() * (solution.ring ? static_cast<double>(load.egress_bytes.size()) : 1);
-    set(p, e, transport + reduction_beyond + fill);
+    const PortTimes times =
+        solution.ring ? ring_times(model, load, shape, e) : server_times(model, load, shape, e);
+    set(p, e, times.transport_s + times.reduction_s + times.fill_s);
     if (e == Estimate::mid) {
-      p.terms = {{"transport", transport}, {"reduction", reduction_beyond}, {"fill", fill}};
+      p.terms = {{"transport", times.transport_s},
+                 {"reduction", times.reduction_s},
+                 {"fill", times.fill_s}};
     }
   }
   return p;
 }
 
 } // namespace
+
+double ring_chain_seconds(const CostModel& model, const PartShape& shape) {
+  const RingSteps steps = ring_of(model, shape, Estimate::mid);
+  return steps.ranks < 2 ? 0 : ring_seconds(steps);
+}
 
 Prediction predict(const CostModel& model, const Solution& solution, std::span<const double> loads,
                    const PartShape& shape) {
@@ -164,46 +234,6 @@ Prediction predict(const CostModel& model, const Solution& solution, std::span<c
                              : predict_ports(model, solution, load, shape);
 }
 
-PlayNetwork port_network(const CostModel& model, double part_bytes) {
-  const std::size_t ranks = model.ranks().size();
-  PlayNetwork network;
-  network.latency_s = model.latency_s();
-  double slowest = std::numeric_limits<double>::infinity();
-  for (const RankModel& r : model.ranks()) {
-    network.station_bytes_per_s.push_back(r.port_bytes_per_s); // egress
-    network.station_bytes_per_s.push_back(r.port_bytes_per_s); // ingress
-    slowest = std::min(slowest, r.port_bytes_per_s);
-  }
-  const auto first_uplink = static_cast<std::uint32_t>(network.station_bytes_per_s.size());
-  const std::vector<std::string> racks = model.racks();
-  for (const std::string& rack : racks) {
-    network.station_bytes_per_s.push_back(model.uplink_bytes_per_s(rack)); // out
-    network.station_bytes_per_s.push_back(model.uplink_bytes_per_s(rack)); // in
-  }
-  std::vector<std::size_t> rack_of; // by rank
-  for (const RankModel& r : model.ranks()) {
-    rack_of.push_back(
-        static_cast<std::size_t>(std::find(racks.begin(), racks.end(), r.rack) - racks.begin()));
-  }
-  network.write_overhead_s = part_bytes / slowest * (1 / model.port_efficiency(part_bytes) - 1);
-  network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
-  for (std::uint32_t from = 0; from < ranks; ++from) {
-    for (std::uint32_t to = 0; to < ranks; ++to) {
-      if (from == to) {
-        continue;
-      }
-      const std::size_t out = rack_of[from], in = rack_of[to];
-      network.paths[from][to] = {2 * from};
-      if (out != in) {
-        network.paths[from][to].push_back(first_uplink + 2 * static_cast<std::uint32_t>(out));
-        network.paths[from][to].push_back(first_uplink + 2 * static_cast<std::uint32_t>(in) + 1);
-      }
-      network.paths[from][to].push_back(2 * to + 1);
-    }
-  }
-  return network;
-}
-
 OpCost op_cost(const CostModel& model, double part_bytes) {
   return [&model, part_bytes](std::size_t rank, const Op& op) {
     const RankModel& r = model.ranks()[rank];
@@ -212,19 +242,27 @@ OpCost op_cost(const CostModel& model, double part_bytes) {
     }
     const std::size_t sources = std::max<std::size_t>(2, op.source_count);
     const DType dtype = op.dtype == DType::int32 ? DType::fp32 : op.dtype;
-    const double rate = model.reduce_rate(dtype, r.lanes, sources, part_bytes).mid;
+    const double rate = model.sum_rate(r, dtype, sources, part_bytes).mid;
     return static_cast<double>(op.bytes) * static_cast<double>(sources - 1) / rate;
   };
 }
 
-void add_passes(Prediction& p, const Passes& passes, const std::optional<double>& played) {
+void add_passes(Prediction& p, const Passes& passes, const std::optional<double>& played,
+                const std::optional<double>& credit_seconds) {
   const double computed = passes.total_seconds();
   const double first = passes.backward_seconds.front();
   const auto layers = static_cast<double>(passes.size());
-  // Without a play: all traffic in gradient order, and a forward pass that waits for all of it.
+  // Without a play: what is left when the backward pass is over. In gradient order the forward pass
+  // waits for all of it; by priority for what is under way by then and its first layer's own part,
+  // and its last layer for the rest.
   const auto by_formula = [&](double traffic) {
-    const double backward = sum(passes.backward_seconds);
-    return std::max(backward + traffic / layers, first + traffic) + (computed - backward);
+    const double backward = sum(passes.backward_seconds), forward = computed - backward;
+    const double left = std::max(traffic / layers, first + traffic - backward);
+    if (credit_seconds) {
+      return std::max(backward + std::min(left, *credit_seconds + traffic / layers) + forward,
+                      first + traffic + forward / layers);
+    }
+    return backward + left + forward;
   };
   const double traffic = p.mid_seconds;
   const double mid = played ? *played : by_formula(traffic);
@@ -298,7 +336,8 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
     return std::nullopt;
   }
   const auto part_bytes = static_cast<double>(plan.part_bytes);
-  const PlayNetwork network = pairs != nullptr ? pairs->network : port_network(model, part_bytes);
+  const PlayNetwork network =
+      pairs != nullptr ? pairs->network : single_port_network(model, part_bytes);
   const OpCost cost = op_cost(model, part_bytes);
   const std::uint64_t whole_bytes =
       std::accumulate(plan.parts.bytes.begin(), plan.parts.bytes.end(), std::uint64_t{0});

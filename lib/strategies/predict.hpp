@@ -31,22 +31,26 @@ struct PartShape {
 [[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution,
                                  std::span<const double> loads, const PartShape& shape);
 
+/// What a part alone takes round the ring of the model's workers and back, hop by hop, on ports.
+[[nodiscard]] double ring_chain_seconds(const CostModel& model, const PartShape& shape);
+
 /// predict() for ranks that share one machine, of any exchange with that load.
 [[nodiscard]] Prediction predict_shared(const CostModel& model, const Load& load,
                                         const PartShape& shape);
 
 /// Turns the prediction of an exchange into that of an iteration with the model's passes: the
 /// backward pass, the traffic beside and after it, and the forward pass (docs/equations.md, 18).
-/// `played`: of the whole iteration, where it was played.
-void add_passes(Prediction& prediction, const Passes& passes, const std::optional<double>& played);
+/// `played`: of the whole iteration, where it was played. `credit_seconds`: where parts go by
+/// priority, the traffic that is under way at once, which nothing overtakes; it only counts where
+/// nothing was played.
+void add_passes(Prediction& prediction, const Passes& passes, const std::optional<double>& played,
+                const std::optional<double>& credit_seconds = std::nullopt);
 
 /// The play's time for the whole; what it has beyond the steady traffic and summation is filling
 /// and draining the pipeline, and waiting.
 void replace_by_played(Prediction& prediction, double seconds);
 
-/// The ports and uplinks of the model's ranks as stations of a play (strategies/play.hpp), for
-/// writes of about `part_bytes`, and what the ranks' local ops cost there.
-[[nodiscard]] PlayNetwork port_network(const CostModel& model, double part_bytes);
+/// What the ranks' local ops cost on ports, in parts of about `part_bytes`.
 [[nodiscard]] OpCost op_cost(const CostModel& model, double part_bytes);
 
 /// What one iteration of the plan takes on ports when every piece queues where it does in a network

@@ -158,10 +158,25 @@ void solve_split(Solution& s, const Star& star, const Counts& c) {
   }
 }
 
-double workers_in(const CostModel& model, const std::string& rack) {
-  return static_cast<double>(
-      std::count_if(model.ranks().begin(), model.ranks().end(),
-                    [&](const RankModel& r) { return r.worker && r.rack == rack; }));
+struct Rack {
+  std::vector<std::uint32_t> members; ///< ranks, ascending
+  std::vector<std::uint32_t> sums;    ///< who sums for it
+  double workers = 0;
+};
+
+/// In the order of CostModel::racks(); one pass over the ranks, for there may be thousands of
+/// racks.
+std::vector<Rack> ranks_by_rack(const CostModel& model) {
+  std::vector<Rack> racks(model.racks().size());
+  for (std::uint32_t r = 0; r < model.ranks().size(); ++r) {
+    Rack& rack = racks[model.rack_of()[r]];
+    rack.members.push_back(r);
+    rack.workers += model.ranks()[r].worker ? 1 : 0;
+  }
+  for (Rack& rack : racks) {
+    rack.sums = aggregators_among(model.ranks(), rack.members);
+  }
+  return racks;
 }
 
 /// What crosses the racks' uplinks, from bytes that each rank sends to each other.
@@ -181,18 +196,17 @@ Load load_of_racks(const CostModel& model, std::span<const double> loads) {
   load.egress_bytes.assign(loads.size(), 0);
   load.summed_bytes.assign(loads.size(), 0);
   const double total = std::accumulate(loads.begin(), loads.end(), 0.0);
-  double racks = 0; // with workers
-  for (const std::string& rack : model.racks()) {
-    racks += workers_in(model, rack) > 0 ? 1 : 0;
-  }
-  for (const std::string& rack : model.racks()) {
-    const double workers = workers_in(model, rack), has_workers = workers > 0 ? 1 : 0;
-    const std::vector<std::uint32_t> sums = aggregators(model.ranks(), rack);
+  const std::vector<Rack> ranks_of = ranks_by_rack(model);
+  const auto racks = static_cast<double>(std::count_if(
+      ranks_of.begin(), ranks_of.end(), [](const Rack& rack) { return rack.workers > 0; }));
+  std::vector<double> summed(loads.size(), 0); // for its rack
+  for (std::size_t number = 0; number < ranks_of.size(); ++number) {
+    const auto& [members, sums, workers] = ranks_of[number];
+    const double has_workers = workers > 0 ? 1 : 0;
     double rooted = 0;
     for (const std::uint32_t r : sums) {
       rooted += loads[r];
     }
-    std::vector<double> summed(loads.size(), 0); // for its rack
     for (const std::uint32_t r : sums) {
       const double foreign = has_workers * (total - rooted) / static_cast<double>(sums.size());
       summed[r] = loads[r] + foreign;
@@ -201,15 +215,16 @@ Load load_of_racks(const CostModel& model, std::span<const double> loads) {
       load.summed_bytes[r] =
           foreign * (workers - 1) + loads[r] * (workers + racks - has_workers - 1);
     }
-    for (std::size_t r = 0; r < loads.size(); ++r) {
-      if (model.ranks()[r].worker && model.ranks()[r].rack == rack) {
+    for (const std::uint32_t r : members) {
+      if (model.ranks()[r].worker) {
         load.egress_bytes[r] += total - summed[r];
         load.slot_bytes += total - summed[r];
       }
     }
     load.operands =
         std::max(load.operands, static_cast<std::size_t>(workers + racks - has_workers));
-    load.uplink_bytes[rack] = has_workers * (total - rooted) + rooted * (racks - has_workers);
+    load.uplink_bytes[model.racks()[number]] =
+        has_workers * (total - rooted) + rooted * (racks - has_workers);
   }
   load.ingress_bytes = load.egress_bytes;
   add_uplinks(load, model);
@@ -218,12 +233,13 @@ Load load_of_racks(const CostModel& model, std::span<const double> loads) {
 
 void solve_racks(Solution& s, const CostModel& model, double model_bytes) {
   s.racks = true;
-  std::vector<std::string> roots;
-  for (const std::string& rack : model.racks()) {
-    if (workers_in(model, rack) > 0) {
-      roots.push_back(rack);
-      if (aggregators(model.ranks(), rack).empty()) {
-        s.reason = fmt::format("rack '{}' has no rank that may sum", rack);
+  const std::vector<Rack> racks_with = ranks_by_rack(model);
+  std::vector<const Rack*> roots;
+  for (std::size_t number = 0; number < racks_with.size(); ++number) {
+    if (racks_with[number].workers > 0) {
+      roots.push_back(&racks_with[number]);
+      if (racks_with[number].sums.empty()) {
+        s.reason = fmt::format("rack '{}' has no rank that may sum", model.racks()[number]);
         return;
       }
     }
@@ -233,11 +249,10 @@ void solve_racks(Solution& s, const CostModel& model, double model_bytes) {
                                              : "all workers are in one rack";
     return;
   }
-  for (const std::string& rack : roots) { // each rack is the root of its share of the parts
-    const std::vector<std::uint32_t> sums = aggregators(model.ranks(), rack);
-    for (const std::uint32_t r : sums) {
+  for (const Rack* const rack : roots) { // each rack is the root of its share of the parts
+    for (const std::uint32_t r : rack->sums) {
       s.share_bytes[r] =
-          model_bytes / static_cast<double>(roots.size()) / static_cast<double>(sums.size());
+          model_bytes / static_cast<double>(roots.size()) / static_cast<double>(rack->sums.size());
     }
   }
   const Load load = load_of_racks(model, s.share_bytes);
@@ -372,14 +387,15 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
     load.summed_bytes[r] = (static_cast<double>(n) - 1) * loads[r];
   }
   if (model.racks().size() > 1) {
-    for (const std::string& rack : model.racks()) {
-      const double inside = workers_in(model, rack);
+    const std::vector<Rack> racks = ranks_by_rack(model);
+    for (std::size_t number = 0; number < racks.size(); ++number) {
+      const double inside = racks[number].workers;
       double served = 0;
-      for (std::size_t r = 0; r < loads.size(); ++r) {
-        served += model.ranks()[r].rack == rack ? loads[r] : 0;
+      for (const std::uint32_t r : racks[number].members) {
+        served += loads[r];
       }
       // Its workers' parts for servers elsewhere, and its servers' sums for workers elsewhere.
-      load.uplink_bytes[rack] =
+      load.uplink_bytes[model.racks()[number]] =
           inside * (total - served) + (static_cast<double>(n) - inside) * served;
     }
   }

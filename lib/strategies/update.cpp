@@ -65,10 +65,9 @@ Cost cost_with_ports(const CostModel& model, const Load& load, const std::vector
       const double traffic = std::max(load.egress_bytes[r], load.ingress_bytes[r]);
       const double port = traffic > 0 ? traffic / (rank.port_bytes_per_s * efficiency) : 0;
       const double summing =
-          load.summed_bytes[r] /
-          (model.reduce_rate(shape.dtype, rank.lanes, load.operands, shape.part_bytes)
-               .slow_to_fast(k_estimates[e]) *
-           rank.lanes);
+          load.summed_bytes[r] / (model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes)
+                                      .slow_to_fast(k_estimates[e]) *
+                                  rank.lanes);
       const Rate rate = model.step_rate(rank.machine, optimizer, rank.lanes);
       const double one = rate.slow_to_fast(k_estimates[e]);
       const double stepping = stepped[r] / (one * rank.lanes);
@@ -127,8 +126,7 @@ std::optional<Quantity> checkpoint_cost(const CostModel& model, const Load& load
     const double port = traffic > 0 ? traffic / (rank.port_bytes_per_s * efficiency) : 0;
     const double lanes =
         load.summed_bytes[r] /
-            (model.reduce_rate(shape.dtype, rank.lanes, load.operands, shape.part_bytes).mid *
-             rank.lanes) +
+            (model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).mid * rank.lanes) +
         stepped[r] / (model.step_rate(rank.machine, update.optimizer, rank.lanes).mid * rank.lanes);
     before = std::max({before, port, lanes});
     after = std::max({after, port, lanes + saved[r] / *rate});

@@ -2,6 +2,7 @@
 #include "strategies/endpoint/overlap.hpp"
 
 #include "core/error.hpp"
+#include "core/units.hpp"
 
 #include <fmt/format.h>
 
@@ -100,21 +101,11 @@ private:
   }
 
   void collectives() {
-    const Torus torus = torus_of(m_endpoint, m_question.shape);
-    std::array<double, k_torus_dimensions> latency_s{};
-    for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
-      latency_s[d] = m_endpoint.rings[d].latency_seconds;
-    }
-    const auto collective = [&](TorusTraffic traffic, bool all_reduce, double fill_s) {
-      const CommunicationShare share =
-          communication_share(m_endpoint, m_configuration, traffic, all_reduce);
-      const double ideal = torus_limit(torus, traffic).bytes_per_s;
-      return OverlapCollective{std::move(traffic), collective_rate(ideal, share), fill_s};
+    const auto collective = [this](bool all_reduce) {
+      return overlap_collective(m_endpoint, m_question.shape, m_configuration, all_reduce);
     };
-    m_answer.all_reduce =
-        collective(torus_all_reduce(torus), true, all_reduce_fill_s(torus, latency_s));
-    m_answer.exchange =
-        collective(torus_all_to_all(torus), false, all_to_all_fill_s(torus, latency_s));
+    m_answer.all_reduce = collective(true);
+    m_answer.exchange = collective(false);
   }
 
   [[nodiscard]] double element_bytes(DType own) const {
@@ -130,7 +121,10 @@ private:
 
   [[nodiscard]] double seconds(const Computation& c, const ComputeShare& share) const {
     if (c.seconds) {
-      return *c.seconds / m_question.compute_speed;
+      const double alone = *c.seconds / m_question.compute_speed;
+      const EndpointPart all{of(m_endpoint.sms), m_endpoint.memory_bytes_per_second};
+      return m_question.bound ? stretched_seconds(alone, *m_question.bound, this->share(all), share)
+                              : alone;
     }
     const double batch = of(m_question.batch);
     return computation_seconds(
@@ -139,16 +133,7 @@ private:
   }
 
   [[nodiscard]] TimedCollective timed(double payload, const OverlapCollective& collective) const {
-    TimedCollective out;
-    const double chunks = std::ceil(payload / of(m_question.chunk_bytes));
-    if (chunks > k_most_chunks) {
-      fail(ErrorKind::usage, fmt::format("{:.3g} chunks of {} bytes; take larger chunks", chunks,
-                                         m_question.chunk_bytes));
-    }
-    out.chunks = static_cast<std::uint64_t>(chunks);
-    out.fill_s = collective.fill_s;
-    out.chunk_s = payload * collective.traffic.sent_bytes / collective.rate.bytes_per_s / chunks;
-    return out;
+    return timed_collective(collective, payload, m_question.chunk_bytes);
   }
 
   TimedLayer timed(const Layer& layer, const std::map<std::string, std::size_t>& places) {
@@ -216,12 +201,52 @@ CommunicationShare communication_share(const Endpoint& endpoint,
   return share;
 }
 
+OverlapCollective overlap_collective(const Endpoint& endpoint,
+                                     const std::array<std::uint64_t, k_torus_dimensions>& shape,
+                                     const EndpointConfiguration& configuration, bool all_reduce) {
+  const Torus torus = torus_of(endpoint, shape);
+  std::array<double, k_torus_dimensions> latency_s{};
+  for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
+    latency_s[d] = endpoint.rings[d].latency_seconds;
+  }
+  OverlapCollective out;
+  out.traffic = all_reduce ? torus_all_reduce(torus) : torus_all_to_all(torus);
+  const CommunicationShare share =
+      communication_share(endpoint, configuration, out.traffic, all_reduce);
+  out.rate = collective_rate(torus_limit(torus, out.traffic).bytes_per_s, share);
+  out.fill_s =
+      all_reduce ? all_reduce_fill_s(torus, latency_s) : all_to_all_fill_s(torus, latency_s);
+  out.first_chunk_s_per_byte = first_chunk_s(torus, out.traffic, share);
+  return out;
+}
+
+TimedCollective timed_collective(const OverlapCollective& collective, double payload_bytes,
+                                 std::uint64_t chunk_bytes) {
+  const double chunks = std::ceil(payload_bytes / of(chunk_bytes));
+  if (chunks > k_most_chunks) {
+    fail(ErrorKind::usage, fmt::format("--chunk {}: {:.3g} of them; take larger chunks",
+                                       to_text(Bytes(chunk_bytes)), chunks));
+  }
+  const double payload = payload_bytes / chunks;
+  return {collective.fill_s + payload * collective.first_chunk_s_per_byte,
+          payload * collective.traffic.sent_bytes / collective.rate.bytes_per_s,
+          static_cast<std::uint64_t>(chunks)};
+}
+
 OverlapAnswer predict_overlap(const OverlapQuestion& question,
                               const EndpointConfiguration& configuration) {
   if (question.workload.layers.empty()) {
     fail(ErrorKind::usage,
          fmt::format("the workload {} does not say what its layers compute; add \"layers\"",
                      question.workload.name));
+  }
+  const std::vector<Layer>& layers = question.workload.layers;
+  if (question.exchange_aside && std::none_of(layers.begin(), layers.end(), [](const Layer& l) {
+        return l.exchange.has_value();
+      })) {
+    fail(ErrorKind::usage, fmt::format("--dlrm-overlap: {} has no layer with an exchange, and what "
+                                       "is set aside would be idle; leave it out",
+                                       question.workload.name));
   }
   if (question.exchange_aside && !question.endpoint.aside) {
     fail(ErrorKind::usage, "the endpoint has no part for what is computed aside; add \"aside\"");

@@ -14,8 +14,7 @@
 
 namespace reckon {
 
-/// A workload with layers on equal endpoints that are the nodes of a torus. Computations that were
-/// measured take as long in every configuration; their endpoint's share is not known.
+/// A workload with layers on equal endpoints that are the nodes of a torus.
 struct OverlapQuestion {
   const Workload& workload;
   const Endpoint& endpoint;
@@ -24,6 +23,9 @@ struct OverlapQuestion {
   std::optional<DType> dtype; ///< of all tensors and activations; absent: as in the workload
   SchedulePolicy policy = SchedulePolicy::lifo;
   std::uint64_t chunk_bytes = 1;
+  /// Of computations that say seconds, which are those on the whole endpoint; absent: what holds
+  /// them up is not known, and they take as long in every configuration.
+  std::optional<ComputationBound> bound;
   /// Arithmetic and memory of computation are so many times as fast, whatever the endpoint says.
   double compute_speed = 1;
   bool exchange_aside = false; ///< with the endpoint's part for that; not where nothing overlaps
@@ -34,7 +36,8 @@ struct OverlapQuestion {
 struct OverlapCollective {
   TorusTraffic traffic; ///< for each byte of payload
   CollectiveRate rate;
-  double fill_s = 0;
+  double fill_s = 0;                 ///< latencies
+  double first_chunk_s_per_byte = 0; ///< once, of the first chunk's payload
 };
 
 struct OverlapAnswer {
@@ -54,6 +57,15 @@ struct OverlapAnswer {
 [[nodiscard]] CommunicationShare communication_share(const Endpoint& endpoint,
                                                      const EndpointConfiguration& configuration,
                                                      const TorusTraffic& traffic, bool all_reduce);
+/// Equations 50 and 51 of an all-reduce, or of an all-to-all.
+[[nodiscard]] OverlapCollective
+overlap_collective(const Endpoint& endpoint,
+                   const std::array<std::uint64_t, k_torus_dimensions>& shape,
+                   const EndpointConfiguration& configuration, bool all_reduce);
+/// Equation 51 of `payload_bytes` > 0 in chunks of at most `chunk_bytes`. Throws Error{usage} where
+/// there would be too many.
+[[nodiscard]] TimedCollective timed_collective(const OverlapCollective& collective,
+                                               double payload_bytes, std::uint64_t chunk_bytes);
 /// Equations 49 to 53 for one configuration of the question's endpoint. Throws Error{usage} where
 /// the workload has no layers or the shape one node.
 [[nodiscard]] OverlapAnswer predict_overlap(const OverlapQuestion& question,

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string_view>
 
@@ -341,7 +342,7 @@ private:
           continue;
         }
         InsideUses uses = way(from, to);
-        double links = INFINITY;
+        double links = std::numeric_limits<double>::infinity();
         for (const InsideUse& use : uses) {
           links = std::min(links, m_model.resources[use.resource].bytes_per_second / use.amount);
         }

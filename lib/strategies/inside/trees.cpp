@@ -99,11 +99,11 @@ public:
   [[nodiscard]] Found down(std::size_t root) {
     Found best;
     for_relays(root, [&](const std::vector<std::size_t>& members) {
-      const std::size_t n = members.size();
-      Costs cost(n, std::vector<double>(n, k_never));
-      for (std::size_t p = 0; p < n; ++p) {
-        for (std::size_t v = 0; v < n; ++v) {
-          cost[p][v] = m_copy[members[p]][members[v]];
+      Costs cost;
+      for (const std::size_t p : members) {
+        std::vector<double>& row = cost.emplace_back();
+        for (const std::size_t v : members) {
+          row.push_back(m_copy[p][v]);
         }
       }
       take(root, members, cost, 0.0, best);

@@ -30,9 +30,7 @@ public:
     const auto lanes = static_cast<std::uint64_t>(m_ways.model().ranks().front().lanes);
     plan.strategy = m_cut.dense ? "dense" : "coarse";
     plan.gradient_bytes = m_job.layout.total_bytes;
-    for (const GradientLayout::Run& run : m_job.layout.runs) {
-      plan.runs.push_back({run.offset_bytes, run.bytes, run.dtype});
-    }
+    plan.runs = m_job.layout.runs;
     plan.routing = m_routes;
     if (m_cut.dense) {
       for (ProxyRoute& r : plan.routing) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/proxies/description.hpp"
 
+#include "strategies/provenance.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,22 +27,15 @@ std::string transport_of(const Plan& plan, const PlanOptions& options, const Pro
 void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
               const ProxyOptions& proxies, const ProxyJob& job, const ProxyWays& ways,
               const ProxyFindings& found) {
-  plan.profile = inputs.profile_link;
-  plan.workload = inputs.workload_link;
-  plan.roles = inputs.roles_link;
+  add_provenance(plan, inputs, options);
   plan.transport = transport_of(plan, options, ways);
-  plan.options = {
-      {"strategy", options.strategy},
-      {"workers", std::to_string(job.workers.size())},
-      {"servers", std::to_string(job.devices.size())},
-      {"tolerance", fmt::format("{}", proxies.tolerance)},
-      {"part_bytes", options.part_bytes ? std::to_string(*options.part_bytes) : "auto"},
-      {"window_parts", options.window_parts ? std::to_string(*options.window_parts) : "auto"},
-      {"proxy_bytes", !proxies.proxy_bytes ? "auto"
-                      : *proxies.proxy_bytes >= job.bytes()
-                          ? "all"
-                          : fmt::format("{}", *proxies.proxy_bytes)},
-      {"transport", options.transport.empty() ? "auto" : options.transport}};
+  plan.options["workers"] = std::to_string(job.workers.size());
+  plan.options["servers"] = std::to_string(job.devices.size());
+  plan.options["tolerance"] = fmt::format("{}", proxies.tolerance);
+  plan.options["proxy_bytes"] = !proxies.proxy_bytes ? "auto"
+                                : *proxies.proxy_bytes >= job.bytes()
+                                    ? "all"
+                                    : fmt::format("{}", *proxies.proxy_bytes);
   if (plan.one_queue) {
     plan.options["queues"] = "fcfs";
   }
@@ -53,16 +48,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   if (proxies.ring_directions) {
     plan.options["ring_directions"] = std::to_string(*proxies.ring_directions);
   }
-  if (options.zero_compute) {
-    plan.options["zero_compute"] = "yes";
-  }
-  for (const auto& [name, port] :
-       {std::pair("port_bandwidth", options.what_if.worker_port_bytes_per_s),
-        std::pair("server_port_bandwidth", options.what_if.server_port_bytes_per_s)}) {
-    if (port) {
-      plan.options[name] = fmt::format("{} B/s", *port);
-    }
-  }
+  add_made_up_ports(plan, options.what_if);
   if (plan.update) {
     plan.options["optimizer"] = name_of(plan.update->optimizer);
     plan.options["update"] = options.update_at ? name_of(*options.update_at) : "auto";
@@ -73,16 +59,8 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   if (job.passes) {
     plan.options["forward"] = fmt::format("{} s", job.forward_s);
     plan.options["backward"] = fmt::format("{} s", job.backward_s);
-    plan.options["order"] = options.order == Order::gradient   ? "gradient"
-                            : options.order == Order::priority ? "priority"
-                                                               : "auto";
-    plan.quantities.push_back(
-        {"exposed_seconds",
-         plan.prediction.mid_seconds - job.passes->total_seconds(),
-         std::is_sorted(plan.parts.offset_bytes.begin(), plan.parts.offset_bytes.end())
-             ? "equation 18, parts in gradient order"
-             : "equation 18, parts by priority",
-         {{"forward", job.forward_s}, {"backward", job.backward_s}}});
+    add_order(plan, options.order);
+    plan.quantities.push_back(exposed_quantity(plan, job.forward_s, job.backward_s));
   }
   double by_proxies = 0;
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {

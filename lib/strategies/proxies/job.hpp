@@ -3,6 +3,7 @@
 
 #include "documents/plan.hpp"
 #include "documents/workload.hpp"
+#include "strategies/planner.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -30,5 +31,8 @@ struct ProxyJob {
     return 2.0 * static_cast<double>(workers.size() + devices.size() - 1);
   }
 };
+
+/// Without its ranks. Throws Error{input} for a workload that has no gradient.
+[[nodiscard]] ProxyJob job_without_ranks(const PlanInputs& inputs, const PlanOptions& options);
 
 } // namespace reckon

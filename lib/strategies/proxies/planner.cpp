@@ -55,11 +55,7 @@ void check_options(const PlanInputs& inputs, const PlanOptions& options,
 }
 
 ProxyJob job_of(const PlanInputs& inputs, const PlanOptions& options, const CostModel& model) {
-  ProxyJob job{inputs.workload, layout_of(inputs.workload), {}, {}, {}, {}};
-  if (inputs.workload.tensors.empty() || job.layout.total_bytes == 0) {
-    fail(ErrorKind::input,
-         fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
-  }
+  ProxyJob job = job_without_ranks(inputs, options);
   for (std::size_t r = 0; r < model.ranks().size(); ++r) {
     const RankModel& rank = model.ranks()[r];
     if (rank.worker) {
@@ -67,18 +63,6 @@ ProxyJob job_of(const PlanInputs& inputs, const PlanOptions& options, const Cost
     } else if (rank.server) {
       job.devices.push_back(r);
     }
-  }
-  for (const Tensor& t : inputs.workload.tensors) {
-    job.ends.push_back((job.ends.empty() ? 0 : job.ends.back()) + static_cast<double>(t.bytes()));
-  }
-  const double forward =
-      options.forward_seconds.value_or(inputs.workload.forward_seconds.value_or(0));
-  const double backward =
-      options.backward_seconds.value_or(inputs.workload.backward_seconds.value_or(0));
-  if (forward + backward > 0 && !options.zero_compute) {
-    job.passes = passes_of(job.layout, inputs.workload, forward, backward);
-    job.forward_s = forward;
-    job.backward_s = backward;
   }
   return job;
 }
@@ -119,7 +103,8 @@ int needed_lanes(const ProxyJob& job, const ProxyWays& ways, const std::vector<P
       }
     }
   }
-  return static_cast<int>(std::min(needed, static_cast<double>(model.cores())));
+  return model.lanes_over_ports(
+      static_cast<int>(std::min(needed, static_cast<double>(model.cores()))));
 }
 
 RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,

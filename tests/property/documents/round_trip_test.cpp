@@ -84,7 +84,7 @@ TEST(Layout, TensorsLieOneAfterAnotherInsideTheRunOfTheirType) {
       end = offset + tensor.bytes();
       ASSERT_LE(end, layout.runs[run].offset_bytes + layout.runs[run].bytes);
     }
-    for (const GradientLayout::Run& r : layout.runs) {
+    for (const DTypeRun& r : layout.runs) {
       sum += r.bytes;
     }
     ASSERT_EQ(run + 1, layout.runs.size());

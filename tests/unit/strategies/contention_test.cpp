@@ -53,6 +53,23 @@ TEST(ContentionFactors, OfWhatWasNotMeasuredAreAnError) {
                Error);
 }
 
+TEST(ContentionFactors, OfAnUnknownComputationNameThoseThatAreThere) {
+  const auto message = [](const Profile& p, const char* operation) -> std::string {
+    try {
+      static_cast<void>(contention_factors(p, {operation, true}));
+    } catch (const Error& e) {
+      return e.what();
+    }
+    return {};
+  };
+  EXPECT_NE(message(profile(), "foo").find("it has gemm_256"), std::string::npos)
+      << message(profile(), "foo");
+  // Without any there is nothing to name, and both factors are needed.
+  EXPECT_NE(message(test::one_machine(), "gemm_256")
+                .find("--only contention_compute,contention_communication"),
+            std::string::npos);
+}
+
 TEST(ContentionFactors, OfOneTakenForTheOtherAreAnError) {
   Profile p = profile();
   std::erase_if(p.cells, [](const Cell& c) { return c.key.threads == 2 && c.key.bytes > 0; });

@@ -33,6 +33,17 @@ inline Profile cluster(double gpu_bytes_per_s, double cpu_bytes_per_s, std::uint
   return p;
 }
 
+/// Of two operands in fp32, by so many threads.
+inline Cell sum_rate(const std::string& from, int threads, double bytes_per_s) {
+  CellKey sum;
+  sum.test = "reduce_sum";
+  sum.from = from;
+  sum.dtype = "fp32";
+  sum.sources = 2;
+  sum.threads = threads;
+  return published(sum, "bytes_per_second", bytes_per_s);
+}
+
 /// One machine whose processes write 8 GB/s to each other in total, over "host", and add up 5 GB/s
 /// a thread.
 inline Profile one_machine() {
@@ -52,13 +63,7 @@ inline Profile one_machine() {
       p.cells.push_back(published(key, "bytes_per_second", 8e9));
     }
   }
-  CellKey sum;
-  sum.test = "reduce_sum";
-  sum.from = "m0";
-  sum.dtype = "fp32";
-  sum.sources = 2;
-  sum.threads = 2;
-  p.cells.push_back(published(sum, "bytes_per_second", 10e9));
+  p.cells.push_back(sum_rate("m0", 2, 10e9));
   return p;
 }
 

@@ -5,6 +5,7 @@
 #include "documents/document.hpp"
 #include "equations/aggregation.hpp"
 #include "strategies/inside/bound.hpp"
+#include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/machines.hpp"
 
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -189,7 +191,7 @@ TEST(Inside, GpuDirectIsOnlyForGpusThatShareTheNicsSwitch) {
 
 TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
   constexpr std::uint64_t k_seed = 89;
-  constexpr int k_cases = 200;
+  constexpr int k_cases = support::cases(200);
   std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
   std::mt19937_64 random(k_seed);
   for (int i = 0; i < k_cases && !HasFailure(); ++i) {
@@ -289,7 +291,7 @@ TEST(Inside, TheSamePlanComesOutEveryTime) {
 TEST(CheapestArborescence, BreaksCycles) {
   // 1 and 2 are each other's cheapest parents (1 each); from the root 0: 10 to 1, 4 to 2. Best: 0
   // to 2 to 1.
-  const double never = INFINITY;
+  const double never = std::numeric_limits<double>::infinity();
   EXPECT_THAT(cheapest_arborescence({{never, 10, 4}, {never, never, 1}, {never, 1, never}}, 0),
               ElementsAre(0, 2, 0));
   // A cycle within a cycle: 1-2-3, entered cheapest at 3 by 4, which is reached from 1 only.

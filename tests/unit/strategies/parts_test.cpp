@@ -16,7 +16,7 @@ namespace {
 
 void expect_cover(const Parts& parts, const GradientLayout& layout, std::uint64_t part_bytes) {
   std::uint64_t total = 0, expected = 0;
-  for (const GradientLayout::Run& run : layout.runs) {
+  for (const DTypeRun& run : layout.runs) {
     expected += run.bytes;
   }
   for (std::size_t p = 0; p < parts.size(); ++p) {
@@ -26,11 +26,10 @@ void expect_cover(const Parts& parts, const GradientLayout& layout, std::uint64_
     if (p > 0) {
       EXPECT_GE(parts.offset_bytes[p], parts.offset_bytes[p - 1] + parts.bytes[p - 1]);
     }
-    const bool inside =
-        std::any_of(layout.runs.begin(), layout.runs.end(), [&](const GradientLayout::Run& r) {
-          return parts.offset_bytes[p] >= r.offset_bytes &&
-                 parts.offset_bytes[p] + parts.bytes[p] <= r.offset_bytes + r.bytes;
-        });
+    const bool inside = std::any_of(layout.runs.begin(), layout.runs.end(), [&](const DTypeRun& r) {
+      return parts.offset_bytes[p] >= r.offset_bytes &&
+             parts.offset_bytes[p] + parts.bytes[p] <= r.offset_bytes + r.bytes;
+    });
     EXPECT_TRUE(inside) << "part " << p << " spans two element types";
   }
   EXPECT_EQ(total, expected);

@@ -9,6 +9,7 @@
 #include "strategies/model.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
+#include "support/cases.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -32,7 +33,7 @@ TEST(Planner, ReproducesTheLineOfBytePSFigure12) {
   const double bandwidth = 90e9 / 8;
   PlanOptions options;
   options.strategy = "byteps_split";
-  for (std::uint64_t k = 0; k <= 8; ++k) {
+  for (std::uint64_t k = 0; k <= 8; k += support::k_sanitized ? 4 : 1) {
     const Plan plan = test::plan_for(test::cluster(bandwidth, bandwidth), k_model, 8, k, options);
     const double gbit_per_s = 8 * 64.0 * 1024 * 1024 / plan.prediction.bound_seconds / 1e9;
     EXPECT_NEAR(gbit_per_s, line[k], 0.006) << "k = " << k;
@@ -40,7 +41,7 @@ TEST(Planner, ReproducesTheLineOfBytePSFigure12) {
 }
 
 TEST(Planner, PredictionIsNeverBelowItsBound) {
-  for (const std::uint64_t n : {2U, 4U, 7U}) {
+  for (const std::uint64_t n : support::values({4U, 2U, 7U})) {
     for (const std::uint64_t k : {0U, 2U, 7U, 9U}) {
       for (const std::uint64_t part : {65536U, 4U << 20U}) {
         for (const Profile& profile :
@@ -143,7 +144,7 @@ TEST(Planner, PlanReadsBackTheSame) {
 
 TEST(Planner, OnUnequalPortsNoPredictionIsBelowItsBoundAndEqualSharesStayEqual) {
   // Reading a plan back refuses one that promises less than its bound.
-  for (unsigned seed = 1; seed <= 200; ++seed) {
+  for (unsigned seed = 1; seed <= support::cases(200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     const auto among = [&](unsigned a, unsigned b) {
@@ -308,16 +309,58 @@ TEST(Planner, LanesKeepUpWithThePort) {
   // All ranks have lanes for the strategy that needs most. A ring on 8 workers sums 7 M/8 in the
   // first half of its 2 * 7 M/8 at 1 GB/s: at 0.3 GB/s a thread that is 1 / 0.3 = 3.3 -> 4 lanes.
   Profile p = test::cluster(1e9, 1e9);
-  CellKey sum;
-  sum.test = "reduce_sum";
-  sum.from = "gpu";
-  sum.dtype = "fp32";
-  sum.sources = 2;
-  sum.threads = 1;
-  p.cells.push_back(test::published(sum, "bytes_per_second", 0.3e9));
+  p.cells.push_back(test::sum_rate("gpu", 1, 0.3e9));
   EXPECT_EQ(test::plan_for(p, k_model, 8, 0, {}, 0).ranks.front().lanes, 4);
   EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 0).ranks.front().lanes, 4);
   EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 5).ranks.front().lanes, 5);
+}
+
+/// sum_and_send of 2 operands: streaming over cached stores.
+void add_stores(Profile& p, std::uint64_t bytes, double ratio) {
+  CellKey key;
+  key.test = "sum_and_send";
+  key.from = "cpu";
+  key.dtype = "fp32";
+  key.sources = 2;
+  key.threads = 1;
+  key.bytes = bytes;
+  key.operation = "cached";
+  p.cells.push_back(test::published(key, "bytes_per_second", 5e9));
+  key.operation = "streaming";
+  p.cells.push_back(test::published(key, "bytes_per_second", 5e9 * ratio));
+}
+
+TEST(Planner, SumsOfAServerAreWrittenWithTheStoresThatWereFasterAtItsPartSize) {
+  // Ports of 10 GB/s and sums at 1 GB/s: two workers' M is one M of operand bytes to add, and that
+  // is what the time is, but for filling: M / 1 GB/s, or M / 1.2 GB/s with stores that gain 1.2.
+  Profile p = test::cluster(10e9, 10e9);
+  p.cells.push_back(test::sum_rate("", 1, 1e9));
+  const auto planned = [&](const char* strategy, std::uint64_t part) {
+    PlanOptions options;
+    options.strategy = strategy;
+    options.part_bytes = part;
+    return test::plan_for(p, k_model, 2, 1, options, 1);
+  };
+  const double before = planned("ps_noncolocated", 1U << 20U).prediction.mid_seconds;
+  add_stores(p, 32U << 10U, 0.7);
+  add_stores(p, 1U << 20U, 1.2);
+  const Plan large = planned("ps_noncolocated", 1U << 20U);
+  EXPECT_EQ(large.stores, Stores::streaming);
+  EXPECT_NEAR(before / large.prediction.mid_seconds, 1.2, 0.02);
+  const Plan small = planned("ps_noncolocated", 32U << 10U);
+  EXPECT_EQ(small.stores, Stores::cached);
+  const auto reason = std::find_if(small.quantities.begin(), small.quantities.end(), [](auto& q) {
+    return q.name == "streaming_over_cached_stores";
+  });
+  ASSERT_NE(reason, small.quantities.end());
+  EXPECT_DOUBLE_EQ(reason->value, 0.7);
+  EXPECT_THAT(reason->equation, testing::HasSubstr("cached stores are taken"));
+  // A worker that serves adds to its own gradient: nothing is gained by going around the caches.
+  EXPECT_EQ(planned("ps_colocated", 1U << 20U).stores, Stores::cached);
+  // A gain that comes and goes with what else the machine does is none.
+  p = test::cluster(10e9, 10e9);
+  add_stores(p, 1U << 20U, 1.04);
+  EXPECT_EQ(planned("ps_noncolocated", 1U << 20U).stores, Stores::cached);
 }
 
 TEST(Planner, LanesAreAMultipleOfThePortsOfAMachine) {
@@ -354,14 +397,38 @@ TEST(Planner, AServerWithTenPortsCountsAllOfThemAndGivesEachLaneOne) {
     port.transport = "verbs";
     port.from = fmt::format("cpu/port{}", i);
     p.cells.push_back(test::published(port, "bytes_per_second", 0.8e9));
+    TopologyObject& nic = p.topology.objects.emplace_back();
+    nic.id = port.from;
+    nic.kind = ObjectKind::nic;
+    nic.parent = i < 5 ? "cpu" : "cpu/numa1";
+    nic.name = fmt::format("eth{}", i);
   }
+  TopologyObject& node = p.topology.objects.emplace_back();
+  node.id = "cpu/numa1";
+  node.kind = ObjectKind::numa_node;
+  node.parent = "cpu";
+  node.os_index = 1;
+  node.cpus = {4, 5};
   PlanOptions options;
   options.strategy = "ps_noncolocated";
   const Plan plan = test::plan_for(p, k_model, 8, 1, options, 0);
   const PlanRank& server = plan.ranks[8];
   EXPECT_DOUBLE_EQ(server.port_bytes_per_second, 8e9);
   EXPECT_EQ(server.lanes % 10, 0);
+  ASSERT_EQ(server.lane_places.size(), static_cast<std::size_t>(server.lanes));
+  EXPECT_EQ(server.lane_places[5], (LanePlace{"eth5", 1, 4}));
+  EXPECT_EQ(server.lane_places[6], (LanePlace{"eth6", 1, 5}));
+  EXPECT_TRUE(plan.ranks[0].lane_places.empty()); // one port
   EXPECT_NEAR(plan.prediction.bound_seconds, static_cast<double>(k_model.bytes()) / 1e9, 1e-9);
+
+  // One tensor that is not cut has one lane, and so one port: all eight send it there, 8 M at 0.8
+  // GB/s, and then its sum takes as long to leave.
+  PlanOptions whole = options;
+  whole.cutting = Cutting::tensors;
+  whole.part_bytes = 64U << 20U;
+  const Workload tensor = test::workload({{"one", 16U << 20U, DType::fp32}});
+  EXPECT_NEAR(test::plan_for(p, tensor, 8, 1, whole, 10).prediction.mid_seconds,
+              2 * 8 * static_cast<double>(tensor.bytes()) / 0.8e9, 0.02);
 
   // Had the workers been able to bring more, 3 GB/s would be what its ports share.
   for (Cell& cell : p.cells) {
@@ -371,12 +438,19 @@ TEST(Planner, AServerWithTenPortsCountsAllOfThemAndGivesEachLaneOne) {
   }
   EXPECT_DOUBLE_EQ(test::plan_for(p, k_model, 8, 1, options, 0).ranks[8].port_bytes_per_second,
                    3e9);
+  // Of one lane the port still does what it does alone; all lanes together have 3 GB/s.
+  EXPECT_NEAR(test::plan_for(p, tensor, 8, 1, whole, 10).prediction.mid_seconds,
+              2 * 8 * static_cast<double>(tensor.bytes()) / 0.8e9, 0.02);
+  const Prediction all = test::plan_for(p, k_model, 8, 1, options, 10).prediction;
+  EXPECT_NEAR(all.bound_seconds, 8 * static_cast<double>(k_model.bytes()) / 3e9, 1e-9);
+  EXPECT_GE(all.mid_seconds, all.bound_seconds);
+  EXPECT_LE(all.mid_seconds, 1.05 * all.bound_seconds);
 }
 
 TEST(Planner, NoCandidateBeatsItsBoundOnUnequalPortsAndEveryPlanReadsBack) {
   // One worker's port has half of the others': dealt by the ports, colocated servers would be done
   // before the equal shares that equation 3 assumes.
-  for (const double slow : {0.5e9, 0.9e9, 0.99e9}) {
+  for (const double slow : support::values({0.5e9, 0.9e9, 0.99e9})) {
     for (const std::uint64_t others : {1U, 3U, 6U}) {
       Profile p = test::cluster(slow, 1e9);
       Roles roles;
@@ -441,7 +515,7 @@ TEST(Planner, ARingOnUnequalPortsHasTheLeastWindowThatIsAsGoodAsTheOthers) {
   }
   const Workload workload = test::workload(mixed);
   Roles roles;
-  for (const std::uint64_t n : {2U, 4U, 7U}) {
+  for (const std::uint64_t n : support::values({4U, 2U, 7U})) {
     for (const double slow : {1e9, 0.98e9, 0.75e9}) {
       roles.groups = {{"gpu", 1, true, true, 1}, {"cpu", n - 1, true, true, 1}};
       for (const bool tensors : {false, true}) {

@@ -6,6 +6,7 @@
 #include "strategies/lower.hpp"
 #include "strategies/proxies/planner.hpp"
 #include "strategies/proxies/routes.hpp"
+#include "support/cases.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -319,6 +320,41 @@ TEST(Proxies, DenseHasOneDeviceThatEverythingPasses) {
   EXPECT_FALSE(names.contains("coarse"));
 }
 
+TEST(Proxies, ALaneUsesOnePortOfItsMachine) {
+  // Two ports of 1 GB/s each on every machine. The device gets 64 MiB from each of two workers, and
+  // sends as much: 67.1 ms over both of its ports, 134.2 ms over the one that one lane has.
+  Profile p = devices(2, 1);
+  for (const MachineGroup& machine : p.machines) {
+    for (const char* port : {"port0", "port1"}) {
+      CellKey key;
+      key.test = "single_port_bandwidth";
+      key.transport = "verbs";
+      key.from = machine.id + "/" + port;
+      p.cells.push_back(test::published(key, "bytes_per_second", k_port));
+    }
+  }
+  for (Cell& cell : p.cells) {
+    if (cell.key.test == "port_bandwidth") {
+      cell = test::published(cell.key, "bytes_per_second", 2 * k_port);
+    }
+  }
+  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}});
+  PlanOptions options = coarse();
+  options.strategy = "dense";
+  Roles roles = roles_of(2, 1);
+  const double on_one_port_s = 2 * 67108864 / k_port;
+  const Plan one = plan_of(p, roles, w, options);
+  EXPECT_NEAR(one.prediction.bound_seconds, on_one_port_s, 1e-9);
+  EXPECT_THAT(one.prediction.bound_by, HasSubstr("port dev0/port0 of rank 2"));
+  for (RoleGroup& group : roles.groups) {
+    group.lanes = 0; // to be solved
+  }
+  const Plan both = plan_of(p, roles, w, options);
+  EXPECT_EQ(both.ranks.front().lanes % 2, 0);
+  EXPECT_NEAR(both.prediction.bound_seconds, on_one_port_s / 2, 0.02 * on_one_port_s);
+  EXPECT_LT(both.prediction.mid_seconds, 0.7 * one.prediction.mid_seconds);
+}
+
 TEST(Proxies, TheCandidatesHaveThePapersBaselines) {
   PlanOptions options = coarse();
   options.part_bytes = 1U << 20U;
@@ -561,7 +597,7 @@ TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {
   const auto draw = [&](unsigned low, unsigned high) {
     return low + static_cast<unsigned>(random() % (high - low + 1));
   };
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < support::cases(200); ++trial) {
     SCOPED_TRACE(fmt::format("seed {}, trial {}", k_seed, trial));
     const unsigned workers = draw(1, 6), servers = draw(1, 6);
     Profile p = devices(workers, servers);

@@ -6,6 +6,7 @@
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/proxies/replan.hpp"
+#include "support/cases.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -155,7 +156,7 @@ TEST(ProxyRequestOf, AsksForTheSamePlanAgain) {
   const auto from = [&](std::uint64_t low, std::uint64_t high) {
     return std::uniform_int_distribution<std::uint64_t>(low, high)(random);
   };
-  for (int trial = 0; trial < 200; ++trial) {
+  for (int trial = 0; trial < support::cases(200); ++trial) {
     SCOPED_TRACE(fmt::format("seed {}, case {}", k_seed, trial));
     Workload w;
     w.name = "drawn";

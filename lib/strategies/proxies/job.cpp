@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/proxies/job.hpp"
+
+#include "core/error.hpp"
+#include "strategies/parts.hpp"
+
+#include <fmt/format.h>
+
+namespace reckon {
+
+ProxyJob job_without_ranks(const PlanInputs& inputs, const PlanOptions& options) {
+  const Workload& workload = inputs.workload;
+  ProxyJob job{workload, layout_of(workload), {}, {}, {}, {}};
+  if (job.layout.total_bytes == 0) {
+    fail(ErrorKind::input, fmt::format("workload '{}' has no gradient bytes", workload.name));
+  }
+  for (const Tensor& t : workload.tensors) {
+    job.ends.push_back((job.ends.empty() ? 0 : job.ends.back()) + static_cast<double>(t.bytes()));
+  }
+  const auto [forward, backward] = pass_seconds(workload, options);
+  if (forward + backward > 0) {
+    job.passes = passes_of(job.layout, workload, forward, backward);
+    job.forward_s = forward;
+    job.backward_s = backward;
+  }
+  return job;
+}
+
+} // namespace reckon

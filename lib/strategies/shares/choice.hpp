@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/predict.hpp"
+#include "strategies/shares/job.hpp"
+#include "strategies/strategy.hpp"
+
+#include <optional>
+#include <string>
+
+namespace reckon {
+
+/// A strategy as far as it has been planned.
+struct Choice {
+  Solution solution;
+  PartShape shape;
+  Prediction prediction;
+  std::optional<Plan> draft; ///< cut and assigned, if it may win
+};
+
+/// Makes a prediction of one exchange that of so many, one after another.
+void scale(Prediction& prediction, double exchanges);
+
+/// Solves one strategy and, unless a part size is given, takes the power of two with the least
+/// predicted time. By formulas alone: there is no draft.
+[[nodiscard]] Choice evaluate(const SharesJob& job, const std::string& strategy);
+
+} // namespace reckon

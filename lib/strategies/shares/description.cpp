@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/shares/description.hpp"
+
+#include "strategies/lane_places.hpp"
+#include "strategies/provenance.hpp"
+#include "strategies/shares/shape.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+void add_lane_places(Plan& plan, const SharesJob& job) {
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    if (const std::vector<std::string>& ports = job.model.ranks()[r].ports; !ports.empty()) {
+      plan.ranks[r].lane_places = lane_places(job.inputs.profile.topology, ports,
+                                              static_cast<std::size_t>(plan.ranks[r].lanes));
+    }
+  }
+}
+
+void add_options(Plan& plan, const SharesJob& job) {
+  const PlanOptions& options = job.options;
+  std::size_t servers = 0;
+  for (const RankModel& r : job.model.ranks()) {
+    servers += !r.worker && r.server ? 1 : 0;
+  }
+  plan.options["workers"] = std::to_string(job.workers);
+  plan.options["servers"] = std::to_string(servers);
+  plan.options["lanes"] =
+      job.lanes_given ? std::to_string(job.model.ranks().front().lanes) : "auto";
+  plan.options["cutting"] = options.cutting == Cutting::fused ? "fused" : "tensors";
+  if (options.forward_seconds || options.backward_seconds) {
+    plan.options["forward"] = fmt::format("{} s", options.forward_seconds.value_or(0));
+    plan.options["backward"] = fmt::format("{} s", options.backward_seconds.value_or(0));
+  }
+  if (job.contention) {
+    plan.options["contention"] =
+        fmt::format("{}, {} cores", options.contention->operation,
+                    options.contention->dedicated ? "dedicated" : "shared");
+  }
+  if (job.passes && !options.async_steps) {
+    add_order(plan, options.order);
+  }
+  add_made_up_ports(plan, options.what_if);
+  if (options.async_steps) {
+    plan.options["async_steps"] = std::to_string(*options.async_steps);
+  }
+  if (options.fixed_point) {
+    plan.options["reduction"] = fmt::format("fixed:{}", options.fixed_point->bits);
+    plan.options["gradient_bound"] = fmt::format("{}", options.fixed_point->gradient_bound);
+  }
+  if (options.optimizer) {
+    plan.options["optimizer"] = name_of(*options.optimizer);
+    plan.options["update"] = options.update_at ? name_of(*options.update_at) : "auto";
+  }
+}
+
+/// Puts what the passes leave exposed before the plan's quantities, and what contention adds after
+/// them.
+void add_passes_quantities(Plan& plan, const SharesJob& job) {
+  if (job.contention) {
+    plan.quantities.push_back({"contention_seconds",
+                               contention_seconds(plan.prediction),
+                               "equation 55",
+                               {{"f_compute", job.contention->compute},
+                                {"f_communication", job.contention->communication}}});
+  }
+  if (job.passes && !job.options.async_steps) {
+    const auto sum = [](const std::vector<double>& seconds) {
+      return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    };
+    Quantity exposed =
+        exposed_quantity(plan, sum(job.passes->forward_seconds), sum(job.passes->backward_seconds));
+    exposed.inputs["credit_bytes"] = static_cast<double>(plan.part_bytes * plan.window_parts);
+    plan.quantities.insert(plan.quantities.begin(), std::move(exposed));
+  }
+}
+
+/// Those that the scheme's equations gave.
+std::vector<Quantity> solved_quantities(const Plan& plan, const SharesJob& job,
+                                        const Solution& solution) {
+  std::vector<Quantity> quantities = solution.quantities;
+  if (!job.model.one_machine()) {
+    return quantities;
+  }
+  // There are no ports: the shares hold (all ports count as equal), the equations' times do not.
+  std::erase_if(quantities, [](const Quantity& q) { return q.name.ends_with("_seconds"); });
+  for (Quantity& q : quantities) {
+    q.inputs.erase("B");
+    q.inputs.erase("B_server");
+  }
+  double moved = 0;
+  for (const PlanRank& r : plan.ranks) {
+    moved += static_cast<double>(r.egress_bytes);
+  }
+  quantities.push_back({"moved_bytes",
+                        moved,
+                        "equation 5, summed over all ranks: what passes the machine's memory",
+                        {{"ranks", static_cast<double>(plan.ranks.size())}}});
+  return quantities;
+}
+
+/// Why sums are written as they are; nothing where that is not known.
+std::optional<Quantity> stores_quantity(const Plan& plan, const SharesJob& job,
+                                        const Solution& solution) {
+  const Load load = load_of(solution, job.model, solution.share_bytes);
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    const StoresChoice choice = job.model.stores_of(job.model.ranks()[r], load.operands,
+                                                    static_cast<double>(plan.part_bytes));
+    if (load.summed_bytes[r] == 0 || !choice.streaming) {
+      continue;
+    }
+    return Quantity{"streaming_over_cached_stores",
+                    *choice.streaming,
+                    fmt::format("measured of sums that are sent at once: {} stores are taken",
+                                name_of(plan.stores)),
+                    {{"operands", static_cast<double>(choice.sources)},
+                     {"part_bytes", static_cast<double>(choice.bytes)},
+                     {"threads", choice.threads}}};
+  }
+  return std::nullopt;
+}
+
+void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) {
+  add_passes_quantities(plan, job);
+  std::vector<Quantity> quantities = solved_quantities(plan, job, solution);
+  quantities.push_back({"part_bytes",
+                        static_cast<double>(plan.part_bytes),
+                        job.options.part_bytes
+                            ? "as given"
+                            : fmt::format("cut evenly, at most the largest power of two whose "
+                                          "predicted time is within {:g} % of the least",
+                                          100 * tolerance(job)),
+                        {{"parts", static_cast<double>(plan.parts.size())}}});
+  if (auto stores = stores_quantity(plan, job, solution)) {
+    quantities.push_back(std::move(*stores));
+  }
+  for (const std::string& source : job.model.sources()) {
+    quantities.push_back({"profile", 0, source, {}});
+  }
+  for (const std::string& source : job.pairs ? job.pairs->sources : std::vector<std::string>()) {
+    quantities.push_back({"profile", 0, source, {}});
+  }
+  plan.quantities.insert(plan.quantities.begin(), quantities.begin(), quantities.end());
+}
+
+void add_margin(Plan& plan, bool asked_for) {
+  const auto second =
+      std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                   [&](const Candidate& c) { return c.strategy == plan.runner_up; });
+  if (second == plan.candidates.end() || plan.prediction.mid_seconds <= 0) {
+    return;
+  }
+  const double ratio = second->prediction->mid_seconds / plan.prediction.mid_seconds;
+  plan.margin = ratio - 1;
+  constexpr double k_equal = 0.002;
+  if (std::abs(plan.margin) < k_equal) {
+    plan.margin_text =
+        fmt::format("as good as {}: the predictions differ by less than 0.2 %", plan.runner_up);
+  } else if (plan.margin < 0) {
+    plan.margin_text =
+        fmt::format("{} is predicted {:.1f} % faster{}", plan.runner_up, 100 * (1 - ratio),
+                    asked_for ? "; this strategy was asked for" : " once the parts are assigned");
+  } else {
+    plan.margin_text = fmt::format(
+        "the choice holds until the rates behind this strategy fall by {:.1f} % against those "
+        "behind {}",
+        100 * plan.margin / (1 + plan.margin), plan.runner_up);
+  }
+}
+
+} // namespace
+
+void describe(Plan& plan, const SharesJob& job, const Solution& solution) {
+  add_provenance(plan, job.inputs, job.options);
+  plan.transport = job.model.transport();
+  add_lane_places(plan, job);
+  add_options(plan, job);
+  add_quantities(plan, job, solution);
+  add_margin(plan, job.options.strategy != "auto");
+}
+
+} // namespace reckon

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/shares/job.hpp"
+
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "equations/fixed_point.hpp"
+#include "strategies/parts.hpp"
+#include "strategies/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+DType most_common(const GradientLayout& layout) {
+  std::map<DType, std::uint64_t> bytes;
+  for (const DTypeRun& run : layout.runs) {
+    bytes[run.dtype] += run.bytes;
+  }
+  const auto most = std::max_element(
+      bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == bytes.end() ? DType::fp32 : most->first;
+}
+
+std::optional<Passes> passes_to_play(const SharesJob& job) {
+  const Workload& workload = job.inputs.workload;
+  const auto [forward, backward] = pass_seconds(workload, job.options);
+  if (forward + backward > 0 && !workload.tensors.empty()) {
+    return passes_of(job.layout, workload, forward, backward);
+  }
+  if (job.options.order == Order::priority) {
+    fail(ErrorKind::input,
+         fmt::format("--order priority: workload '{}' has no forward and backward "
+                     "times; give --forward and --backward",
+                     workload.name));
+  }
+  return std::nullopt;
+}
+
+std::optional<ContentionFactors> contention_of(const SharesJob& job) {
+  const std::optional<ContentionRequest>& asked = job.options.contention;
+  if (!asked) {
+    return std::nullopt;
+  }
+  if (!job.passes || job.options.async_steps) {
+    fail(ErrorKind::input,
+         fmt::format("--contention {}: {}", asked->operation,
+                     job.passes ? "asynchronous plans are predicted without it"
+                                : "without forward and backward passes nothing is "
+                                  "computed; give --forward and --backward"));
+  }
+  return contention_factors(job.inputs.profile, *asked);
+}
+
+/// The fewest lanes with which no rank sums slower than its port brings the operands, in any
+/// strategy, and as many on each network port. Ranks that share a machine have one: they already
+/// are several threads.
+int needed_lanes(const SharesJob& job) {
+  constexpr double k_typical_part_bytes = 1 << 20; // the part size is not known yet
+  const CostModel& model = job.model;
+  double needed = 1;
+  for (const std::string& name : strategy_names()) {
+    const Solution solution = solve(name, model, job.bytes);
+    if (model.one_machine() || !solution.reason.empty()) {
+      continue;
+    }
+    const Load load = load_of(solution, model, solution.share_bytes);
+    for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+      // A ring sums all it will sum in its first half, the reduce-scatter.
+      const double port_s = std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
+                            model.ranks()[r].port_bytes_per_s / (solution.ring ? 2 : 1);
+      const double rate = model.reduce_rate(job.dtype, 1, load.operands, k_typical_part_bytes).mid;
+      if (port_s > 0) {
+        needed = std::max(needed, std::ceil(load.summed_bytes[r] / rate / port_s - 1e-9));
+      }
+    }
+  }
+  return model.lanes_over_ports(
+      static_cast<int>(std::min(needed, static_cast<double>(model.cores()))));
+}
+
+/// `lanes`: as the roles give them; 0: to be solved.
+void choose_lanes(SharesJob& job, int lanes) {
+  job.lanes_given = lanes > 0;
+  if (job.lanes_given && lanes % job.model.ports() != 0) {
+    log(LogLevel::warn,
+        "--lanes {}: machines with {} network ports were measured, and a lane uses one of them; "
+        "{} or a multiple use all alike",
+        lanes, job.model.ports(), job.model.ports());
+  }
+  job.model.set_lanes(std::max(1, lanes));
+  if (lanes == 0) {
+    job.model.set_lanes(needed_lanes(job));
+  }
+}
+
+void check_options(const SharesJob& job) {
+  const PlanOptions& options = job.options;
+  if (options.async_steps && (!options.optimizer || state_arrays(*options.optimizer) > 0)) {
+    fail(ErrorKind::input, "--async is for --optimizer sgd: an optimizer's state would be another "
+                           "one at every worker (BytePS proves nothing for that)");
+  }
+  if (options.fixed_point && options.optimizer) {
+    fail(ErrorKind::input, "--reduction fixed: sums gradients; leave out --optimizer and --async");
+  }
+  if (options.fixed_point && fixed_point_limit(options.fixed_point->bits, job.workers) < 1) {
+    fail(ErrorKind::input,
+         fmt::format("--reduction fixed:{}: the sum of {} workers does not fit in {} bits",
+                     options.fixed_point->bits, job.workers, options.fixed_point->bits));
+  }
+}
+
+std::optional<Between> pairs_of(const SharesJob& job) {
+  constexpr double k_most_pieces = 40'000; // of a play: as long as a comparison bears
+  std::optional<Between> pairs = measured_pairs(job.inputs.profile, job.model, job.options.what_if);
+  if (pairs) {
+    const double writes = 2 * static_cast<double>(job.workers);
+    pairs->network = in_pieces(std::move(pairs->network), writes * job.bytes, k_most_pieces);
+  }
+  return pairs;
+}
+
+void check_dtypes(const SharesJob& job) {
+  for (const DTypeRun& run : job.layout.runs) {
+    if (job.options.fixed_point && run.dtype != DType::fp32) {
+      fail(ErrorKind::input, fmt::format("--reduction fixed: is for gradients of fp32, and "
+                                         "workload '{}' has some of {}",
+                                         job.inputs.workload.name, name_of(run.dtype)));
+    }
+    if (job.options.optimizer && run.dtype != DType::fp32) {
+      fail(ErrorKind::input,
+           fmt::format("--optimizer {}: steps are fp32, and workload '{}' has gradients of {}; "
+                       "leave the step out",
+                       name_of(*job.options.optimizer), job.inputs.workload.name,
+                       name_of(run.dtype)));
+    }
+  }
+}
+
+} // namespace
+
+SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_options)
+    : inputs(the_inputs), options(the_options), layout(layout_of(inputs.workload)),
+      dtype(most_common(layout)), bytes(static_cast<double>(inputs.workload.bytes())),
+      model(inputs.profile, inputs.roles, options.transport, options.what_if) {
+  int lanes = 0;
+  for (const RankModel& r : model.ranks()) {
+    workers += r.worker ? 1 : 0;
+    lanes = std::max(lanes, r.lanes);
+  }
+  passes = passes_to_play(*this);
+  contention = contention_of(*this);
+  choose_lanes(*this, lanes);
+  if (layout.total_bytes == 0) {
+    fail(ErrorKind::input,
+         fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
+  }
+  check_options(*this);
+  pairs = pairs_of(*this);
+  check_dtypes(*this);
+}
+
+} // namespace reckon

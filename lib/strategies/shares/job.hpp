@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/workload.hpp"
+#include "equations/contended.hpp"
+#include "strategies/between.hpp"
+#include "strategies/model.hpp"
+#include "strategies/planner.hpp"
+
+#include <cstddef>
+#include <optional>
+
+namespace reckon {
+
+/// What is to be planned, before any choice: plain facts that the rooms of the planner read whose
+/// strategies give each rank a share of the gradient to sum.
+struct SharesJob {
+  /// Throws Error{input} where the options do not fit each other or the workload, and as CostModel
+  /// and measured_pairs().
+  SharesJob(const PlanInputs& inputs, const PlanOptions& options);
+
+  const PlanInputs& inputs;
+  const PlanOptions& options;
+  GradientLayout layout;
+  DType dtype;     ///< of most of the gradient
+  double bytes;    ///< of the gradient
+  CostModel model; ///< with as many lanes as were given, or are needed
+  std::size_t workers = 0;
+  bool lanes_given = false;
+  std::optional<Passes> passes;
+  std::optional<ContentionFactors> contention;
+  std::optional<Between> pairs; ///< measured ways between the ranks' machines
+
+  /// Exchanges of a worker in one iteration.
+  [[nodiscard]] double steps() const {
+    return options.async_steps ? static_cast<double>(*options.async_steps) : 1;
+  }
+};
+
+} // namespace reckon

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/shares/choice.hpp"
+#include "strategies/shares/job.hpp"
+
+namespace reckon {
+
+/// A plan that cut_and_assign() gave, with a window, and how that is predicted to run.
+[[nodiscard]] Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned,
+                             double window);
+
+} // namespace reckon

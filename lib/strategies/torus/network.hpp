@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/endpoint.hpp"
+#include "strategies/between.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace reckon {
+
+/// The links of a torus of these endpoints as stations: of every node one for each neighbour, each
+/// with half of what the node sends in that dimension, at the links' efficiency; where a ring has
+/// two nodes both links lead to the same one and are one station. Ranks that are no neighbours
+/// write the shorter way round each dimension, local first. The latency is that of all links
+/// passed.
+[[nodiscard]] Between torus_between(const Endpoint& endpoint,
+                                    const std::array<std::uint64_t, 3>& shape);
+
+} // namespace reckon

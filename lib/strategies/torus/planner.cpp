@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/torus/planner.hpp"
+
+#include "core/error.hpp"
+#include "core/units.hpp"
+#include "documents/own_machines.hpp"
+#include "equations/torus.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/predict.hpp"
+#include "strategies/provenance.hpp"
+#include "strategies/proxies/description.hpp"
+#include "strategies/proxies/prediction.hpp"
+#include "strategies/torus/network.hpp"
+#include "strategies/torus/places.hpp"
+#include "strategies/torus/play.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+constexpr std::array<const char*, 2> k_strategies{"torus", "torus_scatter"};
+/// What is played at most: of the plan that is taken, and to compare it with others.
+constexpr double k_most_writes = 3e6, k_compared_writes = 1e6;
+constexpr std::uint64_t k_least_part_bytes = 4U << 10U, k_most_part_bytes = 16U << 20U;
+/// Of machines' ports: shorter writes cost processors more than profiles say.
+constexpr std::uint64_t k_least_port_part_bytes = 16U << 10U;
+/// Smaller parts and other windows must be worth it.
+constexpr double k_worth = 0.002;
+
+bool worth_it(const Plan& plan, const Plan& instead_of) {
+  return plan.prediction.mid_seconds < instead_of.prediction.mid_seconds * (1 - k_worth);
+}
+
+ProxyJob job_of(const PlanInputs& inputs, const PlanOptions& options, std::uint64_t ranks) {
+  ProxyJob job = job_without_ranks(inputs, options);
+  job.workers.resize(ranks);
+  std::iota(job.workers.begin(), job.workers.end(), std::size_t{0});
+  return job;
+}
+
+void check_options(const PlanOptions& options, std::uint64_t ranks, std::uint64_t workers) {
+  const auto refuse = [&](bool given, const char* what, const char* instead) {
+    if (given) {
+      fail(ErrorKind::usage, fmt::format("--strategy {}: {}; {}", options.strategy, what, instead));
+    }
+  };
+  refuse(options.optimizer.has_value() || options.fixed_point.has_value() ||
+             options.async_steps.has_value(),
+         "such a plan ends with the sums", "leave out --optimizer, --async and --reduction fixed");
+  refuse(options.order == Order::priority, "parts go in gradient order",
+         "leave out --order priority");
+  refuse(options.contention.has_value(), "such plans are predicted without --contention",
+         "leave it out");
+  refuse(ranks != workers, "all ranks are nodes of the torus, and work",
+         "leave out --workers and --servers, or give --roles with as many workers as --shape has "
+         "nodes");
+}
+
+class Planner {
+public:
+  Planner(const PlanInputs& inputs, const PlanOptions& options,
+          const std::array<std::uint64_t, 3>& shape)
+      : m_inputs(inputs), m_options(options), m_places(shape), m_shape(shape),
+        m_job(job_of(inputs, options, m_places.size())) {
+    std::uint64_t workers = 0, ranks = 0;
+    int lanes = 0;
+    for (const RoleGroup& group : inputs.roles.groups) {
+      ranks += group.count;
+      workers += group.worker ? group.count : 0;
+      lanes = std::max(lanes, group.lanes);
+    }
+    check_options(options, m_places.size(), ranks == workers ? workers : 0);
+    m_lanes = std::max(1, lanes);
+    if (inputs.profile.endpoint) {
+      if (options.what_if.worker_port_bytes_per_s) {
+        fail(ErrorKind::usage,
+             fmt::format("--strategy {} --port-bandwidth: the links are those of the endpoint in "
+                         "profile '{}', which has no ports; leave --port-bandwidth out",
+                         options.strategy, inputs.profile.name));
+      }
+      m_links = torus_between(*inputs.profile.endpoint, shape);
+    } else {
+      m_ways.emplace(inputs, options);
+      if (m_ways->inside_a_machine()) {
+        fail(ErrorKind::usage, fmt::format("--strategy {}: the ranks are machines, not places in "
+                                           "one; use roles without endpoints",
+                                           options.strategy));
+      }
+      m_lanes = lanes > 0 ? lanes : m_ways->model().ports();
+      m_ways->set_lanes(m_lanes);
+    }
+  }
+
+  [[nodiscard]] Plan make() const {
+    std::vector<Plan> plans;
+    for (const char* const strategy : k_strategies) {
+      if (m_options.progress) {
+        m_options.progress(strategy, static_cast<double>(plans.size()) /
+                                         static_cast<double>(k_strategies.size()));
+      }
+      plans.push_back(best(strategy));
+    }
+    const auto asked = std::find_if(plans.begin(), plans.end(), [&](const Plan& plan) {
+      return plan.strategy == m_options.strategy;
+    });
+    Plan plan = *asked;
+    for (const Plan& each : plans) {
+      plan.candidates.push_back({each.strategy, each.prediction, ""});
+    }
+    if (m_ways) { // on machines' ports all else that they can do stands beside it
+      PlanOptions others = m_options;
+      others.strategy = "auto";
+      others.part_bytes.reset();
+      others.window_parts.reset();
+      for (Candidate& candidate : make_plan(m_inputs, others).candidates) {
+        plan.candidates.push_back(std::move(candidate));
+      }
+    }
+    compare_with_candidates(plan);
+    describe(plan);
+    return plan;
+  }
+
+private:
+  /// Of one strategy: the part size and the window with the least predicted time. Sizes get
+  /// smaller until that has twice not been worth it. Shorter parts need more of them under way to
+  /// cover latencies, so the window only gets wider; not on ports, where more of them than are
+  /// needed cost more than a play says.
+  [[nodiscard]] Plan best(const char* strategy) const {
+    std::optional<Plan> best;
+    std::uint64_t window = m_places.size();
+    std::size_t parts_before = 0;
+    const std::uint64_t least =
+        m_options.part_bytes.value_or(m_ways ? k_least_port_part_bytes : k_least_part_bytes);
+    int in_vain = 0;
+    for (std::uint64_t size = m_options.part_bytes.value_or(k_most_part_bytes);
+         size >= least && in_vain < 2; size /= 2) {
+      const Plan parts = cut_and_assign(strategy, size);
+      const std::uint64_t all = parts.parts.size();
+      const bool played = can_be_played(parts);
+      if (best && !played) {
+        break; // a bound is no time to compare with
+      }
+      if (std::exchange(parts_before, all) == all) {
+        continue;
+      }
+      // What no play finds: four of each node hide latencies and hardly run ahead.
+      window = !played ? 4 * m_places.size() : m_ways ? m_places.size() : window;
+      Plan of_size = predicted(parts, m_options.window_parts.value_or(std::min(window, all)));
+      while (played && !m_options.window_parts && of_size.window_parts < all) {
+        Plan wider = predicted(parts, std::min(2 * of_size.window_parts, all));
+        if (!worth_it(wider, of_size)) {
+          break;
+        }
+        window = wider.window_parts;
+        of_size = std::move(wider);
+      }
+      if (!best || worth_it(of_size, *best)) {
+        best = std::move(of_size);
+        in_vain = 0;
+      } else {
+        ++in_vain;
+      }
+    }
+    if (!m_ways) { // ports are played as thoroughly to compare
+      predict(*best, k_most_writes);
+    }
+    return std::move(*best);
+  }
+
+  [[nodiscard]] Plan predicted(Plan plan, std::uint64_t window) const {
+    plan.window_parts = window;
+    predict(plan, k_compared_writes);
+    return plan;
+  }
+
+  [[nodiscard]] Plan cut_and_assign(const char* strategy, std::uint64_t part_bytes) const {
+    Plan plan;
+    plan.strategy = strategy;
+    plan.torus = TorusPlan{m_shape, torus_ways(strategy)};
+    plan.parts = cut(m_job.layout, m_inputs.workload, part_bytes, m_options.cutting,
+                     m_places.size() * plan.torus->ways.size());
+    plan.gradient_bytes = m_job.layout.total_bytes;
+    plan.runs = m_job.layout.runs;
+    plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
+    for (const RoleGroup& group : m_inputs.roles.groups) {
+      for (std::uint64_t i = 0; i < group.count; ++i) {
+        plan.ranks.push_back(m_ways ? m_ways->place_of(plan.ranks.size()) : PlanRank());
+        plan.ranks.back().machine = group.machine;
+        plan.ranks.back().worker = true;
+        plan.ranks.back().lanes = m_lanes;
+      }
+    }
+    plan.passes = m_job.passes;
+    assign_torus(plan);
+    return plan;
+  }
+
+  [[nodiscard]] bool can_be_played(const Plan& plan) const {
+    if (m_ways) {
+      return m_ways->model().one_machine() ||
+             static_cast<double>(plan.parts.size()) * m_job.writes_per_part() <=
+                 k_thorough.most_writes;
+    }
+    return can_play_torus(plan, k_compared_writes);
+  }
+
+  /// A plan with the same traffic and few parts: one for each server and way, with all their bytes.
+  [[nodiscard]] static Plan together(const Plan& plan) {
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> bytes;
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      bytes[{plan.parts.server[p], plan.parts.tree[p]}] += plan.parts.bytes[p];
+    }
+    Plan few = plan;
+    few.passes.reset();
+    few.parts = {};
+    std::uint64_t offset = 0;
+    for (const auto& [server_and_way, count] : bytes) {
+      few.parts.offset_bytes.push_back(std::exchange(offset, offset + count));
+      few.parts.bytes.push_back(count);
+      few.parts.server.push_back(server_and_way.first);
+      few.parts.tree.push_back(server_and_way.second);
+      few.parts.lane.push_back(0);
+    }
+    return few;
+  }
+
+  void predict(Plan& plan, double most_writes) const {
+    if (m_ways) {
+      predict_trees(plan, m_job, *m_ways, plan.window_parts, k_thorough);
+      plan.prediction.relief = "a faster port there, or another shape (--shape)";
+      return;
+    }
+    const Schedule schedule = lower(together(plan));
+    const Traffic traffic = traffic_of(schedule);
+    for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+      plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
+      plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
+    }
+    Prediction& p = plan.prediction;
+    p = {};
+    raise_bound(p, schedule, *m_links);
+    p.relief = "faster links there, or another shape (--shape)";
+    p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
+    const std::optional<double> seconds = torus_seconds(plan, m_links->network, most_writes);
+    if (plan.passes) {
+      add_passes(p, *plan.passes, seconds);
+    } else if (seconds) {
+      replace_by_played(p, *seconds);
+    }
+  }
+
+  void describe(Plan& plan) const {
+    add_provenance(plan, m_inputs, m_options);
+    plan.transport = m_ways                        ? m_ways->model().transport()
+                     : m_options.transport.empty() ? "host"
+                                                   : m_options.transport;
+    plan.options["shape"] = fmt::format("{}x{}x{}", m_shape[0], m_shape[1], m_shape[2]);
+    plan.options["lanes"] = std::to_string(m_lanes);
+    if (plan.passes) {
+      plan.options["forward"] = fmt::format("{} s", m_job.forward_s);
+      plan.options["backward"] = fmt::format("{} s", m_job.backward_s);
+    }
+    const auto [local, vertical, horizontal] = m_shape;
+    const std::map<std::string, double> nodes{{"L", static_cast<double>(local)},
+                                              {"V", static_cast<double>(vertical)},
+                                              {"H", static_cast<double>(horizontal)}};
+    double sent = 0;
+    for (const PlanRank& rank : plan.ranks) {
+      sent = std::max(sent, static_cast<double>(rank.egress_bytes));
+    }
+    plan.quantities.push_back(
+        {"node_sent_bytes", sent, "equation 42, of the node that sends most", nodes});
+    if (m_links && plan.strategy == k_strategies[0]) {
+      Torus torus{m_shape, {}};
+      for (std::size_t d = 0; d < m_shape.size(); ++d) {
+        const Endpoint& endpoint = *m_inputs.profile.endpoint;
+        torus.bytes_per_s[d] = endpoint.link_efficiency * endpoint.rings[d].bytes_per_second;
+      }
+      plan.quantities.push_back(
+          {"ideal_bytes_per_second", torus_limit(torus, torus_all_reduce(torus)).bytes_per_s,
+           "equation 44: sent by a node while its busiest links always are", nodes});
+    }
+    if (!plan.passes) {
+      plan.quantities.push_back({"predicted_bytes_per_second",
+                                 sent / plan.prediction.mid_seconds,
+                                 "sent by that node in the predicted time",
+                                 {}});
+    }
+    for (const std::string& source :
+         m_ways ? m_ways->model().sources()
+                : std::vector<std::string>{std::string(k_endpoint_links)}) {
+      plan.quantities.push_back({"profile", 0, source, {}});
+    }
+  }
+
+  const PlanInputs& m_inputs;
+  const PlanOptions& m_options;
+  TorusPlaces m_places;
+  std::array<std::uint64_t, 3> m_shape;
+  ProxyJob m_job;
+  int m_lanes = 1;
+  std::optional<Between> m_links;  ///< of the endpoint's torus
+  std::optional<ProxyWays> m_ways; ///< or what lies between the profile's machines
+};
+
+} // namespace
+
+bool is_torus_strategy(std::string_view name) {
+  return std::find(k_strategies.begin(), k_strategies.end(), name) != k_strategies.end();
+}
+
+std::vector<TorusWay> torus_ways(std::string_view strategy) {
+  std::vector<TorusWay> ways;
+  for (const bool backward : {false, true}) {
+    if (strategy == k_strategies[0]) {
+      ways.push_back({{0}, {1, 2}, backward});
+    } else {
+      ways.push_back({{0, 1}, {2}, backward});
+      ways.push_back({{0, 2}, {1}, backward});
+    }
+  }
+  return ways;
+}
+
+void assign_torus(Plan& plan) {
+  const auto [local, vertical, horizontal] = plan.torus->shape;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> turns; // server and way
+  for (std::uint64_t turn = 0; turn < horizontal; ++turn) {
+    for (std::uint64_t way = 0; way < plan.torus->ways.size(); ++way) {
+      for (std::uint64_t v = 0; v < vertical; ++v) {
+        for (std::uint64_t l = 0; l < local; ++l) {
+          const std::uint64_t h = (turn + v + l) % horizontal;
+          turns.emplace_back(l + local * (v + vertical * h), way);
+        }
+      }
+    }
+  }
+  const auto lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    const auto& [server, way] = turns[p % turns.size()];
+    plan.parts.server.push_back(server);
+    plan.parts.tree.push_back(way);
+    plan.parts.lane.push_back((p + p / turns.size()) % lanes);
+    plan.ranks[server].assigned_bytes += plan.parts.bytes[p];
+  }
+  for (PlanRank& rank : plan.ranks) {
+    rank.server = rank.assigned_bytes > 0;
+    rank.share_bytes =
+        static_cast<double>(plan.gradient_bytes) / static_cast<double>(plan.ranks.size());
+  }
+}
+
+Plan plan_torus(const PlanInputs& inputs, const PlanOptions& options,
+                const std::array<std::uint64_t, 3>& shape) {
+  return Planner(inputs, options, shape).make();
+}
+
+} // namespace reckon

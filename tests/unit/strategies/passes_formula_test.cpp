@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/predict.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+namespace reckon {
+namespace {
+
+/// Four layers: backward 1 s each, forward 0.5 s each, 6 s together.
+Passes passes() {
+  Passes p;
+  p.end_bytes = {1, 2, 3, 4};
+  p.backward_seconds = {1, 1, 1, 1};
+  p.forward_seconds = {0.5, 0.5, 0.5, 0.5};
+  return p;
+}
+
+double iteration(double traffic, const std::optional<double>& credit_seconds) {
+  Prediction p;
+  p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = traffic;
+  add_passes(p, passes(), std::nullopt, credit_seconds);
+  return p.mid_seconds;
+}
+
+TEST(PassesFormula, InGradientOrderTheForwardPassWaitsForAllTraffic) {
+  EXPECT_DOUBLE_EQ(iteration(2, std::nullopt), 4 + 2.0 / 4 + 2); // hidden but for the last layer's
+  EXPECT_DOUBLE_EQ(iteration(8, std::nullopt), 1 + 8 + 2);
+}
+
+TEST(PassesFormula, ByPriorityTheForwardPassWaitsForWhatIsUnderWay) {
+  // The credit of 0.5 s and the first layer's quarter: 4 + 0.5 + 8/4 + 2, less than the traffic
+  // from the first gradient on and the last layer's forward pass, 1 + 8 + 0.5.
+  EXPECT_DOUBLE_EQ(iteration(8, 0.5), 9.5);
+  // 16 s of traffic leave 13, of which 3 s and a layer's 4 are under way: less than 1 + 16 + 0.5.
+  EXPECT_DOUBLE_EQ(iteration(16, 3), 17.5);
+  EXPECT_DOUBLE_EQ(iteration(16, 8), 4 + 8 + 4 + 2);
+  EXPECT_DOUBLE_EQ(iteration(4, 0.5), 4 + 1 + 2); // of 4 s no more than 1 is left to wait for
+}
+
+TEST(PassesFormula, WithAllUnderWayPriorityIsGradientOrder) {
+  for (const double traffic : {0.5, 4.0, 8.0, 30.0}) {
+    EXPECT_DOUBLE_EQ(iteration(traffic, 100), iteration(traffic, std::nullopt));
+  }
+}
+
+TEST(PassesFormula, ByPriorityLessIsExposedWithALesserCredit) {
+  for (double traffic = 0.25; traffic < 20; traffic += 0.25) {
+    double before = 0;
+    for (const double credit : {0.0, 0.1, 1.0, 5.0}) {
+      const double seconds = iteration(traffic, credit);
+      EXPECT_GE(seconds, before);
+      EXPECT_GE(seconds, std::max(6.0, traffic));
+      before = seconds;
+    }
+    EXPECT_LE(iteration(traffic, 0.0), iteration(traffic, std::nullopt)) << traffic;
+  }
+}
+
+} // namespace
+} // namespace reckon

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "equations/torus.hpp"
+
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/play.hpp"
+#include "strategies/torus/network.hpp"
+#include "strategies/torus/places.hpp"
+#include "strategies/torus/planner.hpp"
+#include "strategies/torus/play.hpp"
+#include "support/torus_plans.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <optional>
+#include <random>
+#include <tuple>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+using namespace test;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+double no_cost(std::size_t, const Op&) {
+  return 0;
+}
+
+double played(const Plan& plan, const Endpoint& endpoint) {
+  return play(lower(plan), torus_between(endpoint, plan.torus->shape).network, no_cost)
+      .total_seconds;
+}
+
+/// Bytes by (rank, dimension, to the next or the one before, into the inbox or the gradient).
+using LinkBytes = std::map<std::tuple<std::uint64_t, std::size_t, bool, bool>, double>;
+
+LinkBytes link_bytes(const Plan& plan) {
+  const Schedule schedule = lower(plan);
+  const TorusPlaces places(plan.torus->shape);
+  LinkBytes bytes;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    for (const LaneProgram& lane : schedule.ranks[r].lanes) {
+      for (const Op& op : lane.ops()) {
+        if (op.kind != OpKind::write) {
+          continue;
+        }
+        std::size_t dimension = 3;
+        for (std::size_t d = 0; d < 3; ++d) {
+          dimension = places.at(r, d) != places.at(op.peer, d) ? d : dimension;
+        }
+        const bool backward =
+            places.nodes(dimension) > 2 && places.next(r, dimension, true) == op.peer;
+        EXPECT_EQ(places.next(r, dimension, backward), op.peer) << "no neighbour";
+        bytes[{r, dimension, backward, op.destination.buffer == k_gradient_buffer}] +=
+            static_cast<double>(op.bytes);
+      }
+    }
+  }
+  return bytes;
+}
+
+/// Of 2 to `most` nodes, each side at most `side`.
+template <class Draw>
+std::array<std::uint64_t, 3> random_shape(const Draw& draw, std::uint64_t side,
+                                          std::uint64_t most) {
+  std::array<std::uint64_t, 3> shape{1, 1, 1};
+  while (shape[0] * shape[1] * shape[2] < 2 || shape[0] * shape[1] * shape[2] > most) {
+    shape = {draw(1, side), draw(1, side), draw(1, side)};
+  }
+  return shape;
+}
+
+TEST(TorusPlan, EveryLinkCarriesWhatTheEquationsOfItsPhasesSay) {
+  constexpr unsigned k_seed = 42;
+  SCOPED_TRACE(testing::Message() << "seed " << k_seed);
+  std::mt19937_64 random(k_seed);
+  const auto draw = [&](std::uint64_t from, std::uint64_t to) {
+    return std::uniform_int_distribution<std::uint64_t>(from, to)(random);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const std::array<std::uint64_t, 3> shape = random_shape(draw, 5, 40);
+    const auto [local, vertical, horizontal] = shape;
+    SCOPED_TRACE(testing::Message() << local << "x" << vertical << "x" << horizontal);
+    // Each server and way has as many parts.
+    const std::uint64_t ranks = local * vertical * horizontal;
+    const std::uint64_t parts = ranks * 2 * draw(1, 3), part = 4 * draw(1, 30);
+    const Plan plan = torus_plan("torus", shape, parts, part, draw(1, 2 * parts));
+    const auto whole = static_cast<double>(parts * part);
+    // Equation 42 for each byte: in sums 1 - 1/L of it by local rings, then (1 - 1/V) / L and
+    // (1 - 1/H) / L; as much again when the sums are handed out.
+    const double of_dimension[] = {1 - 1.0 / double(local),
+                                   (1 - 1.0 / double(vertical)) / double(local),
+                                   (1 - 1.0 / double(horizontal)) / double(local)};
+    const TorusTraffic traffic = torus_all_reduce({shape, {1, 1, 1}});
+    const LinkBytes bytes = link_bytes(plan);
+    for (std::uint64_t r = 0; r < ranks; ++r) {
+      for (std::size_t d = 0; d < 3; ++d) {
+        double both = 0;
+        for (const bool backward : {false, true}) {
+          for (const bool handed_out : {false, true}) {
+            const auto it = bytes.find({r, d, backward, handed_out});
+            const double carried = it != bytes.end() ? it->second : 0;
+            both += carried;
+            // A ring of two has one way to the other node, a longer one two with half each.
+            const double ways = shape[d] > 2 ? 0.5 : backward ? 0 : 1;
+            EXPECT_DOUBLE_EQ(carried, ways * whole * of_dimension[d])
+                << "rank " << r << " dimension " << d;
+          }
+        }
+        EXPECT_DOUBLE_EQ(both, whole * traffic.dimension_bytes[d]);
+      }
+    }
+  }
+}
+
+TEST(TorusPlan, ScatteringTwiceLeavesThePartsOfOneDimensionToTheOther) {
+  // 2x3x4, half of the gradient each way: vertical first and scattered, (1 - 1/3) / 2 up and down,
+  // then horizontal on a third of that, (1 - 1/4) / 6; or (1 - 1/4) / 2, and (1 - 1/3) / 8.
+  const Plan plan = torus_plan("torus_scatter", {2, 3, 4}, 24 * 4 * 2, 100, 1000);
+  const double whole = 24 * 4 * 2 * 100;
+  double sent[3] = {};
+  for (const auto& [link, bytes] : link_bytes(plan)) {
+    if (std::get<0>(link) == 7) {
+      sent[std::get<1>(link)] += bytes / whole;
+    }
+  }
+  EXPECT_NEAR(sent[0], 1, 1e-12); // 2 (1 - 1/2)
+  EXPECT_NEAR(sent[1], (2.0 / 3) / 2 + (2.0 / 3) / 8, 1e-12);
+  EXPECT_NEAR(sent[2], (3.0 / 4) / 2 + (3.0 / 4) / 6, 1e-12);
+}
+
+TEST(TorusPlan, EveryPlanIsProved) {
+  constexpr unsigned k_seed = 7;
+  SCOPED_TRACE(testing::Message() << "seed " << k_seed);
+  std::mt19937_64 random(k_seed);
+  const auto draw = [&](std::uint64_t from, std::uint64_t to) {
+    return std::uniform_int_distribution<std::uint64_t>(from, to)(random);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const std::array<std::uint64_t, 3> shape = random_shape(draw, 4, 18);
+    const char* const strategy = draw(0, 1) == 0 ? "torus" : "torus_scatter";
+    Plan plan = torus_plan(strategy, shape, draw(1, 40), 4 * draw(1, 8), draw(1, 12),
+                           static_cast<int>(draw(1, 3)));
+    // Any server and way for any part, and the lanes as they come.
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      plan.parts.server[p] = draw(0, plan.ranks.size() - 1);
+      plan.parts.tree[p] = draw(0, plan.torus->ways.size() - 1);
+    }
+    ASSERT_THAT(check(lower(plan)).faults, IsEmpty())
+        << strategy << " " << shape[0] << "x" << shape[1] << "x" << shape[2] << ", "
+        << plan.parts.size() << " parts, window " << plan.window_parts;
+  }
+}
+
+TEST(TorusPlan, APartsSumIsCompleteWhereItsServerIs) {
+  // What is written into a gradient is a sum that is handed out: every rank gets that of a part,
+  // and only its server, which makes it, does not.
+  for (const char* const strategy : {"torus", "torus_scatter"}) {
+    const Plan plan = torus_plan(strategy, {3, 2, 4}, 96, 100, 96);
+    const Schedule schedule = lower(plan);
+    std::vector<std::vector<std::size_t>> handed(24, std::vector<std::size_t>(plan.parts.size()));
+    for (const RankProgram& rank : schedule.ranks) {
+      for (const Op& op : rank.lanes[0].ops()) {
+        if (op.kind == OpKind::write && op.destination.buffer == k_gradient_buffer) {
+          ++handed[op.peer][op.part];
+        }
+      }
+    }
+    for (std::size_t r = 0; r < handed.size(); ++r) {
+      for (std::size_t p = 0; p < handed[r].size(); ++p) {
+        EXPECT_EQ(handed[r][p] == 0, plan.parts.server[p] == r) << strategy << " rank " << r;
+      }
+    }
+  }
+}
+
+TEST(TorusPlan, PartsAreSummedAsTheirElementsAre) {
+  Plan plan = torus_plan("torus", {2, 2, 1}, 8, 64, 8);
+  plan.runs = {{0, 256, DType::fp32}, {256, 256, DType::bf16}};
+  std::size_t sums = 0;
+  for (const RankProgram& rank : lower(plan).ranks) {
+    for (const Op& op : rank.lanes[0].ops()) {
+      if (op.kind == OpKind::reduce) {
+        EXPECT_EQ(op.dtype, op.part < 4 ? DType::fp32 : DType::bf16);
+        ++sums;
+      }
+    }
+  }
+  // Of each part one sum in either local ring, and one in the vertical ring of those who have
+  // these.
+  EXPECT_EQ(sums, 8 * 3);
+}
+
+TEST(TorusPlan, PassesAreBesideTheTraffic) {
+  // Two nodes, 100 MB/s, two layers of 500 kB with a part each: 5 ms to its server and 5 ms back.
+  // The parts go when their backward passes are over, after 10 and 20 ms, and are there after 20
+  // and 30. The layer that is last in the gradient is the first of the forward pass: 30 + 2 * 4 ms.
+  const Endpoint endpoint = torus_endpoint({100e6, 1e9, 1e9}, {0, 0, 0});
+  Plan plan = torus_plan("torus", {2, 1, 1}, 2, 500'000, 2);
+  Passes passes;
+  passes.end_bytes = {500'000, 1'000'000};
+  passes.backward_seconds = {0.01, 0.01};
+  passes.forward_seconds = {0.004, 0.004};
+  plan.passes = passes;
+  EXPECT_NEAR(played(plan, endpoint), 0.038, 1e-9);
+}
+
+TEST(TorusPlan, ALonePartTakesEachHopOfEachPhase) {
+  // 1 MB at 100, 50 and 25 MB/s, both links of a node together, and 1, 2 and 4 ms a hop. Rings of
+  // two: 10, 20 and 40 ms and a latency, there and back in each: 2 (11 + 22 + 44) ms.
+  const Endpoint endpoint = torus_endpoint({100e6, 50e6, 25e6}, {1e-3, 2e-3, 4e-3});
+  EXPECT_NEAR(played(torus_plan("torus", {2, 2, 2}, 1, 1'000'000, 1), endpoint), 0.154, 1e-9);
+  // In longer rings a link has half of that, and there are n - 1 hops each way: 2 hops of 21 ms,
+  // 3 of 42 and 4 of 84, twice.
+  EXPECT_NEAR(played(torus_plan("torus", {3, 4, 5}, 1, 1'000'000, 1), endpoint),
+              2 * (2 * 0.021 + 3 * 0.042 + 4 * 0.084), 1e-9);
+  // The sum is scattered over two dimensions, and the hops are the same.
+  EXPECT_NEAR(played(torus_plan("torus_scatter", {3, 4, 5}, 1, 1'000'000, 1), endpoint),
+              2 * (2 * 0.021 + 3 * 0.042 + 4 * 0.084), 1e-9);
+}
+
+TEST(TorusPlan, OfManyPartsEachCostsWhatTheBusiestRingsNeed) {
+  // Table V of ACE without latency and at full efficiency: 400, 50 and 50 GB/s. 2.25 bytes are sent
+  // for each byte in 4x4x4, .375 of them vertically: 300 GB/s. What filling takes is the same for
+  // 1024 and 2048 parts, and goes out of the difference but for how the last parts meet.
+  const Endpoint endpoint = torus_endpoint({400e9, 50e9, 50e9}, {0, 0, 0});
+  constexpr double k_part = 65536;
+  const auto seconds = [&](std::uint64_t parts) {
+    return played(torus_plan("torus", {4, 4, 4}, parts, 65536, 512), endpoint);
+  };
+  const double one = seconds(1024), two = seconds(2048);
+  const double ideal = torus_limit({{4, 4, 4}, {400e9, 50e9, 50e9}},
+                                   torus_all_reduce({{4, 4, 4}, {400e9, 50e9, 50e9}}))
+                           .bytes_per_s;
+  EXPECT_DOUBLE_EQ(ideal, 300e9);
+  EXPECT_NEAR(2.25 * 1024 * k_part / (two - one), ideal, 0.001 * ideal);
+  EXPECT_GT(one, 2.25 * 1024 * k_part / ideal);
+}
+
+/// Two layers with half of the gradient each.
+Passes two_layers(std::uint64_t gradient_bytes, double backward_s, double forward_s) {
+  Passes passes;
+  passes.end_bytes = {gradient_bytes / 2, gradient_bytes};
+  passes.backward_seconds = {backward_s / 2, backward_s / 2};
+  passes.forward_seconds = {forward_s / 2, forward_s / 2};
+  return passes;
+}
+
+TEST(TorusPlan, PlayedWithoutAScheduleItIsAsTheScheduleIsPlayed) {
+  constexpr unsigned k_seed = 11;
+  SCOPED_TRACE(testing::Message() << "seed " << k_seed);
+  std::mt19937_64 random(k_seed);
+  const auto draw = [&](std::uint64_t from, std::uint64_t to) {
+    return std::uniform_int_distribution<std::uint64_t>(from, to)(random);
+  };
+  for (int round = 0; round < 200; ++round) {
+    const std::array<std::uint64_t, 3> shape = random_shape(draw, 4, 24);
+    const char* const strategy = draw(0, 1) == 0 ? "torus" : "torus_scatter";
+    const auto rate = [&] { return 1e8 * static_cast<double>(draw(10, 1000)); };
+    const auto latency = [&] { return 1e-9 * static_cast<double>(draw(0, 2000)); };
+    const Endpoint endpoint =
+        torus_endpoint({rate(), rate(), rate()}, {latency(), latency(), latency()});
+    Plan plan = torus_plan(strategy, shape, draw(1, 100), 100'000, draw(1, 60));
+    // No two parts of a size: what comes at the same time may be served in either order. Some are
+    // longer than a connection's queue.
+    std::uint64_t offset = 0;
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      plan.parts.bytes[p] = draw(1000, 90'000) / 211 * 211 + p;
+      plan.parts.offset_bytes[p] = std::exchange(offset, offset + plan.parts.bytes[p]);
+    }
+    const double without = played(plan, endpoint);
+    if (draw(0, 2) == 0) {
+      plan.passes = two_layers(offset, without * static_cast<double>(draw(0, 20)) / 10,
+                               without * static_cast<double>(draw(0, 20)) / 10);
+    }
+    const double expected = played(plan, endpoint);
+    // Passes are lowered to whole nanoseconds.
+    EXPECT_NEAR(play_torus(plan, torus_between(endpoint, shape).network, plan.parts.size()),
+                expected, 1e-9 * expected + (plan.passes ? 4e-9 : 0))
+        << strategy << " " << shape[0] << "x" << shape[1] << "x" << shape[2] << ", "
+        << plan.parts.size() << " parts, window " << plan.window_parts
+        << (plan.passes ? ", passes" : "");
+  }
+}
+
+TEST(TorusPlan, EqualPartsAndLanesArePlayedAsTheirScheduleWithinTwoHundredths) {
+  // Which of two that come at the same time is served first, and how lanes share a link.
+  const Endpoint table_v = torus_endpoint({400e9, 50e9, 50e9}, {72e-9, 402e-9, 402e-9});
+  const Endpoint no_latency = torus_endpoint({400e9, 50e9, 50e9}, {0, 0, 0});
+  for (const Endpoint& endpoint : {table_v, no_latency}) {
+    for (const int lanes : {1, 2}) {
+      for (const char* const strategy : {"torus", "torus_scatter"}) {
+        const Plan plan = torus_plan(strategy, {4, 2, 4}, 1280, 8192, 128, lanes);
+        const double expected = played(plan, endpoint);
+        EXPECT_NEAR(play_torus(plan, torus_between(endpoint, {4, 2, 4}).network, 1280), expected,
+                    0.02 * expected)
+            << strategy << ", " << lanes << " lanes";
+      }
+    }
+  }
+}
+
+TEST(TorusPlan, WhatIsTooLongToPlayGoesOnAsItBegan) {
+  constexpr unsigned k_seed = 5;
+  SCOPED_TRACE(testing::Message() << "seed " << k_seed);
+  std::mt19937_64 random(k_seed);
+  const auto draw = [&](std::uint64_t from, std::uint64_t to) {
+    return std::uniform_int_distribution<std::uint64_t>(from, to)(random);
+  };
+  for (const double latency : {0.0, 1.0}) {
+    const Endpoint endpoint =
+        torus_endpoint({376e9, 47e9, 47e9}, {latency * 72e-9, latency * 402e-9, latency * 402e-9});
+    for (int round = 0; round < 6; ++round) {
+      // Turns of 2 or 4 parts for each node, and windows as the planner tries them.
+      const std::array<std::uint64_t, 3> shape{2 * draw(1, 2), draw(1, 4), draw(2, 4)};
+      const std::uint64_t nodes = shape[0] * shape[1] * shape[2];
+      const char* const strategy = draw(0, 1) == 0 ? "torus" : "torus_scatter";
+      const Plan plan = torus_plan(strategy, shape, 200 * nodes + draw(0, nodes),
+                                   4096U << draw(0, 2), nodes << draw(1, 3));
+      const PlayNetwork links = torus_between(endpoint, shape).network;
+      const double whole = play_torus(plan, links, plan.parts.size());
+      const double writes = torus_all_reduce({shape, {1, 1, 1}}).sent_bytes *
+                            static_cast<double>(nodes) * static_cast<double>(plan.parts.size());
+      const std::optional<double> begun = torus_seconds(plan, links, 0.45 * writes);
+      ASSERT_TRUE(begun);
+      EXPECT_NE(*begun, whole);
+      EXPECT_NEAR(*begun, whole, 0.02 * whole)
+          << strategy << " " << shape[0] << "x" << shape[1] << "x" << shape[2] << ", "
+          << plan.parts.size() << " parts of " << plan.part_bytes << ", window "
+          << plan.window_parts << ", latency " << latency;
+      EXPECT_EQ(torus_seconds(plan, links, writes), whole);
+    }
+  }
+}
+
+TEST(TorusPlan, OfWhatHasNoBeginningThereIsNoPlay) {
+  const PlayNetwork links =
+      torus_between(torus_endpoint({1e9, 1e9, 1e9}, {0, 0, 0}), {2, 2, 1}).network;
+  Plan plan = torus_plan("torus", {2, 2, 1}, 80, 4096, 8);
+  // 4 nodes send 1.5 of each part: 480 writes, 48 of a turn of 8 parts, and a play of two turns and
+  // one needs three.
+  EXPECT_TRUE(can_play_torus(plan, 480));
+  EXPECT_TRUE(can_play_torus(plan, 144));
+  EXPECT_FALSE(can_play_torus(plan, 143));
+  EXPECT_FALSE(torus_seconds(plan, links, 143));
+  plan.passes = two_layers(plan.gradient_bytes, 1e-3, 1e-3);
+  EXPECT_TRUE(torus_seconds(plan, links, 480));
+  EXPECT_FALSE(torus_seconds(plan, links, 479)) << "of passes there is no pace";
+}
+
+const Endpoint& table_v() {
+  static const Endpoint endpoint = torus_endpoint({376e9, 47e9, 47e9}, {72e-9, 402e-9, 402e-9});
+  return endpoint;
+}
+
+/// A plan of the whole planner for 16-bit elements on table V's links.
+Plan planned(const std::array<std::uint64_t, 3>& shape, std::uint64_t bytes,
+             const PlanOptions& options) {
+  Profile profile;
+  profile.name = "torus";
+  profile.endpoint = table_v();
+  Workload workload;
+  workload.name = "one";
+  workload.tensors.push_back({"g", bytes / 2, DType::fp16});
+  Roles roles;
+  roles.groups.push_back({"m", shape[0] * shape[1] * shape[2], true, true, 1});
+  return plan_torus({profile, workload, roles, {}, {}, std::nullopt}, options, shape);
+}
+
+TEST(TorusPlanner, FindsThePartSizeAndTheWindow) {
+  // Every size and window, powers of two, played whole: the search finds none that is much worse.
+  constexpr std::uint64_t k_bytes = 4U << 20U;
+  const std::array<std::uint64_t, 3> shape{4, 2, 2};
+  for (const char* const strategy : {"torus", "torus_scatter"}) {
+    PlanOptions options;
+    options.strategy = strategy;
+    const Plan found = planned(shape, k_bytes, options);
+    double best = std::numeric_limits<double>::infinity();
+    for (options.part_bytes = 4096; *options.part_bytes <= k_bytes / 16; *options.part_bytes *= 2) {
+      Plan plan =
+          torus_plan(strategy, shape, k_bytes / *options.part_bytes, *options.part_bytes, 1);
+      for (plan.window_parts = 16; plan.window_parts <= plan.parts.size(); plan.window_parts *= 2) {
+        best = std::min(
+            best, play_torus(plan, torus_between(table_v(), shape).network, plan.parts.size()));
+      }
+    }
+    EXPECT_LT(found.prediction.mid_seconds, 1.01 * best) << strategy;
+    EXPECT_GT(found.prediction.mid_seconds, 0.999 * best) << strategy;
+    EXPECT_LT(found.part_bytes, 16384) << "shorter parts are filled sooner";
+  }
+}
+
+TEST(TorusPlanner, OfWhatItCannotPlayFourPartsANodeAreUnderWay) {
+  // 8192 parts, each written 144 times, beside passes, of which no beginning stands for the rest.
+  PlanOptions options;
+  options.strategy = "torus";
+  options.part_bytes = 4096;
+  options.forward_seconds = options.backward_seconds = 1e-3;
+  const Plan plan = planned({4, 4, 4}, 8192 * 4096, options);
+  EXPECT_EQ(plan.parts.size(), 8192);
+  EXPECT_EQ(plan.window_parts, 4 * 64);
+}
+
+TEST(TorusPlanner, SaysWhatANodeSendsAndWhichLinkBindsWithoutAllOfTheParts) {
+  // Traffic is counted of few parts; here of all of them.
+  PlanOptions options;
+  options.strategy = "torus_scatter";
+  options.part_bytes = 4096;
+  options.window_parts = 64;
+  const Plan plan = planned({2, 3, 2}, 1'000'000, options);
+  const Schedule schedule = lower(plan);
+  const Traffic traffic = traffic_of(schedule);
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    EXPECT_EQ(plan.ranks[r].egress_bytes, traffic.egress_bytes[r]);
+    EXPECT_EQ(plan.ranks[r].ingress_bytes, traffic.ingress_bytes[r]);
+  }
+  const Between links = torus_between(table_v(), {2, 3, 2});
+  EXPECT_DOUBLE_EQ(plan.prediction.bound_seconds, busiest_station(schedule, links.network).seconds);
+}
+
+TEST(TorusPlan, NeighboursHaveTheirOwnLinksAndOthersTakeTheShorterWay) {
+  const Endpoint endpoint = torus_endpoint({400e9, 50e9, 30e9}, {1, 10, 100});
+  const Between between = torus_between(endpoint, {3, 2, 4});
+  const PlayNetwork& network = between.network;
+  // By node two local links of 200, one vertical of 50, two horizontal of 15 GB/s.
+  EXPECT_EQ(network.station_bytes_per_s.size(), 24 * 5);
+  EXPECT_EQ(network.paths[0][1], (std::vector<std::uint32_t>{0}));
+  EXPECT_EQ(network.paths[0][2], (std::vector<std::uint32_t>{1}));
+  EXPECT_EQ(network.paths[0][3], (std::vector<std::uint32_t>{2}));
+  EXPECT_EQ(network.paths[0][6], (std::vector<std::uint32_t>{3}));
+  EXPECT_EQ(network.paths[0][18], (std::vector<std::uint32_t>{4}));
+  EXPECT_EQ(network.station_bytes_per_s[0], 200e9);
+  EXPECT_EQ(network.station_bytes_per_s[2], 50e9);
+  EXPECT_EQ(network.station_bytes_per_s[4], 15e9);
+  // To (2, 1, 2): back one, up one, and two on: of a tie forward.
+  EXPECT_EQ(network.paths[0][17],
+            (std::vector<std::uint32_t>{1, 5 * 2 + 2, 5 * 5 + 3, 5 * 11 + 3}));
+  EXPECT_EQ(network.path_latency_s[0][17], 1 + 10 + 200);
+  EXPECT_EQ(between.names[1], "rank 0 -> 2 local");
+}
+
+TEST(TorusPlan, PartsTakeTurnsAtServersWaysAndLanes) {
+  // 2x1x3 both ways, 12 turns. The horizontal place goes with the local one, so that neighbours in
+  // the order keep different rings busy: ranks 0 and 1 + 2 * 1, twice, then 2 and 1 + 2 * 2.
+  const Plan plan = torus_plan("torus", {2, 1, 3}, 24, 100, 24, 2);
+  const std::vector<std::uint64_t> first(plan.parts.server.begin(), plan.parts.server.begin() + 6);
+  EXPECT_EQ(first, (std::vector<std::uint64_t>{0, 3, 0, 3, 2, 5}));
+  // A server and way have another lane in the next round.
+  for (std::size_t p = 0; p < 12; ++p) {
+    EXPECT_EQ(plan.parts.lane[p], p % 2);
+    EXPECT_EQ(plan.parts.server[p + 12], plan.parts.server[p]);
+    EXPECT_EQ(plan.parts.lane[p + 12], (p + 1) % 2);
+  }
+  for (const PlanRank& rank : plan.ranks) {
+    EXPECT_DOUBLE_EQ(rank.share_bytes, 2400.0 / 6);
+    EXPECT_EQ(rank.assigned_bytes, 400);
+  }
+}
+
+TEST(TorusPlan, LinksDoWhatTheirEfficiencyLeaves) {
+  Endpoint endpoint = torus_endpoint({100e6, 50e6, 25e6}, {0, 0, 0});
+  endpoint.link_efficiency = 0.94;
+  EXPECT_DOUBLE_EQ(torus_between(endpoint, {3, 1, 1}).network.station_bytes_per_s[0], 47e6);
+}
+
+TEST(TorusPlan, WhatCannotBeOneIsRefused) {
+  Plan server = torus_plan("torus", {2, 2, 1}, 8, 64, 4);
+  server.ranks[3].worker = false;
+  Plan nowhere = torus_plan("torus", {2, 2, 1}, 8, 64, 4);
+  nowhere.torus->ways.clear();
+  for (const Plan& plan : {server, nowhere, torus_plan("torus", {1, 1, 1}, 8, 64, 4)}) {
+    try {
+      static_cast<void>(lower(plan));
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::input);
+      EXPECT_THAT(e.what(), HasSubstr("all of them workers"));
+    }
+  }
+}
+
+} // namespace
+} // namespace reckon

@@ -69,6 +69,7 @@ void simulate() {
             {"seconds", played.seconds},
             {"flows", played.flows},
             {"most_flows", played.most_flows},
+            {"background_bytes", played.background_bytes},
             {"cpu_seconds", seconds(used.ru_utime) + seconds(used.ru_stime)},
             {"peak_bytes", used.ru_maxrss * 1024}});
   std::cout.flush();

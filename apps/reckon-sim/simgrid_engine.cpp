@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -38,43 +39,53 @@ public:
       s4u::Engine::set_config(name + ":" + value);
     }
     m_zone = s4u::create_full_zone("network");
-    for (std::uint32_t h = 0; h < graph.hosts; ++h) {
-      m_hosts.push_back(add_host(fmt::format("h{}", h)));
-    }
     std::vector<s4u::Link*> stations;
     for (std::size_t s = 0; s < graph.station_bytes_per_s.size(); ++s) {
       stations.push_back(add_link(fmt::format("s{}", s), graph.station_bytes_per_s[s]));
     }
+    // Hosts of its own for each hop, as SimGrid knows one route between two.
+    std::map<std::vector<std::uint32_t>, std::size_t> hops;
     for (const SimGraph::Path& path : graph.paths) {
-      if (!path.stations.empty()) {
-        add_route(m_hosts[path.from], m_hosts[path.to], links_of(path, stations));
+      m_hops.emplace_back();
+      for (const std::vector<std::uint32_t>& hop : path.hops) {
+        const auto [found, added] = hops.emplace(hop, m_hosts.size());
+        if (added) {
+          m_hosts.push_back(add_way(fmt::format("h{}", m_hosts.size()), links_of(hop, stations)));
+        }
+        m_hops.back().push_back(found->second);
       }
     }
     for (std::size_t b = 0; b < graph.backgrounds.size(); ++b) {
-      // A link of its own keeps the traffic to its rate; hosts of its own, as a pair has one route.
+      // A link of its own keeps the traffic to its rate.
       const SimGraph::Background& background = graph.backgrounds[b];
-      std::vector<s4u::LinkInRoute> links = links_of(graph.paths[background.path], stations);
+      std::vector<s4u::LinkInRoute> links;
+      for (const std::vector<std::uint32_t>& hop : graph.paths[background.path].hops) {
+        const std::vector<s4u::LinkInRoute> more = links_of(hop, stations);
+        links.insert(links.end(), more.begin(), more.end());
+      }
       links.emplace_back(add_link(fmt::format("b{}", b), background.bytes_per_s));
-      s4u::Host* const from = add_host(fmt::format("b{}from", b));
-      s4u::Host* const to = add_host(fmt::format("b{}to", b));
-      add_route(from, to, links);
-      m_background_hosts.emplace_back(from, to);
+      m_backgrounds.emplace_back(); // until it starts
+      m_background_hosts.push_back(add_way(fmt::format("b{}", b), links));
     }
     m_zone->seal();
   }
 
-  void start_flow(std::uint32_t flow, std::uint32_t path, double bytes) override {
+  void start_flow(std::uint32_t flow, std::uint32_t path, std::uint32_t hop,
+                  double bytes) override {
     if (flow >= m_flows.size()) {
       m_flows.resize(flow + 1);
     }
-    const SimGraph::Path& along = m_graph.paths[path];
-    m_flows[flow] = start(m_hosts[along.from], m_hosts[along.to], bytes, flow);
+    m_flows[flow] = start(m_hosts[m_hops[path][hop]], bytes, flow);
   }
 
   void start_background(std::uint32_t background) override {
-    const auto& [from, to] = m_background_hosts[background];
-    m_backgrounds.push_back(
-        start(from, to, m_graph.backgrounds[background].bytes_per_s * k_forever_s, k_no_flow));
+    m_backgrounds[background] =
+        start(m_background_hosts[background], background_total(background), k_no_flow);
+  }
+
+  [[nodiscard]] double background_bytes(std::uint32_t background) const override {
+    const s4u::CommPtr& comm = m_backgrounds[background];
+    return comm ? background_total(background) - comm->get_remaining() / k_units_per_byte : 0;
   }
 
   void call_at(double seconds) override {
@@ -106,14 +117,22 @@ public:
     m_stopped = true;
     simgrid::kernel::timer::Timer::set(now(), [this] {
       for (const s4u::CommPtr& background : m_backgrounds) {
-        background->cancel();
+        if (background) {
+          background->cancel();
+        }
       }
     });
   }
 
 private:
   static constexpr std::uintptr_t k_no_flow = UINTPTR_MAX;
+  using Ends = std::pair<s4u::Host*, s4u::Host*>; ///< hosts that only lead from and to links
 
+  /// More than it will carry, and no more than SimGrid can count.
+  [[nodiscard]] double background_total(std::uint32_t background) const {
+    constexpr double k_most_bytes = 4e15;
+    return std::min(m_graph.backgrounds[background].bytes_per_s * k_forever_s, k_most_bytes);
+  }
   s4u::Host* add_host(const std::string& name) {
     s4u::Host* const host = m_zone->create_host(name, k_unused_speed);
     host->seal();
@@ -126,20 +145,23 @@ private:
     link->seal();
     return link;
   }
-  static std::vector<s4u::LinkInRoute> links_of(const SimGraph::Path& path,
+  static std::vector<s4u::LinkInRoute> links_of(const std::vector<std::uint32_t>& hop,
                                                 const std::vector<s4u::Link*>& stations) {
     std::vector<s4u::LinkInRoute> links;
-    for (const std::uint32_t station : path.stations) {
+    for (const std::uint32_t station : hop) {
       links.emplace_back(stations[station]);
     }
     return links;
   }
-  void add_route(s4u::Host* from, s4u::Host* to, const std::vector<s4u::LinkInRoute>& links) {
-    m_zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, links, false);
+  Ends add_way(const std::string& name, const std::vector<s4u::LinkInRoute>& links) {
+    const Ends ends{add_host(name + "from"), add_host(name + "to")};
+    m_zone->add_route(ends.first->get_netpoint(), ends.second->get_netpoint(), nullptr, nullptr,
+                      links, false);
+    return ends;
   }
 
-  static s4u::CommPtr start(s4u::Host* from, s4u::Host* to, double bytes, std::uintptr_t number) {
-    s4u::CommPtr comm = s4u::Comm::sendto_init(from, to);
+  static s4u::CommPtr start(const Ends& ends, double bytes, std::uintptr_t number) {
+    s4u::CommPtr comm = s4u::Comm::sendto_init(ends.first, ends.second);
     comm->set_payload_size(std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(std::llround(bytes * k_units_per_byte))));
     comm->set_data(reinterpret_cast<void*>(number));
@@ -150,10 +172,11 @@ private:
   const SimGraph& m_graph;
   std::unique_ptr<s4u::Engine> m_engine;
   s4u::NetZone* m_zone = nullptr;
-  std::vector<s4u::Host*> m_hosts;
-  std::vector<std::pair<s4u::Host*, s4u::Host*>> m_background_hosts;
-  std::vector<s4u::CommPtr> m_flows; ///< by number
-  std::vector<s4u::CommPtr> m_backgrounds, m_ended;
+  std::vector<Ends> m_hosts, m_background_hosts;
+  std::vector<std::vector<std::size_t>> m_hops; ///< [path][hop]: number in m_hosts
+  std::vector<s4u::CommPtr> m_flows;            ///< by number
+  std::vector<s4u::CommPtr> m_backgrounds;      ///< by number, once it has started
+  std::vector<s4u::CommPtr> m_ended;
   Listener m_listener;
   bool m_stopped = false;
 };

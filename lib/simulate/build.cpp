@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <unordered_map>
 #include <utility>
@@ -22,9 +23,10 @@ public:
   Builder(const Schedule& schedule, const SimNetwork& network, const Scenario& scenario)
       : m_schedule(schedule), m_network(network), m_scenario(scenario),
         m_op_factor(schedule.ranks.size(), 1),
-        m_longest(network.stations.station_bytes_per_s.size(), 0),
+        m_longest(network.stations.station_bytes_per_s.size()),
         m_first(network.stations.station_bytes_per_s.size(), false),
-        m_station(network.stations.station_bytes_per_s.size(), k_none) {
+        m_station(network.stations.station_bytes_per_s.size(), k_none),
+        m_path_of(network.stations.ways()) {
     for (const auto& [rank, factor] : scenario.stragglers) {
       m_op_factor[rank] *= factor;
     }
@@ -41,13 +43,14 @@ public:
     find_longest();
     add_stations();
     for (const Scenario::Background& b : m_scenario.backgrounds) {
-      m_graph.backgrounds.push_back({path_between(b.from, b.to), b.bytes_per_s, b.start_s});
+      m_graph.backgrounds.push_back({path_of(b.lane, b.from, b.to), b.bytes_per_s, b.start_s});
     }
     for (std::uint32_t rank = 0; rank < m_schedule.ranks.size(); ++rank) {
       for (std::uint32_t lane = 0; lane < m_schedule.ranks[rank].lanes.size(); ++lane) {
         add_lane(rank, lane);
       }
     }
+    join_hops();
     return std::move(m_graph);
   }
 
@@ -78,29 +81,25 @@ private:
     }
   }
 
-  [[nodiscard]] const std::vector<std::uint32_t>& stations_between(std::size_t from,
-                                                                   std::size_t to) const {
-    return m_network.stations.paths[from][to];
-  }
   /// One that limits nothing is left out.
   [[nodiscard]] bool limits(std::uint32_t station) const {
     const bool curve = station < m_network.stations.station_busy.size() &&
                        !m_network.stations.station_busy[station].empty();
     return curve || std::isfinite(m_network.stations.station_bytes_per_s[station]);
   }
-  [[nodiscard]] double busy_seconds(std::uint32_t station, double bytes, bool first) const {
-    return (m_network.stations.busy_seconds(station, bytes, bytes) +
-            (first ? m_network.write_overhead_s : 0)) /
-           m_slow[station];
+  [[nodiscard]] double busy_seconds(std::uint32_t station, double bytes, double writes,
+                                    bool first) const {
+    return m_network.busy_seconds(station, bytes, writes, first) / m_slow[station];
   }
 
   template <class Visit>
   void for_each_write(Visit visit) const {
     for (std::size_t rank = 0; rank < m_schedule.ranks.size(); ++rank) {
-      for (const LaneProgram& lane : m_schedule.ranks[rank].lanes) {
-        for (const Op& op : lane.ops()) {
+      const std::vector<LaneProgram>& lanes = m_schedule.ranks[rank].lanes;
+      for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+        for (const Op& op : lanes[lane].ops()) {
           if (op.kind == OpKind::write && op.bytes > 0) {
-            visit(rank, op);
+            visit(lane, rank, op);
           }
         }
       }
@@ -108,13 +107,15 @@ private:
   }
 
   void find_longest() {
-    for_each_write([&](std::size_t rank, const Op& op) {
-      const std::vector<std::uint32_t>& stations = stations_between(rank, op.peer);
+    for_each_write([&](std::size_t lane, std::size_t rank, const Op& op) {
+      const std::vector<std::uint32_t>& stations = m_network.stations.path(lane, rank, op.peer);
       for (std::size_t hop = 0; hop < stations.size(); ++hop) {
         const std::uint32_t station = stations[hop];
-        m_longest[station] = std::max(m_longest[station], static_cast<double>(op.bytes));
+        if (const auto bytes = static_cast<double>(op.bytes); bytes > m_longest[station].bytes) {
+          m_longest[station] = {bytes, m_network.writes_in(op)};
+        }
         m_first[station] = m_first[station] || hop == 0;
-        m_unit[station] = std::gcd(m_unit[station], m_network.flows_at(rank, op.peer, hop));
+        m_unit[station] = std::gcd(m_unit[station], m_network.flows_at(lane, rank, op.peer, hop));
       }
     });
   }
@@ -123,16 +124,19 @@ private:
     // Traffic beside the plan's may use a station that the plan does not.
     constexpr double k_long_write = 1 << 20;
     for (const Scenario::Background& b : m_scenario.backgrounds) {
-      for (const std::uint32_t station : stations_between(b.from, b.to)) {
-        m_longest[station] = m_longest[station] > 0 ? m_longest[station] : k_long_write;
+      for (const std::uint32_t station : m_network.stations.path(b.lane, b.from, b.to)) {
+        if (m_longest[station].bytes == 0) {
+          m_longest[station].bytes = k_long_write;
+        }
         m_unit[station] = 1;
       }
     }
     m_rate.assign(m_station.size(), std::numeric_limits<double>::infinity());
     for (std::uint32_t s = 0; s < m_station.size(); ++s) {
-      const double seconds = m_longest[s] > 0 ? busy_seconds(s, m_longest[s], m_first[s]) : 0;
+      const auto& [bytes, writes] = m_longest[s];
+      const double seconds = bytes > 0 ? busy_seconds(s, bytes, writes, m_first[s]) : 0;
       if (limits(s) && seconds > 0) {
-        m_rate[s] = m_longest[s] / seconds;
+        m_rate[s] = bytes / seconds;
         m_station[s] = static_cast<std::uint32_t>(m_graph.station_bytes_per_s.size());
         // Where all that passes stands for several, so does its rate.
         m_graph.station_bytes_per_s.push_back(m_rate[s] / m_unit[s]);
@@ -140,20 +144,23 @@ private:
     }
   }
 
-  std::uint32_t path_between(std::uint32_t from, std::uint32_t to) {
-    const auto [found, added] = m_path_of.emplace(std::uint64_t{from} << 32U | to,
-                                                  static_cast<std::uint32_t>(m_graph.paths.size()));
+  std::uint32_t path_of(std::uint32_t lane, std::uint32_t from, std::uint32_t to) {
+    const auto [found, added] = m_path_of[lane % m_path_of.size()].emplace(
+        std::uint64_t{from} << 32U | to, static_cast<std::uint32_t>(m_graph.paths.size()));
     if (added) {
       SimGraph::Path path;
       path.from = from;
       path.to = to;
       path.latency_s = m_network.stations.latency_of(from, to);
-      const std::vector<std::uint32_t>& stations = stations_between(from, to);
+      const std::vector<std::uint32_t>& stations = m_network.stations.path(lane, from, to);
       for (std::size_t hop = 0; hop < stations.size(); ++hop) {
         if (m_station[stations[hop]] != k_none) {
-          path.stations.insert(path.stations.end(),
-                               m_network.flows_at(from, to, hop) / m_unit[stations[hop]],
-                               m_station[stations[hop]]);
+          if (path.hops.empty() || !m_scenario.no_buffers) {
+            path.hops.emplace_back();
+          }
+          path.hops.back().insert(path.hops.back().end(),
+                                  m_network.flows_at(lane, from, to, hop) / m_unit[stations[hop]],
+                                  m_station[stations[hop]]);
         }
       }
       m_graph.paths.push_back(std::move(path));
@@ -161,14 +168,43 @@ private:
     return found->second;
   }
 
+  /// Nothing ever waits before a station that is as fast as the one before it and serves no others
+  /// than that one sends: both are one hop, which is one flow instead of two.
+  void join_hops() {
+    std::vector<std::size_t> passing(m_graph.station_bytes_per_s.size(), 0);
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> passing_both;
+    for (const SimGraph::Path& path : m_graph.paths) {
+      for (std::size_t h = 0; h < path.hops.size(); ++h) {
+        ++passing[path.hops[h].front()];
+        if (h > 0) {
+          ++passing_both[{path.hops[h - 1].front(), path.hops[h].front()}];
+        }
+      }
+    }
+    const auto joined = [&](const std::vector<std::uint32_t>& hop,
+                            const std::vector<std::uint32_t>& next) {
+      const std::uint32_t a = hop.back(), b = next.front();
+      return hop.size() == 1 && next.size() == 1 && passing_both[{a, b}] == passing[b] &&
+             m_graph.station_bytes_per_s[b] >= m_graph.station_bytes_per_s[a];
+    };
+    for (SimGraph::Path& path : m_graph.paths) {
+      for (std::size_t h = path.hops.size(); h-- > 1;) {
+        if (joined(path.hops[h - 1], path.hops[h])) {
+          path.hops[h - 1].push_back(path.hops[h].front());
+          path.hops.erase(path.hops.begin() + static_cast<std::ptrdiff_t>(h));
+        }
+      }
+    }
+  }
+
   /// Bytes that take as long on the path's stations, alone, as the write's do.
-  [[nodiscard]] double counted_bytes(std::size_t from, const Op& op) const {
+  [[nodiscard]] double counted_bytes(std::size_t lane, std::size_t from, const Op& op) const {
     const auto bytes = static_cast<double>(op.bytes);
     double slowest = 0, rate = std::numeric_limits<double>::infinity();
     bool first = true;
-    for (const std::uint32_t station : stations_between(from, op.peer)) {
+    for (const std::uint32_t station : m_network.stations.path(lane, from, op.peer)) {
       if (m_station[station] != k_none) {
-        slowest = std::max(slowest, busy_seconds(station, bytes, first));
+        slowest = std::max(slowest, busy_seconds(station, bytes, m_network.writes_in(op), first));
         rate = std::min(rate, m_rate[station]);
       }
       first = false;
@@ -198,9 +234,9 @@ private:
       switch (op.kind) {
       case OpKind::write:
         out.kind = SimGraph::Kind::write;
-        out.target = path_between(rank, op.peer);
+        out.target = path_of(number, rank, op.peer);
         out.awaited = await_of(rank, number, op);
-        out.amount = counted_bytes(rank, op);
+        out.amount = counted_bytes(number, rank, op);
         break;
       case OpKind::await:
         out.kind = SimGraph::Kind::await;
@@ -233,12 +269,17 @@ private:
   const Scenario& m_scenario;
   std::vector<double> m_op_factor; ///< by rank
   // By station of the network:
-  std::vector<double> m_slow, m_longest, m_rate;
+  /// Of a station's writes, and in so many.
+  struct Longest {
+    double bytes = 0, writes = 1;
+  };
+  std::vector<Longest> m_longest;
+  std::vector<double> m_slow, m_rate;
   std::vector<std::uint32_t> m_unit; ///< common divisor of the flows that a write stands for there
   std::vector<bool> m_first;         ///< of some path
   std::vector<std::uint32_t> m_station;   ///< number in the graph; k_none: limits nothing
   std::vector<std::vector<Lane>> m_lanes; ///< [rank][lane]
-  std::unordered_map<std::uint64_t, std::uint32_t> m_path_of;
+  std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> m_path_of; ///< [way]
   SimGraph m_graph;
 };
 

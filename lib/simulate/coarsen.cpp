@@ -41,11 +41,12 @@ double waves_of(const Plan& plan) {
 
 } // namespace
 
-Plan with_merged_parts(const Plan& plan, std::uint64_t factor) {
+MergedPlan with_merged_parts(const Plan& plan, std::uint64_t factor) {
   if (factor <= 1) {
-    return plan;
+    return {plan, std::vector<std::uint32_t>(plan.parts.size(), 1)};
   }
-  Plan merged = plan;
+  MergedPlan result{plan, {}};
+  Plan& merged = result.plan;
   merged.parts = {};
   merged.tensors.clear();
   struct Open {
@@ -53,10 +54,8 @@ Plan with_merged_parts(const Plan& plan, std::uint64_t factor) {
     std::uint64_t parts = 0, end = 0;
   };
   std::map<Stream, Open> open;
-  std::map<std::uint64_t, std::set<Stream>> of_lane;
   for (std::size_t p = 0; p < plan.parts.size(); ++p) {
     const Stream stream = stream_of(plan, p);
-    of_lane[plan.parts.lane[p]].insert(stream);
     Open& into = open[stream];
     if (into.parts == 0 || into.parts == factor) {
       into = {merged.parts.size(), 0, 0};
@@ -67,24 +66,19 @@ Plan with_merged_parts(const Plan& plan, std::uint64_t factor) {
       if (!plan.parts.tree.empty()) {
         merged.parts.tree.push_back(plan.parts.tree[p]);
       }
+      result.parts.push_back(0);
     }
     ++into.parts;
+    ++result.parts[into.part];
     into.end = std::max(into.end, plan.parts.offset_bytes[p] + plan.parts.bytes[p]);
     merged.parts.bytes[into.part] += plan.parts.bytes[p];
     // Its gradient is there with the last of its layers.
     merged.parts.offset_bytes[into.part] = into.end - merged.parts.bytes[into.part];
   }
-  std::uint64_t streams = 0;
-  for (const auto& [lane, all] : of_lane) {
-    streams = std::max<std::uint64_t>(streams, all.size());
-  }
-  // Two of each: one comes back while the next goes.
-  merged.window_parts =
-      std::max((plan.window_parts + factor - 1) / factor, std::min(plan.window_parts, 2 * streams));
   for (const std::uint64_t bytes : merged.parts.bytes) {
     merged.part_bytes = std::max(merged.part_bytes, bytes);
   }
-  return merged;
+  return result;
 }
 
 double merging_error(const Plan& plan, const Plan& merged) {
@@ -94,8 +88,9 @@ double merging_error(const Plan& plan, const Plan& merged) {
     return std::min(1.0, static_cast<double>(p.window_parts * lanes) /
                              static_cast<double>(std::max<std::size_t>(1, p.parts.size())));
   };
-  return std::max(
-      {0.0, 1 / waves_of(merged) - 1 / waves_of(plan), under_way(merged) - under_way(plan)});
+  constexpr double k_unequal_shares = 3;
+  return std::max(0.0, 1 / waves_of(merged) - 1 / waves_of(plan)) +
+         k_unequal_shares * std::max(0.0, under_way(merged) - under_way(plan));
 }
 
 Plan sample_of(const Plan& plan) {
@@ -140,17 +135,20 @@ double simulation_cost_seconds(const SimGraph& graph) {
   // Connections: what may be under way at once, at most.
   std::set<std::pair<std::size_t, std::uint32_t>> connections;
   double writes = 0;
+  double together = 0; // each flow's end is felt by all flows, and a write's flows end one by one
   for (std::size_t lane = 0; lane < graph.lanes(); ++lane) {
     for (std::uint32_t i = graph.lane_begin[lane]; i < graph.lane_begin[lane + 1]; ++i) {
       if (graph.ops[i].kind == SimGraph::Kind::write) {
         connections.emplace(lane, graph.ops[i].target);
         ++writes;
+        const auto hops = static_cast<double>(graph.paths[graph.ops[i].target].hops.size());
+        together += hops * hops;
       }
     }
   }
   constexpr double k_op_s = 1e-6, k_write_s = 5e-6, k_write_and_flow_s = 2e-8;
   return static_cast<double>(graph.ops.size()) * k_op_s + writes * k_write_s +
-         writes * static_cast<double>(connections.size()) * k_write_and_flow_s;
+         together * static_cast<double>(connections.size()) * k_write_and_flow_s;
 }
 
 } // namespace reckon

@@ -130,6 +130,7 @@ SimResult result_of(const JsonView& json) {
   result.seconds = json.at("seconds").non_negative();
   result.flows = json.at("flows").count();
   result.most_flows = json.at("most_flows").count();
+  result.background_bytes = json.at("background_bytes").numbers();
   result.cpu_seconds = json.at("cpu_seconds").non_negative();
   result.peak_bytes = json.at("peak_bytes").count();
   return result;

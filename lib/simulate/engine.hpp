@@ -18,6 +18,7 @@ struct SimResult {
   std::vector<double> lane_seconds;            ///< when each lane's last op was done
   double seconds = 0;
   std::uint64_t flows = 0, most_flows = 0; ///< in all, and under way at once
+  std::vector<double> background_bytes;    ///< that each background carried
   double cpu_seconds = 0;                  ///< of the simulator itself
   std::uint64_t peak_bytes = 0;            ///< of its memory
 };

@@ -8,6 +8,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -51,6 +52,53 @@ bool do_the_same(const RankProgram& a, const RankProgram& b, const std::set<std:
   return std::equal(a.lanes.begin(), a.lanes.end(), b.lanes.begin(), b.lanes.end(), same_lane);
 }
 
+/// How fast writes are between a rank and others, with what the scenario slows.
+class Ways {
+public:
+  Ways(const SimNetwork& network, const Scenario& scenario)
+      : m_network(network.stations), m_slow(m_network.station_bytes_per_s.size(), 1) {
+    for (const auto& [station, factor] : scenario.slow_stations) {
+      m_slow[station] *= factor;
+    }
+  }
+  /// Whether the ways of ranks `a` and `b` to and from all but the group's are as fast.
+  [[nodiscard]] bool alike(std::uint32_t a, std::uint32_t b,
+                           const std::set<std::uint32_t>& group) const {
+    for (std::uint32_t peer = 0; peer < m_network.paths.size(); ++peer) {
+      if (!group.contains(peer) && !(alike(a, peer, b, peer) && alike(peer, a, peer, b))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+private:
+  [[nodiscard]] bool alike(std::uint32_t from, std::uint32_t to, std::uint32_t other_from,
+                           std::uint32_t other_to) const {
+    for (std::size_t way = 0; way < m_network.ways(); ++way) {
+      const auto &x = m_network.path(way, from, to), &y = m_network.path(way, other_from, other_to);
+      if (!std::equal(
+              x.begin(), x.end(), y.begin(), y.end(),
+              [&](std::uint32_t s, std::uint32_t t) { return s == t || same_rate(s, t); })) {
+        return false;
+      }
+    }
+    return m_network.latency_of(from, to) == m_network.latency_of(other_from, other_to);
+  }
+  [[nodiscard]] bool same_rate(std::uint32_t s, std::uint32_t t) const {
+    const auto curve = [&](std::uint32_t station) {
+      return m_network.station_busy.empty() ? std::span<const std::pair<double, double>>()
+                                            : m_network.station_busy[station].points();
+    };
+    const auto x = curve(s), y = curve(t);
+    return m_network.station_bytes_per_s[s] == m_network.station_bytes_per_s[t] &&
+           m_slow[s] == m_slow[t] && std::equal(x.begin(), x.end(), y.begin(), y.end());
+  }
+
+  const StationNetwork& m_network;
+  std::vector<double> m_slow; ///< by station
+};
+
 std::uint64_t least_divisor(std::uint64_t n) {
   for (std::uint64_t d = 2; d * d <= n; ++d) {
     if (n % d == 0) {
@@ -60,11 +108,17 @@ std::uint64_t least_divisor(std::uint64_t n) {
   return n;
 }
 
-/// Ranks that neither sum nor pass anything on, by what they have in common.
+/// Ranks that neither sum nor pass anything on, nor are named by the scenario, by what they have in
+/// common.
 std::map<Likeness, std::vector<std::uint32_t>> groups_of(const Plan& plan,
-                                                         const std::vector<std::uint32_t>& kept) {
+                                                         const Scenario& scenario) {
   std::set<std::int64_t> busy(plan.parts.server.begin(), plan.parts.server.end());
-  busy.insert(kept.begin(), kept.end());
+  for (const auto& [rank, factor] : scenario.stragglers) {
+    busy.insert(rank);
+  }
+  for (const Scenario::Background& background : scenario.backgrounds) {
+    busy.insert({background.from, background.to});
+  }
   for (const SumTree& tree : plan.trees) {
     busy.insert(tree.up.begin(), tree.up.end());
     busy.insert(tree.down.begin(), tree.down.end());
@@ -78,28 +132,55 @@ std::map<Likeness, std::vector<std::uint32_t>> groups_of(const Plan& plan,
   return groups;
 }
 
+/// Those of a group that do the same over ways as fast, by the first of them.
+std::vector<std::vector<std::uint32_t>> alike_in(const std::vector<std::uint32_t>& group,
+                                                 const Schedule& sample, const Ways& ways) {
+  const std::set<std::uint32_t> members(group.begin(), group.end());
+  std::vector<std::vector<std::uint32_t>> alike;
+  for (const std::uint32_t r : group) {
+    const auto found = std::find_if(alike.begin(), alike.end(), [&](const auto& some) {
+      return ways.alike(some.front(), r, members) &&
+             do_the_same(sample.ranks[some.front()], sample.ranks[r], members);
+    });
+    if (found != alike.end()) {
+      found->push_back(r);
+    } else {
+      alike.push_back({r});
+    }
+  }
+  return alike;
+}
+
 } // namespace
 
+FoldedPlan unfolded(const Plan& plan) {
+  FoldedPlan all{plan, {}, {}, {}};
+  for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
+    all.rank.push_back(r);
+    all.copies.push_back(1);
+    all.representative.push_back(r);
+  }
+  return all;
+}
+
 FoldedPlan fold_ranks(const Plan& plan, const std::function<Schedule(const Plan&)>& lower,
-                      const std::vector<std::uint32_t>& kept) {
+                      const SimNetwork& network, const Scenario& scenario) {
+  // Asynchronous workers are not alike: each goes on without the others. Every node of a torus is
+  // somebody's neighbour.
+  if (plan.asynchronous || plan.one_queue || plan.torus) {
+    return unfolded(plan);
+  }
   std::vector<std::uint64_t> copies(plan.ranks.size(), 1); // 0: played by another
   std::vector<std::uint32_t> by(plan.ranks.size());
   std::iota(by.begin(), by.end(), 0U);
-  // Asynchronous workers are not alike: each goes on without the others.
-  if (!plan.asynchronous && !plan.one_queue) {
-    const Schedule sample = lower(sample_of(plan));
-    for (const auto& [likeness, group] : groups_of(plan, kept)) {
-      const std::set<std::uint32_t> members(group.begin(), group.end());
-      const std::uint64_t played = least_divisor(group.size());
-      const bool alike = std::all_of(group.begin(), group.end(), [&](std::uint32_t r) {
-        return do_the_same(sample.ranks[group.front()], sample.ranks[r], members);
-      });
-      if (!alike || played == group.size()) {
-        continue;
-      }
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        copies[group[i]] = i < played ? group.size() / played : 0;
-        by[group[i]] = group[i % played];
+  const Schedule sample = lower(sample_of(plan));
+  const Ways ways(network, scenario);
+  for (const auto& [likeness, group] : groups_of(plan, scenario)) {
+    for (const std::vector<std::uint32_t>& alike : alike_in(group, sample, ways)) {
+      const std::uint64_t played = least_divisor(alike.size());
+      for (std::size_t i = 0; i < alike.size(); ++i) {
+        copies[alike[i]] = i < played ? alike.size() / played : 0;
+        by[alike[i]] = alike[i % played];
       }
     }
   }
@@ -134,6 +215,45 @@ FoldedPlan fold_ranks(const Plan& plan, const std::function<Schedule(const Plan&
   return folded;
 }
 
+namespace {
+
+struct FoldedPaths {
+  StationPaths paths, flows;
+};
+
+/// The ways of the ranks played, and how many of the writes that one stands for pass each station;
+/// `members` are the ranks that each plays.
+FoldedPaths fold_paths(const StationPaths& paths, const FoldedPlan& folded,
+                       const std::vector<std::vector<std::uint32_t>>& members) {
+  const std::size_t ranks = folded.rank.size();
+  FoldedPaths out;
+  out.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
+  out.flows = out.paths;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    for (std::size_t j = 0; j < ranks; ++j) {
+      const auto& path = paths[folded.rank[i]][folded.rank[j]];
+      out.paths[i][j] = path;
+      for (std::size_t hop = 0; hop < path.size(); ++hop) {
+        std::set<std::uint32_t> stations; // where copies of the write pass at this hop
+        std::size_t others = 0;
+        for (const std::uint32_t a : members[i]) {
+          for (const std::uint32_t b : members[j]) {
+            const auto& way = paths[a][b];
+            if (hop < way.size()) {
+              stations.insert(way[hop]);
+            }
+            others += i == j && a == b ? 0U : 1U;
+          }
+        }
+        out.flows[i][j].push_back(static_cast<std::uint32_t>(others / stations.size()));
+      }
+    }
+  }
+  return out;
+}
+
+} // namespace
+
 SimNetwork fold_network(const SimNetwork& network, const FoldedPlan& folded) {
   const std::size_t ranks = folded.rank.size();
   if (ranks == folded.representative.size()) {
@@ -145,26 +265,15 @@ SimNetwork fold_network(const SimNetwork& network, const FoldedPlan& folded) {
   }
   SimNetwork out = network;
   out.copies = folded.copies;
-  out.stations.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
-  out.flows = out.stations.paths;
-  for (std::size_t i = 0; i < ranks; ++i) {
-    for (std::size_t j = 0; j < ranks; ++j) {
-      const auto& path = network.stations.paths[folded.rank[i]][folded.rank[j]];
-      out.stations.paths[i][j] = path;
-      for (std::size_t hop = 0; hop < path.size(); ++hop) {
-        std::set<std::uint32_t> stations; // where copies of the write pass at this hop
-        std::size_t others = 0;
-        for (const std::uint32_t a : members[i]) {
-          for (const std::uint32_t b : members[j]) {
-            const auto& way = network.stations.paths[a][b];
-            if (hop < way.size()) {
-              stations.insert(way[hop]);
-            }
-            others += i == j && a == b ? 0U : 1U;
-          }
-        }
-        out.flows[i][j].push_back(static_cast<std::uint32_t>(others / stations.size()));
-      }
+  FoldedPaths whole = fold_paths(network.stations.paths, folded, members);
+  out.stations.paths = std::move(whole.paths);
+  out.flows = {std::move(whole.flows)};
+  if (!network.stations.lane_paths.empty()) {
+    out.flows.clear();
+    for (StationPaths& paths : out.stations.lane_paths) {
+      FoldedPaths way = fold_paths(paths, folded, members);
+      paths = std::move(way.paths);
+      out.flows.push_back(std::move(way.flows));
     }
   }
   if (!network.stations.path_latency_s.empty()) {

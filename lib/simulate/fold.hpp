@@ -4,6 +4,7 @@
 #include "documents/plan.hpp"
 #include "schedule/schedule.hpp"
 #include "simulate/build.hpp"
+#include "simulate/scenario.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -20,13 +21,17 @@ struct FoldedPlan {
   std::vector<std::uint32_t> representative; ///< by rank of the whole plan: who plays it
 };
 
+/// Each rank played by itself.
+[[nodiscard]] FoldedPlan unfolded(const Plan& plan);
+
 /// Folds ranks that are alike: the same machine, rack and role, no part of their own to sum, the
 /// same place at the end of every tree, the same writes to the same peers (looked at in a sample of
-/// the plan, lowered by `lower`), and no `kept` one. A group is played by as many as its least
-/// divisor, at least 2, so that each plays equally many.
+/// the plan, lowered by `lower`), on every lane ways as fast (by each port, in the scenario), and
+/// none that stragglers or other traffic name. A group is played by as many as its least divisor,
+/// at least 2, so that each plays equally many.
 [[nodiscard]] FoldedPlan fold_ranks(const Plan& plan,
                                     const std::function<Schedule(const Plan&)>& lower,
-                                    const std::vector<std::uint32_t>& kept);
+                                    const SimNetwork& network, const Scenario& scenario);
 
 /// What lies between the ranks played, each standing for its copies.
 [[nodiscard]] SimNetwork fold_network(const SimNetwork& network, const FoldedPlan& folded);

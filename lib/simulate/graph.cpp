@@ -9,7 +9,6 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -17,6 +16,7 @@ namespace reckon {
 namespace {
 
 constexpr std::string_view k_format = "reckon-sim 1";
+constexpr std::string_view k_hop_end = "|"; ///< of a path
 constexpr std::size_t k_piece = 1 << 16;
 
 /// Words of lines, one after another, of a text that comes in pieces.
@@ -63,6 +63,15 @@ public:
     return found;
   }
   [[nodiscard]] bool at_end() const { return m_line.find_first_not_of(' ') == m_line.npos; }
+  /// Takes the next word when it is this one.
+  bool next_is(std::string_view word_) {
+    const std::string_view line = m_line;
+    if (word() == word_) {
+      return true;
+    }
+    m_line = line;
+    return false;
+  }
   double number(const char* what) { return parse<double>(what); }
   double non_negative(const char* what) {
     const double value = number(what);
@@ -168,11 +177,22 @@ private:
     path.from = m_in.index("host", m_graph.hosts);
     path.to = m_in.index("host", m_graph.hosts);
     path.latency_s = m_in.non_negative("latency");
+    bool ended = true;
     while (!m_in.at_end()) {
-      path.stations.push_back(m_in.index("station", m_graph.station_bytes_per_s.size()));
+      if (m_in.next_is(k_hop_end)) {
+        if (ended) {
+          m_in.fail("has a hop without stations");
+        }
+        ended = true;
+        continue;
+      }
+      if (std::exchange(ended, false)) {
+        path.hops.emplace_back();
+      }
+      path.hops.back().push_back(m_in.index("station", m_graph.station_bytes_per_s.size()));
     }
-    if (!m_pairs.emplace(path.from, path.to).second) {
-      m_in.fail(fmt::format("is a second path from {} to {}", path.from, path.to));
+    if (ended && !path.hops.empty()) {
+      m_in.fail("has a hop without stations");
     }
     m_graph.paths.push_back(std::move(path));
   }
@@ -232,7 +252,6 @@ private:
   Reader m_in;
   SimGraph m_graph;
   bool m_in_lane = false;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> m_pairs;
   std::vector<std::uint32_t> m_before;
 };
 
@@ -259,8 +278,11 @@ void write_graph(const SimGraph& graph, const std::function<void(std::string_vie
   }
   for (const SimGraph::Path& path : graph.paths) {
     fmt::format_to(out, "path {} {} {}", path.from, path.to, path.latency_s);
-    for (const std::uint32_t station : path.stations) {
-      fmt::format_to(out, " {}", station);
+    for (const std::vector<std::uint32_t>& hop : path.hops) {
+      if (&hop != &path.hops.front()) {
+        fmt::format_to(out, " {}", k_hop_end);
+      }
+      fmt::format_to(out, " {}", fmt::join(hop, " "));
     }
     text += '\n';
     flush(k_piece);

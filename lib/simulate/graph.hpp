@@ -26,15 +26,17 @@ struct SimGraph {
     std::uint32_t awaited = 0; ///< write: op
     double amount = 0;         ///< >= 0
   };
-  /// Writes along it go over all its stations at once; one that lies on it twice carries each byte
-  /// twice. No stations: the hosts share memory, and only the latency counts.
+  /// A write crosses hops: it begins with the next as soon as it has begun with one and the
+  /// connection's earlier writes are through there, so that the network keeps what a later hop is
+  /// too slow for. It is on all stations of a hop at once; one that is there twice carries each
+  /// byte twice. No hops: the hosts share memory, and only the latency counts.
   struct Path {
-    std::uint32_t from = 0, to = 0; ///< hosts; at most one path for each pair
-    double latency_s = 0;           ///< from the last byte's departure to its arrival
-    std::vector<std::uint32_t> stations;
+    std::uint32_t from = 0, to = 0;               ///< hosts; several ports are several paths
+    double latency_s = 0;                         ///< from the last byte's departure to its arrival
+    std::vector<std::vector<std::uint32_t>> hops; ///< [hop]: stations, at least one
   };
-  /// Traffic that is not the plan's: takes its fair share of the path, at most its rate, from
-  /// `start_s` on until the end.
+  /// Traffic that is not the plan's: takes its fair share of all the path's stations at once, at
+  /// most its rate, from `start_s` on until the end.
   struct Background {
     std::uint32_t path = 0;
     double bytes_per_s = 0, start_s = 0;
@@ -45,8 +47,8 @@ struct SimGraph {
   std::vector<double> station_bytes_per_s;
   std::vector<Path> paths;
   std::vector<Background> backgrounds;
-  /// Ops of a lane are neighbours. Writes of a lane along one path go one after another in the
-  /// order in which they become ready.
+  /// Ops of a lane are neighbours. Writes of a lane along one path are a connection: they cross
+  /// each hop one after another, in the order in which they become ready.
   std::vector<std::uint32_t> lane_begin{0};
   std::vector<Op> ops;
   std::vector<std::size_t> dependency_begin{0}; ///< [op]

@@ -21,7 +21,7 @@ public:
   GraphPlayer(const SimGraph& graph, FlowEngine& engine,
               const std::function<void(std::uint64_t)>& progress)
       : m_graph(graph), m_engine(engine), m_progress(progress), m_missing(graph.ops.size(), 0),
-        m_lanes(graph.lanes()) {
+        m_hops_left(graph.ops.size(), 0), m_lanes(graph.lanes()) {
     find_successors();
     m_connection_of.resize(graph.lanes());
   }
@@ -63,14 +63,18 @@ private:
   /// Writes of a lane along one path.
   struct Connection {
     std::uint32_t lane = 0;
-    std::deque<std::uint32_t> posted; ///< the first is on its way
+    std::uint32_t first_flow = 0;                ///< of its hops, which are neighbours
+    std::vector<std::deque<std::uint32_t>> hops; ///< [hop]: the first is on its way
+  };
+  struct Flow {
+    std::uint32_t connection = 0, hop = 0;
   };
   struct Event {
     enum class Kind : std::uint8_t {
       arrival, ///< of the write that await `index` is for
       computed,
       delayed,
-      sent, ///< through shared memory; `index` is the connection
+      crossed, ///< a hop that takes no time; `index` is the flow
       background,
     };
     double seconds = 0;
@@ -142,8 +146,8 @@ private:
       m_engine.start_background(event.index);
       return;
     }
-    if (event.kind == Event::Kind::sent) {
-      sent(event.index);
+    if (event.kind == Event::Kind::crossed) {
+      crossed(event.index);
       return;
     }
     const std::uint32_t lane = lane_of(event.index);
@@ -165,6 +169,9 @@ private:
       m_progress(m_done);
     }
     if (m_done == m_graph.ops.size()) {
+      for (std::uint32_t b = 0; b < m_graph.backgrounds.size(); ++b) {
+        m_result.background_bytes.push_back(m_engine.background_bytes(b));
+      }
       m_engine.stop();
     }
     for (std::size_t i = m_successor_begin[op]; i < m_successor_begin[op + 1]; ++i) {
@@ -207,42 +214,69 @@ private:
     const auto [found, added] =
         m_connection_of[lane].emplace(path, static_cast<std::uint32_t>(m_connections.size()));
     if (added) {
-      m_connections.push_back({lane, {}});
+      const std::size_t hops = std::max<std::size_t>(1, m_graph.paths[path].hops.size());
+      m_connections.push_back({lane, static_cast<std::uint32_t>(m_flows.size()), {}});
+      m_connections.back().hops.resize(hops);
+      for (std::uint32_t hop = 0; hop < hops; ++hop) {
+        m_flows.push_back({found->second, hop});
+      }
     }
-    m_connections[found->second].posted.push_back(op);
-    if (m_connections[found->second].posted.size() == 1) {
-      send(found->second);
+    m_hops_left[op] = static_cast<std::uint32_t>(m_connections[found->second].hops.size());
+    ++m_result.flows;
+    enter({found->second, 0}, op);
+  }
+
+  void enter(Flow at_hop, std::uint32_t op) {
+    std::deque<std::uint32_t>& writes = m_connections[at_hop.connection].hops[at_hop.hop];
+    writes.push_back(op);
+    if (writes.size() == 1) {
+      begin(at_hop);
     }
   }
 
-  void send(std::uint32_t connection) {
-    const std::uint32_t op = m_connections[connection].posted.front();
+  void begin(Flow at_hop) {
+    const Connection& connection = m_connections[at_hop.connection];
+    const std::uint32_t op = connection.hops[at_hop.hop].front();
+    const std::uint32_t flow = connection.first_flow + at_hop.hop;
     const SimGraph::Op& write = m_graph.ops[op];
-    ++m_result.flows;
-    if (m_graph.paths[write.target].stations.empty() || write.amount <= 0) {
-      at(m_engine.now(), Event::Kind::sent, connection);
-      return;
+    if (m_graph.paths[write.target].hops.empty() || write.amount <= 0) {
+      at(m_engine.now(), Event::Kind::crossed, flow);
+    } else {
+      if (at_hop.hop == 0) {
+        m_result.most_flows = std::max(m_result.most_flows, ++m_live);
+      }
+      m_engine.start_flow(flow, write.target, at_hop.hop, write.amount);
     }
-    m_result.most_flows = std::max(m_result.most_flows, ++m_live);
-    m_engine.start_flow(connection, write.target, write.amount);
+    if (at_hop.hop + 1 < connection.hops.size()) {
+      enter({at_hop.connection, at_hop.hop + 1}, op);
+    }
   }
 
   void flow_ended(std::uint32_t flow) {
-    --m_live;
-    sent(flow);
+    const Flow at_hop = m_flows[flow];
+    m_live -= m_hops_left[m_connections[at_hop.connection].hops[at_hop.hop].front()] == 1 ? 1U : 0U;
+    crossed(flow);
   }
 
-  void sent(std::uint32_t connection) {
-    const std::uint32_t op = m_connections[connection].posted.front();
-    const std::uint32_t lane = m_connections[connection].lane;
-    const SimGraph::Op& write = m_graph.ops[op];
-    m_connections[connection].posted.pop_front();
-    at(m_engine.now() + m_graph.paths[write.target].latency_s, Event::Kind::arrival, write.awaited);
-    if (!m_connections[connection].posted.empty()) {
-      send(connection);
+  void crossed(std::uint32_t flow) {
+    const Flow at_hop = m_flows[flow];
+    Connection& connection = m_connections[at_hop.connection];
+    const std::uint32_t lane = connection.lane;
+    std::deque<std::uint32_t>& writes = connection.hops[at_hop.hop];
+    const std::uint32_t op = writes.front();
+    writes.pop_front();
+    if (--m_hops_left[op] == 0) {
+      const SimGraph::Op& write = m_graph.ops[op];
+      at(m_engine.now() + m_graph.paths[write.target].latency_s, Event::Kind::arrival,
+         write.awaited);
     }
-    complete(lane, op);
-    compute_next(lane);
+    if (!writes.empty()) {
+      begin(at_hop);
+    }
+    if (at_hop.hop == 0) {
+      complete(lane, op);
+      compute_next(lane);
+    }
   }
 
   [[noreturn]] void report_halt() const {
@@ -262,11 +296,13 @@ private:
   const SimGraph& m_graph;
   FlowEngine& m_engine;
   const std::function<void(std::uint64_t)>& m_progress;
-  std::vector<std::uint32_t> m_missing; ///< [op]: what it still waits for
+  std::vector<std::uint32_t> m_missing;   ///< [op]: what it still waits for
+  std::vector<std::uint32_t> m_hops_left; ///< [op]: of a write, that it has not crossed
   std::vector<std::size_t> m_successor_begin;
   std::vector<std::uint32_t> m_successors;
   std::vector<Lane> m_lanes;
   std::deque<Connection> m_connections;
+  std::vector<Flow> m_flows; ///< by the number that the engine knows
   std::vector<std::unordered_map<std::uint32_t, std::uint32_t>> m_connection_of; ///< [lane]: path
   std::priority_queue<Event, std::vector<Event>, std::greater<>> m_events;
   std::uint64_t m_number = 0, m_done = 0, m_live = 0;

@@ -22,11 +22,14 @@ public:
     std::function<void(std::uint32_t flow)> flow_ended;
     std::function<void()> called;
   };
-  /// Starts `flow`: so many bytes, more than 0, along a path that has stations. Flows have numbers
-  /// of the caller's; an ended one's may be used again.
-  virtual void start_flow(std::uint32_t flow, std::uint32_t path, double bytes) = 0;
+  /// Starts `flow`: so many bytes, more than 0, over a hop of a path. Flows have numbers of the
+  /// caller's; an ended one's may be used again.
+  virtual void start_flow(std::uint32_t flow, std::uint32_t path, std::uint32_t hop,
+                          double bytes) = 0;
   /// Starts traffic of the graph's that goes on until the end.
   virtual void start_background(std::uint32_t background) = 0;
+  /// That it has carried until now.
+  [[nodiscard]] virtual double background_bytes(std::uint32_t background) const = 0;
   /// Asks for a call at that time, or just after it; not before now.
   virtual void call_at(double seconds) = 0;
   [[nodiscard]] virtual double now() const = 0;
@@ -38,16 +41,17 @@ public:
 struct PlayedGraph {
   std::vector<double> lane_seconds; ///< when each lane's last op was done
   double seconds = 0;
-  std::uint64_t flows = 0;
-  std::uint64_t most_flows = 0; ///< under way at once
+  std::uint64_t flows = 0;              ///< writes
+  std::uint64_t most_flows = 0;         ///< under way at once
+  std::vector<double> background_bytes; ///< that each carried until all ops were done
 };
 
 /// Plays the graph on an engine that has its stations and paths. The rules are the executor's and
 /// those of play() of the planner: a lane computes one op at a time, among those that are ready the
 /// earlier one; awaits and writes keep no lane; a connection (a lane and a path) sends one write
-/// after another; a write is done at its sender when its last byte has left, and arrives its path's
-/// latency later. `progress` is told now and then how many ops are done. Throws Error{input} that
-/// names a lane when the graph comes to a halt.
+/// after another over each hop; a write is done at its sender when its last byte has crossed the
+/// first, and arrives its path's latency after it has crossed all. `progress` is told now and then
+/// how many ops are done. Throws Error{input} that names a lane when the graph comes to a halt.
 [[nodiscard]] PlayedGraph play_graph(const SimGraph& graph, FlowEngine& engine,
                                      const std::function<void(std::uint64_t done)>& progress);
 

@@ -16,7 +16,7 @@ namespace reckon {
 struct PrepareOptions {
   /// So many parts into one; absent: as few as the budget allows.
   std::optional<std::uint64_t> merge;
-  bool fold = true;           ///< ranks that do the same
+  bool fold = true;            ///< ranks that do the same
   double budget_seconds = 120; ///< processor time of the simulator
 };
 

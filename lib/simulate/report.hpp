@@ -20,6 +20,7 @@ struct SimulatedPlan {
   std::size_t ops = 0;                              ///< of the graph
   std::uint64_t merged_parts = 1;
   double coarsening_error = 0;
+  std::optional<double> undisturbed_seconds{}; ///< without the scenario, where there is one
   double tolerance = 0;
 };
 

@@ -13,13 +13,14 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 
 namespace reckon {
 namespace {
 
-constexpr double k_least_factor = 1e-6, k_greatest_factor = 1e6;
+constexpr double k_least_factor = 1e-6;
 
 template <class T>
 std::optional<T> number(std::string_view text) {
@@ -50,12 +51,14 @@ public:
     return {text.substr(0, at), text.substr(at + between.size())};
   }
   [[nodiscard]] double factor(std::string_view text) const {
-    const std::optional<double> value = number<double>(text);
-    if (!value || !(*value >= k_least_factor) || *value > k_greatest_factor) {
-      refuse(
-          fmt::format("'{}' is no factor from {} to {}", text, k_least_factor, k_greatest_factor));
+    const double value =
+        parse_factor(text, fmt::format("{} {}", m_option, one_line(m_text)), k_least_factor);
+    if (value > 1) {
+      refuse(fmt::format("{} is faster, not slower: the part of its rate that a link keeps is at "
+                         "most 1",
+                         text));
     }
-    return *value;
+    return value;
   }
   [[nodiscard]] std::uint32_t rank(std::string_view text, std::size_t ranks) const {
     const std::optional<std::uint32_t> value = number<std::uint32_t>(text);
@@ -78,55 +81,105 @@ std::string listed(const std::vector<std::string>& names) {
                      names.size() > k_most ? fmt::format(", ... ({} in all)", names.size()) : "");
 }
 
+/// The first and last stations of all ways from and to it.
+std::vector<std::uint32_t> ports_of(const StationNetwork& network, std::uint32_t rank) {
+  std::vector<std::uint32_t> ports;
+  const auto add = [&](std::uint32_t station) {
+    if (std::find(ports.begin(), ports.end(), station) == ports.end()) {
+      ports.push_back(station);
+    }
+  };
+  for (std::size_t way = 0; way < network.ways(); ++way) {
+    for (std::size_t peer = 0; peer < network.paths.size(); ++peer) {
+      if (const auto& out = network.path(way, rank, peer); !out.empty()) {
+        add(out.front());
+      }
+      if (const auto& in = network.path(way, peer, rank); !in.empty()) {
+        add(in.back());
+      }
+    }
+  }
+  return ports;
+}
+
+/// Names of the stations that some way passes; the others' are empty.
+std::vector<std::string> links_of(const SimNetwork& network) {
+  std::vector<std::string> names(network.names.size());
+  for (std::size_t way = 0; way < network.stations.ways(); ++way) {
+    for (std::size_t from = 0; from < network.stations.paths.size(); ++from) {
+      for (std::size_t to = 0; to < network.stations.paths.size(); ++to) {
+        for (const std::uint32_t station : network.stations.path(way, from, to)) {
+          names[station] = network.names[station];
+        }
+      }
+    }
+  }
+  return names;
+}
+
+/// Whether all that any two ranks send passes it: the memory of one machine.
+bool serves_all(const StationNetwork& network, std::uint32_t station) {
+  for (std::size_t from = 0; from < network.paths.size(); ++from) {
+    for (std::size_t to = 0; to < network.paths.size(); ++to) {
+      const auto& path = network.path(0, from, to);
+      if (from != to && std::find(path.begin(), path.end(), station) == path.end()) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+void slow_down(Scenario& scenario, const Wish& wish, const SimNetwork& network,
+               std::uint32_t station, double factor) {
+  for (const auto& slowed : scenario.slow_stations) {
+    if (slowed.first == station) {
+      wish.refuse(fmt::format("{} is slower already", network.names[station]));
+    }
+  }
+  scenario.slow_stations.emplace_back(station, factor);
+}
+
 void add_slow(Scenario& scenario, const std::string& text, const SimNetwork& network) {
   const Wish wish("--slow", text, "link=NAME:FACTOR or rank=NUMBER:FACTOR, e.g. rank=3:0.5");
   const auto [what, factor_text] = wish.split(text, ":");
   const double factor = wish.factor(factor_text);
   if (what.starts_with("rank=")) {
     const std::uint32_t rank = wish.rank(what.substr(5), network.stations.paths.size());
-    const std::vector<std::uint32_t> port = port_of(network.stations, rank);
-    if (port.empty()) {
+    const std::vector<std::uint32_t> ports = ports_of(network.stations, rank);
+    if (ports.empty()) {
       wish.refuse(fmt::format("rank {} has no link to others", rank));
     }
-    for (const std::uint32_t station : port) {
-      scenario.slow_stations.emplace_back(station, factor);
+    for (const std::uint32_t station : ports) {
+      if (serves_all(network.stations, station)) {
+        wish.refuse(fmt::format("rank {} has no link of its own: {} serves all ranks, which is "
+                                "link={}",
+                                rank, network.names[station], network.names[station]));
+      }
+      slow_down(scenario, wish, network, station, factor);
     }
-    scenario.texts.push_back(fmt::format("the port of rank {} at {} of its rate", rank, factor));
+    constexpr std::size_t k_one_port = 2; // both ways
+    scenario.texts.push_back(
+        ports.size() > k_one_port
+            ? fmt::format("the ports of rank {} at {} of their rates", rank, factor)
+            : fmt::format("the port of rank {} at {} of its rate", rank, factor));
     return;
   }
   if (!what.starts_with("link=")) {
     wish.refuse("it names neither a link nor a rank");
   }
   const std::string name(what.substr(5));
-  const auto found = std::find(network.names.begin(), network.names.end(), name);
-  if (found == network.names.end()) {
-    const std::string near = did_you_mean(name, network.names);
+  std::vector<std::string> links = links_of(network);
+  const auto found = std::find(links.begin(), links.end(), name);
+  if (name.empty() || found == links.end()) {
+    std::erase(links, "");
+    const std::string near = did_you_mean(name, links);
     wish.refuse(fmt::format("there is no link '{}'{}; there are {}", name,
                             near.empty() ? "" : fmt::format(", did you mean '{}'?", near),
-                            listed(network.names)));
+                            listed(links)));
   }
-  scenario.slow_stations.emplace_back(static_cast<std::uint32_t>(found - network.names.begin()),
-                                      factor);
+  slow_down(scenario, wish, network, static_cast<std::uint32_t>(found - links.begin()), factor);
   scenario.texts.push_back(fmt::format("{} at {} of its rate", name, factor));
-}
-
-void add_straggler(Scenario& scenario, const std::string& text, const SimNetwork& network) {
-  const Wish wish("--straggler", text, "rank=NUMBER:FACTOR or NUMBER=FACTORx, e.g. rank=3:2");
-  std::string_view what = text;
-  const bool as_run = !what.starts_with("rank=") && what.ends_with("x");
-  if (as_run) {
-    what.remove_suffix(1);
-  } else if (what.starts_with("rank=")) {
-    what.remove_prefix(5);
-  } else {
-    wish.refuse("it names no rank");
-  }
-  const auto [rank_text, factor_text] = wish.split(what, as_run ? "=" : ":");
-  const std::uint32_t rank = wish.rank(rank_text, network.stations.paths.size());
-  const double factor = wish.factor(factor_text);
-  scenario.stragglers.emplace_back(rank, factor);
-  scenario.texts.push_back(
-      fmt::format("rank {} takes {} times as long for its ops and passes", rank, factor));
 }
 
 void add_background(Scenario& scenario, const std::string& text, const SimNetwork& network) {
@@ -135,7 +188,7 @@ void add_background(Scenario& scenario, const std::string& text, const SimNetwor
   std::string_view what = text;
   Scenario::Background background;
   if (const std::size_t at = what.rfind('@'); at != std::string_view::npos) {
-    background.start_s = parse_seconds(what.substr(at + 1), "--background").count();
+    background.start_s = parse_seconds(what.substr(at + 1), "--background " + text).count();
     what = what.substr(0, at);
   }
   const auto [ends, rate] = wish.split(what, ":");
@@ -143,50 +196,50 @@ void add_background(Scenario& scenario, const std::string& text, const SimNetwor
   const std::size_t ranks = network.stations.paths.size();
   background.from = wish.rank(from, ranks);
   background.to = wish.rank(to, ranks);
-  background.bytes_per_s = parse_bandwidth(rate, "--background").as_bytes_per_s();
-  if (network.stations.paths[background.from][background.to].empty()) {
+  background.bytes_per_s = parse_bandwidth(rate, "--background " + text).as_bytes_per_s();
+  std::set<std::vector<std::uint32_t>> passed;
+  std::vector<std::uint32_t> lanes; // one for each way between the two
+  for (std::uint32_t lane = 0; lane < network.stations.ways(); ++lane) {
+    const auto& way = network.stations.path(lane, background.from, background.to);
+    if (!way.empty() && passed.insert(way).second) {
+      lanes.push_back(lane);
+    }
+  }
+  if (lanes.empty()) {
     wish.refuse(
         fmt::format("there is no link between ranks {} and {}", background.from, background.to));
   }
-  scenario.backgrounds.push_back(background);
+  background.text = scenario.texts.size();
   scenario.texts.push_back(
-      fmt::format("traffic from rank {} to {} of up to {}{}", background.from, background.to,
+      fmt::format("traffic from rank {} to {} of up to {}{}{}", background.from, background.to,
                   to_text(Bandwidth::bytes_per_s(background.bytes_per_s)),
+                  lanes.size() > 1 ? fmt::format(" over {} ways", lanes.size()) : "",
                   background.start_s > 0 ? " after " + to_text(Seconds(background.start_s)) : ""));
+  background.bytes_per_s /= static_cast<double>(lanes.size());
+  for (const std::uint32_t lane : lanes) {
+    background.lane = lane;
+    scenario.backgrounds.push_back(background);
+  }
 }
 
 } // namespace
 
-std::vector<std::uint32_t> port_of(const StationNetwork& network, std::uint32_t rank) {
-  std::vector<std::uint32_t> port;
-  const auto add = [&](std::uint32_t station) {
-    if (std::find(port.begin(), port.end(), station) == port.end()) {
-      port.push_back(station);
-    }
-  };
-  for (std::size_t peer = 0; peer < network.paths.size(); ++peer) {
-    if (const auto& out = network.paths[rank][peer]; !out.empty()) {
-      add(out.front());
-    }
-    if (const auto& in = network.paths[peer][rank]; !in.empty()) {
-      add(in.back());
-    }
-  }
-  return port;
-}
-
-Scenario scenario_of(const std::vector<std::string>& slow,
-                     const std::vector<std::string>& stragglers,
-                     const std::vector<std::string>& backgrounds, const SimNetwork& network) {
+Scenario scenario_of(const ScenarioOptions& options, const SimNetwork& network) {
   Scenario scenario;
-  for (const std::string& text : slow) {
+  for (const std::string& text : options.slow) {
     add_slow(scenario, text, network);
   }
-  for (const std::string& text : stragglers) {
-    add_straggler(scenario, text, network);
+  scenario.stragglers = parse_stragglers(options.stragglers, network.stations.paths.size());
+  for (const auto& [rank, factor] : scenario.stragglers) {
+    scenario.texts.push_back(
+        fmt::format("rank {} takes {} times as long for its ops and passes", rank, factor));
   }
-  for (const std::string& text : backgrounds) {
+  for (const std::string& text : options.backgrounds) {
     add_background(scenario, text, network);
+  }
+  if (options.no_buffers) {
+    scenario.no_buffers = true;
+    scenario.texts.emplace_back("no buffers between links");
   }
   return scenario;
 }

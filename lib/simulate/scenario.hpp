@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/stations.hpp"
+#include "schedule/stragglers.hpp"
 
 #include <cstdint>
 #include <string>
@@ -14,29 +15,32 @@ namespace reckon {
 struct Scenario {
   struct Background {
     std::uint32_t from = 0, to = 0; ///< ranks
+    std::uint32_t lane = 0;         ///< whose way between them it takes
     double bytes_per_s = 0, start_s = 0;
+    std::size_t text = 0; ///< of `texts`
   };
   std::vector<std::pair<std::uint32_t, double>> slow_stations; ///< and what their rate times
-  std::vector<std::pair<std::uint32_t, double>> stragglers;    ///< ranks, and what their ops take
+  std::vector<Straggler> stragglers;                           ///< of their ops and passes
   std::vector<Background> backgrounds;
+  bool no_buffers = false; ///< nothing waits between links: a write is on all of its way at once
   std::vector<std::string> texts; ///< each in words
 };
 
 struct SimNetwork;
 
-/// A rank's port: the first and last stations of all ways from and to it.
-[[nodiscard]] std::vector<std::uint32_t> port_of(const StationNetwork& network, std::uint32_t rank);
-
-/// What the options ask for:
-/// - `slow`: "link=NAME:FACTOR" or "rank=NUMBER:FACTOR" (both ways of its port): FACTOR of its
-/// rate;
+/// What the options say:
+/// - `slow`: "link=NAME:FACTOR" or "rank=NUMBER:FACTOR" (both ways of its port, of each where it
+///   has several: the first and last stations of all ways from and to it): FACTOR of its rate;
 /// - `stragglers`: "rank=NUMBER:FACTOR" (or "NUMBER=FACTORx"): its ops and passes take FACTOR times
 ///   as long;
-/// - `backgrounds`: "FROM->TO:RATE" between two ranks, with "@SECONDS" when it begins later.
-/// Throws Error{usage} that shows what there is.
-[[nodiscard]] Scenario scenario_of(const std::vector<std::string>& slow,
-                                   const std::vector<std::string>& stragglers,
-                                   const std::vector<std::string>& backgrounds,
-                                   const SimNetwork& network);
+/// - `backgrounds`: "FROM->TO:RATE" between two ranks, with "@SECONDS" when it begins later; in
+///   equal parts over all ways that lanes have between them.
+struct ScenarioOptions {
+  std::vector<std::string> slow{}, stragglers{}, backgrounds{};
+  bool no_buffers = false;
+};
+
+/// What the options ask for. Throws Error{usage} that shows what there is.
+[[nodiscard]] Scenario scenario_of(const ScenarioOptions& options, const SimNetwork& network);
 
 } // namespace reckon

@@ -26,6 +26,33 @@ TEST(BuildGraph, OpsKeepTheirOrderAndWritesFindTheirAwaits) {
   EXPECT_EQ(graph.paths[graph.ops[1].target].latency_s, 0.5);
 }
 
+TEST(BuildGraph, BytesMayWaitBetweenStationsUnlessTheScenarioHasNoBuffers) {
+  // Ranks 0 and 2 share rank 1's port; rank 3's is rank 1's alone.
+  using Hops = std::vector<std::vector<std::uint32_t>>;
+  SimNetwork network = ports(4, 1000);
+  Schedule s = idle(4);
+  write(s, 0, 1, 100, 7);
+  write(s, 2, 1, 100, 8);
+  write(s, 1, 3, 100, 7);
+  await(s, 1, 0, 7);
+  await(s, 1, 2, 8);
+  await(s, 3, 1, 7);
+  const auto hops = [&](bool no_buffers) {
+    Scenario scenario;
+    scenario.no_buffers = no_buffers;
+    std::vector<Hops> all;
+    for (const SimGraph::Path& path : build_graph(s, network, scenario).paths) {
+      all.push_back(path.hops);
+    }
+    return all;
+  };
+  // Stations are numbered as they are in the network, those that nobody uses left out.
+  EXPECT_EQ(hops(false), (std::vector<Hops>{{{0}, {2}}, {{1, 4}}, {{3}, {2}}}));
+  EXPECT_EQ(hops(true), (std::vector<Hops>{{{0, 2}}, {{1, 4}}, {{3, 2}}}));
+  network.stations.station_bytes_per_s[7] = 999; // rank 3's port is slower than rank 1's
+  EXPECT_EQ(hops(false)[1], (Hops{{1}, {4}}));
+}
+
 TEST(BuildGraph, AStationThatLimitsNothingIsLeftOut) {
   SimNetwork network = ports(2, 1000);
   network.stations.station_bytes_per_s[0] = std::numeric_limits<double>::infinity();
@@ -33,7 +60,7 @@ TEST(BuildGraph, AStationThatLimitsNothingIsLeftOut) {
   write(s, 0, 1, 100, 7);
   await(s, 1, 0, 7);
   const SimGraph graph = build_graph(s, network);
-  EXPECT_EQ(graph.paths[0].stations.size(), 1U);
+  EXPECT_EQ(graph.paths[0].hops, (std::vector<std::vector<std::uint32_t>>{{0}}));
   EXPECT_EQ(graph.station_bytes_per_s, (std::vector<double>{1000}));
 }
 

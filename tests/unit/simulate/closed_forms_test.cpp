@@ -52,6 +52,38 @@ TEST(ClosedForms, ServersOfTheirOwnAreAsFastAsTheBusiestPortAndFillByOnePiece) {
   }
 }
 
+TEST(ClosedForms, ASplitInEqualStreamsTakesBytePSsOptimum) {
+  RECKON_NEEDS_SIMULATOR();
+  // BytePS, equation 6: 2 n (n - 1) M / ((n^2 + k n - 2 k) B). Connections share a port equally, so
+  // a server has streams (lanes) in proportion to its share: 2 (n - 1) : (n - k) = 7 : 2 for 8
+  // workers and 4 servers, 44 in all. The last part's sum goes back alone: 1 + 1/m of m parts each.
+  // Exact where pushes cannot run ahead of what the ports they are for can take.
+  Scenario unbuffered;
+  unbuffered.no_buffers = true;
+  constexpr std::uint64_t n = 8, k = 4, at_server = 7, at_worker = 2;
+  constexpr std::uint64_t streams = k * at_server + n * at_worker;
+  for (const std::uint64_t m : {1U, 10U, 100U}) {
+    Plan plan = plan_of(
+        "byteps_split", n, k, streams * m, static_cast<std::uint64_t>(k_bytes) / (streams * m),
+        streams * m, [&](std::uint64_t p) {
+          const std::uint64_t stream = p % streams;
+          return stream < k * at_server ? n + stream % k : (stream - k * at_server) % n;
+        });
+    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+      const std::uint64_t stream = p % streams;
+      plan.parts.lane[p] = stream < k * at_server ? stream / k : (stream - k * at_server) / n;
+    }
+    for (PlanRank& rank : plan.ranks) {
+      rank.lanes = at_server;
+    }
+    const double optimum = 2.0 * n * (n - 1) * k_bytes / ((n * n + k * n - 2 * k) * k_rate);
+    const double formula = optimum * (1 + 1 / static_cast<double>(m));
+    EXPECT_NEAR(simulated(lower(plan), ports(n + k, k_rate), unbuffered).seconds, formula,
+                k_within * formula)
+        << m << " parts a stream";
+  }
+}
+
 TEST(ClosedForms, RacksShareTheirUplink) {
   RECKON_NEEDS_SIMULATOR();
   // Two racks of two; ranks 0 and 1 write to 2 and 3 over uplinks of half a port: 4 M / B for
@@ -70,9 +102,26 @@ TEST(ClosedForms, RacksShareTheirUplink) {
   await(s, 3, 2, 2);
   const SimResult result = simulated(s, network);
   EXPECT_NEAR(result.seconds, 4 * k_bytes / k_rate, k_within * 4 * k_bytes / k_rate);
-  // Rank 3 takes from 0's neighbour at B / 4 and from rank 2 at what its ingress has left, 3/4.
   EXPECT_NEAR(result.lane_seconds[2], 4 * k_bytes / k_rate, k_within * 4 * k_bytes / k_rate);
   EXPECT_NEAR(result.lane_seconds[3], 4 * k_bytes / k_rate, k_within * 4 * k_bytes / k_rate);
+}
+
+TEST(ClosedForms, WhatAPortIsTooSlowForWaitsBeforeItUnlessTheNetworkKeepsNothing) {
+  RECKON_NEEDS_SIMULATOR();
+  // Ranks 0 and 1 each write 1e9 bytes to rank 2, whose port they share until 2 s. With buffers
+  // rank 0's port is free at 1 s for a write to rank 3, which is there at 2 s; without, at 3 s.
+  SimNetwork network = ports(4, 1e9);
+  Schedule s = idle(4);
+  const std::uint32_t first = write(s, 0, 2, 1'000'000'000, 1);
+  write(s, 0, 3, 1'000'000'000, 2, {first});
+  write(s, 1, 2, 1'000'000'000, 3);
+  await(s, 2, 0, 1);
+  await(s, 2, 1, 3);
+  await(s, 3, 0, 2);
+  Scenario scenario;
+  EXPECT_NEAR(simulated(s, network, scenario).lane_seconds[3], 2, 1e-6);
+  scenario.no_buffers = true;
+  EXPECT_NEAR(simulated(s, network, scenario).lane_seconds[3], 3, 1e-6);
 }
 
 TEST(ClosedForms, EqualFlowsShareALinkFairlyWhateverTheirLatency) {
@@ -114,7 +163,7 @@ TEST(ClosedForms, ASlowPortAStragglerAndOtherTrafficCostWhatTheyMust) {
   const auto seconds = [&](const std::vector<std::string>& slow,
                            const std::vector<std::string>& stragglers,
                            const std::vector<std::string>& backgrounds) {
-    return simulated(s, network, scenario_of(slow, stragglers, backgrounds, network)).seconds;
+    return simulated(s, network, scenario_of({slow, stragglers, backgrounds}, network)).seconds;
   };
   EXPECT_NEAR(seconds({}, {}, {}), 1.25, 1e-6);
   EXPECT_NEAR(seconds({"link=rank 1 in:0.5"}, {}, {}), 2.25, 1e-6);

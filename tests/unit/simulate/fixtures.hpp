@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,47 @@ inline SimNetwork ports(std::size_t ranks, double bytes_per_s, double latency_s 
     }
   }
   network.op_seconds = [](std::size_t, const Op&) { return 0.0; };
+  return network;
+}
+
+/// Ranks with several ports, each way: port p of rank r has `rates[r][p]`, lane l takes port l
+/// modulo their number. Behind ports() come rank by rank and port by port one station out and one
+/// in. `together`: what all ports of a rank carry, a station as well.
+inline SimNetwork several_ports(const std::vector<std::vector<double>>& rates,
+                                const std::vector<double>& together = {}, double latency_s = 0) {
+  SimNetwork network = ports(rates.size(), 1e9, latency_s);
+  std::vector<std::uint32_t> first; // by rank: out of its first port
+  std::size_t lanes = 1;
+  for (std::size_t r = 0; r < rates.size(); ++r) {
+    first.push_back(static_cast<std::uint32_t>(network.names.size()));
+    lanes = std::lcm(lanes, rates[r].size());
+    for (std::size_t p = 0; p < rates[r].size(); ++p) {
+      for (const char* way : {"out", "in"}) {
+        network.stations.station_bytes_per_s.push_back(rates[r][p]);
+        network.names.push_back("rank " + std::to_string(r) + " eth" + std::to_string(p) + " " +
+                                way);
+      }
+    }
+    if (!together.empty()) {
+      network.stations.station_bytes_per_s[2 * r] = together[r];
+      network.stations.station_bytes_per_s[2 * r + 1] = together[r];
+    }
+  }
+  for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+    StationPaths& paths = network.stations.lane_paths.emplace_back(network.stations.paths);
+    const auto port = [&](std::uint32_t rank) {
+      return first[rank] + 2 * (lane % static_cast<std::uint32_t>(rates[rank].size()));
+    };
+    for (std::uint32_t from = 0; from < rates.size(); ++from) {
+      for (std::uint32_t to = 0; to < rates.size(); ++to) {
+        if (from != to && together.empty()) {
+          paths[from][to] = {port(from), port(to) + 1};
+        } else if (from != to) {
+          paths[from][to] = {port(from), 2 * from, 2 * to + 1, port(to) + 1};
+        }
+      }
+    }
+  }
   return network;
 }
 
@@ -95,6 +137,17 @@ inline Plan plan_of(const std::string& strategy, std::size_t workers, std::size_
     plan.parts.bytes.push_back(part_bytes);
     plan.parts.server.push_back(server_of(p));
     plan.parts.lane.push_back(0);
+  }
+  return plan;
+}
+
+/// The plan with its parts on so many lanes in turn.
+inline Plan on_lanes(Plan plan, std::uint64_t lanes) {
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    plan.parts.lane[p] = p % lanes;
+  }
+  for (PlanRank& rank : plan.ranks) {
+    rank.lanes = static_cast<int>(lanes);
   }
   return plan;
 }

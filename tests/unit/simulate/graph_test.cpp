@@ -35,7 +35,7 @@ constexpr const char* k_text = "reckon-sim 1\n"
                                "precision 1e-09\n"
                                "station 1000000000\n"
                                "station 5e+20\n"
-                               "path 0 1 1e-06 0 1 1\n"
+                               "path 0 1 1e-06 0 | 1 1\n"
                                "path 1 0 0\n"
                                "background 0 200000000 0.5\n"
                                "lane\n"
@@ -58,7 +58,8 @@ TEST(Graph, ItsTextReadsBackTheSameInPiecesOfAnySize) {
   const SimGraph graph = read_text(text);
   EXPECT_EQ(graph.lanes(), 3U);
   EXPECT_EQ(graph.lane_begin, (std::vector<std::uint32_t>{0, 3, 3, 6}));
-  EXPECT_EQ(graph.paths[0].stations, (std::vector<std::uint32_t>{0, 1, 1}));
+  EXPECT_EQ(graph.paths[0].hops, (std::vector<std::vector<std::uint32_t>>{{0}, {1, 1}}));
+  EXPECT_TRUE(graph.paths[1].hops.empty());
   EXPECT_EQ(graph.ops[1].awaited, 4U);
   EXPECT_EQ(graph.dependencies_of(2)[1], 0U); // two before op 2
   EXPECT_EQ(graph.backgrounds[0].start_s, 0.5);
@@ -77,9 +78,11 @@ TEST(Graph, WhatIsWrongIsNamedWithItsLine) {
            {with("end\n", "end"), "line 18 has no end of line"},
            {with("station 1000000000", "station 0"), "line 4 has a station that never carries"},
            {with("station 1000000000", "station -1"), "line 4 has rate -1"},
-           {with("path 1 0 0", "path 0 1 0"), "line 7 is a second path from 0 to 1"},
            {with("path 1 0 0", "path 1 2 0"), "line 7 names host 2, but there are 2"},
-           {with("0 1 1\n", "0 2\n"), "line 6 names station 2, but there are 2"},
+           {with("| 1 1\n", "| 2\n"), "line 6 names station 2, but there are 2"},
+           {with("| 1 1\n", "|\n"), "line 6 has a hop without stations"},
+           {with("| 1 1\n", "| | 1\n"), "line 6 has a hop without stations"},
+           {with("0 | 1 1\n", "| 1\n"), "line 6 has a hop without stations"},
            {with("d 0.25", "d x"), "line 10 has 'x' for seconds, which is no number"},
            {with("d 0.25", "d"), "line 10 has no seconds"},
            {with("d 0.25", "d 0.25 1"), "line 10 names op before 1, but there are 1"},

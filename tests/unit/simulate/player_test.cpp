@@ -15,24 +15,29 @@
 namespace reckon {
 namespace {
 
-/// Each flow takes its bytes at 1 byte a second, whatever else flows; remembers when each began.
+/// Each flow takes its bytes at 1 byte a second, over the slow hop at a third, whatever else flows;
+/// remembers when each began.
 class LonelyFlows final : public FlowEngine {
 public:
   struct Start {
     double at;
-    std::uint32_t path;
+    std::uint32_t path, hop;
     double bytes;
     bool operator==(const Start&) const = default;
   };
   std::vector<Start> starts;
   std::vector<double> backgrounds;
+  std::uint32_t slow_hop = 99; ///< takes three times as long
 
-  void start_flow(std::uint32_t flow, std::uint32_t path, double bytes) override {
-    starts.push_back({m_now, path, bytes});
-    m_events.emplace(std::pair(m_now + bytes, m_number++),
+  void start_flow(std::uint32_t flow, std::uint32_t path, std::uint32_t hop,
+                  double bytes) override {
+    starts.push_back({m_now, path, hop, bytes});
+    const double seconds = slow_hop == hop ? 3 * bytes : bytes;
+    m_events.emplace(std::pair(m_now + seconds, m_number++),
                      [this, flow] { m_listener.flow_ended(flow); });
   }
   void start_background(std::uint32_t) override { backgrounds.push_back(m_now); }
+  [[nodiscard]] double background_bytes(std::uint32_t) const override { return 0; }
   void call_at(double seconds) override {
     EXPECT_GE(seconds, m_now);
     m_events.emplace(std::pair(seconds, m_number++), [this] { m_listener.called(); });
@@ -63,7 +68,7 @@ protected:
   PlayerTest() {
     graph.hosts = 2;
     graph.station_bytes_per_s = {1};
-    graph.paths = {{0, 1, 0.5, {0}}, {1, 0, 0.5, {0}}};
+    graph.paths = {{0, 1, 0.5, {{0}}}, {1, 0, 0.5, {{0}}}};
   }
   std::uint32_t op(SimGraph::Kind kind, double amount, const std::vector<std::uint32_t>& after = {},
                    std::uint32_t target = 0, std::uint32_t awaited = 0) {
@@ -90,15 +95,54 @@ TEST_F(PlayerTest, AConnectionSendsOneWriteAfterAnotherAndLatencyKeepsNoLink) {
   op(Kind::await, 0);
   graph.end_lane();
   const PlayedGraph played = play();
-  EXPECT_EQ(engine.starts, (std::vector<LonelyFlows::Start>{{0, 0, 3}, {3, 0, 2}}));
+  EXPECT_EQ(engine.starts, (std::vector<LonelyFlows::Start>{{0, 0, 0, 3}, {3, 0, 0, 2}}));
   EXPECT_EQ(played.lane_seconds, (std::vector<double>{5, 5.5}));
   EXPECT_EQ(played.seconds, 5.5);
   EXPECT_EQ(played.flows, 2U);
   EXPECT_EQ(played.most_flows, 1U);
 }
 
+TEST_F(PlayerTest, WhatALaterHopIsTooSlowForWaitsBetweenThem) {
+  // Writes of 3, 2 and 1 bytes. They leave the first hop at 3, 5 and 6 s, whatever becomes of them;
+  // the second, a third as fast, takes them from 0 to 9, to 15 and to 18 s, and 0.5 s later they
+  // come.
+  graph.paths[0].hops = {{0}, {0}};
+  engine.slow_hop = 1;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    op(Kind::write, 3.0 - i, {}, 0, 4 + i);
+  }
+  op(Kind::delay, 1, {2}); // from 6 s on, when the last has left
+  graph.end_lane();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    op(Kind::await, 0);
+    graph.end_lane();
+  }
+  const PlayedGraph played = play();
+  EXPECT_EQ(played.lane_seconds, (std::vector<double>{7, 9.5, 15.5, 18.5}));
+  using Starts = std::vector<LonelyFlows::Start>;
+  EXPECT_EQ(
+      engine.starts,
+      (Starts{
+          {0, 0, 0, 3}, {0, 0, 1, 3}, {3, 0, 0, 2}, {5, 0, 0, 1}, {9, 0, 1, 2}, {15, 0, 1, 1}}));
+  EXPECT_EQ(played.flows, 3U);
+  EXPECT_EQ(played.most_flows, 3U);
+}
+
+TEST_F(PlayerTest, AWriteIsThereWhenItHasCrossedTheSlowestHopWhicheverThatIs) {
+  graph.paths[0].hops = {{0}, {0}, {0}};
+  op(Kind::write, 2, {}, 0, 2);
+  op(Kind::write, 1, {}, 0, 3);
+  graph.end_lane();
+  op(Kind::await, 0);
+  graph.end_lane();
+  op(Kind::await, 0);
+  graph.end_lane();
+  engine.slow_hop = 0; // 0 to 6, to 9
+  EXPECT_EQ(play().lane_seconds, (std::vector<double>{9, 6.5, 9.5}));
+}
+
 TEST_F(PlayerTest, LanesAndPathsAreConnectionsOfTheirOwn) {
-  graph.paths.push_back({0, 0, 0, {0}});
+  graph.paths.push_back({0, 0, 0, {{0}}});
   op(Kind::write, 3, {}, 0, 3);
   op(Kind::write, 2, {}, 2, 4);
   graph.end_lane();
@@ -128,7 +172,7 @@ TEST_F(PlayerTest, ALaneComputesOneOpAtATimeEarliestFirstAndDelaysKeepNothing) {
 }
 
 TEST_F(PlayerTest, WritesInSharedMemoryTakeOnlyTheLatency) {
-  graph.paths[0].stations.clear();
+  graph.paths[0].hops.clear();
   op(Kind::write, 1e9, {}, 0, 2);
   op(Kind::write, 1e9, {}, 0, 3);
   graph.end_lane();

@@ -12,18 +12,44 @@ using namespace test;
 
 TEST(Scenario, TakesLinksByNameAndPortsByRank) {
   const SimNetwork network = ports(3, 1e9);
-  const Scenario s = scenario_of({"link=rank 1 in:0.5", "rank=2:0.25"}, {"rank=0:2", "1=3x"},
-                                 {"0->2:1GB/s@5ms", "2->1:8Gb/s"}, network);
+  const Scenario s = scenario_of({{"link=rank 1 in:50%", "rank=2:0.25x"},
+                                  {"rank=0:2", "1=3x"},
+                                  {"0->2:1GB/s@5ms", "2->1:8Gb/s"},
+                                  true},
+                                 network);
   EXPECT_EQ(s.slow_stations,
             (std::vector<std::pair<std::uint32_t, double>>{{3, 0.5}, {4, 0.25}, {5, 0.25}}));
-  EXPECT_EQ(s.stragglers, (std::vector<std::pair<std::uint32_t, double>>{{0, 2}, {1, 3}}));
+  EXPECT_EQ(s.stragglers, (std::vector<Straggler>{{0, 2}, {1, 3}}));
   ASSERT_EQ(s.backgrounds.size(), 2U);
   EXPECT_EQ(s.backgrounds[0].from, 0U);
   EXPECT_EQ(s.backgrounds[0].to, 2U);
   EXPECT_EQ(s.backgrounds[0].bytes_per_s, 1e9);
   EXPECT_EQ(s.backgrounds[0].start_s, 0.005);
   EXPECT_EQ(s.backgrounds[1].bytes_per_s, 1e9);
-  EXPECT_EQ(s.texts.size(), 6U);
+  EXPECT_TRUE(s.no_buffers);
+  EXPECT_EQ(s.texts.size(), 7U);
+  EXPECT_TRUE(scenario_of({}, network).texts.empty());
+}
+
+TEST(Scenario, SeveralPortsAreLinksOfTheirNamesAndARankIsAllOfThem) {
+  // Rank 2 has ports of stations 10 to 13, the others one each.
+  const SimNetwork network = several_ports({{1e9}, {1e9}, {1e9, 1e9}});
+  const Scenario s = scenario_of({{"rank=2:0.25"}, {}, {"0->1:1GB/s", "2->0:1GB/s@5ms"}}, network);
+  EXPECT_EQ(s.slow_stations, (std::vector<std::pair<std::uint32_t, double>>{
+                                 {10, 0.25}, {11, 0.25}, {12, 0.25}, {13, 0.25}}));
+  EXPECT_EQ(scenario_of({{"link=rank 2 eth1 in:0.5"}}, network).slow_stations,
+            (std::vector<std::pair<std::uint32_t, double>>{{13, 0.5}}));
+  EXPECT_EQ(s.texts[0], "the ports of rank 2 at 0.25 of their rates");
+  // Two lanes have one way between ranks with a port each, and two from rank 2: half on each.
+  ASSERT_EQ(s.backgrounds.size(), 3U);
+  EXPECT_EQ(s.backgrounds[0].bytes_per_s, 1e9);
+  for (const std::uint32_t lane : {0U, 1U}) {
+    EXPECT_EQ(s.backgrounds[1 + lane].lane, lane);
+    EXPECT_EQ(s.backgrounds[1 + lane].bytes_per_s, 0.5e9);
+    EXPECT_EQ(s.backgrounds[1 + lane].text, 2U);
+  }
+  EXPECT_EQ(s.texts[2], "traffic from rank 2 to 0 of up to 1 GB/s over 2 ways after 5 ms");
+  EXPECT_EQ(s.texts.size(), 3U);
 }
 
 TEST(Scenario, WhatIsNotThereIsAUsageErrorThatShowsWhatIs) {
@@ -32,7 +58,7 @@ TEST(Scenario, WhatIsNotThereIsAUsageErrorThatShowsWhatIs) {
                            const std::vector<std::string>& stragglers,
                            const std::vector<std::string>& backgrounds) -> std::string {
     try {
-      static_cast<void>(scenario_of(slow, stragglers, backgrounds, network));
+      static_cast<void>(scenario_of({slow, stragglers, backgrounds}, network));
       return "accepted";
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::usage);
@@ -47,15 +73,49 @@ TEST(Scenario, WhatIsNotThereIsAUsageErrorThatShowsWhatIs) {
   expect(refused({"rank 1 in:0.5"}, {}, {}), "neither a link nor a rank");
   expect(refused({"rank=3:0.5"}, {}, {}), "the plan has 0 to 2");
   expect(refused({"rank=1"}, {}, {}), "there is no ':'");
-  expect(refused({"rank=1:0"}, {}, {}), "'0' is no factor");
-  expect(refused({"rank=1:nan"}, {}, {}), "'nan' is no factor");
-  expect(refused({}, {"3"}, {}), "it names no rank");
-  expect(refused({}, {"rank=5:2"}, {}), "the plan has 0 to 2");
-  expect(refused({}, {"1=x"}, {}), "'' is no factor");
+  expect(refused({"rank=1:0"}, {}, {}), "--slow rank=1:0: '0' must be a factor");
+  expect(refused({"rank=1:nan"}, {}, {}), "'nan'");
+  expect(refused({"rank=1:5 apples"}, {}, {}), "such as 0.5, 2x or 50%");
+  expect(refused({"rank=1:2x"}, {}, {}), "2x is faster, not slower");
+  expect(refused({"rank=1:0.5", "link=rank 1 out:0.5"}, {}, {}), "rank 1 out is slower already");
+  expect(refused({}, {"3"}, {}), "write RANK=FACTORx");
+  expect(refused({}, {"rank=5:2"}, {}), "a rank from 0 to 2");
+  expect(refused({}, {"1=x"}, {}), "--straggler 1=x: 'x'");
+  expect(refused({}, {"1=0.5x"}, {}), "a factor from 1 to");
+  expect(refused({}, {"1=2x", "rank=1:3"}, {}), "rank 1 is one already");
   expect(refused({}, {}, {"0->5:1GB/s"}), "the plan has 0 to 2");
   expect(refused({}, {}, {"0:1GB/s"}), "there is no '->'");
-  expect(refused({}, {}, {"0->1:1GB"}), "--background");
+  expect(refused({}, {}, {"0->1:1GB"}), "--background 0->1:1GB: ");
   expect(refused({}, {}, {"1->1:1GB/s"}), "no link between ranks 1 and 1");
+}
+
+TEST(Scenario, TheMemoryOfAllRanksIsNoRanksPort) {
+  SimNetwork memory;
+  memory.stations.station_bytes_per_s = {1e9};
+  memory.stations.paths.assign(2, std::vector<std::vector<std::uint32_t>>(2, {0}));
+  memory.names = {"memory"};
+  EXPECT_EQ(scenario_of({{"link=memory:0.5"}}, memory).slow_stations.size(), 1U);
+  try {
+    static_cast<void>(scenario_of({{"rank=1:0.5"}}, memory));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("memory serves all ranks"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Scenario, ALinkThatNoLanePassesIsNone) {
+  // Where several ports carry together what each does alone, nothing is behind them.
+  const SimNetwork apart = several_ports({{1e9}, {1e9, 1e9}});
+  try {
+    static_cast<void>(scenario_of({{"link=rank 1 out:0.5"}}, apart));
+    FAIL() << "no error";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("there are rank 0 eth0 out, rank 0 eth0 in, rank 1"),
+              std::string::npos)
+        << e.what();
+  }
+  const SimNetwork bound = several_ports({{1e9}, {1e9, 1e9}}, {1e9, 1.5e9});
+  EXPECT_EQ(scenario_of({{"link=rank 1 out:0.5"}}, bound).slow_stations.front().first, 2U);
 }
 
 } // namespace

@@ -15,10 +15,35 @@ using namespace documents;
 
 namespace {
 
+constexpr int k_most = std::numeric_limits<int>::max();
+
+LanePlace lane_place_from_json(const JsonView& object) {
+  object.only({"port", "numa_node", "cpu"});
+  LanePlace place{object.at("port").name(), std::nullopt, std::nullopt};
+  if (const auto node = object.find("numa_node")) {
+    place.numa_node = node->integer(0, k_most);
+  }
+  if (const auto cpu = object.find("cpu")) {
+    place.cpu = cpu->integer(0, k_most);
+  }
+  return place;
+}
+
+Json json_of(const LanePlace& place) {
+  Json json{{"port", place.port}};
+  if (place.numa_node) {
+    json["numa_node"] = *place.numa_node;
+  }
+  if (place.cpu) {
+    json["cpu"] = *place.cpu;
+  }
+  return json;
+}
+
 PlanRank rank_from_json(const JsonView& object) {
   object.only({"machine", "rack", "endpoint", "endpoint_kind", "pci_address", "cpus", "worker",
-               "server", "lanes", "share_bytes", "assigned_bytes", "port_bytes_per_second",
-               "egress_bytes", "ingress_bytes"});
+               "server", "lanes", "lane_places", "share_bytes", "assigned_bytes",
+               "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
   PlanRank rank;
   rank.machine = object.at("machine").name();
   if (const auto rack = object.find("rack")) {
@@ -33,12 +58,21 @@ PlanRank rank_from_json(const JsonView& object) {
   }
   if (const auto cpus = object.find("cpus")) {
     for (const JsonView& cpu : cpus->elements()) {
-      rank.cpus.push_back(cpu.integer(0, std::numeric_limits<int>::max()));
+      rank.cpus.push_back(cpu.integer(0, k_most));
     }
   }
   rank.worker = object.at("worker").boolean();
   rank.server = object.at("server").boolean();
   rank.lanes = object.at("lanes").integer(1, k_max_lanes);
+  if (const auto places = object.find("lane_places")) {
+    for (const JsonView& place : places->elements()) {
+      rank.lane_places.push_back(lane_place_from_json(place));
+    }
+    if (rank.lane_places.size() != static_cast<std::size_t>(rank.lanes)) {
+      places->fail(fmt::format("has {} places for {} lanes; give one for each",
+                               rank.lane_places.size(), rank.lanes));
+    }
+  }
   rank.share_bytes = object.at("share_bytes").non_negative();
   rank.assigned_bytes = object.at("assigned_bytes").count();
   rank.port_bytes_per_second = object.at("port_bytes_per_second").non_negative();
@@ -67,6 +101,9 @@ Json json_of(const PlanRank& r) {
   put_text(json, "pci_address", r.pci_address);
   if (!r.cpus.empty()) {
     json["cpus"] = r.cpus;
+  }
+  for (const LanePlace& place : r.lane_places) {
+    json["lane_places"].push_back(json_of(place));
   }
   return json;
 }
@@ -166,7 +203,7 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
   parts.server = view.at("server").counts();
   parts.lane = view.at("lane").counts();
   const std::size_t n = parts.size();
-  if (!plan.trees.empty()) {
+  if (!plan.trees.empty() || plan.torus) {
     parts.tree = view.at("tree").counts();
     if (parts.tree.size() != n) {
       view.at("tree").fail(fmt::format("has {} entries, bytes has {}", parts.tree.size(), n));
@@ -200,7 +237,7 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
                 fmt::format("is lane {}, but rank {} has {}", parts.lane[i], server,
                             plan.ranks[server].lanes));
     }
-    if (!parts.tree.empty()) {
+    if (!plan.trees.empty()) {
       if (parts.tree[i] >= plan.trees.size()) {
         fail_part(view, "tree", i,
                   fmt::format("is tree {}, but there are {}", parts.tree[i], plan.trees.size()));
@@ -210,6 +247,10 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
             view, "server", i,
             fmt::format("is rank {}, which is not the root of tree {}", server, parts.tree[i]));
       }
+    }
+    if (plan.torus && parts.tree[i] >= plan.torus->ways.size()) {
+      fail_part(view, "tree", i,
+                fmt::format("is way {}, but there are {}", parts.tree[i], plan.torus->ways.size()));
     }
     assigned[server] += parts.bytes[i];
   }
@@ -422,7 +463,8 @@ Plan plan_from_json(const Json& json, const std::string& file) {
              "runs",         "part_bytes",     "window_parts", "parts",          "prediction",
              "asynchronous", "fixed_point",    "update",       "assignment_gap", "runner_up",
              "margin",       "margin_text",    "candidates",   "quantities",     "passes",
-             "trees",        "resources",      "routing",      "tensors",        "queues"});
+             "trees",        "resources",      "routing",      "tensors",        "queues",
+             "torus",        "stores"});
   Plan plan;
   plan.profile = link_from_json(view.at("profile"));
   plan.workload = link_from_json(view.at("workload"));
@@ -443,10 +485,16 @@ Plan plan_from_json(const Json& json, const std::string& file) {
   plan.runs = runs_from_json(view.at("runs"), plan.gradient_bytes);
   plan.part_bytes = positive_count(view.at("part_bytes"));
   plan.window_parts = positive_count(view.at("window_parts"));
+  if (const auto stores = view.find("stores")) {
+    plan.stores = *stores_named(stores->one_of({"cached", "streaming"}));
+  }
   if (const auto trees = view.find("trees")) {
     for (const JsonView& tree : some_elements(*trees, "tree")) {
       plan.trees.push_back(tree_from_json(tree, plan.ranks.size()));
     }
+  }
+  if (const auto torus = view.find("torus")) {
+    plan.torus = torus_plan_from_json(*torus, plan.ranks.size());
   }
   if (const auto resources = view.find("resources")) {
     for (const JsonView& resource : resources->elements()) {
@@ -520,13 +568,21 @@ Json to_json(const Plan& plan) {
   }
   json["part_bytes"] = plan.part_bytes;
   json["window_parts"] = plan.window_parts;
+  if (plan.stores != Stores::cached) {
+    json["stores"] = name_of(plan.stores);
+  }
   Json& parts = json["parts"];
   parts["offset_bytes"] = plan.parts.offset_bytes;
   parts["bytes"] = plan.parts.bytes;
   parts["server"] = plan.parts.server;
   parts["lane"] = plan.parts.lane;
-  if (!plan.trees.empty()) {
+  if (plan.torus) {
+    json["torus"] = documents::json_of(*plan.torus);
+  }
+  if (!plan.parts.tree.empty()) {
     parts["tree"] = plan.parts.tree;
+  }
+  if (!plan.trees.empty()) {
     json["trees"] = Json::array();
     for (const SumTree& tree : plan.trees) {
       json["trees"].push_back(

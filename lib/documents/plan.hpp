@@ -4,7 +4,9 @@
 #include "core/dtype.hpp"
 #include "core/json.hpp"
 #include "core/optimizer.hpp"
+#include "core/stores.hpp"
 #include "documents/roles.hpp"
+#include "documents/torus_plan.hpp"
 
 #include <cstdint>
 #include <map>
@@ -53,6 +55,14 @@ struct Candidate {
   bool operator==(const Candidate&) const = default;
 };
 
+/// Where a lane of a rank with several network ports is at home (PHub, figure 2a).
+struct LanePlace {
+  std::string port;             ///< as the operating system or the user calls it: "eth0"
+  std::optional<int> numa_node; ///< that the port hangs from, as the machine numbers them
+  std::optional<int> cpu;       ///< of that node: what the lane's thread stays on
+  bool operator==(const LanePlace&) const = default;
+};
+
 struct PlanRank {
   std::string machine; ///< MachineGroup id
   std::string rack{};  ///< as the profile names it; empty: not known
@@ -67,7 +77,8 @@ struct PlanRank {
   double share_bytes = 0;           ///< solved share of the summation
   std::uint64_t assigned_bytes = 0; ///< what the parts assigned come to
   double port_bytes_per_second =
-      0; ///< bandwidth of this rank's network port used in the solution; 0: none
+      0; ///< of this rank's network ports together, as used in the solution; 0: none
+  std::vector<LanePlace> lane_places{}; ///< one a lane; empty: it has one port, or shares it
   std::uint64_t egress_bytes =
       0; ///< what the schedule makes this rank send to others in one iteration
   std::uint64_t ingress_bytes = 0;
@@ -82,7 +93,8 @@ struct Parts {
   std::vector<std::uint64_t> bytes;
   std::vector<std::uint64_t> server; ///< rank that sums the part
   std::vector<std::uint64_t> lane;
-  std::vector<std::uint64_t> tree{}; ///< number in plan.trees; empty when the plan has none
+  /// Number in plan.trees, or in the ways of plan.torus; empty when the plan has neither.
+  std::vector<std::uint64_t> tree{};
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
   bool operator==(const Parts&) const = default;
 };
@@ -137,13 +149,6 @@ struct TensorRoute {
   bool by_workers = false; ///< round the ring of the workers; else through the proxies
   std::uint64_t first_part = 0, parts = 0; ///< neighbours in plan.parts
   bool operator==(const TensorRoute&) const = default;
-};
-
-/// Neighbouring bytes of the gradient buffer that have one element type.
-struct DTypeRun {
-  std::uint64_t offset_bytes = 0, bytes = 0;
-  DType dtype = DType::fp32;
-  bool operator==(const DTypeRun&) const = default;
 };
 
 /// Where the optimizer's step is made.
@@ -201,10 +206,13 @@ struct Plan {
   std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer, gaps included)
   std::vector<DTypeRun> runs;
   std::uint64_t part_bytes = 0;
+  /// How ranks that sum and have no gradient of their own write their sums.
+  Stores stores = Stores::cached;
   std::uint64_t window_parts =
       1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
   Parts parts;
-  std::vector<SumTree> trees{}; ///< empty: each part's server sums what all workers send to it
+  std::vector<SumTree> trees{};   ///< empty: each part's server sums what all workers send to it
+  std::optional<TorusPlan> torus; ///< absent unless the ranks are the nodes of a torus
   std::vector<PlanResource> resources{}; ///< dearest first; only with trees
   std::vector<ProxyRoute> routing{};     ///< of every worker, in plans over memory devices
   std::vector<TensorRoute> tensors{};    ///< in gradient order; only with `routing`

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/profile.hpp"
 
+#include "core/optimizer.hpp"
+#include "core/stores.hpp"
 #include "documents/fields.hpp"
 #include "stats/summary.hpp"
 
@@ -75,7 +77,7 @@ std::string key_word(const JsonView& object, std::string_view key,
 }
 
 bool is_operation(std::string_view text) {
-  if (text == "sgd" || text == "momentum" || text == "rmsprop" || text == "adam") {
+  if (optimizer_named(text) || stores_named(text)) {
     return true;
   }
   const std::size_t end = std::min(text.find('_'), text.size());
@@ -91,8 +93,8 @@ std::string key_operation(const JsonView& object) {
   const std::string text = value ? value->string() : std::string();
   if (value && !is_operation(text)) {
     value->fail(
-        fmt::format("is \"{}\"; must be one of sgd, momentum, rmsprop, adam, gemm, embedding, "
-                    "or one of the last two with its size, as gemm_256",
+        fmt::format("is \"{}\"; must be one of sgd, momentum, rmsprop, adam, cached, "
+                    "streaming, gemm, embedding, or one of the last two with its size, as gemm_256",
                     text));
   }
   return text;

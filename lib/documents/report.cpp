@@ -77,7 +77,7 @@ Emulation emulation_from_json(const JsonView& object) {
 
 Simulation simulation_from_json(const JsonView& object) {
   object.only({"profile", "engine", "settings", "ops", "flows", "merged_parts", "coarsening_error",
-               "scenarios", "stations"});
+               "scenarios", "undisturbed_seconds", "stations"});
   Simulation simulation;
   simulation.profile = link_from_json(object.at("profile"));
   simulation.engine = object.at("engine").name();
@@ -91,6 +91,9 @@ Simulation simulation_from_json(const JsonView& object) {
   simulation.coarsening_error = object.at("coarsening_error").non_negative();
   for (const JsonView& scenario : object.at("scenarios").elements()) {
     simulation.scenarios.push_back(some_text(scenario));
+  }
+  if (const auto undisturbed = object.find("undisturbed_seconds")) {
+    simulation.undisturbed_seconds = undisturbed->positive();
   }
   for (const JsonView& station : object.at("stations").elements()) {
     station.only({"name", "bytes", "bytes_per_second", "busy"});
@@ -111,6 +114,9 @@ Json json_of(const Simulation& simulation) {
                {"coarsening_error", simulation.coarsening_error},
                {"scenarios", simulation.scenarios},
                {"stations", Json::array()}};
+  if (simulation.undisturbed_seconds) {
+    json["undisturbed_seconds"] = *simulation.undisturbed_seconds;
+  }
   for (const SimulatedStation& station : simulation.stations) {
     json["stations"].push_back({{"name", station.name},
                                 {"bytes", station.bytes},

@@ -130,10 +130,11 @@ struct Simulation {
   std::string engine;   ///< "SimGrid 3.32.0"
   std::map<std::string, std::string> settings;
   std::uint64_t ops = 0, flows = 0;
-  std::uint64_t merged_parts = 1;           ///< so many of the plan's parts were played as one
-  double coarsening_error = 0;              ///< what that is expected to add, as a part of the time
-  std::vector<std::string> scenarios{};     ///< what was different from the plan, in words
-  std::vector<SimulatedStation> stations{}; ///< the busiest, busiest first
+  std::uint64_t merged_parts = 1;       ///< so many of the plan's parts were played as one
+  double coarsening_error = 0;          ///< what that is expected to add, as a part of the time
+  std::vector<std::string> scenarios{}; ///< what was different from the plan, in words
+  std::optional<double> undisturbed_seconds{}; ///< the same without the scenarios
+  std::vector<SimulatedStation> stations{};    ///< the busiest, busiest first
   bool operator==(const Simulation&) const = default;
 };
 
@@ -156,6 +157,12 @@ struct Report {
   std::string cause;                      ///< which term of the prediction missed most, and why
   std::optional<Emulation> emulation{};   ///< absent: measured as it is
   std::optional<Simulation> simulation{}; ///< absent: executed
+  /// Whether the prediction is for the links and ranks that the plan met: not in a simulation of
+  /// others.
+  [[nodiscard]] bool as_planned() const {
+    return !simulation ||
+           (simulation->scenarios.empty() && simulation->profile.digest == profile.digest);
+  }
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;
   Verification verification;

@@ -45,13 +45,8 @@ struct Workload {
 /// Where the gradients lie in one rank's buffer: tensors one after another, a new 64-byte boundary
 /// wherever the element type changes.
 struct GradientLayout {
-  struct Run { ///< neighbouring tensors of one element type
-    std::uint64_t offset_bytes = 0, bytes = 0;
-    DType dtype = DType::fp32;
-    bool operator==(const Run&) const = default;
-  };
   std::vector<std::uint64_t> tensor_offset_bytes;
-  std::vector<Run> runs;
+  std::vector<DTypeRun> runs;
   std::uint64_t total_bytes = 0; ///< buffer size, gaps included
   bool operator==(const GradientLayout&) const = default;
 };

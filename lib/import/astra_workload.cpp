@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -54,6 +55,8 @@ public:
                                      one_line(words.front().substr(0, 60)),
                                      fmt::join(k_parallelisms, ", ")));
     }
+    m_customized = words.front() == "HYBRID_CUSTOMIZED";
+    const std::uint64_t last_bottom = last_bottom_layer(head, words);
     const std::size_t count_line = next_line(head + 1, "the number of layers");
     const std::vector<std::string_view> count_words = words_of(m_lines[count_line]);
     if (count_words.size() != 1) {
@@ -74,6 +77,7 @@ public:
                                  count, count_line + 1));
       }
     }
+    connect_exchanges(last_bottom);
     return finish(words.front(), at);
   }
 
@@ -88,14 +92,35 @@ private:
     return from;
   }
 
+  /// Of DLRM: the layer after this one waits for the exchanges of those before. Written alone or
+  /// after its name; 0 where it is not written, as ASTRA-sim has it.
+  std::uint64_t last_bottom_layer(std::size_t head,
+                                  const std::vector<std::string_view>& words) const {
+    constexpr std::string_view k_name = "DLRM_LAST_BOTTOM_LAYER:";
+    if (!words.front().starts_with("HYBRID_DLRM") || words.size() < 2) {
+      return 0;
+    }
+    const std::size_t number = words[1] == k_name ? 2 : 1;
+    if (number >= words.size()) {
+      m_lines.fail(head, "ends before the number of the last bottom layer");
+    }
+    return m_lines.count(head, words[number], "the number of the last bottom layer");
+  }
+
   void layer(std::size_t at) {
-    constexpr std::size_t k_fields = 12;
+    // Where each layer has its own parallelism, that stands at the end.
+    const std::size_t fields = m_customized ? 13 : 12;
     const std::vector<std::string_view> words = words_of(m_lines[at]);
-    if (words.size() != k_fields) {
-      m_lines.fail(at,
-                   fmt::format("has {} fields; a layer has {}: name, -1, then cycles, collective "
-                               "and bytes of three passes, and the update's delay",
-                               words.size(), k_fields));
+    if (words.size() != fields) {
+      m_lines.fail(
+          at, fmt::format("has {} fields; a layer has {}: name, -1, then cycles, collective "
+                          "and bytes of three passes, and the update's delay{}",
+                          words.size(), fields, m_customized ? ", and its own parallelism" : ""));
+    }
+    if (m_customized && !is_parallelism(words.back())) {
+      m_lines.fail(at, fmt::format("the layer's parallelism is \"{}\"; must be one of {}",
+                                   one_line(words.back().substr(0, 60)),
+                                   fmt::join(k_parallelisms, ", ")));
     }
     const std::string name = unique(words[0]);
     const Pass forward = pass(at, words, 2, "the forward pass");
@@ -104,8 +129,11 @@ private:
     m_out.left_out.update_cycles += m_lines.count(at, words[11], "the update's delay");
     m_forward += forward.cycles;
     m_backward += input.cycles + weight.cycles;
+    m_out.workload.layers.push_back(
+        {name, {}, measured(forward), measured(input), measured(weight), {}});
     if (weight.collective == "ALLREDUCE") {
       m_out.workload.tensors.push_back({name, elements(at, weight), DType::fp32});
+      m_out.workload.layers.back().tensors = {name};
     } else if (weight.bytes > 0) {
       m_lines.fail(at, fmt::format("the weight gradient travels by {}; a workload's gradients are "
                                    "summed over all workers, which is ALLREDUCE",
@@ -118,10 +146,46 @@ private:
   void exchange(std::size_t at, const std::string& name, const Pass& forward, const Pass& input) {
     if (forward.collective == "ALLTOALL" && input.collective == "ALLTOALL" &&
         forward.bytes == input.bytes) {
-      m_out.workload.all_to_all.push_back({name, elements(at, forward), DType::fp32});
+      const bool named = m_out.workload.layers.back().tensors.empty(); // else a tensor is
+      m_out.workload.all_to_all.push_back(
+          {named ? name : unique(name + " exchange"), elements(at, forward), DType::fp32});
+      // The text knows no samples: what a worker has counts as one.
+      m_out.workload.layers.back().exchange = Exchange{elements(at, forward), ""};
     } else if (forward.bytes + input.bytes > 0) {
       ++m_out.left_out.layers;
       m_out.left_out.collective_bytes += forward.bytes + input.bytes;
+    }
+  }
+
+  static Computation measured(const Pass& pass) {
+    Computation computation;
+    if (pass.cycles > 0) {
+      computation.seconds = static_cast<double>(pass.cycles) / k_cycles_per_s;
+    }
+    return computation;
+  }
+
+  /// A bottom layer of DLRM exchanges while the others of them compute, any other before the next
+  /// layer begins that exchanges nothing itself. What the last layer exchanges nothing here waits
+  /// for.
+  void connect_exchanges(std::uint64_t last_bottom) {
+    std::vector<Layer>& layers = m_out.workload.layers;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (!layers[i].exchange) {
+        continue;
+      }
+      const std::size_t next = i <= last_bottom ? last_bottom + 1 : i + 1;
+      std::size_t before = next; // what waits for an exchange has none itself
+      while (before < layers.size() && layers[before].exchange) {
+        ++before;
+      }
+      if (before > i && before < layers.size()) {
+        m_out.left_out.later += before > next ? 1 : 0;
+        layers[i].exchange->before = layers[before].name;
+      } else {
+        layers[i].exchange.reset();
+        ++m_out.left_out.unawaited;
+      }
     }
   }
 
@@ -169,15 +233,23 @@ private:
     std::reverse(w.tensors.begin(), w.tensors.end());
     w.name = std::filesystem::path(m_lines.file()).stem().string();
     w.description =
-        fmt::format("{} layers of an ASTRA-sim workload, {}", m_names.size(), parallelism);
+        fmt::format("{} layers of an ASTRA-sim workload, {}", w.layers.size(), parallelism);
     w.provenance = fmt::format("imported from {}; 1 cycle is 1 ns; gradients are taken to be fp32",
                                std::filesystem::path(m_lines.file()).filename().string());
-    w.forward_seconds = static_cast<double>(m_forward) / k_cycles_per_s;
-    w.backward_seconds = static_cast<double>(m_backward) / k_cycles_per_s;
+    if (m_forward + m_backward == 0) { // it does not say what is computed
+      w.layers.clear();
+    }
+    const auto seconds = [](std::uint64_t cycles) {
+      return cycles > 0 ? std::optional(static_cast<double>(cycles) / k_cycles_per_s)
+                        : std::nullopt;
+    };
+    w.forward_seconds = seconds(m_forward);
+    w.backward_seconds = seconds(m_backward);
     return std::move(m_out);
   }
 
   const TextLines& m_lines;
+  bool m_customized = false;
   AstraWorkload m_out;
   std::set<std::string> m_names;
   std::uint64_t m_forward = 0, m_backward = 0; ///< cycles

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "import/collector.hpp"
 #include "import/matrix_text.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace reckon::import_detail {
 namespace {
@@ -41,7 +45,6 @@ public:
 
   Profile read(std::string_view text) {
     find_version();
-    std::size_t matrices = 0;
     for (std::size_t at = 0; at < m_lines.size();) {
       const std::string_view line = m_lines[at];
       if (line.starts_with("Device: ")) {
@@ -50,20 +53,48 @@ public:
         at = connectivity(at);
       } else if (const auto heading = heading_of(line)) {
         at = matrix(at, *heading);
-        ++matrices;
+        m_read.push_back(*heading);
       } else {
         ++at;
       }
     }
-    if (matrices == 0) {
+    if (m_read.empty()) {
       m_lines.fail(m_lines.size(),
                    "there is no matrix of bandwidths or latencies; was the file cut off? Give the "
                    "tool's whole output");
     }
+    warn_of_missing();
     return m_out.finish("p2pBandwidthLatencyTest", text);
   }
 
 private:
+  /// Whole matrices can be used, but who has lost some should know.
+  void warn_of_missing() const {
+    struct Kind {
+      const char* name;
+      bool latency, both_ways;
+    };
+    std::vector<std::string> missing;
+    for (const Kind& kind :
+         {Kind{"bandwidths one way", false, false}, Kind{"bandwidths both ways", false, true},
+          Kind{"latencies", true, false}}) {
+      for (const bool peer : {false, true}) {
+        if (std::none_of(m_read.begin(), m_read.end(), [&](const Heading& h) {
+              return h.latency == kind.latency && h.both_ways == kind.both_ways && h.peer == peer;
+            })) {
+          missing.push_back(
+              fmt::format("{} with P2P={}", kind.name, peer ? "Enabled" : "Disabled"));
+        }
+      }
+    }
+    if (!missing.empty()) {
+      log(LogLevel::warn,
+          "{}: {} of the tool's 6 kinds of matrices are missing: {}; was the file cut off? Give "
+          "the tool's whole output to have them",
+          m_lines.file(), missing.size(), fmt::join(missing, ", "));
+    }
+  }
+
   /// Until CUDA 9 the tool did not say who copies. There bytes went from the column to the row (the
   /// row's GPU read), now they go from the row to the column unless the heading says "Reads".
   void find_version() {
@@ -211,6 +242,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
+  std::vector<Heading> m_read; ///< of the matrices that were read
   bool m_old = false;
   std::optional<std::set<std::pair<int, int>>> m_connected;
 };

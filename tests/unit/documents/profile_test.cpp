@@ -133,8 +133,8 @@ TEST(Profile, MistakesInTheKeysOfCellsAreNamed) {
           {{set("/cells/0/direction", "both")},
            "/cells/0/direction: is \"both\"; must be one of one_way, two_way"},
           {{set("/cells/3/operation", "lamb")},
-           "/cells/3/operation: is \"lamb\"; must be one of sgd, momentum, rmsprop, adam, gemm, "
-           "embedding, or one of the last two with its size, as gemm_256"},
+           "/cells/3/operation: is \"lamb\"; must be one of sgd, momentum, rmsprop, adam, cached, "
+           "streaming, gemm, embedding, or one of the last two with its size, as gemm_256"},
           {{set("/cells/3/state", "hot")},
            "/cells/3/state: is \"hot\"; must be one of cold, warm, pinned, pageable, peer, staged"},
           {{set("/cells/3/dtype", "fp64")},

@@ -18,7 +18,7 @@ const std::string k_model = "HYBRID_DLRM\t1\t\t\n"
                             "Low\t-1\t1000\tNONE\t0\t2000\tNONE\t0\t3000\tALLREDUCE\t8000\t13\n"
                             "Top\t-1\t10\tALLREDUCE\t64\t20\tNONE\t0\t30\tALLREDUCE\t400\t7\n";
 
-std::string complaint(const std::string& text) {
+std::string refusal(const std::string& text) {
   try {
     static_cast<void>(read_astra_workload(text, "model.txt"));
   } catch (const Error& e) {
@@ -49,6 +49,71 @@ TEST(AstraWorkload, GradientsAreInBackwardOrderAndCyclesAreNanoseconds) {
   EXPECT_EQ(workload_from_json(to_json(w), "w"), w);
 }
 
+TEST(AstraWorkload, LayersComputeAndExchangeAsTheirCyclesAndBytesSay) {
+  // Emb's all-to-all of 1024 elements is needed after layer 1, Low, the last bottom layer: by Top.
+  const auto took = [](double seconds) {
+    Computation c;
+    c.seconds = seconds;
+    return c;
+  };
+  const Workload w = read_astra_workload(k_model, "m.txt").workload;
+  EXPECT_EQ(w.layers,
+            (std::vector<Layer>{
+                {"Emb", {}, took(300e-9), took(310e-9), took(320e-9), Exchange{1024, "Top"}},
+                {"Low", {"Low"}, took(1e-6), took(2e-6), took(3e-6), {}},
+                {"Top", {"Top"}, took(10e-9), took(20e-9), took(30e-9), {}}}));
+  // By name; and without a number layer 0 is the last of them.
+  EXPECT_EQ(read_astra_workload(replaced("HYBRID_DLRM\t1", "HYBRID_DLRM DLRM_LAST_BOTTOM_LAYER: 1"),
+                                "m.txt")
+                .workload.layers,
+            w.layers);
+  const auto before = [](const std::string& text) {
+    return read_astra_workload(text, "m.txt").workload.layers[0].exchange->before;
+  };
+  EXPECT_EQ(before(replaced("HYBRID_DLRM\t1", "HYBRID_DLRM")), "Low");
+  EXPECT_EQ(before(replaced("HYBRID_DLRM\t1", "DATA")), "Low");
+}
+
+TEST(AstraWorkload, WhatNothingWaitsForOrNothingComputesIsNoLayers) {
+  const AstraWorkload last = read_astra_workload(replaced("HYBRID_DLRM\t1", "HYBRID_DLRM 2"), "m");
+  EXPECT_FALSE(last.workload.layers[0].exchange);
+  EXPECT_EQ(last.workload.all_to_all.size(), 1U);
+  EXPECT_EQ(last.left_out.unawaited, 1U);
+  const Workload idle =
+      read_astra_workload("DATA\n1\na -1 0 NONE 0 0 NONE 0 0 ALLREDUCE 8 0\n", "m").workload;
+  EXPECT_TRUE(idle.layers.empty());
+  EXPECT_EQ(workload_from_json(to_json(idle), "w"), idle);
+}
+
+TEST(AstraWorkload, ALayerMayExchangeActivationsAndSumItsGradient) {
+  // A mixture of experts, twice in a row: what waits for both is the first layer that has none.
+  const std::string experts = "100\tALLTOALL\t4096\t100\tALLTOALL\t4096\t100\tALLREDUCE\t4096\t0\n";
+  const AstraWorkload read =
+      read_astra_workload("DATA\n3\na\t-1\t" + experts + "b\t-1\t" + experts +
+                              "c\t-1\t1\tNONE\t0\t1\tNONE\t0\t1\tALLREDUCE\t8\t0\n",
+                          "m.txt");
+  const Workload& w = read.workload;
+  EXPECT_EQ(w.tensors, (std::vector<Tensor>{{"c", 2}, {"b", 1024}, {"a", 1024}}));
+  EXPECT_EQ(w.all_to_all, (std::vector<Tensor>{{"a exchange", 1024}, {"b exchange", 1024}}));
+  EXPECT_EQ(w.layers[0].exchange->before, "c");
+  EXPECT_EQ(w.layers[1].exchange->before, "c");
+  EXPECT_EQ(read.left_out.later, 1U);
+  EXPECT_EQ(workload_from_json(to_json(w), "w"), w);
+}
+
+TEST(AstraWorkload, LayersMayHaveTheirOwnParallelism) {
+  const std::string text = "HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0 DATA\n";
+  EXPECT_EQ(read_astra_workload(text, "m").workload.tensors, (std::vector<Tensor>{{"a", 2}}));
+  EXPECT_NE(refusal("HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0\n")
+                .find("model.txt:3: has 12 fields; a layer has 13"),
+            std::string::npos);
+  EXPECT_NE(refusal("HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0 ALL\n")
+                .find("the layer's parallelism is \"ALL\""),
+            std::string::npos);
+  EXPECT_NE(refusal("HYBRID_DLRM DLRM_LAST_BOTTOM_LAYER:\n").find("model.txt:1: ends before"),
+            std::string::npos);
+}
+
 TEST(AstraWorkload, LayersOfOneNameStayApart) {
   const Workload w = read_astra_workload(replaced("Top", "Low"), "m.txt").workload;
   EXPECT_EQ(w.tensors[0].name, "Low#2");
@@ -64,31 +129,28 @@ TEST(AstraWorkload, TheFirstLineTellsWhatItIs) {
 }
 
 TEST(AstraWorkload, WhatIsWrongIsNamedWithItsLine) {
-  EXPECT_TRUE(
-      complaint("PIPELINE\n1\n").starts_with("model.txt:1: \"PIPELINE\" is no parallelism"));
-  EXPECT_EQ(complaint("DATA\n"),
-            "model.txt:2: the file ends before the number of layers; was it cut "
-            "off?");
-  EXPECT_EQ(complaint(k_model.substr(0, k_model.find("Top"))),
+  EXPECT_TRUE(refusal("PIPELINE\n1\n").starts_with("model.txt:1: \"PIPELINE\" is no parallelism"));
+  EXPECT_EQ(refusal("DATA\n"), "model.txt:2: the file ends before the number of layers; was it cut "
+                               "off?");
+  EXPECT_EQ(refusal(k_model.substr(0, k_model.find("Top"))),
             "model.txt:5: the file ends before layer 3 of 3; was it cut off?");
-  EXPECT_EQ(complaint(k_model + "Over -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n"),
+  EXPECT_EQ(refusal(k_model + "Over -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n"),
             "model.txt:6: comes after the 3 layers that line 2 promises; mend one of them");
-  EXPECT_NE(complaint(replaced("\t13\n", "\n")).find("model.txt:4: has 11 fields; a layer has 12"),
+  EXPECT_NE(refusal(replaced("\t13\n", "\n")).find("model.txt:4: has 11 fields; a layer has 12"),
             std::string::npos);
-  EXPECT_NE(complaint(replaced("3000", "3e3")).find("model.txt:4: the weight gradient's cycles is"),
+  EXPECT_NE(refusal(replaced("3000", "3e3")).find("model.txt:4: the weight gradient's cycles is"),
             std::string::npos);
-  EXPECT_NE(
-      complaint(replaced("ALLREDUCE\t8000", "REDUCESCATTER\t8000")).find("which is ALLREDUCE"),
-      std::string::npos);
-  EXPECT_NE(complaint(replaced("ALLREDUCE\t8000", "GOSSIP\t8000")).find("must be one of NONE"),
+  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "REDUCESCATTER\t8000")).find("which is ALLREDUCE"),
             std::string::npos);
-  EXPECT_NE(complaint(replaced("8000", "8001")).find("no whole number of 4-byte elements"),
+  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "GOSSIP\t8000")).find("must be one of NONE"),
             std::string::npos);
-  EXPECT_NE(complaint(replaced("ALLREDUCE\t8000", "NONE\t8000")).find("NONE goes with 0 bytes"),
+  EXPECT_NE(refusal(replaced("8000", "8001")).find("no whole number of 4-byte elements"),
             std::string::npos);
-  EXPECT_NE(complaint(replaced("ALLREDUCE\t8000", "ALLREDUCE\t0")).find("NONE goes with 0 bytes"),
+  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "NONE\t8000")).find("NONE goes with 0 bytes"),
             std::string::npos);
-  EXPECT_NE(complaint("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n").find("nothing to plan for"),
+  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "ALLREDUCE\t0")).find("NONE goes with 0 bytes"),
+            std::string::npos);
+  EXPECT_NE(refusal("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n").find("nothing to plan for"),
             std::string::npos);
 }
 

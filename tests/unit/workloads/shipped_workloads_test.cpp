@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <set>
@@ -84,6 +85,8 @@ const Expected k_expected[] = {
      "encoder.embedder.weight"},
     {"dlrm", 16, 2'368'897, 1'048'576, 298, 17, 16, "top_l.8.bias", "bot_l.0.weight"},
     {"dlrm-kaggle", 14, 475'985, 187'904, 67, 14, 14, "top_l.4.bias", "bot_l.0.weight"},
+    {"resnet50-astra-sim", 54, 25'502'912, 2'359'296, 3'116, 68, 62, "fc1000", "conv1"},
+    {"dlrm-astra-sim", 7, 797'952, 266'240, 99, 7, 7, "MLP_Top_2", "MLP_Bottom_0"},
 };
 
 class ShippedWorkload : public testing::TestWithParam<Expected> {};
@@ -133,6 +136,26 @@ TEST(ShippedLayers, ComputeWhatTheirArchitecturesDo) {
   // 128.
   EXPECT_EQ(forward("dlrm"), 2 * (170'496U + 2'194'688U + 351 * 128));
   EXPECT_TRUE(read_workload(path_of("vgg16")).layers.empty());
+}
+
+TEST(ShippedLayers, OfAstraSimTakeThePublishedCycles) {
+  // Sums of three columns of its texts: forward, input gradient, weight gradient; 1 cycle is 1 ns.
+  const auto cycles = [](const std::string& name, Computation Layer::*pass) {
+    double seconds = 0;
+    for (const Layer& layer : read_workload(path_of(name)).layers) {
+      seconds += (layer.*pass).seconds.value_or(0);
+    }
+    return std::llround(1e9 * seconds);
+  };
+  EXPECT_EQ(cycles("resnet50-astra-sim", &Layer::forward), 380'038);
+  EXPECT_EQ(cycles("resnet50-astra-sim", &Layer::input_gradient), 377'463);
+  EXPECT_EQ(cycles("resnet50-astra-sim", &Layer::weight_gradient), 337'813);
+  EXPECT_EQ(cycles("dlrm-astra-sim", &Layer::forward), 19'020);
+  EXPECT_EQ(cycles("dlrm-astra-sim", &Layer::input_gradient), 19'014);
+  EXPECT_EQ(cycles("dlrm-astra-sim", &Layer::weight_gradient), 13'644);
+  // 98,304 bytes each way, before the first layer of the upper network.
+  EXPECT_EQ(tables_of("dlrm-astra-sim").elements, std::vector<std::uint64_t>{98'304 / 4});
+  EXPECT_EQ(read_workload(path_of("dlrm-astra-sim")).layers.front().exchange->before, "MLP_Top_0");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ShippedWorkload, testing::ValuesIn(k_expected),

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/json.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace reckon {
+
+/// How a part of the gradient is summed in the rings of a torus. Dimensions are 0 local, 1
+/// vertical, 2 horizontal; each stands once in one of the two lists.
+struct TorusWay {
+  /// In this order the rings of each make sums that one node keeps, the one that is where the
+  /// part's server is; in the opposite order it hands the whole sum to the others.
+  std::vector<std::size_t> scatter;
+  std::vector<std::size_t> sum; ///< in between: rings after which all of their nodes have the sum
+  bool backward = false;        ///< which way round all these rings
+  bool operator==(const TorusWay&) const = default;
+};
+
+/// The ranks are the nodes of a torus, rank l + L (v + V h), and write to their neighbours only.
+struct TorusPlan {
+  std::array<std::uint64_t, 3> shape{1, 1, 1}; ///< L, V, H: as many nodes as the plan has ranks
+  std::vector<TorusWay> ways;                  ///< parts.tree numbers them
+  bool operator==(const TorusPlan&) const = default;
+};
+
+namespace documents {
+
+[[nodiscard]] TorusPlan torus_plan_from_json(const JsonView& object, std::size_t ranks);
+[[nodiscard]] Json json_of(const TorusPlan& torus);
+
+} // namespace documents
+} // namespace reckon

@@ -19,6 +19,17 @@ std::string role_of(const PlanRank& rank) {
   return rank.worker ? "worker" : (rank.server ? "server" : "neither");
 }
 
+/// "eth0 node 0 processor 3, eth1"; empty: its lanes have no places.
+std::string places_text(const PlanRank& rank) {
+  std::string text;
+  for (const LanePlace& place : rank.lane_places) {
+    text += (text.empty() ? "" : ", ") + place.port +
+            (place.numa_node ? fmt::format(" node {}", *place.numa_node) : "") +
+            (place.cpu ? fmt::format(" processor {}", *place.cpu) : "");
+  }
+  return text;
+}
+
 void compare_ranks(Builder& out, const Plan& before, const Plan& after) {
   const std::size_t common = std::min(before.ranks.size(), after.ranks.size());
   for (std::size_t i = 0; i < std::max(before.ranks.size(), after.ranks.size()); ++i) {
@@ -47,6 +58,7 @@ void compare_ranks(Builder& out, const Plan& before, const Plan& after) {
     out.number("rank", "ranks", path + "/lanes", a.lanes, b.lanes, "");
     out.number("port", "ranks", path + "/port_bytes_per_second", a.port_bytes_per_second,
                b.port_bytes_per_second, "bytes_per_second");
+    out.text("port", "ranks", path + "/lane_places", places_text(a), places_text(b));
     out.number("share", "ranks", path + "/share_bytes", a.share_bytes, b.share_bytes, "bytes");
     out.count("share", "ranks", path + "/assigned_bytes", a.assigned_bytes, b.assigned_bytes,
               "bytes");
@@ -366,7 +378,7 @@ void compare_routing(Builder& out, const Plan& before, const Plan& after) {
     clients[r.client].second = &r;
   }
   for (const auto& [client, sides] : clients) {
-    const auto& [a, b] = sides;
+    const ProxyRoute *const a = sides.first, *const b = sides.second;
     const std::string path = fmt::format("routing/{}/", client);
     const auto proxy = [&](const char* name, std::uint64_t ProxyRoute::*member) {
       const auto text = [&](const ProxyRoute* r) {
@@ -466,6 +478,8 @@ Comparison compare(const Plan& before, const Plan& after, const CompareOptions& 
              before.passes ? before.passes->total_seconds() : 0,
              after.passes ? after.passes->total_seconds() : 0, "seconds");
   out.count("window", "parts", "window_parts", before.window_parts, after.window_parts, "");
+  out.text("stores", "parts", "stores", std::string(name_of(before.stores)),
+           std::string(name_of(after.stores)));
   // Offsets in different gradients have nothing to do with each other.
   if (before.gradient_bytes == after.gradient_bytes) {
     compare_assignment(out, before.parts, after.parts);

@@ -125,6 +125,25 @@ void compare_simulation(Builder& out, const Report& before, const Report& after)
   out.count("coarsening", "run", "simulation/merged_parts", a.merged_parts, b.merged_parts, "");
 }
 
+/// Whether the iterations differ by more than their noise; adds what is found.
+bool measured_time_differs(Builder& out, const Report& before, const Report& after) {
+  Difference time;
+  time.kind = "time";
+  time.group = "measured";
+  time.where = "iteration_seconds";
+  time.before = number_side(before.p50_seconds, "seconds");
+  time.after = number_side(after.p50_seconds, "seconds");
+  time.change = relative_change(before.p50_seconds, after.p50_seconds);
+  time.effect = effect_of(before.p50_seconds, after.p50_seconds, Better::lower);
+  out.compared();
+  Measured measured(out);
+  measured.add(std::move(time), {.before = before.iteration_seconds,
+                                 .after = after.iteration_seconds,
+                                 .spread = std::max(before.spread, after.spread),
+                                 .tolerance = out.options().bandwidth_tolerance});
+  return measured.settle() > 0;
+}
+
 } // namespace
 
 Comparison compare(const Report& before, const Report& after, const CompareOptions& options) {
@@ -159,21 +178,14 @@ Comparison compare(const Report& before, const Report& after, const CompareOptio
   const bool prediction_differs =
       beyond(before.prediction.mid_seconds, after.prediction.mid_seconds, options.exact_tolerance);
 
-  Difference time;
-  time.kind = "time";
-  time.group = "measured";
-  time.where = "iteration_seconds";
-  time.before = number_side(before.p50_seconds, "seconds");
-  time.after = number_side(after.p50_seconds, "seconds");
-  time.change = relative_change(before.p50_seconds, after.p50_seconds);
-  time.effect = effect_of(before.p50_seconds, after.p50_seconds, Better::lower);
-  out.compared();
-  Measured measured(out);
-  measured.add(std::move(time), {.before = before.iteration_seconds,
-                                 .after = after.iteration_seconds,
-                                 .spread = std::max(before.spread, after.spread),
-                                 .tolerance = options.bandwidth_tolerance});
-  const bool measurement_differs = measured.settle() > 0;
+  bool measurement_differs = false;
+  if (before.simulation && after.simulation) { // no noise
+    out.number("time", "simulated", "iteration_seconds", before.p50_seconds, after.p50_seconds,
+               "seconds", Better::lower);
+    measurement_differs = beyond(before.p50_seconds, after.p50_seconds, options.exact_tolerance);
+  } else {
+    measurement_differs = measured_time_differs(out, before, after);
+  }
   if (measurement_differs) {
     add_stage_changes(out, before, after);
   }

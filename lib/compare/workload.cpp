@@ -74,8 +74,9 @@ void compare_layers(Builder& out, const Workload& before, const Workload& after)
   for (const Layer& layer : after.layers) {
     all[layer.name].second = &layer;
   }
-  for (const auto& [name, sides] : all) {
-    const auto field = [&](const char* what, const auto& text) {
+  for (const auto& entry : all) {
+    const auto field = [&name = entry.first, &sides = entry.second, &out](const char* what,
+                                                                          const auto& text) {
       const auto side = [&](const Layer* layer) {
         return layer != nullptr ? text(*layer) : std::string();
       };

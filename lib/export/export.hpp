@@ -79,7 +79,7 @@ struct ExportNetwork {
 /// A timeline and what it is called: "predicted", "measured".
 struct NamedTimeline {
   std::string name;
-  Timeline ops;
+  RankTimelines ops;
 };
 
 /// Timelines of one schedule as a trace in Chrome's JSON: a process for each, in it rows for each

@@ -66,11 +66,15 @@ std::vector<std::uint64_t> chunk_numbers(const Plan& plan, std::uint64_t workers
 void require_all_reduce(const Plan& plan, const Schedule& schedule) {
   const auto idle = std::find(schedule.worker.begin(), schedule.worker.end(), false);
   if (idle != schedule.worker.end()) {
+    const char* const remedy = plan.options.contains("inside")
+                                   ? "plan --inside lets NUMA nodes sum, and this format cannot "
+                                     "hold that; --format goal and --format trace can"
+                                   : "plan with --strategy ring and --servers 0";
     fail(
         ErrorKind::input,
         fmt::format("MSCCL: rank {} only serves, and in an MSCCL all-reduce every rank has data of "
-                    "its own; plan with --strategy ring and --servers 0",
-                    idle - schedule.worker.begin()));
+                    "its own; {}",
+                    idle - schedule.worker.begin(), remedy));
   }
   if (schedule.outcome != Outcome::sums) {
     fail(ErrorKind::input,
@@ -89,8 +93,9 @@ void require_all_reduce(const Plan& plan, const Schedule& schedule) {
 
 std::string msccl_xml(const Plan& plan, const Schedule& schedule) {
   require_all_reduce(plan, schedule);
-  const std::vector<std::uint64_t> chunk = chunk_numbers(plan, schedule.ranks.size());
+  // Before the sizes: parts of a scheme that does not fit need not be cut anew.
   const std::vector<std::vector<msccl::ThreadBlock>> blocks = msccl::thread_blocks(schedule);
+  const std::vector<std::uint64_t> chunk = chunk_numbers(plan, schedule.ranks.size());
   const std::size_t lanes = blocks.front().size(), chunks = plan.parts.size();
   if (lanes > k_most_channels) {
     fail(ErrorKind::input, fmt::format("MSCCL: {} lanes, and NCCL has {} channels; plan with fewer "

@@ -17,9 +17,20 @@ std::string other_choice(const Plan& plan) {
   if (ring == plan.candidates.end()) {
     return "NCCL's rings are not among what the plan compared";
   }
+  if (plan.options.contains("inside")) {
+    return fmt::format("its ring is predicted to take {:.4g} ms instead of {:.4g} ms, but plan "
+                       "--inside makes no plan of one scheme, and this format holds no other; "
+                       "--format goal and --format trace write the plan as it is",
+                       ring->prediction->mid_seconds * 1e3, plan.prediction.mid_seconds * 1e3);
+  }
   return fmt::format("the ring, which it has, is predicted to take {:.4g} ms instead of {:.4g} ms: "
                      "plan with --strategy ring to export that",
                      ring->prediction->mid_seconds * 1e3, plan.prediction.mid_seconds * 1e3);
+}
+
+/// Transports that reach no further than one machine's memory.
+bool within_a_machine(const std::string& transport) {
+  return transport == "host" || transport == "shm" || transport == "cuda";
 }
 
 } // namespace
@@ -32,11 +43,13 @@ std::string nccl_tuner_csv(const Plan& plan) {
   const auto workers = std::count_if(plan.ranks.begin(), plan.ranks.end(),
                                      [](const PlanRank& r) { return r.worker; });
   // A rank of NCCL is a GPU. Where ours are whole machines their number of GPUs is not in the plan;
-  // where they are GPUs, they are of one machine.
+  // where they are GPUs, or write into each other's memory, they are of one machine. A profile may
+  // call each device a machine of its own, as those of COARSE do: its transport tells.
   const bool gpus = std::all_of(plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) {
     return !r.worker || r.endpoint_kind == "gpu";
   });
-  const std::int64_t nodes = gpus ? 1 : workers, ranks = gpus ? workers : -1;
+  const std::int64_t nodes = gpus || within_a_machine(plan.transport) ? 1 : workers;
+  const std::int64_t ranks = gpus ? workers : -1;
   return fmt::format("# colltype,minbytes,maxbytes,algorithm,protocol,channels,nNodes,nRanks,"
                      "numPipeOps,regBuff\n"
                      "# {} on {}: predicted {:.4g} ms for {} bytes; -1 matches any, and leaves the "

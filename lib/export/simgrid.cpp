@@ -128,8 +128,14 @@ private:
 
   void links() {
     m_latency = first_latency();
+    std::vector<bool> used(m_names.size(), false); // single ports are on the ways of lanes only
+    for_each_way([&](std::size_t from, std::size_t to) {
+      for (const std::uint32_t station : m_net.paths[from][to]) {
+        used[station] = true;
+      }
+    });
     for (std::uint32_t i = 0; i < m_names.size(); ++i) {
-      if (counts(i)) {
+      if (used[i] && counts(i)) {
         link(m_names[i], m_net.station_bytes_per_s[i], m_latency[i].value_or(0), "SHARED");
       }
     }

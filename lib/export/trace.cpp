@@ -165,6 +165,16 @@ std::size_t index_of(const JsonView& args, const char* key, std::size_t count) {
   return value;
 }
 
+/// Of the microseconds there.
+std::int64_t nanoseconds_of(const JsonView& time) {
+  constexpr double k_most_us = 1e12; // twelve days; rounding is below a nanosecond up to there
+  const double us = time.non_negative();
+  if (us > k_most_us) {
+    time.fail(fmt::format("is {:g} us, more than {:g}; give the trace of a run", us, k_most_us));
+  }
+  return std::llround(us * 1000);
+}
+
 } // namespace
 
 std::string chrome_trace(const Schedule& schedule, std::span<const NamedTimeline> timelines) {
@@ -217,9 +227,8 @@ NamedTimeline read_trace(const Json& json, const std::string& file, const Schedu
     }
     seen[rank][lane][op] = true;
     --left;
-    const std::int64_t begin = std::llround(event.at("ts").non_negative() * 1000);
-    const std::int64_t lasts =
-        kind == "X" ? std::llround(event.at("dur").non_negative() * 1000) : 0;
+    const std::int64_t begin = nanoseconds_of(event.at("ts"));
+    const std::int64_t lasts = kind == "X" ? nanoseconds_of(event.at("dur")) : 0;
     timeline.ops[rank][lane][op] = {begin, begin + lasts};
   }
   if (left > 0) {

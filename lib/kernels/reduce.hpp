@@ -2,21 +2,12 @@
 #pragma once
 
 #include "core/dtype.hpp"
+#include "core/stores.hpp"
 
 #include <cstddef>
 #include <span>
 
 namespace reckon {
-
-/// How the sum is written.
-enum class Stores {
-  /// Through the caches: right when somebody reads the sum soon, as a send of a part does.
-  cached,
-  /// Around the caches, without reading the destination first: a destination that is no source then
-  /// costs one
-  /// memory transfer an element instead of two. For sums far larger than the last-level cache.
-  streaming,
-};
 
 /// destination[i] = sources[0][i] + sources[1][i] + ... for i < elements, added in this order, in
 /// fp32. fp16 and bf16 are widened, added over all sources and rounded once, to nearest even; an

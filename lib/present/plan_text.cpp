@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -200,6 +201,62 @@ std::string ranks_text(const Plan& plan, const Style& style) {
   return heading("ranks", style) + table.text(style);
 }
 
+/// Of ranks with several network ports: each lane's port, where its thread is, and what it carries
+/// (PHub, figure 2a). Ranks that are alike in that are one row.
+std::string lanes_text(const Plan& plan, const Style& style) {
+  struct Carried {
+    std::vector<std::size_t> ranks;
+    Span parts, bytes;
+  };
+  using Key = std::tuple<std::size_t, std::string, std::optional<int>, std::optional<int>>;
+  std::map<Key, Carried> rows;
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    const PlanRank& rank = plan.ranks[r];
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> of_lane(rank.lane_places.size());
+    for (std::size_t p = 0; p < plan.parts.size() && !of_lane.empty(); ++p) {
+      if (rank.worker || plan.parts.server[p] == r) {
+        auto& [parts, bytes] = of_lane.at(plan.parts.lane[p]);
+        parts += 1;
+        bytes += plan.parts.bytes[p];
+      }
+    }
+    for (std::size_t l = 0; l < of_lane.size(); ++l) {
+      const LanePlace& place = rank.lane_places[l];
+      Carried& row = rows[{l, place.port, place.numa_node, place.cpu}];
+      row.ranks.push_back(r);
+      row.parts.add(static_cast<double>(of_lane[l].first));
+      row.bytes.add(static_cast<double>(of_lane[l].second));
+    }
+  }
+  if (rows.empty()) {
+    return "";
+  }
+  Table table(2);
+  table.column("lane", Align::right)
+      .column("ranks")
+      .column("network port")
+      .column("NUMA node", Align::right)
+      .column("processor", Align::right)
+      .column("parts", Align::right)
+      .column("gradient", Align::right);
+  constexpr std::size_t k_most_rows = 40;
+  std::size_t shown = 0;
+  for (const auto& [key, row] : rows) {
+    if (shown++ == k_most_rows) {
+      break;
+    }
+    const auto& [lane, port, node, cpu] = key;
+    table.row({std::to_string(lane), number_ranges(row.ranks), port,
+               node ? std::to_string(*node) : "not known", cpu ? std::to_string(*cpu) : "any",
+               row.parts.low == row.parts.high
+                   ? fmt::format("{:.0f}", row.parts.low)
+                   : fmt::format("{:.0f} to {:.0f}", row.parts.low, row.parts.high),
+               row.bytes.text()});
+  }
+  return heading("lanes", style) + table.text(style) +
+         (rows.size() > k_most_rows ? fmt::format("  {} more\n", rows.size() - k_most_rows) : "");
+}
+
 std::string resources_text(const Plan& plan, const Style& style) {
   constexpr std::size_t k_most_rows = 24;
   Table table(2);
@@ -288,6 +345,9 @@ std::string parts_text(const Plan& plan, const Style& style) {
       {"assignment",
        fmt::format("{}, {}; {} slower than the solved shares", counted(servers.size(), "server"),
                    counted(lanes.size(), "lane"), percent_text(plan.assignment_gap))});
+  if (plan.stores == Stores::streaming) {
+    table.row({"stores", "sums are written around the caches, with streaming stores"});
+  }
   return heading("parts", style) + table.text(style);
 }
 
@@ -324,7 +384,7 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   if (!plan.resources.empty()) {
     out += resources_text(plan, style);
   }
-  out += ranks_text(plan, style) + parts_text(plan, style);
+  out += ranks_text(plan, style) + lanes_text(plan, style) + parts_text(plan, style);
   return out + solved_text(plan, style) + limit_text(plan, style);
 }
 

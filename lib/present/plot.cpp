@@ -491,7 +491,8 @@ void plot_report(const Report& report, const std::string& path) {
   const std::vector<Row> bound{{last - 0.5, report.prediction.bound_seconds * scale},
                                {last + 0.5, report.prediction.bound_seconds * scale}};
   out << "plot '-' using 1:2 with boxes lc rgb '" << k_colors[5] << "' title 'predicted', "
-      << "'-' using 1:2 with boxes lc rgb '" << k_colors[0] << "' title 'measured', "
+      << "'-' using 1:2 with boxes lc rgb '" << k_colors[0] << "' title '"
+      << (report.simulation ? "simulated" : "measured") << "', "
       << "'-' using 1:2:3:4 with yerrorbars lc rgb '#222222' pt 7 ps 0.3 lw 1.3 title 'low to "
          "high, "
          "fastest to p99', "

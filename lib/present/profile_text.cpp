@@ -197,6 +197,15 @@ std::string curve_text(const Cells& cells, const Style& style) {
   return out + table.text(style);
 }
 
+/// Over a table of such cells: what all of them have in common, and what their numbers are.
+std::string heading_of(const Cells& cells, const KeyFields& fixed, const Style& style) {
+  const std::string common = label_of(cells.front()->key, fixed);
+  return heading(cells.front()->key.test,
+                 (common.empty() ? "" : ", " + common) + convention_text(cells) +
+                     (is_rate(*cells.front()) ? ": GB/s" : ": time"),
+                 style);
+}
+
 /// A row for each setting, a column for each number of threads, or of pairs.
 std::string pivot_text(const Cells& cells, KeyField across, const Style& style) {
   const KeyFields fixed = common_fields(cells);
@@ -211,7 +220,6 @@ std::string pivot_text(const Cells& cells, KeyField across, const Style& style) 
     columns[column] = field_text(cell->key, across);
     rows[key][column] = cell;
   }
-  const bool rate = is_rate(*cells.front());
   Table table;
   std::vector<KeyField> heads;
   for (const KeyField field : all_fields()) {
@@ -250,12 +258,7 @@ std::string pivot_text(const Cells& cells, KeyField across, const Style& style) 
     }
     table.row(std::move(row));
   }
-  const std::string rest = label_of(cells.front()->key, fixed);
-  return heading(cells.front()->key.test,
-                 (rest.empty() ? "" : ", " + rest) + convention_text(cells) +
-                     (rate ? ": GB/s" : ": time"),
-                 style) +
-         table.text(style) + ceiling_line(cells, style);
+  return heading_of(cells, fixed, style) + table.text(style) + ceiling_line(cells, style);
 }
 
 /// Whatever has no more special form.
@@ -300,12 +303,7 @@ std::string list_text(const Cells& cells, const Style& style) {
     }
     table.row(std::move(row));
   }
-  const std::string rest = label_of(cells.front()->key, fixed);
-  return heading(cells.front()->key.test,
-                 (rest.empty() ? "" : ", " + rest) + convention_text(cells) +
-                     (rate ? ": GB/s" : ": time"),
-                 style) +
-         table.text(style);
+  return heading_of(cells, fixed, style) + table.text(style);
 }
 
 /// All cells of one case, in the forms that fit.

@@ -117,17 +117,19 @@ void add_parameters(Table& facts, const Report& report) {
 
 /// On which links, by what, and what was different from the plan.
 void add_simulation(Table& facts, const Simulation& s) {
+  const auto played = s.settings.find("ranks played");
   facts.row({{"simulated", Tone::warning},
-             {fmt::format("by {} on the links of {}: {} ops, {} of them writes", s.engine,
-                          s.profile.name, s.ops, s.flows),
+             {fmt::format("by {} on the links of {}: {} ops, {} of them writes{}", s.engine,
+                          s.profile.name, s.ops, s.flows,
+                          played == s.settings.end() ? "" : "; ranks played: " + played->second),
               Tone::warning}});
   for (const std::string& scenario : s.scenarios) {
     facts.row({{"scenario", Tone::warning}, {scenario, Tone::warning}});
   }
   if (s.merged_parts > 1) {
     facts.row({{"coarsened", Tone::warning},
-               {fmt::format("{} parts of the plan played as one, which may add {}", s.merged_parts,
-                            percent_text(s.coarsening_error)),
+               {fmt::format("{} parts of the plan played as one, which may add up to {}",
+                            s.merged_parts, percent_text(s.coarsening_error)),
                 Tone::warning}});
   }
   constexpr std::size_t k_most_stations = 4;
@@ -225,10 +227,18 @@ std::string report_table(const Report& report, const Style& style) {
   Table facts;
   facts.column("").column("", Align::left, true);
   const Prediction& p = report.prediction;
-  facts.row({{"verdict", Tone::dim},
-             {fmt::format("{} the tolerance of {}", report.within_tolerance ? "within" : "outside",
-                          percent_text(report.tolerance)),
-              report.within_tolerance ? Tone::good : Tone::bad}});
+  if (report.as_planned()) {
+    facts.row(
+        {{"verdict", Tone::dim},
+         {fmt::format("{} the tolerance of {}{}", report.within_tolerance ? "within" : "outside",
+                      percent_text(report.tolerance),
+                      report.within_tolerance && report.error > report.tolerance
+                          ? ", but for what merging parts may have added"
+                          : ""),
+          report.within_tolerance ? Tone::good : Tone::bad}});
+  } else {
+    facts.row({{"verdict", Tone::dim}, "none: the links or ranks are others than the plan's"});
+  }
   facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds)});
   if (report.simulation) {
     add_simulation(facts, *report.simulation);

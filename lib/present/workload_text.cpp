@@ -96,9 +96,9 @@ std::string render(const Workload& w, const Style& style, const ShowOptions& /*o
   }
   add("description", w.description);
   add("provenance", w.provenance);
-  add("gradient",
-      fmt::format("{} in {} tensors, {} elements; the largest has {}", to_text(Bytes(w.bytes())),
-                  w.tensors.size(), elements, to_text(Bytes(largest))));
+  add("gradient", fmt::format("{} in {}, {}; the largest has {}", to_text(Bytes(w.bytes())),
+                              counted(w.tensors.size(), "tensor"), counted(elements, "element"),
+                              to_text(Bytes(largest))));
   add("forward", w.forward_seconds ? time_text(*w.forward_seconds) : "");
   add("backward", w.backward_seconds ? time_text(*w.backward_seconds) : "");
   add("batch", w.batch ? fmt::format("{} samples a worker", *w.batch) : "");

@@ -215,12 +215,13 @@ TEST(ComparePlans, SeesEveryFieldOfARank) {
   r.share_bytes = 1;
   r.assigned_bytes = 2;
   r.port_bytes_per_second = 3;
+  r.lane_places = {{"eth0", 0, 1}};
   r.egress_bytes = 4;
   r.ingress_bytes = 5;
   EXPECT_THAT(places(compare(before, after)),
               ElementsAre("ranks/1/machine", "ranks/1/role", "ranks/1/lanes",
-                          "ranks/1/port_bytes_per_second", "ranks/1/share_bytes",
-                          "ranks/1/assigned_bytes", "ranks/1/egress_bytes",
+                          "ranks/1/port_bytes_per_second", "ranks/1/lane_places",
+                          "ranks/1/share_bytes", "ranks/1/assigned_bytes", "ranks/1/egress_bytes",
                           "ranks/1/ingress_bytes"));
 }
 
@@ -230,13 +231,14 @@ TEST(ComparePlans, SeesAnotherStrategyTransportWindowPartSizeAndRunnerUp) {
   after.strategy = "ring";
   after.transport = "shm";
   after.window_parts = 7;
+  after.stores = before.stores == Stores::cached ? Stores::streaming : Stores::cached;
   after.part_bytes = 4096;
   after.runner_up = "byteps_split";
   after.assignment_gap = 0.5;
   after.prediction.bound_by = "memory";
   const auto where = places(compare(before, after));
   for (const char* place : {"strategy", "transport", "window_parts", "part_bytes", "runner_up",
-                            "assignment_gap", "prediction/bound_by"}) {
+                            "stores", "assignment_gap", "prediction/bound_by"}) {
     EXPECT_THAT(where, Contains(place));
   }
 }

@@ -18,6 +18,8 @@ using namespace test;
 /// Iterations of about `median` seconds, 10 of them over +- 1 %.
 Report report_of(double median) {
   Report r = example_report();
+  r.kind = "run";
+  r.simulation.reset();
   r.iteration_seconds.clear();
   for (int i = 0; i < 10; ++i) {
     r.iteration_seconds.push_back(median * (0.99 + 0.02 * i / 9));
@@ -84,6 +86,19 @@ TEST(CompareReports, LeavesThreeIterationsUndecided) {
   EXPECT_TRUE(c.same());
   ASSERT_THAT(c.undecided, SizeIs(1));
   EXPECT_THAT(c.undecided[0].note, HasSubstr("too few samples"));
+}
+
+TEST(CompareReports, HoldsTwoSimulationsAgainstEachOtherWithoutNoise) {
+  Report a = example_report();
+  Report b = a;
+  EXPECT_TRUE(compare(a, b).same());
+  b.p50_seconds *= 1.001;
+  const Comparison c = compare(a, b);
+  EXPECT_TRUE(c.undecided.empty());
+  const Difference* const d = at(c, "iteration_seconds");
+  ASSERT_NE(d, nullptr);
+  EXPECT_EQ(d->group, "simulated");
+  EXPECT_EQ(d->effect, Effect::worse);
 }
 
 TEST(CompareReports, ReportsWrongSumsAndBytes) {

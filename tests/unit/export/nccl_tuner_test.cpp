@@ -53,6 +53,17 @@ TEST(NcclTuner, ARingOfGpusIsARowForOneNode) {
   EXPECT_EQ(row.at(7), "4");
 }
 
+// Devices that a profile calls machines, as those of COARSE: NCCL sees one node.
+TEST(NcclTuner, ARingThroughOneMachinesMemoryIsARowForOneNode) {
+  for (const char* transport : {"host", "shm"}) {
+    Plan plan = ring();
+    plan.transport = transport;
+    const std::vector<std::string> row = rows(nccl_tuner_csv(plan)).at(0);
+    EXPECT_EQ(row.at(6), "1") << transport;
+    EXPECT_EQ(row.at(7), "-1") << transport;
+  }
+}
+
 TEST(NcclTuner, WhatNcclDoesNotHaveIsRefusedWithTheRingsTime) {
   PlanOptions options;
   options.strategy = "ps_colocated";

@@ -127,6 +127,17 @@ TEST(Simgrid, RanksThatShareMemoryHaveARouteThatOnlyDelays) {
   EXPECT_EQ(p.routes.at({"rank0", "rank1"}), std::vector<std::string>{"latency 0 to 1"});
 }
 
+TEST(Simgrid, LinksThatOnlyLanesPassAreLeftOut) {
+  ExportNetwork n = three_ranks();
+  n.stations.emplace_back("r0 eth0 out");
+  n.network.station_bytes_per_s.push_back(1e9);
+  n.network.lane_paths = {n.network.paths};
+  n.network.lane_paths[0][0][1].front() = 9;
+  const Platform p(simgrid_xml(n, "t"));
+  EXPECT_FALSE(p.links.contains("r0 eth0 out"));
+  EXPECT_TRUE(p.links.contains("r0 out"));
+}
+
 TEST(Simgrid, TooManyRanksAreRefused) {
   ExportNetwork n;
   n.network.paths.resize(1025);

@@ -13,7 +13,6 @@
 #include "schedule/checker.hpp"
 #include "schedule/snapshot.hpp"
 #include "strategies/pair_network.hpp"
-#include "strategies/proxies/replan.hpp"
 
 #include <fmt/format.h>
 
@@ -310,7 +309,7 @@ private:
 
   std::string plan_anew(PauseReport& pause) {
     const PlanInputs inputs = inputs_of(m_inputs, m_request.roles, m_plan);
-    const Replanned replanned = replan(m_plan, inputs, m_request);
+    const Replanned replanned = replan(m_plan, inputs, m_request, m_inputs.gain);
     pause.verdict = replanned.why;
     if (!replanned.change) {
       return "";
@@ -391,6 +390,14 @@ AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
   }
   AdaptInputs inputs;
   inputs.every = arguments.every;
+  if (!arguments.gain.empty()) {
+    inputs.gain = parse_fraction(arguments.gain, "--reprofile-gain");
+    if (!(inputs.gain < 1)) {
+      fail(ErrorKind::usage, fmt::format("--reprofile-gain {}: a part of the running plan's time, "
+                                         "0% to less than 100%",
+                                         arguments.gain));
+    }
+  }
   inputs.profile = read_profile(arguments.profile);
   inputs.workload = read_workload(arguments.workload);
   check_link(plan.profile, canonical_text(inputs.profile), arguments.profile, "--profile",

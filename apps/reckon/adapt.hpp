@@ -5,6 +5,7 @@
 #include "documents/report.hpp"
 #include "launch/rendezvous.hpp"
 #include "run/job.hpp"
+#include "strategies/proxies/replan.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -17,11 +18,13 @@ namespace reckon {
 struct AdaptArguments {
   std::uint32_t every = 0; ///< counted iterations between pauses; 0: none
   std::string profile, workload, roles;
+  std::string gain; ///< what a change of plan must save; empty: k_replan_margin
   bool operator==(const AdaptArguments&) const = default;
 };
 
 struct AdaptInputs {
   std::uint32_t every = 0;
+  double gain = k_replan_margin; ///< part of the running plan's time that a change must save
   Profile profile;
   Workload workload;
   std::optional<Roles> roles;

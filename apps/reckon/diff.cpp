@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
 #include "commands.hpp"
 
 #include "compare/comparison.hpp"
@@ -10,7 +11,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -80,11 +80,7 @@ Command add_diff_command(CLI::App& app) {
   command->add_flag("--only-worse", arguments->only_worse,
                     "List everything, but exit 1 only for what got worse");
   command->add_flag("--json", arguments->json, "One JSON document on standard output");
-  const std::map<std::string, ColorMode> modes{
-      {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
-  command->add_option("--color", arguments->color, "auto, always or never")
-      ->transform(CLI::Transformer(modes).description(""))
-      ->type_name("WHEN");
+  add_color_option(*command, arguments->color);
   command->footer(
       "Exit status: 0 the same; 1 different; 2 bad input, or two documents of unlike kinds.");
   return [arguments] { return run_diff(*arguments); };

@@ -2,6 +2,7 @@
 #include "export/export.hpp"
 
 #include "commands.hpp"
+#include "planned_profile.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -13,7 +14,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -26,28 +26,12 @@ struct ExportArguments {
   std::string plan, format, profile, measured, output = "-";
 };
 
-/// The profile asked for, else the one that the plan names, where that is still what the plan was
-/// made from.
-Profile profile_of(const Plan& plan, const ExportArguments& arguments) {
-  if (!arguments.profile.empty()) {
-    return read_profile(arguments.profile);
-  }
-  const auto among = shipped_profiles();
-  if (std::find(among.begin(), among.end(), plan.profile.name) != among.end()) {
-    Profile profile = read_profile(plan.profile.name);
-    if (link_to(plan.profile.name, canonical_text(profile)).digest == plan.profile.digest) {
-      return profile;
-    }
-  }
-  fail(
-      ErrorKind::usage,
-      fmt::format("--format {} needs the links that {} was planned for; give its profile, {}, with "
-                  "--profile",
-                  arguments.format, arguments.plan, plan.profile.name));
+PlanNetwork links_of(const Plan& plan, const ExportArguments& arguments) {
+  return network_of(plan, planned_profile(plan, arguments.plan, arguments.profile).profile);
 }
 
 std::string trace_of(const Plan& plan, const Schedule& schedule, const ExportArguments& arguments) {
-  const PlanNetwork network = network_of(plan, profile_of(plan, arguments));
+  const PlanNetwork network = links_of(plan, arguments);
   std::vector<NamedTimeline> timelines{{"predicted", {}}};
   static_cast<void>(play(schedule, network.network, network.cost, &timelines.front().ops));
   if (!arguments.measured.empty()) {
@@ -62,16 +46,14 @@ std::string exported(const Plan& plan, const ExportArguments& arguments) {
   const std::string title =
       fmt::format("{} of {} on {}", plan.strategy, plan.workload.name, plan.profile.name);
   const auto links = [&] {
-    PlanNetwork network = network_of(plan, profile_of(plan, arguments));
+    PlanNetwork network = links_of(plan, arguments);
     const double overhead = network.network.write_overhead_s;
     return ExportNetwork{std::move(network.network), std::move(network.stations), overhead};
   };
   switch (format) {
   case ExportFormat::goal:
     return goal_text(lower(plan), title,
-                     arguments.profile.empty()
-                         ? LocalSeconds()
-                         : network_of(plan, profile_of(plan, arguments)).cost);
+                     arguments.profile.empty() ? LocalSeconds() : links_of(plan, arguments).cost);
   case ExportFormat::msccl:
     return msccl_xml(plan, lower(plan));
   case ExportFormat::nccl_tuner:
@@ -89,6 +71,12 @@ std::string exported(const Plan& plan, const ExportArguments& arguments) {
 int run_export(const ExportArguments& arguments) {
   if (!arguments.measured.empty() && arguments.format != "trace") {
     fail(ErrorKind::usage, "--measured is for --format trace");
+  }
+  if (!arguments.profile.empty() &&
+      (arguments.format == "msccl" || arguments.format == "nccl-tuner")) {
+    fail(ErrorKind::usage, fmt::format("--profile {}: --format {} has nothing of links and sums; "
+                                       "leave it out",
+                                       arguments.profile, arguments.format));
   }
   const Plan plan = read_plan(arguments.plan);
   refuse_overwriting(arguments.output, {arguments.plan, arguments.profile, arguments.measured});
@@ -108,7 +96,7 @@ Command add_export_command(CLI::App& app) {
       ->check(CLI::IsMember(export_format_names()));
   command
       ->add_option("-p,--profile", arguments->profile,
-                   "Whose links and sums. Default: the shipped profile that the plan names; goal "
+                   "Whose links and sums. Default: the profile that the plan names; goal "
                    "then leaves sums out")
       ->type_name("PROFILE");
   command

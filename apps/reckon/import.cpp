@@ -65,6 +65,18 @@ int import_workload(const std::string& text, const ImportArguments& arguments) {
         "workload has no place for that, it is left out",
         file, out.layers, to_text(Bytes(out.collective_bytes)));
   }
+  if (out.unawaited > 0) {
+    log(LogLevel::warn,
+        "{}: the all-to-all of the last layer is kept as bytes only: no layer waits "
+        "for it",
+        file);
+  }
+  if (out.later > 0) {
+    log(LogLevel::warn,
+        "{}: after {} all-to-alls the next layer has one, too; what waits for them here is the "
+        "next layer without",
+        file, out.later);
+  }
   if (out.update_cycles > 0) {
     log(LogLevel::info, "{}: delays of {} cycles after the collectives are left out", file,
         out.update_cycles);
@@ -144,7 +156,7 @@ Command add_import_command(CLI::App& app) {
                    "What an output of nccl-tests measured (all_reduce, broadcast, ...), where the "
                    "file does not say")
       ->type_name("NAME");
-  command->add_option("--merge", arguments->merge, "Add to this profile (it is only read)")
+  command->add_option("--merge", arguments->merge, "Add to this profile; --output may name it, too")
       ->type_name("PROFILE");
   command->add_flag("--json", arguments->json, "The document on standard output, not its tables");
   return [arguments] { return run_import(*arguments); };

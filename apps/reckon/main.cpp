@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
 #include "commands.hpp"
 
 #include "core/error.hpp"
 #include "core/interrupt.hpp"
-#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -77,25 +76,14 @@ int run(int argc, char** argv) {
       {"import", add_import_command(app)},     {"export", add_export_command(app)},
       {"simulate", add_simulate_command(app)},
   };
-  // CLI11 would only say that a subcommand is required.
-  if (argc > 1 && *argv[1] != '-') {
-    std::vector<std::string> names;
-    for (const auto& [name, command] : commands) {
-      names.emplace_back(name);
-    }
-    if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-      const std::string near = did_you_mean(argv[1], names);
-      fail(ErrorKind::usage,
-           fmt::format("there is no command '{}'; {}", argv[1],
-                       near.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
-                                    : fmt::format("did you mean '{}'?", near)));
-    }
-  }
+  require_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    // CLI11 has its own statuses for each kind of mistake; ours is one (help and version are 0).
-    return app.exit(e, std::cout, std::cerr) == 0 ? k_exit_ok : exit_status(ErrorKind::usage);
+    if (e.get_exit_code() == 0) { // help and version
+      return app.exit(e, std::cout, std::cerr);
+    }
+    fail_to_parse(app, e);
   }
   set_level_from_environment();
   if (verbosity > 0) {

@@ -101,6 +101,25 @@ Seconds budget_of(const std::string& text) {
   return budget;
 }
 
+/// What a profile that was cut short cannot be used for.
+void warn_of_skipped(const Profile& profile) {
+  const auto count = [&](auto of) {
+    return static_cast<std::size_t>(std::count_if(profile.cells.begin(), profile.cells.end(), of));
+  };
+  const std::size_t skipped = count([](const Cell& c) { return c.status == CellStatus::skipped; });
+  if (2 * skipped > profile.cells.size()) {
+    log(LogLevel::warn, "{} of {} were skipped; give more with --budget", skipped,
+        counted(profile.cells.size(), "cell"));
+  }
+  const auto of_plan = [](const Cell& c) { return c.key.test == "fabric_aggregate"; };
+  if (count(of_plan) > 0 &&
+      count([&](const Cell& c) { return of_plan(c) && c.has_value(); }) == 0) {
+    log(LogLevel::warn,
+        "no plan can be made of this profile: none of its fabric_aggregate cells was "
+        "measured; probe again with more --budget");
+  }
+}
+
 int conclude(const ProbeResult& result, const std::string& output, bool cluster) {
   for (const std::string& warning : result.warnings) {
     log(LogLevel::warn, "{}", warning);
@@ -115,6 +134,9 @@ int conclude(const ProbeResult& result, const std::string& output, bool cluster)
   }
   if (result.broken > 0) {
     log(LogLevel::error, "{} cells failed; their reasons are in the profile", result.broken);
+  }
+  if (!cluster) {
+    warn_of_skipped(result.profile);
   }
   if (result.interrupted) {
     return k_exit_interrupted;
@@ -257,11 +279,14 @@ Command add_probe_command(CLI::App& app) {
   probe->add_flag("--pair-writes", flags->pair_writes,
                   "Cluster: measure pair_write, the time of a write between every pair by size, "
                   "also of more than 8 machines; about 2.4 s longer for each machine");
-  probe->add_option("-t,--only", flags->only, "Measure these cases only; see --list");
+  probe->add_option("-t,--only", flags->only, "Measure these cases only, a,b; see --list")
+      ->delimiter(',');
   probe->add_flag("-l,--list", flags->list, "List the cases and end");
-  probe->add_option("--transport", flags->transports,
-                    "Measure these transports only. Default: all there are; for a cluster the best "
-                    "one that crosses machines");
+  probe
+      ->add_option("--transport", flags->transports,
+                   "Measure these transports only, a,b. Default: all there are; for a cluster the "
+                   "best one that crosses machines")
+      ->delimiter(',');
   probe->add_flag("--no-nvlink", flags->no_nvlink,
                   "Measure GPUs without the links that join them beside PCIe: such pairs copy by "
                   "way of the host");

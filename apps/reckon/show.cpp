@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
 #include "commands.hpp"
 
 #include "core/error.hpp"
@@ -12,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <string>
 #include <unistd.h>
@@ -126,11 +126,7 @@ Command add_show_command(CLI::App& app) {
                    "What to draw. Default: for a profile the curves, or what --case is; for a "
                    "report its stages")
       ->check(CLI::IsMember({"curves", "matrix", "report"}));
-  const std::map<std::string, ColorMode> modes{
-      {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
-  command->add_option("--color", arguments->color, "auto, always or never")
-      ->transform(CLI::Transformer(modes).description(""))
-      ->type_name("WHEN");
+  add_color_option(*command, arguments->color);
   return [arguments] { return run_show(*arguments); };
 }
 

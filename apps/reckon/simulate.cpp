@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "command_line.hpp"
 #include "commands.hpp"
 #include "hand_out.hpp"
+#include "planned_profile.hpp"
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
@@ -22,7 +24,7 @@
 
 #include <charconv>
 #include <cstdint>
-#include <map>
+#include <limits>
 #include <memory>
 #include <unistd.h>
 
@@ -31,34 +33,10 @@ namespace {
 
 struct SimulateArguments {
   std::string plan, profile, output, tolerance = "15%", coarsen = "auto", budget = "2min";
-  std::vector<std::string> slow, stragglers, backgrounds;
+  ScenarioOptions scenario;
   bool json = false;
   ColorMode color = ColorMode::automatic;
 };
-
-/// The profile asked for, else the one that the plan names, if it still is what the plan was made
-/// from.
-std::pair<Profile, DocumentLink> profile_for(const Plan& plan, const SimulateArguments& arguments) {
-  const bool given = !arguments.profile.empty();
-  const std::string name = given ? arguments.profile : plan.profile.name;
-  try {
-    Profile profile = read_profile(name);
-    DocumentLink link = link_to(profile.name, canonical_text(profile));
-    if (!given && link.digest != plan.profile.digest) {
-      fail(ErrorKind::input, fmt::format("it is {}, and the plan was made from {}", link.digest,
-                                         plan.profile.digest));
-    }
-    return {std::move(profile), std::move(link)};
-  } catch (const Error& e) {
-    if (given) {
-      throw;
-    }
-    fail(ErrorKind::usage,
-         fmt::format("cannot take the links from '{}', which {} names ({}); give the profile with "
-                     "-p",
-                     name, arguments.plan, e.what()));
-  }
-}
 
 SimNetwork network_for(const Plan& plan, const Profile& profile) {
   PlanNetwork network = network_of(plan, profile);
@@ -87,47 +65,55 @@ PrepareOptions options_of(const SimulateArguments& arguments) {
 
 int conclude(const Report& report, const SimulateArguments& arguments) {
   hand_out(report, arguments.output, arguments.json, arguments.color);
-  // The prediction is for the plan's own links and ranks.
-  const bool as_planned = report.simulation->scenarios.empty() &&
-                          report.simulation->profile.digest == report.profile.digest;
-  return report.within_tolerance || !as_planned ? k_exit_ok : k_exit_verdict;
+  return report.within_tolerance || !report.as_planned() ? k_exit_ok : k_exit_verdict;
 }
 
-int execute(const SimulateArguments& arguments) {
-  const std::string simulator = find_simulator();
-  const Plan plan = read_plan(arguments.plan);
-  refuse_overwriting(arguments.output, {arguments.plan, arguments.profile});
-  const auto [profile, profile_link] = profile_for(plan, arguments);
-  const SimNetwork network = network_for(plan, profile);
-  const Scenario scenario =
-      scenario_of(arguments.slow, arguments.stragglers, arguments.backgrounds, network);
-  const PreparedPlan prepared = prepare(plan, lower, network, scenario, options_of(arguments));
-  if (prepared.merged_parts > 1 && prepared.merging_error > 0.1) {
-    log(LogLevel::warn,
-        "{} parts are played as one to stay within --budget {}, which may add {:.0f} %; a longer "
-        "budget merges fewer",
-        prepared.merged_parts, arguments.budget, 100 * prepared.merging_error);
-  }
+SimResult played(const PreparedPlan& prepared, const std::string& simulator, const char* what) {
   const std::size_t ops = prepared.graph.ops.size();
   Progress progress;
   const std::int64_t begin = monotonic_ns();
-  const SimResult result = simulate(prepared.graph, simulator, [&](std::uint64_t done) {
+  return simulate(prepared.graph, simulator, [&](std::uint64_t done) {
     const double part = static_cast<double>(done) / static_cast<double>(ops);
     const double spent = static_cast<double>(monotonic_ns() - begin) * 1e-9;
-    progress.show(part, fmt::format("{} of {} ops", done, ops),
+    progress.show(part, fmt::format("{} of {} ops{}", done, ops, what),
                   Seconds(done > 0 ? spent / part - spent : -1));
   });
+}
+
+int execute(const SimulateArguments& arguments) {
+  const double tolerance = parse_fraction(arguments.tolerance, "--tolerance");
+  const std::string simulator = find_simulator();
+  const Plan plan = read_plan(arguments.plan);
+  refuse_overwriting(arguments.output, {arguments.plan, arguments.profile});
+  const PlannedProfile links = planned_profile(plan, arguments.plan, arguments.profile);
+  const SimNetwork network = network_for(plan, links.profile);
+  const Scenario scenario = scenario_of(arguments.scenario, network);
+  PrepareOptions options = options_of(arguments);
+  const PreparedPlan prepared = prepare(plan, lower, network, scenario, options);
+  if (prepared.merged_parts > 1 && prepared.merging_error > 0.1) {
+    log(LogLevel::warn, "{} parts are played as one, which may add up to {:.0f} %; {} merges fewer",
+        prepared.merged_parts, 100 * prepared.merging_error,
+        options.merge ? "a smaller --coarsen" : "a longer --budget");
+  }
+  const SimResult result = played(prepared, simulator, "");
   SimulatedPlan simulated{plan,
                           link_to(arguments.plan, canonical_text(plan)),
-                          profile_link,
+                          links.link,
                           prepared.schedule,
                           prepared.network,
                           prepared.scenario,
                           prepared.representative};
-  simulated.ops = ops;
+  simulated.ops = prepared.graph.ops.size();
+  if (!scenario.texts.empty()) {
+    options.merge = prepared.merged_parts; // both with the same parts, whatever it costs
+    options.budget_seconds = std::numeric_limits<double>::infinity();
+    simulated.undisturbed_seconds =
+        played(prepare(plan, lower, network, {}, options), simulator, ", without the scenario")
+            .seconds;
+  }
   simulated.merged_parts = prepared.merged_parts;
   simulated.coarsening_error = prepared.merging_error;
-  simulated.tolerance = parse_fraction(arguments.tolerance, "--tolerance");
+  simulated.tolerance = tolerance;
   return conclude(simulation_report(simulated, result), arguments);
 }
 
@@ -142,15 +128,18 @@ Command add_simulate_command(CLI::App& app) {
                       "Whose links. Default: the profile that the plan names");
   command->add_option("-o,--output", arguments->output, "Write the report to this file");
   command->add_flag("--json", arguments->json, "Print the report as JSON instead of tables");
-  command->add_option("--slow", arguments->slow,
-                      "link=NAME:FACTOR or rank=NUMBER:FACTOR: this link, or both ways of this "
-                      "rank's port, have FACTOR of their rate");
-  command->add_option("--straggler", arguments->stragglers,
+  command->add_option("--slow", arguments->scenario.slow,
+                      "link=NAME:FACTOR or rank=NUMBER:FACTOR: this link, or both ways of all "
+                      "ports of this rank, have FACTOR of their rates");
+  command->add_option("--straggler", arguments->scenario.stragglers,
                       "rank=NUMBER:FACTOR: this rank's sums, steps and passes take FACTOR times as "
                       "long");
-  command->add_option("--background", arguments->backgrounds,
-                      "FROM->TO:RATE[@START]: other traffic between two ranks, all the time or "
-                      "from START on");
+  command->add_option("--background", arguments->scenario.backgrounds,
+                      "FROM->TO:RATE[@START]: other traffic between two ranks, over all their "
+                      "ports, all the time or from START on");
+  command->add_flag("--no-buffers", arguments->scenario.no_buffers,
+                    "Nothing waits between links: a write is on all links of its way at once, at "
+                    "the rate of the slowest");
   command
       ->add_option("--coarsen", arguments->coarsen,
                    "So many parts played as one; none; auto: as few as --budget allows")
@@ -163,13 +152,7 @@ Command add_simulate_command(CLI::App& app) {
       ->add_option("--tolerance", arguments->tolerance,
                    "Largest error of the prediction that passes; exit status 1 beyond")
       ->capture_default_str();
-  command->add_option("--color", arguments->color, "auto, always or never")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, ColorMode>{{"auto", ColorMode::automatic},
-                                                                   {"always", ColorMode::always},
-                                                                   {"never", ColorMode::never}})
-              .description(""))
-      ->type_name("WHEN");
+  add_color_option(*command, arguments->color);
   return [arguments] { return execute(*arguments); };
 }
 

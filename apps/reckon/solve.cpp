@@ -23,7 +23,7 @@
 
 namespace reckon {
 
-using namespace solve;
+using namespace solve_command;
 
 namespace {
 

@@ -3,16 +3,14 @@
 
 #include "commands.hpp"
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/units.hpp"
 #include "equations/coarse.hpp"
-#include "equations/torus.hpp"
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 
 /// What the files of `reckon solve` share, one for each group of equations.
@@ -31,7 +29,7 @@ Command add_solve_capacity(CLI::App& solve);
 Command add_solve_torus(CLI::App& solve);
 Command add_solve_overlap(CLI::App& solve);
 
-namespace solve {
+namespace solve_command {
 
 /// More machines than any cluster has; keeps a slip such as --workers 1e12 from filling the memory.
 inline constexpr std::int64_t k_most_machines = 1'000'000;
@@ -40,7 +38,7 @@ inline constexpr std::int64_t k_most_machines = 1'000'000;
 inline constexpr std::size_t k_most_rows = 64;
 
 inline void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
+  write_file("-", text);
 }
 
 inline std::string bytes_text(double bytes) {
@@ -66,8 +64,5 @@ inline std::uint64_t count_of(std::int64_t value, const char* flag) {
 /// bytes and `factor`, where that is given. Throws Error{input} with file and line.
 SizeCurve read_curve(const std::string& path, const std::string& factor = {});
 
-/// Of --shape, as 4x4x4: at least two nodes. Throws Error{usage}.
-std::array<std::uint64_t, k_torus_dimensions> shape_of(const std::string& shape);
-
-} // namespace solve
+} // namespace solve_command
 } // namespace reckon

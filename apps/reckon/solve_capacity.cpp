@@ -20,7 +20,7 @@
 
 namespace reckon {
 
-using namespace solve;
+using namespace solve_command;
 
 namespace {
 
@@ -46,13 +46,10 @@ Prices read_prices(const std::string& path) {
   Prices prices;
   prices.currency = view.at("currency").name();
   prices.per = view.at("per").name();
-  prices.worker = view.at("worker").non_negative();
+  prices.worker = view.at("worker").positive(); // else shards on the workers would be free
   prices.box = view.at("box").non_negative();
   if (const auto server = view.find("server")) {
     prices.server = server->non_negative();
-  }
-  if (prices.worker + prices.box + prices.server.value_or(0) <= 0) {
-    view.fail("everything is free; give what a worker, a box or a server costs");
   }
   return prices;
 }
@@ -83,13 +80,25 @@ double optional_rate(const std::string& text, const char* flag) {
 
 CapacityAnswer answer(const CapacityOptions& options) {
   if (options.bytes.empty() == options.workload.empty()) {
-    fail(ErrorKind::usage, "give the gradient's size by --bytes or by --workload");
+    fail(ErrorKind::usage, fmt::format("give the gradient's size by {}--bytes or by --workload{}",
+                                       options.bytes.empty() ? "" : "either ",
+                                       options.bytes.empty() ? "" : ", not by both"));
   }
   WorkerDemand demand;
   demand.gradient_bytes = options.bytes.empty()
                               ? static_cast<double>(read_workload(options.workload).bytes())
                               : parse_bytes(options.bytes, "--bytes").as_double();
+  if (!(demand.gradient_bytes > 0)) {
+    fail(ErrorKind::usage, fmt::format("--bytes {}: must be greater than 0", options.bytes));
+  }
+  if (options.batch) {
+    static_cast<void>(count_of(*options.batch, "--batch"));
+  }
   demand.iteration_s = parse_seconds(options.iteration, "--iteration").count();
+  if (!(demand.iteration_s > 0)) {
+    fail(ErrorKind::usage,
+         fmt::format("--iteration {}: must be greater than 0", options.iteration));
+  }
   ServerBox box;
   box.interfaces = count_of(options.interfaces, "--interfaces");
   box.interface_bytes_per_s = optional_rate(options.interface_bandwidth, "--interface-bandwidth");
@@ -106,19 +115,23 @@ CapacityAnswer answer(const CapacityOptions& options) {
   out.capacity = box_capacity(box, demand);
   out.workers = options.workers ? count_of(*options.workers, "--workers")
                                 : std::max<std::uint64_t>(1, out.capacity.workers);
-  out.boxes = boxes_needed(box, demand, out.workers);
   if (!options.prices.empty()) {
     out.prices = read_prices(options.prices);
   }
   const double link = options.worker_bandwidth.empty()
                           ? box.interface_bytes_per_s
                           : optional_rate(options.worker_bandwidth, "--worker-bandwidth");
+  out.boxes = boxes_needed(box, demand, out.workers, link);
   const double n = static_cast<double>(out.workers);
   const auto place = [&](std::string name, std::uint64_t servers, double seconds,
                          double servers_cost) {
     Placement p{std::move(name), servers, seconds, 0, 0};
     if (out.prices) {
       p.cost = n * out.prices->worker + servers_cost;
+      if (!std::isfinite(p.cost)) {
+        fail(ErrorKind::usage, fmt::format("--prices {}: {} would cost more than any number says",
+                                           options.prices, p.name));
+      }
       p.workers_per_cost = n / seconds / p.cost;
     }
     out.placements.push_back(p);
@@ -183,8 +196,16 @@ Json json_of(const CapacityAnswer& a, const CapacityOptions& options) {
 
 std::string text_of(const CapacityAnswer& a, const CapacityOptions& options) {
   const BoxCapacity& c = a.capacity;
-  std::string text = fmt::format("{}: limited by {} (47)\n\n", counted(c.workers, "worker"),
-                                 name_of(c.limited_by));
+  const std::string_view by = c.limited_by != BoxLimit::sums || options.step_bandwidth.empty()
+                                  ? name_of(c.limited_by)
+                              : options.sum_bandwidth.empty() ? "steps"
+                                                              : "sums and steps";
+  std::string text =
+      c.workers == 0
+          ? fmt::format("one box supports no worker in {}: {} are too slow for one (47)\n\n",
+                        options.iteration, by)
+          : fmt::format("one box supports {}: limited by {} (47)\n\n", counted(c.workers, "worker"),
+                        by);
   const auto limit = [&](const char* name, const std::optional<std::uint64_t>& workers,
                          const char* flag) {
     text += fmt::format("{:<28} {:>12}\n", name,
@@ -251,8 +272,7 @@ Command add_solve_capacity(CLI::App& solve) {
                        "So many, with as many boxes as they need; default: as one box supports");
   capacity->add_option("--worker-bandwidth", options->worker_bandwidth,
                        "A worker's link, each direction; default: as one interface");
-  capacity->add_option("--batch", options->batch, "Samples of a worker in an iteration")
-      ->check(CLI::PositiveNumber);
+  capacity->add_option("--batch", options->batch, "Samples of a worker in an iteration");
   capacity->add_option("--prices", options->prices,
                        "JSON file: currency, per, worker, box and optionally server (one with a "
                        "worker's link)");

@@ -24,7 +24,7 @@
 
 namespace reckon {
 
-SizeCurve solve::read_curve(const std::string& path, const std::string& factor) {
+SizeCurve solve_command::read_curve(const std::string& path, const std::string& factor) {
   const std::string text = read_file(path);
   SizeCurve curve;
   for (const CurvePoint& point :
@@ -34,7 +34,7 @@ SizeCurve solve::read_curve(const std::string& path, const std::string& factor) 
   return curve;
 }
 
-using namespace solve;
+using namespace solve_command;
 
 namespace {
 
@@ -367,7 +367,7 @@ Command add_solve_routing(CLI::App& solve) {
                    "The same columns, of the proxy with the greatest bandwidth")
       ->required();
   routing->add_option(
-      "--workload", options->workload,
+      "-m,--workload", options->workload,
       "Tensors that a choice between several crossings is made for; default: one of "
       "each size tested");
   routing->add_flag("--json", options->json, "One JSON object on standard output");
@@ -400,7 +400,7 @@ Command add_solve_dual_sync(CLI::App& solve) {
   dual->add_option("--workers", options->workers, "Worker GPUs, p")->required();
   dual->add_option("--devices", options->devices, "Memory devices, q; default: as many as workers");
   auto* bytes = dual->add_option("--bytes", options->bytes, "Size of the gradient: 553MB, 512MiB");
-  dual->add_option("--workload", options->workload,
+  dual->add_option("-m,--workload", options->workload,
                    "Its gradient instead, and the best split between whole tensors")
       ->excludes(bytes);
   dual->add_option("--proxy-bandwidth", options->proxy_bandwidth,

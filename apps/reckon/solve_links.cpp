@@ -23,12 +23,20 @@
 
 namespace reckon {
 
-using namespace solve;
+using namespace solve_command;
 
 namespace {
 
 BandwidthMatrix read_matrix(const std::string& path) {
-  return matrix_from_csv(read_file(path), path);
+  const std::string text = read_file(path);
+  if (text.starts_with('{')) {
+    fail(ErrorKind::input,
+         fmt::format("{}: a JSON document, not a matrix in CSV; `reckon show --csv` writes the "
+                     "rates of a profile, from which a header line from,NAME,NAME... and one line "
+                     "for each name can be made",
+                     path));
+  }
+  return matrix_from_csv(text, path);
 }
 
 std::vector<std::string> parts_of(const std::string& text, char separator) {

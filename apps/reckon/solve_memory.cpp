@@ -20,7 +20,7 @@
 
 namespace reckon {
 
-using namespace solve;
+using namespace solve_command;
 
 namespace {
 
@@ -156,10 +156,12 @@ int run_dense(const DenseOptions& options) {
     how = fmt::format("p times the times of {} of {}", counted(tensors.size(), "tensor"),
                       workload.name);
   } else {
-    if (options.bytes.empty() || options.bandwidth.empty()) {
-      fail(ErrorKind::usage, "give --bytes and --bandwidth, or --workload and --curve");
+    if (options.bytes.empty() == options.workload.empty() || options.bandwidth.empty()) {
+      fail(ErrorKind::usage, "give --bytes or --workload, and --bandwidth or --curve");
     }
-    const double bytes = parse_bytes(options.bytes, "--bytes").as_double();
+    const double bytes = options.bytes.empty()
+                             ? static_cast<double>(read_workload(options.workload).bytes())
+                             : parse_bytes(options.bytes, "--bytes").as_double();
     const double bus = parse_bandwidth(options.bandwidth, "--bandwidth").as_bytes_per_s();
     const double taken = options.coherence.empty()
                              ? 0
@@ -198,7 +200,7 @@ Command add_solve_memory(CLI::App& solve) {
       "memory",
       "The greatest batch that fits into a GPU, with and without memory devices (COARSE)");
   memory->add_option("--gpu-memory", options->gpu_memory, "Of one GPU: 16GiB")->required();
-  memory->add_option("--workload", options->workload, "Whose parameters are trained");
+  memory->add_option("-m,--workload", options->workload, "Whose parameters are trained");
   memory->add_option("--parameters", options->parameters, "Their size instead, in fp32: 1.34GB");
   memory->add_option("--optimizer", options->optimizer, "sgd, momentum, rmsprop or adam")
       ->capture_default_str();
@@ -229,15 +231,16 @@ Command add_solve_dense(CLI::App& solve) {
       "What each further device that shares a region takes of it: 1GB/s; default: nothing");
   auto* sharers = dense->add_option("--sharers", options->sharers,
                                     "Devices that share a region; default: as many as workers");
-  auto* workload = dense->add_option("--workload", options->workload,
-                                     "With --curve: its tensors, one after another");
+  dense
+      ->add_option("-m,--workload", options->workload,
+                   "Its gradient instead; with --curve its tensors, one after another")
+      ->excludes(bytes);
   auto* curve =
       dense
           ->add_option(
               "--curve", options->curve,
               "CSV with the columns bytes,seconds: times over the bus instead of one bandwidth")
           ->excludes(bytes, bandwidth, coherence, sharers);
-  workload->needs(curve);
   dense
       ->add_option("--speedup-curve", options->speedup_curve,
                    "CSV with the columns bytes,speedup: of the bus over CCI, by size")

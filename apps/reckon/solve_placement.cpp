@@ -10,6 +10,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,11 +18,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reckon {
 
-using namespace solve;
+using namespace solve_command;
 
 namespace {
 
@@ -32,8 +34,8 @@ constexpr double k_as_good = 0.002;
 
 struct PlacementOptions {
   std::string workload, chunk = "32KiB", interface_bandwidth, sum_bandwidth, write_cost;
-  std::int64_t cores = 0, nodes = 1, workers = 1;
-  std::optional<std::int64_t> interfaces;
+  std::int64_t cores = 0, nodes = 1;
+  std::optional<std::int64_t> interfaces, workers;
   bool json = false;
 };
 
@@ -82,10 +84,20 @@ struct PlacementAnswer {
 };
 
 ChunkCosts costs_of(const PlacementOptions& options) {
-  if (!options.interfaces || options.interface_bandwidth.empty() || options.write_cost.empty()) {
-    fail(ErrorKind::usage, "--chunk auto: give --interfaces, --interface-bandwidth and "
-                           "--write-cost, and --sum-bandwidth where sums cost time; `reckon probe` "
-                           "measures them, and `reckon plan` solves the size from its profile");
+  std::vector<std::string> missing;
+  for (const auto& [given, flag] :
+       {std::pair(options.interfaces.has_value(), "--interfaces"),
+        std::pair(!options.interface_bandwidth.empty(), "--interface-bandwidth"),
+        std::pair(!options.write_cost.empty(), "--write-cost")}) {
+    if (!given) {
+      missing.emplace_back(flag);
+    }
+  }
+  if (!missing.empty()) {
+    fail(ErrorKind::usage,
+         fmt::format("--chunk auto: give {} as well; `reckon plan` solves the size from a measured "
+                     "profile",
+                     fmt::join(missing, " and ")));
   }
   ChunkCosts costs;
   costs.write_s = parse_seconds(options.write_cost, "--write-cost").count();
@@ -98,8 +110,23 @@ ChunkCosts costs_of(const PlacementOptions& options) {
   if (!(costs.interface_bytes_per_s > 0) || !(costs.sum_bytes_per_s > 0)) {
     fail(ErrorKind::usage, "--interface-bandwidth, --sum-bandwidth: must be greater than 0");
   }
-  costs.workers = count_of(options.workers, "--workers");
+  costs.workers = count_of(options.workers.value_or(1), "--workers");
   return costs;
+}
+
+/// What only `--chunk auto` asks for.
+void refuse_costs(const PlacementOptions& options) {
+  for (const auto& [given, flag] :
+       {std::pair(options.workers.has_value(), "--workers"),
+        std::pair(!options.write_cost.empty(), "--write-cost"),
+        std::pair(!options.sum_bandwidth.empty(), "--sum-bandwidth"),
+        std::pair(!options.interface_bandwidth.empty(), "--interface-bandwidth")}) {
+    if (given) {
+      fail(ErrorKind::usage, fmt::format("{} is for --chunk auto; leave it out, or solve the size "
+                                         "of the chunks",
+                                         flag));
+    }
+  }
 }
 
 /// Equation 13d over powers of two; the largest of those that are as good as the best, as `plan`
@@ -107,7 +134,13 @@ ChunkCosts costs_of(const PlacementOptions& options) {
 void choose_chunk(const ChunkCosts& costs, PlacementAnswer& answer) {
   constexpr std::uint64_t k_least = 1024, k_most = 16U << 20U;
   double shortest = std::numeric_limits<double>::infinity();
-  for (std::uint64_t bytes = k_least; bytes <= k_most; bytes *= 2) {
+  std::uint64_t least = k_least; // of which there are not too many
+  while (least<k_most&& static_cast<double>(answer.workload.bytes()) / static_cast<double>(least) +
+               static_cast<double>(
+                   answer.workload.tensors.size())> static_cast<double>(k_most_chunks)) {
+    least *= 2;
+  }
+  for (std::uint64_t bytes = least; bytes <= k_most; bytes *= 2) {
     const PortPlacement placed = place_on_ports(cut(answer.workload, bytes), *answer.layout);
     answer.tried.push_back({bytes, exchange_s(placed, costs, static_cast<double>(bytes))});
     shortest = std::min(shortest, answer.tried.back().seconds);
@@ -133,6 +166,7 @@ PlacementAnswer answer_of(const PlacementOptions& options) {
     answer.workload = read_workload(options.workload);
     choose_chunk(costs, answer);
   } else {
+    refuse_costs(options);
     if (options.chunk != "none") {
       answer.chunk_bytes = parse_bytes(options.chunk, "--chunk").count();
       if (*answer.chunk_bytes == 0) {
@@ -208,6 +242,26 @@ std::string loads_table(const char* kind, const std::vector<std::uint64_t>& load
   return text;
 }
 
+/// A node's part of the bytes is that of its interfaces; where nodes have not as many, equal loads
+/// of the nodes are not what the rows above compare with.
+std::string uneven_text(const PlacementAnswer& answer) {
+  std::vector<std::size_t> of_node(answer.ports.node_bytes.size(), 0);
+  for (const ServerLayout::Interface& interface : answer.layout->interfaces) {
+    ++of_node[interface.node];
+  }
+  const auto [least, most] = std::minmax_element(of_node.begin(), of_node.end());
+  if (*least == *most) {
+    return {};
+  }
+  const auto [lightest, fullest] =
+      std::minmax_element(answer.ports.node_bytes.begin(), answer.ports.node_bytes.end());
+  return fmt::format(
+      "\n{} over {}: {} to {} each, which carry {} to {}; \"max over mean\" of nodes is of their "
+      "interfaces' part, of cores of equal parts\n",
+      counted(answer.layout->interfaces.size(), "interface"), counted(of_node.size(), "node"),
+      *least, *most, to_text(Bytes(*lightest)), to_text(Bytes(*fullest)));
+}
+
 std::string ports_text(const PlacementAnswer& answer) {
   std::string text = fmt::format("{:<10} {:>6} {:>12} {:>15} {:>10}\n", "", "", "fullest",
                                  "max over mean", "at most");
@@ -220,6 +274,7 @@ std::string ports_text(const PlacementAnswer& answer) {
   level("interfaces", answer.even.interfaces, answer.ports.interface_bytes);
   level("nodes", answer.even.nodes, answer.ports.node_bytes);
   level("cores", answer.even.cores, answer.ports.core_bytes);
+  text += uneven_text(answer);
   text += fmt::format("\n{}: a queue of one interface that one core serves; none is shared\n\n",
                       counted(answer.ports.lanes.size(), "lane"));
   return text + loads_table("interface", answer.ports.interface_bytes, answer);
@@ -275,7 +330,7 @@ Command add_solve_placement(CLI::App& solve) {
       "How evenly a model's gradient spreads over a server's interfaces, NUMA nodes and "
       "cores when it is cut into chunks (PHub)");
   placement
-      ->add_option("--workload", options->workload,
+      ->add_option("-m,--workload", options->workload,
                    "A shipped workload's name (resnet50), a JSON file, or a CSV with the columns "
                    "name,elements,dtype")
       ->required();
@@ -299,7 +354,7 @@ Command add_solve_placement(CLI::App& solve) {
       "--sum-bandwidth", options->sum_bandwidth,
       "With --chunk auto: bytes taken in that a core sums; default: sums are free");
   placement->add_option("--workers", options->workers, "With --chunk auto: who sends each chunk")
-      ->capture_default_str();
+      ->default_str("1");
   placement->add_flag("--json", options->json, "One JSON object on standard output");
   placement->footer(
       "Equations: docs/equations.md. A lane is a queue of one interface served by one "

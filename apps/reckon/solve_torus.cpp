@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/shape.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
 #include "equations/torus.hpp"
@@ -11,27 +12,27 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace reckon {
 
-using namespace solve;
+using namespace solve_command;
 
 namespace {
 
 struct TorusOptions {
   std::string shape, collective = "all-reduce", network_bandwidth, efficiency = "100%",
-                     mover_bandwidth = "79.68GB/s", chunk = "64KiB", message = "8KiB",
-                     sram = "4MiB";
+                     mover_bandwidth = "79.68GB/s";
+  std::optional<std::string> chunk, message, sram; ///< of an engine that all-reduces
   std::array<std::string, k_torus_dimensions> bandwidth;
   bool json = false;
 };
 
+constexpr const char *k_chunk = "64KiB", *k_message = "8KiB", *k_sram = "4MiB"; // of ACE's engine
 constexpr std::array<const char*, k_torus_dimensions> k_dimension_names{"local", "vertical",
                                                                         "horizontal"};
 constexpr std::array<const char*, k_torus_dimensions> k_bandwidth_flags{
@@ -55,7 +56,7 @@ const char* name_of(CollectivePhase kind) {
 
 Torus torus_of(const TorusOptions& options) {
   Torus torus;
-  torus.nodes = shape_of(options.shape);
+  torus.nodes = parse_shape(options.shape);
   const double efficiency = parse_fraction(options.efficiency, "--link-efficiency");
   if (efficiency <= 0 || efficiency > 1) {
     fail(ErrorKind::usage,
@@ -76,6 +77,17 @@ Torus torus_of(const TorusOptions& options) {
   return torus;
 }
 
+/// Bytes of an option that must be more than none.
+double size_of_option(const std::optional<std::string>& given, const char* usual,
+                      const char* flag) {
+  const std::string text = given.value_or(usual);
+  const double bytes = parse_bytes(text, flag).as_double();
+  if (bytes < 1) {
+    fail(ErrorKind::usage, fmt::format("{} {}: must be greater than 0", flag, text));
+  }
+  return bytes;
+}
+
 struct PhaseRow {
   TorusPhase phase;
   std::uint64_t messages = 0;
@@ -84,6 +96,7 @@ struct PhaseRow {
 
 /// What is needed of memory to send `network` bytes a second.
 struct TorusAnswer {
+  Torus torus;
   TorusTraffic traffic;
   TorusLimit limit;
   double network = 0;
@@ -94,6 +107,7 @@ struct TorusAnswer {
   std::uint64_t movers = 0, offload_movers = 0;
   std::vector<PhaseRow> rows;
   double terminal_bytes = 0;
+  bool crowded = false; ///< a phase's part of the SRAM does not hold one message
 };
 
 TorusAnswer answer(const TorusOptions& options) {
@@ -103,7 +117,13 @@ TorusAnswer answer(const TorusOptions& options) {
     fail(ErrorKind::usage,
          fmt::format("--collective '{}': must be all-reduce or all-to-all", options.collective));
   }
+  if (!all_reduce && (options.chunk || options.message || options.sram)) {
+    fail(ErrorKind::usage,
+         "--chunk, --message and --sram are of an engine's all-reduce; leave them "
+         "out with --collective all-to-all");
+  }
   TorusAnswer out;
+  out.torus = torus;
   out.traffic = all_reduce ? torus_all_reduce(torus) : torus_all_to_all(torus);
   out.limit = torus_limit(torus, out.traffic);
   out.network = out.limit.bytes_per_s;
@@ -128,17 +148,25 @@ TorusAnswer answer(const TorusOptions& options) {
   const double each = parse_bandwidth(options.mover_bandwidth, "--sm-bandwidth").as_bytes_per_s();
   out.movers = movers_needed(out.baseline, each);
   out.offload_movers = movers_needed(out.offload, each);
-  const double chunk = parse_bytes(options.chunk, "--chunk").as_double();
-  const double message = parse_bytes(options.message, "--message").as_double();
-  const double sram = parse_bytes(options.sram, "--sram").as_double();
+  const double chunk = size_of_option(options.chunk, k_chunk, "--chunk");
+  const double message = size_of_option(options.message, k_message, "--message");
+  const double sram = size_of_option(options.sram, k_sram, "--sram");
   if (all_reduce) {
     const std::vector<double> partitions = sram_partitions(sram, torus, out.traffic.phases);
     for (std::size_t p = 0; p < out.traffic.phases.size(); ++p) {
       const TorusPhase& phase = out.traffic.phases[p];
-      out.rows.push_back({phase,
-                          messages_of_chunk(chunk * phase.data_bytes, message,
-                                            torus.nodes[static_cast<std::size_t>(phase.dimension)]),
-                          partitions[p]});
+      const std::uint64_t ring = torus.nodes[static_cast<std::size_t>(phase.dimension)];
+      if (chunk * phase.data_bytes < static_cast<double>(ring)) {
+        fail(ErrorKind::usage,
+             fmt::format("--chunk {}: a ring of {} cuts its part of a chunk into messages of less "
+                         "than a byte; give more",
+                         options.chunk.value_or(k_chunk), ring));
+      }
+      if (partitions[p] < std::min(message, chunk * phase.data_bytes / static_cast<double>(ring))) {
+        out.crowded = true;
+      }
+      out.rows.push_back(
+          {phase, messages_of_chunk(chunk * phase.data_bytes, message, ring), partitions[p]});
     }
     out.terminal_bytes = partitions.back();
   }
@@ -176,13 +204,29 @@ Json json_of(const TorusAnswer& a) {
   return out;
 }
 
+/// The dimensions whose rings limit the whole: all that take as long as the busiest.
+std::string busiest_text(const TorusAnswer& a) {
+  const auto seconds = [&](std::size_t d) {
+    return a.torus.nodes[d] > 1 ? a.traffic.dimension_bytes[d] / a.torus.bytes_per_s[d] : 0;
+  };
+  constexpr double k_rounding = 1e-9;
+  const double longest = seconds(static_cast<std::size_t>(a.limit.busiest));
+  std::vector<const char*> names;
+  for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
+    if (seconds(d) >= longest * (1 - k_rounding)) {
+      names.push_back(k_dimension_names[d]);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
+
 std::string text_of(const TorusAnswer& a, const TorusOptions& options) {
   const double sent = a.traffic.sent_bytes;
   std::string text = fmt::format(
       "{} on {}: {:.4g} B sent for each byte loaded (4{}); at most {} a node, {} rings always busy "
       "(44)\n\n",
       options.collective, options.shape, sent / a.traffic.loaded_bytes, a.rows.empty() ? 3 : 2,
-      rate_text(a.limit.bytes_per_s), name_of(a.limit.busiest));
+      rate_text(a.limit.bytes_per_s), busiest_text(a));
   text += fmt::format("{:<44} {:>11} {:>11} {:>5}\n",
                       fmt::format("memory, to send {}", rate_text(a.network)), "read", "written",
                       "SMs");
@@ -202,10 +246,13 @@ std::string text_of(const TorusAnswer& a, const TorusOptions& options) {
   }
   row("engine that loads each byte once", a.offload, rate_text(a.offload_written),
       a.offload_movers);
-  text += fmt::format("\nan engine reads {:.3g} times less\n", a.baseline / a.offload);
   if (a.rows.empty()) {
-    return text;
+    return text + fmt::format("\nan engine reads {:.3g} times less\n", a.baseline / a.offload);
   }
+  text +=
+      fmt::format("\nan engine reads {:.3g} times less than 1.5 for each byte sent, {:.3g} times "
+                  "less than these rings\n",
+                  a.baseline / a.offload, a.exact / a.offload);
   text += fmt::format("\n{:<26} {:>9} {:>9} {:>9} {:>14} {:>10}\n", "phase", "sent", "read",
                       "written", "messages (45)", "SRAM (46)");
   for (const PhaseRow& r : a.rows) {
@@ -219,37 +266,15 @@ std::string text_of(const TorusAnswer& a, const TorusOptions& options) {
                       bytes_text(a.terminal_bytes));
   text += fmt::format("sent, read and written: bytes for each byte of the gradient; messages of a "
                       "chunk of {}, at most {}\n",
-                      options.chunk, options.message);
+                      options.chunk.value_or(k_chunk), options.message.value_or(k_message));
+  if (a.crowded) {
+    text += fmt::format("--sram {}: the part of at least one phase does not hold a message\n",
+                        options.sram.value_or(k_sram));
+  }
   return text;
 }
 
 } // namespace
-
-std::array<std::uint64_t, k_torus_dimensions> solve::shape_of(const std::string& shape) {
-  std::array<std::uint64_t, k_torus_dimensions> counts{};
-  std::string_view rest = shape;
-  std::uint64_t nodes = 1;
-  for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
-    const std::size_t end = std::min(rest.find('x'), rest.size());
-    const auto [at, error] = std::from_chars(rest.data(), rest.data() + end, counts[d]);
-    const bool last = d + 1 == k_torus_dimensions;
-    if (error != std::errc() || at != rest.data() + end || (end == rest.size()) != last ||
-        counts[d] < 1 || counts[d] > static_cast<std::uint64_t>(k_most_machines)) {
-      fail(ErrorKind::usage,
-           fmt::format("--shape '{}': must be three counts from 1 to {}, LxVxH, for example 4x4x4",
-                       shape, k_most_machines));
-    }
-    rest.remove_prefix(last ? end : end + 1);
-    nodes *= counts[d];
-    if (nodes > static_cast<std::uint64_t>(k_most_machines)) {
-      fail(ErrorKind::usage, fmt::format("--shape {}: more than {} nodes", shape, k_most_machines));
-    }
-  }
-  if (nodes == 1) {
-    fail(ErrorKind::usage, "--shape 1x1x1: one node has nobody to talk to");
-  }
-  return counts;
-}
 
 Command add_solve_torus(CLI::App& solve) {
   auto options = std::make_shared<TorusOptions>();
@@ -259,8 +284,9 @@ Command add_solve_torus(CLI::App& solve) {
       ->required();
   for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
     torus->add_option(k_bandwidth_flags[d], options->bandwidth[d],
-                      fmt::format("What a node sends over its {} links, all together: 400GB/s",
-                                  k_dimension_names[d]));
+                      fmt::format("What a node sends over its {} links, all together: {}; needed "
+                                  "where the shape has such a ring",
+                                  k_dimension_names[d], d == 0 ? "400GB/s" : "50GB/s"));
   }
   torus->add_option("--network-bandwidth", options->network_bandwidth,
                     "What a node is to send; default: as much as the torus takes");
@@ -273,10 +299,10 @@ Command add_solve_torus(CLI::App& solve) {
                    "What one streaming multiprocessor moves; 64 B a cycle at 1245 MHz")
       ->capture_default_str();
   torus->add_option("--chunk", options->chunk, "What goes through the phases at a time")
-      ->capture_default_str();
+      ->default_str(k_chunk);
   torus->add_option("--message", options->message, "At most so much is sent at a time")
-      ->capture_default_str();
-  torus->add_option("--sram", options->sram, "The engine's own memory")->capture_default_str();
+      ->default_str(k_message);
+  torus->add_option("--sram", options->sram, "The engine's own memory")->default_str(k_sram);
   torus->add_flag("--json", options->json, "One JSON object on standard output");
   torus->footer("Equations 41 to 46 of docs/equations.md. With --json, bandwidths are in bytes per "
                 "second.");

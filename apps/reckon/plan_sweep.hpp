@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "plan_arguments.hpp"
+
+#include <functional>
+
+namespace reckon {
+
+/// `reckon plan --sweep`: plans with `make` for each value of one setting, and prints a line for
+/// each plan, or with --json all of them. Returns the exit status. Throws Error{usage}, and what
+/// `make` throws where no value has a plan.
+[[nodiscard]] int plan_sweep(const PlanArguments& arguments,
+                             const std::function<Plan(const PlanArguments&)>& make);
+
+} // namespace reckon

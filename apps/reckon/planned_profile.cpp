@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planned_profile.hpp"
+
+#include "core/error.hpp"
+#include "documents/document.hpp"
+
+#include <fmt/format.h>
+
+namespace reckon {
+namespace {
+
+PlannedProfile read_linked(const std::string& path_or_name) {
+  PlannedProfile read{read_profile(path_or_name), {}};
+  read.link = link_to(read.profile.name, canonical_text(read.profile));
+  return read;
+}
+
+} // namespace
+
+PlannedProfile planned_profile(const Plan& plan, const std::string& plan_file,
+                               const std::string& asked) {
+  if (!asked.empty()) {
+    return read_linked(asked);
+  }
+  std::string why;
+  try {
+    PlannedProfile read = read_linked(plan.profile.name);
+    if (read.link.digest == plan.profile.digest) {
+      return read;
+    }
+    why = fmt::format("it is {}, and the plan was made from {}", read.link.digest,
+                      plan.profile.digest);
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  fail(ErrorKind::usage,
+       fmt::format("cannot take the links from '{}', which {} names ({}); give the profile with "
+                   "--profile",
+                   plan.profile.name, plan_file, why));
+}
+
+} // namespace reckon

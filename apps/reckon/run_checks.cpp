@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_checks.hpp"
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/units.hpp"
+#include "movers/mover.hpp"
+#include "schedule/checker.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+std::uint64_t available_memory() {
+  const std::string text = read_file("/proc/meminfo");
+  const std::size_t at = text.find("MemAvailable:");
+  return at == std::string::npos ? UINT64_MAX
+                                 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
+}
+
+} // namespace
+
+Proof proof_of(const JobSchedules& schedules, const Plan& plan, const std::string& file) {
+  Proof proof;
+  for (const Schedule* schedule :
+       {&schedules.usual, schedules.saving ? &*schedules.saving : nullptr,
+        schedules.restoring ? &*schedules.restoring : nullptr}) {
+    if (schedule == nullptr) {
+      continue;
+    }
+    const CheckResult result = check(*schedule);
+    proof.ops += result.ops;
+    if (!result.ok()) {
+      proof.fault =
+          fmt::format("{}: the plan's schedule is wrong: {}; {}", file, result.faults.front(),
+                      plan.one_queue ? "plan with --queues client" : "plan again");
+      break;
+    }
+  }
+  return proof;
+}
+
+std::size_t prove(const JobSchedules& schedules, const Plan& plan, const std::string& file) {
+  const Proof proof = proof_of(schedules, plan, file);
+  if (!proof.fault.empty()) {
+    fail(ErrorKind::input, proof.fault);
+  }
+  return proof.ops;
+}
+
+void check_memory(const Plan& plan, bool check_only, bool checkpoints) {
+  double workers = 0, buffers = 0;
+  for (const PlanRank& rank : plan.ranks) {
+    workers += rank.worker ? 1 : 0;
+    buffers += static_cast<double>((rank.worker ? plan.gradient_bytes : 0));
+    if (plan.asynchronous) {
+      buffers += 3 * static_cast<double>(rank.worker ? plan.gradient_bytes : 0) +
+                 static_cast<double>(rank.assigned_bytes);
+    } else if (plan.update) {
+      const auto held =
+          static_cast<double>(rank.worker ? plan.gradient_bytes : rank.assigned_bytes);
+      const auto states = static_cast<double>(state_arrays(plan.update->optimizer));
+      // What is held, the replica that it is verified with, and both sides' states.
+      buffers += 2 * held * (1 + states);
+    }
+  }
+  if (plan.strategy == "ring") {
+    buffers *= 2; // each rank receives into a second buffer of that size
+  } else {
+    const auto slots =
+        static_cast<double>(std::min<std::uint64_t>(plan.window_parts, plan.parts.size()));
+    buffers += workers * static_cast<double>(plan.ranks.size()) * slots *
+               static_cast<double>(plan.part_bytes);
+  }
+  double schedules = 1;
+  if (checkpoints &&
+      plan.update) { // a snapshot of everything, and the schedules that save and restore
+    buffers += static_cast<double>(plan.gradient_bytes) *
+               static_cast<double>(1 + state_arrays(plan.update->optimizer));
+    schedules = 3;
+  }
+  constexpr double k_ops_per_part = 4, k_op_bytes = 700; // as built and while it is proved
+  const double needed = (check_only ? 0 : buffers) + static_cast<double>(plan.parts.size()) *
+                                                         workers * schedules * k_ops_per_part *
+                                                         k_op_bytes;
+  const auto available = static_cast<double>(available_memory());
+  if (needed > available) {
+    fail(ErrorKind::unavailable,
+         fmt::format("the {} ranks of this plan need {} on this machine and {} are free; plan with "
+                     "fewer workers or a smaller workload",
+                     plan.ranks.size(), to_text(Bytes(static_cast<std::uint64_t>(needed))),
+                     to_text(Bytes(static_cast<std::uint64_t>(available)))));
+  }
+}
+
+void check_transport(const std::string& wanted) {
+  std::vector<std::string> why_not;
+  std::vector<std::string> there = available_transports(&why_not);
+  if (const std::string gpus = gpu_transport(&why_not); !gpus.empty()) {
+    there.push_back(gpus);
+  }
+  if (std::find(there.begin(), there.end(), wanted) == there.end()) {
+    std::string reason;
+    for (const std::string& why : why_not) {
+      if (why.starts_with(wanted + ": ")) {
+        reason = why.substr(wanted.size());
+      }
+    }
+    fail(ErrorKind::unavailable,
+         fmt::format(
+             "transport '{}' is not available here{}; available: {}; --transport chooses another",
+             wanted, reason, fmt::join(there, ", ")));
+  }
+}
+
+std::string transports_text() {
+  std::vector<std::string> why_not;
+  std::string text;
+  for (const std::string& name : available_transports(&why_not)) {
+    text += name + "\n";
+  }
+  if (const std::string gpus = gpu_transport(&why_not); !gpus.empty()) {
+    text += gpus + "\n";
+  }
+  for (const std::string& line : why_not) {
+    text += "not available: " + line + "\n";
+  }
+  return text;
+}
+
+} // namespace reckon

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "run/job.hpp"
+
+#include <cstddef>
+#include <string>
+
+namespace reckon {
+
+/// The checker's verdict on all that a job runs.
+struct Proof {
+  std::size_t ops = 0;
+  std::string fault; ///< the first, with what to do; empty: none
+};
+/// `file`: the plan's.
+[[nodiscard]] Proof proof_of(const JobSchedules& schedules, const Plan& plan,
+                             const std::string& file);
+
+/// The same as Error{input}: a plan that cannot work is never started. Returns the number of ops.
+std::size_t prove(const JobSchedules& schedules, const Plan& plan, const std::string& file);
+
+/// Throws Error{unavailable} where all ranks of the plan on this machine need more memory than it
+/// has free. To be called before the schedule is built: that alone can need more. `check_only`: to
+/// prove it takes no buffers. `checkpoints`: some are saved or resumed from.
+void check_memory(const Plan& plan, bool check_only, bool checkpoints);
+
+/// Throws Error{unavailable} where this machine lacks the transport, with why and what it has.
+void check_transport(const std::string& wanted);
+
+/// `reckon run --list`: this machine's transports, and what is missing, as text.
+[[nodiscard]] std::string transports_text();
+
+} // namespace reckon

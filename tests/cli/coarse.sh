@@ -178,17 +178,21 @@ done
 reckon "${two[@]}" --strategy coarse --queues fcfs -o fcfs.json
 expect_status 0
 stdout_has 'queues fcfs'
+stderr_has "says whether these can deadlock"
 stdout_has '2 tensors with 117.2 KiB through the proxies' # what the queues are about
 reckon run fcfs.json --check
 expect_status 2
 stdout_empty
-stderr_has "deadlock: it waits in a circle with other ops"
+stderr_has "deadlock: it waits in a circle: rank "
 reckon run fcfs.json --limit 3s
 expect_status 2 # nothing is started
-stderr_has 'deadlock'
+# Who waits for whom: from one rank around to itself.
+circle='deadlock: it waits in a circle: rank ([0-9]) for part [0-9]+ from rank [0-9], .* from rank \1; plan with --queues client$'
+stderr_matches "$circle"
 reckon run fcfs.json --unchecked --limit 2s
 expect_status 4
-stderr_has 'made no end of an iteration within 2 s'
+stderr_matches 'made no end of an iteration within 2 s \(--limit\): lane 0 waits for the arrival of part [0-9]+ from rank [0-9]'
+stderr_matches "; it could not: fcfs.json: .* $circle"
 reckon run all.json --unchecked --limit 20s --iterations 3 --tolerance 100000%
 expect_status 0
 

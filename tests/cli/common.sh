@@ -13,6 +13,7 @@
 #   stdout_empty / stderr_empty
 #   skip REASON                  ends the script; ctest shows it as skipped
 #   fail MESSAGE                 ends the script; shows the last run
+#   at_end COMMAND               run when the script ends, however it does; its exit code stays what it was
 set -euo pipefail
 : "${RECKON:?set RECKON to the program under test}"
 RECKON=$(realpath "$RECKON")
@@ -21,8 +22,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source_dir=${RECKON_SOURCE_DIR:-$(realpath "$here/../..")}
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/reckon-cli.XXXXXX")
+endings=()
+at_end() { endings+=("$1"); }
 at_exit() {
-  local status=$?
+  local status=$? ending
+  for ending in "${endings[@]}"; do eval "$ending" || true; done
   cd /
   if [[ ${KEEP:-} ]]; then echo "kept: $work" >&2; else rm -rf "$work"; fi
   exit "$status"

@@ -19,7 +19,7 @@ expect_status 0
 stdout_matches '^allreduce,32768,102228128,ring,simple,-1,4,-1,-1,-1$'
 
 # A refusal names a size that fits.
-reckon export "$plans/tensors-2+3.json" --format nccl-tuner -o no.csv
+reckon export "$plans/split-8+4.json" --format nccl-tuner -o no.csv
 expect_status 2
 stderr_has 'which NCCL does not have'
 reckon plan --profile byteps-cluster --workload resnet50 --workers 4 --servers 0 --strategy ring --cutting tensors -o tensors.json
@@ -35,7 +35,24 @@ expect_status 0
 grep -q 'coll="allreduce" inplace="1"' equal.xml || fail "no MSCCL program"
 [[ ! -e no.csv && ! -e no.xml ]] || fail "a refusal left a file"
 
+# Inside a machine no option makes the plan a ring, so none is named. Devices of one machine are one node.
+for format in nccl-tuner msccl; do
+  reckon export "$plans/inside-pcie.json" --format $format
+  expect_status 2
+  stderr_lacks '--strategy'
+  stderr_has '--format goal'
+done
+reckon plan --profile coarse-v100 --workload resnet50 --strategy ring --workers 4 --servers 0 -o devices.json
+reckon export devices.json --format nccl-tuner
+expect_status 0
+stdout_matches '^allreduce,[0-9]+,102228128,ring,simple,-1,1,-1,-1,-1$'
+
 # Bad usage.
+for format in nccl-tuner msccl; do
+  reckon export "$plans/ring-4.json" --format $format --profile byteps-cluster
+  expect_status 2
+  stderr_has 'has nothing of links and sums'
+done
 reckon export "$plans/ring-4.json" --format dot
 expect_status 2
 reckon export "$plans/ring-4.json"

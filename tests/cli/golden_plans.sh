@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The plans under plans/ are planned again and compared: by meaning, and byte for byte.
+# release only: the planners run sanitized in their unit tests
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 for args in "$source_dir"/plans/*.args; do

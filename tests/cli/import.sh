@@ -4,9 +4,18 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 outputs=$source_dir/tests/golden/import
 
-reckon import "$outputs/p2p-6gpu-staging-wins.txt" -o gpus.json
+# Whole matrices of a file that lacks others are taken, with a warning that says which; of a whole file there is none.
+reckon import "$outputs/p2p-2x5090-no-peer-access.txt" -o whole.json
 expect_status 0
 stderr_empty
+sed '/^P2P=Disabled Latency/,$d' "$outputs/p2p-2x5090-no-peer-access.txt" > bandwidths.txt
+reckon import bandwidths.txt -o bandwidths.json
+expect_status 0
+stderr_has 'bandwidths.txt: 2 of the tool'
+stderr_has 'missing: latencies with P2P=Disabled, latencies with P2P=Enabled; was the file cut off?'
+reckon import "$outputs/p2p-6gpu-staging-wins.txt" -o gpus.json
+expect_status 0
+stderr_has 'missing: bandwidths both ways with P2P=Disabled'
 stdout_has 'imported from p2pBandwidthLatencyTest, p2p-6gpu-staging-wins.txt'
 stdout_has 'how they hang together is not known'
 stdout_lacks 'BytePS 4.2.3'

@@ -113,3 +113,14 @@ reckon run huge.json
 expect_status 3
 stderr_has "plan with fewer workers"
 [[ ! -e none.json ]] || fail "a failed plan left a file"
+
+# The documents' first example is a profile that can be planned for; of cells without a transport the error says so.
+sed -n '/"name": "two-switches"/,/^```$/p' "$source_dir/docs/documents.md" | sed '/^```$/d' |
+  sed '1i {"schema": "reckon/profile", "schema_version": 1,' > two-switches.json
+reckon plan -p two-switches.json -m resnet50 -o two-switches-plan.json
+expect_status 0
+stdout_has 'two-switches'
+sed 's/ "transport": "[^"]*",//' two-switches.json > untold.json
+reckon plan -p untold.json -m resnet50
+expect_status 2
+stderr_has "machines cpu, gpu (its cells say no \"transport\"); add the transport to the cells"

@@ -37,6 +37,12 @@ fi
 reckon probe --budget 1s --only host_memcpy -o p.json
 expect_status 0
 json p.json 'assert {c["case"] for c in p["cells"]} == {"host_memcpy"} and p["fits"], p["fits"]'
+# Cases between commas, each by its name; and a profile that was cut short says so.
+reckon probe --only host_memcpy,host_memcopy -o cut.json
+expect_status 2
+stderr_has "no case is called 'host_memcopy'; did you mean host_memcpy?"
+reckon probe --budget 0.1s --only host_memcpy,fabric_aggregate -o cut.json
+stderr_has 'were skipped; give more with --budget'
 echo "my diary" > diary
 reckon probe --budget 1s --only host_memcpy -o diary
 expect_status 2

@@ -51,6 +51,10 @@ cp -r saved twelve
 run -n 21 --resume saved
 expect_status 0
 stdout_has "$alone after 23 steps, resumed after 10"
+# In a terminal the steps that are made again are seen to go on.
+reckon_tty 80 run plan.json --tolerance 1e9% -n 21 --resume saved
+expect_status 0
+stdout_matches '100 % 0 s left  step 10 of 10 made again, to compare'
 run -n 21 --resume saved --checkpoint saved --checkpoint-every 20
 expect_status 0
 stdout_has "$alone after 23 steps, resumed after 10"
@@ -97,6 +101,7 @@ expect_status 2
 stderr_has "there is no complete checkpoint in it"
 run --resume nowhere
 expect_status 2
+stderr_has "nowhere: there is no such folder"
 
 # Another plan's, another number of ranks.
 again
@@ -143,7 +148,7 @@ fi
 # comes, gives the folder back.
 "$RECKON" run plan.json -n 1000000 --checkpoint busy --checkpoint-every 5 2> busy.err > busy.out &
 job=$!
-trap 'kill -KILL $job 2> /dev/null || true; at_exit' EXIT
+at_end 'kill -KILL $job 2> /dev/null'
 for _ in $(seq 3000); do
   ! compgen -G "busy/*.complete" > /dev/null || break
   kill -0 $job || fail "$(cat busy.err)"

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# timeout: 120
 # Links of another machine, emulated on this one.
 source "$(dirname "$0")/common.sh"
 

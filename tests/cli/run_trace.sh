@@ -52,3 +52,24 @@ expect_status 2
 stderr_has '--trace plan.json: is also an input'
 reckon run plan.json --trace -
 expect_status 2
+
+# The picture: rows by number, only kinds that occur, and files that are no trace in one line each.
+mkdir drawing
+printf '#!/bin/sh\ncat > drawn.txt\n' > drawing/gnuplot && chmod +x drawing/gnuplot
+python3 - << 'PY'
+import json
+lanes = [f"rank {rank} lane 0" for rank in (2, 10, 9)]
+events = [{"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "predicted"}}]
+for tid, lane in enumerate(lanes):
+    events.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": {"name": lane}})
+    events.append({"ph": "X", "name": "sum of part 0", "pid": 1, "tid": tid, "ts": 0, "dur": 1000})
+json.dump({"traceEvents": events}, open("ranks.json", "w"))
+PY
+PATH=$PWD/drawing:$PATH "$source_dir/scripts/plot-trace" ranks.json timelines.png
+grep -qF "'rank 2 lane 0' 0, 'rank 9 lane 0' 1, 'rank 10 lane 0' 2" drawn.txt || fail "rows are not in the order of the ranks"
+grep -q "title 'sum'" drawn.txt || fail "the legend lacks what occurs"
+! grep -q "title 'passes'" drawn.txt || fail "the legend shows what does not occur"
+for file in absent.json plan.json; do
+  if "$source_dir/scripts/plot-trace" "$file" no.png 2> refusal.txt; then fail "$file was drawn"; fi
+  grep -q "^plot-trace: error: $file: " refusal.txt || fail "$file: no word of why"
+done

@@ -79,7 +79,7 @@ expect_status 0
 stdout_has "every element correct"
 reckon run plan.json --straggler 9=3x
 expect_status 2
-stderr_has "rank below 3"
+stderr_has "a rank from 0 to 2"
 reckon run plan.json --straggler 2=3x
 expect_status 2
 stderr_has "plays no forward or backward pass"

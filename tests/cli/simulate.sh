@@ -44,20 +44,51 @@ stdout_has 'as asked'
 stdout_has 'the port of rank 3 at 0.5 of its rate'
 python3 - << 'END' || fail "half the rate is not twice the bound"
 import json, sys
-slow = json.load(open("slow.json"))
+slow, whole = json.load(open("slow.json")), json.load(open("report.json"))
+assert slow["simulation"]["undisturbed_seconds"] == whole["p50_seconds"] and "undisturbed_seconds" not in whole["simulation"]
 sys.exit(0 if abs(slow["p50_seconds"] / slow["prediction"]["bound_seconds"] - 2) < 0.01 else 1)
 END
 reckon diff report.json slow.json
 expect_status 1
 stdout_has 'the port of rank 3'
+stdout_lacks 'undecided'
 reckon simulate ring.json --straggler rank=3:2 --background '0->1:1GB/s@1ms' --slow 'link=rank 0 out:0.9'
 expect_status 0
 stdout_has 'traffic from rank 0 to 1 of up to 1 GB/s after 1 ms'
+
+# Other traffic keeps a port busy, too.
+reckon simulate ring.json --background '0->1:5GB/s' -o other-traffic.json
+expect_status 0
+stdout_matches 'of up to 5 GB/s, of which it got [0-9.]+ GB/s$'
+reckon simulate ring.json --background '0->1:1TB/s'
+expect_status 0
+stdout_matches 'of up to 1 TB/s, of which it got [0-9.]+ GB/s$'
+python3 - << 'END' || fail "the port that other traffic shares is not the busiest"
+import json, sys
+top = json.load(open("other-traffic.json"))["simulation"]["stations"][0]
+sys.exit(0 if top["name"] in ("rank 0 out", "rank 1 in") and top["busy"] > 0.95 else 1)
+END
 
 # Fewer, longer parts: said in the report, with what it may add; too few writes never need it.
 reckon simulate ring.json --coarsen 4 -o coarse.json
 expect_status 0
 stdout_has '4 parts of the plan played as one'
+# The plan without the scenario, which it is told against, is dearer and not held to the budget.
+reckon plan -p byteps-cluster -m resnet50 --workers 4 --servers 4 -o four.json
+reckon simulate four.json --budget 240ms
+expect_status 0
+stdout_has 'parts of the plan played as one'
+reckon simulate four.json --no-buffers --budget 240ms
+expect_status 0
+stdout_matches 'as asked: .* without, .* by no buffers between links'
+# What merging may have added is not held against the prediction, and no more are merged than there are.
+reckon plan -p byteps-cluster -m vgg16 --workers 8 --servers 4 --part-bytes 1MiB -o split.json
+reckon simulate split.json --coarsen 4
+expect_status 0
+stdout_has 'but for what merging parts may have added'
+reckon simulate split.json --coarsen 100000
+expect_status 0
+stdout_has '528 parts of the plan played as one'
 reckon simulate ring.json --coarsen none --budget 1us
 expect_status 2
 stderr_has 'estimated to take'
@@ -66,13 +97,54 @@ reckon simulate ring.json --coarsen 0
 expect_status 2
 stderr_has 'auto, none, or how many'
 
+# A server with several ports: each is a link by its name, of which the plan's lanes have one each; its rank is all of them.
+python3 - << 'END'
+import json
+def cell(case, at, gigabytes):
+    rate = gigabytes * 1e9
+    return {"case": case, "from": at, "transport": "verbs", "unit": "bytes_per_second", "bytes_convention": "payload", "n": 0,
+            "spread": 0, "status": "published", "reason": "made for a test", **{key: rate for key in ("min", "p50", "p99", "max")}}
+json.dump({"schema": "reckon/profile", "schema_version": 1, "name": "ports", "source": "made for a test", "context": {}, "fits": [],
+           "machines": [{"id": "worker", "name": "worker", "count": 8, "cores": 8}, {"id": "box", "name": "box", "count": 1, "cores": 8}],
+           "topology": {"objects": [{"id": "box", "kind": "machine", "name": "box"}] + [
+               {"id": f"box/port{i}", "kind": "nic", "name": f"eth{i}", "parent": "box"} for i in range(4)]},
+           "cells": [cell("port_bandwidth", "worker", 10), cell("port_bandwidth", "box", 4)] + [
+               cell("single_port_bandwidth", f"box/port{i}", 1) for i in range(4)]}, open("ports.json", "w"))
+END
+reckon plan -p ports.json -m resnet50 --workers 4 --servers 1 --strategy ps_noncolocated --part-bytes 256KiB --zero-compute -o box.json
+expect_status 0
+reckon simulate box.json -p ports.json -o box-report.json
+expect_status 0
+reckon simulate box.json -p ports.json --slow 'link=rank 4 eth2 in:0.5' --slow 'link=rank 4 eth2 out:0.5' -o one-slow.json
+expect_status 0
+stdout_has 'rank 4 eth2 in at 0.5 of its rate; rank 4 eth2 out at 0.5 of its rate'
+reckon simulate box.json -p ports.json --slow rank=4:0.5 --background '4->0:0.4GB/s' -o all-slow.json
+expect_status 0
+stdout_has 'the ports of rank 4 at 0.5 of their rates'
+stdout_has 'traffic from rank 4 to 0 of up to 400 MB/s over 4 ways, of which it got'
+python3 - << 'END' || fail "the ports of the server are not played singly"
+import json, sys
+whole, one, every = (json.load(open(name + ".json")) for name in ("box-report", "one-slow", "all-slow"))
+seconds = [r["p50_seconds"] for r in (whole, one, every)]
+names = [s["name"] for s in whole["simulation"]["stations"]]
+print(seconds, whole["error"], names[:8], file=sys.stderr)
+ok = sorted(names[:8]) == sorted(f"rank 4 eth{i} {way}" for i in range(4) for way in ("in", "out"))
+# Each of four ports carries a quarter: half the rate of one is twice the time of all.
+ok = ok and abs(whole["error"]) < 0.03 and abs(seconds[1] / seconds[0] - 2) < 0.05 and seconds[2] > 1.95 * seconds[0]
+sys.exit(0 if ok else 1)
+END
+reckon simulate box.json -p ports.json --slow 'link=rank 4 out:0.5'
+expect_status 2
+stderr_has "there is no link 'rank 4 out'"
+stderr_has 'rank 4 eth0 out'
+
 # What is not there.
 reckon simulate ring.json --slow 'link=rank 3 uot:0.5'
 expect_status 2
 stderr_has "did you mean 'rank 3 out'?"
 reckon simulate ring.json --straggler rank=8:2
 expect_status 2
-stderr_has 'the plan has 0 to 7'
+stderr_has 'a rank from 0 to 7'
 python3 - << 'END'
 import json
 p = json.load(open("ring.json"))
@@ -83,6 +155,10 @@ END
 reckon simulate wrong.json
 expect_status 1
 stdout_has 'outside the tolerance'
+reckon simulate ring.json -p ace-torus
+expect_status 2
+stderr_has "of which profile 'ace-torus' has 0"
+stderr_lacks '--roles'
 reckon simulate ring.json -p nothing.json
 expect_status 2
 stderr_has 'nothing.json'
@@ -94,7 +170,7 @@ json.dump(p, open("other.json", "w"))
 END
 reckon simulate other.json
 expect_status 2
-stderr_has 'give the profile with -p'
+stderr_has 'give the profile with --profile'
 
 # Another profile than the plan's: other machines.
 reckon simulate other.json -p byteps-cluster
@@ -110,15 +186,14 @@ stderr_has 'came to a halt'
 stderr_has 'reckon-sim: error: '
 
 # An interrupt leaves no process behind.
-plan --workers 48 --servers 48 --strategy byteps_split -o large.json
+reckon plan -p byteps-cluster -m bert-large --workers 512 --servers 0 --strategy ring --lanes 1 --part-bytes 1310720 -o large.json
+expect_status 0
 "$RECKON" simulate large.json --budget 1h --coarsen none > "$last/stdout" 2> "$last/stderr" &
 reckon_pid=$!
-for _ in $(seq 200); do
-  child=$(pgrep -P "$reckon_pid" || true)
-  [[ $child ]] && break
+until child=$(pgrep -P "$reckon_pid" -x reckon-sim); do # however long preparing takes here
+  kill -0 "$reckon_pid" || fail "the simulator was not started"
   sleep 0.05
 done
-[[ $child ]] || fail "the simulator was not started"
 kill -INT "$reckon_pid"
 status=0
 wait "$reckon_pid" || status=$?

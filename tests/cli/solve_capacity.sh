@@ -34,6 +34,16 @@ expect_status 0
 stdout_matches '^boxes +1 +1 s +70 +100\.0%'
 stdout_matches '^a shard on each worker +0 +1\.9 s +60 +61\.4%'
 
+# A worker's link of 1 Gb/s makes 817.8 ms of an iteration, in which a box of 70 GB/s takes 560 gradients of resnet50.
+slow=(--workload resnet50 --iteration 300ms "${box[@]}" --workers 1000 --worker-bandwidth 1Gb/s)
+reckon solve capacity "${slow[@]}" --batch 32
+expect_status 0
+stdout_has 'one box supports 205 workers: limited by interfaces (47)'
+stdout_matches '^boxes +2 +817\.8 ms '
+reckon solve capacity --bytes 1GB --iteration 10ms "${box[@]}"
+expect_status 0
+stdout_has 'one box supports no worker in 10ms: interfaces are too slow for one (47)'
+
 bad() {
   reckon solve capacity "$@"
   expect_status 2
@@ -42,7 +52,12 @@ bad() {
 bad --iteration 1s "${box[@]}"
 stderr_has 'give the gradient'
 bad --bytes 1GB --workload resnet50 --iteration 1s "${box[@]}"
-bad --bytes 1GB --iteration 0s "${box[@]}"
+bad --bytes 1GB --iteration 0ms "${box[@]}"
+stderr_has '--iteration 0ms: must be greater than 0'
+bad --bytes 0 --iteration 1s "${box[@]}"
+stderr_has '--bytes 0: must be greater than 0'
+bad "${slow[@]}" --batch 0
+stderr_has '--batch 0: must be between 1 and 1000000'
 bad --bytes 1GB --iteration 1s --interfaces 0 --interface-bandwidth 1GB/s
 bad --bytes 1GB --iteration 1s "${box[@]}" --sum-bandwidth 0GB/s
 
@@ -50,7 +65,23 @@ echo '{"currency": "USD", "per": "hour", "worker": -3, "box": 10}' > prices.json
 reckon solve capacity --bytes 1GB --iteration 1s "${box[@]}" --prices prices.json
 expect_status 2
 stderr_has 'prices.json: /worker'
+echo '{"currency": "USD", "per": "hour", "worker": 0, "box": 10}' > prices.json # shards on workers would cost nothing
+reckon solve capacity --bytes 1GB --iteration 1s "${box[@]}" --prices prices.json
+expect_status 2
+stderr_has 'prices.json: /worker'
+echo '{"currency": "USD", "per": "hour", "worker": 3, "box": 1e308}' > prices.json
+reckon solve capacity --bytes 1GB --iteration 1s "${box[@]}" --workers 100000 --prices prices.json
+expect_status 2
+stderr_has 'would cost more than any number says'
+reckon solve capacity --bytes 1GB --workload resnet50 --iteration 1s "${box[@]}"
+expect_status 2
+stderr_has 'not by both'
 echo '{"currency": "USD", "per": "hour", "worker": 3, "bx": 10}' > prices.json
 reckon solve capacity --bytes 1GB --iteration 1s "${box[@]}" --prices prices.json
 expect_status 2
 stderr_has 'bx'
+
+# What is slow is named: of both, the one that was given.
+reckon solve capacity -m resnet50 --iteration 16.8ms --interfaces 10 --interface-bandwidth 56Gb/s --step-bandwidth 100MB/s
+expect_status 0
+stdout_has 'supports no worker in 16.8ms: steps are too slow'

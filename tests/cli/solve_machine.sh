@@ -73,6 +73,9 @@ expect_status 0
 stdout_matches '^over CCI +2\.4 s$'
 reckon solve dense --workers 8 --bytes 2.7GB --bandwidth 16GB/s --efficiency 100% --coherence 1GB/s --sharers 1
 stdout_matches '^over CCI +1\.35 s$'
+# A workload's gradient: ResNet-50's 25 557 032 fp32 over 1 GB/s, twice.
+reckon solve dense --workers 2 -m resnet50 --bandwidth 1GB/s --json
+stdout_has '"bus_seconds": 0.204456256,'
 # Tensors of 8 and 16 bytes at 1 + s/8 s, CCI 9 times slower at 8 and 17 times at 16: 2 and 3 s, 18 and 51 s; two workers.
 printf 'bytes,seconds\n8,2\n16,3\n' > bus.csv
 printf 'bytes,speedup\n8,9\n16,17\n' > speedup.csv
@@ -89,9 +92,10 @@ stdout_matches '^over CCI +20 s$'
 # What would not be looked at is an error.
 bad '--coherence' dense --workers 2 --workload work.csv --curve bus.csv --coherence 1GB/s
 bad '--efficiency' dense --workers 2 --workload work.csv --curve bus.csv --speedup-curve speedup.csv --efficiency 50%
-bad '--curve' dense --workers 2 --bytes 1MB --bandwidth 1GB/s --workload work.csv
+bad '--bytes' dense --workers 2 --bytes 1MB --bandwidth 1GB/s --workload work.csv
 bad '--curve' dense --workers 2 --bytes 1MB --bandwidth 1GB/s --speedup-curve speedup.csv
-bad 'give --bytes and --bandwidth' dense --workers 2 --bytes 1MB
+bad 'give --bytes or --workload' dense --workers 2 --bytes 1MB
+bad 'and --bandwidth or --curve' dense --workers 2 --workload work.csv
 bad '--curve needs the sizes' dense --workers 2 --curve bus.csv
 bad 'leaves nothing' dense --workers 8 --bytes 1MB --bandwidth 1GB/s --coherence 1GB/s
 bad '--efficiency 0: must be above 0' dense --workers 8 --bytes 1MB --bandwidth 1GB/s --efficiency 0
@@ -131,6 +135,8 @@ bad 'no link between groups' locality --matrix v100.csv --groups g0,g1,g2,g3
 printf 'from,a,b\na,,1\nb,x,\n' > bad.csv
 bad 'bad.csv:3: from b to a is "x"; must be a number of bytes per second' locality --matrix bad.csv --groups a/b
 bad 'bad.csv:3: from b to a is "x"' ring --matrix bad.csv
+echo '{"schema": "reckon/profile"}' > profile.json
+bad 'profile.json: a JSON document, not a matrix in CSV' ring --matrix profile.json
 
 # The ring as numbered passes two links of 9: 4 * 9 of 4 * (9 + 16 + 16) in all links, of 4 * 16 in the ports.
 reckon solve ring --matrix v100.csv

@@ -98,6 +98,13 @@ stdout_matches '^interfaces +10 +9\.75 MiB +1\.00008 '
 stdout_matches '^cores +28 +3\.5 MiB +1\.00521 '
 stdout_has '140 lanes'
 
+# Three interfaces over two nodes: 34.1 and 68.2 MB, which is even by interface and not by node.
+reckon solve placement --workload resnet50 --cores 28 --interfaces 3 --nodes 2
+expect_status 0
+stdout_has '3 interfaces over 2 nodes: 1 to 2 each, which carry 32.5 MiB to 65 MiB;'
+reckon solve placement --workload resnet50 --cores 28 --interfaces 4 --nodes 2
+stdout_lacks 'interfaces over'
+
 # A write that costs nothing leaves only the filling, which wants small chunks; one that costs much wants larger ones.
 auto=(--workload resnet50 --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 10Gb/s --workers 4)
 reckon solve placement "${auto[@]}" --write-cost 0us
@@ -106,6 +113,11 @@ stdout_matches '^64 KiB .* the largest within 0\.2 % of the least$'
 reckon solve placement "${auto[@]}" --write-cost 20us
 expect_status 0
 stdout_matches '^1 MiB .* the largest within 0\.2 % of the least$'
+
+# 16 GB: pieces of 1 KiB would be too many, so larger ones are tried.
+printf 'name,elements\nbig,4000000000\n' > big.csv
+reckon solve placement --workload big.csv --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 100Gb/s --write-cost 1us
+expect_status 0
 
 bad() {
   local message=$1
@@ -125,7 +137,11 @@ bad 'multiple of 4 B' --workload toy.csv --cores 2 --chunk 6
 bad "'tiny'" --workload toy.csv --cores 2 --chunk tiny
 bad 'use larger chunks' --workload gpt2-xl --cores 2 --chunk 4
 bad 'absent.json' --workload absent.json --cores 2
-bad '--write-cost' --workload toy.csv --cores 2 --interfaces 1 --chunk auto
+bad '--chunk auto: give --interface-bandwidth and --write-cost as well' --workload toy.csv --cores 2 --interfaces 1 --chunk auto
+bad '--chunk auto: give --interfaces as well' --workload toy.csv --cores 2 --chunk auto --interface-bandwidth 1GB/s --write-cost 1us
 bad 'give --interfaces' --workload toy.csv --cores 2 --nodes 2
 bad 'each node needs one of both' --workload toy.csv --cores 2 --interfaces 1 --nodes 2
+bad '--workers is for --chunk auto' --workload toy.csv --cores 2 --workers 0
+bad '--write-cost is for --chunk auto' --workload toy.csv --cores 2 --write-cost 1us
+bad '--workers 0' --workload toy.csv --cores 2 --interfaces 1 --chunk auto --interface-bandwidth 1GB/s --write-cost 1us --workers 0
 bad '--interfaces 0' --workload toy.csv --cores 2 --interfaces 0

@@ -34,6 +34,19 @@ reckon solve torus --shape 4x4x4 "${table_v[@]}" --collective all-to-all
 expect_status 0
 stdout_has '3.048 B sent for each byte loaded (43)'
 
+# All rings that bind are named: 0.75 B over 400 GB/s is less than 0.375 over 50, both times; and at 100 GB/s all tie.
+reckon solve torus --shape 4x4x4 "${table_v[@]}"
+stdout_has 'vertical and horizontal rings always busy (44)'
+stdout_has '3.38 times less than 1.5 for each byte sent, 3 times less than these rings'
+reckon solve torus --shape 1x4x4 --vertical-bandwidth 50GB/s --horizontal-bandwidth 51GB/s
+stdout_has 'a node, vertical rings always busy (44)'
+# 1 KiB for four phases and the way back: less than a message of 4 KiB.
+reckon solve torus --shape 4x4x4 "${table_v[@]}" --sram 1KiB
+expect_status 0
+stdout_has '--sram 1KiB: the part of at least one phase does not hold a message'
+reckon solve torus --shape 4x4x4 "${table_v[@]}"
+stdout_lacks 'does not hold'
+
 bad() {
   reckon solve torus "$@"
   expect_status 2
@@ -52,3 +65,11 @@ bad --shape 4x4x4 "${table_v[@]}" --network-bandwidth 301GB/s
 stderr_has 'at most 300 GB/s'
 bad --shape 4x4x4 "${table_v[@]}" --collective broadcast
 bad --shape 4x4x4 "${table_v[@]}" --link-efficiency 120%
+for size in chunk message sram; do
+  bad --shape 4x4x4 "${table_v[@]}" --$size 0
+  stderr_has "--$size 0: must be greater than 0"
+  bad --shape 4x4x4 "${table_v[@]}" --collective all-to-all --$size 64KiB
+  stderr_has 'leave them out'
+done
+bad --shape 4x4x4 "${table_v[@]}" --chunk 1
+stderr_has '--chunk 1: a ring of 4'

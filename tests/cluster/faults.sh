@@ -2,27 +2,21 @@
 # timeout: 400
 # A rank that is killed, stopped or cut off at any moment of a job on four machines: every other rank ends in time, with
 # exit status 4 and one message that names it, and nothing is left. SEED and TRIALS in the environment repeat or extend.
-source "$(dirname "${BASH_SOURCE[0]}")/../cli/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+need_netlab
 seed=${SEED:-$(($(od -An -N3 -tu4 /dev/urandom)))}
-trials=${TRIALS:-48}
+trials=${TRIALS:-24}
 labs=3
 peer_limit=2 # seconds; --limit is the time for all to meet, in which nobody can say who is still to come
 limit=5
 slack=3 # of a busy machine: starting, dying and two seconds in which others let rank 0 speak first
-[[ $(id -u) == 0 ]] || skip "network namespaces need root"
-for tool in ip tc bridge unshare taskset setsid; do
-  command -v $tool > /dev/null || skip "$tool is not installed (iproute2, util-linux)"
+first=$NETLAB
+for lab in $(seq $labs); do
+  NETLAB=$first$lab
+  at_end "NETLAB=$NETLAB netlab down"
+  netlab up --workers 3 --servers 1 --rate 400mbit > up.log || fail "$(cat up.log)"
 done
-netlab() { NETLAB=faults$lab "$source_dir/scripts/netlab" "$@"; }
-down_all() { for lab in $(seq $labs); do netlab down || true; done; }
-lab=1
-if ! netlab up --workers 3 --servers 1 --rate 400mbit > up.log 2>&1; then
-  grep -q "is up already" up.log && fail "$(cat up.log): is another run of this test at work?"
-  skip "no network namespaces here: $(tail -1 up.log)"
-fi
-trap 'down_all; at_exit' EXIT
-for lab in $(seq 2 $labs); do netlab up --workers 3 --servers 1 --rate 400mbit > up.log || fail "$(cat up.log)"; done
 
 printf 'name,elements,dtype\nhead,600001,fp32\nbody,300000,bf16\ntail,250000,fp16\n' > model.csv
 reckon plan --profile byteps-cluster --workload model.csv --part-bytes 64KiB --transport 'tcp;ofi_rxm' \
@@ -33,12 +27,7 @@ machines=(w0 w1 w2 s0)
 echo "seed $seed, $trials trials, $labs at a time"
 
 problem() { echo "trial $trial ($what of rank $victim at $hit): $1" >> "$work/problems"; }
-process_of() { # the reckon of a rank, without the shells around it
-  local pid
-  for pid in $(ip netns pids "faults$lab-${machines[$1]}" 2> /dev/null); do
-    [[ $(cat /proc/"$pid"/comm 2> /dev/null) != reckon ]] || echo "$pid"
-  done
-}
+process_of() { processes "${machines[$1]}"; } # of a rank
 now() { date +%s.%N; }
 
 one_trial() {
@@ -138,6 +127,7 @@ one_trial() {
 touch problems "done"
 for lab in $(seq $labs); do
   (
+    NETLAB=$first$lab
     for ((trial = lab - 1; trial < trials; trial += labs)); do one_trial; done
   ) &
 done

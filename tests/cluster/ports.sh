@@ -1,77 +1,55 @@
-#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 300
 # A server with several network ports beside workers with one: the probe finds them, the plan counts them all, and in
 # a run each port carries its part and no other's.
-set -euo pipefail
-: "${RECKON:?set RECKON to the program under test}"
-RECKON=$(realpath "$RECKON")
-source_dir=${RECKON_SOURCE_DIR:-$(realpath "$(dirname "$0")/../..")}
-netlab=$source_dir/scripts/netlab
-skip() { echo "skipped: $*"; exit 77; }
-[ "$(id -u)" = 0 ] || skip "network namespaces need root"
-command -v ip > /dev/null && command -v tc > /dev/null || skip "iproute2 is not installed"
-ip netns add "reckon-try-$$" 2> /dev/null || skip "no network namespaces here"
-ip netns del "reckon-try-$$"
-"$RECKON" run --list | grep -qx 'tcp;ofi_rxm' || skip "libfabric's tcp is not available"
-command -v python3 > /dev/null || skip "python3 is not installed"
-
-export NETLAB=ports$((RANDOM % 10000))
-work=$(mktemp -d "${TMPDIR:-/tmp}/reckon-cluster.XXXXXX")
-trap '"$netlab" down; rm -rf "$work"' EXIT
-cd "$work"
-while read -r name; do unset "$name"; done < <(compgen -e | grep '^RECKON_' | grep -v '^RECKON$' || true)
-fail() { echo "FAIL: $*" >&2; [ ! -e out ] || cat out >&2; exit 1; }
-# check 'python expression over the profile p, the plan q and payload(rate in Mbit/s)'
-check() {
-  python3 - "$1" "$("$netlab" payload 1000mbit)" << 'END' || fail "$1"
-import json, os, sys
-p = json.load(open("profile.json"))
-q = json.load(open("plan.json")) if os.path.exists("plan.json") else {}
-def payload(mbit): return float(sys.argv[2]) * mbit / 1000
-def cells(case, **key):
-    return [c for c in p["cells"] if c["case"] == case and all(c.get(k) == v for k, v in key.items())]
-def near(value, wanted, tolerance=0.05):
-    ok = abs(value / wanted - 1) <= tolerance
-    if not ok: print(f"is {value:.6g}, expected {wanted:.6g}", file=sys.stderr)
-    return ok
-server = next(m["id"] for m in p["machines"] if "s0" in m["members"])
-sys.exit(0 if eval(sys.argv[1]) else 1)
-END
-}
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_netlab
 
 # Bytes that each port of the server has sent and received so far, in the order of the ports.
 counters() {
-  "$netlab" exec s0 -- awk '/^ *d[0-9]+:/ { sub(":", "", $1); print substr($1, 2), $10, $2 }' /proc/net/dev | sort -n
+  netlab exec s0 -- awk '/^ *d[0-9]+:/ { sub(":", "", $1); print substr($1, 2), $10, $2 }' /proc/net/dev | sort -n
 }
 
 ports=4 mbit=100
-"$netlab" up --workers 3 --servers 1 --server-nics $ports --rate ${mbit}mbit
-"$netlab" status | grep -Eq "^s0 +3 .* $ports\$" || fail "the status does not tell the server's ports"
+netlab up --workers 3 --servers 1 --server-nics $ports --rate ${mbit}mbit
+netlab status | grep -Eq "^s0 +3 .* $ports\$" || fail "the status does not tell the server's ports"
 
-"$netlab" run --time 200 -- "$RECKON" probe --cluster --seed 6 -o profile.json > out 2> err ||
-  fail "probe exited with $?: $(cat err)"
-check 'sorted(c["from"] for c in cells("single_port_bandwidth")) == [f"{server}/port{i}" for i in range(4)]'
-check 'all(near(c["p50"], payload(100)) for c in cells("single_port_bandwidth"))'
+netlab run --time 200 -- "$RECKON" probe --cluster --seed 6 -o profile.json > out 2> err ||
+  fail "probe exited with $?: $(cat out err)"
+check 'sorted(c["from"] for c in cells("single_port_bandwidth")) == [group_of("s0") + f"/port{i}" for i in range(4)]'
+check 'all(near(c["p50"], payload(100), 0.05) for c in cells("single_port_bandwidth"))'
 # Three workers cannot fill four ports: the machine's rate is theirs, and says so.
-check 'near(cells("port_bandwidth", **{"from": server})[0]["p50"], payload(3 * 100), 0.08)'
-check '"peers" in cells("port_bandwidth", **{"from": server})[0]["ceiling"]["name"]'
+check 'near(port_of("s0"), payload(3 * 100), 0.08)'
+check '"peers" in cells("port_bandwidth", **{"from": group_of("s0")})[0]["ceiling"]["name"]'
 
 # The plan counts all ports and takes a lane for each.
-"$RECKON" plan --profile profile.json --workload resnet50 --workers 3 --servers 1 --strategy ps_noncolocated \
-  --zero-compute -o plan.json > out 2>&1 || fail "no plan from this profile"
-check 'near(q["ranks"][3]["port_bytes_per_second"], payload(4 * 100))'
+reckon plan --profile profile.json --workload resnet50 --workers 3 --servers 1 --strategy ps_noncolocated \
+  --zero-compute -o plan.json
+expect_status 0
+check 'near(q["ranks"][3]["port_bytes_per_second"], payload(4 * 100), 0.05)'
 check 'all(r["lanes"] % 4 == 0 for r in q["ranks"])'
+# Each lane of the server is named with its port; the only NUMA node of this computer, if it is one, and its processor.
+check '[l["port"] for l in q["ranks"][3]["lane_places"]] == [f"d{i % 4}" for i in range(q["ranks"][3]["lanes"])]'
+check '"lane_places" not in q["ranks"][0]'
+if [ "$(find /sys/devices/system/node -maxdepth 1 -name 'node[0-9]*' | wc -l)" = 1 ]; then
+  check 'all(l["numa_node"] == 0 and "cpu" in l for l in q["ranks"][3]["lane_places"])'
+fi
+"$RECKON" show plan.json > out
+grep -Eq '^ +lane +ranks +network port +NUMA node +processor' out && grep -Eq '^ +3 +3 +d3 ' out ||
+  fail "the plan's text does not show the lanes' places"
 
 # A run: every port of the server carries its quarter of what three workers send and get.
 echo '{"schema": "reckon/workload", "schema_version": 1, "name": "small", "description": "one tensor", "dtype": "fp32",
   "provenance": "test", "tensors": [{"name": "gradient", "elements": 2097152}]}' > small.json
-"$RECKON" plan --profile profile.json --workload small.json --workers 3 --servers 1 --strategy ps_noncolocated \
-  --zero-compute --part-bytes 32KiB -o plan.json > out 2>&1 || fail "no plan of the small workload"
+reckon plan --profile profile.json --workload small.json --workers 3 --servers 1 --strategy ps_noncolocated \
+  --zero-compute --part-bytes 32KiB -o plan.json
+expect_status 0
 counters > before
-"$netlab" run --time 60 -- "$RECKON" run plan.json --iterations 2 --warm-up 1 --tolerance 1000% -o report.json > out 2>&1 ||
-  fail "the run exited with $?"
+netlab run --time 60 -- "$RECKON" run plan.json --iterations 2 --warm-up 1 --tolerance 1000% -o report.json > out 2>&1 ||
+  fail "the run exited with $?: $(cat out)"
 counters > after
+lanes=$(python3 -c 'import json; print(json.load(open("plan.json"))["ranks"][3]["lanes"])')
+grep -q "rank 3: $lanes of $lanes lanes on the plan's processors" report.json || fail "the lanes are not where the plan has them"
 python3 - before after << 'END' || fail "the server's ports do not carry equal parts"
 import sys
 rows = [[list(map(int, line.split())) for line in open(name)] for name in sys.argv[1:]]

@@ -203,6 +203,7 @@ Plan example_plan() {
   p.runs = {{0, 4040, DType::fp32}, {4096, 54, DType::bf16}};
   p.part_bytes = 2048;
   p.window_parts = 2;
+  p.stores = Stores::streaming;
   p.parts.offset_bytes = {4096, 0, 2048};
   p.parts.bytes = {54, 2048, 1992};
   p.parts.server = {1, 2, 1};
@@ -210,6 +211,7 @@ Plan example_plan() {
   p.parts.tree = {0, 1, 0};
   p.trees = {{"ring", {1, 1, -1}, {1, 1, 1}, 0.5},
              {"cpu_assisted numa0", {2, 2, 2}, {2, 2, 2}, 0.5}};
+  p.torus = TorusPlan{{1, 3, 1}, {{{1, 0}, {2}, false}, {{1}, {2, 0}, true}}};
   p.resources = {{"gpu0 > numa0", "link_bandwidth", 13.1e9, 2046.5, 1, 0.75, 0.0625},
                  {"memory read numa0", "stream_copy", 20e9, 4096, 0.5, 0, 0}};
   p.routing = {{0, 2, 2, 1000, {1000, 3000.5}, 512}, {1, 2, 2, std::nullopt, {}, 1024}};
@@ -245,6 +247,10 @@ Plan example_plan() {
               .share_bytes = 2047.5,
               .assigned_bytes = 2048,
               .port_bytes_per_second = 6.25e9,
+              .lane_places = {{"eth0", 0, 0},
+                              {"eth1", 1, std::nullopt},
+                              {"eth0", 0, 1},
+                              {"eth1", std::nullopt, std::nullopt}},
               .egress_bytes = 4096,
               .ingress_bytes = 4096}};
   p.update = UpdatePlan{Optimizer::momentum, UpdatePlace::server};
@@ -301,6 +307,7 @@ Report example_report() {
                             .merged_parts = 4,
                             .coarsening_error = 0.25,
                             .scenarios = {"rank 0 out at 0.5 of its rate"},
+                            .undisturbed_seconds = 0.5,
                             .stations = {{"rank 0 out", 4094, 1.25e9, 0.75}}};
   r.stages = {{.name = "total",
                .predicted_seconds = 0.75,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// play_transfer PLATFORM FROM TO BYTES [FROM TO BYTES ...]: seconds that SimGrid takes on a platform
-// file for these transfers, all at once; a line each.
+// play_transfer PLATFORM FROM TO BYTES [FROM TO BYTES ...]: seconds that SimGrid takes on a
+// platform file for these transfers, all at once; a line each.
 #include <simgrid/s4u.hpp>
 #include <xbt/log.h>
 
@@ -25,8 +25,8 @@ int main(int argc, char** argv) {
   std::vector<s4u::CommPtr> transfers;
   std::vector<double> seconds;
   for (int i = 2; i < argc; i += 3) {
-    transfers.push_back(s4u::Comm::sendto_init(engine.host_by_name(argv[i]),
-                                               engine.host_by_name(argv[i + 1])));
+    transfers.push_back(
+        s4u::Comm::sendto_init(engine.host_by_name(argv[i]), engine.host_by_name(argv[i + 1])));
     transfers.back()->set_payload_size(std::stoull(argv[i + 2]));
     transfers.back()->start();
   }

@@ -403,6 +403,14 @@ Plan random_plan(std::mt19937_64& random) {
                        .port_bytes_per_second = draw.non_negative(),
                        .egress_bytes = draw.count(),
                        .ingress_bytes = draw.count()});
+    for (int lane = draw.coin() ? 0 : p.ranks.back().lanes; lane > 0; --lane) {
+      LanePlace& place = p.ranks.back().lane_places.emplace_back();
+      place.port = draw.name();
+      if (draw.coin()) {
+        place.numa_node = draw.whole(0, 7);
+        place.cpu = draw.whole(0, 255);
+      }
+    }
   }
   std::uint64_t at = 0;
   for (std::uint64_t n = draw.from(1, 3); n > 0; --n) {
@@ -431,6 +439,7 @@ Plan random_plan(std::mt19937_64& random) {
   }
   p.part_bytes = 1 + draw.count() / 2;
   p.window_parts = 1 + draw.count() / 2;
+  p.stores = draw.coin() ? Stores::streaming : Stores::cached;
   if (draw.coin()) {
     p.update = UpdatePlan{static_cast<Optimizer>(draw.from(0, 3)),
                           draw.coin() ? UpdatePlace::server : UpdatePlace::worker};
@@ -510,6 +519,8 @@ Report random_report(std::mt19937_64& random) {
                               .merged_parts = draw.from(1, 64),
                               .coarsening_error = draw.unit(),
                               .scenarios = {},
+                              .undisturbed_seconds =
+                                  draw.coin() ? std::optional(draw.positive()) : std::nullopt,
                               .stations = {}};
     for (std::uint64_t n = draw.from(0, 2); n > 0; --n) {
       r.simulation->scenarios.push_back("scenario " + std::to_string(n));

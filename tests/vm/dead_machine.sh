@@ -3,7 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 strategies='byteps_split' make_plans --workers 2 --servers 0
-cat >> inside.sh << 'END'
+vm pair << 'END'
 "$RECKON" run byteps_split.json -n 1000000 --tolerance 1e9% &
 if [[ $RANK == 1 ]]; then
   sent_since 0 1000
@@ -11,7 +11,6 @@ if [[ $RANK == 1 ]]; then
 fi
 wait $!
 END
-vm pair -- bash -c '. ./inside.sh'
 expect_status 4
 stderr_matches '^A: reckon: error: .*rank 1\>'
 stderr_has 'B: the machine ended without a result'

@@ -5,8 +5,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 strategies='ring' make_plans --workers 3 --servers 0
 strategies='byteps_split' make_plans --workers 2 --servers 1
 cases='ring-1 byteps_split-0 byteps_split-1 byteps_split-2' # strategy and who dies; 2 is the server
-echo "cases='$cases'" >> inside.sh
-cat >> inside.sh << 'END'
+known+=' cases'
+vm run --rxe << 'END'
 export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 RECKON_JOB_TOKEN=t0ken
 for case in $cases; do
   victim=${case#*-}
@@ -26,7 +26,6 @@ for case in $cases; do
   done
 done 2> /dev/null # the shell says who was killed
 END
-vm run --rxe -- bash -c '. ./inside.sh'
 expect_status 0
 for case in $cases; do
   [[ $(grep -cE "^$case: rank .: exit 4: reckon: error: .*rank ${case#*-}\>" "$last/stdout") == 2 ]] ||

@@ -2,13 +2,13 @@
 # The tests of every mover, over verbs: registered memory, writes with immediate data, lanes, peers that die.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-tests=$("$TEST_MOVERS" --gtest_list_tests --gtest_filter='All/Movers.*/host' | grep -c '^  ')
+tests=$("$TEST_TRANSPORTS" --gtest_list_tests --gtest_filter='All/Movers.*/host' | grep -c '^  ')
 [[ $tests -ge 10 ]] || fail "only $tests tests of movers"
-cat >> inside.sh << END
-$TEST_MOVERS --gtest_filter='All/Movers.*/verbs_ofi_rxm' || exit
-echo "packets: \$(sent)"
+known+=' TEST_TRANSPORTS'
+vm run --rxe << 'END'
+"$TEST_TRANSPORTS" --gtest_filter='All/Movers.*/verbs_ofi_rxm' || exit
+echo "packets: $(sent)"
 END
-vm run --rxe --timeout 400 -- bash -c '. ./inside.sh'
 expect_status 0
 stdout_has "[  PASSED  ] $tests tests."
 # The longest test alone moves twice 31 MiB in packets of at most 4 KiB.

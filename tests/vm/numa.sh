@@ -4,20 +4,20 @@
 # where, not how fast it is.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-printf 'name,elements,dtype\nhead,100001,fp32\nbody,75000,bf16\ntail,62500,fp16\n' > model.csv
+make_model
 cat > roles.json << 'END'
 {"schema": "reckon/roles", "schema_version": 1, "name": "two nodes serve two", "groups": [
   {"machine": "m0", "worker": true, "server": false, "lanes": 1, "endpoints": ["m0/numa0", "m0/numa2"]},
   {"machine": "m0", "worker": false, "server": true, "lanes": 1, "endpoints": ["m0/numa1", "m0/numa3"]}]}
 END
-cat >> inside.sh << 'END'
+vm run --numa --timeout 1000 --log "$PWD/vm" << 'END'
 cases='--only numa_to_numa_copy_cpu --only link_bandwidth --only fabric_aggregate --only stream_copy
   --only reduce_sum'
 "$RECKON" probe --budget 40s --seed 3 $cases --transport host -o /vmlab/profile.json
 code=$?
 [[ $code == 0 || $code == 4 ]] || exit
 "$RECKON" plan --profile /vmlab/profile.json --workload model.csv --workers 4 --part-bytes 64KiB -o plan.json || exit
-"$RECKON" run plan.json -n 3 --tolerance 1e9% || exit
+"$RECKON" run plan.json -n 3 --tolerance 1e9% -o /vmlab/plain.json || exit
 "$RECKON" plan --inside --profile /vmlab/profile.json --workload model.csv --part-bytes 64KiB -o /vmlab/inside.json || exit
 "$RECKON" run /vmlab/inside.json -n 3 --tolerance 1e9% -o /vmlab/report.json || exit
 # Two nodes as memory devices of the other two, as CXL memory would be.
@@ -25,7 +25,6 @@ code=$?
   -o /vmlab/coarse.json || exit
 "$RECKON" run /vmlab/coarse.json -n 3 --tolerance 1e9% -o /vmlab/coarse_report.json
 END
-vm run --numa --timeout 1000 --log "$PWD/vm" -- bash -c '. ./inside.sh'
 expect_status 0
 [[ $(grep -c 'every element correct' "$last/stdout") == 3 ]] || fail "not all runs were verified"
 python3 - vm/inside.json vm/report.json << 'END' || fail "the plan inside the machine is not between its NUMA nodes"
@@ -36,6 +35,14 @@ assert all(len(r["cpus"]) == 1 for r in plan["ranks"]), plan["ranks"]
 assert abs(sum(t["share"] for t in plan["trees"]) - 1) < 1e-9, plan["trees"]
 assert any(r["source"] == "link_bandwidth" for r in plan["resources"]), plan["resources"]
 assert report["verification"]["ok"], report["verification"]
+END
+# Each rank's lane is on a processor of another node, and the kernel says that its memory is there, too.
+python3 - vm/plain.json << 'END' || fail "the lanes' memory is not on their nodes"
+import json, re, sys
+said = json.load(open(sys.argv[1]))["context"]["lanes"]
+ranks = re.findall(r"rank (\d+): (\d+) of (\d+) pages on their lane's NUMA node", said)
+assert [r[0] for r in ranks] == ["0", "1", "2", "3"], said
+assert all(int(there) == int(all_) > 100 for _, there, all_ in ranks), said
 END
 python3 - vm/coarse.json << 'END' || fail "the nodes that serve are not the proxies of those next to them"
 import json, sys

@@ -3,7 +3,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 make_plans --workers 3 --servers 1
-cat >> inside.sh << 'END'
+vm run --rxe << 'END'
 "$RECKON" run --list
 for strategy in $strategies; do
   before=$(sent)
@@ -11,7 +11,6 @@ for strategy in $strategies; do
   echo "$strategy: packets $(($(sent) - before))"
 done
 END
-vm run --rxe -- bash -c '. ./inside.sh'
 expect_status 0
 stdout_matches "^$transport\$"
 [[ $(grep -c 'every element correct' "$last/stdout") == 4 ]] || fail "not four correct results"

@@ -43,7 +43,9 @@ if(RECKON_WERROR)
 endif()
 if(RECKON_SANITIZE)
   # Files of CUDA hold kernels and their launches only.
-  set(sanitize -fsanitize=${RECKON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
+  # Of null pointers the address sanitizer tells as well; with these a build took a tenth longer.
+  set(sanitize -fsanitize=${RECKON_SANITIZE} -fno-sanitize=null,object-size -fno-sanitize-recover=all
+    -fno-omit-frame-pointer -g1)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitize}>")
   add_link_options(-fsanitize=${RECKON_SANITIZE})
 endif()

@@ -4,6 +4,7 @@
 function(reckon_module name)
   cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LINK" ${ARGN})
   add_library(reckon_${name} STATIC ${arg_SOURCES})
+  reckon_unity(reckon_${name} ${arg_SOURCES})
   add_library(reckon::${name} ALIAS reckon_${name})
   list(TRANSFORM arg_DEPENDS PREPEND reckon::)
   target_link_libraries(reckon_${name} PUBLIC reckon_settings ${arg_DEPENDS} ${arg_LINK})
@@ -24,9 +25,17 @@ function(reckon_test name)
     set(arg_TIMEOUT 300)
   endif()
   add_executable(test_${name} ${arg_SOURCES})
+  reckon_unity(test_${name} ${arg_SOURCES})
   list(TRANSFORM arg_DEPENDS PREPEND reckon::)
   target_link_libraries(test_${name} PRIVATE reckon_settings ${arg_DEPENDS} ${arg_LINK} GTest::gmock GTest::gtest_main)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests) # "support/x.hpp"
   target_compile_definitions(test_${name} PRIVATE RECKON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # What is tested is optimized as users run it; of the tests themselves, which are half of a build, that took the longest.
+  if(RECKON_SANITIZE)
+    target_compile_options(test_${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
+  else()
+    target_compile_options(test_${name} PRIVATE $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>)
+  endif()
   # Some list a case a transport, and finding these takes a sanitized build seconds on a busy machine.
   gtest_discover_tests(test_${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})

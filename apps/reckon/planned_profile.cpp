@@ -2,7 +2,9 @@
 #include "planned_profile.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "documents/document.hpp"
+#include "present/ranges.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +22,13 @@ PlannedProfile read_linked(const std::string& path_or_name) {
 PlannedProfile planned_profile(const Plan& plan, const std::string& plan_file,
                                const std::string& asked) {
   if (!asked.empty()) {
-    return read_linked(asked);
+    PlannedProfile read = read_linked(asked);
+    if (read.link.digest != plan.profile.digest) {
+      log(LogLevel::warn, "the links are those of '{}' ({}); {} was made from '{}' ({})",
+          read.link.name, short_digest(read.link.digest), plan_file, plan.profile.name,
+          short_digest(plan.profile.digest));
+    }
+    return read;
   }
   std::string why;
   try {

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/json.hpp"
+#include "core/units.hpp"
 #include "solve_overlap_answers.hpp"
 #include "solve_overlap_asked.hpp"
 #include "solve_overlap_sweep.hpp"
@@ -19,11 +20,17 @@ using namespace solve_command;
 
 namespace {
 
-void check_factor(double factor, const char* flag) {
-  constexpr double k_most = 1e6;
-  if (!(factor >= 1 && factor <= k_most)) {
-    fail(ErrorKind::usage, fmt::format("{} {}: must be from 1 to {}", flag, factor, k_most));
-  }
+void add_factor(CLI::App& overlap, const char* flag, double& value, double least,
+                const char* help) {
+  overlap
+      .add_option_function<std::string>(
+          flag,
+          [&value, least, flag](const std::string& text) {
+            value = parse_factor(text, flag, least);
+          },
+          help)
+      ->type_name("FACTOR")
+      ->default_str("1");
 }
 
 /// A sweep is of one all-reduce: what is said of iterations, and given all the same, is an error.
@@ -41,8 +48,6 @@ void check_sweep(const CLI::App& overlap) {
 }
 
 int answer(const OverlapOptions& options) {
-  check_factor(options.computation_factor, "--computation-factor");
-  check_factor(options.communication_factor, "--communication-factor");
   if (options.memory_sweep || options.sm_sweep) {
     const Endpoint endpoint = described_endpoint(options);
     print(sweep_text({endpoint, options.shape, options.sweep_bytes,
@@ -98,18 +103,12 @@ Command add_solve_overlap(CLI::App& solve) {
       ->type_name("PART");
   overlap->add_flag("--dlrm-overlap", options->aside,
                     "What is exchanged is computed beside the rest, an iteration ahead");
-  overlap
-      ->add_option("--compute-speed", options->compute_speed,
-                   "As if it computed so many times as fast")
-      ->capture_default_str();
-  overlap
-      ->add_option("--computation-factor", options->computation_factor,
-                   "Computation takes so many times longer beside communication")
-      ->capture_default_str();
-  overlap
-      ->add_option("--communication-factor", options->communication_factor,
-                   "Communication takes so many times longer beside computation")
-      ->capture_default_str();
+  add_factor(*overlap, "--compute-speed", options->compute_speed, 1e-6,
+             "As if it computed so many times as fast");
+  add_factor(*overlap, "--computation-factor", options->computation_factor, 1,
+             "Computation takes so many times longer beside communication");
+  add_factor(*overlap, "--communication-factor", options->communication_factor, 1,
+             "Communication takes so many times longer beside computation");
   overlap
       ->add_option("--contention", options->contention,
                    "The factors that the profile has beside this computation, e.g. gemm_256")

@@ -156,11 +156,6 @@ OverlapAsked::OverlapAsked(const OverlapOptions& options)
            fmt::format("--dtype '{}': must be fp32, fp16 or bf16", options.dtype));
     }
   }
-  constexpr double k_most_speed = 1e6;
-  if (!(options.compute_speed >= 1 / k_most_speed && options.compute_speed <= k_most_speed)) {
-    fail(ErrorKind::usage, fmt::format("--compute-speed {}: must be from {} to {}",
-                                       options.compute_speed, 1 / k_most_speed, k_most_speed));
-  }
   if (options.configuration != "all" &&
       std::none_of(endpoint.configurations.begin(), endpoint.configurations.end(),
                    [&](const auto& c) { return c.name == options.configuration; })) {

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -61,6 +62,20 @@ public:
   /// What went wrong here may be the consequence of a peer's death, news of which is on its way:
   /// waits for it and throws it if it comes.
   void blame_a_peer(Seconds patience);
+  /// Does `step`, whose Error may be such a consequence: then it is thrown only when no news came.
+  template <typename Step>
+  decltype(auto) or_blame_a_peer(Seconds patience, Step&& step) {
+    try {
+      return std::forward<Step>(step)();
+    } catch (const PeerError&) {
+      throw;
+    } catch (const Error&) {
+      blame_a_peer(patience);
+      throw;
+    }
+  }
+  /// What a transport may need to notice a dead peer whose packets just vanish, and the news.
+  [[nodiscard]] Seconds patience() const { return peer_limit() + Seconds(1); }
   [[nodiscard]] Seconds peer_limit() const {
     return Seconds(static_cast<double>(m_peer_limit_ns) * 1e-9);
   }

@@ -183,7 +183,9 @@ std::string ClusterMember::open_transport(const JsonView& instruction) {
         cpus[static_cast<std::size_t>(m_turn * options.lanes + lane) % cpus.size()]);
   }
   m_flows = std::make_unique<FlowRank>(std::move(mover), options);
-  m_flows->connect(m_rendezvous.all_gather(m_flows->address(), m_options.limit));
+  const std::vector<std::string> addresses =
+      m_rendezvous.all_gather(m_flows->address(), m_options.limit);
+  m_rendezvous.or_blame_a_peer(Seconds(1), [&] { m_flows->connect(addresses); });
   return "";
 }
 
@@ -212,7 +214,8 @@ std::string ClusterMember::move(const JsonView& instruction) {
                                   m_flows->stop_and_describe()));
     }
   }
-  return encode(m_flows->outcome());
+  return encode(
+      m_rendezvous.or_blame_a_peer(m_rendezvous.patience(), [&] { return m_flows->outcome(); }));
 }
 
 std::vector<Profile> ClusterMember::measure_machines(Seconds each) {

@@ -230,6 +230,9 @@ public:
     JobResult result;
     connect(places.lanes, result);
     result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
+    for (const RankProgram& rank : m_schedule.ranks) {
+      result.passes = std::max(result.passes, passes_of(rank));
+    }
     if (m_options.compute) {
       result.context["compute"] = assemble_crew(places.compute);
     }
@@ -385,14 +388,9 @@ private:
     const std::vector<std::string> addresses =
         m_rendezvous.all_gather(m_mover->address(), m_options.limit);
     m_mover->set_meanwhile([this] { m_rendezvous.watch(Seconds(0)); });
-    try {
-      m_mover->connect(m_rendezvous.rank(), addresses);
-    } catch (const PeerError&) {
-      throw;
-    } catch (const Error&) {
-      m_rendezvous.blame_a_peer(Seconds(1)); // a peer that just ended cannot be connected to
-      throw;
-    }
+    // A peer that just ended cannot be connected to.
+    m_rendezvous.or_blame_a_peer(Seconds(1),
+                                 [&] { m_mover->connect(m_rendezvous.rank(), addresses); });
   }
 
   /// Brings the memory that a lane works in to the NUMA node of its thread, before anything pins
@@ -652,7 +650,7 @@ private:
   void check_lanes(const Lanes& lanes) {
     if (const std::string error = lanes.error(); !error.empty()) {
       // A transport notices a dead peer at once, or, when packets vanish, after a time of its own.
-      m_rendezvous.blame_a_peer(m_rendezvous.peer_limit() + Seconds(1));
+      m_rendezvous.blame_a_peer(m_rendezvous.patience());
       fail(ErrorKind::operation, fmt::format("rank {} {}", m_rendezvous.rank(), error));
     }
   }

@@ -121,6 +121,7 @@ struct JobResult {
   std::vector<RankVerification> verification; ///< by rank, all iterations together
   std::optional<double> error_bound;          ///< of sums in fixed point
   std::vector<std::string> hosts;             ///< by rank
+  Seconds passes{0}; ///< of the rank whose take longest, where they only pass
   std::map<std::string, std::string> context;
   std::int64_t clock_uncertainty_ns = 0; ///< greatest of all ranks
 };

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <pthread.h>
 #include <sched.h>
+#include <system_error>
 
 namespace reckon {
 namespace {
@@ -204,12 +205,25 @@ PassCrew::PassCrew(std::string_view operation, const std::vector<int>& cpus)
   m_memory.resize(GemmLoad::bytes_of(*side) / sizeof(float));
   m_load =
       std::make_unique<GemmLoad>(std::as_writable_bytes(std::span(m_memory)), *side, cpus.size());
-  for (std::size_t rank = 0; rank < cpus.size(); ++rank) {
-    m_threads.emplace_back([this, rank, cpu = cpus[rank]] { work(rank, cpu); });
+  try {
+    for (std::size_t rank = 0; rank < cpus.size(); ++rank) {
+      m_threads.emplace_back([this, rank, cpu = cpus[rank]] { work(rank, cpu); });
+    }
+  } catch (const std::system_error& e) {
+    const std::size_t started = m_threads.size();
+    stop();
+    fail(ErrorKind::operation,
+         fmt::format("--compute {}: of {} threads the system starts {} ({}); ask for fewer, or see "
+                     "`ulimit -u` and `ulimit -v`",
+                     operation, cpus.size(), started, e.code().message()));
   }
 }
 
 PassCrew::~PassCrew() {
+  stop();
+}
+
+void PassCrew::stop() {
   {
     const std::lock_guard lock(m_mutex); // who waits has looked, or sleeps
     m_stop.store(true, std::memory_order_relaxed);

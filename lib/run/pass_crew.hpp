@@ -58,7 +58,8 @@ struct ThreadPlaces {
 /// cut into rounds: one product of all threads together.
 class PassCrew {
 public:
-  /// One thread for each of `cpus`; one that cannot be bound says so and runs anywhere.
+  /// One thread for each of `cpus`; one that cannot be bound says so and runs anywhere. Throws
+  /// Error{operation} when the system starts no more of them.
   PassCrew(std::string_view operation, const std::vector<int>& cpus);
   PassCrew(const PassCrew&) = delete;
   PassCrew& operator=(const PassCrew&) = delete;
@@ -100,6 +101,7 @@ private:
     std::atomic<std::int64_t> busy_ns{0};
   };
 
+  void stop();
   void ask(std::uint32_t pass) noexcept;
   void work(std::size_t rank, int cpu);
   void queue(std::uint32_t pass) noexcept; ///< with the mutex held

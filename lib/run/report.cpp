@@ -167,11 +167,11 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
                       ? "processor time of all ranks' steps / processors"
                       : "processor time of the rank that steps most; part of it may overlap";
     } else if (t.name == "passes") {
-      stage.measured_seconds = computed.value_or(t.seconds);
+      stage.measured_seconds = computed.value_or(result.passes.count());
       stage.how = computed ? "work of the busiest thread of the rank that computes longest"
                            : "played: these seconds pass whatever the links do";
     } else if (t.name == "exposed") {
-      stage.measured_seconds = report.p50_seconds - computed.value_or(term(p, "passes"));
+      stage.measured_seconds = report.p50_seconds - computed.value_or(result.passes.count());
       stage.how = "what the traffic adds to the passes";
     } else if (t.name == "fill" && transport) {
       continue; // counted with the transport, which it cannot be told from

@@ -78,6 +78,18 @@ std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor) {
   return delays;
 }
 
+Seconds passes_of(const RankProgram& rank) {
+  std::int64_t longest_ns = 0;
+  for (const LaneProgram& lane : rank.lanes) {
+    std::int64_t lane_ns = 0;
+    for (const Op& op : lane.ops()) {
+      lane_ns += op.kind == OpKind::delay ? op.duration_ns : 0;
+    }
+    longest_ns = std::max(longest_ns, lane_ns);
+  }
+  return Seconds(static_cast<double>(longest_ns) * 1e-9);
+}
+
 Traffic traffic_of(const Schedule& schedule) {
   Traffic traffic;
   traffic.egress_bytes.resize(schedule.ranks.size());

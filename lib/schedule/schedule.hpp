@@ -5,6 +5,7 @@
 #include "core/optimizer.hpp"
 #include "core/slice.hpp"
 #include "core/stores.hpp"
+#include "core/units.hpp"
 
 #include <cstdint>
 #include <span>
@@ -158,6 +159,9 @@ struct Schedule {
 
 /// Makes all delays of one rank `factor` times as long: a straggler. Returns how many it has.
 std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor);
+
+/// What the delays of that lane of a rank take that has most of them: the rank's passes.
+[[nodiscard]] Seconds passes_of(const RankProgram& rank);
 
 /// Bytes that each rank sends to and receives from others in one iteration.
 struct Traffic {

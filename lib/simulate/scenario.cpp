@@ -130,8 +130,8 @@ bool serves_all(const StationNetwork& network, std::uint32_t station) {
   return true;
 }
 
-void slow_down(Scenario& scenario, const Wish& wish, const SimNetwork& network,
-               std::uint32_t station, double factor) {
+void add_slow_station(Scenario& scenario, const Wish& wish, const SimNetwork& network,
+                      std::uint32_t station, double factor) {
   for (const auto& slowed : scenario.slow_stations) {
     if (slowed.first == station) {
       wish.refuse(fmt::format("{} is slower already", network.names[station]));
@@ -156,7 +156,7 @@ void add_slow(Scenario& scenario, const std::string& text, const SimNetwork& net
                                 "link={}",
                                 rank, network.names[station], network.names[station]));
       }
-      slow_down(scenario, wish, network, station, factor);
+      add_slow_station(scenario, wish, network, station, factor);
     }
     constexpr std::size_t k_one_port = 2; // both ways
     scenario.texts.push_back(
@@ -170,16 +170,23 @@ void add_slow(Scenario& scenario, const std::string& text, const SimNetwork& net
   }
   const std::string name(what.substr(5));
   std::vector<std::string> links = links_of(network);
-  const auto found = std::find(links.begin(), links.end(), name);
-  if (name.empty() || found == links.end()) {
+  // A machine's ports may have the same name: then all of them are meant.
+  const auto count = name.empty() ? 0 : std::count(links.begin(), links.end(), name);
+  if (count == 0) {
     std::erase(links, "");
     const std::string near = did_you_mean(name, links);
     wish.refuse(fmt::format("there is no link '{}'{}; there are {}", name,
                             near.empty() ? "" : fmt::format(", did you mean '{}'?", near),
                             listed(links)));
   }
-  slow_down(scenario, wish, network, static_cast<std::uint32_t>(found - links.begin()), factor);
-  scenario.texts.push_back(fmt::format("{} at {} of its rate", name, factor));
+  for (std::uint32_t station = 0; station < links.size(); ++station) {
+    if (links[station] == name) {
+      add_slow_station(scenario, wish, network, station, factor);
+    }
+  }
+  scenario.texts.push_back(
+      count > 1 ? fmt::format("the {} links {} at {} of their rates", count, name, factor)
+                : fmt::format("{} at {} of its rate", name, factor));
 }
 
 void add_background(Scenario& scenario, const std::string& text, const SimNetwork& network) {

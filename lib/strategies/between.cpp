@@ -82,20 +82,21 @@ std::optional<Between> measured_pairs(const Profile& profile, const CostModel& m
 
 Between ports_between(const CostModel& model, double part_bytes) {
   Between between{single_port_network(model, part_bytes), {}};
-  const auto add = [&](const std::string& name) {
-    between.names.insert(between.names.end(), 2, name); // out and in
-  };
-  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-    const bool several = model.ranks()[r].ports.size() > 1;
-    add(fmt::format("the port{} of rank {}", several ? "s" : "", r));
-  }
-  for (const std::string& rack : model.racks()) {
-    add(fmt::format("the uplink of rack {}", rack));
-  }
-  for (std::size_t r = 0; model.ports() > 1 && r < model.ranks().size(); ++r) {
-    for (const std::string& port : model.ranks()[r].ports) {
-      add(fmt::format("port {} of rank {}", port, r));
+  for (const PortStations& stations : port_stations(model)) {
+    const std::size_t r = stations.rank;
+    std::string name;
+    switch (stations.of) {
+    case PortStations::Of::rank:
+      name = fmt::format("the port{} of rank {}", model.ranks()[r].ports.size() > 1 ? "s" : "", r);
+      break;
+    case PortStations::Of::rack:
+      name = fmt::format("the uplink of rack {}", stations.name);
+      break;
+    case PortStations::Of::port:
+      name = fmt::format("port {} of rank {}", stations.name, r);
+      break;
     }
+    between.names.insert(between.names.end(), 2, name); // out and in
   }
   return between;
 }

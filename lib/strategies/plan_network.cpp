@@ -94,20 +94,21 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
 PlanNetwork network_of_ports(const CostModel& model, const Topology& topology, double part_bytes) {
   PlanNetwork network;
   network.network = single_port_network(model, part_bytes);
-  const auto add = [&](const std::string& name) {
+  for (const PortStations& stations : port_stations(model)) {
+    std::string name;
+    switch (stations.of) {
+    case PortStations::Of::rank:
+      name = fmt::format("rank {}", stations.rank);
+      break;
+    case PortStations::Of::rack:
+      name = fmt::format("rack {}", stations.name);
+      break;
+    case PortStations::Of::port:
+      name = fmt::format("rank {} {}", stations.rank, port_name(topology, stations.name));
+      break;
+    }
     network.stations.push_back(name + " out");
     network.stations.push_back(name + " in");
-  };
-  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-    add(fmt::format("rank {}", r));
-  }
-  for (const std::string& rack : model.racks()) {
-    add(fmt::format("rack {}", rack));
-  }
-  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-    for (const std::string& port : model.ranks()[r].ports) {
-      add(fmt::format("rank {} {}", r, port_name(topology, port)));
-    }
   }
   return network;
 }

@@ -114,4 +114,20 @@ PlayNetwork single_port_network(const CostModel& model, double part_bytes) {
   return network;
 }
 
+std::vector<PortStations> port_stations(const CostModel& model) {
+  std::vector<PortStations> stations;
+  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
+    stations.push_back({PortStations::Of::rank, r, ""});
+  }
+  for (const std::string& rack : model.racks()) {
+    stations.push_back({PortStations::Of::rack, 0, rack});
+  }
+  for (std::size_t r = 0; model.ports() > 1 && r < model.ranks().size(); ++r) {
+    for (const std::string& port : model.ranks()[r].ports) {
+      stations.push_back({PortStations::Of::port, r, port});
+    }
+  }
+  return stations;
+}
+
 } // namespace reckon

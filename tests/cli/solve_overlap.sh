@@ -66,7 +66,7 @@ stdout_has 'decoder.classifier'
 stdout_lacks 'comm-opt'
 reckon solve overlap --workload dlrm --shape 4x4x4 --dlrm-overlap
 expect_status 0
-reckon solve overlap --workload dlrm --shape 4x4x4 --computation-factor 1.5 --communication-factor 2
+reckon solve overlap --workload dlrm --shape 4x4x4 --computation-factor 150% --communication-factor 2x
 expect_status 0
 
 # The orderings of section VI-C, with the published layers: all but one, NoOverlap against CompOpt of DLRM.
@@ -147,12 +147,12 @@ bad --workload resnet50 --shape 4x4x4 --chunk 1B
 stderr_has '--chunk 1 B: '
 stderr_has 'take larger chunks'
 bad --workload resnet50 --shape 4x4x4 --computation-factor 0.5
-stderr_has '--computation-factor 0.5: must be from 1 to'
+stderr_has "--computation-factor: '0.5' must be a factor from 1 to"
 bad --workload resnet50 --shape 4x4x4 --communication-factor 0
-stderr_has '--communication-factor 0: must be from 1 to'
+stderr_has "--communication-factor: '0' must be a factor from 1 to"
 bad --workload resnet50 --shape 4x4x4 --computation-factor 1e308
 bad --workload gnmt --shape 4x4x4 --compute-speed 1e-307
-stderr_has '--compute-speed 1e-307: must be from'
+stderr_has "--compute-speed: '1e-307' must be a factor from"
 bad --workload resnet50 --shape 4x4x4 --cores shared
 stderr_has '--cores: says whose factors --contention takes'
 cp two.json kept.json

@@ -3,6 +3,8 @@
 
 #include "fixtures.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace reckon {
@@ -50,6 +52,15 @@ TEST(Scenario, SeveralPortsAreLinksOfTheirNamesAndARankIsAllOfThem) {
   }
   EXPECT_EQ(s.texts[2], "traffic from rank 2 to 0 of up to 1 GB/s over 2 ways after 5 ms");
   EXPECT_EQ(s.texts.size(), 3U);
+}
+
+TEST(Scenario, LinksOfOneNameAreAllMeant) {
+  SimNetwork network = several_ports({{1e9}, {1e9, 1e9}});
+  network.names[9] = network.names[7]; // both ports' way in
+  const Scenario s = scenario_of({{fmt::format("link={}:0.5", network.names[7])}, {}, {}}, network);
+  EXPECT_EQ(s.slow_stations, (std::vector<std::pair<std::uint32_t, double>>{{7, 0.5}, {9, 0.5}}));
+  EXPECT_EQ(s.texts,
+            (std::vector<std::string>{"the 2 links rank 1 eth0 in at 0.5 of their rates"}));
 }
 
 TEST(Scenario, WhatIsNotThereIsAUsageErrorThatShowsWhatIs) {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/cluster_member.hpp"
+
+#include "core/error.hpp"
+#include "launch/sockets.hpp"
+#include "movers/fake.hpp"
+#include "probe/pair_writes.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+constexpr Seconds k_limit{60}; // for what is not meant to fail
+
+JobEnvironment job(int rank, int size, int port) {
+  JobEnvironment j;
+  j.rank = rank;
+  j.size = size;
+  j.master_address = "127.0.0.1";
+  j.master_port = port;
+  j.token = "secret";
+  return j;
+}
+
+// A transport often notices a dead rank before the rank's end is known to rank 0.
+TEST(ClusterMember, AWriteThatFailsBecauseOfADeathIsNoReasonOfItsOwn) {
+  FakeNetwork network(3, [](int, int, std::uint64_t) { return Seconds(1e-6); });
+  std::latch failed(1);
+  network.set_faults([&](const FakeWrite& write) {
+    if (write.from != 1) {
+      return FakeFault::none;
+    }
+    if (!failed.try_wait()) {
+      failed.count_down();
+    }
+    return FakeFault::failed;
+  });
+  Listener listener = listen_locally();
+  std::vector<std::string> errors(3);
+  const auto be = [&](int rank) {
+    ClusterProbeOptions options;
+    options.limit = k_limit;
+    options.most_memory = std::uint64_t{1} << 20;
+    options.make = [&](const std::string&) { return network.make_mover(rank); };
+    Rendezvous rendezvous(job(rank, 3, listener.port), "plan", k_limit,
+                          rank == 0 ? std::move(listener.socket) : Fd(), k_limit);
+    ClusterMember member(rendezvous, options);
+    try {
+      if (rank == 0) {
+        member.use_transport("fake", 1);
+        member.end();
+        static_cast<void>(member.run(write_task({{1, 2}}, 4096, 1, 0, 0)));
+        return;
+      }
+      member.serve();
+      if (rank == 1) {
+        member.serve();
+        return;
+      }
+      failed.wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(300)); // what rank 1 says comes first
+    } catch (const Error& e) {
+      rendezvous.give_up(e.what());
+      throw;
+    }
+    throw Error(ErrorKind::operation, "dead");
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < 3; ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          be(rank);
+        } catch (const Error& e) {
+          errors[static_cast<std::size_t>(rank)] = e.what();
+        }
+      });
+    }
+  }
+  EXPECT_EQ(errors[2], "dead");
+  for (const std::size_t rank : {0U, 1U}) {
+    EXPECT_THAT(errors[rank], testing::StartsWith("rank 2 ("));
+    EXPECT_THAT(errors[rank], testing::HasSubstr("died")) << "rank " << rank;
+  }
+}
+
+} // namespace
+} // namespace reckon

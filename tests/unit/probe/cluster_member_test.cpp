@@ -49,7 +49,12 @@ TEST(ClusterMember, AWriteThatFailsBecauseOfADeathIsNoReasonOfItsOwn) {
     ClusterProbeOptions options;
     options.limit = k_limit;
     options.most_memory = std::uint64_t{1} << 20;
-    options.make = [&](const std::string&) { return network.make_mover(rank); };
+    options.make = [&](const std::string& name) {
+      if (name != "fake") { // those of this machine, asked what they can do
+        fail(ErrorKind::unavailable, "not here");
+      }
+      return network.make_mover(rank);
+    };
     Rendezvous rendezvous(job(rank, 3, listener.port), "plan", k_limit,
                           rank == 0 ? std::move(listener.socket) : Fd(), k_limit);
     ClusterMember member(rendezvous, options);

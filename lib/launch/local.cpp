@@ -35,6 +35,7 @@ struct Child {
   Fd pipe;
   std::string received;
   std::optional<int> status;
+  bool killed = false; ///< by us, because others had failed
   std::string result;
   std::optional<ErrorKind> error_kind;
   bool peer_error = false;
@@ -132,7 +133,7 @@ public:
     }
     for (std::size_t r = 0; r < m_children.size(); ++r) {
       const int status = m_children[r].status.value_or(0);
-      if (WIFSIGNALED(status) && !(m_killed && WTERMSIG(status) == SIGKILL)) {
+      if (WIFSIGNALED(status) && !m_children[r].killed) {
         fail(ErrorKind::operation, fmt::format("rank {} was ended by signal {} ({})", r,
                                                WTERMSIG(status), strsignal(WTERMSIG(status))));
       }
@@ -206,10 +207,10 @@ private:
   }
 
   void kill_all() {
-    m_killed = true;
     for (Child& c : m_children) {
       if (!c.status) {
         ::kill(c.pid, SIGKILL);
+        c.killed = true;
         c.pipe = Fd();
         reap(c);
       }
@@ -217,7 +218,6 @@ private:
   }
 
   std::vector<Child> m_children;
-  bool m_killed = false;
 };
 
 } // namespace

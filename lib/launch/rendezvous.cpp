@@ -365,7 +365,8 @@ void Rendezvous::pump(std::int64_t deadline_ns, std::vector<pollfd> more) {
   // If this process itself was not running (stopped, or the whole machine was), nobody can be
   // blamed for that time.
   const std::int64_t since = m_last_pump_ns == 0 ? start : m_last_pump_ns;
-  const std::int64_t passed = std::min(now - since, 2 * k_beat_ns);
+  constexpr std::int64_t k_longest_step_ns = 2 * k_beat_ns;
+  const std::int64_t passed = std::min(now - since, k_longest_step_ns);
   m_last_pump_ns = now;
   for (Peer& peer : m_peers) {
     if (peer.connection.open()) {
@@ -382,7 +383,10 @@ void Rendezvous::pump(std::int64_t deadline_ns, std::vector<pollfd> more) {
       }
     }
   }
-  check_silence();
+  // After a pause of this process everybody has a beat's time to be heard of first.
+  if (passed < k_longest_step_ns) {
+    check_silence();
+  }
 }
 
 void Rendezvous::hear(Peer& peer) {
@@ -596,18 +600,30 @@ void Rendezvous::give_up(const std::string& why) noexcept {
   try {
     const std::lock_guard lock(m_mutex);
     declare(why);
-    // Closing a socket with unread data resets it, and the reset overtakes what we just said: read
-    // until the peer has closed too, but not for long.
-    const std::int64_t deadline = monotonic_ns() + k_second_ns;
     for (Peer& peer : m_peers) {
       peer.connection.flush();
       peer.connection.end_sending();
-      while (peer.connection.open() && peer.connection.fault().empty() &&
-             monotonic_ns() < deadline) {
-        pollfd fd{peer.connection.fd(), POLLIN, 0};
-        ::poll(&fd, 1, poll_timeout_ms(deadline));
-        peer.connection.receive();
-        while (peer.connection.next()) {
+    }
+    // Closing a socket with unread data resets it, and the reset overtakes what we just said: read
+    // until the peers have closed too, but not for long, and not from one that is silent anyway.
+    const std::int64_t deadline = monotonic_ns() + k_second_ns;
+    while (monotonic_ns() < deadline) {
+      std::vector<pollfd> fds;
+      std::vector<Connection*> speaking;
+      for (Peer& peer : m_peers) {
+        Connection& c = peer.connection;
+        if (c.open() && c.fault().empty() && c.silent_ns() <= m_peer_limit_ns / 2) {
+          fds.push_back({c.fd(), POLLIN, 0});
+          speaking.push_back(&c);
+        }
+      }
+      if (fds.empty()) {
+        break;
+      }
+      ::poll(fds.data(), fds.size(), poll_timeout_ms(deadline));
+      for (Connection* const c : speaking) {
+        c->receive();
+        while (c->next()) {
         }
       }
     }

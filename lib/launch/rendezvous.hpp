@@ -24,6 +24,8 @@ namespace reckon {
 inline constexpr Seconds k_default_peer_limit{10};
 /// Shorter limits would take a busy machine for a dead one.
 inline constexpr Seconds k_least_peer_limit{2};
+/// In which the news of a rank that ended reaches everybody, also on a busy machine.
+inline constexpr Seconds k_news_limit{3};
 
 /// The control plane of a job: every rank keeps one TCP connection to rank 0. Nothing of a gradient
 /// passes here; it carries addresses before the first iteration, barriers around iterations, and

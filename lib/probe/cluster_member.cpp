@@ -185,7 +185,7 @@ std::string ClusterMember::open_transport(const JsonView& instruction) {
   m_flows = std::make_unique<FlowRank>(std::move(mover), options);
   const std::vector<std::string> addresses =
       m_rendezvous.all_gather(m_flows->address(), m_options.limit);
-  m_rendezvous.or_blame_a_peer(Seconds(1), [&] { m_flows->connect(addresses); });
+  m_rendezvous.or_blame_a_peer(k_news_limit, [&] { m_flows->connect(addresses); });
   return "";
 }
 

@@ -389,7 +389,7 @@ private:
         m_rendezvous.all_gather(m_mover->address(), m_options.limit);
     m_mover->set_meanwhile([this] { m_rendezvous.watch(Seconds(0)); });
     // A peer that just ended cannot be connected to.
-    m_rendezvous.or_blame_a_peer(Seconds(1),
+    m_rendezvous.or_blame_a_peer(k_news_limit,
                                  [&] { m_mover->connect(m_rendezvous.rank(), addresses); });
   }
 

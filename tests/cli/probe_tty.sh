@@ -15,5 +15,6 @@ end = text.rindex("s left")
 assert "\x1b[K" in text[end:], text[end:end + 200]
 PY
 reckon probe --budget 1s --only core_to_core_latency_cas -o p.json
-expect_status 0
-stderr_empty
+[[ $status == 0 || $status == 4 ]] || fail "exit code $status"
+stderr_lacks "s left" # it may warn of a noisy machine
+stderr_lacks "measuring this machine"

@@ -163,6 +163,7 @@ done
 kill -0 $job || fail "the first run did not go on: $(cat busy.err)"
 kill -KILL $job
 wait $job || true
+flock -w 120 busy/lock true || fail "a rank of the killed run still holds busy" # it may wait for the disk
 rm busy/step-*
 run -n 5 --checkpoint busy
 expect_status 0

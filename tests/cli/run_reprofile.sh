@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 900
+# serial: what it measures is this machine's, too
 # `run --reprofile-every` on one machine: what it refuses and why, and runs with pauses over emulated links, of which some are
 # slower than the plan's profile has them. A link that slows down in the middle is in tests/cluster/reprofile.sh.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

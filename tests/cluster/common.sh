@@ -8,7 +8,7 @@
 #   until_said FILE TEXT JOB     waits for a line that ends with TEXT, or for the end of JOB
 #   check 'EXPRESSION'           is true, in Python, of the profile p (profile.json) and the plan q (plan.json, if there is
 #                                one): cells(case, key=value...), port_of(machine), group_of(machine), members,
-#                                payload(Mbit/s), median(values) and near(value, wanted, tolerance = 0.03)
+#                                payload(Mbit/s), median(values) and near(value, wanted, tolerance = 0.05)
 source "$(dirname "${BASH_SOURCE[0]}")/../cli/common.sh"
 
 name=$(basename "$0" .sh)
@@ -54,7 +54,7 @@ def cells(case, **key):
     return [c for c in p["cells"] if c["case"] == case and all(c.get(k) == v for k, v in key.items())]
 def group_of(member): return next(m["id"] for m in p["machines"] if member in m["members"])
 def port_of(member): return cells("port_bandwidth", **{"from": group_of(member)})[0]["p50"]
-def near(value, wanted, tolerance=0.03):
+def near(value, wanted, tolerance=0.05):
     ok = abs(value / wanted - 1) <= tolerance
     if not ok: print(f"is {value:.6g}, expected {wanted:.6g}", file=sys.stderr)
     return ok

@@ -10,7 +10,7 @@ trials=${TRIALS:-24}
 labs=3
 peer_limit=2 # seconds; --limit is the time for all to meet, in which nobody can say who is still to come
 limit=5
-slack=3 # of a busy machine: starting, dying and two seconds in which others let rank 0 speak first
+slack=6 # of a busy machine: starting, dying and two seconds in which others let rank 0 speak first
 first=$NETLAB
 for lab in $(seq $labs); do
   NETLAB=$first$lab

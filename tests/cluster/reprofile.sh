@@ -64,7 +64,7 @@ fast = sorted(stay["iteration_seconds"][:3])[1]
 late = sorted(stay["iteration_seconds"][6:])[3]
 assert late > 1.8 * fast, stay["iteration_seconds"]
 assert replan["after_seconds"] < 0.6 * late, (replan["after_seconds"], late)
-assert abs(replan["after_seconds"] / replan["predicted_seconds"] - 1) < 0.15, replan
+assert abs(replan["after_seconds"] / replan["predicted_seconds"] - 1) < 0.3, replan
 print(f"before the slow-down {fast:.3f} s, on the slow link {late:.3f} s, after the change {replan['after_seconds']:.3f} s")
 print("pauses", [(p["measuring_seconds"], p["planning_seconds"]) for p in pauses])
 END

@@ -123,8 +123,7 @@ std::vector<std::string> shared_memory_of(const std::vector<pid_t>& pids) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     const std::string name = entry.path().filename().string();
-    if (name.find("reckon") != std::string::npos ||
-        std::any_of(pids.begin(), pids.end(),
+    if (std::any_of(pids.begin(), pids.end(),
                     [&](pid_t pid) { return name.rfind(std::to_string(pid) + ":", 0) == 0; })) {
       names.push_back(name);
     }

@@ -152,6 +152,9 @@ private:
       m_graph.hosts = m_in.index("number of hosts", k_most);
     } else if (kind == "precision") {
       m_graph.precision_s = m_in.non_negative("precision");
+      if (m_graph.precision_s <= 0) {
+        m_in.fail("has a precision of nothing, with which no time passes");
+      }
     } else if (kind == "station") {
       const double rate = m_in.non_negative("rate");
       if (rate <= 0) {
@@ -206,6 +209,9 @@ private:
       op.kind = SimGraph::Kind::write;
       op.target = m_in.index("path", m_graph.paths.size());
       op.amount = m_in.non_negative("bytes");
+      if (op.amount > k_most_bytes) {
+        m_in.fail(fmt::format("has a write of {} bytes, more than {}", op.amount, k_most_bytes));
+      }
       op.awaited = m_in.index("op", k_most);
     } else if (kind == "a") {
       op.kind = SimGraph::Kind::await;
@@ -249,6 +255,7 @@ private:
   }
 
   static constexpr std::size_t k_most = std::numeric_limits<std::uint32_t>::max();
+  static constexpr double k_most_bytes = 1e15; ///< counted exactly, also in the engine's units
   Reader m_in;
   SimGraph m_graph;
   bool m_in_lane = false;

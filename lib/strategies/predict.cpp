@@ -234,6 +234,21 @@ Prediction predict(const CostModel& model, const Solution& solution, std::span<c
                              : predict_ports(model, solution, load, shape);
 }
 
+int lanes_needed(const CostModel& model, const Load& load, DType dtype, double part_bytes,
+                 double traffic_share) {
+  const double rate = model.reduce_rate(dtype, 1, load.operands, part_bytes).mid;
+  double needed = 1;
+  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+    const double port_s = std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
+                          model.ranks()[r].port_bytes_per_s * traffic_share;
+    if (port_s > 0) {
+      needed = std::max(needed, std::ceil(load.summed_bytes[r] / rate / port_s - 1e-9));
+    }
+  }
+  return model.lanes_over_ports(
+      static_cast<int>(std::min(needed, static_cast<double>(model.cores()))));
+}
+
 OpCost op_cost(const CostModel& model, double part_bytes) {
   return [&model, part_bytes](std::size_t rank, const Op& op) {
     const RankModel& r = model.ranks()[rank];

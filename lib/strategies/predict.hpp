@@ -50,6 +50,12 @@ void add_passes(Prediction& prediction, const Passes& passes, const std::optiona
 /// and draining the pipeline, and waiting.
 void replace_by_played(Prediction& prediction, double seconds);
 
+/// The fewest lanes with which no rank sums slower than its port brings the operands, each port
+/// carrying as many of them, and not more than one machine's cores. `traffic_share`: of the time of
+/// a rank's traffic, that in which it has sums to make.
+[[nodiscard]] int lanes_needed(const CostModel& model, const Load& load, DType dtype,
+                               double part_bytes, double traffic_share = 1);
+
 /// What the ranks' local ops cost on ports, in parts of about `part_bytes`.
 [[nodiscard]] OpCost op_cost(const CostModel& model, double part_bytes);
 

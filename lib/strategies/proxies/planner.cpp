@@ -79,32 +79,21 @@ std::pair<int, bool> given_lanes(const CostModel& model) {
 /// The fewest lanes with which no rank adds up slower than its port brings the operands.
 int needed_lanes(const ProxyJob& job, const ProxyWays& ways, const std::vector<ProxyRoute>& routes,
                  double shard_bytes) {
-  const CostModel& model = ways.model();
   TreeCut cut;
   cut.boundary = job.tensors();
   cut.shard_bytes = shard_bytes;
   while (job.bytes() / cut.shard_bytes * job.writes_per_part() > k_quick.most_writes / 4) {
     cut.shard_bytes *= 2;
   }
-  double needed = 1;
+  int needed = 1;
   for (const bool dense : {false, true}) {
     cut.dense = dense;
     const Plan plan = cut_into_trees(job, ways, routes, cut);
-    const Load load = load_of_trees(plan, lower(plan));
-    for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-      const double port =
-          std::max(load.egress_bytes[r], load.ingress_bytes[r]) / model.ranks()[r].port_bytes_per_s;
-      const double rate = model
-                              .reduce_rate(job.workload.tensors.front().dtype, 1, load.operands,
-                                           static_cast<double>(plan.part_bytes))
-                              .mid;
-      if (port > 0) {
-        needed = std::max(needed, std::ceil(load.summed_bytes[r] / rate / port - 1e-9));
-      }
-    }
+    needed = std::max(needed, lanes_needed(ways.model(), load_of_trees(plan, lower(plan)),
+                                           job.workload.tensors.front().dtype,
+                                           static_cast<double>(plan.part_bytes)));
   }
-  return model.lanes_over_ports(
-      static_cast<int>(std::min(needed, static_cast<double>(model.cores()))));
+  return needed;
 }
 
 RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,

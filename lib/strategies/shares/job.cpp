@@ -5,6 +5,7 @@
 #include "core/log.hpp"
 #include "equations/fixed_point.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
 
 #include <fmt/format.h>
@@ -58,31 +59,48 @@ std::optional<ContentionFactors> contention_of(const SharesJob& job) {
   return contention_factors(job.inputs.profile, *asked);
 }
 
-/// The fewest lanes with which no rank sums slower than its port brings the operands, in any
-/// strategy, and as many on each network port. Ranks that share a machine have one: they already
-/// are several threads.
-int needed_lanes(const SharesJob& job) {
-  constexpr double k_typical_part_bytes = 1 << 20; // the part size is not known yet
+constexpr double k_typical_part_bytes = 1 << 20; // the part size is not known yet
+
+/// What the ranks of an asynchronous plan add up, as bytes of sums: each worker's gradient or
+/// change is applied by itself and the latest copied for it; a worker that sends changes copies,
+/// steps and subtracts.
+void load_async(const SharesJob& job, const Solution& solution, Load& load) {
   const CostModel& model = job.model;
-  double needed = 1;
-  for (const std::string& name : strategy_names()) {
-    const Solution solution = solve(name, model, job.bytes);
-    if (model.one_machine() || !solution.reason.empty()) {
-      continue;
-    }
-    const Load load = load_of(solution, model, solution.share_bytes);
-    for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-      // A ring sums all it will sum in its first half, the reduce-scatter.
-      const double port_s = std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
-                            model.ranks()[r].port_bytes_per_s / (solution.ring ? 2 : 1);
-      const double rate = model.reduce_rate(job.dtype, 1, load.operands, k_typical_part_bytes).mid;
-      if (port_s > 0) {
-        needed = std::max(needed, std::ceil(load.summed_bytes[r] / rate / port_s - 1e-9));
-      }
+  load.operands = 2;
+  const double sums = model.reduce_rate(job.dtype, 1, load.operands, k_typical_part_bytes).mid;
+  const bool changes = job.options.update_at != UpdatePlace::server;
+  for (std::size_t r = 0; r < load.summed_bytes.size(); ++r) {
+    const RankModel& rank = model.ranks()[r];
+    // Without a rate in the profile steps cost nothing.
+    const double step = sums / model.step_rate(rank.machine, *job.options.optimizer, 1).mid;
+    const double apply = changes ? std::max(1.0, step) : step;
+    load.summed_bytes[r] = solution.share_bytes[r] * static_cast<double>(job.workers) * (apply + 1);
+    if (changes && rank.worker) {
+      load.summed_bytes[r] += job.bytes * (2 + step);
     }
   }
-  return model.lanes_over_ports(
-      static_cast<int>(std::min(needed, static_cast<double>(model.cores()))));
+}
+
+/// Lanes that any strategy needs. Ranks that share a machine have one: they already are several
+/// threads.
+int needed_lanes(const SharesJob& job) {
+  const CostModel& model = job.model;
+  int needed = 1;
+  for (const std::string& name : strategy_names()) {
+    const Solution solution = solve(name, model, job.bytes);
+    if (model.one_machine() || !solution.reason.empty() ||
+        (job.options.async_steps && (solution.ring || solution.racks))) {
+      continue;
+    }
+    Load load = load_of(solution, model, solution.share_bytes);
+    if (job.options.async_steps) {
+      load_async(job, solution, load);
+    }
+    // A ring sums all it will sum in its first half, the reduce-scatter.
+    needed = std::max(needed, lanes_needed(model, load, job.dtype, k_typical_part_bytes,
+                                           solution.ring ? 0.5 : 1));
+  }
+  return needed;
 }
 
 /// `lanes`: as the roles give them; 0: to be solved.

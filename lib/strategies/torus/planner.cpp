@@ -92,7 +92,7 @@ public:
                                            "one; use roles without endpoints",
                                            options.strategy));
       }
-      m_lanes = lanes > 0 ? lanes : m_ways->model().ports();
+      m_lanes = lanes > 0 ? lanes : needed_lanes();
       m_ways->set_lanes(m_lanes);
     }
   }
@@ -178,6 +178,23 @@ private:
     plan.window_parts = window;
     predict(plan, k_compared_writes);
     return plan;
+  }
+
+  /// Lanes that either strategy needs on machines' ports. Ranks that share a machine have one: they
+  /// already are several threads.
+  [[nodiscard]] int needed_lanes() const {
+    if (m_ways->model().one_machine()) {
+      return 1;
+    }
+    constexpr std::uint64_t k_usual_part_bytes = 1U << 20U; // the part size is not known yet
+    int needed = 1;
+    for (const char* const strategy : k_strategies) {
+      const Plan plan = together(cut_and_assign(strategy, k_usual_part_bytes));
+      needed = std::max(needed,
+                        lanes_needed(m_ways->model(), load_of_trees(plan, lower(plan)),
+                                     m_job.workload.tensors.front().dtype, k_usual_part_bytes));
+    }
+    return needed;
   }
 
   [[nodiscard]] Plan cut_and_assign(const char* strategy, std::uint64_t part_bytes) const {

@@ -34,6 +34,17 @@ TEST(ClosedForms, ARingTakesItsBytesAndALatencyForEachStep) {
   }
 }
 
+TEST(ClosedForms, WritesOfNanosecondsTakeTheirTimeToo) {
+  RECKON_NEEDS_SIMULATOR();
+  // 64 bytes take 2.6 ns of a port; as many parts as keep it busy to the end.
+  constexpr std::size_t n = 4, m = 1000, part = 64;
+  constexpr double rate = 25e9;
+  const Plan plan =
+      plan_of("ring", n, 0, n * m, part, n * m, [](std::uint64_t p) { return p % n; });
+  const double formula = 2.0 * (n - 1) * m * part / rate;
+  EXPECT_NEAR(simulated(lower(plan), ports(n, rate)).seconds, formula, k_within * formula);
+}
+
 TEST(ClosedForms, ServersOfTheirOwnAreAsFastAsTheBusiestPortAndFillByOnePiece) {
   RECKON_NEEDS_SIMULATOR();
   // n workers, k servers, each with m parts: a server's port takes n M / k each way, a worker's M.

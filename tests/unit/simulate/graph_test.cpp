@@ -83,6 +83,8 @@ TEST(Graph, WhatIsWrongIsNamedWithItsLine) {
            {with("| 1 1\n", "|\n"), "line 6 has a hop without stations"},
            {with("| 1 1\n", "| | 1\n"), "line 6 has a hop without stations"},
            {with("0 | 1 1\n", "| 1\n"), "line 6 has a hop without stations"},
+           {with("precision 1e-09", "precision 0"), "line 3 has a precision of nothing"},
+           {with("w 1 7 5", "w 1 1e16 5"), "has a write of 1e+16 bytes"},
            {with("d 0.25", "d x"), "line 10 has 'x' for seconds, which is no number"},
            {with("d 0.25", "d"), "line 10 has no seconds"},
            {with("d 0.25", "d 0.25 1"), "line 10 names op before 1, but there are 1"},

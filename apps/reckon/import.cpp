@@ -47,8 +47,8 @@ int conclude(const T& document, const ImportArguments& arguments) {
   return k_exit_ok;
 }
 
-int import_workload(const std::string& text, const ImportArguments& arguments) {
-  const std::string& file = arguments.files.front();
+int import_workload(const std::string& text, const std::string& file,
+                    const ImportArguments& arguments) {
   if (arguments.files.size() > 1 || !arguments.machine.empty() || !arguments.collective.empty() ||
       !arguments.merge.empty()) {
     fail(
@@ -95,7 +95,7 @@ int run_import(const ImportArguments& arguments) {
     const bool astra = arguments.format.empty() ? is_astra_workload(texts.back())
                                                 : arguments.format == k_astra_sim;
     if (astra) {
-      return import_workload(texts.back(), arguments);
+      return import_workload(texts.back(), file, arguments);
     }
   }
   ImportOptions options;

@@ -36,6 +36,9 @@ std::vector<double> waits_of(const OverlapAnswer& answer) {
       ready_s = event.end_s;
     }
   }
+  if (!waited.empty()) { // what the next iteration's first layer waits for
+    waited.front() += std::max(0.0, t.end_s - ready_s) / iterations;
+  }
   return waited;
 }
 

@@ -172,6 +172,8 @@ OverlapQuestion OverlapAsked::of(const EndpointConfiguration& configuration) con
   OverlapQuestion question = overlap;
   if (!measured.all) {
     question.contention = measured.by_configuration.at(configuration.name);
+  } else if (configuration.mover == EndpointMover::none) { // nobody moves, so nobody is in the way
+    question.contention = {};
   }
   return question;
 }

@@ -44,7 +44,8 @@ Sweep sweep(const SweepQuestion& question) {
   out.ideal = reached(EndpointMover::none, {});
   const double sms = static_cast<double>(endpoint.sms);
   constexpr int k_steps = 18;
-  for (int i = 1; i <= (question.memory ? k_steps : 10); ++i) {
+  const int most_sms = static_cast<int>(std::min(10.0, sms));
+  for (int i = 1; i <= (question.memory ? k_steps : most_sms); ++i) {
     const double given = question.memory ? endpoint.memory_bytes_per_second * i / k_steps : i;
     const EndpointPart part = question.memory
                                   ? EndpointPart{sms, given}

@@ -141,9 +141,16 @@ void choose_chunk(const ChunkCosts& costs, PlacementAnswer& answer) {
     least *= 2;
   }
   for (std::uint64_t bytes = least; bytes <= k_most; bytes *= 2) {
-    const PortPlacement placed = place_on_ports(cut(answer.workload, bytes), *answer.layout);
-    answer.tried.push_back({bytes, exchange_s(placed, costs, static_cast<double>(bytes))});
+    const std::vector<std::uint64_t> pieces = cut(answer.workload, bytes);
+    const PortPlacement placed = place_on_ports(pieces, *answer.layout);
+    // No tensor may be as long; then longer chunks are the same.
+    const std::uint64_t longest =
+        pieces.empty() ? 0 : *std::max_element(pieces.begin(), pieces.end());
+    answer.tried.push_back({bytes, exchange_s(placed, costs, static_cast<double>(longest))});
     shortest = std::min(shortest, answer.tried.back().seconds);
+    if (longest < bytes) {
+      break;
+    }
   }
   for (const TriedChunk& tried : answer.tried) {
     if (tried.seconds <= (1 + k_as_good) * shortest) {

@@ -84,6 +84,9 @@ Balance balance_by_speed(const std::vector<std::uint64_t>& loads,
     }
   }
   check_sum(loads);
+  if (std::adjacent_find(speeds.begin(), speeds.end(), std::not_equal_to<>()) == speeds.end()) {
+    return balance_longest_first(loads, speeds.size()); // the same, and not bin by bin
+  }
   Balance out{std::vector<std::size_t>(loads.size()), std::vector<std::uint64_t>(speeds.size(), 0)};
   for (const std::size_t item : longest_first(loads)) {
     std::size_t first = 0;

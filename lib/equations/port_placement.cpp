@@ -14,16 +14,6 @@
 namespace reckon {
 namespace {
 
-std::vector<std::size_t> cores_of(const ServerLayout& layout, std::size_t node) {
-  std::vector<std::size_t> cores;
-  for (std::size_t c = 0; c < layout.core_node.size(); ++c) {
-    if (layout.core_node[c] == node) {
-      cores.push_back(c);
-    }
-  }
-  return cores;
-}
-
 std::size_t nodes_of(const ServerLayout& layout) {
   std::size_t nodes = 0;
   for (const ServerLayout::Interface& interface : layout.interfaces) {
@@ -33,6 +23,15 @@ std::size_t nodes_of(const ServerLayout& layout) {
     nodes = std::max(nodes, node + 1);
   }
   return nodes;
+}
+
+/// [node]
+std::vector<std::vector<std::size_t>> cores_of(const ServerLayout& layout) {
+  std::vector<std::vector<std::size_t>> cores(nodes_of(layout));
+  for (std::size_t c = 0; c < layout.core_node.size(); ++c) {
+    cores[layout.core_node[c]].push_back(c);
+  }
+  return cores;
 }
 
 } // namespace
@@ -60,7 +59,12 @@ PortPlacement place_on_ports(const std::vector<std::uint64_t>& chunks, const Ser
     speeds.push_back(interface.bytes_per_s);
   }
   const Balance on_interfaces = balance_by_speed(chunks, speeds);
-  const std::size_t nodes = nodes_of(layout);
+  const std::vector<std::vector<std::size_t>> cores_of_node = cores_of(layout);
+  const std::size_t nodes = cores_of_node.size();
+  std::vector<bool> used(nodes, false);
+  for (const ServerLayout::Interface& interface : layout.interfaces) {
+    used[interface.node] = true;
+  }
   PortPlacement out;
   out.lane_of.resize(chunks.size());
   out.interface_bytes = on_interfaces.loads;
@@ -74,12 +78,10 @@ PortPlacement place_on_ports(const std::vector<std::uint64_t>& chunks, const Ser
   std::vector<std::size_t> core_of(chunks.size());
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> queues; // interface, core
   for (std::size_t node = 0; node < nodes; ++node) {
-    const std::vector<std::size_t> cores = cores_of(layout, node);
-    const bool used = std::any_of(layout.interfaces.begin(), layout.interfaces.end(),
-                                  [&](const ServerLayout::Interface& i) { return i.node == node; });
-    if (!used) {
+    if (!used[node]) {
       continue;
     }
+    const std::vector<std::size_t>& cores = cores_of_node[node];
     if (cores.empty()) {
       fail(ErrorKind::usage, fmt::format("placement: node {} has interfaces and no core", node));
     }
@@ -135,6 +137,7 @@ PlacementEvenness evenness_of(const PortPlacement& placement, const ServerLayout
     raise(out.interfaces.over_mean, static_cast<double>(placement.interface_bytes[i]) * speed /
                                         layout.interfaces[i].bytes_per_s / bytes);
   }
+  const std::vector<std::vector<std::size_t>> cores = cores_of(layout);
   const double of_core = bytes / static_cast<double>(layout.core_node.size());
   for (std::size_t node = 0; node < placement.node_bytes.size(); ++node) {
     if (node_speed[node] == 0) {
@@ -143,8 +146,7 @@ PlacementEvenness evenness_of(const PortPlacement& placement, const ServerLayout
     raise(out.nodes.over_mean,
           static_cast<double>(placement.node_bytes[node]) * speed / node_speed[node] / bytes);
     raise(out.cores.at_most,
-          fullest_at_most(placement.node_bytes[node], longest, cores_of(layout, node).size()) /
-              of_core);
+          fullest_at_most(placement.node_bytes[node], longest, cores[node].size()) / of_core);
   }
   for (const std::uint64_t core : placement.core_bytes) {
     raise(out.cores.over_mean, static_cast<double>(core) / of_core);

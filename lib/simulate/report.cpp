@@ -211,6 +211,12 @@ std::string cause_of(const Report& report, const SimulatedPlan& simulated,
   constexpr double k_busy = 0.9;
   const double link = stations.front().busy;
   const double sums = longest(work, &RankWork::lane_compute_s) / report.p50_seconds;
+  const double passes = longest(work, &RankWork::passes_s) / report.p50_seconds;
+  if (passes > std::max(link, sums)) {
+    return fmt::format("passes ({}): they are {:.0f} % of the time, in which the busiest link, {}, "
+                       "is busy for {:.0f} %",
+                       size, 100 * passes, stations.front().name, 100 * link);
+  }
   if (link < k_busy && sums > link) {
     return fmt::format("sums ({}): the lane that computes most does for {:.0f} % of the time, the "
                        "busiest link, {}, is busy for {:.0f} %",

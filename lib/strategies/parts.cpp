@@ -314,4 +314,16 @@ void assign_lanes(Parts& parts, std::size_t servers, std::uint64_t lanes) {
   }
 }
 
+Plan beginning(const Plan& plan, std::size_t count) {
+  Plan shorter = plan;
+  for (std::vector<std::uint64_t>* const column :
+       {&shorter.parts.offset_bytes, &shorter.parts.bytes, &shorter.parts.server,
+        &shorter.parts.lane, &shorter.parts.tree}) {
+    if (column->size() > count) { // where there is one tree parts name none
+      column->resize(count);
+    }
+  }
+  return shorter;
+}
+
 } // namespace reckon

@@ -63,6 +63,9 @@ void assign_by_hash(Parts& parts, std::span<const double> shares);
 /// balance).
 void assign_lanes(Parts& parts, std::size_t servers, std::uint64_t lanes);
 
+/// The plan with its first `count` parts only, to be played instead of all of it.
+[[nodiscard]] Plan beginning(const Plan& plan, std::size_t count);
+
 /// The element type of each part.
 [[nodiscard]] std::vector<DType> part_dtypes(const Plan& plan);
 

@@ -5,6 +5,7 @@
 #include "equations/ring.hpp"
 #include "strategies/between.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/parts.hpp"
 #include "strategies/play.hpp"
 #include "strategies/port_network.hpp"
 
@@ -317,20 +318,6 @@ void replace_by_played(Prediction& p, double seconds) {
     term.seconds = term.name == "fill" ? fill : term.seconds * shorter;
   }
 }
-
-namespace {
-
-/// The plan with its first `count` parts only.
-Plan beginning(const Plan& plan, std::size_t count) {
-  Plan shorter = plan;
-  shorter.parts.offset_bytes.resize(count);
-  shorter.parts.bytes.resize(count);
-  shorter.parts.server.resize(count);
-  shorter.parts.lane.resize(count);
-  return shorter;
-}
-
-} // namespace
 
 std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
                                      double uplink_seconds, const Between* pairs) {

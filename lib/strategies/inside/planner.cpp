@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "strategies/inside/bound.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/parts.hpp"
 #include "topology/numa.hpp"
 
 #include <fmt/format.h>
@@ -298,10 +299,21 @@ private:
                                      model_bytes * load[r] / model.resources[r].bytes_per_second);
     }
     time.seconds = time.steady_seconds;
-    if (writes(plan.part_bytes) <= k_most_writes) {
-      const PlayNetwork network = network_of(model, m_index);
-      time.seconds = std::max(
-          time.seconds, play(reckon::lower(plan), network, op_cost(model, m_index)).total_seconds);
+    const PlayNetwork network = network_of(model, m_index);
+    const OpCost cost = op_cost(model, m_index);
+    const auto played = [&](const Plan& p) {
+      return play(reckon::lower(p), network, cost).total_seconds;
+    };
+    const std::size_t parts = plan.parts.size();
+    if (const double all = writes(plan.part_bytes); all <= k_most_writes) {
+      time.seconds = std::max(time.seconds, played(plan));
+    } else { // at any time every tree has had its proportion, so a beginning says how it goes on
+      const auto most = static_cast<std::size_t>(static_cast<double>(parts) * k_most_writes / all);
+      const std::size_t longer = 2 * most / 3, shorter = longer / 2;
+      const double longer_s = played(beginning(plan, longer));
+      const double pace =
+          (longer_s - played(beginning(plan, shorter))) / static_cast<double>(longer - shorter);
+      time.seconds = std::max(time.seconds, longer_s + static_cast<double>(parts - longer) * pace);
     }
     return time;
   }

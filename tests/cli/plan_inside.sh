@@ -119,3 +119,18 @@ sed 's/,"endpoints"/, "endpoints"/; s/"endpoints": \["m0\/gpu2", "m0\/gpu6"\]/"c
 reckon plan --inside --profile byteps-pcie --workload model.csv --roles none.json
 expect_status 2
 stderr_has "names no endpoints"
+
+# What is too long to be played goes on as it began: one part under way takes as many times longer as it does where all of it
+# is played.
+seconds() {
+  reckon plan --inside --profile byteps-nvlink --workload "$1" --part-bytes 1KiB --window "$2" --json
+  expect_status 0
+  python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["prediction"]["mid_seconds"])' .last/stdout
+}
+printf 'name,elements,dtype\nall,1000000,fp32\n' > played.csv
+printf 'name,elements,dtype\nall,8000000,fp32\n' > longer.csv
+python3 - "$(seconds played.csv 1)" "$(seconds longer.csv 1)" "$(seconds longer.csv 64)" << 'END' || fail "see above"
+import sys
+played, longer, wide = map(float, sys.argv[1:])
+assert abs(longer / played / 8 - 1) < 0.02 and longer > 5 * wide, (played, longer, wide)
+END

@@ -74,8 +74,15 @@ stderr_has "fixed:BITS"
 reckon plan --profile byteps-cluster --workload model.csv --workers 2 --servers 1 --port-bandwidth 1GB/s \
   --part-bytes 64KiB --transport host --strategy byteps_split --async --forward 1ms --backward 2ms -o plan.json
 expect_status 0
-reckon run plan.json -n 3 --tolerance 1e9% --straggler 0=3x
+reckon run plan.json -n 3 --tolerance 1e9% --straggler 0=3x -o late.json
 expect_status 0
+python3 - << 'END' || fail "the passes of the straggler are not those of the report"
+import json
+plan, late = json.load(open("plan.json")), json.load(open("late.json"))
+planned = next(term["seconds"] for term in plan["prediction"]["terms"] if term["name"] == "passes")
+played = next(stage["measured_seconds"] for stage in late["stages"] if stage["name"] == "passes")
+assert abs(played / planned - 3) < 1e-3, (planned, played)
+END
 stdout_has "every element correct"
 reckon run plan.json --straggler 9=3x
 expect_status 2

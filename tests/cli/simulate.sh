@@ -56,6 +56,23 @@ reckon simulate ring.json --straggler rank=3:2 --background '0->1:1GB/s@1ms' --s
 expect_status 0
 stdout_has 'traffic from rank 0 to 1 of up to 1 GB/s after 1 ms'
 
+# Passes: those of the rank that computes longest, and what the time is made of is said.
+printf 'name,elements,dtype\nlayer,1000,fp32\n' > short.csv
+reckon plan --profile byteps-cluster --workload short.csv --workers 3 --servers 0 --strategy ring \
+  --forward 10ms --backward 20ms -o passes.json
+expect_status 0
+reckon simulate passes.json
+expect_status 0
+stdout_matches 'total .* passes \(.* %\): they are 100 % of the time'
+reckon simulate passes.json --straggler rank=1:3 -o late.json
+expect_status 0
+python3 - << 'END' || fail "see above"
+import json
+stages = {stage["name"]: stage for stage in json.load(open("late.json"))["stages"]}
+assert abs(stages["passes"]["measured_seconds"] - 0.09) < 1e-6, stages
+assert stages["exposed"]["measured_seconds"] < 0.001, stages
+END
+
 # Other traffic keeps a port busy, too.
 reckon simulate ring.json --background '0->1:5GB/s' -o other-traffic.json
 expect_status 0

@@ -60,6 +60,21 @@ expect_status 0
 stderr_empty
 stdout_has 'resnet50 on 4x8x4, batch 32'
 stdout_has '85.33 GB/s memory'
+# What is exposed is what the layers wait for; nobody is in the way of what nobody moves.
+reckon solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16 --explain --json
+expect_status 0
+cp .last/stdout alone.json
+reckon solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16 --explain --json --computation-factor 3
+expect_status 0
+python3 - .last/stdout << 'END' || fail "see above"
+import json, sys
+alone, beside = (json.load(open(name))["configurations"] for name in ("alone.json", sys.argv[1]))
+for row in alone + beside:
+    waits = sum(layer["waits_seconds"] for layer in row["layers"])
+    assert row["exposed_seconds"] > 0 and abs(waits / row["exposed_seconds"] - 1) < 1e-6, (row["configuration"], waits)
+longer = [b["iteration_seconds"] > 1.001 * a["iteration_seconds"] for a, b in zip(alone, beside)]
+assert longer == [False, True, True, True, False], longer
+END
 reckon solve overlap --workload gnmt --shape 4x4x4 --configuration ace --policy priority --explain
 expect_status 0
 stdout_has 'decoder.classifier'

@@ -9,6 +9,7 @@
 #include "strategies/model.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/torus/planner.hpp"
 #include "support/cases.hpp"
 
 #include <fmt/format.h>
@@ -313,6 +314,36 @@ TEST(Planner, LanesKeepUpWithThePort) {
   EXPECT_EQ(test::plan_for(p, k_model, 8, 0, {}, 0).ranks.front().lanes, 4);
   EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 0).ranks.front().lanes, 4);
   EXPECT_EQ(test::plan_for(p, k_model, 8, 8, {}, 5).ranks.front().lanes, 5);
+}
+
+TEST(Planner, LanesOfAnAsynchronousServerCopyWhatItSendsBack) {
+  // 4 workers' gradients M come to one server, each is added and the latest copied for it: 8 M at
+  // 0.3 GB/s against 4 M at 1 GB/s.
+  Profile p = test::cluster(1e9, 1e9);
+  p.cells.push_back(test::sum_rate("gpu", 1, 0.3e9));
+  PlanOptions options;
+  options.strategy = "ps_noncolocated";
+  options.optimizer = Optimizer::sgd;
+  options.async_steps = 2;
+  EXPECT_EQ(test::plan_for(p, k_model, 4, 1, options, 0).ranks.front().lanes, 7);
+}
+
+TEST(Planner, LanesOfATorusKeepUpWithThePort) {
+  // 2x2x2: 1/2 M locally, then 1/4 and 1/8 of it (or 3/8 scattered), each way round: of 7/4 M that
+  // come in 7/8 M are added. At 0.3 GB/s a thread that is 0.5 / 0.3 = 1.7 -> 2 lanes.
+  Profile p = test::cluster(1e9, 1e9);
+  p.cells.push_back(test::sum_rate("gpu", 1, 0.3e9));
+  PlanOptions options;
+  options.strategy = "torus_scatter";
+  const auto lanes = [&](int asked) {
+    const Roles roles = default_roles(p, 8, 0, asked);
+    const Plan plan =
+        plan_torus({p, k_model, roles, {"p", digest_of("p")}, {"w", digest_of("w")}, std::nullopt},
+                   options, {2, 2, 2});
+    return plan.ranks.front().lanes;
+  };
+  EXPECT_EQ(lanes(0), 2);
+  EXPECT_EQ(lanes(3), 3);
 }
 
 /// sum_and_send of 2 operands: streaming over cached stores.

@@ -3,11 +3,13 @@
 # reckon probe: measures, summarises, writes a valid profile, and treats other people's files well.
 . "$(dirname "$0")/common.sh"
 
+# Exit code 4 says that something could not be measured, as happens on a machine that stands still for a while.
+measured() { [[ $status == 0 || $status == 4 ]] || fail "exit code $status"; }
 json() { python3 -c "import json,sys; p=json.load(open('$1')); $2"; }
 
 # A short run of everything.
 reckon probe --budget 2s --seed 7 --name "test box" -o p.json
-[[ $status == 0 || $status == 4 ]] || fail "exit code $status"
+measured
 stdout_matches '^test box: '
 stdout_matches '^[0-9]+ cells: '
 stdout_has "wrote p.json"
@@ -34,8 +36,8 @@ if "$RECKON" diff --help > /dev/null 2>&1; then
 fi
 
 # An older profile is replaced; nothing else is.
-reckon probe --budget 1s --only host_memcpy -o p.json
-expect_status 0
+reckon probe --budget 2s --only host_memcpy -o p.json
+measured
 json p.json 'assert {c["case"] for c in p["cells"]} == {"host_memcpy"} and p["fits"], p["fits"]'
 # Cases between commas, each by its name; and a profile that was cut short says so.
 reckon probe --only host_memcpy,host_memcopy -o cut.json
@@ -49,12 +51,12 @@ expect_status 2
 stderr_has "diary exists and is no profile"
 [[ $(cat diary) == "my diary" ]] || fail "the diary is gone"
 reckon probe --budget 1s --only host_memcpy -o diary --force
-expect_status 0
+measured
 json diary 'assert p["schema"] == "reckon/profile"'
 
 # --json: one document on standard output, nothing else, no file.
 reckon probe --budget 1s --only core_to_core_latency_cas --json
-[[ $status == 0 || $status == 4 ]] || fail "exit code $status"
+measured
 cp .last/stdout out.json
 json out.json 'assert p["schema"] == "reckon/profile"'
 [[ ! -e profile.json ]] || fail "--json also wrote a file"

@@ -81,3 +81,21 @@ reckon export torus.json --format msccl
 expect_status 2
 stderr_has 'plan with --strategy ring'
 stderr_lacks '--cutting'
+
+# Lanes are solved, ports made up: both are among the options, and the plan is simulated as it was planned.
+reckon plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --port-bandwidth 1GB/s -o ports.json
+expect_status 0
+stdout_has 'lanes auto'
+stdout_has 'port_bandwidth 1000000000 B/s'
+reckon plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --lanes 2 -o lanes.json
+expect_status 0
+stdout_has 'lanes 2,'
+reckon simulate ports.json -o played.json
+if [[ $status != 3 ]]; then # 3: this build has no SimGrid
+  expect_status 0
+  python3 - << 'END' || fail "simulated with other ports"
+import json
+plan, played = json.load(open("ports.json")), json.load(open("played.json"))
+assert abs(played["p50_seconds"] / plan["prediction"]["mid_seconds"] - 1) < 0.02, (plan["prediction"], played["p50_seconds"])
+END
+fi

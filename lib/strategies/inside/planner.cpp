@@ -354,7 +354,8 @@ private:
     Prediction& p = plan.prediction;
     p.bound_seconds =
         std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes), p.lo_seconds);
-    p.bound_by = fmt::format("{} (equation 27{})", bound.by,
+    p.bound_by = fmt::format("{} (equation 27{})",
+                             bound.by.empty() ? "nothing whose rate is known" : bound.by,
                              passes_besides() ? ", without what passes besides" : "");
     const auto dearest = std::max_element(m_solution.prices.begin(), m_solution.prices.end(),
                                           [](const InsidePrice& a, const InsidePrice& b) {
@@ -368,7 +369,8 @@ private:
       const auto bind =
           std::count_if(m_solution.prices.begin(), m_solution.prices.end(),
                         [](const InsidePrice& price) { return price.busy > 1 - 1e-6; });
-      p.relief = fmt::format("no single link: {} bind together", bind);
+      p.relief = bind > 0 ? fmt::format("no single link: {} bind together", bind)
+                          : "unknown: no link that is used has a known rate";
     }
   }
 

@@ -77,6 +77,7 @@ public:
     }
     check_options(options, m_places.size(), ranks == workers ? workers : 0);
     m_lanes = std::max(1, lanes);
+    m_lanes_given = lanes > 0;
     if (inputs.profile.endpoint) {
       if (options.what_if.worker_port_bytes_per_s) {
         fail(ErrorKind::usage,
@@ -190,9 +191,9 @@ private:
     int needed = 1;
     for (const char* const strategy : k_strategies) {
       const Plan plan = together(cut_and_assign(strategy, k_usual_part_bytes));
-      needed = std::max(needed,
-                        lanes_needed(m_ways->model(), load_of_trees(plan, lower(plan)),
-                                     m_job.workload.tensors.front().dtype, k_usual_part_bytes));
+      needed =
+          std::max(needed, lanes_needed(m_ways->model(), load_of_trees(plan, lower(plan)),
+                                        m_job.workload.tensors.front().dtype, k_usual_part_bytes));
     }
     return needed;
   }
@@ -275,11 +276,12 @@ private:
 
   void describe(Plan& plan) const {
     add_provenance(plan, m_inputs, m_options);
+    add_made_up_ports(plan, m_options.what_if);
     plan.transport = m_ways                        ? m_ways->model().transport()
                      : m_options.transport.empty() ? "host"
                                                    : m_options.transport;
     plan.options["shape"] = fmt::format("{}x{}x{}", m_shape[0], m_shape[1], m_shape[2]);
-    plan.options["lanes"] = std::to_string(m_lanes);
+    plan.options["lanes"] = m_lanes_given ? std::to_string(m_lanes) : "auto";
     if (plan.passes) {
       plan.options["forward"] = fmt::format("{} s", m_job.forward_s);
       plan.options["backward"] = fmt::format("{} s", m_job.backward_s);
@@ -323,6 +325,7 @@ private:
   std::array<std::uint64_t, 3> m_shape;
   ProxyJob m_job;
   int m_lanes = 1;
+  bool m_lanes_given = false;
   std::optional<Between> m_links;  ///< of the endpoint's torus
   std::optional<ProxyWays> m_ways; ///< or what lies between the profile's machines
 };

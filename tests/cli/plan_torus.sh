@@ -86,7 +86,7 @@ stderr_lacks '--cutting'
 reckon plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --port-bandwidth 1GB/s -o ports.json
 expect_status 0
 stdout_has 'lanes auto'
-stdout_has 'port_bandwidth 1000000000 B/s'
+stdout_has 'port_bandwidth 1 GB/s'
 reckon plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --lanes 2 -o lanes.json
 expect_status 0
 stdout_has 'lanes 2,'

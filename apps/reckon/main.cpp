@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     std::cerr << "reckon: error: out of memory; use fewer ranks, a smaller workload or a smaller "
                  "part size\n";
+    return k_exit_operation;
+  } catch (const std::system_error& e) { // standard output that cannot be written
+    std::cerr << "reckon: error: " << e.what() << '\n';
     return k_exit_operation;
   } catch (const std::exception& e) {
     std::cerr << "reckon: internal error: " << e.what()

@@ -202,7 +202,7 @@ std::string text_of(const CapacityAnswer& a, const CapacityOptions& options) {
                                                               : "sums and steps";
   std::string text =
       c.workers == 0
-          ? fmt::format("one box supports no worker in {}: {} are too slow for one (47)\n\n",
+          ? fmt::format("one box supports no worker in {}: {} cannot keep up with one (47)\n\n",
                         options.iteration, by)
           : fmt::format("one box supports {}: limited by {} (47)\n\n", counted(c.workers, "worker"),
                         by);

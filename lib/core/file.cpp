@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <utility>
 
@@ -17,12 +18,18 @@ namespace reckon {
 namespace {
 
 /// All that is left to read; absent, with errno set, when reading fails.
+/// What it has; nullopt and errno where it cannot be read.
 std::optional<std::string> read_rest(int fd) {
   std::string content;
   constexpr std::size_t k_step = 1U << 16U;
   struct stat about {};
-  if (::fstat(fd, &about) == 0 &&
-      S_ISREG(about.st_mode)) { // doubling would hold a large file twice
+  const bool known = ::fstat(fd, &about) == 0;
+  if (known && S_ISCHR(about.st_mode) && ::isatty(fd) == 0 &&
+      about.st_rdev != makedev(1, 3)) { // /dev/zero has no end; /dev/null has
+    errno = ENODEV;
+    return std::nullopt;
+  }
+  if (known && S_ISREG(about.st_mode)) { // doubling would hold a large file twice
     content.reserve(static_cast<std::size_t>(about.st_size) + k_step);
   }
   for (;;) {

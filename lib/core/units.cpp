@@ -146,8 +146,9 @@ Bandwidth parse_bandwidth(std::string_view text, std::string_view what) {
   if (number <= 0) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must be greater than 0", what, text));
   }
-  if (!std::isfinite(number * factor)) {
-    fail(ErrorKind::usage, fmt::format("{}: '{}' is more than a number can hold", what, text));
+  constexpr double k_most = 1e18; // more than anything has; sums of many stay numbers
+  if (!(number * factor <= k_most)) {
+    fail(ErrorKind::usage, fmt::format("{}: '{}' is more than 1e9 GB/s", what, text));
   }
   return Bandwidth::bytes_per_s(number * factor);
 }
@@ -162,8 +163,9 @@ Seconds parse_seconds(std::string_view text, std::string_view what) {
   if (number < 0) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' must not be negative", what, text));
   }
-  if (!std::isfinite(number * factor)) {
-    fail(ErrorKind::usage, fmt::format("{}: '{}' is more than a number can hold", what, text));
+  constexpr double k_most = 1e9; // in nanoseconds a whole number of 64 bits
+  if (!(number * factor <= k_most)) {
+    fail(ErrorKind::usage, fmt::format("{}: '{}' is more than {} s", what, text, k_most));
   }
   return Seconds(number * factor);
 }

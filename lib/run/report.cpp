@@ -123,6 +123,9 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
   const Prediction& p = report.prediction;
   const bool has_update =
       std::any_of(p.terms.begin(), p.terms.end(), [](const Term& t) { return t.name == "update"; });
+  // Inside a machine sums are a part of what the links and memories carry.
+  const bool has_reduction = std::any_of(p.terms.begin(), p.terms.end(),
+                                         [](const Term& t) { return t.name == "reduction"; });
   const std::optional<double> computed = computed_seconds(result);
   std::optional<double> reduction, transport;
   std::string how_reduction, how_transport;
@@ -136,7 +139,7 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
     const double parallel =
         std::max(1.0, std::min(static_cast<double>(cores), static_cast<double>(busy_ranks)));
     reduction = reduce / parallel;
-    transport = std::max(0.0, report.p50_seconds - *reduction -
+    transport = std::max(0.0, report.p50_seconds - (has_reduction ? *reduction : 0) -
                                   (has_update ? update_seconds(result, true, cores) : 0));
     how_reduction =
         fmt::format("time inside the summation kernels of all ranks / {} processors", parallel);

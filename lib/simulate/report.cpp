@@ -207,6 +207,12 @@ std::string cause_of(const Report& report, const SimulatedPlan& simulated,
   if (stations.empty()) {
     return "nothing moves";
   }
+  if (simulated.network.names.size() == 1 && simulated.plan.ranks.front().endpoint.empty() &&
+      std::abs(report.error) > k_told_error) { // all share its memory
+    return fmt::format("one machine ({}): its processors copy and add in turn, which the "
+                       "prediction adds up and the simulation overlaps; run it",
+                       size);
+  }
   // Below it what waits is no longer explained by what it waits for.
   constexpr double k_busy = 0.9;
   const double link = stations.front().busy;

@@ -101,8 +101,9 @@ Choice* asked_for(std::vector<Choice>& choices, const std::string& strategy) {
                                [&](const Choice& c) { return c.solution.strategy == strategy; });
   if (it == choices.end()) {
     fail(ErrorKind::usage,
-         fmt::format("--strategy {}: unknown; use auto or one of {}, coarse, dense", strategy,
-                     fmt::join(strategy_names(), ", ")));
+         fmt::format(
+             "--strategy {}: unknown; use auto or one of {}, coarse, dense, torus, torus_scatter",
+             strategy, fmt::join(strategy_names(), ", ")));
   }
   if (!it->solution.reason.empty()) {
     fail(ErrorKind::input,

@@ -73,6 +73,19 @@ assert abs(stages["passes"]["measured_seconds"] - 0.09) < 1e-6, stages
 assert stages["exposed"]["measured_seconds"] < 0.001, stages
 END
 
+# Ranks that share a machine: what their processors do in turn is not what is simulated, and that is said.
+printf 'name,elements,dtype\nlayer,10000000,fp32\n' > large.csv
+reckon probe --budget 3s --only fabric_aggregate,reduce_sum -o here.json
+reckon plan --profile here.json --workload large.csv --workers 4 --servers 0 --strategy ring --optimizer adam -o one.json
+if [[ $status == 0 ]]; then # else the machine was too busy to measure it in that time
+  reckon simulate one.json --profile here.json -o one-played.json
+  python3 - .last/stdout << 'END' || fail "see above"
+import json, sys
+error, text = json.load(open("one-played.json"))["error"], open(sys.argv[1]).read()
+assert ("one machine (" in text) == (abs(error) > 0.005) and "network (" not in text or abs(error) <= 0.005, (error, text)
+END
+fi
+
 # Other traffic keeps a port busy, too.
 reckon simulate ring.json --background '0->1:5GB/s' -o other-traffic.json
 expect_status 0

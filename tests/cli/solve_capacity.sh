@@ -42,7 +42,7 @@ stdout_has 'one box supports 205 workers: limited by interfaces (47)'
 stdout_matches '^boxes +2 +817\.8 ms '
 reckon solve capacity --bytes 1GB --iteration 10ms "${box[@]}"
 expect_status 0
-stdout_has 'one box supports no worker in 10ms: interfaces are too slow for one (47)'
+stdout_has 'one box supports no worker in 10ms: interfaces cannot keep up with one (47)'
 
 bad() {
   reckon solve capacity "$@"
@@ -84,4 +84,4 @@ stderr_has 'bx'
 # What is slow is named: of both, the one that was given.
 reckon solve capacity -m resnet50 --iteration 16.8ms --interfaces 10 --interface-bandwidth 56Gb/s --step-bandwidth 100MB/s
 expect_status 0
-stdout_has 'supports no worker in 16.8ms: steps are too slow'
+stdout_has 'supports no worker in 16.8ms: steps cannot keep up'

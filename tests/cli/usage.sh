@@ -31,6 +31,10 @@ for command in 'solve torus --shape 4x1x1 --local-bandwidth 400GB/s' 'solve over
   grep -q 'cannot write standard output' full.err || fail "$command: $(cat full.err)"
 done
 
+status=0
+"$RECKON" probe --list > /dev/full 2> full.err || status=$?
+[[ $status == 4 ]] || fail "probe --list: status $status on a full disk: $(cat full.err)"
+
 # What the parser refuses reads as every other error, and what does not exist is said before what is missing.
 bad() {
   local message=$1
@@ -48,3 +52,8 @@ bad "there is no option '--shap': did you mean '--shape'?" solve torus --shap=4x
 bad "nothing is known to do with 'twice'" solve torus --shape 4x4x4 twice
 bad '--shape is required; see reckon solve torus --help' solve torus
 bad '--cores = 2.5' solve placement --cores 2.5
+
+# A device without an end is no document, whoever reads it, and no old profile either.
+bad '/dev/zero: No such device' show /dev/zero
+bad '/dev/zero' plan -p /dev/zero -m resnet50
+bad '/dev/zero exists and is no profile' probe --budget 1s -o /dev/zero

@@ -6,6 +6,7 @@
 #include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/predict.hpp"
 #include "strategies/proxies/description.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "strategies/proxies/search.hpp"

@@ -235,6 +235,13 @@ void PassCrew::stop() {
 void PassCrew::queue(std::uint32_t pass) noexcept {
   Pass& p = m_passes[pass];
   p.asked = 0;
+  // Of many short passes most have no round: waking the threads for these would take longer. One
+  // that has others before it ends after them.
+  if (p.rounds == 0 && m_ended.load(std::memory_order_acquire) == m_queued) {
+    p.end_ns.store(monotonic_ns(), std::memory_order_relaxed);
+    p.times.fetch_add(1, std::memory_order_release);
+    return;
+  }
   p.left.store(m_workers.size(), std::memory_order_relaxed); // the mutex orders both
   m_queued_rounds += p.rounds;
   p.target.store(m_queued_rounds, std::memory_order_relaxed);
@@ -289,6 +296,7 @@ void PassCrew::work(std::size_t rank, int cpu) {
       // Looked at when all are done: a thread may have done its part and told so much later.
       pass->end_ns.store(monotonic_ns(), std::memory_order_relaxed);
       pass->times.fetch_add(1, std::memory_order_release);
+      m_ended.fetch_add(1, std::memory_order_release);
       const std::lock_guard lock(m_mutex); // time_rounds() has looked, or sleeps
       m_finished.notify_all();
     }

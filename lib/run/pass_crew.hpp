@@ -118,8 +118,9 @@ private:
   double m_round_s = 0;
   std::mutex m_mutex;
   std::condition_variable m_wake, m_finished;
-  std::vector<std::uint32_t> m_queue; ///< ring: a pass is in it at most once
-  std::uint64_t m_queued = 0;         ///< passes, since ever
+  std::vector<std::uint32_t> m_queue;    ///< ring: a pass is in it at most once
+  std::uint64_t m_queued = 0;            ///< passes, since ever
+  std::atomic<std::uint64_t> m_ended{0}; ///< of those that were queued
   std::uint64_t m_queued_rounds = 0;
   std::atomic<bool> m_stop{
       false}; ///< set with the mutex held; looked at in the middle of work, too

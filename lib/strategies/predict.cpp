@@ -71,11 +71,10 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
       p.terms = {{"transport", transport}, {"reduction", reduction}, {"fill", fill}};
     }
   }
-  const double share = p.terms[0].seconds / p.mid_seconds;
-  p.relief = fmt::format("moving bytes is {:.0f} % of the time, adding them up {:.0f} %; fewer "
-                         "bytes between ranks (more "
-                         "of them on the machine that sums) or faster memory",
-                         100 * share, 100 * p.terms[1].seconds / p.mid_seconds);
+  p.relief =
+      fmt::format("an exchange moves bytes for {} and adds them up for {}; fewer bytes "
+                  "between ranks (more of them on the machine that sums) or faster memory",
+                  to_text(Seconds(p.terms[0].seconds)), to_text(Seconds(p.terms[1].seconds)));
   return p;
 }
 

@@ -214,16 +214,21 @@ TEST(PassCrew, WhatEndedFirstIsToldFirstWhateverALaneBeganFirst) {
 
 TEST(PassCrew, NoPassEndsBeforeOneThatWasDoneBeforeIt) {
   // Nothing but the accounting: threads overtake each other by passes, and who is the last to tell
-  // that its part is done need not be who did it last.
-  constexpr std::size_t k_passes = 20'000;
+  // that its part is done need not be who did it last. The first pass of those that are under way
+  // at once has a round, so that the others queue behind it; later ones may find it done.
+  constexpr std::size_t k_passes = 20'000, k_at_once = 500;
   PassCrew crew("gemm_256", {-1, -1, -1, -1});
   const LaneProgram program = lane_of(std::vector<std::int64_t>(k_passes, 1));
-  crew.set_passes(std::vector<std::uint64_t>(k_passes, 0), 1);
+  std::vector<std::uint64_t> rounds(k_passes, 0);
+  for (std::size_t p = 0; p < k_passes; p += k_at_once) {
+    rounds[p] = 1;
+  }
+  crew.set_passes(rounds, 1);
   const std::unique_ptr<Delays> delays = crew.delays_of(program);
   std::int64_t end_ns = 0;
   for (std::uint32_t op = 0; op < k_passes;) {
     // As many at a time as the lane looks through quickly.
-    const std::uint32_t until = op + 100;
+    const std::uint32_t until = op + k_at_once;
     for (std::uint32_t next = op; next < until; ++next) {
       delays->start(next, 0);
     }
@@ -245,6 +250,18 @@ TEST(PassCrew, APassWithoutRoundsIsOverToo) {
   delays->start(0, 0);
   EXPECT_TRUE(wait_for(*delays));
   EXPECT_EQ(crew.rounds_done(), 0U);
+}
+
+TEST(PassCrew, APassWithoutRoundsWaitsForOneBeforeItAndForNothingElse) {
+  PassCrew crew("gemm_256", {-1});
+  const LaneProgram program = lane_of({k_ms, k_ms, k_ms});
+  crew.set_passes({0, UINT64_MAX / 2, 0}, 1);
+  const std::unique_ptr<Delays> delays = crew.delays_of(program);
+  delays->start(0, 0);
+  ASSERT_TRUE(delays->next_over(0)) << "no thread has to wake up";
+  delays->start(1, 0);
+  delays->start(2, 0);
+  EXPECT_FALSE(delays->next_over(0));
 }
 
 TEST(PassCrew, EndsInTheMiddleOfItsWork) {

@@ -36,9 +36,9 @@ TEST(ClosedForms, ARingTakesItsBytesAndALatencyForEachStep) {
 
 TEST(ClosedForms, WritesOfNanosecondsTakeTheirTimeToo) {
   RECKON_NEEDS_SIMULATOR();
-  // 64 bytes take 2.6 ns of a port; as many parts as keep it busy to the end.
+  // 64 bytes take 0.16 ns of a port; as many parts as keep it busy to the end.
   constexpr std::size_t n = 4, m = 1000, part = 64;
-  constexpr double rate = 25e9;
+  constexpr double rate = 400e9;
   const Plan plan =
       plan_of("ring", n, 0, n * m, part, n * m, [](std::uint64_t p) { return p % n; });
   const double formula = 2.0 * (n - 1) * m * part / rate;

@@ -18,7 +18,6 @@ namespace reckon {
 namespace {
 
 /// All that is left to read; absent, with errno set, when reading fails.
-/// What it has; nullopt and errno where it cannot be read.
 std::optional<std::string> read_rest(int fd) {
   std::string content;
   constexpr std::size_t k_step = 1U << 16U;

@@ -231,7 +231,7 @@ public:
     connect(places.lanes, result);
     result.verification.resize(static_cast<std::size_t>(m_rendezvous.size()));
     for (const RankProgram& rank : m_schedule.ranks) {
-      result.passes = std::max(result.passes, passes_of(rank));
+      result.passes = std::max(result.passes, delay_seconds(rank));
     }
     if (m_options.compute) {
       result.context["compute"] = assemble_crew(places.compute);

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <ctime>
 #include <set>
+#include <string_view>
 
 namespace reckon {
 namespace {
@@ -121,11 +122,13 @@ std::optional<double> computed_seconds(const JobResult& result) {
 /// Splits the measured time as the prediction is split, as far as the measurement can tell.
 void add_stages(Report& report, const JobResult& result, bool one_machine, unsigned cores) {
   const Prediction& p = report.prediction;
-  const bool has_update =
-      std::any_of(p.terms.begin(), p.terms.end(), [](const Term& t) { return t.name == "update"; });
+  const auto has_term = [&p](std::string_view name) {
+    return std::any_of(p.terms.begin(), p.terms.end(),
+                       [name](const Term& t) { return t.name == name; });
+  };
+  const bool has_update = has_term("update");
   // Inside a machine sums are a part of what the links and memories carry.
-  const bool has_reduction = std::any_of(p.terms.begin(), p.terms.end(),
-                                         [](const Term& t) { return t.name == "reduction"; });
+  const bool has_reduction = has_term("reduction");
   const std::optional<double> computed = computed_seconds(result);
   std::optional<double> reduction, transport;
   std::string how_reduction, how_transport;

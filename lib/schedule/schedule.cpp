@@ -78,7 +78,7 @@ std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor) {
   return delays;
 }
 
-Seconds passes_of(const RankProgram& rank) {
+Seconds delay_seconds(const RankProgram& rank) {
   std::int64_t longest_ns = 0;
   for (const LaneProgram& lane : rank.lanes) {
     std::int64_t lane_ns = 0;

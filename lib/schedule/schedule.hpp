@@ -161,7 +161,7 @@ struct Schedule {
 std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor);
 
 /// What the delays of that lane of a rank take that has most of them: the rank's passes.
-[[nodiscard]] Seconds passes_of(const RankProgram& rank);
+[[nodiscard]] Seconds delay_seconds(const RankProgram& rank);
 
 /// Bytes that each rank sends to and receives from others in one iteration.
 struct Traffic {

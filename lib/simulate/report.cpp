@@ -33,7 +33,7 @@ std::vector<RankWork> work_of(const SimulatedPlan& simulated) {
   std::vector<RankWork> all;
   for (std::size_t r = 0; r < simulated.schedule.ranks.size(); ++r) {
     RankWork work;
-    work.passes_s = passes_of(simulated.schedule.ranks[r]).count() * factor[r];
+    work.passes_s = delay_seconds(simulated.schedule.ranks[r]).count() * factor[r];
     for (const LaneProgram& lane : simulated.schedule.ranks[r].lanes) {
       double reduce_s = 0, update_s = 0, compute_s = 0;
       for (std::size_t i = 0; i < lane.ops().size(); ++i) {

@@ -4,6 +4,7 @@
 #include "documents/endpoint.hpp"
 #include "documents/plan.hpp"
 #include "strategies/torus/planner.hpp"
+#include "support/equal_parts.hpp"
 
 #include <array>
 #include <cstdint>
@@ -36,14 +37,7 @@ inline Plan torus_plan(const std::string& strategy, const std::array<std::uint64
     rank.lanes = lanes;
     plan.ranks.push_back(rank);
   }
-  plan.gradient_bytes = parts * part_bytes;
-  plan.runs = {{0, plan.gradient_bytes, DType::fp32}};
-  plan.part_bytes = part_bytes;
-  plan.window_parts = window;
-  for (std::uint64_t p = 0; p < parts; ++p) {
-    plan.parts.offset_bytes.push_back(p * part_bytes);
-    plan.parts.bytes.push_back(part_bytes);
-  }
+  cut_equally(plan, parts, part_bytes, window);
   assign_torus(plan);
   return plan;
 }

@@ -4,6 +4,7 @@
 #include "core/json.hpp"
 #include "core/version.hpp"
 #include "launch/sockets.hpp"
+#include "support/local_job.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,17 +25,8 @@
 namespace reckon {
 namespace {
 
-constexpr Seconds k_limit{60}; // for what is not meant to fail
-
-JobEnvironment job(int rank, int size, int port) {
-  JobEnvironment j;
-  j.rank = rank;
-  j.size = size;
-  j.master_address = "127.0.0.1";
-  j.master_port = port;
-  j.token = "secret";
-  return j;
-}
+using support::job;
+using support::k_limit;
 
 /// Runs `body(rendezvous)` for every rank in a thread of its own; returns what each threw.
 template <class Body>

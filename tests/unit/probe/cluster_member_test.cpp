@@ -5,6 +5,7 @@
 #include "launch/sockets.hpp"
 #include "movers/fake.hpp"
 #include "probe/pair_writes.hpp"
+#include "support/local_job.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,17 +19,8 @@
 namespace reckon {
 namespace {
 
-constexpr Seconds k_limit{60}; // for what is not meant to fail
-
-JobEnvironment job(int rank, int size, int port) {
-  JobEnvironment j;
-  j.rank = rank;
-  j.size = size;
-  j.master_address = "127.0.0.1";
-  j.master_port = port;
-  j.token = "secret";
-  return j;
-}
+using support::job;
+using support::k_limit;
 
 // A transport often notices a dead rank before the rank's end is known to rank 0.
 TEST(ClusterMember, AWriteThatFailsBecauseOfADeathIsNoReasonOfItsOwn) {

@@ -5,6 +5,7 @@
 #include "documents/plan.hpp"
 #include "simulate/build.hpp"
 #include "simulate/engine.hpp"
+#include "support/equal_parts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -128,13 +129,8 @@ inline Plan plan_of(const std::string& strategy, std::size_t workers, std::size_
     rank.server = true;
     plan.ranks.push_back(rank);
   }
-  plan.gradient_bytes = parts * part_bytes;
-  plan.runs = {{0, plan.gradient_bytes, DType::fp32}};
-  plan.part_bytes = part_bytes;
-  plan.window_parts = window;
+  cut_equally(plan, parts, part_bytes, window);
   for (std::uint64_t p = 0; p < parts; ++p) {
-    plan.parts.offset_bytes.push_back(p * part_bytes);
-    plan.parts.bytes.push_back(part_bytes);
     plan.parts.server.push_back(server_of(p));
     plan.parts.lane.push_back(0);
   }

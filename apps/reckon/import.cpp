@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/import.hpp"
+#include "core/json.hpp"
 #include "import/astra_workload.hpp"
 
 #include "commands.hpp"

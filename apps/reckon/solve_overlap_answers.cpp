@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solve_overlap_answers.hpp"
 
+#include "core/json.hpp"
 #include "solve.hpp"
 
 #include <fmt/format.h>

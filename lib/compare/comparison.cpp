@@ -3,6 +3,7 @@
 
 #include "compare/build.hpp"
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/endpoint.hpp"
 
+#include "core/json.hpp"
 #include "documents/endpoint.hpp"
 
 #include <fmt/format.h>

@@ -4,6 +4,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "documents/fields.hpp"
 
 #include <fmt/format.h>
@@ -149,6 +150,17 @@ std::vector<std::string> shipped_workloads() {
 std::vector<std::string> shipped_profiles() {
   return shipped("");
 }
+
+template <class T>
+std::string canonical_text(const T& document) {
+  return canonical(to_json(document));
+}
+template std::string canonical_text(const Document& document);
+template std::string canonical_text(const Profile& profile);
+template std::string canonical_text(const Workload& workload);
+template std::string canonical_text(const Roles& roles);
+template std::string canonical_text(const Plan& plan);
+template std::string canonical_text(const Report& report);
 
 DocumentLink link_to(const std::string& name, const std::string& canonical_text) {
   return {.name = name, .digest = digest_of(canonical_text)};

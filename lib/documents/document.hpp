@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json.hpp"
+#include "core/json_fwd.hpp"
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
 #include "documents/report.hpp"
@@ -45,10 +45,8 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 [[nodiscard]] std::vector<std::string> shipped_profiles();
 
 /// The canonical text, its digest, and both for a link from another document.
-template <class T>
-[[nodiscard]] std::string canonical_text(const T& document) {
-  return canonical(to_json(document));
-}
+template <class T> // one of the documents, or Document
+[[nodiscard]] std::string canonical_text(const T& document);
 [[nodiscard]] DocumentLink link_to(const std::string& name, const std::string& canonical_text);
 
 } // namespace reckon

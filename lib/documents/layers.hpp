@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json.hpp"
+#include "core/json_fwd.hpp"
 
 #include <cstdint>
 #include <optional>

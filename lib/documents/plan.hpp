@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/dtype.hpp"
-#include "core/json.hpp"
+#include "core/json_fwd.hpp"
 #include "core/optimizer.hpp"
 #include "core/stores.hpp"
 #include "documents/roles.hpp"

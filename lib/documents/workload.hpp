@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/dtype.hpp"
-#include "core/json.hpp"
+#include "core/json_fwd.hpp"
 #include "documents/layers.hpp"
 
 #include <cstdint>

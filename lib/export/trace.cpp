@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "export/export.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "movers/cuda.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "movers/mailbox.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "movers/mailbox.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
 

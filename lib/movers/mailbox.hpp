@@ -2,7 +2,7 @@
 #pragma once
 
 #include "core/file.hpp"
-#include "core/json.hpp"
+#include "core/json_fwd.hpp"
 #include "movers/handle.hpp"
 #include "movers/mover.hpp"
 

@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
 #include "discover/discover.hpp"

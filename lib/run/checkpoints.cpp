@@ -3,6 +3,7 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 
 #include <fmt/format.h>

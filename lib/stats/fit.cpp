@@ -3,8 +3,6 @@
 
 #include "core/error.hpp"
 
-#include <Eigen/Dense>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,6 +15,12 @@ constexpr std::size_t k_fewest_points = 5;
 constexpr std::size_t k_fewest_in_segment = 3;
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
+/// Of alpha and slope.
+struct Covariance {
+  double alpha = 0, slope = 0; ///< variances
+  double both = 0;
+};
+
 /// A line through some of the points, in the scale that keeps the problem well conditioned: every
 /// row divided by its error, bytes divided by the segment's largest.
 struct Line {
@@ -27,7 +31,7 @@ struct Line {
   double chi_squared = 0;
   double scale_bytes = 1;
   /// Covariance of the parameters that are not on a bound, in scaled units.
-  Eigen::Matrix2d active = Eigen::Matrix2d::Zero();
+  Covariance active;
   bool flat = false;
 };
 
@@ -94,50 +98,65 @@ private:
   }
 
   [[nodiscard]] double leverage(const Line& line, std::size_t i) const {
-    const Eigen::Vector2d row =
-        Eigen::Vector2d(1, m_points[i].bytes / line.scale_bytes) / m_errors[i];
-    return row.dot(line.active * row);
+    const double x = m_points[i].bytes / line.scale_bytes;
+    return (line.active.alpha + x * (2 * line.active.both + x * line.active.slope)) /
+           (m_errors[i] * m_errors[i]);
   }
 
   [[nodiscard]] Line line_through(const std::vector<std::size_t>& used) const {
-    const auto rows = static_cast<Eigen::Index>(used.size());
+    // Least squares of y = alpha + slope x, each point divided by its error: a QR decomposition of
+    // the two columns, written out. `mean_x` and `mean_y` are weighted means.
     const double scale = m_points[used.back()].bytes;
-    Eigen::MatrixX2d a(rows, 2);
-    Eigen::VectorXd b(rows);
-    for (Eigen::Index r = 0; r < rows; ++r) {
-      const std::size_t i = used[static_cast<std::size_t>(r)];
-      a(r, 0) = 1 / m_errors[i];
-      a(r, 1) = m_points[i].bytes / scale / m_errors[i];
-      b(r) = m_points[i].seconds / m_errors[i];
+    double weights = 0, mean_x = 0, mean_y = 0;
+    for (const std::size_t i : used) {
+      const double weight = 1 / (m_errors[i] * m_errors[i]);
+      weights += weight;
+      mean_x += weight * (m_points[i].bytes / scale);
+      mean_y += weight * m_points[i].seconds;
     }
-    Eigen::Vector2d x = a.colPivHouseholderQr().solve(b);
-    const Eigen::Matrix2d covariance = (a.transpose() * a).inverse();
+    mean_x /= weights;
+    mean_y /= weights;
+    double xx = 0, xy = 0; // about the means
+    for (const std::size_t i : used) {
+      const double weight = 1 / (m_errors[i] * m_errors[i]);
+      const double x = m_points[i].bytes / scale - mean_x;
+      xx += weight * x * x;
+      xy += weight * x * (m_points[i].seconds - mean_y);
+    }
+    double slope = xy / xx;
+    double alpha = mean_y - slope * mean_x;
+    const Covariance covariance{1 / weights + mean_x * mean_x / xx, 1 / xx, -mean_x / xx};
     Line line;
     line.scale_bytes = scale;
     line.active = covariance;
     // Two unknowns with lower bounds: when the free optimum breaks one, the optimum lies on that
     // bound.
     const double least_slope = 1e-6 * m_points[used.front()].seconds;
-    if (x(0) < 0) {
-      x(0) = 0;
-      x(1) = a.col(1).dot(b) / a.col(1).squaredNorm();
-      line.active = Eigen::Vector2d(0, 1 / a.col(1).squaredNorm()).asDiagonal();
+    if (alpha < 0) {
+      const double about_zero = xx + weights * mean_x * mean_x; // sum of weight x^2
+      alpha = 0;
+      slope = (xy + weights * mean_x * mean_y) / about_zero;
+      line.active = {0, 1 / about_zero, 0};
     }
-    if (x(1) < least_slope) {
-      x(1) = least_slope;
-      x(0) = std::max(0.0, a.col(0).dot(b - least_slope * a.col(1)) / a.col(0).squaredNorm());
-      line.active = Eigen::Vector2d(1 / a.col(0).squaredNorm(), 0).asDiagonal();
+    if (slope < least_slope) {
+      slope = least_slope;
+      alpha = std::max(0.0, mean_y - slope * mean_x);
+      line.active = {1 / weights, 0, 0};
       line.flat = true;
     }
-    line.chi_squared = (a * x - b).squaredNorm();
+    for (const std::size_t i : used) {
+      const double r =
+          (alpha + slope * (m_points[i].bytes / scale) - m_points[i].seconds) / m_errors[i];
+      line.chi_squared += r * r;
+    }
     // Points that scatter more than their MAD says (R. T. Birge, Phys. Rev. 40, 1932) widen the
     // intervals.
-    const double freedom = std::max(1.0, static_cast<double>(rows - 2));
+    const double freedom = std::max(1.0, static_cast<double>(used.size()) - 2);
     const double widen = std::sqrt(std::max(1.0, line.chi_squared / freedom));
-    line.alpha_s = x(0);
-    line.slope_s = x(1) / scale;
-    line.alpha_error_s = widen * std::sqrt(std::max(0.0, covariance(0, 0)));
-    line.slope_error_s = widen * std::sqrt(std::max(0.0, covariance(1, 1))) / scale;
+    line.alpha_s = alpha;
+    line.slope_s = slope / scale;
+    line.alpha_error_s = widen * std::sqrt(std::max(0.0, covariance.alpha));
+    line.slope_error_s = widen * std::sqrt(std::max(0.0, covariance.slope)) / scale;
     return line;
   }
 

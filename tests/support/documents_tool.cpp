@@ -9,6 +9,7 @@
 //   message
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "support/example_documents.hpp"
 
 #include <iostream>

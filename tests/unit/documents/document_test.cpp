@@ -3,6 +3,7 @@
 
 #include "core/digest.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "support/example_documents.hpp"
 #include "unit/documents/changed.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/plan.hpp"
 
+#include "core/json.hpp"
 #include "support/example_documents.hpp"
 #include "unit/documents/changed.hpp"
 

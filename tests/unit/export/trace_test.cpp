@@ -2,6 +2,7 @@
 #include "../strategies/fixtures.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "export/export.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"

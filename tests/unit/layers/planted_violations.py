@@ -13,7 +13,7 @@ CHECK = sys.argv.pop(1)
 CLEAN = {
     "lib/core/units.hpp": "#include <cstdint>\n#include <sys/stat.h>\n",
     "lib/core/json.cpp": '#include "core/json.hpp"\n#include <nlohmann/json.hpp>\n',
-    "lib/stats/fit.cpp": '#include "core/units.hpp"\n#include <Eigen/Dense>\n',
+    "lib/kernels/load.cpp": '#include "core/units.hpp"\n#include <Eigen/Dense>\n',
     "lib/movers/mover.hpp": '#include "topology/topology.hpp"\n',
     "lib/run/lanes.cpp": '#include "movers/mover.hpp"\n#include "stats/fit.hpp"\n// #include "strategies/lower.hpp"\n',
     "lib/strategies/lower.cpp": '#include "schedule/schedule.hpp"\n#include "topology/topology.hpp"\n',

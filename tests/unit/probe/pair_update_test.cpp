@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/json.hpp"
 #include "probe/pair_update.hpp"
 
 #include "core/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole jobs: real processes on this machine, real transports.
+#include "core/json.hpp"
 #include "run/job.hpp"
 
 #include "../strategies/fixtures.hpp"

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "documents/ceilings.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"

@@ -2,6 +2,7 @@
 #include "fixtures.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/proxies/planner.hpp"

@@ -476,9 +476,10 @@ Command add_aggregation(CLI::App& solve) {
 
 } // namespace
 
-Command add_solve_command(CLI::App& app) {
-  CLI::App* solve =
-      app.add_subcommand("solve", "Answer one of the papers' equations by hand, without a profile");
+void add_solve_command(Arguments& program) {
+  Arguments& command =
+      program.command("solve", "Answer one of the papers' equations by hand, without a profile");
+  CLI::App* solve = &command.raw();
   solve->require_subcommand(1);
   const std::vector<std::pair<std::string, Command>> answers{
       {"split", add_split(*solve)},
@@ -496,12 +497,12 @@ Command add_solve_command(CLI::App& app) {
       {"torus", add_solve_torus(*solve)},
       {"overlap", add_solve_overlap(*solve)},
   };
-  return [solve, answers] {
+  command.action([solve, answers] {
     const auto asked = std::find_if(answers.begin(), answers.end(), [&](const auto& answer) {
       return solve->got_subcommand(answer.first);
     });
     return asked->second();
-  };
+  });
 }
 
 } // namespace reckon

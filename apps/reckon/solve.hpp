@@ -14,7 +14,13 @@
 #include <string>
 
 /// What the files of `reckon solve` share, one for each group of equations.
+namespace CLI {
+class App;
+}
+
 namespace reckon {
+
+using Command = std::function<int()>;
 
 Command add_solve_placement(CLI::App& solve);
 Command add_solve_routing(CLI::App& solve);

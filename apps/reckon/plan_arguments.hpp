@@ -23,9 +23,10 @@ struct PlanArguments {
   std::string shape;
   bool zero_compute = false;
   bool inside = false;
-  std::string machine, network = "0", service = "0", std::string proxy_bytes = "auto",
-                       tolerance = "2%", ring_directions = "auto", queues = "client",
-                       shards = "auto";
+  std::string machine, network = "0", service = "0";
+  bool gpu_direct = false;
+  std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto", queues = "client",
+              shards = "auto";
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;

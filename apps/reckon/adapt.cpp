@@ -389,7 +389,7 @@ AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
                      plan.transport, transport));
   }
   AdaptInputs inputs;
-  inputs.every = arguments.every;
+  inputs.every = *arguments.every;
   if (!arguments.gain.empty()) {
     inputs.gain = parse_fraction(arguments.gain, "--reprofile-gain");
     if (!(inputs.gain < 1)) {

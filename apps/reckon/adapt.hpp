@@ -16,10 +16,9 @@ namespace reckon {
 
 /// `run --reprofile-every`: what the plan was made from, to make it anew.
 struct AdaptArguments {
-  std::uint32_t every = 0; ///< counted iterations between pauses; 0: none
+  std::optional<std::uint32_t> every; ///< counted iterations between pauses
   std::string profile, workload, roles;
   std::string gain; ///< what a change of plan must save; empty: k_replan_margin
-  bool operator==(const AdaptArguments&) const = default;
 };
 
 struct AdaptInputs {

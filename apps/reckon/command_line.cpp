@@ -3,14 +3,16 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/units.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <string>
-#include <vector>
+#include <charconv>
+#include <deque>
+#include <optional>
+#include <type_traits>
 
 namespace reckon {
 namespace {
@@ -42,19 +44,8 @@ std::vector<std::string> options_of(const CLI::App& app) {
                                 : fmt::format("did you mean '{}'?", near)));
 }
 
-} // namespace
-
-void require_command(const CLI::App& app, int argc, const char* const* argv) {
-  if (argc < 2 || *argv[1] == '-') {
-    return;
-  }
-  const std::vector<std::string> names = commands_of(app);
-  if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    no_such_command("", argv[1], names);
-  }
-}
-
-void fail_to_parse(const CLI::App& app, const CLI::ParseError& error) {
+/// What the parser could not read, in the form of every other error.
+[[noreturn]] void fail_to_parse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* innermost = &app;
   std::string path;
   while (!innermost->get_subcommands().empty()) {
@@ -79,12 +70,224 @@ void fail_to_parse(const CLI::App& app, const CLI::ParseError& error) {
   fail(ErrorKind::usage, fmt::format("{}; see reckon {}--help", one_line(error.what()), path));
 }
 
-void add_color_option(CLI::App& command, ColorMode& color) {
-  const std::map<std::string, ColorMode> modes{
-      {"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}};
-  command.add_option("--color", color, "auto, always or never")
-      ->transform(CLI::CheckedTransformer(modes).description(""))
-      ->type_name("WHEN");
+/// What CLI11 does not read itself.
+template <class T>
+constexpr bool is_quantity =
+    std::is_same_v<T, Bytes> || std::is_same_v<T, std::optional<Bytes>> ||
+    std::is_same_v<T, std::optional<Bandwidth>> || std::is_same_v<T, Seconds> ||
+    std::is_same_v<T, std::optional<Seconds>>;
+
+template <class T>
+Take take_quantity(T* to) {
+  const auto by = [to](auto parse) -> Take {
+    return [to, parse](const std::string& text, std::string_view flag) { *to = parse(text, flag); };
+  };
+  if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, std::optional<Bytes>>) {
+    return by(parse_bytes);
+  } else if constexpr (std::is_same_v<T, std::optional<Bandwidth>>) {
+    return by(parse_bandwidth);
+  } else {
+    return by(parse_seconds);
+  }
+}
+
+/// CLI11 keeps the text; it is read when the whole command line is known to fit.
+struct Converted {
+  CLI::Option* option = nullptr;
+  std::string text; ///< given, or the default
+  Take take;
+
+  void convert() const {
+    if (option->count() > 0 || !text.empty()) {
+      take(text, option->get_name());
+    }
+  }
+};
+
+} // namespace
+
+Take fraction(double* to) {
+  return [to](const std::string& text, std::string_view flag) { *to = parse_fraction(text, flag); };
+}
+
+Take factor(double* to, double least) {
+  return [to, least](const std::string& text, std::string_view flag) {
+    *to = parse_factor(text, flag, least);
+  };
+}
+
+Take whole_number(std::uint64_t* to, std::uint64_t least, std::uint64_t most) {
+  return [to, least, most](const std::string& text, std::string_view flag) {
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, *to);
+    if (error != std::errc{} || stop != end || *to < least || *to > most) {
+      fail(ErrorKind::usage,
+           fmt::format("{} {}: must be a whole number from {} to {}", flag, text, least, most));
+    }
+  };
+}
+
+Argument Argument::required() {
+  m_option->required();
+  return *this;
+}
+Argument Argument::type(const std::string& name) {
+  m_option->type_name(name);
+  return *this;
+}
+Argument Argument::shows_default() {
+  m_option->capture_default_str();
+  return *this;
+}
+Argument Argument::defaults_to(const std::string& text) {
+  m_option->default_val(text);
+  return *this;
+}
+Argument Argument::one_of(const std::vector<std::string>& values, bool listed) {
+  CLI::IsMember check(values);
+  m_option->check(listed ? check : check.description(""));
+  return *this;
+}
+Argument Argument::separated_by(char separator) {
+  m_option->delimiter(separator);
+  return *this;
+}
+Argument Argument::needs(Argument other) {
+  m_option->needs(other.m_option);
+  return *this;
+}
+Argument Argument::excludes(Argument other) {
+  m_option->excludes(other.m_option);
+  return *this;
+}
+Argument Argument::group(const std::string& heading) {
+  m_option->group(heading);
+  return *this;
+}
+bool Argument::given() const {
+  return m_option->count() > 0;
+}
+
+struct Arguments::State {
+  std::unique_ptr<CLI::App> program; ///< of the program itself
+  CLI::App* app;
+  std::function<int()> run;
+  std::deque<Converted> converted;                  ///< in the order in which they were described
+  std::vector<std::unique_ptr<Arguments>> commands; ///< below
+
+  /// The value of one option, or of all.
+  void convert(const CLI::Option* only = nullptr) const {
+    for (const Converted& value : converted) {
+      if (only == nullptr || value.option == only) {
+        value.convert();
+      }
+    }
+  }
+};
+
+Arguments::Arguments(std::unique_ptr<State> state) : m_state(std::move(state)) {}
+Arguments::~Arguments() = default;
+
+Arguments::Arguments(const std::string& program, const std::string& description,
+                     const std::string& version)
+    : m_state(std::make_unique<State>()) {
+  m_state->program = std::make_unique<CLI::App>(description);
+  m_state->app = m_state->program.get();
+  m_state->app->name(program);
+  m_state->app->set_version_flag("--version", version);
+  m_state->app->fallthrough();
+}
+
+Arguments& Arguments::command(const std::string& name, const std::string& description) {
+  m_state->app->require_subcommand(1);
+  auto below = std::make_unique<State>();
+  below->app = m_state->app->add_subcommand(name, description);
+  below->app->require_subcommand(0);
+  return *m_state->commands.emplace_back(new Arguments(std::move(below)));
+}
+
+void Arguments::action(std::function<int()> run) {
+  m_state->run = std::move(run);
+}
+
+void Arguments::footer(const std::string& text) {
+  m_state->app->footer(text);
+}
+
+Argument Arguments::option(const std::string& names, const Target& to, const std::string& help) {
+  CLI::App& app = *m_state->app;
+  const auto converted = [&](Take take) {
+    Converted& made = m_state->converted.emplace_back();
+    made.take = std::move(take);
+    made.option = app.add_option(names, made.text, help);
+    return Argument(made.option);
+  };
+  const auto add = [&](auto target) {
+    using T = std::remove_pointer_t<decltype(target)>;
+    if constexpr (std::is_same_v<T, Take>) {
+      return converted(std::move(target));
+    } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int>) {
+      return Argument(app.add_flag(names, *target, help));
+    } else if constexpr (is_quantity<T>) {
+      return converted(take_quantity(target));
+    } else {
+      return Argument(app.add_option(names, *target, help));
+    }
+  };
+  return std::visit(add, to);
+}
+
+CLI::App& Arguments::raw() {
+  return *m_state->app;
+}
+
+void Arguments::color(ColorMode* to) {
+  choice<ColorMode>(
+      "--color", to,
+      {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
+      "auto, always or never")
+      .type("WHEN");
+}
+
+void Arguments::set(const std::string& name, const std::string& value) {
+  CLI::Option* const option = m_state->app->get_option("--" + name);
+  try {
+    option->clear();
+    option->add_result(value);
+    option->run_callback();
+  } catch (const CLI::ParseError& error) {
+    fail(ErrorKind::usage, one_line(error.what()));
+  }
+  m_state->convert(option);
+}
+
+std::function<int()> Arguments::parse(int argc, const char* const* argv) {
+  CLI::App& program = *m_state->app;
+  if (argc >= 2 && *argv[1] != '-') {
+    const std::vector<std::string> names = commands_of(program);
+    if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+      no_such_command("", argv[1], names);
+    }
+  }
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) { // help and version
+      program.exit(error, std::cout, std::cerr);
+      return {};
+    }
+    fail_to_parse(program, error);
+  }
+  const State* at = m_state.get();
+  while (true) {
+    at->convert();
+    const auto next = std::find_if(at->commands.begin(), at->commands.end(),
+                                   [](const auto& c) { return c->m_state->app->parsed(); });
+    if (next == at->commands.end()) {
+      return at->run;
+    }
+    at = (*next)->m_state.get();
+  }
 }
 
 } // namespace reckon

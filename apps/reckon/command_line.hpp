@@ -2,22 +2,122 @@
 #pragma once
 
 #include "core/terminal.hpp"
+#include "core/units.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace CLI {
 class App;
-class ParseError;
+class Option;
 } // namespace CLI
 
 namespace reckon {
 
-/// What the parser could not read, in the form of every other error: Error{usage} that names a
-/// command or an option that does not exist before one that is missing, with the nearest that does.
-[[noreturn]] void fail_to_parse(const CLI::App& app, const CLI::ParseError& error);
+/// Reads a value that was given for the option `flag` and puts it where it belongs. Throws
+/// Error{usage} that names `flag`.
+using Take = std::function<void(const std::string& text, std::string_view flag)>;
 
-/// Throws Error{usage} where the first word is none of `app`'s commands.
-void require_command(const CLI::App& app, int argc, const char* const* argv);
+[[nodiscard]] Take fraction(double* to);             ///< "15%" or "0.15"
+[[nodiscard]] Take factor(double* to, double least); ///< "2x", "0.5" or "50%", from `least` on
+/// A whole number from `least` to `most`.
+[[nodiscard]] Take whole_number(std::uint64_t* to, std::uint64_t least, std::uint64_t most);
 
-/// Adds --color to a command that prints for people.
-void add_color_option(CLI::App& command, ColorMode& color);
+/// Where values go. A bool is a flag, an int counts how often a flag is given; quantities have
+/// their units, e.g. 4MiB, 100Gb/s, 30s.
+using Target = std::variant<bool*, int*, std::string*, std::optional<std::string>*,
+                            std::vector<std::string>*, std::int64_t*, std::optional<std::int64_t>*,
+                            std::uint64_t*, std::optional<std::uint64_t>*, std::uint32_t*,
+                            std::optional<std::uint32_t>*, double*, Bytes*, std::optional<Bytes>*,
+                            std::optional<Bandwidth>*, Seconds*, std::optional<Seconds>*, Take>;
+
+/// An option or a positional argument, to say more of it. Refers to its Arguments.
+class Argument {
+public:
+  Argument required();
+  /// What help calls the value; without it TEXT, INT, ...
+  Argument type(const std::string& name);
+  /// Help shows what the variable holds now.
+  Argument shows_default();
+  /// The value where none is given, which help shows; read as if it had been given.
+  Argument defaults_to(const std::string& text);
+  /// No other values; `listed`: help shows them beside the type.
+  Argument one_of(const std::vector<std::string>& values, bool listed = false);
+  /// A list may be given as one word, `separator` between its items.
+  Argument separated_by(char separator);
+  Argument needs(Argument other);
+  Argument excludes(Argument other);
+  /// The heading that help shows it under.
+  Argument group(const std::string& heading);
+  [[nodiscard]] bool given() const;
+
+private:
+  friend class Arguments;
+  explicit Argument(CLI::Option* option) : m_option(option) {}
+  CLI::Option* m_option;
+};
+
+/// A command: what it takes and what runs it. Names of options are as in "-o,--output"; those of
+/// positional arguments have no dashes. Variables get their values in parse(), so they must live
+/// until then; an action that holds a shared_ptr to them sees to that.
+class Arguments {
+public:
+  /// The program itself.
+  Arguments(const std::string& program, const std::string& description, const std::string& version);
+  ~Arguments();
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  /// A command below this one, which from then on needs one of those that are below it.
+  Arguments& command(const std::string& name, const std::string& description);
+  /// Runs the command and returns the exit status.
+  void action(std::function<int()> run);
+  /// What help ends with.
+  void footer(const std::string& text);
+
+  Argument option(const std::string& names, const Target& to, const std::string& help);
+  /// One of several words, each of which stands for a value.
+  template <class T>
+  Argument choice(const std::string& names, T* to, std::vector<std::pair<std::string, T>> values,
+                  const std::string& help) {
+    std::vector<std::string> words;
+    for (const auto& value : values) {
+      words.push_back(value.first);
+    }
+    const auto take = [to, values = std::move(values)](const std::string& word, std::string_view) {
+      for (const auto& [known, value] : values) {
+        if (known == word) {
+          *to = value;
+        }
+      }
+    };
+    return option(names, Take(take), help).one_of(words);
+  }
+  /// --color, of a command that prints for people.
+  void color(ColorMode* to);
+
+  /// For what is not described by these functions yet.
+  [[nodiscard]] CLI::App& raw();
+
+  /// As if `--name value` had been given. Throws Error{usage}.
+  void set(const std::string& name, const std::string& value);
+
+  /// Reads the command line of the program. Returns what runs the command that was given; nothing
+  /// where help or the version was printed instead. Throws Error{usage}, which names a command or
+  /// an option that does not exist before one that is missing, with the nearest that does.
+  [[nodiscard]] std::function<int()> parse(int argc, const char* const* argv);
+
+private:
+  struct State;
+  explicit Arguments(std::unique_ptr<State> state);
+  std::unique_ptr<State> m_state;
+};
 
 } // namespace reckon

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command_line.hpp"
 #include "commands.hpp"
 
 #include "compare/comparison.hpp"
@@ -9,8 +8,6 @@
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "present/comparison_text.hpp"
-
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <string>
@@ -63,28 +60,26 @@ int run_diff(const DiffArguments& arguments) {
 
 } // namespace
 
-Command add_diff_command(CLI::App& app) {
-  auto arguments =
-      std::make_shared<DiffArguments>(); // shared: CLI11 writes into it, the command reads it
-  CLI::App* command =
-      app.add_subcommand("diff", "Compare two plans, profiles or reports by meaning");
-  command->add_option("before", arguments->before, "A document; - is standard input")->required();
-  command->add_option("after", arguments->after, "Another one of the same kind")->required();
-  command->add_option(
-      "--tolerance", arguments->tolerance,
+void add_diff_command(Arguments& program) {
+  auto arguments = std::make_shared<DiffArguments>();
+  Arguments& command = program.command("diff", "Compare two plans, profiles or reports by meaning");
+  command.option("before", &arguments->before, "A document; - is standard input").required();
+  command.option("after", &arguments->after, "Another one of the same kind").required();
+  command.option(
+      "--tolerance", &arguments->tolerance,
       "Changes up to this are none, e.g. 5%. Default: 15% for measured latencies, 5% for measured "
       "bandwidths and iteration times, rounding for what is solved, predicted or published");
-  command->add_option("--latency-tolerance", arguments->latency_tolerance,
-                      "The same, for measured latencies only");
-  command->add_option("--bandwidth-tolerance", arguments->bandwidth_tolerance,
-                      "The same, for measured bandwidths and iteration times only");
-  command->add_flag("--only-worse", arguments->only_worse,
-                    "List everything, but exit 1 only for what got worse");
-  command->add_flag("--json", arguments->json, "One JSON document on standard output");
-  add_color_option(*command, arguments->color);
-  command->footer(
+  command.option("--latency-tolerance", &arguments->latency_tolerance,
+                 "The same, for measured latencies only");
+  command.option("--bandwidth-tolerance", &arguments->bandwidth_tolerance,
+                 "The same, for measured bandwidths and iteration times only");
+  command.option("--only-worse", &arguments->only_worse,
+                 "List everything, but exit 1 only for what got worse");
+  command.option("--json", &arguments->json, "One JSON document on standard output");
+  command.color(&arguments->color);
+  command.footer(
       "Exit status: 0 the same; 1 different; 2 bad input, or two documents of unlike kinds.");
-  return [arguments] { return run_diff(*arguments); };
+  command.action([arguments] { return run_diff(*arguments); });
 }
 
 } // namespace reckon

@@ -12,7 +12,6 @@
 #include "strategies/plan_network.hpp"
 #include "strategies/play.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <memory>
@@ -87,27 +86,26 @@ int run_export(const ExportArguments& arguments) {
 
 } // namespace
 
-Command add_export_command(CLI::App& app) {
-  auto arguments =
-      std::make_shared<ExportArguments>(); // CLI11 writes into it, the command reads it
-  CLI::App* command = app.add_subcommand("export", "A plan as another program reads it");
-  command->add_option("plan", arguments->plan, "The plan; - is standard input")->required();
-  command->add_option("-f,--format", arguments->format, "What to write")
-      ->required()
-      ->check(CLI::IsMember(export_format_names()));
+void add_export_command(Arguments& program) {
+  auto arguments = std::make_shared<ExportArguments>();
+  Arguments& command = program.command("export", "A plan as another program reads it");
+  command.option("plan", &arguments->plan, "The plan; - is standard input").required();
+  command.option("-f,--format", &arguments->format, "What to write")
+      .required()
+      .one_of(export_format_names(), true);
   command
-      ->add_option("-p,--profile", arguments->profile,
-                   "Whose links and sums. Default: the profile that the plan names; goal "
-                   "then leaves sums out")
-      ->type_name("PROFILE");
+      .option("-p,--profile", &arguments->profile,
+              "Whose links and sums. Default: the profile that the plan names; goal "
+              "then leaves sums out")
+      .type("PROFILE");
   command
-      ->add_option("--measured", arguments->measured,
-                   "With --format trace: what run --trace wrote, beside the prediction")
-      ->type_name("FILE");
-  command->add_option("-o,--output", arguments->output, "The file; - is standard output")
-      ->type_name("FILE")
-      ->capture_default_str();
-  return [arguments] { return run_export(*arguments); };
+      .option("--measured", &arguments->measured,
+              "With --format trace: what run --trace wrote, beside the prediction")
+      .type("FILE");
+  command.option("-o,--output", &arguments->output, "The file; - is standard output")
+      .type("FILE")
+      .shows_default();
+  command.action([arguments] { return run_export(*arguments); });
 }
 
 } // namespace reckon

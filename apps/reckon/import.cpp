@@ -12,7 +12,6 @@
 #include "documents/document.hpp"
 #include "present/document_text.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -132,35 +131,32 @@ int run_import(const ImportArguments& arguments) {
 
 } // namespace
 
-Command add_import_command(CLI::App& app) {
-  auto arguments =
-      std::make_shared<ImportArguments>(); // CLI11 writes into it, the command reads it
-  CLI::App* command = app.add_subcommand(
+void add_import_command(Arguments& program) {
+  auto arguments = std::make_shared<ImportArguments>();
+  Arguments& command = program.command(
       "import", "What nvbandwidth, p2pBandwidthLatencyTest, nccl-tests or Intel MLC printed, as a "
                 "profile; a workload text of ASTRA-sim, as a workload");
-  command->add_option("files", arguments->files, "What the tools printed; - is standard input")
-      ->required();
+  command.option("files", &arguments->files, "What the tools printed; - is standard input")
+      .required();
+  command.option("-o,--output", &arguments->output, "The profile or workload; - is standard output")
+      .type("FILE");
   command
-      ->add_option("-o,--output", arguments->output,
-                   "The profile or workload; - is standard output")
-      ->type_name("FILE");
+      .option("--format", &arguments->format,
+              "Take the files as this instead of looking what they are")
+      .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "astra-sim"}, true);
   command
-      ->add_option("--format", arguments->format,
-                   "Take the files as this instead of looking what they are")
-      ->check(CLI::IsMember({"nvbandwidth", "p2p", "nccl-tests", "mlc", "astra-sim"}));
+      .option("--machine", &arguments->machine,
+              "Id of the machine that was measured. Default: m0, or the one of --merge")
+      .type("ID");
   command
-      ->add_option("--machine", arguments->machine,
-                   "Id of the machine that was measured. Default: m0, or the one of --merge")
-      ->type_name("ID");
-  command
-      ->add_option("--collective", arguments->collective,
-                   "What an output of nccl-tests measured (all_reduce, broadcast, ...), where the "
-                   "file does not say")
-      ->type_name("NAME");
-  command->add_option("--merge", arguments->merge, "Add to this profile; --output may name it, too")
-      ->type_name("PROFILE");
-  command->add_flag("--json", arguments->json, "The document on standard output, not its tables");
-  return [arguments] { return run_import(*arguments); };
+      .option("--collective", &arguments->collective,
+              "What an output of nccl-tests measured (all_reduce, broadcast, ...), where the "
+              "file does not say")
+      .type("NAME");
+  command.option("--merge", &arguments->merge, "Add to this profile; --output may name it, too")
+      .type("PROFILE");
+  command.option("--json", &arguments->json, "The document on standard output, not its tables");
+  command.action([arguments] { return run_import(*arguments); });
 }
 
 } // namespace reckon

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command_line.hpp"
 #include "commands.hpp"
 
 #include "core/error.hpp"
@@ -7,12 +6,13 @@
 #include "core/log.hpp"
 #include "core/version.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <iostream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -59,43 +59,33 @@ void set_level_from_environment() {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("reckon measures what links can do, plans gradient traffic from that, runs the plan "
-               "and compares.");
-  app.name("reckon");
-  app.set_version_flag("--version", std::string("reckon ") + k_version);
-  app.require_subcommand(1);
-  app.fallthrough();
+  Arguments program("reckon",
+                    "reckon measures what links can do, plans gradient traffic from that, runs the "
+                    "plan and compares.",
+                    std::string("reckon ") + k_version);
   int verbosity = 0;
-  app.add_flag("-v,--verbose", verbosity, "More on standard error: -v info, -vv debug");
-  app.footer("Exit status: 0 ok; 1 differs or outside the tolerance; 2 usage or bad input; 3 not "
-             "available here;\n"
-             "4 operation failed; 70 a bug in reckon; 130 interrupted.");
-  const std::vector<std::pair<const char*, Command>> commands{
-      {"probe", add_probe_command(app)},       {"plan", add_plan_command(app)},
-      {"run", add_run_command(app)},           {"diff", add_diff_command(app)},
-      {"show", add_show_command(app)},         {"solve", add_solve_command(app)},
-      {"import", add_import_command(app)},     {"export", add_export_command(app)},
-      {"simulate", add_simulate_command(app)},
-  };
-  require_command(app, argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    if (e.get_exit_code() == 0) { // help and version
-      return app.exit(e, std::cout, std::cerr);
-    }
-    fail_to_parse(app, e);
+  program.option("-v,--verbose", &verbosity, "More on standard error: -v info, -vv debug");
+  program.footer("Exit status: 0 ok; 1 differs or outside the tolerance; 2 usage or bad input; 3 "
+                 "not available here;\n"
+                 "4 operation failed; 70 a bug in reckon; 130 interrupted.");
+  add_probe_command(program);
+  add_plan_command(program);
+  add_run_command(program);
+  add_diff_command(program);
+  add_show_command(program);
+  add_solve_command(program);
+  add_import_command(program);
+  add_export_command(program);
+  add_simulate_command(program);
+  const std::function<int()> command = program.parse(argc, argv);
+  if (!command) { // help and version
+    return k_exit_ok;
   }
   set_level_from_environment();
   if (verbosity > 0) {
     set_log_level(verbosity == 1 ? LogLevel::info : LogLevel::debug);
   }
-  for (const auto& [name, command] : commands) {
-    if (app.got_subcommand(name)) {
-      return command();
-    }
-  }
-  fail(ErrorKind::internal, "no subcommand was run");
+  return command();
 }
 
 } // namespace

@@ -12,7 +12,6 @@
 #include "present/document_text.hpp"
 #include "strategies/torus/planner.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,10 +24,11 @@ namespace {
 
 class PlanCommand {
 public:
-  explicit PlanCommand(const PlanArguments& arguments) : m_arguments(arguments) {
+  PlanCommand(Arguments& command, const PlanArguments& arguments)
+      : m_command(command), m_arguments(arguments) {
     for (const std::string& text : m_arguments.set) {
       const auto [name, value] = split_assignment(text, "--set");
-      set_argument(m_arguments, name, value);
+      set_argument(m_command, name, value);
     }
     refuse_overwriting(m_arguments.output,
                        {m_arguments.profile, m_arguments.workload, m_arguments.roles});
@@ -51,7 +51,10 @@ public:
     if (m_arguments.sweep.empty()) {
       return plan_once();
     }
-    return plan_sweep(m_arguments, [this](const PlanArguments& a) { return make(a); });
+    return plan_sweep(m_arguments, [this](const std::string& name, const std::string& value) {
+      set_argument(m_command, name, value);
+      return make(m_arguments);
+    });
   }
 
 private:
@@ -108,7 +111,7 @@ private:
         plan.options[name] = value;
       }
     }
-    if (a.gpu_direct == "yes") {
+    if (a.gpu_direct) {
       plan.options["gpu_direct"] = "yes";
     }
     return plan;
@@ -118,7 +121,7 @@ private:
     if (a.inside) {
       return make_inside(a);
     }
-    if (a.network != "0" || a.service != "0" || a.gpu_direct != "no" || !a.machine.empty()) {
+    if (a.network != "0" || a.service != "0" || a.gpu_direct || !a.machine.empty()) {
       fail(ErrorKind::usage, "--network, --service, --gpu-direct and --machine need --inside");
     }
     const bool torus = is_torus_strategy(a.strategy);
@@ -182,7 +185,8 @@ private:
     return k_exit_ok;
   }
 
-  PlanArguments m_arguments;
+  Arguments& m_command; ///< writes into the next
+  const PlanArguments& m_arguments;
   Profile m_profile;
   Workload m_workload;
   std::optional<Roles> m_roles;
@@ -192,12 +196,12 @@ private:
 
 } // namespace
 
-Command add_plan_command(CLI::App& app) {
+void add_plan_command(Arguments& program) {
   auto a = std::make_shared<PlanArguments>();
-  add_plan_options(*app.add_subcommand(
-                       "plan", "Solve how a model's gradients should travel on a profiled machine"),
-                   *a);
-  return [a] {
+  Arguments& command =
+      program.command("plan", "Solve how a model's gradients should travel on a profiled machine");
+  add_plan_options(command, *a);
+  command.action([a, &command] {
     if (a->list) {
       std::string text;
       for (const std::string& name : shipped_workloads()) {
@@ -210,8 +214,8 @@ Command add_plan_command(CLI::App& app) {
       fail(ErrorKind::usage, fmt::format("--{} is missing; plan needs a profile and a workload",
                                          a->profile.empty() ? "profile" : "workload"));
     }
-    return PlanCommand(*a).run();
-  };
+    return PlanCommand(command, *a).run();
+  });
 }
 
 } // namespace reckon

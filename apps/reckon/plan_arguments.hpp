@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/terminal.hpp"
+#include "command_line.hpp"
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace reckon {
 
@@ -27,7 +23,8 @@ struct PlanArguments {
   std::string shape;
   bool zero_compute = false;
   bool inside = false;
-  std::string machine, network = "0", service = "0", gpu_direct = "no";
+  std::string machine, network = "0", service = "0";
+  bool gpu_direct = false;
   std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto", queues = "client",
               shards = "auto";
   std::vector<std::string> set;
@@ -37,11 +34,10 @@ struct PlanArguments {
 };
 
 /// Adds the options to `command`; they write into `a`, which must live as long.
-void add_plan_options(CLI::App& command, PlanArguments& a);
+void add_plan_options(Arguments& command, PlanArguments& a);
 
-/// One setting among the arguments: `name` as --set and --sweep have it. Throws Error{usage} where
-/// there is none.
-void set_argument(PlanArguments& a, const std::string& name, const std::string& value);
+/// Sets an option of `command` as --set and --sweep do. Throws Error{usage} where there is none.
+void set_argument(Arguments& command, const std::string& name, const std::string& value);
 
 /// Of "name=value". Throws Error{usage}.
 struct Assignment {

@@ -203,10 +203,7 @@ InsidePlanOptions inside_options_of(const PlanArguments& a, const std::optional<
   options.cutting = common.cutting;
   options.inside.network = parse_gradients(a.network, "--network");
   options.inside.service = parse_gradients(a.service, "--service");
-  if (a.gpu_direct != "yes" && a.gpu_direct != "no") {
-    fail(ErrorKind::usage, fmt::format("gpu-direct '{}': use yes or no", a.gpu_direct));
-  }
-  options.inside.gpu_direct = a.gpu_direct == "yes";
+  options.inside.gpu_direct = a.gpu_direct;
   if (!a.lanes.empty() && a.lanes != "auto") {
     options.lanes = parse_count(a.lanes, "--lanes");
     if (options.lanes < 1 || options.lanes > 1024) {

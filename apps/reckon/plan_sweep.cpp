@@ -73,7 +73,7 @@ Json row_of(const std::string& name, const std::string& value, const Plan& plan)
 } // namespace
 
 int plan_sweep(const PlanArguments& arguments,
-               const std::function<Plan(const PlanArguments&)>& make) {
+               const std::function<Plan(const std::string&, const std::string&)>& make) {
   const auto [name, text] = split_assignment(arguments.sweep, "--sweep");
   if (!arguments.output.empty()) {
     fail(ErrorKind::usage,
@@ -93,11 +93,9 @@ int plan_sweep(const PlanArguments& arguments,
   std::size_t planned = 0;
   std::optional<Error> why_not;
   for (const std::string& value : sweep_values(text)) {
-    PlanArguments a = arguments;
-    set_argument(a, name, value);
     std::optional<Plan> plan;
     try {
-      plan = make(a);
+      plan = make(name, value);
     } catch (const Error& e) { // what the other values give is still worth knowing
       if (e.kind() != ErrorKind::input) {
         throw;

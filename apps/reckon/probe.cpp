@@ -14,7 +14,6 @@
 #include "probe/probe.hpp"
 #include "probe/recorded.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -255,55 +254,53 @@ int run_probe(const Flags& flags) {
 
 } // namespace
 
-Command add_probe_command(CLI::App& app) {
+void add_probe_command(Arguments& program) {
   auto flags = std::make_shared<Flags>();
-  CLI::App* probe =
-      app.add_subcommand("probe", "Measure this machine, or a cluster, into a profile");
+  Arguments& probe = program.command("probe", "Measure this machine, or a cluster, into a profile");
   probe
-      ->add_option("-o,--output", flags->output,
-                   "Where the profile goes; - is standard output. An older profile is replaced, "
-                   "any other file is not")
-      ->capture_default_str();
-  probe->add_flag("--force", flags->force, "Replace whatever -o names");
-  probe->add_flag("--cluster", flags->cluster,
-                  "Measure the machines of a job and the network between them; to be started on "
-                  "each by a launcher");
-  probe->add_option(
-      "--budget", flags->budget,
-      "Time for everything: 1min, 2min. Default: 30s; for a cluster some seconds more "
-      "for each machine");
+      .option("-o,--output", &flags->output,
+              "Where the profile goes; - is standard output. An older profile is replaced, "
+              "any other file is not")
+      .shows_default();
+  probe.option("--force", &flags->force, "Replace whatever -o names");
+  probe.option("--cluster", &flags->cluster,
+               "Measure the machines of a job and the network between them; to be started on "
+               "each by a launcher");
+  probe.option("--budget", &flags->budget,
+               "Time for everything: 1min, 2min. Default: 30s; for a cluster some seconds more "
+               "for each machine");
   probe
-      ->add_option("--limit", flags->limit,
-                   "Cluster: a rank that does not answer for longer than this has hung")
-      ->capture_default_str();
-  probe->add_flag("--pair-writes", flags->pair_writes,
-                  "Cluster: measure pair_write, the time of a write between every pair by size, "
-                  "also of more than 8 machines; about 2.4 s longer for each machine");
-  probe->add_option("-t,--only", flags->only, "Measure these cases only, a,b; see --list")
-      ->delimiter(',');
-  probe->add_flag("-l,--list", flags->list, "List the cases and end");
+      .option("--limit", &flags->limit,
+              "Cluster: a rank that does not answer for longer than this has hung")
+      .shows_default();
+  probe.option("--pair-writes", &flags->pair_writes,
+               "Cluster: measure pair_write, the time of a write between every pair by size, "
+               "also of more than 8 machines; about 2.4 s longer for each machine");
+  probe.option("-t,--only", &flags->only, "Measure these cases only, a,b; see --list")
+      .separated_by(',');
+  probe.option("-l,--list", &flags->list, "List the cases and end");
   probe
-      ->add_option("--transport", flags->transports,
-                   "Measure these transports only, a,b. Default: all there are; for a cluster the "
-                   "best one that crosses machines")
-      ->delimiter(',');
-  probe->add_flag("--no-nvlink", flags->no_nvlink,
-                  "Measure GPUs without the links that join them beside PCIe: such pairs copy by "
-                  "way of the host");
-  probe->add_option("--seed", flags->seed,
-                    "Draws the order of the cells and the random addresses; default: another each "
-                    "time, written to the profile");
-  probe->add_option("--name", flags->name,
-                    "Name of the profile; default: the host's name, with --topology the file's");
-  probe->add_option("--topology", flags->topology,
-                    "Measure nothing: make a profile of the tree of another machine out of a file "
-                    "that hwloc (lstopo machine.xml) or NCCL or RCCL (NCCL_TOPO_DUMP_FILE) wrote "
-                    "there");
-  probe->add_flag("--json", flags->json, "The profile on standard output, no summary: -o -");
-  probe->footer("What is measured and how: docs/measuring.md.\n"
-                "Exit status: 0 measured; 2 usage; 3 not available here; 4 some cells failed;\n"
-                "130 interrupted, with what was measured until then written.");
-  return [flags] { return run_probe(*flags); };
+      .option("--transport", &flags->transports,
+              "Measure these transports only, a,b. Default: all there are; for a cluster the "
+              "best one that crosses machines")
+      .separated_by(',');
+  probe.option("--no-nvlink", &flags->no_nvlink,
+               "Measure GPUs without the links that join them beside PCIe: such pairs copy by "
+               "way of the host");
+  probe.option("--seed", &flags->seed,
+               "Draws the order of the cells and the random addresses; default: another each "
+               "time, written to the profile");
+  probe.option("--name", &flags->name,
+               "Name of the profile; default: the host's name, with --topology the file's");
+  probe.option("--topology", &flags->topology,
+               "Measure nothing: make a profile of the tree of another machine out of a file "
+               "that hwloc (lstopo machine.xml) or NCCL or RCCL (NCCL_TOPO_DUMP_FILE) wrote "
+               "there");
+  probe.option("--json", &flags->json, "The profile on standard output, no summary: -o -");
+  probe.footer("What is measured and how: docs/measuring.md.\n"
+               "Exit status: 0 measured; 2 usage; 3 not available here; 4 some cells failed;\n"
+               "130 interrupted, with what was measured until then written.");
+  probe.action([flags] { return run_probe(*flags); });
 }
 
 } // namespace reckon

@@ -26,7 +26,6 @@
 #include "schedule/snapshot.hpp"
 #include "strategies/lower.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,14 +76,10 @@ void place(RunOptions& options, const PlanRank& rank) {
 std::optional<AdaptInputs> adapt_inputs(const RunArguments& arguments, const Plan& plan,
                                         const std::string& transport, bool plans_anew) {
   const AdaptArguments& adapt = arguments.adapt;
-  if (!arguments.reprofile) {
-    if (adapt != AdaptArguments()) {
-      fail(ErrorKind::usage, "--profile, --workload, --roles and --reprofile-gain are for a plan "
-                             "that is made anew while it runs: give --reprofile-every");
-    }
+  if (!adapt.every) {
     return std::nullopt;
   }
-  if (adapt.every == 0) {
+  if (*adapt.every == 0) {
     fail(ErrorKind::usage, "--reprofile-every: at least 1 iteration");
   }
   if (!arguments.checkpoint.empty() || !arguments.resume.empty()) {
@@ -342,16 +337,12 @@ int execute(const RunArguments& arguments) {
 
 } // namespace
 
-Command add_run_command(CLI::App& app) {
+void add_run_command(Arguments& program) {
   auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command =
-      app.add_subcommand("run", "Execute a plan, verify every sum, show predicted beside measured");
-  add_run_options(*command, *arguments);
-  return [arguments, command] {
-    arguments->cores_given = command->count("--cores") > 0;
-    arguments->reprofile = command->count("--reprofile-every") > 0;
-    return execute(*arguments);
-  };
+  Arguments& command =
+      program.command("run", "Execute a plan, verify every sum, show predicted beside measured");
+  add_run_options(command, *arguments);
+  command.action([arguments] { return execute(*arguments); });
 }
 
 } // namespace reckon

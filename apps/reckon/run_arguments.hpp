@@ -2,16 +2,12 @@
 #pragma once
 
 #include "adapt.hpp"
-#include "core/terminal.hpp"
+#include "command_line.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-namespace CLI {
-class App;
-}
 
 namespace reckon {
 
@@ -20,12 +16,11 @@ struct RunArguments {
   std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
                                        peer_limit = "10s";
   std::optional<std::string> without, inject, compute;
-  bool shared_cores = false, cores_given = false;
+  bool shared_cores = false;
   std::string checkpoint, resume, trace;
   std::optional<std::uint64_t> checkpoint_every;
   std::vector<std::string> stragglers;
   AdaptArguments adapt;
-  bool reprofile = false;
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up = 2;
   bool json = false, list = false, check_only = false, unchecked = false;
@@ -33,6 +28,6 @@ struct RunArguments {
 };
 
 /// Adds the options to `command`; they write into `arguments`, which must live as long.
-void add_run_options(CLI::App& command, RunArguments& arguments);
+void add_run_options(Arguments& command, RunArguments& arguments);
 
 } // namespace reckon

@@ -45,9 +45,6 @@ AskedRun asked_run(const RunArguments& arguments) {
 
 std::optional<PassCompute> compute_of(const RunArguments& arguments, const Plan& plan) {
   if (!arguments.compute) {
-    if (arguments.cores_given) {
-      fail(ErrorKind::usage, "--cores: says where --compute works; give both");
-    }
     return std::nullopt;
   }
   PassCompute compute = parse_pass_compute(*arguments.compute);

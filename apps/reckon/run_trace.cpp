@@ -19,7 +19,7 @@ void check_trace(const RunArguments& arguments) {
   if (arguments.trace == "-") {
     fail(ErrorKind::usage, "--trace -: standard output is the report's; name a file");
   }
-  if (!arguments.trace.empty() && arguments.reprofile) {
+  if (!arguments.trace.empty() && arguments.adapt.every) {
     fail(ErrorKind::usage,
          "--trace: a trace is of one plan, and with --reprofile-every the plan may "
          "change; leave one of them out");

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command_line.hpp"
 #include "commands.hpp"
 
 #include "core/error.hpp"
@@ -9,7 +8,6 @@
 #include "present/groups.hpp"
 #include "present/plot.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -99,35 +97,29 @@ int run_show(const ShowArguments& arguments) {
 
 } // namespace
 
-Command add_show_command(CLI::App& app) {
-  auto arguments =
-      std::make_shared<ShowArguments>(); // shared: CLI11 writes into it, the command reads it
-  CLI::App* command = app.add_subcommand(
-      "show", "A profile, plan, report, workload or roles as tables or pictures");
+void add_show_command(Arguments& program) {
+  auto arguments = std::make_shared<ShowArguments>();
+  Arguments& command =
+      program.command("show", "A profile, plan, report, workload or roles as tables or pictures");
   command
-      ->add_option(
-          "file", arguments->file,
-          "The document, or the name of a shipped workload or profile; - is standard input")
-      ->required();
-  command->add_option("-t,--case", arguments->options.test,
-                      "Of a profile: this case only, in full");
-  command->add_flag("--samples", arguments->options.samples, "The raw samples too");
-  command->add_flag(
-      "--explain", arguments->explain,
-      "Of a plan: each equation with its numbers, what was chosen and why, what binds");
-  command->add_flag("--csv", arguments->csv,
-                    "Comma-separated values, one row a cell (of a plan: a part)");
+      .option("file", &arguments->file,
+              "The document, or the name of a shipped workload or profile; - is standard input")
+      .required();
+  command.option("-t,--case", &arguments->options.test, "Of a profile: this case only, in full");
+  command.option("--samples", &arguments->options.samples, "The raw samples too");
+  command.option("--explain", &arguments->explain,
+                 "Of a plan: each equation with its numbers, what was chosen and why, what binds");
+  command.option("--csv", &arguments->csv,
+                 "Comma-separated values, one row a cell (of a plan: a part)");
+  command.option("--plot", &arguments->plot, "Draw a picture instead, into this file: .svg or .png")
+      .type("FILE");
   command
-      ->add_option("--plot", arguments->plot,
-                   "Draw a picture instead, into this file: .svg or .png")
-      ->type_name("FILE");
-  command
-      ->add_option("--what", arguments->what,
-                   "What to draw. Default: for a profile the curves, or what --case is; for a "
-                   "report its stages")
-      ->check(CLI::IsMember({"curves", "matrix", "report"}));
-  add_color_option(*command, arguments->color);
-  return [arguments] { return run_show(*arguments); };
+      .option("--what", &arguments->what,
+              "What to draw. Default: for a profile the curves, or what --case is; for a "
+              "report its stages")
+      .one_of({"curves", "matrix", "report"}, true);
+  command.color(&arguments->color);
+  command.action([arguments] { return run_show(*arguments); });
 }
 
 } // namespace reckon

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "command_line.hpp"
 #include "commands.hpp"
 #include "hand_out.hpp"
 #include "planned_profile.hpp"
@@ -19,7 +18,6 @@
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -119,41 +117,41 @@ int execute(const SimulateArguments& arguments) {
 
 } // namespace
 
-Command add_simulate_command(CLI::App& app) {
+void add_simulate_command(Arguments& program) {
   auto arguments = std::make_shared<SimulateArguments>();
-  CLI::App* command = app.add_subcommand(
+  Arguments& command = program.command(
       "simulate", "Play a plan on a model of its links, show predicted beside simulated");
-  command->add_option("plan", arguments->plan, "The plan; - is standard input")->required();
-  command->add_option("-p,--profile", arguments->profile,
-                      "Whose links. Default: the profile that the plan names");
-  command->add_option("-o,--output", arguments->output, "Write the report to this file");
-  command->add_flag("--json", arguments->json, "Print the report as JSON instead of tables");
-  command->add_option("--slow", arguments->scenario.slow,
-                      "link=NAME:FACTOR or rank=NUMBER:FACTOR: this link, or both ways of all "
-                      "ports of this rank, have FACTOR of their rates");
-  command->add_option("--straggler", arguments->scenario.stragglers,
-                      "rank=NUMBER:FACTOR: this rank's sums, steps and passes take FACTOR times as "
-                      "long");
-  command->add_option("--background", arguments->scenario.backgrounds,
-                      "FROM->TO:RATE[@START]: other traffic between two ranks, over all their "
-                      "ports, all the time or from START on");
-  command->add_flag("--no-buffers", arguments->scenario.no_buffers,
-                    "Nothing waits between links: a write is on all links of its way at once, at "
-                    "the rate of the slowest");
+  command.option("plan", &arguments->plan, "The plan; - is standard input").required();
+  command.option("-p,--profile", &arguments->profile,
+                 "Whose links. Default: the profile that the plan names");
+  command.option("-o,--output", &arguments->output, "Write the report to this file");
+  command.option("--json", &arguments->json, "Print the report as JSON instead of tables");
+  command.option("--slow", &arguments->scenario.slow,
+                 "link=NAME:FACTOR or rank=NUMBER:FACTOR: this link, or both ways of all "
+                 "ports of this rank, have FACTOR of their rates");
+  command.option("--straggler", &arguments->scenario.stragglers,
+                 "rank=NUMBER:FACTOR: this rank's sums, steps and passes take FACTOR times as "
+                 "long");
+  command.option("--background", &arguments->scenario.backgrounds,
+                 "FROM->TO:RATE[@START]: other traffic between two ranks, over all their "
+                 "ports, all the time or from START on");
+  command.option("--no-buffers", &arguments->scenario.no_buffers,
+                 "Nothing waits between links: a write is on all links of its way at once, at "
+                 "the rate of the slowest");
   command
-      ->add_option("--coarsen", arguments->coarsen,
-                   "So many parts played as one; none; auto: as few as --budget allows")
-      ->capture_default_str();
+      .option("--coarsen", &arguments->coarsen,
+              "So many parts played as one; none; auto: as few as --budget allows")
+      .shows_default();
   command
-      ->add_option("--budget", arguments->budget,
-                   "Processor time that the simulation may take, by an estimate before it begins")
-      ->capture_default_str();
+      .option("--budget", &arguments->budget,
+              "Processor time that the simulation may take, by an estimate before it begins")
+      .shows_default();
   command
-      ->add_option("--tolerance", arguments->tolerance,
-                   "Largest error of the prediction that passes; exit status 1 beyond")
-      ->capture_default_str();
-  add_color_option(*command, arguments->color);
-  return [arguments] { return execute(*arguments); };
+      .option("--tolerance", &arguments->tolerance,
+              "Largest error of the prediction that passes; exit status 1 beyond")
+      .shows_default();
+  command.color(&arguments->color);
+  command.action([arguments] { return execute(*arguments); });
 }
 
 } // namespace reckon

@@ -20,4 +20,11 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
+bool bind_this_thread(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(static_cast<std::size_t>(cpu), &set);
+  return sched_setaffinity(0, sizeof set, &set) == 0;
+}
+
 } // namespace reckon

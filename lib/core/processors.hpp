@@ -9,4 +9,7 @@ namespace reckon {
 /// when it does not say.
 [[nodiscard]] std::vector<int> allowed_cpus();
 
+/// Keeps this thread on one processor; false: the system refused.
+[[nodiscard]] bool bind_this_thread(int cpu);
+
 } // namespace reckon

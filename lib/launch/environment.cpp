@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/whole_number.hpp"
 #include "launch/peer_error.hpp"
 #include "launch/sockets.hpp"
 #ifdef RECKON_HAVE_PMIX
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <random>
 #include <vector>
@@ -28,30 +28,28 @@ std::optional<std::string> variable(const char* name) {
   return text != nullptr && *text != '\0' ? std::optional<std::string>(text) : std::nullopt;
 }
 
-int whole_number(const std::string& text, const char* name, int low, int high) {
-  int value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || rest != end || value < low || value > high) {
+int number_in(const std::string& text, const char* name, int low, int high) {
+  const std::optional<int> value = whole_number<int>(text);
+  if (!value || *value < low || *value > high) {
     fail(ErrorKind::usage, fmt::format("{} is '{}'; it must be a whole number from {} to {}", name,
                                        one_line(text), low, high));
   }
-  return value;
+  return *value;
 }
 
 JobEnvironment job_from_variables(const std::string& rank, const std::string& size) {
   constexpr int k_most_ranks = 1 << 20;
   JobEnvironment job;
-  job.size = whole_number(size, "WORLD_SIZE", 1, k_most_ranks);
-  job.rank = whole_number(rank, "RANK", 0, job.size - 1);
+  job.size = number_in(size, "WORLD_SIZE", 1, k_most_ranks);
+  job.rank = number_in(rank, "RANK", 0, job.size - 1);
   const auto local_size = variable("LOCAL_WORLD_SIZE");
   const auto local_rank = variable("LOCAL_RANK");
   if (local_size) {
-    job.local_size = whole_number(*local_size, "LOCAL_WORLD_SIZE", 1, job.size);
+    job.local_size = number_in(*local_size, "LOCAL_WORLD_SIZE", 1, job.size);
   }
   if (local_rank) { // some launchers set it without the size
     job.local_rank =
-        whole_number(*local_rank, "LOCAL_RANK", 0, (local_size ? job.local_size : job.size) - 1);
+        number_in(*local_rank, "LOCAL_RANK", 0, (local_size ? job.local_size : job.size) - 1);
     job.local_size = std::max(job.local_size, job.local_rank + 1);
   }
   const auto address = variable("MASTER_ADDR");
@@ -63,7 +61,7 @@ JobEnvironment job_from_variables(const std::string& rank, const std::string& si
   job.master_address = address.value_or("127.0.0.1");
   if (port) {
     constexpr int k_last_port = 65535;
-    job.master_port = whole_number(*port, "MASTER_PORT", 1, k_last_port);
+    job.master_port = number_in(*port, "MASTER_PORT", 1, k_last_port);
     // torchrun's own agent listens on that port and tells so; the next one is ours.
     if (variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True" &&
         job.master_port < k_last_port) {

@@ -30,11 +30,15 @@ constexpr char k_result = 'r';
 constexpr char k_error = 'e';      ///< kind as a digit, then the text
 constexpr char k_peer_error = 'q'; ///< the text
 
+/// As of a process that ended with exit status 255.
+constexpr int k_unknown_status = 0xFF00;
+
 struct Child {
   pid_t pid = -1;
   Fd pipe;
   std::string received;
   std::optional<int> status;
+  int lost = 0;        ///< errno's number when the system does not say how it ended
   bool killed = false; ///< by us, because others had failed
   std::string result;
   std::optional<ErrorKind> error_kind;
@@ -146,6 +150,9 @@ public:
       }
     }
     for (std::size_t r = 0; r < m_children.size(); ++r) {
+      if (m_children[r].lost != 0) {
+        fail_errno(fmt::format("cannot learn how rank {} ended: waitpid", r), m_children[r].lost);
+      }
       if (m_children[r].status.value_or(0) != 0) {
         fail(ErrorKind::operation, fmt::format("rank {} ended without a word", r));
       }
@@ -195,14 +202,13 @@ private:
 
   static void reap(Child& c) {
     int status = 0;
-    while (!c.status && ::waitpid(c.pid, &status, 0) < 0) {
-      if (errno != EINTR) {
-        status = 0;
-        break;
+    while (!c.status) {
+      if (::waitpid(c.pid, &status, 0) == c.pid) {
+        c.status = status;
+      } else if (errno != EINTR) {
+        c.lost = errno;
+        c.status = k_unknown_status;
       }
-    }
-    if (!c.status) {
-      c.status = status;
     }
   }
 
@@ -227,6 +233,8 @@ std::string run_locally(
     const std::function<std::string(const JobEnvironment& job, Fd listener,
                                     const std::function<void(const std::string&)>& progress)>& body,
     const std::function<void(const std::string&)>& on_progress) {
+  // A parent may have left it so that the system forgets how children end.
+  std::signal(SIGCHLD, SIG_DFL);
   Listener listener = listen_locally();
   JobEnvironment job;
   job.size = job.local_size = ranks;

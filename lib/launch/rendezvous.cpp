@@ -6,6 +6,7 @@
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/version.hpp"
+#include "core/whole_number.hpp"
 #include "launch/sockets.hpp"
 
 #include <fmt/format.h>
@@ -32,6 +33,8 @@ constexpr std::int64_t k_grace_ns = 5 * k_second_ns; ///< from the bad news to t
 constexpr std::int64_t k_farewell_ns = 2 * k_second_ns;
 /// By which others let rank 0 be first to say who does not come: it knows.
 constexpr std::int64_t k_deference_ns = 2 * k_second_ns;
+
+constexpr std::size_t k_shown_bytes = 40; ///< of what a peer sent, in an error
 
 std::int64_t ns_of(Seconds s) {
   return static_cast<std::int64_t>(s.count() * 1e9);
@@ -61,8 +64,32 @@ std::string text_at(const Json& object, const char* key, const std::string& othe
 
 std::optional<int> number_at(const Json& object, const char* key) {
   const auto it = object.find(key);
-  return it != object.end() && it->is_number_integer() ? std::optional<int>(it->get<int>())
-                                                       : std::nullopt;
+  return it != object.end() && it->is_number() ? whole_number<int>(it->dump()) : std::nullopt;
+}
+
+/// What rank 0 packs for the others: "LENGTH:TEXT" of each rank, bytes of any kind.
+std::string packed_texts(const std::vector<std::string>& texts) {
+  std::string packed;
+  for (const std::string& text : texts) {
+    packed += fmt::format("{}:", text.size()) + text;
+  }
+  return packed;
+}
+
+/// Nothing when that is not what was packed of so many texts.
+std::optional<std::vector<std::string>> unpacked_texts(std::string_view packed, std::size_t count) {
+  std::vector<std::string> texts;
+  while (!packed.empty()) {
+    const std::size_t colon = std::min(packed.find(':'), packed.size());
+    const auto length = whole_number<std::size_t>(packed.substr(0, colon));
+    packed.remove_prefix(std::min(colon + 1, packed.size()));
+    if (!length || *length > packed.size()) {
+      return std::nullopt;
+    }
+    texts.emplace_back(packed.substr(0, *length));
+    packed.remove_prefix(*length);
+  }
+  return texts.size() == count ? std::optional(texts) : std::nullopt;
 }
 
 /// A connection to that place, or none and errno's number in `error`.
@@ -337,9 +364,14 @@ void Rendezvous::measure_clock(Seconds limit) {
     m_peers.front().connection.send(MessageKind::data, "t");
     const std::string answer = next_message(m_peers.front(), limit, "the start");
     const std::int64_t back = monotonic_ns();
+    const auto there = whole_number<std::int64_t>(answer);
+    if (!there) {
+      raise(fmt::format("{} sent '{}' instead of the time of its clock", name_of(m_peers.front()),
+                        one_line(answer.substr(0, k_shown_bytes))));
+    }
     if (back - sent < best) {
       best = back - sent;
-      m_offset = {std::stoll(answer) - (sent + back) / 2, (back - sent) / 2};
+      m_offset = {*there - (sent + back) / 2, (back - sent) / 2};
     }
   }
   if (std::abs(m_offset.offset_ns) <= m_offset.uncertainty_ns) {
@@ -522,10 +554,7 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine, Seconds
       all.push_back(next_message(peer, limit, "waiting for everybody"));
     }
     m_waiting = false;
-    std::string packed;
-    for (const std::string& text : all) {
-      packed += fmt::format("{}:", text.size()) + text; // bytes of any kind
-    }
+    const std::string packed = packed_texts(all);
     for (Peer& peer : m_peers) {
       peer.connection.send(MessageKind::data, packed);
     }
@@ -536,14 +565,13 @@ std::vector<std::string> Rendezvous::all_gather(const std::string& mine, Seconds
   m_peers.front().connection.send(MessageKind::data, mine);
   send_out(deadline);
   const std::string packed = next_message(m_peers.front(), limit, "waiting for everybody");
-  all.clear();
-  for (std::size_t at = 0; at < packed.size();) {
-    const std::size_t colon = packed.find(':', at);
-    const std::size_t length = std::stoull(packed.substr(at, colon - at));
-    all.push_back(packed.substr(colon + 1, length));
-    at = colon + 1 + length;
+  const auto texts = unpacked_texts(packed, static_cast<std::size_t>(m_job.size));
+  if (!texts) {
+    raise(fmt::format("{} sent '{}', which is not what each of {} ranks said",
+                      name_of(m_peers.front()), one_line(packed.substr(0, k_shown_bytes)),
+                      m_job.size));
   }
-  return all;
+  return *texts;
 }
 
 std::string Rendezvous::broadcast(const std::string& from_root, Seconds limit) {

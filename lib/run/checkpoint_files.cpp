@@ -5,11 +5,13 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/version.hpp"
+#include "core/whole_number.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 namespace reckon {
@@ -45,35 +47,27 @@ std::string text_in(const Json& header, const char* key) {
   return it != header.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
-Json in(const Json& header, const char* key) {
-  const auto it = header.find(key);
-  return it != header.end() ? *it : Json();
-}
-
 /// The schema, its version and the step are what the file's name says.
 void check_header(const std::string& path, const Json& header, const char* schema,
                   std::uint64_t step) {
-  if (text_in(header, "schema") != schema || in(header, "schema_version") != 1) {
+  if (header.value("schema", Json()) != schema || header.value("schema_version", Json()) != 1) {
     refuse(path, fmt::format("is no {} of version 1", schema));
   }
-  if (in(header, "step") != step) {
+  if (header.value("step", Json()) != step) {
     refuse(path, "was made after another step than its name says");
   }
 }
 
-/// "step-00000012" + end, or nothing of the kind.
-bool step_in(const std::string& name, const std::string& end, std::uint64_t& step) {
+/// 12 of "step-00000012" + end; nothing of another name.
+std::optional<std::uint64_t> step_in(std::string_view name, std::string_view end) {
   constexpr std::string_view k_begin = "step-";
-  if (name.size() <= k_begin.size() + end.size() || !name.starts_with(k_begin) ||
+  if (name.size() < k_begin.size() + end.size() || !name.starts_with(k_begin) ||
       !name.ends_with(end)) {
-    return false;
+    return std::nullopt;
   }
-  const std::string digits = name.substr(k_begin.size(), name.size() - k_begin.size() - end.size());
-  if (digits.size() > 15 || digits.find_first_not_of("0123456789") != std::string::npos) {
-    return false;
-  }
-  step = std::stoull(digits);
-  return true;
+  name.remove_prefix(k_begin.size());
+  name.remove_suffix(end.size());
+  return whole_number<std::uint64_t>(name);
 }
 
 std::string part_end(int rank) {
@@ -82,6 +76,23 @@ std::string part_end(int rank) {
 constexpr const char* k_manifest_end = ".complete";
 
 } // namespace
+
+std::uint64_t saved_bytes(const RankProgram& saving) {
+  std::uint64_t bytes = 0;
+  for (const SavedRun& run : saving.saved) {
+    bytes += run.kept.bytes;
+  }
+  return bytes;
+}
+
+std::vector<KeptRun> copies_of(const RankProgram& saving) {
+  std::vector<KeptRun> copies;
+  for (const SavedRun& run : saving.saved) {
+    copies.push_back(run.kept);
+    copies.back().at = run.copy;
+  }
+  return copies;
+}
 
 std::string write_sealed(const std::string& path, Json header,
                          std::span<const std::span<const std::byte>> data) {
@@ -159,9 +170,8 @@ std::vector<std::uint64_t> CheckpointFolder::steps_with(const std::string& end) 
   std::vector<std::uint64_t> steps;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(m_path, error)) {
-    std::uint64_t step = 0;
-    if (step_in(entry.path().filename().string(), end, step)) {
-      steps.push_back(step);
+    if (const auto step = step_in(entry.path().filename().string(), end)) {
+      steps.push_back(*step);
     }
   }
   std::sort(steps.begin(), steps.end());
@@ -190,8 +200,7 @@ void CheckpointFolder::remove_leftovers(int rank) const {
 }
 
 std::string write_part(const CheckpointFolder& folder, const CheckpointJob& job, std::uint64_t step,
-                       Optimizer optimizer, const RankProgram& saving,
-                       std::span<const std::span<std::byte>> views) {
+                       Optimizer optimizer, const RankProgram& saving, Views views) {
   Json header = header_of(k_part_schema, job, step);
   header["rank"] = job.rank;
   header["optimizer"] = name_of(optimizer);
@@ -214,12 +223,9 @@ SealedFile read_part(const CheckpointFolder& folder, const CheckpointJob& job, s
     refuse(path, fmt::format("has the digest {}, and the checkpoint was made of {}", file.digest,
                              digest));
   }
-  std::uint64_t bytes = 0;
-  for (const SavedRun& run : saving.saved) {
-    bytes += run.kept.bytes;
-  }
-  if (in(file.header, "rank") != job.rank || in(file.header, "layout") != layout_of(saving) ||
-      file.data.size() != bytes) {
+  if (file.header.value("rank", Json()) != job.rank ||
+      file.header.value("layout", Json()) != layout_of(saving) ||
+      file.data.size() != saved_bytes(saving)) {
     refuse(path, fmt::format("has another layout than this plan's rank {}; reckon {} wrote it",
                              job.rank, one_line(text_in(file.header, "tool"))));
   }
@@ -241,7 +247,7 @@ CheckpointManifest read_manifest(const CheckpointFolder& folder, const Checkpoin
   const SealedFile file = read_sealed(path);
   check_header(path, file.header, k_manifest_schema, step);
   foreign = true;
-  if (const Json ranks = in(file.header, "ranks"); ranks != job.ranks) {
+  if (const Json ranks = file.header.value("ranks", Json()); ranks != job.ranks) {
     refuse(path, fmt::format("is a checkpoint of {} ranks, and this plan has {}; resume with the "
                              "plan that it was made with",
                              ranks.dump(), job.ranks));
@@ -254,7 +260,7 @@ CheckpointManifest read_manifest(const CheckpointFolder& folder, const Checkpoin
   }
   foreign = false;
   CheckpointManifest manifest{step, {}};
-  for (const Json& digest : in(file.header, "parts")) {
+  for (const Json& digest : file.header.value("parts", Json())) {
     manifest.digests.push_back(digest.is_string() ? digest.get<std::string>() : "");
   }
   if (manifest.digests.size() != static_cast<std::size_t>(job.ranks)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/json.hpp"
+#include "run/values.hpp"
 #include "schedule/schedule.hpp"
 
 #include <cstddef>
@@ -12,6 +13,11 @@
 #include <vector>
 
 namespace reckon {
+
+/// Bytes that a rank saves of each checkpoint.
+[[nodiscard]] std::uint64_t saved_bytes(const RankProgram& saving);
+/// What a rank saves, where the iteration that saves copied it to.
+[[nodiscard]] std::vector<KeptRun> copies_of(const RankProgram& saving);
 
 /// Of which job a checkpoint is. Another plan's cannot be gone on with.
 struct CheckpointJob {
@@ -64,8 +70,7 @@ private:
 /// Writes one rank's part of the checkpoint after `step` steps: the bytes at SavedRun::copy in
 /// `views`, in that order. Returns its digest.
 std::string write_part(const CheckpointFolder& folder, const CheckpointJob& job, std::uint64_t step,
-                       Optimizer optimizer, const RankProgram& saving,
-                       std::span<const std::span<std::byte>> views);
+                       Optimizer optimizer, const RankProgram& saving, Views views);
 /// Reads it, and checks that it is the one with that digest and has that layout. Throws
 /// Error{input}.
 [[nodiscard]] SealedFile read_part(const CheckpointFolder& folder, const CheckpointJob& job,

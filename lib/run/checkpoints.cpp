@@ -32,30 +32,54 @@ void remove_file(const std::string& path) {
   }
 }
 
+/// Removes a rank's part of each checkpoint whose step is `unwanted`, rank 0 also what says that it
+/// is complete.
+template <class F>
+void remove_steps(const CheckpointFolder& folder, int rank, F unwanted) {
+  for (const std::uint64_t step : folder.complete_steps()) {
+    if (rank == 0 && unwanted(step)) {
+      remove_file(folder.manifest(step));
+    }
+  }
+  for (const std::uint64_t step : folder.steps_of(rank)) {
+    if (unwanted(step)) {
+      remove_file(folder.part(step, rank));
+    }
+  }
+}
+
+/// What `work` throws; empty when it does not.
+template <class F>
+std::string error_of(F work) {
+  try {
+    work();
+    return "";
+  } catch (const std::exception& e) {
+    return e.what();
+  }
+}
+
 } // namespace
 
+PeerFields CheckpointState::fields() {
+  return {{"busy", &busy},         {"bytes", &bytes},
+          {"step", &step},         {"digest", &digest},
+          {"error", &error},       {"seconds", &seconds},
+          {"manifest", &manifest}, {"manifest_error", &manifest_error}};
+}
+
 Checkpoints::Checkpoints(CheckpointFolder folder, CheckpointJob job, std::uint64_t every,
-                         Optimizer optimizer, const RankProgram& saving,
-                         std::span<const std::span<std::byte>> views,
+                         Optimizer optimizer, const RankProgram& saving, Views views,
                          std::vector<std::uint64_t> keep)
     : m_folder(std::move(folder)), m_job(std::move(job)), m_every(every),
       m_first(keep.empty() ? 0 : keep.back()), m_optimizer(optimizer), m_saving(saving),
       m_views(views), m_complete(std::move(keep)) {
   m_folder.create();
   m_folder.remove_leftovers(m_job.rank);
-  const auto unwanted = [&](std::uint64_t step) {
+  m_told.bytes = saved_bytes(saving);
+  remove_steps(m_folder, m_job.rank, [&](std::uint64_t step) {
     return std::find(m_complete.begin(), m_complete.end(), step) == m_complete.end();
-  };
-  for (const std::uint64_t step : m_folder.complete_steps()) {
-    if (m_job.rank == 0 && unwanted(step)) {
-      remove_file(m_folder.manifest(step));
-    }
-  }
-  for (const std::uint64_t step : m_folder.steps_of(m_job.rank)) {
-    if (unwanted(step)) {
-      remove_file(m_folder.part(step, m_job.rank));
-    }
-  }
+  });
   m_thread = std::jthread([this](const std::stop_token& stop) { work(stop); });
 }
 
@@ -98,28 +122,20 @@ bool Checkpoints::idle_within(std::chrono::milliseconds limit) const {
   return m_change.wait_for(lock, limit, [&] { return !m_busy && m_tasks.empty(); });
 }
 
-Json Checkpoints::state() const {
-  std::uint64_t bytes = 0;
-  for (const SavedRun& run : m_saving.saved) {
-    bytes += run.kept.bytes;
-  }
+CheckpointState Checkpoints::state() const {
   const std::lock_guard lock(m_mutex);
-  return {{"busy", m_busy || !m_tasks.empty()},
-          {"bytes", bytes},
-          {"step", m_told.step},
-          {"digest", m_told.digest},
-          {"error", m_told.error},
-          {"seconds", m_told.seconds},
-          {"manifest", m_told.manifest},
-          {"manifest_error", m_told.manifest_error}};
+  CheckpointState state = m_told;
+  state.busy = m_busy || !m_tasks.empty();
+  return state;
 }
 
-bool Checkpoints::hear(const std::vector<Json>& states, std::optional<std::uint64_t> steps) {
+bool Checkpoints::hear(std::span<const CheckpointState> states,
+                       std::optional<std::uint64_t> steps) {
   m_counts.bytes = 0;
   m_somebody_writes = false;
-  for (const Json& state : states) {
-    m_counts.bytes += state.at("bytes").get<std::uint64_t>();
-    m_somebody_writes = m_somebody_writes || state.at("busy").get<bool>();
+  for (const CheckpointState& state : states) {
+    m_counts.bytes += state.bytes;
+    m_somebody_writes = m_somebody_writes || state.busy;
   }
   hear_of_manifest(states.front());
   if (m_pending && !m_somebody_writes) {
@@ -136,44 +152,34 @@ bool Checkpoints::hear(const std::vector<Json>& states, std::optional<std::uint6
   return true;
 }
 
-void Checkpoints::hear_of_manifest(const Json& root) {
-  if (!m_declared || root.at("manifest").get<std::uint64_t>() != *m_declared) {
+void Checkpoints::hear_of_manifest(const CheckpointState& root) {
+  if (!m_declared || root.manifest != *m_declared) {
     return;
   }
-  if (const auto error = root.at("manifest_error").get<std::string>(); !error.empty()) {
-    fail_one(*m_declared, error);
+  if (!root.manifest_error.empty()) {
+    fail_one(*m_declared, root.manifest_error);
   } else {
     ++m_counts.complete;
     m_complete.push_back(*m_declared);
     if (m_complete.size() > 2) {
       m_complete.erase(m_complete.begin());
       give([this, oldest = m_complete.front()] {
-        for (const std::uint64_t step : m_folder.complete_steps()) {
-          if (m_job.rank == 0 && step < oldest) {
-            remove_file(m_folder.manifest(step));
-          }
-        }
-        for (const std::uint64_t step : m_folder.steps_of(m_job.rank)) {
-          if (step < oldest) {
-            remove_file(m_folder.part(step, m_job.rank));
-          }
-        }
+        remove_steps(m_folder, m_job.rank, [&](std::uint64_t step) { return step < oldest; });
       });
     }
   }
   m_declared.reset();
 }
 
-void Checkpoints::hear_of_parts(const std::vector<Json>& states) {
+void Checkpoints::hear_of_parts(std::span<const CheckpointState> states) {
   CheckpointManifest manifest{*m_pending, {}};
   double seconds = 0;
   std::string trouble;
   for (std::size_t r = 0; r < states.size(); ++r) {
-    manifest.digests.push_back(states[r].at("digest").get<std::string>());
-    seconds = std::max(seconds, states[r].at("seconds").get<double>());
-    if (const auto error = states[r].at("error").get<std::string>();
-        trouble.empty() && !error.empty()) {
-      trouble = fmt::format("rank {}: {}", r, error);
+    manifest.digests.push_back(states[r].digest);
+    seconds = std::max(seconds, states[r].seconds);
+    if (trouble.empty() && !states[r].error.empty()) {
+      trouble = fmt::format("rank {}: {}", r, states[r].error);
     }
   }
   if (!trouble.empty()) {
@@ -183,12 +189,7 @@ void Checkpoints::hear_of_parts(const std::vector<Json>& states) {
     m_counts.write_seconds.push_back(seconds);
     if (m_job.rank == 0) {
       give([this, manifest = std::move(manifest)] {
-        std::string error;
-        try {
-          write_manifest(m_folder, m_job, manifest);
-        } catch (const std::exception& e) {
-          error = e.what();
-        }
+        const std::string error = error_of([&] { write_manifest(m_folder, m_job, manifest); });
         const std::lock_guard lock(m_mutex);
         m_told.manifest = manifest.step;
         m_told.manifest_error = error;
@@ -210,25 +211,23 @@ void Checkpoints::fail_one(std::uint64_t step, const std::string& why) {
 }
 
 void Checkpoints::save(std::uint64_t steps, const std::string& wrong) {
-  if (!wrong.empty()) {
+  const auto tell = [this, steps](const std::string& error, std::string digest, double seconds) {
     const std::lock_guard lock(m_mutex);
     m_told.step = steps;
-    m_told.error = wrong;
+    m_told.error = error;
+    m_told.digest = std::move(digest);
+    m_told.seconds = seconds;
+  };
+  if (!wrong.empty()) {
+    tell(wrong, "", 0);
     return;
   }
-  give([this, steps] {
+  give([this, steps, tell] {
     const std::int64_t begin = monotonic_ns();
-    std::string digest, error;
-    try {
-      digest = write_part(m_folder, m_job, steps, m_optimizer, m_saving, m_views);
-    } catch (const std::exception& e) {
-      error = e.what();
-    }
-    const std::lock_guard lock(m_mutex);
-    m_told.step = steps;
-    m_told.digest = digest;
-    m_told.error = error;
-    m_told.seconds = static_cast<double>(monotonic_ns() - begin) * 1e-9;
+    std::string digest;
+    const std::string error = error_of(
+        [&] { digest = write_part(m_folder, m_job, steps, m_optimizer, m_saving, m_views); });
+    tell(error, std::move(digest), static_cast<double>(monotonic_ns() - begin) * 1e-9);
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/json_fwd.hpp"
+#include "launch/peer_fields.hpp"
 #include "run/checkpoint_files.hpp"
 
 #include <chrono>
@@ -11,7 +12,6 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -29,6 +29,18 @@ struct CheckpointCounts {
   std::vector<double> write_seconds; ///< of each that was complete: the slowest rank's
 };
 
+/// How far one rank is with its checkpoints: what it says at a barrier.
+struct CheckpointState {
+  bool busy = false;
+  std::uint64_t bytes = 0; ///< of its part of one checkpoint
+  std::uint64_t step = 0;  ///< of the part that was written last, or that failed
+  std::string digest, error;
+  double seconds = 0;
+  std::uint64_t manifest = 0; ///< rank 0: step of the last that was declared complete, or failed to
+  std::string manifest_error; ///< rank 0: why it failed
+  [[nodiscard]] PeerFields fields();
+};
+
 /// One rank's part in saving checkpoints while iterations go on. The snapshot that an iteration
 /// left in the rank's memory is written by a thread of low priority; ranks tell each other at the
 /// barriers that they meet at anyway how far they are, and rank 0 declares a checkpoint complete
@@ -42,8 +54,7 @@ public:
   /// checkpoints after the steps in `keep`: the last two that are complete, in ascending order, of
   /// which the run goes on from the last.
   Checkpoints(CheckpointFolder folder, CheckpointJob job, std::uint64_t every, Optimizer optimizer,
-              const RankProgram& saving, std::span<const std::span<std::byte>> views,
-              std::vector<std::uint64_t> keep);
+              const RankProgram& saving, Views views, std::vector<std::uint64_t> keep);
   ~Checkpoints();
   Checkpoints(const Checkpoints&) = delete;
   Checkpoints& operator=(const Checkpoints&) = delete;
@@ -58,10 +69,10 @@ public:
   [[nodiscard]] bool idle_within(std::chrono::milliseconds limit) const;
 
   /// What this rank says at a barrier.
-  [[nodiscard]] Json state() const;
-  /// What every rank said. Returns whether the iteration that comes now, after `steps` steps,
-  /// saves; without a number none comes.
-  bool hear(const std::vector<Json>& states, std::optional<std::uint64_t> steps);
+  [[nodiscard]] CheckpointState state() const;
+  /// What every rank said, by rank. Returns whether the iteration that comes now, after `steps`
+  /// steps, saves; without a number none comes.
+  bool hear(std::span<const CheckpointState> states, std::optional<std::uint64_t> steps);
   /// A rank was writing when it spoke last.
   [[nodiscard]] bool somebody_writes() const { return m_somebody_writes; }
   /// Nothing is left to tell: every checkpoint is complete or has failed, and everybody knows.
@@ -75,8 +86,8 @@ public:
 private:
   void work(const std::stop_token& stop);
   void give(std::function<void()> task);
-  void hear_of_manifest(const Json& root);
-  void hear_of_parts(const std::vector<Json>& states);
+  void hear_of_manifest(const CheckpointState& root);
+  void hear_of_parts(std::span<const CheckpointState> states);
   void fail_one(std::uint64_t step, const std::string& why);
 
   CheckpointFolder m_folder;
@@ -84,7 +95,7 @@ private:
   std::uint64_t m_every, m_first;
   Optimizer m_optimizer;
   const RankProgram& m_saving;
-  std::span<const std::span<std::byte>> m_views;
+  Views m_views;
 
   // The same at every rank.
   CheckpointCounts m_counts;
@@ -93,17 +104,9 @@ private:
   bool m_somebody_writes = false;
   std::vector<std::uint64_t> m_complete; ///< those that are kept, at most two
 
-  struct Told {
-    std::uint64_t step = 0; ///< last written, or failed
-    std::string digest, error;
-    double seconds = 0;
-    std::uint64_t manifest =
-        0; ///< rank 0: step of the last that was declared complete, or failed to
-    std::string manifest_error; ///< rank 0: why it failed
-  };
   mutable std::mutex m_mutex; ///< guards what follows
   mutable std::condition_variable_any m_change;
-  Told m_told;
+  CheckpointState m_told; ///< but whether the thread is busy
   std::deque<std::function<void()>> m_tasks;
   bool m_busy = false;
   std::jthread m_thread; ///< last: joined before anything it uses goes

@@ -35,6 +35,28 @@ std::uint32_t pop(std::vector<std::uint32_t>& heap) noexcept {
   return op;
 }
 
+/// Of an op that the lane's engine does.
+LocalOp::Kind local_kind(OpKind kind) noexcept {
+  switch (kind) {
+  case OpKind::subtract:
+    return LocalOp::Kind::subtract;
+  case OpKind::to_fixed:
+    return LocalOp::Kind::to_fixed;
+  case OpKind::from_fixed:
+    return LocalOp::Kind::from_fixed;
+  case OpKind::reduce:
+    return LocalOp::Kind::sum;
+  case OpKind::update:
+    return LocalOp::Kind::update;
+  case OpKind::copy:
+  case OpKind::delay:
+  case OpKind::write:
+  case OpKind::await:
+    break; // the last three: never among these
+  }
+  return LocalOp::Kind::copy;
+}
+
 } // namespace
 
 LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
@@ -82,7 +104,7 @@ void LaneExecutor::start(std::uint64_t step) noexcept {
   m_delays->reset();
   m_open_delays = 0;
   m_now_ns = monotonic_ns();
-  m_error.clear();
+  m_fault = Fault::none;
   m_reduce_ns = m_update_ns = 0;
   m_step = step;
   std::copy(m_missing_at_start.begin(), m_missing_at_start.end(), m_missing.begin());
@@ -147,17 +169,15 @@ void LaneExecutor::handle(const Completion& completion) noexcept {
   case Completion::Kind::arrived: {
     const auto it = std::lower_bound(m_tags.begin(), m_tags.end(), std::pair(completion.tag, 0U));
     if (it == m_tags.end() || it->first != completion.tag || m_missing[it->second] == 0) {
-      m_error = fmt::format("a write arrived with tag {}, which nobody waits for", completion.tag);
+      m_fault = Fault::nobodys_tag;
+      m_fault_tag = completion.tag;
     } else if (--m_missing[it->second] == 0) {
       make_ready(it->second);
     }
     break;
   }
   case Completion::Kind::failed:
-    m_error = m_lane.error();
-    if (m_error.empty()) {
-      m_error = "the transport reported a failure without a reason";
-    }
+    m_fault = Fault::lane;
     break;
   }
 }
@@ -190,7 +210,7 @@ bool LaneExecutor::compute() noexcept {
   if (started == Engine::Started::done) {
     complete(index);
   } else if (started == Engine::Started::failed) {
-    m_error = m_lane.error();
+    m_fault = Fault::lane;
   }
   return true;
 }
@@ -205,43 +225,14 @@ LocalOp LaneExecutor::local(const Op& op) noexcept {
   local.limit = op.limit;
   local.to = at(op.destination);
   local.bytes = op.bytes;
-  const auto of_one = [&](LocalOp::Kind kind) {
-    local.kind = kind;
-    m_operands[0] = at(op.source);
-    local.sources = std::span(m_operands).first(1);
-  };
-  const auto of_all = [&](LocalOp::Kind kind) {
-    local.kind = kind;
-    const std::span<const Slice> sources = m_program.sources(op);
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      m_operands[i] = at(sources[i]);
-    }
-    local.sources = std::span(m_operands).first(sources.size());
-  };
-  switch (op.kind) {
-  case OpKind::copy:
-    of_one(LocalOp::Kind::copy);
-    break;
-  case OpKind::subtract:
-    of_one(LocalOp::Kind::subtract);
-    break;
-  case OpKind::to_fixed:
-    of_one(LocalOp::Kind::to_fixed);
-    break;
-  case OpKind::from_fixed:
-    of_one(LocalOp::Kind::from_fixed);
-    break;
-  case OpKind::reduce:
-    of_all(LocalOp::Kind::sum);
-    break;
-  case OpKind::update:
-    of_all(LocalOp::Kind::update);
-    break;
-  case OpKind::delay:
-  case OpKind::write:
-  case OpKind::await:
-    break; // never among these
+  local.kind = local_kind(op.kind);
+  // An op over several sources names them; the others have one.
+  const std::span<const Slice> sources =
+      op.source_count > 0 ? m_program.sources(op) : std::span(&op.source, 1);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    m_operands[i] = at(sources[i]);
   }
+  local.sources = std::span(m_operands).first(sources.size());
   return local;
 }
 
@@ -328,26 +319,37 @@ std::string LaneExecutor::first_open_op() const {
     return "none";
   }
   const Op& op = m_program.ops()[static_cast<std::size_t>(it - m_done.begin())];
+  const auto part = [&](std::string_view what) {
+    return fmt::format("the {} of part {}", what, op.part);
+  };
   switch (op.kind) {
   case OpKind::write:
-    return fmt::format("the write of part {} to rank {}", op.part, op.peer);
+    return fmt::format("{} to rank {}", part("write"), op.peer);
   case OpKind::await:
-    return fmt::format("the arrival of part {} from rank {}", op.part, op.peer);
-  case OpKind::reduce:
-    return fmt::format("the sum of part {}", op.part);
-  case OpKind::copy:
-    return fmt::format("the copy of part {}", op.part);
-  case OpKind::update:
-    return fmt::format("the update of part {}", op.part);
-  case OpKind::subtract:
-    return fmt::format("the delta of part {}", op.part);
+    return fmt::format("{} from rank {}", part("arrival"), op.peer);
   case OpKind::delay:
     return fmt::format("the end of a pass of {} ms", static_cast<double>(op.duration_ns) * 1e-6);
+  case OpKind::reduce:
+    return part("sum");
+  case OpKind::copy:
+    return part("copy");
+  case OpKind::update:
+    return part("update");
+  case OpKind::subtract:
+    return part("delta");
   case OpKind::to_fixed:
   case OpKind::from_fixed:
-    return fmt::format("the conversion of part {}", op.part);
+    return part("conversion");
   }
   return "?";
+}
+
+std::string LaneExecutor::error() const {
+  if (m_fault == Fault::nobodys_tag) {
+    return fmt::format("a write arrived with tag {}, which nobody waits for", m_fault_tag);
+  }
+  const std::string why = failed() ? m_lane.error() : "";
+  return failed() && why.empty() ? "the transport reported a failure without a reason" : why;
 }
 
 } // namespace reckon

@@ -29,7 +29,8 @@ struct LaneTimes {
 /// Runs one lane's program over one mover lane, iteration after iteration. It knows nothing of
 /// strategies, nor of where the memory is (the lane's engine does): an op starts when its
 /// dependencies are done, writes before sums (they are quick to post and keep the link busy),
-/// earlier ops first. One thread; no locks; allocates nothing after construction.
+/// earlier ops first. One thread; no locks; what is noexcept here allocates nothing: words for what
+/// went wrong are made when somebody asks for them.
 class LaneExecutor {
 public:
   /// `buffers` are the rank's, in the schedule's order; all must outlive the executor. `delays`
@@ -47,8 +48,9 @@ public:
   /// Handles completions, then does at most one op. False: there is nothing to do now.
   bool advance() noexcept;
   [[nodiscard]] bool done() const noexcept { return m_left == 0; }
-  [[nodiscard]] bool failed() const noexcept { return !m_error.empty(); }
-  [[nodiscard]] const std::string& error() const noexcept { return m_error; }
+  [[nodiscard]] bool failed() const noexcept { return m_fault != Fault::none; }
+  /// What failed, in words; empty when nothing has.
+  [[nodiscard]] std::string error() const;
 
   /// start(), then advance() until all is done, something failed, or `stop` is set (looked at
   /// whenever nothing is ready, at least every 20 ms). Sleeps when there is nothing to do.
@@ -92,7 +94,13 @@ private:
   std::size_t m_left = 0;
   std::int64_t m_reduce_ns = 0, m_update_ns = 0;
   std::uint64_t m_step = 0;
-  std::string m_error;
+  enum class Fault : std::uint8_t {
+    none,
+    lane,       ///< MoverLane::error() says why
+    nobodys_tag ///< a write arrived with m_fault_tag, which nobody waits for
+  };
+  Fault m_fault = Fault::none;
+  std::uint32_t m_fault_tag = 0;
 };
 
 } // namespace reckon

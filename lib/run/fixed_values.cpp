@@ -45,22 +45,21 @@ void FixedValues::fill(std::span<std::byte> buffer, std::span<const DTypeRun> ru
   }
 }
 
-TestValues::Result FixedValues::check(std::span<const std::byte> buffer,
-                                      std::span<const DTypeRun> runs,
-                                      std::uint32_t iteration) const {
-  TestValues::Result result;
+RankVerification FixedValues::check(std::span<const std::byte> buffer,
+                                    std::span<const DTypeRun> runs, std::uint32_t iteration) const {
+  RankVerification result;
   for (const DTypeRun& run : runs) {
     const auto* const words = reinterpret_cast<const float*>(buffer.data() + run.offset_bytes);
     for (std::uint64_t e = 0; e < run.bytes / sizeof(float); ++e) {
       const double exact = m_sums[test_hash(e, iteration) % k_values];
       const double error = std::abs(static_cast<double>(words[e]) - exact);
       const double allowed = m_error_bound + (std::abs(exact) + m_error_bound) * 0x1p-24;
+      result.max_error =
+          std::isfinite(error) ? std::max(result.max_error, error) : result.max_error;
       if (error <= allowed) { // false for a NaN
-        result.max_error = std::max(result.max_error, error);
         continue;
       }
       ++result.wrong_elements;
-      result.max_error = std::isnan(error) ? result.max_error : std::max(result.max_error, error);
       if (result.first_error.empty()) {
         result.first_error =
             fmt::format("gradient byte {}: the sum is {}, off by {}; {} is allowed",

@@ -17,10 +17,11 @@ public:
   void fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs, std::uint32_t index,
             std::uint32_t iteration) const;
   /// Compares every element with the exact sum. Wrong is what is further off than error_bound() and
-  /// the rounding of the result to fp32. The result has the greatest distance.
-  [[nodiscard]] TestValues::Result check(std::span<const std::byte> buffer,
-                                         std::span<const DTypeRun> runs,
-                                         std::uint32_t iteration) const;
+  /// the rounding of the result to fp32. The result has the greatest finite
+  /// distance.
+  [[nodiscard]] RankVerification check(std::span<const std::byte> buffer,
+                                       std::span<const DTypeRun> runs,
+                                       std::uint32_t iteration) const;
   /// Equation 22: workers / (2 2^exponent).
   [[nodiscard]] double error_bound() const { return m_error_bound; }
 

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "launch/peer_fields.hpp"
 #include "launch/sockets.hpp"
 #include "run/checkpoint_files.hpp"
 
@@ -13,7 +14,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <random>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -47,12 +47,6 @@ bool within_patience(F done) {
     std::this_thread::sleep_for(k_between_tries);
   }
   return true;
-}
-
-/// Random: no two jobs are the same one, also those of one plan.
-std::string job_name() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
 }
 
 /// Who holds the lock, for the others to read. They open the file anew: between the machines of a
@@ -90,23 +84,25 @@ std::string refusal(const std::string& folder, const Json& holder) {
 /// What a rank met; empty texts: nothing.
 struct Trouble {
   std::string refused, failed, no_locks;
+  [[nodiscard]] PeerFields fields() {
+    return {{"refused", &refused}, {"failed", &failed}, {"no_locks", &no_locks}};
+  }
 };
 
 /// All ranks': throws the first, warns of what does not keep the job from going on.
 void agree(Rendezvous& rendezvous, const Trouble& mine, Seconds limit) {
-  const std::vector<std::string> all =
-      rendezvous.all_gather(Json{mine.refused, mine.failed, mine.no_locks}.dump(), limit);
+  const std::vector<Trouble> all = gather(rendezvous, mine, limit);
   bool warned = rendezvous.rank() != 0;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    const auto theirs = Json::parse(all[rank]).get<std::vector<std::string>>();
-    if (!theirs.at(0).empty()) {
-      fail(ErrorKind::input, theirs.at(0));
+    const Trouble& theirs = all[rank];
+    if (!theirs.refused.empty()) {
+      fail(ErrorKind::input, theirs.refused);
     }
-    if (!theirs.at(1).empty()) {
-      fail(ErrorKind::operation, fmt::format("rank {}: {}", rank, theirs.at(1)));
+    if (!theirs.failed.empty()) {
+      fail(ErrorKind::operation, fmt::format("rank {}: {}", rank, theirs.failed));
     }
-    if (!theirs.at(2).empty() && !warned) {
-      log(LogLevel::warn, "{}; nothing keeps another run from writing there", theirs.at(2));
+    if (!theirs.no_locks.empty() && !warned) {
+      log(LogLevel::warn, "{}; nothing keeps another run from writing there", theirs.no_locks);
       warned = true;
     }
   }
@@ -115,8 +111,9 @@ void agree(Rendezvous& rendezvous, const Trouble& mine, Seconds limit) {
 } // namespace
 
 FolderLock::FolderLock(Rendezvous& rendezvous, const std::string& folder, Seconds limit) {
+  // Random: no two jobs are the same one, also those of one plan.
   const std::string job =
-      rendezvous.broadcast(rendezvous.rank() == 0 ? job_name() : std::string(), limit);
+      rendezvous.broadcast(rendezvous.rank() == 0 ? random_job_token() : std::string(), limit);
   const std::string path = folder + "/lock";
   Trouble trouble;
   Taken taken = Taken::by_another;

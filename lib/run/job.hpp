@@ -7,6 +7,8 @@
 #include "movers/mover.hpp"
 #include "run/checkpoints.hpp"
 #include "run/pass_crew.hpp"
+#include "run/sample.hpp"
+#include "run/values.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/timeline.hpp"
 
@@ -70,7 +72,7 @@ struct RunOptions {
   /// with what it goes on from: `done` of `all` are made.
   std::function<void(std::uint64_t done, std::uint64_t all)> made_again{};
   /// Called with this rank's buffers when the last iteration is over.
-  std::function<void(std::span<const std::span<std::byte>> views, std::uint64_t steps)> at_end{};
+  std::function<void(Views views, std::uint64_t steps)> at_end{};
   /// Called at every rank after the last iteration with when each op of this rank began and ended
   /// in the last one that was not `saving`; monotonic_ns() of rank 0. Unset: ops are not timed.
   std::function<void(const RankTimeline& timeline)> trace{};
@@ -81,24 +83,6 @@ struct RunOptions {
     std::uint32_t every = 0;
     std::function<bool(bool go)> call;
   } pause{};
-};
-
-/// One rank in one iteration. Times are rank 0's monotonic clock.
-struct RankSample {
-  std::int64_t ready_ns = 0;                            ///< gradient filled, waiting for the others
-  std::int64_t end_ns = 0;                              ///< its last op was done
-  std::int64_t start_ns = 0;                            ///< it knew that all were ready
-  std::int64_t reduce_ns = 0, wait_ns = 0, lane_ns = 0; ///< summed over the lanes
-  std::int64_t update_ns = 0;                           ///< the optimizer's, summed over the lanes
-  std::int64_t compute_ns = 0;      ///< of the busiest thread that computes in the passes
-  std::int64_t cpu_ns = 0;          ///< of the whole process, user and system
-  std::int64_t machine_busy_ns = 0; ///< of all processors, whoever used them; steps of 10 ms
-};
-
-struct RankVerification {
-  std::uint64_t checked_bytes = 0, wrong_elements = 0;
-  std::string first_error;
-  double max_error = 0; ///< of sums in fixed point
 };
 
 /// What besides its ordinary work happened in an iteration.

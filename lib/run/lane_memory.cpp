@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/lane_memory.hpp"
 
+#include "core/whole_number.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,9 +25,9 @@ std::vector<int> nodes_in(const std::string& folder) {
   std::error_code error; // a kernel without NUMA, or no /sys: there is nothing to know
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("node") && name.size() > 4 &&
-        std::all_of(name.begin() + 4, name.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      nodes.push_back(std::stoi(name.substr(4)));
+    const auto number = whole_number<int>(name.starts_with("node") ? name.substr(4) : "");
+    if (number) {
+      nodes.push_back(*number);
     }
   }
   return nodes;

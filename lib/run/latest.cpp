@@ -15,17 +15,6 @@ namespace {
 
 /// fp32 holds whole numbers below 2^24; the first parameters take the rest.
 constexpr std::uint32_t k_most_count = 1U << 22U;
-constexpr std::size_t k_block = 4096;
-
-std::uint64_t first_element(const Schedule& schedule, const ParameterRun& held) {
-  for (const DTypeRun& run : schedule.runs) {
-    if (held.gradient_offset >= run.offset_bytes &&
-        held.gradient_offset < run.offset_bytes + run.bytes) {
-      return (held.gradient_offset - run.offset_bytes) / sizeof(float);
-    }
-  }
-  return 0;
-}
 
 } // namespace
 
@@ -49,8 +38,8 @@ LatestValues::LatestValues(std::uint32_t workers, std::uint32_t steps)
   m_classes = std::max(1U, (workers + m_digits - 1) / m_digits);
 }
 
-void LatestValues::fill_gradient(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
-                                 std::uint32_t index) const {
+void LatestValues::fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
+                        std::uint32_t index) const {
   const float mine = static_cast<float>(
       std::pow(static_cast<double>(m_steps + 1ULL), static_cast<double>(index % m_digits)));
   poison_gaps(buffer, runs);
@@ -59,14 +48,6 @@ void LatestValues::fill_gradient(std::span<std::byte> buffer, std::span<const DT
     for (std::uint64_t e = 0; e < run.bytes / sizeof(float); ++e) {
       words[e] = e % m_classes == index / m_digits ? mine : 0.0F;
     }
-  }
-}
-
-void LatestValues::fill_parameters(const Schedule& schedule, const RankProgram& rank,
-                                   std::span<const std::span<std::byte>> buffers) const {
-  for (const ParameterRun& held : rank.parameters) {
-    auto* const words = reinterpret_cast<float*>(buffers[held.at.buffer].data() + held.at.offset);
-    initial_parameters({words, held.bytes / sizeof(float)}, first_element(schedule, held));
   }
 }
 
@@ -85,13 +66,13 @@ std::string LatestValues::wrong_digits(std::int64_t count, std::uint32_t residue
 }
 
 void LatestValues::check_class(const Stretch& s, std::uint32_t residue,
-                               TestValues::Result& result) const {
+                               RankVerification& result) const {
   const std::size_t begin = (residue + m_classes - s.first % m_classes) % m_classes;
-  std::vector<float> initial(k_block);
+  std::vector<float> initial(k_compared_block);
   std::optional<std::int64_t> count; // changes, as digits: of the first element of this class
   std::string wrong;
-  for (std::size_t at = 0; at < s.got.size(); at += k_block) {
-    const std::size_t n = std::min(k_block, s.got.size() - at);
+  for (std::size_t at = 0; at < s.got.size(); at += k_compared_block) {
+    const std::size_t n = std::min(k_compared_block, s.got.size() - at);
     initial_parameters(std::span(initial).first(n), s.first + at);
     std::size_t i = begin;
     while (i < at) {
@@ -124,15 +105,12 @@ void LatestValues::check_class(const Stretch& s, std::uint32_t residue,
   }
 }
 
-TestValues::Result LatestValues::check(const Schedule& schedule, const RankProgram& rank,
-                                       std::span<const std::span<std::byte>> buffers,
-                                       std::optional<std::uint32_t> index) const {
-  TestValues::Result result;
+RankVerification LatestValues::check(const Schedule& schedule, const RankProgram& rank, Views views,
+                                     std::optional<std::uint32_t> index) const {
+  RankVerification result;
   for (const ParameterRun& held : rank.parameters) {
-    const auto* const words =
-        reinterpret_cast<const float*>(buffers[held.at.buffer].data() + held.at.offset);
-    const Stretch stretch{
-        held, {words, held.bytes / sizeof(float)}, first_element(schedule, held), index};
+    const Stretch stretch{held, floats_at(views, held.at, held.bytes),
+                          first_element(schedule, held), index};
     for (std::uint32_t residue = 0; residue < m_classes; ++residue) {
       check_class(stretch, residue, result);
     }

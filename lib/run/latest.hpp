@@ -21,21 +21,16 @@ public:
   LatestValues(std::uint32_t workers, std::uint32_t steps);
 
   /// Worker `index`'s gradient, the same in every step, and the poison between the runs.
-  void fill_gradient(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
-                     std::uint32_t index) const;
-  /// The parameters that the run starts from, in all that the rank holds.
-  void fill_parameters(const Schedule& schedule, const RankProgram& rank,
-                       std::span<const std::span<std::byte>> buffers) const;
+  void fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs, std::uint32_t index) const;
   /// Latest parameters: every change of every worker, once. A worker's: all of its own, of each
   /// other worker no more than there were, and the same ones in all elements of a part. `index` is
   /// the worker's number, none for a rank that is none.
-  [[nodiscard]] TestValues::Result check(const Schedule& schedule, const RankProgram& rank,
-                                         std::span<const std::span<std::byte>> buffers,
-                                         std::optional<std::uint32_t> index) const;
+  [[nodiscard]] RankVerification check(const Schedule& schedule, const RankProgram& rank,
+                                       Views views, std::optional<std::uint32_t> index) const;
 
 private:
   struct Stretch;
-  void check_class(const Stretch& s, std::uint32_t residue, TestValues::Result& result) const;
+  void check_class(const Stretch& s, std::uint32_t residue, RankVerification& result) const;
   /// Digits of `count` that do not fit, in words; empty when they do.
   [[nodiscard]] std::string wrong_digits(std::int64_t count, std::uint32_t residue, bool latest,
                                          std::optional<std::uint32_t> index) const;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "launch/peer_fields.hpp"
 #include "launch/sockets.hpp"
 
 #include <fmt/format.h>
@@ -15,21 +16,13 @@ namespace {
 
 /// Rank 0's proposal: a checkpoint to try, or why there is none.
 struct Proposal {
-  CheckpointManifest manifest;
+  std::vector<std::uint64_t> steps; ///< Resumed::steps
+  std::vector<std::string> digests; ///< of the ranks' parts
   std::string trouble;
+  [[nodiscard]] PeerFields fields() {
+    return {{"steps", &steps}, {"digests", &digests}, {"trouble", &trouble}};
+  }
 };
-
-Json to_json(const Proposal& proposal) {
-  return {{"step", proposal.manifest.step},
-          {"digests", proposal.manifest.digests},
-          {"trouble", proposal.trouble}};
-}
-
-Proposal proposal_from(const Json& json) {
-  return {
-      {json.at("step").get<std::uint64_t>(), json.at("digests").get<std::vector<std::string>>()},
-      json.at("trouble").get<std::string>()};
-}
 
 /// The checkpoints of a folder from the newest on; rank 0's.
 class Candidates {
@@ -43,15 +36,20 @@ public:
       m_steps.pop_back();
       bool foreign = false;
       try {
-        return {read_manifest(m_folder, m_job, step, foreign), ""};
+        Proposal proposal{{step}, read_manifest(m_folder, m_job, step, foreign).digests, ""};
+        if (!m_steps.empty()) {
+          proposal.steps.insert(proposal.steps.begin(), m_steps.back());
+        }
+        return proposal;
       } catch (const Error& e) {
         if (foreign) {
-          return {{}, e.what()};
+          return {{}, {}, e.what()};
         }
         pass_over(step, e.what());
       }
     }
     return {{},
+            {},
             m_passed == 0
                 ? fmt::format("{}: there is no {}", m_folder.path(),
                               m_folder.exists() ? "complete checkpoint in it" : "such folder")
@@ -61,10 +59,6 @@ public:
   void pass_over(std::uint64_t step, const std::string& why) {
     log(LogLevel::warn, "the checkpoint after step {} is not used: {}", step, why);
     m_first_trouble = m_passed++ == 0 ? why : m_first_trouble;
-  }
-  /// Of the one before the last that next() gave.
-  [[nodiscard]] std::optional<std::uint64_t> before() const {
-    return m_steps.empty() ? std::nullopt : std::optional(m_steps.back());
   }
 
 private:
@@ -85,17 +79,21 @@ Resumed load_checkpoint(Rendezvous& rendezvous, const CheckpointFolder& folder,
     candidates.emplace(folder, job);
   }
   for (;;) {
-    const Proposal proposal = proposal_from(Json::parse(
-        rendezvous.broadcast(root ? to_json(candidates->next()).dump() : std::string(), limit)));
+    Proposal proposal = root ? candidates->next() : Proposal();
+    const std::string text = rendezvous.broadcast(fields_to_text(proposal.fields()), limit);
+    fields_from_text(proposal.fields(), text, "rank 0");
     if (!proposal.trouble.empty()) {
       fail(ErrorKind::input, proposal.trouble);
     }
-    Resumed resumed;
+    if (proposal.steps.empty() || proposal.digests.size() != static_cast<std::size_t>(job.ranks)) {
+      throw PeerError("rank 0 proposed a checkpoint without its step or without a part of a rank");
+    }
+    Resumed resumed{proposal.steps, {}};
+    const std::uint64_t step = resumed.steps.back();
     std::string trouble;
     try {
-      resumed.part =
-          read_part(folder, job, proposal.manifest.step,
-                    proposal.manifest.digests[static_cast<std::size_t>(job.rank)], saving);
+      resumed.part = read_part(folder, job, step,
+                               proposal.digests[static_cast<std::size_t>(job.rank)], saving);
     } catch (const Error& e) {
       trouble = fmt::format("rank {} on {}: {}", job.rank, host_name(), e.what());
     }
@@ -103,20 +101,12 @@ Resumed load_checkpoint(Rendezvous& rendezvous, const CheckpointFolder& folder,
     for (const std::string& theirs : rendezvous.all_gather(trouble, limit)) {
       first = first.empty() ? theirs : first;
     }
-    if (!first.empty()) {
-      if (root) {
-        candidates->pass_over(proposal.manifest.step, first);
-      }
-      continue;
+    if (first.empty()) {
+      return resumed;
     }
-    const std::string before = rendezvous.broadcast(
-        root && candidates->before() ? std::to_string(*candidates->before()) : std::string(),
-        limit);
-    if (!before.empty()) {
-      resumed.steps.push_back(std::stoull(before));
+    if (root) {
+      candidates->pass_over(step, first);
     }
-    resumed.steps.push_back(proposal.manifest.step);
-    return resumed;
   }
 }
 

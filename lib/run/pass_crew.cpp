@@ -5,15 +5,14 @@
 #include "core/error.hpp"
 #include "core/interrupt.hpp"
 #include "core/log.hpp"
+#include "core/processors.hpp"
+#include "core/whole_number.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <pthread.h>
-#include <sched.h>
 #include <system_error>
 
 namespace reckon {
@@ -25,13 +24,6 @@ std::string operations() {
     names += fmt::format("{}gemm_{}", names.empty() ? "" : ", ", side);
   }
   return names;
-}
-
-bool bind_to(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  return pthread_setaffinity_np(pthread_self(), sizeof set, &set) == 0;
 }
 
 } // namespace
@@ -47,9 +39,8 @@ PassCompute parse_pass_compute(const std::string& text) {
                      text, compute.operation, operations()));
   }
   if (colon != std::string::npos) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, bad] = std::from_chars(text.data() + colon + 1, end, compute.threads);
-    if (bad != std::errc{} || stop != end || compute.threads < 1) {
+    compute.threads = whole_number<int>(std::string_view(text).substr(colon + 1)).value_or(0);
+    if (compute.threads < 1) {
       fail(ErrorKind::usage,
            fmt::format("--compute {}: the threads of a rank are a whole number from 1 on, as in "
                        "{}:2",
@@ -260,10 +251,11 @@ void PassCrew::ask(std::uint32_t pass) noexcept {
 }
 
 void PassCrew::work(std::size_t rank, int cpu) {
-  if (cpu >= 0 && !bind_to(cpu)) { // the set of processors has changed since allowed_cpus()
+  if (cpu >= 0 &&
+      !bind_this_thread(cpu)) { // the set of processors has changed since allowed_cpus()
     log(LogLevel::warn,
-        "--compute: processor {} cannot be had any more; what was to compute there runs where the "
-        "system puts it, and the lanes may have less for themselves",
+        "--compute: this process may not use processor {} any more; what was to compute there runs "
+        "where the system puts it, and the lanes may have less for themselves",
         cpu);
   }
   Worker& mine = m_workers[rank];

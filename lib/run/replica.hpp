@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace reckon {
@@ -16,23 +17,19 @@ namespace reckon {
 /// their optimizer states.
 class ParameterReplica {
 public:
-  /// `schedule` and `values` must outlive it.
+  /// `schedule` must outlive it.
   ParameterReplica(const Schedule& schedule, std::size_t rank, const TestValues& values);
 
-  /// Writes the parameters that everybody starts from into the rank's buffers.
-  void fill(std::span<const std::span<std::byte>> buffers) const;
   /// Makes the step of `iteration` (0, 1, 2, ... in turn) and compares every parameter that the
   /// rank holds, bit for bit.
-  [[nodiscard]] TestValues::Result check(std::span<const std::span<std::byte>> buffers,
-                                         std::uint32_t iteration);
+  [[nodiscard]] RankVerification check(Views views, std::uint32_t iteration);
   /// Makes the step of `iteration` without a look at the buffers: to follow a run that went on from
   /// a checkpoint.
   void step(std::uint32_t iteration);
   /// Compares what lies at the places given with the parameters and states that the rank holds now,
   /// bit for bit.
-  [[nodiscard]] TestValues::Result compare(std::span<const std::span<std::byte>> buffers,
-                                           std::span<const KeptRun> places,
-                                           std::uint32_t steps) const;
+  [[nodiscard]] RankVerification compare(Views views, std::span<const KeptRun> places,
+                                         std::uint32_t steps) const;
 
 private:
   /// Makes the step block by block; f(held run, first element in it, elements, first element in the
@@ -45,9 +42,12 @@ private:
   };
   const Schedule& m_schedule;
   const RankProgram& m_rank;
-  const TestValues& m_values;
+  TestValues m_values;
   std::vector<float> m_parameters, m_state1, m_state2; ///< of all held runs, one after another
   std::map<std::uint64_t, Held> m_held;                ///< by place in the gradient
 };
+
+/// Of all parameters that a rank holds in the gradient's order, wherever they lie.
+[[nodiscard]] std::string parameters_digest(const RankProgram& program, Views views);
 
 } // namespace reckon

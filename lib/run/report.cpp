@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <functional>
 #include <set>
 #include <string_view>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -21,22 +23,15 @@ double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
 }
 
-/// Median over the iterations of what `value` gives for one rank.
+/// Of one rank: median over the iterations, in seconds, of a member of its sample or of what a
+/// function gives of that.
 template <class F>
-double over_iterations(const JobResult& result, std::size_t rank, F value) {
+double over_iterations(const JobResult& result, std::size_t rank, F ns) {
   std::vector<double> all;
-  for (const auto& iteration : result.iterations) {
-    all.push_back(value(iteration, iteration[rank]));
+  for (const std::vector<RankSample>& iteration : result.iterations) {
+    all.push_back(seconds(std::invoke(ns, iteration[rank])));
   }
-  return median(all);
-}
-
-std::int64_t last_ready(const std::vector<RankSample>& samples) {
-  std::int64_t t = INT64_MIN;
-  for (const RankSample& s : samples) {
-    t = std::max(t, s.ready_ns);
-  }
-  return t;
+  return median(std::move(all));
 }
 
 void add_ranks(Report& report, const Plan& plan, const JobResult& result) {
@@ -45,23 +40,18 @@ void add_ranks(Report& report, const Plan& plan, const JobResult& result) {
     rank.host = result.hosts[r];
     rank.egress_bytes = plan.ranks[r].egress_bytes;
     rank.ingress_bytes = plan.ranks[r].ingress_bytes;
-    using Samples = std::vector<RankSample>;
-    rank.reduce_seconds = over_iterations(
-        result, r, [](const Samples&, const RankSample& s) { return seconds(s.reduce_ns); });
-    rank.wait_seconds = over_iterations(
-        result, r, [](const Samples&, const RankSample& s) { return seconds(s.wait_ns); });
-    rank.busy_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) {
-      return seconds(s.lane_ns - s.wait_ns);
-    });
-    rank.cpu_seconds = over_iterations(
-        result, r, [](const Samples&, const RankSample& s) { return seconds(s.cpu_ns); });
-    rank.total_seconds = over_iterations(result, r, [](const Samples&, const RankSample& s) {
-      return seconds(s.end_ns - s.start_ns);
-    });
-    rank.peer_wait_seconds =
-        over_iterations(result, r, [](const Samples& all, const RankSample& s) {
-          return seconds(last_ready(all) - s.ready_ns);
-        });
+    rank.reduce_seconds = over_iterations(result, r, &RankSample::reduce_ns);
+    rank.wait_seconds = over_iterations(result, r, &RankSample::wait_ns);
+    rank.busy_seconds =
+        over_iterations(result, r, [](const RankSample& s) { return s.lane_ns - s.wait_ns; });
+    rank.cpu_seconds = over_iterations(result, r, &RankSample::cpu_ns);
+    rank.total_seconds =
+        over_iterations(result, r, [](const RankSample& s) { return s.end_ns - s.start_ns; });
+    std::vector<double> waits;
+    for (const std::vector<RankSample>& iteration : result.iterations) {
+      waits.push_back(seconds(last_ready_ns(iteration) - iteration[r].ready_ns));
+    }
+    rank.peer_wait_seconds = median(std::move(waits));
     report.ranks.push_back(rank);
   }
 }
@@ -95,10 +85,7 @@ double term(const Prediction& p, std::string_view name) {
 double update_seconds(const JobResult& result, bool one_machine, unsigned cores) {
   double all = 0, longest = 0, busy = 0;
   for (std::size_t r = 0; r < result.hosts.size(); ++r) {
-    const double mine =
-        over_iterations(result, r, [](const std::vector<RankSample>&, const RankSample& s) {
-          return seconds(s.update_ns);
-        });
+    const double mine = over_iterations(result, r, &RankSample::update_ns);
     all += mine;
     longest = std::max(longest, mine);
     busy += mine > 0 ? 1 : 0;
@@ -110,11 +97,7 @@ double update_seconds(const JobResult& result, bool one_machine, unsigned cores)
 std::optional<double> computed_seconds(const JobResult& result) {
   double longest = 0;
   for (std::size_t r = 0; r < result.hosts.size(); ++r) {
-    longest =
-        std::max(longest, over_iterations(result, r,
-                                          [](const std::vector<RankSample>&, const RankSample& s) {
-                                            return seconds(s.compute_ns);
-                                          }));
+    longest = std::max(longest, over_iterations(result, r, &RankSample::compute_ns));
   }
   return longest > 0 ? std::optional(longest) : std::nullopt;
 }
@@ -312,12 +295,8 @@ void add_checkpoints(Report& report, const Plan& plan, const JobResult& result,
 
 std::vector<double> iteration_seconds(const JobResult& result) {
   std::vector<double> all;
-  for (const auto& iteration : result.iterations) {
-    std::int64_t end = INT64_MIN;
-    for (const RankSample& s : iteration) {
-      end = std::max(end, s.end_ns);
-    }
-    all.push_back(seconds(end - last_ready(iteration)));
+  for (const std::vector<RankSample>& samples : result.iterations) {
+    all.push_back(iteration_seconds(samples));
   }
   return all;
 }
@@ -417,23 +396,22 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
                                                   100 * report.error, options.stragglers)
                                     : find_cause(report, one_machine, cores, others);
 
-  Verification& v = report.verification;
-  v.ok = true;
+  RankVerification all;
   for (std::size_t r = 0; r < result.verification.size(); ++r) {
-    const RankVerification& rank = result.verification[r];
-    v.checked_bytes += rank.checked_bytes;
-    v.wrong_elements += rank.wrong_elements;
-    if (!rank.first_error.empty() && v.first_error.empty()) {
-      v.first_error = fmt::format("rank {}, {}", r, rank.first_error);
+    RankVerification rank = result.verification[r];
+    if (!rank.first_error.empty()) {
+      rank.first_error = fmt::format("rank {}, {}", r, rank.first_error);
     }
+    all.add(rank);
   }
-  v.ok = v.wrong_elements == 0;
+  Verification& v = report.verification;
+  v.ok = all.wrong_elements == 0;
+  v.checked_bytes = all.checked_bytes;
+  v.wrong_elements = all.wrong_elements;
+  v.first_error = all.first_error;
+  v.error_bound = result.error_bound;
   if (result.error_bound) {
-    v.error_bound = result.error_bound;
-    v.max_error = 0;
-    for (const RankVerification& rank : result.verification) {
-      v.max_error = std::max(*v.max_error, rank.max_error);
-    }
+    v.max_error = all.max_error;
   }
   return report;
 }

@@ -4,12 +4,26 @@
 #include "core/dtype.hpp"
 #include "schedule/schedule.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
 namespace reckon {
+
+/// A rank's buffers where the processor sees them, in the schedule's order.
+using Views = std::span<const std::span<std::byte>>;
+
+/// What a check of a rank's memory found.
+struct RankVerification {
+  std::uint64_t checked_bytes = 0, wrong_elements = 0;
+  std::string first_error; ///< "gradient byte 4096: expected 12, got 9"; empty when all is right
+  double max_error = 0;    ///< where sums are rounded: greatest finite distance from the exact one
+  /// Adds what another check found.
+  void add(const RankVerification& more);
+};
 
 /// Gradients whose sum is exact in every element type and in any order: small whole numbers that
 /// depend on the worker, the place and the iteration, so that a part that is missing, stale,
@@ -27,18 +41,13 @@ public:
   void fill(std::span<std::byte> buffer, std::span<const DTypeRun> runs, std::uint32_t index,
             std::uint32_t iteration) const;
 
-  struct Result {
-    std::uint64_t checked_bytes = 0, wrong_elements = 0;
-    double max_error = 0;    ///< where sums are rounded: greatest distance from the exact one
-    std::string first_error; ///< "gradient byte 4096: expected 12, got 9"; empty when all is right
-  };
   /// Compares every element of the runs with the sum over all workers.
-  [[nodiscard]] Result check(std::span<const std::byte> buffer, std::span<const DTypeRun> runs,
-                             std::uint32_t iteration) const;
+  [[nodiscard]] RankVerification check(std::span<const std::byte> buffer,
+                                       std::span<const DTypeRun> runs,
+                                       std::uint32_t iteration) const;
 
   /// The sums of elements [first, first + out.size()) of an fp32 run.
-  void sums(std::span<float> out, const DTypeRun& run, std::uint64_t first,
-            std::uint32_t iteration) const;
+  void sums(std::span<float> out, std::uint64_t first, std::uint32_t iteration) const;
 
 private:
   std::uint32_t m_workers;
@@ -47,6 +56,16 @@ private:
 /// Parameters that training starts from, of the elements of a run from `first` on: multiples of
 /// k_learning_rate between -8 and 8 that depend on the place.
 void initial_parameters(std::span<float> out, std::uint64_t first);
+/// Writes them into all that the rank holds.
+void fill_parameters(const Schedule& schedule, const RankProgram& rank, Views views);
+
+/// The element of its run at which a stretch of parameters begins.
+[[nodiscard]] std::uint64_t first_element(const Schedule& schedule, const ParameterRun& held);
+
+/// `bytes` at a place of a rank's memory, as numbers.
+[[nodiscard]] inline std::span<float> floats_at(Views views, Slice at, std::uint64_t bytes) {
+  return {reinterpret_cast<float*>(views[at.buffer].data() + at.offset), bytes / sizeof(float)};
+}
 
 /// Well-mixed bits of an element's place and an iteration.
 [[nodiscard]] constexpr std::uint32_t test_hash(std::uint64_t element, std::uint32_t iteration) {
@@ -62,5 +81,27 @@ void initial_parameters(std::span<float> out, std::uint64_t first);
 void poison(std::span<std::byte> memory);
 /// Poisons what lies outside of the runs.
 void poison_gaps(std::span<std::byte> buffer, std::span<const DTypeRun> runs);
+/// Poisons every buffer whose content means nothing between iterations, but the gradient's.
+void poison_unkept(Views views, const RankProgram& program);
+
+/// Elements that are compared at a time: few enough for the caches, enough for the vectors.
+inline constexpr std::size_t k_compared_block = 4096;
+
+/// Adds to `result` the words of `got` that are not bit for bit as expected; say(index) describes
+/// the first.
+template <class Word, class Say>
+void count_wrong(RankVerification& result, std::span<const Word> got,
+                 std::span<const Word> expected, Say say) {
+  result.checked_bytes += got.size_bytes();
+  if (std::memcmp(got.data(), expected.data(), got.size_bytes()) == 0) {
+    return;
+  }
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (std::memcmp(&got[i], &expected[i], sizeof(Word)) != 0) {
+      ++result.wrong_elements;
+      result.first_error = result.first_error.empty() ? say(i) : result.first_error;
+    }
+  }
+}
 
 } // namespace reckon

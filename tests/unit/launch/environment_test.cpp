@@ -7,10 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <netinet/in.h>
+#include <optional>
 #include <set>
 #include <sys/socket.h>
 #include <thread>
@@ -18,15 +20,22 @@
 namespace reckon {
 namespace {
 
-/// An environment without any launcher, whatever started this test; puts nothing back.
+/// An environment without any launcher, whatever started this test.
 class EnvironmentTest : public testing::Test {
 protected:
   EnvironmentTest() {
-    for (const char* name :
-         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-          "RECKON_JOB_TOKEN", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-          "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_USE_AGENT_STORE"}) {
+    for (const char* name : k_names) {
+      const char* const value = std::getenv(name);
+      m_before.push_back(value != nullptr ? std::optional<std::string>(value) : std::nullopt);
       ::unsetenv(name);
+    }
+  }
+  ~EnvironmentTest() override {
+    for (std::size_t i = 0; i < m_before.size(); ++i) {
+      ::unsetenv(k_names[i]);
+      if (m_before[i]) {
+        set(k_names[i], *m_before[i]);
+      }
     }
   }
   static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
@@ -46,6 +55,23 @@ protected:
     }
     return "";
   }
+
+private:
+  static constexpr std::array k_names{"RANK",
+                                      "WORLD_SIZE",
+                                      "MASTER_ADDR",
+                                      "MASTER_PORT",
+                                      "LOCAL_RANK",
+                                      "LOCAL_WORLD_SIZE",
+                                      "RECKON_JOB_TOKEN",
+                                      "PMIX_NAMESPACE",
+                                      "PMIX_RANK",
+                                      "PMI_RANK",
+                                      "PMI_SIZE",
+                                      "SLURM_PROCID",
+                                      "SLURM_STEP_NUM_TASKS",
+                                      "TORCHELASTIC_USE_AGENT_STORE"};
+  std::vector<std::optional<std::string>> m_before;
 };
 
 TEST_F(EnvironmentTest, WithoutALauncherThereIsNoJob) {

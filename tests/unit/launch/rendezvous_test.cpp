@@ -28,6 +28,23 @@ namespace {
 using support::job;
 using support::k_limit;
 
+/// What a call throws as PeerError; empty when it does not.
+template <class Call>
+std::string peer_error_of(Call call) {
+  try {
+    call();
+    return "";
+  } catch (const PeerError& e) {
+    return e.what();
+  }
+}
+
+/// A rank of a job whose rank 0 listens at `port`, or is this one with `listener`.
+Rendezvous joined(int rank, int size, int port, Fd listener = Fd(),
+                  Seconds peer_limit = k_default_peer_limit) {
+  return {job(rank, size, port), "plan", k_limit, std::move(listener), peer_limit};
+}
+
 /// Runs `body(rendezvous)` for every rank in a thread of its own; returns what each threw.
 template <class Body>
 std::vector<std::string> run_ranks(int size, Body body,
@@ -117,58 +134,17 @@ TEST(Rendezvous, AnotherPlanIsRefusedWithTheRank) {
   EXPECT_THAT(errors[1], testing::HasSubstr("another plan"));
 }
 
-TEST(Rendezvous, AStrangerIsRefusedAndTheJobGoesOn) {
-  Listener listener = listen_locally();
-  const int port = listener.port;
-  std::string error;
-  std::jthread root([&] {
-    try {
-      Rendezvous r(job(0, 2, port), "plan", k_limit, std::move(listener.socket));
-      EXPECT_THAT(r.all_gather("a", k_limit), testing::ElementsAre("a", "b"));
-    } catch (const Error& e) {
-      error = e.what();
-    }
-  });
-  // One stranger talks nonsense, one knows the words but not the token, one says nothing and stays.
-  std::vector<Fd> strangers;
-  for (const std::string& words :
-       {std::string("GET / HTTP/1.0\r\n\r\n"), std::string("d\x10\0\0\0{\"token\":\"bad\"}!", 21),
-        std::string()}) {
-    Fd socket(::socket(AF_INET, SOCK_STREAM, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-    ASSERT_EQ(::send(socket.get(), words.data(), words.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(words.size()));
-    strangers.push_back(std::move(socket));
-  }
-  {
-    Rendezvous peer(job(1, 2, port), "plan", k_limit);
-    EXPECT_THAT(peer.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
-  }
-  root.join();
-  EXPECT_EQ(error, "");
-}
-
 TEST(Rendezvous, NobodyThereIsSaidInTime) {
-  Listener listener = listen_locally();
-  const int port = listener.port;
-  listener.socket = Fd();
-  try {
-    Rendezvous r(job(1, 2, port), "plan", Seconds(0.2));
-    FAIL() << "no error";
-  } catch (const PeerError& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr(") cannot reach rank 0 at 127.0.0.1"));
-  }
+  const auto wait = [](int rank, int size, int port, Fd listener) {
+    return peer_error_of([&] {
+      const Rendezvous r(job(rank, size, port), "plan", Seconds(0.2), std::move(listener));
+    });
+  };
+  const int port = listen_locally().port; // nobody listens there any more
+  EXPECT_THAT(wait(1, 2, port, Fd()), testing::HasSubstr(") cannot reach rank 0 at 127.0.0.1"));
   Listener lonely = listen_locally();
-  try {
-    Rendezvous r(job(0, 3, lonely.port), "plan", Seconds(0.2), std::move(lonely.socket));
-    FAIL() << "no error";
-  } catch (const PeerError& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("ranks 1, 2 did not join within 200 ms"));
-  }
+  EXPECT_THAT(wait(0, 3, lonely.port, std::move(lonely.socket)),
+              testing::HasSubstr("ranks 1, 2 did not join within 200 ms"));
 }
 
 /// A rank, or rank 0, that says what a test wants it to.
@@ -187,7 +163,8 @@ public:
   static Puppet called(const Listener& listener) {
     return Puppet(Fd(::accept(listener.socket.get(), nullptr, nullptr)));
   }
-  void say(const Json& json) { m_connection.send(MessageKind::data, json.dump()); }
+  void say(const Json& json) { say(json.dump()); }
+  void say(const std::string& text) { m_connection.send(MessageKind::data, text); }
   void say_raw(const std::string& bytes) const {
     EXPECT_EQ(::send(m_connection.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
@@ -245,12 +222,10 @@ TEST(Rendezvous, StrangersOfEveryKindDoNotHarmTheJob) {
   const int port = listener.port;
   std::string error;
   std::jthread root([&] {
-    try {
-      Rendezvous r(job(0, 2, port), "plan", k_limit, std::move(listener.socket));
+    error = peer_error_of([&] {
+      Rendezvous r = joined(0, 2, port, std::move(listener.socket));
       EXPECT_THAT(r.all_gather("a", k_limit), testing::ElementsAre("a", "b"));
-    } catch (const std::exception& e) {
-      error = e.what();
-    }
+    });
   });
   const auto framed = [](const std::string& text) { // kind, length in 4 bytes, text
     return std::string{'d', static_cast<char>(text.size()), 0, 0, 0} + text;
@@ -278,7 +253,7 @@ TEST(Rendezvous, StrangersOfEveryKindDoNotHarmTheJob) {
     strangers.back().say_raw(words[static_cast<std::size_t>(i) % words.size()]);
   }
   {
-    Rendezvous peer(job(1, 2, port), "plan", k_limit);
+    Rendezvous peer = joined(1, 2, port);
     EXPECT_THAT(peer.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
   }
   root.join();
@@ -293,12 +268,8 @@ TEST(Rendezvous, ATakenRankIsRefusedAndTheJobGoesOn) {
     Puppet first = Puppet::calling(port);
     first.say(hello(1, 3));
     EXPECT_EQ(first.hear().kind, MessageKind::data) << "no welcome";
-    try {
-      Rendezvous second(job(1, 3, port), "plan", k_limit);
-      ADD_FAILURE() << "two ranks 1";
-    } catch (const PeerError& e) {
-      EXPECT_THAT(e.what(), testing::HasSubstr("rank 1 is already here, from ghost"));
-    }
+    EXPECT_THAT(peer_error_of([&] { joined(1, 3, port); }),
+                testing::HasSubstr("rank 1 is already here, from ghost"));
     Puppet other = Puppet::calling(port);
     other.say(hello(2, 3));
     EXPECT_EQ(other.hear().kind, MessageKind::data) << "the job did not go on";
@@ -307,28 +278,70 @@ TEST(Rendezvous, ATakenRankIsRefusedAndTheJobGoesOn) {
 }
 
 TEST(Rendezvous, DifferencesBetweenRanksAreNamedWithBothValues) {
-  const auto play = [](const Json& words) {
-    return error_of_root(4, [&](int port) {
+  struct Difference {
+    const char* key;
+    Json value;
+    std::vector<std::string> words; ///< in the error
+  };
+  for (const auto& [key, value, words] : std::vector<Difference>{
+           {"size", 5, {"rank 2 (ghost) was started for a job of 5 ranks", "for one of 4"}},
+           {"reckon", "9.9.9", {"rank 2 (ghost) runs reckon 9.9.9", k_version}},
+           {"plan", "sha256:other", {"rank 2 (ghost)", "(sha256:other)", "(plan)"}},
+           {"rank", 7, {"rank 7 (ghost) joined"}},
+           {"rank", "two", {"rank -1"}}, // who knows the token may still be no rank
+           {"rank", 4294967298, {"rank -1"}}}) {
+    Json other = hello(2, 4);
+    other[key] = value;
+    const std::string error = error_of_root(4, [&](int port) {
       Puppet puppet = Puppet::calling(port);
-      puppet.say(words);
+      puppet.say(other);
       EXPECT_EQ(puppet.hear().kind, MessageKind::give_up);
     });
-  };
-  EXPECT_THAT(play(hello(2, 5)),
-              testing::AllOf(testing::HasSubstr("rank 2 (ghost) was started for a job of 5 ranks"),
-                             testing::HasSubstr("for one of 4")));
-  EXPECT_THAT(play(hello(2, 4, "9.9.9")),
-              testing::AllOf(testing::HasSubstr("rank 2 (ghost) runs reckon 9.9.9"),
-                             testing::HasSubstr(k_version)));
-  Json plan = hello(2, 4);
-  plan["plan"] = "sha256:other";
-  EXPECT_THAT(play(plan),
-              testing::AllOf(testing::HasSubstr("rank 2 (ghost)"),
-                             testing::HasSubstr("(sha256:other)"), testing::HasSubstr("(plan)")));
-  EXPECT_THAT(play(hello(7, 4)), testing::HasSubstr("rank 7 (ghost) joined"));
-  Json odd = hello(2, 4);
-  odd["rank"] = "two"; // who knows the token may still be no rank
-  EXPECT_THAT(play(odd), testing::HasSubstr("rank -1"));
+    for (const std::string& word : words) {
+      EXPECT_THAT(error, testing::HasSubstr(word));
+    }
+  }
+}
+
+/// What rank 1 of two throws while rank 0 says `clock` to each of its pings, then `gathered`.
+std::string error_of_rank_1(const std::string& clock, const std::string& gathered,
+                            Seconds peer_limit = k_default_peer_limit) {
+  const Listener listener = listen_locally();
+  std::string error;
+  std::jthread rank([&] {
+    error = peer_error_of([&] {
+      Rendezvous r = joined(1, 2, listener.port, Fd(), peer_limit);
+      EXPECT_THAT(r.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
+    });
+  });
+  Puppet root = Puppet::called(listener);
+  EXPECT_EQ(root.hear().kind, MessageKind::data);
+  root.say(Json{{"host", "throne"}});
+  for (int i = 0; !clock.empty() && i < 8 && root.hear().kind == MessageKind::data; ++i) {
+    root.say(clock);
+  }
+  if (!clock.empty() && root.hear().kind == MessageKind::data) {
+    root.say(gathered);
+  }
+  rank.join();
+  return error;
+}
+
+TEST(Rendezvous, ASilentRank0IsNamed) {
+  EXPECT_THAT(error_of_rank_1("", "", Seconds(1)),
+              testing::HasSubstr("rank 0 (throne) was not heard of for 1 s"));
+}
+
+TEST(Rendezvous, NonsenseOfRank0IsShown) {
+  for (const std::string clock : {"noon", "99999999999999999999"}) {
+    EXPECT_EQ(error_of_rank_1(clock, ""),
+              "rank 0 (throne) sent '" + clock + "' instead of the time of its clock");
+  }
+  for (const std::string gathered :
+       {"", "1:a", "1:a1:b1:c", "x:a1:b", "1:a2:b", "1a1:b", "1:a-1:b", "18446744073709551615:a"}) {
+    EXPECT_EQ(error_of_rank_1("5", gathered),
+              "rank 0 (throne) sent '" + gathered + "', which is not what each of 2 ranks said");
+  }
 }
 
 TEST(Rendezvous, ARankThatFallsSilentIsNamed) {
@@ -346,23 +359,6 @@ TEST(Rendezvous, ARankThatFallsSilentIsNamed) {
   EXPECT_THAT(error, testing::HasSubstr("rank 1 (ghost) was not heard of for 1 s"));
 }
 
-TEST(Rendezvous, ASilentRank0IsNamed) {
-  const Listener listener = listen_locally();
-  std::string error;
-  std::jthread rank([&] {
-    try {
-      Rendezvous r(job(1, 2, listener.port), "plan", k_limit, Fd(), Seconds(1));
-    } catch (const PeerError& e) {
-      error = e.what();
-    }
-  });
-  Puppet root = Puppet::called(listener);
-  EXPECT_EQ(root.hear().kind, MessageKind::data);
-  root.say(Json{{"host", "throne"}});
-  rank.join();
-  EXPECT_THAT(error, testing::HasSubstr("rank 0 (throne) was not heard of for 1 s"));
-}
-
 TEST(Rendezvous, Rank0WithoutAnybodyIsCutOff) {
   Listener listener = listen_locally();
   std::vector<Puppet> puppets; // at the door before it opens, so that both fall silent at once
@@ -378,12 +374,9 @@ TEST(Rendezvous, Rank0WithoutAnybodyIsCutOff) {
       EXPECT_EQ(p.hear().kind, MessageKind::give_up);
     }
   });
-  try {
-    Rendezvous r(job(0, 3, listener.port), "plan", k_limit, std::move(listener.socket), Seconds(1));
-    ADD_FAILURE() << "no error";
-  } catch (const PeerError& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("has heard nothing of any other rank for 1 s"));
-  }
+  EXPECT_THAT(
+      peer_error_of([&] { joined(0, 3, listener.port, std::move(listener.socket), Seconds(1)); }),
+      testing::HasSubstr("has heard nothing of any other rank for 1 s"));
 }
 
 TEST(Rendezvous, ComputingForLongIsNoDeath) {
@@ -391,12 +384,11 @@ TEST(Rendezvous, ComputingForLongIsNoDeath) {
   std::latch waited(1);
   const Seconds peer_limit = k_least_peer_limit;
   std::jthread busy([&] {
-    Rendezvous r(job(1, 2, listener.port), "plan", k_limit, Fd(), peer_limit);
+    Rendezvous r = joined(1, 2, listener.port, Fd(), peer_limit);
     waited.wait(); // makes no call, as a rank that computes
     EXPECT_THAT(r.all_gather("b", k_limit), testing::ElementsAre("a", "b"));
   });
-  Rendezvous root(job(0, 2, listener.port), "plan", k_limit, std::move(listener.socket),
-                  peer_limit);
+  Rendezvous root = joined(0, 2, listener.port, std::move(listener.socket), peer_limit);
   EXPECT_NO_THROW(root.blame_a_peer(1.5 * peer_limit)); // listens that long for bad news
   waited.count_down();
   EXPECT_THAT(root.all_gather("a", k_limit), testing::ElementsAre("a", "b"));
@@ -405,26 +397,22 @@ TEST(Rendezvous, ComputingForLongIsNoDeath) {
 TEST(Rendezvous, NewsPassThroughRank0WhileItComputes) {
   Listener listener = listen_locally();
   const int port = listener.port;
-  std::latch heard(1), joined(3);
+  std::latch heard(1), here(3);
   std::string error;
   std::jthread root([&] {
-    Rendezvous r(job(0, 3, port), "plan", k_limit, std::move(listener.socket));
-    joined.arrive_and_wait();
+    const Rendezvous r = joined(0, 3, port, std::move(listener.socket));
+    here.arrive_and_wait();
     heard.wait();
   });
   std::jthread quitter([&] {
-    Rendezvous r(job(2, 3, port), "plan", k_limit);
-    joined.arrive_and_wait();
+    Rendezvous r = joined(2, 3, port);
+    here.arrive_and_wait();
     r.give_up("out of memory");
   });
   std::jthread listening([&] {
-    Rendezvous r(job(1, 3, port), "plan", k_limit);
-    joined.arrive_and_wait();
-    try {
-      r.blame_a_peer(k_limit);
-    } catch (const PeerError& e) {
-      error = e.what();
-    }
+    Rendezvous r = joined(1, 3, port);
+    here.arrive_and_wait();
+    error = peer_error_of([&] { r.blame_a_peer(k_limit); });
     heard.count_down();
   });
   listening.join();
@@ -445,10 +433,10 @@ TEST(Rendezvous, TheLastWordsOfRank0Arrive) {
 TEST(Rendezvous, ARankThatIsDoneIsNoDeath) {
   Listener listener = listen_locally();
   std::jthread quick([&] {
-    Rendezvous r(job(1, 2, listener.port), "plan", k_limit);
+    Rendezvous r = joined(1, 2, listener.port);
     static_cast<void>(r.all_gather("", k_limit));
   });
-  Rendezvous root(job(0, 2, listener.port), "plan", k_limit, std::move(listener.socket));
+  Rendezvous root = joined(0, 2, listener.port, std::move(listener.socket));
   static_cast<void>(root.all_gather("", k_limit));
   quick.join(); // it has said goodbye, and been answered, while rank 0 made no call
   EXPECT_NO_THROW(root.watch(Seconds(0)));
@@ -483,7 +471,7 @@ TEST(ReceptionTest, ARankAmongManyStrangersIsHeard) {
       p.say(Json(0));
     }
   });
-  Rendezvous r(job(1, 2, listener.port), "plan", k_limit);
+  Rendezvous r = joined(1, 2, listener.port);
   for (;;) {
     ::pause();
   }

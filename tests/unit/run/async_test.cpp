@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous training over a virtual network: what the latest parameters must hold, and BytePS's
 // theorem 2.
-#include "../strategies/fixtures.hpp"
 #include "core/error.hpp"
 #include "schedule/checker.hpp"
 #include "stats/resample.hpp"
@@ -11,59 +10,49 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <random>
 
 namespace reckon {
 namespace {
 
+using test::Depends;
 using test::Job;
+using test::Sources;
 
-Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, UpdatePlace place,
-              std::uint64_t steps, std::uint64_t part_bytes = 4096, std::uint64_t elements = 5000,
-              int lanes = 1) {
+Plan plan_of(const test::Shape& shape, UpdatePlace place, std::uint64_t steps,
+             std::uint64_t part_bytes = 4096, std::uint64_t elements = 5000) {
   PlanOptions options;
-  options.strategy = strategy;
   options.part_bytes = part_bytes;
   options.window_parts = 2;
   options.optimizer = Optimizer::sgd;
   options.update_at = place;
   options.async_steps = steps;
-  return test::plan_for(test::cluster(1e9, 1e9),
-                        test::workload({{"a", elements, DType::fp32}, {"b", 3, DType::fp32}}), n, k,
-                        options, lanes);
+  return test::plan_of(shape, options, {{"a", elements, DType::fp32}, {"b", 3, DType::fp32}});
 }
 
 TEST(Async, EveryChangeIsInTheLatestParametersOnce) {
-  for (const std::string strategy : {"ps_noncolocated", "ps_colocated", "byteps_split"}) {
-    for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
-      for (const std::uint64_t n : {1U, 2U, 5U}) {
-        for (const std::uint64_t k : {0U, 2U}) {
-          if (strategy == "ps_noncolocated" && k == 0) {
-            continue;
-          }
-          const int lanes = k == 2 ? 2 : 1;
-          const Schedule schedule = lower(plan_for(strategy, n, k, place, 3, 4096, 5000, lanes));
-          SCOPED_TRACE(strategy + " " + std::string(name_of(place)) + " n " + std::to_string(n) +
-                       " k " + std::to_string(k));
-          const CheckResult proof = check(schedule);
-          ASSERT_THAT(proof.faults, testing::IsEmpty());
-          Job job(schedule);
-          for (std::uint32_t i = 0; i < 2; ++i) {
-            ASSERT_EQ(job.iterate(i), 0) << job.error();
-          }
-          // Twice: the latest once, and a copy at each worker.
-          EXPECT_EQ(job.checked_bytes(), 2 * (n + 1) * 5003 * 4);
-        }
-      }
+  test::for_each_shape({1, 2, 5}, {0, 2}, {1, 2}, [](const test::Shape& shape) {
+    if (shape.strategy == "ring" || shape.strategy == "rack_hierarchical") {
+      return; // no rank there keeps the latest
     }
-  }
+    for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+      SCOPED_TRACE(name_of(place));
+      const Schedule schedule = lower(plan_of(shape, place, 3));
+      ASSERT_THAT(check(schedule).faults, testing::IsEmpty());
+      Job job(schedule);
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        ASSERT_EQ(job.iterate(i), 0) << job.error();
+      }
+      // Twice: the latest once, and a copy at each worker.
+      EXPECT_EQ(job.found().checked_bytes, 2 * (shape.workers + 1) * 5003 * 4);
+    }
+  });
 }
 
 TEST(Async, ManyWorkersShareTheElements) {
   // With 3 steps a count takes 2 bits, and 11 workers fit into the 22 of an element: 25 workers
   // need three classes of elements.
-  const Schedule schedule = lower(plan_for("ps_colocated", 25, 0, UpdatePlace::worker, 3));
+  const Schedule schedule = lower(plan_of({"ps_colocated", 25}, UpdatePlace::worker, 3));
   Job job(schedule);
   EXPECT_EQ(job.iterate(0), 0) << job.error();
 }
@@ -71,13 +60,13 @@ TEST(Async, ManyWorkersShareTheElements) {
 TEST(Async, NobodyWaitsForAStraggler) {
   // Rank 0 does nothing until the others can do no more. Asynchronously the other workers are then
   // done with all of their steps; where gradients are summed, none is.
-  const Schedule schedule = lower(plan_for("ps_noncolocated", 3, 2, UpdatePlace::worker, 3));
+  const Schedule schedule = lower(plan_of({"ps_noncolocated", 3, 2}, UpdatePlace::worker, 3));
   Job job(schedule);
   job.hold(0);
   ASSERT_EQ(job.iterate(0), 0) << job.error();
   EXPECT_THAT(job.done_without_held(), testing::ElementsAre(1, 2));
 
-  Plan plan = plan_for("ps_noncolocated", 3, 2, UpdatePlace::worker, 3);
+  Plan plan = plan_of({"ps_noncolocated", 3, 2}, UpdatePlace::worker, 3);
   plan.asynchronous.reset();
   const Schedule waiting = lower(plan);
   Job all(waiting);
@@ -89,7 +78,7 @@ TEST(Async, NobodyWaitsForAStraggler) {
 TEST(Async, ABitThatFlipsInTheLastReplyIsFound) {
   constexpr std::uint32_t k_local = 4;
   for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
-    const Schedule schedule = lower(plan_for("ps_colocated", 3, 0, place, 3));
+    const Schedule schedule = lower(plan_of({"ps_colocated", 3}, place, 3));
     int replies = 0;
     {
       Job job(schedule);
@@ -109,78 +98,51 @@ TEST(Async, ABitThatFlipsInTheLastReplyIsFound) {
   }
 }
 
-/// A copy of one lane with `change` applied to each op, its dependencies and its sources.
+/// What the checker says first of a schedule of two workers (ranks 0, 1) and a server (rank 2)
+/// after `change` of the ops of one rank.
 template <class F>
-LaneProgram changed(const LaneProgram& in, F change) {
-  LaneProgram out;
-  for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
-    Op op = in.ops()[i];
-    std::vector<std::uint32_t> depends_on(in.dependencies(i).begin(), in.dependencies(i).end());
-    std::vector<Slice> sources(in.sources(op).begin(), in.sources(op).end());
-    change(i, op, depends_on, sources);
-    if (op.source_count > 0) {
-      out.append_over(op, sources, depends_on);
-    } else {
-      out.append(op, depends_on);
-    }
-  }
-  return out;
+std::string fault_after(std::uint32_t rank, F change) {
+  Schedule schedule = lower(plan_of({"ps_noncolocated", 2, 1}, UpdatePlace::worker, 2));
+  test::change_ops(schedule.ranks[rank].lanes[0], change);
+  const CheckResult result = check(schedule);
+  return result.ok() ? "" : result.faults.front();
 }
 
-using Depends = std::vector<std::uint32_t>;
-using Sources = std::vector<Slice>;
-
 TEST(Async, TheCheckerFindsAChangeThatIsAddedTwiceOrNever) {
-  const Schedule good = lower(plan_for("ps_noncolocated", 2, 1, UpdatePlace::worker, 2));
-  const std::uint32_t server = 2;
-  Schedule twice = good;
-  int reductions = 0;
-  twice.ranks[server].lanes[0] =
-      changed(good.ranks[server].lanes[0], [&](std::uint32_t, Op& op, Depends&, Sources& sources) {
-        if (op.kind == OpKind::reduce && ++reductions == 3) {
-          sources.push_back(sources[1]);
-          op.source_count = 3;
-        }
-      });
-  EXPECT_THAT(check(twice).faults.front(), testing::HasSubstr("2 times"));
-  Schedule never = good;
-  reductions = 0;
-  never.ranks[server].lanes[0] =
-      changed(good.ranks[server].lanes[0], [&](std::uint32_t, Op& op, Depends&, Sources& sources) {
-        if (op.kind == OpKind::reduce && ++reductions == 3) {
-          sources.pop_back();
-          op.source_count = 1;
-        }
-      });
-  EXPECT_THAT(check(never).faults.front(), testing::HasSubstr("0 times"));
+  const auto with_sources = [](auto change) {
+    return fault_after(2, [change, sums = 0](Op& op, Depends&, Sources& sources) mutable {
+      if (op.kind == OpKind::reduce && ++sums == 3) {
+        change(sources);
+      }
+    });
+  };
+  EXPECT_THAT(with_sources([](Sources& sources) { sources.push_back(sources[1]); }),
+              testing::HasSubstr("2 times"));
+  EXPECT_THAT(with_sources([](Sources& sources) { sources.pop_back(); }),
+              testing::HasSubstr("0 times"));
 }
 
 TEST(Async, TheCheckerFindsATornReply) {
   // The latest sent from where others add to it, not from a copy.
-  const Schedule good = lower(plan_for("ps_noncolocated", 2, 1, UpdatePlace::worker, 2));
-  Schedule torn = good;
-  Slice latest{};
-  torn.ranks[2].lanes[0] =
-      changed(good.ranks[2].lanes[0], [&](std::uint32_t, Op& op, Depends&, Sources&) {
-        if (op.kind == OpKind::reduce) {
-          latest = op.destination;
-        } else if (op.kind == OpKind::write) {
-          op.source = latest;
-        }
-      });
-  EXPECT_THAT(check(torn).faults.front(), testing::HasSubstr("races"));
+  EXPECT_THAT(fault_after(2,
+                          [latest = Slice{}](Op& op, Depends&, Sources&) mutable {
+                            if (op.kind == OpKind::reduce) {
+                              latest = op.destination;
+                            } else if (op.kind == OpKind::write) {
+                              op.source = latest;
+                            }
+                          }),
+              testing::HasSubstr("races"));
 }
 
 TEST(Async, TheCheckerFindsAStepThatDoesNotWaitForItsParameters) {
-  const Schedule good = lower(plan_for("ps_noncolocated", 2, 1, UpdatePlace::worker, 2));
-  Schedule early = good;
-  early.ranks[0].lanes[0] =
-      changed(good.ranks[0].lanes[0], [&](std::uint32_t, Op& op, Depends& depends_on, Sources&) {
-        if (op.kind == OpKind::copy && op.bytes == 0) { // the beginning of the second step
-          depends_on.clear();
-        }
-      });
-  EXPECT_FALSE(check(early).ok());
+  EXPECT_NE(fault_after(0,
+                        [](Op& op, Depends& depends_on, Sources&) {
+                          if (op.kind == OpKind::copy && op.bytes == 0) { // the second step begins
+                            depends_on.clear();
+                          }
+                        }),
+            "");
 }
 
 TEST(Async, WhatCannotBeAsynchronousIsRefused) {
@@ -255,10 +217,8 @@ std::vector<float> parameters_of(const Schedule& schedule, const Job& job) {
   std::vector<float> all;
   for (std::uint32_t r = 0; r < schedule.ranks.size(); ++r) {
     for (const ParameterRun& run : schedule.ranks[r].parameters) {
-      const auto bytes = job.buffer(r, run.at.buffer).subspan(run.at.offset, run.bytes);
-      const std::size_t begin = all.size();
-      all.resize(begin + bytes.size() / sizeof(float));
-      std::memcpy(all.data() + begin, bytes.data(), bytes.size());
+      const std::span<const float> held = floats_at(job.buffers(r), run.at, run.bytes);
+      all.insert(all.end(), held.begin(), held.end());
     }
   }
   return all;
@@ -268,19 +228,17 @@ std::vector<float> parameters_of(const Schedule& schedule, const Job& job) {
 void fill_small(const Schedule& schedule, const Job& job) {
   for (std::uint32_t r = 0; r < schedule.ranks.size(); ++r) {
     for (const ParameterRun& run : schedule.ranks[r].parameters) {
-      auto* const words =
-          reinterpret_cast<float*>(job.buffer(r, run.at.buffer).data() + run.at.offset);
-      for (std::uint64_t i = 0; i < run.bytes / sizeof(float); ++i) {
-        words[i] = static_cast<float>((run.gradient_offset / sizeof(float) + i) % 7) - 3;
+      std::uint64_t i = run.gradient_offset / sizeof(float);
+      for (float& word : floats_at(job.buffers(r), run.at, run.bytes)) {
+        word = static_cast<float>(i++ % 7) - 3;
       }
     }
-    if (schedule.worker[r]) {
-      for (const DTypeRun& run : schedule.runs) {
-        auto* const words =
-            reinterpret_cast<float*>(job.buffer(r, k_gradient_buffer).data() + run.offset_bytes);
-        for (std::uint64_t i = 0; i < run.bytes / sizeof(float); ++i) {
-          words[i] = static_cast<float>((i * 5 + r * 3) % 11) - 5;
-        }
+    for (std::size_t d = 0; schedule.worker[r] && d < schedule.runs.size(); ++d) {
+      const DTypeRun& run = schedule.runs[d];
+      std::uint64_t i = 0;
+      for (float& word :
+           floats_at(job.buffers(r), {k_gradient_buffer, run.offset_bytes}, run.bytes)) {
+        word = static_cast<float>((i++ * 5 + r * 3) % 11) - 5;
       }
     }
   }
@@ -298,12 +256,13 @@ TEST(AsyncTheorem2, ServersAndWorkersHoldWhatAnAsynchronousParameterServerWould)
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const std::uint64_t n = 2 + uniform_index(random, 3), k = 1 + uniform_index(random, 3);
+    const test::Shape shape{"ps_noncolocated", n, k};
     const int straggler = seed % 4 < 2 ? static_cast<int>(uniform_index(random, n)) : -1;
     const std::uint64_t elements = 40 + uniform_index(random, 200);
     const auto run = [&](UpdatePlace place, std::uint64_t order) {
-      const Schedule schedule =
-          with_real_gradients(lower(plan_for("ps_noncolocated", n, k, place, 3, 256, elements)));
-      EXPECT_TRUE(check(lower(plan_for("ps_noncolocated", n, k, place, 3, 256, elements))).ok());
+      const Schedule plain = lower(plan_of(shape, place, 3, 256, elements));
+      EXPECT_TRUE(check(plain).ok());
+      const Schedule schedule = with_real_gradients(plain);
       Job job(schedule, 64, [](int, int, std::uint64_t) { return Seconds(1); });
       job.set_gaps([&](int rank, std::uint64_t looked) {
         if (rank >= static_cast<int>(n)) {

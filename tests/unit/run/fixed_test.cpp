@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums in whole numbers over a virtual network.
-#include "../strategies/fixtures.hpp"
 #include "core/error.hpp"
 #include "equations/fixed_point.hpp"
+#include "run/fixed_values.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
-#include "strategies/strategy.hpp"
 #include "virtual_job.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 
 namespace reckon {
@@ -18,22 +18,12 @@ namespace {
 
 using test::Job;
 
-Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, int bits,
-              double bound = 1) {
+Plan plan_of(const test::Shape& shape, int bits) {
   PlanOptions options;
-  const bool racks = strategy == "rack_hierarchical"; // the profile has none: they are put in here
-  options.strategy = racks ? "byteps_split" : strategy;
   options.part_bytes = 8192;
   options.window_parts = 2;
-  options.fixed_point = FixedPointRequest{bits, bound};
-  Plan plan = test::plan_for(test::cluster(1e9, 1e9),
-                             test::workload({{"a", 9000, DType::fp32}, {"b", 3, DType::fp32}}), n,
-                             k, options);
-  for (std::size_t r = 0; racks && r < plan.ranks.size(); ++r) {
-    plan.strategy = strategy;
-    plan.ranks[r].rack = n > 1 && r % 2 == 1 ? "b" : "a";
-  }
-  return plan;
+  options.fixed_point = FixedPointRequest{bits, 1};
+  return test::plan_of(shape, options, {{"a", 9000, DType::fp32}, {"b", 3, DType::fp32}});
 }
 
 TEST(FixedPoint, RuleByHand) {
@@ -69,78 +59,70 @@ TEST(FixedPoint, NoSumLeavesItsBits) {
 }
 
 TEST(FixedPoint, EveryStrategySumsWithinTheBound) {
-  for (const std::string& strategy : strategy_names()) {
-    for (const std::uint64_t n : {1U, 2U, 5U}) {
-      for (const std::uint64_t k : {0U, 2U}) {
-        for (const int bits : {32, 16}) {
-          if (strategy == "ps_noncolocated" && k == 0) {
-            continue;
-          }
-          const Plan plan = plan_for(strategy, n, k, bits);
-          const Schedule schedule = lower(plan);
-          SCOPED_TRACE(strategy + " n " + std::to_string(n) + " k " + std::to_string(k) + " bits " +
-                       std::to_string(bits));
-          const CheckResult proof = check(schedule);
-          ASSERT_THAT(proof.faults, testing::IsEmpty());
-          Job job(schedule);
-          for (std::uint32_t i = 0; i < 2; ++i) {
-            ASSERT_EQ(job.iterate(i), 0) << job.error();
-          }
-          EXPECT_EQ(job.checked_bytes(), 2 * n * 9003 * 4);
-          // The values must have needed rounding, or nothing was tested.
-          EXPECT_GT(job.max_error(), 0.05 * fixed_point_error(plan.fixed_point->exponent, n));
-        }
+  test::for_each_shape({1, 2, 5}, {0, 2}, {1}, [](const test::Shape& shape) {
+    for (const int bits : {32, 16}) {
+      SCOPED_TRACE(bits);
+      const Plan plan = plan_of(shape, bits);
+      const Schedule schedule = lower(plan);
+      ASSERT_THAT(check(schedule).faults, testing::IsEmpty());
+      Job job(schedule);
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        ASSERT_EQ(job.iterate(i), 0) << job.error();
       }
+      EXPECT_EQ(job.found().checked_bytes, 2 * shape.workers * 9003 * 4);
+      // The values must have needed rounding, or nothing was tested.
+      const double bound = fixed_point_error(plan.fixed_point->exponent, shape.workers);
+      EXPECT_GT(job.found().max_error, 0.05 * bound);
+      EXPECT_EQ(job.verifier(0).error_bound(), bound);
     }
-  }
+  });
 }
 
+/// A plan of three workers in 32 bits, with `change` of the ops of one rank.
 template <class F>
-void change_ops(Schedule& s, std::uint32_t rank, F change) {
-  LaneProgram out;
-  const LaneProgram in = s.ranks[rank].lanes[0];
-  for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
-    Op op = in.ops()[i];
-    change(op);
-    const auto depends_on = in.dependencies(i);
-    if (op.source_count > 0) {
-      out.append_over(op, in.sources(op), depends_on);
-    } else {
-      out.append(op, depends_on);
-    }
-  }
-  s.ranks[rank].lanes[0] = out;
+Schedule changed(std::uint32_t rank, F change) {
+  Schedule schedule = lower(plan_of({"ps_colocated", 3}, 32));
+  test::change_ops(schedule.ranks[rank].lanes[0],
+                   [&](Op& op, test::Depends&, test::Sources&) { change(op); });
+  return schedule;
 }
 
 TEST(FixedPoint, AWrongScaleIsBeyondTheBound) {
-  Schedule s = lower(plan_for("ps_colocated", 3, 0, 32));
-  change_ops(s, 1, [](Op& op) {
+  const Schedule schedule = changed(1, [](Op& op) {
     if (op.kind == OpKind::to_fixed) {
       op.exponent = static_cast<std::int16_t>(op.exponent - 6); // rounds 64 times as coarsely
       op.limit /= 64;
     }
   });
-  Job job(s);
+  Job job(schedule);
   EXPECT_GT(job.iterate(0), 0);
   EXPECT_THAT(job.error(), testing::HasSubstr("is allowed"));
 }
 
+TEST(FixedPoint, ASumThatIsInfiniteIsWrongAndNoDistance) {
+  // A distance of infinity is nothing that a document, or a message between ranks, can say.
+  const FixedValues values(1, {28, 536870911, 1});
+  const std::vector<DTypeRun> runs{{0, 8, DType::fp32}};
+  std::array<float, 2> sums{};
+  const auto memory = std::as_writable_bytes(std::span(sums));
+  values.fill(memory, runs, 0, 0);
+  sums[1] = HUGE_VALF;
+  const RankVerification found = values.check(memory, runs, 0);
+  EXPECT_EQ(found.wrong_elements, 1U);
+  EXPECT_TRUE(std::isfinite(found.max_error));
+}
+
 TEST(FixedPoint, TheCheckerFindsNumbersThatAreAddedAsWholeOnes) {
-  Schedule forgotten = lower(plan_for("ps_colocated", 3, 0, 32));
-  change_ops(forgotten, 2, [](Op& op) {
-    if (op.kind == OpKind::to_fixed) {
-      op.kind = OpKind::copy;
-    }
-  });
+  const Schedule forgotten =
+      changed(2, [](Op& op) { op.kind = op.kind == OpKind::to_fixed ? OpKind::copy : op.kind; });
   EXPECT_THAT(check(forgotten).faults.front(), testing::HasSubstr("adds numbers as int32"));
-  Schedule as_floats = lower(plan_for("ps_colocated", 3, 0, 32));
-  change_ops(as_floats, 0,
-             [](Op& op) { op.dtype = op.kind == OpKind::reduce ? DType::fp32 : op.dtype; });
+  const Schedule as_floats =
+      changed(0, [](Op& op) { op.dtype = op.kind == OpKind::reduce ? DType::fp32 : op.dtype; });
   EXPECT_THAT(check(as_floats).faults.front(), testing::HasSubstr("adds fixed point as fp32"));
 }
 
 TEST(FixedPoint, WhatDoesNotFitIsRefused) {
-  EXPECT_THROW(static_cast<void>(plan_for("ps_colocated", 5, 0, 3)), Error); // 3 / 5 = 0
+  EXPECT_THROW(static_cast<void>(plan_of({"ps_colocated", 5}, 3)), Error); // 3 / 5 = 0
 }
 
 } // namespace

@@ -68,6 +68,18 @@ Report run(
   return report_from_json(parse_json(text, "report"), "report");
 }
 
+/// The error that a run ends with.
+Error error_of(
+    const Plan& plan, const RunOptions& options,
+    const std::function<void(int)>& before = [](int) {}) {
+  try {
+    static_cast<void>(run(plan, options, before));
+  } catch (const Error& e) {
+    return e;
+  }
+  return {ErrorKind::internal, "no error"};
+}
+
 class JobOver : public testing::TestWithParam<std::string> {};
 
 TEST_P(JobOver, EveryStrategySumsRight) {
@@ -132,68 +144,6 @@ std::vector<std::string> shared_memory_of(const std::vector<pid_t>& pids) {
   return names;
 }
 
-TEST(Job, ARankThatIsKilledIsNamedAndNothingIsLeft) {
-  RunOptions options = quick("host");
-  options.iterations = 1'000'000;
-  for (const int victim : {0, 2}) {
-    std::array<int, 2> ends{};
-    ASSERT_EQ(::pipe(ends.data()), 0);
-    const Fd read_end(ends[0]);
-    Fd write_end(ends[1]);
-    try {
-      static_cast<void>(run(plan_for("byteps_split", 3, 1), options, [&](int rank) {
-        const pid_t self = ::getpid();
-        EXPECT_EQ(::write(write_end.get(), &self, sizeof self), ssize_t{sizeof self});
-        if (rank == victim) {
-          ::alarm(1); // ends the process in the middle of some iteration
-        }
-      }));
-      FAIL() << "no error";
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::operation);
-      EXPECT_THAT(e.what(),
-                  testing::HasSubstr("rank " + std::to_string(victim) + " was ended by signal 14"));
-    }
-    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
-    write_end = Fd();
-    std::vector<pid_t> pids;
-    for (pid_t pid = 0; ::read(read_end.get(), &pid, sizeof pid) == sizeof pid;) {
-      pids.push_back(pid);
-    }
-    EXPECT_FALSE(pids.empty());
-    EXPECT_THAT(shared_memory_of(pids), testing::IsEmpty());
-  }
-}
-
-TEST(Job, AnErrorOfOneRankIsTheErrorOfTheJob) {
-  try {
-    static_cast<void>(run(plan_for("ring", 3, 0), quick("host"), [](int rank) {
-      if (rank == 1) {
-        fail(ErrorKind::unavailable, "rank 1 has no such device");
-      }
-    }));
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::unavailable);
-    EXPECT_STREQ(e.what(), "rank 1 has no such device");
-  }
-}
-
-TEST(Job, AHungRankIsFoundByTheLimit) {
-  RunOptions options = quick("host");
-  options.limit = Seconds(1);
-  try {
-    static_cast<void>(run(plan_for("ring", 2, 0), options, [](int rank) {
-      if (rank == 1) {
-        ::pause();
-      }
-    }));
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_THAT(e.what(), testing::HasSubstr("rank 1"));
-  }
-}
-
 /// What ranks tell each other, and the test, of how they end.
 struct Ends {
   std::array<std::atomic<int>, 4> closed{}; ///< by rank: it has closed the others' memory
@@ -208,12 +158,9 @@ struct Ends {
   }
 };
 
-/// The host's mover, with memory that must not be freed while others have it open.
-class ClosingMover final : public Mover {
+/// The host's mover, for others to change.
+class HostMover : public Mover {
 public:
-  ClosingMover(Ends& ends, int ranks, int dies)
-      : m_mover(make_mover("host")), m_ends(ends), m_ranks(ranks), m_dies(dies) {}
-  ~ClosingMover() override { m_ends.unasked += m_asked ? 0 : 1; }
   const MoverCapabilities& capabilities() const noexcept override {
     return m_mover->capabilities();
   }
@@ -225,6 +172,51 @@ public:
     m_mover->connect(self, addresses);
   }
   MoverLane& lane(int index) override { return m_mover->lane(index); }
+
+protected:
+  int m_self = 0;
+
+private:
+  std::unique_ptr<Mover> m_mover = make_mover("host");
+};
+
+/// Kills the process of rank `dies` at one of its writes, in the middle of an iteration.
+class DyingMover final : public HostMover {
+public:
+  explicit DyingMover(int dies) : m_dies(dies) {}
+  MoverLane& lane(int index) override {
+    return m_self == m_dies ? *(m_lane = std::make_unique<Lane>(HostMover::lane(index)))
+                            : HostMover::lane(index);
+  }
+
+private:
+  class Lane final : public MoverLane {
+  public:
+    explicit Lane(MoverLane& lane) : m_lane(lane) {}
+    bool write(int peer, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
+               std::uint64_t id) noexcept override {
+      if (++m_writes == 20) {
+        ::raise(SIGKILL);
+      }
+      return m_lane.write(peer, source, destination, bytes, tag, id);
+    }
+    std::size_t poll(std::span<Completion> out) noexcept override { return m_lane.poll(out); }
+    void wait(std::chrono::nanoseconds limit) noexcept override { m_lane.wait(limit); }
+    [[nodiscard]] std::string error() const override { return m_lane.error(); }
+
+  private:
+    MoverLane& m_lane;
+    int m_writes = 0;
+  };
+  int m_dies;
+  std::unique_ptr<MoverLane> m_lane;
+};
+
+/// Its memory must not be freed while others have it open.
+class ClosingMover final : public HostMover {
+public:
+  ClosingMover(Ends& ends, int ranks, int dies) : m_ends(ends), m_ranks(ranks), m_dies(dies) {}
+  ~ClosingMover() override { m_ends.unasked += m_asked ? 0 : 1; }
   void disconnect(const std::function<void()>& meet) override {
     m_asked = true;
     if (m_self == m_dies) {
@@ -243,12 +235,59 @@ public:
   }
 
 private:
-  std::unique_ptr<Mover> m_mover;
   Ends& m_ends;
-  int m_ranks, m_dies, m_self = 0;
+  int m_ranks, m_dies;
   bool m_asked = false;
   volatile char m_slow = 0;
 };
+
+TEST(Job, ARankThatIsKilledIsNamedAndNothingIsLeft) {
+  RunOptions options = quick("host");
+  options.iterations = 1'000'000;
+  for (const int victim : {0, 2}) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe(ends.data()), 0);
+    const Fd read_end(ends[0]);
+    Fd write_end(ends[1]);
+    options.mover = [victim] { return std::make_unique<DyingMover>(victim); };
+    const Error error = error_of(plan_for("byteps_split", 3, 1), options, [&](int) {
+      const pid_t self = ::getpid();
+      EXPECT_EQ(::write(write_end.get(), &self, sizeof self), ssize_t{sizeof self});
+    });
+    EXPECT_EQ(error.kind(), ErrorKind::operation);
+    EXPECT_THAT(error.what(),
+                testing::HasSubstr("rank " + std::to_string(victim) + " was ended by signal 9"));
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
+    write_end = Fd();
+    std::vector<pid_t> pids;
+    for (pid_t pid = 0; ::read(read_end.get(), &pid, sizeof pid) == sizeof pid;) {
+      pids.push_back(pid);
+    }
+    EXPECT_FALSE(pids.empty());
+    EXPECT_THAT(shared_memory_of(pids), testing::IsEmpty());
+  }
+}
+
+TEST(Job, AnErrorOfOneRankIsTheErrorOfTheJob) {
+  const Error error = error_of(plan_for("ring", 3, 0), quick("host"), [](int rank) {
+    if (rank == 1) {
+      fail(ErrorKind::unavailable, "rank 1 has no such device");
+    }
+  });
+  EXPECT_EQ(error.kind(), ErrorKind::unavailable);
+  EXPECT_STREQ(error.what(), "rank 1 has no such device");
+}
+
+TEST(Job, AHungRankIsFoundByTheLimit) {
+  RunOptions options = quick("host");
+  options.limit = Seconds(1);
+  const Error error = error_of(plan_for("ring", 2, 0), options, [](int rank) {
+    if (rank == 1) {
+      ::pause();
+    }
+  });
+  EXPECT_THAT(error.what(), testing::HasSubstr("rank 1"));
+}
 
 TEST(Job, NoRankFreesWhatAnotherHasOpen) {
   const std::shared_ptr<Ends> ends = Ends::shared();
@@ -268,13 +307,8 @@ TEST(Job, ARankThatDiesAtTheEndIsNotWaitedFor) {
     options.iterations = 1;
     options.limit = Seconds(1000); // longer than the test may take
     options.mover = [&] { return std::make_unique<ClosingMover>(*ends, 3, victim); };
-    try {
-      static_cast<void>(run(plan_for("ring", 3, 0), options));
-      FAIL() << "no error";
-    } catch (const Error& e) {
-      EXPECT_THAT(e.what(),
-                  testing::HasSubstr("rank " + std::to_string(victim) + " was ended by signal 9"));
-    }
+    EXPECT_THAT(error_of(plan_for("ring", 3, 0), options).what(),
+                testing::HasSubstr("rank " + std::to_string(victim) + " was ended by signal 9"));
     EXPECT_EQ(ends->met, 0); // nobody was told that it may free its memory
   }
 }

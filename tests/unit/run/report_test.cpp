@@ -66,29 +66,28 @@ TEST(ReportOfARun, TimesAreLastArrivalToLastCompletion) {
 }
 
 TEST(ReportOfARun, CauseNamesTheTermThatMissed) {
-  Fixture
-      reduction; // 2 x 50 ms of sums on 2 processors: 50 instead of 19 ms; the rest 41 as predicted
-  reduction.iterations(91, 50, 91);
-  EXPECT_THAT(reduction.report().cause, testing::HasSubstr("reduction"));
-  Fixture transport; // sums as predicted, the rest 80 instead of 41 ms
-  transport.iterations(99, 19, 99);
-  EXPECT_THAT(transport.report().cause, testing::HasSubstr("transport"));
-  Fixture waiting; // 40 ms too long, and the processors had nothing to do
-  waiting.iterations(100, 19, 30);
-  EXPECT_THAT(waiting.report().cause, testing::HasSubstr("waiting"));
-  Fixture stale;
-  stale.iterations(20, 5, 20);
-  EXPECT_THAT(stale.report().cause, testing::HasSubstr("stale profile"));
-  Fixture disturbed; // 2 x 100 ms of processors, we had 2 x 50, others 60
-  disturbed.iterations(100, 19, 50);
-  for (auto& iteration : disturbed.result.iterations) {
-    iteration[0].machine_busy_ns = 160 * k_ms;
+  struct Case {
+    std::int64_t total_ms, reduce_ms, cpu_ms, machine_ms;
+    std::string cause;
+  };
+  for (const Case& c : std::vector<Case>{
+           // 2 x 50 ms of sums on 2 processors: 50 instead of 19 ms; the rest 41 as predicted
+           {91, 50, 91, 0, "reduction"},
+           // sums as predicted, the rest 80 instead of 41 ms
+           {99, 19, 99, 0, "transport"},
+           // 40 ms too long, and the processors had nothing to do
+           {100, 19, 30, 0, "waiting"},
+           {20, 5, 20, 0, "stale profile"},
+           // 2 x 100 ms of processors, we had 2 x 50, others 60
+           {100, 19, 50, 160, "other programs had 30 % of the processors"},
+           {61, 19, 60, 0, "within the range"}}) {
+    Fixture f;
+    f.iterations(c.total_ms, c.reduce_ms, c.cpu_ms);
+    for (auto& iteration : f.result.iterations) {
+      iteration[0].machine_busy_ns = c.machine_ms * k_ms;
+    }
+    EXPECT_THAT(f.report().cause, testing::HasSubstr(c.cause));
   }
-  EXPECT_THAT(disturbed.report().cause,
-              testing::HasSubstr("other programs had 30 % of the processors"));
-  Fixture fine;
-  fine.iterations(61, 19, 60);
-  EXPECT_THAT(fine.report().cause, testing::HasSubstr("within the range"));
 }
 
 /// The fixture on two hosts: summing overlaps with the transport there.

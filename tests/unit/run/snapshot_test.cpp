@@ -3,18 +3,14 @@
 // replica had before the step, every byte once; and what the checker must find.
 #include "schedule/snapshot.hpp"
 
-#include "../strategies/fixtures.hpp"
 #include "core/error.hpp"
+#include "run/checkpoint_files.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
-#include "strategies/strategy.hpp"
 #include "virtual_job.hpp"
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <numeric>
 
 namespace reckon {
 namespace {
@@ -28,46 +24,31 @@ constexpr Optimizer k_all[] = {Optimizer::sgd, Optimizer::momentum, Optimizer::r
 /// 11000 + 77 + 1 parameters of 4 bytes, in parts of 8 KiB: [0, 44000) in 6, 308 and 4 in one each.
 constexpr std::uint64_t k_parameter_bytes = 11078 * 4;
 
-Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, Optimizer optimizer,
-              UpdatePlace place, int lanes = 1) {
+Plan plan_of(const test::Shape& shape, Optimizer optimizer, UpdatePlace place) {
   PlanOptions options;
-  options.strategy = strategy;
   options.part_bytes = 8192;
   options.window_parts = 2;
   options.optimizer = optimizer;
   options.update_at = place;
-  return test::plan_for(
-      test::cluster(1e9, 1e9),
-      test::workload({{"a", 11000, DType::fp32}, {"b", 77, DType::fp32}, {"c", 1, DType::fp32}}), n,
-      k, options, lanes);
+  return test::plan_of(shape, options,
+                       {{"a", 11000, DType::fp32}, {"b", 77, DType::fp32}, {"c", 1, DType::fp32}});
 }
 
-std::uint64_t saved_bytes(const RankProgram& rank) {
-  return std::accumulate(
-      rank.saved.begin(), rank.saved.end(), std::uint64_t{0},
-      [](std::uint64_t sum, const SavedRun& run) { return sum + run.kept.bytes; });
-}
-
-/// Calls f(schedule, name) for every strategy, place and optimizer with some numbers of ranks.
+/// Calls f(schedule) for every strategy, place and optimizer with some numbers of ranks.
 template <class F>
 void for_many_schedules(F f) {
-  for (const std::string& strategy : strategy_names()) {
-    for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
-      for (const std::uint64_t n : {1U, 2U, 4U}) {
-        for (const std::uint64_t k : {0U, 2U}) {
-          for (const int lanes : {1, 2}) {
-            if ((strategy == "ps_noncolocated" && k == 0) || strategy == "rack_hierarchical") {
-              continue;
-            }
-            const Optimizer optimizer = k_all[(n + k + static_cast<std::uint64_t>(lanes)) % 4];
-            SCOPED_TRACE(fmt::format("{} at {} n {} k {} lanes {} {}", strategy, name_of(place), n,
-                                     k, lanes, name_of(optimizer)));
-            f(lower(plan_for(strategy, n, k, optimizer, place, lanes)));
-          }
-        }
-      }
+  test::for_each_shape({1, 2, 4}, {0, 2}, {1, 2}, [&](const test::Shape& shape) {
+    if (shape.strategy == "rack_hierarchical") {
+      return;
     }
-  }
+    for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
+      SCOPED_TRACE(name_of(place));
+      f(lower(plan_of(
+          shape,
+          k_all[(shape.workers + shape.servers + static_cast<std::uint64_t>(shape.lanes)) % 4],
+          place)));
+    }
+  });
 }
 
 TEST(Snapshot, SavesWhatAReplicaHadBeforeTheStepEveryByteOnce) {
@@ -91,16 +72,8 @@ TEST(Snapshot, SavesWhatAReplicaHadBeforeTheStepEveryByteOnce) {
     for (std::uint32_t i = 0; i < 3; ++i) {
       ASSERT_EQ(job.iterate(i), 0) << job.error();
       for (std::size_t r = 0; r < usual.ranks.size(); ++r) {
-        std::vector<std::span<std::byte>> buffers;
-        for (std::size_t b = 0; b < saving.ranks[r].buffer_bytes.size(); ++b) {
-          buffers.push_back(job.buffer(r, b));
-        }
-        std::vector<KeptRun> places;
-        for (const SavedRun& run : saving.ranks[r].saved) {
-          places.push_back(run.kept);
-          places.back().at = run.copy;
-        }
-        const TestValues::Result copies = before[r].compare(buffers, places, i);
+        const Views buffers = job.buffers(r);
+        const RankVerification copies = before[r].compare(buffers, copies_of(saving.ranks[r]), i);
         EXPECT_EQ(copies.first_error, "");
         EXPECT_EQ(copies.checked_bytes, saved_bytes(saving.ranks[r]));
         before[r].step(i);
@@ -124,7 +97,7 @@ TEST(Snapshot, AnotherPlanOfTheSameRanksTakesEverythingOver) {
       for (const char* strategy : {"ring", "ps_colocated", "byteps_split"}) {
         for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
           for (const int lanes : {1, 2}) {
-            all.push_back(lower(plan_for(strategy, n, k, optimizer, place, lanes)));
+            all.push_back(lower(plan_of({strategy, n, k, lanes}, optimizer, place)));
           }
         }
       }
@@ -150,7 +123,7 @@ TEST(Snapshot, WorkersThatAllStepShareTheSavingEvenly) {
   // 8 parts: 5 of 8192, one of 44000 - 5 x 8192 = 3040, 308 and 4 bytes. In turn to the rank that
   // has least: no rank is more than one part of 8192 ahead of another.
   const Schedule saving =
-      with_snapshot(lower(plan_for("ring", 4, 0, Optimizer::sgd, UpdatePlace::worker)));
+      with_snapshot(lower(plan_of({"ring", 4}, Optimizer::sgd, UpdatePlace::worker)));
   std::vector<std::uint64_t> bytes;
   for (const RankProgram& rank : saving.ranks) {
     bytes.push_back(saved_bytes(rank));
@@ -162,7 +135,7 @@ TEST(Snapshot, WorkersThatAllStepShareTheSavingEvenly) {
 
 TEST(Snapshot, OnlyServersSaveWhereOnlyTheyStep) {
   const Schedule saving = with_snapshot(
-      lower(plan_for("ps_noncolocated", 2, 2, Optimizer::momentum, UpdatePlace::server)));
+      lower(plan_of({"ps_noncolocated", 2, 2}, Optimizer::momentum, UpdatePlace::server)));
   EXPECT_EQ(saved_bytes(saving.ranks[0]) + saved_bytes(saving.ranks[1]), 0U);
   EXPECT_EQ(saved_bytes(saving.ranks[2]) + saved_bytes(saving.ranks[3]), 2 * k_parameter_bytes);
 }
@@ -175,38 +148,29 @@ TEST(Snapshot, SumsAloneHaveNothingToSave) {
   EXPECT_THROW(static_cast<void>(with_snapshot(sums)), Error);
 }
 
-/// A copy of one lane with `change` applied to each op and its dependencies.
-template <class F>
-LaneProgram changed(const LaneProgram& in, F change) {
-  LaneProgram out;
-  for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
-    Op op = in.ops()[i];
-    std::vector<std::uint32_t> depends_on(in.dependencies(i).begin(), in.dependencies(i).end());
-    const std::vector<Slice> sources(in.sources(op).begin(), in.sources(op).end());
-    change(i, op, depends_on);
-    if (op.source_count > 0) {
-      out.append_over(op, sources, depends_on);
-    } else {
-      out.append(op, depends_on);
-    }
-  }
-  return out;
-}
-using Depends = std::vector<std::uint32_t>;
-
 class SnapshotFaults : public testing::Test {
 protected:
   SnapshotFaults()
       : m_saving(with_snapshot(
-            lower(plan_for("ps_colocated", 2, 0, Optimizer::adam, UpdatePlace::worker)))) {}
+            lower(plan_of({"ps_colocated", 2}, Optimizer::adam, UpdatePlace::worker)))) {}
 
   [[nodiscard]] bool saves(std::uint32_t rank, const Op& op) const {
     return op.kind == OpKind::copy &&
            op.destination.buffer == m_saving.ranks[rank].buffer_bytes.size() - 1;
   }
+  /// Changes each op of rank 0's lane, or each that makes a copy to save.
   template <class F>
   void change_lane(F change) {
-    m_saving.ranks[0].lanes[0] = changed(m_saving.ranks[0].lanes[0], change);
+    test::change_ops(m_saving.ranks[0].lanes[0], [&](Op& op, std::vector<std::uint32_t>& depends_on,
+                                                     test::Sources&) { change(op, depends_on); });
+  }
+  template <class F>
+  void change_copies(F change) {
+    change_lane([&](Op& op, std::vector<std::uint32_t>&) {
+      if (saves(0, op)) {
+        change(op);
+      }
+    });
   }
   [[nodiscard]] std::string fault() const {
     const CheckResult result = check(m_saving);
@@ -217,7 +181,7 @@ protected:
 
 TEST_F(SnapshotFaults, ACopyThatTheStepDoesNotWaitFor) {
   bool first = true;
-  change_lane([&](std::uint32_t, Op& op, Depends& depends_on) {
+  change_lane([&](Op& op, std::vector<std::uint32_t>& depends_on) {
     if (op.kind == OpKind::update && first) {
       first = false;
       depends_on.pop_back(); // the last of its copies
@@ -227,29 +191,17 @@ TEST_F(SnapshotFaults, ACopyThatTheStepDoesNotWaitFor) {
 }
 
 TEST_F(SnapshotFaults, ACopyOfTheWrongPlace) {
-  change_lane([&](std::uint32_t, Op& op, Depends&) {
-    if (saves(0, op) && op.source.offset > 0) {
-      op.source.offset = 0;
-    }
-  });
+  change_copies([](Op& op) { op.source.offset = 0; });
   EXPECT_THAT(fault(), HasSubstr("writes something else to where is saved"));
 }
 
 TEST_F(SnapshotFaults, AShortCopy) {
-  change_lane([&](std::uint32_t, Op& op, Depends&) {
-    if (saves(0, op)) {
-      op.bytes -= 4;
-    }
-  });
+  change_copies([](Op& op) { op.bytes -= 4; });
   EXPECT_THAT(fault(), HasSubstr("writes something else to where is saved"));
 }
 
 TEST_F(SnapshotFaults, ACopyThatIsNotMade) {
-  change_lane([&](std::uint32_t, Op& op, Depends&) {
-    if (saves(0, op)) {
-      op.bytes = 0;
-    }
-  });
+  change_copies([](Op& op) { op.bytes = 0; });
   EXPECT_THAT(fault(), HasSubstr("is saved 0 times"));
 }
 
@@ -265,11 +217,7 @@ TEST_F(SnapshotFaults, ACopyMadeTwice) {
 TEST_F(SnapshotFaults, AStretchThatNobodySaves) {
   const SavedRun dropped = m_saving.ranks[0].saved.back();
   m_saving.ranks[0].saved.pop_back();
-  change_lane([&](std::uint32_t, Op& op, Depends&) {
-    if (saves(0, op) && op.destination == dropped.copy) {
-      op.bytes = 0;
-    }
-  });
+  change_copies([&](Op& op) { op.bytes = op.destination == dropped.copy ? 0 : op.bytes; });
   EXPECT_THAT(fault(), HasSubstr(fmt::format("array {}: gradient byte {} is not saved",
                                              dropped.kept.array, dropped.kept.gradient_offset)));
 }
@@ -313,12 +261,12 @@ TEST_F(SnapshotFaults, ACopyThatIsUsedForSomethingElse) {
 
 TEST_F(SnapshotFaults, AWriteThatRestoresTheWrongPlace) {
   Schedule back = restoring(m_saving);
-  LaneProgram& lane = back.ranks[0].lanes[0];
-  lane = changed(lane, [](std::uint32_t i, Op& op, Depends&) {
-    if (op.kind == OpKind::write && i == 0) {
-      op.destination.offset += 8192;
-    }
-  });
+  bool first = true;
+  test::change_ops(back.ranks[0].lanes[0],
+                   [&](Op& op, std::vector<std::uint32_t>&, test::Sources&) {
+                     op.destination.offset += first && op.kind == OpKind::write ? 8192 : 0;
+                     first = false;
+                   });
   const CheckResult result = check(back);
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.faults.front(), HasSubstr("does not go from where it is kept"));
@@ -333,8 +281,8 @@ TEST_F(SnapshotFaults, AStretchThatIsNotTakenOver) {
     }
     const auto gone = less.ranks[r].saved.back().kept;
     less.ranks[r].saved.pop_back();
-    const CheckResult result = check(carrying(
-        less, lower(plan_for("ps_colocated", 2, 0, Optimizer::adam, UpdatePlace::worker))));
+    const CheckResult result = check(
+        carrying(less, lower(plan_of({"ps_colocated", 2}, Optimizer::adam, UpdatePlace::worker))));
     ASSERT_FALSE(result.ok());
     EXPECT_THAT(result.faults.front(),
                 HasSubstr(fmt::format("array {} from gradient byte {} is not restored", gone.array,

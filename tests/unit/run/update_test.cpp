@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer steps in the schedule, over a virtual network: the parameters must be those of a
 // replica that makes the same steps with the known sums, bit for bit.
-#include "../strategies/fixtures.hpp"
 #include "core/error.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
-#include "strategies/strategy.hpp"
 #include "virtual_job.hpp"
 
 #include <gmock/gmock.h>
@@ -14,85 +12,66 @@
 namespace reckon {
 namespace {
 
+using test::Depends;
 using test::Job;
+using test::Sources;
 
 constexpr Optimizer k_all[] = {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop,
                                Optimizer::adam};
 
-Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, Optimizer optimizer,
-              UpdatePlace place, int lanes = 1) {
+Plan plan_of(const test::Shape& shape, Optimizer optimizer, UpdatePlace place) {
   PlanOptions options;
-  const bool racks = strategy == "rack_hierarchical"; // the profile has none: they are put in here
-  options.strategy = racks ? "byteps_split" : strategy;
   options.part_bytes = 8192;
   options.window_parts = 2;
   options.optimizer = optimizer;
   options.update_at = place;
-  Plan plan = test::plan_for(
-      test::cluster(1e9, 1e9),
-      test::workload({{"a", 11000, DType::fp32}, {"b", 77, DType::fp32}, {"c", 1, DType::fp32}}), n,
-      k, options, lanes);
-  for (std::size_t r = 0; racks && r < plan.ranks.size(); ++r) {
-    plan.strategy = strategy;
-    plan.ranks[r].rack = n > 1 && r % 2 == 1 ? "b" : "a";
-  }
-  return plan;
+  return test::plan_of(shape, options,
+                       {{"a", 11000, DType::fp32}, {"b", 77, DType::fp32}, {"c", 1, DType::fp32}});
 }
 
 std::uint64_t count(const Schedule& s, OpKind kind) {
   std::uint64_t found = 0;
   for (const RankProgram& r : s.ranks) {
     for (const LaneProgram& l : r.lanes) {
-      for (const Op& op : l.ops()) {
-        found += op.kind == kind ? 1U : 0U;
-      }
+      found += static_cast<std::uint64_t>(
+          std::ranges::count(l.ops(), kind, [](const Op& op) { return op.kind; }));
     }
   }
   return found;
 }
 
 TEST(Update, EveryStrategyStepsEveryParameterOnceAndRight) {
-  for (const std::string& strategy : strategy_names()) {
+  test::for_each_shape({1, 2, 4}, {0, 2}, {1, 2}, [](const test::Shape& shape) {
+    const std::uint64_t n = shape.workers;
+    const Optimizer optimizer =
+        k_all[(n + shape.servers + static_cast<std::uint64_t>(shape.lanes)) % 4];
     for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
-      for (const std::uint64_t n : {1U, 2U, 4U}) {
-        for (const std::uint64_t k : {0U, 2U}) {
-          for (const int lanes : {1, 2}) {
-            if (strategy == "ps_noncolocated" && k == 0) {
-              continue;
-            }
-            const Optimizer optimizer = k_all[(n + k + static_cast<std::uint64_t>(lanes)) % 4];
-            const Plan plan = plan_for(strategy, n, k, optimizer, place, lanes);
-            SCOPED_TRACE(strategy + " " + std::string(name_of(place)) + " n " + std::to_string(n) +
-                         " k " + std::to_string(k) + " lanes " + std::to_string(lanes) + " " +
-                         std::string(name_of(optimizer)));
-            const Schedule schedule = lower(plan);
-            const CheckResult proof = check(schedule);
-            ASSERT_THAT(proof.faults, testing::IsEmpty());
-            // The parts' owners step each part once; or every worker steps every part.
-            EXPECT_EQ(count(schedule, OpKind::update),
-                      plan.parts.size() * (place == UpdatePlace::server ? 1 : n));
-            Job job(schedule);
-            for (std::uint32_t i = 0; i < 3; ++i) { // states must survive from step to step
-              ASSERT_EQ(job.iterate(i), 0) << job.error();
-            }
-            // 3 steps; every worker has all 11078 parameters and a server those of its parts.
-            std::uint64_t at_servers = 0;
-            for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-              const bool alone = !plan.ranks[plan.parts.server[p]].worker;
-              at_servers += alone && place == UpdatePlace::server ? plan.parts.bytes[p] : 0;
-            }
-            EXPECT_EQ(job.checked_bytes(), 3 * (n * 11078 * 4 + at_servers));
-          }
-        }
+      const Plan plan = plan_of(shape, optimizer, place);
+      SCOPED_TRACE(fmt::format("{} {}", name_of(place), name_of(optimizer)));
+      const Schedule schedule = lower(plan);
+      ASSERT_THAT(check(schedule).faults, testing::IsEmpty());
+      // The parts' owners step each part once; or every worker steps every part.
+      EXPECT_EQ(count(schedule, OpKind::update),
+                plan.parts.size() * (place == UpdatePlace::server ? 1 : n));
+      Job job(schedule);
+      for (std::uint32_t i = 0; i < 3; ++i) { // states must survive from step to step
+        ASSERT_EQ(job.iterate(i), 0) << job.error();
       }
+      // 3 steps; every worker has all 11078 parameters and a server those of its parts.
+      std::uint64_t at_servers = 0;
+      for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+        const bool alone = !plan.ranks[plan.parts.server[p]].worker;
+        at_servers += alone && place == UpdatePlace::server ? plan.parts.bytes[p] : 0;
+      }
+      EXPECT_EQ(job.found().checked_bytes, 3 * (n * 11078 * 4 + at_servers));
     }
-  }
+  });
 }
 
 TEST(Update, EveryOptimizerAtBothPlaces) {
   for (const Optimizer optimizer : k_all) {
     for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
-      const Schedule schedule = lower(plan_for("byteps_split", 3, 2, optimizer, place));
+      const Schedule schedule = lower(plan_of({"byteps_split", 3, 2}, optimizer, place));
       Job job(schedule);
       for (std::uint32_t i = 0; i < 4; ++i) {
         EXPECT_EQ(job.iterate(i), 0)
@@ -104,7 +83,7 @@ TEST(Update, EveryOptimizerAtBothPlaces) {
 
 TEST(Update, WhereItIsMadeDoesNotChangeTheTraffic) {
   const auto traffic = [](UpdatePlace place) {
-    return traffic_of(lower(plan_for("byteps_split", 4, 2, Optimizer::sgd, place)));
+    return traffic_of(lower(plan_of({"byteps_split", 4, 2}, Optimizer::sgd, place)));
   };
   EXPECT_EQ(traffic(UpdatePlace::server).egress_bytes, traffic(UpdatePlace::worker).egress_bytes);
   EXPECT_EQ(traffic(UpdatePlace::server).ingress_bytes, traffic(UpdatePlace::worker).ingress_bytes);
@@ -112,7 +91,7 @@ TEST(Update, WhereItIsMadeDoesNotChangeTheTraffic) {
 
 TEST(Update, AFlippedBitOnTheWayIsFound) {
   for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
-    const Schedule schedule = lower(plan_for("ps_noncolocated", 2, 1, Optimizer::momentum, place));
+    const Schedule schedule = lower(plan_of({"ps_noncolocated", 2, 1}, Optimizer::momentum, place));
     Job job(schedule);
     const std::uint32_t inbox = 1;
     job.network().set_faults([&, n = 0](const FakeWrite& w) mutable {
@@ -124,7 +103,7 @@ TEST(Update, AFlippedBitOnTheWayIsFound) {
 
 TEST(Update, AStepThatWasForgottenIsFoundInTheNextIteration) {
   const Schedule schedule =
-      lower(plan_for("ps_colocated", 2, 0, Optimizer::momentum, UpdatePlace::worker));
+      lower(plan_of({"ps_colocated", 2}, Optimizer::momentum, UpdatePlace::worker));
   Job job(schedule);
   ASSERT_EQ(job.iterate(0), 0);
   // A state that is lost between iterations: rank 1's velocity.
@@ -134,35 +113,13 @@ TEST(Update, AStepThatWasForgottenIsFoundInTheNextIteration) {
   EXPECT_GT(job.iterate(1), 0);
 }
 
-/// A copy of one lane with `change` applied to each op and its dependencies.
-template <class F>
-LaneProgram changed(const LaneProgram& in, F change) {
-  LaneProgram out;
-  for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
-    Op op = in.ops()[i];
-    std::vector<std::uint32_t> depends_on(in.dependencies(i).begin(), in.dependencies(i).end());
-    std::vector<Slice> sources(in.sources(op).begin(), in.sources(op).end());
-    change(i, op, depends_on, sources);
-    if (op.source_count > 0) {
-      out.append_over(op, sources, depends_on);
-    } else {
-      out.append(op, depends_on);
-    }
-  }
-  return out;
-}
-
-using Depends = std::vector<std::uint32_t>;
-using Sources = std::vector<Slice>;
-
 TEST(Update, TheCheckerFindsAStepThatDoesNotWaitForTheSum) {
-  Schedule s = lower(plan_for("ps_colocated", 2, 0, Optimizer::sgd, UpdatePlace::worker));
-  s.ranks[0].lanes[0] =
-      changed(s.ranks[0].lanes[0], [](std::uint32_t, Op& op, Depends& depends_on, Sources&) {
-        if (op.kind == OpKind::update) {
-          depends_on.clear();
-        }
-      });
+  Schedule s = lower(plan_of({"ps_colocated", 2}, Optimizer::sgd, UpdatePlace::worker));
+  test::change_ops(s.ranks[0].lanes[0], [](Op& op, Depends& depends_on, Sources&) {
+    if (op.kind == OpKind::update) {
+      depends_on.clear();
+    }
+  });
   const CheckResult result = check(s);
   ASSERT_FALSE(result.ok());
   EXPECT_THAT(result.faults.front(),
@@ -171,7 +128,7 @@ TEST(Update, TheCheckerFindsAStepThatDoesNotWaitForTheSum) {
 }
 
 TEST(Update, TheCheckerFindsAPartThatIsSteppedTwiceOrNever) {
-  const Schedule good = lower(plan_for("ring", 3, 0, Optimizer::adam, UpdatePlace::server));
+  const Schedule good = lower(plan_of({"ring", 3}, Optimizer::adam, UpdatePlace::server));
   Schedule twice = good;
   Schedule never = good;
   LaneProgram& lane = twice.ranks[1].lanes[0];
@@ -184,25 +141,21 @@ TEST(Update, TheCheckerFindsAPartThatIsSteppedTwiceOrNever) {
     }
   }
   EXPECT_THAT(check(twice).faults.front(), testing::HasSubstr("made a step already"));
-  never.ranks[1].lanes[0] =
-      changed(never.ranks[1].lanes[0], [](std::uint32_t, Op& op, Depends&, Sources&) {
-        if (op.kind == OpKind::update) {
-          op.bytes -= 4;
-        }
-      });
+  test::change_ops(never.ranks[1].lanes[0], [](Op& op, Depends&, Sources&) {
+    op.bytes -= op.kind == OpKind::update ? 4 : 0;
+  });
   EXPECT_THAT(check(never).faults.front(), testing::HasSubstr("make 0 steps instead of one"));
 }
 
 TEST(Update, TheCheckerFindsStatesOfAnotherPart) {
-  Schedule s = lower(plan_for("ps_colocated", 2, 0, Optimizer::momentum, UpdatePlace::server));
-  Slice first{};
-  s.ranks[0].lanes[0] =
-      changed(s.ranks[0].lanes[0], [&](std::uint32_t, Op& op, Depends&, Sources& sources) {
-        if (op.kind == OpKind::update) {
-          first = first == Slice{} ? sources[1] : first;
-          sources[1] = first;
-        }
-      });
+  Schedule s = lower(plan_of({"ps_colocated", 2}, Optimizer::momentum, UpdatePlace::server));
+  test::change_ops(s.ranks[0].lanes[0],
+                   [first = Slice{}](Op& op, Depends&, Sources& sources) mutable {
+                     if (op.kind == OpKind::update) {
+                       first = first == Slice{} ? sources[1] : first;
+                       sources[1] = first;
+                     }
+                   });
   EXPECT_THAT(check(s).faults.front(), testing::HasSubstr("states have made a step already"));
 }
 

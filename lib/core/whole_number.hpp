@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+namespace reckon {
+
+/// The whole number that all of `text` is, in decimal digits, after a minus sign where T is signed;
+/// nothing when the text is anything else or T is too small for it.
+template <class T>
+[[nodiscard]] std::optional<T> whole_number(std::string_view text) {
+  T value{};
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc{} && rest == end ? std::optional(value) : std::nullopt;
+}
+
+} // namespace reckon

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/iteration_count.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace reckon {
+
+IterationCount::IterationCount(const RunOptions& options, std::uint64_t first)
+    : m_first(first), m_warm_up(options.warm_up), m_fixed(options.iterations.has_value()) {
+  if (!m_fixed) {
+    StoppingLimits limits;
+    limits.budget = options.budget;
+    m_rule = std::make_unique<MedianStoppingRule>(limits);
+    return;
+  }
+  const std::uint64_t all = std::uint64_t{*options.iterations} + options.warm_up;
+  if (first >= all) {
+    fail(ErrorKind::input,
+         fmt::format("{}: its checkpoint is after step {}, and {} iterations with {} to warm up "
+                     "are {} steps in all; ask for more --iterations",
+                     options.checkpoints.resume_folder, first, *options.iterations, options.warm_up,
+                     all));
+  }
+  const std::uint64_t left = all - first;
+  m_warm_up = static_cast<std::uint32_t>(std::min<std::uint64_t>(m_warm_up, left - 1));
+  m_rule = std::make_unique<FixedCountRule>(left - m_warm_up);
+}
+
+bool IterationCount::pauses(std::uint64_t iteration, std::uint32_t every) const {
+  const std::uint64_t done = counts(iteration) ? iteration - m_first - m_warm_up : 0;
+  return every > 0 && done > 0 && done % every == 0;
+}
+
+void IterationCount::add(double seconds) {
+  ++m_counted;
+  m_measured_s += seconds;
+  m_rule->add(seconds, Seconds(m_measured_s));
+}
+
+bool IterationCount::enough() const {
+  constexpr std::size_t k_least = 3;
+  return m_rule->done() && (m_fixed || m_counted >= k_least);
+}
+
+} // namespace reckon

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "run/job.hpp"
+#include "stats/stopping.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace reckon {
+
+/// How many iterations a job makes, and which of them count. It reads no clock.
+class IterationCount {
+public:
+  /// `first`: steps made before this run. Throws Error{input} when these are all that the options
+  /// ask for.
+  IterationCount(const RunOptions& options, std::uint64_t first);
+
+  /// Iterations that do not count. Of the iterations that are left at least one counts.
+  [[nodiscard]] std::uint32_t warm_up() const { return m_warm_up; }
+  /// Whether an iteration counts; they are numbered from `first` on.
+  [[nodiscard]] bool counts(std::uint64_t iteration) const {
+    return iteration >= m_first + m_warm_up;
+  }
+  /// Whether there is a pause before it, after so many (0: none) that count.
+  [[nodiscard]] bool pauses(std::uint64_t iteration, std::uint32_t every) const;
+  /// The seconds of one that counts.
+  void add(double seconds);
+  /// No more are needed.
+  [[nodiscard]] bool enough() const;
+
+private:
+  std::uint64_t m_first;
+  std::uint32_t m_warm_up;
+  bool m_fixed;
+  std::size_t m_counted = 0;
+  double m_measured_s = 0;
+  std::unique_ptr<StoppingRule> m_rule;
+};
+
+} // namespace reckon

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/lanes.hpp"
+
+#include "core/units.hpp"
+#include "movers/fake.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace reckon {
+namespace {
+
+constexpr std::chrono::minutes k_hung{2}; ///< ends what hangs
+
+/// A rank with one lane and three bytes, alone in its network, which may do one of three things.
+class LanesTest : public testing::Test {
+protected:
+  LanesTest() : m_mover(m_network.make_mover(0)) {
+    m_buffers[0] = m_mover->allocate(3);
+    m_mover->open(1);
+    m_mover->connect(0, {m_mover->address()});
+    for (RankProgram& program : m_programs) {
+      program.lanes.resize(1);
+    }
+    for (std::size_t p = 0; p < 2; ++p) { // program p copies byte p to the next one
+      Op copy;
+      copy.kind = OpKind::copy;
+      copy.bytes = 1;
+      copy.source = {0, p};
+      copy.destination = {0, p + 1};
+      m_programs[p].lanes[0].append(copy, {});
+    }
+    m_programs[2].lanes[0].append_await(7, 1, 0); // of a rank that is not there
+    m_buffers[0][0] = std::byte{5};
+  }
+  [[nodiscard]] bool run(Lanes& lanes, std::size_t program) {
+    lanes.start(program, 1);
+    return lanes.finished_within(k_hung);
+  }
+
+  FakeNetwork m_network{1, [](int, int, std::uint64_t) { return Seconds(1); }};
+  std::unique_ptr<Mover> m_mover;
+  std::array<std::span<std::byte>, 1> m_buffers;
+  std::array<RankProgram, 3> m_programs;
+  std::array<const RankProgram*, 3> m_pointers{&m_programs[0], &m_programs[1], &m_programs[2]};
+};
+
+TEST_F(LanesTest, EachRoundIsTheProgramThatIsAskedFor) {
+  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, nullptr, true);
+  ASSERT_TRUE(run(lanes, 1));
+  EXPECT_EQ(m_buffers[0][2], std::byte{0}); // the second byte, before the first was copied to it
+  ASSERT_TRUE(run(lanes, 0));
+  EXPECT_EQ(m_buffers[0][1], std::byte{5});
+  ASSERT_TRUE(run(lanes, 1));
+  EXPECT_EQ(m_buffers[0][2], std::byte{5});
+  EXPECT_EQ(lanes.error(), "");
+  ASSERT_EQ(lanes.timeline().size(), 1U); // of the first program
+  EXPECT_GE(lanes.timeline()[0].at(0).end_ns, lanes.timeline()[0].at(0).begin_ns);
+  EXPECT_GT(lanes.timeline()[0].at(0).begin_ns, 0);
+}
+
+TEST_F(LanesTest, ALaneThatHangsSaysWhatItWaitsFor) {
+  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, nullptr, false);
+  lanes.start(2, 1);
+  EXPECT_FALSE(lanes.finished_within(std::chrono::milliseconds(1)));
+  EXPECT_EQ(lanes.stop_and_describe(), "lane 0 waits for the arrival of part 7 from rank 1");
+  EXPECT_THAT(lanes.timeline(), testing::IsEmpty());
+}
+
+TEST_F(LanesTest, ALaneThatFailsSaysWhy) {
+  m_programs[2].lanes[0] = {};
+  m_programs[2].lanes[0].append_write(0, 0, 0, {0, 0}, {0, 1000}, 1, {}); // outside of the buffer
+  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, nullptr, false);
+  ASSERT_TRUE(run(lanes, 2));
+  EXPECT_THAT(lanes.error(), testing::StartsWith("lane 0: write(fake)"));
+}
+
+} // namespace
+} // namespace reckon

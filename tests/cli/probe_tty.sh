@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # serial
 # On a terminal: an estimate first, a line of progress that goes away; without one, neither.
-. "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 reckon_tty 80 probe --budget 2s -o p.json
 [[ $status == 0 || $status == 4 ]] || fail "exit code $status"

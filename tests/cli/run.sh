@@ -1,46 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon run`: real processes, real bytes, on this machine. Times are never asserted: the tolerance is wide open.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 make_plan() { # ARGUMENTS: a plan of a 3 MB model for ranks on machines with ports; run puts them all here
   printf 'name,elements,dtype\nhead,400001,fp32\nbody,300000,bf16\ntail,250000,fp16\n' > model.csv
-  reckon plan --profile byteps-cluster --workload model.csv --part-bytes 64KiB --transport host "$@" -o plan.json
-  expect_status 0
+  ok plan --profile byteps-cluster --workload model.csv --part-bytes 64KiB --transport host "$@" -o plan.json
 }
 
 make_plan --workers 2 --servers 1 --port-bandwidth 1GB/s --strategy byteps_split
-reckon run --list
-expect_status 0
+ok run --list
 stdout_has "host"
 cp "$last/stdout" transports
 while read -r transport; do
-  reckon run plan.json -n 3 --transport "$transport" --tolerance 1e9% -o report.json
-  expect_status 0
+  ok run plan.json -n 3 --transport "$transport" --tolerance 1e9% -o report.json
   stderr_has "machines of their own"
-  stdout_has "every element correct"
-  stdout_has "total"
-  reckon diff report.json report.json
-  expect_status 0
+  stdout_has "every element correct" "total"
+  ok diff report.json report.json
 done < <(grep -v '^not available' transports)
 
 # --json is one document, the same that -o writes.
-reckon run plan.json -n 3 --tolerance 1e9% --json -o report.json
-expect_status 0
+ok run plan.json -n 3 --tolerance 1e9% --json -o report.json
 cmp report.json "$last/stdout" || fail "--json and -o differ"
 
 # Outside the tolerance is a verdict, not an error: the report is there.
 rm report.json
-reckon run plan.json -n 3 --tolerance 0 -o report.json
-expect_status 1
+exits 1 run plan.json -n 3 --tolerance 0 -o report.json
 [[ -s report.json ]] || fail "no report"
 
 # The plan is proved before anything moves; --check does only that.
-reckon run plan.json --check
-expect_status 0
-reckon plan --profile byteps-cluster --workload model.csv --workers 2 --transport 'verbs;ofi_rxm' -o verbs.json
-expect_status 0
-reckon run verbs.json --check # a proof needs no device
-expect_status 0
+ok run plan.json --check
+ok plan --profile byteps-cluster --workload model.csv --workers 2 --transport 'verbs;ofi_rxm' -o verbs.json
+ok run verbs.json --check # a proof needs no device
 stdout_has "no deadlock"
 
 # As one rank of a job, the way torchrun starts them.
@@ -48,8 +38,7 @@ export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 12000)
 for rank in 1 2; do
   RANK=$rank "$RECKON" run plan.json -n 3 --tolerance 1e9% > "out$rank" 2> "err$rank" &
 done
-RANK=0 reckon run plan.json -n 3 --tolerance 1e9%
-expect_status 0
+RANK=0 ok run plan.json -n 3 --tolerance 1e9%
 stdout_has "every element correct"
 wait
 [[ ! -s out1 && ! -s err1 && ! -s out2 && ! -s err2 ]] || fail "ranks other than 0 spoke"
@@ -108,50 +97,31 @@ wait $guard || code=$?
 [[ ! -e interrupted.json ]] || fail "a report of an interrupted run"
 
 # Never over its own input; a tolerance is a percentage or a fraction.
-reckon run plan.json -n 3 -o plan.json
-expect_status 2
-stderr_has "is also an input"
-reckon run plan.json --tolerance 15
-expect_status 2
-stderr_has "write 15%"
-reckon run plan.json -n 0
-expect_status 2
+refused "is also an input" run plan.json -n 3 -o plan.json
+refused "write 15%" run plan.json --tolerance 15
+exits 2 run plan.json -n 0
 
 # An ablation is marked wherever its report is shown.
-reckon run plan.json -n 2 --tolerance 1e9% --without address-once,aligned -o ablation.json
-expect_status 0
-stdout_has "every element correct"
-stdout_has "this ran over host without address-once,aligned"
-reckon show ablation.json
-expect_status 0
+ok run plan.json -n 2 --tolerance 1e9% --without address-once,aligned -o ablation.json
+stdout_has "every element correct" "this ran over host without address-once,aligned"
+ok show ablation.json
 stdout_has "without         address-once,aligned: an ablation"
 if grep -q 'tcp;ofi_rxm' transports; then
-  reckon run plan.json -n 2 --tolerance 1e9% --without shm
-  expect_status 0
+  ok run plan.json -n 2 --tolerance 1e9% --without shm
   stdout_has "this ran over tcp;ofi_rxm without shm"
-  reckon run plan.json --transport 'tcp;ofi_rxm' --without shm
-  expect_status 2
-  stderr_has "there is nothing to switch off"
+  refused "there is nothing to switch off" run plan.json --transport 'tcp;ofi_rxm' --without shm
 fi
 for wrong in '' aligned, page,aligned; do
-  reckon run plan.json --without "$wrong"
-  expect_status 2
-  stderr_has "none of register-once, address-once, aligned, one-segment, shm"
+  refused "none of register-once, address-once, aligned, one-segment, shm" \
+    run plan.json --without "$wrong"
 done
-reckon run plan.json --without shm,shm
-expect_status 2
-stderr_has "shm comes twice"
+refused "shm comes twice" run plan.json --without shm,shm
 
 # Bad input.
 head -c 500 plan.json > cut.json
-reckon run cut.json
-expect_status 2
-stderr_has "cut.json"
-reckon run plan.json --transport pigeon
-expect_status 3
+refused "cut.json" run cut.json
+exits 3 run plan.json --transport pigeon
 stderr_has "available: host"
-RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 reckon run plan.json
-expect_status 2
-stderr_has "the plan is for 3 ranks and the launcher started 2"
-reckon run
-expect_status 2
+RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 refused "the plan is for 3 ranks and the launcher started 2" \
+  run plan.json
+exits 2 run

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Links of another machine, emulated on this one.
-source "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # Two machines, 50 ms and 10 MB/s from one to the other.
 python3 - > slow.json << 'END'
@@ -19,12 +19,10 @@ print(json.dumps({"schema": "reckon/profile", "schema_version": 1, "name": "slow
   "topology": {"objects": []}, "machines": [{"id": "m0", "count": 2, "members": ["a", "b"]}], "cells": cells}))
 END
 printf 'name,elements,dtype\nx,50000,fp32\n' > model.csv
-reckon plan --profile slow.json --workload model.csv --workers 2 --servers 0 --strategy ring --part-bytes 100000 --lanes 1 -o plan.json
-expect_status 0
+ok plan --profile slow.json --workload model.csv --workers 2 --servers 0 --strategy ring --part-bytes 100000 --lanes 1 -o plan.json
 
 # A ring of two: 100 kB each way, then again: 2 x (50 ms + 10 ms), whatever this machine is busy with.
-reckon run plan.json --inject slow.json -n 3 --tolerance 10000% -o report.json
-expect_status 0
+ok run plan.json --inject slow.json -n 3 --tolerance 10000% -o report.json
 stdout_has 'the links of slow.json, not this machine'
 python3 - << 'END' || fail "the report is not that of emulated links"
 import json, sys
@@ -38,16 +36,12 @@ stdout_has 'emulated links'
 
 # Beside the same plan over this machine's own memory: other things.
 reckon run plan.json -n 3 --tolerance 10000% -o own.json
-reckon diff own.json report.json
-expect_status 1
+exits 1 diff own.json report.json
 stdout_has 'emulat'
 
 # What the profile does not have.
-reckon run plan.json --inject byteps-cluster -n 1
-expect_status 2
-stderr_has "no machine 'm0'"
-reckon run plan.json --inject nothing.json -n 1
-expect_status 2
+refused "no machine 'm0'" run plan.json --inject byteps-cluster -n 1
+exits 2 run plan.json --inject nothing.json -n 1
 
 # Places inside a machine: its links and memories, here a thousandth as fast. No run is faster than what they carry.
 python3 - "$source_dir/profiles/byteps-pcie.json" > inside.json << 'END'
@@ -64,13 +58,10 @@ cat > roles.json << 'JSON'
   {"machine": "m0", "worker": true, "endpoints": ["m0/gpu0", "m0/gpu1", "m0/gpu4", "m0/gpu5"]},
   {"machine": "m0", "server": true, "endpoints": ["m0/gpu2", "m0/gpu6"]}]}
 JSON
-reckon plan --inside -p inside.json -m model.csv -o trees.json
-expect_status 0
-reckon plan --strategy coarse -p inside.json -m model.csv --roles roles.json -o devices.json
-expect_status 0
+ok plan --inside -p inside.json -m model.csv -o trees.json
+ok plan --strategy coarse -p inside.json -m model.csv --roles roles.json -o devices.json
 for plan in trees devices; do
-  reckon run $plan.json --inject inside.json --transport host -n 2 -w 1 --tolerance 1e9% -o report.json
-  expect_status 0
+  ok run $plan.json --inject inside.json --transport host -n 2 -w 1 --tolerance 1e9% -o report.json
   stdout_has 'the links of inside.json, not this machine'
   stderr_has 'no rate is known of hb0 > numa0'
   python3 - << 'END' || fail "$plan: faster than the links of inside.json"
@@ -80,9 +71,7 @@ sys.exit(0 if r["min_seconds"] >= r["prediction"]["bound_seconds"] > 0.005 and r
 END
 done
 # Of another machine, which has no such places, or cannot copy between them.
-reckon run trees.json --inject byteps-cluster --transport host -n 1
-expect_status 2
-stderr_has 'has no machine "m0"'
+refused 'has no machine "m0"' run trees.json --inject byteps-cluster --transport host -n 1
 python3 - << 'END'
 import json
 profile = json.load(open("inside.json"))
@@ -95,9 +84,7 @@ profile["cells"] = [c for c in profile["cells"] if "m0/gpu1" not in (c.get("from
 profile["topology"]["objects"] = [o for o in profile["topology"]["objects"] if o["id"] != "m0/gpu1"]
 json.dump(profile, open("fewer.json", "w"))
 END
-reckon run trees.json --inject fewer.json --transport host -n 1
-expect_status 2
-stderr_has 'machine m0 has no endpoint "m0/gpu1"'
-reckon run devices.json --inject silent.json --transport host -n 1
-expect_status 2
+refused 'machine m0 has no endpoint "m0/gpu1"' \
+  run trees.json --inject fewer.json --transport host -n 1
+exits 2 run devices.json --inject silent.json --transport host -n 1
 stderr_matches "knows no link or memory with a rate between m0/gpu[0-9] and m0/gpu[0-9], which the plan writes between"

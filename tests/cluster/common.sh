@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by every script here: all that tests/cli/common.sh gives, and
+# Sourced by every script here: all that tests/support/shell.sh gives, and
 #
 #   netlab ARGUMENTS...          scripts/netlab; the cluster goes when the script ends
 #   need_netlab                  skips where clusters cannot be made, or libfabric's tcp cannot be had
@@ -9,7 +9,7 @@
 #   check 'EXPRESSION'           is true, in Python, of the profile p (profile.json) and the plan q (plan.json, if there is
 #                                one): cells(case, key=value...), port_of(machine), group_of(machine), members,
 #                                payload(Mbit/s), median(values) and near(value, wanted, tolerance = 0.05)
-source "$(dirname "${BASH_SOURCE[0]}")/../cli/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../support/shell.sh"
 
 name=$(basename "$0" .sh)
 export NETLAB=${name:0:8}$((RANDOM % 1000))

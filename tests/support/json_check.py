@@ -22,7 +22,7 @@ def near(value, wanted, within):
 
 
 def main():
-    variables = {"near": near, "json": json}
+    variables = {"near": near, "json": json, "sys": sys}
     for argument in sys.argv[1:]:
         name, is_text, text = argument.partition("=")
         path = pathlib.Path(argument)

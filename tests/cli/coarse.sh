@@ -4,30 +4,17 @@
 source "$(dirname "$0")/../support/shell.sh"
 
 # Machines gpu0.. and dev0..; between gpuI and devI a write takes 10 us + s / 50 MB/s, between all others 1 ms +
-# s / 500 MB/s: S = (1 ms - 10 us) / (1 / 50 MB/s - 1 / 500 MB/s) = 55000 B. With `same` all pairs are of the second kind.
-machines() { # FILE PAIRS [same]
-  python3 - "$@" << 'END'
-import json, sys
-path, pairs, same = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
-names = [f"gpu{i}" for i in range(pairs)] + [f"dev{i}" for i in range(pairs)]
-def cell(case, value, unit, **key):
-    made = {"case": case, "unit": unit, "p50": value, "min": value, "max": value, "p99": value, "n": 0, "spread": 0,
-            "status": "published", "reason": "made for a test", "transport": "host", **key}
-    return made if unit == "seconds" else {**made, "bytes_convention": "payload"}
-cells = [cell("port_bandwidth", 1e9, "bytes_per_second", **{"from": m}) for m in names]
-for a in names:
-    for b in names:
-        if a != b:
-            near = not same and a[-1] == b[-1]
-            cells += [cell("pair_latency", 1e-5 if near else 1e-3, "seconds", bytes=8, direction="one_way", **{"from": a, "to": b}),
-                      cell("pair_bandwidth", 5e7 if near else 5e8, "bytes_per_second", direction="one_way", **{"from": a, "to": b})]
-json.dump({"schema": "reckon/profile", "schema_version": 1, "name": "made", "source": "made for a test", "context": {},
-           "fits": [], "topology": {"objects": []},
-           "machines": [{"id": m, "name": m, "count": 1, "cores": 2} for m in names], "cells": cells}, open(path, "w"))
+# s / 500 MB/s: S = (1 ms - 10 us) / (1 / 50 MB/s - 1 / 500 MB/s) = 55000 B. In four.json all pairs are of the second kind.
+make_profiles << 'END'
+for file, count, same in ("two.json", 2, False), ("four.json", 4, True):
+    names = [f"{kind}{i}" for kind in ("gpu", "dev") for i in range(count)]
+    cells = [cell("port_bandwidth", 1e9, at=m) for m in names]
+    for a, b in pairs(names):
+        near = not same and a[-1] == b[-1]
+        cells += [cell("pair_latency", 1e-5 if near else 1e-3, bytes=8, direction="one_way", at=a, to=b),
+                  cell("pair_bandwidth", 5e7 if near else 5e8, direction="one_way", at=a, to=b)]
+    write(file, "made", names, cells)
 END
-}
-machines two.json 2
-machines four.json 4 same
 printf 'name,elements,dtype\nshort,5000,fp32\nlong,25000,fp32\n' > model.csv
 two=(plan --profile two.json --workload model.csv --workers 2 --servers 2)
 four=(plan --profile four.json --workload model.csv --workers 4)
@@ -43,9 +30,8 @@ stdout_has 'pair_latency: 4 pairs of client and proxy'
 # The near way takes 20000 B at 50 MB/s; a device's port, 2 x 120000 B at 1 GB/s, would take 240 us.
 stdout_matches '^  bound +400\.0 us +gpu0 -> dev0: 19\.53 KiB at 50 MB/s$'
 stdout_has 'proxy_bytes all,'
-python3 - << 'END'
-import json
-plan = json.load(open("all.json"))
+cp all.json plan.json
+json_check plan.json << 'END'
 assert [(r["client"], r["latency_proxy"], r["bandwidth_proxy"]) for r in plan["routing"]] == [(0, 2, 3), (1, 3, 2)]
 assert all(abs(r["threshold_bytes"] - 55000) < 1e-6 and len(r["crossings_bytes"]) == 1 for r in plan["routing"])
 # The clients' edges: of the short tensor to their own device, of the long one to the other's.

@@ -34,7 +34,9 @@ ok run verbs.json --check # a proof needs no device
 stdout_has "no deadlock"
 
 # As one rank of a job, the way torchrun starts them.
-export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 12000)) RECKON_JOB_TOKEN=t0ken
+export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1 RECKON_JOB_TOKEN=t0ken
+MASTER_PORT=$(free_port)
+export MASTER_PORT
 for rank in 1 2; do
   RANK=$rank "$RECKON" run plan.json -n 3 --tolerance 1e9% > "out$rank" 2> "err$rank" &
 done
@@ -44,57 +46,43 @@ wait
 [[ ! -s out1 && ! -s err1 && ! -s out2 && ! -s err2 ]] || fail "ranks other than 0 spoke"
 unset WORLD_SIZE MASTER_ADDR MASTER_PORT RECKON_JOB_TOKEN
 
-# Starts a job that does not end by itself; sets guard (of `timeout`), parent and ranks (pids).
+# Starts a job that does not end by itself, and waits for its first iterations; sets job and ranks (process ids).
 start_endless() { # ARGUMENTS...
-  timeout -k 1 120 "$RECKON" run plan.json -n 1000000 --tolerance 1e9% "$@" > dead.out 2> dead.err &
-  guard=$!
-  for _ in $(seq 600); do
-    parent=$(pgrep -P $guard || true)
-    ranks=$([[ ! $parent ]] || pgrep -P "$parent" | tr '\n' ' ' || true)
-    read -r -a list <<< "$ranks"
-    [[ ${#list[@]} != 3 ]] || return 0
-    sleep 0.1
-  done
-  kill $guard
-  fail "the ranks do not start: $(cat dead.err)"
+  "$RECKON" -vv run plan.json -n 1000000 --tolerance 1e9% "$@" > dead.out 2> dead.err &
+  job=$!
+  at_end "kill -KILL $job 2> /dev/null"
+  wait_until 'grep -q "debug: iteration 3" dead.err' $job
+  mapfile -t ranks < <(pgrep -P $job)
+  [[ ${#ranks[@]} == 3 ]] || fail "${#ranks[@]} ranks"
 }
+job_exits() { # STATUS
+  local code=0
+  wait $job || code=$?
+  [[ $code == "$1" ]] || fail "exit code $code: $(cat dead.err)"
+}
+gone() { ! kill -0 "${ranks[@]}" 2> /dev/null; }
 
 # A rank that dies in the middle: named, exit 4, nobody left, no report.
 start_endless -o dead.json
-sleep 0.5
-kill -9 "${list[2]}"
-code=0
-wait $guard || code=$?
-[[ $code == 4 ]] || fail "exit code $code: $(cat dead.err)"
+kill -9 "${ranks[2]}"
+job_exits 4
 grep -q "was ended by signal 9" dead.err || fail "the dead rank is not named: $(cat dead.err)"
-[[ $(grep -c error dead.err) == 1 && ! -s dead.out ]] || fail "more than one line: $(cat dead.err dead.out)"
-[[ ! -e dead.json ]] || fail "a report of a failed run"
-for pid in "${list[@]}"; do
-  ! kill -0 "$pid" 2> /dev/null || fail "process $pid is left"
-done
+[[ $(grep -c '^reckon: error' dead.err) == 1 && ! -s dead.out ]] || fail "more than one line: $(cat dead.err dead.out)"
+absent dead.json
+gone || fail "a rank is left"
 
 # A killed parent takes its ranks along.
 start_endless
-kill -9 "$parent"
-wait $guard || true
-for _ in $(seq 300); do
-  left=
-  for pid in "${list[@]}"; do
-    ! kill -0 "$pid" 2> /dev/null || left=$pid
-  done
-  [[ $left ]] || break
-  sleep 0.1
-done
-[[ ! $left ]] || fail "process $left outlives its parent"
+kill -9 $job
+job_exits 137
+wait_until gone
 
 # Ctrl-C ends the whole job: 130, nothing written, nobody left.
 start_endless -o interrupted.json
-sleep 0.3
-kill -INT "$parent"
-code=0
-wait $guard || code=$?
-[[ $code == 130 ]] || fail "exit code $code after an interrupt: $(cat dead.err)"
-[[ ! -e interrupted.json ]] || fail "a report of an interrupted run"
+kill -INT $job
+job_exits 130
+absent interrupted.json
+gone || fail "a rank is left"
 
 # Never over its own input; a tolerance is a percentage or a fraction.
 refused "is also an input" run plan.json -n 3 -o plan.json

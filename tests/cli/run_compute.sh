@@ -8,9 +8,10 @@ make_plan() { # ARGUMENTS: two ranks; run puts both here
     --part-bytes 16KiB --transport host "$@" -o plan.json
 }
 
-# A round of work is to fit into the longest pass, on full processors, too; a sanitized one takes many times as long.
+# A round of work, of some milliseconds, fits into the longest pass, on full processors, too; a sanitized one takes many
+# times as long.
 : "${PASSES:=1}"
-passes=(--forward $((20 * PASSES))ms --backward $((40 * PASSES))ms)
+passes=(--forward $((100 * PASSES))ms --backward $((200 * PASSES))ms)
 
 make_plan "${passes[@]}"
 for cores in dedicated shared; do

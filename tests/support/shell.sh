@@ -10,6 +10,7 @@
 #   reckon_tty COLUMNS ARGS...   the same as reckon under a pseudo-terminal: both streams go to standard output
 #   run_as_last COMMAND...       the same as reckon for another program
 #   example_documents            writes profile.json, plan.json, report.json, workload.json and roles.json
+#   make_profiles < PYTHON       runs standard input, which may use profiles.py
 #   expect_status N              what the last run exited with
 #   stdout_has / stderr_has TEXT...       the stream contains each TEXT, as it stands
 #   stdout_lacks / stderr_lacks TEXT...
@@ -110,6 +111,8 @@ none() { # STREAM WHAT TEXT...
     ! grep -qF -e "$text" "$last/$1" || fail "$2: $text"
   done
 }
+make_profiles() { { echo 'from profiles import *' && cat; } | PYTHONPATH=$source_dir/tests/support python3 -B -; }
+
 expect_status() { [[ $status == "$1" ]] || fail "exit code $status, expected $1"; }
 stdout_has() { each stdout F "standard output lacks" "$@"; }
 stderr_has() { each stderr F "standard error lacks" "$@"; }

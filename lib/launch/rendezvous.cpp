@@ -283,16 +283,12 @@ void Rendezvous::connect_to_root(const std::string& digest, std::int64_t deadlin
   const char* unknown = nullptr; // why the name means nothing
   for (;;) {
     stop_if_interrupted();
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-    const std::string port = std::to_string(m_job.master_port);
-    const int rc = getaddrinfo(m_job.master_address.c_str(), port.c_str(), &hints, &found);
+    int rc = 0;
+    const AddressList found = resolve(m_job.master_address, m_job.master_port, rc);
     unknown = rc == 0 ? nullptr : gai_strerror(rc);
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, &freeaddrinfo);
     // A machine that does not answer at one address may at the next.
     const std::int64_t next = std::min(deadline_ns, monotonic_ns() + 5 * k_second_ns);
-    for (const addrinfo* a = found; a != nullptr && !socket; a = a->ai_next) {
+    for (const addrinfo* a = found.get(); a != nullptr && !socket; a = a->ai_next) {
       socket = connect_to(*a, next, error);
     }
     if (socket) {

@@ -6,26 +6,22 @@
 #include <array>
 #include <cerrno>
 #include <ifaddrs.h>
-#include <memory>
 #include <net/if.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <unistd.h>
 
 namespace reckon {
 namespace {
 
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-/// Null when the name is not known.
-AddressList resolve(const char* name, int port, int flags) {
+/// getaddrinfo with an owner; null when it fails.
+AddressList look_up(const char* name, int port, int flags, int& error) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
-  const std::string service = std::to_string(port);
-  return {getaddrinfo(name, service.c_str(), &hints, &found) == 0 ? found : nullptr, &freeaddrinfo};
+  error = getaddrinfo(name, std::to_string(port).c_str(), &hints, &found);
+  return {error == 0 ? found : nullptr, &freeaddrinfo};
 }
 
 socklen_t length_of(const sockaddr& address) {
@@ -33,6 +29,10 @@ socklen_t length_of(const sockaddr& address) {
 }
 
 } // namespace
+
+AddressList resolve(const std::string& name, int port, int& error) {
+  return look_up(name == "localhost" ? nullptr : name.c_str(), port, 0, error);
+}
 
 std::string address_text(const sockaddr& address) {
   std::array<char, NI_MAXHOST> text{};
@@ -46,7 +46,8 @@ std::string address_text(const sockaddr& address) {
 
 std::vector<std::string> addresses_of_name(const std::string& name) {
   std::vector<std::string> texts;
-  const AddressList found = resolve(name.c_str(), 0, 0);
+  int error = 0;
+  const AddressList found = resolve(name, 0, error);
   for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
     texts.push_back(address_text(*a->ai_addr));
   }
@@ -55,7 +56,8 @@ std::vector<std::string> addresses_of_name(const std::string& name) {
 
 std::optional<std::string> address_of_default_route() {
   const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const AddressList far = resolve("192.0.2.1", 9, AI_NUMERICHOST); // TEST-NET-1: nobody has it
+  int error = 0;
+  const AddressList far = resolve("192.0.2.1", 9, error); // TEST-NET-1: nobody has it
   sockaddr_storage own{};
   socklen_t length = sizeof own;
   auto* const address = reinterpret_cast<sockaddr*>(&own);
@@ -89,8 +91,8 @@ std::vector<std::string> addresses_of_interfaces() {
 }
 
 Listener try_listen(const std::string& address, int port, int& error) {
-  const AddressList found =
-      resolve(address.empty() ? nullptr : address.c_str(), port, AI_PASSIVE | AI_NUMERICHOST);
+  const AddressList found = look_up(address.empty() ? nullptr : address.c_str(), port,
+                                    AI_PASSIVE | AI_NUMERICHOST, error);
   error = EADDRNOTAVAIL;
   for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
     Fd socket(::socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol));

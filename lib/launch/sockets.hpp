@@ -3,6 +3,8 @@
 
 #include "core/file.hpp"
 
+#include <memory>
+#include <netdb.h>
 #include <optional>
 #include <string>
 #include <sys/socket.h>
@@ -22,6 +24,13 @@ struct Listener {
 
 /// On 127.0.0.1, for ranks that are all on this machine; the kernel chooses the port.
 [[nodiscard]] Listener listen_locally();
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+/// The addresses of a host name, to connect to at `port`; null when it is not known, and then
+/// gai_strerror(error) says why. "localhost" is always the loopback interface (RFC 6761): neither
+/// /etc/hosts nor a server is asked.
+[[nodiscard]] AddressList resolve(const std::string& name, int port, int& error);
 
 /// The numeric addresses of a host name or of a numeric address; none when it is not known.
 [[nodiscard]] std::vector<std::string> addresses_of_name(const std::string& name);

@@ -1,41 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon plan --strategy coarse|dense`: routing tables, shards, dual synchronization, queues; and such plans checked, run,
 # shown and compared.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # Machines gpu0.. and dev0..; between gpuI and devI a write takes 10 us + s / 50 MB/s, between all others 1 ms +
-# s / 500 MB/s: S = (1 ms - 10 us) / (1 / 50 MB/s - 1 / 500 MB/s) = 55000 B. With `same` all pairs are of the second kind.
-machines() { # FILE PAIRS [same]
-  python3 - "$@" << 'END'
-import json, sys
-path, pairs, same = sys.argv[1], int(sys.argv[2]), len(sys.argv) > 3
-names = [f"gpu{i}" for i in range(pairs)] + [f"dev{i}" for i in range(pairs)]
-def cell(case, value, unit, **key):
-    made = {"case": case, "unit": unit, "p50": value, "min": value, "max": value, "p99": value, "n": 0, "spread": 0,
-            "status": "published", "reason": "made for a test", "transport": "host", **key}
-    return made if unit == "seconds" else {**made, "bytes_convention": "payload"}
-cells = [cell("port_bandwidth", 1e9, "bytes_per_second", **{"from": m}) for m in names]
-for a in names:
-    for b in names:
-        if a != b:
-            near = not same and a[-1] == b[-1]
-            cells += [cell("pair_latency", 1e-5 if near else 1e-3, "seconds", bytes=8, direction="one_way", **{"from": a, "to": b}),
-                      cell("pair_bandwidth", 5e7 if near else 5e8, "bytes_per_second", direction="one_way", **{"from": a, "to": b})]
-json.dump({"schema": "reckon/profile", "schema_version": 1, "name": "made", "source": "made for a test", "context": {},
-           "fits": [], "topology": {"objects": []},
-           "machines": [{"id": m, "name": m, "count": 1, "cores": 2} for m in names], "cells": cells}, open(path, "w"))
+# s / 500 MB/s: S = (1 ms - 10 us) / (1 / 50 MB/s - 1 / 500 MB/s) = 55000 B. In four.json all pairs are of the second kind.
+make_profiles << 'END'
+for file, count, same in ("two.json", 2, False), ("four.json", 4, True):
+    names = [f"{kind}{i}" for kind in ("gpu", "dev") for i in range(count)]
+    cells = [cell("port_bandwidth", 1e9, at=m) for m in names]
+    for a, b in pairs(names):
+        near = not same and a[-1] == b[-1]
+        cells += [cell("pair_latency", 1e-5 if near else 1e-3, bytes=8, direction="one_way", at=a, to=b),
+                  cell("pair_bandwidth", 5e7 if near else 5e8, direction="one_way", at=a, to=b)]
+    write(file, "made", names, cells)
 END
-}
-machines two.json 2
-machines four.json 4 same
 printf 'name,elements,dtype\nshort,5000,fp32\nlong,25000,fp32\n' > model.csv
 two=(plan --profile two.json --workload model.csv --workers 2 --servers 2)
 four=(plan --profile four.json --workload model.csv --workers 4)
 
 # ---------------------------------------------------------------- routing tables
 # Ranks 0 and 1 are clients, 2 and 3 devices. The short tensor goes to the near device, the long one (100000 B) to the other.
-reckon "${two[@]}" --strategy coarse --proxy-bytes all -o all.json
-expect_status 0
+ok "${two[@]}" --strategy coarse --proxy-bytes all -o all.json
 stderr_empty
 stdout_matches '^  0 +rank 2  53\.71 KiB +rank 3 .* 53\.71 KiB$'
 stdout_matches '^  1 +rank 3  53\.71 KiB +rank 2 .* 53\.71 KiB$'
@@ -44,9 +30,8 @@ stdout_has 'pair_latency: 4 pairs of client and proxy'
 # The near way takes 20000 B at 50 MB/s; a device's port, 2 x 120000 B at 1 GB/s, would take 240 us.
 stdout_matches '^  bound +400\.0 us +gpu0 -> dev0: 19\.53 KiB at 50 MB/s$'
 stdout_has 'proxy_bytes all,'
-python3 - << 'END'
-import json
-plan = json.load(open("all.json"))
+cp all.json plan.json
+json_check plan.json << 'END'
 assert [(r["client"], r["latency_proxy"], r["bandwidth_proxy"]) for r in plan["routing"]] == [(0, 2, 3), (1, 3, 2)]
 assert all(abs(r["threshold_bytes"] - 55000) < 1e-6 and len(r["crossings_bytes"]) == 1 for r in plan["routing"])
 # The clients' edges: of the short tensor to their own device, of the long one to the other's.
@@ -56,155 +41,112 @@ assert [t["by"] for t in plan["tensors"]] == ["proxies", "proxies"]
 END
 reckon "${two[@]}" --strategy coarse --proxy-bytes all --json
 cmp all.json "$last/stdout" || fail "--json and -o differ"
-reckon show all.json
-expect_status 0
+ok show all.json
 stdout_matches '^  0 +rank 2  53\.71 KiB +rank 3'
-reckon show all.json --csv
-expect_status 0
+ok show all.json --csv
 stdout_matches '^part,offset_bytes,bytes,server,lane,tree,tensor,by$'
 stdout_matches '^0,0,20000,[23],0,0,short,proxies$'
 
 # Where nothing differs there is no threshold, and each client has its own device; two clients a device with half of them.
-reckon "${four[@]}" --servers 4 --strategy coarse --proxy-bytes all -o same.json
-expect_status 0
+ok "${four[@]}" --servers 4 --strategy coarse --proxy-bytes all -o same.json
 for i in 0 1 2 3; do stdout_matches "^  $i +rank $((i + 4))  none +rank $((i + 4)) "; done
-reckon "${four[@]}" --servers 2 --strategy coarse --proxy-bytes all -o half.json
-expect_status 0
-stdout_matches '^  0-1 +rank 4  none +rank 4 '
-stdout_matches '^  2-3 +rank 5  none +rank 5 '
+ok "${four[@]}" --servers 2 --strategy coarse --proxy-bytes all -o half.json
+stdout_matches '^  0-1 +rank 4  none +rank 4 ' '^  2-3 +rank 5  none +rank 5 '
 
 # The paper's machines (V-C): T4 and P100 take one device, V100 the local one for short tensors and a remote one for long.
 for machine in t4 p100; do
-  reckon plan --profile "coarse-$machine" --workload resnet50 --workers 4 --servers 4 --strategy coarse -o "$machine.json"
-  expect_status 0
+  ok plan --profile "coarse-$machine" --workload resnet50 --workers 4 --servers 4 --strategy coarse -o "$machine.json"
   for i in 0 1 2 3; do stdout_matches "^  $i +rank $((i + 4))  none +rank $((i + 4)) "; done
 done
-reckon plan --profile coarse-v100 --workload resnet50 --workers 4 --servers 4 --strategy coarse -o v100.json
-expect_status 0
+ok plan --profile coarse-v100 --workload resnet50 --workers 4 --servers 4 --strategy coarse -o v100.json
 # (30 us - 10 us) / (1 / 4.5 GB/s - 1 / 8 GB/s) = 205714 B
 for i in 0 1 2 3; do stdout_matches "^  $i +rank $((i + 4))  200\.9 KiB +rank $(((i ^ 1) + 4)) "; done
-reckon diff v100.json p100.json
-expect_status 1
+exits 1 diff v100.json p100.json
 stdout_matches '^  0/threshold +200\.9 KiB +-> +\(none\)$'
 stdout_matches '^  0/bandwidth proxy +rank 5 +-> +rank 4$'
-reckon diff v100.json v100.json
-expect_status 0
+ok diff v100.json v100.json
 
 # ---------------------------------------------------------------- dual synchronization
-reckon "${two[@]}" --strategy coarse --proxy-bytes 0 -o none.json
-expect_status 0
+ok "${two[@]}" --strategy coarse --proxy-bytes 0 -o none.json
 stdout_has "no tensor goes through the proxies: all 2 tensors with 117.2 KiB go round the workers' own ring"
 stdout_matches '^  2 +idle '
 # 30 KB is nearer to 20000, the short tensor, than to 120000.
-reckon "${two[@]}" --strategy coarse --proxy-bytes 30KB -o some.json
-expect_status 0
+ok "${two[@]}" --strategy coarse --proxy-bytes 30KB -o some.json
 stdout_has '1 tensor with 19.53 KiB through the proxies; 1 tensor with 97.66 KiB, from long on, round the workers'
 stdout_matches '^  proxy_bytes +19\.53 KiB '
 reckon show some.json --csv
-stdout_matches ',short,proxies$'
-stdout_matches ',long,workers$'
-reckon diff all.json some.json
-expect_status 1
-reckon "${two[@]}" --strategy coarse
-expect_status 0
+stdout_matches ',short,proxies$' ',long,workers$'
+exits 1 diff all.json some.json
+ok "${two[@]}" --strategy coarse
 for candidate in coarse coarse_without_ring dense ring ps_noncolocated; do stdout_matches "^[* ] +$candidate +[0-9]"; done
 
 # DENSE: one device for all, also for the client whose way to it is slow: 120000 B / 50 MB/s.
-reckon "${two[@]}" --strategy dense -o dense.json
-expect_status 0
+ok "${two[@]}" --strategy dense -o dense.json
 stdout_matches '^  bound +2\.400 ms +gpu0 -> dev0: 117\.2 KiB at 50 MB/s$'
-stdout_matches '^  0-1 +rank 2  none +rank 2 '
-stdout_matches '^  3 +idle '
+stdout_matches '^  0-1 +rank 2  none +rank 2 ' '^  3 +idle '
 
 # With passes: what the next forward pass needs first goes first, if that is faster.
-reckon "${two[@]}" --strategy coarse --order priority
-expect_status 2
-stderr_has "--order priority: workload 'model' has no forward and backward times"
+refused "--order priority: workload 'model' has no forward and backward times" \
+  "${two[@]}" --strategy coarse --order priority
 { echo name,elements,dtype; for i in 0 1 2 3 4 5; do echo "t$i,25000,fp32"; done; } > six.csv
 six=(plan --profile two.json --workload six.csv --workers 2 --servers 2 --strategy coarse --proxy-bytes all --forward 5ms --backward 1ms)
-reckon "${six[@]}" --order priority -o priority.json
-expect_status 0
+ok "${six[@]}" --order priority -o priority.json
 stdout_has 'equation 18, parts by priority'
-reckon "${six[@]}" --order gradient -o gradient.json
-expect_status 0
+ok "${six[@]}" --order gradient -o gradient.json
 stdout_has 'equation 18, parts in gradient order'
 for name in priority gradient; do
-  reckon run "$name.json" --iterations 3 --tolerance 1e9% --limit 60s
-  expect_status 0
+  ok run "$name.json" --iterations 3 --tolerance 1e9% --limit 60s
   stdout_matches '^verified .* every element correct$'
 done
 
 # ---------------------------------------------------------------- shards
 # S' is given as --part-bytes: floor(100000 / 40000) = 2 shards of 50000 B, equation 31.
-reckon "${two[@]}" --strategy coarse --proxy-bytes all --part-bytes 40000
-expect_status 0
+ok "${two[@]}" --strategy coarse --proxy-bytes all --part-bytes 40000
 stdout_matches '^  parts +3 of 19\.53 KiB to 48\.83 KiB'
-reckon "${two[@]}" --strategy coarse --proxy-bytes all --shards paper
-expect_status 0
+ok "${two[@]}" --strategy coarse --proxy-bytes all --shards paper
 stdout_matches '^  parts +2 of 19\.53 KiB to 97\.66 KiB' # S' is longer than both
 # 1 ms + s / 500 MB/s: at 16 MiB, the longest, 486 MB/s; at 1 MiB 339 MB/s, 70 % of it, at 512 KiB 256 MB/s, 53 %.
-reckon "${two[@]}" --strategy coarse --tolerance 40%
-expect_status 0
+ok "${two[@]}" --strategy coarse --tolerance 40%
 stdout_matches '^  partition_bytes +1 MiB '
 
 # ---------------------------------------------------------------- runs
 for name in all some none dense same half; do
-  reckon run "$name.json" --check
-  expect_status 0
+  ok run "$name.json" --check
   stdout_has 'no deadlock, every byte summed exactly once, no races'
 done
 for name in all some dense half; do
-  reckon run "$name.json" --iterations 3 --tolerance 1e9% --limit 60s
-  expect_status 0
+  ok run "$name.json" --iterations 3 --tolerance 1e9% --limit 60s
   stdout_matches '^verified .* every element correct$'
 done
-reckon "${four[@]}" --servers 4 --strategy coarse --proxy-bytes all --ring-directions 2 --part-bytes 4096 -o rings.json
-expect_status 0
+ok "${four[@]}" --servers 4 --strategy coarse --proxy-bytes all --ring-directions 2 --part-bytes 4096 -o rings.json
 stdout_has "proxies' ring backwards to rank 4"
-reckon run rings.json --iterations 3 --tolerance 1e9% --limit 60s
-expect_status 0
+ok run rings.json --iterations 3 --tolerance 1e9% --limit 60s
 # The step of the optimizer, on the devices or at the workers.
 for place in server worker; do
-  reckon "${two[@]}" --strategy coarse --proxy-bytes all --optimizer adam --update "$place" -o step.json
-  expect_status 0
-  reckon run step.json --iterations 3 --tolerance 1e9% --limit 60s
-  expect_status 0
+  ok "${two[@]}" --strategy coarse --proxy-bytes all --optimizer adam --update "$place" -o step.json
+  ok run step.json --iterations 3 --tolerance 1e9% --limit 60s
   stdout_matches '^verified .* every element correct$'
 done
 
 # ---------------------------------------------------------------- figure 10
 # One queue: rank 2 begins with the short tensor of rank 0 and waits for rank 1's, which is at rank 3; rank 3 begins with the
 # long one of rank 0 and waits for rank 1's, which is behind the short one at rank 2.
-reckon "${two[@]}" --strategy coarse --queues fcfs -o fcfs.json
-expect_status 0
+ok "${two[@]}" --strategy coarse --queues fcfs -o fcfs.json
 stdout_has 'queues fcfs'
 stderr_has "says whether these can deadlock"
 stdout_has '2 tensors with 117.2 KiB through the proxies' # what the queues are about
-reckon run fcfs.json --check
-expect_status 2
-stdout_empty
-stderr_has "deadlock: it waits in a circle: rank "
-reckon run fcfs.json --limit 3s
-expect_status 2 # nothing is started
+refused "deadlock: it waits in a circle: rank " run fcfs.json --check
+exits 2 run fcfs.json --limit 3s # nothing is started
 # Who waits for whom: from one rank around to itself.
 circle='deadlock: it waits in a circle: rank ([0-9]) for part [0-9]+ from rank [0-9], .* from rank \1; plan with --queues client$'
 stderr_matches "$circle"
-reckon run fcfs.json --unchecked --limit 8s
-expect_status 4
+exits 4 run fcfs.json --unchecked --limit 8s
 stderr_matches 'made no end of an iteration within 8 s \(--limit\): lane 0 waits for the arrival of part [0-9]+ from rank [0-9]'
 stderr_matches "; it could not: fcfs.json: .* $circle"
-reckon run all.json --unchecked --limit 60s --iterations 3 --tolerance 1e9%
-expect_status 0
+ok run all.json --unchecked --limit 60s --iterations 3 --tolerance 1e9%
 
 # ---------------------------------------------------------------- errors
-bad() { # MESSAGE OPTIONS...
-  local message=$1
-  shift
-  reckon "${two[@]}" "$@"
-  expect_status 2
-  stdout_empty
-  stderr_has "$message"
-}
+bad() { refused "$1" "${two[@]}" "${@:2}"; }
 bad 'leave out --async and --reduction fixed; ps_noncolocated has them' --strategy coarse --async
 bad 'leave out --async and --reduction fixed' --strategy dense --reduction fixed:32
 bad '--proxy-bytes' --strategy coarse --proxy-bytes half
@@ -218,21 +160,14 @@ bad '--queues lifo: use client or fcfs' --strategy coarse --queues lifo
 bad 'need --strategy coarse or dense' --strategy ring --proxy-bytes all
 bad 'need --strategy coarse or dense' --queues fcfs
 for strategy in coarse dense; do
-  reckon plan --profile two.json --workload model.csv --workers 2 --servers 0 --strategy "$strategy"
-  expect_status 2
-  stdout_empty
-  stderr_has 'there is no memory device, a rank that serves and has no gradient; give --servers, or --roles'
+  refused 'there is no memory device, a rank that serves and has no gradient; give --servers, or --roles' \
+    plan --profile two.json --workload model.csv --workers 2 --servers 0 --strategy "$strategy"
 done
-reckon plan --profile two.json --workload model.csv --workers 2 --servers 3 --strategy coarse
-expect_status 2
-stderr_has "profile 'made' has 4 machines; 2 workers and 3 servers need 5"
+refused "profile 'made' has 4 machines; 2 workers and 3 servers need 5" \
+  plan --profile two.json --workload model.csv --workers 2 --servers 3 --strategy coarse
 
 # Why it is so; and where nothing goes through the proxies there are no routes to look at.
-reckon show all.json --explain
-expect_status 0
-stdout_has 'why this S'
-stdout_has 'asked for: all'
-stdout_has 'where the time goes'
-reckon "${four[@]}" --servers 4 --strategy coarse --proxy-bytes 0
-expect_status 0
+ok show all.json --explain
+stdout_has 'why this S' 'asked for: all' 'where the time goes'
+ok "${four[@]}" --servers 4 --strategy coarse --proxy-bytes 0
 stdout_has 'no tensor goes through the proxies'

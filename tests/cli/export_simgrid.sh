@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # What SimGrid makes of an exported platform: a transfer takes its latency and its bytes at the slowest link, and two that
 # share one get half of it each.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 [[ -n ${PLAY_TRANSFER:-} ]] || skip "this build found no SimGrid"
 # Ranks 0 to 3 have ports of 12.5e9 bytes a second, ranks 4 and 5 of 3.125e9.
-reckon export "$source_dir/plans/slow-servers-4+2.json" --format simgrid -o platform.xml
-expect_status 0
+ok export "$source_dir/plans/slow-servers-4+2.json" --format simgrid -o platform.xml
 stdout_empty
 
 # expect SECONDS WHAT: of a line of .transfer, to 1e-9 of it.

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # serial
 # Without a GPU: a probe says so and asks nothing of one, `run --list` too, and scripts/gpu-check ends with status 3.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 [[ ! -e /dev/nvidiactl ]] || skip "this machine has the driver of a GPU"
 
-reckon probe --budget 1s --only gpu_copy --only device_local_copy -o p.json
-expect_status 0
+ok probe --budget 1s --only gpu_copy --only device_local_copy -o p.json
 stdout_matches '^no GPU measured: .+'
 python3 - << 'END'
 import json
@@ -15,8 +14,7 @@ assert all(c["status"] == "unsupported" and c["reason"].startswith("no GPU: ") f
 assert profile["context"]["gpus_left_out"]
 END
 
-reckon run --list
-expect_status 0
+ok run --list
 stdout_matches '^not available: cuda: .+'
 
 status=0
@@ -26,5 +24,4 @@ grep -q '^gpu-check: no GPU here: ' stderr || fail "gpu-check said: $(cat stderr
 grep -q 'skipped are' stderr || fail "gpu-check does not say what it skipped"
 [[ ! -e out ]] || fail "gpu-check made a folder"
 
-reckon probe --cluster --no-nvlink
-expect_status 2
+exits 2 probe --cluster --no-nvlink

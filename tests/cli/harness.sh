@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The checks of common.sh themselves: each must fail when it should, or the other scripts prove nothing.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+# The checks of shell.sh themselves: each must fail when it should, or the other scripts prove nothing.
+source "$(dirname "$0")/../support/shell.sh"
 
 RECKON=$work/fake
 cat > fake << 'END'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # An installation works wherever it lies, and finds the profiles and workloads beside itself.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 build=$(realpath "$(dirname "$RECKON")/../..")
 [[ -e $build/cmake_install.cmake ]] || skip "$RECKON does not lie in a build folder"
 
@@ -15,12 +15,9 @@ done
 mv first second
 mv second/share/reckon/profiles/workloads/resnet50.json second/share/reckon/profiles/workloads/only-here.json
 RECKON=$PWD/second/bin/reckon
-reckon --version
-expect_status 0
+ok --version
 stdout_has "reckon "
-reckon plan --list
-expect_status 0
+ok plan --list
 stdout_matches '^only-here$'
-reckon solve placement --workload only-here --cores 4
-expect_status 0
+ok solve placement --workload only-here --cores 4
 stderr_empty

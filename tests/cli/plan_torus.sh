@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon plan --strategy torus`: ACE's all-reduce as a plan that is checked and run.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 cat > small.json <<'END'
 {"schema": "reckon/workload", "schema_version": 1, "name": "small", "tensors": [{"name": "g", "elements": 100003}]}
 END
 for strategy in torus torus_scatter; do
-  reckon plan -p ace-torus -m small.json --strategy "$strategy" --shape 2x3x1 --part-bytes 4KiB -o plan.json
-  expect_status 0
+  ok plan -p ace-torus -m small.json --strategy "$strategy" --shape 2x3x1 --part-bytes 4KiB -o plan.json
   stderr_empty
   stdout_has 'equation 42'
   python3 - plan.json "$strategy" <<'END' || fail "$strategy: not the torus that was asked for"
@@ -19,76 +18,57 @@ assert len(plan["ranks"]) == 6 and all(rank["worker"] for rank in plan["ranks"])
 sent = [rank["egress_bytes"] for rank in plan["ranks"]]
 assert all(abs(s / (400012 * 5 / 3) - 1) < 0.05 for s in sent), sent
 END
-  reckon run plan.json --check
-  expect_status 0
+  ok run plan.json --check
   stdout_has 'every byte summed exactly once, no races'
 done
-reckon run plan.json -n 1 --tolerance 10000000%
-expect_status 0
+ok run plan.json -n 1 --tolerance 10000000%
 stdout_has 'every element correct'
 
 # Any machines can be the nodes: their writes pass their ports.
-reckon plan -p byteps-cluster -m small.json --strategy torus --shape 2x2x1 -o ports.json
-expect_status 0
+ok plan -p byteps-cluster -m small.json --strategy torus --shape 2x2x1 -o ports.json
 stdout_has 'ring '
 
-reckon plan -p ace-torus -m small.json --strategy torus
-expect_status 2
-stderr_has 'give --shape LxVxH'
-reckon plan -p byteps-cluster -m small.json --shape 2x2x2
-expect_status 2
-stderr_has '--shape needs --strategy torus'
+refused 'give --shape LxVxH' plan -p ace-torus -m small.json --strategy torus
+refused '--shape needs --strategy torus' plan -p byteps-cluster -m small.json --shape 2x2x2
 for more in "--optimizer adam" "--reduction fixed:32"; do
   # shellcheck disable=SC2086
-  reckon plan -p ace-torus -m small.json --strategy torus --shape 2x2x2 $more
-  expect_status 2
-  stderr_has 'ends with the sums; leave out --optimizer, --async and --reduction fixed'
+  refused 'ends with the sums; leave out --optimizer, --async and --reduction fixed' \
+    plan -p ace-torus -m small.json --strategy torus --shape 2x2x2 $more
 done
-reckon plan -p ace-torus -m small.json --strategy torus --shape 2x2x2 --workers 6
-expect_status 2
-stderr_has 'all ranks are nodes of the torus'
+refused 'all ranks are nodes of the torus' \
+  plan -p ace-torus -m small.json --strategy torus --shape 2x2x2 --workers 6
 
 # A profile of a torus' links has no ports: what is asked of them is refused, and what needs them says what to plan instead.
-reckon plan -p ace-torus -m small.json --strategy torus --shape 2x2x1 --port-bandwidth 100Gb/s
-expect_status 2
-stderr_has 'leave --port-bandwidth out'
-reckon plan -p byteps-cluster -m small.json --strategy torus --shape 2x2x1 --port-bandwidth 10Gb/s -o slower.json
-expect_status 0
+refused 'leave --port-bandwidth out' \
+  plan -p ace-torus -m small.json --strategy torus --shape 2x2x1 --port-bandwidth 100Gb/s
+ok plan -p byteps-cluster -m small.json --strategy torus --shape 2x2x1 --port-bandwidth 10Gb/s -o slower.json
 ! cmp -s ports.json slower.json || fail "ports of another rate, the same plan"
-reckon plan -p ace-torus -m small.json
-expect_status 2
-stderr_has 'its links are a torus: plan with --strategy torus --shape LxVxH'
+refused 'its links are a torus: plan with --strategy torus --shape LxVxH' \
+  plan -p ace-torus -m small.json
 stderr_lacks 'measure it'
 
 # Its links are not this machine's, which is no program's fault that runs beside it.
 reckon plan -p ace-torus -m small.json --strategy torus --shape 2x2x1 -o links.json
-reckon run links.json -n 1 --tolerance 10000000%
-expect_status 0
+ok run links.json -n 1 --tolerance 10000000%
 stderr_has 'predicts ranks on machines of their own'
 stdout_has 'one machine ('
 stdout_lacks 'disturbed'
 
 # A plan of other machines has no links here; exporting it has no --roles to say otherwise.
 reckon plan -p byteps-cluster -m small.json --workers 4 --servers 0 --strategy ring -o four.json
-reckon export four.json --format simgrid -p ace-torus
-expect_status 2
-stderr_has "the plan has 4 ranks on machines 'gpu-machine', of which profile 'ace-torus' has 0; give the profile that"
+refused "the plan has 4 ranks on machines 'gpu-machine', of which profile 'ace-torus' has 0; give the profile that" \
+  export four.json --format simgrid -p ace-torus
 stderr_lacks '--roles'
 
 # Of a format that holds no torus the first refusal is about that, not about the size of its parts.
 reckon plan -p ace-torus -m resnet50 --strategy torus --shape 2x2x1 -o torus.json
-reckon export torus.json --format msccl
-expect_status 2
-stderr_has 'plan with --strategy ring'
+refused 'plan with --strategy ring' export torus.json --format msccl
 stderr_lacks '--cutting'
 
 # Lanes are solved, ports made up: both are among the options, and the plan is simulated as it was planned.
-reckon plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --port-bandwidth 1GB/s -o ports.json
-expect_status 0
-stdout_has 'lanes auto'
-stdout_has 'port_bandwidth 1 GB/s'
-reckon plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --lanes 2 -o lanes.json
-expect_status 0
+ok plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --port-bandwidth 1GB/s -o ports.json
+stdout_has 'lanes auto' 'port_bandwidth 1 GB/s'
+ok plan -p byteps-cluster -m small.json --strategy torus_scatter --shape 2x2x1 --lanes 2 -o lanes.json
 stdout_has 'lanes 2,'
 reckon simulate ports.json -o played.json
 if [[ $status != 3 ]]; then # 3: this build has no SimGrid

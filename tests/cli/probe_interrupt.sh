@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # serial
 # Ctrl-C in the middle of a probe keeps what was measured, marks the rest and says so in the exit code.
-. "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 mkfifo log
 "$RECKON" -vv probe --budget 100s -o p.json > .last/stdout 2> log &
@@ -18,8 +18,7 @@ wait "$pid" || status=$?
 echo "$status" > .last/status
 echo "probe, interrupted" > .last/command
 expect_status 130
-stdout_has "wrote p.json"
-stdout_has "interrupted"
+stdout_has "wrote p.json" "interrupted"
 python3 - << 'PY'
 import json
 p = json.load(open("p.json"))

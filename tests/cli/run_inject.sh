@@ -1,53 +1,36 @@
-#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Links of another machine, emulated on this one.
-source "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # Two machines, 50 ms and 10 MB/s from one to the other.
-python3 - > slow.json << 'END'
-import json
-def cell(case, unit, value, **key):
-    c = {"case": case, "unit": unit, "status": "published", "reason": "made up", "n": 0, "spread": 0, "p50": value,
-         "min": value, "max": value, "p99": value, "transport": "host", **key}
-    if unit != "seconds": c["bytes_convention"] = "payload"
-    return c
-cells = [cell("port_bandwidth", "bytes_per_second", 10e6, **{"from": "m0", "bytes": 65536, "direction": "two_way"})]
-for a, b in (("a", "b"), ("b", "a")):
-    cells.append(cell("pair_latency", "seconds", 0.05, **{"from": a, "to": b, "bytes": 8, "direction": "one_way"}))
-    cells.append(cell("pair_bandwidth", "bytes_per_second", 10e6, **{"from": a, "to": b, "bytes": 65536, "direction": "one_way"}))
-print(json.dumps({"schema": "reckon/profile", "schema_version": 1, "name": "slow", "source": "made up", "context": {}, "fits": [],
-  "topology": {"objects": []}, "machines": [{"id": "m0", "count": 2, "members": ["a", "b"]}], "cells": cells}))
+make_profiles << 'END'
+cells = [cell("port_bandwidth", 10e6, at="m0", bytes=65536, direction="two_way")]
+for a, b in pairs("ab"):
+    cells.append(cell("pair_latency", 0.05, at=a, to=b, bytes=8, direction="one_way"))
+    cells.append(cell("pair_bandwidth", 10e6, at=a, to=b, bytes=65536, direction="one_way"))
+write("slow.json", "slow", [{"id": "m0", "count": 2, "members": ["a", "b"]}], cells)
 END
 printf 'name,elements,dtype\nx,50000,fp32\n' > model.csv
-reckon plan --profile slow.json --workload model.csv --workers 2 --servers 0 --strategy ring --part-bytes 100000 --lanes 1 -o plan.json
-expect_status 0
+ok plan --profile slow.json --workload model.csv --workers 2 --servers 0 --strategy ring --part-bytes 100000 --lanes 1 -o plan.json
 
 # A ring of two: 100 kB each way, then again: 2 x (50 ms + 10 ms), whatever this machine is busy with.
-reckon run plan.json --inject slow.json -n 3 --tolerance 10000% -o report.json
-expect_status 0
+ok run plan.json --inject slow.json -n 3 --tolerance 1e9% -o report.json
 stdout_has 'the links of slow.json, not this machine'
-python3 - << 'END' || fail "the report is not that of emulated links"
-import json, sys
-r = json.load(open("report.json"))
-e = r["emulation"]
-ok = e["profile"]["name"] == "slow.json" and e["writes"] >= 4 * 3 and r["min_seconds"] >= 0.12 and r["verification"]["ok"]
-sys.exit(0 if ok else 1)
+json_check report.json << 'END'
+assert report["emulation"]["profile"]["name"] == "slow.json" and report["emulation"]["writes"] >= 4 * 3
+assert report["min_seconds"] >= 0.12 and report["verification"]["ok"]
 END
 reckon show report.json
 stdout_has 'emulated links'
 
 # Beside the same plan over this machine's own memory: other things.
-reckon run plan.json -n 3 --tolerance 10000% -o own.json
-reckon diff own.json report.json
-expect_status 1
+reckon run plan.json -n 3 --tolerance 1e9% -o own.json
+exits 1 diff own.json report.json
 stdout_has 'emulat'
 
 # What the profile does not have.
-reckon run plan.json --inject byteps-cluster -n 1
-expect_status 2
-stderr_has "no machine 'm0'"
-reckon run plan.json --inject nothing.json -n 1
-expect_status 2
+refused "no machine 'm0'" run plan.json --inject byteps-cluster -n 1
+exits 2 run plan.json --inject nothing.json -n 1
 
 # Places inside a machine: its links and memories, here a thousandth as fast. No run is faster than what they carry.
 python3 - "$source_dir/profiles/byteps-pcie.json" > inside.json << 'END'
@@ -64,25 +47,17 @@ cat > roles.json << 'JSON'
   {"machine": "m0", "worker": true, "endpoints": ["m0/gpu0", "m0/gpu1", "m0/gpu4", "m0/gpu5"]},
   {"machine": "m0", "server": true, "endpoints": ["m0/gpu2", "m0/gpu6"]}]}
 JSON
-reckon plan --inside -p inside.json -m model.csv -o trees.json
-expect_status 0
-reckon plan --strategy coarse -p inside.json -m model.csv --roles roles.json -o devices.json
-expect_status 0
+ok plan --inside -p inside.json -m model.csv -o trees.json
+ok plan --strategy coarse -p inside.json -m model.csv --roles roles.json -o devices.json
 for plan in trees devices; do
-  reckon run $plan.json --inject inside.json --transport host -n 2 -w 1 --tolerance 1e9% -o report.json
-  expect_status 0
+  ok run $plan.json --inject inside.json --transport host -n 2 -w 1 --tolerance 1e9% -o report.json
   stdout_has 'the links of inside.json, not this machine'
   stderr_has 'no rate is known of hb0 > numa0'
-  python3 - << 'END' || fail "$plan: faster than the links of inside.json"
-import json, sys
-r = json.load(open("report.json"))
-sys.exit(0 if r["min_seconds"] >= r["prediction"]["bound_seconds"] > 0.005 and r["verification"]["ok"] else 1)
-END
+  json_check report.json <<< '
+assert report["min_seconds"] >= report["prediction"]["bound_seconds"] > 0.005 and report["verification"]["ok"]'
 done
 # Of another machine, which has no such places, or cannot copy between them.
-reckon run trees.json --inject byteps-cluster --transport host -n 1
-expect_status 2
-stderr_has 'has no machine "m0"'
+refused 'has no machine "m0"' run trees.json --inject byteps-cluster --transport host -n 1
 python3 - << 'END'
 import json
 profile = json.load(open("inside.json"))
@@ -95,9 +70,7 @@ profile["cells"] = [c for c in profile["cells"] if "m0/gpu1" not in (c.get("from
 profile["topology"]["objects"] = [o for o in profile["topology"]["objects"] if o["id"] != "m0/gpu1"]
 json.dump(profile, open("fewer.json", "w"))
 END
-reckon run trees.json --inject fewer.json --transport host -n 1
-expect_status 2
-stderr_has 'machine m0 has no endpoint "m0/gpu1"'
-reckon run devices.json --inject silent.json --transport host -n 1
-expect_status 2
+refused 'machine m0 has no endpoint "m0/gpu1"' \
+  run trees.json --inject fewer.json --transport host -n 1
+exits 2 run devices.json --inject silent.json --transport host -n 1
 stderr_matches "knows no link or memory with a rate between m0/gpu[0-9] and m0/gpu[0-9], which the plan writes between"

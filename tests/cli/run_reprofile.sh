@@ -3,7 +3,7 @@
 # serial: what it measures is this machine's, too
 # `run --reprofile-every` on one machine: what it refuses and why, and runs with pauses over emulated links, of which some are
 # slower than the plan's profile has them. A link that slows down in the middle is in tests/cluster/reprofile.sh.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 command -v python3 > /dev/null || skip "python3 is not installed"
 
 # A cluster of two clients and two devices with links of 50 MB/s; the same with another name; and with s1 at 10 MB/s.
@@ -41,56 +41,36 @@ done
 again=(--reprofile-every 2 --reprofile-gain 50% -p profile.json -m model.csv)
 
 # What it needs, and that it must be the plan's own.
-reckon run plan.json --reprofile-every 2
-expect_status 2
-stderr_has "give --profile and --workload that it was made from"
-reckon run plan.json -p profile.json
-expect_status 2
-stderr_has "give --reprofile-every"
-reckon run plan.json --reprofile-every 0 -p profile.json -m model.csv
-expect_status 2
-stderr_has "at least 1 iteration"
-reckon run plan.json --reprofile-gain 5%
-expect_status 2
-stderr_has "give --reprofile-every"
+refused "give --profile and --workload that it was made from" run plan.json --reprofile-every 2
+refused "give --reprofile-every" run plan.json -p profile.json
+refused "at least 1 iteration" run plan.json --reprofile-every 0 -p profile.json -m model.csv
+refused "give --reprofile-every" run plan.json --reprofile-gain 5%
 for gain in 100% -1% much; do
-  reckon run plan.json --reprofile-every 2 -p profile.json -m model.csv --reprofile-gain "$gain"
-  expect_status 2
-  stderr_has "--reprofile-gain"
+  refused "--reprofile-gain" \
+    run plan.json --reprofile-every 2 -p profile.json -m model.csv --reprofile-gain "$gain"
 done
-reckon run plan.json --reprofile-every 2 -p another.json -m model.csv
-expect_status 2
-stderr_has "--profile another.json: plan.json was made from 'made' with sha256:"
+refused "--profile another.json: plan.json was made from 'made' with sha256:" \
+  run plan.json --reprofile-every 2 -p another.json -m model.csv
 [[ $(grep -o 'sha256:[0-9a-f]\{64\}' "$last/stderr" | sort -u | wc -l) == 2 ]] || fail "the error lacks both digests"
-reckon run plan.json --reprofile-every 2 -p profile.json -m other.csv
-expect_status 2
-stderr_has "--workload other.csv"
-reckon run ring.json "${again[@]}"
-expect_status 2
-stderr_has "strategy ring has no routing tables that could follow the links; plan with --strategy coarse"
-reckon run step-server.json "${again[@]}" --checkpoint folder
-expect_status 2
-stderr_has "a checkpoint is one plan's, and the plan may change"
-reckon run plan.json "${again[@]}" --transport host
-expect_status 2
-stderr_has "measures the transport that the plan is for, tcp;ofi_rxm"
+refused "--workload other.csv" run plan.json --reprofile-every 2 -p profile.json -m other.csv
+refused "strategy ring has no routing tables that could follow the links; plan with --strategy coarse" \
+  run ring.json "${again[@]}"
+refused "a checkpoint is one plan's, and the plan may change" \
+  run step-server.json "${again[@]}" --checkpoint folder
+refused "measures the transport that the plan is for, tcp;ofi_rxm" \
+  run plan.json "${again[@]}" --transport host
 
 "$RECKON" run --list > transports
 grep -qx 'tcp;ofi_rxm' transports || skip "the rest needs libfabric's tcp"
 # Links as the profile has them: pauses after two and after four of six iterations, none after the last; nothing changes.
 export RECKON_FABRIC_ADDRESS=127.0.0.1
-reckon run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject profile.json -o same.json
-expect_status 0
+ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject profile.json -o same.json
 stdout_has "every element correct"
 # s1 at a fifth of its rate: the first pause shows it, and client 1 leaves it.
-reckon run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject slow.json -o report.json
-expect_status 0
-stdout_has "every element correct"
-stdout_has "links measured again every 2 iterations"
-stdout_has "port of s1 changed"
+ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject slow.json -o report.json
+stdout_has "every element correct" "links measured again every 2 iterations" "port of s1 changed"
 stdout_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
-stderr_has "after 2 iterations: "
-stderr_has "changed the plan: "
+stderr_has "after 2 iterations: " "changed the plan: "
 python3 - << 'END' || fail "see above"
 import json
 def segments(report):
@@ -121,24 +101,19 @@ assert replan["predicted_seconds"] < 0.5 * replan["running_predicted_seconds"], 
 assert replan["gain"] > 0.2, replan
 assert "replan" not in slow[1], slow[1]
 END
-reckon show report.json
-expect_status 0
+ok show report.json
 stdout_has "what came of it"
-reckon diff report.json report.json
-expect_status 0
-reckon diff same.json report.json
-expect_status 1
+ok diff report.json report.json
+exits 1 diff same.json report.json
 stdout_matches "replans +0 +-> +1"
 
 # With an optimizer's steps: what parameters and states are does not depend on pauses, nor on a change of plan, which takes
 # them along to other ranks, bit for bit. What warms up after a change is one of the steps that were asked for.
 parameters() { python3 -c 'import json, sys; p = json.load(open(sys.argv[1]))["parameters"]; print(p["digest"], p["steps"])' "$1"; }
 for place in server worker auto; do
-  reckon run step-$place.json -n 6 -w 1 --tolerance 1e9% -o alone.json
-  expect_status 0
+  ok run step-$place.json -n 6 -w 1 --tolerance 1e9% -o alone.json
   for links in profile slow; do
-    reckon run step-$place.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject $links.json -o step.json
-    expect_status 0
+    ok run step-$place.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject $links.json -o step.json
     stdout_has "every element correct"
     [[ $links == profile ]] || stderr_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
     [[ $(parameters step.json) == "$(parameters alone.json)" ]] ||

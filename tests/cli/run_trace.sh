@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # run --trace: every op of the last iteration is timed; the trace stands beside the predicted one, and is refused with
 # another plan.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 printf 'name,elements\na,40000\nb,90000\n' > two.csv
 reckon plan --profile byteps-cluster --workload two.csv --workers 3 --servers 1 --part-bytes 16KiB --backward 2ms --forward 1ms -o plan.json
-reckon run plan.json --transport host --iterations 2 --trace run.json --tolerance 1e9%
-expect_status 0
-reckon export plan.json --format trace --measured run.json -o both.json
-expect_status 0
+ok run plan.json --transport host --iterations 2 --trace run.json --tolerance 1e9%
+ok export plan.json --format trace --measured run.json -o both.json
 stdout_empty
 python3 - <<'PY' || fail "the trace is not of an iteration"
 import json, sys
@@ -40,18 +38,12 @@ for name, timeline in ops.items():
 PY
 
 reckon plan --profile byteps-cluster --workload two.csv --workers 3 --servers 1 --part-bytes 32KiB -o other.json
-reckon export other.json --format trace --measured run.json -o no.json
-expect_status 2
-stderr_has 'give the trace of a run of this plan'
+refused 'give the trace of a run of this plan' \
+  export other.json --format trace --measured run.json -o no.json
 [[ ! -e no.json ]] || fail "a refusal left a file"
-reckon export plan.json --format goal --measured run.json
-expect_status 2
-stderr_has '--measured is for --format trace'
-reckon run plan.json --trace plan.json
-expect_status 2
-stderr_has '--trace plan.json: is also an input'
-reckon run plan.json --trace -
-expect_status 2
+refused '--measured is for --format trace' export plan.json --format goal --measured run.json
+refused '--trace plan.json: is also an input' run plan.json --trace plan.json
+exits 2 run plan.json --trace -
 
 # The picture: rows by number, only kinds that occur, and files that are no trace in one line each.
 mkdir drawing

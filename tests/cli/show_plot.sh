@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # reckon show --plot: pictures through gnuplot, which must never execute what stands in a document or in a file name.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 example_documents
 
 reckon show report.json --plot report.svg
@@ -13,30 +13,19 @@ stdout_empty
 stderr_empty
 [[ $(tail -c 8 report.svg | tr -d '\n') == *'</svg>' ]] || fail "no SVG"
 
-reckon show profile.json --plot curves.png
-expect_status 0
+ok show profile.json --plot curves.png
 [[ $(head -c 4 curves.png | tail -c 3) == PNG ]] || fail "no PNG"
-reckon show profile.json --plot matrix.svg -t core_to_core_latency_cas
-expect_status 0
+ok show profile.json --plot matrix.svg -t core_to_core_latency_cas
 grep -qF 'm0/core*' matrix.svg || fail "the case decides the form"
-reckon show profile.json --plot matrix.svg --what matrix
-expect_status 0
+ok show profile.json --plot matrix.svg --what matrix
 
-reckon show report.json --plot report.pdf
-expect_status 2
-stderr_has '.svg or .png'
-reckon show plan.json --plot plan.svg
-expect_status 2
-reckon show report.json --plot x.svg --what curves
-expect_status 2
-reckon show report.json --what report
-expect_status 2
-stderr_has 'add --plot'
-reckon show report.json --plot none/x.svg
-expect_status 4
+refused '.svg or .png' show report.json --plot report.pdf
+exits 2 show plan.json --plot plan.svg
+exits 2 show report.json --plot x.svg --what curves
+refused 'add --plot' show report.json --what report
+exits 4 show report.json --plot none/x.svg
 stderr_has 'none/x.svg'
-PATH=$work/.last reckon show report.json --plot x.svg
-expect_status 3
+PATH=$work/.last exits 3 show report.json --plot x.svg
 stderr_has 'gnuplot-nox'
 [[ ! -e x.svg && ! -e plan.svg ]] || fail "a failed run left a picture"
 
@@ -59,8 +48,7 @@ while IFS= read -r text; do
   grep -qF pwned -- "$name" || fail "the text is not shown: $text"
   rm -- "$name"
   for what in curves matrix; do
-    reckon show ../hostile_profile.json --what $what --plot ../x.svg
-    expect_status 0
+    ok show ../hostile_profile.json --what $what --plot ../x.svg
   done
   [[ -z $(ls) && ! -e ../pwned ]] || fail "executed: $text"
 done << 'END'

@@ -1,180 +1,129 @@
-#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 600
 # A plan played on machines that are not here.
-source "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 plan() { reckon plan -p byteps-cluster -m vgg16 --part-bytes 4MiB --lanes 1 "$@"; expect_status 0; }
 
 plan --workers 8 --servers 0 --strategy ring -o ring.json
 simulator=$(dirname "$RECKON")/reckon-sim
 if [[ ! -x $simulator ]]; then
-  reckon simulate ring.json
-  expect_status 3
-  stderr_has 'this build has no simulator'
-  stderr_has 'libsimgrid-dev'
+  exits 3 simulate ring.json
+  stderr_has 'this build has no simulator' 'libsimgrid-dev'
   skip 'reckon-sim is not built: SimGrid was not found (libsimgrid-dev)'
 fi
 
 # A ring is as fast as its equation says, and the report says who said so.
-reckon simulate ring.json -o report.json
-expect_status 0
-stdout_has 'by SimGrid'
-stdout_has 'busiest'
+ok simulate ring.json -o report.json
+stdout_has 'by SimGrid' 'busiest'
 stderr_empty
-python3 - << 'END' || fail "the report is not that of a simulation"
-import json, sys
-r = json.load(open("report.json"))
-s = r["simulation"]
-ok = r["kind"] == "simulation" and abs(r["error"]) < 0.02 and s["scenarios"] == [] and s["settings"]["network/model"] == "CM02"
-ok = ok and 0.5 < s["stations"][0]["busy"] <= 1 and len(r["ranks"]) == 8 and r["ranks"][0]["host"] == "gpu-machine"
-sys.exit(0 if ok else 1)
+json_check report.json << 'END'
+s = report["simulation"]
+assert report["kind"] == "simulation" and abs(report["error"]) < 0.02, report
+assert s["scenarios"] == [] and s["settings"]["network/model"] == "CM02" and 0.5 < s["stations"][0]["busy"] <= 1, s
+assert len(report["ranks"]) == 8 and report["ranks"][0]["host"] == "gpu-machine", report["ranks"]
 END
-reckon show report.json
-expect_status 0
+ok show report.json
 stdout_has 'simulation: ring over'
-reckon simulate ring.json --json
-expect_status 0
-reckon diff report.json report.json
-expect_status 0
+ok simulate ring.json --json
+ok diff report.json report.json
 
 # A slow port of one is everybody's, in a ring; the report and diff say what was asked.
-reckon simulate ring.json --slow rank=3:0.5 -o slow.json
-expect_status 0
-stdout_has 'as asked'
-stdout_has 'the port of rank 3 at 0.5 of its rate'
-python3 - << 'END' || fail "half the rate is not twice the bound"
-import json, sys
-slow, whole = json.load(open("slow.json")), json.load(open("report.json"))
-assert slow["simulation"]["undisturbed_seconds"] == whole["p50_seconds"] and "undisturbed_seconds" not in whole["simulation"]
-sys.exit(0 if abs(slow["p50_seconds"] / slow["prediction"]["bound_seconds"] - 2) < 0.01 else 1)
+ok simulate ring.json --slow rank=3:0.5 -o slow.json
+stdout_has 'as asked' 'the port of rank 3 at 0.5 of its rate'
+json_check slow.json report.json << 'END'
+assert slow["simulation"]["undisturbed_seconds"] == report["p50_seconds"]
+assert "undisturbed_seconds" not in report["simulation"]
+assert near(slow["p50_seconds"], 2 * slow["prediction"]["bound_seconds"], 0.005)
 END
-reckon diff report.json slow.json
-expect_status 1
+exits 1 diff report.json slow.json
 stdout_has 'the port of rank 3'
 stdout_lacks 'undecided'
-reckon simulate ring.json --straggler rank=3:2 --background '0->1:1GB/s@1ms' --slow 'link=rank 0 out:0.9'
-expect_status 0
+ok simulate ring.json --straggler rank=3:2 --background '0->1:1GB/s@1ms' --slow 'link=rank 0 out:0.9'
 stdout_has 'traffic from rank 0 to 1 of up to 1 GB/s after 1 ms'
 
 # Passes: those of the rank that computes longest, and what the time is made of is said.
 printf 'name,elements,dtype\nlayer,1000,fp32\n' > short.csv
-reckon plan --profile byteps-cluster --workload short.csv --workers 3 --servers 0 --strategy ring \
+ok plan --profile byteps-cluster --workload short.csv --workers 3 --servers 0 --strategy ring \
   --forward 10ms --backward 20ms -o passes.json
-expect_status 0
-reckon simulate passes.json
-expect_status 0
+ok simulate passes.json
 stdout_matches 'total .* passes \(.* %\): they are 100 % of the time'
-reckon simulate passes.json --straggler rank=1:3 -o late.json
-expect_status 0
-python3 - << 'END' || fail "see above"
-import json
-stages = {stage["name"]: stage for stage in json.load(open("late.json"))["stages"]}
+ok simulate passes.json --straggler rank=1:3 -o late.json
+json_check late.json << 'END'
+stages = {stage["name"]: stage for stage in late["stages"]}
 assert abs(stages["passes"]["measured_seconds"] - 0.09) < 1e-6, stages
 assert stages["exposed"]["measured_seconds"] < 0.001, stages
 END
 
 # Ranks that share a machine: what their processors do in turn is not what is simulated, and that is said.
 printf 'name,elements,dtype\nlayer,10000000,fp32\n' > large.csv
-reckon probe --budget 3s --only fabric_aggregate,reduce_sum -o here.json
-reckon plan --profile here.json --workload large.csv --workers 4 --servers 0 --strategy ring --optimizer adam -o one.json
-if [[ $status == 0 ]]; then # else the machine was too busy to measure it in that time
-  reckon simulate one.json --profile here.json -o one-played.json
-  python3 - .last/stdout << 'END' || fail "see above"
-import json, sys
-error, text = json.load(open("one-played.json"))["error"], open(sys.argv[1]).read()
-assert ("one machine (" in text) == (abs(error) > 0.005) and "network (" not in text or abs(error) <= 0.005, (error, text)
+make_profiles << 'END'
+write("here.json", "here", ["m0"],
+      [cell("fabric_aggregate", 1e9 * (1 + n / 4), at="m0", to="m0", bytes=1048576, direction="two_way", pairs=n, state="cold",
+            in_flight=4) for n in (1, 2, 4)])
 END
-fi
+ok plan --profile here.json --workload large.csv --workers 4 --servers 0 --strategy ring --optimizer adam -o one.json
+ok simulate one.json --profile here.json -o one-played.json
+stdout_lacks 'network ('
+stdout_has 'one machine ('
 
 # Other traffic keeps a port busy, too.
-reckon simulate ring.json --background '0->1:5GB/s' -o other-traffic.json
-expect_status 0
+ok simulate ring.json --background '0->1:5GB/s' -o other-traffic.json
 stdout_matches 'of up to 5 GB/s, of which it got [0-9.]+ GB/s$'
-reckon simulate ring.json --background '0->1:1TB/s'
-expect_status 0
+ok simulate ring.json --background '0->1:1TB/s'
 stdout_matches 'of up to 1 TB/s, of which it got [0-9.]+ GB/s$'
-python3 - << 'END' || fail "the port that other traffic shares is not the busiest"
-import json, sys
-top = json.load(open("other-traffic.json"))["simulation"]["stations"][0]
-sys.exit(0 if top["name"] in ("rank 0 out", "rank 1 in") and top["busy"] > 0.95 else 1)
+json_check other-traffic.json << 'END'
+top = other_traffic["simulation"]["stations"][0]
+assert top["name"] in ("rank 0 out", "rank 1 in") and top["busy"] > 0.95, top
 END
 
 # Fewer, longer parts: said in the report, with what it may add; too few writes never need it.
-reckon simulate ring.json --coarsen 4 -o coarse.json
-expect_status 0
+ok simulate ring.json --coarsen 4 -o coarse.json
 stdout_has '4 parts of the plan played as one'
 # The plan without the scenario, which it is told against, is dearer and not held to the budget.
 reckon plan -p byteps-cluster -m resnet50 --workers 4 --servers 4 -o four.json
-reckon simulate four.json --budget 240ms
-expect_status 0
+ok simulate four.json --budget 240ms
 stdout_has 'parts of the plan played as one'
-reckon simulate four.json --no-buffers --budget 240ms
-expect_status 0
+ok simulate four.json --no-buffers --budget 240ms
 stdout_matches 'as asked: .* without, .* by no buffers between links'
 # What merging may have added is not held against the prediction, and no more are merged than there are.
 reckon plan -p byteps-cluster -m vgg16 --workers 8 --servers 4 --part-bytes 1MiB -o split.json
-reckon simulate split.json --coarsen 4
-expect_status 0
+ok simulate split.json --coarsen 4
 stdout_has 'but for what merging parts may have added'
-reckon simulate split.json --coarsen 100000
-expect_status 0
+ok simulate split.json --coarsen 100000
 stdout_has '528 parts of the plan played as one'
-reckon simulate ring.json --coarsen none --budget 1us
-expect_status 2
-stderr_has 'estimated to take'
+refused 'estimated to take' simulate ring.json --coarsen none --budget 1us
 stderr_has '--coarsen auto'
-reckon simulate ring.json --coarsen 0
-expect_status 2
-stderr_has 'auto, none, or how many'
+refused 'auto, none, or how many' simulate ring.json --coarsen 0
 
 # A server with several ports: each is a link by its name, of which the plan's lanes have one each; its rank is all of them.
-python3 - << 'END'
-import json
-def cell(case, at, gigabytes):
-    rate = gigabytes * 1e9
-    return {"case": case, "from": at, "transport": "verbs", "unit": "bytes_per_second", "bytes_convention": "payload", "n": 0,
-            "spread": 0, "status": "published", "reason": "made for a test", **{key: rate for key in ("min", "p50", "p99", "max")}}
-json.dump({"schema": "reckon/profile", "schema_version": 1, "name": "ports", "source": "made for a test", "context": {}, "fits": [],
-           "machines": [{"id": "worker", "name": "worker", "count": 8, "cores": 8}, {"id": "box", "name": "box", "count": 1, "cores": 8}],
-           "topology": {"objects": [{"id": "box", "kind": "machine", "name": "box"}] + [
-               {"id": f"box/port{i}", "kind": "nic", "name": f"eth{i}", "parent": "box"} for i in range(4)]},
-           "cells": [cell("port_bandwidth", "worker", 10), cell("port_bandwidth", "box", 4)] + [
-               cell("single_port_bandwidth", f"box/port{i}", 1) for i in range(4)]}, open("ports.json", "w"))
+make_profiles << 'END'
+write("ports.json", "ports",
+      [{"id": "worker", "name": "worker", "count": 8, "cores": 8}, {"id": "box", "name": "box", "count": 1, "cores": 8}],
+      [cell("port_bandwidth", 10e9, at="worker", transport="verbs"), cell("port_bandwidth", 4e9, at="box", transport="verbs")] +
+      [cell("single_port_bandwidth", 1e9, at=f"box/port{i}", transport="verbs") for i in range(4)],
+      [{"id": "box", "kind": "machine", "name": "box"}] +
+      [{"id": f"box/port{i}", "kind": "nic", "name": f"eth{i}", "parent": "box"} for i in range(4)])
 END
-reckon plan -p ports.json -m resnet50 --workers 4 --servers 1 --strategy ps_noncolocated --part-bytes 256KiB --zero-compute -o box.json
-expect_status 0
-reckon simulate box.json -p ports.json -o box-report.json
-expect_status 0
-reckon simulate box.json -p ports.json --slow 'link=rank 4 eth2 in:0.5' --slow 'link=rank 4 eth2 out:0.5' -o one-slow.json
-expect_status 0
+ok plan -p ports.json -m resnet50 --workers 4 --servers 1 --strategy ps_noncolocated --part-bytes 256KiB --zero-compute -o box.json
+ok simulate box.json -p ports.json -o box-report.json
+ok simulate box.json -p ports.json --slow 'link=rank 4 eth2 in:0.5' --slow 'link=rank 4 eth2 out:0.5' -o one-slow.json
 stdout_has 'rank 4 eth2 in at 0.5 of its rate; rank 4 eth2 out at 0.5 of its rate'
-reckon simulate box.json -p ports.json --slow rank=4:0.5 --background '4->0:0.4GB/s' -o all-slow.json
-expect_status 0
+ok simulate box.json -p ports.json --slow rank=4:0.5 --background '4->0:0.4GB/s' -o all-slow.json
 stdout_has 'the ports of rank 4 at 0.5 of their rates'
 stdout_has 'traffic from rank 4 to 0 of up to 400 MB/s over 4 ways, of which it got'
-python3 - << 'END' || fail "the ports of the server are not played singly"
-import json, sys
-whole, one, every = (json.load(open(name + ".json")) for name in ("box-report", "one-slow", "all-slow"))
-seconds = [r["p50_seconds"] for r in (whole, one, every)]
-names = [s["name"] for s in whole["simulation"]["stations"]]
-print(seconds, whole["error"], names[:8], file=sys.stderr)
-ok = sorted(names[:8]) == sorted(f"rank 4 eth{i} {way}" for i in range(4) for way in ("in", "out"))
+json_check box-report.json one-slow.json all-slow.json << 'END'
+whole, one, every = (report["p50_seconds"] for report in (box_report, one_slow, all_slow))
+names = [s["name"] for s in box_report["simulation"]["stations"]][:8]
+assert sorted(names) == sorted(f"rank 4 eth{i} {way}" for i in range(4) for way in ("in", "out")), names
 # Each of four ports carries a quarter: half the rate of one is twice the time of all.
-ok = ok and abs(whole["error"]) < 0.03 and abs(seconds[1] / seconds[0] - 2) < 0.05 and seconds[2] > 1.95 * seconds[0]
-sys.exit(0 if ok else 1)
+assert abs(box_report["error"]) < 0.03 and near(one, 2 * whole, 0.025) and every > 1.95 * whole, (whole, one, every)
 END
-reckon simulate box.json -p ports.json --slow 'link=rank 4 out:0.5'
-expect_status 2
-stderr_has "there is no link 'rank 4 out'"
+refused "there is no link 'rank 4 out'" simulate box.json -p ports.json --slow 'link=rank 4 out:0.5'
 stderr_has 'rank 4 eth0 out'
 
 # What is not there.
-reckon simulate ring.json --slow 'link=rank 3 uot:0.5'
-expect_status 2
-stderr_has "did you mean 'rank 3 out'?"
-reckon simulate ring.json --straggler rank=8:2
-expect_status 2
-stderr_has 'a rank from 0 to 7'
+refused "did you mean 'rank 3 out'?" simulate ring.json --slow 'link=rank 3 uot:0.5'
+refused 'a rank from 0 to 7' simulate ring.json --straggler rank=8:2
 python3 - << 'END'
 import json
 p = json.load(open("ring.json"))
@@ -182,29 +131,21 @@ for at, key in ((p["prediction"], "mid_seconds"), (p["prediction"], "hi_seconds"
     at[key] += 1
 json.dump(p, open("wrong.json", "w"))
 END
-reckon simulate wrong.json
-expect_status 1
+exits 1 simulate wrong.json
 stdout_has 'outside the tolerance'
-reckon simulate ring.json -p ace-torus
-expect_status 2
-stderr_has "of which profile 'ace-torus' has 0"
+refused "of which profile 'ace-torus' has 0" simulate ring.json -p ace-torus
 stderr_lacks '--roles'
-reckon simulate ring.json -p nothing.json
-expect_status 2
-stderr_has 'nothing.json'
+refused 'nothing.json' simulate ring.json -p nothing.json
 python3 - << 'END'
 import json
 p = json.load(open("ring.json"))
 p["profile"]["digest"] = "sha256:" + "0" * 64
 json.dump(p, open("other.json", "w"))
 END
-reckon simulate other.json
-expect_status 2
-stderr_has 'give the profile with --profile'
+refused 'give the profile with --profile' simulate other.json
 
 # Another profile than the plan's: other machines.
-reckon simulate other.json -p byteps-cluster
-expect_status 0
+ok simulate other.json -p byteps-cluster
 stdout_has 'another profile'
 
 # The simulator's own errors are one line, too.
@@ -216,8 +157,7 @@ stderr_has 'came to a halt'
 stderr_has 'reckon-sim: error: '
 
 # An interrupt leaves no process behind.
-reckon plan -p byteps-cluster -m bert-large --workers 512 --servers 0 --strategy ring --lanes 1 --part-bytes 1310720 -o large.json
-expect_status 0
+ok plan -p byteps-cluster -m bert-large --workers 512 --servers 0 --strategy ring --lanes 1 --part-bytes 1310720 -o large.json
 "$RECKON" simulate large.json --budget 1h --coarsen none > "$last/stdout" 2> "$last/stderr" &
 reckon_pid=$!
 until child=$(pgrep -P "$reckon_pid" -x reckon-sim); do # however long preparing takes here

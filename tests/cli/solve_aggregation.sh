@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon solve aggregation`: BytePS' equations 8 and 9 by hand. Numbers are derived beside each case.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # All links 4 GB/s, n = 4, p = 2, 8 GB: M/b = 2 s. x = (7 - 4)/(3 * 5) = 1/5, 1.6 * 2 s; CPU-assisted 7/4 * 2 s; brute
 # force 4 * 2 s; a ring at 3.5 GB/s: 14/8 * 8/3.5 = 4 s, of which 3.5 s are 1/8 less.
-reckon solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 4GB/s --switch-link 4GB/s --bytes 8GB \
+ok solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 4GB/s --switch-link 4GB/s --bytes 8GB \
   --bottleneck 3.5GB/s --json
-expect_status 0
 stderr_empty
 stdout_is << 'END'
 {
@@ -20,54 +19,37 @@ stdout_is << 'END'
 END
 
 # The paper's own figures: 1 - 80/105.
-reckon solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 105Gb/s --switch-link 105Gb/s --bytes 1GB \
+ok solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 105Gb/s --switch-link 105Gb/s --bytes 1GB \
   --bottleneck 80Gb/s
-expect_status 0
 stderr_empty
 stdout_matches '^best CPU mix +121\.9 ms +1 x .*0\.2 of the bytes by brute force'
-stdout_matches '^CPU-assisted +133\.3 ms +1\.094 x '
-stdout_matches '^ring all-reduce +175 ms '
+stdout_matches '^CPU-assisted +133\.3 ms +1\.094 x ' '^ring all-reduce +175 ms '
 stdout_has 'CPU-assisted takes 23.81 % less than the ring'
 # One switch: (2n-1)/n = 7/4 against 2(n-1)/n = 6/4 of M over the same links, 7/6 - 1 = 16.67 % more; two switches: 14/8, the
 # same.
-reckon solve aggregation --gpus-per-switch 4 --switches 1 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
-expect_status 0
+ok solve aggregation --gpus-per-switch 4 --switches 1 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
 stdout_has 'CPU-assisted takes 16.67 % more than the ring'
 # The best CPU mix takes 1.6 of M over a link, the ring 1.5: 1/16 less. It is not called the best of all.
 stdout_has 'the ring takes 6.25 % less than the best CPU mix'
 stdout_lacks 'to best'
-reckon solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
-expect_status 0
-stdout_has 'CPU-assisted takes as long as the ring'
-stdout_has 'limit: both kinds of links'
+ok solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 8GB/s --switch-link 8GB/s --bytes 1GB
+stdout_has 'CPU-assisted takes as long as the ring' 'limit: both kinds of links'
 
 # Without --bottleneck: the slower link, and it says so. n = 1: M / min b = 12/3 s; ring 2 * 2/3 * 12/3.
-reckon solve aggregation --gpus-per-switch 1 --switches 3 --gpu-link 3GB/s --switch-link 4GB/s --bytes 12GB
-expect_status 0
+ok solve aggregation --gpus-per-switch 1 --switches 3 --gpu-link 3GB/s --switch-link 4GB/s --bytes 12GB
 stdout_matches '^best CPU mix +4 s +1 x +0 of the bytes'
 stdout_matches '^ring all-reduce +5\.333 s .*b = 3 GB/s, the slower link'
 stdout_has "limit: the GPUs' links"
 
 # One GPU, or nothing to sum: a ring moves nothing, and there is nothing to be less than.
-reckon solve aggregation --gpus-per-switch 1 --switches 1 --gpu-link 3GB/s --switch-link 4GB/s --bytes 12GB --json
-expect_status 0
-stdout_has '"ring_saving": null,'
-stdout_has '"ring_seconds": 0,'
-reckon solve aggregation --gpus-per-switch 1 --switches 1 --gpu-link 3GB/s --switch-link 4GB/s --bytes 12GB
-expect_status 0
+ok solve aggregation --gpus-per-switch 1 --switches 1 --gpu-link 3GB/s --switch-link 4GB/s --bytes 12GB --json
+stdout_has '"ring_saving": null,' '"ring_seconds": 0,'
+ok solve aggregation --gpus-per-switch 1 --switches 1 --gpu-link 3GB/s --switch-link 4GB/s --bytes 12GB
 stdout_has 'one GPU is a whole ring and sends nothing'
-reckon solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 3GB/s --switch-link 4GB/s --bytes 0B
-expect_status 0
+ok solve aggregation --gpus-per-switch 4 --switches 2 --gpu-link 3GB/s --switch-link 4GB/s --bytes 0B
 stdout_matches '^best CPU mix +0 s +- '
 
-bad() {
-  local message=$1
-  shift
-  reckon solve aggregation "$@"
-  expect_status 2
-  stdout_empty
-  stderr_has "$message"
-}
+bad() { refused "$1" solve aggregation "${@:2}"; }
 links=(--gpu-link 1GB/s --switch-link 1GB/s)
 bad '--gpus-per-switch 0' --gpus-per-switch 0 --switches 1 "${links[@]}" --bytes 4MB
 bad '--switches -2' --gpus-per-switch 4 --switches -2 "${links[@]}" --bytes 4MB

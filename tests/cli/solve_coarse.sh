@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon solve routing`, `partition` and `dual-sync`: COARSE's sections III-E and III-F by hand. Numbers are derived beside
 # each case.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # ---------------------------------------------------------------- routing
 # 1 s + s/4 = 3 s + s/8 at s = 16.
 printf 'bytes,seconds\n0,1\n8,3\n32,9\n' > near.csv
 printf 'seconds,bytes\n3,0\n5,16\n7,32\n' > far.csv
-reckon solve routing --latency-curve near.csv --bandwidth-curve far.csv --json
-expect_status 0
+ok solve routing --latency-curve near.csv --bandwidth-curve far.csv --json
 stderr_empty
 # Sizes 0, 8, 16, 32: near 1 + 3 + 5 + 9, far 3 + 4 + 5 + 7, the faster each 1 + 3 + 5 + 7.
 stdout_is << 'END'
@@ -37,20 +36,17 @@ stdout_is << 'END'
   "threshold_seconds": 16
 }
 END
-reckon solve routing --latency-curve near.csv --bandwidth-curve far.csv
-expect_status 0
+ok solve routing --latency-curve near.csv --bandwidth-curve far.csv
 stderr_empty
 stdout_has 'threshold 16 B (16 B): larger tensors to the bandwidth proxy, others to the latency proxy (29)'
-stdout_matches '^latency +0 B +16 B$'
-stdout_matches '^bandwidth +16 B +any size$'
+stdout_matches '^latency +0 B +16 B$' '^bandwidth +16 B +any size$'
 stdout_matches '^all by the latency proxy +18 s +1\.125 x$'
 
 # The first faster everywhere, the second, and both the same.
 printf 'bytes,seconds\n1,1\n64,2\n' > fast.csv
 printf 'bytes,seconds\n1,2\n64,4\n' > slow.csv
 reckon solve routing --latency-curve fast.csv --bandwidth-curve slow.csv --json
-stdout_has '"threshold_bytes": null,'
-stdout_has '"crossings_bytes": [],'
+stdout_has '"threshold_bytes": null,' '"crossings_bytes": [],'
 reckon solve routing --latency-curve slow.csv --bandwidth-curve fast.csv --json
 stdout_has '"threshold_bytes": 0,'
 reckon solve routing --latency-curve fast.csv --bandwidth-curve fast.csv --json
@@ -65,20 +61,14 @@ printf 'bytes,seconds\n4,1\n12,3\n20,3\n28,5\n' > a.csv
 printf 'bytes,seconds\n4,2\n12,2\n20,4\n28,4\n' > b.csv
 printf 'name,elements\na,5\nb,5\nc,3\n' > twenties.csv
 printf 'name,elements\na,5\nb,3\nc,3\n' > twelves.csv
-reckon solve routing --latency-curve a.csv --bandwidth-curve b.csv --workload twenties.csv --json
-expect_status 0
-stdout_has '"crossings_bytes": [8, 16, 24],'
-stdout_has '"several_crossings": true,'
-stdout_has '"threshold_bytes": 24,'
-stdout_has '"threshold_seconds": 9'
-stdout_has '"best_seconds": 8,'
-reckon solve routing --latency-curve a.csv --bandwidth-curve b.csv --workload twelves.csv
-expect_status 0
+ok solve routing --latency-curve a.csv --bandwidth-curve b.csv --workload twenties.csv --json
+stdout_has '"crossings_bytes": [8, 16, 24],' '"several_crossings": true,' '"threshold_bytes": 24,'
+stdout_has '"threshold_seconds": 9' '"best_seconds": 8,'
+ok solve routing --latency-curve a.csv --bandwidth-curve b.csv --workload twelves.csv
 stdout_has 'threshold 8 B (8 B)'
 stdout_has '3 crossings: no threshold is right for all sizes; this one has the least total time'
 stdout_has '3 tensors of twelves'
-reckon solve routing --latency-curve far.csv --bandwidth-curve near.csv
-expect_status 0
+ok solve routing --latency-curve far.csv --bandwidth-curve near.csv
 stdout_has 'are the curves exchanged?'
 stdout_lacks 'crossings: no threshold'
 # Behind the last sample: 1 s + s/4 = 5 s + s/8 at 32, tested up to 16.
@@ -89,12 +79,8 @@ stdout_has 'threshold 32 B (32 B)'
 stdout_matches '^bandwidth +32 B +any size, beyond the largest size tested$'
 
 bad_routing() {
-  local message=$1 text=$2
-  printf "$text" > bad.csv
-  reckon solve routing --latency-curve near.csv --bandwidth-curve bad.csv
-  expect_status 2
-  stdout_empty
-  stderr_has "$message"
+  printf "$2" > bad.csv
+  refused "$1" solve routing --latency-curve near.csv --bandwidth-curve bad.csv
 }
 bad_routing 'bad.csv: has no samples; write a header line "bytes,seconds"' ''
 bad_routing 'bad.csv: has no samples' 'bytes,seconds\n'
@@ -106,18 +92,13 @@ bad_routing 'bad.csv:2: bytes is "-1"; must be a whole number' 'bytes,seconds\n-
 bad_routing 'bad.csv:3: 1 bytes stand after 2; sort the lines by bytes' 'bytes,seconds\n2,1\n1,1\n'
 bad_routing 'bad.csv:3: 2 bytes occur twice; keep one line a size' 'bytes,seconds\n2,1\n2,1\n'
 bad_routing 'bad.csv:2: has 3 fields, the header line names 2' 'bytes,seconds\n2,1,1\n'
-reckon solve routing --latency-curve near.csv --bandwidth-curve nowhere.csv
-expect_status 2
-stderr_has 'nowhere.csv'
-reckon solve routing --latency-curve near.csv
-expect_status 2
-stderr_has '--bandwidth-curve is required'
+refused 'nowhere.csv' solve routing --latency-curve near.csv --bandwidth-curve nowhere.csv
+refused '--bandwidth-curve is required' solve routing --latency-curve near.csv
 
 # ---------------------------------------------------------------- partition
 # 1, 1.96 and 2 GB/s: 2 % of 2 is 1.96.
 printf 'bytes,seconds\n1048576,1.048576e-3\n1960000,1e-3\n4000000,2e-3\n' > curve.csv
-reckon solve partition --curve curve.csv --tolerance 2% --tensor 9437184 --json
-expect_status 0
+ok solve partition --curve curve.csv --tolerance 2% --tensor 9437184 --json
 stderr_empty
 # 9437184 / 1960000 = 4.8: four shards of 2359296.
 stdout_is << 'END'
@@ -131,13 +112,11 @@ stdout_is << 'END'
   "tolerance": 0.02
 }
 END
-reckon solve partition --curve curve.csv --tolerance 0.01
-expect_status 0
+ok solve partition --curve curve.csv --tolerance 0.01
 stdout_has "S' = 3.815 MiB (4000000 B): 2 GB/s, within 1 % of the greatest, 2 GB/s at 3.815 MiB (30)"
 stdout_has 'that is the largest size tested'
 reckon solve partition --curve curve.csv --json # the default is 2 %
-stdout_has '"partition_bytes": 1960000,'
-stdout_has '"shards_bytes": null,'
+stdout_has '"partition_bytes": 1960000,' '"shards_bytes": null,'
 reckon solve partition --curve curve.csv --tensor 1000000 --json
 stdout_has '"shards_bytes": [1000000],'
 # 1500001 elements in three: one more in the first.
@@ -146,26 +125,18 @@ stdout_has 'tensor of 5.722 MiB (6000004 B): 1 shard of 2000004 B, 2 of 2000000 
 reckon solve partition --curve curve.csv --tensor 0 --json
 stdout_has '"shards_bytes": [],'
 for tolerance in 100% -2% two; do
-  reckon solve partition --curve curve.csv --tolerance "$tolerance"
-  expect_status 2
-  stdout_empty
-  stderr_has '--tolerance'
+  refused '--tolerance' solve partition --curve curve.csv --tolerance "$tolerance"
 done
 printf 'bytes,seconds\n0,1\n' > nothing.csv
-reckon solve partition --curve nothing.csv
-expect_status 2
-stderr_has 'nothing.csv: has no size above 0 bytes'
+refused 'nothing.csv: has no size above 0 bytes' solve partition --curve nothing.csv
 printf 'bytes,seconds\n1,1\n' > bytewise.csv
-reckon solve partition --curve bytewise.csv --tensor 1TB
-expect_status 2
-stderr_has 'more than 10000000; use larger ones'
+refused 'more than 10000000; use larger ones' solve partition --curve bytewise.csv --tensor 1TB
 
 # ---------------------------------------------------------------- dual-sync
 # p = 2: a ring moves every byte once. 4 s + (12 - m)/1 = m/1 at m = 8 GB; 1 + 8 s. Corrected: a device's port has 2 m, and
 # the workers' ring starts at m/12 of 4 s: 2 m = m/3 + 12 - m at 4.5; 1 + 9 s; the paper's m takes 1 + 16 s.
 two=(--workers 2 --bytes 12GB --proxy-bandwidth 1GB/s --gpu-bandwidth 1GB/s --forward 1s --backward 4s)
-reckon solve dual-sync "${two[@]}" --json
-expect_status 0
+ok solve dual-sync "${two[@]}" --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -185,24 +156,18 @@ stdout_is << 'END'
   "worker_bytes": 4000000000
 }
 END
-reckon solve dual-sync "${two[@]}"
-expect_status 0
+ok solve dual-sync "${two[@]}"
 stderr_empty
 stdout_matches "^the paper's formula +7\.451 GiB +3\.725 GiB +9 s +\(32\)$"
 stdout_matches '^corrected +4\.191 GiB +6\.985 GiB +10 s +\(33\)$'
 stdout_matches "^the paper's m, corrected .* 17 s "
 # Backward longer than the proxies need for all: clipped at n.
 reckon solve dual-sync "${two[@]:0:8}" --forward 1s --backward 13s --json
-stdout_has '"clipped": true,'
-stdout_has '"proxy_bytes": 12000000000,'
-stdout_has '"worker_bytes": 0'
+stdout_has '"clipped": true,' '"proxy_bytes": 12000000000,' '"worker_bytes": 0'
 stdout_has '"time_seconds": 14,'
 # One worker: nothing to synchronize.
-reckon solve dual-sync --workers 1 "${two[@]:2}" --json
-expect_status 0
-stdout_has '"proxy_bytes": 0,'
-stdout_has '"time_seconds": 5,'
-stdout_has '"clipped": false,'
+ok solve dual-sync --workers 1 "${two[@]:2}" --json
+stdout_has '"proxy_bytes": 0,' '"time_seconds": 5,' '"clipped": false,'
 # 4 workers, 2 devices: 3 m = m/3 + 18 - 1.5 m at 4.32. The paper's formula knows no devices.
 reckon solve dual-sync --workers 4 --devices 2 "${two[@]:2}" --json
 stdout_has '"corrected_proxy_bytes": 4320000000,'
@@ -214,8 +179,7 @@ reckon solve dual-sync "${two[@]}" --ring-after-backward --json
 stdout_has '"corrected_proxy_bytes": 5333333333,'
 # On a shared link two workers gain nothing by proxies.
 reckon solve dual-sync "${two[@]}" --shared-link --json
-stdout_has '"corrected_proxy_bytes": 0,'
-stdout_has '"corrected_clipped": true,'
+stdout_has '"corrected_proxy_bytes": 0,' '"corrected_clipped": true,'
 
 # Whole tensors: 5, 4 and 3 GB; 5 + 4 = 9 is nearest to 8 in time, max(16 - 9, 9) + 1.
 cat > work.json << 'END'
@@ -223,22 +187,13 @@ cat > work.json << 'END'
  "tensors": [{"name": "a", "elements": 1250000000}, {"name": "b", "elements": 1000000000},
              {"name": "c", "elements": 750000000}], "forward_seconds": 1, "backward_seconds": 4}
 END
-reckon solve dual-sync --workers 2 --workload work.json --proxy-bandwidth 1GB/s --gpu-bandwidth 1GB/s
-expect_status 0
+ok solve dual-sync --workers 2 --workload work.json --proxy-bandwidth 1GB/s --gpu-bandwidth 1GB/s
 stdout_matches '^  in whole tensors +8\.382 GiB +2\.794 GiB +10 s +the first 2, costs 1 s$'
 # The options go before the workload's times: with 13 s everything is hidden.
 reckon solve dual-sync --workers 2 --workload work.json --proxy-bandwidth 1GB/s --gpu-bandwidth 1GB/s --backward 13s --json
-stdout_has '"time_seconds": 14,'
-stdout_has '"tensors": 3,'
+stdout_has '"time_seconds": 14,' '"tensors": 3,'
 
-bad() {
-  local message=$1
-  shift
-  reckon solve dual-sync "$@"
-  expect_status 2
-  stdout_empty
-  stderr_has "$message"
-}
+bad() { refused "$1" solve dual-sync "${@:2}"; }
 bad '--workers 0' --workers 0 "${two[@]:2}"
 bad '--devices 3 for --workers 2' "${two[@]}" --devices 3
 bad '--devices 0' "${two[@]}" --devices 0

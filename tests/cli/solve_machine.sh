@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon solve memory`, `dense`, `locality`, `ring` and `oversubscription`: what a machine with memory devices can hold and
 # carry (COARSE). Numbers are derived beside each case.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
-bad() {
-  local message=$1
-  shift
-  reckon solve "$@"
-  expect_status 2
-  stdout_empty
-  stderr_has "$message"
-}
+bad() { refused "$1" solve "${@:2}"; }
 
 # ---------------------------------------------------------------- memory
 # 400 MB of parameters: with gradients and Adam's two arrays 1600 MB, 100 MB fixed; 800 of 2500 MB are left, two samples of
 # 300. Adam's 800 MB in a device: five.
 batch=(--gpu-memory 2500MB --parameters 400MB --fixed 100MB --activations 300MB)
-reckon solve memory "${batch[@]}" --json
-expect_status 0
+ok solve memory "${batch[@]}" --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -32,22 +24,18 @@ stdout_is << 'END'
 }
 END
 # All three: 2400 MB for eight.
-reckon solve memory "${batch[@]}" --devices-hold parameters,gradients,optimizer
-expect_status 0
+ok solve memory "${batch[@]}" --devices-hold parameters,gradients,optimizer
 stderr_empty
 stdout_matches '^without memory devices +1\.583 GiB +- +2$'
 stdout_matches '^devices hold parameters,gradients,optimizer +95\.37 MiB +1\.49 GiB +8  \(37\)$'
 stdout_matches '^ {43} +in the GPU +in a device +greatest batch$' # as wide as what the devices hold
 # SGD has no state: 1600 MB are left, five either way.
 reckon solve memory "${batch[@]}" --optimizer sgd --json
-stdout_has '"greatest_batch": 5,'
-stdout_has '"greatest_batch_with_devices": 5,'
-stdout_has '"optimizer_bytes": 0,'
+stdout_has '"greatest_batch": 5,' '"greatest_batch_with_devices": 5,' '"optimizer_bytes": 0,'
 # A workload in half precision: two bytes an element, the optimizer's state in four.
 printf 'name,elements,dtype\na,100000000,fp16\n' > half.csv
 reckon solve memory --gpu-memory 2500MB --workload half.csv --activations 300MB --json
-stdout_has '"parameters_bytes": 2e+08,'
-stdout_has '"optimizer_bytes": 8e+08,'
+stdout_has '"parameters_bytes": 2e+08,' '"optimizer_bytes": 8e+08,'
 bad "'adagrad'" memory "${batch[@]}" --optimizer adagrad
 bad "'weights'" memory "${batch[@]}" --devices-hold optimizer,weights
 bad '--activations 0' memory "${batch[@]:0:6}" --activations 0
@@ -57,8 +45,7 @@ bad '--gpu-memory is required' memory --parameters 1MB --activations 1MB
 
 # ---------------------------------------------------------------- dense
 # 8 * 2.7 GB over 16 GB/s; over CCI 90 % of it.
-reckon solve dense --workers 8 --bytes 2.7GB --bandwidth 16GB/s --json
-expect_status 0
+ok solve dense --workers 8 --bytes 2.7GB --bandwidth 16GB/s --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -68,8 +55,7 @@ stdout_is << 'END'
 }
 END
 # 16 GB/s less 7 * 1 GB/s: 9 GB/s, 2.4 s.
-reckon solve dense --workers 8 --bytes 2.7GB --bandwidth 16GB/s --efficiency 100% --coherence 1GB/s
-expect_status 0
+ok solve dense --workers 8 --bytes 2.7GB --bandwidth 16GB/s --efficiency 100% --coherence 1GB/s
 stdout_matches '^over CCI +2\.4 s$'
 reckon solve dense --workers 8 --bytes 2.7GB --bandwidth 16GB/s --efficiency 100% --coherence 1GB/s --sharers 1
 stdout_matches '^over CCI +1\.35 s$'
@@ -80,10 +66,8 @@ stdout_has '"bus_seconds": 0.204456256,'
 printf 'bytes,seconds\n8,2\n16,3\n' > bus.csv
 printf 'bytes,speedup\n8,9\n16,17\n' > speedup.csv
 printf 'name,elements\na,2\nb,4\n' > work.csv
-reckon solve dense --workers 2 --workload work.csv --curve bus.csv --speedup-curve speedup.csv --json
-expect_status 0
-stdout_has '"bus_seconds": 10,'
-stdout_has '"cci_seconds": 138'
+ok solve dense --workers 2 --workload work.csv --curve bus.csv --speedup-curve speedup.csv --json
+stdout_has '"bus_seconds": 10,' '"cci_seconds": 138'
 # Without a curve of speed-ups CCI reaches 90 % of the bus, or what is said.
 reckon solve dense --workers 2 --workload work.csv --curve bus.csv
 stdout_matches '^over CCI +11\.11 s$'
@@ -103,15 +87,13 @@ bad 'no column "speedup"' dense --workers 2 --workload work.csv --curve bus.csv 
 
 # ---------------------------------------------------------------- locality and ring
 printf 'from,g0,g1,g2,g3\ng0,,9e9,16e9,16e9\ng1,9e9,,16e9,16e9\ng2,16e9,16e9,,9e9\ng3,16e9,16e9,9e9,\n' > v100.csv
-reckon solve locality --matrix v100.csv --groups g0,g1/g2,g3
-expect_status 0
+ok solve locality --matrix v100.csv --groups g0,g1/g2,g3
 stderr_empty
 stdout_has 'anti-local: local 9 GB/s, remote 16 GB/s (medians), 1.778 x (36)'
 stdout_matches '^g3 +anti-local$'
 # As if g0 and g2 shared a switch: local all 16; remote four of 16 and four of 9, median 12.5. But each has a link of 16 to
 # either kind.
-reckon solve locality --matrix v100.csv --groups g0,g2/g1,g3 --json
-expect_status 0
+ok solve locality --matrix v100.csv --groups g0,g2/g1,g3 --json
 stdout_is << 'END'
 {
   "endpoints": {
@@ -139,19 +121,15 @@ echo '{"schema": "reckon/profile"}' > profile.json
 bad 'profile.json: a JSON document, not a matrix in CSV' ring --matrix profile.json
 
 # The ring as numbered passes two links of 9: 4 * 9 of 4 * (9 + 16 + 16) in all links, of 4 * 16 in the ports.
-reckon solve ring --matrix v100.csv
-expect_status 0
+ok solve ring --matrix v100.csv
 stderr_empty
 stdout_matches '^given +9 GB/s +22\.0 % +56\.2 %  g0 g1 g2 g3$'
 stdout_matches '^best +16 GB/s +39\.0 % +100\.0 %  g0 g2 g1 g3$'
 stdout_has '6 rings of 6 orders have all their links (35)'
-reckon solve ring --matrix v100.csv --order g2,g1,g3,g0 --json
-expect_status 0
-stdout_has '"order": ["g2", "g1", "g3", "g0"],'
-stdout_has '"orders": 6,'
+ok solve ring --matrix v100.csv --order g2,g1,g3,g0 --json
+stdout_has '"order": ["g2", "g1", "g3", "g0"],' '"orders": 6,'
 printf 'from,a,b,c\na,,1,\nb,1,,1\nc,,1,\n' > chain.csv
-reckon solve ring --matrix chain.csv
-expect_status 0
+ok solve ring --matrix chain.csv
 stdout_matches '^given +none$'
 stdout_has '0 rings of 2 orders'
 reckon solve ring --matrix chain.csv --json
@@ -162,8 +140,7 @@ print("from," + ",".join(map(str, range(10))))
 for i in range(10):
     print(f"{i}," + ",".join("1" for _ in range(10)))
 END
-reckon solve ring --matrix ten.csv
-expect_status 0
+ok solve ring --matrix ten.csv
 stdout_has '10 endpoints have too many orders to try all; at most 9'
 stdout_lacks 'best'
 bad '--order g0,g1,g2: must have each of g0, g1, g2, g3 once' ring --matrix v100.csv --order g0,g1,g2
@@ -171,8 +148,7 @@ bad '--order g0,g1,g2,g2' ring --matrix v100.csv --order g0,g1,g2,g2
 bad "--order: the matrix has no 'x'" ring --matrix v100.csv --order g0,g1,g2,x
 
 # ---------------------------------------------------------------- oversubscription
-reckon solve oversubscription --gpus 8 --cpu-lanes 80 --json
-expect_status 0
+ok solve oversubscription --gpus 8 --cpu-lanes 80 --json
 stdout_is << 'END'
 {
   "cpu_lanes": 80,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon solve overlap`: ACE's configurations, their timeline, and its figures 5 and 6.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # Two layers on a ring of two with measured times: 1 ms each, and 40 MB of gradients each. On 1x2x1 a node sends 40 MB of 40,
 # over 47 GB/s: 851.06 us, and 2 x 401.6 ns of latency.
@@ -11,15 +11,12 @@ cat > two.json <<'END'
   {"name": "first", "tensors": ["a"], "forward": {"seconds": 0.001}, "weight_gradient": {"seconds": 0.001}},
   {"name": "last, not least", "tensors": ["b"], "forward": {"seconds": 0.001}, "weight_gradient": {"seconds": 0.001}}]}
 END
-reckon solve overlap --workload two.json --shape 1x2x1 --json --timeline stretches.csv
-expect_status 0
+two=(solve overlap --workload two.json --shape 1x2x1)
+ok "${two[@]}" --json --timeline stretches.csv
 stderr_empty
-stdout_has '"gradient_bytes": 8e+07,'
-stdout_has '"sent_bytes": 8e+07'
-stdout_has '"network_bandwidth": 4.7e+10,'
-python3 - "$last/stdout" <<'END' || fail "the configurations do not agree with the text above"
-import json, sys
-rows = {r["name"]: r for r in json.load(open(sys.argv[1]))["configurations"]}
+stdout_has '"gradient_bytes": 8e+07,' '"sent_bytes": 8e+07' '"network_bandwidth": 4.7e+10,'
+json_check .last/stdout << 'END'
+rows = {r["name"]: r for r in stdout["configurations"]}
 assert all(abs(r["computation_seconds"] - 0.004) < 1e-9 for r in rows.values()), rows
 sent, fill = 40e6 / 47e9, 2 * 500 / 1245e6
 # The last layer's is sent while the first layer's gradient is computed; the first's is waited for.
@@ -34,70 +31,54 @@ head -1 stretches.csv | grep -q '^configuration,iteration,stream,work,layer,begi
 grep -q '^ideal,1,computation,forward,"last, not least",' stretches.csv || fail "no stretch of the layer with a comma"
 
 # Its layers, with --explain: as above; the last one's sums are there when its computations begin again.
-reckon solve overlap --workload two.json --shape 1x2x1 --configuration ideal --explain --json
-expect_status 0
-python3 - "$last/stdout" <<'END' || fail "the layers do not agree with the text above"
-import json, sys
-(row,) = json.load(open(sys.argv[1]))["configurations"]
+ok "${two[@]}" --configuration ideal --explain --json
+json_check .last/stdout << 'END'
+(row,) = stdout["configurations"]
 first, second = row["layers"]
 assert second["name"] == "last, not least" and second["forward_seconds"] == second["weight_gradient_seconds"] == 0.001, second
 assert abs(first["all_reduce_seconds"] - 40e6 / 47e9 - 2 * 500 / 1245e6) < 1e-9 and first["all_to_all_seconds"] is None, first
 assert abs(first["waits_seconds"] + second["waits_seconds"] - row["exposed_seconds"]) < 1e-9, row
 END
 # One document on standard output.
-reckon solve overlap --workload two.json --shape 1x2x1 --json --timeline -
-expect_status 2
-stdout_empty
-stderr_has '--timeline -: standard output is the answer'
+refused '--timeline -: standard output is the answer' "${two[@]}" --json --timeline -
 
-reckon solve overlap --workload two.json --shape 1x2x1 --contention gemm_256
-expect_status 2
-stderr_has 'name a profile that has it with --contention-profile'
+refused 'name a profile that has it with --contention-profile' "${two[@]}" --contention gemm_256
 
 # Of a shipped model. The text of ACE: compute-first takes 128 / 1.5 GB/s.
-reckon solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16
-expect_status 0
+ok solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16
 stderr_empty
-stdout_has 'resnet50 on 4x8x4, batch 32'
-stdout_has '85.33 GB/s memory'
+stdout_has 'resnet50 on 4x8x4, batch 32' '85.33 GB/s memory'
 # What is exposed is what the layers wait for; nobody is in the way of what nobody moves.
-reckon solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16 --explain --json
-expect_status 0
-cp .last/stdout alone.json
-reckon solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16 --explain --json --computation-factor 3
-expect_status 0
-python3 - .last/stdout << 'END' || fail "see above"
-import json, sys
-alone, beside = (json.load(open(name))["configurations"] for name in ("alone.json", sys.argv[1]))
-for row in alone + beside:
+for factor in 1 3; do
+  ok solve overlap --workload resnet50 --shape 4x8x4 --dtype fp16 --explain --json --computation-factor $factor
+  cp .last/stdout by$factor.json
+done
+json_check by1.json by3.json << 'END'
+for row in by1["configurations"] + by3["configurations"]:
     waits = sum(layer["waits_seconds"] for layer in row["layers"])
-    assert row["exposed_seconds"] > 0 and abs(waits / row["exposed_seconds"] - 1) < 1e-6, (row["configuration"], waits)
-longer = [b["iteration_seconds"] > 1.001 * a["iteration_seconds"] for a, b in zip(alone, beside)]
+    assert row["exposed_seconds"] > 0 and near(waits, row["exposed_seconds"], 1e-6), row["name"]
+longer = [b["iteration_seconds"] > 1.001 * a["iteration_seconds"]
+          for a, b in zip(by1["configurations"], by3["configurations"])]
 assert longer == [False, True, True, True, False], longer
 END
-reckon solve overlap --workload gnmt --shape 4x4x4 --configuration ace --policy priority --explain
-expect_status 0
+ok solve overlap --workload gnmt --shape 4x4x4 --configuration ace --policy priority --explain
 stdout_has 'decoder.classifier'
 stdout_lacks 'comm-opt'
-reckon solve overlap --workload dlrm --shape 4x4x4 --dlrm-overlap
-expect_status 0
-reckon solve overlap --workload dlrm --shape 4x4x4 --computation-factor 150% --communication-factor 2x
-expect_status 0
+ok solve overlap --workload dlrm --shape 4x4x4 --dlrm-overlap
+ok solve overlap --workload dlrm --shape 4x4x4 --computation-factor 150% --communication-factor 2x
 
 # The orderings of section VI-C, with the published layers: all but one, NoOverlap against CompOpt of DLRM.
 for shape in 4x4x1 4x4x2 4x4x4 4x8x4; do
   for workload in resnet50-astra-sim gnmt dlrm-astra-sim; do
     bound=(--bound memory)
     [ $workload != gnmt ] || bound=()
-    reckon solve overlap --workload $workload --shape $shape --dtype fp16 --json "${bound[@]}"
-    expect_status 0
-    python3 - "$last/stdout" $workload $shape <<'END' || fail "$workload on $shape: another ordering"
-import json, sys
-t = {r["name"]: r["iteration_seconds"] for r in json.load(open(sys.argv[1]))["configurations"]}
+    ok solve overlap --workload $workload --shape $shape --dtype fp16 --json "${bound[@]}"
+    json_check .last/stdout workload=$workload shape=$shape << 'END'
+t = {r["name"]: r["iteration_seconds"] for r in stdout["configurations"]}
 assert t["comp-opt"] < t["comm-opt"] and t["no-overlap"] < t["comm-opt"], t
 assert t["ace"] < min(t["no-overlap"], t["comm-opt"], t["comp-opt"]), t
-above_16 = sys.argv[2] == "resnet50-astra-sim" and sys.argv[3] != "4x4x1"
-assert (t["no-overlap"] < t["comp-opt"]) == (above_16 or sys.argv[2] == "dlrm-astra-sim"), t
+above_16 = workload == "resnet50-astra-sim" and shape != "4x4x1"
+assert (t["no-overlap"] < t["comp-opt"]) == (above_16 or workload == "dlrm-astra-sim"), (workload, shape, t)
 END
   done
 done
@@ -105,14 +86,12 @@ done
 # Those of table V's roofline, and that nothing beats the ideal.
 for shape in 4x2x2 4x4x2 4x4x4 4x8x4; do
   for workload in resnet50 gnmt dlrm; do
-    reckon solve overlap --workload "$workload" --shape "$shape" --dtype fp16 --json
-    expect_status 0
-    python3 - "$last/stdout" "$workload" <<'END' || fail "$workload on $shape: another ordering"
-import json, sys
-t = {r["name"]: r["iteration_seconds"] for r in json.load(open(sys.argv[1]))["configurations"]}
+    ok solve overlap --workload "$workload" --shape "$shape" --dtype fp16 --json
+    json_check .last/stdout workload=$workload shape=$shape << 'END'
+t = {r["name"]: r["iteration_seconds"] for r in stdout["configurations"]}
 assert all(t["ideal"] <= s for s in t.values()), t
 assert t["no-overlap"] < t["comm-opt"] and t["ace"] < min(t["comm-opt"], t["comp-opt"]), t
-assert (t["comp-opt"] < t["comm-opt"]) == (sys.argv[2] != "dlrm"), t
+assert (t["comp-opt"] < t["comm-opt"]) == (workload != "dlrm"), (workload, shape, t)
 END
   done
 done
@@ -122,82 +101,52 @@ done
 for bound in none memory compute; do
   given=()
   [ $bound = none ] || given=(--bound $bound)
-  reckon solve overlap --workload resnet50-astra-sim --shape 4x8x4 --json "${given[@]}"
-  expect_status 0
+  ok solve overlap --workload resnet50-astra-sim --shape 4x8x4 --json "${given[@]}"
   stderr_empty
-  python3 - "$last/stdout" $bound <<'END' || fail "--bound $bound: another computation"
-import json, sys
-c = {r["name"]: r["computation_seconds"] for r in json.load(open(sys.argv[1]))["configurations"]}
-stretch = {"none": (1, 1), "memory": (2, 900 / 772), "compute": (80 / 74, 1)}[sys.argv[2]]
+  json_check .last/stdout bound=$bound << 'END'
+c = {r["name"]: r["computation_seconds"] for r in stdout["configurations"]}
+stretch = {"none": (1, 1), "memory": (2, 900 / 772), "compute": (80 / 74, 1)}[bound]
 for name, factor in zip(("comm-opt", "ace", "no-overlap", "ideal"), (*stretch, 1, 1)):
     assert abs(c[name] - 1.095314e-3 * factor) < 1e-12, (name, c)
 END
 done
 
 # Figures 5 and 6: 450 GB/s are enough by SMs, and six of them.
-reckon solve overlap --shape 4x4x4 --memory-sweep --json
-expect_status 0
+ok solve overlap --shape 4x4x4 --memory-sweep --json
 stdout_has '"engine_network_bandwidth"'
-reckon solve overlap --shape 4x4x4 --sm-sweep
-expect_status 0
+ok solve overlap --shape 4x4x4 --sm-sweep
 stdout_has '100.0 %'
 
-bad() {
-  reckon solve overlap "$@"
-  expect_status 2
-  stdout_empty
-}
-bad --shape 4x4x4
-stderr_has 'give --workload'
-bad --workload vgg16 --shape 4x4x4
-stderr_has 'does not say what its layers compute'
-bad --workload resnet50 --shape 4x4x4 --profile byteps-cluster
-stderr_has 'does not say how its endpoint divides itself'
-bad --workload resnet50 --shape 1x1x1
-stderr_has 'one node has nobody to talk to'
-bad --workload resnet50 --shape 4x4x4 --policy random
-bad --workload resnet50 --shape 4x4x4 --configuration best
-stderr_has 'must be one of all, no-overlap, comm-opt, comp-opt, ace, ideal'
-bad --workload resnet50 --shape 4x4x4 --chunk 1B
-stderr_has '--chunk 1 B: '
+bad() { refused "$1" solve overlap "${@:2}"; }
+bad 'give --workload' --shape 4x4x4
+bad 'does not say what its layers compute' --workload vgg16 --shape 4x4x4
+bad 'does not say how its endpoint divides itself' --workload resnet50 --shape 4x4x4 --profile byteps-cluster
+bad 'one node has nobody to talk to' --workload resnet50 --shape 1x1x1
+bad 'must be lifo, fifo or priority' --workload resnet50 --shape 4x4x4 --policy random
+bad 'must be one of all, no-overlap, comm-opt, comp-opt, ace, ideal' --workload resnet50 --shape 4x4x4 --configuration best
+bad '--chunk 1 B: ' --workload resnet50 --shape 4x4x4 --chunk 1B
 stderr_has 'take larger chunks'
-bad --workload resnet50 --shape 4x4x4 --computation-factor 0.5
-stderr_has "--computation-factor: '0.5' must be a factor from 1 to"
-bad --workload resnet50 --shape 4x4x4 --communication-factor 0
-stderr_has "--communication-factor: '0' must be a factor from 1 to"
-bad --workload resnet50 --shape 4x4x4 --computation-factor 1e308
-bad --workload gnmt --shape 4x4x4 --compute-speed 1e-307
-stderr_has "--compute-speed: '1e-307' must be a factor from"
-bad --workload resnet50 --shape 4x4x4 --cores shared
-stderr_has '--cores: says whose factors --contention takes'
+bad "--computation-factor: '0.5' must be a factor from 1 to" --workload resnet50 --shape 4x4x4 --computation-factor 0.5
+bad "--communication-factor: '0' must be a factor from 1 to" --workload resnet50 --shape 4x4x4 --communication-factor 0
+bad 'must be a factor from 1 to 1000000' --workload resnet50 --shape 4x4x4 --computation-factor 1e308
+bad "--compute-speed: '1e-307' must be a factor from" --workload gnmt --shape 4x4x4 --compute-speed 1e-307
+bad '--cores: says whose factors --contention takes' --workload resnet50 --shape 4x4x4 --cores shared
 cp two.json kept.json
-bad --workload two.json --shape 1x2x1 --timeline two.json
-stderr_has '--timeline two.json: is also an input'
+bad '--timeline two.json: is also an input' --workload two.json --shape 1x2x1 --timeline two.json
 cmp -s two.json kept.json || fail 'the workload was overwritten'
 for batch in 0 -5; do
-  bad --workload gnmt --shape 4x4x4 --batch $batch
-  stderr_has "--batch $batch: must be between 1 and 1000000"
+  bad "--batch $batch: must be between 1 and 1000000" --workload gnmt --shape 4x4x4 --batch $batch
 done
-bad --workload gnmt --shape 4x4x4 --dlrm-overlap
-stderr_has '--dlrm-overlap: gnmt has no layer with an exchange'
-bad --workload gnmt --shape 4x4x4 --memory-sweep
-stderr_has 'a sweep is of one all-reduce, of --bytes'
+bad '--dlrm-overlap: gnmt has no layer with an exchange' --workload gnmt --shape 4x4x4 --dlrm-overlap
+bad 'a sweep is of one all-reduce, of --bytes' --workload gnmt --shape 4x4x4 --memory-sweep
 for option in '--timeline x.csv' '--configuration ideal' '--policy fifo' --explain '--compute-speed 2' '--contention gemm_256'; do
-  bad --shape 4x4x4 --memory-sweep $option
-  stderr_has 'a sweep is of one all-reduce, of --bytes'
+  bad 'a sweep is of one all-reduce, of --bytes' --shape 4x4x4 --memory-sweep $option
 done
-bad --workload resnet50 --shape 4x4x4 --memory-sweep --sm-sweep
-bad --shape 4x4x4 --sm-sweep --bytes 1TB --chunk 64KiB
-stderr_has '--chunk 64 KiB'
-reckon solve overlap --shape 4x4x4 --sm-sweep --bytes 1TB --chunk 16MiB
-expect_status 0
-bad --shape 4x4x4 --sm-sweep --bytes 0
-stderr_has '--bytes 0 B: must be at least 1 B'
-bad --workload resnet50-astra-sim --shape 4x4x4 --bytes 1MB
-stderr_has '--bytes 1MB: is of a sweep; add --memory-sweep or --sm-sweep'
-bad --workload resnet50-astra-sim --shape 4x4x4 --bound network
-stderr_has "--bound 'network': must be memory or compute"
-bad --workload gnmt --shape 4x4x4 --bound memory
-stderr_has '--bound memory: gnmt counts operations and bytes'
-bad --workload two.json --shape 4x4x4 --batch 64
-stderr_has 'was measured with'
+bad '--memory-sweep excludes --sm-sweep' --workload resnet50 --shape 4x4x4 --memory-sweep --sm-sweep
+bad '--chunk 64 KiB' --shape 4x4x4 --sm-sweep --bytes 1TB --chunk 64KiB
+ok solve overlap --shape 4x4x4 --sm-sweep --bytes 1TB --chunk 16MiB
+bad '--bytes 0 B: must be at least 1 B' --shape 4x4x4 --sm-sweep --bytes 0
+bad '--bytes 1MB: is of a sweep; add --memory-sweep or --sm-sweep' --workload resnet50-astra-sim --shape 4x4x4 --bytes 1MB
+bad "--bound 'network': must be memory or compute" --workload resnet50-astra-sim --shape 4x4x4 --bound network
+bad '--bound memory: gnmt counts operations and bytes' --workload gnmt --shape 4x4x4 --bound memory
+bad 'was measured with' --workload two.json --shape 4x4x4 --batch 64

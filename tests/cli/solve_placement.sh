@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon solve placement`: chunks of a model's gradient on cores.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # 3 chunks of 8 and one of 4; then 2 of 8; then 4 alone: 8 8 8 8 8 4 4 on two cores is 24 and 24.
 cat > toy.csv << 'END'
@@ -9,8 +9,7 @@ a,7,fp32
 b,8,fp16
 c,1,fp32
 END
-reckon solve placement --workload toy.csv --chunk 8 --cores 2 --json
-expect_status 0
+ok solve placement --workload toy.csv --chunk 8 --cores 2 --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -25,31 +24,24 @@ stdout_is << 'END'
 END
 
 # Whole tensors of 28, 16 and 4 bytes: 28 against 20, over a mean of 24.
-reckon solve placement --workload toy.csv --chunk none --cores 2 --json
-expect_status 0
-stdout_has '"chunk_bytes": null,'
-stdout_has '"chunks": 3,'
-stdout_has '"load_bytes": [28, 20],'
+ok solve placement --workload toy.csv --chunk none --cores 2 --json
+stdout_has '"chunk_bytes": null,' '"chunks": 3,' '"load_bytes": [28, 20],'
 stdout_has '"max_over_mean": 1.1666666666666667,'
 
 # A shipped workload by its name, with PHub's chunk size as the default. The fullest core has 112 chunks of 32 KiB:
 # 3,670,016 over 102,228,128 / 28 is 1.0052.
-reckon solve placement --workload resnet50 --cores 28 --json
-expect_status 0
-stdout_has '"chunk_bytes": 32768,'
-stdout_has '"chunks": 3223,'
+ok solve placement --workload resnet50 --cores 28 --json
+stdout_has '"chunk_bytes": 32768,' '"chunks": 3223,'
 stdout_matches '"max_over_mean": 1\.0052'
 
-reckon solve placement --workload resnet50 --cores 100
-expect_status 0
+ok solve placement --workload resnet50 --cores 100
 stderr_empty
 stdout_has 'resnet50: 97.49 MiB in 161 tensors, 3223 chunks'
 stdout_matches '^63 +'
 stdout_has '... and 36 cores more; --json has all'
 
 # Interfaces, nodes and cores. Two nodes with an interface and a core each: 28 to the first, 16 and 4 to the second.
-reckon solve placement --workload toy.csv --chunk none --cores 2 --interfaces 2 --nodes 2 --json
-expect_status 0
+ok solve placement --workload toy.csv --chunk none --cores 2 --interfaces 2 --nodes 2 --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -92,41 +84,28 @@ stdout_is << 'END'
 END
 
 # PBox: ten interfaces, two nodes. 14 cores of a node each have a queue at 5 interfaces.
-reckon solve placement --workload resnet50 --cores 28 --interfaces 10 --nodes 2
-expect_status 0
-stdout_matches '^interfaces +10 +9\.75 MiB +1\.00008 '
-stdout_matches '^cores +28 +3\.5 MiB +1\.00521 '
+ok solve placement --workload resnet50 --cores 28 --interfaces 10 --nodes 2
+stdout_matches '^interfaces +10 +9\.75 MiB +1\.00008 ' '^cores +28 +3\.5 MiB +1\.00521 '
 stdout_has '140 lanes'
 
 # Three interfaces over two nodes: 34.1 and 68.2 MB, which is even by interface and not by node.
-reckon solve placement --workload resnet50 --cores 28 --interfaces 3 --nodes 2
-expect_status 0
+ok solve placement --workload resnet50 --cores 28 --interfaces 3 --nodes 2
 stdout_has '3 interfaces over 2 nodes: 1 to 2 each, which carry 32.5 MiB to 65 MiB;'
 reckon solve placement --workload resnet50 --cores 28 --interfaces 4 --nodes 2
 stdout_lacks 'interfaces over'
 
 # A write that costs nothing leaves only the filling, which wants small chunks; one that costs much wants larger ones.
 auto=(--workload resnet50 --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 10Gb/s --workers 4)
-reckon solve placement "${auto[@]}" --write-cost 0us
-expect_status 0
+ok solve placement "${auto[@]}" --write-cost 0us
 stdout_matches '^64 KiB .* the largest within 0\.2 % of the least$'
-reckon solve placement "${auto[@]}" --write-cost 20us
-expect_status 0
+ok solve placement "${auto[@]}" --write-cost 20us
 stdout_matches '^1 MiB .* the largest within 0\.2 % of the least$'
 
 # 16 GB: pieces of 1 KiB would be too many, so larger ones are tried.
 printf 'name,elements\nbig,4000000000\n' > big.csv
-reckon solve placement --workload big.csv --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 100Gb/s --write-cost 1us
-expect_status 0
+ok solve placement --workload big.csv --cores 4 --interfaces 2 --chunk auto --interface-bandwidth 100Gb/s --write-cost 1us
 
-bad() {
-  local message=$1
-  shift
-  reckon solve placement "$@"
-  expect_status 2
-  stdout_empty
-  stderr_has "$message"
-}
+bad() { refused "$1" solve placement "${@:2}"; }
 bad '--workload is required' --cores 2
 bad '--cores is required' --workload toy.csv
 bad 'did you mean "resnet50"' --workload resnet5 --cores 2

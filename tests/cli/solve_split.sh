@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon solve split`: the equations of the split by hand. Numbers are derived beside each case.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 # VGG-16 on 8 workers and 4 servers at 100 Gbit/s: D = 64 + 32 - 8 = 88; shares 553e6 * 4/88 and 553e6 * 14/88;
 # time 112/88 * 553e6/12.5e9; all-reduce 2 * 7/8 of 0.04424 s; parameter server 8/4 of it; 88/64 and 88/56.
-reckon solve split --workers 8 --servers 4 --bytes 553MB --bandwidth 100Gb/s --json
-expect_status 0
+ok solve split --workers 8 --servers 4 --bytes 553MB --bandwidth 100Gb/s --json
 stderr_empty
 stdout_is << 'END'
 {
@@ -31,71 +30,44 @@ stdout_is << 'END'
 END
 
 # The same for people.
-reckon solve split --workers 8 --servers 4 --bytes 553MB --bandwidth 100Gb/s
-expect_status 0
+ok solve split --workers 8 --servers 4 --bytes 553MB --bandwidth 100Gb/s
 stderr_empty
 stdout_matches '^best split +56\.31 ms +1 x .*D = n\^2 \+ kn - 2k = 88'
-stdout_matches '^ring all-reduce +77\.42 ms +1\.375 x '
-stdout_matches '^parameter server +88\.48 ms +1\.571 x '
-stdout_matches '^8 workers .* 100 % +4$'
-stdout_matches '^4 servers .* 100 % +14$'
+stdout_matches '^ring all-reduce +77\.42 ms +1\.375 x ' '^parameter server +88\.48 ms +1\.571 x '
+stdout_matches '^8 workers .* 100 % +4$' '^4 servers .* 100 % +14$'
 stdout_has 'limit: every port is busy all the time'
 # One more server: 2 * 8 * 7 / (64 + 40 - 10) = 112/94 against 112/88 is -6.4 %.
 stdout_matches '^  with one more server +52\.71 ms +-6\.4 %$'
 
 # No servers: all-reduce, and no parameter server to compare with.
-reckon solve split --workers 4 --servers 0 --bytes 4MB --bandwidth 1GB/s --json
-expect_status 0
-stdout_has '"time_seconds": 0.006,'
-stdout_has '"speedup_over_allreduce": 1,'
-stdout_has '"parameter_server_seconds": null,'
-stdout_has '"speedup_over_parameter_server": null,'
+ok solve split --workers 4 --servers 0 --bytes 4MB --bandwidth 1GB/s --json
+stdout_has '"time_seconds": 0.006,' '"speedup_over_allreduce": 1,'
+stdout_has '"parameter_server_seconds": null,' '"speedup_over_parameter_server": null,'
 stdout_has '"server_share_bytes": 0,'
 
 # One worker: nothing moves, nothing is so many times faster than nothing.
-reckon solve split --workers 1 --servers 1 --bytes 4MB --bandwidth 1GB/s --json
-expect_status 0
-stdout_has '"time_seconds": 0,'
-stdout_has '"speedup_over_allreduce": null,'
-stdout_has '"slots": null,'
+ok solve split --workers 1 --servers 1 --bytes 4MB --bandwidth 1GB/s --json
+stdout_has '"time_seconds": 0,' '"speedup_over_allreduce": null,' '"slots": null,'
 stdout_has '"worker_share_bytes": 4e+06,'
 
 # More servers than workers: a parameter server at the workers' own speed.
-reckon solve split --workers 4 --servers 10 --bytes 4MB --bandwidth 1GB/s --json
-expect_status 0
-stdout_has '"time_seconds": 0.004,'
-stdout_has '"worker_share_bytes": 0,'
-stdout_has '"server_share_bytes": 4e+05,'
-stdout_has '"slots": null,'
-stdout_has '"limit": "slowest_workers",'
+ok solve split --workers 4 --servers 10 --bytes 4MB --bandwidth 1GB/s --json
+stdout_has '"time_seconds": 0.004,' '"worker_share_bytes": 0,' '"server_share_bytes": 4e+05,'
+stdout_has '"slots": null,' '"limit": "slowest_workers",'
 
 # Unequal ports: M (1 + 4/2) / ((4+2+2+2)/2) = 12 * 3/5 GB over GB/s; shares (7.2 B - 12) / 2.
-reckon solve split --worker-bandwidths 4GB/s,2GB/s,2GB/s,2GB/s --bytes 12GB --json
-expect_status 0
-stdout_has '"time_seconds": 7.2,'
-stdout_has '"worker_share_bytes": [8.4e+09, 1.2e+09, 1.2e+09, 1.2e+09],'
-stdout_has '"server_share_bytes": [],'
-stdout_has '"allreduce_seconds": 9,'
-stdout_has '"slots": null,'
+ok solve split --worker-bandwidths 4GB/s,2GB/s,2GB/s,2GB/s --bytes 12GB --json
+stdout_has '"time_seconds": 7.2,' '"worker_share_bytes": [8.4e+09, 1.2e+09, 1.2e+09, 1.2e+09],'
+stdout_has '"server_share_bytes": [],' '"allreduce_seconds": 9,' '"slots": null,'
 
 # A list for the servers only; a server's own bandwidth.
-reckon solve split --workers 4 --servers 2 --bandwidth 4GB/s --server-bandwidths 4GB/s,8GB/s --bytes 12GB --json
-expect_status 0
+ok solve split --workers 4 --servers 2 --bandwidth 4GB/s --server-bandwidths 4GB/s,8GB/s --bytes 12GB --json
 stdout_matches '"server_share_bytes": \[[0-9.e+]+, [0-9.e+]+\],'
 # Counted servers 2 * 1/4 = 0.5 of a worker: D = 16 + 0.5 * 2 = 17, 2 * 4 * 3 / 17 * 4/4.
-reckon solve split --workers 4 --servers 2 --bandwidth 4GB/s --server-bandwidth 1GB/s --bytes 17GB --json
-expect_status 0
-stdout_has '"time_seconds": 6,'
-stdout_has '"slots": null,'
+ok solve split --workers 4 --servers 2 --bandwidth 4GB/s --server-bandwidth 1GB/s --bytes 17GB --json
+stdout_has '"time_seconds": 6,' '"slots": null,'
 
-bad() {
-  local message=$1
-  shift
-  reckon solve split "$@"
-  expect_status 2
-  stdout_empty
-  stderr_has "$message"
-}
+bad() { refused "$1" solve split "${@:2}"; }
 bad 'at least one worker' --workers 0 --servers 1 --bytes 4MB --bandwidth 1GB/s
 bad '--workers -1' --workers -1 --bytes 4MB --bandwidth 1GB/s
 bad '--servers -2' --workers 2 --servers -2 --bytes 4MB --bandwidth 1GB/s
@@ -113,6 +85,5 @@ bad '1 bandwidth for --servers 2' --workers 3 --bandwidth 1GB/s --servers 2 --se
 bad "''" --worker-bandwidths 1GB/s,,1GB/s --bytes 4MB
 bad 'excludes' --workers 2 --bandwidth 1GB/s --worker-bandwidths 1GB/s,1GB/s --bytes 4MB
 
-reckon solve
-expect_status 2
+exits 2 solve
 stdout_empty

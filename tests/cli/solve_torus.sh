@@ -1,21 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # `reckon solve torus`: ACE's torus and what it asks of memory.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 
 table_v=(--local-bandwidth 400GB/s --vertical-bandwidth 50GB/s --horizontal-bandwidth 50GB/s)
 
 # ACE's own example: 2.25 N sent for N loaded, 300 GB/s, 450 and 133 GB/s of memory, 6 SMs. The exact counts: 3 read for
 # 2.25 sent, 3.75 with the last sums.
-reckon solve torus --shape 4x4x4 "${table_v[@]}" --json
-expect_status 0
+ok solve torus --shape 4x4x4 "${table_v[@]}" --json
 stderr_empty
-stdout_has '"bytes_sent_per_byte_loaded": 2.25,'
-stdout_has '"ideal_bandwidth": 3e+11,'
-stdout_has '"baseline_memory_bandwidth": 4.5e+11,'
-stdout_has '"offload_memory_bandwidth": 133333333333.33333,'
-stdout_has '"ratio": 3.375'
-stdout_has '"sms": 6'
-stdout_has '"exact_reads_bandwidth": 4e+11,'
+stdout_has '"bytes_sent_per_byte_loaded": 2.25,' '"ideal_bandwidth": 3e+11,'
+stdout_has '"baseline_memory_bandwidth": 4.5e+11,' '"offload_memory_bandwidth": 133333333333.33333,'
+stdout_has '"ratio": 3.375' '"sms": 6' '"exact_reads_bandwidth": 4e+11,'
 stdout_has '"exact_reads_with_last_sums_bandwidth": 5e+11,'
 
 # 94 % of each link, and 90 % of that: 270 GB/s take 405 GB/s.
@@ -25,13 +20,11 @@ reckon solve torus --shape 4x4x4 "${table_v[@]}" --network-bandwidth 270GB/s --j
 stdout_has '"baseline_memory_bandwidth": 4.05e+11,'
 
 # A dimension of one node needs no bandwidth.
-reckon solve torus --shape 1x8x1 --vertical-bandwidth 50GB/s
-expect_status 0
+ok solve torus --shape 1x8x1 --vertical-bandwidth 50GB/s
 stderr_empty
 stdout_has '1.75 B sent for each byte loaded'
 
-reckon solve torus --shape 4x4x4 "${table_v[@]}" --collective all-to-all
-expect_status 0
+ok solve torus --shape 4x4x4 "${table_v[@]}" --collective all-to-all
 stdout_has '3.048 B sent for each byte loaded (43)'
 
 # All rings that bind are named: 0.75 B over 400 GB/s is less than 0.375 over 50, both times; and at 100 GB/s all tie.
@@ -41,35 +34,23 @@ stdout_has '3.38 times less than 1.5 for each byte sent, 3 times less than these
 reckon solve torus --shape 1x4x4 --vertical-bandwidth 50GB/s --horizontal-bandwidth 51GB/s
 stdout_has 'a node, vertical rings always busy (44)'
 # 1 KiB for four phases and the way back: less than a message of 4 KiB.
-reckon solve torus --shape 4x4x4 "${table_v[@]}" --sram 1KiB
-expect_status 0
+ok solve torus --shape 4x4x4 "${table_v[@]}" --sram 1KiB
 stdout_has '--sram 1KiB: the part of at least one phase does not hold a message'
 reckon solve torus --shape 4x4x4 "${table_v[@]}"
 stdout_lacks 'does not hold'
 
-bad() {
-  reckon solve torus "$@"
-  expect_status 2
-  stdout_empty
-}
-bad --shape 4x4 "${table_v[@]}"
-stderr_has "--shape '4x4': must be three counts"
-bad --shape 4x4x4x4 "${table_v[@]}"
-bad --shape 4x0x4 "${table_v[@]}"
-bad --shape 1x1x1
-stderr_has 'one node has nobody to talk to'
-bad --shape 99999x99999x99999 "${table_v[@]}"
-bad --shape 4x4x4 --local-bandwidth 400GB/s
-stderr_has 'give --vertical-bandwidth'
-bad --shape 4x4x4 "${table_v[@]}" --network-bandwidth 301GB/s
-stderr_has 'at most 300 GB/s'
-bad --shape 4x4x4 "${table_v[@]}" --collective broadcast
-bad --shape 4x4x4 "${table_v[@]}" --link-efficiency 120%
+bad() { refused "$1" solve torus "${@:2}"; }
+bad "--shape '4x4': must be three counts" --shape 4x4 "${table_v[@]}"
+bad "--shape '4x4x4x4': must be three counts" --shape 4x4x4x4 "${table_v[@]}"
+bad "--shape '4x0x4': must be three counts from 1" --shape 4x0x4 "${table_v[@]}"
+bad 'one node has nobody to talk to' --shape 1x1x1
+bad 'more than 1000000 nodes' --shape 99999x99999x99999 "${table_v[@]}"
+bad 'give --vertical-bandwidth' --shape 4x4x4 --local-bandwidth 400GB/s
+bad 'at most 300 GB/s' --shape 4x4x4 "${table_v[@]}" --network-bandwidth 301GB/s
+bad 'must be all-reduce or all-to-all' --shape 4x4x4 "${table_v[@]}" --collective broadcast
+bad 'must be above 0 and at most 100%' --shape 4x4x4 "${table_v[@]}" --link-efficiency 120%
 for size in chunk message sram; do
-  bad --shape 4x4x4 "${table_v[@]}" --$size 0
-  stderr_has "--$size 0: must be greater than 0"
-  bad --shape 4x4x4 "${table_v[@]}" --collective all-to-all --$size 64KiB
-  stderr_has 'leave them out'
+  bad "--$size 0: must be greater than 0" --shape 4x4x4 "${table_v[@]}" --$size 0
+  bad 'leave them out' --shape 4x4x4 "${table_v[@]}" --collective all-to-all --$size 64KiB
 done
-bad --shape 4x4x4 "${table_v[@]}" --chunk 1
-stderr_has '--chunk 1: a ring of 4'
+bad '--chunk 1: a ring of 4' --shape 4x4x4 "${table_v[@]}" --chunk 1

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # reckon probe --topology: the tree of another machine out of a file; nothing is measured.
-source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+source "$(dirname "$0")/../support/shell.sh"
 machines=$source_dir/tests/golden/topology/machines
 
-reckon probe --topology "$machines/amd-mi50-switches.xml" -o tree.json
-expect_status 0
+ok probe --topology "$machines/amd-mi50-switches.xml" -o tree.json
 stderr_empty
-stdout_has 'S_n = 1 (bridge0), S_g = 1 (bridge5)'
-stdout_has 'wrote tree.json: nothing was measured'
+stdout_has 'S_n = 1 (bridge0), S_g = 1 (bridge5)' 'wrote tree.json: nothing was measured'
 python3 - << 'PY'
 import json
 p = json.load(open("tree.json"))
@@ -21,14 +19,11 @@ PY
 # The same file gives the same bytes, and a profile that show reads.
 reckon probe --topology "$machines/amd-mi50-switches.xml" --json
 cmp -s tree.json .last/stdout || fail "--json gives another document"
-reckon show tree.json
-expect_status 0
+ok show tree.json
 stdout_has 'asymmetric: reduce to and broadcast from GPUs that share no switch with a NIC'
 for file in "$machines"/*.xml; do
-  reckon probe --topology "$file" -o other.json
-  expect_status 0
-  reckon show other.json
-  expect_status 0
+  ok probe --topology "$file" -o other.json
+  ok show other.json
 done
 
 # What was odd in a file is in the profile, the same wherever the file lies.
@@ -39,13 +34,7 @@ cmp -s odd.json here.json || fail "the profile depends on the file's folder"
 
 # Mistakes.
 echo '<plan/>' > bad.xml
-reckon probe --topology bad.xml -o bad.json
-expect_status 2
-stderr_has "bad.xml: line 1: its root is <plan>"
+refused "bad.xml: line 1: its root is <plan>" probe --topology bad.xml -o bad.json
 [[ ! -e bad.json ]] || fail "a profile was written"
-reckon probe --topology missing.xml -o bad.json
-expect_status 2
-stderr_has missing.xml
-reckon probe --topology "$machines/aws-p5.xml" --cluster
-expect_status 2
-stderr_has "measures nothing"
+refused missing.xml probe --topology missing.xml -o bad.json
+refused "measures nothing" probe --topology "$machines/aws-p5.xml" --cluster

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Sourced by every script here: all that tests/cli/common.sh gives, and
+# Sourced by every script here: all that tests/support/shell.sh gives, and
 #
 #   vm run|pair ARGUMENTS... < SCRIPT   runs the script of standard input in a machine of scripts/vmlab, with the
 #                                variables that $known names, sent and sent_since; its exit code and streams as those of
 #                                the last run
 #   make_model                   model.csv: 675004 bytes of all three element types
 #   make_plans ARGUMENTS...      of it, STRATEGY.json for verbs;ofi_rxm, one for each of $strategies
-source "$(dirname "${BASH_SOURCE[0]}")/../cli/common.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/../support/shell.sh"
 
 transport='verbs;ofi_rxm'
 strategies='ring ps_colocated ps_noncolocated byteps_split'

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_line.hpp"
 #include "commands.hpp"
+#include "core/json.hpp"
 
 #include "compare/comparison.hpp"
 #include "core/error.hpp"

@@ -2,6 +2,7 @@
 #include "export/export.hpp"
 
 #include "commands.hpp"
+#include "core/json.hpp"
 #include "planned_profile.hpp"
 
 #include "core/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../strategies/fixtures.hpp"
+#include "core/json.hpp"
 
 #include "core/error.hpp"
 #include "core/json.hpp"

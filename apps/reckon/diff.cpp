@@ -6,7 +6,6 @@
 #include "compare/comparison.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "present/comparison_text.hpp"

@@ -7,7 +7,6 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/json.hpp"
 #include "documents/document.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"

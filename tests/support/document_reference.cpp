@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <set>
+#include <algorithm>
 
 namespace reckon::test {
 namespace {
@@ -153,109 +153,68 @@ private:
   Json& m_definitions;
 };
 
-/// Rows of the table. A type that several fields have is listed where it occurs first.
-class Rows : public Visitor {
+/// Rows of the table, from the schema. A type that several fields have is listed where it occurs
+/// first.
+class Rows {
 public:
-  Rows(std::string& out, std::string path, std::map<std::string, std::string>& types)
-      : m_out(out), m_path(std::move(path)), m_types(types) {}
-  /// Where the fields of this type are listed already; empty: here.
-  std::string elsewhere;
-
-  void about(const char* name, const char*, const char*) override {
-    elsewhere = m_types.try_emplace(name, m_path).first->second;
-    if (elsewhere == m_path) {
-      elsewhere.clear();
-    }
-  }
-
-protected:
-  void field(const Field& field, const Ref& ref) override {
-    if (!elsewhere.empty()) {
-      return;
-    }
-    const std::string path = m_path + field.key;
-    std::string below;
-    const std::string values =
-        std::visit([&](const auto& of) { return values_of(of, field.rule, path, below); }, ref.to);
-    std::string presence = is_required(field.rule, ref) ? "" : "optional";
-    if (field.rule.presence == Rule::Presence::defaulted &&
-        (std::holds_alternative<WholeRef>(ref.to) || std::holds_alternative<double*>(ref.to))) {
-      presence = fmt::format("default {}", json_of(ref, field.rule).dump());
-    }
-    m_out += fmt::format("| `{}` | {}{}{} | {} |\n", path, values, presence.empty() ? "" : "; ",
-                         presence, field.sentence);
-    m_out += below;
-  }
+  explicit Rows(const Json& schema) : m_definitions(schema.at("$defs")) { add(schema, ""); }
+  std::string text;
 
 private:
-  static std::string choices(const Rule& rule) {
-    return fmt::format("`{}`", fmt::join(rule.names, "`, `"));
-  }
-  std::string values_of(const WholeRef& of, const Rule& rule, const std::string&, std::string&) {
-    if (!rule.names.empty()) {
-      return choices(rule);
+  void add(const Json& object, const std::string& path) {
+    const Json required = object.value("required", Json::array());
+    for (const auto& [key, field] : object.at("properties").items()) {
+      if (field.contains("const")) { // the header
+        continue;
+      }
+      const bool needed = std::find(required.begin(), required.end(), key) != required.end();
+      const std::string row = path + key;
+      const std::size_t at = text.size();
+      const std::string values = values_of(field, row); // adds the rows below this one
+      text.insert(at,
+                  fmt::format("| `{}` | {}{} | {} |\n", row, values,
+                              needed                      ? ""
+                              : field.contains("default") ? "; default " + field["default"].dump()
+                                                          : "; optional",
+                              field.at("description").get<std::string>()));
     }
-    return of.truth ? "true or false"
-           : rule.high < static_cast<double>(k_max_count)
-               ? fmt::format("whole number, {} to {}", rule.low, rule.high)
-           : rule.low > 0 ? "whole number, at least 1"
-                          : "whole number";
   }
-  std::string values_of(const double*, const Rule& rule, const std::string&, std::string&) {
-    return rule.low != 0     ? "number"
-           : !rule.above_low ? "number, at least 0"
-           : rule.high == 1  ? "number above 0, at most 1"
-                             : "number above 0";
-  }
-  std::string values_of(const std::string*, const Rule& rule, const std::string&, std::string&) {
-    return !rule.names.empty()             ? choices(rule)
-           : rule.pattern != nullptr       ? fmt::format("text like `{}`", rule.pattern->example)
-           : rule.text == Rule::Text::name ? "name"
-                                           : "text";
-  }
-  std::string values_of(const Texts*, const Rule&, const std::string&, std::string&) {
-    return "texts by name";
-  }
-  std::string values_of(const Numbers*, const Rule&, const std::string&, std::string&) {
-    return "numbers by name";
-  }
-  std::string values_of(const std::vector<std::uint64_t>*, const Rule& rule,
-                        const std::string& path, std::string& below) {
-    std::uint64_t number = 0;
-    return list_of(Visitor::ref(number), rule, path, below);
-  }
-  std::string values_of(const std::vector<double>*, const Rule& rule, const std::string& path,
-                        std::string& below) {
-    double number = 0;
-    return list_of(Visitor::ref(number), rule, path, below);
-  }
-  std::string values_of(const OptionalRef& of, const Rule& rule, const std::string& path,
-                        std::string& below) {
-    return std::visit([&](const auto& inside) { return values_of(inside, rule, path, below); },
-                      of.get(of.value).to);
-  }
-  std::string values_of(const ListRef& of, const Rule& rule, const std::string& path,
-                        std::string& below) {
-    return list_of(element_of(of), rule, path, below);
-  }
-  std::string list_of(const Ref& element, const Rule& rule, const std::string& path,
-                      std::string& below) {
-    return "list: " +
-           std::visit([&](const auto& of) { return values_of(of, rule, path + "[]", below); },
-                      element.to);
-  }
-  std::string values_of(const RecordRef& of, const Rule&, const std::string& path,
-                        std::string& below) {
-    Rows rows(below, path + ".", m_types);
-    of.describe(rows, of.record);
-    return rows.elsewhere.empty()
-               ? "object"
-               : fmt::format("as `{}`", rows.elsewhere.substr(0, rows.elsewhere.size() - 1));
+  std::string values_of(const Json& field, const std::string& path) {
+    if (field.contains("$ref")) {
+      const auto reference = field.at("$ref").get<std::string>();
+      const std::string name = reference.substr(reference.rfind('/') + 1);
+      if (name == "name") {
+        return name;
+      }
+      const auto [first, added] = m_paths.try_emplace(name, path);
+      if (added) {
+        add(m_definitions.at(name), path + ".");
+      }
+      return added ? "object" : fmt::format("as `{}`", first->second);
+    }
+    if (field.contains("enum")) {
+      const auto names = field.at("enum").get<std::vector<std::string>>();
+      return fmt::format("`{}`", fmt::join(names, "`, `"));
+    }
+    const auto type = field.at("type").get<std::string>();
+    if (type == "array") {
+      return "list: " + values_of(field.at("items"), path + "[]");
+    }
+    if (type == "object") {
+      return field.at("additionalProperties").at("type").get<std::string>() + " by name";
+    }
+    std::string limits;
+    for (const auto& [key, sign] : {std::pair("exclusiveMinimum", ">"), std::pair("minimum", ">="),
+                                    std::pair("maximum", "<=")}) {
+      if (field.contains(key) && field.at(key) != k_max_count) {
+        limits += fmt::format("{} {} {}", limits.empty() ? "" : ",", sign, field.at(key).dump());
+      }
+    }
+    return type + limits;
   }
 
-  std::string& m_out;
-  std::string m_path;
-  std::map<std::string, std::string>& m_types; // name -> path of its first field, less the key
+  const Json& m_definitions;
+  std::map<std::string, std::string> m_paths; // of each type: where it occurs first
 };
 
 } // namespace
@@ -280,13 +239,7 @@ Json schema_of(std::string_view kind) {
 }
 
 std::string reference_of(std::string_view kind) {
-  std::string out = "| field | value | meaning |\n|---|---|---|\n";
-  std::map<std::string, std::string> types;
-  with_document(kind, [&](const RecordRef& document) {
-    Rows rows(out, "", types);
-    document.describe(rows, document.record);
-  });
-  return out;
+  return "| field | value | meaning |\n|---|---|---|\n" + Rows(schema_of(kind)).text;
 }
 
 } // namespace reckon::test

@@ -3,7 +3,6 @@
 #include "core/json.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
 #include "export/export.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"

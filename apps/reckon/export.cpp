@@ -2,11 +2,11 @@
 #include "export/export.hpp"
 
 #include "commands.hpp"
+#include "core/json.hpp"
 #include "planned_profile.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/json.hpp"
 #include "documents/document.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"

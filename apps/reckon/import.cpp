@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "documents/json.hpp"
 #include "import/import.hpp"
 #include "core/json.hpp"
 #include "import/astra_workload.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapt.hpp"
 #include "commands.hpp"
+#include "core/json.hpp"
+#include "documents/json.hpp"
 #include "hand_out.hpp"
 #include "inject.hpp"
 #include "run_arguments.hpp"

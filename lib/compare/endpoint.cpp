@@ -3,6 +3,7 @@
 
 #include "core/json.hpp"
 #include "documents/endpoint.hpp"
+#include "documents/json.hpp"
 
 #include <fmt/format.h>
 
@@ -27,7 +28,7 @@ void flatten(const Json& json, const std::string& path, std::map<std::string, Js
 std::map<std::string, Json> figures_of(const std::optional<Endpoint>& endpoint) {
   std::map<std::string, Json> out;
   if (endpoint) {
-    Json json = documents::json_of(*endpoint);
+    Json json = to_json(*endpoint);
     json.erase("sources");
     for (Json& configuration : json["configurations"]) {
       configuration.erase("source");

@@ -4,8 +4,8 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/json.hpp"
 #include "documents/fields.hpp"
+#include "documents/json.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -155,12 +155,12 @@ template <class T>
 std::string canonical_text(const T& document) {
   return canonical(to_json(document));
 }
-template std::string canonical_text(const Document& document);
-template std::string canonical_text(const Profile& profile);
-template std::string canonical_text(const Workload& workload);
-template std::string canonical_text(const Roles& roles);
-template std::string canonical_text(const Plan& plan);
-template std::string canonical_text(const Report& report);
+template std::string canonical_text(const Document&);
+template std::string canonical_text(const Profile&);
+template std::string canonical_text(const Workload&);
+template std::string canonical_text(const Roles&);
+template std::string canonical_text(const Plan&);
+template std::string canonical_text(const Report&);
 
 DocumentLink link_to(const std::string& name, const std::string& canonical_text) {
   return {.name = name, .digest = digest_of(canonical_text)};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json_fwd.hpp"
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
 #include "documents/report.hpp"
@@ -22,10 +21,6 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 /// "profile", "workload", "roles", "plan" or "report".
 [[nodiscard]] std::string kind_of(const Document& document);
 
-/// Validates strictly what is already parsed; `file` is for messages. Throws as read_document.
-[[nodiscard]] Document document_from_json(const Json& json, const std::string& file);
-[[nodiscard]] Json to_json(const Document& document);
-
 /// Reads `path` ("-" for standard input), looks at "schema" and "schema_version", validates
 /// strictly. Throws Error{input} with the file and the JSON pointer.
 [[nodiscard]] Document read_document(const std::string& path);
@@ -44,8 +39,9 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 [[nodiscard]] std::vector<std::string> shipped_workloads();
 [[nodiscard]] std::vector<std::string> shipped_profiles();
 
-/// The canonical text, its digest, and both for a link from another document.
-template <class T> // one of the documents, or Document
+/// The canonical text of a document (a Document or one of its kinds), and a link to it: its name
+/// and the digest of that text.
+template <class T>
 [[nodiscard]] std::string canonical_text(const T& document);
 [[nodiscard]] DocumentLink link_to(const std::string& name, const std::string& canonical_text);
 

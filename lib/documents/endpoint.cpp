@@ -2,139 +2,109 @@
 #include "documents/endpoint.hpp"
 
 #include "documents/fields.hpp"
+#include "documents/json.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <utility>
-
-namespace reckon::documents {
+namespace reckon {
+namespace documents {
 namespace {
 
-constexpr std::pair<const char*, double Endpoint::*> k_rates[] = {
-    {"sm_bytes_per_second", &Endpoint::sm_bytes_per_second},
-    {"flops_per_second", &Endpoint::flops_per_second},
-    {"memory_bytes_per_second", &Endpoint::memory_bytes_per_second},
-    {"bus_bytes_per_second", &Endpoint::bus_bytes_per_second},
-};
-constexpr std::array<const char*, 3> k_rings{"local", "vertical", "horizontal"};
 constexpr std::array<std::string_view, 3> k_movers{"cores", "engine", "none"};
+constexpr Rule k_efficiency{.low = 0, .high = 1, .above_low = true};
 
-/// Leaves computation something.
-EndpointPart part_from_json(const JsonView& object, const Endpoint& endpoint) {
-  object.only({"sms", "memory_bytes_per_second"});
-  EndpointPart part;
-  part.sms = object.at("sms").non_negative();
-  part.memory_bytes_per_second = object.at("memory_bytes_per_second").non_negative();
+/// What a part has leaves computation something.
+void check_part(const EndpointPart& part, const Endpoint& endpoint, const JsonView& view) {
   const auto below = [&](const char* key, double value, double all) {
     if (value >= all) {
-      object.at(key).fail(fmt::format(
+      view.at(key).fail(fmt::format(
           "is {}, the endpoint has {}; must be less, so that computation has some", value, all));
     }
   };
   below("sms", part.sms, static_cast<double>(endpoint.sms));
   below("memory_bytes_per_second", part.memory_bytes_per_second, endpoint.memory_bytes_per_second);
-  return part;
 }
 
-Json json_of(const EndpointPart& part) {
-  return {{"sms", part.sms}, {"memory_bytes_per_second", part.memory_bytes_per_second}};
-}
-
-EndpointConfiguration configuration_from_json(const JsonView& object, const Endpoint& endpoint) {
-  object.only({"name", "source", "mover", "communication"});
-  EndpointConfiguration configuration;
-  configuration.name = object.at("name").name();
-  configuration.source = optional_text(object, "source");
-  const std::string mover = object.at("mover").one_of({"cores", "engine", "none"});
-  configuration.mover = static_cast<EndpointMover>(
-      std::find(k_movers.begin(), k_movers.end(), mover) - k_movers.begin());
-  if (const auto part = object.find("communication")) {
-    configuration.communication = part_from_json(*part, endpoint);
+void check(const Endpoint& endpoint, const JsonView& view) {
+  if (endpoint.aside) {
+    check_part(*endpoint.aside, endpoint, view.at("aside"));
   }
-  return configuration;
-}
-
-EndpointRing ring_from_json(const JsonView& object) {
-  object.only({"bytes_per_second", "latency_seconds"});
-  return {.bytes_per_second = object.at("bytes_per_second").positive(),
-          .latency_seconds = object.at("latency_seconds").non_negative()};
-}
-
-void read_torus(const JsonView& object, Endpoint& endpoint) {
-  object.only({"local", "vertical", "horizontal", "link_efficiency", "chunk_bytes"});
-  for (std::size_t d = 0; d < k_rings.size(); ++d) {
-    endpoint.rings[d] = ring_from_json(object.at(k_rings[d]));
+  Unique names(view, "configuration's name");
+  for (std::size_t i = 0; i < endpoint.configurations.size(); ++i) {
+    const EndpointConfiguration& configuration = endpoint.configurations[i];
+    if (configuration.communication) {
+      check_part(*configuration.communication, endpoint,
+                 below(view, fmt::format("configurations/{}/communication", i)));
+    }
+    names.add(configuration.name, fmt::format("configurations/{}/name", i));
   }
-  const JsonView efficiency = object.at("link_efficiency");
-  endpoint.link_efficiency = efficiency.positive();
-  if (endpoint.link_efficiency > 1) {
-    efficiency.fail(fmt::format("is {}; must be at most 1", endpoint.link_efficiency));
-  }
-  endpoint.chunk_bytes = positive_count(object.at("chunk_bytes"));
 }
 
 } // namespace
 
-Endpoint endpoint_from_json(const JsonView& object) {
-  object.only({"sms", "sm_bytes_per_second", "flops_per_second", "memory_bytes_per_second",
-               "bus_bytes_per_second", "torus", "aside", "configurations", "sources"});
-  Endpoint endpoint;
-  endpoint.sms = positive_count(object.at("sms"));
-  for (const auto& [key, member] : k_rates) {
-    endpoint.*member = object.at(key).positive();
-  }
-  read_torus(object.at("torus"), endpoint);
-  if (const auto aside = object.find("aside")) {
-    endpoint.aside = part_from_json(*aside, endpoint);
-  }
-  Unique names("configuration's name");
-  for (const JsonView& configuration :
-       some_elements(object.at("configurations"), "configuration")) {
-    endpoint.configurations.push_back(configuration_from_json(configuration, endpoint));
-    names.add(endpoint.configurations.back().name, configuration.at("name"));
-  }
-  if (const auto sources = object.find("sources")) {
-    endpoint.sources = texts_from_json(*sources);
-  }
-  return endpoint;
+static void describe(Visitor& v, EndpointPart& p) {
+  v.about("part", "A part of the endpoint, less than all of it.");
+  v("sms", p.sms, k_non_negative, "Streaming multiprocessors.");
+  v("memory_bytes_per_second", p.memory_bytes_per_second, k_non_negative,
+    "Bandwidth of the memory, bytes a second.");
 }
 
-Json json_of(const Endpoint& endpoint) {
-  Json json = Json::object();
-  json["sms"] = endpoint.sms;
-  for (const auto& [key, member] : k_rates) {
-    json[key] = endpoint.*member;
-  }
-  Json& torus = json["torus"];
-  for (std::size_t d = 0; d < k_rings.size(); ++d) {
-    torus[k_rings[d]] = {{"bytes_per_second", endpoint.rings[d].bytes_per_second},
-                         {"latency_seconds", endpoint.rings[d].latency_seconds}};
-  }
-  torus["link_efficiency"] = endpoint.link_efficiency;
-  torus["chunk_bytes"] = endpoint.chunk_bytes;
-  if (endpoint.aside) {
-    json["aside"] = json_of(*endpoint.aside);
-  }
-  json["configurations"] = Json::array();
-  for (const EndpointConfiguration& configuration : endpoint.configurations) {
-    Json& object = json["configurations"].emplace_back(Json::object());
-    object["name"] = configuration.name;
-    put_text(object, "source", configuration.source);
-    object["mover"] = name_of(configuration.mover);
-    if (configuration.communication) {
-      object["communication"] = json_of(*configuration.communication);
-    }
-  }
-  if (!endpoint.sources.empty()) {
-    json["sources"] = json_of(endpoint.sources);
-  }
-  return json;
+static void describe(Visitor& v, EndpointConfiguration& c) {
+  v.about("configuration", "A way to divide the endpoint.");
+  v("name", c.name, k_name, "Unique in the document.");
+  v("source", c.source, k_any.maybe(), "Where it is from.");
+  v("mover", c.mover, one_of(k_movers),
+    "Who moves and sums what is communicated: the SMs, through memory; an engine that loads each "
+    "byte once; nobody, at no cost.");
+  v("communication", c.communication, k_any,
+    "What communication has, computation has the rest; absent: each has all while the other "
+    "waits.");
 }
 
-} // namespace reckon::documents
+static void describe(Visitor& v, EndpointRing& r) {
+  v.about("ring", "A ring of equal links.");
+  v("bytes_per_second", r.bytes_per_second, k_positive,
+    "What a node sends over both its links, bytes a second.");
+  v("latency_seconds", r.latency_seconds, k_non_negative, "Of one link, seconds.");
+}
 
-namespace reckon {
+void describe(Visitor& v, Endpoint& e) {
+  v.about("endpoint", "A machine that computes and communicates at the same time.");
+  v("sms", e.sms, k_positive_count, "Streaming multiprocessors, or cores.");
+  v("sm_bytes_per_second", e.sm_bytes_per_second, k_positive,
+    "What one of them reads or writes, bytes a second.");
+  v("flops_per_second", e.flops_per_second, k_positive,
+    "Additions and multiplications a second of all of them.");
+  v("memory_bytes_per_second", e.memory_bytes_per_second, k_positive,
+    "Bandwidth of the memory, bytes a second.");
+  v("bus_bytes_per_second", e.bus_bytes_per_second, k_positive,
+    "From the endpoint to the network, bytes a second.");
+  v.group("torus", k_any, "The network: rings of equal links, whatever the shape is.",
+          [&](Visitor& members) {
+            members.about("torus", "The rings of a torus.");
+            members("local", e.rings[0], k_any, "Within a package.");
+            members("vertical", e.rings[1], k_any, "Between packages.");
+            members("horizontal", e.rings[2], k_any, "Between packages.");
+            members("link_efficiency", e.link_efficiency, k_efficiency,
+                    "What of the links' bandwidth carries payload.");
+            members("chunk_bytes", e.chunk_bytes, k_positive_count,
+                    "What of a collective nothing interrupts, bytes.");
+          });
+  v("aside", e.aside, k_any,
+    "What computations beside the others have for themselves; absent: there are none.");
+  v("configurations", e.configurations, k_any.some("configuration"),
+    "Ways to divide the endpoint, each with a name of its own.");
+  v("sources", e.sources, k_any.maybe(), "Where the figures are from, by key.");
+  if (const JsonView* const view = v.read()) {
+    check(e, *view);
+  }
+}
+
+} // namespace documents
+
+Json to_json(const Endpoint& endpoint) {
+  return documents::written(endpoint);
+}
 
 std::string_view name_of(EndpointMover mover) {
   return documents::k_movers[static_cast<std::size_t>(mover)];

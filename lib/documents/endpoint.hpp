@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json_fwd.hpp"
-
 #include <array>
 #include <cstdint>
 #include <map>
@@ -63,10 +61,4 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-namespace documents {
-
-[[nodiscard]] Endpoint endpoint_from_json(const JsonView& object);
-[[nodiscard]] Json json_of(const Endpoint& endpoint);
-
-} // namespace documents
 } // namespace reckon

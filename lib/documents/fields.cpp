@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/fields.hpp"
 
-#include "documents/document.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <charconv>
 
 namespace reckon::documents {
 namespace {
 
 constexpr std::string_view k_prefix = "reckon/";
 constexpr std::array<std::string_view, 5> k_kinds{"profile", "workload", "roles", "plan", "report"};
-
-bool is_lower_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-}
 
 std::string with_article(std::string_view kind) {
   return kind == "roles" ? "a roles document" : fmt::format("a {}", kind);
@@ -43,13 +37,268 @@ void refuse_nulls(const JsonView& value) {
   }
 }
 
+/// The start of a message about `text`, which is left out where it is long.
+std::string what_it_is(const std::string& text) {
+  return text.size() > 60 ? "" : fmt::format("is \"{}\"; ", text);
+}
+
+std::int64_t choice(const JsonView& value, const Rule& rule) {
+  const std::string text = value.string();
+  const auto it = std::find(rule.names.begin(), rule.names.end(), text);
+  if (it == rule.names.end()) {
+    value.fail(fmt::format("{}must be one of {}", what_it_is(text), fmt::join(rule.names, ", ")));
+  }
+  return it - rule.names.begin();
+}
+
+std::int64_t whole_number(const JsonView& value, const Rule& rule) {
+  if (rule.high < static_cast<double>(k_max_count)) {
+    return value.integer(static_cast<int>(rule.low), static_cast<int>(rule.high));
+  }
+  const auto number = static_cast<std::int64_t>(value.count());
+  if (static_cast<double>(number) < rule.low) {
+    value.fail(fmt::format("must be at least {}, is {}", rule.low, number));
+  }
+  return number;
+}
+
+bool allows(const Rule& rule, double number) {
+  return number <= rule.high && (rule.above_low ? number > rule.low : number >= rule.low);
+}
+
+double number(const JsonView& value, const Rule& rule) {
+  const double number = value.number();
+  if (rule.low == 0) {
+    static_cast<void>(rule.above_low ? value.positive() : value.non_negative());
+  }
+  if (!allows(rule, number)) {
+    value.fail(fmt::format("is {}; must be at most {}", number, rule.high));
+  }
+  return number;
+}
+
+std::string text(const JsonView& value, const Rule& rule) {
+  if (!rule.names.empty()) {
+    return std::string(rule.names[static_cast<std::size_t>(choice(value, rule))]);
+  }
+  std::string text = rule.text == Rule::Text::name ? value.name() : value.string();
+  if (rule.text == Rule::Text::some && text.empty()) {
+    value.fail("must not be empty");
+  }
+  if (rule.pattern != nullptr && !rule.pattern->valid(text)) {
+    value.fail(what_it_is(text) + rule.pattern->must);
+  }
+  return text;
+}
+
+/// A column: read at once, and again where a number is not allowed, so that the error names it.
+template <class T>
+void check_column(const std::vector<T>& column, const JsonView& value, const Rule& rule) {
+  for (std::size_t i = 0; i < column.size(); ++i) {
+    if (!allows(rule, static_cast<double>(column[i]))) {
+      const JsonView element = value.elements()[i];
+      static_cast<void>(std::is_same_v<T, double>
+                            ? number(element, rule)
+                            : static_cast<double>(whole_number(element, rule)));
+    }
+  }
+}
+
+/// Lists the keys of a record.
+class Keys : public Visitor {
+public:
+  std::vector<std::string> keys;
+
+protected:
+  void field(const Field& field, const Ref&) override { keys.emplace_back(field.key); }
+};
+
+class Reader : public Visitor {
+public:
+  [[nodiscard]] const JsonView* read() const override { return m_view; }
+
+  /// `header`: keys that are there besides the described ones.
+  void record(const JsonView& view, const RecordRef& record, std::vector<std::string> header = {}) {
+    check_keys(view, record, std::move(header));
+    const JsonView* const outer = std::exchange(m_view, &view);
+    record.describe(*this, record.record);
+    m_view = outer;
+  }
+
+protected:
+  void field(const Field& field, const Ref& value) override {
+    const bool required = field.rule.presence == Rule::Presence::required &&
+                          !std::holds_alternative<OptionalRef>(value.to);
+    if (const auto view = required ? m_view->at(field.key) : m_view->find(field.key)) {
+      read_value(*view, field.rule, value);
+    }
+  }
+
+private:
+  void check_keys(const JsonView& view, const RecordRef& record, std::vector<std::string> header) {
+    auto& known = m_known[record.describe];
+    if (known.empty()) {
+      Keys keys;
+      keys.keys = std::move(header);
+      record.describe(keys, record.record);
+      known = std::move(keys.keys);
+    }
+    for (const auto& [key, member] : view.members()) {
+      if (std::find(known.begin(), known.end(), key) == known.end()) {
+        const std::string near = did_you_mean(key, known);
+        member.fail(near.empty()
+                        ? fmt::format("unknown key; known here: {}", fmt::join(known, ", "))
+                        : fmt::format("unknown key; did you mean \"{}\"?", near));
+      }
+    }
+  }
+
+  void read_value(const JsonView& view, const Rule& rule, const Ref& value) {
+    std::visit([&](const auto& to) { read_to(view, rule, to); }, value.to);
+  }
+  static void read_to(const JsonView& view, const Rule& rule, const WholeRef& to) {
+    to.set(to.value, !rule.names.empty() ? choice(view, rule)
+                     : to.truth          ? static_cast<std::int64_t>(view.boolean())
+                                         : whole_number(view, rule));
+  }
+  static void read_to(const JsonView& view, const Rule& rule, double* to) {
+    *to = number(view, rule);
+  }
+  static void read_to(const JsonView& view, const Rule& rule, std::string* to) {
+    *to = text(view, rule);
+  }
+  static void read_to(const JsonView& view, const Rule& rule, Texts* to) {
+    for (const auto& [key, value] : view.members()) {
+      if (key.empty()) {
+        value.fail("a name must not be empty; name it or remove it");
+      }
+      to->emplace(key, text(value, rule));
+    }
+  }
+  static void read_to(const JsonView& view, const Rule& rule, Numbers* to) {
+    for (const auto& [key, value] : view.members()) {
+      to->emplace(key, number(value, rule));
+    }
+  }
+  static void read_to(const JsonView& view, const Rule& rule, std::vector<std::uint64_t>* to) {
+    if (!rule.names.empty()) {
+      for (const JsonView& element : view.elements()) {
+        to->push_back(static_cast<std::uint64_t>(choice(element, rule)));
+      }
+    } else {
+      *to = view.counts();
+      check_column(*to, view, rule);
+    }
+    refuse_empty(view, rule);
+  }
+  static void read_to(const JsonView& view, const Rule& rule, std::vector<double>* to) {
+    *to = view.numbers();
+    check_column(*to, view, rule);
+    refuse_empty(view, rule);
+  }
+  void read_to(const JsonView& view, const Rule& rule, const OptionalRef& to) {
+    read_value(view, rule, to.get(to.value));
+  }
+  void read_to(const JsonView& view, const Rule& rule, const ListRef& to) {
+    const std::vector<JsonView> elements = view.elements();
+    refuse_empty(view, rule);
+    if (!to.resize(to.list, elements.size())) {
+      view.fail(fmt::format("has {} entries; must have {}", elements.size(), to.size(to.list)));
+    }
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      read_value(elements[i], rule, to.at(to.list, i));
+    }
+  }
+  void read_to(const JsonView& view, const Rule&, const RecordRef& to) { record(view, to); }
+  static void refuse_empty(const JsonView& view, const Rule& rule) {
+    if (rule.element != nullptr && view.raw().empty()) {
+      view.fail(fmt::format("is empty; at least one {} is needed", rule.element));
+    }
+  }
+
+  const JsonView* m_view = nullptr;
+  std::map<void (*)(Visitor&, void*), std::vector<std::string>> m_known;
+};
+
+class Writer : public Visitor {
+public:
+  Json object = Json::object();
+
+  [[nodiscard]] static Json value(const Ref& value, const Rule& rule) {
+    return std::visit([&](const auto& of) { return json(of, rule); }, value.to);
+  }
+
+protected:
+  void field(const Field& field, const Ref& ref) override {
+    const auto* const optional = std::get_if<OptionalRef>(&ref.to);
+    if (optional != nullptr ? !optional->has(optional->value)
+                            : field.rule.presence == Rule::Presence::given && !field.rule.written) {
+      return;
+    }
+    Json json = value(ref, field.rule);
+    if (optional == nullptr && field.rule.presence == Rule::Presence::maybe &&
+        is_nothing(ref, json)) {
+      return;
+    }
+    object[field.key] = std::move(json);
+  }
+
+private:
+  static bool is_nothing(const Ref& ref, const Json& json) {
+    if (const auto* const whole = std::get_if<WholeRef>(&ref.to)) {
+      return whole->get(whole->value) == 0;
+    }
+    return json.is_number() ? json == 0 : json.empty() || json == "";
+  }
+  static Json json(const WholeRef& of, const Rule& rule) {
+    const std::int64_t number = of.get(of.value);
+    if (!rule.names.empty()) {
+      return rule.names[static_cast<std::size_t>(number)];
+    }
+    return of.truth ? Json(number != 0) : Json(number);
+  }
+  static Json json(const OptionalRef& of, const Rule& rule) {
+    return value(of.get(of.value), rule);
+  }
+  static Json json(const ListRef& of, const Rule& rule) {
+    Json list = Json::array();
+    for (std::size_t i = 0; i < of.size(of.list); ++i) {
+      list.push_back(value(of.at(of.list, i), rule));
+    }
+    return list;
+  }
+  static Json json(const RecordRef& of, const Rule&) {
+    Writer writer;
+    of.describe(writer, of.record);
+    return std::move(writer.object);
+  }
+  static Json json(const std::vector<std::uint64_t>* of, const Rule& rule) {
+    if (rule.names.empty()) {
+      return *of;
+    }
+    Json names = Json::array();
+    for (const std::uint64_t number : *of) {
+      names.push_back(rule.names[number]);
+    }
+    return names;
+  }
+  template <class T>
+  static Json json(const T* of, const Rule&) {
+    return *of;
+  }
+};
+
 } // namespace
 
-Json with_header(std::string_view kind) {
-  Json json = Json::object();
-  json["schema"] = fmt::format("{}{}", k_prefix, kind);
-  json["schema_version"] = k_schema_version;
-  return json;
+bool is_snake_name(std::string_view text) {
+  return !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == text.npos;
+}
+
+bool is_digest(std::string_view text) {
+  constexpr std::string_view k_algorithm = "sha256:";
+  return text.size() == k_algorithm.size() + 64 && text.starts_with(k_algorithm) &&
+         text.find_first_not_of("0123456789abcdef", k_algorithm.size()) == text.npos;
 }
 
 std::string kind_in_header(const JsonView& document) {
@@ -62,7 +311,7 @@ std::string kind_in_header(const JsonView& document) {
   const std::string text = schema.one_of(
       {"reckon/profile", "reckon/workload", "reckon/roles", "reckon/plan", "reckon/report"});
   const JsonView version = document.at("schema_version");
-  if (const std::uint64_t v = positive_count(version); v > k_schema_version) {
+  if (const std::int64_t v = whole_number(version, k_positive_count); v > k_schema_version) {
     version.fail(fmt::format("is {}, and this reckon reads up to {}: written by a newer reckon; "
                              "update reckon, or make the file again with this one",
                              v, k_schema_version));
@@ -70,154 +319,39 @@ std::string kind_in_header(const JsonView& document) {
   return text.substr(k_prefix.size());
 }
 
-void check_header(const JsonView& document, std::string_view kind) {
+void read_document_into(const JsonView& document, std::string_view kind, const Ref& record) {
   const std::string found = kind_in_header(document);
   if (found != kind) {
     document.at("schema").fail(
         fmt::format("this is {}, {} is wanted here", with_article(found), with_article(kind)));
   }
   refuse_nulls(document);
+  Reader().record(document, std::get<RecordRef>(record.to), {"schema", "schema_version"});
 }
 
-std::string optional_text(const JsonView& object, std::string_view key) {
-  const auto value = object.find(key);
-  return value ? value->string() : std::string();
+Json json_of(const Ref& value, const Rule& rule) {
+  return Writer::value(value, rule);
 }
 
-std::string some_text(const JsonView& value) {
-  std::string text = value.string();
-  if (text.empty()) {
-    value.fail("must not be empty");
-  }
-  return text;
+JsonView below(const JsonView& view, std::string_view path) {
+  const std::size_t end = std::min(path.find('/'), path.size());
+  const std::string_view step = path.substr(0, end);
+  std::size_t index = 0;
+  std::from_chars(step.data(), step.data() + step.size(), index);
+  const JsonView there = view.raw().is_array() ? view.elements().at(index) : view.at(step);
+  return end == path.size() ? there : below(there, path.substr(end + 1));
 }
 
-void put_text(Json& object, const char* key, const std::string& text) {
-  if (!text.empty()) {
-    object[key] = text;
-  }
+void fail_below(const JsonView& view, std::string_view path, const std::string& problem) {
+  below(view, path).fail(problem);
 }
 
-Texts texts_from_json(const JsonView& object) {
-  Texts texts;
-  for (const auto& [key, value] : object.members()) {
-    if (key.empty()) {
-      value.fail("a name must not be empty; name it or remove it");
-    }
-    texts.emplace(key, value.string());
-  }
-  return texts;
-}
-
-Json json_of(const Texts& texts) {
-  Json json = Json::object();
-  for (const auto& [key, value] : texts) {
-    json[key] = value;
-  }
-  return json;
-}
-
-std::uint64_t positive_count(const JsonView& value) {
-  const std::uint64_t v = value.count();
-  if (v == 0) {
-    value.fail("must be at least 1, is 0");
-  }
-  return v;
-}
-
-std::vector<JsonView> some_elements(const JsonView& array, std::string_view what) {
-  std::vector<JsonView> elements = array.elements();
-  if (elements.empty()) {
-    array.fail(fmt::format("is empty; at least one {} is needed", what));
-  }
-  return elements;
-}
-
-std::string snake_name(const JsonView& value) {
-  std::string text = value.name();
-  if (!(text[0] >= 'a' && text[0] <= 'z') || !std::all_of(text.begin(), text.end(), [](char c) {
-        return is_lower_or_digit(c) || c == '_';
-      })) {
-    value.fail(
-        fmt::format("is \"{}\"; must be lower-case letters, digits and _, a letter first", text));
-  }
-  return text;
-}
-
-std::string digest_from_json(const JsonView& value) {
-  std::string digest = value.string();
-  constexpr std::string_view k_algorithm = "sha256:";
-  const bool valid =
-      digest.size() == k_algorithm.size() + 64 && digest.starts_with(k_algorithm) &&
-      digest.find_first_not_of("0123456789abcdef", k_algorithm.size()) == std::string::npos;
-  if (!valid) {
-    value.fail("must be \"sha256:\" and 64 hexadecimal digits in lower case");
-  }
-  return digest;
-}
-
-DocumentLink link_from_json(const JsonView& object) {
-  object.only({"name", "digest"});
-  return {.name = object.at("name").name(), .digest = digest_from_json(object.at("digest"))};
-}
-
-Json json_of(const DocumentLink& link) {
-  return {{"name", link.name}, {"digest", link.digest}};
-}
-
-Prediction prediction_from_json(const JsonView& object) {
-  object.only(
-      {"bound_seconds", "bound_by", "lo_seconds", "mid_seconds", "hi_seconds", "terms", "relief"});
-  Prediction p;
-  p.bound_seconds = object.at("bound_seconds").non_negative();
-  p.bound_by = object.at("bound_by").string();
-  p.lo_seconds = object.at("lo_seconds").non_negative();
-  p.mid_seconds = object.at("mid_seconds").non_negative();
-  p.hi_seconds = object.at("hi_seconds").non_negative();
-  p.relief = optional_text(object, "relief");
-  if (p.lo_seconds > p.mid_seconds || p.mid_seconds > p.hi_seconds) {
-    object.fail(fmt::format("lo_seconds {} <= mid_seconds {} <= hi_seconds {} must hold",
-                            p.lo_seconds, p.mid_seconds, p.hi_seconds));
-  }
-  // Sums of doubles in another order differ in their last digits.
-  constexpr double k_rounding = 1e-6;
-  if (p.mid_seconds < p.bound_seconds * (1 - k_rounding)) {
-    object.at("mid_seconds")
-        .fail(fmt::format("is {}, below bound_seconds {}, which nothing can beat", p.mid_seconds,
-                          p.bound_seconds));
-  }
-  Unique names("term");
-  double sum = 0;
-  for (const JsonView& term : object.at("terms").elements()) {
-    term.only({"name", "seconds"});
-    p.terms.push_back(
-        {.name = snake_name(term.at("name")), .seconds = term.at("seconds").number()});
-    names.add(p.terms.back().name, term.at("name"));
-    sum += p.terms.back().seconds;
-  }
-  if (!p.terms.empty() && std::abs(sum - p.mid_seconds) > k_rounding * p.mid_seconds) {
-    object.at("terms").fail(fmt::format("sum to {}, not to mid_seconds {}", sum, p.mid_seconds));
-  }
-  return p;
-}
-
-Json json_of(const Prediction& p) {
-  Json terms = Json::array();
-  for (const Term& term : p.terms) {
-    terms.push_back({{"name", term.name}, {"seconds", term.seconds}});
-  }
-  Json json = {{"bound_seconds", p.bound_seconds}, {"bound_by", p.bound_by},
-               {"lo_seconds", p.lo_seconds},       {"mid_seconds", p.mid_seconds},
-               {"hi_seconds", p.hi_seconds},       {"terms", std::move(terms)}};
-  put_text(json, "relief", p.relief);
-  return json;
-}
-
-void Unique::add(const std::string& name, const JsonView& where) {
-  const auto [first, added] = m_first.try_emplace(name, where.pointer());
+void Unique::add(const std::string& name, const std::string& path) {
+  const auto [first, added] = m_first.try_emplace(name, path);
   if (!added) {
-    where.fail(fmt::format("the {} \"{}\" occurs twice, first at {}; rename or remove one", m_what,
-                           name, first->second));
+    fail_below(m_view, path,
+               fmt::format("the {} \"{}\" occurs twice, first at {}; rename or remove one", m_what,
+                           name, below(m_view, first->second).pointer()));
   }
 }
 

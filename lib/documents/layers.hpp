@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json_fwd.hpp"
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -38,12 +36,4 @@ struct Layer {
   bool operator==(const Layer&) const = default;
 };
 
-namespace documents {
-
-/// In forward order. Each of `tensors` belongs to one of them.
-[[nodiscard]] std::vector<Layer> layers_from_json(const JsonView& array,
-                                                  const std::vector<Tensor>& tensors);
-[[nodiscard]] Json json_of(const std::vector<Layer>& layers);
-
-} // namespace documents
 } // namespace reckon

@@ -2,137 +2,95 @@
 #include "documents/plan.hpp"
 
 #include "documents/fields.hpp"
+#include "documents/json.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 namespace reckon {
-
-using namespace documents;
-
+namespace documents {
 namespace {
 
-constexpr int k_most = std::numeric_limits<int>::max();
+constexpr auto k_optimizers = names_of<Optimizer, 4>();
+constexpr auto k_stores = names_of<Stores, 2>();
+constexpr auto k_places = names_of<UpdatePlace, 2>();
+constexpr std::array<std::string_view, 3> k_endpoint_kinds{"gpu", "numa_node", "memory_device"};
+constexpr std::array<std::string_view, 2> k_queues{"client", "fcfs"};
+constexpr std::array<std::string_view, 2> k_ways_of_tensors{"proxies", "workers"};
+/// Number of a rank, or -1.
+constexpr Rule k_parent = whole(-1, std::numeric_limits<int>::max());
 
-LanePlace lane_place_from_json(const JsonView& object) {
-  object.only({"port", "numa_node", "cpu"});
-  LanePlace place{object.at("port").name(), std::nullopt, std::nullopt};
-  if (const auto node = object.find("numa_node")) {
-    place.numa_node = node->integer(0, k_most);
+void check(const Prediction& p, const JsonView& view) {
+  if (p.lo_seconds > p.mid_seconds || p.mid_seconds > p.hi_seconds) {
+    view.fail(fmt::format("lo_seconds {} <= mid_seconds {} <= hi_seconds {} must hold",
+                          p.lo_seconds, p.mid_seconds, p.hi_seconds));
   }
-  if (const auto cpu = object.find("cpu")) {
-    place.cpu = cpu->integer(0, k_most);
+  // Sums of doubles in another order differ in their last digits.
+  constexpr double k_rounding = 1e-6;
+  if (p.mid_seconds < p.bound_seconds * (1 - k_rounding)) {
+    view.at("mid_seconds")
+        .fail(fmt::format("is {}, below bound_seconds {}, which nothing can beat", p.mid_seconds,
+                          p.bound_seconds));
   }
-  return place;
+  Unique names(view, "term");
+  double sum = 0;
+  for (std::size_t i = 0; i < p.terms.size(); ++i) {
+    names.add(p.terms[i].name, fmt::format("terms/{}/name", i));
+    sum += p.terms[i].seconds;
+  }
+  if (!p.terms.empty() && std::abs(sum - p.mid_seconds) > k_rounding * p.mid_seconds) {
+    view.at("terms").fail(fmt::format("sum to {}, not to mid_seconds {}", sum, p.mid_seconds));
+  }
 }
 
-Json json_of(const LanePlace& place) {
-  Json json{{"port", place.port}};
-  if (place.numa_node) {
-    json["numa_node"] = *place.numa_node;
+void check(const PlanRank& rank, const JsonView& view) {
+  if (!rank.endpoint.empty()) {
+    static_cast<void>(view.at("endpoint_kind")); // must be there
   }
-  if (place.cpu) {
-    json["cpu"] = *place.cpu;
+  if (!rank.lane_places.empty() &&
+      rank.lane_places.size() != static_cast<std::size_t>(rank.lanes)) {
+    view.at("lane_places")
+        .fail(fmt::format("has {} places for {} lanes; give one for each", rank.lane_places.size(),
+                          rank.lanes));
   }
-  return json;
 }
 
-PlanRank rank_from_json(const JsonView& object) {
-  object.only({"machine", "rack", "endpoint", "endpoint_kind", "pci_address", "cpus", "worker",
-               "server", "lanes", "lane_places", "share_bytes", "assigned_bytes",
-               "port_bytes_per_second", "egress_bytes", "ingress_bytes"});
-  PlanRank rank;
-  rank.machine = object.at("machine").name();
-  if (const auto rack = object.find("rack")) {
-    rank.rack = rack->name();
+void check(const TorusWay& way, const JsonView& view) {
+  std::set<std::size_t> all(way.scatter.begin(), way.scatter.end());
+  all.insert(way.sum.begin(), way.sum.end());
+  if (all.size() != k_dimensions.size() ||
+      way.scatter.size() + way.sum.size() != k_dimensions.size()) {
+    view.fail("must hold local, vertical and horizontal once each, in \"scatter\" or \"sum\"");
   }
-  if (const auto endpoint = object.find("endpoint")) {
-    rank.endpoint = endpoint->name();
-    rank.endpoint_kind = object.at("endpoint_kind").one_of({"gpu", "numa_node", "memory_device"});
-  }
-  if (const auto address = object.find("pci_address")) {
-    rank.pci_address = address->name();
-  }
-  if (const auto cpus = object.find("cpus")) {
-    for (const JsonView& cpu : cpus->elements()) {
-      rank.cpus.push_back(cpu.integer(0, k_most));
-    }
-  }
-  rank.worker = object.at("worker").boolean();
-  rank.server = object.at("server").boolean();
-  rank.lanes = object.at("lanes").integer(1, k_max_lanes);
-  if (const auto places = object.find("lane_places")) {
-    for (const JsonView& place : places->elements()) {
-      rank.lane_places.push_back(lane_place_from_json(place));
-    }
-    if (rank.lane_places.size() != static_cast<std::size_t>(rank.lanes)) {
-      places->fail(fmt::format("has {} places for {} lanes; give one for each",
-                               rank.lane_places.size(), rank.lanes));
-    }
-  }
-  rank.share_bytes = object.at("share_bytes").non_negative();
-  rank.assigned_bytes = object.at("assigned_bytes").count();
-  rank.port_bytes_per_second = object.at("port_bytes_per_second").non_negative();
-  rank.egress_bytes = object.at("egress_bytes").count();
-  rank.ingress_bytes = object.at("ingress_bytes").count();
-  return rank;
-}
-
-Json json_of(const PlanRank& r) {
-  Json json{{"machine", r.machine},
-            {"worker", r.worker},
-            {"server", r.server},
-            {"lanes", r.lanes},
-            {"share_bytes", r.share_bytes},
-            {"assigned_bytes", r.assigned_bytes},
-            {"port_bytes_per_second", r.port_bytes_per_second},
-            {"egress_bytes", r.egress_bytes},
-            {"ingress_bytes", r.ingress_bytes}};
-  if (!r.rack.empty()) {
-    json["rack"] = r.rack;
-  }
-  if (!r.endpoint.empty()) {
-    json["endpoint"] = r.endpoint;
-    json["endpoint_kind"] = r.endpoint_kind;
-  }
-  put_text(json, "pci_address", r.pci_address);
-  if (!r.cpus.empty()) {
-    json["cpus"] = r.cpus;
-  }
-  for (const LanePlace& place : r.lane_places) {
-    json["lane_places"].push_back(json_of(place));
-  }
-  return json;
 }
 
 /// Ascending, not overlapping, whole elements, inside the buffer.
-std::vector<DTypeRun> runs_from_json(const JsonView& array, std::uint64_t gradient_bytes) {
-  std::vector<DTypeRun> runs;
+void check_runs(const Plan& plan, const JsonView& view) {
   std::uint64_t end = 0;
-  for (const JsonView& object : some_elements(array, "run")) {
-    object.only({"offset_bytes", "bytes", "dtype"});
-    const DTypeRun run{.offset_bytes = object.at("offset_bytes").count(),
-                       .bytes = positive_count(object.at("bytes")),
-                       .dtype = *dtype_named(object.at("dtype").one_of({"fp32", "fp16", "bf16"}))};
+  for (std::size_t i = 0; i < plan.runs.size(); ++i) {
+    const DTypeRun& run = plan.runs[i];
+    const std::string at = fmt::format("runs/{}", i);
     if (run.offset_bytes < end) {
-      object.at("offset_bytes")
-          .fail(fmt::format("is {}, but the run before ends at {}; runs ascend and do not overlap",
-                            run.offset_bytes, end));
+      fail_below(view, at + "/offset_bytes",
+                 fmt::format("is {}, but the run before ends at {}; runs ascend and do not overlap",
+                             run.offset_bytes, end));
     }
     if (run.offset_bytes % size_of(run.dtype) != 0 || run.bytes % size_of(run.dtype) != 0) {
-      object.fail(fmt::format("offset_bytes and bytes must be multiples of {}, the size of {}",
-                              size_of(run.dtype), name_of(run.dtype)));
+      fail_below(view, at,
+                 fmt::format("offset_bytes and bytes must be multiples of {}, the size of {}",
+                             size_of(run.dtype), name_of(run.dtype)));
     }
     end = run.offset_bytes + run.bytes;
-    if (end > gradient_bytes) {
-      object.fail(fmt::format("ends at byte {}, beyond gradient_bytes {}", end, gradient_bytes));
+    if (end > plan.gradient_bytes) {
+      fail_below(
+          view, at,
+          fmt::format("ends at byte {}, beyond gradient_bytes {}", end, plan.gradient_bytes));
     }
-    runs.push_back(run);
   }
-  return runs;
 }
 
 /// The parts in the order of their offsets; already sorted ones cost nothing.
@@ -150,7 +108,7 @@ std::vector<std::uint32_t> by_offset(const Parts& parts) {
 /// Names the part at fault in one column.
 [[noreturn]] void fail_part(const JsonView& parts, const char* column, std::size_t i,
                             const std::string& problem) {
-  parts.at(column).elements().at(i).fail(problem);
+  fail_below(parts, fmt::format("{}/{}", column, i), problem);
 }
 
 /// Every byte of every run belongs to exactly one part.
@@ -195,18 +153,13 @@ void check_cover(const JsonView& view, const Parts& parts, const std::vector<DTy
   }
 }
 
-Parts parts_from_json(const JsonView& view, const Plan& plan) {
-  view.only({"offset_bytes", "bytes", "server", "lane", "tree"});
-  Parts parts;
-  parts.offset_bytes = view.at("offset_bytes").counts();
-  parts.bytes = view.at("bytes").counts();
-  parts.server = view.at("server").counts();
-  parts.lane = view.at("lane").counts();
+void check_parts(const Plan& plan, const JsonView& view) {
+  const Parts& parts = plan.parts;
   const std::size_t n = parts.size();
   if (!plan.trees.empty() || plan.torus) {
-    parts.tree = view.at("tree").counts();
+    const JsonView tree = view.at("tree");
     if (parts.tree.size() != n) {
-      view.at("tree").fail(fmt::format("has {} entries, bytes has {}", parts.tree.size(), n));
+      tree.fail(fmt::format("has {} entries, bytes has {}", parts.tree.size(), n));
     }
   } else if (view.find("tree")) {
     view.at("tree").fail("names trees, but the plan has none; remove it or add \"trees\"");
@@ -219,9 +172,6 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
   std::vector<std::uint64_t> assigned(plan.ranks.size(), 0);
   for (std::size_t i = 0; i < n; ++i) {
     const std::uint64_t server = parts.server[i];
-    if (parts.bytes[i] == 0) {
-      fail_part(view, "bytes", i, "must be at least 1, is 0");
-    }
     if (parts.bytes[i] > plan.gradient_bytes ||
         parts.offset_bytes[i] > plan.gradient_bytes - parts.bytes[i]) {
       fail_part(view, "bytes", i,
@@ -261,186 +211,402 @@ Parts parts_from_json(const JsonView& view, const Plan& plan) {
     }
   }
   check_cover(view, parts, plan.runs);
-  return parts;
 }
 
 /// The parents of all ranks: -1, or the number of a rank.
-std::vector<std::int64_t> parents_from_json(const JsonView& view, std::size_t ranks) {
-  std::vector<std::int64_t> parents;
-  for (const JsonView& parent : view.elements()) {
-    parents.push_back(parent.integer(-1, std::numeric_limits<int>::max()));
-    if (parents.back() >= static_cast<std::int64_t>(ranks)) {
-      parent.fail(fmt::format("is rank {}, but there are {} ranks", parents.back(), ranks));
+void check_parents(const std::vector<std::int64_t>& parents, const JsonView& view,
+                   std::size_t ranks) {
+  for (std::size_t i = 0; i < parents.size(); ++i) {
+    if (parents[i] >= static_cast<std::int64_t>(ranks)) {
+      view.elements()[i].fail(fmt::format("is rank {}, but there are {} ranks", parents[i], ranks));
     }
   }
   if (parents.size() != ranks) {
     view.fail(fmt::format("has {} entries for {} ranks", parents.size(), ranks));
   }
-  return parents;
 }
 
-SumTree tree_from_json(const JsonView& object, std::size_t ranks) {
-  object.only({"scheme", "up", "down", "share"});
-  SumTree tree;
-  tree.scheme = object.at("scheme").name();
-  tree.up = parents_from_json(object.at("up"), ranks);
-  tree.down = parents_from_json(object.at("down"), ranks);
-  tree.share = object.at("share").non_negative();
-  return tree;
+void check_shape(const TorusPlan& torus, const JsonView& shape, std::size_t ranks) {
+  std::uint64_t nodes = 1;
+  for (const std::uint64_t length : torus.shape) {
+    nodes = length > ranks ? ranks + 1 : nodes * length;
+    nodes = std::min<std::uint64_t>(nodes, ranks + 1); // enough to know; does not overflow
+  }
+  if (nodes != ranks) {
+    shape.fail(fmt::format("must hold as many nodes as the plan has ranks, which are {}", ranks));
+  }
 }
 
-PlanResource resource_from_json(const JsonView& object) {
-  object.only(
-      {"name", "source", "bytes_per_second", "load_bytes", "busy", "price", "gain_per_gb_s"});
-  PlanResource r;
-  r.name = object.at("name").name();
-  r.source = object.at("source").name();
-  r.bytes_per_second = object.at("bytes_per_second").positive();
-  r.load_bytes = object.at("load_bytes").non_negative();
-  r.busy = object.at("busy").non_negative();
-  r.price = object.at("price").non_negative();
-  r.gain_per_gb_s = object.at("gain_per_gb_s").non_negative();
-  return r;
-}
-
-ProxyRoute route_from_json(const JsonView& object, const Plan& plan) {
-  object.only({"client", "latency_proxy", "bandwidth_proxy", "threshold_bytes", "crossings_bytes",
-               "partition_bytes"});
-  const auto rank = [&](const char* name, bool worker) {
-    const std::uint64_t number = object.at(name).count();
+void check_route(const ProxyRoute& route, const JsonView& view, const Plan& plan) {
+  const auto rank = [&](const char* name, std::uint64_t number, bool worker) {
     if (number >= plan.ranks.size() || plan.ranks[number].worker != worker) {
-      object.at(name).fail(fmt::format("is {}, which is no rank {} a gradient", number,
-                                       worker ? "with" : "without"));
+      view.at(name).fail(fmt::format("is {}, which is no rank {} a gradient", number,
+                                     worker ? "with" : "without"));
     }
-    return number;
   };
-  ProxyRoute route;
-  route.client = rank("client", true);
-  route.latency_proxy = rank("latency_proxy", false);
-  route.bandwidth_proxy = rank("bandwidth_proxy", false);
-  if (const auto threshold = object.find("threshold_bytes")) {
-    route.threshold_bytes = threshold->non_negative();
-  }
-  for (const JsonView& crossing : object.at("crossings_bytes").elements()) {
-    route.crossings_bytes.push_back(crossing.non_negative());
-  }
-  route.partition_bytes = object.at("partition_bytes").positive();
-  return route;
+  rank("client", route.client, true);
+  rank("latency_proxy", route.latency_proxy, false);
+  rank("bandwidth_proxy", route.bandwidth_proxy, false);
 }
 
-TensorRoute tensor_from_json(const JsonView& object, const Plan& plan) {
-  object.only({"name", "by", "first_part", "parts"});
-  TensorRoute tensor;
-  tensor.name = object.at("name").name();
-  tensor.by_workers = object.at("by").one_of({"workers", "proxies"}) == "workers";
-  tensor.first_part = object.at("first_part").count();
-  tensor.parts = positive_count(object.at("parts"));
-  if (tensor.first_part >= plan.parts.size() ||
-      tensor.parts > plan.parts.size() - tensor.first_part) {
-    object.fail(fmt::format("has parts {} to {}, but there are {}", tensor.first_part,
-                            tensor.first_part + tensor.parts - 1, plan.parts.size()));
-  }
-  return tensor;
-}
-
-UpdatePlan update_from_json(const JsonView& object) {
-  object.only({"optimizer", "place"});
-  UpdatePlan update;
-  update.optimizer =
-      *optimizer_named(object.at("optimizer").one_of({"sgd", "momentum", "rmsprop", "adam"}));
-  update.place = object.at("place").one_of({"server", "worker"}) == "server" ? UpdatePlace::server
-                                                                             : UpdatePlace::worker;
-  return update;
-}
-
-FixedPointPlan fixed_point_from_json(const JsonView& object) {
-  object.only({"bits", "gradient_bound", "exponent"});
-  FixedPointPlan fixed;
-  fixed.bits = object.at("bits").integer(2, 32);
-  fixed.gradient_bound = object.at("gradient_bound").positive();
-  fixed.exponent = object.at("exponent").integer(-126, 126);
-  return fixed;
-}
-
-AsyncPlan async_from_json(const JsonView& object) {
-  object.only({"steps"});
-  return {static_cast<std::uint64_t>(object.at("steps").integer(1, 1000))};
-}
-
-Candidate candidate_from_json(const JsonView& object) {
-  object.only({"strategy", "prediction", "reason"});
-  Candidate candidate;
-  candidate.strategy = snake_name(object.at("strategy"));
-  candidate.reason = optional_text(object, "reason");
-  if (const auto prediction = object.find("prediction")) {
-    candidate.prediction = prediction_from_json(*prediction);
-  }
-  if (candidate.prediction.has_value() == !candidate.reason.empty()) {
-    object.fail(
-        "must have either a \"prediction\" or a \"reason\" why the strategy does not apply");
-  }
-  return candidate;
-}
-
-Json json_of(const Candidate& candidate) {
-  Json json = Json::object();
-  json["strategy"] = candidate.strategy;
-  if (candidate.prediction) {
-    json["prediction"] = documents::json_of(*candidate.prediction);
-  }
-  put_text(json, "reason", candidate.reason);
-  return json;
-}
-
-Quantity quantity_from_json(const JsonView& object) {
-  object.only({"name", "value", "equation", "inputs"});
-  Quantity quantity;
-  quantity.name = object.at("name").name();
-  quantity.value = object.at("value").number();
-  quantity.equation = optional_text(object, "equation");
-  for (const auto& [name, value] : object.at("inputs").members()) {
-    quantity.inputs.emplace(name, value.number());
-  }
-  return quantity;
-}
-
-Json json_of(const Quantity& quantity) {
-  Json json = {{"name", quantity.name}, {"value", quantity.value}, {"inputs", Json::object()}};
-  put_text(json, "equation", quantity.equation);
-  for (const auto& [name, value] : quantity.inputs) {
-    json["inputs"][name] = value;
-  }
-  return json;
-}
-
-Passes passes_from_json(const JsonView& view, std::uint64_t gradient_bytes) {
-  view.only({"end_bytes", "backward_seconds", "forward_seconds"});
-  Passes passes;
-  for (const JsonView& end : some_elements(view.at("end_bytes"), "layer")) {
-    const std::uint64_t before = passes.end_bytes.empty() ? 0 : passes.end_bytes.back();
-    if (end.count() < before || end.count() > gradient_bytes) {
-      end.fail(fmt::format("is {}; ends ascend and are at most gradient_bytes, {}", end.count(),
-                           gradient_bytes));
+/// The routing tables, and what stands beside them only.
+void check_routing(const Plan& plan, const JsonView& view) {
+  if (plan.routing.empty()) {
+    if (view.find("tensors")) {
+      view.at("tensors").fail("names tensors, but the plan has no routing tables; remove it or add "
+                              "\"routing\"");
     }
-    passes.end_bytes.push_back(end.count());
+    return;
   }
-  const auto times = [&](const char* column) {
-    std::vector<double> seconds;
-    for (const JsonView& s : view.at(column).elements()) {
-      seconds.push_back(s.non_negative());
+  for (std::size_t i = 0; i < plan.routing.size(); ++i) {
+    check_route(plan.routing[i], below(view, fmt::format("routing/{}", i)), plan);
+  }
+  static_cast<void>(view.at("tensors")); // both must be there
+  static_cast<void>(view.at("queues"));
+  for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+    const TensorRoute& tensor = plan.tensors[i];
+    if (tensor.first_part >= plan.parts.size() ||
+        tensor.parts > plan.parts.size() - tensor.first_part) {
+      fail_below(view, fmt::format("tensors/{}", i),
+                 fmt::format("has parts {} to {}, but there are {}", tensor.first_part,
+                             tensor.first_part + tensor.parts - 1, plan.parts.size()));
     }
+  }
+}
+
+void check_passes(const Passes& passes, const JsonView& view, std::uint64_t gradient_bytes) {
+  std::uint64_t before = 0;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const std::uint64_t end = passes.end_bytes[i];
+    if (end < before || end > gradient_bytes) {
+      fail_below(view, fmt::format("end_bytes/{}", i),
+                 fmt::format("is {}; ends ascend and are at most gradient_bytes, {}", end,
+                             gradient_bytes));
+    }
+    before = end;
+  }
+  const auto column = [&](const char* name, const std::vector<double>& seconds) {
     if (seconds.size() != passes.size()) {
-      view.at(column).fail(fmt::format("the columns differ in length: {} entries, end_bytes has {}",
-                                       seconds.size(), passes.size()));
+      view.at(name).fail(fmt::format("the columns differ in length: {} entries, end_bytes has {}",
+                                     seconds.size(), passes.size()));
     }
-    return seconds;
   };
-  passes.backward_seconds = times("backward_seconds");
-  passes.forward_seconds = times("forward_seconds");
-  return passes;
+  column("backward_seconds", passes.backward_seconds);
+  column("forward_seconds", passes.forward_seconds);
+}
+
+void check(const Plan& plan, const JsonView& view) {
+  if (std::none_of(plan.ranks.begin(), plan.ranks.end(),
+                   [](const PlanRank& r) { return r.worker; })) {
+    view.at("ranks").fail("there is no worker; at least one rank must have \"worker\": true");
+  }
+  check_runs(plan, view);
+  for (std::size_t i = 0; i < plan.trees.size(); ++i) {
+    const JsonView tree = below(view, fmt::format("trees/{}", i));
+    check_parents(plan.trees[i].up, tree.at("up"), plan.ranks.size());
+    check_parents(plan.trees[i].down, tree.at("down"), plan.ranks.size());
+  }
+  if (plan.torus) {
+    check_shape(*plan.torus, below(view, "torus/shape"), plan.ranks.size());
+  }
+  check_parts(plan, view.at("parts"));
+  check_routing(plan, view);
+  if (plan.passes) {
+    check_passes(*plan.passes, view.at("passes"), plan.gradient_bytes);
+  }
+  Unique strategies(view, "strategy");
+  for (std::size_t i = 0; i < plan.candidates.size(); ++i) {
+    strategies.add(plan.candidates[i].strategy, fmt::format("candidates/{}/strategy", i));
+  }
 }
 
 } // namespace
+
+void describe(Visitor& v, DocumentLink& l) {
+  v.about("link", "A document that this one was made from.");
+  v("name", l.name, k_name, "Name of that document.");
+  v("digest", l.digest, k_digest,
+    "SHA-256 of that document's canonical text, which is what sha256sum prints for a file that "
+    "reckon wrote.");
+}
+
+static void describe(Visitor& v, Term& t) {
+  v.about("term", "One addend of a predicted time.");
+  v("name", t.name, k_snake, "transport, reduction, fill, synchronisation, ...");
+  v("seconds", t.seconds, k_any, "Seconds; below 0 when it stands for work that overlaps.");
+}
+
+void describe(Visitor& v, Prediction& p) {
+  v.about("prediction", "A time for one iteration, in seconds: bound_seconds <= mid_seconds and "
+                        "lo_seconds <= mid_seconds <= hi_seconds.");
+  v("bound_seconds", p.bound_seconds, k_non_negative, "Seconds that nothing can beat.");
+  v("bound_by", p.bound_by, k_any, "The binding resource, and the equation.");
+  v("lo_seconds", p.lo_seconds, k_non_negative,
+    "Lower end of the prediction, seconds, from the spread of the profile's samples.");
+  v("mid_seconds", p.mid_seconds, k_non_negative, "The prediction, seconds.");
+  v("hi_seconds", p.hi_seconds, k_non_negative, "Upper end of the prediction, seconds.");
+  v("terms", p.terms, k_any, "What mid_seconds is the sum of; names are unique.");
+  v("relief", p.relief, k_any.maybe(), "What would relieve the binding resource, with the gain.");
+  if (const JsonView* const view = v.read()) {
+    check(p, *view);
+  }
+}
+
+static void describe(Visitor& v, Candidate& c) {
+  v.about(
+      "candidate",
+      "A strategy that was considered: either a prediction or the reason why it does not apply.",
+      R"({"oneOf": [{"required": ["prediction"]}, {"required": ["reason"]}]})");
+  v("strategy", c.strategy, k_snake, "Its name; unique in the list.");
+  v("prediction", c.prediction, k_any, "What it would take.");
+  v("reason", c.reason, k_any.maybe().with(R"({"minLength": 1})"), "Why it does not apply.");
+  if (const JsonView* const view = v.read();
+      view != nullptr && c.prediction.has_value() == !c.reason.empty()) {
+    view->fail("must have either a \"prediction\" or a \"reason\" why the strategy does not apply");
+  }
+}
+
+static void describe(Visitor& v, Quantity& q) {
+  v.about("quantity", "A number that was solved or derived, with where it comes from.");
+  v("name", q.name, k_name, "snake_case with its unit as suffix: worker_share_bytes.");
+  v("value", q.value, k_any, "In the unit that the name ends with; dimensionless without.");
+  v("equation", q.equation, k_any.maybe(), "As numbered in docs/equations.md: \"BytePS eq. 1\".");
+  v("inputs", q.inputs, k_any, "What it was computed from.");
+}
+
+static void describe(Visitor& v, LanePlace& p) {
+  v.about("lane_place", "");
+  v("port", p.port, k_name, "As the operating system or the user calls it.");
+  v("numa_node", p.numa_node, k_index,
+    "The NUMA node that the port hangs from, as the machine numbers them; absent: not known.");
+  v("cpu", p.cpu, k_index,
+    "The processor of that node that the lane's thread stays on; absent: any.");
+}
+
+static void describe(Visitor& v, PlanRank& r) {
+  v.about("rank", "One rank of the job.",
+          R"({"dependentRequired": {"endpoint": ["endpoint_kind"]}})");
+  v("machine", r.machine, k_name, "Id of an entry of the profile's machines.");
+  v("rack", r.rack, k_name.maybe(),
+    "The rack that the machine stands in, as the profile names it; absent: not known.");
+  v("worker", r.worker, k_any, "Has gradients and wants their sum.");
+  v("server", r.server, k_any, "Sums parts.");
+  v("lanes", r.lanes, whole(1, k_max_lanes),
+    "Threads that move parts, each with its own endpoint.");
+  v("share_bytes", r.share_bytes, k_non_negative,
+    "Solved share of the summation, bytes of the gradient.");
+  v("assigned_bytes", r.assigned_bytes, k_count,
+    "Sum of the bytes of the parts that name this rank as server.");
+  v("lane_places", r.lane_places, k_any.some("place").maybe(),
+    "Of a rank with several network ports: where each of its lanes is at home, one entry a lane.");
+  v("port_bytes_per_second", r.port_bytes_per_second, k_non_negative,
+    "Bandwidth of this rank's network ports together used in the solution, one direction, bytes "
+    "per second; 0: no port.");
+  v("egress_bytes", r.egress_bytes, k_count,
+    "What the schedule makes this rank send to other ranks in one iteration, bytes.");
+  v("ingress_bytes", r.ingress_bytes, k_count,
+    "What it receives from other ranks in one iteration, bytes.");
+  v("endpoint", r.endpoint, k_name.maybe(),
+    "The GPU, NUMA node or memory device of the machine that it stands for; absent: the machine.");
+  v("cpus", r.cpus, k_index.maybe(),
+    "Processors next to that memory, as the machine numbers them; a run keeps the rank to them.");
+  v("endpoint_kind", r.endpoint_kind, one_of(k_endpoint_kinds).when(!r.endpoint.empty()),
+    "What kind of object that is; stands beside endpoint.");
+  v("pci_address", r.pci_address, k_name.maybe(), "Of a GPU.");
+  if (const JsonView* const view = v.read()) {
+    check(r, *view);
+  }
+}
+
+static void describe(Visitor& v, DTypeRun& r) {
+  v.about("run", "Neighbouring bytes of the gradient buffer that have one element type.");
+  v("offset_bytes", r.offset_bytes, k_count, "Where it begins in the buffer, bytes.");
+  v("bytes", r.bytes, k_positive_count, "Its length, bytes; whole elements.");
+  v("dtype", r.dtype, one_of(k_dtypes), "Element type.");
+}
+
+static void describe(Visitor& v, Parts& p) {
+  v.about("parts", "The pieces of the gradient, as columns of equal length, in the order in which "
+                   "they are sent. Together they cover every byte of runs exactly once.");
+  v("offset_bytes", p.offset_bytes, k_count, "Where the part begins in the gradient buffer.");
+  v("bytes", p.bytes, k_positive_count, "Length of the part; whole elements, inside one run.");
+  v("server", p.server, k_count, "Rank that sums the part.");
+  v("lane", p.lane, k_count, "Lane that moves the part.");
+  v("tree", p.tree, k_count.maybe(),
+    "Number of the tree, or of the torus's way, that the part takes; only with trees or a torus.");
+}
+
+static void describe(Visitor& v, SumTree& t) {
+  v.about("tree", "Two trees over the ranks with one root.");
+  v("scheme", t.scheme, k_name, "Name of the scheme that it belongs to.");
+  v("up", t.up, k_parent,
+    "By rank: whom it hands its sum to; the root: itself; -1: takes no part.");
+  v("down", t.down, k_parent,
+    "By rank: who gives it the whole sum; the root: itself; -1: takes no part.");
+  v("share", t.share, k_non_negative, "Of the gradient; the shares of all trees come to 1.");
+}
+
+static void describe(Visitor& v, TorusWay& w) {
+  v.about("way", "Each dimension stands once in one of the two lists.");
+  v("scatter", w.scatter, one_of(k_dimensions),
+    "Dimensions in whose rings one node makes and keeps the sum, in this order; in the opposite "
+    "order it hands the whole sum to the others.");
+  v("sum", w.sum, one_of(k_dimensions),
+    "Dimensions after whose rings all nodes have the sum, in this order, in between.");
+  v("backward", w.backward, k_any, "Which way round the rings.");
+  if (const JsonView* const view = v.read()) {
+    check(w, *view);
+  }
+}
+
+static void describe(Visitor& v, TorusPlan& t) {
+  v.about("torus", "The ranks are the nodes of a torus, rank l + L (v + V h), and every part takes "
+                   "one of the ways round its rings (parts.tree).");
+  v("shape", t.shape, k_positive_count,
+    "Nodes in the local, the vertical and the horizontal dimension; their product is the number of "
+    "ranks.");
+  v("ways", t.ways, k_any.some("way"),
+    "How parts are summed; those of one server take them in turn.");
+}
+
+static void describe(Visitor& v, PlanResource& r) {
+  v.about("resource", "One link in one direction, one memory, or one place that sums.");
+  v("name", r.name, k_name, "What it is.");
+  v("source", r.source, k_name,
+    "Where its capacity is from: a case of the profile, or the machine's own description.");
+  v("bytes_per_second", r.bytes_per_second, k_positive, "Capacity.");
+  v("load_bytes", r.load_bytes, k_non_negative,
+    "What passes in one iteration, with what passes besides.");
+  v("busy", r.busy, k_non_negative, "Part of the time of the busiest.");
+  v("price", r.price, k_non_negative,
+    "Dual value: the part of the least time of all trees that it accounts for.");
+  v("gain_per_gb_s", r.gain_per_gb_s, k_non_negative,
+    "Part of the least time that 1e9 bytes per second more would save.");
+}
+
+static void describe(Visitor& v, ProxyRoute& r) {
+  v.about("route", "Where a client's tensors go, by their size.");
+  v("client", r.client, k_count, "Rank of the worker.");
+  v("latency_proxy", r.latency_proxy, k_count,
+    "Rank that its tensors up to threshold_bytes go to.");
+  v("bandwidth_proxy", r.bandwidth_proxy, k_count, "Rank that longer ones go to.");
+  v("threshold_bytes", r.threshold_bytes, k_non_negative,
+    "S. Absent: all tensors go to latency_proxy.");
+  v("crossings_bytes", r.crossings_bytes, k_non_negative,
+    "All sizes at which the other proxy becomes the faster one.");
+  v("partition_bytes", r.partition_bytes, k_positive,
+    "S': the least measured size with the full bandwidth to bandwidth_proxy; longer tensors are "
+    "cut into equal shards of at least it.");
+}
+
+static void describe(Visitor& v, TensorRoute& t) {
+  v.about("tensor", "One tensor.");
+  v("name", t.name, k_name, "As the workload names it.");
+  v("by", t.by_workers, one_of(k_ways_of_tensors),
+    "Who sums it: the workers in a ring, or the proxies.");
+  v("first_part", t.first_part, k_count, "Number of its first part.");
+  v("parts", t.parts, k_positive_count, "How many parts it has; they are neighbours.");
+}
+
+static void describe(Visitor& v, UpdatePlan& u) {
+  v.about("update", "One optimizer step an iteration, with the sum of all gradients.");
+  v("optimizer", u.optimizer, one_of(k_optimizers), "Its scalars are fixed: docs/equations.md.");
+  v("place", u.place, one_of(k_places),
+    "server: the rank that sums a part steps it, and parameters come back; worker: sums come back, "
+    "and every worker steps everything.");
+}
+
+static void describe(Visitor& v, Passes& p) {
+  v.about("passes",
+          "The model's passes that are played while its gradients travel, columns of equal length, "
+          "one entry a layer in gradient order; absent: only the traffic counts.");
+  v("end_bytes", p.end_bytes, k_count.some("layer"),
+    "Where the layer's gradient ends in the buffer, ascending.");
+  v("backward_seconds", p.backward_seconds, k_non_negative.some("layer"),
+    "Backward pass of the layer, seconds.");
+  v("forward_seconds", p.forward_seconds, k_non_negative.some("layer"),
+    "Forward pass of the layer, seconds.");
+}
+
+static void describe(Visitor& v, AsyncPlan& a) {
+  v.about("asynchronous", "Training in which servers keep the latest parameters and workers send "
+                          "changes or gradients whenever they have them.");
+  v("steps", a.steps, whole(1, 1000), "Steps of each worker in one iteration of a run.");
+}
+
+static void describe(Visitor& v, FixedPointPlan& f) {
+  v.about("fixed_point", "A gradient g is sent as round(g 2^exponent), and int32 is added.");
+  v("bits", f.bits, whole(2, 32), "Bits that a sum may take.");
+  v("gradient_bound", f.gradient_bound, k_positive, "Magnitude that no gradient exceeds.");
+  v("exponent", f.exponent, whole(-126, 126), "The greatest with which no sum can leave the bits.");
+}
+
+void describe(Visitor& v, Plan& p) {
+  v.about("plan", "How the gradients of one workload travel on one machine or cluster. It holds no "
+                  "clock and no random: the same inputs give the same bytes.");
+  v("profile", p.profile, k_any, "The profile that was planned on.");
+  v("workload", p.workload, k_any, "The workload that was planned.");
+  v("roles", p.roles, k_any, "The roles that were given; absent when they were derived.");
+  v("options", p.options, k_any, "What was asked for: strategy, workers, servers, part_bytes, ...");
+  v("strategy", p.strategy, k_snake,
+    "ring, ps_noncolocated, ps_colocated, byteps_split, rack_hierarchical, coarse, dense, or what "
+    "the trees of a machine are called.");
+  v("transport", p.transport, k_name,
+    "Mover that the prediction is for: \"host\", \"tcp;ofi_rxm\", ...");
+  v("ranks", p.ranks,
+    k_any.some("rank").with(
+        R"({"contains": {"properties": {"worker": {"const": true}}, "required": ["worker"]}})"),
+    "The ranks of the job, at least one of them a worker.");
+  v("gradient_bytes", p.gradient_bytes, k_positive_count,
+    "Gradient buffer of one worker, gaps included, bytes.");
+  v("runs", p.runs, k_any.some("run"), "Ascending, not overlapping.");
+  v("part_bytes", p.part_bytes, k_positive_count, "Length of a full part, bytes.");
+  v("window_parts", p.window_parts, k_positive_count,
+    "Parts of a lane that a worker has sent and whose sums are not back: its credit.");
+  v("stores", p.stores, one_of(k_stores).maybe(),
+    "How ranks that sum and have no gradient of their own write their sums: through the caches, "
+    "which absent means too, or around them.");
+  v("parts", p.parts, k_any, "The pieces of the gradient.");
+  v("update", p.update, k_any, "The optimizer's step, when it is part of the plan.");
+  v("asynchronous", p.asynchronous, k_any, "When no worker waits for another.");
+  v("fixed_point", p.fixed_point, k_any, "When gradients are summed as whole numbers.");
+  v("prediction", p.prediction, k_any, "Of the chosen strategy.");
+  v("assignment_gap", p.assignment_gap, k_any,
+    "Time of the assignment over time of the exact shares, minus 1; dimensionless.");
+  v("runner_up", p.runner_up, k_any.maybe(),
+    "The second-best strategy; absent when no other applies.");
+  v("margin", p.margin, k_any,
+    "Predicted time of the runner-up over that of this plan, minus 1; dimensionless.");
+  v("margin_text", p.margin_text, k_any.maybe(),
+    "How far the inputs may move before the choice flips.");
+  v("candidates", p.candidates, k_any, "Every strategy that was considered.");
+  v("quantities", p.quantities, k_any, "The numbers that were solved.");
+  v("passes", p.passes, k_any,
+    "The model's passes that are played while its gradients travel, columns of equal length, one "
+    "entry a layer in gradient order; absent: only the traffic counts.");
+  v("torus", p.torus, k_any,
+    "The ranks are the nodes of a torus, rank l + L (v + V h), and every part takes one of the "
+    "ways round its rings (parts.tree).");
+  v("trees", p.trees, k_any.some("tree").maybe(),
+    "How sums are made inside a machine: trees over the ranks; every part takes one of them "
+    "(parts.tree). Absent: each part's server sums what all workers send to it.");
+  v("routing", p.routing, k_any.some("route").maybe(),
+    "The routing tables of a plan over memory devices (COARSE, section III-E), one for each "
+    "worker.");
+  v("queues", p.one_queue, one_of(k_queues).when(!p.routing.empty()),
+    "What the proxies of a plan with routing work off: a queue for each client, all at once; or, "
+    "to show that it deadlocks, one queue, first come, first served.");
+  v("tensors", p.tensors, k_any.some("tensor").when(!p.routing.empty()),
+    "How each tensor travels, in gradient order; only with routing.");
+  v("resources", p.resources, k_any.maybe(),
+    "The links, memories and sums inside the machine that a plan with trees keeps busy, dearest "
+    "first.");
+  if (const JsonView* const view = v.read()) {
+    check(p, *view);
+  }
+}
+
+} // namespace documents
 
 std::size_t SumTree::root() const {
   std::size_t rank = 0;
@@ -456,204 +622,10 @@ double Passes::total_seconds() const {
 }
 
 Plan plan_from_json(const Json& json, const std::string& file) {
-  const JsonView view(json, file);
-  check_header(view, "plan");
-  view.only({"schema",       "schema_version", "profile",      "workload",       "roles",
-             "options",      "strategy",       "transport",    "ranks",          "gradient_bytes",
-             "runs",         "part_bytes",     "window_parts", "parts",          "prediction",
-             "asynchronous", "fixed_point",    "update",       "assignment_gap", "runner_up",
-             "margin",       "margin_text",    "candidates",   "quantities",     "passes",
-             "trees",        "resources",      "routing",      "tensors",        "queues",
-             "torus",        "stores"});
-  Plan plan;
-  plan.profile = link_from_json(view.at("profile"));
-  plan.workload = link_from_json(view.at("workload"));
-  if (const auto roles = view.find("roles")) {
-    plan.roles = link_from_json(*roles);
-  }
-  plan.options = texts_from_json(view.at("options"));
-  plan.strategy = snake_name(view.at("strategy"));
-  plan.transport = view.at("transport").name();
-  for (const JsonView& rank : some_elements(view.at("ranks"), "rank")) {
-    plan.ranks.push_back(rank_from_json(rank));
-  }
-  if (std::none_of(plan.ranks.begin(), plan.ranks.end(),
-                   [](const PlanRank& r) { return r.worker; })) {
-    view.at("ranks").fail("there is no worker; at least one rank must have \"worker\": true");
-  }
-  plan.gradient_bytes = positive_count(view.at("gradient_bytes"));
-  plan.runs = runs_from_json(view.at("runs"), plan.gradient_bytes);
-  plan.part_bytes = positive_count(view.at("part_bytes"));
-  plan.window_parts = positive_count(view.at("window_parts"));
-  if (const auto stores = view.find("stores")) {
-    plan.stores = *stores_named(stores->one_of({"cached", "streaming"}));
-  }
-  if (const auto trees = view.find("trees")) {
-    for (const JsonView& tree : some_elements(*trees, "tree")) {
-      plan.trees.push_back(tree_from_json(tree, plan.ranks.size()));
-    }
-  }
-  if (const auto torus = view.find("torus")) {
-    plan.torus = torus_plan_from_json(*torus, plan.ranks.size());
-  }
-  if (const auto resources = view.find("resources")) {
-    for (const JsonView& resource : resources->elements()) {
-      plan.resources.push_back(resource_from_json(resource));
-    }
-  }
-  plan.parts = parts_from_json(view.at("parts"), plan);
-  if (const auto routing = view.find("routing")) {
-    for (const JsonView& route : some_elements(*routing, "route")) {
-      plan.routing.push_back(route_from_json(route, plan));
-    }
-    for (const JsonView& tensor : some_elements(view.at("tensors"), "tensor")) {
-      plan.tensors.push_back(tensor_from_json(tensor, plan));
-    }
-    plan.one_queue = view.at("queues").one_of({"fcfs", "client"}) == "fcfs";
-  } else if (view.find("tensors")) {
-    view.at("tensors").fail("names tensors, but the plan has no routing tables; remove it or add "
-                            "\"routing\"");
-  }
-  if (const auto update = view.find("update")) {
-    plan.update = update_from_json(*update);
-  }
-  if (const auto passes = view.find("passes")) {
-    plan.passes = passes_from_json(*passes, plan.gradient_bytes);
-  }
-  if (const auto asynchronous = view.find("asynchronous")) {
-    plan.asynchronous = async_from_json(*asynchronous);
-  }
-  if (const auto fixed_point = view.find("fixed_point")) {
-    plan.fixed_point = fixed_point_from_json(*fixed_point);
-  }
-  plan.prediction = prediction_from_json(view.at("prediction"));
-  plan.assignment_gap = view.at("assignment_gap").number();
-  plan.runner_up = optional_text(view, "runner_up");
-  plan.margin = view.at("margin").number();
-  plan.margin_text = optional_text(view, "margin_text");
-  Unique strategies("strategy");
-  for (const JsonView& candidate : view.at("candidates").elements()) {
-    plan.candidates.push_back(candidate_from_json(candidate));
-    strategies.add(plan.candidates.back().strategy, candidate.at("strategy"));
-  }
-  for (const JsonView& quantity : view.at("quantities").elements()) {
-    plan.quantities.push_back(quantity_from_json(quantity));
-  }
-  return plan;
+  return documents::read_as<Plan>("plan", json, file);
 }
-
-Json to_json(const Prediction& prediction) {
-  return documents::json_of(prediction);
-}
-
 Json to_json(const Plan& plan) {
-  Json json = with_header("plan");
-  json["profile"] = documents::json_of(plan.profile);
-  json["workload"] = documents::json_of(plan.workload);
-  if (plan.roles) {
-    json["roles"] = documents::json_of(*plan.roles);
-  }
-  json["options"] = documents::json_of(plan.options);
-  json["strategy"] = plan.strategy;
-  json["transport"] = plan.transport;
-  json["ranks"] = Json::array();
-  for (const PlanRank& rank : plan.ranks) {
-    json["ranks"].push_back(json_of(rank));
-  }
-  json["gradient_bytes"] = plan.gradient_bytes;
-  json["runs"] = Json::array();
-  for (const DTypeRun& run : plan.runs) {
-    json["runs"].push_back(
-        {{"offset_bytes", run.offset_bytes}, {"bytes", run.bytes}, {"dtype", name_of(run.dtype)}});
-  }
-  json["part_bytes"] = plan.part_bytes;
-  json["window_parts"] = plan.window_parts;
-  if (plan.stores != Stores::cached) {
-    json["stores"] = name_of(plan.stores);
-  }
-  Json& parts = json["parts"];
-  parts["offset_bytes"] = plan.parts.offset_bytes;
-  parts["bytes"] = plan.parts.bytes;
-  parts["server"] = plan.parts.server;
-  parts["lane"] = plan.parts.lane;
-  if (plan.torus) {
-    json["torus"] = documents::json_of(*plan.torus);
-  }
-  if (!plan.parts.tree.empty()) {
-    parts["tree"] = plan.parts.tree;
-  }
-  if (!plan.trees.empty()) {
-    json["trees"] = Json::array();
-    for (const SumTree& tree : plan.trees) {
-      json["trees"].push_back(
-          {{"scheme", tree.scheme}, {"up", tree.up}, {"down", tree.down}, {"share", tree.share}});
-    }
-  }
-  if (!plan.resources.empty()) {
-    json["resources"] = Json::array();
-    for (const PlanResource& r : plan.resources) {
-      json["resources"].push_back({{"name", r.name},
-                                   {"source", r.source},
-                                   {"bytes_per_second", r.bytes_per_second},
-                                   {"load_bytes", r.load_bytes},
-                                   {"busy", r.busy},
-                                   {"price", r.price},
-                                   {"gain_per_gb_s", r.gain_per_gb_s}});
-    }
-  }
-  if (!plan.routing.empty()) {
-    json["routing"] = Json::array();
-    for (const ProxyRoute& r : plan.routing) {
-      Json route{{"client", r.client},
-                 {"latency_proxy", r.latency_proxy},
-                 {"bandwidth_proxy", r.bandwidth_proxy},
-                 {"crossings_bytes", r.crossings_bytes},
-                 {"partition_bytes", r.partition_bytes}};
-      if (r.threshold_bytes) {
-        route["threshold_bytes"] = *r.threshold_bytes;
-      }
-      json["routing"].push_back(std::move(route));
-    }
-    json["queues"] = plan.one_queue ? "fcfs" : "client";
-    json["tensors"] = Json::array();
-    for (const TensorRoute& t : plan.tensors) {
-      json["tensors"].push_back({{"name", t.name},
-                                 {"by", t.by_workers ? "workers" : "proxies"},
-                                 {"first_part", t.first_part},
-                                 {"parts", t.parts}});
-    }
-  }
-  if (plan.update) {
-    json["update"] = {{"optimizer", name_of(plan.update->optimizer)},
-                      {"place", name_of(plan.update->place)}};
-  }
-  if (plan.passes) {
-    json["passes"] = {{"end_bytes", plan.passes->end_bytes},
-                      {"backward_seconds", plan.passes->backward_seconds},
-                      {"forward_seconds", plan.passes->forward_seconds}};
-  }
-  if (plan.asynchronous) {
-    json["asynchronous"] = {{"steps", plan.asynchronous->steps}};
-  }
-  if (plan.fixed_point) {
-    json["fixed_point"] = {{"bits", plan.fixed_point->bits},
-                           {"gradient_bound", plan.fixed_point->gradient_bound},
-                           {"exponent", plan.fixed_point->exponent}};
-  }
-  json["prediction"] = documents::json_of(plan.prediction);
-  json["assignment_gap"] = plan.assignment_gap;
-  put_text(json, "runner_up", plan.runner_up);
-  json["margin"] = plan.margin;
-  put_text(json, "margin_text", plan.margin_text);
-  json["candidates"] = Json::array();
-  for (const Candidate& candidate : plan.candidates) {
-    json["candidates"].push_back(json_of(candidate));
-  }
-  json["quantities"] = Json::array();
-  for (const Quantity& quantity : plan.quantities) {
-    json["quantities"].push_back(json_of(quantity));
-  }
-  return json;
+  return documents::written(plan, "plan");
 }
 
 } // namespace reckon

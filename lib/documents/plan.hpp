@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/dtype.hpp"
-#include "core/json_fwd.hpp"
 #include "core/optimizer.hpp"
 #include "core/stores.hpp"
 #include "documents/roles.hpp"
@@ -230,9 +229,5 @@ struct Plan {
   std::vector<Quantity> quantities;
   bool operator==(const Plan&) const = default;
 };
-
-[[nodiscard]] Plan plan_from_json(const Json& json, const std::string& file);
-[[nodiscard]] Json to_json(const Plan& plan);
-[[nodiscard]] Json to_json(const Prediction& prediction);
 
 } // namespace reckon

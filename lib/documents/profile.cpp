@@ -4,6 +4,7 @@
 #include "core/optimizer.hpp"
 #include "core/stores.hpp"
 #include "documents/fields.hpp"
+#include "documents/json.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -12,69 +13,22 @@
 #include <array>
 #include <map>
 #include <set>
-#include <unordered_set>
 
 namespace reckon {
-
-using namespace documents;
-
+namespace documents {
 namespace {
 
-constexpr std::array<std::pair<CellStatus, std::string_view>, 8> k_statuses{{
-    {CellStatus::ok, "ok"},
-    {CellStatus::noisy, "noisy"},
-    {CellStatus::published, "published"},
-    {CellStatus::skipped, "skipped"},
-    {CellStatus::unsupported, "unsupported"},
-    {CellStatus::mismatch, "mismatch"},
-    {CellStatus::timeout, "timeout"},
-    {CellStatus::failed, "failed"},
-}};
-
-CellStatus status_from_json(const JsonView& value) {
-  const std::string text = value.one_of(
-      {"ok", "noisy", "published", "skipped", "unsupported", "mismatch", "timeout", "failed"});
-  return std::find_if(k_statuses.begin(), k_statuses.end(),
-                      [&](const auto& s) { return s.second == text; })
-      ->first;
-}
-
-/// Ids that cells may name.
-class KnownIds {
-public:
-  void add(const std::string& id) { m_ids.insert(id); }
-  [[nodiscard]] bool has(const std::string& id) const { return m_ids.contains(id); }
-  [[nodiscard]] std::string read(const JsonView& value) const {
-    std::string id = value.name();
-    if (!has(id)) {
-      const std::string near = did_you_mean(id, {m_ids.begin(), m_ids.end()});
-      value.fail(fmt::format("no machine and no topology object has the id \"{}\"; {}", id,
-                             near.empty() ? "add one, or name one that is there"
-                                          : fmt::format("did you mean \"{}\"?", near)));
-    }
-    return id;
-  }
-
-private:
-  std::set<std::string> m_ids;
-};
-
-/// A field of a key: at least 1 when it is there.
-std::uint64_t key_count(const JsonView& object, std::string_view key) {
-  const auto value = object.find(key);
-  return value ? positive_count(*value) : 0;
-}
-
-int key_int(const JsonView& object, std::string_view key) {
-  const auto value = object.find(key);
-  return value ? value->integer(1, 1'000'000'000) : 0;
-}
-
-std::string key_word(const JsonView& object, std::string_view key,
-                     std::initializer_list<std::string_view> allowed) {
-  const auto value = object.find(key);
-  return value ? value->one_of(allowed) : std::string();
-}
+constexpr std::array<std::string_view, 8> k_statuses{
+    "ok", "noisy", "published", "skipped", "unsupported", "mismatch", "timeout", "failed"};
+constexpr std::array<std::string_view, 2> k_units{"seconds", "bytes_per_second"};
+constexpr std::array<std::string_view, 2> k_conventions{"payload", "stream"};
+constexpr std::array<std::string_view, 2> k_directions{"one_way", "two_way"};
+constexpr std::array<std::string_view, 6> k_states{"cold",     "warm", "pinned",
+                                                   "pageable", "peer", "staged"};
+const std::array<std::string_view, 11> k_object_kinds = names_of<ObjectKind, 11>();
+const std::array<std::string_view, 3> k_peer_links = names_of<PeerLinkKind, 3>();
+constexpr Rule k_few = whole(1, 1'000'000'000);
+constexpr Rule k_number_of_system = whole(0, 1'000'000'000);
 
 bool is_operation(std::string_view text) {
   if (optimizer_named(text) || stores_named(text)) {
@@ -88,107 +42,12 @@ bool is_operation(std::string_view text) {
                            size.find_first_not_of("0123456789", 1) == size.npos));
 }
 
-std::string key_operation(const JsonView& object) {
-  const auto value = object.find("operation");
-  const std::string text = value ? value->string() : std::string();
-  if (value && !is_operation(text)) {
-    value->fail(
-        fmt::format("is \"{}\"; must be one of sgd, momentum, rmsprop, adam, cached, "
-                    "streaming, gemm, embedding, or one of the last two with its size, as gemm_256",
-                    text));
-  }
-  return text;
-}
-
-CellKey key_from_json(const JsonView& object, const KnownIds& ids) {
-  CellKey key;
-  key.test = snake_name(object.at("case"));
-  if (const auto from = object.find("from")) {
-    key.from = ids.read(*from);
-  }
-  if (const auto to = object.find("to")) {
-    key.to = ids.read(*to);
-  }
-  key.bytes = key_count(object, "bytes");
-  key.threads = key_int(object, "threads");
-  key.pairs = key_int(object, "pairs");
-  key.in_flight = key_int(object, "in_flight");
-  key.sources = key_int(object, "sources");
-  key.dtype = key_word(object, "dtype", {"fp32", "fp16", "bf16"});
-  if (const auto transport = object.find("transport")) {
-    key.transport = transport->name();
-  }
-  key.direction = key_word(object, "direction", {"one_way", "two_way"});
-  key.operation = key_operation(object);
-  key.state = key_word(object, "state", {"cold", "warm", "pinned", "pageable", "peer", "staged"});
-  return key;
-}
-
-void put_key(Json& json, const CellKey& key) {
-  const auto put_number = [&json](const char* name, auto value) {
-    if (value != 0) {
-      json[name] = value;
-    }
-  };
-  json["case"] = key.test;
-  put_text(json, "from", key.from);
-  put_text(json, "to", key.to);
-  put_number("bytes", key.bytes);
-  put_number("threads", key.threads);
-  put_number("pairs", key.pairs);
-  put_number("in_flight", key.in_flight);
-  put_number("sources", key.sources);
-  put_text(json, "dtype", key.dtype);
-  put_text(json, "transport", key.transport);
-  put_text(json, "direction", key.direction);
-  put_text(json, "operation", key.operation);
-  put_text(json, "state", key.state);
-}
-
-MachineGroup machine_from_json(const JsonView& object) {
-  object.only({"id", "name", "count", "cores", "memory_bytes", "rack", "members"});
-  MachineGroup machine;
-  machine.id = object.at("id").name();
-  machine.name = optional_text(object, "name");
-  if (const auto count = object.find("count")) {
-    machine.count = positive_count(*count);
-  }
-  if (const auto cores = object.find("cores")) {
-    machine.cores = positive_count(*cores);
-  }
-  if (const auto memory = object.find("memory_bytes")) {
-    machine.memory_bytes = memory->count();
-  }
-  if (const auto rack = object.find("rack")) {
-    machine.rack = rack->name();
-  }
-  if (const auto members = object.find("members")) {
-    for (const JsonView& member : members->elements()) {
-      machine.members.push_back(member.name());
-    }
-    if (machine.members.size() != machine.count) {
-      members->fail(fmt::format("names {} machines, but count is {}; name all of them or none",
-                                machine.members.size(), machine.count));
-    }
-  }
-  return machine;
-}
-
-Json json_of(const MachineGroup& machine) {
-  Json json = {{"id", machine.id}, {"count", machine.count}};
-  if (machine.cores != 0) {
-    json["cores"] = machine.cores;
-  }
-  put_text(json, "name", machine.name);
-  if (machine.memory_bytes != 0) {
-    json["memory_bytes"] = machine.memory_bytes;
-  }
-  put_text(json, "rack", machine.rack);
-  if (!machine.members.empty()) {
-    json["members"] = machine.members;
-  }
-  return json;
-}
+constexpr Pattern k_operation{
+    "^(sgd|momentum|rmsprop|adam|cached|streaming|(gemm|embedding)(_[1-9][0-9]{0,8})?)$",
+    is_operation,
+    "must be one of sgd, momentum, rmsprop, adam, cached, streaming, gemm, embedding, or one of "
+    "the last two with its size, as gemm_256",
+    "gemm_256"};
 
 /// "0000:17:00.0": domain, bus, device, function.
 bool is_pci_address(std::string_view text) {
@@ -207,204 +66,148 @@ bool is_pci_address(std::string_view text) {
   return true;
 }
 
-PcieLink pcie_from_json(const JsonView& object) {
-  object.only({"transfers_per_second", "width"});
-  return {.transfers_per_second = object.at("transfers_per_second").positive(),
-          .width = object.at("width").integer(1, 32)};
-}
+constexpr Pattern k_pci_address{"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\\.[0-9a-f]$",
+                                is_pci_address, "must look like 0000:17:00.0, in lower case",
+                                "0000:17:00.0"};
 
-Json json_of(const PcieLink& link) {
-  return {{"transfers_per_second", link.transfers_per_second}, {"width", link.width}};
-}
+constexpr auto k_by_key = [](const auto& a, const auto& b) { return a.key < b.key; };
 
-TopologyObject object_from_json(const JsonView& object) {
-  object.only({"id", "kind", "parent", "name", "os_index", "cache_level", "bytes", "pci_address",
-               "link_bytes_per_second", "pcie", "pcie_possible", "pcie_bytes_per_second", "cpus"});
-  constexpr int k_max_index = 1'000'000'000;
-  TopologyObject o;
-  o.id = object.at("id").name();
-  o.kind = *object_kind_named(
-      object.at("kind").one_of({"machine", "package", "numa_node", "cache", "core", "host_bridge",
-                                "pci_bridge", "gpu", "nic", "memory_device", "link_switch"}));
-  if (const auto parent = object.find("parent")) {
-    o.parent = parent->name();
-  }
-  o.name = optional_text(object, "name");
-  if (const auto index = object.find("os_index")) {
-    o.os_index = index->integer(0, k_max_index);
-  }
-  if (const auto level = object.find("cache_level")) {
-    o.cache_level = level->integer(1, 8);
-  }
-  if (const auto bytes = object.find("bytes")) {
-    o.bytes = bytes->count();
-  }
-  if (const auto address = object.find("pci_address")) {
-    o.pci_address = address->string();
-    if (!is_pci_address(o.pci_address)) {
-      address->fail(
-          fmt::format("is \"{}\"; must look like 0000:17:00.0, in lower case", o.pci_address));
+/// Ids that cells may name: of machines, their members and racks, and of topology objects. The
+/// first two are unique.
+class KnownIds {
+public:
+  KnownIds(const Profile& profile, const JsonView& view) {
+    Unique unique(view, "id");
+    const auto add = [&](const std::string& id, const std::string& path) {
+      unique.add(id, path);
+      m_ids.insert(id);
+    };
+    for (std::size_t i = 0; i < profile.machines.size(); ++i) {
+      const MachineGroup& machine = profile.machines[i];
+      add(machine.id, fmt::format("machines/{}/id", i));
+      for (std::size_t j = 0; j < machine.members.size(); ++j) {
+        add(machine.members[j], fmt::format("machines/{}/members/{}", i, j));
+      }
+    }
+    std::set<std::string> racks;
+    for (std::size_t i = 0; i < profile.machines.size(); ++i) {
+      const std::string& rack = profile.machines[i].rack;
+      if (m_ids.contains(rack)) {
+        fail_below(
+            view, fmt::format("machines/{}/rack", i),
+            fmt::format("\"{}\" is the id of a machine; call the rack something else", rack));
+      }
+      racks.insert(rack);
+    }
+    m_ids.merge(racks);
+    m_ids.insert(""); // no id is named
+    for (const TopologyObject& object : profile.topology.objects) {
+      m_ids.insert(object.id);
     }
   }
-  if (const auto rate = object.find("link_bytes_per_second")) {
-    o.link_bytes_per_second = rate->positive();
-  }
-  if (const auto pcie = object.find("pcie")) {
-    o.pcie = pcie_from_json(*pcie);
-  }
-  if (const auto possible = object.find("pcie_possible")) {
-    o.pcie_possible = pcie_from_json(*possible);
-  }
-  if (const auto rate = object.find("pcie_bytes_per_second")) {
-    o.pcie_bytes_per_second = rate->positive();
-  }
-  if (const auto cpus = object.find("cpus")) {
-    for (const JsonView& cpu : cpus->elements()) {
-      o.cpus.push_back(cpu.integer(0, k_max_index));
+  void check(const std::string& id, const JsonView& object, const char* key) const {
+    if (!m_ids.contains(id)) {
+      const std::string near = did_you_mean(id, {m_ids.begin(), m_ids.end()});
+      object.at(key).fail(fmt::format("no machine and no topology object has the id \"{}\"; {}", id,
+                                      near.empty() ? "add one, or name one that is there"
+                                                   : fmt::format("did you mean \"{}\"?", near)));
     }
   }
-  return o;
-}
 
-Json json_of(const TopologyObject& o) {
-  Json json = {{"id", o.id}, {"kind", name_of(o.kind)}};
-  put_text(json, "parent", o.parent);
-  put_text(json, "name", o.name);
-  if (o.os_index) {
-    json["os_index"] = *o.os_index;
-  }
-  if (o.cache_level) {
-    json["cache_level"] = *o.cache_level;
-  }
-  if (o.bytes) {
-    json["bytes"] = *o.bytes;
-  }
-  put_text(json, "pci_address", o.pci_address);
-  if (o.link_bytes_per_second) {
-    json["link_bytes_per_second"] = *o.link_bytes_per_second;
-  }
-  if (o.pcie) {
-    json["pcie"] = json_of(*o.pcie);
-  }
-  if (o.pcie_possible) {
-    json["pcie_possible"] = json_of(*o.pcie_possible);
-  }
-  if (o.pcie_bytes_per_second) {
-    json["pcie_bytes_per_second"] = *o.pcie_bytes_per_second;
-  }
-  if (!o.cpus.empty()) {
-    json["cpus"] = o.cpus;
-  }
-  return json;
-}
+private:
+  std::set<std::string> m_ids;
+};
 
 /// The machine that each object belongs to, and its place among the objects.
 class Places {
 public:
-  explicit Places(const Topology& topology) {
-    for (std::size_t i = 0; i < topology.objects.size(); ++i) {
-      const TopologyObject& o = topology.objects[i];
-      m_places[o.id] = {i, o.parent.empty() ? o.id : m_places.at(o.parent).machine};
-    }
+  void add(const TopologyObject& object) {
+    const std::string& machine =
+        object.parent.empty() ? object.id : m_places.at(object.parent).machine;
+    m_places.emplace(object.id, Place{m_places.size(), machine});
   }
   struct Place {
     std::size_t index = 0;
     std::string machine;
   };
-  [[nodiscard]] const Place& read(const JsonView& id) const {
-    const auto it = m_places.find(id.name());
-    if (it == m_places.end()) {
-      id.fail(fmt::format("no object of this topology has the id \"{}\"; add one, or name one that "
-                          "is there",
-                          id.name()));
+  [[nodiscard]] bool has(const std::string& id) const { return m_places.contains(id); }
+  [[nodiscard]] const Place& of(const std::string& id, const JsonView& value) const {
+    if (!has(id)) {
+      value.fail(
+          fmt::format("no object of this topology has the id \"{}\"; add one, or name one that "
+                      "is there",
+                      id));
     }
-    return it->second;
+    return m_places.at(id);
   }
 
 private:
   std::map<std::string, Place> m_places;
 };
 
-void read_links(const JsonView& links, Topology& topology) {
-  const Places places(topology);
-  Unique ways("link");
-  for (const JsonView& object : links.elements()) {
-    object.only({"kind", "from", "to", "count", "bytes_per_second"});
-    PeerLink link;
-    link.kind = *peer_link_kind_named(object.at("kind").one_of({"nvlink", "xgmi", "socket"}));
-    link.from = object.at("from").name();
-    link.to = object.at("to").name();
-    const Places::Place& from = places.read(object.at("from"));
-    const Places::Place& to = places.read(object.at("to"));
-    if (from.index >= to.index) {
-      object.at("to").fail(
-          fmt::format("\"{}\" must stand after \"{}\" among the objects, for a link "
-                      "works both ways and is written once; change the two over",
-                      link.to, link.from));
+void check_object(const TopologyObject& o, const JsonView& object, bool is_group,
+                  const Places& before) {
+  if (o.kind == ObjectKind::machine) {
+    if (!o.parent.empty()) {
+      object.at("parent").fail("a machine has no parent; remove this key");
     }
-    if (from.machine != to.machine) {
-      object.at("to").fail(fmt::format(
-          "\"{}\" is in another machine than \"{}\"; a link is inside of one", link.to, link.from));
+    if (!is_group) {
+      object.at("id").fail(
+          fmt::format("no entry of /machines has the id \"{}\"; add it there", o.id));
     }
-    ways.add(fmt::format("{} {} - {}", name_of(link.kind), link.from, link.to), object);
-    if (const auto count = object.find("count")) {
-      link.count = count->integer(1, 1'000'000);
-    }
-    if (const auto rate = object.find("bytes_per_second")) {
-      link.bytes_per_second = rate->positive();
-    }
-    topology.links.push_back(std::move(link));
+    return;
+  }
+  if (is_group) {
+    object.at("id").fail(
+        fmt::format("\"{}\" is the id of a machine; rename this {}", o.id, name_of(o.kind)));
+  }
+  if (o.parent.empty()) {
+    object.fail("the key \"parent\" is missing; only a machine has none");
+  }
+  if (!before.has(o.parent)) {
+    object.at("parent").fail(fmt::format(
+        "no object before this one has the id \"{}\"; parents come before their children",
+        o.parent));
   }
 }
 
-Json json_of(const PeerLink& link) {
-  Json json = {
-      {"kind", name_of(link.kind)}, {"from", link.from}, {"to", link.to}, {"count", link.count}};
-  if (link.bytes_per_second) {
-    json["bytes_per_second"] = *link.bytes_per_second;
+void check_link(const PeerLink& link, const JsonView& object, const Places& places) {
+  const Places::Place& from = places.of(link.from, object.at("from"));
+  const Places::Place& to = places.of(link.to, object.at("to"));
+  if (from.index >= to.index) {
+    object.at("to").fail(fmt::format("\"{}\" must stand after \"{}\" among the objects, for a link "
+                                     "works both ways and is written once; change the two over",
+                                     link.to, link.from));
   }
-  return json;
+  if (from.machine != to.machine) {
+    object.at("to").fail(fmt::format(
+        "\"{}\" is in another machine than \"{}\"; a link is inside of one", link.to, link.from));
+  }
 }
 
-Topology topology_from_json(const JsonView& view, const std::vector<MachineGroup>& machines) {
-  view.only({"objects", "links"});
-  Topology topology;
-  Unique ids("id");
-  std::unordered_set<std::string> before;
-  for (const JsonView& object : view.at("objects").elements()) {
-    TopologyObject o = object_from_json(object);
-    ids.add(o.id, object.at("id"));
-    const bool is_group = std::any_of(machines.begin(), machines.end(),
-                                      [&](const MachineGroup& m) { return m.id == o.id; });
-    if (o.kind == ObjectKind::machine) {
-      if (!o.parent.empty()) {
-        object.at("parent").fail("a machine has no parent; remove this key");
-      }
-      if (!is_group) {
-        object.at("id").fail(
-            fmt::format("no entry of /machines has the id \"{}\"; add it there", o.id));
-      }
-    } else {
-      if (is_group) {
-        object.at("id").fail(
-            fmt::format("\"{}\" is the id of a machine; rename this {}", o.id, name_of(o.kind)));
-      }
-      if (o.parent.empty()) {
-        object.fail("the key \"parent\" is missing; only a machine has none");
-      }
-      if (!before.contains(o.parent)) {
-        object.at("parent").fail(fmt::format(
-            "no object before this one has the id \"{}\"; parents come before their children",
-            o.parent));
-      }
-    }
-    before.insert(o.id);
-    topology.objects.push_back(std::move(o));
+void check_topology(const Profile& profile, const JsonView& view) {
+  if (!view.find("topology")) {
+    return;
   }
-  if (const auto links = view.find("links")) {
-    read_links(*links, topology);
+  const JsonView topology = view.at("topology");
+  Unique ids(topology, "id");
+  Places places;
+  const std::vector<JsonView> objects = topology.at("objects").elements();
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    const TopologyObject& object = profile.topology.objects[i];
+    ids.add(object.id, fmt::format("objects/{}/id", i));
+    const bool is_group = std::any_of(profile.machines.begin(), profile.machines.end(),
+                                      [&](const MachineGroup& m) { return m.id == object.id; });
+    check_object(object, objects[i], is_group, places);
+    places.add(object);
   }
-  return topology;
+  Unique ways(topology, "link");
+  for (std::size_t i = 0; i < profile.topology.links.size(); ++i) {
+    const PeerLink& link = profile.topology.links[i];
+    const std::string path = fmt::format("links/{}", i);
+    check_link(link, below(topology, path), places);
+    ways.add(fmt::format("{} {} - {}", name_of(link.kind), link.from, link.to), path);
+  }
 }
 
 void check_order(const JsonView& object, const Cell& cell) {
@@ -422,39 +225,27 @@ void check_order(const JsonView& object, const Cell& cell) {
   }
 }
 
-/// samples, n, min, p50, p99, max and spread of a cell with a value. Without samples only p50 must
-/// be there.
-void read_values(const JsonView& object, Cell& cell) {
-  if (const auto samples = object.find("samples")) {
-    cell.samples = samples->numbers();
-    for (std::size_t i = 0; i < cell.samples.size(); ++i) {
-      if (cell.samples[i] <= 0) {
-        static_cast<void>(samples->elements()[i].positive()); // throws, with the element's pointer
-      }
-    }
-  }
+/// Fills in what is derived from the samples, and p50 alone stands for min, p99 and max.
+void complete_values(Cell& cell, const JsonView& object) {
+  const Cell given = cell;
   if (cell.samples.empty()) {
-    cell.p50 = object.at("p50").positive();
+    static_cast<void>(object.at("p50")); // must be there
     cell.min = cell.p99 = cell.max = cell.p50;
   } else {
     summarize_cell(cell);
   }
-  const auto replace = [&object](const char* key, double& value) {
-    if (const auto given = object.find(key)) {
-      value = given->positive();
+  for (const auto& [key, member] :
+       {std::pair("min", &Cell::min), std::pair("p50", &Cell::p50), std::pair("p99", &Cell::p99),
+        std::pair("max", &Cell::max), std::pair("spread", &Cell::spread)}) {
+    if (object.find(key)) {
+      cell.*member = given.*member;
     }
-  };
-  replace("min", cell.min);
-  replace("p50", cell.p50);
-  replace("p99", cell.p99);
-  replace("max", cell.max);
-  if (const auto spread = object.find("spread")) {
-    cell.spread = spread->non_negative();
   }
-  if (const auto n = object.find("n")) {
-    cell.n = n->count();
+  if (object.find("n")) {
+    cell.n = given.n;
     if (!cell.samples.empty() && cell.n != cell.samples.size()) {
-      n->fail(fmt::format("is {}, but there are {} samples", cell.n, cell.samples.size()));
+      object.at("n").fail(
+          fmt::format("is {}, but there are {} samples", cell.n, cell.samples.size()));
     }
   }
   if (cell.n == 0 && cell.status != CellStatus::published) {
@@ -464,24 +255,14 @@ void read_values(const JsonView& object, Cell& cell) {
   check_order(object, cell);
 }
 
-Cell cell_from_json(const JsonView& object, const KnownIds& ids) {
-  object.only({"case",      "from",    "to",     "bytes",     "threads",   "pairs",
-               "in_flight", "sources", "dtype",  "transport", "direction", "operation",
-               "state",     "status",  "reason", "unit",      "samples",   "n",
-               "min",       "p50",     "p99",    "max",       "spread",    "bytes_convention",
-               "ceiling"});
-  Cell cell;
-  cell.key = key_from_json(object, ids);
-  cell.status = status_from_json(object.at("status"));
-  cell.reason = optional_text(object, "reason");
-  cell.unit = object.at("unit").one_of({"seconds", "bytes_per_second"});
+void check(Cell& cell, const JsonView& object) {
   if (cell.reason.empty() && cell.status != CellStatus::ok &&
       cell.status != CellStatus::published) {
     object.fail(
         fmt::format("a cell with status {} needs a \"reason\"; add it", name_of(cell.status)));
   }
   if (cell.has_value()) {
-    read_values(object, cell);
+    complete_values(cell, object);
   } else {
     for (const char* key : {"samples", "n", "min", "p50", "p99", "max", "spread"}) {
       if (const auto value = object.find(key)) {
@@ -490,110 +271,244 @@ Cell cell_from_json(const JsonView& object, const KnownIds& ids) {
       }
     }
   }
-  const auto convention = object.find("bytes_convention");
-  if (cell.unit == "seconds" && convention) {
-    convention->fail("a cell in seconds counts no bytes; remove this key");
+  if (cell.unit == "seconds" && !cell.bytes_convention.empty()) {
+    object.at("bytes_convention").fail("a cell in seconds counts no bytes; remove this key");
   }
-  if (convention) {
-    cell.bytes_convention = convention->one_of({"payload", "stream"});
-  } else if (cell.has_value() && cell.unit == "bytes_per_second") {
+  if (cell.unit == "bytes_per_second" && cell.has_value() && cell.bytes_convention.empty()) {
     object.fail("the key \"bytes_convention\" is missing; add \"payload\" (each byte counted once) "
-                "or \"stream\" "
-                "(reads and writes)");
+                "or \"stream\" (reads and writes)");
   }
-  if (const auto ceiling = object.find("ceiling")) {
-    ceiling->only({"name", "value"});
-    cell.ceiling =
-        Ceiling{.name = ceiling->at("name").name(), .value = ceiling->at("value").positive()};
-  }
-  return cell;
 }
 
-Fit fit_from_json(const JsonView& object, const KnownIds& ids) {
-  object.only({"case", "from", "to", "threads", "pairs", "in_flight", "sources", "dtype",
-               "transport", "direction", "operation", "state", "segments", "knee_bytes"});
-  Fit fit;
-  fit.key = key_from_json(object, ids);
-  if (const auto knee = object.find("knee_bytes")) {
-    fit.knee_bytes = knee->non_negative();
-  }
-  for (const JsonView& view : some_elements(object.at("segments"), "segment")) {
-    view.only({"from_bytes", "to_bytes", "alpha_seconds", "bandwidth_bytes_per_second",
-               "relative_residual"});
-    FitSegment segment;
-    segment.from_bytes = view.at("from_bytes").non_negative();
-    segment.to_bytes = view.at("to_bytes").non_negative();
-    segment.alpha_seconds = view.at("alpha_seconds").non_negative();
-    segment.bandwidth_bytes_per_second = view.at("bandwidth_bytes_per_second").positive();
-    segment.relative_residual = view.at("relative_residual").non_negative();
-    if (segment.from_bytes > segment.to_bytes) {
-      view.at("to_bytes")
-          .fail(fmt::format("is {}, below from_bytes {}", segment.to_bytes, segment.from_bytes));
-    }
-    if (!fit.segments.empty() && segment.from_bytes < fit.segments.back().to_bytes) {
-      view.at("from_bytes")
-          .fail(fmt::format("is {}, but the segment before ends at {}; segments ascend and do not "
-                            "overlap",
-                            segment.from_bytes, fit.segments.back().to_bytes));
-    }
-    fit.segments.push_back(segment);
-  }
-  return fit;
-}
-
-Json json_of(const Fit& fit) {
-  Json segments = Json::array();
-  for (const FitSegment& s : fit.segments) {
-    segments.push_back({{"from_bytes", s.from_bytes},
-                        {"to_bytes", s.to_bytes},
-                        {"alpha_seconds", s.alpha_seconds},
-                        {"bandwidth_bytes_per_second", s.bandwidth_bytes_per_second},
-                        {"relative_residual", s.relative_residual}});
-  }
-  Json json = Json::object();
-  put_key(json, fit.key);
-  json["segments"] = std::move(segments);
-  json["knee_bytes"] = fit.knee_bytes;
-  return json;
-}
-
-/// Cells or fits, sorted by their keys, no two equal.
+/// Of cells or fits: the ids in their keys are known, and no two keys are equal. Sorts them.
 template <class T>
-std::vector<T> keyed_from_json(const JsonView& array, const KnownIds& ids,
-                               T (*read)(const JsonView&, const KnownIds&), const char* what) {
-  std::vector<T> items;
-  std::map<CellKey, std::string> first; // key -> pointer
-  for (const JsonView& object : array.elements()) {
-    items.push_back(read(object, ids));
-    const auto [before, added] = first.try_emplace(items.back().key, object.pointer());
+void check_keys(std::vector<T>& items, const KnownIds& ids, const JsonView& view,
+                const char* what) {
+  if (items.empty()) {
+    return;
+  }
+  const std::vector<JsonView> objects = view.at(fmt::format("{}s", what)).elements();
+  std::map<CellKey, std::size_t> first;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ids.check(items[i].key.from, objects[i], "from");
+    ids.check(items[i].key.to, objects[i], "to");
+    const auto [before, added] = first.try_emplace(items[i].key, i);
     if (!added) {
-      object.fail(fmt::format("the {} \"{}\" occurs twice, first at {}; remove one", what,
-                              items.back().key.text(), before->second));
+      objects[i].fail(fmt::format("the {} \"{}\" occurs twice, first at {}; remove one", what,
+                                  items[i].key.text(), objects[before->second].pointer()));
     }
   }
-  std::sort(items.begin(), items.end(), [](const T& a, const T& b) { return a.key < b.key; });
-  return items;
-}
-
-/// `items` sorted by their keys, without copying samples.
-template <class T>
-std::vector<const T*> by_key(const std::vector<T>& items) {
-  std::vector<const T*> sorted;
-  sorted.reserve(items.size());
-  for (const T& item : items) {
-    sorted.push_back(&item);
-  }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const T* a, const T* b) { return a->key < b->key; });
-  return sorted;
+  std::sort(items.begin(), items.end(), k_by_key);
 }
 
 } // namespace
 
+static void describe(Visitor& v, MachineGroup& m) {
+  v.about("machine", "Equal machines. Ranks of a plan are placed on machines.");
+  v("id", m.id, k_name, "Unique in the document.");
+  v("name", m.name, k_any.maybe(), "Host name or model.");
+  v("count", m.count, k_positive_count.defaulted(), "How many there are.");
+  v("cores", m.cores, k_positive_count.maybe(),
+    "Physical cores that one process may use; absent: unknown.");
+  v("memory_bytes", m.memory_bytes, k_count.maybe(),
+    "Memory of one machine, bytes; absent or 0: unknown.");
+  v("rack", m.rack, k_name.maybe(),
+    "The rack that these machines are in. Within a rack they have their whole ports for each "
+    "other; what leaves it shares the rack's uplink. Cells may name it. Absent: not known, or "
+    "there is only one.");
+  v("members", m.members, k_name.some("machine").maybe(),
+    "Ids of the single machines, as many as count says, unique in the document. Cells may name "
+    "them. In a measured cluster machine i of all groups one after another is rank i of the job "
+    "that measured it.");
+  if (const JsonView* const view = v.read();
+      view != nullptr && !m.members.empty() && m.members.size() != m.count) {
+    view->at("members").fail(fmt::format(
+        "names {} machines, but count is {}; name all of them or none", m.members.size(), m.count));
+  }
+}
+
+static void describe(Visitor& v, PcieLink& l) {
+  v.about("pcie", "A PCIe link.");
+  v("transfers_per_second", l.transfers_per_second, k_positive, "Of one lane: 8e9 is PCIe 3.0.");
+  v("width", l.width, whole(1, 32), "Lanes.");
+}
+
+static void describe(Visitor& v, TopologyObject& o) {
+  v.about(
+      "object", "One part of a machine. What does not apply is absent.",
+      R"({"if": {"properties": {"kind": {"const": "machine"}}}, "then": {"properties": {"parent": false}}, "else": {"required": ["parent"]}})");
+  v("id", o.id, k_name,
+    "Unique in the document: \"m0\", \"m0/numa0\", \"m0/nic0\". That of a machine is also that of "
+    "an entry of machines.");
+  v("kind", o.kind, one_of(k_object_kinds), "What it is.");
+  v("parent", o.parent, k_name.maybe(),
+    "Id of the containing object, which stands before this one; a machine has none.");
+  v("name", o.name, k_any.maybe(), "Model or operating-system name.");
+  v("os_index", o.os_index, k_number_of_system,
+    "Package, NUMA node or core number of the operating system.");
+  v("cache_level", o.cache_level, whole(1, 8), "1, 2, 3, ...");
+  v("bytes", o.bytes, k_count, "Memory of a NUMA node or GPU, size of a cache, bytes.");
+  v("pci_address", o.pci_address, like(k_pci_address).maybe(),
+    "Domain, bus, device and function: 0000:17:00.0.");
+  v("link_bytes_per_second", o.link_bytes_per_second, k_positive,
+    "Of a NIC its network ports, of others their PCIe link; one direction, as negotiated, bytes "
+    "per second.");
+  v("pcie", o.pcie, k_any, "The PCIe link to the parent, as negotiated.");
+  v("pcie_possible", o.pcie_possible, k_any,
+    "What both ends of that link could do, as far as they tell.");
+  v("pcie_bytes_per_second", o.pcie_bytes_per_second, k_positive,
+    "Of the PCIe link to the parent, one direction, after line coding, where its generation and "
+    "width are not known, bytes per second.");
+  v("cpus", o.cpus, k_number_of_system.maybe(), "Logical processors, of cores and NUMA nodes.");
+}
+
+static void describe(Visitor& v, PeerLink& l) {
+  v.about("peer_link",
+          "Links between two objects of one machine beside the tree; they work both ways.");
+  v("kind", l.kind, one_of(k_peer_links),
+    "What it is; socket: between NUMA nodes or packages (QPI, UPI, Infinity Fabric).");
+  v("from", l.from, k_name, "Id of an object, the one that stands first among the objects.");
+  v("to", l.to, k_name, "Id of the other object.");
+  v("count", l.count, whole(1, 1000000).defaulted(), "How many links side by side.");
+  v("bytes_per_second", l.bytes_per_second, k_positive,
+    "Of all of them together, one direction, bytes per second.");
+}
+
+static void describe(Visitor& v, Topology& t) {
+  v.about("topology", "What the machines consist of.");
+  v("objects", t.objects, k_any, "Parents before children.");
+  v("links", t.links, k_any.maybe(), "Ways beside the tree.");
+}
+
+static void describe(Visitor& v, Ceiling& c) {
+  v.about("ceiling", "What limits this quantity by construction.");
+  v("name", c.name, k_name, "\"PCIe 4.0 x16\", ...");
+  v("value", c.value, k_positive, "The limit, in the cell's unit.");
+}
+
+/// The members of a key stand among the cell's or the fit's own; a fit is about all sizes.
+static void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
+  v("case", key.test, k_snake, "What is measured: fabric_write, numa_to_numa_copy_cpu, ...");
+  v("from", key.from, k_name.maybe(),
+    "Id of the machine or topology object where it starts, or that it is about.");
+  v("to", key.to, k_name.maybe(), "Id of the machine or topology object where it ends.");
+  if (with_bytes) {
+    v("bytes", key.bytes, k_positive_count.maybe(),
+      "Message size in bytes, or footprint of a memory test.");
+  }
+  v("threads", key.threads, k_few.maybe(), "Threads of one process that work at once.");
+  v("pairs", key.pairs, k_few.maybe(), "Pairs of processes that work at once.");
+  v("in_flight", key.in_flight, k_few.maybe(),
+    "Writes posted and not completed, in each direction of each pair.");
+  v("sources", key.sources, k_few.maybe(), "Operands of a summation; ranks of a collective.");
+  v("dtype", key.dtype, one_of(k_dtypes).maybe(), "Element type.");
+  v("transport", key.transport, k_name.maybe(),
+    "Mover: \"host\", \"tcp;ofi_rxm\", \"shm\", \"verbs;ofi_rxm\", ...");
+  v("direction", key.direction, one_of(k_directions).maybe(), "One way, or both ways at once.");
+  v("operation", key.operation, like(k_operation).maybe(),
+    "Optimizer; how a sum is stored: cached or streaming; or computation: gemm or embedding, with "
+    "its size (gemm_256: side of the matrices; embedding_1000: lookups).");
+  v("state", key.state, one_of(k_states).maybe(),
+    "State of the caches: cold, warm; of the host memory of a copy to or from a GPU: pinned, "
+    "pageable; way of a copy between GPUs: peer (directly), staged (through the host).");
+}
+
+static void describe(Visitor& v, Cell& c) {
+  v.about(
+      "cell",
+      "One measured quantity with its raw samples. Its key is what says what is measured (case to "
+      "state, each absent where it does not apply); no two cells have equal keys.",
+      R"({"allOf": [{"if": {"properties": {"status": {"enum": ["ok", "noisy", "published"]}}}, "then": {"anyOf": [{"required": ["p50"]}, {"required": ["samples"], "properties": {"samples": {"minItems": 1}}}]}, "else": {"properties": {"samples": false, "n": false, "min": false, "p50": false, "p99": false, "max": false, "spread": false}}}, {"if": {"properties": {"status": {"enum": ["ok", "noisy"]}}}, "then": {"anyOf": [{"required": ["n"], "properties": {"n": {"minimum": 1}}}, {"required": ["samples"], "properties": {"samples": {"minItems": 1}}}]}}, {"if": {"properties": {"status": {"enum": ["noisy", "skipped", "unsupported", "mismatch", "timeout", "failed"]}}}, "then": {"required": ["reason"], "properties": {"reason": {"minLength": 1}}}}, {"if": {"properties": {"unit": {"const": "seconds"}}}, "then": {"properties": {"bytes_convention": false}}, "else": {"if": {"properties": {"status": {"enum": ["ok", "noisy", "published"]}}}, "then": {"required": ["bytes_convention"]}}}]})");
+  describe_key(v, c.key, true);
+  v("status", c.status, one_of(k_statuses),
+    "What became of the measurement. ok, noisy and published have a value; published was not "
+    "measured here (see source); the others have none and say why in reason.");
+  v("reason", c.reason, k_any.maybe(),
+    "Why the status is what it is; may also hold remarks on an ok cell.");
+  v("unit", c.unit, one_of(k_units),
+    "Unit of samples, min, p50, p99, max and of the ceiling's value.");
+  v("samples", c.samples, k_positive.when(c.has_value() && !c.samples.empty()),
+    "Raw samples, in the order taken, in the cell's unit.");
+  v("n", c.n, k_count.when(c.has_value()),
+    "Number of samples; must agree with samples when they are there.");
+  v("min", c.min, k_positive.when(c.has_value()), "Smallest sample, in the cell's unit.");
+  v("p50", c.p50, k_positive.when(c.has_value()), "Median, in the cell's unit.");
+  v("p99", c.p99, k_positive.when(c.has_value()),
+    "The slow tail, in the cell's unit: of a time the value that 99 % do not exceed (min <= p50 <= "
+    "p99 <= max), of a rate the value that 99 % exceed (min <= p99 <= p50 <= max).");
+  v("max", c.max, k_positive.when(c.has_value()), "Largest sample, in the cell's unit.");
+  v("spread", c.spread, k_non_negative.when(c.has_value()),
+    "Median absolute deviation over median, dimensionless.");
+  v("bytes_convention", c.bytes_convention, one_of(k_conventions).maybe(),
+    "Of a rate: what was counted. payload: each byte once; stream: bytes read plus bytes written.");
+  v("ceiling", c.ceiling, k_any, "What limits this quantity by construction.");
+  if (const JsonView* const view = v.read()) {
+    check(c, *view);
+  }
+}
+
+static void describe(Visitor& v, FitSegment& s) {
+  v.about("segment", "alpha + bytes / bandwidth on one range of sizes.");
+  v("from_bytes", s.from_bytes, k_non_negative, "Smallest size, bytes.");
+  v("to_bytes", s.to_bytes, k_non_negative, "Largest size, bytes; not below from_bytes.");
+  v("alpha_seconds", s.alpha_seconds, k_non_negative, "Time of an empty transfer, seconds.");
+  v("bandwidth_bytes_per_second", s.bandwidth_bytes_per_second, k_positive,
+    "Slope, bytes per second.");
+  v("relative_residual", s.relative_residual, k_non_negative,
+    "Root mean square of the relative errors, dimensionless.");
+  if (const JsonView* const view = v.read(); view != nullptr && s.from_bytes > s.to_bytes) {
+    view->at("to_bytes").fail(fmt::format("is {}, below from_bytes {}", s.to_bytes, s.from_bytes));
+  }
+}
+
+static void describe(Visitor& v, Fit& f) {
+  v.about("fit", "A fit over all cells that agree with this key in everything but bytes; no two "
+                 "fits have equal keys.");
+  describe_key(v, f.key, false);
+  v("segments", f.segments, k_any.some("segment"), "Ascending ranges that do not overlap.");
+  v("knee_bytes", f.knee_bytes, k_non_negative.defaulted(),
+    "Smallest size with 90 % of the best bandwidth, bytes; 0: none.");
+  const JsonView* const view = v.read();
+  for (std::size_t i = 1; view != nullptr && i < f.segments.size(); ++i) {
+    const double end = f.segments[i - 1].to_bytes;
+    if (f.segments[i].from_bytes < end) {
+      fail_below(*view, fmt::format("segments/{}/from_bytes", i),
+                 fmt::format("is {}, but the segment before ends at {}; segments ascend and do not "
+                             "overlap",
+                             f.segments[i].from_bytes, end));
+    }
+  }
+}
+
+void describe(Visitor& v, Profile& p) {
+  v.about("profile", "What a machine or a cluster can do.");
+  v("name", p.name, k_name, "Name of the profile.");
+  v("source", p.source, k_some_text,
+    "Where the numbers come from: \"measured by reckon 0.1.0\", \"published: BytePS, OSDI 2020, "
+    "section 7.1\".");
+  v("context", p.context, k_any.defaulted(),
+    "How it was measured: host, kernel, cpu, libraries, binding, flags, seed, ...");
+  v("fingerprint", p.fingerprint, k_any.maybe(),
+    "Digest over what decides whether two profiles may be compared.");
+  v("machines", p.machines, k_any.some("machine"), "Groups of equal machines.");
+  v("endpoint", p.endpoint, k_any,
+    "A machine that computes and communicates at the same time, as a node of a torus; absent: "
+    "nothing is known of how it divides itself.");
+  v("topology", p.topology, k_any.defaulted(), "What the machines consist of.");
+  v("cells", p.cells, k_any.defaulted(), "Measurements. Written sorted by key.");
+  v("fits", p.fits, k_any.defaulted(), "Fits of time over size. Written sorted by key.");
+  if (const JsonView* const view = v.read()) {
+    const KnownIds ids(p, *view);
+    check_topology(p, *view);
+    check_keys(p.cells, ids, *view, "cell");
+    check_keys(p.fits, ids, *view, "fit");
+  }
+}
+
+} // namespace documents
+
 std::string_view name_of(CellStatus status) {
-  return std::find_if(k_statuses.begin(), k_statuses.end(),
-                      [&](const auto& s) { return s.first == status; })
-      ->second;
+  return documents::k_statuses[static_cast<std::size_t>(status)];
 }
 
 std::string CellKey::text() const {
@@ -671,119 +586,19 @@ void summarize_cell(Cell& cell) {
 }
 
 Profile profile_from_json(const Json& json, const std::string& file) {
-  const JsonView view(json, file);
-  check_header(view, "profile");
-  view.only({"schema", "schema_version", "name", "source", "context", "fingerprint", "machines",
-             "endpoint", "topology", "cells", "fits"});
-  Profile profile;
-  profile.name = view.at("name").name();
-  profile.source = some_text(view.at("source"));
-  if (const auto context = view.find("context")) {
-    profile.context = texts_from_json(*context);
-  }
-  profile.fingerprint = optional_text(view, "fingerprint");
-  KnownIds ids;
-  Unique machine_ids("id");
-  for (const JsonView& machine : some_elements(view.at("machines"), "machine")) {
-    profile.machines.push_back(machine_from_json(machine));
-    machine_ids.add(profile.machines.back().id, machine.at("id"));
-    ids.add(profile.machines.back().id);
-    if (const auto members = machine.find("members")) {
-      for (const JsonView& member : members->elements()) {
-        machine_ids.add(member.name(), member);
-        ids.add(member.name());
-      }
-    }
-  }
-  std::set<std::string> racks;
-  for (const JsonView& machine : view.at("machines").elements()) {
-    if (const auto rack = machine.find("rack")) {
-      if (ids.has(rack->name())) {
-        rack->fail(fmt::format("\"{}\" is the id of a machine; call the rack something else",
-                               rack->name()));
-      }
-      racks.insert(rack->name());
-    }
-  }
-  for (const std::string& rack : racks) {
-    ids.add(rack);
-  }
-  if (const auto endpoint = view.find("endpoint")) {
-    profile.endpoint = endpoint_from_json(*endpoint);
-  }
-  if (const auto topology = view.find("topology")) {
-    profile.topology = topology_from_json(*topology, profile.machines);
-    for (const TopologyObject& object : profile.topology.objects) {
-      ids.add(object.id);
-    }
-  }
-  if (const auto cells = view.find("cells")) {
-    profile.cells = keyed_from_json<Cell>(*cells, ids, cell_from_json, "cell");
-  }
-  if (const auto fits = view.find("fits")) {
-    profile.fits = keyed_from_json<Fit>(*fits, ids, fit_from_json, "fit");
-  }
-  return profile;
-}
-
-Json to_json(const CellKey& key) {
-  Json json = Json::object();
-  put_key(json, key);
-  return json;
-}
-
-Json to_json(const Cell& cell) {
-  Json json = to_json(cell.key);
-  json["status"] = name_of(cell.status);
-  json["unit"] = cell.unit;
-  put_text(json, "reason", cell.reason);
-  put_text(json, "bytes_convention", cell.bytes_convention);
-  if (cell.has_value()) {
-    if (!cell.samples.empty()) {
-      json["samples"] = cell.samples;
-    }
-    json["n"] = cell.n;
-    json["min"] = cell.min;
-    json["p50"] = cell.p50;
-    json["p99"] = cell.p99;
-    json["max"] = cell.max;
-    json["spread"] = cell.spread;
-  }
-  if (cell.ceiling) {
-    json["ceiling"] = {{"name", cell.ceiling->name}, {"value", cell.ceiling->value}};
-  }
-  return json;
+  return documents::read_as<Profile>("profile", json, file);
 }
 
 Json to_json(const Profile& profile) {
-  Json json = with_header("profile");
-  json["name"] = profile.name;
-  json["source"] = profile.source;
-  json["context"] = documents::json_of(profile.context);
-  put_text(json, "fingerprint", profile.fingerprint);
-  json["machines"] = Json::array();
-  for (const MachineGroup& machine : profile.machines) {
-    json["machines"].push_back(json_of(machine));
+  const auto by_key = documents::k_by_key;
+  if (std::is_sorted(profile.cells.begin(), profile.cells.end(), by_key) &&
+      std::is_sorted(profile.fits.begin(), profile.fits.end(), by_key)) {
+    return documents::written(profile, "profile");
   }
-  if (profile.endpoint) {
-    json["endpoint"] = documents::json_of(*profile.endpoint);
-  }
-  json["topology"]["objects"] = Json::array();
-  for (const TopologyObject& object : profile.topology.objects) {
-    json["topology"]["objects"].push_back(json_of(object));
-  }
-  for (const PeerLink& link : profile.topology.links) {
-    json["topology"]["links"].push_back(json_of(link));
-  }
-  json["cells"] = Json::array();
-  for (const Cell* cell : by_key(profile.cells)) {
-    json["cells"].push_back(to_json(*cell));
-  }
-  json["fits"] = Json::array();
-  for (const Fit* fit : by_key(profile.fits)) {
-    json["fits"].push_back(json_of(*fit));
-  }
-  return json;
+  Profile sorted = profile;
+  std::stable_sort(sorted.cells.begin(), sorted.cells.end(), by_key);
+  std::stable_sort(sorted.fits.begin(), sorted.fits.end(), by_key);
+  return documents::written(sorted, "profile");
 }
 
 } // namespace reckon

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json_fwd.hpp"
 #include "documents/endpoint.hpp"
 #include "topology/topology.hpp"
 
@@ -136,12 +135,5 @@ struct Profile {
 
 /// Fills n, min, p50, p99, max and spread from the samples and the unit.
 void summarize_cell(Cell& cell);
-
-/// Reads and validates. Throws Error{input} with file and JSON pointer.
-[[nodiscard]] Profile profile_from_json(const Json& json, const std::string& file);
-[[nodiscard]] Json to_json(const Profile& profile);
-/// One cell, its key's fields among its own, as it stands in a profile.
-[[nodiscard]] Json to_json(const Cell& cell);
-[[nodiscard]] Json to_json(const CellKey& key);
 
 } // namespace reckon

@@ -2,487 +2,311 @@
 #include "documents/report.hpp"
 
 #include "documents/fields.hpp"
+#include "documents/json.hpp"
 
 #include <fmt/format.h>
 
 namespace reckon {
-
-using namespace documents;
-
+namespace documents {
 namespace {
 
-StageReport stage_from_json(const JsonView& object) {
-  object.only({"name", "predicted_seconds", "measured_seconds", "how"});
-  StageReport stage;
-  stage.name = snake_name(object.at("name"));
-  stage.predicted_seconds = object.at("predicted_seconds").number();
-  if (const auto measured = object.find("measured_seconds")) {
-    stage.measured_seconds = measured->non_negative();
-  }
-  stage.how = optional_text(object, "how");
-  return stage;
-}
+constexpr std::array<std::string_view, 2> k_report_kinds{"run", "simulation"};
 
-Json json_of(const StageReport& stage) {
-  Json json = {{"name", stage.name}, {"predicted_seconds", stage.predicted_seconds}};
-  if (stage.measured_seconds) {
-    json["measured_seconds"] = *stage.measured_seconds;
-  }
-  put_text(json, "how", stage.how);
-  return json;
-}
-
-RankReport rank_from_json(const JsonView& object) {
-  object.only({"host", "egress_bytes", "ingress_bytes", "busy_seconds", "reduce_seconds",
-               "wait_seconds", "total_seconds", "peer_wait_seconds", "cpu_seconds"});
-  RankReport rank;
-  rank.host = object.at("host").string();
-  rank.egress_bytes = object.at("egress_bytes").count();
-  rank.ingress_bytes = object.at("ingress_bytes").count();
-  rank.busy_seconds = object.at("busy_seconds").non_negative();
-  rank.reduce_seconds = object.at("reduce_seconds").non_negative();
-  rank.wait_seconds = object.at("wait_seconds").non_negative();
-  rank.total_seconds = object.at("total_seconds").non_negative();
-  rank.peer_wait_seconds = object.at("peer_wait_seconds").non_negative();
-  rank.cpu_seconds = object.at("cpu_seconds").non_negative();
-  return rank;
-}
-
-Json json_of(const RankReport& r) {
-  return {{"host", r.host},
-          {"egress_bytes", r.egress_bytes},
-          {"ingress_bytes", r.ingress_bytes},
-          {"busy_seconds", r.busy_seconds},
-          {"reduce_seconds", r.reduce_seconds},
-          {"wait_seconds", r.wait_seconds},
-          {"total_seconds", r.total_seconds},
-          {"peer_wait_seconds", r.peer_wait_seconds},
-          {"cpu_seconds", r.cpu_seconds}};
-}
-
-Emulation emulation_from_json(const JsonView& object) {
-  object.only({"profile", "writes", "late_writes", "worst_late_seconds"});
-  Emulation emulation;
-  emulation.profile = link_from_json(object.at("profile"));
-  emulation.writes = object.at("writes").count();
-  emulation.late_writes = object.at("late_writes").count();
-  emulation.worst_late_seconds = object.at("worst_late_seconds").non_negative();
+void check(const Emulation& emulation, const JsonView& view) {
   if (emulation.late_writes > emulation.writes) {
-    object.at("late_writes")
+    view.at("late_writes")
         .fail(
             fmt::format("is {}, more than the {} writes", emulation.late_writes, emulation.writes));
   }
-  return emulation;
 }
 
-Simulation simulation_from_json(const JsonView& object) {
-  object.only({"profile", "engine", "settings", "ops", "flows", "merged_parts", "coarsening_error",
-               "scenarios", "undisturbed_seconds", "stations"});
-  Simulation simulation;
-  simulation.profile = link_from_json(object.at("profile"));
-  simulation.engine = object.at("engine").name();
-  simulation.settings = texts_from_json(object.at("settings"));
-  simulation.ops = object.at("ops").count();
-  simulation.flows = object.at("flows").count();
-  simulation.merged_parts = object.at("merged_parts").count();
-  if (simulation.merged_parts == 0) {
-    object.at("merged_parts").fail("must be at least 1");
-  }
-  simulation.coarsening_error = object.at("coarsening_error").non_negative();
-  for (const JsonView& scenario : object.at("scenarios").elements()) {
-    simulation.scenarios.push_back(some_text(scenario));
-  }
-  if (const auto undisturbed = object.find("undisturbed_seconds")) {
-    simulation.undisturbed_seconds = undisturbed->positive();
-  }
-  for (const JsonView& station : object.at("stations").elements()) {
-    station.only({"name", "bytes", "bytes_per_second", "busy"});
-    simulation.stations.push_back({station.at("name").name(), station.at("bytes").count(),
-                                   station.at("bytes_per_second").positive(),
-                                   station.at("busy").non_negative()});
-  }
-  return simulation;
-}
-
-Json json_of(const Simulation& simulation) {
-  Json json = {{"profile", documents::json_of(simulation.profile)},
-               {"engine", simulation.engine},
-               {"settings", documents::json_of(simulation.settings)},
-               {"ops", simulation.ops},
-               {"flows", simulation.flows},
-               {"merged_parts", simulation.merged_parts},
-               {"coarsening_error", simulation.coarsening_error},
-               {"scenarios", simulation.scenarios},
-               {"stations", Json::array()}};
-  if (simulation.undisturbed_seconds) {
-    json["undisturbed_seconds"] = *simulation.undisturbed_seconds;
-  }
-  for (const SimulatedStation& station : simulation.stations) {
-    json["stations"].push_back({{"name", station.name},
-                                {"bytes", station.bytes},
-                                {"bytes_per_second", station.bytes_per_second},
-                                {"busy", station.busy}});
-  }
-  return json;
-}
-
-Verification verification_from_json(const JsonView& object) {
-  object.only({"ok", "checked_bytes", "wrong_elements", "first_error", "max_error", "error_bound"});
-  Verification v;
-  v.ok = object.at("ok").boolean();
-  v.checked_bytes = object.at("checked_bytes").count();
-  v.wrong_elements = object.at("wrong_elements").count();
-  v.first_error = optional_text(object, "first_error");
-  if (const auto error = object.find("max_error")) {
-    v.max_error = error->non_negative();
-  }
-  if (const auto bound = object.find("error_bound")) {
-    v.error_bound = bound->non_negative();
-  }
+void check(const Verification& v, const JsonView& view) {
   if (v.ok && (v.wrong_elements != 0 || !v.first_error.empty())) {
-    object.at("ok").fail("is true, but there are wrong elements or an error");
+    view.at("ok").fail("is true, but there are wrong elements or an error");
   }
   if (!v.ok && v.wrong_elements == 0 && v.first_error.empty()) {
-    object.at("ok").fail("is false, but there is no wrong element and no first_error; say why");
+    view.at("ok").fail("is false, but there is no wrong element and no first_error; say why");
   }
-  return v;
 }
 
-Json json_of(const Verification& v) {
-  Json json = {
-      {"ok", v.ok}, {"checked_bytes", v.checked_bytes}, {"wrong_elements", v.wrong_elements}};
-  if (v.max_error) {
-    json["max_error"] = *v.max_error;
+void check(const ParametersReport& parameters, const JsonView& view) {
+  if (parameters.resumed_from_step.value_or(0) >= parameters.steps &&
+      parameters.resumed_from_step) {
+    view.at("resumed_from_step")
+        .fail(fmt::format("{} < steps {} must hold: a run that goes on makes at least one",
+                          *parameters.resumed_from_step, parameters.steps));
   }
-  if (v.error_bound) {
-    json["error_bound"] = *v.error_bound;
-  }
-  put_text(json, "first_error", v.first_error);
-  return json;
 }
 
-ParametersReport parameters_from_json(const JsonView& object) {
-  object.only({"digest", "steps", "resumed_from_step"});
-  ParametersReport parameters;
-  parameters.digest = digest_from_json(object.at("digest"));
-  parameters.steps = object.at("steps").count();
-  if (const auto step = object.find("resumed_from_step")) {
-    parameters.resumed_from_step = step->count();
-    if (*parameters.resumed_from_step >= parameters.steps) {
-      step->fail(fmt::format("{} < steps {} must hold: a run that goes on makes at least one",
-                             *parameters.resumed_from_step, parameters.steps));
-    }
-  }
-  return parameters;
-}
-
-Json json_of(const ParametersReport& parameters) {
-  Json json = {{"digest", parameters.digest}, {"steps", parameters.steps}};
-  if (parameters.resumed_from_step) {
-    json["resumed_from_step"] = *parameters.resumed_from_step;
-  }
-  return json;
-}
-
-/// Its members that may be absent.
-constexpr std::pair<const char*, std::optional<double> CheckpointsReport::*> k_checkpoint_times[] =
-    {{"predicted_seconds", &CheckpointsReport::predicted_seconds},
-     {"saving_seconds", &CheckpointsReport::saving_seconds},
-     {"writing_seconds", &CheckpointsReport::writing_seconds},
-     {"usual_seconds", &CheckpointsReport::usual_seconds},
-     {"write_seconds", &CheckpointsReport::write_seconds}};
-
-CheckpointsReport checkpoints_from_json(const JsonView& object) {
-  object.only({"every_steps", "complete", "skipped", "failed", "bytes", "predicted_seconds",
-               "saving_seconds", "writing_seconds", "usual_seconds", "write_seconds",
-               "first_failure"});
-  CheckpointsReport checkpoints;
-  checkpoints.every_steps = object.at("every_steps").count();
-  if (checkpoints.every_steps == 0) {
-    object.at("every_steps").fail("must be at least 1");
-  }
-  checkpoints.complete = object.at("complete").count();
-  checkpoints.skipped = object.at("skipped").count();
-  checkpoints.failed = object.at("failed").count();
-  checkpoints.bytes = object.at("bytes").count();
-  for (const auto& [key, member] : k_checkpoint_times) {
-    if (const auto seconds = object.find(key)) {
-      checkpoints.*member = seconds->non_negative();
-    }
-  }
-  checkpoints.first_failure = optional_text(object, "first_failure");
+void check(const CheckpointsReport& checkpoints, const JsonView& view) {
   if ((checkpoints.failed == 0) != checkpoints.first_failure.empty()) {
-    object.at("failed").fail("and first_failure go together: none failed, or it says why one did");
+    view.at("failed").fail("and first_failure go together: none failed, or it says why one did");
   }
-  return checkpoints;
 }
 
-Json json_of(const CheckpointsReport& checkpoints) {
-  Json json = {{"every_steps", checkpoints.every_steps},
-               {"complete", checkpoints.complete},
-               {"skipped", checkpoints.skipped},
-               {"failed", checkpoints.failed},
-               {"bytes", checkpoints.bytes}};
-  for (const auto& [key, member] : k_checkpoint_times) {
-    if (checkpoints.*member) {
-      json[key] = *(checkpoints.*member);
-    }
-  }
-  put_text(json, "first_failure", checkpoints.first_failure);
-  return json;
-}
-
-ReplanReport replan_from_json(const JsonView& object) {
-  object.only({"plan", "profile", "changes", "running_predicted_seconds", "predicted_seconds",
-               "before_seconds", "after_seconds", "gain", "iteration_seconds"});
-  ReplanReport replan;
-  replan.plan = link_from_json(object.at("plan"));
-  replan.profile = link_from_json(object.at("profile"));
-  for (const JsonView& line : object.at("changes").elements()) {
-    replan.changes.push_back(some_text(line));
-  }
-  replan.running_predicted_seconds = object.at("running_predicted_seconds").non_negative();
-  replan.predicted_seconds = object.at("predicted_seconds").non_negative();
-  if (const auto seconds = object.find("before_seconds")) {
-    replan.before_seconds = seconds->positive();
-  }
-  if (const auto seconds = object.find("after_seconds")) {
-    replan.after_seconds = seconds->positive();
-  }
-  if (const auto gain = object.find("gain")) {
-    replan.gain = gain->number();
-  }
-  for (const JsonView& seconds : object.at("iteration_seconds").elements()) {
-    replan.iteration_seconds.push_back(seconds.positive());
-  }
-  return replan;
-}
-
-Json json_of(const ReplanReport& replan) {
-  Json json = {{"plan", documents::json_of(replan.plan)},
-               {"profile", documents::json_of(replan.profile)},
-               {"changes", replan.changes},
-               {"running_predicted_seconds", replan.running_predicted_seconds},
-               {"predicted_seconds", replan.predicted_seconds},
-               {"iteration_seconds", replan.iteration_seconds}};
-  for (const auto& [key, value] :
-       {std::pair("before_seconds", replan.before_seconds),
-        std::pair("after_seconds", replan.after_seconds), std::pair("gain", replan.gain)}) {
-    if (value) {
-      json[key] = *value;
-    }
-  }
-  return json;
-}
-
-PauseReport pause_from_json(const JsonView& object) {
-  object.only({"after_iterations", "measuring_seconds", "planning_seconds", "pairs", "ports",
-               "verdict", "replan"});
-  PauseReport pause;
-  pause.after_iterations = object.at("after_iterations").count();
-  pause.measuring_seconds = object.at("measuring_seconds").non_negative();
-  pause.planning_seconds = object.at("planning_seconds").non_negative();
-  for (const JsonView& pair : object.at("pairs").elements()) {
-    pair.only({"from", "to", "bytes", "before_bytes_per_second", "after_bytes_per_second"});
-    pause.pairs.push_back({pair.at("from").name(), pair.at("to").name(), pair.at("bytes").count(),
-                           pair.at("before_bytes_per_second").positive(),
-                           pair.at("after_bytes_per_second").positive()});
-  }
-  for (const JsonView& machine : object.at("ports").elements()) {
-    pause.ports.push_back(machine.name());
-  }
-  pause.verdict = some_text(object.at("verdict"));
-  if (const auto replan = object.find("replan")) {
-    pause.replan = replan_from_json(*replan);
-  }
-  return pause;
-}
-
-Json json_of(const PauseReport& pause) {
-  Json json = {{"after_iterations", pause.after_iterations},
-               {"measuring_seconds", pause.measuring_seconds},
-               {"planning_seconds", pause.planning_seconds},
-               {"pairs", Json::array()},
-               {"ports", pause.ports},
-               {"verdict", pause.verdict}};
-  for (const PairRateReport& pair : pause.pairs) {
-    json["pairs"].push_back({{"from", pair.from},
-                             {"to", pair.to},
-                             {"bytes", pair.bytes},
-                             {"before_bytes_per_second", pair.before_bytes_per_second},
-                             {"after_bytes_per_second", pair.after_bytes_per_second}});
-  }
-  if (pause.replan) {
-    json["replan"] = json_of(*pause.replan);
-  }
-  return json;
-}
-
-ReprofilingReport reprofiling_from_json(const JsonView& object) {
-  object.only({"every_iterations", "write_bytes", "pauses"});
-  ReprofilingReport reprofiling;
-  reprofiling.every_iterations = object.at("every_iterations").count();
-  if (reprofiling.every_iterations == 0) {
-    object.at("every_iterations").fail("must be at least 1");
-  }
-  for (const JsonView& bytes : object.at("write_bytes").elements()) {
-    reprofiling.write_bytes.push_back(bytes.count());
-  }
-  for (const JsonView& pause : object.at("pauses").elements()) {
-    reprofiling.pauses.push_back(pause_from_json(pause));
-  }
-  return reprofiling;
-}
-
-Json json_of(const ReprofilingReport& reprofiling) {
-  Json json = {{"every_iterations", reprofiling.every_iterations},
-               {"write_bytes", reprofiling.write_bytes},
-               {"pauses", Json::array()}};
-  for (const PauseReport& pause : reprofiling.pauses) {
-    json["pauses"].push_back(json_of(pause));
-  }
-  return json;
-}
-
-} // namespace
-
-Report report_from_json(const Json& json, const std::string& file) {
-  const JsonView view(json, file);
-  check_header(view, "report");
-  view.only({"schema",
-             "schema_version",
-             "kind",
-             "plan",
-             "profile",
-             "workload",
-             "context",
-             "strategy",
-             "transport",
-             "iteration_seconds",
-             "warm_up_iterations",
-             "min_seconds",
-             "p50_seconds",
-             "p99_seconds",
-             "spread",
-             "prediction",
-             "error",
-             "goodput_over_bound",
-             "tolerance",
-             "within_tolerance",
-             "cause",
-             "emulation",
-             "simulation",
-             "stages",
-             "ranks",
-             "verification",
-             "parameters",
-             "checkpoints",
-             "reprofiling"});
-  Report report;
-  report.kind = view.at("kind").one_of({"run", "simulation"});
-  report.plan = link_from_json(view.at("plan"));
-  report.profile = link_from_json(view.at("profile"));
-  report.workload = link_from_json(view.at("workload"));
-  report.context = texts_from_json(view.at("context"));
-  report.strategy = snake_name(view.at("strategy"));
-  report.transport = view.at("transport").name();
-  for (const JsonView& seconds : some_elements(view.at("iteration_seconds"), "iteration")) {
-    report.iteration_seconds.push_back(seconds.positive());
-  }
-  report.warm_up_iterations = view.at("warm_up_iterations").count();
-  report.min_seconds = view.at("min_seconds").positive();
-  report.p50_seconds = view.at("p50_seconds").positive();
-  report.p99_seconds = view.at("p99_seconds").positive();
+void check(const Report& report, const JsonView& view) {
   if (report.min_seconds > report.p50_seconds || report.p50_seconds > report.p99_seconds) {
     view.fail(fmt::format("min_seconds {} <= p50_seconds {} <= p99_seconds {} must hold",
                           report.min_seconds, report.p50_seconds, report.p99_seconds));
   }
-  report.spread = view.at("spread").non_negative();
-  report.prediction = prediction_from_json(view.at("prediction"));
-  report.error = view.at("error").number();
-  report.goodput_over_bound = view.at("goodput_over_bound").non_negative();
-  report.tolerance = view.at("tolerance").non_negative();
-  report.within_tolerance = view.at("within_tolerance").boolean();
-  report.cause = optional_text(view, "cause");
-  if (const auto emulation = view.find("emulation")) {
-    report.emulation = emulation_from_json(*emulation);
-  }
-  Unique stages("stage");
-  for (const JsonView& stage : view.at("stages").elements()) {
-    report.stages.push_back(stage_from_json(stage));
-    stages.add(report.stages.back().name, stage.at("name"));
-  }
-  for (const JsonView& rank : some_elements(view.at("ranks"), "rank")) {
-    report.ranks.push_back(rank_from_json(rank));
-  }
-  if (const auto simulation = view.find("simulation")) {
-    report.simulation = simulation_from_json(*simulation);
+  Unique stages(view, "stage");
+  for (std::size_t i = 0; i < report.stages.size(); ++i) {
+    stages.add(report.stages[i].name, fmt::format("stages/{}/name", i));
   }
   if (report.simulation.has_value() != (report.kind == "simulation")) {
     view.at("kind").fail("is 'simulation' if and only if there is a member of that name");
   }
-  report.verification = verification_from_json(view.at("verification"));
-  if (const auto parameters = view.find("parameters")) {
-    report.parameters = parameters_from_json(*parameters);
-  }
-  if (const auto checkpoints = view.find("checkpoints")) {
-    report.checkpoints = checkpoints_from_json(*checkpoints);
-  }
-  if (const auto reprofiling = view.find("reprofiling")) {
-    report.reprofiling = reprofiling_from_json(*reprofiling);
-  }
-  return report;
 }
 
+} // namespace
+
+static void describe(Visitor& v, Emulation& e) {
+  v.about("emulation", "Delays and paces as a profile's links have them.");
+  v("profile", e.profile, k_any, "The profile whose links were emulated.");
+  v("writes", e.writes, k_count, "Writes of all ranks and iterations, those to warm up included.");
+  v("late_writes", e.late_writes, k_count,
+    "Writes that took longer on this machine than on the emulated one: at most writes.");
+  v("worst_late_seconds", e.worst_late_seconds, k_non_negative,
+    "How much longer the worst of them took, seconds.");
+  if (const JsonView* const view = v.read()) {
+    check(e, *view);
+  }
+}
+
+static void describe(Visitor& v, SimulatedStation& s) {
+  v.about("simulated_station",
+          "A station of the simulated network: a port, a link, what lies between two machines.");
+  v("name", s.name, k_name, "What it is.");
+  v("bytes", s.bytes, k_count, "Bytes of the plan that pass it in one iteration.");
+  v("bytes_per_second", s.bytes_per_second, k_positive, "Rate at which it carries them.");
+  v("busy", s.busy, k_non_negative, "Part of the iteration that they take there.");
+}
+
+static void describe(Visitor& v, Simulation& s) {
+  v.about("simulation", "A plan that was not executed but played on a model of its links.");
+  v("profile", s.profile, k_any, "The profile whose links were simulated.");
+  v("engine", s.engine, k_name, "The simulation engine and its version.");
+  v("settings", s.settings, k_any, "What the result depends on, as the engine calls it.");
+  v("ops", s.ops, k_count, "Operations that were played.");
+  v("flows", s.flows, k_count, "Writes among them.");
+  v("merged_parts", s.merged_parts, k_positive_count,
+    "So many of the plan's parts were played as one; 1: all of them.");
+  v("coarsening_error", s.coarsening_error, k_non_negative,
+    "What the merging is expected to add, as a part of the time.");
+  v("scenarios", s.scenarios, k_some_text,
+    "What was different from what the plan was made for, in words.");
+  v("undisturbed_seconds", s.undisturbed_seconds, k_positive,
+    "What the simulation takes without the scenarios; there where there are some.");
+  v("stations", s.stations, k_any, "The busiest links, busiest first.");
+}
+
+static void describe(Visitor& v, StageReport& s) {
+  v.about("stage", "Predicted beside measured for one part of the work.");
+  v("name", s.name, k_snake, "A term of the prediction, or total; unique in the list.");
+  v("predicted_seconds", s.predicted_seconds, k_any, "Predicted, seconds.");
+  v("measured_seconds", s.measured_seconds, k_non_negative,
+    "Measured, seconds; absent when this run cannot tell it apart.");
+  v("how", s.how, k_any.maybe(), "How it was measured.");
+}
+
+static void describe(Visitor& v, RankReport& r) {
+  v.about("rank",
+          "One rank in one run: bytes of one iteration, seconds as medians over the iterations.");
+  v("host", r.host, k_any, "Where it ran.");
+  v("egress_bytes", r.egress_bytes, k_count, "Bytes sent to other ranks.");
+  v("ingress_bytes", r.ingress_bytes, k_count, "Bytes received from other ranks.");
+  v("busy_seconds", r.busy_seconds, k_non_negative, "Summing and posting, seconds.");
+  v("reduce_seconds", r.reduce_seconds, k_non_negative,
+    "The part of busy_seconds that was summing, seconds.");
+  v("wait_seconds", r.wait_seconds, k_non_negative, "Nothing was ready, seconds.");
+  v("total_seconds", r.total_seconds, k_non_negative,
+    "This rank's own start to its own end, seconds.");
+  v("peer_wait_seconds", r.peer_wait_seconds, k_non_negative,
+    "From its own readiness until the last rank was ready too, seconds: no communication.");
+  v("cpu_seconds", r.cpu_seconds, k_non_negative,
+    "CPU time of the process in one iteration, user and system, seconds.");
+}
+
+static void describe(Visitor& v, Verification& r) {
+  v.about(
+      "verification",
+      "Whether every rank got the right sums, checked byte by byte outside of the timed part.",
+      R"({"if": {"properties": {"ok": {"const": true}}}, "then": {"properties": {"wrong_elements": {"const": 0}, "first_error": {"maxLength": 0}}}, "else": {"anyOf": [{"properties": {"wrong_elements": {"minimum": 1}}}, {"required": ["first_error"], "properties": {"first_error": {"minLength": 1}}}]}})");
+  v("ok", r.ok, k_any, "Everything was right.");
+  v("checked_bytes", r.checked_bytes, k_count, "Bytes that were compared.");
+  v("wrong_elements", r.wrong_elements, k_count, "Elements that were wrong; 0 when ok.");
+  v("first_error", r.first_error, k_any.maybe(),
+    "\"rank 3, part 17, offset 4096: expected 12, got 9\"; absent when ok.");
+  v("max_error", r.max_error, k_non_negative,
+    "Of sums in fixed point: the greatest distance from the exact sum.");
+  v("error_bound", r.error_bound, k_non_negative,
+    "Of sums in fixed point: what equation 22 allows.");
+  if (const JsonView* const view = v.read()) {
+    check(r, *view);
+  }
+}
+
+static void describe(Visitor& v, ParametersReport& p) {
+  v.about("parameters",
+          "The parameters when the run was over. Two runs that made the same steps have the same "
+          "digest, bit for bit, whether one of them was resumed or not.");
+  v("digest", p.digest, k_digest, "SHA-256 of all parameters in the gradient's order.");
+  v("steps", p.steps, k_count,
+    "Steps of the optimizer made in the end, those before a checkpoint that was resumed from too.");
+  v("resumed_from_step", p.resumed_from_step, k_count,
+    "Steps of the checkpoint that the run went on from; absent when it was from the start.");
+  if (const JsonView* const view = v.read()) {
+    check(p, *view);
+  }
+}
+
+static void describe(Visitor& v, CheckpointsReport& c) {
+  v.about(
+      "checkpoints", "What became of the checkpoints, and what they cost.",
+      R"({"if": {"properties": {"failed": {"const": 0}}}, "then": {"properties": {"first_failure": false}}, "else": {"required": ["first_failure"]}})");
+  v("every_steps", c.every_steps, k_positive_count, "Steps from one checkpoint to the next.");
+  v("complete", c.complete, k_count, "Checkpoints of which every rank's part is on disk.");
+  v("skipped", c.skipped, k_count,
+    "Checkpoints that were due while the one before was still being written.");
+  v("failed", c.failed, k_count, "Checkpoints that could not be written.");
+  v("bytes", c.bytes, k_count, "Size of one, all ranks together.");
+  v("predicted_seconds", c.predicted_seconds, k_non_negative,
+    "Seconds that an iteration was predicted to take longer when it saves; absent when the plan "
+    "does not say.");
+  v("saving_seconds", c.saving_seconds, k_non_negative,
+    "Median iteration among those that saved, seconds; absent when none did.");
+  v("writing_seconds", c.writing_seconds, k_non_negative,
+    "Median iteration among those that ran while a checkpoint was being written, seconds; absent "
+    "when none did.");
+  v("usual_seconds", c.usual_seconds, k_non_negative,
+    "Median iteration among the others, seconds; absent when there was none.");
+  v("write_seconds", c.write_seconds, k_non_negative,
+    "Median time from the end of an iteration that saved until every rank's part was on disk, "
+    "seconds.");
+  v("first_failure", c.first_failure, k_any.maybe(),
+    "Why the first that failed did; absent when none did.");
+  if (const JsonView* const view = v.read()) {
+    check(c, *view);
+  }
+}
+
+static void describe(Visitor& v, PairRateReport& p) {
+  v.about("pair_rate", "Writes from one machine to another, before and now.");
+  v("from", p.from, k_name, "The machine that writes.");
+  v("to", p.to, k_name, "The machine that is written to.");
+  v("bytes", p.bytes, k_count, "Of one write.");
+  v("before_bytes_per_second", p.before_bytes_per_second, k_positive,
+    "Bytes of a write / its time as the profile had it.");
+  v("after_bytes_per_second", p.after_bytes_per_second, k_positive,
+    "The same as measured in this pause.");
+}
+
+static void describe(Visitor& v, ReplanReport& r) {
+  v.about("replan", "A plan that took the place of another one in the middle of a run.");
+  v("plan", r.plan, k_any, "The new plan.");
+  v("profile", r.profile, k_any,
+    "The profile with what was measured, which the new plan was made from.");
+  v("changes", r.changes, k_some_text, "What differs between the plans, one line each.");
+  v("running_predicted_seconds", r.running_predicted_seconds, k_non_negative,
+    "Predicted time of an iteration with the plan before and the new profile.");
+  v("predicted_seconds", r.predicted_seconds, k_non_negative,
+    "Predicted time of an iteration with the new plan.");
+  v("before_seconds", r.before_seconds, k_positive,
+    "Measured median of an iteration with the plan before: the later half of those since the last "
+    "pause.");
+  v("after_seconds", r.after_seconds, k_positive,
+    "Measured median of an iteration with the new plan; absent when the run ended first.");
+  v("gain", r.gain, k_any, "1 - after_seconds / before_seconds.");
+  v("iteration_seconds", r.iteration_seconds, k_positive,
+    "Measured seconds of the iterations with the new plan, without its warm-up.");
+}
+
+static void describe(Visitor& v, PauseReport& p) {
+  v.about("pause", "A pause between two iterations in which the links were measured.");
+  v("after_iterations", p.after_iterations, k_count,
+    "Counted iterations of the whole run before it.");
+  v("measuring_seconds", p.measuring_seconds, k_non_negative,
+    "Time that measuring took, in which no iteration ran.");
+  v("planning_seconds", p.planning_seconds, k_non_negative,
+    "Time that planning anew took, in which no iteration ran; 0 where nothing had changed.");
+  v("pairs", p.pairs, k_any,
+    "Pairs whose writes take longer or shorter than the profile had it, beyond the noise.");
+  v("ports", p.ports, k_name, "Machines all of whose pairs changed, so that their port did.");
+  v("verdict", p.verdict, k_some_text, "What came of it, in words.");
+  v("replan", p.replan, k_any,
+    "The plan that took the place of the one before; absent where that went on.");
+}
+
+static void describe(Visitor& v, ReprofilingReport& r) {
+  v.about("reprofiling", "What came of measuring the links in the middle of a run.");
+  v("every_iterations", r.every_iterations, k_positive_count,
+    "Counted iterations from one pause to the next.");
+  v("write_bytes", r.write_bytes, k_count,
+    "Sizes of the writes that are measured, between every client and every proxy, both ways.");
+  v("pauses", r.pauses, k_any, "One entry a pause, in order.");
+}
+
+void describe(Visitor& v, Report& r) {
+  v.about(
+      "report", "What happened when a plan was executed or simulated.",
+      R"({"if": {"properties": {"kind": {"const": "simulation"}}, "required": ["kind"]}, "then": {"required": ["simulation"]}, "else": {"properties": {"simulation": false}}})");
+  v("kind", r.kind, one_of(k_report_kinds),
+    "run: bytes really moved. simulation: the plan was played on a model of its links; times that "
+    "are called measured are simulated, nothing was verified, and busy and CPU time are that of "
+    "the ops.");
+  v("plan", r.plan, k_any, "The plan that was executed.");
+  v("profile", r.profile, k_any, "The profile that the plan was made from.");
+  v("workload", r.workload, k_any, "The workload that the plan was made from.");
+  v("context", r.context, k_any,
+    "How it ran: host, transport, ranks, lanes, version, measured at, ...");
+  v("strategy", r.strategy, k_snake, "The plan's strategy.");
+  v("transport", r.transport, k_name, "Mover that moved the bytes.");
+  v("iteration_seconds", r.iteration_seconds, k_positive.some("iteration"),
+    "Every iteration but the warm-up: last arrival to last completion, seconds.");
+  v("warm_up_iterations", r.warm_up_iterations, k_count,
+    "Iterations before the first that counts.");
+  v("min_seconds", r.min_seconds, k_positive, "Fastest iteration, seconds.");
+  v("p50_seconds", r.p50_seconds, k_positive, "Median iteration, seconds.");
+  v("p99_seconds", r.p99_seconds, k_positive, "99th percentile of the iterations, seconds.");
+  v("spread", r.spread, k_non_negative, "Median absolute deviation over median, dimensionless.");
+  v("prediction", r.prediction, k_any, "What was predicted.");
+  v("error", r.error, k_any,
+    "p50_seconds over the prediction's mid_seconds, minus 1; dimensionless.");
+  v("goodput_over_bound", r.goodput_over_bound, k_non_negative,
+    "The prediction's bound_seconds over p50_seconds, dimensionless; above 1 only when the profile "
+    "is stale.");
+  v("tolerance", r.tolerance, k_non_negative,
+    "Largest error, either way, that passes; dimensionless.");
+  v("within_tolerance", r.within_tolerance, k_any, "Whether the error passes.");
+  v("cause", r.cause, k_any.maybe(), "Which term of the prediction missed most, and why.");
+  v("stages", r.stages, k_any, "Predicted beside measured.");
+  v("ranks", r.ranks, k_any.some("rank"), "The ranks, in the plan's order.");
+  v("emulation", r.emulation, k_any,
+    "The links were not those of the machine that ran it but emulated (reckon run --inject); "
+    "absent: they were its own.");
+  v("simulation", r.simulation, k_any,
+    "How the plan was simulated; there if and only if kind is simulation.");
+  v("verification", r.verification, k_any, "Whether the sums were right.");
+  v("parameters", r.parameters, k_any,
+    "Plans with an optimizer's step: what the parameters are in the end.");
+  v("checkpoints", r.checkpoints, k_any,
+    "Checkpoints that were saved while iterations went on; absent without --checkpoint.");
+  v("reprofiling", r.reprofiling, k_any,
+    "Links that were measured again while the run went on, and plans that followed them; absent "
+    "without --reprofile-every. With it, all other figures but the verification are of the plan "
+    "that the run began with.");
+  if (const JsonView* const view = v.read()) {
+    check(r, *view);
+  }
+}
+
+} // namespace documents
+
+Report report_from_json(const Json& json, const std::string& file) {
+  return documents::read_as<Report>("report", json, file);
+}
 Json to_json(const Report& report) {
-  Json json = with_header("report");
-  json["kind"] = report.kind;
-  json["plan"] = documents::json_of(report.plan);
-  json["profile"] = documents::json_of(report.profile);
-  json["workload"] = documents::json_of(report.workload);
-  json["context"] = documents::json_of(report.context);
-  json["strategy"] = report.strategy;
-  json["transport"] = report.transport;
-  json["iteration_seconds"] = report.iteration_seconds;
-  json["warm_up_iterations"] = report.warm_up_iterations;
-  json["min_seconds"] = report.min_seconds;
-  json["p50_seconds"] = report.p50_seconds;
-  json["p99_seconds"] = report.p99_seconds;
-  json["spread"] = report.spread;
-  json["prediction"] = documents::json_of(report.prediction);
-  json["error"] = report.error;
-  json["goodput_over_bound"] = report.goodput_over_bound;
-  json["tolerance"] = report.tolerance;
-  json["within_tolerance"] = report.within_tolerance;
-  put_text(json, "cause", report.cause);
-  if (report.emulation) {
-    json["emulation"] = {{"profile", documents::json_of(report.emulation->profile)},
-                         {"writes", report.emulation->writes},
-                         {"late_writes", report.emulation->late_writes},
-                         {"worst_late_seconds", report.emulation->worst_late_seconds}};
-  }
-  json["stages"] = Json::array();
-  for (const StageReport& stage : report.stages) {
-    json["stages"].push_back(json_of(stage));
-  }
-  json["ranks"] = Json::array();
-  for (const RankReport& rank : report.ranks) {
-    json["ranks"].push_back(json_of(rank));
-  }
-  if (report.simulation) {
-    json["simulation"] = json_of(*report.simulation);
-  }
-  json["verification"] = json_of(report.verification);
-  if (report.parameters) {
-    json["parameters"] = json_of(*report.parameters);
-  }
-  if (report.checkpoints) {
-    json["checkpoints"] = json_of(*report.checkpoints);
-  }
-  if (report.reprofiling) {
-    json["reprofiling"] = json_of(*report.reprofiling);
-  }
-  return json;
+  return documents::written(report, "report");
 }
 
 } // namespace reckon

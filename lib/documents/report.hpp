@@ -173,7 +173,4 @@ struct Report {
   bool operator==(const Report&) const = default;
 };
 
-[[nodiscard]] Report report_from_json(const Json& json, const std::string& file);
-[[nodiscard]] Json to_json(const Report& report);
-
 } // namespace reckon

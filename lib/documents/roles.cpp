@@ -2,76 +2,74 @@
 #include "documents/roles.hpp"
 
 #include "documents/fields.hpp"
+#include "documents/json.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace reckon {
+namespace documents {
+namespace {
 
-using namespace documents;
-
-Roles roles_from_json(const Json& json, const std::string& file) {
-  const JsonView view(json, file);
-  check_header(view, "roles");
-  view.only({"schema", "schema_version", "name", "groups"});
-  Roles roles;
-  roles.name = view.at("name").name();
-  for (const JsonView& object : some_elements(view.at("groups"), "group of ranks")) {
-    object.only({"machine", "count", "worker", "server", "lanes", "endpoints"});
-    RoleGroup group;
-    group.machine = object.at("machine").name();
-    if (const auto count = object.find("count")) {
-      group.count = positive_count(*count);
+void check(RoleGroup& group, const JsonView& view) {
+  if (!group.endpoints.empty()) {
+    if (view.find("count") && group.count != group.endpoints.size()) {
+      view.at("count").fail(fmt::format("is {}, but there are {} endpoints; leave it out",
+                                        group.count, group.endpoints.size()));
     }
-    if (const auto endpoints = object.find("endpoints")) {
-      for (const JsonView& endpoint : some_elements(*endpoints, "endpoint")) {
-        group.endpoints.push_back(endpoint.name());
-      }
-      if (object.find("count") && group.count != group.endpoints.size()) {
-        object.at("count").fail(fmt::format("is {}, but there are {} endpoints; leave it out",
-                                            group.count, group.endpoints.size()));
-      }
-      group.count = group.endpoints.size();
-    }
-    if (const auto worker = object.find("worker")) {
-      group.worker = worker->boolean();
-    }
-    if (const auto server = object.find("server")) {
-      group.server = server->boolean();
-    }
-    if (const auto lanes = object.find("lanes")) {
-      group.lanes = lanes->integer(1, k_max_lanes);
-    }
-    if (!group.worker && !group.server) {
-      object.fail("is neither worker nor server; set \"worker\" or \"server\" to true, or remove "
-                  "the group");
-    }
-    roles.groups.push_back(group);
+    group.count = group.endpoints.size();
   }
-  if (std::none_of(roles.groups.begin(), roles.groups.end(),
-                   [](const RoleGroup& g) { return g.worker; })) {
-    view.at("groups").fail("there is no worker; set \"worker\" to true in at least one group");
+  if (!group.worker && !group.server) {
+    view.fail("is neither worker nor server; set \"worker\" or \"server\" to true, or remove the "
+              "group");
   }
-  return roles;
 }
 
-Json to_json(const Roles& roles) {
-  Json groups = Json::array();
-  for (const RoleGroup& g : roles.groups) {
-    groups.push_back({{"machine", g.machine},
-                      {"count", g.count},
-                      {"worker", g.worker},
-                      {"server", g.server},
-                      {"lanes", g.lanes}});
-    if (!g.endpoints.empty()) {
-      groups.back()["endpoints"] = g.endpoints;
-    }
+} // namespace
+
+static void describe(Visitor& v, RoleGroup& g) {
+  v.about("group", "Equal ranks; worker or server or both must be true.",
+          R"({"anyOf": [{"properties": {"worker": {"const": true}}, "required": ["worker"]},
+                        {"properties": {"server": {"const": true}}, "required": ["server"]}]})");
+  v("machine", g.machine, k_name, "Id of an entry of the profile's machines.");
+  v("count", g.count, k_positive_count.defaulted(), "How many ranks.");
+  v("worker", g.worker, k_any.defaulted(), "Has gradients and wants their sum.");
+  v("server", g.server, k_any.defaulted(),
+    "May sum parts of other ranks' gradients (summation service).");
+  v("lanes", g.lanes, whole(1, k_max_lanes).defaulted(),
+    "Threads that move parts, each with its own endpoint.");
+  v("endpoints", g.endpoints, k_name.some("endpoint").maybe(),
+    "For plans inside a machine: the GPUs, NUMA nodes or memory devices that the ranks are; count "
+    "is their number.");
+  if (const JsonView* const view = v.read()) {
+    check(g, *view);
   }
-  Json json = with_header("roles");
-  json["name"] = roles.name;
-  json["groups"] = std::move(groups);
-  return json;
+}
+
+void describe(Visitor& v, Roles& roles) {
+  v.about("roles", "Who does what: groups of equal ranks. Ranks are numbered in the order of the "
+                   "groups. At least one group has workers.");
+  v("name", roles.name, k_name, "Name of this assignment.");
+  v("groups", roles.groups,
+    k_any.some("group of ranks")
+        .with(
+            R"({"contains": {"properties": {"worker": {"const": true}}, "required": ["worker"]}})"),
+    "Groups of equal ranks.");
+  if (const JsonView* const view = v.read();
+      view != nullptr && std::none_of(roles.groups.begin(), roles.groups.end(),
+                                      [](const RoleGroup& g) { return g.worker; })) {
+    view->at("groups").fail("there is no worker; set \"worker\" to true in at least one group");
+  }
+}
+
+} // namespace documents
+
+Roles roles_from_json(const Json& json, const std::string& file) {
+  return documents::read_as<Roles>("roles", json, file);
+}
+Json to_json(const Roles& roles) {
+  return documents::written(roles, "roles");
 }
 
 } // namespace reckon

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json_fwd.hpp"
-
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,8 +29,5 @@ struct Roles {
   std::vector<RoleGroup> groups;
   bool operator==(const Roles&) const = default;
 };
-
-[[nodiscard]] Roles roles_from_json(const Json& json, const std::string& file);
-[[nodiscard]] Json to_json(const Roles& roles);
 
 } // namespace reckon

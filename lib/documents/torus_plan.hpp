@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "core/json_fwd.hpp"
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,10 +26,4 @@ struct TorusPlan {
   bool operator==(const TorusPlan&) const = default;
 };
 
-namespace documents {
-
-[[nodiscard]] TorusPlan torus_plan_from_json(const JsonView& object, std::size_t ranks);
-[[nodiscard]] Json json_of(const TorusPlan& torus);
-
-} // namespace documents
 } // namespace reckon

@@ -4,58 +4,191 @@
 #include "core/csv.hpp"
 #include "core/error.hpp"
 #include "documents/fields.hpp"
+#include "documents/json.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
+#include <map>
 #include <unordered_map>
 
 namespace reckon {
-
-using namespace documents;
-
+namespace documents {
 namespace {
 
-DType dtype_from_json(const JsonView& value) {
-  return *dtype_named(value.one_of({"fp32", "fp16", "bf16"}));
+void check(const Computation& c, const JsonView& view) {
+  if (c.seconds) {
+    for (const char* key : {"flops_per_sample", "elements_per_sample", "elements"}) {
+      if (const auto count = view.find(key)) {
+        count->fail("stands beside seconds, which were measured; remove one of the two");
+      }
+    }
+  }
+  if (c.nothing()) {
+    view.fail("says nothing; give seconds or some of flops_per_sample, elements_per_sample and "
+              "elements, or remove this key");
+  }
 }
 
-std::vector<Tensor> tensors_from_json(const std::vector<JsonView>& elements, DType common,
-                                      Unique& names) {
-  std::vector<Tensor> tensors;
-  tensors.reserve(elements.size());
+/// Gives tensors that name no type the common one.
+void check_tensors(std::vector<Tensor>& tensors, const JsonView& view, const char* key,
+                   DType common) {
   std::uint64_t total = 0;
-  for (const JsonView& object : elements) {
-    object.only({"name", "elements", "dtype"});
-    Tensor tensor;
-    tensor.name = object.at("name").name();
-    names.add(tensor.name, object.at("name"));
-    tensor.elements = positive_count(object.at("elements"));
-    const auto dtype = object.find("dtype");
-    tensor.dtype = dtype ? dtype_from_json(*dtype) : common;
-    total += tensor.bytes();
-    if (total > k_max_count) {
-      object.at("elements").fail("brings the workload above 2^53 bytes");
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (!view.raw()[key][i].contains("dtype")) {
+      tensors[i].dtype = common;
     }
-    tensors.push_back(std::move(tensor));
+    total += tensors[i].bytes();
+    if (total > k_max_count) {
+      fail_below(view, fmt::format("{}/{}/elements", key, i),
+                 "brings the workload above 2^53 bytes");
+    }
   }
-  return tensors;
 }
 
-Json tensors_to_json(const std::vector<Tensor>& tensors, DType common) {
-  Json json = Json::array();
-  for (const Tensor& t : tensors) {
-    Json& object = json.emplace_back(Json::object());
-    object["name"] = t.name;
-    object["elements"] = t.elements;
-    if (t.dtype != common) {
-      object["dtype"] = name_of(t.dtype);
+void check_owners(const Workload& workload, const JsonView& view) {
+  std::map<std::string, bool> owned;
+  for (const Tensor& tensor : workload.tensors) {
+    owned[tensor.name] = false;
+  }
+  Unique names(view, "tensor name");
+  for (std::size_t i = 0; i < workload.layers.size(); ++i) {
+    for (std::size_t j = 0; j < workload.layers[i].tensors.size(); ++j) {
+      const std::string& name = workload.layers[i].tensors[j];
+      const std::string path = fmt::format("layers/{}/tensors/{}", i, j);
+      names.add(name, path);
+      const auto it = owned.find(name);
+      if (it == owned.end()) {
+        fail_below(view, path,
+                   fmt::format("no entry of /tensors has the name \"{}\"; add one, or name one "
+                               "that is there",
+                               name));
+      }
+      it->second = true;
     }
   }
-  return json;
+  const auto missing =
+      std::find_if(owned.begin(), owned.end(), [](const auto& tensor) { return !tensor.second; });
+  if (missing != owned.end()) {
+    view.at("layers").fail(
+        fmt::format("no layer has the tensor \"{}\"; add it to the one that computes its "
+                    "gradient",
+                    missing->first));
+  }
 }
+
+void check(const Workload& workload, const JsonView& view) {
+  Unique names(view, "tensor name");
+  for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+    names.add(workload.tensors[i].name, fmt::format("tensors/{}/name", i));
+  }
+  for (std::size_t i = 0; i < workload.all_to_all.size(); ++i) {
+    names.add(workload.all_to_all[i].name, fmt::format("all_to_all/{}/name", i));
+  }
+  if (workload.layers.empty()) {
+    return;
+  }
+  Unique layers(view, "layer name");
+  for (std::size_t i = 0; i < workload.layers.size(); ++i) {
+    layers.add(workload.layers[i].name, fmt::format("layers/{}/name", i));
+  }
+  check_owners(workload, view);
+  for (std::size_t i = 0; i < workload.layers.size(); ++i) {
+    const auto& exchange = workload.layers[i].exchange;
+    const auto later = workload.layers.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    if (exchange && std::none_of(later, workload.layers.end(), [&](const Layer& layer) {
+          return layer.name == exchange->before;
+        })) {
+      fail_below(view, fmt::format("layers/{}/exchange/before", i),
+                 fmt::format("no layer after this one has the name \"{}\"", exchange->before));
+    }
+  }
+}
+
+} // namespace
+
+static void describe(Visitor& v, Tensor& t) {
+  v.about("tensor", "One tensor's gradient.");
+  v("name", t.name, k_name, "Unique in the document, all_to_all included.");
+  v("elements", t.elements, k_positive_count, "Number of elements.");
+  v("dtype", t.dtype, one_of(k_dtypes).when(true),
+    "Element type; the document's dtype when absent.");
+}
+
+static void describe(Visitor& v, Computation& c) {
+  v.about(
+      "computation",
+      "Either the seconds that it was measured to take with the workload's batch, or what it asks "
+      "of an endpoint.",
+      R"({"minProperties": 1, "not": {"anyOf": [{"required": ["seconds", "flops_per_sample"]}, {"required": ["seconds", "elements_per_sample"]}, {"required": ["seconds", "elements"]}]}})");
+  v("seconds", c.seconds, k_positive, "Measured time, seconds; stands alone.");
+  v("flops_per_sample", c.flops_per_sample, k_positive_count.maybe(),
+    "Additions and multiplications for each sample.");
+  v("elements_per_sample", c.elements_per_sample, k_positive_count.maybe(),
+    "Elements read from memory and written to it, for each sample.");
+  v("elements", c.elements, k_positive_count.maybe(),
+    "Elements read from memory and written to it whatever the batch.");
+  if (const JsonView* const view = v.read()) {
+    check(c, *view);
+  }
+}
+
+static void describe(Visitor& v, Exchange& e) {
+  v.about("exchange",
+          "Its output goes to the workers that need it, and its gradient back, by all-to-all.");
+  v("elements_per_sample", e.elements_per_sample, k_positive_count,
+    "Elements that a worker sends or keeps for each sample of its own batch.");
+  v("before", e.before, k_name, "The later layer that needs it.");
+}
+
+static void describe(Visitor& v, Layer& l) {
+  v.about("layer", "One layer.");
+  v("name", l.name, k_name, "Unique among the layers.");
+  v("tensors", l.tensors, k_name.some("tensor").maybe(),
+    "Names of the tensors whose gradients it computes.");
+  v("forward", l.forward, k_any.when(!l.forward.nothing()), "Forward pass; absent: takes no time.");
+  v("input_gradient", l.input_gradient, k_any.when(!l.input_gradient.nothing()),
+    "Gradient of its input; absent: takes no time.");
+  v("weight_gradient", l.weight_gradient, k_any.when(!l.weight_gradient.nothing()),
+    "Gradient of its tensors; absent: takes no time.");
+  v("exchange", l.exchange, k_any,
+    "Its output goes to the workers that need it, and its gradient back, by all-to-all.");
+}
+
+void describe(Visitor& v, Workload& w) {
+  v.about("workload", "A model's gradients, in the order in which the backward pass produces them. "
+                      "All tensors together have at most 2^53 bytes.");
+  v("name", w.name, k_name, "Name of the model.");
+  v("description", w.description, k_any.maybe(), "What the model is.");
+  v("provenance", w.provenance, k_any.maybe(), "How the list was obtained.");
+  // The first tensor's type is said once, so that the usual list of one type stays short.
+  DType common = w.tensors.empty() ? DType::fp32 : w.tensors.front().dtype;
+  v("dtype", common, one_of(k_dtypes).defaulted(),
+    "Element type of the tensors that name none. Written: that of the first tensor.");
+  v("tensors", w.tensors, k_any.some("tensor"),
+    "Tensors whose gradients are summed over all workers, in gradient order.");
+  v("all_to_all", w.all_to_all, k_any.maybe(), "Model-parallel embeddings: exchanged, not summed.");
+  v("forward_seconds", w.forward_seconds, k_positive,
+    "Time of one forward pass, seconds; absent: unknown.");
+  v("backward_seconds", w.backward_seconds, k_positive,
+    "Time of one backward pass, seconds; absent: unknown.");
+  v("batch", w.batch, k_positive_count,
+    "Samples that one worker has in an iteration; absent: unknown.");
+  v("layers", w.layers, k_any.some("layer").maybe(),
+    "What the passes compute, layer by layer in forward order. Each entry of tensors belongs to "
+    "one of them. Absent: unknown.");
+  if (const JsonView* const view = v.read()) {
+    check_tensors(w.tensors, *view, "tensors", common);
+    check_tensors(w.all_to_all, *view, "all_to_all", common);
+    check(w, *view);
+  }
+}
+
+} // namespace documents
+
+namespace {
 
 /// Of a CSV file, by number.
 struct CsvColumns {
@@ -123,59 +256,19 @@ std::uint64_t Workload::bytes() const {
 }
 
 Workload workload_from_json(const Json& json, const std::string& file) {
-  const JsonView view(json, file);
-  check_header(view, "workload");
-  view.only({"schema", "schema_version", "name", "description", "provenance", "dtype", "tensors",
-             "all_to_all", "forward_seconds", "backward_seconds", "batch", "layers"});
-  Workload workload;
-  workload.name = view.at("name").name();
-  workload.description = optional_text(view, "description");
-  workload.provenance = optional_text(view, "provenance");
-  const auto dtype = view.find("dtype");
-  const DType common = dtype ? dtype_from_json(*dtype) : DType::fp32;
-  Unique names("tensor name");
-  workload.tensors = tensors_from_json(some_elements(view.at("tensors"), "tensor"), common, names);
-  if (const auto exchanged = view.find("all_to_all")) {
-    workload.all_to_all = tensors_from_json(exchanged->elements(), common, names);
-  }
-  if (const auto seconds = view.find("forward_seconds")) {
-    workload.forward_seconds = seconds->positive();
-  }
-  if (const auto seconds = view.find("backward_seconds")) {
-    workload.backward_seconds = seconds->positive();
-  }
-  if (const auto batch = view.find("batch")) {
-    workload.batch = positive_count(*batch);
-  }
-  if (const auto layers = view.find("layers")) {
-    workload.layers = layers_from_json(*layers, workload.tensors);
-  }
-  return workload;
+  return documents::read_as<Workload>("workload", json, file);
 }
 
 Json to_json(const Workload& workload) {
-  Json json = with_header("workload");
-  json["name"] = workload.name;
-  put_text(json, "description", workload.description);
-  put_text(json, "provenance", workload.provenance);
-  // The first tensor's type is said once, so that the usual list of one type stays short.
-  const DType common = workload.tensors.empty() ? DType::fp32 : workload.tensors.front().dtype;
-  json["dtype"] = name_of(common);
-  json["tensors"] = tensors_to_json(workload.tensors, common);
-  if (!workload.all_to_all.empty()) {
-    json["all_to_all"] = tensors_to_json(workload.all_to_all, common);
-  }
-  if (workload.forward_seconds) {
-    json["forward_seconds"] = *workload.forward_seconds;
-  }
-  if (workload.backward_seconds) {
-    json["backward_seconds"] = *workload.backward_seconds;
-  }
-  if (workload.batch) {
-    json["batch"] = *workload.batch;
-  }
-  if (!workload.layers.empty()) {
-    json["layers"] = json_of(workload.layers);
+  Json json = documents::written(workload, "workload");
+  for (const char* const list : {"tensors", "all_to_all"}) {
+    if (json.contains(list)) {
+      for (Json& tensor : json[list]) {
+        if (tensor["dtype"] == json["dtype"]) {
+          tensor.erase("dtype");
+        }
+      }
+    }
   }
   return json;
 }

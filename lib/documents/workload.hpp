@@ -2,7 +2,6 @@
 #pragma once
 
 #include "core/dtype.hpp"
-#include "core/json_fwd.hpp"
 #include "documents/layers.hpp"
 
 #include <cstdint>
@@ -36,8 +35,6 @@ struct Workload {
   bool operator==(const Workload&) const = default;
 };
 
-[[nodiscard]] Workload workload_from_json(const Json& json, const std::string& file);
-[[nodiscard]] Json to_json(const Workload& workload);
 /// CSV with a header line naming the columns name, elements, dtype (dtype may be absent: fp32), in
 /// gradient order. Named after the file. Throws Error{input} with file and line.
 [[nodiscard]] Workload workload_from_csv(std::string_view text, const std::string& file);

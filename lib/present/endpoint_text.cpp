@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/endpoint_text.hpp"
 
+#include "core/units.hpp"
 #include "present/numbers.hpp"
 #include "present/table.hpp"
 

@@ -2,6 +2,7 @@
 #include "present/groups.hpp"
 
 #include "core/error.hpp"
+#include "core/json_fwd.hpp"
 #include "documents/contention.hpp"
 #include "present/key_text.hpp"
 

@@ -8,12 +8,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace reckon {
 
 std::string significant(double value, int digits) {
   if (value == 0 || !std::isfinite(value)) {
     return fmt::format("{:g}", value);
+  }
+  if (std::abs(value) < std::numeric_limits<double>::min()) { // no more digits than it has
+    return fmt::format("{:.{}g}", value, digits);
   }
   // Rounded first: 9.9996 with four digits is 10.00, not 10.000.
   const double rounded = std::stod(fmt::format("{:.{}e}", value, digits - 1));

@@ -9,6 +9,7 @@
 #include "core/processors.hpp"
 #include "discover/discover.hpp"
 #include "discover/environment.hpp"
+#include "documents/json.hpp"
 #include "launch/sockets.hpp"
 #include "probe/campaign.hpp"
 #include "probe/evaluate.hpp"

@@ -61,7 +61,10 @@ double huge_fraction(const std::byte* data, std::size_t bytes) {
       std::from_chars(dash + 1, end, to, 16);
       inside = from < begin + bytes && begin < to;
     } else if (inside && line.starts_with("AnonHugePages:")) {
-      huge += std::stod(line.substr(14)) * 1024;
+      double kib = 0; // "AnonHugePages:      2048 kB"
+      std::from_chars(line.data() + std::min(line.find_first_of("0123456789"), line.size()), end,
+                      kib);
+      huge += kib * 1024;
     }
   }
   return std::min(1.0, huge / static_cast<double>(bytes));

@@ -2,6 +2,7 @@
 #include "run/load_checkpoint.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "launch/peer_fields.hpp"
 #include "launch/sockets.hpp"

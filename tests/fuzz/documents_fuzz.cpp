@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
 
 #include <cstddef>
 #include <cstdint>

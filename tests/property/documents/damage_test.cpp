@@ -4,6 +4,7 @@
 // nothing else.
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "documents/json.hpp"
 #include "support/example_documents.hpp"
 #include "support/random_documents.hpp"
 

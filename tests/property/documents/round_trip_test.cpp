@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
+#include "documents/json.hpp"
 #include "support/random_documents.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
 
 #include <gtest/gtest.h>
 

@@ -24,7 +24,8 @@ TEST(Plan, MistakesInLinksAndOptionsAreNamed) {
       to_json(test::example_plan()),
       {
           {{remove("/profile")}, "/: the key \"profile\" is missing; add it"},
-          {{set("/profile/digest", "sha256:12")}, "/profile/digest: " + digest_rule},
+          {{set("/profile/digest", "sha256:12")},
+           "/profile/digest: is \"sha256:12\"; " + digest_rule},
           {{set("/workload/digest", "md5:" + std::string(67, '0'))},
            "/workload/digest: " + digest_rule},
           {{set("/roles/digest", "sha256:" + std::string(64, 'A'))},

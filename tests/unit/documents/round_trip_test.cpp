@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
+#include "documents/json.hpp"
 #include "support/example_documents.hpp"
 
 #include "core/digest.hpp"

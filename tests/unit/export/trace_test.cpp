@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../strategies/fixtures.hpp"
+#include "core/json.hpp"
 
 #include "core/error.hpp"
-#include "core/json.hpp"
 #include "export/export.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"

@@ -3,6 +3,7 @@
 #include "import/astra_workload.hpp"
 
 #include "core/error.hpp"
+#include "documents/json.hpp"
 
 #include <gtest/gtest.h>
 

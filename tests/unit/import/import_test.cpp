@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
 #include "imported.hpp"
 
 #include <gmock/gmock.h>

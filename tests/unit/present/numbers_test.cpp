@@ -14,6 +14,7 @@ TEST(Significant, KeepsTheNumberOfDigits) {
   EXPECT_EQ(significant(-12.34, 3), "-12.3");
   EXPECT_EQ(significant(9.9996, 4), "10.00"); // rounding gains a digit before the point
   EXPECT_EQ(significant(0, 4), "0");
+  EXPECT_EQ(significant(1e-320, 4), "1e-320"); // too small for std::stod
 }
 
 TEST(TimeText, ChoosesTheUnit) {

@@ -4,6 +4,7 @@
 
 #include "documents/ceilings.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
 #include "probe/cluster.hpp"
 
 #include <gtest/gtest.h>

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
 #include "probe/cluster.hpp"
 #include "probe/pair_probe.hpp"
 

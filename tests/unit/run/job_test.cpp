@@ -5,6 +5,7 @@
 
 #include "../strategies/fixtures.hpp"
 #include "core/file.hpp"
+#include "documents/json.hpp"
 #include "launch/local.hpp"
 #include "movers/mover.hpp"
 #include "run/report.hpp"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "documents/json.hpp"
 #include "fixtures.hpp"
 
 #include "core/error.hpp"

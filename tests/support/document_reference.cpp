@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/document_reference.hpp"
+
+#include "core/json.hpp"
+#include "documents/fields.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace reckon::test {
+namespace {
+
+using namespace documents;
+
+/// Calls `visit` with a document of that kind which has its defaults.
+template <class F>
+void with_document(std::string_view kind, F visit) {
+  Profile profile;
+  Workload workload;
+  Roles roles;
+  Plan plan;
+  Report report;
+  const std::array<Ref, 5> documents{Visitor::ref(profile), Visitor::ref(workload),
+                                     Visitor::ref(roles), Visitor::ref(plan), Visitor::ref(report)};
+  const auto it = std::find(k_kinds.begin(), k_kinds.end(), kind);
+  visit(std::get<RecordRef>(documents.at(static_cast<std::size_t>(it - k_kinds.begin())).to));
+}
+
+bool is_required(const Rule& rule, const Ref& ref) {
+  return rule.presence == Rule::Presence::required && !std::holds_alternative<OptionalRef>(ref.to);
+}
+
+/// One element of a list, made for the purpose.
+Ref element_of(const ListRef& list) {
+  list.resize(list.list, 1);
+  return list.at(list.list, 0);
+}
+
+class Schema : public Visitor {
+public:
+  explicit Schema(Json& definitions) : m_definitions(definitions) {}
+  Json object{{"type", "object"}, {"additionalProperties", false}};
+  std::string name;
+
+  void about(const char* of, const char* sentence, const char* schema) override {
+    name = of;
+    object["description"] = sentence;
+    add(object, schema);
+  }
+
+protected:
+  void field(const Field& field, const Ref& ref) override {
+    Json& schema = object["properties"][field.key];
+    schema = std::visit([&](const auto& of) { return schema_of(of, field.rule); }, ref.to);
+    schema["description"] = field.sentence;
+    add(schema, field.rule.schema);
+    if (is_required(field.rule, ref)) {
+      object["required"].push_back(field.key);
+    }
+    if (field.rule.presence == Rule::Presence::defaulted &&
+        (std::holds_alternative<WholeRef>(ref.to) || std::holds_alternative<double*>(ref.to))) {
+      schema["default"] = json_of(ref, field.rule);
+    }
+  }
+
+private:
+  static void add(Json& schema, const char* more) {
+    if (more != nullptr) {
+      schema.update(Json::parse(more));
+    }
+  }
+  Json schema_of(const WholeRef& of, const Rule& rule) {
+    if (!rule.names.empty()) {
+      return {{"enum", std::vector<std::string>(rule.names.begin(), rule.names.end())}};
+    }
+    return of.truth ? Json{{"type", "boolean"}}
+                    : Json{{"type", "integer"},
+                           {"minimum", static_cast<std::int64_t>(rule.low)},
+                           {"maximum", static_cast<std::int64_t>(rule.high)}};
+  }
+  Json schema_of(const double*, const Rule& rule) {
+    Json schema{{"type", "number"}};
+    if (rule.low == 0) {
+      schema[rule.above_low ? "exclusiveMinimum" : "minimum"] = 0;
+    }
+    if (rule.high == 1) {
+      schema["maximum"] = 1;
+    }
+    return schema;
+  }
+  Json schema_of(const std::string*, const Rule& rule) {
+    if (!rule.names.empty()) {
+      return {{"enum", std::vector<std::string>(rule.names.begin(), rule.names.end())}};
+    }
+    if (rule.pattern != nullptr) {
+      return {{"type", "string"}, {"maxLength", 256}, {"pattern", rule.pattern->regex}};
+    }
+    if (rule.text == Rule::Text::name) {
+      m_definitions["name"] = Json{{"type", "string"},
+                                   {"description", "No control characters."},
+                                   {"minLength", 1},
+                                   {"maxLength", 256},
+                                   {"not", {{"pattern", "[\\u0000-\\u001f\\u007f]"}}}};
+      return {{"$ref", "#/$defs/name"}};
+    }
+    return rule.text == Rule::Text::some ? Json{{"type", "string"}, {"minLength", 1}}
+                                         : Json{{"type", "string"}};
+  }
+  Json schema_of(const Texts*, const Rule&) {
+    return {{"type", "object"},
+            {"propertyNames", {{"minLength", 1}}},
+            {"additionalProperties", {{"type", "string"}}}};
+  }
+  Json schema_of(const Numbers*, const Rule&) {
+    return {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
+  }
+  Json schema_of(const std::vector<std::uint64_t>*, const Rule& rule) {
+    std::uint64_t number = 0;
+    return list_of(Visitor::ref(number), rule);
+  }
+  Json schema_of(const std::vector<double>*, const Rule& rule) {
+    double number = 0;
+    return list_of(Visitor::ref(number), rule);
+  }
+  Json schema_of(const OptionalRef& of, const Rule& rule) {
+    return std::visit([&](const auto& inside) { return schema_of(inside, rule); },
+                      of.get(of.value).to);
+  }
+  Json schema_of(const ListRef& of, const Rule& rule) {
+    Json schema = list_of(element_of(of), rule);
+    if (!of.resize(of.list, 1)) {
+      schema["minItems"] = schema["maxItems"] = of.size(of.list);
+    }
+    return schema;
+  }
+  Json list_of(const Ref& element, const Rule& rule) {
+    Json schema{{"type", "array"}};
+    schema["items"] = std::visit([&](const auto& of) { return schema_of(of, rule); }, element.to);
+    if (rule.element != nullptr) {
+      schema["minItems"] = 1;
+    }
+    return schema;
+  }
+  Json schema_of(const RecordRef& of, const Rule&) {
+    Schema record(m_definitions);
+    of.describe(record, of.record);
+    m_definitions[record.name] = std::move(record.object);
+    return {{"$ref", "#/$defs/" + record.name}};
+  }
+
+  Json& m_definitions;
+};
+
+/// Rows of the table, from the schema. A type that several fields have is listed where it occurs
+/// first.
+class Rows {
+public:
+  explicit Rows(const Json& schema) : m_definitions(schema.at("$defs")) { add(schema, ""); }
+  std::string text;
+
+private:
+  void add(const Json& object, const std::string& path) {
+    const Json required = object.value("required", Json::array());
+    for (const auto& [key, field] : object.at("properties").items()) {
+      if (field.contains("const")) { // the header
+        continue;
+      }
+      const bool needed = std::find(required.begin(), required.end(), key) != required.end();
+      const std::string row = path + key;
+      const std::size_t at = text.size();
+      const std::string values = values_of(field, row); // adds the rows below this one
+      text.insert(at,
+                  fmt::format("| `{}` | {}{} | {} |\n", row, values,
+                              needed                      ? ""
+                              : field.contains("default") ? "; default " + field["default"].dump()
+                                                          : "; optional",
+                              field.at("description").get<std::string>()));
+    }
+  }
+  std::string values_of(const Json& field, const std::string& path) {
+    if (field.contains("$ref")) {
+      const auto reference = field.at("$ref").get<std::string>();
+      const std::string name = reference.substr(reference.rfind('/') + 1);
+      if (name == "name") {
+        return name;
+      }
+      const auto [first, added] = m_paths.try_emplace(name, path);
+      if (added) {
+        add(m_definitions.at(name), path + ".");
+      }
+      return added ? "object" : fmt::format("as `{}`", first->second);
+    }
+    if (field.contains("enum")) {
+      const auto names = field.at("enum").get<std::vector<std::string>>();
+      return fmt::format("`{}`", fmt::join(names, "`, `"));
+    }
+    const auto type = field.at("type").get<std::string>();
+    if (type == "array") {
+      return "list: " + values_of(field.at("items"), path + "[]");
+    }
+    if (type == "object") {
+      return field.at("additionalProperties").at("type").get<std::string>() + " by name";
+    }
+    std::string limits;
+    for (const auto& [key, sign] : {std::pair("exclusiveMinimum", ">"), std::pair("minimum", ">="),
+                                    std::pair("maximum", "<=")}) {
+      if (field.contains(key) && field.at(key) != k_max_count) {
+        limits += fmt::format("{} {} {}", limits.empty() ? "" : ",", sign, field.at(key).dump());
+      }
+    }
+    return type + limits;
+  }
+
+  const Json& m_definitions;
+  std::map<std::string, std::string> m_paths; // of each type: where it occurs first
+};
+
+} // namespace
+
+Json schema_of(std::string_view kind) {
+  Json definitions = Json::object();
+  Schema schema(definitions);
+  with_document(kind,
+                [&](const RecordRef& document) { document.describe(schema, document.record); });
+  Json& json = schema.object;
+  json["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  json["title"] = fmt::format("reckon {}", kind);
+  json["$defs"] = definitions;
+  json["required"].push_back("schema");
+  json["required"].push_back("schema_version");
+  json["properties"]["schema"] = {{"const", fmt::format("reckon/{}", kind)},
+                                  {"description", "What kind of document this is."}};
+  json["properties"]["schema_version"] = {
+      {"const", k_schema_version},
+      {"description", "Version of this schema; a reader refuses a newer one."}};
+  return json;
+}
+
+std::string reference_of(std::string_view kind) {
+  return "| field | value | meaning |\n|---|---|---|\n" + Rows(schema_of(kind)).text;
+}
+
+} // namespace reckon::test

@@ -44,6 +44,13 @@ std::vector<std::string> options_of(const CLI::App& app) {
                                 : fmt::format("did you mean '{}'?", near)));
 }
 
+std::string remedy_of(const CLI::ParseError& error, const std::string& path) {
+  return dynamic_cast<const CLI::RequiresError*>(&error) != nullptr ? "give both"
+         : dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr
+             ? "leave one of them out"
+             : fmt::format("see reckon {}--help", path);
+}
+
 /// What the parser could not read, in the form of every other error.
 [[noreturn]] void fail_to_parse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* innermost = &app;
@@ -67,7 +74,7 @@ std::vector<std::string> options_of(const CLI::App& app) {
                      near.empty() ? fmt::format("see reckon {}--help", path)
                                   : fmt::format("did you mean '{}'?", near)));
   }
-  fail(ErrorKind::usage, fmt::format("{}; see reckon {}--help", one_line(error.what()), path));
+  fail(ErrorKind::usage, fmt::format("{}; {}", one_line(error.what()), remedy_of(error, path)));
 }
 
 /// What CLI11 does not read itself.
@@ -89,6 +96,20 @@ Take take_quantity(T* to) {
   } else {
     return by(parse_seconds);
   }
+}
+
+template <class To, class T>
+Take take_between(To* to, T least, T most, const char* what) {
+  return [=](const std::string& text, std::string_view flag) {
+    T value{};
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || stop != end || !(value >= least && value <= most)) {
+      fail(ErrorKind::usage,
+           fmt::format("{} {}: must be a {} from {} to {}", flag, text, what, least, most));
+    }
+    *to = value;
+  };
 }
 
 /// CLI11 keeps the text; it is read when the whole command line is known to fit.
@@ -116,15 +137,14 @@ Take factor(double* to, double least) {
   };
 }
 
+Take number(double* to, double least, double most) {
+  return take_between(to, least, most, "number");
+}
 Take whole_number(std::uint64_t* to, std::uint64_t least, std::uint64_t most) {
-  return [to, least, most](const std::string& text, std::string_view flag) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, *to);
-    if (error != std::errc{} || stop != end || *to < least || *to > most) {
-      fail(ErrorKind::usage,
-           fmt::format("{} {}: must be a whole number from {} to {}", flag, text, least, most));
-    }
-  };
+  return take_between(to, least, most, "whole number");
+}
+Take whole_number(std::optional<std::uint64_t>* to, std::uint64_t least, std::uint64_t most) {
+  return take_between(to, least, most, "whole number");
 }
 
 Argument Argument::required() {
@@ -148,6 +168,16 @@ Argument Argument::one_of(const std::vector<std::string>& values, bool listed) {
   m_option->check(listed ? check : check.description(""));
   return *this;
 }
+Argument Argument::at_least(std::uint64_t least) {
+  const auto check = [least](const std::string& text) {
+    std::uint64_t value = 0;
+    return CLI::detail::lexical_cast(text, value) && value < least
+               ? fmt::format("must be at least {}, is {}", least, text)
+               : std::string();
+  };
+  m_option->check(check);
+  return *this;
+}
 Argument Argument::separated_by(char separator) {
   m_option->delimiter(separator);
   return *this;
@@ -166,6 +196,10 @@ Argument Argument::group(const std::string& heading) {
 }
 bool Argument::given() const {
   return m_option->count() > 0;
+}
+
+std::string Argument::name() const {
+  return m_option->get_name();
 }
 
 struct Arguments::State {
@@ -257,6 +291,18 @@ void Arguments::set(const std::string& name, const std::string& value) {
     option->run_callback();
   } catch (const CLI::ParseError& error) {
     fail(ErrorKind::usage, one_line(error.what()));
+  }
+  for (const CLI::Option* other : option->get_needs()) {
+    if (other->count() == 0) {
+      fail(ErrorKind::usage,
+           fmt::format("{} requires {}; give both", option->get_name(), other->get_name()));
+    }
+  }
+  for (const CLI::Option* other : option->get_excludes()) {
+    if (other->count() > 0) {
+      fail(ErrorKind::usage, fmt::format("{} excludes {}; leave one of them out",
+                                         option->get_name(), other->get_name()));
+    }
   }
   m_state->convert(option);
 }

@@ -2,11 +2,11 @@
 #include "export/export.hpp"
 
 #include "commands.hpp"
-#include "planned_profile.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "documents/document.hpp"
+#include "planning/planned_profile.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
 #include "strategies/play.hpp"

@@ -42,12 +42,23 @@ reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --sweep k=4
 expect_status 2
 stderr_has "1024 machines"
 
+# Nobody only sums unless asked; the last candidate says what servers would give.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 -o alone.json
+expect_status 0
+stdout_matches '_with_8_servers +[0-9.]+ ms +[0-9.]+ ms +-[0-9]+ %'
+[[ $(grep -c '"rank":' alone.json) == 8 ]] || fail "not eight ranks"
+
 # What would have no effect is refused.
 reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --sweep k=0,4 --explain
 expect_status 2
+stderr_has "--sweep excludes --explain; leave one of them out"
+# Also where --set gives the other one.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 8 --set network=1
+expect_status 2
+stderr_has "--network requires --inside; give both"
 reckon plan --profile byteps-cluster --workload resnet50 --async-steps 3
 expect_status 2
-stderr_has "give --async"
+stderr_has "--async-steps requires --async; give both"
 reckon plan --profile byteps-cluster --workload resnet50 --gradient-bound 3
 expect_status 2
 stderr_has "give --reduction"
@@ -72,7 +83,7 @@ reckon plan --profile byteps-cluster --workload resnet50 --roles roles.json -o b
 expect_status 0
 reckon plan --profile byteps-cluster --workload resnet50 --roles roles.json --workers 4
 expect_status 2
-stderr_has "leave out --workers"
+stderr_has "--roles excludes --workers; leave one of them out"
 
 # Bad input: one line, the remedy, exit 2, and no file.
 reckon plan --profile byteps-cluster --workload resnet5 -o none.json

@@ -81,7 +81,7 @@ expect_status 2
 stderr_has 'no machine "m7"'
 reckon plan --inside --profile byteps-nvlink --workload model.csv --set gpu-direct=maybe
 expect_status 2
-stderr_has "use yes or no"
+stderr_has "--gpu-direct = maybe"
 reckon plan --inside --profile byteps-pcie --workload model.csv --transport bogus
 expect_status 2
 stderr_has "over transport 'bogus'"
@@ -107,10 +107,10 @@ expect_status 2
 stderr_has "--order"
 reckon plan --profile byteps-pcie --workload model.csv --network 1
 expect_status 2
-stderr_has "need --inside"
+stderr_has "--network requires --inside; give both"
 reckon plan --inside --profile byteps-pcie --workload model.csv --network -1
 expect_status 2
-stderr_has "say how many gradients"
+stderr_has "--network -1: must be a number from 0 to 1000000"
 sed 's/"m0\/gpu6"/"m0\/gpu99"/' roles.json > wrong.json
 reckon plan --inside --profile byteps-pcie --workload model.csv --roles wrong.json
 expect_status 2

@@ -125,7 +125,7 @@ expect_status 2
 stderr_has "plan without --async"
 run --checkpoint-every 3
 expect_status 2
-stderr_has "--checkpoint FOLDER"
+stderr_has "--checkpoint-every requires --checkpoint; give both"
 run --checkpoint elsewhere --checkpoint-every 0
 expect_status 2
 

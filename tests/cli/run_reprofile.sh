@@ -46,13 +46,13 @@ expect_status 2
 stderr_has "give --profile and --workload that it was made from"
 reckon run plan.json -p profile.json
 expect_status 2
-stderr_has "give --reprofile-every"
+stderr_has "--profile requires --reprofile-every; give both"
 reckon run plan.json --reprofile-every 0 -p profile.json -m model.csv
 expect_status 2
-stderr_has "at least 1 iteration"
+stderr_has "--reprofile-every: must be at least 1, is 0"
 reckon run plan.json --reprofile-gain 5%
 expect_status 2
-stderr_has "give --reprofile-every"
+stderr_has "--reprofile-gain requires --reprofile-every; give both"
 for gain in 100% -1% much; do
   reckon run plan.json --reprofile-every 2 -p profile.json -m model.csv --reprofile-gain "$gain"
   expect_status 2
@@ -68,9 +68,12 @@ stderr_has "--workload other.csv"
 reckon run ring.json "${again[@]}"
 expect_status 2
 stderr_has "strategy ring has no routing tables that could follow the links; plan with --strategy coarse"
-reckon run step-server.json "${again[@]}" --checkpoint folder
-expect_status 2
-stderr_has "a checkpoint is one plan's, and the plan may change"
+for option in --checkpoint --resume --trace; do # of one plan, and the plan may change
+  reckon run step-server.json "${again[@]}" $option folder
+  expect_status 2
+  stderr_has "$option"
+  stderr_has "; leave one of them out"
+done
 reckon run plan.json "${again[@]}" --transport host
 expect_status 2
 stderr_has "measures the transport that the plan is for, tcp;ofi_rxm"

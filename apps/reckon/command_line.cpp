@@ -112,6 +112,16 @@ Take take_between(To* to, T least, T most, const char* what) {
   };
 }
 
+/// Help without what an option needs and excludes: the texts say it, and CLI11 lists it in the
+/// order of addresses.
+class Help : public CLI::Formatter {
+public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = Formatter::make_option_opts(option);
+    return text.substr(0, std::min(text.find(" Needs:"), text.find(" Excludes:")));
+  }
+};
+
 /// CLI11 keeps the text; it is read when the whole command line is known to fit.
 struct Converted {
   CLI::Option* option = nullptr;
@@ -230,6 +240,7 @@ Arguments::Arguments(const std::string& program, const std::string& description,
   m_state->app->name(program);
   m_state->app->set_version_flag("--version", version);
   m_state->app->fallthrough();
+  m_state->app->formatter(std::make_shared<Help>());
 }
 
 Arguments& Arguments::command(const std::string& name, const std::string& description) {

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "core/units.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
-#include <optional>
 #include <type_traits>
 
 namespace reckon {
@@ -75,27 +73,6 @@ std::string remedy_of(const CLI::ParseError& error, const std::string& path) {
                                   : fmt::format("did you mean '{}'?", near)));
   }
   fail(ErrorKind::usage, fmt::format("{}; {}", one_line(error.what()), remedy_of(error, path)));
-}
-
-/// What CLI11 does not read itself.
-template <class T>
-constexpr bool is_quantity =
-    std::is_same_v<T, Bytes> || std::is_same_v<T, std::optional<Bytes>> ||
-    std::is_same_v<T, std::optional<Bandwidth>> || std::is_same_v<T, Seconds> ||
-    std::is_same_v<T, std::optional<Seconds>>;
-
-template <class T>
-Take take_quantity(T* to) {
-  const auto by = [to](auto parse) -> Take {
-    return [to, parse](const std::string& text, std::string_view flag) { *to = parse(text, flag); };
-  };
-  if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, std::optional<Bytes>>) {
-    return by(parse_bytes);
-  } else if constexpr (std::is_same_v<T, std::optional<Bandwidth>>) {
-    return by(parse_bandwidth);
-  } else {
-    return by(parse_seconds);
-  }
 }
 
 template <class To, class T>
@@ -200,10 +177,6 @@ Argument Argument::excludes(Argument other) {
   m_option->excludes(other.m_option);
   return *this;
 }
-Argument Argument::group(const std::string& heading) {
-  m_option->group(heading);
-  return *this;
-}
 bool Argument::given() const {
   return m_option->count() > 0;
 }
@@ -273,17 +246,15 @@ Argument Arguments::option(const std::string& names, const Target& to, const std
       return converted(std::move(target));
     } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int>) {
       return Argument(app.add_flag(names, *target, help));
-    } else if constexpr (is_quantity<T>) {
-      return converted(take_quantity(target));
+    } else if constexpr (std::is_same_v<T, Seconds>) {
+      return converted([target](const std::string& text, std::string_view flag) {
+        *target = parse_seconds(text, flag);
+      });
     } else {
       return Argument(app.add_option(names, *target, help));
     }
   };
   return std::visit(add, to);
-}
-
-CLI::App& Arguments::raw() {
-  return *m_state->app;
 }
 
 void Arguments::color(ColorMode* to) {

@@ -11,10 +11,9 @@
 #include <cmath>
 
 namespace reckon {
-namespace {
 
-std::vector<CurvePoint> samples_of(std::string_view text, const std::string& file,
-                                   std::string_view column) {
+std::vector<CurvePoint> curve_from_csv(std::string_view text, const std::string& file,
+                                       std::string_view column) {
   CsvReader reader(text, file);
   const std::vector<std::string_view> names{"bytes", column};
   const auto columns = reader.columns(names, fmt::format("the columns bytes and {}", column));
@@ -55,17 +54,6 @@ std::vector<CurvePoint> samples_of(std::string_view text, const std::string& fil
                      file, column));
   }
   return points;
-}
-
-} // namespace
-
-std::vector<CurvePoint> curve_from_csv(std::string_view text, const std::string& file) {
-  return samples_of(text, file, "seconds");
-}
-
-std::vector<CurvePoint> factors_from_csv(std::string_view text, const std::string& file,
-                                         std::string_view column) {
-  return samples_of(text, file, column);
 }
 
 BandwidthMatrix matrix_from_csv(std::string_view text, const std::string& file) {

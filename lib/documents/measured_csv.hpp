@@ -12,14 +12,11 @@
 /// Error{input} as "FILE:LINE: problem; remedy".
 namespace reckon {
 
-/// CSV with the columns bytes and seconds, in any order: whole sizes up to 2^53, ascending, each
-/// once, and times above 0. At least one line. lo and hi of each point are its time.
-[[nodiscard]] std::vector<CurvePoint> curve_from_csv(std::string_view text,
-                                                     const std::string& file);
-
-/// The same with the columns bytes and `column`: a factor for each size.
-[[nodiscard]] std::vector<CurvePoint>
-factors_from_csv(std::string_view text, const std::string& file, std::string_view column);
+/// CSV with the columns bytes and `column`, in any order: whole sizes up to 2^53, ascending, each
+/// once, and numbers above 0: seconds, or a factor. At least one line. lo and hi of each point are
+/// its number.
+[[nodiscard]] std::vector<CurvePoint> curve_from_csv(std::string_view text, const std::string& file,
+                                                     std::string_view column = "seconds");
 
 /// Bandwidths between endpoints.
 struct BandwidthMatrix {

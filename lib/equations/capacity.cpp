@@ -111,4 +111,38 @@ double iteration_with_boxes_s(const ServerBox& box, const WorkerDemand& demand, 
                   box_s(box, demand.gradient_bytes, workers) / static_cast<double>(boxes));
 }
 
+std::vector<ServerPlacement> server_placements(const ServerBox& box, const WorkerDemand& demand,
+                                               std::uint64_t workers, double worker_bytes_per_s,
+                                               const std::optional<BoxPrices>& prices) {
+  const auto n = static_cast<double>(workers);
+  std::vector<ServerPlacement> out;
+  const auto place = [&](const char* name, std::uint64_t servers, double seconds, double price) {
+    ServerPlacement p{name, servers, seconds, 0, 0};
+    if (prices) {
+      p.cost = n * prices->worker + static_cast<double>(servers) * price;
+      p.workers_per_cost = n / seconds / p.cost;
+    }
+    out.push_back(p);
+  };
+  const auto place_boxes = [&](const char* name, std::uint64_t boxes) {
+    place(name, boxes, iteration_with_boxes_s(box, demand, boxes, workers, worker_bytes_per_s),
+          prices ? prices->box : 0);
+  };
+  const std::uint64_t boxes = boxes_needed(box, demand, workers, worker_bytes_per_s);
+  place_boxes("boxes", boxes);
+  if (boxes > 1) {
+    place_boxes("one box", 1);
+  }
+  // Each worker has a shard: (n-1)/n of the gradient goes out to the others' shards, and as much
+  // to each of the others from its own; the same comes in.
+  place("a shard on each worker", 0,
+        std::max(demand.iteration_s, 2 * (n - 1) / n * demand.gradient_bytes / worker_bytes_per_s),
+        0);
+  if (!prices || prices->server) {
+    place("a server for each worker", workers, worker_s(demand, worker_bytes_per_s),
+          prices ? *prices->server : 0);
+  }
+  return out;
+}
+
 } // namespace reckon

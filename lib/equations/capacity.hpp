@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 /// How many workers a parameter server supports: PHub (SysML'18), section 2. Plain doubles: bytes,
 /// seconds, bytes per second. What is not valid as described throws Error{usage}.
@@ -46,5 +47,26 @@ struct BoxCapacity {
 [[nodiscard]] double iteration_with_boxes_s(const ServerBox& box, const WorkerDemand& demand,
                                             std::uint64_t boxes, std::uint64_t workers,
                                             double worker_bytes_per_s);
+
+/// What things cost for the same time, in one currency: not negative, a worker more than 0.
+struct BoxPrices {
+  double worker = 0, box = 0;
+  std::optional<double> server; ///< a machine with one interface of a worker's bandwidth
+};
+
+/// One way to place the servers of so many workers.
+struct ServerPlacement {
+  const char* name;
+  std::uint64_t servers = 0; ///< beyond the workers
+  double iteration_s = 0;
+  double cost = 0;             ///< of all machines; 0 without prices
+  double workers_per_cost = 0; ///< worker iterations a second for each unit of cost
+};
+
+/// Equation 48 of as many boxes as boxes_needed(), of one where those are more, of a shard on each
+/// worker, and of a server for each worker: that without prices, or where they have one.
+[[nodiscard]] std::vector<ServerPlacement>
+server_placements(const ServerBox& box, const WorkerDemand& demand, std::uint64_t workers,
+                  double worker_bytes_per_s, const std::optional<BoxPrices>& prices);
 
 } // namespace reckon

@@ -134,4 +134,20 @@ Chunks cut_into_chunks(std::uint64_t bytes, std::uint64_t chunk_bytes) {
   return {count, count == 1 ? bytes : chunk_bytes, last};
 }
 
+std::optional<std::vector<std::uint64_t>> cut_into_pieces(std::span<const std::uint64_t> keys,
+                                                          std::uint64_t chunk_bytes) {
+  std::vector<std::uint64_t> pieces;
+  for (const std::uint64_t key : keys) {
+    const Chunks chunks = cut_into_chunks(key, chunk_bytes);
+    if (chunks.count > k_most_pieces - pieces.size()) {
+      return std::nullopt;
+    }
+    if (chunks.count > 0) {
+      pieces.insert(pieces.end(), chunks.count - 1, chunks.full_bytes);
+      pieces.push_back(chunks.last_bytes);
+    }
+  }
+  return pieces;
+}
+
 } // namespace reckon

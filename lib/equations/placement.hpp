@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace reckon {
@@ -50,5 +52,13 @@ struct Chunks {
 
 /// `chunk_bytes` must be greater than 0 (Error{usage}).
 [[nodiscard]] Chunks cut_into_chunks(std::uint64_t bytes, std::uint64_t chunk_bytes);
+
+/// GPT-2 XL in chunks of 1 KiB is 6 million; a chunk of a few bytes would only fill the memory.
+inline constexpr std::uint64_t k_most_pieces = 10'000'000;
+
+/// The sizes of all pieces of all keys, in order: equation 12. Nothing where they would be more
+/// than k_most_pieces. `chunk_bytes` must be greater than 0 (Error{usage}).
+[[nodiscard]] std::optional<std::vector<std::uint64_t>>
+cut_into_pieces(std::span<const std::uint64_t> keys, std::uint64_t chunk_bytes);
 
 } // namespace reckon

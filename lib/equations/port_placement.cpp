@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -172,6 +173,41 @@ double exchange_s(const PortPlacement& placement, const ChunkCosts& costs, doubl
   const double fill = workers * (costs.write_s + chunk_bytes / costs.interface_bytes_per_s +
                                  chunk_bytes / costs.sum_bytes_per_s);
   return longest + fill;
+}
+
+ChunkChoice choose_chunk(std::span<const std::uint64_t> keys, const ServerLayout& layout,
+                         const ChunkCosts& costs) {
+  constexpr std::uint64_t k_least = 1024, k_most = 16U << 20U;
+  constexpr double k_as_good = 0.002;
+  const double total = std::accumulate(keys.begin(), keys.end(), 0.0);
+  const double longest_key =
+      keys.empty() ? 0 : static_cast<double>(*std::max_element(keys.begin(), keys.end()));
+  ChunkChoice choice{k_most, {}};
+  double shortest_s = std::numeric_limits<double>::infinity();
+  for (std::uint64_t bytes = k_least; bytes <= k_most; bytes *= 2) {
+    const auto size = static_cast<double>(bytes);
+    const double most_pieces = total / size + static_cast<double>(keys.size());
+    if (bytes < k_most && most_pieces > static_cast<double>(k_most_pieces)) {
+      continue;
+    }
+    const auto pieces = cut_into_pieces(keys, bytes);
+    if (!pieces) {
+      return choice;
+    }
+    const double seconds =
+        exchange_s(place_on_ports(*pieces, layout), costs, std::min(size, longest_key));
+    choice.tried.push_back({bytes, seconds});
+    shortest_s = std::min(shortest_s, seconds);
+    if (longest_key < size) { // longer chunks are the same
+      break;
+    }
+  }
+  for (const TriedChunk& tried : choice.tried) {
+    if (tried.seconds <= (1 + k_as_good) * shortest_s) {
+      choice.bytes = tried.bytes;
+    }
+  }
+  return choice;
 }
 
 } // namespace reckon

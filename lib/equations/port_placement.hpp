@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 /// Which of a server's interfaces and cores takes which chunk: PHub (SysML'18), section 2, figure
@@ -73,5 +74,21 @@ struct ChunkCosts {
 /// to fill: a chunk of every worker, and its sum. Seconds.
 [[nodiscard]] double exchange_s(const PortPlacement& placement, const ChunkCosts& costs,
                                 double chunk_bytes);
+
+struct TriedChunk {
+  std::uint64_t bytes = 0;
+  double seconds = 0; ///< of an exchange: equation 13d
+};
+struct ChunkChoice {
+  std::uint64_t bytes = 0;
+  std::vector<TriedChunk> tried; ///< ascending
+};
+
+/// Equation 13d over the powers of two from 1 KiB to 16 MiB: the largest chunk that takes no more
+/// than 0.2 % longer than the best. Chunks that could cut the keys into more than k_most_pieces are
+/// not tried, nor those beyond the first that cuts no key. Where even 16 MiB make too many pieces,
+/// 16 MiB with nothing tried. Throws as place_on_ports().
+[[nodiscard]] ChunkChoice choose_chunk(std::span<const std::uint64_t> keys,
+                                       const ServerLayout& layout, const ChunkCosts& costs);
 
 } // namespace reckon

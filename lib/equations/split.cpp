@@ -262,6 +262,21 @@ EqualSplit solve_equal_split(std::uint64_t workers, std::uint64_t servers, doubl
   return out;
 }
 
+StarSplit solve_equal_star(const Star& star) {
+  StarSplit split = solve_star_split(star);
+  const std::size_t n = star.worker_bytes_per_s.size();
+  const std::size_t k = star.server_bytes_per_s.size();
+  const EqualSplit equal =
+      solve_equal_split(n, k, star.model_bytes, star.worker_bytes_per_s.front(),
+                        k == 0 ? 0 : star.server_bytes_per_s.front());
+  split.time_s = equal.time_s;
+  split.shares = {std::vector<double>(n, equal.worker_share_bytes),
+                  std::vector<double>(k, equal.server_share_bytes)};
+  split.traffic.worker_port_bytes.assign(n, equal.worker_port_bytes);
+  split.traffic.server_port_bytes.assign(k, equal.server_port_bytes);
+  return split;
+}
+
 double ring_allreduce_s(double model_bytes, const std::vector<double>& worker_bytes_per_s) {
   check(Star{model_bytes, worker_bytes_per_s, {}});
   const double n = static_cast<double>(worker_bytes_per_s.size());

@@ -93,6 +93,11 @@ struct EqualSplit {
                                            double model_bytes, double worker_bytes_per_s,
                                            double server_bytes_per_s);
 
+/// solve_star_split() of a star whose workers have one bandwidth and whose servers have one, with
+/// the shares, traffic and time of solve_equal_split(), which are free of rounding: 0 is 0 and
+/// equal shares are equal. Throws as these.
+[[nodiscard]] StarSplit solve_equal_star(const Star& star);
+
 /// Equation 1: ring all-reduce, 2(n-1)M / (n B). With unequal ports the slowest one sets the pace:
 /// min B.
 [[nodiscard]] double ring_allreduce_s(double model_bytes,

@@ -279,4 +279,21 @@ Timeline play_timeline(std::span<const TimedLayer> layers, const TimelineOptions
   return timeline;
 }
 
+std::vector<double> layer_waits_s(const Timeline& timeline, std::size_t layers) {
+  std::vector<double> waits_s(layers, 0);
+  const double iterations = (timeline.end_s - timeline.begin_s) / timeline.iteration_s;
+  double ready_s = timeline.begin_s;
+  for (const TimelineEvent& event : timeline.events) {
+    if (event.stream == TimelineStream::computation && event.end_s > timeline.begin_s &&
+        event.begin_s < timeline.end_s) {
+      waits_s[event.layer] += std::max(0.0, event.begin_s - ready_s) / iterations;
+      ready_s = event.end_s;
+    }
+  }
+  if (!waits_s.empty()) { // what the next iteration's first layer waits for
+    waits_s.front() += std::max(0.0, timeline.end_s - ready_s) / iterations;
+  }
+  return waits_s;
+}
+
 } // namespace reckon

@@ -90,4 +90,8 @@ struct Timeline {
 [[nodiscard]] Timeline play_timeline(std::span<const TimedLayer> layers,
                                      const TimelineOptions& options);
 
+/// What the computations of each of so many `layers` waited for, in one iteration of those that
+/// repeat: seconds, exposed_s in all.
+[[nodiscard]] std::vector<double> layer_waits_s(const Timeline& timeline, std::size_t layers);
+
 } // namespace reckon

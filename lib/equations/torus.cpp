@@ -153,6 +153,28 @@ TorusLimit torus_limit(const Torus& torus, const TorusTraffic& traffic) {
   return limit;
 }
 
+std::vector<TorusDimension> busiest_dimensions(const Torus& torus, const TorusTraffic& traffic) {
+  constexpr double k_rounding = 1e-9;
+  const auto seconds = [&](std::size_t d) {
+    return torus.nodes[d] > 1 ? traffic.dimension_bytes[d] / torus.bytes_per_s[d] : 0;
+  };
+  const double longest_s = seconds(static_cast<std::size_t>(torus_limit(torus, traffic).busiest));
+  std::vector<TorusDimension> busiest;
+  for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
+    if (seconds(d) >= longest_s * (1 - k_rounding)) {
+      busiest.push_back(static_cast<TorusDimension>(d));
+    }
+  }
+  return busiest;
+}
+
+TorusMemoryRates memory_rates(const TorusTraffic& traffic, double sent_bytes_per_s) {
+  const auto rate = [&](double bytes) { return sent_bytes_per_s * bytes / traffic.sent_bytes; };
+  const double read = rate(traffic.memory.read_bytes);
+  return {rate(traffic.loaded_bytes), read, read + rate(traffic.memory.last_sum_bytes),
+          rate(traffic.memory.written_bytes)};
+}
+
 std::uint64_t movers_needed(double bytes_per_s, double each_bytes_per_s) {
   check_positive(each_bytes_per_s, "what each mover moves");
   constexpr double k_rounding = 1e-9;

@@ -81,6 +81,17 @@ struct TorusLimit {
 /// `traffic` sends something.
 [[nodiscard]] TorusLimit torus_limit(const Torus& torus, const TorusTraffic& traffic);
 
+/// All dimensions whose rings take as long as the busiest, but for rounding.
+[[nodiscard]] std::vector<TorusDimension> busiest_dimensions(const Torus& torus,
+                                                             const TorusTraffic& traffic);
+
+/// What `sent_bytes_per_s` of a collective ask of an endpoint's memory, in bytes per second.
+struct TorusMemoryRates {
+  double offload = 0; ///< read by an engine that loads each byte once, and written back as its sum
+  double read = 0, read_with_last_sums = 0, written = 0; ///< without an engine, exactly
+};
+[[nodiscard]] TorusMemoryRates memory_rates(const TorusTraffic& traffic, double sent_bytes_per_s);
+
 /// Streaming multiprocessors (or cores) that move `bytes_per_s`, each at most `each_bytes_per_s`.
 [[nodiscard]] std::uint64_t movers_needed(double bytes_per_s, double each_bytes_per_s);
 

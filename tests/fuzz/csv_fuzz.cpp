@@ -84,7 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   expect_input_error_or([&] { read_all_lines(text); });
   expect_input_error_or([&] { check_points(curve_from_csv(text, "f.csv")); });
-  expect_input_error_or([&] { check_points(factors_from_csv(text, "f.csv", "factor")); });
+  expect_input_error_or([&] { check_points(curve_from_csv(text, "f.csv", "factor")); });
   expect_input_error_or([&] { check_matrix(matrix_from_csv(text, "f.csv")); });
   return 0;
 }

@@ -268,4 +268,35 @@ OverlapAnswer predict_overlap(const OverlapQuestion& question,
   return answer;
 }
 
+EndpointSweep sweep_endpoint(const Endpoint& endpoint,
+                             const std::array<std::uint64_t, k_torus_dimensions>& shape,
+                             double payload_bytes, std::uint64_t chunk_bytes, SweptPart swept) {
+  const auto reached = [&](EndpointMover mover, const EndpointPart& part) {
+    EndpointConfiguration c;
+    c.mover = mover;
+    c.communication = part;
+    const OverlapCollective collective = overlap_collective(endpoint, shape, c, true);
+    return payload_bytes * collective.traffic.sent_bytes /
+           timed_collective(collective, payload_bytes, chunk_bytes).alone_s();
+  };
+  EndpointSweep out;
+  out.ideal = reached(EndpointMover::none, {});
+  const double memory = endpoint.memory_bytes_per_second;
+  const auto sms = static_cast<double>(endpoint.sms);
+  if (swept == SweptPart::memory) {
+    constexpr int k_steps = 18;
+    for (int i = 1; i <= k_steps; ++i) {
+      const EndpointPart part{sms, memory * i / k_steps};
+      out.points.push_back({part.memory_bytes_per_second, reached(EndpointMover::cores, part),
+                            reached(EndpointMover::engine, part)});
+    }
+  } else {
+    for (int i = 1; i <= std::min(10.0, sms); ++i) {
+      out.points.push_back({static_cast<double>(i),
+                            reached(EndpointMover::cores, {static_cast<double>(i), memory}), 0});
+    }
+  }
+  return out;
+}
+
 } // namespace reckon

@@ -71,4 +71,25 @@ overlap_collective(const Endpoint& endpoint,
 [[nodiscard]] OverlapAnswer predict_overlap(const OverlapQuestion& question,
                                             const EndpointConfiguration& configuration);
 
+/// What a node sends in one all-reduce, its latency included, in bytes per second, when
+/// communication has so much of the endpoint.
+struct SweepPoint {
+  double given = 0;  ///< memory bandwidth in bytes per second, or SMs
+  double cores = 0;  ///< sent when SMs move it
+  double engine = 0; ///< when an engine does; 0 in a sweep over SMs
+};
+struct EndpointSweep {
+  std::vector<SweepPoint> points;
+  double ideal = 0; ///< the same when nothing of the endpoint limits it
+};
+
+enum class SweptPart { memory, sms };
+
+/// ACE's figures 5 and 6: an all-reduce of `payload_bytes` >= 1 over parts of the memory's
+/// bandwidth with all SMs, or over up to 10 SMs with all of the memory. Throws as
+/// timed_collective().
+[[nodiscard]] EndpointSweep
+sweep_endpoint(const Endpoint& endpoint, const std::array<std::uint64_t, k_torus_dimensions>& shape,
+               double payload_bytes, std::uint64_t chunk_bytes, SweptPart swept);
+
 } // namespace reckon

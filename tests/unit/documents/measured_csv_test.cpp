@@ -72,8 +72,8 @@ TEST(CurveCsv, MistakesNameTheLineAndTheRemedy) {
 }
 
 TEST(FactorsCsv, HaveAColumnOfTheirOwn) {
-  EXPECT_EQ(factors_from_csv("bytes,speedup\n1,9\n", "s.csv", "speedup")[0].seconds, 9);
-  EXPECT_EQ(message_of([] { return factors_from_csv("bytes,speedup\n1,0\n", "s.csv", "speedup"); }),
+  EXPECT_EQ(curve_from_csv("bytes,speedup\n1,9\n", "s.csv", "speedup")[0].seconds, 9);
+  EXPECT_EQ(message_of([] { return curve_from_csv("bytes,speedup\n1,0\n", "s.csv", "speedup"); }),
             "s.csv:2: speedup is \"0\"; must be a number above 0");
 }
 

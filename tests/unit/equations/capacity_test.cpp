@@ -101,6 +101,35 @@ TEST(Boxes, AreNoFasterThanTheWorkersLink) {
   EXPECT_DOUBLE_EQ(iteration_with_boxes_s(pbox(), {1e9, 0.1}, 4, 8, 2e9), 0.5);
 }
 
+// 20 workers at 3, a box at 10, a server at 2; 1 GB over 1 GB/s takes the second that they compute.
+TEST(Placements, CostWhatTheirMachinesCost) {
+  const auto placements = server_placements(pbox(), {1e9, 1}, 20, 1e9, BoxPrices{3, 10, 2});
+  ASSERT_EQ(placements.size(), 3U);
+  EXPECT_EQ(placements[0].servers, 1U);
+  EXPECT_DOUBLE_EQ(placements[0].iteration_s, 1);
+  EXPECT_DOUBLE_EQ(placements[0].cost, 70);
+  EXPECT_DOUBLE_EQ(placements[0].workers_per_cost, 20.0 / 70);
+  EXPECT_EQ(placements[1].servers, 0U); // a shard on each worker: 2 x 19/20 s
+  EXPECT_DOUBLE_EQ(placements[1].iteration_s, 1.9);
+  EXPECT_DOUBLE_EQ(placements[1].cost, 60);
+  EXPECT_EQ(placements[2].servers, 20U);
+  EXPECT_DOUBLE_EQ(placements[2].iteration_s, 1);
+  EXPECT_DOUBLE_EQ(placements[2].cost, 100);
+  // A server without a price is not compared by price.
+  EXPECT_EQ(server_placements(pbox(), {1e9, 1}, 20, 1e9, BoxPrices{3, 10, {}}).size(), 2U);
+}
+
+// 140 GB a second are two of PBox's 70; on one of them an iteration takes two seconds.
+TEST(Placements, CompareSeveralBoxesWithOne) {
+  const auto placements = server_placements(pbox(), {1e9, 1}, 140, 1e10, std::nullopt);
+  ASSERT_EQ(placements.size(), 4U);
+  EXPECT_EQ(placements[0].servers, 2U);
+  EXPECT_DOUBLE_EQ(placements[0].iteration_s, 1);
+  EXPECT_EQ(placements[1].servers, 1U);
+  EXPECT_DOUBLE_EQ(placements[1].iteration_s, 2);
+  EXPECT_EQ(placements[0].cost, 0);
+}
+
 TEST(CapacityInput, IsChecked) {
   EXPECT_THROW(static_cast<void>(box_capacity(pbox(), {0, 1})), Error);
   EXPECT_THROW(static_cast<void>(box_capacity(pbox(), {1, -1})), Error);

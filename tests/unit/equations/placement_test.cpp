@@ -81,5 +81,14 @@ TEST(Chunks, FollowPHubsRule) {
   EXPECT_THROW(static_cast<void>(cut_into_chunks(1, 0)), Error);
 }
 
+TEST(Pieces, AreThoseOfAllKeysInOrder) {
+  EXPECT_EQ(cut_into_pieces(Loads{20, 0, 8}, 8), (Loads{8, 8, 4, 8}));
+}
+
+TEST(Pieces, AreNoMoreThanTheMemoryHolds) {
+  EXPECT_FALSE(cut_into_pieces(Loads{k_most_pieces + 1}, 1));
+  EXPECT_FALSE(cut_into_pieces(Loads{2 * (k_most_pieces - 1), 4}, 2)); // together one too many
+}
+
 } // namespace
 } // namespace reckon

@@ -112,5 +112,42 @@ TEST(Exchange, IsTheLongestOfPortAndCoreAndAChunkOfEachWorker) {
   EXPECT_DOUBLE_EQ(exchange_s(placement, {0.5, 100, free, 2}, 100), 6 + 3);
 }
 
+std::vector<std::uint64_t> sizes_of(const ChunkChoice& choice) {
+  std::vector<std::uint64_t> sizes;
+  for (const TriedChunk& tried : choice.tried) {
+    sizes.push_back(tried.bytes);
+  }
+  return sizes;
+}
+
+TEST(ChooseChunk, WeighsWritesAgainstFilling) {
+  // 16 KiB over 1 B/s, a write costs as much as 4 KiB: (16384 / c + 1) 4096 + 16384 + c seconds.
+  // 17 x 4096 + 17408, 9 x 4096 + 18432, 5 x 4096 + 20480, 3 x 4096 + 24576, 2 x 4096 + 32768.
+  const ServerLayout one = equal_layout(1, 1, 1);
+  const double free = std::numeric_limits<double>::infinity();
+  const ChunkChoice choice = choose_chunk(Loads{16384}, one, {4096, 1, free, 1});
+  EXPECT_EQ(choice.bytes, 8192U);
+  // 32 KiB cut nothing, as all longer chunks.
+  EXPECT_EQ(sizes_of(choice), (Loads{1024, 2048, 4096, 8192, 16384, 32768}));
+  EXPECT_DOUBLE_EQ(choice.tried[0].seconds, 87040);
+  EXPECT_DOUBLE_EQ(choice.tried[3].seconds, 36864);
+  EXPECT_DOUBLE_EQ(choice.tried[5].seconds, choice.tried[4].seconds);
+}
+
+TEST(ChooseChunk, TakesTheLargestOfThoseThatAreAsGood) {
+  // Writes cost nothing: 2^24 + c seconds. 0.2 % of 2^24 + 1024 are 33556, so 32 KiB are as good.
+  const double free = std::numeric_limits<double>::infinity();
+  const ChunkChoice choice = choose_chunk(Loads{1U << 24U}, equal_layout(1, 1, 1), {0, 1, free, 1});
+  EXPECT_EQ(choice.bytes, 32768U);
+  EXPECT_EQ(choice.tried.back().bytes, 1U << 24U);
+}
+
+TEST(ChooseChunk, TriesNothingThatFillsTheMemory) {
+  const ChunkChoice choice = choose_chunk(Loads{std::uint64_t{1} << 50U}, equal_layout(1, 1, 1),
+                                          {0, 1, 1, 1}); // 2^26 pieces of 16 MiB
+  EXPECT_EQ(choice.bytes, 1U << 24U);
+  EXPECT_TRUE(choice.tried.empty());
+}
+
 } // namespace
 } // namespace reckon

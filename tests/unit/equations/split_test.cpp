@@ -192,6 +192,17 @@ TEST(EqualSplit, MoreServersThanWorkersNeverMakeAShareNegative) {
   EXPECT_EQ(split.time_s, 10.0);
 }
 
+TEST(EqualSplit, OfAStarIsTheGeneralSolutionWithoutRounding) {
+  const StarSplit split = solve_equal_star({100, times(4, 10), times(10, 10)});
+  EXPECT_EQ(split.shares.worker_bytes, times(4, 0));
+  EXPECT_EQ(split.shares.server_bytes, times(10, 10));
+  EXPECT_EQ(split.traffic.worker_port_bytes, times(4, 100));
+  EXPECT_EQ(split.traffic.server_port_bytes, times(10, 40));
+  EXPECT_EQ(split.time_s, 10.0);
+  EXPECT_EQ(split.limit, StarLimit::slowest_workers);
+  EXPECT_EQ(split.limiting_workers.size(), 4U);
+}
+
 TEST(EqualSplit, ServersOfAQuarterOfTheBandwidthCountAQuarter) {
   // Footnote 4: four times the machines at 25 % give the time of the fast ones.
   const EqualSplit slow = solve_equal_split(8, 16, 100, 10, 2.5);

@@ -64,6 +64,25 @@ TEST(Timeline, OfTwoLayersIsThatOnPaper) {
   EXPECT_EQ(end_of(t, TimelineWork::all_reduce, 0), 11);
 }
 
+// lifo: layer 0 computes again at 7, layer 1 is done at 8 and waits until 11. fifo: only layer 0
+// waits, until 11.
+TEST(LayerWaits, AreThoseOnPaper) {
+  using Waits = std::vector<double>;
+  const auto waits_s = [](SchedulePolicy policy) {
+    return layer_waits_s(play_timeline(two_layers(), with(policy)), 2);
+  };
+  EXPECT_EQ(waits_s(SchedulePolicy::lifo), (Waits{2, 3}));
+  EXPECT_EQ(waits_s(SchedulePolicy::fifo), (Waits{6, 0}));
+}
+
+// 1 s forward, 1 s backward, then 2 s in which everything is sent: the first layer waits for it.
+TEST(LayerWaits, WhatIsSentAtTheEndIsWaitedForByTheFirstLayer) {
+  TimelineOptions options;
+  options.fused = TimedCollective{0, 2, 1};
+  const std::vector<TimedLayer> layers{{1, 0, 1, {}, {}}};
+  EXPECT_EQ(layer_waits_s(play_timeline(layers, options), 1), std::vector<double>{2});
+}
+
 TEST(Timeline, AChunkIsNotInterrupted) {
   // As above, but layer 1 is one chunk of 6 s, from 3 to 9: layer 0 follows it, whatever the
   // policy.

@@ -131,6 +131,26 @@ TEST(TorusAllToAll, IsWhatEveryPacketTakesRoundTheRings) {
   }
 }
 
+TEST(BusiestDimensions, AreAllThatTakeAsLong) {
+  using enum TorusDimension;
+  // 0.75 N twice over 400 GB/s is less than 0.375 N over 50 GB/s, vertical and horizontal.
+  Torus torus = table_v(4, 4, 4);
+  EXPECT_EQ(busiest_dimensions(torus, torus_all_reduce(torus)),
+            (std::vector{vertical, horizontal}));
+  torus.bytes_per_s[2] = 51e9;
+  EXPECT_EQ(busiest_dimensions(torus, torus_all_reduce(torus)), std::vector{vertical});
+}
+
+TEST(MemoryRates, OfAcesMachine) {
+  // 300 GB/s of 2.25 N sent: an engine loads N, the endpoint 3 N, with the last sums 3.75 N.
+  const TorusMemoryRates rates = memory_rates(torus_all_reduce(table_v(4, 4, 4)), 300e9);
+  EXPECT_DOUBLE_EQ(rates.offload, 300e9 / 2.25);
+  EXPECT_DOUBLE_EQ(rates.read, 400e9);
+  EXPECT_DOUBLE_EQ(rates.read_with_last_sums, 500e9);
+  // What arrives, 2.25 N, and a sum of N/4, of N/16 and of N/16, which are kept.
+  EXPECT_DOUBLE_EQ(rates.written, 300e9 * (2.25 + 0.375) / 2.25);
+}
+
 TEST(Movers, AreWholeOnes) {
   constexpr double k_each = 1245e6 * 64; // ACE III: 64 bytes a cycle
   EXPECT_EQ(movers_needed(450e9, k_each), 6U);

@@ -235,5 +235,26 @@ TEST(PredictOverlap, WhatIsMissingIsNamed) {
   EXPECT_THROW(static_cast<void>(overlap_answer(two_layers(), endpoint, "comp-opt")), Error);
 }
 
+// An SM moves 6 GB/s of reads, 1.5 for each byte sent: 4 GB/s; memory as many. An engine reads each
+// byte once. The ring takes 10 GB/s. The first of 1000 chunks passes its two phases one by one.
+TEST(SweepEndpoint, IsLimitedByItsPartAndThenByTheRing) {
+  const auto sweep = [](SweptPart swept) {
+    return sweep_endpoint(endpoint_of(), {2, 1, 1}, 1e9, 1'000'000, swept);
+  };
+  const EndpointSweep sms = sweep(SweptPart::sms);
+  ASSERT_EQ(sms.points.size(), 10U);
+  EXPECT_NEAR(sms.ideal, 10e9, 0.01 * 10e9);
+  EXPECT_EQ(sms.points[1].given, 2);
+  EXPECT_NEAR(sms.points[0].cores, 4e9, 0.01 * 4e9);
+  EXPECT_NEAR(sms.points[1].cores, 8e9, 0.01 * 8e9);
+  EXPECT_NEAR(sms.points[2].cores, 10e9, 0.01 * 10e9);
+  const EndpointSweep memory = sweep(SweptPart::memory);
+  ASSERT_EQ(memory.points.size(), 18U);
+  EXPECT_DOUBLE_EQ(memory.points[0].given, 100e9 / 18);
+  EXPECT_NEAR(memory.points[0].cores, 100e9 / 18 / 1.5, 0.01 * 4e9);
+  EXPECT_NEAR(memory.points[0].engine, 100e9 / 18, 0.01 * 6e9);
+  EXPECT_NEAR(memory.points[2].cores, 10e9, 0.01 * 10e9);
+}
+
 } // namespace
 } // namespace reckon

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "core/units.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
-#include <optional>
 #include <type_traits>
 
 namespace reckon {
@@ -44,6 +42,13 @@ std::vector<std::string> options_of(const CLI::App& app) {
                                 : fmt::format("did you mean '{}'?", near)));
 }
 
+std::string remedy_of(const CLI::ParseError& error, const std::string& path) {
+  return dynamic_cast<const CLI::RequiresError*>(&error) != nullptr ? "give both"
+         : dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr
+             ? "leave one of them out"
+             : fmt::format("see reckon {}--help", path);
+}
+
 /// What the parser could not read, in the form of every other error.
 [[noreturn]] void fail_to_parse(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* innermost = &app;
@@ -67,29 +72,32 @@ std::vector<std::string> options_of(const CLI::App& app) {
                      near.empty() ? fmt::format("see reckon {}--help", path)
                                   : fmt::format("did you mean '{}'?", near)));
   }
-  fail(ErrorKind::usage, fmt::format("{}; see reckon {}--help", one_line(error.what()), path));
+  fail(ErrorKind::usage, fmt::format("{}; {}", one_line(error.what()), remedy_of(error, path)));
 }
 
-/// What CLI11 does not read itself.
-template <class T>
-constexpr bool is_quantity =
-    std::is_same_v<T, Bytes> || std::is_same_v<T, std::optional<Bytes>> ||
-    std::is_same_v<T, std::optional<Bandwidth>> || std::is_same_v<T, Seconds> ||
-    std::is_same_v<T, std::optional<Seconds>>;
-
-template <class T>
-Take take_quantity(T* to) {
-  const auto by = [to](auto parse) -> Take {
-    return [to, parse](const std::string& text, std::string_view flag) { *to = parse(text, flag); };
+template <class To, class T>
+Take take_between(To* to, T least, T most, const char* what) {
+  return [=](const std::string& text, std::string_view flag) {
+    T value{};
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc{} || stop != end || !(value >= least && value <= most)) {
+      fail(ErrorKind::usage,
+           fmt::format("{} {}: must be a {} from {} to {}", flag, text, what, least, most));
+    }
+    *to = value;
   };
-  if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, std::optional<Bytes>>) {
-    return by(parse_bytes);
-  } else if constexpr (std::is_same_v<T, std::optional<Bandwidth>>) {
-    return by(parse_bandwidth);
-  } else {
-    return by(parse_seconds);
-  }
 }
+
+/// Help without what an option needs and excludes: the texts say it, and CLI11 lists it in the
+/// order of addresses.
+class Help : public CLI::Formatter {
+public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = Formatter::make_option_opts(option);
+    return text.substr(0, std::min(text.find(" Needs:"), text.find(" Excludes:")));
+  }
+};
 
 /// CLI11 keeps the text; it is read when the whole command line is known to fit.
 struct Converted {
@@ -116,15 +124,14 @@ Take factor(double* to, double least) {
   };
 }
 
+Take number(double* to, double least, double most) {
+  return take_between(to, least, most, "number");
+}
 Take whole_number(std::uint64_t* to, std::uint64_t least, std::uint64_t most) {
-  return [to, least, most](const std::string& text, std::string_view flag) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, *to);
-    if (error != std::errc{} || stop != end || *to < least || *to > most) {
-      fail(ErrorKind::usage,
-           fmt::format("{} {}: must be a whole number from {} to {}", flag, text, least, most));
-    }
-  };
+  return take_between(to, least, most, "whole number");
+}
+Take whole_number(std::optional<std::uint64_t>* to, std::uint64_t least, std::uint64_t most) {
+  return take_between(to, least, most, "whole number");
 }
 
 Argument Argument::required() {
@@ -148,6 +155,16 @@ Argument Argument::one_of(const std::vector<std::string>& values, bool listed) {
   m_option->check(listed ? check : check.description(""));
   return *this;
 }
+Argument Argument::at_least(std::uint64_t least) {
+  const auto check = [least](const std::string& text) {
+    std::uint64_t value = 0;
+    return CLI::detail::lexical_cast(text, value) && value < least
+               ? fmt::format("must be at least {}, is {}", least, text)
+               : std::string();
+  };
+  m_option->check(check);
+  return *this;
+}
 Argument Argument::separated_by(char separator) {
   m_option->delimiter(separator);
   return *this;
@@ -160,12 +177,12 @@ Argument Argument::excludes(Argument other) {
   m_option->excludes(other.m_option);
   return *this;
 }
-Argument Argument::group(const std::string& heading) {
-  m_option->group(heading);
-  return *this;
-}
 bool Argument::given() const {
   return m_option->count() > 0;
+}
+
+std::string Argument::name() const {
+  return m_option->get_name();
 }
 
 struct Arguments::State {
@@ -196,6 +213,7 @@ Arguments::Arguments(const std::string& program, const std::string& description,
   m_state->app->name(program);
   m_state->app->set_version_flag("--version", version);
   m_state->app->fallthrough();
+  m_state->app->formatter(std::make_shared<Help>());
 }
 
 Arguments& Arguments::command(const std::string& name, const std::string& description) {
@@ -228,17 +246,15 @@ Argument Arguments::option(const std::string& names, const Target& to, const std
       return converted(std::move(target));
     } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int>) {
       return Argument(app.add_flag(names, *target, help));
-    } else if constexpr (is_quantity<T>) {
-      return converted(take_quantity(target));
+    } else if constexpr (std::is_same_v<T, Seconds>) {
+      return converted([target](const std::string& text, std::string_view flag) {
+        *target = parse_seconds(text, flag);
+      });
     } else {
       return Argument(app.add_option(names, *target, help));
     }
   };
   return std::visit(add, to);
-}
-
-CLI::App& Arguments::raw() {
-  return *m_state->app;
 }
 
 void Arguments::color(ColorMode* to) {
@@ -257,6 +273,18 @@ void Arguments::set(const std::string& name, const std::string& value) {
     option->run_callback();
   } catch (const CLI::ParseError& error) {
     fail(ErrorKind::usage, one_line(error.what()));
+  }
+  for (const CLI::Option* other : option->get_needs()) {
+    if (other->count() == 0) {
+      fail(ErrorKind::usage,
+           fmt::format("{} requires {}; give both", option->get_name(), other->get_name()));
+    }
+  }
+  for (const CLI::Option* other : option->get_excludes()) {
+    if (other->count() > 0) {
+      fail(ErrorKind::usage, fmt::format("{} excludes {}; leave one of them out",
+                                         option->get_name(), other->get_name()));
+    }
   }
   m_state->convert(option);
 }

@@ -15,7 +15,6 @@
 #include <vector>
 
 namespace CLI {
-class App;
 class Option;
 } // namespace CLI
 
@@ -27,16 +26,17 @@ using Take = std::function<void(const std::string& text, std::string_view flag)>
 
 [[nodiscard]] Take fraction(double* to);             ///< "15%" or "0.15"
 [[nodiscard]] Take factor(double* to, double least); ///< "2x", "0.5" or "50%", from `least` on
-/// A whole number from `least` to `most`.
+[[nodiscard]] Take number(double* to, double least, double most);
 [[nodiscard]] Take whole_number(std::uint64_t* to, std::uint64_t least, std::uint64_t most);
+[[nodiscard]] Take whole_number(std::optional<std::uint64_t>* to, std::uint64_t least,
+                                std::uint64_t most);
 
-/// Where values go. A bool is a flag, an int counts how often a flag is given; quantities have
-/// their units, e.g. 4MiB, 100Gb/s, 30s.
-using Target = std::variant<bool*, int*, std::string*, std::optional<std::string>*,
-                            std::vector<std::string>*, std::int64_t*, std::optional<std::int64_t>*,
-                            std::uint64_t*, std::optional<std::uint64_t>*, std::uint32_t*,
-                            std::optional<std::uint32_t>*, double*, Bytes*, std::optional<Bytes>*,
-                            std::optional<Bandwidth>*, Seconds*, std::optional<Seconds>*, Take>;
+/// Where values go. A bool is a flag, an int counts how often a flag is given; a time has its unit,
+/// e.g. 30s.
+using Target =
+    std::variant<bool*, int*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
+                 std::optional<std::int64_t>*, std::uint64_t*, std::optional<std::uint64_t>*,
+                 std::uint32_t*, std::optional<std::uint32_t>*, Seconds*, Take>;
 
 /// An option or a positional argument, to say more of it. Refers to its Arguments.
 class Argument {
@@ -50,13 +50,14 @@ public:
   Argument defaults_to(const std::string& text);
   /// No other values; `listed`: help shows them beside the type.
   Argument one_of(const std::vector<std::string>& values, bool listed = false);
+  /// Of a whole number.
+  Argument at_least(std::uint64_t least);
   /// A list may be given as one word, `separator` between its items.
   Argument separated_by(char separator);
   Argument needs(Argument other);
   Argument excludes(Argument other);
-  /// The heading that help shows it under.
-  Argument group(const std::string& heading);
   [[nodiscard]] bool given() const;
+  [[nodiscard]] std::string name() const; ///< "--output"
 
 private:
   friend class Arguments;
@@ -103,10 +104,7 @@ public:
   /// --color, of a command that prints for people.
   void color(ColorMode* to);
 
-  /// For what is not described by these functions yet.
-  [[nodiscard]] CLI::App& raw();
-
-  /// As if `--name value` had been given. Throws Error{usage}.
+  /// As if `--name value` had been given, for an option that there is. Throws Error{usage}.
   void set(const std::string& name, const std::string& value);
 
   /// Reads the command line of the program. Returns what runs the command that was given; nothing

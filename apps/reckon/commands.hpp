@@ -2,15 +2,9 @@
 #pragma once
 
 #include "command_line.hpp"
-
-#include <string>
-#include <vector>
+#include "output.hpp"
 
 namespace reckon {
-
-/// Throws Error{usage} when writing `output` would replace one of the files it is made from.
-void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs,
-                        const std::string& flag = "--output");
 
 /// Each adds its command to the program. Errors leave as Error; main() turns them into one line and
 /// a status.

@@ -6,7 +6,6 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/log.hpp"
-#include "core/units.hpp"
 #include "present/comparison_text.hpp"
 
 #include <memory>
@@ -18,37 +17,18 @@ namespace {
 
 struct DiffArguments {
   std::string before, after;
-  std::string tolerance, latency_tolerance, bandwidth_tolerance;
-  bool only_worse = false;
+  CompareOptions options;
   bool json = false;
   ColorMode color = ColorMode::automatic;
 };
 
-CompareOptions options_of(const DiffArguments& arguments) {
-  CompareOptions options;
-  options.only_worse = arguments.only_worse;
-  if (!arguments.tolerance.empty()) {
-    const double tolerance = parse_fraction(arguments.tolerance, "--tolerance");
-    options.latency_tolerance = options.bandwidth_tolerance = options.exact_tolerance = tolerance;
-  }
-  if (!arguments.latency_tolerance.empty()) {
-    options.latency_tolerance = parse_fraction(arguments.latency_tolerance, "--latency-tolerance");
-  }
-  if (!arguments.bandwidth_tolerance.empty()) {
-    options.bandwidth_tolerance =
-        parse_fraction(arguments.bandwidth_tolerance, "--bandwidth-tolerance");
-  }
-  return options;
-}
-
 int run_diff(const DiffArguments& arguments) {
-  const CompareOptions options = options_of(arguments);
   if (arguments.before == "-" && arguments.after == "-") {
     fail(ErrorKind::usage, "standard input can be one of the two documents, not both");
   }
   const Document before = read_document(arguments.before);
   const Document after = read_document(arguments.after);
-  const Comparison comparison = compare(before, after, options);
+  const Comparison comparison = compare(before, after, arguments.options);
   for (const std::string& warning : comparison.warnings) {
     log(LogLevel::warn, "{}", warning);
   }
@@ -63,17 +43,21 @@ int run_diff(const DiffArguments& arguments) {
 void add_diff_command(Arguments& program) {
   auto arguments = std::make_shared<DiffArguments>();
   Arguments& command = program.command("diff", "Compare two plans, profiles or reports by meaning");
+  CompareOptions& options = arguments->options;
   command.option("before", &arguments->before, "A document; - is standard input").required();
   command.option("after", &arguments->after, "Another one of the same kind").required();
   command.option(
-      "--tolerance", &arguments->tolerance,
+      "--tolerance", Take([&options](const std::string& text, std::string_view flag) {
+        fraction (&options.exact_tolerance)(text, flag);
+        options.latency_tolerance = options.bandwidth_tolerance = options.exact_tolerance;
+      }),
       "Changes up to this are none, e.g. 5%. Default: 15% for measured latencies, 5% for measured "
       "bandwidths and iteration times, rounding for what is solved, predicted or published");
-  command.option("--latency-tolerance", &arguments->latency_tolerance,
+  command.option("--latency-tolerance", fraction(&options.latency_tolerance),
                  "The same, for measured latencies only");
-  command.option("--bandwidth-tolerance", &arguments->bandwidth_tolerance,
+  command.option("--bandwidth-tolerance", fraction(&options.bandwidth_tolerance),
                  "The same, for measured bandwidths and iteration times only");
-  command.option("--only-worse", &arguments->only_worse,
+  command.option("--only-worse", &options.only_worse,
                  "List everything, but exit 1 only for what got worse");
   command.option("--json", &arguments->json, "One JSON document on standard output");
   command.color(&arguments->color);

@@ -3,11 +3,11 @@
 
 #include "commands.hpp"
 #include "core/json.hpp"
-#include "planned_profile.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "documents/document.hpp"
+#include "planning/planned_profile.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
 #include "strategies/play.hpp"

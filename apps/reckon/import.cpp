@@ -35,16 +35,8 @@ struct ImportArguments {
 /// What was imported, to the file and as tables or JSON to standard output.
 template <class T>
 int conclude(const T& document, const ImportArguments& arguments) {
-  const std::string text = canonical_text(document);
-  if (!arguments.output.empty()) {
-    write_file(arguments.output, text);
-  }
-  if (arguments.output == "-") {
-    return k_exit_ok;
-  }
-  write_file("-", arguments.json
-                      ? text
-                      : render(document, style_for(ColorMode::automatic, STDOUT_FILENO), {}));
+  hand_out(canonical_text(document), arguments.output, arguments.json,
+           [&] { return render(document, style_for(ColorMode::automatic, STDOUT_FILENO), {}); });
   return k_exit_ok;
 }
 

@@ -6,32 +6,14 @@
 #include "core/log.hpp"
 #include "core/version.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
-
-namespace reckon {
-
-void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs,
-                        const std::string& flag) {
-  for (const std::string& input : inputs) {
-    std::error_code error;
-    if (output != "-" && std::filesystem::equivalent(output, input, error) && !error) {
-      fail(ErrorKind::usage,
-           fmt::format("{} {}: is also an input; give another name", flag, output));
-    }
-  }
-}
-
-} // namespace reckon
 
 namespace {
 

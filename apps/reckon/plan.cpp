@@ -1,198 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "plan_options.hpp"
-#include "plan_sweep.hpp"
+#include "plan_arguments.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/progress.hpp"
-#include "core/shape.hpp"
 #include "documents/document.hpp"
+#include "planning/sweep.hpp"
 #include "present/document_text.hpp"
-#include "strategies/torus/planner.hpp"
+#include "present/table.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 #include <unistd.h>
-#include <utility>
 
 namespace reckon {
 namespace {
 
-class PlanCommand {
-public:
-  PlanCommand(Arguments& command, const PlanArguments& arguments)
-      : m_command(command), m_arguments(arguments) {
-    for (const std::string& text : m_arguments.set) {
-      const auto [name, value] = split_assignment(text, "--set");
-      set_argument(m_command, name, value);
-    }
-    refuse_overwriting(m_arguments.output,
-                       {m_arguments.profile, m_arguments.workload, m_arguments.roles});
-    m_profile = read_profile(m_arguments.profile);
-    m_workload = read_workload(m_arguments.workload);
-    m_profile_link = link_to(m_profile.name, canonical_text(m_profile));
-    m_workload_link = link_to(m_workload.name, canonical_text(m_workload));
-    if (!m_arguments.roles.empty()) {
-      if (!m_arguments.workers.empty() || !m_arguments.servers.empty() ||
-          !m_arguments.lanes.empty()) {
-        fail(ErrorKind::usage,
-             "--roles says who works and serves: leave out --workers, --servers and --lanes");
-      }
-      m_roles = read_roles(m_arguments.roles);
-      m_roles_link = link_to(m_roles->name, canonical_text(*m_roles));
+Json row_of(const std::string& name, const SweptPlan& swept) {
+  if (!swept.plan) {
+    return {{name, swept.value}, {"error", swept.why_not}};
+  }
+  const Plan& plan = *swept.plan;
+  Json row{{name, swept.value},
+           {"strategy", plan.strategy},
+           {"part_bytes", plan.part_bytes},
+           {"bound_seconds", plan.prediction.bound_seconds},
+           {"lo_seconds", plan.prediction.lo_seconds},
+           {"mid_seconds", plan.prediction.mid_seconds},
+           {"hi_seconds", plan.prediction.hi_seconds},
+           {"assignment_gap", plan.assignment_gap},
+           {"window_parts", plan.window_parts},
+           {"bound_by", plan.prediction.bound_by}};
+  row["candidates_mid_seconds"] = Json::object();
+  for (const Candidate& c : plan.candidates) {
+    row["candidates_mid_seconds"][c.strategy] =
+        c.prediction ? Json(c.prediction->mid_seconds) : Json(nullptr);
+  }
+  row["terms_seconds"] = Json::object();
+  for (const Term& term : plan.prediction.terms) {
+    row["terms_seconds"][term.name] = term.seconds;
+  }
+  return row;
+}
+
+std::string table_of(const std::string& name, const std::vector<SweptPlan>& plans,
+                     const Style& style) {
+  Table table;
+  table.column(name, Align::right)
+      .column("strategy")
+      .column("part", Align::right)
+      .column("bound", Align::right)
+      .column("predicted", Align::right)
+      .column("binds", Align::left, true);
+  for (const auto& [value, plan, why_not] : plans) {
+    if (plan) {
+      table.row({value, plan->strategy, to_text(Bytes(plan->part_bytes)),
+                 to_text(Seconds(plan->prediction.bound_seconds)),
+                 to_text(Seconds(plan->prediction.mid_seconds)), plan->prediction.bound_by});
+    } else {
+      table.row({value, "-", "-", "-", "-", why_not});
     }
   }
+  return table.text(style);
+}
 
-  int run() {
-    if (m_arguments.sweep.empty()) {
-      return plan_once();
-    }
-    return plan_sweep(m_arguments, [this](const std::string& name, const std::string& value) {
-      set_argument(m_command, name, value);
-      return make(m_arguments);
-    });
-  }
-
-private:
-  [[nodiscard]] Roles roles_for(const PlanArguments& a) const {
-    if (m_roles) {
-      return *m_roles;
-    }
-    if (m_profile.machines.empty()) {
-      fail(ErrorKind::input, fmt::format("{}: the profile has no machines", m_arguments.profile));
-    }
-    const MachineGroup& first = m_profile.machines.front();
-    // On one machine as many ranks as processors. A measured cluster: all of it works unless said
-    // otherwise; of one that was written down, the second group serves.
-    const bool measured = has_named_machines(m_profile);
-    std::uint64_t all = 0;
-    for (const MachineGroup& m : m_profile.machines) {
-      all += m.count;
-    }
-    const std::uint64_t asked_servers = a.servers.empty() ? 0 : parse_count(a.servers, "--servers");
-    const std::uint64_t workers = !a.workers.empty() ? parse_count(a.workers, "--workers")
-                                  : measured         ? all - std::min(all, asked_servers)
-                                  : first.count > 1  ? first.count
-                                                     : std::max<std::uint64_t>(2, first.cores);
-    const std::uint64_t servers = !a.servers.empty() || measured  ? asked_servers
-                                  : m_profile.machines.size() > 1 ? m_profile.machines[1].count
-                                                                  : 0;
-    const std::uint64_t lanes =
-        a.lanes.empty() || a.lanes == "auto" ? 0 : parse_count(a.lanes, "--lanes");
-    if (lanes > 1024) {
-      fail(ErrorKind::usage, "--lanes: at most 1024");
-    }
-    return default_roles(m_profile, workers, servers, static_cast<int>(lanes));
-  }
-
-  /// As many workers as the torus has nodes, unless the roles or --workers say otherwise.
-  [[nodiscard]] Roles torus_roles(PlanArguments a) const {
-    const auto [local, vertical, horizontal] = parse_shape(a.shape);
-    if (a.workers.empty()) {
-      a.workers = std::to_string(local * vertical * horizontal);
-    }
-    if (a.servers.empty()) {
-      a.servers = "0";
-    }
-    return roles_for(a);
-  }
-
-  [[nodiscard]] Plan make_inside(const PlanArguments& a) const {
-    Plan plan = plan_inside({m_profile, m_workload, m_profile_link, m_workload_link, m_roles_link},
-                            inside_options_of(a, m_roles));
-    plan.options = {{"inside", plan.ranks.front().machine},
-                    {"lanes", a.lanes.empty() ? "1" : a.lanes}};
-    for (const auto& [name, value] : {std::pair("network", a.network), {"service", a.service}}) {
-      if (value != "0") {
-        plan.options[name] = value;
-      }
-    }
-    if (a.gpu_direct) {
-      plan.options["gpu_direct"] = "yes";
-    }
-    return plan;
-  }
-
-  [[nodiscard]] Plan make(const PlanArguments& a) const {
-    if (a.inside) {
-      return make_inside(a);
-    }
-    if (a.network != "0" || a.service != "0" || a.gpu_direct || !a.machine.empty()) {
-      fail(ErrorKind::usage, "--network, --service, --gpu-direct and --machine need --inside");
-    }
-    const bool torus = is_torus_strategy(a.strategy);
-    if (torus == a.shape.empty()) {
-      fail(ErrorKind::usage, torus ? "--strategy torus: give --shape LxVxH, for example 4x4x4"
-                                   : "--shape needs --strategy torus or torus_scatter");
-    }
-    const Roles roles = torus ? torus_roles(a) : roles_for(a);
-    PlanOptions options = plan_options_of(a);
-    Progress progress;
-    options.progress = [&](std::string_view step, double done) {
-      progress.show(done, fmt::format("planning: {}", step));
-    };
-    const PlanInputs inputs{m_profile,      m_workload,      roles,
-                            m_profile_link, m_workload_link, m_roles_link};
-    if (is_proxy_strategy(a.strategy)) {
-      if (options.contention) {
-        fail(ErrorKind::usage, fmt::format("--contention with --strategy {}: such plans are "
-                                           "predicted without it",
-                                           a.strategy));
-      }
-      return plan_proxies(inputs, options, proxy_options_of(a));
-    }
-    const PlanArguments plain;
-    if (a.proxy_bytes != plain.proxy_bytes || a.tolerance != plain.tolerance ||
-        a.ring_directions != plain.ring_directions || a.queues != plain.queues ||
-        a.shards != plain.shards) {
-      fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --shards, --ring-directions and "
-                             "--queues need --strategy coarse or dense");
-    }
-    return torus ? plan_torus(inputs, options, parse_shape(a.shape)) : make_plan(inputs, options);
-  }
-
-  int plan_once() {
-    const Plan plan = make(m_arguments);
-    for (const Quantity& quantity : plan.quantities) {
-      if (quantity.name == k_unlimited_resources) {
-        log(LogLevel::warn,
-            "{}; the machine may be slower than predicted: `reckon probe` on it finds out",
-            quantity.equation);
-      }
-    }
-    if (plan.one_queue) {
+void warn_of(const Plan& plan) {
+  for (const Quantity& quantity : plan.quantities) {
+    if (quantity.name == k_unlimited_resources) {
       log(LogLevel::warn,
-          "--queues fcfs: the prediction has queues that nothing blocks; `reckon run "
-          "PLAN --check` says whether these can deadlock");
+          "{}; the machine may be slower than predicted: `reckon probe` on it finds out",
+          quantity.equation);
     }
-    const std::string text = canonical_text(plan);
-    if (!m_arguments.output.empty()) {
-      write_file(m_arguments.output, text);
-    }
-    if (m_arguments.output == "-") {
-      return k_exit_ok;
-    }
-    if (m_arguments.json) {
-      write_file("-", text);
-      return k_exit_ok;
-    }
-    const Style style = style_for(m_arguments.color, STDOUT_FILENO);
-    write_file("-", m_arguments.explain ? explain(plan, style) : render(plan, style));
+  }
+  if (plan.one_queue) {
+    log(LogLevel::warn, "--queues fcfs: the prediction has queues that nothing blocks; `reckon run "
+                        "PLAN --check` says whether these can deadlock");
+  }
+}
+
+int run_plan(Arguments& command, const PlanArguments& a,
+             const std::function<void()>& check_inside) {
+  if (a.list) {
+    write_file("-", fmt::format("{}\n", fmt::join(shipped_workloads(), "\n")));
     return k_exit_ok;
   }
-
-  Arguments& m_command; ///< writes into the next
-  const PlanArguments& m_arguments;
-  Profile m_profile;
-  Workload m_workload;
-  std::optional<Roles> m_roles;
-  DocumentLink m_profile_link, m_workload_link;
-  std::optional<DocumentLink> m_roles_link;
-};
+  if (a.profile.empty() || a.workload.empty()) {
+    fail(ErrorKind::usage, fmt::format("--{} is missing; plan needs a profile and a workload",
+                                       a.profile.empty() ? "profile" : "workload"));
+  }
+  for (const std::string& text : a.set) {
+    const auto [name, value] = split_assignment(text, "--set");
+    set_argument(command, name, value);
+  }
+  refuse_overwriting(a.output, {a.profile, a.workload, a.roles});
+  const PlanDocuments documents = read_plan_documents(a.profile, a.workload, a.roles);
+  const Style style = style_for(a.color, STDOUT_FILENO);
+  const auto make = [&] {
+    if (a.inside) {
+      check_inside();
+    }
+    PlanRequest request = request_of(a);
+    Progress progress;
+    request.options.progress = [&](std::string_view step, double done) {
+      progress.show(done, fmt::format("planning: {}", step));
+    };
+    return plan_as_asked(documents, request);
+  };
+  if (a.sweep.empty()) {
+    const Plan plan = make();
+    warn_of(plan);
+    hand_out(canonical_text(plan), a.output, a.json,
+             [&] { return a.explain ? explain(plan, style) : render(plan, style); });
+    return k_exit_ok;
+  }
+  const auto [name, text] = split_assignment(a.sweep, "--sweep");
+  const auto plan_with = [&, &setting = name](const std::string& value) {
+    set_argument(command, setting, value);
+    return make();
+  };
+  const std::vector<SweptPlan> plans = sweep(sweep_values(text), plan_with);
+  Json rows = Json::array();
+  for (const SweptPlan& swept : plans) {
+    rows.push_back(row_of(name, swept));
+  }
+  write_file("-", a.json ? canonical(rows) : table_of(name, plans, style));
+  return k_exit_ok;
+}
 
 } // namespace
 
@@ -200,22 +137,8 @@ void add_plan_command(Arguments& program) {
   auto a = std::make_shared<PlanArguments>();
   Arguments& command =
       program.command("plan", "Solve how a model's gradients should travel on a profiled machine");
-  add_plan_options(command, *a);
-  command.action([a, &command] {
-    if (a->list) {
-      std::string text;
-      for (const std::string& name : shipped_workloads()) {
-        text += name + "\n";
-      }
-      write_file("-", text);
-      return k_exit_ok;
-    }
-    if (a->profile.empty() || a->workload.empty()) {
-      fail(ErrorKind::usage, fmt::format("--{} is missing; plan needs a profile and a workload",
-                                         a->profile.empty() ? "profile" : "workload"));
-    }
-    return PlanCommand(command, *a).run();
-  });
+  const std::function<void()> check_inside = add_plan_options(command, *a);
+  command.action([a, &command, check_inside] { return run_plan(command, *a, check_inside); });
 }
 
 } // namespace reckon

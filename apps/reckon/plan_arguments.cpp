@@ -3,145 +3,285 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "planning/sweep.hpp"
 #include "strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
+#include <utility>
 
 namespace reckon {
+namespace {
 
-void add_plan_options(Arguments& command, PlanArguments& a) {
+constexpr std::uint64_t k_most_ranks = 1'000'000; ///< keeps a slip from filling the memory
+
+/// A value that can also be "auto", which is none.
+template <class T, class Parse>
+Take automatic_or(std::optional<T>* to, Parse parse) {
+  return [to, parse](const std::string& text, std::string_view flag) {
+    *to = text == "auto" ? std::nullopt : std::optional<T>(parse(text, flag));
+  };
+}
+Take automatic_or_count(std::optional<std::uint64_t>* to, std::uint64_t most) {
+  return automatic_or(to, [most](const std::string& text, std::string_view flag) {
+    std::uint64_t value = 0;
+    whole_number(&value, 1, most)(text, flag);
+    return value;
+  });
+}
+
+/// A number of what a quantity has.
+Take seconds(std::optional<double>* to) {
+  return [to](const std::string& text, std::string_view flag) {
+    *to = parse_seconds(text, flag).count();
+  };
+}
+Take bytes_per_s(std::optional<double>* to) {
+  return [to](const std::string& text, std::string_view flag) {
+    *to = parse_bandwidth(text, flag).as_bytes_per_s();
+  };
+}
+
+double proxy_bytes_of(const std::string& text, std::string_view flag) {
+  return text == "0"     ? 0
+         : text == "all" ? k_all_proxy_bytes
+                         : static_cast<double>(parse_bytes(text, flag).count());
+}
+
+Take fraction_below_1(double* to) {
+  return [to](const std::string& text, std::string_view flag) {
+    fraction(to)(text, flag);
+    if (*to >= 1) {
+      fail(ErrorKind::usage, fmt::format("{} {}: below 100%", flag, text));
+    }
+  };
+}
+
+/// "sum", or "fixed:BITS".
+Take reduction_bits(std::optional<int>* to) {
+  return [to](const std::string& text, std::string_view flag) {
+    constexpr std::string_view k_prefix = "fixed:";
+    const std::uint64_t bits =
+        text.starts_with(k_prefix) ? parse_count(text.substr(k_prefix.size()), flag) : 0;
+    if (text != "sum" && (bits < 2 || bits > 32)) {
+      fail(ErrorKind::usage,
+           fmt::format("{} {}: use sum, or fixed:BITS with 2 to 32 bits", flag, text));
+    }
+    *to = text == "sum" ? std::nullopt : std::optional(static_cast<int>(bits));
+  };
+}
+
+} // namespace
+
+std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
+  PlanOptions& options = a.asked.options;
+  ProxyOptions& proxies = a.asked.proxies;
   command.option("-p,--profile", &a.profile,
                  "What `reckon probe` wrote, or a shipped profile's name");
   command.option("-m,--workload", &a.workload,
                  "A workload (JSON, or CSV with the columns name,elements,dtype), or a shipped "
                  "model's name (--list)");
-  command.option("-r,--roles", &a.roles, "Which machines work and which serve");
-  command.option("-o,--output", &a.output, "Write the plan to this file");
-  command.option("--workers", &a.workers,
-                 "Ranks with gradients. Default: the processors of one machine, or all machines");
-  command.option("--servers", &a.servers,
-                 "Ranks that only sum. Default: none in a measured cluster, else the "
-                 "profile's second group of machines");
-  command.option(
-      "--lanes", &a.lanes,
-      "Threads a rank, each with its own endpoint. Default: as many as the summation and the "
-      "machines' network ports need");
+  const Argument roles =
+      command.option("-r,--roles", &a.roles, "Which machines work and which serve");
+  const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
+  const Argument workers =
+      command
+          .option("--workers", whole_number(&a.asked.workers, 0, k_most_ranks),
+                  "Ranks with gradients. Default: the processors of one machine, or all machines")
+          .excludes(roles);
+  const Argument servers =
+      command
+          .option("--servers", whole_number(&a.asked.servers, 0, k_most_ranks),
+                  "Ranks that only sum. Default: none; the candidates say what as many as the "
+                  "workers would give")
+          .excludes(roles);
   command
-      .option("--strategy", &a.strategy,
-              fmt::format("auto, or one of {}, or over memory devices: coarse, dense, or "
-                          "with --shape: torus, torus_scatter",
-                          fmt::join(strategy_names(), ", ")))
-      .shows_default();
-  command.option("--shape", &a.shape,
+      .option("--lanes", automatic_or_count(&a.asked.lanes, 1024),
+              "Threads a rank, each with its own endpoint. Default: as many as the summation and "
+              "the machines' network ports need")
+      .excludes(roles);
+  const Argument strategy =
+      command
+          .option("--strategy", &options.strategy,
+                  fmt::format("auto, or one of {}, or over memory devices: coarse, dense, or "
+                              "with --shape: torus, torus_scatter",
+                              fmt::join(strategy_names(), ", ")))
+          .shows_default();
+  command.option("--shape", &a.asked.shape,
                  "With --strategy torus: nodes LxVxH, local, vertical, horizontal; 4x4x4");
-  command.option("--transport", &a.transport,
+  command.option("--transport", &options.transport,
                  "Plan for this transport. Default: the fastest in the profile");
-  command.option("--part-bytes", &a.part_bytes,
+  command.option("--part-bytes",
+                 automatic_or(&options.part_bytes,
+                              [](const std::string& text, std::string_view flag) {
+                                return parse_bytes(text, flag).count();
+                              }),
                  "Largest part, e.g. 4MiB. Default: by the predicted time");
-  command.option("--window", &a.window,
+  command.option("--window", automatic_or_count(&options.window_parts, k_most_ranks),
                  "Parts of a worker under way in each lane: its credit. Default: solved");
   command
-      .option("--cutting", &a.cutting,
-              "fused: neighbouring tensors share equal parts; tensors: each tensor by itself")
-      .shows_default();
-  command.option("--forward", &a.forward,
-                 "Play a forward pass of this time, so that only exposed traffic counts. "
-                 "Default: the workload's");
-  command.option("--backward", &a.backward,
-                 "The same for the backward pass, which makes the gradients layer by layer");
-  command.option("--inside", &a.inside,
-                 "Sum inside one machine: the best mix of ways over its measured links, between "
-                 "its GPUs, or its NUMA nodes where it has no GPU");
-  command.option("--machine", &a.machine, "With --inside: which. Default: the profile's first");
+      .choice<Cutting>(
+          "--cutting", &options.cutting, {{"fused", Cutting::fused}, {"tensors", Cutting::tensors}},
+          "fused: neighbouring tensors share equal parts; tensors: each tensor by itself")
+      .defaults_to("fused");
+  const Argument forward =
+      command.option("--forward", seconds(&options.forward_seconds),
+                     "Play a forward pass of this time, so that only exposed traffic counts. "
+                     "Default: the workload's");
+  const Argument backward =
+      command.option("--backward", seconds(&options.backward_seconds),
+                     "The same for the backward pass, which makes the gradients layer by layer");
+  const Argument inside = command.option(
+      "--inside", &a.inside,
+      "Sum inside one machine: the best mix of ways over its measured links, between "
+      "its GPUs, or its NUMA nodes where it has no GPU");
   command
-      .option("--network", &a.network,
+      .option("--machine", &a.place.machine, "With --inside: which. Default: the profile's first")
+      .needs(inside);
+  command
+      .option("--network", number(&a.place.inside.network, 0, 1e6),
               "With --inside: gradients that the NICs send, and receive, in an iteration; 1 "
               "where other machines sum as well")
-      .shows_default();
+      .defaults_to("0")
+      .needs(inside);
   command
-      .option("--service", &a.service,
+      .option("--service", number(&a.place.inside.service, 0, 1e6),
               "With --inside: gradients that a summation service on this machine receives")
-      .shows_default();
-  command.option("--gpu-direct", &a.gpu_direct,
-                 "With --inside: a NIC may read a GPU's memory under the same switch");
+      .defaults_to("0")
+      .needs(inside);
   command
-      .option("--proxy-bytes", &a.proxy_bytes,
+      .option("--gpu-direct", &a.place.inside.gpu_direct,
+              "With --inside: a NIC may read a GPU's memory under the same switch")
+      .needs(inside);
+  command
+      .option("--proxy-bytes", automatic_or(&proxies.proxy_bytes, proxy_bytes_of),
               "With --strategy coarse: gradient that goes through the proxies, the rest round "
               "the workers' own ring: a size, all, or auto: by the predicted time")
-      .shows_default();
+      .defaults_to("auto");
   command
-      .option("--tolerance", &a.tolerance,
+      .option("--tolerance", fraction_below_1(&proxies.tolerance),
               "With --strategy coarse: how far below the full bandwidth a shard may stay")
-      .shows_default();
+      .defaults_to("2%");
   command
-      .option("--ring-directions", &a.ring_directions,
-              "With --strategy coarse: 2 lets neighbouring rings of the proxies run opposite "
-              "ways; auto: by the predicted time")
-      .shows_default();
+      .choice<std::optional<int>>(
+          "--ring-directions", &proxies.ring_directions, {{"auto", {}}, {"1", 1}, {"2", 2}},
+          "With --strategy coarse: 2 lets neighbouring rings of the proxies run opposite "
+          "ways; auto: by the predicted time")
+      .defaults_to("auto");
   command
-      .option("--shards", &a.shards,
-              "With --strategy coarse: paper: tensors are cut into shards of S'; auto: of S' "
-              "or less, by the predicted time")
-      .shows_default();
+      .choice<bool>("--shards", &proxies.paper_shards, {{"auto", false}, {"paper", true}},
+                    "With --strategy coarse: paper: tensors are cut into shards of S'; auto: of S' "
+                    "or less, by the predicted time")
+      .defaults_to("auto");
   command
-      .option("--queues", &a.queues,
-              "With --strategy coarse: client: proxies work off a queue for each client at "
-              "once; fcfs: one queue, first come, first served, to show that it deadlocks")
-      .shows_default();
-  command.option("--zero-compute", &a.zero_compute,
+      .choice<bool>("--queues", &proxies.one_queue, {{"client", false}, {"fcfs", true}},
+                    "With --strategy coarse: client: proxies work off a queue for each client at "
+                    "once; fcfs: one queue, first come, first served, to show that it deadlocks")
+      .defaults_to("client");
+  command.option("--zero-compute", &options.zero_compute,
                  "Nothing is computed, whatever the workload says: all traffic counts");
-  command
-      .option("--order", &a.order,
+  const Argument order =
+      command
+          .choice<Order>(
+              "--order", &options.order,
+              {{"auto", Order::automatic},
+               {"gradient", Order::gradient},
+               {"priority", Order::priority}},
               "gradient: parts go as the backward pass makes them; priority: first what the next "
               "forward pass needs first; auto: what leaves less exposed")
-      .shows_default();
+          .defaults_to("auto");
+  const Argument contention =
+      command
+          .option("--contention", &a.contention.operation,
+                  "Predict that passes and traffic slow each other as the profile has it for this "
+                  "computation, e.g. gemm_256")
+          .type("WORK");
   command
-      .option("--contention", &a.contention,
-              "Predict that passes and traffic slow each other as the profile has it for this "
-              "computation, e.g. gemm_256")
-      .type("WORK");
-  command
-      .option("--cores", &a.cores,
-              "With --contention: lanes and computation have processors of their own "
-              "(dedicated), or all processors together (shared)")
-      .shows_default();
-  command
-      .option("--optimizer", &a.optimizer,
+      .choice<bool>("--cores", &a.contention.dedicated, {{"dedicated", true}, {"shared", false}},
+                    "With --contention: lanes and computation have processors of their own "
+                    "(dedicated), or all processors together (shared)")
+      .defaults_to("dedicated")
+      .needs(contention);
+  const Argument optimizer =
+      command
+          .choice<std::optional<Optimizer>>(
+              "--optimizer", &options.optimizer,
+              {{"none", {}},
+               {"sgd", Optimizer::sgd},
+               {"momentum", Optimizer::momentum},
+               {"rmsprop", Optimizer::rmsprop},
+               {"adam", Optimizer::adam}},
               "Make this step part of the plan: none, sgd, momentum, rmsprop or adam")
-      .shows_default();
-  command
-      .option("--update", &a.update,
+          .defaults_to("none");
+  const Argument update =
+      command
+          .choice<std::optional<UpdatePlace>>(
+              "--update", &options.update_at,
+              {{"auto", {}}, {"server", UpdatePlace::server}, {"worker", UpdatePlace::worker}},
               "Where the step is made: server, worker, or auto: by the predicted time")
-      .shows_default();
-  command.option("--async", &a.async,
-                 "No worker waits for another: servers keep the latest parameters (SGD)");
+          .defaults_to("auto");
+  const Argument async = command.option(
+      "--async", &a.async, "No worker waits for another: servers keep the latest parameters (SGD)");
   command
-      .option("--async-steps", &a.async_steps,
+      .option("--async-steps", whole_number(&a.async_steps, 1, 1000),
               "With --async: steps of each worker in one iteration of a run")
-      .shows_default();
+      .defaults_to("4")
+      .needs(async);
+  const Argument reduction =
+      command
+          .option("--reduction", reduction_bits(&a.bits),
+                  "sum, or fixed:BITS: as whole numbers whose sums fit in BITS, as in switches")
+          .defaults_to("sum");
   command
-      .option("--reduction", &a.reduction,
-              "sum, or fixed:BITS: as whole numbers whose sums fit in BITS, as in switches")
-      .shows_default();
-  command
-      .option("--gradient-bound", &a.gradient_bound,
+      .option("--gradient-bound", number(&a.gradient_bound, 1e-30, 1e30), // what scales fp32
               "With --reduction fixed: magnitude that no gradient exceeds")
-      .shows_default();
-  command.option("--port-bandwidth", &a.port_bandwidth,
-                 "What if every rank had a port of its own, e.g. 100Gb/s");
-  command.option("--server-port-bandwidth", &a.server_port_bandwidth,
+      .defaults_to("1");
+  const Argument port =
+      command.option("--port-bandwidth", bytes_per_s(&options.what_if.worker_port_bytes_per_s),
+                     "What if every rank had a port of its own, e.g. 100Gb/s");
+  command.option("--server-port-bandwidth", bytes_per_s(&options.what_if.server_port_bytes_per_s),
                  "The same for ranks that only serve");
   command.option("--set", &a.set, "Any of these settings as name=value: k=4, gpu-direct=yes, ...");
-  command.option("--sweep", &a.sweep,
-                 "Plan for many values of one setting: k=0..8, part-bytes=64KiB,1MiB");
-  command.option("--explain", &a.explain,
-                 "Each equation with its numbers, what binds and what would relieve it");
+  const Argument sweep =
+      command
+          .option("--sweep", &a.sweep,
+                  "Plan for many values of one setting: k=0..8, part-bytes=64KiB,1MiB")
+          .excludes(output);
+  command
+      .option("--explain", &a.explain,
+              "Each equation with its numbers, what binds and what would relieve it")
+      .excludes(sweep);
   command.option("--json", &a.json, "Print the plan (or the sweep) as JSON");
   command.option("-l,--list", &a.list, "List the shipped workloads and end");
   command.color(&a.color);
+
+  constexpr const char* k_no_roles =
+      "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
+  constexpr const char* k_only_sums = "such a plan ends with the sums; plan without --inside, with "
+                                      "--workers and --servers, to have more in it";
+  return [beside = std::vector<std::pair<Argument, const char*>>{
+              {workers, k_no_roles},
+              {servers, k_no_roles},
+              {strategy, "all schemes are solved at once; --roles limits who may sum"},
+              {forward, k_only_sums},
+              {backward, k_only_sums},
+              {order, k_only_sums},
+              {contention, k_only_sums},
+              {optimizer, k_only_sums},
+              {update, k_only_sums},
+              {async, "no rank of a tree keeps the latest parameters; plan without --inside, "
+                      "with --workers and --servers"},
+              {reduction, k_only_sums},
+              {port, "the NICs' rates are the profile's (port_bandwidth cells); --network says "
+                     "what passes them"}}] {
+    for (const auto& [argument, instead] : beside) {
+      if (argument.given()) {
+        fail(ErrorKind::usage, fmt::format("{} with --inside: {}", argument.name(), instead));
+      }
+    }
+  };
 }
 
 void set_argument(Arguments& command, const std::string& name, const std::string& value) {
@@ -169,13 +309,25 @@ Assignment split_assignment(const std::string& text, std::string_view flag) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-std::uint64_t parse_count(const std::string& text, std::string_view what) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value > 1'000'000) {
-    fail(ErrorKind::usage, fmt::format("{}: '{}' is not a whole number up to 1000000", what, text));
+PlanRequest request_of(const PlanArguments& a) {
+  PlanRequest request = a.asked;
+  PlanOptions& options = request.options;
+  if (a.inside) {
+    request.inside = a.place;
   }
-  return value;
+  if (!a.contention.operation.empty()) {
+    options.contention = a.contention;
+  }
+  if (a.async) {
+    options.optimizer = options.optimizer.value_or(Optimizer::sgd);
+    options.async_steps = a.async_steps;
+  }
+  if (a.bits) {
+    options.fixed_point = FixedPointRequest{*a.bits, a.gradient_bound};
+  } else if (a.gradient_bound != PlanArguments().gradient_bound) {
+    fail(ErrorKind::usage, "--gradient-bound is for whole numbers: give --reduction fixed:BITS");
+  }
+  return request;
 }
 
 } // namespace reckon

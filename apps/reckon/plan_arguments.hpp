@@ -2,39 +2,36 @@
 #pragma once
 
 #include "command_line.hpp"
+#include "planning/request.hpp"
+#include "strategies/contention.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace reckon {
 
-/// The command line of `reckon plan`, as given.
+/// The command line of `reckon plan`.
 struct PlanArguments {
   std::string profile, workload, roles, output;
-  std::string workers, servers, lanes; // as texts, so that --set and --sweep go the same way
-  std::string strategy = "auto", transport, part_bytes, window, cutting = "fused";
-  std::string optimizer = "none", update = "auto", async_steps = "4";
-  std::string reduction = "sum", gradient_bound = "1";
-  bool async = false;
-  std::string port_bandwidth, server_port_bandwidth;
-  std::string forward, backward, order = "auto", contention, cores = "dedicated";
-  std::string shape;
-  bool zero_compute = false;
-  bool inside = false;
-  std::string machine, network = "0", service = "0";
-  bool gpu_direct = false;
-  std::string proxy_bytes = "auto", tolerance = "2%", ring_directions = "auto", queues = "client",
-              shards = "auto";
+  PlanRequest asked; ///< all that --set and --sweep can change
+  bool inside = false, async = false;
+  InsidePlanOptions place; ///< of --inside
+  ContentionRequest contention;
+  std::uint64_t async_steps = 4;
+  std::optional<int> bits; ///< of sums in whole numbers
+  double gradient_bound = 1;
   std::vector<std::string> set;
   std::string sweep;
   bool json = false, explain = false, list = false;
   ColorMode color = ColorMode::automatic;
 };
 
-/// Adds the options to `command`; they write into `a`, which must live as long.
-void add_plan_options(Arguments& command, PlanArguments& a);
+/// Adds the options to `command`; they write into `a`, which must live as long. What is returned
+/// throws Error{usage} where one was given that a plan inside a machine has no place for.
+[[nodiscard]] std::function<void()> add_plan_options(Arguments& command, PlanArguments& a);
 
 /// Sets an option of `command` as --set and --sweep do. Throws Error{usage} where there is none.
 void set_argument(Arguments& command, const std::string& name, const std::string& value);
@@ -45,7 +42,8 @@ struct Assignment {
 };
 [[nodiscard]] Assignment split_assignment(const std::string& text, std::string_view flag);
 
-/// A whole number up to a million. Throws Error{usage}, which begins with `what`.
-[[nodiscard]] std::uint64_t parse_count(const std::string& text, std::string_view what);
+/// All that the arguments ask of the planners. Throws Error{usage} for options that do not fit each
+/// other.
+[[nodiscard]] PlanRequest request_of(const PlanArguments& a);
 
 } // namespace reckon

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapt.hpp"
 #include "commands.hpp"
 #include "core/json.hpp"
 #include "documents/json.hpp"
-#include "hand_out.hpp"
-#include "inject.hpp"
 #include "run_arguments.hpp"
-#include "run_checks.hpp"
-#include "run_options.hpp"
 #include "run_trace.hpp"
 
+#include "adapt/adapt.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -22,8 +18,12 @@
 #include "documents/own_machines.hpp"
 #include "launch/local.hpp"
 #include "movers/mover.hpp"
+#include "planning/injection.hpp"
+#include "present/document_text.hpp"
+#include "run/checks.hpp"
 #include "run/emulation.hpp"
 #include "run/job.hpp"
+#include "run/placement.hpp"
 #include "run/report.hpp"
 #include "schedule/snapshot.hpp"
 #include "strategies/lower.hpp"
@@ -35,62 +35,12 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
-#include <sched.h>
 #include <string_view>
+#include <unistd.h>
 #include <utility>
 
 namespace reckon {
 namespace {
-
-unsigned usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1U;
-}
-
-/// Keeps this process to the processors next to the memory that a rank inside a machine stands for,
-/// so that what it touches first is there too. Does nothing where this process may use none of
-/// them: the plan of another machine still moves its bytes.
-void stay_near(const PlanRank& rank) {
-  const std::vector<int> allowed = allowed_cpus();
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int cpu : rank.cpus) {
-    if (std::find(allowed.begin(), allowed.end(), cpu) != allowed.end()) {
-      CPU_SET(static_cast<std::size_t>(cpu), &set);
-    }
-  }
-  if (CPU_COUNT(&set) > 0 && sched_setaffinity(0, sizeof set, &set) != 0) {
-    fail_errno(fmt::format("cannot keep to the processors of {}", rank.endpoint), errno);
-  }
-}
-
-/// Where the plan has a rank and its lanes, as the movers and lanes need to know it.
-void place(RunOptions& options, const PlanRank& rank) {
-  options.pci_address = rank.pci_address;
-  options.host_memory = !rank.endpoint.empty() && rank.endpoint_kind != "gpu";
-  for (const LanePlace& lane : rank.lane_places) {
-    options.lane_cpus.push_back(lane.cpu.value_or(-1));
-  }
-}
-
-/// Documents to plan with while the plan runs, where that was asked for.
-std::optional<AdaptInputs> adapt_inputs(const RunArguments& arguments, const Plan& plan,
-                                        const std::string& transport, bool plans_anew) {
-  const AdaptArguments& adapt = arguments.adapt;
-  if (!adapt.every) {
-    return std::nullopt;
-  }
-  if (*adapt.every == 0) {
-    fail(ErrorKind::usage, "--reprofile-every: at least 1 iteration");
-  }
-  if (!arguments.checkpoint.empty() || !arguments.resume.empty()) {
-    fail(ErrorKind::usage,
-         "--reprofile-every: a checkpoint is one plan's, and the plan may change; "
-         "leave out --checkpoint and --resume");
-  }
-  return read_adapt_inputs(adapt, plan, arguments.plan, transport, plans_anew);
-}
 
 void add_reprofiling(Report& report, ReprofilingReport reprofiling) {
   const bool changed = std::any_of(reprofiling.pauses.begin(), reprofiling.pauses.end(),
@@ -104,15 +54,14 @@ void add_reprofiling(Report& report, ReprofilingReport reprofiling) {
 
 class RunCommand {
 public:
-  RunCommand(const RunArguments& arguments, AskedRun asked)
-      : m_arguments(arguments), m_options(std::move(asked.options)), m_tolerance(asked.tolerance),
-        m_peer_limit(asked.peer_limit), m_plan(read_plan(arguments.plan)),
+  explicit RunCommand(const RunArguments& arguments)
+      : m_arguments(arguments), m_plan(read_plan(arguments.plan)),
         m_link(link_to(arguments.plan, canonical_text(m_plan))) {
     refuse_overwriting(arguments.output, {arguments.plan});
     check_trace(arguments);
     m_job = job_from_environment();
     if (!m_job) {
-      check_memory(m_plan, arguments.check_only, checkpoints());
+      check_memory(m_plan, arguments.check_only, arguments.checkpoints());
       if (!arguments.check_only && !arguments.inject && predicts_own_machines(m_plan)) {
         log(LogLevel::warn,
             "{} predicts ranks on machines of their own; here all of them share this one "
@@ -120,15 +69,13 @@ public:
             arguments.plan);
       }
     }
-    m_options.compute = compute_of(arguments, m_plan);
+    m_options = options_for(arguments, m_plan);
     m_schedules = schedules_of(m_plan);
-    m_options.checkpoints = checkpoints_of(arguments, m_plan);
     m_options.checkpoints.plan = m_link.digest;
-    if (checkpoints()) {
+    if (arguments.checkpoints()) {
       m_schedules.saving = with_snapshot(m_schedules.usual);
       m_schedules.restoring = restoring(*m_schedules.saving);
     }
-    m_options.transport = arguments.transport.empty() ? m_plan.transport : arguments.transport;
     if (!m_options.habits.shared_memory) {
       m_options.transport = without_shared_memory(m_options.transport, available_transports());
     }
@@ -152,7 +99,10 @@ public:
     if (m_arguments.inject) {
       m_injection = injection_of(m_plan, m_schedules.usual, *m_arguments.inject);
     }
-    m_adapt = adapt_inputs(m_arguments, m_plan, m_options.transport, leads);
+    if (m_arguments.adapt.every) {
+      m_adapt = read_adapt_inputs(m_arguments.adapt, m_plan, m_arguments.plan, m_options.transport,
+                                  leads);
+    }
     try {
       return m_job ? run_as_rank() : run_all_here();
     } catch (const Error& error) {
@@ -170,9 +120,6 @@ public:
 
 private:
   [[nodiscard]] int ranks() const { return static_cast<int>(m_plan.ranks.size()); }
-  [[nodiscard]] bool checkpoints() const {
-    return !m_arguments.checkpoint.empty() || !m_arguments.resume.empty();
-  }
 
   [[nodiscard]] JobSchedules schedules_of(const Plan& plan) const {
     JobSchedules schedules{lower(plan), {}, {}};
@@ -196,7 +143,7 @@ private:
     m_options.local_size = m_job->local_size;
     m_options.made_again = [this](std::uint64_t done, std::uint64_t all) { show_again(done, all); };
     Rendezvous rendezvous(*std::exchange(m_job, std::nullopt), m_link.digest, m_options.limit, Fd(),
-                          m_peer_limit);
+                          m_arguments.peer_limit);
     settle(m_options, rendezvous.rank());
     const std::optional<Report> report = run_one(
         rendezvous, m_options, [&](std::size_t done, double seconds) { show(done, seconds); });
@@ -218,7 +165,7 @@ private:
             tell(fmt::format("a {} {}", done, all));
           };
           Rendezvous rendezvous(mine, m_link.digest, options.limit, std::move(listener),
-                                m_peer_limit);
+                                m_arguments.peer_limit);
           const std::optional<Report> report =
               run_one(rendezvous, options, [&](std::size_t done, double seconds) {
                 tell(fmt::format("i {} {}", done, seconds));
@@ -239,9 +186,7 @@ private:
 
   /// Makes this process the rank: where the plan has it, and with the links that are emulated.
   void settle(RunOptions& options, int rank) {
-    const PlanRank& mine = m_plan.ranks[static_cast<std::size_t>(rank)];
-    stay_near(mine);
-    place(options, mine);
+    reckon::settle(options, m_plan.ranks[static_cast<std::size_t>(rank)]);
     if (m_injection) {
       emulate(options, m_injection->network, rank, rank == 0 ? &m_pacing : nullptr);
     }
@@ -271,7 +216,9 @@ private:
   }
 
   [[nodiscard]] Report report_of(const JobResult& result) const {
-    Report report = make_report(m_plan, m_link, result, m_options, m_tolerance, usable_cores());
+    Report report =
+        make_report(m_plan, m_link, result, m_options, m_arguments.tolerance,
+                    static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size())));
     if (m_injection) {
       mark_emulated(report, m_injection->profile, m_pacing);
     }
@@ -297,7 +244,8 @@ private:
   /// Hands the report out. Returns the exit status; throws Error{operation} for a run that went
   /// wrong.
   [[nodiscard]] int conclude(const Report& report) const {
-    hand_out(report, m_arguments.output, m_arguments.json, m_arguments.color);
+    hand_out(canonical_text(report), m_arguments.output, m_arguments.json,
+             [&] { return report_table(report, style_for(m_arguments.color, STDOUT_FILENO)); });
     if (!report.verification.ok) {
       fail(ErrorKind::operation,
            fmt::format("{} elements are wrong; first: {}", report.verification.wrong_elements,
@@ -313,8 +261,6 @@ private:
 
   const RunArguments& m_arguments;
   RunOptions m_options;
-  double m_tolerance;
-  Seconds m_peer_limit;
   Plan m_plan;
   DocumentLink m_link;
   std::optional<JobEnvironment> m_job; ///< of a launcher, until this process has joined it
@@ -334,7 +280,7 @@ int execute(const RunArguments& arguments) {
   if (arguments.plan.empty()) {
     fail(ErrorKind::usage, "run needs a plan; make one with `reckon plan`");
   }
-  return RunCommand(arguments, asked_run(arguments)).run();
+  return RunCommand(arguments).run();
 }
 
 } // namespace

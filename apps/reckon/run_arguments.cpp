@@ -1,17 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_arguments.hpp"
 
+#include "core/error.hpp"
+#include "core/processors.hpp"
+#include "launch/rendezvous.hpp"
+#include "schedule/stragglers.hpp"
+
 #include <fmt/format.h>
 
 namespace reckon {
+namespace {
+
+Take tolerance(double* to) {
+  return [to](const std::string& text, std::string_view flag) {
+    fraction(to)(text, flag);
+    if (*to > 1 && text.find('%') == text.npos) {
+      fail(ErrorKind::usage,
+           fmt::format("{} {}: write {}% (or a fraction up to 1)", flag, text, text));
+    }
+  };
+}
+
+Take peer_limit(Seconds* to) {
+  return [to](const std::string& text, std::string_view flag) {
+    *to = parse_seconds(text, flag);
+    if (*to < k_least_peer_limit) {
+      fail(ErrorKind::usage,
+           fmt::format("{} {}: at least {}", flag, text, to_text(k_least_peer_limit)));
+    }
+  };
+}
+
+} // namespace
 
 void add_run_options(Arguments& command, RunArguments& arguments) {
+  RunOptions& options = arguments.options;
   command.option("plan", &arguments.plan, "The plan; - is standard input");
   command.option("-o,--output", &arguments.output, "Write the report to this file");
   command.option("--json", &arguments.json, "Print the report as JSON instead of tables");
-  command.option("--transport", &arguments.transport,
+  command.option("--transport", &options.transport,
                  "Move the bytes over this transport instead of the plan's");
-  command.option("--without", &arguments.without,
+  command.option("--without", Take([&options](const std::string& text, std::string_view) {
+                   options.habits = habits_without(text);
+                 }),
                  "Ablation: move the bytes without some of register-once, address-once, "
                  "aligned, one-segment, shm (separated by commas)");
   command
@@ -20,26 +51,31 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
               "with all ranks on this machine. A rank takes the links of the machine, or of "
               "the place inside a machine, that the plan names for it")
       .type("PROFILE");
-  command
-      .option("--trace", &arguments.trace,
-              "Time every op of the last iteration and write them as a trace for Perfetto or "
-              "chrome://tracing")
-      .type("FILE");
+  const Argument trace =
+      command
+          .option("--trace", &arguments.trace,
+                  "Time every op of the last iteration and write them as a trace for Perfetto or "
+                  "chrome://tracing")
+          .type("FILE");
   command.option("-l,--list", &arguments.list,
                  "List the transports of this machine, and what is missing, and end");
   command.option("--check", &arguments.check_only, "Only prove the plan's schedule, move nothing");
   command.option("--unchecked", &arguments.unchecked,
                  "Start even a plan whose schedule would be refused, to see what becomes of it; "
                  "--limit ends what hangs");
-  command.option("-n,--iterations", &arguments.iterations,
-                 "Counted iterations. Default: until the median is stable, within the budget");
-  command.option("-w,--warm-up", &arguments.warm_up, "Iterations before those that count")
+  command
+      .option("-n,--iterations", &options.iterations,
+              "Counted iterations. Default: until the median is stable, within the budget")
+      .at_least(1);
+  command.option("-w,--warm-up", &options.warm_up, "Iterations before those that count")
       .shows_default();
   command.option("--straggler", &arguments.stragglers,
                  "RANK=2x: this rank's passes take twice as long as planned");
   const Argument compute =
       command
-          .option("--compute", &arguments.compute,
+          .option("--compute", Take([&options](const std::string& text, std::string_view) {
+                    options.compute = parse_pass_compute(text);
+                  }),
                   "The passes are this work instead of waiting, on so many threads of each rank: "
                   "gemm_256 or gemm_1000, products of matrices of that side")
           .type("WORK[:THREADS]");
@@ -49,17 +85,27 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
                     "or all processors together (shared) [dedicated]")
       .type("HOW")
       .needs(compute);
-  command.option("--checkpoint", &arguments.checkpoint,
-                 "Save parameters and optimizer states into this folder while iterations go "
-                 "on; the last two checkpoints are kept");
-  command.option("--checkpoint-every", &arguments.checkpoint_every,
-                 "Steps from one checkpoint to the next [10]");
-  command.option("--resume", &arguments.resume,
-                 "Go on from the newest intact checkpoint in this folder");
-  const Argument every = command.option(
-      "--reprofile-every", &arguments.adapt.every,
-      "Measure the links again after so many counted iterations, and go on with a new plan where "
-      "routing tables made anew are better; needs the documents that the plan was made from");
+  const Argument checkpoint =
+      command.option("--checkpoint", &options.checkpoints.save_folder,
+                     "Save parameters and optimizer states into this folder while iterations go "
+                     "on; the last two checkpoints are kept");
+  command
+      .option("--checkpoint-every", &options.checkpoints.every,
+              "Steps from one checkpoint to the next [10]")
+      .at_least(1)
+      .needs(checkpoint);
+  const Argument resume = command.option("--resume", &options.checkpoints.resume_folder,
+                                         "Go on from the newest intact checkpoint in this folder");
+  const Argument every =
+      command
+          .option("--reprofile-every", &arguments.adapt.every,
+                  "Measure the links again after so many counted iterations, and go on with a new "
+                  "plan where routing tables made anew are better; needs the documents that the "
+                  "plan was made from")
+          .at_least(1)
+          .excludes(checkpoint)
+          .excludes(resume)
+          .excludes(trace);
   command
       .option("--reprofile-gain", &arguments.adapt.gain,
               fmt::format("Part of its time that a change of plan must save [{:g}%]",
@@ -77,16 +123,16 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       .option("-r,--roles", &arguments.adapt.roles,
               "With --reprofile-every: the plan's roles, where it was made with some")
       .needs(every);
-  command.option("--budget", &arguments.budget, "Time for the counted iterations").shows_default();
-  command.option("--limit", &arguments.limit, "A step that takes longer has hung").shows_default();
+  command.option("--budget", &options.budget, "Time for the counted iterations").defaults_to("10s");
+  command.option("--limit", &options.limit, "A step that takes longer has hung").defaults_to("60s");
   command
-      .option("--peer-limit", &arguments.peer_limit,
+      .option("--peer-limit", peer_limit(&arguments.peer_limit),
               "A rank that was not heard of for longer is dead or cut off")
-      .shows_default();
+      .defaults_to("10s");
   command
-      .option("--tolerance", &arguments.tolerance,
+      .option("--tolerance", tolerance(&arguments.tolerance),
               "Exit 1 when measured and predicted differ by more")
-      .shows_default();
+      .defaults_to("15%");
   command.color(&arguments.color);
   command.footer(
       "Without a launcher all ranks of the plan are started on this machine. Under mpirun, prterun "
@@ -94,6 +140,50 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       "srun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, "
       "this\n"
       "process is one rank of the job.");
+}
+
+RunOptions options_for(const RunArguments& arguments, const Plan& plan) {
+  RunOptions options = arguments.options;
+  options.stragglers = fmt::format("{}", fmt::join(arguments.stragglers, ", "));
+  if (options.transport.empty()) {
+    options.transport = plan.transport;
+  }
+  if (options.compute) {
+    options.compute->dedicated = !arguments.shared_cores;
+    if (!plan.passes) {
+      fail(ErrorKind::input,
+           fmt::format("{}: --compute: the plan has no forward and backward passes to work in; "
+                       "plan for a workload with their times, or with --forward and --backward",
+                       arguments.plan));
+    }
+    static_cast<void>(place_threads(allowed_cpus(), 1, 0, 1, *options.compute)); // whether it can
+  }
+  const char* const saving = options.checkpoints.save_folder.empty() ? "--resume" : "--checkpoint";
+  if (arguments.checkpoints() && plan.asynchronous) {
+    fail(
+        ErrorKind::input,
+        fmt::format("{}: {} starts from the first parameters again in every iteration, so there is "
+                    "nothing to save; plan without --async",
+                    saving, arguments.plan));
+  }
+  if (arguments.checkpoints() && !plan.update) {
+    fail(ErrorKind::input,
+         fmt::format("{}: {} only sums gradients and keeps nothing from one iteration to the next; "
+                     "plan with --optimizer",
+                     saving, arguments.plan));
+  }
+  return options;
+}
+
+void make_stragglers(Schedule& schedule, const RunArguments& arguments) {
+  for (const auto& [rank, factor] : parse_stragglers(arguments.stragglers, schedule.ranks.size())) {
+    if (slow_down(schedule, rank, factor) == 0) {
+      fail(ErrorKind::input,
+           fmt::format("--straggler: rank {} plays no forward or backward pass; plan for a "
+                       "workload with their times, or give them",
+                       rank));
+    }
+  }
 }
 
 } // namespace reckon

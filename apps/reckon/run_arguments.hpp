@@ -1,33 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "adapt.hpp"
+#include "adapt/adapt.hpp"
 #include "command_line.hpp"
+#include "documents/plan.hpp"
+#include "run/job.hpp"
+#include "schedule/schedule.hpp"
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace reckon {
 
-/// The command line of `reckon run`, as given.
+/// The command line of `reckon run`.
 struct RunArguments {
-  std::string plan, output, transport, tolerance = "15%", budget = "10s", limit = "60s",
-                                       peer_limit = "10s";
-  std::optional<std::string> without, inject, compute;
+  std::string plan, output, trace;
+  RunOptions options;     ///< all that do not need the plan
+  double tolerance = 0;   ///< largest error of the prediction that passes
+  Seconds peer_limit{10}; ///< a rank that was not heard of for longer is dead
+  std::optional<std::string> inject;
   bool shared_cores = false;
-  std::string checkpoint, resume, trace;
-  std::optional<std::uint64_t> checkpoint_every;
   std::vector<std::string> stragglers;
   AdaptArguments adapt;
-  std::optional<std::uint32_t> iterations;
-  std::uint32_t warm_up = 2;
   bool json = false, list = false, check_only = false, unchecked = false;
   ColorMode color = ColorMode::automatic;
+
+  /// Whether steps are saved or resumed from.
+  [[nodiscard]] bool checkpoints() const {
+    return !options.checkpoints.save_folder.empty() || !options.checkpoints.resume_folder.empty();
+  }
 };
 
 /// Adds the options to `command`; they write into `arguments`, which must live as long.
 void add_run_options(Arguments& command, RunArguments& arguments);
+
+/// The options for this plan. Throws Error{input} where it has no passes to work in or keeps
+/// nothing that could be saved, and Error{unavailable} where the processors are too few.
+[[nodiscard]] RunOptions options_for(const RunArguments& arguments, const Plan& plan);
+
+/// Stretches the passes of the ranks that are to be slow: "RANK=2x", any number of them. Throws
+/// Error{usage} for such that are not of this form, and Error{input} for ranks without passes.
+void make_stragglers(Schedule& schedule, const RunArguments& arguments);
 
 } // namespace reckon

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_trace.hpp"
 
-#include "commands.hpp"
+#include "output.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -18,11 +18,6 @@ namespace reckon {
 void check_trace(const RunArguments& arguments) {
   if (arguments.trace == "-") {
     fail(ErrorKind::usage, "--trace -: standard output is the report's; name a file");
-  }
-  if (!arguments.trace.empty() && arguments.adapt.every) {
-    fail(ErrorKind::usage,
-         "--trace: a trace is of one plan, and with --reprofile-every the plan may "
-         "change; leave one of them out");
   }
   if (!arguments.trace.empty()) {
     refuse_overwriting(arguments.trace, {arguments.plan}, "--trace");

@@ -8,7 +8,7 @@
 
 namespace reckon {
 
-/// Throws Error{usage} where --trace names no file of its own, or the plan may change.
+/// Throws Error{usage} where --trace names no file of its own.
 void check_trace(const RunArguments& arguments);
 
 /// Collects what every rank timed and writes it, at rank 0, for --trace.

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "hand_out.hpp"
-#include "planned_profile.hpp"
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
@@ -10,6 +8,7 @@
 #include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
+#include "planning/planned_profile.hpp"
 #include "present/document_text.hpp"
 #include "simulate/engine.hpp"
 #include "simulate/prepare.hpp"
@@ -30,7 +29,9 @@ namespace reckon {
 namespace {
 
 struct SimulateArguments {
-  std::string plan, profile, output, tolerance = "15%", coarsen = "auto", budget = "2min";
+  std::string plan, profile, output;
+  double tolerance = 0;
+  PrepareOptions options;
   ScenarioOptions scenario;
   bool json = false;
   ColorMode color = ColorMode::automatic;
@@ -42,27 +43,28 @@ SimNetwork network_for(const Plan& plan, const Profile& profile) {
           std::move(network.cost)};
 }
 
-PrepareOptions options_of(const SimulateArguments& arguments) {
-  PrepareOptions options;
-  options.budget_seconds = parse_seconds(arguments.budget, "--budget").count();
-  if (arguments.coarsen == "none") {
-    options.merge = 1;
-  } else if (arguments.coarsen != "auto") {
-    std::uint64_t merge = 0;
-    const char* const end = arguments.coarsen.data() + arguments.coarsen.size();
-    const auto [at, error] = std::from_chars(arguments.coarsen.data(), end, merge);
-    if (error != std::errc{} || at != end || merge == 0) {
-      fail(ErrorKind::usage, fmt::format("--coarsen {}: use auto, none, or how many parts to play "
-                                         "as one",
-                                         arguments.coarsen));
+Take coarsening(std::optional<std::uint64_t>* merge) {
+  return [merge](const std::string& text, std::string_view flag) {
+    if (text == "auto") {
+      merge->reset();
+    } else if (text == "none") {
+      *merge = 1;
+    } else {
+      std::uint64_t parts = 0;
+      const char* const end = text.data() + text.size();
+      const auto [at, error] = std::from_chars(text.data(), end, parts);
+      if (error != std::errc{} || at != end || parts == 0) {
+        fail(ErrorKind::usage,
+             fmt::format("{} {}: use auto, none, or how many parts to play as one", flag, text));
+      }
+      *merge = parts;
     }
-    options.merge = merge;
-  }
-  return options;
+  };
 }
 
 int conclude(const Report& report, const SimulateArguments& arguments) {
-  hand_out(report, arguments.output, arguments.json, arguments.color);
+  hand_out(canonical_text(report), arguments.output, arguments.json,
+           [&] { return report_table(report, style_for(arguments.color, STDOUT_FILENO)); });
   return report.within_tolerance || !report.as_planned() ? k_exit_ok : k_exit_verdict;
 }
 
@@ -79,14 +81,13 @@ SimResult played(const PreparedPlan& prepared, const std::string& simulator, con
 }
 
 int execute(const SimulateArguments& arguments) {
-  const double tolerance = parse_fraction(arguments.tolerance, "--tolerance");
   const std::string simulator = find_simulator();
   const Plan plan = read_plan(arguments.plan);
   refuse_overwriting(arguments.output, {arguments.plan, arguments.profile});
   const PlannedProfile links = planned_profile(plan, arguments.plan, arguments.profile);
   const SimNetwork network = network_for(plan, links.profile);
   const Scenario scenario = scenario_of(arguments.scenario, network);
-  PrepareOptions options = options_of(arguments);
+  PrepareOptions options = arguments.options;
   const PreparedPlan prepared = prepare(plan, lower, network, scenario, options);
   if (prepared.merged_parts > 1 && prepared.merging_error > 0.1) {
     log(LogLevel::warn, "{} parts are played as one, which may add up to {:.0f} %; {} merges fewer",
@@ -111,7 +112,7 @@ int execute(const SimulateArguments& arguments) {
   }
   simulated.merged_parts = prepared.merged_parts;
   simulated.coarsening_error = prepared.merging_error;
-  simulated.tolerance = tolerance;
+  simulated.tolerance = arguments.tolerance;
   return conclude(simulation_report(simulated, result), arguments);
 }
 
@@ -139,17 +140,20 @@ void add_simulate_command(Arguments& program) {
                  "Nothing waits between links: a write is on all links of its way at once, at "
                  "the rate of the slowest");
   command
-      .option("--coarsen", &arguments->coarsen,
+      .option("--coarsen", coarsening(&arguments->options.merge),
               "So many parts played as one; none; auto: as few as --budget allows")
-      .shows_default();
+      .defaults_to("auto");
   command
-      .option("--budget", &arguments->budget,
+      .option("--budget",
+              Take([a = arguments.get()](const std::string& text, std::string_view flag) {
+                a->options.budget_seconds = parse_seconds(text, flag).count();
+              }),
               "Processor time that the simulation may take, by an estimate before it begins")
-      .shows_default();
+      .defaults_to("2min");
   command
-      .option("--tolerance", &arguments->tolerance,
+      .option("--tolerance", fraction(&arguments->tolerance),
               "Largest error of the prediction that passes; exit status 1 beyond")
-      .shows_default();
+      .defaults_to("15%");
   command.color(&arguments->color);
   command.action([arguments] { return execute(*arguments); });
 }

@@ -64,6 +64,40 @@ Rate between(const Rate& a, const Rate& b, double t) {
                    machines.size() > 1 ? "s" : "", fmt::join(machines, ", "), others, remedy));
 }
 
+/// The transport whose slowest port of these ranks is the fastest: one that some machine lacks is
+/// behind all others. Of equals the first in the order of keys; empty where no cell says one.
+std::string fastest_transport(const Profile& profile, const std::vector<RankModel>& ranks) {
+  CellKey pattern;
+  pattern.test = "port_bandwidth";
+  std::map<std::string, std::map<std::string, double>> ports; // by transport, then machine
+  for (const Cell* cell : profile.select(pattern)) {
+    double& rate = ports[cell->key.transport][cell->key.from];
+    rate = std::max(rate, cell->p50);
+  }
+  std::string fastest;
+  double most = -1;
+  for (auto& [transport, rates] : ports) {
+    double slowest = std::numeric_limits<double>::infinity();
+    for (const RankModel& rank : ranks) {
+      slowest = std::min(slowest, std::max(rates[rank.member], rates[rank.machine]));
+    }
+    if (slowest > most) {
+      most = slowest;
+      fastest = transport;
+    }
+  }
+  if (ports.empty()) {
+    pattern.test = "fabric_aggregate";
+    for (const Cell* cell : profile.select(pattern)) {
+      if (cell->p50 > most) {
+        most = cell->p50;
+        fastest = cell->key.transport;
+      }
+    }
+  }
+  return fastest;
+}
+
 } // namespace
 
 Rate measured_rate(const Cell& cell) {
@@ -269,14 +303,8 @@ void CostModel::read_shared(const Profile& profile) {
 }
 
 void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
-  for (const char* test : {"port_bandwidth", "fabric_aggregate"}) {
-    CellKey any;
-    any.test = test;
-    for (const Cell* cell : profile.select(any)) {
-      if (m_transport.empty()) {
-        m_transport = cell->key.transport;
-      }
-    }
+  if (m_transport.empty()) {
+    m_transport = fastest_transport(profile, m_ranks);
   }
   if (m_transport.empty()) {
     m_transport = "unspecified"; // `run` must be told with --transport

@@ -154,9 +154,9 @@ bad '--proxy-bytes' --strategy coarse --proxy-bytes -1
 bad "--proxy-bytes 120001: workload 'model' has 120000 bytes; give fewer, or 'all', or 'auto'" --strategy coarse --proxy-bytes 120001
 bad '--tolerance 100%: below 100%' --strategy coarse --tolerance 100%
 bad "--tolerance: 'much' is not a number" --strategy coarse --tolerance much
-bad '--ring-directions 3: use auto, 1 or 2' --strategy coarse --ring-directions 3
-bad '--shards long: use auto or paper' --strategy coarse --shards long
-bad '--queues lifo: use client or fcfs' --strategy coarse --queues lifo
+bad '--ring-directions: 3 not in {auto,1,2}' --strategy coarse --ring-directions 3
+bad '--shards: long not in {auto,paper}' --strategy coarse --shards long
+bad '--queues: lifo not in {client,fcfs}' --strategy coarse --queues lifo
 bad 'need --strategy coarse or dense' --strategy ring --proxy-bytes all
 bad 'need --strategy coarse or dense' --queues fcfs
 for strategy in coarse dense; do

@@ -29,9 +29,16 @@ ok "${resnet[@]}" --workers 8 --sweep k=4,4090
 stdout_has "11.63 ms" "1024 machines"
 refused "1024 machines" "${resnet[@]}" --workers 8 --sweep k=4090,4091
 
+# Nobody only sums unless asked; the last candidate says what servers would give.
+ok "${resnet[@]}" --workers 8 -o alone.json
+stdout_matches '_with_8_servers +[0-9.]+ ms +[0-9.]+ ms +-[0-9]+ %'
+[[ $(grep -c '"rank":' alone.json) == 8 ]] || fail "not eight ranks"
+
 # What would have no effect is refused.
-exits 2 "${resnet[@]}" --workers 8 --sweep k=0,4 --explain
-refused "give --async" "${resnet[@]}" --async-steps 3
+refused "--sweep excludes --explain; leave one of them out" "${resnet[@]}" --workers 8 --sweep k=0,4 --explain
+# Also where --set gives the other one.
+refused "--network requires --inside; give both" "${resnet[@]}" --workers 8 --set network=1
+refused "--async-steps requires --async; give both" "${resnet[@]}" --async-steps 3
 refused "give --reduction" "${resnet[@]}" --gradient-bound 3
 refused "over transport 'tcp;ofi_rxm'" "${resnet[@]}" --transport 'tcp;ofi_rxm'
 stderr_has "it has it over verbs;ofi_rxm"
@@ -48,7 +55,7 @@ cat > roles.json << 'END'
             {"machine": "cpu-machine", "count": 1, "worker": false, "server": true, "lanes": 2}]}
 END
 ok "${resnet[@]}" --roles roles.json -o by-roles.json
-refused "leave out --workers" "${resnet[@]}" --roles roles.json --workers 4
+refused "--roles excludes --workers; leave one of them out" "${resnet[@]}" --roles roles.json --workers 4
 
 # Bad input: one line, the remedy, exit 2, and no file.
 refused "resnet50" plan --profile byteps-cluster --workload resnet5 -o none.json

@@ -65,7 +65,7 @@ ok "${nvlink[@]}" --part-bytes 64KiB --network 1 --sweep gpu-direct=no,yes
 stdout_matches '^ +yes '
 ok "${nvlink[@]}" --part-bytes 64KiB --set machine=m0 --json
 refused 'no machine "m7"' "${nvlink[@]}" --set machine=m7
-refused "use yes or no" "${nvlink[@]}" --set gpu-direct=maybe
+refused "--gpu-direct = maybe" "${nvlink[@]}" --set gpu-direct=maybe
 refused "over transport 'bogus'" "${pcie[@]}" --transport bogus
 
 # Without a GPU the default transport says why not.
@@ -78,8 +78,8 @@ refused "no topology of a machine" "${inside[@]}" --profile byteps-cluster
 refused "leave out --workers" "${pcie[@]}" --workers 3
 refused "plan without --inside, with --workers and --servers" "${pcie[@]}" --optimizer sgd
 refused "--order" "${pcie[@]}" --order priority
-refused "need --inside" plan --profile byteps-pcie --workload model.csv --network 1
-refused "say how many gradients" "${pcie[@]}" --network -1
+refused "--network requires --inside; give both" plan --profile byteps-pcie --workload model.csv --network 1
+refused "--network -1: must be a number from 0 to 1000000" "${pcie[@]}" --network -1
 sed 's/"m0\/gpu6"/"m0\/gpu99"/' roles.json > wrong.json
 refused "m0/gpu99" "${pcie[@]}" --roles wrong.json
 sed 's/,"endpoints"/, "endpoints"/; s/"endpoints": \["m0\/gpu2", "m0\/gpu6"\]/"count": 2/' roles.json > none.json

@@ -97,7 +97,7 @@ for option in --checkpoint --resume; do
 done
 plan other.json 2 64KiB --async
 refused "plan without --async" run other.json --checkpoint elsewhere
-bad "--checkpoint FOLDER" --checkpoint-every 3
+bad "--checkpoint-every requires --checkpoint; give both" --checkpoint-every 3
 exits 2 run plan.json --tolerance 1e9% --checkpoint elsewhere --checkpoint-every 0
 
 # What a killed process left on a file system without nameless files goes with the next run.

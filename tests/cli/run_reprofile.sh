@@ -42,9 +42,9 @@ again=(--reprofile-every 2 --reprofile-gain 50% -p profile.json -m model.csv)
 
 # What it needs, and that it must be the plan's own.
 refused "give --profile and --workload that it was made from" run plan.json --reprofile-every 2
-refused "give --reprofile-every" run plan.json -p profile.json
-refused "at least 1 iteration" run plan.json --reprofile-every 0 -p profile.json -m model.csv
-refused "give --reprofile-every" run plan.json --reprofile-gain 5%
+refused "--profile requires --reprofile-every; give both" run plan.json -p profile.json
+refused "--reprofile-every: must be at least 1, is 0" run plan.json --reprofile-every 0 -p profile.json -m model.csv
+refused "--reprofile-gain requires --reprofile-every; give both" run plan.json --reprofile-gain 5%
 for gain in 100% -1% much; do
   refused "--reprofile-gain" \
     run plan.json --reprofile-every 2 -p profile.json -m model.csv --reprofile-gain "$gain"
@@ -55,8 +55,10 @@ refused "--profile another.json: plan.json was made from 'made' with sha256:" \
 refused "--workload other.csv" run plan.json --reprofile-every 2 -p profile.json -m other.csv
 refused "strategy ring has no routing tables that could follow the links; plan with --strategy coarse" \
   run ring.json "${again[@]}"
-refused "a checkpoint is one plan's, and the plan may change" \
-  run step-server.json "${again[@]}" --checkpoint folder
+for option in --checkpoint --resume --trace; do # of one plan, and the plan may change
+  refused "$option" run step-server.json "${again[@]}" $option folder
+  stderr_has "; leave one of them out"
+done
 refused "measures the transport that the plan is for, tcp;ofi_rxm" \
   run plan.json "${again[@]}" --transport host
 

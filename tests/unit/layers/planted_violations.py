@@ -19,7 +19,8 @@ CLEAN = {
     "lib/strategies/lower.cpp": '#include "schedule/schedule.hpp"\n#include "topology/topology.hpp"\n',
     "lib/strategies/CMakeLists.txt": "reckon_module(strategies SOURCES run.cpp DEPENDS documents # not run\n)\n",
     "apps/reckon/commands.hpp": "#include <functional>\n",
-    "apps/reckon/run.cpp": '#include "commands.hpp"\n#include "movers/mover.hpp"\n#include <CLI/CLI.hpp>\n',
+    "apps/reckon/run.cpp": '#include "commands.hpp"\n#include "movers/mover.hpp"\n',
+    "apps/reckon/command_line.cpp": "#include <CLI/CLI.hpp>\n",
 }
 
 # File, its text, what must be said about it.
@@ -43,6 +44,7 @@ PLANTED = [
     ("lib/equations/CMakeLists.txt", "target_link_libraries(reckon_equations PRIVATE CUDA::cudart_static)\n", "equations must not link CUDA"),
     ("apps/reckon/probe.cpp", '#include "kernels/reduce.hpp"\n', "apps must not include kernels"),
     ("apps/reckon/probe.cpp", '#include "movers/fabric.hpp"\n', "apps must not include movers"),
+    ("apps/reckon/run.cpp", "#include <CLI/CLI.hpp>\n", "only apps/reckon/command_line.cpp includes CLI11"),
     ("apps/reckon-sim/main.cpp", '#include "documents/plan.hpp"\n', "apps-sim must not include documents"),
 ]
 

@@ -538,6 +538,24 @@ TEST(CostModel, ShortWritesAreHeldAgainstThePortNotAgainstALongWriteThatSeemsFas
   }
 }
 
+TEST(CostModel, TakesTheFastestTransportThatAllMachinesHave) {
+  Profile p = test::cluster(2e9, 2e9); // over verbs, which comes after tcp
+  CellKey key;
+  key.test = "port_bandwidth";
+  key.transport = "tcp";
+  for (const char* machine : {"gpu", "cpu"}) {
+    key.from = machine;
+    p.cells.push_back(test::published(key, "bytes_per_second", 1e9));
+  }
+  key.transport = "efa"; // faster still, of one machine alone
+  key.from = "gpu";
+  p.cells.push_back(test::published(key, "bytes_per_second", 3e9));
+  const CostModel both(p, default_roles(p, 2, 1, 1), "", {});
+  EXPECT_EQ(both.transport(), "verbs");
+  const CostModel one(p, default_roles(p, 2, 0, 1), "", {});
+  EXPECT_EQ(one.transport(), "efa");
+}
+
 TEST(Planner, ARingOnUnequalPortsHasTheLeastWindowThatIsAsGoodAsTheOthers) {
   PlanOptions options;
   options.strategy = "ring";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planned_profile.hpp"
+#include "planning/planned_profile.hpp"
 
 #include "core/error.hpp"
 #include "core/log.hpp"

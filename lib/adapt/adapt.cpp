@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "adapt.hpp"
-#include "core/json.hpp"
-#include "documents/json.hpp"
+#include "adapt/adapt.hpp"
 
 #include "compare/comparison.hpp"
 #include "core/clock.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "inject.hpp"
+#include "planning/injection.hpp"
 
 #include "core/error.hpp"
 #include "core/log.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "run_checks.hpp"
+#include "run/checks.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/request.hpp"
+
+#include "core/error.hpp"
+#include "core/shape.hpp"
+#include "documents/document.hpp"
+#include "strategies/model.hpp"
+#include "strategies/torus/planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+std::uint64_t machines_of(const Profile& profile) {
+  std::uint64_t all = 0;
+  for (const MachineGroup& m : profile.machines) {
+    all += m.count;
+  }
+  return all;
+}
+
+/// Of a profile without roles. `torus`: as many as it has nodes.
+std::uint64_t workers_for(const Profile& profile, const PlanRequest& request, bool torus) {
+  if (request.workers) {
+    return *request.workers;
+  }
+  if (torus) {
+    const auto [local, vertical, horizontal] = parse_shape(request.shape);
+    return local * vertical * horizontal;
+  }
+  if (has_named_machines(profile)) {
+    const std::uint64_t all = machines_of(profile);
+    return all - std::min(all, request.servers.value_or(0));
+  }
+  const MachineGroup& first = profile.machines.front();
+  return first.count > 1 ? first.count : std::max<std::uint64_t>(2, first.cores);
+}
+
+/// What the best strategy would give if machines that are idle served.
+void add_candidate_with_servers(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
+                                std::uint64_t workers, int lanes) {
+  const std::vector<MachineGroup>& groups = inputs.profile.machines;
+  if (groups.size() < 2 || has_named_machines(inputs.profile)) {
+    return;
+  }
+  const std::uint64_t servers = std::min(workers, groups[1].count);
+  Candidate candidate{fmt::format("with_{}_servers", servers), {}, {}};
+  try {
+    const Roles roles = default_roles(inputs.profile, workers, servers, lanes);
+    const Plan with = make_plan({inputs.profile, inputs.workload, roles, inputs.profile_link,
+                                 inputs.workload_link, std::nullopt},
+                                options);
+    candidate.strategy = fmt::format("{}_{}", with.strategy, candidate.strategy);
+    candidate.prediction = with.prediction;
+  } catch (const Error& error) { // the plan without them is as good as before
+    candidate.reason = error.what();
+  }
+  plan.candidates.push_back(std::move(candidate));
+}
+
+void take_roles(InsidePlanOptions& options, const Roles& roles) {
+  for (const RoleGroup& group : roles.groups) {
+    if (group.endpoints.empty()) {
+      fail(ErrorKind::input, fmt::format("roles '{}': a group names no endpoints; inside a machine "
+                                         "each says which GPUs, NUMA nodes or memory devices it is",
+                                         roles.name));
+    }
+    options.machine = options.machine.empty() ? group.machine : options.machine;
+    if (group.machine != options.machine) {
+      fail(ErrorKind::input,
+           fmt::format("roles '{}': groups on {} and {}; inside a machine all are on one",
+                       roles.name, options.machine, group.machine));
+    }
+    options.lanes = static_cast<std::uint64_t>(group.lanes);
+    for (const std::string& id : group.endpoints) {
+      if (group.worker) {
+        options.inside.workers.push_back(id);
+      } else {
+        options.inside.relays = options.inside.relays.value_or(std::vector<std::string>());
+        options.inside.relays->push_back(id);
+      }
+    }
+  }
+}
+
+Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  InsidePlanOptions options = *request.inside;
+  options.transport = request.options.transport;
+  options.part_bytes = request.options.part_bytes;
+  options.window_parts = request.options.window_parts;
+  options.cutting = request.options.cutting;
+  options.lanes = request.lanes.value_or(1);
+  if (documents.roles) {
+    take_roles(options, *documents.roles);
+  }
+  Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
+                           documents.workload_link, documents.roles_link},
+                          options);
+  plan.options = {{"inside", plan.ranks.front().machine},
+                  {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
+  for (const auto& [name, gradients] : {std::pair("network", options.inside.network),
+                                        std::pair("service", options.inside.service)}) {
+    if (gradients != 0) {
+      plan.options[name] = fmt::format("{}", gradients);
+    }
+  }
+  if (options.inside.gpu_direct) {
+    plan.options["gpu_direct"] = "yes";
+  }
+  return plan;
+}
+
+/// Throws Error{usage} for what is asked of one strategy and given to another.
+void check_request(const PlanRequest& request) {
+  const PlanOptions& options = request.options;
+  const ProxyOptions &asked = request.proxies, plain;
+  if (is_torus_strategy(options.strategy) == request.shape.empty()) {
+    fail(ErrorKind::usage, request.shape.empty()
+                               ? "--strategy torus: give --shape LxVxH, for example 4x4x4"
+                               : "--shape needs --strategy torus or torus_scatter");
+  }
+  if (is_proxy_strategy(options.strategy)) {
+    if (options.contention) {
+      fail(ErrorKind::usage,
+           fmt::format("--contention with --strategy {}: such plans are predicted without it",
+                       options.strategy));
+    }
+  } else if (asked.proxy_bytes || asked.tolerance != plain.tolerance || asked.paper_shards ||
+             asked.ring_directions || asked.one_queue) {
+    fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --shards, --ring-directions and --queues "
+                           "need --strategy coarse or dense");
+  }
+  if (options.update_at && !options.optimizer) {
+    fail(ErrorKind::usage, "--update says where the optimizer's step is made: give --optimizer");
+  }
+  if (options.what_if.server_port_bytes_per_s && !options.what_if.worker_port_bytes_per_s) {
+    fail(ErrorKind::usage, "--server-port-bandwidth needs --port-bandwidth");
+  }
+}
+
+} // namespace
+
+PlanDocuments read_plan_documents(const std::string& profile, const std::string& workload,
+                                  const std::string& roles) {
+  PlanDocuments out{read_profile(profile), read_workload(workload), {}, {}, {}, {}};
+  out.profile_link = link_to(out.profile.name, canonical_text(out.profile));
+  out.workload_link = link_to(out.workload.name, canonical_text(out.workload));
+  if (!roles.empty()) {
+    out.roles = read_roles(roles);
+    out.roles_link = link_to(out.roles->name, canonical_text(*out.roles));
+  }
+  return out;
+}
+
+Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  if (request.inside) {
+    return plan_inside_as_asked(documents, request);
+  }
+  check_request(request);
+  const Profile& profile = documents.profile;
+  if (profile.machines.empty()) {
+    fail(ErrorKind::input, fmt::format("profile '{}' has no machines", profile.name));
+  }
+  const bool torus = is_torus_strategy(request.options.strategy);
+  const std::uint64_t workers = workers_for(profile, request, torus);
+  const auto lanes = static_cast<int>(request.lanes.value_or(0));
+  const Roles roles = documents.roles
+                          ? *documents.roles
+                          : default_roles(profile, workers, request.servers.value_or(0), lanes);
+  const PlanInputs inputs{profile,
+                          documents.workload,
+                          roles,
+                          documents.profile_link,
+                          documents.workload_link,
+                          documents.roles_link};
+  if (is_proxy_strategy(request.options.strategy)) {
+    return plan_proxies(inputs, request.options, request.proxies);
+  }
+  if (torus) {
+    return plan_torus(inputs, request.options, parse_shape(request.shape));
+  }
+  Plan plan = make_plan(inputs, request.options);
+  if (!documents.roles && !request.servers && request.options.strategy == "auto") {
+    add_candidate_with_servers(plan, inputs, request.options, workers, lanes);
+  }
+  return plan;
+}
+
+} // namespace reckon

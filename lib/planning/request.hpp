@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/profile.hpp"
+#include "documents/roles.hpp"
+#include "documents/workload.hpp"
+#include "strategies/inside/planner.hpp"
+#include "strategies/planner.hpp"
+#include "strategies/proxies/planner.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace reckon {
+
+/// Documents that plans are made from, with the links to be written into them.
+struct PlanDocuments {
+  Profile profile;
+  Workload workload;
+  std::optional<Roles> roles;
+  DocumentLink profile_link, workload_link;
+  std::optional<DocumentLink> roles_link;
+};
+
+/// Of files or shipped names; an empty `roles` is none. Throws as read_profile().
+[[nodiscard]] PlanDocuments read_plan_documents(const std::string& profile,
+                                                const std::string& workload,
+                                                const std::string& roles);
+
+/// What is asked of the planners; the strategy decides which of them answers.
+struct PlanRequest {
+  PlanOptions options;
+  ProxyOptions proxies;                                 ///< of strategies over memory devices
+  std::string shape;                                    ///< of a torus, as parse_shape() has it
+  std::optional<std::uint64_t> workers, servers, lanes; ///< where no roles say who works
+  /// Inside one machine, whatever the strategy; of the common options those of PlanOptions count.
+  std::optional<InsidePlanOptions> inside;
+};
+
+/// Plans as asked. Where neither roles nor the request say who works and serves: all machines of a
+/// measured cluster, all of the first group of one that was written down, or a rank a processor of
+/// one machine; and no servers. With the strategy "auto" and a second group of machines that could
+/// serve, the candidates say what as many servers as workers (or all that there are) would give.
+/// Throws Error{usage} for parts of the request that do not fit each other, and as the planners.
+[[nodiscard]] Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request);
+
+} // namespace reckon

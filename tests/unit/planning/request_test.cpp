@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planning/request.hpp"
+
+#include "core/error.hpp"
+#include "documents/document.hpp"
+#include "unit/strategies/fixtures.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+
+namespace reckon {
+namespace {
+
+constexpr double k_bytes = 64.0 * 1024 * 1024, k_rate = 1e9;
+
+PlanDocuments documents(const Profile& profile) {
+  return {profile,
+          test::workload({{"t", 16U << 20U, DType::fp32}}),
+          {},
+          {"p", digest_of("p")},
+          {"w", digest_of("w")},
+          {}};
+}
+
+/// The candidates that say what servers would give.
+std::vector<Candidate> with_servers(const Plan& plan) {
+  std::vector<Candidate> found;
+  std::copy_if(plan.candidates.begin(), plan.candidates.end(), std::back_inserter(found),
+               [](const Candidate& c) { return c.strategy.find("with_") != c.strategy.npos; });
+  return found;
+}
+
+TEST(PlanAsAsked, HasNoServersUnlessAskedAndSaysWhatTheyWouldGive) {
+  const PlanDocuments given = documents(test::cluster(k_rate, k_rate, 1024));
+  PlanRequest request;
+  request.workers = 8;
+  const Plan plan = plan_as_asked(given, request);
+  EXPECT_EQ(plan.ranks.size(), 8U);
+  // Equation 1: 2 (n - 1) M / (n B). Equation 7 with n = k = 8: 2 * 8 * 7 / (64 + 64 - 16) = 1 M/B.
+  EXPECT_NEAR(plan.prediction.bound_seconds, 1.75 * k_bytes / k_rate, 1e-9);
+  const std::vector<Candidate> hints = with_servers(plan);
+  ASSERT_EQ(hints.size(), 1U);
+  EXPECT_THAT(hints.front().strategy, testing::EndsWith("_with_8_servers"));
+  ASSERT_TRUE(hints.front().prediction);
+  EXPECT_NEAR(hints.front().prediction->bound_seconds, k_bytes / k_rate, 1e-9);
+  // What is shown reads back.
+  EXPECT_EQ(plan_from_json(to_json(plan), "plan").candidates, plan.candidates);
+
+  for (const std::uint64_t servers : {0U, 3U}) {
+    request.servers = servers;
+    const Plan asked = plan_as_asked(given, request);
+    EXPECT_EQ(asked.ranks.size(), 8U + servers);
+    EXPECT_TRUE(with_servers(asked).empty()) << "somebody has decided";
+  }
+}
+
+TEST(PlanAsAsked, ServersThatCannotBePlannedForLeaveThePlanAsItIs) {
+  Profile profile = test::cluster(k_rate, k_rate, 4);
+  std::erase_if(profile.cells, [](const Cell& c) { return c.key.from == "cpu"; });
+  const Plan plan = plan_as_asked(documents(profile), {});
+  EXPECT_EQ(plan.ranks.size(), 4U) << "all machines of the first group";
+  const std::vector<Candidate> hints = with_servers(plan);
+  ASSERT_EQ(hints.size(), 1U);
+  EXPECT_FALSE(hints.front().prediction);
+  EXPECT_THAT(hints.front().reason, testing::HasSubstr("no port_bandwidth"));
+}
+
+TEST(PlanAsAsked, AllMachinesOfAMeasuredClusterWorkButThoseThatServe) {
+  Profile profile = test::cluster(k_rate, k_rate, 4);
+  profile.machines.pop_back();
+  profile.machines.front().members = {"a", "b", "c", "d"};
+  PlanRequest request;
+  EXPECT_EQ(plan_as_asked(documents(profile), request).options.at("workers"), "4");
+  request.servers = 1;
+  EXPECT_EQ(plan_as_asked(documents(profile), request).options.at("workers"), "3");
+}
+
+TEST(PlanAsAsked, RefusesWhatIsAskedOfOneStrategyAndGivenToAnother) {
+  const PlanDocuments given = documents(test::cluster(k_rate, k_rate));
+  const auto message = [&](auto change) -> std::string {
+    PlanRequest request;
+    request.workers = 2;
+    change(request);
+    try {
+      static_cast<void>(plan_as_asked(given, request));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      return error.what();
+    }
+    return "";
+  };
+  const std::pair<std::function<void(PlanRequest&)>, const char*> cases[] = {
+      {[](PlanRequest& r) { r.shape = "2x2x2"; }, "--shape needs --strategy torus"},
+      {[](PlanRequest& r) { r.options.strategy = "torus"; }, "give --shape"},
+      {[](PlanRequest& r) { r.proxies.one_queue = true; }, "need --strategy coarse"},
+      {[](PlanRequest& r) { r.proxies.tolerance = 0.1; }, "need --strategy coarse"},
+      {[](PlanRequest& r) { r.options.update_at = UpdatePlace::server; }, "give --optimizer"},
+      {[](PlanRequest& r) { r.options.what_if.server_port_bytes_per_s = 1e9; },
+       "needs --port-bandwidth"},
+      {[](PlanRequest& r) {
+         r.options.strategy = "coarse";
+         r.options.contention = ContentionRequest{"gemm_256"};
+       },
+       "--contention with --strategy coarse"}};
+  for (const auto& [change, words] : cases) {
+    EXPECT_THAT(message(change), testing::HasSubstr(words));
+  }
+}
+
+} // namespace
+} // namespace reckon

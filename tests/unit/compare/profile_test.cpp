@@ -118,6 +118,8 @@ TEST(CompareProfiles, LeavesAShiftOfLessThanThreeSpreadsUndecided) {
   EXPECT_THAT(c.undecided[0].note, HasSubstr("3 spreads"));
   EXPECT_FALSE(
       compare_cell(cell("x", "seconds", a), cell("x", "seconds", b), {.least_spreads = 1}).same());
+  // Nor when only the later one varies so.
+  EXPECT_TRUE(compare_cell(cell("x", "seconds", around(128, 20)), cell("x", "seconds", a)).same());
 }
 
 TEST(CompareProfiles, DoesNotBelieveOneWeakTestAmongMany) {

@@ -134,6 +134,20 @@ TEST(Fit, LeavesOutliersOutButNotTooMany) {
   EXPECT_TRUE(fit_alpha_beta(points, none).outliers.empty());
 }
 
+TEST(Fit, LeavesOutAnOutlierThatPullsTheLineToItself) {
+  // Six sizes near each other and one far away: the line passes close by that one whatever its
+  // time.
+  std::vector<FitPoint> points;
+  for (int i = 0; i < 6; ++i) {
+    points.push_back(on_line(1e6 + 1e5 * i, 1e-3, 1e9));
+  }
+  points.push_back(on_line(20e6, 1e-3, 1e9));
+  points.back().seconds *= 1.5;
+  FitOptions one;
+  one.most_segments = 1;
+  EXPECT_EQ(fit_alpha_beta(points, one).outliers, std::vector<std::size_t>{6});
+}
+
 TEST(Fit, AlphaIsNeverNegative) {
   // Convex: a cache that ends. The free line through these would have a negative intercept.
   std::vector<FitPoint> points;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "topology/topology.hpp"
 
+#include "topology/numa.hpp"
+
 #include <gtest/gtest.h>
 
 namespace reckon {
@@ -19,6 +21,28 @@ TEST(Topology, KindsAreNamedAndFoundByTheirNames) {
     EXPECT_EQ(peer_link_kind_named(name_of(kind)), kind);
   }
   EXPECT_EQ(peer_link_kind_named("rope"), std::nullopt);
+}
+
+TEST(NumaNode, OfADeviceAtAMachineOfSeveralIsNotKnown) {
+  Topology topology;
+  const auto add = [&](const char* id, ObjectKind kind, const char* parent) {
+    TopologyObject& made = topology.objects.emplace_back();
+    made.id = id;
+    made.kind = kind;
+    made.parent = parent;
+  };
+  const auto node_of = [&](std::string_view id) {
+    const TopologyObject* const node = numa_node_of(topology, id);
+    return node == nullptr ? "" : node->id;
+  };
+  add("m", ObjectKind::machine, "");
+  add("m/numa0", ObjectKind::numa_node, "m");
+  add("m/gpu0", ObjectKind::gpu, "m/numa0");
+  add("m/nic0", ObjectKind::nic, "m");
+  EXPECT_EQ(node_of("m/nic0"), "m/numa0");
+  add("m/numa1", ObjectKind::numa_node, "m");
+  EXPECT_EQ(node_of("m/nic0"), "");
+  EXPECT_EQ(node_of("m/gpu0"), "m/numa0");
 }
 
 TEST(PcieLink, NamesItsGeneration) {

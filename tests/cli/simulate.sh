@@ -2,7 +2,7 @@
 # timeout: 600
 # A plan played on machines that are not here.
 source "$(dirname "$0")/../support/shell.sh"
-plan() { reckon plan -p byteps-cluster -m vgg16 --part-bytes 4MiB --lanes 1 "$@"; expect_status 0; }
+plan() { ok plan -p byteps-cluster -m vgg16 --part-bytes 4MiB --lanes 1 "$@"; }
 
 plan --workers 8 --servers 0 --strategy ring -o ring.json
 simulator=$(dirname "$RECKON")/reckon-sim
@@ -143,24 +143,21 @@ ok simulate other.json -p byteps-cluster
 stdout_has 'another profile'
 
 # The simulator's own errors are one line, too.
-status=0
-printf 'reckon-sim 1\nhosts 2\nlane\na\nend\n' | "$simulator" > "$last/stdout" 2> "$last/stderr" || status=$?
-[ "$status" = 2 ] || fail "status $status"
+run_as_last "$simulator" < <(printf 'reckon-sim 1\nhosts 2\nlane\na\nend\n')
+expect_status 2
 stderr_has 'came to a halt'
-"$simulator" x > "$last/stdout" 2> "$last/stderr" < /dev/null && fail "took an argument"
+run_as_last "$simulator" x < /dev/null
+[[ $status != 0 ]] || fail "took an argument"
 stderr_has 'reckon-sim: error: '
 
 # An interrupt leaves no process behind.
 ok plan -p byteps-cluster -m bert-large --workers 512 --servers 0 --strategy ring --lanes 1 --part-bytes 1310720 -o large.json
 "$RECKON" simulate large.json --budget 1h --coarsen none > "$last/stdout" 2> "$last/stderr" &
-reckon_pid=$!
-until child=$(pgrep -P "$reckon_pid" -x reckon-sim); do # however long preparing takes here
-  kill -0 "$reckon_pid" || fail "the simulator was not started"
-  sleep 0.05
-done
-kill -INT "$reckon_pid"
+job=$!
+wait_until 'child=$(pgrep -P $job -x reckon-sim)' $job
+kill -INT $job
 status=0
-wait "$reckon_pid" || status=$?
-[ "$status" = 130 ] || fail "status $status"
-kill -0 "$child" 2> /dev/null && fail "the simulator goes on"
+wait $job || status=$?
+expect_status 130
 stderr_has 'interrupted'
+! kill -0 "$child" 2> /dev/null || fail "the simulator goes on"

@@ -35,6 +35,42 @@ passes stdout_is <<< 'out a b*'
 fails stdout_is <<< 'out a b'
 fails stdout_empty
 fails stderr_empty
+# Each of several texts counts.
+passes stdout_has out 'b*'
+fails stdout_has out none
+fails stdout_lacks none out
+fails stdout_matches '^out' '^none'
+
+passes exits 3 a b 3
+fails exits 3 a b 4
+passes ok a b 0
+fails ok a b 1
+# The status, an empty standard output, and an error with the text, all three.
+refusing() { printf '#!/bin/sh\nprintf "%%s" "%s"\necho "%s" >&2\nexit %s\n' "$1" "$2" "$3" > fake; }
+cp fake printing
+refusing '' 'reckon: error: no such thing' 2
+passes refused 'no such' a
+fails refused 'no other' a
+refusing '' 'reckon: error: no such thing' 1
+fails refused 'no such' a
+refusing text 'reckon: error: no such thing' 2
+fails refused 'no such' a
+refusing '' 'no such thing' 2
+fails refused 'no such' a
+mv printing fake
+
+passes absent none nobody
+fails absent none fake
+echo '{"a": 1}' > one.json
+passes json_check one.json b=2 <<< 'assert one["a"] == 1 and b == "2" and near(1.02, one["a"], 0.03)'
+fails json_check one.json <<< 'assert one["a"] == 2'
+fails json_check none.json <<< ''
+sleep 0 &
+wait $!
+passes wait_until true $!
+fails wait_until false $!
+port=$(free_port)
+[[ $port -ge 1024 && $port -le 65535 ]] || fail "port $port"
 
 reckon_tty 97 x y 5
 passes expect_status 5

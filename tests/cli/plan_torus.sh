@@ -9,10 +9,8 @@ for strategy in torus torus_scatter; do
   ok plan -p ace-torus -m small.json --strategy "$strategy" --shape 2x3x1 --part-bytes 4KiB -o plan.json
   stderr_empty
   stdout_has 'equation 42'
-  python3 - plan.json "$strategy" <<'END' || fail "$strategy: not the torus that was asked for"
-import json, sys
-plan = json.load(open(sys.argv[1]))
-assert plan["strategy"] == sys.argv[2] and plan["torus"]["shape"] == [2, 3, 1], plan["torus"]
+  json_check plan.json strategy="$strategy" << 'END'
+assert plan["strategy"] == strategy and plan["torus"]["shape"] == [2, 3, 1], plan["torus"]
 assert len(plan["ranks"]) == 6 and all(rank["worker"] for rank in plan["ranks"])
 # 1 byte locally and 2/3 vertically of each: 5/3 of 400012 B, but for parts that are not quite equal.
 sent = [rank["egress_bytes"] for rank in plan["ranks"]]
@@ -73,9 +71,5 @@ stdout_has 'lanes 2,'
 reckon simulate ports.json -o played.json
 if [[ $status != 3 ]]; then # 3: this build has no SimGrid
   expect_status 0
-  python3 - << 'END' || fail "simulated with other ports"
-import json
-plan, played = json.load(open("ports.json")), json.load(open("played.json"))
-assert abs(played["p50_seconds"] / plan["prediction"]["mid_seconds"] - 1) < 0.2, (plan["prediction"], played["p50_seconds"])
-END
+  json_check ports.json played.json <<< 'assert near(played["p50_seconds"], ports["prediction"]["mid_seconds"], 0.2)'
 fi

@@ -19,13 +19,11 @@ echo "$status" > .last/status
 echo "probe, interrupted" > .last/command
 expect_status 130
 stdout_has "wrote p.json" "interrupted"
-python3 - << 'PY'
-import json
-p = json.load(open("p.json"))
+json_check p.json << 'END'
 measured = [c for c in p["cells"] if c["status"] in ("ok", "noisy")]
 rest = [c for c in p["cells"] if c["status"] not in ("ok", "noisy")]
 assert len(measured) >= 5, len(measured)
 assert len(rest) > len(measured), (len(rest), len(measured))
 assert all(c["status"] == "skipped" and c["reason"] == "interrupted" for c in rest), rest[0]
 assert p["context"]["interrupted"] == "yes"
-PY
+END

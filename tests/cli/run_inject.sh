@@ -33,14 +33,12 @@ refused "no machine 'm0'" run plan.json --inject byteps-cluster -n 1
 exits 2 run plan.json --inject nothing.json -n 1
 
 # Places inside a machine: its links and memories, here a thousandth as fast. No run is faster than what they carry.
-python3 - "$source_dir/profiles/byteps-pcie.json" > inside.json << 'END'
-import json, sys
-profile = json.load(open(sys.argv[1]))
-profile["name"] = "inside"
-for cell in profile["cells"]:
+json_check "$source_dir/profiles/byteps-pcie.json" > inside.json << 'END'
+byteps_pcie["name"] = "inside"
+for cell in byteps_pcie["cells"]:
     if cell["unit"] == "bytes_per_second":
         cell.update({key: cell[key] / 1000 for key in ("p50", "min", "max", "p99")})
-print(json.dumps(profile))
+print(json.dumps(byteps_pcie))
 END
 cat > roles.json << 'JSON'
 {"schema": "reckon/roles", "schema_version": 1, "name": "half of them", "groups": [
@@ -58,17 +56,15 @@ assert report["min_seconds"] >= report["prediction"]["bound_seconds"] > 0.005 an
 done
 # Of another machine, which has no such places, or cannot copy between them.
 refused 'has no machine "m0"' run trees.json --inject byteps-cluster --transport host -n 1
-python3 - << 'END'
-import json
-profile = json.load(open("inside.json"))
-for cell in profile["cells"]:
+json_check inside.json << 'END'
+for cell in inside["cells"]:
     if "memcpy" in cell["case"]:
         cell["status"] = "unsupported"
         for key in ("p50", "min", "max", "p99", "n", "spread"): cell.pop(key)
-json.dump(profile, open("silent.json", "w"))
-profile["cells"] = [c for c in profile["cells"] if "m0/gpu1" not in (c.get("from"), c.get("to"))]
-profile["topology"]["objects"] = [o for o in profile["topology"]["objects"] if o["id"] != "m0/gpu1"]
-json.dump(profile, open("fewer.json", "w"))
+json.dump(inside, open("silent.json", "w"))
+inside["cells"] = [c for c in inside["cells"] if "m0/gpu1" not in (c.get("from"), c.get("to"))]
+inside["topology"]["objects"] = [o for o in inside["topology"]["objects"] if o["id"] != "m0/gpu1"]
+json.dump(inside, open("fewer.json", "w"))
 END
 refused 'machine m0 has no endpoint "m0/gpu1"' \
   run trees.json --inject fewer.json --transport host -n 1

@@ -6,39 +6,23 @@
 source "$(dirname "$0")/../support/shell.sh"
 command -v python3 > /dev/null || skip "python3 is not installed"
 
-# A cluster of two clients and two devices with links of 50 MB/s; the same with another name; and with s1 at 10 MB/s.
-python3 - << 'END'
-import json
-names = ["w0", "w1", "s0", "s1"]
-tcp = {"transport": "tcp;ofi_rxm", "status": "published"}
-rate = {"unit": "bytes_per_second", "bytes_convention": "payload"}
-def write(file, name, slow):
-    of = lambda *machines: 1e7 if slow in machines else 5e7
-    cells = [{"case": "port_bandwidth", "from": a, "p50": of(a), **rate, **tcp} for a in ["m0"] + [slow] * bool(slow)]
-    for a in names:
-        for b in names:
-            for size in [4096, 65536, 1048576] if a != b else []:
-                cells.append({"case": "pair_write", "from": a, "to": b, "bytes": size, "direction": "one_way",
-                              "unit": "seconds", "p50": 1e-3 + size / of(a, b), **tcp})
-    machine = {"id": "m0", "name": "all", "count": 4, "cores": 2, "members": names}
-    document = {"schema": "reckon/profile", "schema_version": 1, "name": name, "source": "made for a test", "context": {},
-                "machines": [machine], "cells": cells}
-    json.dump(document, open(file, "w"))
-write("profile.json", "made", "")
-write("another.json", "another", "")
-write("slow.json", "slow", "s1")
+# A cluster of two clients and two devices with links of 50 MB/s; the same with another name; and with s1 at 2.5 MB/s.
+make_profiles << 'END'
+for name, slow in ("made", ""), ("another", ""), ("slow", "s1"):
+    cluster(f"{name}.json", name, ["w0", "w1", "s0", "s1"], lambda a, b: 2.5e6 if slow in (a, b) else 5e7)
 END
+mv made.json profile.json
 printf 'name,elements,dtype\nhead,200001,fp32\nbody,3000,fp32\ntail,150000,fp32\n' > model.csv
 printf 'name,elements,dtype\nhead,200001,fp32\n' > other.csv
-make() { reckon plan -p profile.json -m model.csv --workers 2 --servers 2 "$@"; expect_status 0; }
+make() { ok plan -p profile.json -m model.csv --workers 2 --servers 2 "$@"; }
 make --strategy coarse --proxy-bytes all -o plan.json
 make --strategy ring -o ring.json
 for place in server worker auto; do
   make --strategy coarse --proxy-bytes all --optimizer adam --update $place -o step-$place.json
 done
-# This machine's processors may be full: what that does to short writes saves less than half of an iteration, what slow.json
-# does more.
-again=(--reprofile-every 2 --reprofile-gain 50% -p profile.json -m model.csv)
+# This machine's processors may be full: whatever that does to writes saves less than leaving a link of slow.json, which
+# saves 90 %.
+again=(--reprofile-every 2 --reprofile-gain 75% -p profile.json -m model.csv)
 
 # What it needs, and that it must be the plan's own.
 refused "give --profile and --workload that it was made from" run plan.json --reprofile-every 2
@@ -68,37 +52,35 @@ grep -qx 'tcp;ofi_rxm' transports || skip "the rest needs libfabric's tcp"
 export RECKON_FABRIC_ADDRESS=127.0.0.1
 ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject profile.json -o same.json
 stdout_has "every element correct"
-# s1 at a fifth of its rate: the first pause shows it, and client 1 leaves it.
+# s1 at a twentieth of its rate: the first pause shows it, and client 1 leaves it.
 ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject slow.json -o report.json
 stdout_has "every element correct" "links measured again every 2 iterations" "port of s1 changed"
 stdout_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
 stderr_has "after 2 iterations: " "changed the plan: "
-python3 - << 'END' || fail "see above"
-import json
+json_check same.json report.json << 'END'
 def segments(report):
     pauses = report["reprofiling"]["pauses"]
     return [report["iteration_seconds"]] + [p["replan"]["iteration_seconds"] for p in pauses if "replan" in p]
-for name in "same", "report":
-    report = json.load(open(name + ".json"))
-    again = report["reprofiling"]
+for run in same, report:
+    again = run["reprofiling"]
     assert again["every_iterations"] == 2 and again["write_bytes"] == [4096, 1048576], again
     assert [p["after_iterations"] for p in again["pauses"]] == [2, 4], again
     assert all(p["measuring_seconds"] > 0 for p in again["pauses"])
-    made = segments(report)
+    made = segments(run)
     assert sum(map(len, made)) == 6, made
     # Both clients' gradients in 6 counted iterations, one to warm up, and one more after each change.
-    assert report["verification"]["ok"]
-    assert report["verification"]["checked_bytes"] == (6 + len(made)) * 2 * 353001 * 4, report["verification"]
-same, slow = (json.load(open(n))["reprofiling"]["pauses"] for n in ("same.json", "report.json"))
+    assert run["verification"]["ok"]
+    assert run["verification"]["checked_bytes"] == (6 + len(made)) * 2 * 353001 * 4, run["verification"]
+same, slow = (run["reprofiling"]["pauses"] for run in (same, report))
 assert not any("replan" in p for p in same), same
 replan = slow[0]["replan"]
 # Short writes are at the mercy of this machine's processors; long ones are what is emulated.
 found = {(p["from"], p["to"]): p["before_bytes_per_second"] / p["after_bytes_per_second"]
          for p in slow[0]["pairs"] if p["bytes"] == 1048576}
-# From and to both clients, and the ways of the proxies' ring. Others may have changed a little with full processors.
+# From and to both clients, and the ways of the proxies' ring. Others may have changed with full processors.
 slower = {(a, "s1") for a in ("w0", "w1", "s0")} | {("s1", b) for b in ("w0", "w1", "s0")}
 assert slower <= set(found), slow[0]
-assert all((ratio > 3) == (pair in slower) for pair, ratio in found.items()), found
+assert all(found[pair] > 15 for pair in slower), found
 assert replan["predicted_seconds"] < 0.5 * replan["running_predicted_seconds"], replan
 assert replan["gain"] > 0.2, replan
 assert "replan" not in slow[1], slow[1]
@@ -111,15 +93,15 @@ stdout_matches "replans +0 +-> +1"
 
 # With an optimizer's steps: what parameters and states are does not depend on pauses, nor on a change of plan, which takes
 # them along to other ranks, bit for bit. What warms up after a change is one of the steps that were asked for.
-parameters() { python3 -c 'import json, sys; p = json.load(open(sys.argv[1]))["parameters"]; print(p["digest"], p["steps"])' "$1"; }
 for place in server worker auto; do
   ok run step-$place.json -n 6 -w 1 --tolerance 1e9% -o alone.json
   for links in profile slow; do
     ok run step-$place.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject $links.json -o step.json
     stdout_has "every element correct"
     [[ $links == profile ]] || stderr_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
-    [[ $(parameters step.json) == "$(parameters alone.json)" ]] ||
-      fail "update at $place, links of $links: $(parameters step.json), undisturbed $(parameters alone.json)"
+    json_check step.json alone.json <<< '
+step, alone = ((p["digest"], p["steps"]) for p in (step["parameters"], alone["parameters"]))
+assert step == alone, (step, alone)'
   done
 done
 

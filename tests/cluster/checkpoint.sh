@@ -36,7 +36,7 @@ newest() { compgen -G "$1/*.complete" | sort | sed -n '$s/.*step-0*\([0-9]*\).*/
 undo() {
   local what=$1 victim=$2 plan=$3 folder=$4 root=${4/MACHINE/w0} job rank before machine=${machines[$2]}
   before=$(newest "$root")
-  links 50mbit
+  links 100mbit
   run "$plan" dead --checkpoint "$work/$folder" --checkpoint-every 4 ${5:+--resume "$work/$folder"} &
   job=$!
   wait_until "[[ \$(newest '$root') != '$before' ]]" $job

@@ -22,9 +22,8 @@ make_plans() {
   local strategy
   make_model
   for strategy in $strategies; do
-    reckon plan --profile byteps-cluster --workload model.csv --part-bytes 32KiB --transport "$transport" \
+    ok plan --profile byteps-cluster --workload model.csv --part-bytes 32KiB --transport "$transport" \
       --port-bandwidth 1GB/s --strategy "$strategy" "$@" -o "$strategy.json"
-    expect_status 0
   done
 }
 
@@ -39,8 +38,5 @@ vm() {
     declare -f sent sent_since
     cat
   } > inside.sh
-  printf '%q ' vmlab "$@" > "$last/command"
-  status=0
-  "$source_dir/scripts/vmlab" "$1" --timeout 500 "${@:2}" -- bash -c '. ./inside.sh' > "$last/stdout" 2> "$last/stderr" || status=$?
-  echo "$status" > "$last/status"
+  run_as_last "$source_dir/scripts/vmlab" "$1" --timeout 500 "${@:2}" -- bash -c '. ./inside.sh'
 }

@@ -29,10 +29,7 @@ Profile random_inside_profile(std::mt19937_64& random, std::size_t gpus) {
   profile.source = "made for a test";
   profile.machines.push_back({.id = "m0", .name = "random"});
   const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
-    TopologyObject object;
-    object.id = id;
-    object.kind = kind;
-    object.parent = parent;
+    TopologyObject object{.id = id, .kind = kind, .parent = parent};
     profile.topology.objects.push_back(object);
   };
   const auto link = [&](const std::string& a, const std::string& b, double around) {

@@ -11,10 +11,7 @@
 namespace reckon {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using namespace testing;
 using namespace test;
 
 /// `n` distinct values around `centre`, evenly over +- 1 %.

@@ -8,11 +8,7 @@
 namespace reckon {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using namespace testing;
 using namespace test;
 
 /// Iterations of about `median` seconds, 10 of them over +- 1 %.

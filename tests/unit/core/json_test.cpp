@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
@@ -13,9 +12,7 @@
 namespace reckon {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using namespace testing;
 
 std::string message(const std::function<void()>& attempt, ErrorKind kind = ErrorKind::input) {
   try {

@@ -5,7 +5,6 @@
 #include "core/progress.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <cstdlib>
@@ -18,9 +17,7 @@
 namespace reckon {
 namespace {
 
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using namespace testing;
 
 /// A pseudo-terminal: what is written to `terminal` can be read from `screen`.
 class Terminal : public ::testing::Test {

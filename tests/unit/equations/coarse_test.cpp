@@ -2,6 +2,7 @@
 #include "equations/coarse.hpp"
 
 #include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -62,7 +63,7 @@ TEST(SizeCurve, WithABadSampleIsRefused) {
   for (const SizeCurve& bad : {SizeCurve{{-1, 1}}, SizeCurve{{k_inf, 1}}, SizeCurve{{1, 0}},
                                SizeCurve{{1, -1}}, SizeCurve{{1, k_nan}}, SizeCurve{{k_nan, 1}},
                                SizeCurve{{1, 1}, {1, 2}}, SizeCurve{{2, 1}, {1, 2}}}) {
-    EXPECT_THROW(static_cast<void>(seconds_on(bad, 1)), Error);
+    EXPECT_ERROR(seconds_on(bad, 1));
   }
 }
 
@@ -209,8 +210,8 @@ TEST(Partition, IsTheSmallestSizeWithinTheTolerance) {
               static_cast<void>(partition_bytes({{0, 1}}, 0));
             }).find("above 0"),
             std::string::npos);
-  EXPECT_THROW(static_cast<void>(partition_bytes(curve, 1)), Error);
-  EXPECT_THROW(static_cast<void>(partition_bytes(curve, -0.1)), Error);
+  EXPECT_ERROR(partition_bytes(curve, 1));
+  EXPECT_ERROR(partition_bytes(curve, -0.1));
 }
 
 TEST(Partition, CutsEqualShardsOfAtLeastTheSize) {
@@ -229,8 +230,8 @@ TEST(Partition, CutsEqualShardsOfAtLeastTheSize) {
   EXPECT_EQ(shards_of(12, 2, 2), (Shards{2, 2, 2, 2, 2, 2}));
   EXPECT_EQ(shards_of(0, 16), Shards{});
   EXPECT_EQ(shards_of(100, 0), Shards{100});
-  EXPECT_THROW(static_cast<void>(shards_of(1ULL << 53U, 4)), Error);
-  EXPECT_THROW(static_cast<void>(shards_of(8, 4, 0)), Error);
+  EXPECT_ERROR(shards_of(1ULL << 53U, 4));
+  EXPECT_ERROR(shards_of(8, 4, 0));
 }
 
 // ---------------------------------------------------------------- dual synchronization
@@ -430,8 +431,8 @@ TEST(DualSync, RefusesWhatCannotBe) {
   EXPECT_NE(broken([](DualSync& s) { s.bytes = -1; }).find("bytes"), std::string::npos);
   EXPECT_NE(broken([](DualSync& s) { s.forward_s = k_inf; }).find("forward"), std::string::npos);
   EXPECT_NE(broken([](DualSync& s) { s.backward_s = -1; }).find("backward"), std::string::npos);
-  EXPECT_THROW(static_cast<void>(dual_sync_s(small_sync(), DualSyncModel::paper, 13)), Error);
-  EXPECT_THROW(static_cast<void>(dual_sync_s(small_sync(), DualSyncModel::paper, -1)), Error);
+  EXPECT_ERROR(dual_sync_s(small_sync(), DualSyncModel::paper, 13));
+  EXPECT_ERROR(dual_sync_s(small_sync(), DualSyncModel::paper, -1));
 }
 
 } // namespace

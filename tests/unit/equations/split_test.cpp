@@ -2,6 +2,7 @@
 #include "equations/split.hpp"
 
 #include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -427,15 +428,15 @@ TEST(StarSplit, BadStarsAreRefused) {
        {Star{100, {}, {10}}, Star{-1, {10}, {}}, Star{nan, {10}, {}}, Star{infinity, {10}, {}},
         Star{100, {10, 0}, {}}, Star{100, {10, -5}, {}}, Star{100, {10, infinity}, {}},
         Star{100, {10, 10}, {nan}}, Star{100, {10, 10}, {0}}}) {
-    EXPECT_THROW(static_cast<void>(solve_star_split(star)), Error);
-    EXPECT_THROW(static_cast<void>(solve_parameter_server(star)), Error);
-    EXPECT_THROW(static_cast<void>(solve_colocated_parameter_server(star)), Error);
+    EXPECT_ERROR(solve_star_split(star));
+    EXPECT_ERROR(solve_parameter_server(star));
+    EXPECT_ERROR(solve_colocated_parameter_server(star));
   }
-  EXPECT_THROW(static_cast<void>(solve_equal_split(0, 1, 100, 10, 10)), Error);
-  EXPECT_THROW(static_cast<void>(solve_equal_split(2, 1, 100, 10, 0)), Error);
-  EXPECT_THROW(static_cast<void>(solve_equal_split(2, 1, 100, 0, 10)), Error);
-  EXPECT_THROW(static_cast<void>(ring_allreduce_s(100, {})), Error);
-  EXPECT_THROW(static_cast<void>(traffic_of({100, {10, 10}, {}}, {{100}, {}})), Error);
+  EXPECT_ERROR(solve_equal_split(0, 1, 100, 10, 10));
+  EXPECT_ERROR(solve_equal_split(2, 1, 100, 10, 0));
+  EXPECT_ERROR(solve_equal_split(2, 1, 100, 0, 10));
+  EXPECT_ERROR(ring_allreduce_s(100, {}));
+  EXPECT_ERROR(traffic_of({100, {10, 10}, {}}, {{100}, {}}));
 }
 
 TEST(Slots, ShareTheModelAsTheEquationsDo) {

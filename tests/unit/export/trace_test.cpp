@@ -21,11 +21,10 @@ struct Example {
 };
 
 Example example() {
-  PlanOptions options;
-  options.strategy = "byteps_split";
-  options.part_bytes = 4096;
-  options.backward_seconds = 20e-6;
-  options.forward_seconds = 10e-6;
+  PlanOptions options{.strategy = "byteps_split",
+                      .part_bytes = 4096,
+                      .forward_seconds = 10e-6,
+                      .backward_seconds = 20e-6};
   const Profile profile = cluster(1e9, 1e9);
   const Plan plan = plan_for(profile, workload({{"a", 20'000}, {"b", 5000}}), 3, 2, options, 2);
   const PlanNetwork network = network_of(plan, profile);

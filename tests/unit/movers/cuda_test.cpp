@@ -6,7 +6,6 @@
 #include "support/fake_gpus.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>

@@ -17,9 +17,7 @@ namespace reckon {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using namespace testing;
 
 /// Texts that do harm wherever they are taken for more than text. Each would leave a file "pwned".
 const std::array<std::string, 12> k_hostile{

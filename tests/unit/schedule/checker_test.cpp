@@ -3,7 +3,6 @@
 #include "support/cases.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <random>
@@ -93,10 +92,7 @@ TEST(Checker, FindsATagThatNobodyAwaits) {
 
 TEST(Checker, FindsATagThatNobodyWrites) {
   Schedule s = Exchange().build();
-  Op lonely;
-  lonely.kind = OpKind::await;
-  lonely.peer = 1;
-  lonely.tag = 99;
+  Op lonely{.kind = OpKind::await, .peer = 1, .tag = 99};
   s.ranks[0].lanes[0].append(lonely, {});
   EXPECT_THAT(first_fault(s), HasSubstr("nobody writes its tag 99"));
 }
@@ -170,13 +166,9 @@ TEST(Checker, FindsADeadlockAcrossRanks) {
   for (std::uint32_t r = 0; r < 2; ++r) {
     s.ranks[r].buffer_bytes = {8};
     s.ranks[r].lanes.resize(1);
-    Op wait;
-    wait.kind = OpKind::await;
-    wait.peer = 1 - r;
+    Op wait{.kind = OpKind::await, .peer = 1 - r};
     const std::array<std::uint32_t, 1> waited{s.ranks[r].lanes[0].append(wait, {})};
-    Op write;
-    write.peer = 1 - r;
-    write.bytes = 8;
+    Op write{.peer = 1 - r, .bytes = 8};
     s.ranks[r].lanes[0].append(write, waited);
   }
   EXPECT_THAT(first_fault(s), HasSubstr("deadlock: it waits in a circle: rank 0 for part 0 from "
@@ -194,16 +186,9 @@ TEST(Checker, FindsASlotWrittenAgainTooEarly) {
   s.ranks[0].lanes.resize(1);
   s.ranks[1].lanes.resize(1);
   for (std::uint32_t i = 0; i < 2; ++i) {
-    Op write;
-    write.peer = 1;
-    write.tag = i;
-    write.source = {0, 8 * i};
-    write.destination = {k_inbox, 0};
-    write.bytes = 8;
+    Op write{.peer = 1, .tag = i, .source = {0, 8 * i}, .destination = {k_inbox, 0}, .bytes = 8};
     s.ranks[0].lanes[0].append(write, {});
-    Op wait;
-    wait.kind = OpKind::await;
-    wait.tag = i;
+    Op wait{.kind = OpKind::await, .tag = i};
     const std::array<std::uint32_t, 1> waited{s.ranks[1].lanes[0].append(wait, {})};
     Op copy;
     copy.kind = OpKind::copy;
@@ -311,10 +296,7 @@ private:
     const std::size_t lane = pick(m_schedule.ranks[rank].lanes.size());
     const std::vector<std::size_t> depends_on = some_of(rank, lane);
     const std::vector<bool> over = before(depends_on);
-    Op op;
-    op.source = slice();
-    op.destination = slice();
-    op.bytes = 4 * (1 + pick(8));
+    Op op{.source = slice(), .destination = slice(), .bytes = 4 * (1 + pick(8))};
     const std::size_t kind = pick(3);
     std::vector<Touch> touches, arrival;
     std::vector<Slice> sources;

@@ -100,19 +100,12 @@ inline Schedule idle(std::size_t ranks) {
 
 inline std::uint32_t write(Schedule& s, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
                            std::uint32_t tag, std::vector<std::uint32_t> after = {}) {
-  Op op;
-  op.kind = OpKind::write;
-  op.peer = to;
-  op.tag = tag;
-  op.bytes = bytes;
+  Op op{.kind = OpKind::write, .peer = to, .tag = tag, .bytes = bytes};
   return s.ranks[from].lanes[0].append(op, after);
 }
 
 inline std::uint32_t await(Schedule& s, std::uint32_t at, std::uint32_t from, std::uint32_t tag) {
-  Op op;
-  op.kind = OpKind::await;
-  op.peer = from;
-  op.tag = tag;
+  Op op{.kind = OpKind::await, .peer = from, .tag = tag};
   return s.ranks[at].lanes[0].append(op, {});
 }
 
@@ -123,10 +116,7 @@ inline Plan plan_of(const std::string& strategy, std::size_t workers, std::size_
   Plan plan;
   plan.strategy = strategy;
   for (std::size_t r = 0; r < workers + servers; ++r) {
-    PlanRank rank;
-    rank.machine = "m";
-    rank.worker = r < workers;
-    rank.server = true;
+    PlanRank rank{.machine = "m", .worker = r < workers, .server = true};
     plan.ranks.push_back(rank);
   }
   cut_equally(plan, parts, part_bytes, window);

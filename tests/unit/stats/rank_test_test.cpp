@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/rank_test.hpp"
 
-#include "core/error.hpp"
 #include "stats/resample.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -140,7 +140,7 @@ TEST(RankTest, FalseAlarmsStayBelowAlpha) {
 }
 
 TEST(RankTest, RefusesNotANumber) {
-  EXPECT_THROW((void)rank_test(Samples{1, 2, 3, std::nan("")}, Samples{1, 2, 3, 4}), Error);
+  EXPECT_ERROR(rank_test(Samples{1, 2, 3, std::nan("")}, Samples{1, 2, 3, 4}));
 }
 
 } // namespace

@@ -10,7 +10,6 @@
 #include "support/machines.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,9 +21,7 @@
 namespace reckon {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using namespace testing;
 
 // The solver keeps its bounds to 1e-9.
 constexpr double k_precision = 1e-7;
@@ -71,10 +68,7 @@ Profile switch_tree(std::size_t n, std::size_t p, double gpu, double uplink) {
   profile.name = "tree";
   profile.machines.push_back({.id = "m0", .name = "tree"});
   const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
-    TopologyObject object;
-    object.id = id;
-    object.kind = kind;
-    object.parent = parent;
+    TopologyObject object{.id = id, .kind = kind, .parent = parent};
     profile.topology.objects.push_back(object);
   };
   const auto link = [&](const std::string& a, const std::string& b, double rate) {
@@ -232,7 +226,7 @@ TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {
 TEST(Inside, LinksOfUnknownCapacityAreNamed) {
   Profile profile = switch_tree(2, 2, 10e9, 10e9);
   const InsidePlan plan = make_inside_plan(profile, "m0");
-  EXPECT_THAT(plan.unknown, ::testing::UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
+  EXPECT_THAT(plan.unknown, UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
 }
 
 TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {

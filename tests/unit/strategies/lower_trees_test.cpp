@@ -6,15 +6,13 @@
 #include "strategies/lower.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <random>
 
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using namespace testing;
 
 /// `workers` ranks with a gradient of parts of 4 KiB (the last is shorter), then `helpers` without.
 Plan plan_of(unsigned workers, unsigned helpers, std::vector<SumTree> trees, unsigned parts,
@@ -22,11 +20,8 @@ Plan plan_of(unsigned workers, unsigned helpers, std::vector<SumTree> trees, uns
   Plan plan;
   plan.strategy = "mix";
   for (unsigned r = 0; r < workers + helpers; ++r) {
-    PlanRank rank;
-    rank.machine = "m0";
-    rank.worker = r < workers;
-    rank.server = true;
-    rank.lanes = static_cast<int>(lanes);
+    PlanRank rank{
+        .machine = "m0", .worker = r < workers, .server = true, .lanes = static_cast<int>(lanes)};
     plan.ranks.push_back(rank);
   }
   plan.trees = std::move(trees);

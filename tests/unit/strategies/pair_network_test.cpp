@@ -13,8 +13,7 @@
 namespace reckon {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using namespace testing;
 
 Cell cell(const char* test, const std::string& from, const std::string& to, std::uint64_t bytes,
           double value, const char* unit = "seconds") {
@@ -73,7 +72,7 @@ TEST(PairNetwork, FollowsTheSamplesOfWritesWhereThereAreAny) {
   EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 524288), 2e-3, 1e-9);  // in the middle
   EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 2097152), 5e-3, 1e-9); // 2 ms for each MiB more
   EXPECT_NEAR(n.network.write_seconds(0, 1, 0), 10e-6, 1e-12);
-  EXPECT_THAT(n.sources, testing::Contains(HasSubstr("pair_write dev0 -> gpu0, 2 sizes")));
+  EXPECT_THAT(n.sources, Contains(HasSubstr("pair_write dev0 -> gpu0, 2 sizes")));
 }
 
 TEST(PairNetwork, WithoutALatencyTheCurveIsFollowedBackToNothing) {
@@ -156,11 +155,7 @@ struct Writes {
     }
   }
   void add(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, std::uint32_t tag) {
-    Op op;
-    op.kind = OpKind::write;
-    op.peer = to;
-    op.tag = tag;
-    op.bytes = bytes;
+    Op op{.kind = OpKind::write, .peer = to, .tag = tag, .bytes = bytes};
     schedule.ranks[from].lanes[0].append(op, {});
     op.kind = OpKind::await;
     op.peer = from;

@@ -33,8 +33,7 @@ TEST(Planner, ReproducesTheLineOfBytePSFigure12) {
   // equation 7.
   const double line[] = {51.43, 56.25, 61.07, 65.89, 70.71, 75.54, 80.36, 85.18, 90.0};
   const double bandwidth = 90e9 / 8;
-  PlanOptions options;
-  options.strategy = "byteps_split";
+  PlanOptions options{.strategy = "byteps_split"};
   for (std::uint64_t k = 0; k <= 8; k += support::k_sanitized ? 4 : 1) {
     const Plan plan = plan_for(cluster(bandwidth, bandwidth), k_model, 8, k, options);
     const double gbit_per_s = 8 * 64.0 * 1024 * 1024 / plan.prediction.bound_seconds / 1e9;
@@ -378,8 +377,7 @@ TEST(Planner, LanesAreAMultipleOfThePortsOfAMachine) {
   }
   EXPECT_EQ(plan_for(p, k_model, 4, 2, {}, 0).ranks.front().lanes, 2);
   EXPECT_EQ(plan_for(p, k_model, 4, 2, {}, 3).ranks.front().lanes, 3); // as asked
-  PlanOptions another;
-  another.transport = "tcp";
+  PlanOptions another{.transport = "tcp"};
   another.what_if.worker_port_bytes_per_s = 1e9;
   EXPECT_EQ(plan_for(p, k_model, 4, 2, another, 0).ranks.front().lanes, 1);
 }
@@ -489,8 +487,7 @@ TEST(CostModel, ShortWritesAreHeldAgainstThePortNotAgainstALongWriteThatSeemsFas
 }
 
 TEST(Planner, ARingOnUnequalPortsHasTheLeastWindowThatIsAsGoodAsTheOthers) {
-  PlanOptions options;
-  options.strategy = "ring";
+  PlanOptions options{.strategy = "ring"};
   // Parts as tensors make them need more than equal ones: a short one leaves the window as soon as
   // a long one does.
   std::vector<Tensor> mixed;
@@ -549,10 +546,12 @@ TEST(DefaultRoles, PutRankIOnMachineIOfAMeasuredCluster) {
 void add_steps(Profile& profile, const std::string& machine, int threads, double bytes_per_s) {
   for (const Optimizer o :
        {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop, Optimizer::adam}) {
-    add_rate(
-        profile,
-        {.test = "optimizer_step", .from = machine, .threads = threads, .operation = std::string(name_of(o))},
-        bytes_per_s);
+    add_rate(profile,
+             {.test = "optimizer_step",
+              .from = machine,
+              .threads = threads,
+              .operation = std::string(name_of(o))},
+             bytes_per_s);
   }
 }
 

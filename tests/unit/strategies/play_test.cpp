@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/play.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -35,19 +35,12 @@ Schedule idle(std::size_t ranks) {
 
 std::uint32_t write(Schedule& s, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
                     std::uint32_t tag, std::vector<std::uint32_t> after = {}) {
-  Op op;
-  op.kind = OpKind::write;
-  op.peer = to;
-  op.tag = tag;
-  op.bytes = bytes;
+  Op op{.kind = OpKind::write, .peer = to, .tag = tag, .bytes = bytes};
   return s.ranks[from].lanes[0].append(op, after);
 }
 
 std::uint32_t await(Schedule& s, std::uint32_t at, std::uint32_t from, std::uint32_t tag) {
-  Op op;
-  op.kind = OpKind::await;
-  op.peer = from;
-  op.tag = tag;
+  Op op{.kind = OpKind::await, .peer = from, .tag = tag};
   return s.ranks[at].lanes[0].append(op, {});
 }
 
@@ -153,7 +146,7 @@ TEST(Play, LocalOpsTakeTurnsOnALaneEarliestFirst) {
 TEST(Play, AHaltIsAnError) {
   Schedule s = idle(2);
   await(s, 1, 0, 1); // nobody writes
-  EXPECT_THROW(static_cast<void>(play(s, ports(2), no_cost)), Error);
+  EXPECT_ERROR(play(s, ports(2), no_cost));
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "discover/discover.hpp"
 
 #include "discover/cuda.hpp"
+#include "support/environment_variable.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
@@ -58,9 +59,8 @@ TEST(Discover, HonoursAnOuterBinding) {
 }
 
 TEST(Discover, RefusesToDescribeAnotherMachine) {
-  ASSERT_EQ(setenv("HWLOC_SYNTHETIC", "package:2 core:64 pu:1", 1), 0);
+  const test::EnvironmentVariable machine("HWLOC_SYNTHETIC", "package:2 core:64 pu:1");
   EXPECT_REFUSED(unavailable, "HWLOC_SYNTHETIC", discover());
-  unsetenv("HWLOC_SYNTHETIC");
 }
 
 TEST(Discover, NoGpuIsARemarkWithAReasonAndNoError) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "movers/paced.hpp"
 
-#include "core/error.hpp"
 #include "movers/fake.hpp"
 #include "stats/resample.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -205,14 +205,9 @@ TEST(Paced, RefusesRanksOfAnotherMachineOrNetwork) {
   std::string other = mover->address();
   const auto boot = other.find("\"boot\":\"") + 8;
   other[boot] = other[boot] == '0' ? '1' : '0';
-  try {
-    mover->connect(0, {mover->address(), other});
-    FAIL() << "a rank of another machine";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-    EXPECT_NE(std::string(error.what()).find("rank 1 runs on another machine"), std::string::npos);
-  }
-  EXPECT_THROW(mover->connect(0, {mover->address()}), Error);
+  EXPECT_REFUSED(unavailable, "rank 1 runs on another machine",
+                 mover->connect(0, {mover->address(), other}));
+  EXPECT_ERROR(mover->connect(0, {mover->address()}));
 }
 
 } // namespace

@@ -84,78 +84,66 @@ TEST(Checker, CountsTrafficOncePerWrite) {
   EXPECT_THAT(t.ingress_bytes, testing::ElementsAre(64, 64));
 }
 
-TEST(Checker, FindsATagThatNobodyAwaits) {
-  Exchange e;
-  e.push.tag = 1;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("rank 1 never awaits its tag 1"));
+TEST(Checker, FindsWhatIsWrongWithAnExchange) {
+  struct Case {
+    const char* what;
+    void (*damage)(Exchange&);
+    const char* fault;
+  };
+  for (const Case& c :
+       {Case{"a tag that nobody awaits", [](Exchange& e) { e.push.tag = 1; },
+             "rank 1 never awaits its tag 1"},
+        {"a slice outside its buffer", [](Exchange& e) { e.inbox_bytes = 63; },
+         "lies outside buffer 1 of rank 1"},
+        {"a slice whose offset and bytes would wrap",
+         [](Exchange& e) {
+           e.push.source = {k_gradient_buffer, UINT64_MAX - 8};
+         },
+         "lies outside buffer 0"},
+        {"a write to oneself", [](Exchange& e) { e.push.peer = 0; }, "is not another rank"},
+        {"a missing operand",
+         [](Exchange& e) {
+           e.operands = {{k_inbox, 0}};
+         },
+         "worker 1 0 times"},
+        {"an operand counted twice",
+         [](Exchange& e) {
+           e.operands.push_back({k_inbox, 0});
+         },
+         "worker 0 2 times"},
+        {"half a part left out",
+         [](Exchange& e) { e.push.bytes = e.reduce.bytes = e.back.bytes = 32; },
+         "gradient bytes [32, 64) end with"},
+        {"a sum that does not wait", [](Exchange& e) { e.sum_waits_for_arrival = false; }, ""},
+        {"a result sent before it is summed", [](Exchange& e) { e.back_waits_for_sum = false; },
+         ""}}) {
+    SCOPED_TRACE(c.what);
+    Exchange e;
+    c.damage(e);
+    const CheckResult result = check(e.build());
+    ASSERT_FALSE(result.ok());
+    EXPECT_THAT(result.faults.front(), HasSubstr(c.fault));
+  }
 }
 
 TEST(Checker, FindsATagThatNobodyWrites) {
   Schedule s = Exchange().build();
-  Op lonely{.kind = OpKind::await, .peer = 1, .tag = 99};
-  s.ranks[0].lanes[0].append(lonely, {});
+  s.ranks[0].lanes[0].append({.kind = OpKind::await, .peer = 1, .tag = 99}, {});
   EXPECT_THAT(first_fault(s), HasSubstr("nobody writes its tag 99"));
 }
 
 TEST(Checker, FindsATagUsedTwice) {
-  Exchange e;
+  const Exchange e;
   Schedule s = e.build();
   s.ranks[0].lanes[0].append(e.push, {});
   EXPECT_THAT(first_fault(s), HasSubstr("tag 0 at rank 1 is used twice"));
 }
 
 TEST(Checker, FindsAnAwaitFromTheWrongRank) {
-  Exchange e;
-  Schedule s = e.build();
+  Schedule s = Exchange().build();
   s.ranks.push_back(s.ranks[0]); // rank 2 writes with rank 0's tags
   s.worker.push_back(false);
   EXPECT_FALSE(check(s).ok());
-}
-
-TEST(Checker, FindsASliceOutsideItsBuffer) {
-  Exchange e;
-  e.inbox_bytes = 63;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("lies outside buffer 1 of rank 1"));
-  Exchange far;
-  far.push.source = {k_gradient_buffer,
-                     UINT64_MAX - 8}; // the sum of offset and bytes must not wrap
-  EXPECT_THAT(first_fault(far.build()), HasSubstr("lies outside buffer 0"));
-}
-
-TEST(Checker, FindsAWriteToOneself) {
-  Exchange e;
-  e.push.peer = 0;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("is not another rank"));
-}
-
-TEST(Checker, FindsAMissingOperand) {
-  Exchange e;
-  e.operands = {{k_inbox, 0}};
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("worker 1 0 times"));
-}
-
-TEST(Checker, FindsAnOperandCountedTwice) {
-  Exchange e;
-  e.operands.push_back({k_inbox, 0});
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("worker 0 2 times"));
-}
-
-TEST(Checker, FindsHalfAPartLeftOut) {
-  Exchange e;
-  e.push.bytes = e.reduce.bytes = e.back.bytes = 32;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("gradient bytes [32, 64) end with"));
-}
-
-TEST(Checker, FindsASumThatDoesNotWait) {
-  Exchange e;
-  e.sum_waits_for_arrival = false;
-  EXPECT_FALSE(check(e.build()).ok());
-}
-
-TEST(Checker, FindsAResultSentBeforeItIsSummed) {
-  Exchange e;
-  e.back_waits_for_sum = false;
-  EXPECT_FALSE(check(e.build()).ok());
 }
 
 TEST(Checker, FindsADeadlockAcrossRanks) {

@@ -44,26 +44,12 @@ TEST(ContentionFactors, AreMediansOfTheFewestOrTheMostThreads) {
   EXPECT_DOUBLE_EQ(shared.compute, 1.75);
 }
 
-TEST(ContentionFactors, OfWhatWasNotMeasuredAreAnError) {
+TEST(ContentionFactors, OfWhatWasNotMeasuredAreAnErrorThatNamesWhatIsThere) {
   EXPECT_ERROR(contention_factors(profile(), {"gemm_1000", true}));
-  EXPECT_ERROR(contention_factors(test::one_machine(), {"gemm_256", true}));
-}
-
-TEST(ContentionFactors, OfAnUnknownComputationNameThoseThatAreThere) {
-  const auto message = [](const Profile& p, const char* operation) -> std::string {
-    try {
-      static_cast<void>(contention_factors(p, {operation, true}));
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return {};
-  };
-  EXPECT_NE(message(profile(), "foo").find("it has gemm_256"), std::string::npos)
-      << message(profile(), "foo");
+  EXPECT_REFUSED(input, "it has gemm_256", contention_factors(profile(), {"foo", true}));
   // Without any there is nothing to name, and both factors are needed.
-  EXPECT_NE(message(test::one_machine(), "gemm_256")
-                .find("--only contention_compute,contention_communication"),
-            std::string::npos);
+  EXPECT_REFUSED(input, "--only contention_compute,contention_communication",
+                 contention_factors(test::one_machine(), {"gemm_256", true}));
 }
 
 TEST(ContentionFactors, OfOneTakenForTheOtherAreAnError) {

@@ -10,7 +10,6 @@
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
 #include "support/cases.hpp"
-#include "support/ranks.hpp"
 #include "support/refusals.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +17,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <random>
 
 namespace reckon {
@@ -124,30 +122,6 @@ TEST(Planner, WhatCannotBePlannedSaysWhatIsMissing) {
   Profile p = cluster(1e9, 1e9);
   p.cells.clear();
   EXPECT_REFUSED(input, "port_bandwidth", plan_for(p, k_model, 4, 0, {}));
-}
-
-/// Allocates blocks of all sizes and frees half of them in random order: what is allocated while
-/// the others live has addresses in an order that depends on the seed.
-std::vector<std::unique_ptr<char[]>> shuffle_heap(int seed) {
-  std::mt19937 random(static_cast<unsigned>(seed));
-  std::vector<std::unique_ptr<char[]>> blocks(40'000);
-  for (auto& block : blocks) {
-    block = std::make_unique<char[]>(1 + random() % 600);
-  }
-  std::shuffle(blocks.begin(), blocks.end(), random);
-  blocks.resize(blocks.size() / 2);
-  return blocks;
-}
-
-TEST(Planner, SameInputSameBytesInEveryProcess) {
-  // Whatever a plan took from an address, a clock, a process or a random number would differ.
-  support::run_ranks(3, std::chrono::seconds(240), [](support::RankProcess& self) {
-    const auto blocks = shuffle_heap(self.rank());
-    const Plan plan = plan_for(cluster(1e9, 7e8), k_model, 5, 3, {});
-    const std::vector<std::string> texts = self.exchange(canonical_text(plan));
-    EXPECT_EQ(texts[0], texts[1]);
-    EXPECT_EQ(texts[0], texts[2]);
-  });
 }
 
 TEST(Planner, OnUnequalPortsNoPredictionIsBelowItsBoundAndEqualSharesStayEqual) {

@@ -270,8 +270,7 @@ TEST(StarSplitProperty, EqualPortsGiveTheClosedForm) {
     const Star star{model, std::vector<double>(n, worker), std::vector<double>(k, server)};
     const StarSplit split = solve_star_split(star);
     const EqualSplit equal = solve_equal_split(n, k, model, worker, server);
-    SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": " << n << " + " << k << " at " << server / worker);
+    SCOPED_TRACE(testing::Message() << n << " + " << k << " at " << server / worker);
     EXPECT_NEAR(split.time_s, equal.time_s, k_rounding * equal.time_s);
     EXPECT_EQ(split.limit, equal.limit);
     EXPECT_NEAR(split.shares.worker_bytes.back(), equal.worker_share_bytes, k_rounding * model);

@@ -47,14 +47,6 @@ Comparison compare_cell(const Cell& a, const Cell& b, const CompareOptions& opti
   return compare(with_cells({a}), with_cells({b}), options);
 }
 
-TEST(CompareProfiles, FindsNothingBetweenAProfileAndItself) {
-  const Comparison c = compare(example_profile(), example_profile());
-  EXPECT_TRUE(c.same());
-  EXPECT_THAT(c.differences, IsEmpty());
-  EXPECT_THAT(c.undecided, IsEmpty());
-  EXPECT_THAT(c.warnings, IsEmpty());
-}
-
 TEST(CompareProfiles, HasSeparateTolerancesForLatencyAndBandwidth) {
   // 10 samples against 10 that do not overlap: p = 2 / C(20, 10) = 1.1e-5. Spread 0.5 %, of which
   // three are below both tolerances. 10 % is beyond 5 % and within 15 %.

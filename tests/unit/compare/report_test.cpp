@@ -28,12 +28,6 @@ Report report_of(double median) {
   return r;
 }
 
-TEST(CompareReports, FindsNothingBetweenAReportAndItself) {
-  const Comparison c = compare(example_report(), example_report());
-  EXPECT_THAT(c.differences, IsEmpty());
-  EXPECT_THAT(c.undecided, IsEmpty());
-}
-
 TEST(CompareReports, ReportsATimeBeyondNoiseWithItsErrorAndVerdict) {
   // Predicted 0.75 s. 0.8 is 6.7 % above, 0.9 is 20 % above and outside of 15 %.
   const Comparison c = compare(report_of(0.8), report_of(0.9));

@@ -144,9 +144,11 @@ void expect_within(const std::string& kind, const std::vector<double>& ratios,
   const std::string text = fmt::format(
       "{}: simulated to played {:.4f} to {:.4f}, tenths {:.4f} and {:.4f}, mean {:.4f}\n", kind,
       ratios.front(), ratios.back(), ratios[tenth], ratios[ratios.size() - 1 - tenth], mean);
-  EXPECT_NEAR(mean, 1, within.mean) << text;
-  EXPECT_GT(ratios[tenth], 1 - within.tenths) << text;
-  EXPECT_LT(ratios[ratios.size() - 1 - tenth], 1 + within.tenths) << text;
+  if (!support::k_sanitized) { // of a few plans these say little
+    EXPECT_NEAR(mean, 1, within.mean) << text;
+    EXPECT_GT(ratios[tenth], 1 - within.tenths) << text;
+    EXPECT_LT(ratios[ratios.size() - 1 - tenth], 1 + within.tenths) << text;
+  }
   EXPECT_GT(ratios.front(), 1 - within.all) << text;
   EXPECT_LT(ratios.back(), 1 + within.all) << text;
   fmt::print("{}", text);
@@ -158,10 +160,10 @@ TEST(RandomPlans, TakeAboutAsLongAsPlayedAndARingJustAsLong) {
     std::string strategy;
     Within within;
   };
-  for (const Kind& kind : {Kind{"ring", {0.01, 0.012, 0.012}}, // nobody shares a port
-                           {"ps_colocated", {0.01, 0.01, 0.01}},
-                           {"ps_noncolocated", {0.01, 0.01, 0.01}},
-                           {"byteps_split", {0.01, 0.01, 0.01}}}) {
+  for (const Kind& kind : {Kind{"ring", {0.001, 0.002, 0.002}}, // nobody shares a port
+                           {"ps_colocated", {0.015, 0.04, 0.13}},
+                           {"ps_noncolocated", {0.04, 0.13, 0.2}},
+                           {"byteps_split", {0.015, 0.06, 0.14}}}) {
     expect_within(kind.strategy,
                   ratios_of(k_seed, k_plans / 4,
                             [&](Random& random) { return random_job(random, kind.strategy); }),

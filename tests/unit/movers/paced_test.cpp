@@ -175,8 +175,9 @@ TEST(Paced, WhatTheTransportTakesLongerIsCounted) {
   Ranks ranks(n, 5e-3); // the transport itself takes 5 ms, the emulated link 1 ms + 1 ms
   ranks.write(0, 1, 100'000, 1);
   ranks.run(1);
-  // The second piece goes when the first has left the port, 65536 B at 125 MB/s, and takes 5 ms.
-  const double arrived = 5e-3 + 65536 / 125e6;
+  // The second piece goes 0.1 ms before the first has left the port, 65536 B at 125 MB/s, so that
+  // it is in time where the transport takes no longer than that; here it takes 5 ms.
+  const double arrived = 5e-3 + 65536 / 125e6 - 1e-4;
   EXPECT_NEAR(ranks.arrived.at(1), arrived, k_step);
   ranks.end();
   EXPECT_EQ(ranks.record.late, 1U);

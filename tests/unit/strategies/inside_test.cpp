@@ -258,7 +258,7 @@ TEST(Inside, SaysWhatIsMissing) {
   EXPECT_REFUSED(input, "no NIC", plan(with_network()));
   EXPECT_REFUSED(usage, "not negative", plan(with_network(-1)));
   EXPECT_REFUSED(input, "m0/gpu9", plan({.workers = {"m0/gpu9"}}));
-  EXPECT_REFUSED(input, "twice", plan({.workers = {"m0/gpu0", "m0/gpu0"}}));
+  EXPECT_REFUSED(usage, "twice", plan({.workers = {"m0/gpu0", "m0/gpu0"}}));
   EXPECT_REFUSED(input, "m0/sw0", plan({.workers = {"m0/sw0"}}));
 }
 

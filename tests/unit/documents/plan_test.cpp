@@ -154,7 +154,7 @@ TEST(Plan, MistakesInPredictionsAreNamed) {
            "/prediction/bound_seconds: must not be negative, is -1"},
           {{set("/candidates/1/prediction/lo_seconds", 9)},
            "/candidates/1/prediction: lo_seconds 9 <= mid_seconds 1.5 <= hi_seconds 2 must hold"},
-          {{set("/candidates/2/prediction", to_json(test::example_plan()).at("prediction"))},
+          {{set("/candidates/2/prediction", to_json(test::example_plan())["prediction"])},
            "/candidates/2: must have either a \"prediction\" or a \"reason\" why the strategy does "
            "not apply"},
           {{remove("/candidates/2/reason")},

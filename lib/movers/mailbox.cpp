@@ -111,17 +111,20 @@ std::array<char, 32> random_token() {
 
 Mailbox::Mailbox(int lane, MailControl& own) : m_lane(static_cast<std::size_t>(lane)), m_own(own) {}
 
-void Mailbox::connect(std::size_t self, std::vector<MailControl*> peers) {
+void Mailbox::connect(std::size_t self, std::vector<MailControl*> peers, std::uint32_t first) {
   m_self = self;
   m_peers = std::move(peers);
-  m_put.assign(m_peers.size(), 0);
-  m_room_until.assign(m_peers.size(), k_mail_entries);
+  m_put.assign(m_peers.size(), first);
+  m_room_until.assign(m_peers.size(), first + k_mail_entries);
   m_refused.assign(m_peers.size(), 0);
-  m_taken.assign(m_peers.size(), 0);
+  m_taken.assign(m_peers.size(), first);
   for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
-    if (peer != self) { // fault the pages of our ring in now, not in the first transfer; it is ours
-                        // to write
-      m_peers[peer]->lanes[m_lane].from[self].tags.fill(0);
+    if (peer != self) {
+      Ring& ring = m_peers[peer]->lanes[m_lane].from[self];
+      ring.tags.fill(0); // it is ours to write: its pages come now, not in the first transfer
+      if (first != 0) {
+        ring.head = ring.tail = first;
+      }
     }
   }
 }

@@ -35,8 +35,9 @@ struct PeerMail {
 class Mailbox {
 public:
   Mailbox(int lane, MailControl& own);
-  /// Peers' rings by rank, null for `self`; they outlive this.
-  void connect(std::size_t self, std::vector<MailControl*> peers);
+  /// Peers' rings by rank, null for `self`; they outlive this. Counts of tags, which wrap at 2^32,
+  /// start at `first`: the same on all sides, and other than 0 only while nobody sends (tests).
+  void connect(std::size_t self, std::vector<MailControl*> peers, std::uint32_t first = 0);
 
   /// Whether put() may be called now. If not, sleep() ends when it may.
   [[nodiscard]] bool has_room(std::size_t peer) noexcept;

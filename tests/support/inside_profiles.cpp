@@ -6,8 +6,8 @@
 
 namespace reckon::test {
 
-void add_rate(Profile& profile, const std::string& test, const std::string& from,
-              const std::string& to, double bytes_per_second) {
+void add_link_rate(Profile& profile, const std::string& test, const std::string& from,
+                   const std::string& to, double bytes_per_second) {
   Cell cell;
   cell.key.test = test;
   cell.key.from = from;
@@ -29,15 +29,12 @@ Profile random_inside_profile(std::mt19937_64& random, std::size_t gpus) {
   profile.source = "made for a test";
   profile.machines.push_back({.id = "m0", .name = "random"});
   const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
-    TopologyObject object;
-    object.id = id;
-    object.kind = kind;
-    object.parent = parent;
+    TopologyObject object{.id = id, .kind = kind, .parent = parent};
     profile.topology.objects.push_back(object);
   };
   const auto link = [&](const std::string& a, const std::string& b, double around) {
-    add_rate(profile, "link_bandwidth", a, b, rate(around));
-    add_rate(profile, "link_bandwidth", b, a, rate(around));
+    add_link_rate(profile, "link_bandwidth", a, b, rate(around));
+    add_link_rate(profile, "link_bandwidth", b, a, rate(around));
   };
   add(ObjectKind::machine, "m0", "");
   const std::size_t nodes = 1 + random() % 2;
@@ -79,7 +76,7 @@ Profile random_inside_profile(std::mt19937_64& random, std::size_t gpus) {
         peer.bytes_per_second = rate(25e9);
         profile.topology.links.push_back(peer);
       } else if (a != b && slow_pairs && chance(2)) {
-        add_rate(profile, "device_to_device_memcpy_write_ce", from, to, rate(8e9));
+        add_link_rate(profile, "device_to_device_memcpy_write_ce", from, to, rate(8e9));
         if (chance(4)) {
           profile.cells.back().status = CellStatus::unsupported;
         }
@@ -87,16 +84,16 @@ Profile random_inside_profile(std::mt19937_64& random, std::size_t gpus) {
     }
   }
   if (chance(2)) {
-    add_rate(profile, "memory_read_bandwidth", "m0", "", rate(40e9));
-    add_rate(profile, "memory_write_bandwidth", "m0", "", rate(40e9));
+    add_link_rate(profile, "memory_read_bandwidth", "m0", "", rate(40e9));
+    add_link_rate(profile, "memory_write_bandwidth", "m0", "", rate(40e9));
   }
   if (chance(2)) {
     for (std::size_t node = 0; node < nodes; ++node) {
-      add_rate(profile, "stream_copy", "m0/numa" + std::to_string(node), "", rate(60e9));
+      add_link_rate(profile, "stream_copy", "m0/numa" + std::to_string(node), "", rate(60e9));
     }
   }
   if (chance(2)) {
-    add_rate(profile, "reduce_sum", "m0", "", rate(20e9));
+    add_link_rate(profile, "reduce_sum", "m0", "", rate(20e9));
     profile.cells.back().key.dtype = "fp32";
     profile.cells.back().key.sources = 2;
   }

@@ -9,8 +9,8 @@
 namespace reckon::test {
 
 /// A rate of a link or of a pair, one direction, as a cell of a paper.
-void add_rate(Profile& profile, const std::string& test, const std::string& from,
-              const std::string& to, double bytes_per_second);
+void add_link_rate(Profile& profile, const std::string& test, const std::string& from,
+                   const std::string& to, double bytes_per_second);
 
 /// A machine m0 with up to `gpus` GPUs below switches of one or two processors, links of random
 /// rates (sometimes the same for all), and by chance: a NIC, pairs slower than their links, pairs

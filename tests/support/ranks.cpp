@@ -76,6 +76,8 @@ std::string receive_text(int socket) {
   std::exit(status); // not _exit: the leak check runs at exit
 }
 
+std::vector<pid_t> g_started;
+
 struct Child {
   pid_t pid = -1;
   Fd socket;
@@ -92,6 +94,10 @@ std::vector<std::string> RankProcess::exchange(const std::string& mine) const {
     all.push_back(receive_text(m_socket));
   }
   return all;
+}
+
+const std::vector<pid_t>& started_ranks() {
+  return g_started;
 }
 
 void run_ranks(int ranks, std::chrono::seconds deadline,
@@ -114,6 +120,7 @@ void run_ranks(int ranks, std::chrono::seconds deadline,
       }
       be_rank(rank, ranks, theirs.get(), body);
     }
+    g_started.push_back(child.pid);
   }
   const auto left_ms = [&] {
     return std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace reckon::support {
@@ -31,5 +32,8 @@ private:
 void run_ranks(int ranks, std::chrono::seconds deadline,
                const std::function<void(RankProcess&)>& body,
                const std::vector<int>& expect_killed = {});
+
+/// The processes of all ranks that this one ever started.
+[[nodiscard]] const std::vector<pid_t>& started_ranks();
 
 } // namespace reckon::support

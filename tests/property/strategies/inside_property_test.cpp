@@ -5,6 +5,7 @@
 #include "strategies/inside/program.hpp"
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -192,7 +193,7 @@ TEST(InsideProperty, TheSearchFindsTheBestMixOfAllTrees) {
       }
     }
     if (columns == 0) {
-      EXPECT_THROW((void)solve_inside(model, 0.01, InsideGains::left_out), Error);
+      EXPECT_ERROR(solve_inside(model, 0.01, InsideGains::left_out));
       return;
     }
     const double expected = program.solve().seconds_per_byte;

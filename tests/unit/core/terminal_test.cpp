@@ -3,12 +3,11 @@
 
 #include "core/file.hpp"
 #include "core/progress.hpp"
+#include "support/environment_variable.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
-#include <cstdlib>
 #include <fcntl.h>
 #include <string>
 #include <sys/ioctl.h>
@@ -18,9 +17,7 @@
 namespace reckon {
 namespace {
 
-using ::testing::EndsWith;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using namespace testing;
 
 /// A pseudo-terminal: what is written to `terminal` can be read from `screen`.
 class Terminal : public ::testing::Test {
@@ -34,8 +31,6 @@ protected:
     ASSERT_TRUE(m_terminal);
     const winsize size{.ws_row = 24, .ws_col = 40, .ws_xpixel = 0, .ws_ypixel = 0};
     ASSERT_EQ(::ioctl(m_terminal.get(), TIOCSWINSZ, &size), 0);
-    ::setenv("TERM", "xterm", 1);
-    ::unsetenv("NO_COLOR");
   }
   /// Runs `work` with standard error on `fd`.
   template <class Work>
@@ -56,24 +51,25 @@ protected:
     return text;
   }
   Fd m_screen, m_terminal;
+  test::EnvironmentVariable m_term{"TERM", "xterm"}, m_no_color{"NO_COLOR", std::nullopt};
 };
 
 TEST_F(Terminal, IsSmartUnlessTermSaysDumb) {
   EXPECT_TRUE(is_smart_terminal(m_terminal.get()));
   for (const char* term : {"dumb", ""}) {
-    ::setenv("TERM", term, 1);
+    m_term.set(term);
     EXPECT_FALSE(is_smart_terminal(m_terminal.get()));
   }
-  ::unsetenv("TERM");
+  m_term.set(std::nullopt);
   EXPECT_FALSE(is_smart_terminal(m_terminal.get()));
 }
 
 TEST_F(Terminal, HasColourUnlessNoColorIsSet) {
   EXPECT_TRUE(use_color(ColorMode::automatic, m_terminal.get()));
   EXPECT_FALSE(use_color(ColorMode::never, m_terminal.get()));
-  ::setenv("NO_COLOR", "", 1); // empty means nothing (no-color.org)
+  m_no_color.set(""); // empty means nothing (no-color.org)
   EXPECT_TRUE(use_color(ColorMode::automatic, m_terminal.get()));
-  ::setenv("NO_COLOR", "1", 1);
+  m_no_color.set("1");
   EXPECT_FALSE(use_color(ColorMode::automatic, m_terminal.get()));
   EXPECT_TRUE(use_color(ColorMode::always, m_terminal.get()));
 }
@@ -119,7 +115,7 @@ TEST(NoTerminal, HasNoColourAndEightyColumns) {
 }
 
 TEST(NoTerminal, ProgressIsSilent) {
-  ::setenv("TERM", "xterm", 1);
+  const test::EnvironmentVariable term("TERM", "xterm");
   ::testing::internal::CaptureStderr(); // a file
   {
     Progress progress;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/discover.hpp"
 
-#include "core/error.hpp"
 #include "discover/cuda.hpp"
+#include "support/environment_variable.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -58,15 +59,8 @@ TEST(Discover, HonoursAnOuterBinding) {
 }
 
 TEST(Discover, RefusesToDescribeAnotherMachine) {
-  ASSERT_EQ(setenv("HWLOC_SYNTHETIC", "package:2 core:64 pu:1", 1), 0);
-  try {
-    static_cast<void>(discover());
-    ADD_FAILURE() << "measured a machine that is not here";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-    EXPECT_NE(std::string(error.what()).find("HWLOC_SYNTHETIC"), std::string::npos);
-  }
-  unsetenv("HWLOC_SYNTHETIC");
+  const test::EnvironmentVariable machine("HWLOC_SYNTHETIC", "package:2 core:64 pu:1");
+  EXPECT_REFUSED(unavailable, "HWLOC_SYNTHETIC", discover());
 }
 
 TEST(Discover, NoGpuIsARemarkWithAReasonAndNoError) {

@@ -43,11 +43,10 @@ TEST(Environment, WarnsOfASlowClockAndALazyGovernor) {
 }
 
 TopologyObject part(std::string id, ObjectKind kind, std::string name) {
-  TopologyObject o;
-  o.parent = kind == ObjectKind::machine ? "" : "m0";
-  o.id = std::move(id);
-  o.kind = kind;
-  o.name = std::move(name);
+  TopologyObject o{.id = std::move(id),
+                   .kind = kind,
+                   .parent = kind == ObjectKind::machine ? "" : "m0",
+                   .name = std::move(name)};
   return o;
 }
 

@@ -38,7 +38,8 @@ TEST(Smbios, CountsEqualModules) {
 TEST(Smbios, DamagedTablesEndQuietly) {
   const std::string good = module(16384, 0, 0x1a, 3200);
   for (std::size_t n = 0; n < good.size(); ++n) {
-    static_cast<void>(memory_modules(good.substr(0, n))); // no read beyond the end (asan)
+    const std::string said = memory_modules(good.substr(0, n)); // no read beyond the end (asan)
+    EXPECT_TRUE(said.empty() || said == "1 x 16 GiB DDR4 3200 MT/s") << n << ": " << said;
   }
   EXPECT_EQ(memory_modules(""), "");
   EXPECT_EQ(memory_modules(good + std::string("\x11\x02\0\0", 4)), "1 x 16 GiB DDR4 3200 MT/s");

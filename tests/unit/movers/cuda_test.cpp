@@ -6,7 +6,6 @@
 #include "support/fake_gpus.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <cstring>
@@ -91,26 +90,24 @@ void expect_a_write(Pair& pair) {
   EXPECT_EQ(pair.byte_of(1, 2048), 1);
 }
 
-TEST(CudaMover, WritesBetweenTwoGpus) {
-  Pair pair(2, k_gpu0, k_gpu1);
-  expect_a_write(pair);
-}
-TEST(CudaMover, WritesBetweenTwoRanksOfOneGpu) {
-  Pair pair(1, k_gpu0, k_gpu1); // local rank 1 of one GPU
-  expect_a_write(pair);
-}
-TEST(CudaMover, WritesFromAGpuToHostMemory) {
-  Pair pair(1, k_gpu0, k_host);
-  EXPECT_TRUE(pair.gpus.is_registered(pair.memory[1].data()));
-  expect_a_write(pair);
-}
-TEST(CudaMover, WritesFromHostMemoryToAGpu) {
-  Pair pair(1, k_host, k_gpu0);
-  expect_a_write(pair);
-}
-TEST(CudaMover, WritesFromHostMemoryToHostMemory) {
-  Pair pair(1, k_host, k_host);
-  expect_a_write(pair);
+TEST(CudaMover, WritesBetweenGpusAndHostMemory) {
+  struct Case {
+    const char* what;
+    int gpus;
+    MoverPlace from, to;
+  };
+  for (const Case& c : {Case{"between two GPUs", 2, k_gpu0, k_gpu1},
+                        {"between two ranks of one GPU", 1, k_gpu0, k_gpu1},
+                        {"from a GPU to host memory", 1, k_gpu0, k_host},
+                        {"from host memory to a GPU", 1, k_host, k_gpu0},
+                        {"from host memory to host memory", 1, k_host, k_host}}) {
+    SCOPED_TRACE(c.what);
+    Pair pair(c.gpus, c.from, c.to);
+    if (c.to.host_memory && !c.from.host_memory) {
+      EXPECT_TRUE(pair.gpus.is_registered(pair.memory[1].data()));
+    }
+    expect_a_write(pair);
+  }
 }
 
 TEST(CudaMover, GoesByWayOfTheHostWhereGpusHaveNoPeerAccess) {

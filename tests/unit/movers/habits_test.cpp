@@ -2,6 +2,7 @@
 #include "movers/habits.hpp"
 
 #include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,13 +32,7 @@ TEST(Habits, EverySubsetIsItsTextAndBack) {
 TEST(Habits, RefusesWhatIsNoneAndWhatComesTwice) {
   for (const char* text : {"", ",", "shm,", ",shm", "shm,,aligned", "SHM", "align", "aligned ",
                            "all", "aligned,shm,aligned"}) {
-    try {
-      static_cast<void>(habits_without(text));
-      ADD_FAILURE() << "'" << text << "' was taken";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::usage);
-      EXPECT_NE(std::string(error.what()).find("--without"), std::string::npos);
-    }
+    EXPECT_REFUSED(usage, "--without", habits_without(text));
   }
 }
 

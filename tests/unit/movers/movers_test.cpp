@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <set>
@@ -102,36 +101,15 @@ void write_now(MoverLane& lane, Heard& heard, int peer, Slice source, Slice dest
   }
 }
 
-std::vector<std::string> shared_memory_files() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class Movers : public testing::TestWithParam<std::string> {
 protected:
-  void SetUp() override { m_files = shared_memory_files(); }
+  /// Libfabric's shared memory is called PID:UID:NUMBER; the host mover's has no name.
   void TearDown() override {
-    std::vector<std::string> left;
-    const std::vector<std::string> now = shared_memory_files();
-    std::set_difference(now.begin(), now.end(), m_files.begin(), m_files.end(),
-                        std::back_inserter(left));
-    for (const std::string& name : left) {
-      // Other programs may make theirs meanwhile; libfabric's shm calls its own PID:UID:NUMBER.
-      // What belongs to a process that lives is not left behind: another test runs beside this one.
-      const int pid = std::atoi(name.c_str());
-      if (pid > 0 && pid != ::getpid() && ::kill(pid, 0) == 0) {
-        continue;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      const std::string name = entry.path().filename().string();
+      for (const pid_t rank : support::started_ranks()) {
+        EXPECT_FALSE(name.starts_with(std::to_string(rank) + ":")) << name << " was left behind";
       }
-      if (!std::filesystem::exists("/dev/shm/" + name)) {
-        continue; // that process took it away as it ended, after we had looked
-      }
-      EXPECT_FALSE(name.find("reckon") != std::string::npos ||
-                   name.find(":" + std::to_string(::getuid()) + ":") != std::string::npos)
-          << "/dev/shm/" << name << " was left behind";
     }
   }
 
@@ -146,9 +124,6 @@ protected:
   }
 
   static inline std::span<std::byte> m_memory;
-
-private:
-  std::vector<std::string> m_files;
 };
 
 constexpr std::uint32_t k_data = 1; // the buffer that join() makes

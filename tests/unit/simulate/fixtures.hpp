@@ -6,6 +6,7 @@
 #include "simulate/build.hpp"
 #include "simulate/engine.hpp"
 #include "support/equal_parts.hpp"
+#include "support/schedules.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,19 +31,13 @@ inline constexpr const char* k_simulator = "";
 /// Ranks with a port each way: station 2 r is rank r's egress, 2 r + 1 its ingress.
 inline SimNetwork ports(std::size_t ranks, double bytes_per_s, double latency_s = 0) {
   SimNetwork network;
-  network.stations.station_bytes_per_s.assign(2 * ranks, bytes_per_s);
+  add_ports(network.stations, ranks, bytes_per_s);
   network.stations.latency_s = latency_s;
-  network.stations.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
-  for (std::uint32_t from = 0; from < ranks; ++from) {
-    network.names.push_back("rank " + std::to_string(from) + " out");
-    network.names.push_back("rank " + std::to_string(from) + " in");
-    for (std::uint32_t to = 0; to < ranks; ++to) {
-      if (from != to) {
-        network.stations.paths[from][to] = {2 * from, 2 * to + 1};
-      }
-    }
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    network.names.push_back("rank " + std::to_string(rank) + " out");
+    network.names.push_back("rank " + std::to_string(rank) + " in");
   }
-  network.op_seconds = [](std::size_t, const Op&) { return 0.0; };
+  network.op_seconds = no_cost;
   return network;
 }
 
@@ -87,35 +82,6 @@ inline SimNetwork several_ports(const std::vector<std::vector<double>>& rates,
   return network;
 }
 
-/// One lane a rank, nothing to do.
-inline Schedule idle(std::size_t ranks) {
-  Schedule s;
-  s.worker.assign(ranks, true);
-  s.ranks.resize(ranks);
-  for (RankProgram& r : s.ranks) {
-    r.lanes.resize(1);
-  }
-  return s;
-}
-
-inline std::uint32_t write(Schedule& s, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
-                           std::uint32_t tag, std::vector<std::uint32_t> after = {}) {
-  Op op;
-  op.kind = OpKind::write;
-  op.peer = to;
-  op.tag = tag;
-  op.bytes = bytes;
-  return s.ranks[from].lanes[0].append(op, after);
-}
-
-inline std::uint32_t await(Schedule& s, std::uint32_t at, std::uint32_t from, std::uint32_t tag) {
-  Op op;
-  op.kind = OpKind::await;
-  op.peer = from;
-  op.tag = tag;
-  return s.ranks[at].lanes[0].append(op, {});
-}
-
 /// A plan of equal parts over ranks with one lane; part p is summed by `server_of(p)`.
 inline Plan plan_of(const std::string& strategy, std::size_t workers, std::size_t servers,
                     std::uint64_t parts, std::uint64_t part_bytes, std::uint64_t window,
@@ -123,10 +89,7 @@ inline Plan plan_of(const std::string& strategy, std::size_t workers, std::size_
   Plan plan;
   plan.strategy = strategy;
   for (std::size_t r = 0; r < workers + servers; ++r) {
-    PlanRank rank;
-    rank.machine = "m";
-    rank.worker = r < workers;
-    rank.server = true;
+    PlanRank rank{.machine = "m", .worker = r < workers, .server = true};
     plan.ranks.push_back(rank);
   }
   cut_equally(plan, parts, part_bytes, window);

@@ -5,6 +5,10 @@
 #include "documents/document.hpp"
 #include "strategies/planner.hpp"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace reckon::test {
 
 inline Cell published(const CellKey& key, const std::string& unit, double value) {
@@ -16,55 +20,67 @@ inline Cell published(const CellKey& key, const std::string& unit, double value)
   cell.bytes_convention = unit == "bytes_per_second" ? "payload" : "";
   return cell;
 }
+inline void add_rate(Profile& profile, const CellKey& key, double bytes_per_s) {
+  profile.cells.push_back(published(key, "bytes_per_second", bytes_per_s));
+}
+inline void add_time(Profile& profile, const CellKey& key, double seconds) {
+  profile.cells.push_back(published(key, "seconds", seconds));
+}
+inline void add_port(Profile& profile, const std::string& machine, double bytes_per_s) {
+  add_rate(profile, {.test = "port_bandwidth", .from = machine, .transport = "verbs"}, bytes_per_s);
+}
+/// One of several ports of a machine.
+inline void add_single_port(Profile& profile, const std::string& port, double bytes_per_s) {
+  add_rate(profile, {.test = "single_port_bandwidth", .from = port, .transport = "verbs"},
+           bytes_per_s);
+}
+/// Of two operands in fp32, by so many threads.
+inline Cell sum_rate(const std::string& from, int threads, double bytes_per_s) {
+  return published(
+      {.test = "reduce_sum", .from = from, .threads = threads, .sources = 2, .dtype = "fp32"},
+      "bytes_per_second", bytes_per_s);
+}
 
-/// `count` machines "gpu" and as many "cpu" behind ports of these rates.
-inline Profile cluster(double gpu_bytes_per_s, double cpu_bytes_per_s, std::uint64_t count = 4096) {
+inline Profile empty_profile(const std::string& name) {
   Profile p;
-  p.name = "cluster";
+  p.name = name;
   p.source = "made for a test";
-  p.machines = {{"gpu", "gpu", count, 8, 0}, {"cpu", "cpu", count, 8, 0}};
-  CellKey key;
-  key.test = "port_bandwidth";
-  key.transport = "verbs";
-  key.from = "gpu";
-  p.cells.push_back(published(key, "bytes_per_second", gpu_bytes_per_s));
-  key.from = "cpu";
-  p.cells.push_back(published(key, "bytes_per_second", cpu_bytes_per_s));
   return p;
 }
 
-/// Of two operands in fp32, by so many threads.
-inline Cell sum_rate(const std::string& from, int threads, double bytes_per_s) {
-  CellKey sum;
-  sum.test = "reduce_sum";
-  sum.from = from;
-  sum.dtype = "fp32";
-  sum.sources = 2;
-  sum.threads = threads;
-  return published(sum, "bytes_per_second", bytes_per_s);
+/// `count` machines "gpu" and as many "cpu" behind ports of these rates.
+inline Profile cluster(double gpu_bytes_per_s, double cpu_bytes_per_s, std::uint64_t count = 4096) {
+  Profile p = empty_profile("cluster");
+  p.machines = {{"gpu", "gpu", count, 8, 0}, {"cpu", "cpu", count, 8, 0}};
+  add_port(p, "gpu", gpu_bytes_per_s);
+  add_port(p, "cpu", cpu_bytes_per_s);
+  return p;
 }
 
 /// One machine whose processes write 8 GB/s to each other in total, over "host", and add up 5 GB/s
 /// a thread.
 inline Profile one_machine() {
-  Profile p;
-  p.name = "box";
-  p.source = "made for a test";
+  Profile p = empty_profile("box");
   p.machines = {{"m0", "box", 1, 2, 0}};
-  CellKey key;
-  key.test = "fabric_aggregate";
-  key.from = key.to = "m0";
-  key.direction = "two_way";
-  key.transport = "host";
   for (const int pairs : {1, 2}) {
     for (const std::uint64_t bytes : {65536U, 1048576U}) {
-      key.pairs = pairs;
-      key.bytes = bytes;
-      p.cells.push_back(published(key, "bytes_per_second", 8e9));
+      add_rate(p,
+               {.test = "fabric_aggregate",
+                .from = "m0",
+                .to = "m0",
+                .bytes = bytes,
+                .pairs = pairs,
+                .transport = "host",
+                .direction = "two_way"},
+               8e9);
     }
   }
   p.cells.push_back(sum_rate("m0", 2, 10e9));
   return p;
+}
+
+inline Profile shipped_profile(const std::string& name) {
+  return read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
 }
 
 inline Workload workload(std::vector<Tensor> tensors) {
@@ -73,12 +89,26 @@ inline Workload workload(std::vector<Tensor> tensors) {
   w.tensors = std::move(tensors);
   return w;
 }
+inline Workload one_tensor(std::uint64_t elements) {
+  return workload({{"t", elements, DType::fp32}});
+}
+/// Tensors t0, t1, ... of fp32.
+inline Workload equal_tensors(std::size_t count, std::uint64_t elements) {
+  Workload w = workload({});
+  for (std::size_t t = 0; t < count; ++t) {
+    w.tensors.push_back({"t" + std::to_string(t), elements, DType::fp32});
+  }
+  return w;
+}
+
+inline PlanInputs inputs_of(const Profile& profile, const Workload& w, const Roles& roles) {
+  return {profile, w, roles, {"p", digest_of("p")}, {"w", digest_of("w")}, std::nullopt};
+}
 
 inline Plan plan_for(const Profile& profile, const Workload& w, std::uint64_t workers,
                      std::uint64_t servers, const PlanOptions& options, int lanes = 1) {
   const Roles roles = default_roles(profile, workers, servers, lanes);
-  return make_plan({profile, w, roles, {"p", digest_of("p")}, {"w", digest_of("w")}, std::nullopt},
-                   options);
+  return make_plan(inputs_of(profile, w, roles), options);
 }
 
 } // namespace reckon::test

@@ -4,13 +4,13 @@
 #include "core/error.hpp"
 #include "documents/document.hpp"
 #include "equations/aggregation.hpp"
+#include "fixtures.hpp"
 #include "strategies/inside/bound.hpp"
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/machines.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -22,19 +22,14 @@
 namespace reckon {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
+using namespace testing;
+using namespace test;
 
 // The solver keeps its bounds to 1e-9.
 constexpr double k_precision = 1e-7;
 constexpr double k_gbit = 1e9 / 8; ///< bytes per second in a Gb/s
 
 #define EXPECT_CLOSE(actual, expected) EXPECT_NEAR(actual, expected, k_precision*(expected))
-
-Profile shipped(const std::string& name) {
-  return read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
-}
 
 InsideOptions with_network(double network = 1) {
   InsideOptions options;
@@ -71,15 +66,12 @@ Profile switch_tree(std::size_t n, std::size_t p, double gpu, double uplink) {
   profile.name = "tree";
   profile.machines.push_back({.id = "m0", .name = "tree"});
   const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
-    TopologyObject object;
-    object.id = id;
-    object.kind = kind;
-    object.parent = parent;
+    TopologyObject object{.id = id, .kind = kind, .parent = parent};
     profile.topology.objects.push_back(object);
   };
   const auto link = [&](const std::string& a, const std::string& b, double rate) {
-    test::add_rate(profile, "link_bandwidth", a, b, rate);
-    test::add_rate(profile, "link_bandwidth", b, a, rate);
+    add_link_rate(profile, "link_bandwidth", a, b, rate);
+    add_link_rate(profile, "link_bandwidth", b, a, rate);
   };
   add(ObjectKind::machine, "m0", "");
   add(ObjectKind::numa_node, "m0/numa0", "m0");
@@ -99,7 +91,7 @@ Profile switch_tree(std::size_t n, std::size_t p, double gpu, double uplink) {
 }
 
 TEST(Inside, ThePcieMachineIsBestCpuAssisted) {
-  const InsidePlan plan = make_inside_plan(shipped("byteps-pcie"), "m0", with_network());
+  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-pcie"), "m0", with_network());
   EXPECT_EQ(plan.choice, InsideChoice::single);
   EXPECT_THAT(schemes_of(plan), ElementsAre("cpu_assisted numa0"));
   // A GPU's link carries 2 * 3/4 + 1/4 each way: 7/4 GB / 13.125 GB/s. The memory is read five
@@ -123,7 +115,7 @@ TEST(Inside, ThePcieMachineIsBestCpuAssisted) {
 }
 
 TEST(Inside, ThePcieMachinesRingRunsAtTheCopyAcrossSwitches) {
-  const InsidePlan plan = make_inside_plan(shipped("byteps-pcie"), "m0");
+  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-pcie"), "m0");
   // Equation 24: 2 * 7/8 / 10 GB/s.
   EXPECT_CLOSE(seconds_of(plan, "ring"),
                ring_aggregation_s({4, 2, 1.0, 105 * k_gbit, 105 * k_gbit}, 80 * k_gbit));
@@ -139,7 +131,7 @@ TEST(Inside, ThePcieMachinesRingRunsAtTheCopyAcrossSwitches) {
 }
 
 TEST(Inside, TheNvlinkMachineIsBestWithRootsBesideTheNicsSwitch) {
-  const InsidePlan plan = make_inside_plan(shipped("byteps-nvlink"), "m0", with_network());
+  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-nvlink"), "m0", with_network());
   EXPECT_EQ(plan.choice, InsideChoice::single);
   EXPECT_THAT(schemes_of(plan), ElementsAre("reduce_broadcast gpu2 gpu3"));
   // The NIC's port: 1 GB / 12.5 GB/s, and nothing is slower.
@@ -162,7 +154,7 @@ TEST(Inside, TheNvlinkMachineIsBestWithRootsBesideTheNicsSwitch) {
 TEST(Inside, AServiceOnTheNvlinkMachineMakesTheNicsLinkDearer) {
   InsideOptions options = with_network();
   options.service = 1;
-  const InsidePlan plan = make_inside_plan(shipped("byteps-nvlink"), "m0", options);
+  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-nvlink"), "m0", options);
   // Through the NIC go the job's gradient and the service's, each way.
   EXPECT_CLOSE(plan.seconds_per_byte, 2 / 12.5e9);
   EXPECT_CLOSE(plan.bound_seconds_per_byte, 2 / 12.5e9);
@@ -173,7 +165,7 @@ TEST(Inside, AServiceOnTheNvlinkMachineMakesTheNicsLinkDearer) {
 TEST(Inside, GpuDirectIsOnlyForGpusThatShareTheNicsSwitch) {
   InsideOptions options = with_network();
   options.gpu_direct = true;
-  const Profile profile = shipped("byteps-nvlink");
+  const Profile profile = shipped_profile("byteps-nvlink");
   const InsideModel model = inside_model(profile, "m0", options);
   std::vector<std::string> roots;
   for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
@@ -186,7 +178,7 @@ TEST(Inside, GpuDirectIsOnlyForGpusThatShareTheNicsSwitch) {
   EXPECT_CLOSE(
       seconds_of(solve_inside(model, 0.01, InsideGains::left_out), "reduce_broadcast gpu0"),
       1 / 12.5e9);
-  EXPECT_THAT(inside_model(shipped("byteps-pcie"), "m0", options).exits[0], IsEmpty());
+  EXPECT_THAT(inside_model(shipped_profile("byteps-pcie"), "m0", options).exits[0], IsEmpty());
 }
 
 TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
@@ -215,10 +207,10 @@ TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {
   Profile profile = switch_tree(2, 2, 10e9, 10e9);
   for (const char* const first : {"m0/gpu0", "m0/gpu1"}) {
     for (const char* const second : {"m0/gpu2", "m0/gpu3"}) {
-      test::add_rate(profile, "device_to_device_memcpy_read_ce", first, second, 1);
-      profile.cells.back().status = CellStatus::unsupported;
-      test::add_rate(profile, "device_to_device_memcpy_read_ce", second, first, 1);
-      profile.cells.back().status = CellStatus::unsupported;
+      for (const auto& [from, to] : {std::pair(first, second), {second, first}}) {
+        add_link_rate(profile, "device_to_device_memcpy_read_ce", from, to, 1);
+        profile.cells.back().status = CellStatus::unsupported;
+      }
     }
   }
   const InsidePlan plan = make_inside_plan(profile, "m0");
@@ -232,15 +224,15 @@ TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {
 TEST(Inside, LinksOfUnknownCapacityAreNamed) {
   Profile profile = switch_tree(2, 2, 10e9, 10e9);
   const InsidePlan plan = make_inside_plan(profile, "m0");
-  EXPECT_THAT(plan.unknown, ::testing::UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
+  EXPECT_THAT(plan.unknown, UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
 }
 
 TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
   Profile profile = switch_tree(1, 2, 1e9, 1e9);
   std::erase_if(profile.topology.objects,
                 [](const TopologyObject& o) { return o.kind == ObjectKind::gpu; });
-  test::add_rate(profile, "link_bandwidth", "m0/numa0", "m0/numa1", 8e9);
-  test::add_rate(profile, "link_bandwidth", "m0/numa1", "m0/numa0", 8e9);
+  add_link_rate(profile, "link_bandwidth", "m0/numa0", "m0/numa1", 8e9);
+  add_link_rate(profile, "link_bandwidth", "m0/numa1", "m0/numa0", 8e9);
   const InsidePlan plan = make_inside_plan(profile, "m0");
   EXPECT_THAT(plan.endpoints, ElementsAre("m0/numa0", "m0/numa1"));
   // Each direction carries one gradient, whoever is the root.
@@ -249,9 +241,8 @@ TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
 }
 
 TEST(Inside, OneGpuAloneHasNothingToDo) {
-  InsideOptions options;
-  options.workers = {"m0/gpu1"};
-  const InsidePlan plan = make_inside_plan(switch_tree(2, 2, 10e9, 10e9), "m0", options);
+  const InsidePlan plan =
+      make_inside_plan(switch_tree(2, 2, 10e9, 10e9), "m0", {.workers = {"m0/gpu1"}});
   EXPECT_EQ(plan.seconds_per_byte, 0);
   EXPECT_EQ(plan.bound_seconds_per_byte, 0);
   ASSERT_EQ(plan.trees.size(), 1U);
@@ -259,33 +250,16 @@ TEST(Inside, OneGpuAloneHasNothingToDo) {
 }
 
 TEST(Inside, SaysWhatIsMissing) {
-  const auto message = [](const Profile& profile, const std::string& machine,
-                          const InsideOptions& options) {
-    try {
-      (void)make_inside_plan(profile, machine, options);
-    } catch (const Error& e) {
-      return std::string(e.what());
-    }
-    return std::string("no error");
-  };
   const Profile profile = switch_tree(2, 2, 10e9, 10e9);
-  EXPECT_THAT(message(profile, "m7", {}), HasSubstr("no machine \"m7\""));
-  EXPECT_THAT(message(profile, "m0", with_network()), HasSubstr("no NIC"));
-  EXPECT_THAT(message(profile, "m0", with_network(-1)), HasSubstr("not negative"));
-  InsideOptions options;
-  options.workers = {"m0/gpu9"};
-  EXPECT_THAT(message(profile, "m0", options), HasSubstr("m0/gpu9"));
-  options.workers = {"m0/gpu0", "m0/gpu0"};
-  EXPECT_THAT(message(profile, "m0", options), HasSubstr("twice"));
-  options.workers = {"m0/sw0"};
-  EXPECT_THAT(message(profile, "m0", options), HasSubstr("m0/sw0"));
-}
-
-TEST(Inside, TheSamePlanComesOutEveryTime) {
-  const InsidePlan once = make_inside_plan(shipped("byteps-nvlink"), "m0", with_network());
-  const InsidePlan again = make_inside_plan(shipped("byteps-nvlink"), "m0", with_network());
-  EXPECT_EQ(once.trees, again.trees);
-  EXPECT_EQ(once.seconds_per_byte, again.seconds_per_byte);
+  const auto plan = [&](const InsideOptions& options) {
+    return make_inside_plan(profile, "m0", options);
+  };
+  EXPECT_REFUSED(input, "no machine \"m7\"", make_inside_plan(profile, "m7"));
+  EXPECT_REFUSED(input, "no NIC", plan(with_network()));
+  EXPECT_REFUSED(usage, "not negative", plan(with_network(-1)));
+  EXPECT_REFUSED(input, "m0/gpu9", plan({.workers = {"m0/gpu9"}}));
+  EXPECT_REFUSED(usage, "twice", plan({.workers = {"m0/gpu0", "m0/gpu0"}}));
+  EXPECT_REFUSED(input, "m0/sw0", plan({.workers = {"m0/sw0"}}));
 }
 
 TEST(CheapestArborescence, BreaksCycles) {

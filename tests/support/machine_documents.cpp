@@ -48,10 +48,7 @@ Cell without_value(CellKey key, CellStatus status, std::string reason) {
 }
 
 CellKey key(std::string test, std::string from, std::string to = "") {
-  CellKey k;
-  k.test = std::move(test);
-  k.from = std::move(from);
-  k.to = std::move(to);
+  CellKey k{.test = std::move(test), .from = std::move(from), .to = std::move(to)};
   return k;
 }
 

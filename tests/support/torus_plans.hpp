@@ -31,10 +31,7 @@ inline Plan torus_plan(const std::string& strategy, const std::array<std::uint64
   plan.strategy = strategy;
   plan.torus = TorusPlan{shape, torus_ways(strategy)};
   for (std::uint64_t r = 0; r < shape[0] * shape[1] * shape[2]; ++r) {
-    PlanRank rank;
-    rank.machine = "m";
-    rank.worker = true;
-    rank.lanes = lanes;
+    PlanRank rank{.machine = "m", .worker = true, .lanes = lanes};
     plan.ranks.push_back(rank);
   }
   cut_equally(plan, parts, part_bytes, window);

@@ -6,7 +6,6 @@
 #include "topology/paths.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>

@@ -1,45 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/aggregation.hpp"
 
+#include "support/random_cases.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
-#include <random>
 #include <vector>
 
 namespace reckon {
 namespace {
 
+using test::Random;
+
 constexpr std::uint64_t k_seed = 421;
 constexpr int k_cases = 400;
 constexpr double k_rounding = 1e-12;
 
-SwitchTree random_tree(std::mt19937_64& random) {
-  const auto uniform = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random() >> 11U) * 0x1p-53;
-  };
+SwitchTree random_tree(Random& random) {
   SwitchTree tree;
   tree.gpus_per_switch = 1 + random() % 16;
   tree.switches = 1 + random() % 8;
-  tree.model_bytes = std::exp2(uniform(0, 40));
-  tree.gpu_bytes_per_s = std::exp2(uniform(25, 37));
-  tree.switch_bytes_per_s = tree.gpu_bytes_per_s * std::exp2(uniform(-5, 5));
+  tree.model_bytes = std::exp2(random.uniform(0, 40));
+  tree.gpu_bytes_per_s = std::exp2(random.uniform(25, 37));
+  tree.switch_bytes_per_s = tree.gpu_bytes_per_s * std::exp2(random.uniform(-5, 5));
   return tree;
 }
 
 template <class Check>
 void for_trees(Check check) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < k_cases && !testing::Test::HasFailure(); ++i) {
+  test::for_cases(k_seed, k_cases, [&](Random& random) {
     const SwitchTree tree = random_tree(random);
-    SCOPED_TRACE(testing::Message() << "case " << i << ": n " << tree.gpus_per_switch << ", p "
-                                    << tree.switches << ", M " << tree.model_bytes << ", b_N "
+    SCOPED_TRACE(testing::Message() << "n " << tree.gpus_per_switch << ", p " << tree.switches
+                                    << ", M " << tree.model_bytes << ", b_N "
                                     << tree.gpu_bytes_per_s << ", b_S " << tree.switch_bytes_per_s);
     check(tree);
-  }
+  });
 }
 
 /// The traffic of BytePS' steps counted copy by copy, without equations 8 and 9: bytes on one GPU's

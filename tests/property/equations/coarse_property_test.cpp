@@ -1,43 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/coarse.hpp"
 #include "stats/curve.hpp"
+#include "support/random_cases.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <limits>
-#include <random>
 #include <vector>
 
 namespace reckon {
 namespace {
 
+using test::Random;
+
 constexpr std::uint64_t k_seed = 571;
 constexpr int k_cases = 400;
 constexpr double k_rounding = 1e-9;
 
-class Random {
-public:
-  double uniform(double low, double high) {
-    return low + (high - low) * static_cast<double>(m_engine() >> 11U) * 0x1p-53;
-  }
-  std::uint64_t below(std::uint64_t limit) { return m_engine() % limit; }
-  bool coin() { return below(2) == 0; }
-
-private:
-  std::mt19937_64 m_engine{k_seed};
-};
-
 template <class Check>
-void for_cases(Check check) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  Random random;
-  for (int i = 0; i < k_cases && !testing::Test::HasFailure(); ++i) {
-    SCOPED_TRACE(testing::Message() << "case " << i);
-    check(random);
-  }
+void for_cases(const Check& check) {
+  test::for_cases(k_seed, k_cases, check);
 }
 
 /// Sizes are whole, so that a test can try all of them, and curves noisy, so that they cross often.

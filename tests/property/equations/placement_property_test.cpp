@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/placement.hpp"
 
+#include "support/random_cases.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 #include <numeric>
-#include <random>
 
 namespace reckon {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::uint64_t k_seed = 20180215;
 constexpr int k_cases = 400;
 
 using Loads = std::vector<std::uint64_t>;
-using Random = std::mt19937_64;
+using test::Random;
 
 std::uint64_t sum(const Loads& loads) {
   return std::accumulate(loads.begin(), loads.end(), std::uint64_t{0});
@@ -26,18 +26,15 @@ std::uint64_t most(const Loads& loads) {
 
 template <class Check>
 void for_loads(std::size_t most_items, std::size_t most_bins, Check check) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  Random random(k_seed);
-  for (int i = 0; i < k_cases && !testing::Test::HasFailure(); ++i) {
+  test::for_cases(k_seed, k_cases, [&](Random& random) {
     Loads loads(1 + random() % most_items);
     const std::uint64_t range = std::uint64_t{1}
                                 << (1 + random() % 30); // small ranges have many ties
     std::generate(loads.begin(), loads.end(), [&] { return random() % range; });
     const std::size_t bins = 1 + random() % most_bins;
-    SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": " << testing::PrintToString(loads) << " in " << bins);
+    SCOPED_TRACE(testing::PrintToString(loads) + " in " + std::to_string(bins));
     check(loads, bins, random);
-  }
+  });
 }
 
 /// The least fullest bin over all placements of loads[item...].
@@ -109,23 +106,21 @@ TEST(LongestFirstProperty, MaxOverMeanIsAtLeastOneAndAtMostTheBins) {
 }
 
 TEST(ChunksProperty, AddUpToTheKeyAndOnlyTheLastIsShorter) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  Random random(k_seed);
-  for (int i = 0; i < k_cases; ++i) {
+  test::for_cases(k_seed, k_cases, [](Random& random) {
     const std::uint64_t bytes = random() >> (random() % 64);
     const std::uint64_t chunk = 1 + (random() >> (random() % 64)) / 2;
     SCOPED_TRACE(testing::Message() << bytes << " in " << chunk);
     const Chunks chunks = cut_into_chunks(bytes, chunk);
     if (bytes == 0) {
       EXPECT_EQ(chunks.count, 0U);
-      continue;
+      return;
     }
     EXPECT_EQ((chunks.count - 1) * chunks.full_bytes + chunks.last_bytes, bytes);
     EXPECT_GE(chunks.last_bytes, 1U);
     EXPECT_LE(chunks.last_bytes, chunks.full_bytes);
     EXPECT_LE(chunks.full_bytes, chunk);
     EXPECT_EQ(chunks.full_bytes, chunks.count > 1 ? chunk : bytes);
-  }
+  });
 }
 
 } // namespace

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/port_placement.hpp"
 
+#include "support/random_cases.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 #include <numeric>
-#include <random>
 #include <set>
 #include <tuple>
 
@@ -21,9 +21,7 @@ using Loads = std::vector<std::uint64_t>;
 /// Chunks and a server drawn at random, placed.
 template <class Check>
 void for_placements(Check check) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < k_cases && !testing::Test::HasFailure(); ++i) {
+  test::for_cases(k_seed, k_cases, [&](test::Random& random) {
     const std::size_t nodes = 1 + random() % 4;
     ServerLayout layout = equal_layout(nodes + random() % 12, nodes + random() % 30, nodes);
     for (ServerLayout::Interface& interface : layout.interfaces) {
@@ -32,9 +30,8 @@ void for_placements(Check check) {
     Loads chunks(1 + random() % 400);
     const std::uint64_t range = std::uint64_t{1} << (1 + random() % 30);
     std::generate(chunks.begin(), chunks.end(), [&] { return 1 + random() % range; });
-    SCOPED_TRACE(testing::Message() << "case " << i);
     check(chunks, layout, place_on_ports(chunks, layout));
-  }
+  });
 }
 
 TEST(PortPlacementProperty, EveryChunkIsInOneLaneAndStaysOnTheNodeOfItsInterface) {

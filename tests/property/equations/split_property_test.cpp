@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/split.hpp"
 
+#include "support/random_cases.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <numeric>
-#include <random>
 
 namespace reckon {
 namespace {
@@ -17,24 +17,17 @@ constexpr int k_cases = 400;
 // Shares come from tB - M, whose rounding is that of M: some 1e-16 of M for each machine.
 constexpr double k_rounding = 1e-11;
 
-using Random = std::mt19937_64;
-
-double uniform(Random& random, double low, double high) {
-  return low + (high - low) * static_cast<double>(random() >> 11U) * 0x1p-53;
-}
-std::size_t below(Random& random, std::size_t count) {
-  return random() % count;
-}
+using test::Random;
 
 /// Stars of all kinds: equal, nearly equal and very unequal ports, with and without servers, 1 to
 /// 12 workers.
 Star random_star(Random& random) {
-  const double spread = std::vector<double>{0, 0.01, 1, 4}[below(random, 4)];
-  const auto rate = [&] { return std::exp2(uniform(random, -spread, spread)) * 1e9; };
+  const double spread = std::vector<double>{0, 0.01, 1, 4}[random.below(4)];
+  const auto rate = [&] { return std::exp2(random.uniform(-spread, spread)) * 1e9; };
   Star star;
-  star.model_bytes = std::exp2(uniform(random, 0, 40));
-  const std::size_t workers = 1 + below(random, 12);
-  const std::size_t servers = below(random, 3) == 0 ? 0 : below(random, 2 * workers + 2);
+  star.model_bytes = std::exp2(random.uniform(0, 40));
+  const std::size_t workers = 1 + random.below(12);
+  const std::size_t servers = random.below(3) == 0 ? 0 : random.below(2 * workers + 2);
   for (std::size_t i = 0; i < workers; ++i) {
     star.worker_bytes_per_s.push_back(rate());
   }
@@ -46,16 +39,14 @@ Star random_star(Random& random) {
 
 template <class Check>
 void for_stars(Check check) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  Random random(k_seed);
-  for (int i = 0; i < k_cases && !testing::Test::HasFailure(); ++i) {
+  test::for_cases(k_seed, k_cases, [&](Random& random) {
     const Star star = random_star(random);
     SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": M " << star.model_bytes << ", workers "
+                 << "M " << star.model_bytes << ", workers "
                  << testing::PrintToString(star.worker_bytes_per_s) << ", servers "
                  << testing::PrintToString(star.server_bytes_per_s));
     check(star, random);
-  }
+  });
 }
 
 /// How long each port is busy, counted flow by flow between different machines: equation 5 is not
@@ -135,11 +126,11 @@ TEST(StarSplitProperty, NoMoveOfAShareIsFaster) {
     const std::size_t services = star.worker_bytes_per_s.size() + star.server_bytes_per_s.size();
     for (int attempt = 0; attempt < 60; ++attempt) {
       StarShares moved = split.shares;
-      for (std::size_t moves = 1 + below(random, 3); moves > 0; --moves) {
-        double& from = share(moved, below(random, services));
-        const double bytes = from * std::exp2(-uniform(random, 0, 20));
+      for (std::size_t moves = 1 + random.below(3); moves > 0; --moves) {
+        double& from = share(moved, random.below(services));
+        const double bytes = from * std::exp2(-random.uniform(0, 20));
         from -= bytes;
-        share(moved, below(random, services)) += bytes;
+        share(moved, random.below(services)) += bytes;
       }
       EXPECT_GE(longest(port_times(star, moved)), split.time_s * (1 - k_rounding));
     }
@@ -168,10 +159,10 @@ TEST(StarSplitProperty, BesideTheSlowestWorkersThePortsAreAsIdleAsTheyCanBe) {
     const std::size_t services = n + star.server_bytes_per_s.size();
     for (int attempt = 0; attempt < 30; ++attempt) {
       StarShares moved = split.shares;
-      double& from = share(moved, below(random, services));
-      const double bytes = from * std::exp2(-uniform(random, 0, 10));
+      double& from = share(moved, random.below(services));
+      const double bytes = from * std::exp2(-random.uniform(0, 10));
       from -= bytes;
-      share(moved, below(random, services)) += bytes;
+      share(moved, random.below(services)) += bytes;
       EXPECT_GE(level(moved), best * (1 - k_rounding));
     }
   });
@@ -235,11 +226,11 @@ TEST(StarSplitProperty, MoreBandwidthNeverHurtsAndTheGainsAreTheSlopes) {
     const double noise = k_rounding * split.time_s;
 
     Star faster = star;
-    const std::size_t worker = below(random, star.worker_bytes_per_s.size());
-    faster.worker_bytes_per_s[worker] *= uniform(random, 1, 2);
+    const std::size_t worker = random.below(star.worker_bytes_per_s.size());
+    faster.worker_bytes_per_s[worker] *= random.uniform(1, 2);
     EXPECT_LE(change(faster), noise);
     faster = star;
-    faster.server_bytes_per_s.push_back(uniform(random, 1e7, 1e11));
+    faster.server_bytes_per_s.push_back(random.uniform(1e7, 1e11));
     EXPECT_LE(change(faster), noise);
 
     // The slope over a millionth of the bandwidth. At a limit about to change it bends within the
@@ -270,26 +261,23 @@ TEST(StarSplitProperty, MoreBandwidthNeverHurtsAndTheGainsAreTheSlopes) {
 }
 
 TEST(StarSplitProperty, EqualPortsGiveTheClosedForm) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  Random random(k_seed);
-  for (int i = 0; i < k_cases; ++i) {
-    const std::size_t n = 1 + below(random, 200);
-    const std::size_t k = below(random, 300);
-    const double model = std::exp2(uniform(random, 0, 40));
-    const double worker = std::exp2(uniform(random, 20, 40));
-    const double server = worker * std::exp2(uniform(random, -4, 4));
+  test::for_cases(k_seed, k_cases, [](Random& random) {
+    const std::size_t n = 1 + random.below(200);
+    const std::size_t k = random.below(300);
+    const double model = std::exp2(random.uniform(0, 40));
+    const double worker = std::exp2(random.uniform(20, 40));
+    const double server = worker * std::exp2(random.uniform(-4, 4));
     const Star star{model, std::vector<double>(n, worker), std::vector<double>(k, server)};
     const StarSplit split = solve_star_split(star);
     const EqualSplit equal = solve_equal_split(n, k, model, worker, server);
-    SCOPED_TRACE(testing::Message()
-                 << "case " << i << ": " << n << " + " << k << " at " << server / worker);
+    SCOPED_TRACE(testing::Message() << n << " + " << k << " at " << server / worker);
     EXPECT_NEAR(split.time_s, equal.time_s, k_rounding * equal.time_s);
     EXPECT_EQ(split.limit, equal.limit);
     EXPECT_NEAR(split.shares.worker_bytes.back(), equal.worker_share_bytes, k_rounding * model);
     if (k > 0) {
       EXPECT_NEAR(split.shares.server_bytes.back(), equal.server_share_bytes, k_rounding * model);
     }
-  }
+  });
 }
 
 } // namespace

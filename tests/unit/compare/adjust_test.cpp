@@ -6,8 +6,7 @@
 namespace reckon {
 namespace {
 
-using testing::DoubleNear;
-using testing::ElementsAre;
+using namespace testing;
 
 TEST(AdjustPValues, MultipliesByNumberOverRankAndKeepsTheOrder) {
   // Ascending: 0.01, 0.02, 0.03, 0.5; times 4/rank: 0.04, 0.04, 0.04, 0.5. In the order given.

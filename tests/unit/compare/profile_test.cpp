@@ -11,10 +11,7 @@
 namespace reckon {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
+using namespace testing;
 using namespace test;
 
 /// `n` distinct values around `centre`, evenly over +- 1 %.
@@ -48,14 +45,6 @@ Profile with_cells(std::vector<Cell> cells) {
 
 Comparison compare_cell(const Cell& a, const Cell& b, const CompareOptions& options = {}) {
   return compare(with_cells({a}), with_cells({b}), options);
-}
-
-TEST(CompareProfiles, FindsNothingBetweenAProfileAndItself) {
-  const Comparison c = compare(example_profile(), example_profile());
-  EXPECT_TRUE(c.same());
-  EXPECT_THAT(c.differences, IsEmpty());
-  EXPECT_THAT(c.undecided, IsEmpty());
-  EXPECT_THAT(c.warnings, IsEmpty());
 }
 
 TEST(CompareProfiles, HasSeparateTolerancesForLatencyAndBandwidth) {

@@ -8,8 +8,7 @@
 namespace reckon {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using namespace testing;
 using namespace test;
 
 TEST(CompareWorkloads, FindsNothingBetweenAWorkloadAndItself) {

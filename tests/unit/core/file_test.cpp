@@ -2,9 +2,9 @@
 #include "core/file.hpp"
 
 #include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <csignal>
@@ -20,8 +20,7 @@ namespace reckon {
 namespace {
 
 namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::UnorderedElementsAre;
+using namespace testing;
 
 class File : public ::testing::Test {
 protected:
@@ -89,7 +88,7 @@ TEST_F(File, WhatMayNotBeReadableIsAbsentThen) {
 }
 
 TEST_F(File, AFolderCannotBeReadOrReplaced) {
-  EXPECT_THROW(static_cast<void>(read_file(m_folder.string())), Error);
+  EXPECT_ERROR(read_file(m_folder.string()));
   EXPECT_EQ(write_error(m_folder.string(), "x"),
             "cannot write " + m_folder.string() + ": Is a directory");
 }

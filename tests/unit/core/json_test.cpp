@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
@@ -13,9 +12,7 @@
 namespace reckon {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using namespace testing;
 
 std::string message(const std::function<void()>& attempt, ErrorKind kind = ErrorKind::input) {
   try {
@@ -155,6 +152,10 @@ TEST(Canonical, RefusesNumbersThatAreNotFinite) {
   EXPECT_EQ(finite_or_null(1.5), Json(1.5));
 }
 
+/// What is said of m_json by an expression of its view `v`.
+#define EXPECT_SAYS(text, ...)                                                                     \
+  EXPECT_EQ(of([&](const JsonView& v) { static_cast<void>(__VA_ARGS__); }), text)
+
 class View : public ::testing::Test {
 protected:
   /// What `attempt` says of the view of m_json.
@@ -194,62 +195,41 @@ TEST_F(View, ReadsWhatIsThere) {
 }
 
 TEST_F(View, EveryWrongKindIsNamedWithItsPlace) {
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("none")); }),
-            "f.json: /: the key \"none\" is missing; add it");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("s").at("x")); }),
-            "f.json: /s: must be an object, is \"text\"");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("s").find("x")); }),
-            "f.json: /s: must be an object, is \"text\"");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("s").members()); }),
-            "f.json: /s: must be an object, is \"text\"");
-  EXPECT_EQ(of([](const JsonView& v) { v.at("list").only({}); }),
-            "f.json: /list: must be an object, is [1,2,\"x\"]");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("s").elements()); }),
-            "f.json: /s: must be an array, is \"text\"");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("n").string()); }),
-            "f.json: /n: must be a string, is 1.5");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("i").boolean()); }),
-            "f.json: /i: must be true or false, is 7");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("b").number()); }),
-            "f.json: /b: must be a number, is true");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("null").number()); }),
-            "f.json: /null: must be a number, is null");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("list").numbers()); }),
-            "f.json: /list/2: must be a finite number, is \"x\"");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("list").counts()); }),
-            "f.json: /list/2: must be a number, is \"x\"");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("s").numbers()); }),
-            "f.json: /s: must be an array of numbers, is \"text\"");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("s").counts()); }),
-            "f.json: /s: must be an array of whole numbers, is \"text\"");
+  EXPECT_SAYS("f.json: /: the key \"none\" is missing; add it", v.at("none"));
+  EXPECT_SAYS("f.json: /s: must be an object, is \"text\"", v.at("s").at("x"));
+  EXPECT_SAYS("f.json: /s: must be an object, is \"text\"", v.at("s").find("x"));
+  EXPECT_SAYS("f.json: /s: must be an object, is \"text\"", v.at("s").members());
+  EXPECT_SAYS("f.json: /list: must be an object, is [1,2,\"x\"]", v.at("list").only({}));
+  EXPECT_SAYS("f.json: /s: must be an array, is \"text\"", v.at("s").elements());
+  EXPECT_SAYS("f.json: /n: must be a string, is 1.5", v.at("n").string());
+  EXPECT_SAYS("f.json: /i: must be true or false, is 7", v.at("i").boolean());
+  EXPECT_SAYS("f.json: /b: must be a number, is true", v.at("b").number());
+  EXPECT_SAYS("f.json: /null: must be a number, is null", v.at("null").number());
+  EXPECT_SAYS("f.json: /list/2: must be a finite number, is \"x\"", v.at("list").numbers());
+  EXPECT_SAYS("f.json: /list/2: must be a number, is \"x\"", v.at("list").counts());
+  EXPECT_SAYS("f.json: /s: must be an array of numbers, is \"text\"", v.at("s").numbers());
+  EXPECT_SAYS("f.json: /s: must be an array of whole numbers, is \"text\"", v.at("s").counts());
 }
 
 TEST_F(View, EveryWrongValueIsNamedWithItsPlace) {
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("neg").non_negative()); }),
-            "f.json: /neg: must not be negative, is -1");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("zero").positive()); }),
-            "f.json: /zero: must be greater than 0, is 0");
+  EXPECT_SAYS("f.json: /neg: must not be negative, is -1", v.at("neg").non_negative());
+  EXPECT_SAYS("f.json: /zero: must be greater than 0, is 0", v.at("zero").positive());
   for (const char* key : {"neg", "n", "bigger"}) {
-    EXPECT_EQ(of([&](const JsonView& v) { static_cast<void>(v.at(key).count()); }),
-              std::string("f.json: /") + key + ": must be a whole number from 0 to 2^53, is " +
-                  m_json[key].dump());
+    EXPECT_SAYS(std::string("f.json: /") + key + ": must be a whole number from 0 to 2^53, is " +
+                    m_json[key].dump(),
+                v.at(key).count());
   }
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("i").integer(0, 6)); }),
-            "f.json: /i: must be a whole number from 0 to 6, is 7");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("n").integer(0, 6)); }),
-            "f.json: /n: must be a whole number from 0 to 6, is 1.5");
-  EXPECT_EQ(of([](const JsonView& v) {
-              static_cast<void>(v.at("s").one_of({"a", "b"}));
-            }),
-            "f.json: /s: is \"text\"; must be one of a, b");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("empty").name()); }),
-            "f.json: /empty: must be a name: 1 to 256 characters, no control characters");
+  EXPECT_SAYS("f.json: /i: must be a whole number from 0 to 6, is 7", v.at("i").integer(0, 6));
+  EXPECT_SAYS("f.json: /n: must be a whole number from 0 to 6, is 1.5", v.at("n").integer(0, 6));
+  EXPECT_SAYS("f.json: /s: is \"text\"; must be one of a, b", v.at("s").one_of({"a", "b"}));
+  EXPECT_SAYS("f.json: /empty: must be a name: 1 to 256 characters, no control characters",
+              v.at("empty").name());
   m_json["empty"] = std::string(257, 'x');
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("empty").name()); }),
-            "f.json: /empty: must be a name: 1 to 256 characters, no control characters");
+  EXPECT_SAYS("f.json: /empty: must be a name: 1 to 256 characters, no control characters",
+              v.at("empty").name());
   m_json["empty"] = "a\tb";
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("empty").name()); }),
-            "f.json: /empty: must be a name: 1 to 256 characters, no control characters");
+  EXPECT_SAYS("f.json: /empty: must be a name: 1 to 256 characters, no control characters",
+              v.at("empty").name());
 }
 
 TEST_F(View, CountsRefuseWhatCountRefuses) {
@@ -263,23 +243,18 @@ TEST_F(View, CountsRefuseWhatCountRefuses) {
 }
 
 TEST_F(View, AnUnknownKeyIsNamedWithTheNearestKnownOne) {
-  const JsonView v(m_json, "f.json");
-  EXPECT_EQ(message([&] { v.at("a/b~c").only({"dd"}); }),
-            "f.json: /a~1b~0c/d: unknown key; known here: dd");
+  EXPECT_SAYS("f.json: /a~1b~0c/d: unknown key; known here: dd", v.at("a/b~c").only({"dd"}));
   m_json = Json{{"forwrd_seconds", 1}};
-  EXPECT_EQ(of([](const JsonView& view) {
-              view.only({"name", "forward_seconds"});
-            }),
-            "f.json: /forwrd_seconds: unknown key; did you mean \"forward_seconds\"?");
+  EXPECT_SAYS("f.json: /forwrd_seconds: unknown key; did you mean \"forward_seconds\"?",
+              v.only({"name", "forward_seconds"}));
 }
 
 TEST_F(View, LongAndHostileValuesAreShownShort) {
   m_json = Json{{"k\n", std::string(500, 'y')}};
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.at("k\n").number()); }),
-            "f.json: /k\\u000a: must be a number, is \"" + std::string(56, 'y') + "...");
+  EXPECT_SAYS("f.json: /k\\u000a: must be a number, is \"" + std::string(56, 'y') + "...",
+              v.at("k\n").number());
   m_json = Json("\x1b[31m");
-  EXPECT_EQ(of([](const JsonView& v) { static_cast<void>(v.number()); }),
-            "f.json: /: must be a number, is \"\\u001b[31m\"");
+  EXPECT_SAYS("f.json: /: must be a number, is \"\\u001b[31m\"", v.number());
   // 'ü' has two bytes; the cut never falls between them
   for (int pad = 0; pad < 2; ++pad) {
     std::string text(static_cast<std::size_t>(pad), 'x');

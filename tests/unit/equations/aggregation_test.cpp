@@ -2,6 +2,7 @@
 #include "equations/aggregation.hpp"
 
 #include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -89,16 +90,15 @@ TEST(Aggregation, NothingMovesForNoBytesAndForARingOfOne) {
 
 TEST(Aggregation, RefusesWhatIsNoTree) {
   const double infinity = std::numeric_limits<double>::infinity();
-  EXPECT_THROW((void)solve_aggregation({0, 2, 1, 1, 1}), Error);
-  EXPECT_THROW((void)solve_aggregation({4, 0, 1, 1, 1}), Error);
-  EXPECT_THROW((void)solve_aggregation({4, 2, -1, 1, 1}), Error);
-  EXPECT_THROW((void)solve_aggregation({4, 2, infinity, 1, 1}), Error);
-  EXPECT_THROW((void)cpu_assisted_s({4, 2, 1, 0, 1}), Error);
-  EXPECT_THROW((void)cpu_assisted_s({4, 2, 1, 1, infinity}), Error);
-  EXPECT_THROW((void)ring_aggregation_s({4, 2, 1, 1, 1}, 0), Error);
-  EXPECT_THROW((void)aggregation_s({4, 2, 1, 1, 1}, 1.01), Error);
-  EXPECT_THROW((void)aggregation_s({4, 2, 1, 1, 1}, std::numeric_limits<double>::quiet_NaN()),
-               Error);
+  EXPECT_ERROR(solve_aggregation({0, 2, 1, 1, 1}));
+  EXPECT_ERROR(solve_aggregation({4, 0, 1, 1, 1}));
+  EXPECT_ERROR(solve_aggregation({4, 2, -1, 1, 1}));
+  EXPECT_ERROR(solve_aggregation({4, 2, infinity, 1, 1}));
+  EXPECT_ERROR(cpu_assisted_s({4, 2, 1, 0, 1}));
+  EXPECT_ERROR(cpu_assisted_s({4, 2, 1, 1, infinity}));
+  EXPECT_ERROR(ring_aggregation_s({4, 2, 1, 1, 1}, 0));
+  EXPECT_ERROR(aggregation_s({4, 2, 1, 1, 1}, 1.01));
+  EXPECT_ERROR(aggregation_s({4, 2, 1, 1, 1}, std::numeric_limits<double>::quiet_NaN()));
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/capacity.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -102,14 +102,14 @@ TEST(Boxes, AreNoFasterThanTheWorkersLink) {
 }
 
 TEST(CapacityInput, IsChecked) {
-  EXPECT_THROW(static_cast<void>(box_capacity(pbox(), {0, 1})), Error);
-  EXPECT_THROW(static_cast<void>(box_capacity(pbox(), {1, -1})), Error);
+  EXPECT_ERROR(box_capacity(pbox(), {0, 1}));
+  EXPECT_ERROR(box_capacity(pbox(), {1, -1}));
   ServerBox box = pbox();
   box.sum_bytes_per_s = 0;
-  EXPECT_THROW(static_cast<void>(box_capacity(box, {1, 1})), Error);
+  EXPECT_ERROR(box_capacity(box, {1, 1}));
   box = pbox();
   box.interfaces = 0;
-  EXPECT_THROW(static_cast<void>(box_capacity(box, {1, 1})), Error);
+  EXPECT_ERROR(box_capacity(box, {1, 1}));
 }
 
 } // namespace

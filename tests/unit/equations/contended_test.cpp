@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/contended.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -51,8 +51,8 @@ TEST(Contended, WithoutContentionTheLongerBitForBitAndNeverBeyondTheFactors) {
 }
 
 TEST(Contended, RefusesWhatCannotBe) {
-  EXPECT_THROW(static_cast<void>(contended_seconds(-1, 1, {})), Error);
-  EXPECT_THROW(static_cast<void>(contended_seconds(1, 1, {0.9, 1})), Error);
+  EXPECT_ERROR(contended_seconds(-1, 1, {}));
+  EXPECT_ERROR(contended_seconds(1, 1, {0.9, 1}));
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/links.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ constexpr double k_rounding = 1e-12;
 TEST(Oversubscription, IsLanesOverLanes) {
   EXPECT_EQ(oversubscription(8, 16, 80), 1.6);
   EXPECT_EQ(oversubscription(1, 16, 64), 0.25);
-  EXPECT_THROW(static_cast<void>(oversubscription(8, 16, 0)), Error);
+  EXPECT_ERROR(oversubscription(8, 16, 0));
 }
 
 /// A square with fast sides (10) and slow diagonals (2), the link from 3 to 0 only 5.
@@ -76,15 +76,13 @@ TEST(Ring, OfEqualPairsUsesOneInNMinusOne) {
 
 TEST(Ring, RefusesWhatIsNone) {
   const std::vector<std::size_t> twice{0, 1, 1, 3};
-  EXPECT_THROW(static_cast<void>(ring_use(square(), twice)), Error);
+  EXPECT_ERROR(ring_use(square(), twice));
   const std::vector<std::size_t> few{0, 1, 2};
-  EXPECT_THROW(static_cast<void>(ring_use(square(), few)), Error);
-  EXPECT_THROW(static_cast<void>(all_rings({})), Error);
-  EXPECT_THROW(static_cast<void>(all_rings({{k_no, 1}, {0.0, k_no}})), Error);
-  EXPECT_THROW(static_cast<void>(all_rings({{k_no, 1}, {1}})), Error);
-  EXPECT_THROW(
-      static_cast<void>(all_rings(LinkMatrix(10, std::vector<std::optional<double>>(10, 1.0)))),
-      Error);
+  EXPECT_ERROR(ring_use(square(), few));
+  EXPECT_ERROR(all_rings({}));
+  EXPECT_ERROR(all_rings({{k_no, 1}, {0.0, k_no}}));
+  EXPECT_ERROR(all_rings({{k_no, 1}, {1}}));
+  EXPECT_ERROR(all_rings(LinkMatrix(10, std::vector<std::optional<double>>(10, 1.0))));
 }
 
 /// Two pairs under a switch each.
@@ -132,10 +130,10 @@ TEST(Locality, NeedsBothKinds) {
   const std::vector<std::size_t> one{0, 0, 0, 0};
   const std::vector<std::size_t> alone{0, 1, 2, 3};
   const std::vector<std::size_t> few{0, 1};
-  EXPECT_THROW(static_cast<void>(classify_locality(pairs(1, 1), one, 0)), Error);
-  EXPECT_THROW(static_cast<void>(classify_locality(pairs(1, 1), alone, 0)), Error);
-  EXPECT_THROW(static_cast<void>(classify_locality(pairs(1, 1), few, 0)), Error);
-  EXPECT_THROW(static_cast<void>(classify_locality(pairs(1, 1), k_groups, -1)), Error);
+  EXPECT_ERROR(classify_locality(pairs(1, 1), one, 0));
+  EXPECT_ERROR(classify_locality(pairs(1, 1), alone, 0));
+  EXPECT_ERROR(classify_locality(pairs(1, 1), few, 0));
+  EXPECT_ERROR(classify_locality(pairs(1, 1), k_groups, -1));
 }
 
 } // namespace

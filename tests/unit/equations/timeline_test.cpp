@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/timeline.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -185,7 +185,7 @@ TEST(Timeline, ContentionSlowsWhatGoesOnAtTheSameTime) {
 
 TEST(Timeline, MistakesAreRefused) {
   const auto refuse = [](std::vector<TimedLayer> layers, TimelineOptions options = {}) {
-    EXPECT_THROW(static_cast<void>(play_timeline(layers, options)), Error);
+    EXPECT_ERROR(play_timeline(layers, options));
   };
   refuse({});
   refuse({layer(-1, 0, 0, {})});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/error.hpp"
 #include "export/export.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,13 +70,7 @@ Net machines(std::size_t ranks, double port, double latency_s, std::size_t rack 
 }
 
 void expect_refused(const Net& n, const std::string& why) {
-  try {
-    static_cast<void>(astra_network_yml(n.plan, n.net));
-    FAIL() << "must throw: " << why;
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::input);
-    EXPECT_NE(std::string(e.what()).find(why), std::string::npos) << e.what();
-  }
+  EXPECT_REFUSED(input, why, astra_network_yml(n.plan, n.net));
 }
 
 TEST(AstraNetwork, ItsGigabytesAreBinaryAndReadBackToTheSameRate) {

@@ -175,9 +175,7 @@ TEST(Goal, APlanReadBackHasTheSameGraphAndMovesTheSameBytesBetweenEachPair) {
   for (const Case& c : {Case{"ring", 4, 0, 1}, Case{"ring", 3, 0, 2},
                         Case{"ps_noncolocated", 3, 2, 2}, Case{"byteps_split", 3, 2, 2}}) {
     SCOPED_TRACE(c.strategy);
-    PlanOptions options;
-    options.strategy = c.strategy;
-    options.part_bytes = 4096;
+    PlanOptions options{.strategy = c.strategy, .part_bytes = 4096};
     const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 20'000}}), c.workers, c.servers,
                                options, c.lanes);
     const Schedule schedule = lower(plan);
@@ -188,11 +186,10 @@ TEST(Goal, APlanReadBackHasTheSameGraphAndMovesTheSameBytesBetweenEachPair) {
 }
 
 TEST(Goal, LocalOpsAndPassesLastAsManyNanosecondsAsTheyAreSaidTo) {
-  PlanOptions options;
-  options.strategy = "ring";
-  options.part_bytes = 40'000;
-  options.backward_seconds = 3e-6;
-  options.forward_seconds = 1.5e-6;
+  PlanOptions options{.strategy = "ring",
+                      .part_bytes = 40'000,
+                      .forward_seconds = 1.5e-6,
+                      .backward_seconds = 3e-6};
   const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 20'000}}), 2, 0, options);
   const Goal goal(goal_text(lower(plan), "test", [](std::size_t rank, const Op& op) {
     return 1e-9 * static_cast<double>(op.bytes * (rank + 1)) + 0.4e-9; // rounded down

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../strategies/fixtures.hpp"
 
-#include "core/error.hpp"
 #include "export/export.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,9 +31,7 @@ std::vector<std::vector<std::string>> rows(const std::string& csv) {
 }
 
 Plan ring() {
-  PlanOptions options;
-  options.strategy = "ring";
-  options.part_bytes = 4096;
+  PlanOptions options{.strategy = "ring", .part_bytes = 4096};
   return plan_for(cluster(1e9, 1e9), workload({{"a", 4096}}), 4, 0, options);
 }
 
@@ -65,17 +63,9 @@ TEST(NcclTuner, ARingThroughOneMachinesMemoryIsARowForOneNode) {
 }
 
 TEST(NcclTuner, WhatNcclDoesNotHaveIsRefusedWithTheRingsTime) {
-  PlanOptions options;
-  options.strategy = "ps_colocated";
+  PlanOptions options{.strategy = "ps_colocated"};
   const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 1 << 20}}), 4, 0, options);
-  try {
-    static_cast<void>(nccl_tuner_csv(plan));
-    FAIL() << "must throw";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::input);
-    EXPECT_NE(std::string(e.what()).find("strategy is ps_colocated, which NCCL does not have"),
-              std::string::npos);
-  }
+  EXPECT_REFUSED(input, "strategy is ps_colocated, which NCCL does not have", nccl_tuner_csv(plan));
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/error.hpp"
 #include "export/export.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 #include <pugixml.hpp>
@@ -141,7 +141,7 @@ TEST(Simgrid, LinksThatOnlyLanesPassAreLeftOut) {
 TEST(Simgrid, TooManyRanksAreRefused) {
   ExportNetwork n;
   n.network.paths.resize(1025);
-  EXPECT_THROW(static_cast<void>(simgrid_xml(n, "t")), Error);
+  EXPECT_ERROR(simgrid_xml(n, "t"));
 }
 
 } // namespace

@@ -104,14 +104,6 @@ TEST(AstraWorkload, ALayerMayExchangeActivationsAndSumItsGradient) {
 TEST(AstraWorkload, LayersMayHaveTheirOwnParallelism) {
   const std::string text = "HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0 DATA\n";
   EXPECT_EQ(read_astra_workload(text, "m").workload.tensors, (std::vector<Tensor>{{"a", 2}}));
-  EXPECT_NE(refusal("HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0\n")
-                .find("model.txt:3: has 12 fields; a layer has 13"),
-            std::string::npos);
-  EXPECT_NE(refusal("HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0 ALL\n")
-                .find("the layer's parallelism is \"ALL\""),
-            std::string::npos);
-  EXPECT_NE(refusal("HYBRID_DLRM DLRM_LAST_BOTTOM_LAYER:\n").find("model.txt:1: ends before"),
-            std::string::npos);
 }
 
 TEST(AstraWorkload, LayersOfOneNameStayApart) {
@@ -129,29 +121,28 @@ TEST(AstraWorkload, TheFirstLineTellsWhatItIs) {
 }
 
 TEST(AstraWorkload, WhatIsWrongIsNamedWithItsLine) {
-  EXPECT_TRUE(refusal("PIPELINE\n1\n").starts_with("model.txt:1: \"PIPELINE\" is no parallelism"));
-  EXPECT_EQ(refusal("DATA\n"), "model.txt:2: the file ends before the number of layers; was it cut "
-                               "off?");
-  EXPECT_EQ(refusal(k_model.substr(0, k_model.find("Top"))),
-            "model.txt:5: the file ends before layer 3 of 3; was it cut off?");
-  EXPECT_EQ(refusal(k_model + "Over -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n"),
-            "model.txt:6: comes after the 3 layers that line 2 promises; mend one of them");
-  EXPECT_NE(refusal(replaced("\t13\n", "\n")).find("model.txt:4: has 11 fields; a layer has 12"),
-            std::string::npos);
-  EXPECT_NE(refusal(replaced("3000", "3e3")).find("model.txt:4: the weight gradient's cycles is"),
-            std::string::npos);
-  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "REDUCESCATTER\t8000")).find("which is ALLREDUCE"),
-            std::string::npos);
-  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "GOSSIP\t8000")).find("must be one of NONE"),
-            std::string::npos);
-  EXPECT_NE(refusal(replaced("8000", "8001")).find("no whole number of 4-byte elements"),
-            std::string::npos);
-  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "NONE\t8000")).find("NONE goes with 0 bytes"),
-            std::string::npos);
-  EXPECT_NE(refusal(replaced("ALLREDUCE\t8000", "ALLREDUCE\t0")).find("NONE goes with 0 bytes"),
-            std::string::npos);
-  EXPECT_NE(refusal("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n").find("nothing to plan for"),
-            std::string::npos);
+  for (const auto& [text, words] : std::vector<std::pair<std::string, std::string>>{
+           {"PIPELINE\n1\n", "model.txt:1: \"PIPELINE\" is no parallelism"},
+           {"DATA\n", "model.txt:2: the file ends before the number of layers; was it cut off?"},
+           {k_model.substr(0, k_model.find("Top")),
+            "model.txt:5: the file ends before layer 3 of 3; was it cut off?"},
+           {k_model + "Over -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n",
+            "model.txt:6: comes after the 3 layers that line 2 promises; mend one of them"},
+           {replaced("\t13\n", "\n"), "model.txt:4: has 11 fields; a layer has 12"},
+           {replaced("3000", "3e3"), "model.txt:4: the weight gradient's cycles is"},
+           {replaced("ALLREDUCE\t8000", "REDUCESCATTER\t8000"), "which is ALLREDUCE"},
+           {replaced("ALLREDUCE\t8000", "GOSSIP\t8000"), "must be one of NONE"},
+           {replaced("8000", "8001"), "no whole number of 4-byte elements"},
+           {replaced("ALLREDUCE\t8000", "NONE\t8000"), "NONE goes with 0 bytes"},
+           {replaced("ALLREDUCE\t8000", "ALLREDUCE\t0"), "NONE goes with 0 bytes"},
+           {"DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 0\n", "nothing to plan for"},
+           {"HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0\n",
+            "model.txt:3: has 12 fields; a layer has 13"},
+           {"HYBRID_CUSTOMIZED\n1\na -1 5 NONE 0 6 NONE 0 7 ALLREDUCE 8 0 ALL\n",
+            "the layer's parallelism is \"ALL\""},
+           {"HYBRID_DLRM DLRM_LAST_BOTTOM_LAYER:\n", "model.txt:1: ends before"}}) {
+    EXPECT_NE(refusal(text).find(words), std::string::npos) << refusal(text);
+  }
 }
 
 TEST(AstraWorkload, AFileWithBytesChangedIsValidOrAnError) {

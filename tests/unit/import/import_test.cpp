@@ -9,8 +9,7 @@
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using namespace testing;
 
 constexpr const char* k_write = "device_to_device_memcpy_write_ce";
 constexpr const char* k_read = "device_to_device_memcpy_read_ce";
@@ -219,8 +218,7 @@ const std::vector<std::string>& goldens() {
 /// Imports what may be broken: true when it is a profile that reads back, false after an error for
 /// people. Anything else ends the test.
 bool survives(const std::string& text, const std::string& name) {
-  ImportOptions options;
-  options.collective = name.find("gather") == name.npos ? "" : "all_gather";
+  ImportOptions options{.collective = name.find("gather") == name.npos ? "" : "all_gather"};
   try {
     if (!options.collective.empty() && recognise_format(text, name) != ImportFormat::nccl_tests) {
       return false;

@@ -16,17 +16,13 @@ inline std::string golden_text(const std::string& name) {
 }
 
 inline Profile imported(const std::string& text, const std::string& collective = "") {
-  ImportOptions options;
-  options.collective = collective;
+  ImportOptions options{.collective = collective};
   return import_text(text, "output.txt", options);
 }
 
 inline CellKey key_of(const std::string& test, const std::string& from = "",
                       const std::string& to = "") {
-  CellKey key;
-  key.test = test;
-  key.from = from;
-  key.to = to;
+  CellKey key{.test = test, .from = from, .to = to};
   return key;
 }
 

@@ -7,13 +7,12 @@
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using namespace testing;
 
 TEST(ComparisonText, SaysOnOneLineThatNothingDiffers) {
   const Plan p = test::machine_plan();
   const std::string text = render(compare(p, p), "a.json", "b.json", Style{});
-  EXPECT_THAT(text, testing::MatchesRegex("plans a.json and b.json: same in [0-9]+ quantities\n"));
+  EXPECT_THAT(text, MatchesRegex("plans a.json and b.json: same in [0-9]+ quantities\n"));
 }
 
 TEST(ComparisonText, PutsEqualChangesOfRanksOnOneLine) {

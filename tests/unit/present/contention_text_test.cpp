@@ -7,7 +7,6 @@
 #include "present/plot.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -15,8 +14,7 @@
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using namespace testing;
 
 constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 
@@ -35,12 +33,12 @@ Profile contended() {
     summarize_cell(c);
     return c;
   };
-  CellKey key;
-  key.test = k_contention_communication;
-  key.from = key.to = "m0/numa0";
-  key.threads = 1;
-  key.direction = "one_way";
-  key.state = "cold";
+  CellKey key{.test = k_contention_communication,
+              .from = "m0/numa0",
+              .to = "m0/numa0",
+              .threads = 1,
+              .direction = "one_way",
+              .state = "cold"};
   for (const std::uint64_t mib : {1U, 10U, 100U}) {
     key.bytes = mib * k_mib;
     const double seconds = static_cast<double>(key.bytes) / 10e9;

@@ -10,8 +10,7 @@
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::StartsWith;
+using namespace testing;
 
 std::size_t lines(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
@@ -62,7 +61,7 @@ TEST(Csv, OfAPlanWithTreesSaysWhichTreeAPartTakes) {
   expect_rectangular(text);
   EXPECT_THAT(text, StartsWith("part,offset_bytes,bytes,server,lane,tree\n"));
   const std::string last = text.substr(text.rfind('\n', text.size() - 2) + 1);
-  EXPECT_THAT(last, testing::EndsWith(",1\n")); // the last of 240 parts is number 239
+  EXPECT_THAT(last, EndsWith(",1\n")); // the last of 240 parts is number 239
 }
 
 TEST(Csv, KeepsEveryDigit) {

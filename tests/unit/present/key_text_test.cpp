@@ -11,20 +11,17 @@
 namespace reckon {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::SizeIs;
+using namespace testing;
 
 TEST(KeyText, ReadsAsAPersonWouldSayIt) {
-  CellKey key;
-  key.test = "x";
-  key.from = "m0/numa0";
-  key.to = "m0/numa1";
-  key.bytes = 4194304;
-  key.threads = 1;
-  key.pairs = 2;
-  key.in_flight = 4;
-  key.direction = "one_way";
+  CellKey key{.test = "x",
+              .from = "m0/numa0",
+              .to = "m0/numa1",
+              .bytes = 4194304,
+              .threads = 1,
+              .pairs = 2,
+              .in_flight = 4,
+              .direction = "one_way"};
   EXPECT_EQ(label_of(key, all_fields()),
             "m0/numa0 -> m0/numa1, one way, 1 thread, 2 pairs, 4 in flight, 4 MiB");
   EXPECT_EQ(label_of(key, {KeyField::to, KeyField::pairs}, "\n"), "-> m0/numa1\n2 pairs");

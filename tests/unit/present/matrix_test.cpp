@@ -6,8 +6,7 @@
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using namespace testing;
 
 MatrixCell value(double v, bool noisy = false) {
   return {v, "", noisy};

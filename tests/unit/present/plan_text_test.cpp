@@ -8,9 +8,7 @@
 namespace reckon {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using namespace testing;
 
 TEST(OptionText, HasTheUnitThatTheNameSays) {
   EXPECT_EQ(option_text("part_bytes", "1048576"), "1 MiB");

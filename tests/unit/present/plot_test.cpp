@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/plot.hpp"
 
-#include "core/error.hpp"
 #include "core/file.hpp"
+#include "support/environment_variable.hpp"
 #include "support/machine_documents.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 
@@ -17,9 +18,7 @@ namespace reckon {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using namespace testing;
 
 /// Texts that do harm wherever they are taken for more than text. Each would leave a file "pwned".
 const std::array<std::string, 12> k_hostile{
@@ -59,9 +58,7 @@ protected:
   fs::path m_directory, m_before;
 };
 
-class Quoted : public testing::Test {};
-
-TEST_F(Quoted, HasNothingInsideThatCouldEndIt) {
+TEST(Quoted, HasNothingInsideThatCouldEndIt) {
   for (const std::string& text : k_hostile) {
     for (const std::string& quoted : {quoted_for_gnuplot(text), tic_for_gnuplot(text)}) {
       ASSERT_GE(quoted.size(), 2U);
@@ -73,14 +70,14 @@ TEST_F(Quoted, HasNothingInsideThatCouldEndIt) {
   }
 }
 
-TEST_F(Quoted, KeepsOrdinaryTextAsItIs) {
+TEST(Quoted, KeepsOrdinaryTextAsItIs) {
   EXPECT_EQ(quoted_for_gnuplot("tcp;ofi_rxm, 4 µs \"x\" 90 %"), "'tcp;ofi_rxm, 4 µs \"x\" 90 %'");
   EXPECT_EQ(quoted_for_gnuplot("rank 3's `x`"), "'rank 3’s ’x’'");
   EXPECT_EQ(tic_for_gnuplot("90 %"), "'90 %%'");
   EXPECT_EQ(quoted_for_gnuplot(""), "''");
 }
 
-TEST_F(Quoted, CutsLongTextBetweenCharacters) {
+TEST(Quoted, CutsLongTextBetweenCharacters) {
   std::string text;
   for (int i = 0; i < 300; ++i) {
     text += "ü";
@@ -180,47 +177,24 @@ TEST_F(Plot, NeverExecutesTheNameOfTheFile) {
 
 TEST_F(Plot, IgnoresTheUsersGnuplotSettings) {
   write_file(".gnuplot", "system('touch pwned')\n");
-  const std::string home = std::getenv("HOME") != nullptr ? std::getenv("HOME") : "";
-  ASSERT_EQ(setenv("HOME", m_directory.c_str(), 1), 0);
-  ASSERT_EQ(setenv("GNUPLOT_IOSTREAM_CMD", "touch pwned", 1), 0);
+  const test::EnvironmentVariable home("HOME", m_directory);
+  const test::EnvironmentVariable command("GNUPLOT_IOSTREAM_CMD", "touch pwned");
   plot_report(test::machine_report(), "a.svg");
-  setenv("HOME", home.c_str(), 1);
-  unsetenv("GNUPLOT_IOSTREAM_CMD");
   EXPECT_FALSE(fs::exists("pwned"));
 }
 
 TEST_F(Plot, SaysWhatToInstallWhenGnuplotIsMissing) {
-  const std::string path = std::getenv("PATH");
-  ASSERT_EQ(setenv("PATH", m_directory.c_str(), 1), 0);
-  ErrorKind kind = ErrorKind::internal;
-  std::string message;
-  try {
-    plot_report(test::machine_report(), "a.svg");
-  } catch (const Error& e) {
-    kind = e.kind();
-    message = e.what();
-  }
-  setenv("PATH", path.c_str(), 1);
-  EXPECT_EQ(kind, ErrorKind::unavailable);
-  EXPECT_THAT(message, HasSubstr("gnuplot-nox"));
+  const test::EnvironmentVariable path("PATH", m_directory);
+  EXPECT_REFUSED(unavailable, "gnuplot-nox", plot_report(test::machine_report(), "a.svg"));
   EXPECT_EQ(files(), 0U);
 }
 
-/// Runs with a "gnuplot" that does what `script` says.
+/// What plot_report() says with a "gnuplot" that does what `script` says.
 std::string error_with_fake(const fs::path& directory, const std::string& script) {
-  const std::string path = std::getenv("PATH");
   write_file("gnuplot", "#!/bin/sh\n" + script);
   fs::permissions("gnuplot", fs::perms::owner_all);
-  setenv("PATH", (directory.string() + ":" + path).c_str(), 1);
-  std::string message;
-  try {
-    plot_report(test::machine_report(), "a.svg");
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::operation);
-    message = e.what();
-  }
-  setenv("PATH", path.c_str(), 1);
-  return message;
+  const test::EnvironmentVariable path("PATH", directory.string() + ":" + std::getenv("PATH"));
+  return test::refusal([] { plot_report(test::machine_report(), "a.svg"); }, ErrorKind::operation);
 }
 
 TEST_F(Plot, PassesOnWhatGnuplotSays) {
@@ -237,32 +211,18 @@ TEST_F(Plot, SurvivesAGnuplotThatEndsAtOnce) {
 
 TEST_F(Plot, RefusesWhatItCannotDraw) {
   const Profile profile = test::machine_profile();
-  const auto kind_of_error = [](auto&& draw) {
-    try {
-      draw();
-    } catch (const Error& e) {
-      return e.kind();
-    }
-    return ErrorKind::internal;
-  };
-  EXPECT_EQ(kind_of_error([&] { plot_curves(profile, "reduce_sum", "a.svg"); }), ErrorKind::usage);
-  EXPECT_EQ(kind_of_error([&] { plot_matrix(profile, "fabric_write", "a.svg"); }),
-            ErrorKind::usage);
-  EXPECT_EQ(kind_of_error([&] { plot_curves(profile, "nope", "a.svg"); }), ErrorKind::usage);
-  EXPECT_EQ(kind_of_error([&] { plot_curves(Profile{}, "", "a.svg"); }), ErrorKind::usage);
-  EXPECT_EQ(kind_of_error([&] { plot_curves(profile, "", "a.pdf"); }), ErrorKind::usage);
+  EXPECT_REFUSED(usage, "", plot_curves(profile, "reduce_sum", "a.svg"));
+  EXPECT_REFUSED(usage, "", plot_matrix(profile, "fabric_write", "a.svg"));
+  EXPECT_REFUSED(usage, "", plot_curves(profile, "nope", "a.svg"));
+  EXPECT_REFUSED(usage, "", plot_curves(Profile{}, "", "a.svg"));
+  EXPECT_REFUSED(usage, "", plot_curves(profile, "", "a.pdf"));
   EXPECT_EQ(files(), 0U);
 }
 
 #else
 
 TEST(Plot, IsUnavailableInThisBuild) {
-  try {
-    plot_report(test::machine_report(), "a.svg");
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::unavailable);
-  }
+  EXPECT_REFUSED(unavailable, "", plot_report(test::machine_report(), "a.svg"));
 }
 
 #endif

@@ -10,8 +10,7 @@
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using namespace testing;
 
 TEST(ProfileText, ThinsCurvesOutInTheOverviewAndShowsACaseInFull) {
   const Profile p = test::machine_profile();

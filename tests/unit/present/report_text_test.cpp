@@ -7,8 +7,7 @@
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using namespace testing;
 
 TEST(ReportTable, ShowsPredictedMeasuredErrorAndCause) {
   // 138.8 / 135.1 is 2.7 % more; 14.6 / 4.2 is 3.5 times; 156.75 / 142.4 is 10.1 % more.

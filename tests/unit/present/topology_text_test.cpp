@@ -4,13 +4,11 @@
 #include "support/machines.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 namespace reckon {
 namespace {
 
-using ::testing::HasSubstr;
-using ::testing::Not;
+using namespace testing;
 
 TEST(TopologyText, OfThePcieMachineOfBytePs) {
   const std::string text = topology_text(test::byteps_pcie_machine(), {});

@@ -3,7 +3,6 @@
 #include "support/cases.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <array>
 #include <random>
@@ -85,81 +84,66 @@ TEST(Checker, CountsTrafficOncePerWrite) {
   EXPECT_THAT(t.ingress_bytes, testing::ElementsAre(64, 64));
 }
 
-TEST(Checker, FindsATagThatNobodyAwaits) {
-  Exchange e;
-  e.push.tag = 1;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("rank 1 never awaits its tag 1"));
+TEST(Checker, FindsWhatIsWrongWithAnExchange) {
+  struct Case {
+    const char* what;
+    void (*damage)(Exchange&);
+    const char* fault;
+  };
+  for (const Case& c :
+       {Case{"a tag that nobody awaits", [](Exchange& e) { e.push.tag = 1; },
+             "rank 1 never awaits its tag 1"},
+        {"a slice outside its buffer", [](Exchange& e) { e.inbox_bytes = 63; },
+         "lies outside buffer 1 of rank 1"},
+        {"a slice whose offset and bytes would wrap",
+         [](Exchange& e) {
+           e.push.source = {k_gradient_buffer, UINT64_MAX - 8};
+         },
+         "lies outside buffer 0"},
+        {"a write to oneself", [](Exchange& e) { e.push.peer = 0; }, "is not another rank"},
+        {"a missing operand",
+         [](Exchange& e) {
+           e.operands = {{k_inbox, 0}};
+         },
+         "worker 1 0 times"},
+        {"an operand counted twice",
+         [](Exchange& e) {
+           e.operands.push_back({k_inbox, 0});
+         },
+         "worker 0 2 times"},
+        {"half a part left out",
+         [](Exchange& e) { e.push.bytes = e.reduce.bytes = e.back.bytes = 32; },
+         "gradient bytes [32, 64) end with"},
+        {"a sum that does not wait", [](Exchange& e) { e.sum_waits_for_arrival = false; }, ""},
+        {"a result sent before it is summed", [](Exchange& e) { e.back_waits_for_sum = false; },
+         ""}}) {
+    SCOPED_TRACE(c.what);
+    Exchange e;
+    c.damage(e);
+    const CheckResult result = check(e.build());
+    ASSERT_FALSE(result.ok());
+    EXPECT_THAT(result.faults.front(), HasSubstr(c.fault));
+  }
 }
 
 TEST(Checker, FindsATagThatNobodyWrites) {
   Schedule s = Exchange().build();
-  Op lonely;
-  lonely.kind = OpKind::await;
-  lonely.peer = 1;
-  lonely.tag = 99;
-  s.ranks[0].lanes[0].append(lonely, {});
+  s.ranks[0].lanes[0].append({.kind = OpKind::await, .peer = 1, .tag = 99}, {});
   EXPECT_THAT(first_fault(s), HasSubstr("nobody writes its tag 99"));
 }
 
 TEST(Checker, FindsATagUsedTwice) {
-  Exchange e;
+  const Exchange e;
   Schedule s = e.build();
   s.ranks[0].lanes[0].append(e.push, {});
   EXPECT_THAT(first_fault(s), HasSubstr("tag 0 at rank 1 is used twice"));
 }
 
 TEST(Checker, FindsAnAwaitFromTheWrongRank) {
-  Exchange e;
-  Schedule s = e.build();
+  Schedule s = Exchange().build();
   s.ranks.push_back(s.ranks[0]); // rank 2 writes with rank 0's tags
   s.worker.push_back(false);
   EXPECT_FALSE(check(s).ok());
-}
-
-TEST(Checker, FindsASliceOutsideItsBuffer) {
-  Exchange e;
-  e.inbox_bytes = 63;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("lies outside buffer 1 of rank 1"));
-  Exchange far;
-  far.push.source = {k_gradient_buffer,
-                     UINT64_MAX - 8}; // the sum of offset and bytes must not wrap
-  EXPECT_THAT(first_fault(far.build()), HasSubstr("lies outside buffer 0"));
-}
-
-TEST(Checker, FindsAWriteToOneself) {
-  Exchange e;
-  e.push.peer = 0;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("is not another rank"));
-}
-
-TEST(Checker, FindsAMissingOperand) {
-  Exchange e;
-  e.operands = {{k_inbox, 0}};
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("worker 1 0 times"));
-}
-
-TEST(Checker, FindsAnOperandCountedTwice) {
-  Exchange e;
-  e.operands.push_back({k_inbox, 0});
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("worker 0 2 times"));
-}
-
-TEST(Checker, FindsHalfAPartLeftOut) {
-  Exchange e;
-  e.push.bytes = e.reduce.bytes = e.back.bytes = 32;
-  EXPECT_THAT(first_fault(e.build()), HasSubstr("gradient bytes [32, 64) end with"));
-}
-
-TEST(Checker, FindsASumThatDoesNotWait) {
-  Exchange e;
-  e.sum_waits_for_arrival = false;
-  EXPECT_FALSE(check(e.build()).ok());
-}
-
-TEST(Checker, FindsAResultSentBeforeItIsSummed) {
-  Exchange e;
-  e.back_waits_for_sum = false;
-  EXPECT_FALSE(check(e.build()).ok());
 }
 
 TEST(Checker, FindsADeadlockAcrossRanks) {
@@ -170,13 +154,9 @@ TEST(Checker, FindsADeadlockAcrossRanks) {
   for (std::uint32_t r = 0; r < 2; ++r) {
     s.ranks[r].buffer_bytes = {8};
     s.ranks[r].lanes.resize(1);
-    Op wait;
-    wait.kind = OpKind::await;
-    wait.peer = 1 - r;
+    Op wait{.kind = OpKind::await, .peer = 1 - r};
     const std::array<std::uint32_t, 1> waited{s.ranks[r].lanes[0].append(wait, {})};
-    Op write;
-    write.peer = 1 - r;
-    write.bytes = 8;
+    Op write{.peer = 1 - r, .bytes = 8};
     s.ranks[r].lanes[0].append(write, waited);
   }
   EXPECT_THAT(first_fault(s), HasSubstr("deadlock: it waits in a circle: rank 0 for part 0 from "
@@ -194,16 +174,9 @@ TEST(Checker, FindsASlotWrittenAgainTooEarly) {
   s.ranks[0].lanes.resize(1);
   s.ranks[1].lanes.resize(1);
   for (std::uint32_t i = 0; i < 2; ++i) {
-    Op write;
-    write.peer = 1;
-    write.tag = i;
-    write.source = {0, 8 * i};
-    write.destination = {k_inbox, 0};
-    write.bytes = 8;
+    Op write{.peer = 1, .tag = i, .source = {0, 8 * i}, .destination = {k_inbox, 0}, .bytes = 8};
     s.ranks[0].lanes[0].append(write, {});
-    Op wait;
-    wait.kind = OpKind::await;
-    wait.tag = i;
+    Op wait{.kind = OpKind::await, .tag = i};
     const std::array<std::uint32_t, 1> waited{s.ranks[1].lanes[0].append(wait, {})};
     Op copy;
     copy.kind = OpKind::copy;
@@ -311,10 +284,7 @@ private:
     const std::size_t lane = pick(m_schedule.ranks[rank].lanes.size());
     const std::vector<std::size_t> depends_on = some_of(rank, lane);
     const std::vector<bool> over = before(depends_on);
-    Op op;
-    op.source = slice();
-    op.destination = slice();
-    op.bytes = 4 * (1 + pick(8));
+    Op op{.source = slice(), .destination = slice(), .bytes = 4 * (1 + pick(8))};
     const std::size_t kind = pick(3);
     std::vector<Touch> touches, arrival;
     std::vector<Slice> sources;

@@ -119,10 +119,7 @@ TEST(SeveralPorts, OtherTrafficTakesItsPartOfEachPort) {
     rank.lanes.resize(2);
   }
   for (std::uint32_t lane = 0; lane < 2; ++lane) {
-    Op op;
-    op.peer = 1;
-    op.tag = 1;
-    op.bytes = static_cast<std::uint64_t>(k_bytes / 2);
+    Op op{.peer = 1, .tag = 1, .bytes = static_cast<std::uint64_t>(k_bytes / 2)};
     s.ranks[0].lanes[lane].append(op, {});
     s.ranks[1].lanes[lane].append_await(0, 0, 1);
   }
@@ -178,9 +175,7 @@ TEST(SeveralPorts, RanksAreFoldedWhosePortsAreAlike) {
 /// Workers of one port of 1 GB/s, servers with ports "eth0", ... of these rates.
 Profile with_ports(const std::vector<double>& rates, double together) {
   Profile p = cluster(1e9, together);
-  CellKey key;
-  key.test = "single_port_bandwidth";
-  key.transport = "verbs";
+  CellKey key{.test = "single_port_bandwidth", .transport = "verbs"};
   for (std::size_t i = 0; i < rates.size(); ++i) {
     key.from = fmt::format("cpu/port{}", i);
     p.cells.push_back(published(key, "bytes_per_second", rates[i]));
@@ -196,10 +191,8 @@ Profile with_ports(const std::vector<double>& rates, double together) {
 TEST(SeveralPorts, APlansNetworkNamesThemAndTheSimulationTakesWhatIsPredicted) {
   RECKON_NEEDS_SIMULATOR();
   const Profile profile = with_ports({0.8e9, 0.8e9, 0.8e9, 0.8e9}, 3.2e9);
-  PlanOptions options;
-  options.strategy = "ps_noncolocated";
-  options.cutting = Cutting::tensors;
-  options.part_bytes = 64U << 20U;
+  PlanOptions options{
+      .strategy = "ps_noncolocated", .part_bytes = 64U << 20U, .cutting = Cutting::tensors};
   // One tensor that is not cut has one lane and one port: eight workers' bytes, there and back.
   const Workload tensor = workload({{"one", 16U << 20U, DType::fp32}});
   const Plan plan = plan_for(profile, tensor, 8, 1, options, 4);

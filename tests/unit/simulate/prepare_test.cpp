@@ -5,6 +5,7 @@
 #include "simulate/coarsen.hpp"
 #include "simulate/fold.hpp"
 #include "strategies/lower.hpp"
+#include "support/refusals.hpp"
 
 #include <numeric>
 
@@ -138,12 +139,10 @@ TEST(Prepare, WhatDoesNotFitTheBudgetIsMergedOrRefused) {
   EXPECT_GT(merged.merged_parts, 1U);
   EXPECT_LE(merged.cost_seconds, options.budget_seconds);
   options.merge = 1;
-  EXPECT_THROW(static_cast<void>(prepare(servers.plan, lower, servers.network, {}, options)),
-               Error);
+  EXPECT_ERROR(prepare(servers.plan, lower, servers.network, {}, options));
   options.merge.reset();
   options.budget_seconds = 1e-9;
-  EXPECT_THROW(static_cast<void>(prepare(servers.plan, lower, servers.network, {}, options)),
-               Error);
+  EXPECT_ERROR(prepare(servers.plan, lower, servers.network, {}, options));
 }
 
 } // namespace

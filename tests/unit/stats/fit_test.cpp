@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/fit.hpp"
 
-#include "core/error.hpp"
 #include "stats/resample.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -129,8 +129,7 @@ TEST(Fit, LeavesOutliersOutButNotTooMany) {
   EXPECT_NEAR(fit.segments[0].alpha_seconds, 3e-6, 3e-12);
   EXPECT_NEAR(fit.segments[0].bandwidth_bytes_per_second, 10e9, 1e4);
 
-  FitOptions none;
-  none.most_outliers = 0;
+  FitOptions none{.most_outliers = 0};
   EXPECT_TRUE(fit_alpha_beta(points, none).outliers.empty());
 }
 
@@ -140,8 +139,7 @@ TEST(Fit, AlphaIsNeverNegative) {
   for (const double s : {1e6, 2e6, 3e6, 4e6, 5e6, 6e6}) {
     points.push_back({s, s / 10e9 * (s / 1e6), 0});
   }
-  FitOptions one;
-  one.most_segments = 1;
+  FitOptions one{.most_segments = 1};
   const AlphaBetaFit fit = fit_alpha_beta(points, one);
   ASSERT_EQ(fit.segments.size(), 1U);
   EXPECT_EQ(fit.segments[0].alpha_seconds, 0);
@@ -176,9 +174,7 @@ TEST(Fit, WeighsSamplesByTheirSpread) {
     }
     points.push_back(p);
   }
-  FitOptions one;
-  one.most_segments = 1;
-  one.most_outliers = 0;
+  FitOptions one{.most_segments = 1, .most_outliers = 0};
   const AlphaBetaFit fit = fit_alpha_beta(points, one);
   // Weight 1 / 1^2 against 1 / 0.02^2: 1/2500 each.
   EXPECT_NEAR(fit.segments[0].bandwidth_bytes_per_second, 10e9, 0.02e9);
@@ -198,17 +194,17 @@ TEST(Fit, RefusesFewerThanFivePoints) {
 
 TEST(Fit, RefusesPointsOutOfRange) {
   std::vector<FitPoint> points(6, FitPoint{1, 1, 0});
-  EXPECT_THROW((void)fit_alpha_beta(points), Error); // equal sizes
+  EXPECT_ERROR(fit_alpha_beta(points)); // equal sizes
   for (std::size_t i = 0; i < points.size(); ++i) {
     points[i].bytes = static_cast<double>(i + 1);
   }
   EXPECT_NO_THROW((void)fit_alpha_beta(points));
   points[3].seconds = 0;
-  EXPECT_THROW((void)fit_alpha_beta(points), Error);
+  EXPECT_ERROR(fit_alpha_beta(points));
   points[3].seconds = std::nan("");
-  EXPECT_THROW((void)fit_alpha_beta(points), Error);
+  EXPECT_ERROR(fit_alpha_beta(points));
   points[3] = {4, 1, -1};
-  EXPECT_THROW((void)fit_alpha_beta(points), Error);
+  EXPECT_ERROR(fit_alpha_beta(points));
 }
 
 TEST(Fit, AnyCurveGivesOrderedSegmentsThatCoverItsPoints) {
@@ -276,8 +272,8 @@ TEST(Knee, IsTheSmallestSizeThatReachesTheFraction) {
   EXPECT_EQ(knee_bytes(points, 0.5), 1e3);
   EXPECT_EQ(knee_bytes(points, 1.0), 1e6);
   EXPECT_EQ(knee_bytes({}), std::nullopt);
-  EXPECT_THROW((void)knee_bytes(points, 0), Error);
-  EXPECT_THROW((void)knee_bytes(points, 1.1), Error);
+  EXPECT_ERROR(knee_bytes(points, 0));
+  EXPECT_ERROR(knee_bytes(points, 1.1));
 }
 
 } // namespace

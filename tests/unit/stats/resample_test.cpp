@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/resample.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -56,8 +56,8 @@ TEST(BootstrapMedian, OfEqualSamplesIsAPointAndOfNothingIsNotANumber) {
   EXPECT_EQ(one.lo, 2.5);
   EXPECT_EQ(one.hi, 2.5);
   EXPECT_TRUE(std::isnan(bootstrap_median({}).lo));
-  EXPECT_THROW((void)bootstrap_median(std::vector<double>{1}, 1.0), Error);
-  EXPECT_THROW((void)bootstrap_median(std::vector<double>{1}, 0.9, 0), Error);
+  EXPECT_ERROR(bootstrap_median(std::vector<double>{1}, 1.0));
+  EXPECT_ERROR(bootstrap_median(std::vector<double>{1}, 0.9, 0));
 }
 
 TEST(BootstrapMedian, MedianOfTwoSamplesHasItsThreeKnownOutcomes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/summary.hpp"
 
-#include "core/error.hpp"
 #include "stats/resample.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -73,12 +73,11 @@ TEST(Summary, SpreadOfAZeroMedianIsZeroOrInfinite) {
 }
 
 TEST(Summary, RefusesWhatIsNotFiniteAndQuantilesOutOfRange) {
-  EXPECT_THROW((void)summarize(std::vector<double>{1, std::nan("")}), Error);
-  EXPECT_THROW((void)summarize(std::vector<double>{std::numeric_limits<double>::infinity()}),
-               Error);
-  EXPECT_THROW((void)summarize_rate(std::vector<double>{1, 0}, 8), Error);
-  EXPECT_THROW((void)percentile(std::vector<double>{1}, 1.01), Error);
-  EXPECT_THROW((void)percentile(std::vector<double>{1}, std::nan("")), Error);
+  EXPECT_ERROR(summarize(std::vector<double>{1, std::nan("")}));
+  EXPECT_ERROR(summarize(std::vector<double>{std::numeric_limits<double>::infinity()}));
+  EXPECT_ERROR(summarize_rate(std::vector<double>{1, 0}, 8));
+  EXPECT_ERROR(percentile(std::vector<double>{1}, 1.01));
+  EXPECT_ERROR(percentile(std::vector<double>{1}, std::nan("")));
 }
 
 TEST(SummaryOfARate, HasItsP99InTheSlowTail) {

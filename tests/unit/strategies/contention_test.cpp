@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "fixtures.hpp"
 #include "strategies/predict.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,12 +13,8 @@ namespace {
 
 Cell cell(const std::string& test, int threads, std::uint64_t bytes, const std::string& operation,
           double seconds) {
-  CellKey key;
-  key.test = test;
-  key.from = "node0";
-  key.threads = threads;
-  key.bytes = bytes;
-  key.operation = operation;
+  CellKey key{
+      .test = test, .from = "node0", .bytes = bytes, .threads = threads, .operation = operation};
   return test::published(key, "seconds", seconds);
 }
 
@@ -47,38 +44,22 @@ TEST(ContentionFactors, AreMediansOfTheFewestOrTheMostThreads) {
   EXPECT_DOUBLE_EQ(shared.compute, 1.75);
 }
 
-TEST(ContentionFactors, OfWhatWasNotMeasuredAreAnError) {
-  EXPECT_THROW(static_cast<void>(contention_factors(profile(), {"gemm_1000", true})), Error);
-  EXPECT_THROW(static_cast<void>(contention_factors(test::one_machine(), {"gemm_256", true})),
-               Error);
-}
-
-TEST(ContentionFactors, OfAnUnknownComputationNameThoseThatAreThere) {
-  const auto message = [](const Profile& p, const char* operation) -> std::string {
-    try {
-      static_cast<void>(contention_factors(p, {operation, true}));
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return {};
-  };
-  EXPECT_NE(message(profile(), "foo").find("it has gemm_256"), std::string::npos)
-      << message(profile(), "foo");
+TEST(ContentionFactors, OfWhatWasNotMeasuredAreAnErrorThatNamesWhatIsThere) {
+  EXPECT_ERROR(contention_factors(profile(), {"gemm_1000", true}));
+  EXPECT_REFUSED(input, "it has gemm_256", contention_factors(profile(), {"foo", true}));
   // Without any there is nothing to name, and both factors are needed.
-  EXPECT_NE(message(test::one_machine(), "gemm_256")
-                .find("--only contention_compute,contention_communication"),
-            std::string::npos);
+  EXPECT_REFUSED(input, "--only contention_compute,contention_communication",
+                 contention_factors(test::one_machine(), {"gemm_256", true}));
 }
 
 TEST(ContentionFactors, OfOneTakenForTheOtherAreAnError) {
   Profile p = profile();
   std::erase_if(p.cells, [](const Cell& c) { return c.key.threads == 2 && c.key.bytes > 0; });
-  EXPECT_THROW(static_cast<void>(contention_factors(p, {"gemm_256", true})),
-               Error); // only one kind
+  EXPECT_ERROR(contention_factors(p, {"gemm_256", true})); // only one kind
   Cell skipped = cell("contention_compute", 2, 1U << 20U, "gemm_256", 1);
   skipped.status = CellStatus::skipped;
   p.cells.push_back(skipped);
-  EXPECT_THROW(static_cast<void>(contention_factors(p, {"gemm_256", false})), Error);
+  EXPECT_ERROR(contention_factors(p, {"gemm_256", false}));
 }
 
 /// Backward 2 layers of 2 s, forward 2 of 1 s: 6 s.

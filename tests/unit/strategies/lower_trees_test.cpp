@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixtures.hpp"
 
-#include "core/error.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <random>
 
 namespace reckon {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
+using namespace testing;
 
 /// `workers` ranks with a gradient of parts of 4 KiB (the last is shorter), then `helpers` without.
 Plan plan_of(unsigned workers, unsigned helpers, std::vector<SumTree> trees, unsigned parts,
@@ -22,11 +20,8 @@ Plan plan_of(unsigned workers, unsigned helpers, std::vector<SumTree> trees, uns
   Plan plan;
   plan.strategy = "mix";
   for (unsigned r = 0; r < workers + helpers; ++r) {
-    PlanRank rank;
-    rank.machine = "m0";
-    rank.worker = r < workers;
-    rank.server = true;
-    rank.lanes = static_cast<int>(lanes);
+    PlanRank rank{
+        .machine = "m0", .worker = r < workers, .server = true, .lanes = static_cast<int>(lanes)};
     plan.ranks.push_back(rank);
   }
   plan.trees = std::move(trees);
@@ -156,23 +151,19 @@ TEST(LowerTrees, CpuAssistedAggregationSendsWhatBytePSSays) {
 }
 
 TEST(LowerTrees, ATreeThatIsNoneIsRefused) {
-  const auto refusal = [](SumTree tree) {
-    try {
-      static_cast<void>(lower(plan_of(2, 2, {std::move(tree)}, 4, 1, 1)));
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::input);
-      return std::string(e.what());
-    }
-    return std::string("no error");
+  struct Bad {
+    const char* words;
+    std::vector<std::int64_t> up, down;
   };
-  EXPECT_THAT(refusal({"x", {0, -1, -1, -1}, {0, 0, -1, -1}, 1}), HasSubstr("leaves out worker 1"));
-  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {0, -1, -1, -1}, 1}), HasSubstr("leaves out worker 1"));
-  EXPECT_THAT(refusal({"x", {0, 2, 3, 2}, {0, 0, -1, -1}, 1}), HasSubstr("no way from rank 1"));
-  EXPECT_THAT(refusal({"x", {0, 1, -1, -1}, {0, 0, -1, -1}, 1}), HasSubstr("two roots"));
-  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {1, 1, -1, -1}, 1}),
-              HasSubstr("gives back from rank 1"));
-  EXPECT_THAT(refusal({"x", {0, 0, 0, -1}, {0, 0, -1, -1}, 1}), HasSubstr("rank 2 at its end"));
-  EXPECT_THAT(refusal({"x", {0, 0, -1, -1}, {0, 0, -1, 1}, 1}), HasSubstr("rank 3 at its end"));
+  for (const Bad& bad : {Bad{"leaves out worker 1", {0, -1, -1, -1}, {0, 0, -1, -1}},
+                         {"leaves out worker 1", {0, 0, -1, -1}, {0, -1, -1, -1}},
+                         {"no way from rank 1", {0, 2, 3, 2}, {0, 0, -1, -1}},
+                         {"two roots", {0, 1, -1, -1}, {0, 0, -1, -1}},
+                         {"gives back from rank 1", {0, 0, -1, -1}, {1, 1, -1, -1}},
+                         {"rank 2 at its end", {0, 0, 0, -1}, {0, 0, -1, -1}},
+                         {"rank 3 at its end", {0, 0, -1, -1}, {0, 0, -1, 1}}}) {
+    EXPECT_REFUSED(input, bad.words, lower(plan_of(2, 2, {{"x", bad.up, bad.down, 1}}, 4, 1, 1)));
+  }
 }
 
 } // namespace

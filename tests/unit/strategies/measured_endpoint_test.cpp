@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/endpoint/measured.hpp"
 
-#include "core/error.hpp"
 #include "fixtures.hpp"
 #include "overlap_fixtures.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,12 +14,8 @@ namespace {
 void add_factors(Profile& profile, const std::vector<int>& threads) {
   const auto add = [&](const std::string& test, int of, std::uint64_t bytes,
                        const std::string& operation, double seconds) {
-    CellKey key;
-    key.test = test;
-    key.from = "node0";
-    key.threads = of;
-    key.bytes = bytes;
-    key.operation = operation;
+    CellKey key{
+        .test = test, .from = "node0", .bytes = bytes, .threads = of, .operation = operation};
     profile.cells.push_back(test::published(key, "seconds", seconds));
     if (bytes > 0 && !operation.empty() && of != threads.front() && threads.front() != 1) {
       profile.cells.back().status = CellStatus::skipped;
@@ -72,7 +68,7 @@ TEST(MeasuredEndpoint, OfOneMachineRanksShareWhatTheyWrite) {
 
 TEST(MeasuredEndpoint, WhatWasNotMeasuredIsNoConfiguration) {
   Profile profile = test::cluster(10e9, 10e9);
-  EXPECT_THROW(static_cast<void>(measured_endpoint(profile, "gemm_256", 2)), Error);
+  EXPECT_ERROR(measured_endpoint(profile, "gemm_256", 2));
   add_factors(profile, {2}); // those of one thread were skipped
   const MeasuredEndpoint measured = measured_endpoint(profile, "gemm_256", 2);
   EXPECT_FALSE(measured.factors.contains("dedicated"));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/endpoint/overlap.hpp"
 
-#include "core/error.hpp"
 #include "overlap_fixtures.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -224,15 +224,13 @@ TEST(PredictOverlap, AnExchangeIsHiddenOrBlocks) {
 TEST(PredictOverlap, WhatIsMissingIsNamed) {
   Workload workload = two_layers();
   workload.layers.clear();
-  EXPECT_THROW(static_cast<void>(overlap_answer(workload, endpoint_of(), "ideal")), Error);
+  EXPECT_ERROR(overlap_answer(workload, endpoint_of(), "ideal"));
   Endpoint endpoint = endpoint_of();
   endpoint.aside.reset();
-  EXPECT_THROW(
-      static_cast<void>(overlap_answer(two_layers(), endpoint, "ideal",
-                                       [](OverlapQuestion& q) { q.exchange_aside = true; })),
-      Error);
+  EXPECT_ERROR(overlap_answer(two_layers(), endpoint, "ideal",
+                              [](OverlapQuestion& q) { q.exchange_aside = true; }));
   endpoint.configurations[2].communication = EndpointPart{10, 7.5e9};
-  EXPECT_THROW(static_cast<void>(overlap_answer(two_layers(), endpoint, "comp-opt")), Error);
+  EXPECT_ERROR(overlap_answer(two_layers(), endpoint, "comp-opt"));
 }
 
 } // namespace

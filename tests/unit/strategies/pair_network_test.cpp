@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/pair_network.hpp"
 
-#include "core/error.hpp"
 #include "documents/document.hpp"
 #include "stats/resample.hpp"
+#include "support/refusals.hpp"
+#include "support/schedules.hpp"
 
 #include <gmock/gmock.h>
 
@@ -13,21 +14,21 @@
 namespace reckon {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using namespace testing;
+using namespace test;
 
 Cell cell(const char* test, const std::string& from, const std::string& to, std::uint64_t bytes,
           double value, const char* unit = "seconds") {
   Cell c;
-  c.key.test = test;
-  c.key.from = from;
-  c.key.to = to;
-  c.key.bytes = bytes;
-  c.key.direction = "one_way";
+  c.key = {.test = test, .from = from, .to = to, .bytes = bytes, .direction = "one_way"};
   c.status = CellStatus::published;
   c.unit = unit;
   c.p50 = value;
   return c;
+}
+
+Cell rate(const char* test, const std::string& from, const std::string& to, double bytes_per_s) {
+  return cell(test, from, to, 65536, bytes_per_s, "bytes_per_second");
 }
 
 MachineGroup machine(const std::string& id, std::vector<std::string> members = {}) {
@@ -44,14 +45,14 @@ Profile near_and_far() {
   p.name = "near and far";
   p.machines = {machine("gpu0"), machine("dev0"), machine("dev1")};
   p.cells = {cell("pair_latency", "gpu0", "dev0", 8, 10e-6),
-             cell("pair_bandwidth", "gpu0", "dev0", 4194304, 9e9, "bytes_per_second"),
+             rate("pair_bandwidth", "gpu0", "dev0", 9e9),
              cell("pair_latency", "gpu0", "dev1", 8, 20e-6),
-             cell("pair_bandwidth", "gpu0", "dev1", 4194304, 16e9, "bytes_per_second"),
+             rate("pair_bandwidth", "gpu0", "dev1", 16e9),
              cell("pair_write", "dev0", "gpu0", 4096, 1e-3),
              cell("pair_write", "dev0", "gpu0", 1052672, 3e-3)};
   for (const auto& [from, to] : {std::pair{"dev1", "gpu0"}, {"dev0", "dev1"}, {"dev1", "dev0"}}) {
     p.cells.push_back(cell("pair_latency", from, to, 8, 5e-6));
-    p.cells.push_back(cell("pair_bandwidth", from, to, 4194304, 10e9, "bytes_per_second"));
+    p.cells.push_back(rate("pair_bandwidth", from, to, 10e9));
   }
   return p;
 }
@@ -73,7 +74,7 @@ TEST(PairNetwork, FollowsTheSamplesOfWritesWhereThereAreAny) {
   EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 524288), 2e-3, 1e-9);  // in the middle
   EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 2097152), 5e-3, 1e-9); // 2 ms for each MiB more
   EXPECT_NEAR(n.network.write_seconds(0, 1, 0), 10e-6, 1e-12);
-  EXPECT_THAT(n.sources, testing::Contains(HasSubstr("pair_write dev0 -> gpu0, 2 sizes")));
+  EXPECT_THAT(n.sources, Contains(HasSubstr("pair_write dev0 -> gpu0, 2 sizes")));
 }
 
 TEST(PairNetwork, WithoutALatencyTheCurveIsFollowedBackToNothing) {
@@ -91,8 +92,7 @@ TEST(PairNetwork, WithoutALatencyTheCurveIsFollowedBackToNothing) {
 TEST(PairNetwork, PortsAreOfTheMachineOrOfItsGroup) {
   Profile p;
   p.machines = {machine("m0", {"w0", "w1"}), machine("m1", {"s0"})};
-  p.cells = {cell("port_bandwidth", "m0", "", 65536, 100e6, "bytes_per_second"),
-             cell("port_bandwidth", "m1", "", 65536, 50e6, "bytes_per_second")};
+  p.cells = {rate("port_bandwidth", "m0", "", 100e6), rate("port_bandwidth", "m1", "", 50e6)};
   const PairNetwork n = pair_network(p, {"m0", "m1", "m0"});
   EXPECT_EQ(n.names, (std::vector<std::string>{"w0", "s0", "w1"}));
   EXPECT_THAT(n.stations, ElementsAre("w0 out", "w0 in", "s0 out", "s0 in", "w1 out", "w1 in"));
@@ -102,20 +102,17 @@ TEST(PairNetwork, PortsAreOfTheMachineOrOfItsGroup) {
 }
 
 TEST(PairNetwork, SaysWhatIsMissing) {
-  const auto message = [](const Profile& p, const std::vector<std::string>& machines) {
-    try {
-      static_cast<void>(pair_network(p, machines));
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
   Profile p = near_and_far();
-  EXPECT_THAT(message(p, {"gpu0", "dev7"}), HasSubstr("no machine 'dev7'"));
+  EXPECT_REFUSED(input, "no machine 'dev7'", pair_network(p, {"gpu0", "dev7"}));
   std::erase_if(p.cells, [](const Cell& c) { return c.key.to == "dev1"; });
-  EXPECT_THAT(message(p, {"gpu0", "dev1"}), HasSubstr("how long a write from gpu0 to dev1 takes"));
+  EXPECT_REFUSED(input, "how long a write from gpu0 to dev1 takes",
+                 pair_network(p, {"gpu0", "dev1"}));
   p.machines.push_back(machine("m0", {"w0"}));
-  EXPECT_THAT(message(p, {"m0", "m0"}), HasSubstr("has 1 machines of group 'm0'"));
+  EXPECT_REFUSED(input, "has 1 machines of group 'm0'", pair_network(p, {"m0", "m0"}));
+}
+
+Profile shipped(const std::string& name) {
+  return read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
 }
 
 /// Section V-C: which of a local and a remote device is quicker for small and for large tensors.
@@ -127,8 +124,7 @@ TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
   for (const Expected& expected :
        {Expected{"coarse-t4", 0, 0}, {"coarse-p100", -1, -1}, {"coarse-v100", -1, 1}}) {
     SCOPED_TRACE(expected.name);
-    const Profile p =
-        read_profile(std::string(RECKON_SOURCE_DIR) + "/profiles/" + expected.name + ".json");
+    const Profile p = shipped(expected.name);
     const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1", "gpu1"});
     const auto better = [&](double bytes) {
       const double local = n.network.write_seconds(0, 1, bytes);
@@ -139,38 +135,15 @@ TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
     EXPECT_EQ(better(16 << 20), expected.large);
   }
   // 20 us of latency for what 1/4.5 - 1/8 ns a byte win back: 205.7 KB.
-  const Profile p = read_profile(std::string(RECKON_SOURCE_DIR) + "/profiles/coarse-v100.json");
+  const Profile p = shipped("coarse-v100");
   const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1"});
   EXPECT_LT(n.network.write_seconds(0, 1, 205'000), n.network.write_seconds(0, 2, 205'000));
   EXPECT_GT(n.network.write_seconds(0, 1, 206'500), n.network.write_seconds(0, 2, 206'500));
 }
 
-/// A schedule of writes alone, each awaited.
-struct Writes {
-  Schedule schedule;
-  explicit Writes(std::size_t ranks) {
-    schedule.worker.assign(ranks, true);
-    schedule.ranks.resize(ranks);
-    for (RankProgram& rank : schedule.ranks) {
-      rank.lanes.resize(1);
-    }
-  }
-  void add(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, std::uint32_t tag) {
-    Op op;
-    op.kind = OpKind::write;
-    op.peer = to;
-    op.tag = tag;
-    op.bytes = bytes;
-    schedule.ranks[from].lanes[0].append(op, {});
-    op.kind = OpKind::await;
-    op.peer = from;
-    op.bytes = 0;
-    schedule.ranks[to].lanes[0].append(op, {});
-  }
-  [[nodiscard]] double seconds(const PlayNetwork& network) const {
-    return play(schedule, network, [](std::size_t, const Op&) { return 0.0; }).total_seconds;
-  }
-};
+double seconds_of(const Schedule& writes, const PlayNetwork& network) {
+  return play(writes, network, no_cost).total_seconds;
+}
 
 TEST(PairNetwork, PlaySaysTheSameOfAWriteAlone) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
@@ -185,20 +158,19 @@ TEST(PairNetwork, PlaySaysTheSameOfAWriteAlone) {
       seconds *= 1 + 0.01 * static_cast<double>(uniform_index(random, 400));
     }
     p.cells.push_back(cell("pair_latency", "b", "a", 8, 1e-6));
-    p.cells.push_back(cell("pair_bandwidth", "b", "a", 65536, 1e9, "bytes_per_second"));
+    p.cells.push_back(rate("pair_bandwidth", "b", "a", 1e9));
     if (seed % 2 == 0) {
       for (const char* name : {"a", "b"}) {
-        p.cells.push_back(cell("port_bandwidth", name, "", 65536,
-                               1e8 * static_cast<double>(1 + uniform_index(random, 20)),
-                               "bytes_per_second"));
+        p.cells.push_back(rate("port_bandwidth", name, "",
+                               1e8 * static_cast<double>(1 + uniform_index(random, 20))));
       }
     }
     const PairNetwork n = pair_network(p, {"a", "b"});
     const std::uint64_t bytes = 1 + uniform_index(random, 20'000'000);
-    Writes one(2);
-    one.add(0, 1, bytes, 1);
+    Schedule one = idle(2);
+    send(one, 0, 1, bytes, 1);
     const double alone = n.network.write_seconds(0, 1, static_cast<double>(bytes));
-    EXPECT_NEAR(one.seconds(n.network), alone, 1e-9 * (1 + alone));
+    EXPECT_NEAR(seconds_of(one, n.network), alone, 1e-9 * (1 + alone));
     if (seed % 2 == 1) { // no ports: it is the curve itself
       EXPECT_NEAR(alone,
                   std::max(pair_curve(p, "a", "b", "")->seconds_at(static_cast<double>(bytes)),
@@ -214,23 +186,21 @@ TEST(PairNetwork, WritesThroughOnePortTakeTurns) {
   for (const auto& [from, to] :
        {std::pair{"a", "b"}, {"c", "b"}, {"a", "c"}, {"b", "a"}, {"b", "c"}, {"c", "a"}}) {
     p.cells.push_back(cell("pair_latency", from, to, 8, 1e-3));
-    p.cells.push_back(cell("pair_bandwidth", from, to, 65536, 100e6, "bytes_per_second"));
+    p.cells.push_back(rate("pair_bandwidth", from, to, 100e6));
   }
   for (const char* name : {"a", "b", "c"}) {
-    p.cells.push_back(cell("port_bandwidth", name, "", 65536, 125e6, "bytes_per_second"));
+    p.cells.push_back(rate("port_bandwidth", name, "", 125e6));
   }
   const PairNetwork n = pair_network(p, {"a", "b", "c"});
   // Two writes of 10 MB into b: 20 MB at the port's 125 MB/s, and the latency; either alone 0.1 s.
-  Writes both(3);
-  both.add(0, 1, 10'000'000, 1);
-  both.add(2, 1, 10'000'000, 2);
-  EXPECT_NEAR(both.seconds(n.network), 0.161,
-              0.0011); // a piece of 65536 bytes may wait for another
-  // Two writes from a, to b and to c: 20 MB through its egress.
-  Writes out(3);
-  out.add(0, 1, 10'000'000, 1);
-  out.add(0, 2, 10'000'000, 2);
-  EXPECT_NEAR(out.seconds(n.network), 0.161, 0.0011);
+  // Two writes from a, to b and to c: 20 MB through its egress. A piece of 65536 bytes may wait for
+  // another.
+  for (const auto& [from, to] : {std::pair(2U, 1U), {0U, 2U}}) {
+    Schedule both = idle(3);
+    send(both, 0, 1, 10'000'000, 1);
+    send(both, from, to, 10'000'000, 2);
+    EXPECT_NEAR(seconds_of(both, n.network), 0.161, 0.0011) << from << " to " << to;
+  }
 }
 
 } // namespace

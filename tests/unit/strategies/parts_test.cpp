@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixtures.hpp"
 
-#include "core/error.hpp"
 #include "equations/split.hpp"
 #include "strategies/parts.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <numeric>
 #include <random>
@@ -75,7 +74,7 @@ TEST(Cut, TensorsAreCutOneByOne) {
 
 TEST(Cut, RefusesTinyParts) {
   const Workload w = test::workload({{"a", 100, DType::fp32}});
-  EXPECT_THROW(static_cast<void>(cut(layout_of(w), w, 63, Cutting::fused, 1)), Error);
+  EXPECT_ERROR(cut(layout_of(w), w, 63, Cutting::fused, 1));
 }
 
 /// Cost on a star: worker M + (n-2) g, server n c, all ports of rate 1 (BytePS 4.1.1).

@@ -1,64 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/play.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
+#include "support/schedules.hpp"
 
 #include <gtest/gtest.h>
 
 namespace reckon {
 namespace {
 
-/// Ranks with a port of 1000 bytes a second each way: station 2 r is rank r's egress, 2 r + 1 its
-/// ingress.
-PlayNetwork ports(std::size_t ranks, double rate = 1000) {
+using namespace test;
+
+/// Ranks with a port of 1000 bytes a second each way.
+PlayNetwork ports(std::size_t ranks) {
   PlayNetwork network;
-  network.station_bytes_per_s.assign(2 * ranks, rate);
-  network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
-  for (std::uint32_t from = 0; from < ranks; ++from) {
-    for (std::uint32_t to = 0; to < ranks; ++to) {
-      network.paths[from][to] = {2 * from, 2 * to + 1};
-    }
-  }
+  add_ports(network, ranks, 1000);
   network.quantum_bytes = 100;
   return network;
 }
 
-Schedule idle(std::size_t ranks) {
-  Schedule s;
-  s.worker.assign(ranks, true);
-  s.ranks.resize(ranks);
-  for (RankProgram& r : s.ranks) {
-    r.lanes.resize(1);
-  }
-  return s;
-}
-
-std::uint32_t write(Schedule& s, std::uint32_t from, std::uint32_t to, std::uint64_t bytes,
-                    std::uint32_t tag, std::vector<std::uint32_t> after = {}) {
-  Op op;
-  op.kind = OpKind::write;
-  op.peer = to;
-  op.tag = tag;
-  op.bytes = bytes;
-  return s.ranks[from].lanes[0].append(op, after);
-}
-
-std::uint32_t await(Schedule& s, std::uint32_t at, std::uint32_t from, std::uint32_t tag) {
-  Op op;
-  op.kind = OpKind::await;
-  op.peer = from;
-  op.tag = tag;
-  return s.ranks[at].lanes[0].append(op, {});
-}
-
-double no_cost(std::size_t /*rank*/, const Op& /*op*/) {
-  return 0;
-}
-
 TEST(Play, AWriteTakesItsBytesOverTheRateAndTheLatency) {
   Schedule s = idle(2);
-  write(s, 0, 1, 500, 1);
-  await(s, 1, 0, 1);
+  send(s, 0, 1, 500, 1);
   PlayNetwork network = ports(2);
   network.latency_s = 0.25;
   network.write_overhead_s = 0.5;
@@ -72,8 +35,7 @@ TEST(Play, AWriteTakesItsBytesOverTheRateAndTheLatency) {
 TEST(Play, ASlowReceiverAndAShareOfAThinUplinkBind) {
   Schedule s = idle(4);
   for (const std::uint32_t from : {0U, 1U}) {
-    write(s, from, from + 2, 1000, 1);
-    await(s, from + 2, from, 1);
+    send(s, from, from + 2, 1000, 1);
   }
   PlayNetwork network = ports(4);
   network.station_bytes_per_s[2 * 2 + 1] = 250; // ingress of rank 2
@@ -93,8 +55,7 @@ TEST(Play, ASlowReceiverAndAShareOfAThinUplinkBind) {
 TEST(Play, FanInTakesTurnsAtTheIngress) {
   Schedule s = idle(5);
   for (std::uint32_t from = 1; from < 5; ++from) {
-    write(s, from, 0, 300, from);
-    await(s, 0, from, from);
+    send(s, from, 0, 300, from);
   }
   // 4 x 300 bytes through one ingress; the senders' ports idle meanwhile.
   EXPECT_NEAR(play(s, ports(5), no_cost).total_seconds, 1.2, 1e-9);
@@ -103,10 +64,8 @@ TEST(Play, FanInTakesTurnsAtTheIngress) {
 TEST(Play, ShortWritesOfOnePortGoInTheOrderPostedLongOnesSideBySide) {
   for (const std::uint64_t bytes : {50U, 1000U}) {
     Schedule s = idle(3);
-    write(s, 0, 1, bytes, 1);
-    write(s, 0, 2, bytes, 1);
-    await(s, 1, 0, 1);
-    await(s, 2, 0, 1);
+    send(s, 0, 1, bytes, 1);
+    send(s, 0, 2, bytes, 1);
     const PlayResult result = play(s, ports(3), no_cost);
     const double one = static_cast<double>(bytes) / 1000;
     EXPECT_NEAR(result.rank_seconds[1], bytes == 50 ? one : 2 * one - 0.1, 1e-9);
@@ -117,12 +76,9 @@ TEST(Play, ShortWritesOfOnePortGoInTheOrderPostedLongOnesSideBySide) {
 TEST(Play, ALongWriteWaitsForRoomInsteadOfGoingInCrumbs) {
   // To rank 1 go 30 bytes and 200, to rank 2 200; at most 100 of each are in the port's queue.
   Schedule s = idle(3);
-  write(s, 0, 1, 30, 1);
-  write(s, 0, 1, 200, 2);
-  write(s, 0, 2, 200, 1);
-  await(s, 1, 0, 1);
-  await(s, 1, 0, 2);
-  await(s, 2, 0, 1);
+  send(s, 0, 1, 30, 1);
+  send(s, 0, 1, 200, 2);
+  send(s, 0, 2, 200, 1);
   PlayNetwork network = ports(3);
   // Whatever room there is: 30+70 | 100 | 30+70 | 100 | 30, the second 100 of rank 2 at 0.4 s.
   const PlayResult crumbs = play(s, network, no_cost);
@@ -153,7 +109,7 @@ TEST(Play, LocalOpsTakeTurnsOnALaneEarliestFirst) {
 TEST(Play, AHaltIsAnError) {
   Schedule s = idle(2);
   await(s, 1, 0, 1); // nobody writes
-  EXPECT_THROW(static_cast<void>(play(s, ports(2), no_cost)), Error);
+  EXPECT_ERROR(play(s, ports(2), no_cost));
 }
 
 } // namespace

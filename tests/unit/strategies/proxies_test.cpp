@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixtures.hpp"
 
-#include "core/error.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/proxies/planner.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "support/cases.hpp"
+#include "support/refusals.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
@@ -21,32 +20,25 @@
 namespace reckon {
 namespace {
 
-using testing::Contains;
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using namespace testing;
+using namespace test;
 
 constexpr double k_port = 1e9;
 
+std::string gpu(std::uint64_t i) {
+  return fmt::format("gpu{}", i);
+}
+std::string dev(std::uint64_t i) {
+  return fmt::format("dev{}", i);
+}
+
 /// Machines gpu0.. and dev0.. behind ports of 1 GB/s, one each.
 Profile devices(std::uint64_t workers, std::uint64_t servers) {
-  Profile p;
-  p.name = "devices";
-  p.source = "made for a test";
-  const auto add = [&](const std::string& name) {
+  Profile p = empty_profile("devices");
+  for (std::uint64_t i = 0; i < workers + servers; ++i) {
+    const std::string name = i < workers ? gpu(i) : dev(i - workers);
     p.machines.push_back({name, name, 1, 8, 0});
-    CellKey key;
-    key.test = "port_bandwidth";
-    key.transport = "verbs";
-    key.from = name;
-    p.cells.push_back(test::published(key, "bytes_per_second", k_port));
-  };
-  for (std::uint64_t w = 0; w < workers; ++w) {
-    add(fmt::format("gpu{}", w));
-  }
-  for (std::uint64_t s = 0; s < servers; ++s) {
-    add(fmt::format("dev{}", s));
+    add_port(p, name, k_port);
   }
   return p;
 }
@@ -54,11 +46,9 @@ Profile devices(std::uint64_t workers, std::uint64_t servers) {
 Roles roles_of(std::uint64_t workers, std::uint64_t servers) {
   Roles roles;
   roles.name = "by hand";
-  for (std::uint64_t w = 0; w < workers; ++w) {
-    roles.groups.push_back({fmt::format("gpu{}", w), 1, true, false, 1});
-  }
-  for (std::uint64_t s = 0; s < servers; ++s) {
-    roles.groups.push_back({fmt::format("dev{}", s), 1, false, true, 1});
+  for (std::uint64_t i = 0; i < workers + servers; ++i) {
+    roles.groups.push_back(
+        {i < workers ? gpu(i) : dev(i - workers), 1, i < workers, i >= workers, 1});
   }
   return roles;
 }
@@ -66,47 +56,68 @@ Roles roles_of(std::uint64_t workers, std::uint64_t servers) {
 /// The way between two machines, each direction alike.
 void add_pair(Profile& p, const std::string& from, const std::string& to, double latency_s,
               double bytes_per_s) {
-  CellKey key;
-  key.transport = "verbs";
-  key.from = from;
-  key.to = to;
-  key.direction = "one_way";
-  key.test = "pair_latency";
-  p.cells.push_back(test::published(key, "seconds", latency_s));
+  CellKey key{
+      .test = "pair_latency", .from = from, .to = to, .transport = "verbs", .direction = "one_way"};
+  add_time(p, key, latency_s);
   key.test = "pair_bandwidth";
-  p.cells.push_back(test::published(key, "bytes_per_second", bytes_per_s));
+  add_rate(p, key, bytes_per_s);
+}
+
+/// devices() with a way from each gpu to each dev, of this latency and rate.
+template <class Latency, class Rate>
+Profile joined(std::uint64_t workers, std::uint64_t servers, Latency latency_s, Rate bytes_per_s) {
+  Profile p = devices(workers, servers);
+  for (std::uint64_t c = 0; c < workers; ++c) {
+    for (std::uint64_t d = 0; d < servers; ++d) {
+      add_pair(p, gpu(c), dev(d), latency_s(c, d), bytes_per_s(c, d));
+    }
+  }
+  return p;
 }
 
 Plan plan_of(const Profile& profile, const Roles& roles, const Workload& workload,
              const PlanOptions& options, const ProxyOptions& proxies = {}) {
-  return plan_proxies(
-      {profile, workload, roles, {"p", digest_of("p")}, {"w", digest_of("w")}, std::nullopt},
-      options, proxies);
+  return plan_proxies(inputs_of(profile, workload, roles), options, proxies);
 }
 
-PlanOptions coarse() {
-  PlanOptions options;
-  options.strategy = "coarse";
-  return options;
-}
+const PlanOptions k_coarse{.strategy = "coarse"};
+const ProxyOptions k_all_through_proxies{.proxy_bytes = k_all_proxy_bytes};
 
-ProxyOptions all_through_proxies() {
-  ProxyOptions proxies;
-  proxies.proxy_bytes = k_all_proxy_bytes;
+std::vector<std::uint64_t> bandwidth_proxies(const Plan& plan) {
+  std::vector<std::uint64_t> proxies;
+  for (const ProxyRoute& route : plan.routing) {
+    proxies.push_back(route.bandwidth_proxy);
+  }
   return proxies;
+}
+
+/// The plan's candidate; a test failure where it has none that applies.
+Prediction candidate(const Plan& plan, const std::string& strategy) {
+  for (const Candidate& c : plan.candidates) {
+    if (c.strategy.starts_with(strategy) && c.prediction) {
+      return *c.prediction;
+    }
+  }
+  ADD_FAILURE() << "no candidate " << strategy;
+  return {};
+}
+
+std::set<std::string> candidates_of(const Plan& plan) {
+  std::set<std::string> names;
+  for (const Candidate& c : plan.candidates) {
+    names.insert(c.strategy);
+  }
+  return names;
 }
 
 TEST(Proxies, ASlowNearAndAFastFarProxyCrossWhereTheirTimesAreEqual) {
   // 10 us + s / 50 MB/s = 1 ms + s / 500 MB/s: s = 0.99 ms / (18 ns a byte) = 55000 bytes.
-  Profile p = devices(2, 2);
-  for (const char* gpu : {"gpu0", "gpu1"}) {
-    add_pair(p, gpu, "dev0", 10e-6, 50e6);
-    add_pair(p, gpu, "dev1", 1e-3, 500e6);
-  }
-  const Workload w = test::workload({{"short", 12500, DType::fp32}, {"long", 15000, DType::fp32}});
-  ProxyOptions proxies = all_through_proxies();
-  proxies.paper_shards = true;
-  const Plan plan = plan_of(p, roles_of(2, 2), w, coarse(), proxies);
+  const Profile p = joined(
+      2, 2, [](auto, auto d) { return d == 0 ? 10e-6 : 1e-3; },
+      [](auto, auto d) { return d == 0 ? 50e6 : 500e6; });
+  const Workload w = workload({{"short", 12500, DType::fp32}, {"long", 15000, DType::fp32}});
+  const Plan plan = plan_of(p, roles_of(2, 2), w, k_coarse,
+                            {.proxy_bytes = k_all_proxy_bytes, .paper_shards = true});
   ASSERT_EQ(plan.routing.size(), 2U);
   for (const ProxyRoute& route : plan.routing) {
     EXPECT_EQ(route.latency_proxy, 2U);
@@ -125,38 +136,27 @@ TEST(Proxies, ASlowNearAndAFastFarProxyCrossWhereTheirTimesAreEqual) {
 }
 
 TEST(Proxies, AlikeProxiesAreTakenInPairsAndNeedNoThreshold) {
-  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
-  const Plan one = plan_of(devices(4, 4), roles_of(4, 4), w, coarse(), all_through_proxies());
+  const Workload w = one_tensor(1U << 20U);
+  const Plan one = plan_of(devices(4, 4), roles_of(4, 4), w, k_coarse, k_all_through_proxies);
   for (std::uint64_t c = 0; c < 4; ++c) {
     EXPECT_EQ(one.routing[c].latency_proxy, 4 + c);
     EXPECT_EQ(one.routing[c].bandwidth_proxy, 4 + c);
     EXPECT_FALSE(one.routing[c].threshold_bytes);
   }
   // 2:1, COARSE V-A: two clients next to each other share a device.
-  const Plan two = plan_of(devices(4, 2), roles_of(4, 2), w, coarse(), all_through_proxies());
-  std::vector<std::uint64_t> proxies;
-  for (const ProxyRoute& route : two.routing) {
-    proxies.push_back(route.bandwidth_proxy);
-  }
-  EXPECT_THAT(proxies, ElementsAre(4, 4, 5, 5));
+  const Plan two = plan_of(devices(4, 2), roles_of(4, 2), w, k_coarse, k_all_through_proxies);
+  EXPECT_THAT(bandwidth_proxies(two), ElementsAre(4, 4, 5, 5));
 }
 
 TEST(Proxies, TheProxiesThatAreAllBetterThanTheOwnAreSharedOut) {
   // Anti-local: every device but the paired one is faster.
-  Profile p = devices(4, 4);
-  for (int c = 0; c < 4; ++c) {
-    for (int d = 0; d < 4; ++d) {
-      add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), c == d ? 10e-6 : 30e-6,
-               c == d ? 500e6 : 900e6);
-    }
-  }
+  const Profile p = joined(
+      4, 4, [](auto c, auto d) { return c == d ? 10e-6 : 30e-6; },
+      [](auto c, auto d) { return c == d ? 500e6 : 900e6; });
   // 4 MiB alone take 4.69 ms; ten of 4000 bytes save 10 * 20 us: 4 %.
-  std::vector<Tensor> tensors{{"long", 1U << 20U, DType::fp32}};
-  for (int t = 0; t < 10; ++t) {
-    tensors.push_back({fmt::format("short{}", t), 1000, DType::fp32});
-  }
-  const Workload w = test::workload(std::move(tensors));
-  const Plan plan = plan_of(p, roles_of(4, 4), w, coarse(), all_through_proxies());
+  Workload w = equal_tensors(10, 1000);
+  w.tensors.insert(w.tensors.begin(), {"long", 1U << 20U, DType::fp32});
+  const Plan plan = plan_of(p, roles_of(4, 4), w, k_coarse, k_all_through_proxies);
   std::set<std::uint64_t> used;
   for (std::uint64_t c = 0; c < 4; ++c) {
     EXPECT_EQ(plan.routing[c].latency_proxy, 4 + c);
@@ -170,44 +170,33 @@ TEST(Proxies, ClientsMoveToAnotherGoodProxyUntilAllHaveAsMany) {
   // COARSE's V100 machine with two devices: 0 and 1 are better off with the other's device, for 2
   // and 3 both are alike, and both are paired with device 1 (rank 5). That would have three clients
   // then: 0, 2 and 3.
-  Profile p = devices(4, 2);
-  for (int c = 0; c < 4; ++c) {
-    for (int d = 0; d < 2; ++d) {
-      add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), 30e-6, c == d ? 500e6 : 900e6);
-    }
-  }
-  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
-  const Plan plan = plan_of(p, roles_of(4, 2), w, coarse(), all_through_proxies());
-  std::vector<std::uint64_t> proxies;
-  for (const ProxyRoute& route : plan.routing) {
-    proxies.push_back(route.bandwidth_proxy);
-  }
-  EXPECT_THAT(proxies, ElementsAre(5, 4, 5, 4));
+  const Profile p = joined(
+      4, 2, [](auto, auto) { return 30e-6; },
+      [](auto c, auto d) { return c == d ? 500e6 : 900e6; });
+  const Plan plan =
+      plan_of(p, roles_of(4, 2), one_tensor(1U << 20U), k_coarse, k_all_through_proxies);
+  EXPECT_THAT(bandwidth_proxies(plan), ElementsAre(5, 4, 5, 4));
 }
 
 TEST(Proxies, TheBaselinesTooPassTheSlowWaysBetweenPairs) {
   // Ports of 1 GB/s, and 0.1 GB/s between any two of the four workers: a ring's bound is
   // 2 (p - 1) / p M / B = 1.5 * 16 MiB / 0.1 GB/s.
   Profile p = devices(4, 4);
-  for (int a = 0; a < 4; ++a) {
-    for (int b = 0; b < 4; ++b) {
+  for (std::uint64_t a = 0; a < 4; ++a) {
+    for (std::uint64_t b = 0; b < 4; ++b) {
       if (a != b) {
-        add_pair(p, fmt::format("gpu{}", a), fmt::format("gpu{}", b), 1e-6, 0.1e9);
-        add_pair(p, fmt::format("dev{}", a), fmt::format("dev{}", b), 1e-6, 1e9);
+        add_pair(p, gpu(a), gpu(b), 1e-6, 0.1e9);
+        add_pair(p, dev(a), dev(b), 1e-6, 1e9);
       }
-      add_pair(p, fmt::format("gpu{}", a), fmt::format("dev{}", b), 1e-6, 1e9);
-      add_pair(p, fmt::format("dev{}", b), fmt::format("gpu{}", a), 1e-6, 1e9);
+      add_pair(p, gpu(a), dev(b), 1e-6, 1e9);
+      add_pair(p, dev(b), gpu(a), 1e-6, 1e9);
     }
   }
-  const Workload w = test::workload({{"t", 4U << 20U, DType::fp32}});
-  const Plan plan = plan_of(p, roles_of(4, 4), w, coarse());
-  const auto ring = std::find_if(plan.candidates.begin(), plan.candidates.end(),
-                                 [](const Candidate& c) { return c.strategy == "ring"; });
-  ASSERT_NE(ring, plan.candidates.end());
-  ASSERT_TRUE(ring->prediction);
+  const Plan plan = plan_of(p, roles_of(4, 4), one_tensor(4U << 20U), k_coarse);
+  const Prediction ring = candidate(plan, "ring");
   const double bound = 1.5 * (16 << 20) / 0.1e9;
-  EXPECT_NEAR(ring->prediction->bound_seconds, bound, 1e-3 * bound);
-  EXPECT_NEAR(ring->prediction->mid_seconds, bound, 0.05 * bound);
+  EXPECT_NEAR(ring.bound_seconds, bound, 1e-3 * bound);
+  EXPECT_NEAR(ring.mid_seconds, bound, 0.05 * bound);
   EXPECT_LT(plan.prediction.mid_seconds, bound / 2);
 }
 
@@ -215,57 +204,39 @@ TEST(Proxies, EveryStrategyIsBoundByASlowWayBetweenTwoMachines) {
   // Ports of 1 GB/s; from gpu0 to gpu1 0.25 GB/s. A ring of 4 sends 2 * 3/4 of 16 MiB over each of
   // its ways: 25165824 bytes, 25.17 ms at the ports and 100.66 ms on that way.
   Profile p = devices(4, 0);
-  const auto ring = [&] {
-    PlanOptions options;
-    options.strategy = "ring";
-    return test::plan_for(p, test::workload({{"t", 4U << 20U, DType::fp32}}), 4, 0, options);
+  const auto planned = [&](const char* strategy) {
+    return plan_for(p, one_tensor(4U << 20U), 4, 0, {.strategy = strategy});
   };
   const double bytes = 1.5 * (16 << 20);
-  EXPECT_NEAR(ring().prediction.bound_seconds, bytes / k_port, 1e-3 * bytes / k_port);
-  for (int a = 0; a < 4; ++a) {
-    for (int b = 0; b < 4; ++b) {
+  EXPECT_NEAR(planned("ring").prediction.bound_seconds, bytes / k_port, 1e-3 * bytes / k_port);
+  for (std::uint64_t a = 0; a < 4; ++a) {
+    for (std::uint64_t b = 0; b < 4; ++b) {
       if (a != b) {
-        add_pair(p, fmt::format("gpu{}", a), fmt::format("gpu{}", b), 1e-6,
-                 a == 0 && b == 1 ? 0.25e9 : 1e9);
+        add_pair(p, gpu(a), gpu(b), 1e-6, a == 0 && b == 1 ? 0.25e9 : 1e9);
       }
     }
   }
-  const Plan plan = ring();
+  const Prediction ring = planned("ring").prediction;
   const double bound = bytes / 0.25e9;
-  EXPECT_NEAR(plan.prediction.bound_seconds, bound, 1e-3 * bound);
-  EXPECT_THAT(plan.prediction.bound_by, HasSubstr("gpu0 -> gpu1: "));
-  EXPECT_GE(plan.prediction.mid_seconds, plan.prediction.bound_seconds);
-  EXPECT_LT(plan.prediction.mid_seconds, 1.1 * bound);
-  EXPECT_LE(plan.prediction.lo_seconds, plan.prediction.mid_seconds);
+  EXPECT_NEAR(ring.bound_seconds, bound, 1e-3 * bound);
+  EXPECT_THAT(ring.bound_by, HasSubstr("gpu0 -> gpu1: "));
+  EXPECT_GE(ring.mid_seconds, ring.bound_seconds);
+  EXPECT_LT(ring.mid_seconds, 1.1 * bound);
+  EXPECT_LE(ring.lo_seconds, ring.mid_seconds);
   // Every worker that serves takes a quarter from each other one, and gives it back: 8 MiB over
-  // each way, 33.55 ms on the slow one.
-  PlanOptions options;
-  options.strategy = "ps_colocated";
-  const Plan served =
-      test::plan_for(p, test::workload({{"t", 4U << 20U, DType::fp32}}), 4, 0, options);
+  // each way, 33.55 ms on the slow one. No strategy is held against its ports alone.
+  const Plan served = planned("ps_colocated");
   EXPECT_NEAR(served.prediction.bound_seconds, (8 << 20) / 0.25e9, 1e-3 * (8 << 20) / 0.25e9);
-  for (const Candidate& c : served.candidates) { // no strategy is held against its ports alone
-    if (c.strategy == "ring") {
-      ASSERT_TRUE(c.prediction);
-      EXPECT_NEAR(c.prediction->bound_seconds, bound, 1e-3 * bound);
-    }
-  }
+  EXPECT_NEAR(candidate(served, "ring").bound_seconds, bound, 1e-3 * bound);
 }
 
 TEST(Proxies, MoreBytesThroughTheProxiesThanThereAreIsAnError) {
-  ProxyOptions proxies;
-  proxies.proxy_bytes = 4001;
-  const Workload w = test::workload({{"t", 1000, DType::fp32}});
-  try {
-    (void)plan_of(devices(2, 2), roles_of(2, 2), w, coarse(), proxies);
-    FAIL() << "4001 of 4000 bytes";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::input);
-    EXPECT_THAT(e.what(), HasSubstr("4000 bytes; give fewer, or 'all', or 'auto'"));
-  }
-  proxies.proxy_bytes = 4000;
-  EXPECT_EQ(plan_of(devices(2, 2), roles_of(2, 2), w, coarse(), proxies).options.at("proxy_bytes"),
-            "all");
+  const auto planned = [](double bytes) {
+    return plan_of(devices(2, 2), roles_of(2, 2), one_tensor(1000), k_coarse,
+                   {.proxy_bytes = bytes});
+  };
+  EXPECT_REFUSED(input, "4000 bytes; give fewer, or 'all', or 'auto'", planned(4001));
+  EXPECT_EQ(planned(4000).options.at("proxy_bytes"), "all");
 }
 
 TEST(Proxies, CurvesMadeOfAMeasuredLatencyAndRateAreSaidToBeGuessed) {
@@ -273,8 +244,7 @@ TEST(Proxies, CurvesMadeOfAMeasuredLatencyAndRateAreSaidToBeGuessed) {
   add_pair(p, "gpu0", "dev0", 1e-5, 5e8);
   add_pair(p, "dev0", "gpu0", 1e-5, 5e8);
   const auto says_so = [&] {
-    const Plan plan = plan_of(p, roles_of(1, 1), test::workload({{"t", 1000, DType::fp32}}),
-                              coarse(), all_through_proxies());
+    const Plan plan = plan_of(p, roles_of(1, 1), one_tensor(1000), k_coarse, k_all_through_proxies);
     return std::any_of(plan.quantities.begin(), plan.quantities.end(), [](const Quantity& q) {
       return q.equation.find("no pair_write of 1 pairs") != std::string::npos;
     });
@@ -292,19 +262,15 @@ TEST(Proxies, AProxyForShortTensorsMustSaveMoreThanNoise) {
   add_pair(p, "gpu0", "dev0", 30e-6, 900e6);
   add_pair(p, "gpu0", "dev1", 10e-6, 500e6);
   // 4 MiB take 4.69 ms, and one tensor of 4000 bytes saves 20 us: 0.4 %.
-  const Workload w =
-      test::workload({{"long", 1U << 20U, DType::fp32}, {"short", 1000, DType::fp32}});
-  const Plan plan = plan_of(p, roles_of(1, 2), w, coarse(), all_through_proxies());
+  const Workload w = workload({{"long", 1U << 20U, DType::fp32}, {"short", 1000, DType::fp32}});
+  const Plan plan = plan_of(p, roles_of(1, 2), w, k_coarse, k_all_through_proxies);
   EXPECT_EQ(plan.routing[0].latency_proxy, 1U);
   EXPECT_EQ(plan.routing[0].bandwidth_proxy, 1U);
 }
 
 TEST(Proxies, DenseHasOneDeviceThatEverythingPasses) {
-  PlanOptions options = coarse();
-  options.strategy = "dense";
-  options.part_bytes = 1U << 20U;
-  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}}); // 64 MiB
-  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options);
+  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), one_tensor(16U << 20U), // 64 MiB
+                            {.strategy = "dense", .part_bytes = 1U << 20U});
   EXPECT_EQ(plan.strategy, "dense");
   EXPECT_THAT(plan.parts.server, Each(4U));
   // C8: p n / B in each direction.
@@ -312,12 +278,8 @@ TEST(Proxies, DenseHasOneDeviceThatEverythingPasses) {
   EXPECT_GT(plan.prediction.mid_seconds, plan.prediction.bound_seconds);
   EXPECT_LT(plan.prediction.mid_seconds, 1.1 * plan.prediction.bound_seconds);
   EXPECT_THAT(plan.prediction.relief, HasSubstr("--strategy coarse"));
-  std::set<std::string> names; // the search for dense has no ring of the workers
-  for (const Candidate& c : plan.candidates) {
-    names.insert(c.strategy);
-  }
-  EXPECT_TRUE(names.contains("coarse_without_ring"));
-  EXPECT_FALSE(names.contains("coarse"));
+  // The search for dense has no ring of the workers.
+  EXPECT_THAT(candidates_of(plan), AllOf(Contains("coarse_without_ring"), Not(Contains("coarse"))));
 }
 
 TEST(Proxies, ALaneUsesOnePortOfItsMachine) {
@@ -325,22 +287,16 @@ TEST(Proxies, ALaneUsesOnePortOfItsMachine) {
   // sends as much: 67.1 ms over both of its ports, 134.2 ms over the one that one lane has.
   Profile p = devices(2, 1);
   for (const MachineGroup& machine : p.machines) {
-    for (const char* port : {"port0", "port1"}) {
-      CellKey key;
-      key.test = "single_port_bandwidth";
-      key.transport = "verbs";
-      key.from = machine.id + "/" + port;
-      p.cells.push_back(test::published(key, "bytes_per_second", k_port));
-    }
+    add_single_port(p, machine.id + "/port0", k_port);
+    add_single_port(p, machine.id + "/port1", k_port);
   }
   for (Cell& cell : p.cells) {
     if (cell.key.test == "port_bandwidth") {
-      cell = test::published(cell.key, "bytes_per_second", 2 * k_port);
+      cell = published(cell.key, "bytes_per_second", 2 * k_port);
     }
   }
-  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}});
-  PlanOptions options = coarse();
-  options.strategy = "dense";
+  const Workload w = one_tensor(16U << 20U);
+  const PlanOptions options{.strategy = "dense"};
   Roles roles = roles_of(2, 1);
   const double on_one_port_s = 2 * 67108864 / k_port;
   const Plan one = plan_of(p, roles, w, options);
@@ -356,32 +312,22 @@ TEST(Proxies, ALaneUsesOnePortOfItsMachine) {
 }
 
 TEST(Proxies, TheCandidatesHaveThePapersBaselines) {
-  PlanOptions options = coarse();
-  options.part_bytes = 1U << 20U;
-  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}});
-  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options);
-  std::set<std::string> names;
-  for (const Candidate& c : plan.candidates) {
-    if (c.prediction) {
-      names.insert(c.strategy);
-      EXPECT_GE(c.prediction->lo_seconds, c.prediction->bound_seconds * (1 - 1e-9)) << c.strategy;
-      EXPECT_LE(c.prediction->lo_seconds, c.prediction->mid_seconds) << c.strategy;
-      EXPECT_LE(c.prediction->mid_seconds, c.prediction->hi_seconds) << c.strategy;
-    }
-  }
+  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), one_tensor(16U << 20U),
+                            {.strategy = "coarse", .part_bytes = 1U << 20U});
   for (const char* name : {"coarse", "coarse_without_ring", "dense", "ring", "ps_noncolocated"}) {
-    EXPECT_TRUE(names.contains(name)) << name;
+    const Prediction p = candidate(plan, name);
+    EXPECT_GE(p.lo_seconds, p.bound_seconds * (1 - 1e-9)) << name;
+    EXPECT_LE(p.lo_seconds, p.mid_seconds) << name;
+    EXPECT_LE(p.mid_seconds, p.hi_seconds) << name;
   }
 }
 
 TEST(Proxies, OneWorkerNeedsNoneOfTheOthersAndAllNumbersAreFinite) {
-  Profile p = devices(1, 3);
-  for (int d = 0; d < 3; ++d) {
-    add_pair(p, "gpu0", fmt::format("dev{}", d), 1e-5, 500e6);
-  }
-  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
+  const Profile p = joined(
+      1, 3, [](auto, auto) { return 1e-5; }, [](auto, auto) { return 500e6; });
+  const Workload w = one_tensor(1U << 20U);
   for (const bool passes : {false, true}) {
-    PlanOptions options = coarse();
+    PlanOptions options = k_coarse;
     if (passes) {
       options.forward_seconds = 0.01;
       options.backward_seconds = 0.02;
@@ -398,27 +344,16 @@ TEST(Proxies, OneWorkerNeedsNoneOfTheOthersAndAllNumbersAreFinite) {
 }
 
 TEST(Proxies, WithoutADeviceThereIsNoPlan) {
-  const Workload w = test::workload({{"t", 1U << 20U, DType::fp32}});
-  try {
-    static_cast<void>(plan_of(devices(4, 1), roles_of(4, 0), w, coarse()));
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::input);
-    EXPECT_THAT(e.what(), HasSubstr("--servers"));
-  }
+  EXPECT_REFUSED(input, "--servers",
+                 plan_of(devices(4, 1), roles_of(4, 0), one_tensor(1U << 20U), k_coarse));
 }
 
 TEST(Proxies, AnIterationWithPassesIsNoShorterThanThePassesAndSaysWhatIsExposed) {
-  PlanOptions options = coarse();
-  options.part_bytes = 1U << 20U;
-  options.forward_seconds = 0.05;
-  options.backward_seconds = 0.1;
-  std::vector<Tensor> tensors;
-  for (int t = 0; t < 16; ++t) {
-    tensors.push_back({fmt::format("t{}", t), 1U << 20U, DType::fp32});
-  }
-  const Workload w = test::workload(std::move(tensors)); // 64 MiB
-  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options);
+  const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), equal_tensors(16, 1U << 20U), // 64 MiB
+                            {.strategy = "coarse",
+                             .part_bytes = 1U << 20U,
+                             .forward_seconds = 0.05,
+                             .backward_seconds = 0.1});
   EXPECT_GE(plan.prediction.mid_seconds, 0.15);
   // All the traffic after all the passes: 2.5 times the gradient through a device's port.
   EXPECT_LT(plan.prediction.mid_seconds, 0.15 + 2.5 * 64 * (1 << 20) / k_port);
@@ -429,15 +364,13 @@ TEST(Proxies, GpusOfAMachineCanBeTheMemoryDevices) {
   // BytePS's PCIe machine, half of its GPUs: two clients and two devices under each switch. Each
   // copy passes the client's and the device's link of 105 Gb/s; what goes round crosses the
   // switch's way to its host bridge.
-  const Profile p = read_profile(RECKON_SOURCE_DIR "/profiles/byteps-pcie.json");
+  const Profile p = shipped_profile("byteps-pcie");
   Roles roles;
   roles.name = "half of them";
   roles.groups = {{"m0", 4, true, false, 1, {"m0/gpu0", "m0/gpu1", "m0/gpu4", "m0/gpu5"}},
                   {"m0", 4, false, true, 1, {"m0/gpu2", "m0/gpu3", "m0/gpu6", "m0/gpu7"}}};
-  PlanOptions options = coarse();
-  options.part_bytes = 1U << 20U;
-  const Workload w = test::workload({{"t", 16U << 20U, DType::fp32}});
-  const Plan plan = plan_of(p, roles, w, options, all_through_proxies());
+  const Plan plan = plan_of(p, roles, one_tensor(16U << 20U),
+                            {.strategy = "coarse", .part_bytes = 1U << 20U}, k_all_through_proxies);
   EXPECT_EQ(plan.transport, "cuda");
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
     EXPECT_EQ(plan.ranks[r].endpoint, roles.groups[r / 4].endpoints[r % 4]);
@@ -449,11 +382,7 @@ TEST(Proxies, GpusOfAMachineCanBeTheMemoryDevices) {
   // other, 2 of 4 each way (gpu3 > gpu6, gpu7 > gpu2): 1.5 of the gradient passes each of their
   // links, client's traffic does not.
   EXPECT_THAT(plan.prediction.bound_by, HasSubstr("sw"));
-  const auto optimum =
-      std::find_if(plan.candidates.begin(), plan.candidates.end(),
-                   [](const Candidate& c) { return c.strategy.starts_with("inside_"); });
-  ASSERT_NE(optimum, plan.candidates.end());
-  EXPECT_LE(optimum->prediction->bound_seconds, plan.prediction.mid_seconds);
+  EXPECT_LE(candidate(plan, "inside_").bound_seconds, plan.prediction.mid_seconds);
 }
 
 /// What a part makes the ranks send: clients to their proxies and round the ring and back, or round
@@ -472,34 +401,24 @@ double sent(const Plan& plan, std::size_t part, std::size_t workers) {
 
 /// COARSE's figure 10: each client's near proxy takes the short tensor, the far one the long one.
 Plan figure_10(bool one_queue, bool crossed) {
-  Profile p = devices(2, 2);
-  for (int c = 0; c < 2; ++c) {
-    for (int d = 0; d < 2; ++d) {
-      const bool fast = crossed ? c != d : c == d;
-      add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), c == d ? 10e-6 : 1e-3,
-               fast ? 500e6 : 50e6);
-    }
-  }
-  ProxyOptions proxies = all_through_proxies();
-  proxies.one_queue = one_queue;
-  const Workload w = test::workload({{"short", 5000, DType::fp32}, {"long", 25000, DType::fp32}});
-  return plan_of(p, roles_of(2, 2), w, coarse(), proxies);
+  const Profile p = joined(
+      2, 2, [](auto c, auto d) { return c == d ? 10e-6 : 1e-3; },
+      [&](auto c, auto d) { return crossed == (c != d) ? 500e6 : 50e6; });
+  const Workload w = workload({{"short", 5000, DType::fp32}, {"long", 25000, DType::fp32}});
+  return plan_of(p, roles_of(2, 2), w, k_coarse,
+                 {.proxy_bytes = k_all_proxy_bytes, .one_queue = one_queue});
 }
 
 TEST(Proxies, ByPriorityTheForwardPassNeedNotWaitForAllTraffic) {
-  std::vector<Tensor> tensors;
-  for (int t = 0; t < 8; ++t) {
-    tensors.push_back({fmt::format("t{}", t), 1U << 20U, DType::fp32});
-  }
-  const Workload w = test::workload(std::move(tensors));
-  PlanOptions options = coarse();
-  options.part_bytes = 1U << 20U;
-  options.forward_seconds = 0.08;
-  options.backward_seconds = 0.02;
+  const Workload w = equal_tensors(8, 1U << 20U);
+  PlanOptions options{.strategy = "coarse",
+                      .part_bytes = 1U << 20U,
+                      .forward_seconds = 0.08,
+                      .backward_seconds = 0.02};
   std::map<Order, double> seconds;
   for (const Order order : {Order::gradient, Order::priority, Order::automatic}) {
     options.order = order;
-    const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options, all_through_proxies());
+    const Plan plan = plan_of(devices(4, 4), roles_of(4, 4), w, options, k_all_through_proxies);
     seconds[order] = plan.prediction.mid_seconds;
     const auto& offsets = plan.parts.offset_bytes;
     EXPECT_EQ(std::is_sorted(offsets.begin(), offsets.end()), order == Order::gradient);
@@ -518,7 +437,7 @@ TEST(Proxies, ByPriorityTheForwardPassNeedNotWaitForAllTraffic) {
   EXPECT_EQ(seconds[Order::automatic], seconds[Order::priority]);
   options.forward_seconds = options.backward_seconds = 0;
   options.order = Order::priority;
-  EXPECT_THROW(static_cast<void>(plan_of(devices(4, 4), roles_of(4, 4), w, options)), Error);
+  EXPECT_ERROR(plan_of(devices(4, 4), roles_of(4, 4), w, options));
 }
 
 TEST(Proxies, OneQueueDeadlocksWhereClientsUseTheProxiesInOppositeOrder) {
@@ -533,19 +452,17 @@ TEST(Proxies, AStepIsMadeWhereItWasAskedForAndProved) {
   for (int t = 0; t < 9; ++t) {
     tensors.push_back({fmt::format("t{}", t), 30011U + static_cast<unsigned>(t), DType::fp32});
   }
-  const Workload w = test::workload(std::move(tensors));
+  const Workload w = workload(std::move(tensors));
   for (const std::uint64_t servers : {1U, 2U, 4U}) {
     for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
       for (const char* strategy : {"coarse", "dense"}) {
-        PlanOptions options;
-        options.strategy = strategy;
-        options.part_bytes = 16384;
-        options.window_parts = 3;
-        options.optimizer = Optimizer::adam;
-        options.update_at = place;
-        ProxyOptions proxies;
-        proxies.proxy_bytes = static_cast<double>(w.bytes()) / 2;
-        const Plan plan = plan_of(devices(4, servers), roles_of(4, servers), w, options, proxies);
+        const Plan plan = plan_of(devices(4, servers), roles_of(4, servers), w,
+                                  {.strategy = strategy,
+                                   .part_bytes = 16384,
+                                   .window_parts = 3,
+                                   .optimizer = Optimizer::adam,
+                                   .update_at = place},
+                                  {.proxy_bytes = static_cast<double>(w.bytes()) / 2});
         ASSERT_TRUE(plan.update);
         EXPECT_EQ(plan.update->place, place);
         EXPECT_THAT(check(lower(plan)).faults, IsEmpty()) << strategy << " " << servers;
@@ -558,20 +475,20 @@ TEST(Proxies, ACheckpointIsPredictedAsLongAsItsCopiesKeepLanesFromTheirWork) {
   // 12 MB of parameters and two states of Adam on two devices: each saves 36 MB / 2. At 1 MB/s that
   // takes 18 s, the whole iteration some tens of milliseconds, in part of which a lane may copy. At
   // 1 TB/s the copies take 36 us.
-  const Workload w = test::workload({{"a", 1'500'000, DType::fp32}, {"b", 1'500'000, DType::fp32}});
-  PlanOptions options = coarse();
-  options.optimizer = Optimizer::adam;
-  options.update_at = UpdatePlace::server;
+  const Workload w = workload({{"a", 1'500'000, DType::fp32}, {"b", 1'500'000, DType::fp32}});
+  const PlanOptions options{
+      .strategy = "coarse", .optimizer = Optimizer::adam, .update_at = UpdatePlace::server};
   for (const double rate : {1e6, 1e12}) {
     Profile p = devices(2, 2);
-    CellKey copy;
-    copy.test = "host_memcpy";
-    copy.from = copy.to = "gpu0";
-    copy.bytes = 1'000'000;
-    copy.threads = 1;
-    copy.state = "cold";
-    p.cells.push_back(test::published(copy, "seconds", 1e6 / rate));
-    const Plan plan = plan_of(p, roles_of(2, 2), w, options, all_through_proxies());
+    add_time(p,
+             {.test = "host_memcpy",
+              .from = "gpu0",
+              .to = "gpu0",
+              .bytes = 1'000'000,
+              .threads = 1,
+              .state = "cold"},
+             1e6 / rate);
+    const Plan plan = plan_of(p, roles_of(2, 2), w, options, k_all_through_proxies);
     const auto cost =
         std::find_if(plan.quantities.begin(), plan.quantities.end(),
                      [](const Quantity& q) { return q.name == "checkpoint_seconds"; });
@@ -586,7 +503,7 @@ TEST(Proxies, ACheckpointIsPredictedAsLongAsItsCopiesKeepLanesFromTheirWork) {
     EXPECT_GT(most, 17.9e6 / rate);
   }
   // Without a rate of copies nothing is claimed.
-  const Plan plan = plan_of(devices(2, 2), roles_of(2, 2), w, options, all_through_proxies());
+  const Plan plan = plan_of(devices(2, 2), roles_of(2, 2), w, options, k_all_through_proxies);
   EXPECT_TRUE(std::none_of(plan.quantities.begin(), plan.quantities.end(),
                            [](const Quantity& q) { return q.name == "checkpoint_seconds"; }));
 }
@@ -600,20 +517,16 @@ TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {
   for (int trial = 0; trial < support::cases(200); ++trial) {
     SCOPED_TRACE(fmt::format("seed {}, trial {}", k_seed, trial));
     const unsigned workers = draw(1, 6), servers = draw(1, 6);
-    Profile p = devices(workers, servers);
-    for (unsigned c = 0; c < workers; ++c) {
-      for (unsigned d = 0; d < servers; ++d) {
-        add_pair(p, fmt::format("gpu{}", c), fmt::format("dev{}", d), 1e-6 * draw(5, 2000),
-                 1e6 * draw(50, 1000));
-      }
-    }
+    const Profile p = joined(
+        workers, servers, [&](auto, auto) { return 1e-6 * draw(5, 2000); },
+        [&](auto, auto) { return 1e6 * draw(50, 1000); });
     std::vector<Tensor> tensors;
     for (unsigned t = draw(1, 12); t > 0; --t) {
       const DType dtype = random() % 4 == 0 ? DType::fp16 : DType::fp32;
       tensors.push_back({fmt::format("t{}", t), draw(1, 1U << draw(1, 19)), dtype});
     }
-    const Workload w = test::workload(std::move(tensors));
-    PlanOptions options = coarse();
+    const Workload w = workload(std::move(tensors));
+    PlanOptions options = k_coarse;
     options.part_bytes = std::uint64_t{1} << draw(12, 19);
     options.window_parts = draw(1, 12);
     ProxyOptions proxies;

@@ -41,10 +41,7 @@ Plan ring_plan(const CostModel& model, std::uint64_t parts_each, std::uint64_t p
 }
 
 Cell write_latency(double seconds) {
-  CellKey latency;
-  latency.test = "fabric_write_latency";
-  latency.transport = "verbs";
-  latency.from = "gpu";
+  CellKey latency{.test = "fabric_write_latency", .from = "gpu", .transport = "verbs"};
   return published(latency, "seconds", seconds);
 }
 
@@ -58,8 +55,7 @@ TEST(RingFormula, OfOneWorkerIsNothing) {
     for (shape.part_bytes = 1 << 10; shape.part_bytes <= 1 << 26; shape.part_bytes *= 2) {
       EXPECT_EQ(ring_chain_seconds(model, shape), 0) << shape.part_bytes;
     }
-    PlanOptions options;
-    options.strategy = "auto";
+    PlanOptions options{.strategy = "auto"};
     EXPECT_GT(
         plan_for(profile, workload({{"t", 16U << 20U, DType::fp32}}), 1, 1, options).parts.size(),
         0U);

@@ -2,7 +2,8 @@
 #include "planning/request.hpp"
 
 #include "core/error.hpp"
-#include "documents/document.hpp"
+#include "core/json.hpp"
+#include "documents/json.hpp"
 #include "unit/strategies/fixtures.hpp"
 
 #include <gmock/gmock.h>

@@ -9,6 +9,7 @@
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/machines.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 

@@ -34,8 +34,7 @@ assert all(about(port_of(w), payload(100)) for w in members)
 assert all(about(p50(c), 2 * payload(100)) for c in cells("bisection_by_order"))
 both = cells("pair_bandwidth", direction="two_way") + cells("pair_latency")
 assert len(both) == 24 and all(p50(c) is None or p50(c) > 0 for c in both), both
-assert len(cells("fabric_write", **{"from": "m0"})) >= 5 and len(cells("reduce_sum", **{"from": "m0"})) > 0
-assert "rack" not in p["machines"][0] and "full" in p["context"]["bisection"], p["context"]
+assert len(cells("fabric_write")) >= 5 and cells("reduce_sum") and "full" in p["context"]["bisection"], p["context"]
 # One write between each two of them, by size: the longer one takes what the port needs for what it has more.
 writes = cells("pair_write")
 assert len(writes) == 12 * 7

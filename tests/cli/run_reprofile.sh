@@ -92,9 +92,9 @@ stdout_matches "replans +0 +-> +1"
 # With an optimizer's steps: what parameters and states are does not depend on pauses, nor on a change of plan, which takes
 # them along to other ranks, bit for bit. What warms up after a change is one of the steps that were asked for.
 for place in server worker auto; do
-  ok run step-$place.json -n 6 -w 1 --tolerance 1e9% -o alone.json
+  ok run step-$place.json -n 4 -w 1 --tolerance 1e9% -o alone.json
   for links in profile slow; do
-    ok run step-$place.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject $links.json -o step.json
+    ok run step-$place.json "${again[@]}" -n 4 -w 1 --tolerance 1e9% --inject $links.json -o step.json
     stdout_has "every element correct"
     [[ $links == profile ]] || stderr_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
     json_check step.json alone.json <<< '

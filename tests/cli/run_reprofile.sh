@@ -6,10 +6,10 @@
 source "$(dirname "$0")/../support/shell.sh"
 command -v python3 > /dev/null || skip "python3 is not installed"
 
-# A cluster of two clients and two devices with links of 50 MB/s; the same with another name; and with s1 at 2.5 MB/s.
+# A cluster of two clients and two devices with links of 50 MB/s; the same with another name; and with s1 at 5 MB/s.
 make_profiles << 'END'
 for name, slow in ("made", ""), ("another", ""), ("slow", "s1"):
-    cluster(f"{name}.json", name, ["w0", "w1", "s0", "s1"], lambda a, b: 2.5e6 if slow in (a, b) else 5e7)
+    cluster(f"{name}.json", name, ["w0", "w1", "s0", "s1"], lambda a, b: 5e6 if slow in (a, b) else 5e7)
 END
 mv made.json profile.json
 printf 'name,elements,dtype\nhead,200001,fp32\nbody,3000,fp32\ntail,150000,fp32\n' > model.csv
@@ -20,9 +20,9 @@ make --strategy ring -o ring.json
 for place in server worker auto; do
   make --strategy coarse --proxy-bytes all --optimizer adam --update $place -o step-$place.json
 done
-# This machine's processors may be full: whatever that does to writes saves less than leaving a link of slow.json, which
-# saves 90 %.
-again=(--reprofile-every 2 --reprofile-gain 75% -p profile.json -m model.csv)
+# This machine's processors may be full: what that does to writes saves less than half of an iteration; leaving a link of
+# slow.json saves some 80 %, and 70 % beside programs that take most of the processors.
+again=(--reprofile-every 2 --reprofile-gain 50% -p profile.json -m model.csv)
 
 # What it needs, and that it must be the plan's own.
 refused "give --profile and --workload that it was made from" run plan.json --reprofile-every 2
@@ -52,7 +52,7 @@ grep -qx 'tcp;ofi_rxm' transports || skip "the rest needs libfabric's tcp"
 export RECKON_FABRIC_ADDRESS=127.0.0.1
 ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject profile.json -o same.json
 stdout_has "every element correct"
-# s1 at a twentieth of its rate: the first pause shows it, and client 1 leaves it.
+# s1 at a tenth of its rate: the first pause shows it, and client 1 leaves it.
 ok run plan.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject slow.json -o report.json
 stdout_has "every element correct" "links measured again every 2 iterations" "port of s1 changed"
 stdout_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
@@ -80,7 +80,7 @@ found = {(p["from"], p["to"]): p["before_bytes_per_second"] / p["after_bytes_per
 # From and to both clients, and the ways of the proxies' ring. Others may have changed with full processors.
 slower = {(a, "s1") for a in ("w0", "w1", "s0")} | {("s1", b) for b in ("w0", "w1", "s0")}
 assert slower <= set(found), slow[0]
-assert all(found[pair] > 15 for pair in slower), found
+assert all(found[pair] > 8 for pair in slower), found
 assert replan["predicted_seconds"] < 0.5 * replan["running_predicted_seconds"], replan
 assert replan["gain"] > 0.2, replan
 assert "replan" not in slow[1], slow[1]
@@ -94,9 +94,9 @@ stdout_matches "replans +0 +-> +1"
 # With an optimizer's steps: what parameters and states are does not depend on pauses, nor on a change of plan, which takes
 # them along to other ranks, bit for bit. What warms up after a change is one of the steps that were asked for.
 for place in server worker auto; do
-  ok run step-$place.json -n 6 -w 1 --tolerance 1e9% -o alone.json
+  ok run step-$place.json -n 4 -w 1 --tolerance 1e9% -o alone.json
   for links in profile slow; do
-    ok run step-$place.json "${again[@]}" -n 6 -w 1 --tolerance 1e9% --inject $links.json -o step.json
+    ok run step-$place.json "${again[@]}" -n 4 -w 1 --tolerance 1e9% --inject $links.json -o step.json
     stdout_has "every element correct"
     [[ $links == profile ]] || stderr_has "routing/1/bandwidth_proxy: rank 3 -> rank 2"
     json_check step.json alone.json <<< '

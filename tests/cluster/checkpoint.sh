@@ -27,7 +27,7 @@ run() {
   netlab run --time 600 --log "$log" -- sh -c 'host=$(hostname); exec $(echo "$0 $*" | sed "s/MACHINE/$host/g")' \
     "$RECKON" -vv run "$work/$plan.json" -n $((steps - 2)) -w 2 --tolerance 1e9% -o "$work/$log.json" "$@" > "$log.out" 2>&1
 }
-links() { for machine in "${machines[@]}"; do netlab rate "$machine" "$1"; done; }
+links() { local m; for m in "${machines[@]}"; do netlab rate "$m" "$1"; done; }
 parameters() { sed -n '/"parameters"/,/}/p' "$1.json" | grep -o 'sha256:[0-9a-f]*'; }
 newest() { compgen -G "$1/*.complete" | sort | sed -n '$s/.*step-0*\([0-9]*\).*/\1/p' || true; } # compgen does not sort
 

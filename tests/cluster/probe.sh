@@ -17,7 +17,7 @@ absent none.json
 
 # Unequal machines: each port is what TCP can carry at its rate.
 netlab up --workers 4 --rates 100mbit,20mbit,100mbit,500mbit
-probe --budget 30s --seed 2
+probe --budget 20s --seed 2
 check << 'END'
 assert members == ["w0", "w1", "w2", "w3"] and len(p["machines"]) == 4, p["machines"]
 assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 500)))
@@ -25,7 +25,7 @@ END
 
 # Equal ones: one group.
 for machine in w1 w3; do netlab rate $machine 100mbit; done
-probe --seed 1
+probe --budget 40s --seed 1
 stdout_has 'bisection bandwidth '
 check << 'END'
 from statistics import median
@@ -34,8 +34,7 @@ assert all(about(port_of(w), payload(100)) for w in members)
 assert all(about(p50(c), 2 * payload(100)) for c in cells("bisection_by_order"))
 both = cells("pair_bandwidth", direction="two_way") + cells("pair_latency")
 assert len(both) == 24 and all(p50(c) is None or p50(c) > 0 for c in both), both
-assert len(cells("fabric_write", **{"from": "m0"})) >= 5 and len(cells("reduce_sum", **{"from": "m0"})) > 0
-assert "rack" not in p["machines"][0] and "full" in p["context"]["bisection"], p["context"]
+assert len(cells("fabric_write")) >= 5 and cells("reduce_sum") and "full" in p["context"]["bisection"], p["context"]
 # One write between each two of them, by size: the longer one takes what the port needs for what it has more.
 writes = cells("pair_write")
 assert len(writes) == 12 * 7
@@ -51,7 +50,7 @@ netlab down
 
 # Two racks with a thin uplink: who is where, what the uplink carries, and that this is no full bisection.
 netlab up --workers 6 --rate 100mbit --racks 2 --uplink 50mbit
-probe --budget 45s --seed 3
+probe --budget 40s --seed 3
 stderr_has 'no full bisection bandwidth'
 check << 'END'
 assert [m["rack"] for m in p["machines"] for _ in m["members"]] == ["rack0"] * 3 + ["rack1"] * 3, p["machines"]
@@ -65,7 +64,7 @@ netlab down
 
 # Two ports a machine: each alone, and both together.
 netlab up --workers 3 --rate 50mbit --nics 2
-RECKON_FABRIC_ADDRESS=d0,d1 probe --budget 25s --seed 4
+RECKON_FABRIC_ADDRESS=d0,d1 probe --budget 20s --seed 4
 check << 'END'
 assert about(port_of("w0"), payload(100))
 ports = cells("single_port_bandwidth")
@@ -75,7 +74,7 @@ netlab down
 
 # A near machine on a slow link and a far one on a fast link: their curves cross.
 netlab up --workers 1 --servers 2 --rates 400mbit,20mbit,400mbit --delays 0ms,0ms,20ms
-probe --seed 5
+probe --budget 25s --seed 5
 check << 'END'
 assert all(20e-3 < c.get("min", 21e-3) < 60e-3 for c in cells("pair_latency", to="s1")), cells("pair_latency")
 for size, faster, slower in (4096, "s0", "s1"), (262144, "s1", "s0"):

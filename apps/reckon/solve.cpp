@@ -22,7 +22,8 @@ Input required(const std::string& names, Unit unit, const std::string& help) {
 
 bool Given::has(std::string_view flag) const {
   const Value& value = of(flag);
-  return given(flag) && (value.unit == Unit::count ? value.count.has_value() : !value.text.empty());
+  return present(flag) &&
+         (value.unit == Unit::count ? value.count.has_value() : !value.text.empty());
 }
 
 std::optional<std::int64_t> Given::integer(std::string_view flag) const {

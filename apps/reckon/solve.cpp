@@ -220,7 +220,9 @@ void add_solve_command(Arguments& program) {
       given->add(command, input);
     }
     given->add(command, {"--json", solve::Unit::flag, "One JSON object on standard output"});
-    command.footer(calculator.footer);
+    if (!calculator.footer.empty()) { // else that of the program
+      command.footer(calculator.footer);
+    }
     command.action([given, answer = calculator.answer] {
       const solve::Answer answered = answer(*given);
       write_file("-", given->on("--json") ? canonical(answered.json) : answered.text);

@@ -109,7 +109,7 @@ struct Calculator {
   std::string name, help;
   std::vector<Input> inputs;
   Answer (*answer)(const Given& given);
-  std::string footer = {};
+  std::string footer = {}; ///< empty: help ends with that of the program
 };
 
 Calculator split();

@@ -22,7 +22,8 @@ Input required(const std::string& names, Unit unit, const std::string& help) {
 
 bool Given::has(std::string_view flag) const {
   const Value& value = of(flag);
-  return given(flag) && (value.unit == Unit::count ? value.count.has_value() : !value.text.empty());
+  return present(flag) &&
+         (value.unit == Unit::count ? value.count.has_value() : !value.text.empty());
 }
 
 std::optional<std::int64_t> Given::integer(std::string_view flag) const {
@@ -219,7 +220,9 @@ void add_solve_command(Arguments& program) {
       given->add(command, input);
     }
     given->add(command, {"--json", solve::Unit::flag, "One JSON object on standard output"});
-    command.footer(calculator.footer);
+    if (!calculator.footer.empty()) { // else that of the program
+      command.footer(calculator.footer);
+    }
     command.action([given, answer = calculator.answer] {
       const solve::Answer answered = answer(*given);
       write_file("-", given->on("--json") ? canonical(answered.json) : answered.text);

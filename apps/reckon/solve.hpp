@@ -50,7 +50,7 @@ inline constexpr std::int64_t k_most_machines = 1'000'000;
 class Given {
 public:
   /// Whether it is on the command line.
-  [[nodiscard]] bool given(std::string_view flag) const { return of(flag).argument->given(); }
+  [[nodiscard]] bool present(std::string_view flag) const { return of(flag).argument->given(); }
   /// Whether it is, with a value that is not empty.
   [[nodiscard]] bool has(std::string_view flag) const;
   [[nodiscard]] bool on(std::string_view flag) const { return of(flag).on; }
@@ -109,7 +109,7 @@ struct Calculator {
   std::string name, help;
   std::vector<Input> inputs;
   Answer (*answer)(const Given& given);
-  std::string footer = {};
+  std::string footer = {}; ///< empty: help ends with that of the program
 };
 
 Calculator split();

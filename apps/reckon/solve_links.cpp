@@ -60,9 +60,9 @@ std::vector<std::size_t> groups_of(const BandwidthMatrix& matrix, const std::str
 
 Answer answer_locality(const Given& given) {
   const BandwidthMatrix matrix = read_matrix(given);
-  const std::vector<std::size_t> groups = groups_of(matrix, given.text("--groups"));
+  const double tolerance = given.number("--tolerance");
   const LocalityReport report =
-      classify_locality(matrix.bytes_per_s, groups, given.number("--tolerance"));
+      classify_locality(matrix.bytes_per_s, groups_of(matrix, given.text("--groups")), tolerance);
   const double ratio = report.remote_bytes_per_s / report.local_bytes_per_s;
   Json endpoints = Json::object();
   Lines lines("{:<16} {}");

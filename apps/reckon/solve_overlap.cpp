@@ -120,7 +120,7 @@ bool says_any_seconds(const Workload& workload) {
 
 std::uint64_t batch_of(const Given& given, const Workload& workload) {
   const bool in_seconds = says_any_seconds(workload);
-  if (given.given("--batch")) {
+  if (given.present("--batch")) {
     const std::uint64_t batch = given.count("--batch");
     refuse_if(in_seconds && workload.batch != batch, "--batch {}: {} was measured with {}", batch,
               workload.name,
@@ -356,23 +356,23 @@ void check_sweep(const Given& given) {
        {"--workload", "--configuration", "--policy", "--batch", "--dtype", "--bound",
         "--dlrm-overlap", "--compute-speed", "--computation-factor", "--communication-factor",
         "--contention", "--cores", "--contention-profile", "--explain", "--timeline"}) {
-    refuse_if(given.given(flag),
+    refuse_if(given.present(flag),
               "{}: a sweep is of one all-reduce, of --bytes; leave one of the two out", flag);
   }
 }
 
 Answer answer_overlap(const Given& given) {
   const bool sweeps = given.on("--memory-sweep") || given.on("--sm-sweep");
-  refuse_if(given.given("--bytes") && !sweeps,
+  refuse_if(given.present("--bytes") && !sweeps,
             "--bytes {}: is of a sweep; add --memory-sweep or --sm-sweep, or leave it out: an "
             "iteration sends what its --workload says",
             given.text("--bytes"));
   if (sweeps) {
     check_sweep(given);
   }
-  refuse_if(given.given("--cores") && !given.has("--contention"),
+  refuse_if(given.present("--cores") && !given.has("--contention"),
             "--cores: says whose factors --contention takes; give both");
-  if (given.given("--batch")) {
+  if (given.present("--batch")) {
     static_cast<void>(given.count("--batch"));
   }
   if (sweeps) {

@@ -35,7 +35,7 @@ Torus torus_of(const Given& given) {
 bool is_all_reduce(const Given& given) {
   const bool all_reduce = given.one_of("--collective", {"all-reduce", "all-to-all"}) == 0;
   refuse_if(!all_reduce &&
-                (given.given("--chunk") || given.given("--message") || given.given("--sram")),
+                (given.present("--chunk") || given.present("--message") || given.present("--sram")),
             "--chunk, --message and --sram are of an engine's all-reduce; leave them out with "
             "--collective all-to-all");
   return all_reduce;

@@ -16,11 +16,11 @@
 namespace reckon {
 namespace {
 
-constexpr double k_bytes = 64.0 * 1024 * 1024, k_rate = 1e9;
+constexpr double k_bytes = 4.0 * 1024 * 1024, k_rate = 1e9;
 
 PlanDocuments documents(const Profile& profile) {
   return {profile,
-          test::workload({{"t", 16U << 20U, DType::fp32}}),
+          test::workload({{"t", 1U << 20U, DType::fp32}}),
           {},
           {"p", digest_of("p")},
           {"w", digest_of("w")},

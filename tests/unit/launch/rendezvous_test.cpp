@@ -192,9 +192,9 @@ private:
   Connection m_connection;
 };
 
-Json hello(int rank, int size, const std::string& version = k_version) {
-  return {{"reckon", version}, {"token", "secret"}, {"rank", rank},
-          {"size", size},      {"plan", "plan"},    {"host", "ghost"}};
+Json hello(int rank, int size) {
+  return {{"reckon", k_version}, {"token", "secret"}, {"rank", rank},
+          {"size", size},        {"plan", "plan"},    {"host", "ghost"}};
 }
 
 /// What rank 0 of a job of `size` throws while `body(port)` plays the others.

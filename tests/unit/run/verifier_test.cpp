@@ -21,7 +21,9 @@ Schedule schedule_of(Outcome outcome) {
   } else if (outcome != Outcome::sums) {
     options.optimizer = Optimizer::sgd;
     options.update_at = UpdatePlace::worker;
-    options.async_steps = outcome == Outcome::latest ? 2 : 0;
+    if (outcome == Outcome::latest) {
+      options.async_steps = 2;
+    }
   }
   return lower(test::plan_of({"ps_noncolocated", 2, 1}, options, {{"a", 3000, DType::fp32}}));
 }

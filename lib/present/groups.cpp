@@ -2,6 +2,7 @@
 #include "present/groups.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "documents/contention.hpp"
 #include "present/key_text.hpp"
 
@@ -44,7 +45,7 @@ std::string cores_text(const MachineGroup& machine) {
 }
 
 bool is_pair_curve(const CellKey& key) {
-  return key.test == "pair_write";
+  return key.test == k_pair_write;
 }
 
 bool any_value(const Cells& cells) {

@@ -92,8 +92,7 @@ std::string head_text(const Profile& p) {
   const auto list = [](const std::vector<std::string>& words) {
     return words.empty() ? "" : fmt::format(": {}", fmt::join(words, ", "));
   };
-  std::string text =
-      fmt::format("{}{}\n{} cells{}", p.name, list(facts), p.cells.size(), list(counts));
+  std::string text = fmt::format("{} cells{}", p.cells.size(), list(counts));
   if (const std::string took = fact(p, "took"); !took.empty()) {
     text += "; took " + took;
   }
@@ -103,7 +102,7 @@ std::string head_text(const Profile& p) {
   if (const std::string drift = fact(p, "drift"); !drift.empty()) {
     text += "; drift " + drift.substr(0, drift.find(" ("));
   }
-  return printable(text) + "\n";
+  return printable(p.name + list(facts)) + "\n" + printable(text) + "\n";
 }
 
 /// The part of a profile that is shown of one case; no cells when none of them has a value.
@@ -136,7 +135,7 @@ std::string render_summary(const Profile& p, const Style& style) {
     }
   }
   if (const std::string why = fact(p, "gpus_left_out"); !why.empty()) {
-    text += folded(printable(fmt::format("\nno GPU measured: {}", why)), style);
+    text += "\n" + folded(printable("no GPU measured: " + why), style);
   }
   text += reasons_text(cells_of(p, ""), k_most_reasons, false, style);
   if (std::any_of(p.cells.begin(), p.cells.end(),

@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/terminal.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "launch/rendezvous.hpp"
 #include "present/document_text.hpp"
@@ -78,15 +79,17 @@ std::string command_line(const Flags& flags) {
 
 int list_cases() {
   std::size_t width = 0;
-  for (const ProbeCase& c : probe_cases()) {
-    width = std::max(width, std::string_view(c.name).size());
+  for (const CellCase& c : cell_cases()) {
+    width = std::max(width, c.on == MeasuredOn::cluster ? 0 : std::string_view(c.name).size());
   }
-  const auto print_case = [&](const ProbeCase& c) {
+  bool of_cluster = false;
+  for (const CellCase& c : cell_cases()) {
+    if (!of_cluster && c.on == MeasuredOn::cluster) {
+      fmt::print("with --cluster, all of them:\n");
+      of_cluster = true;
+    }
     fmt::print("{:<{}}  {}\n", c.name, width, c.summary);
-  };
-  std::ranges::for_each(probe_cases(), print_case);
-  fmt::print("with --cluster, all of them:\n");
-  std::ranges::for_each(cluster_probe_cases(), print_case);
+  }
   return k_exit_ok;
 }
 
@@ -110,7 +113,7 @@ void warn_of_skipped(const Profile& profile) {
     log(LogLevel::warn, "{} of {} were skipped; give more with --budget", skipped,
         counted(profile.cells.size(), "cell"));
   }
-  const auto of_plan = [](const Cell& c) { return c.key.test == "fabric_aggregate"; };
+  const auto of_plan = [](const Cell& c) { return c.key.test == k_fabric_aggregate; };
   if (count(of_plan) > 0 &&
       count([&](const Cell& c) { return of_plan(c) && c.has_value(); }) == 0) {
     log(LogLevel::warn,
@@ -125,9 +128,9 @@ int conclude(const ProbeResult& result, const std::string& output, bool cluster)
   }
   write_file(output, canonical_text(result.profile));
   if (output != "-") {
+    const Style style = style_for(ColorMode::automatic, STDOUT_FILENO);
     const std::string summary =
-        cluster ? render_cluster(result.profile, style_for(ColorMode::automatic, STDOUT_FILENO))
-                : summary_of(result.profile);
+        cluster ? render_cluster(result.profile, style) : render_summary(result.profile, style);
     std::fwrite(summary.data(), 1, summary.size(), stdout);
     fmt::print("\nwrote {}\n", output);
   }
@@ -224,6 +227,7 @@ int run_probe(const Flags& flags) {
     fail(ErrorKind::usage,
          "--pair-writes is of the machines of a cluster: give --cluster, or leave it away");
   }
+  require_own_machine(job_from_environment());
   const std::string output = flags.json ? "-" : flags.output;
   check_output(output, flags.force);
   ProbeOptions options;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/build.hpp"
 #include "compare/quantity_unit.hpp"
+#include "documents/cells.hpp"
 
 #include <fmt/format.h>
 
@@ -420,7 +421,7 @@ std::map<std::string, std::string> options_beside(const Plan& plan, const Plan& 
       {"lanes", "auto"},
       {"network", "0"},
       {"optimizer", "none"},
-      {"port_bandwidth", "the profile's"},
+      {k_port_bandwidth, "the profile's"},
       {"queues", "client"},
       {"reduction", "sum"},
       {"ring_directions", "auto"},

@@ -29,22 +29,22 @@ enum class CellStatus {
 /// What exactly a cell measures. Two cells with equal keys measure the same thing; fields that do
 /// not apply keep their default and are absent in the document.
 struct CellKey {
-  std::string test;        ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
-  std::string from, to;    ///< topology or machine ids; `to` may be empty
-  std::uint64_t bytes = 0; ///< message size, or footprint for memory tests
-  int threads = 0;         ///< of one process that work at once; of a GPU: blocks of 1024
-  int pairs = 0;           ///< pairs of processes that work at once
-  int in_flight = 0;       ///< writes posted and not completed, each direction of each pair
-  int sources = 0;         ///< operands of a summation
-  std::string dtype;       ///< fp32, fp16, bf16
-  std::string transport;   ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
-  std::string direction;   ///< "one_way" or "two_way"
+  std::string test{};       ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
+  std::string from{}, to{}; ///< topology or machine ids; `to` may be empty
+  std::uint64_t bytes = 0;  ///< message size, or footprint for memory tests
+  int threads = 0;          ///< of one process that work at once; of a GPU: blocks of 1024
+  int pairs = 0;            ///< pairs of processes that work at once
+  int in_flight = 0;        ///< writes posted and not completed, each direction of each pair
+  int sources = 0;          ///< operands of a summation
+  std::string dtype{};      ///< fp32, fp16, bf16
+  std::string transport{};  ///< "host", "tcp;ofi_rxm", "shm", "verbs;ofi_rxm", ...
+  std::string direction{};  ///< "one_way" or "two_way"
   /// Optimizer: sgd, momentum, rmsprop, adam; computation: gemm or embedding, with its size as in
   /// gemm_256 (side of the matrices) and embedding_1000 (lookups)
-  std::string operation;
+  std::string operation{};
   /// Caches: cold or warm; host memory of a copy to or from a GPU: pinned or pageable; a copy
   /// between GPUs: peer (directly) or staged (by way of the host)
-  std::string state;
+  std::string state{};
   auto operator<=>(const CellKey&) const = default;
   /// One line for people and for sorting: "fabric_write m0->m0 tcp;ofi_rxm one_way 4194304 B".
   [[nodiscard]] std::string text() const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "import/collector.hpp"
 #include "import/matrix_text.hpp"
 
@@ -102,7 +103,7 @@ private:
         read_matrix(m_lines, head_after(at), "the idle latencies", RowRule::some);
     for_each(matrix, [&](int row, int column, double ns) {
       CellKey key;
-      key.test = "memory_latency_chase";
+      key.test = k_memory_latency;
       key.from = m_out.numa_node(row);
       key.to = m_out.numa_node(column);
       key.threads = 1;
@@ -166,7 +167,7 @@ private:
         read_matrix(m_lines, head, "the bandwidths between nodes", RowRule::some);
     for_each(matrix, [&](int row, int column, double mb) {
       CellKey key;
-      key.test = reads ? "numa_to_numa_read_cpu" : "numa_to_numa_mixed_cpu";
+      key.test = reads ? k_numa_read : k_numa_mixed;
       // The processors of the row's node read what lies on the column's.
       key.from = m_out.numa_node(column);
       key.to = m_out.numa_node(row);
@@ -206,9 +207,9 @@ private:
       CellKey key;
       key.from = m_out.machine();
       key.transport = fmt::format("delay {:05}", *index_of(words[0]));
-      key.test = "memory_latency_loaded";
+      key.test = k_loaded_latency;
       m_out.add(key, k_time, m_lines.positive(at, words[1], "the latency") * 1e-9, traffic);
-      key.test = "memory_bandwidth_loaded";
+      key.test = k_loaded_bandwidth;
       m_out.add(key, k_rate, m_lines.positive(at, words[2], "the bandwidth") * k_megabyte, traffic,
                 "stream");
     }

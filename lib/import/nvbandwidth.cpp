@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "documents/cells.hpp"
 #include "import/collector.hpp"
 
 #include <fmt/format.h>
@@ -95,9 +96,9 @@ std::optional<Test> test_named(std::string_view name) {
     test.ends = Ends::host_to_gpu;
   } else if (starts("device_to_host_") || starts("all_to_host_")) {
     test.ends = Ends::gpu_to_host;
-  } else if (name == "host_device_latency_sm") {
+  } else if (name == k_host_device_latency) {
     test.ends = Ends::gpu_of_host;
-  } else if (starts("device_local_copy")) {
+  } else if (starts(k_device_local_copy)) {
     test.ends = Ends::inside;
   } else if (starts("all_to_one_")) {
     test.ends = Ends::all_to_one;

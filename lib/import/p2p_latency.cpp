@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "documents/cells.hpp"
 #include "import/collector.hpp"
 #include "import/matrix_text.hpp"
 
@@ -193,10 +194,10 @@ private:
     for_each(matrix, [&](int row, int column, double printed) {
       const bool local = row == column;
       CellKey key = key_of(row, column, heading,
-                           local               ? "device_local_copy"
-                           : heading.both_ways ? "device_to_device_bidirectional_memcpy_write_ce"
-                           : is_read(heading)  ? "device_to_device_memcpy_read_ce"
-                                               : "device_to_device_memcpy_write_ce");
+                           local               ? k_device_local_copy
+                           : heading.both_ways ? k_device_two_way_ce
+                           : is_read(heading)  ? k_device_read_ce
+                                               : k_device_write_ce);
       key.direction = heading.both_ways ? "two_way" : "one_way";
       const Way way = local ? Way{} : way_of(row, column, heading);
       key.state = way.state;

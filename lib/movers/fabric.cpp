@@ -39,8 +39,23 @@ using namespace std::chrono_literals;
 constexpr std::uint32_t k_api = FI_VERSION(1, 17);
 constexpr auto k_connect_limit = 60s; // without any sign of life from any peer
 
+/// Why no memory can be shared by name, which libfabric's shm does; nothing when it can.
+std::optional<std::string> no_shared_memory() {
+  const std::string name = fmt::format("/reckon-{}", ::getpid());
+  const Fd memory(::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const int error = errno;
+  if (memory) {
+    ::shm_unlink(name.c_str());
+    return std::nullopt;
+  }
+  return fmt::format("shm_open in /dev/shm: {}", std::generic_category().message(error));
+}
+
 /// Providers that can do it on paper and are left out all the same.
 std::optional<std::string> left_out(const std::string& provider) {
+  if (provider == "shm") {
+    return no_shared_memory();
+  }
   if (provider == "sockets") {
     return "deprecated by libfabric, and stops moving after some hundred writes with data";
   }

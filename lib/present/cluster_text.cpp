@@ -2,8 +2,10 @@
 #include "present/document_text.hpp"
 
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "present/groups.hpp"
 #include "present/numbers.hpp"
+#include "present/profile_parts.hpp"
 #include "present/table.hpp"
 
 #include <fmt/format.h>
@@ -42,7 +44,7 @@ std::string machines(const Profile& p, const Style& style) {
       .column("port, each way", Align::right);
   for (const MachineGroup& m : p.machines) {
     CellKey key;
-    key.test = "port_bandwidth";
+    key.test = k_port_bandwidth;
     key.from = m.id;
     const std::vector<const Cell*> ports = p.select(key);
     table.row({m.id, m.name, fmt::format("{}", m.count), cores_text(m), m.rack,
@@ -99,7 +101,7 @@ std::string ports(const Profile& p, const Style& style) {
                {both == nullptr ? "" : both->reason, Tone::dim}});
   }
   CellKey single;
-  single.test = "single_port_bandwidth";
+  single.test = k_single_port;
   for (const Cell* cell : p.select(single)) {
     const TopologyObject* const port = p.topology.find(cell->key.from);
     table.row(
@@ -123,7 +125,7 @@ std::string shared(const Profile& p, const Style& style) {
   bool any = false;
   for (const Cell& cell : p.cells) {
     const std::string& test = cell.key.test;
-    if (!test.starts_with("bisection_") && test != "uplink_bandwidth") {
+    if (!test.starts_with("bisection_") && test != k_uplink) {
       continue;
     }
     any = true;
@@ -152,10 +154,11 @@ std::string render_cluster(const Profile& p, const Style& style) {
   std::string text =
       titled(p.name, fmt::format(", {}; took {}", fact(p, "transport"), fact(p, "took")), style) +
       machines(p, style);
-  text += matrices(p, "pair_latency", "", style);
-  text += matrices(p, "pair_bandwidth", "two_way", style);
+  text += matrices(p, k_pair_latency, "", style);
+  text += matrices(p, k_pair_bandwidth, "two_way", style);
   text += ports(p, style);
   text += shared(p, style);
+  text += reasons_text(cells_of(p, ""), 8, false, style);
   const auto noisy = std::count_if(p.cells.begin(), p.cells.end(),
                                    [](const Cell& c) { return c.status == CellStatus::noisy; });
   if (noisy > 0) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "present/document_text.hpp"
 
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <variant>
 
@@ -14,8 +16,13 @@ namespace {
 /// One table. Numbers are written with as many digits as read back the same.
 class Csv {
 public:
-  explicit Csv(std::initializer_list<std::string_view> heads) {
-    for (const std::string_view head : heads) {
+  explicit Csv(std::initializer_list<std::string_view> heads) : Csv({}, heads) {}
+  /// The heads are those of `first`, then `more`.
+  Csv(std::span<const std::string_view> first, std::initializer_list<std::string_view> more) {
+    for (const std::string_view head : first) {
+      put(head);
+    }
+    for (const std::string_view head : more) {
       put(head);
     }
     end();
@@ -77,9 +84,7 @@ std::string csv_of(const Profile& p, const ShowOptions& options) {
     return options.test.empty() || cell.key.test == options.test;
   };
   if (options.samples) {
-    Csv out{"case",      "from",    "to",    "bytes",     "threads",   "pairs",
-            "in_flight", "sources", "dtype", "transport", "direction", "operation",
-            "state",     "unit",    "index", "sample"};
+    Csv out(k_key_names, {"unit", "index", "sample"});
     for (const Cell& cell : p.cells) {
       for (std::size_t i = 0; shown(cell) && i < cell.samples.size(); ++i) {
         put_key(out, cell.key);
@@ -88,19 +93,8 @@ std::string csv_of(const Profile& p, const ShowOptions& options) {
     }
     return std::move(out).text();
   }
-  Csv out{"case",      "from",
-          "to",        "bytes",
-          "threads",   "pairs",
-          "in_flight", "sources",
-          "dtype",     "transport",
-          "direction", "operation",
-          "state",     "status",
-          "unit",      "n",
-          "min",       "p50",
-          "p99",       "max",
-          "spread",    "bytes_convention",
-          "ceiling",   "ceiling_name",
-          "reason"};
+  Csv out(k_key_names, {"status", "unit", "n", "min", "p50", "p99", "max", "spread",
+                        "bytes_convention", "ceiling", "ceiling_name", "reason"});
   for (const Cell& cell : p.cells) {
     if (!shown(cell)) {
       continue;

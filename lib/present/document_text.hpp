@@ -18,6 +18,9 @@ struct ShowOptions {
 /// the cases when there is none called options.test.
 [[nodiscard]] std::string render(const Profile& profile, const Style& style,
                                  const ShowOptions& options = {});
+/// What a probe of one machine found, on a few screens: of each case the usual settings, then why
+/// cells have no value. render() has all of it.
+[[nodiscard]] std::string render_summary(const Profile& profile, const Style& style);
 /// What a cluster probe found, on a few screens: its machines, latency and bandwidth of all pairs
 /// as matrices, the ports, and whether halves can talk at full speed. Rates in MB/s or GB/s.
 [[nodiscard]] std::string render_cluster(const Profile& profile, const Style& style);

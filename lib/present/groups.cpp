@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json_fwd.hpp"
+#include "documents/cells.hpp"
 #include "documents/contention.hpp"
 #include "present/key_text.hpp"
 
@@ -45,7 +46,7 @@ std::string cores_text(const MachineGroup& machine) {
 }
 
 bool is_pair_curve(const CellKey& key) {
-  return key.test == "pair_write";
+  return key.test == k_pair_write;
 }
 
 bool any_value(const Cells& cells) {

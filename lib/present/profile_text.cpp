@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "present/contention_text.hpp"
 #include "present/document_text.hpp"
 #include "present/endpoint_text.hpp"
@@ -9,7 +10,7 @@
 #include "present/matrix.hpp"
 #include "present/numbers.hpp"
 #include "present/pair_text.hpp"
-#include "present/ranges.hpp"
+#include "present/profile_parts.hpp"
 #include "present/table.hpp"
 #include "present/topology_text.hpp"
 
@@ -27,11 +28,6 @@ namespace reckon {
 namespace {
 
 constexpr std::size_t k_most_sizes = 14;
-
-bool is_wrong(CellStatus status) {
-  return status == CellStatus::failed || status == CellStatus::mismatch ||
-         status == CellStatus::timeout;
-}
 
 std::string value_text(const Cell& cell) {
   if (!cell.has_value()) {
@@ -65,10 +61,6 @@ std::string ceiling_line(const Cells& cells, const Style& style) {
       printable(fmt::format("best cell: {} of {}, {}", percent_text(*ceiling_share(*best)),
                             best->ceiling->name, quantity_text(best->ceiling->value, best->unit))),
       style);
-}
-
-std::string heading(const std::string& title, const std::string& rest, const Style& style) {
-  return titled(printable(title), printable(rest), style);
 }
 
 /// Sizes to show: all, or powers of two, evenly thinned out, the largest always among them.
@@ -306,10 +298,78 @@ std::string list_text(const Cells& cells, const Style& style) {
   return heading_of(cells, fixed, style) + table.text(style);
 }
 
-/// All cells of one case, in the forms that fit.
-std::string case_text(const Cells& cells, const ShowOptions& options, const Style& style) {
+std::string machines_text(const Profile& p, const Style& style) {
+  Table table(2);
+  table.column("machine")
+      .column("name")
+      .column("count", Align::right)
+      .column("cores", Align::right)
+      .column("memory", Align::right);
+  for (const MachineGroup& m : p.machines) {
+    table.row({m.id, m.name, fmt::format("{}", m.count), cores_text(m),
+               m.memory_bytes > 0 ? to_text(Bytes(m.memory_bytes)) : "?"});
+  }
+  return table.text(style);
+}
+
+std::string fits_text(const Profile& p, const ShowOptions& options, const Style& style) {
+  std::vector<const Fit*> shown;
+  for (const Fit& fit : p.fits) {
+    if (options.test.empty() || fit.key.test == options.test) {
+      shown.push_back(&fit);
+    }
+  }
+  if (shown.empty()) {
+    return "";
+  }
+  Table table(2);
+  table.column("", Align::left, true)
+      .column("from", Align::right)
+      .column("to", Align::right)
+      .column("alpha", Align::right)
+      .column("GB/s", Align::right)
+      .column("residual", Align::right)
+      .column("knee", Align::right);
+  for (const Fit* fit : shown) {
+    bool first = true;
+    for (const FitSegment& s : fit->segments) {
+      const std::string label = fit->key.test + " " + label_of(fit->key, all_fields());
+      // The time does not grow: what the fit says of the rate is only that it is large.
+      const bool flat =
+          (s.to_bytes - s.from_bytes) / s.bandwidth_bytes_per_second < 0.01 * s.alpha_seconds;
+      table.row({first ? label : "", bytes_text(s.from_bytes), bytes_text(s.to_bytes),
+                 time_text(s.alpha_seconds),
+                 flat ? "flat" : gb_per_s_text(s.bandwidth_bytes_per_second),
+                 percent_text(s.relative_residual),
+                 first && fit->knee_bytes > 0 ? bytes_text(fit->knee_bytes) : ""});
+      first = false;
+    }
+  }
+  return "\n" +
+         heading("fits", ": time = alpha + bytes / rate on each range; knee: 90 % of the best rate",
+                 style) +
+         table.text(style);
+}
+
+std::string samples_text(const Cells& cells, const Style& style) {
+  Table table(2);
+  table.column("").column("samples", Align::left, true);
+  for (const Cell* cell : cells) {
+    if (!cell->samples.empty()) {
+      table.row({cell->key.text(), fmt::format("{}", fmt::join(cell->samples, " "))});
+    }
+  }
+  return "\n" + heading("samples", ", in seconds or bytes per second", style) + table.text(style);
+}
+
+} // namespace
+
+std::string heading(const std::string& title, const std::string& rest, const Style& style) {
+  return titled(printable(title), printable(rest), style);
+}
+
+std::string case_text(const Cells& cells, bool in_full, const Style& style) {
   CaseGroups groups = groups_of(cells);
-  const bool in_full = !options.test.empty();
   // A few sizes by many settings read better as rows of a table over threads than as curves.
   constexpr std::size_t k_few_sizes = 4;
   const bool short_curves =
@@ -352,139 +412,6 @@ std::string case_text(const Cells& cells, const ShowOptions& options, const Styl
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-std::string machines_text(const Profile& p, const Style& style) {
-  Table table(2);
-  table.column("machine")
-      .column("name")
-      .column("count", Align::right)
-      .column("cores", Align::right)
-      .column("memory", Align::right);
-  for (const MachineGroup& m : p.machines) {
-    table.row({m.id, m.name, fmt::format("{}", m.count), cores_text(m),
-               m.memory_bytes > 0 ? to_text(Bytes(m.memory_bytes)) : "?"});
-  }
-  return table.text(style);
-}
-
-/// Equal objects of a machine on one line: "2 x numa_node, 64 GiB".
-std::string fits_text(const Profile& p, const ShowOptions& options, const Style& style) {
-  std::vector<const Fit*> shown;
-  for (const Fit& fit : p.fits) {
-    if (options.test.empty() || fit.key.test == options.test) {
-      shown.push_back(&fit);
-    }
-  }
-  if (shown.empty()) {
-    return "";
-  }
-  Table table(2);
-  table.column("", Align::left, true)
-      .column("from", Align::right)
-      .column("to", Align::right)
-      .column("alpha", Align::right)
-      .column("GB/s", Align::right)
-      .column("residual", Align::right)
-      .column("knee", Align::right);
-  for (const Fit* fit : shown) {
-    bool first = true;
-    for (const FitSegment& s : fit->segments) {
-      const std::string label = fit->key.test + " " + label_of(fit->key, all_fields());
-      // The time does not grow: what the fit says of the rate is only that it is large.
-      const bool flat =
-          (s.to_bytes - s.from_bytes) / s.bandwidth_bytes_per_second < 0.01 * s.alpha_seconds;
-      table.row({first ? label : "", bytes_text(s.from_bytes), bytes_text(s.to_bytes),
-                 time_text(s.alpha_seconds),
-                 flat ? "flat" : gb_per_s_text(s.bandwidth_bytes_per_second),
-                 percent_text(s.relative_residual),
-                 first && fit->knee_bytes > 0 ? bytes_text(fit->knee_bytes) : ""});
-      first = false;
-    }
-  }
-  return "\n" +
-         heading("fits", ": time = alpha + bytes / rate on each range; knee: 90 % of the best rate",
-                 style) +
-         table.text(style);
-}
-
-/// Why cells are doubtful, or not there. Reasons that differ in their numbers only are one line
-/// with the numbers' ranges. A noisy cell often has several reasons.
-std::string reasons_text(const Cells& cells, const Style& style) {
-  struct Group {
-    NumberRanges text;
-    std::uint64_t count = 0;
-    std::set<std::string> cases;
-  };
-  std::map<std::pair<CellStatus, std::string>, Group> groups;
-  const auto add = [&](const Cell& cell, std::string_view reason) {
-    NumberRanges text(reason);
-    Group& group = groups[{cell.status, text.skeleton()}];
-    group.text.merge(text);
-    group.cases.insert(cell.key.test);
-    ++group.count;
-  };
-  for (const Cell* cell : cells) {
-    if (cell->status == CellStatus::ok || cell->status == CellStatus::published) {
-      continue;
-    }
-    std::string_view reasons = cell->reason;
-    if (cell->status != CellStatus::noisy) {
-      add(*cell, reasons);
-      continue;
-    }
-    while (!reasons.empty()) {
-      const std::size_t end = std::min(reasons.find("; "), reasons.size());
-      add(*cell, reasons.substr(0, end));
-      reasons.remove_prefix(std::min(end + 2, reasons.size()));
-    }
-  }
-  if (groups.empty()) {
-    return "";
-  }
-  // What failed first, then what is missing, then what is noisy; the most frequent first.
-  std::vector<std::pair<CellStatus, const Group*>> order;
-  for (const auto& [key, group] : groups) {
-    order.emplace_back(key.first, &group);
-  }
-  const auto rank = [](CellStatus status) {
-    return status == CellStatus::noisy ? 2 : (is_wrong(status) ? 0 : 1);
-  };
-  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-    return std::pair(rank(a.first), b.second->count) < std::pair(rank(b.first), a.second->count);
-  });
-  constexpr std::size_t k_most_reasons = 20;
-  Table table(2);
-  table.column("").column("cells", Align::right).column("case").column("reason", Align::left, true);
-  for (std::size_t i = 0; i < std::min(order.size(), k_most_reasons); ++i) {
-    const auto& [status, group] = order[i];
-    table.row(
-        {{(status == CellStatus::noisy ? "~ " : "") + std::string(name_of(status)),
-          is_wrong(status) ? Tone::bad : (status == CellStatus::noisy ? Tone::warning : Tone::dim)},
-         fmt::format("{}", group->count),
-         group->cases.size() == 1 ? *group->cases.begin()
-                                  : fmt::format("{} cases", group->cases.size()),
-         group->text.text()});
-  }
-  std::string out = "\n" + heading("doubtful or not measured", "", style) + table.text(style);
-  if (order.size() > k_most_reasons) {
-    out += fmt::format("  and {} more reasons; --csv has those of every cell\n",
-                       order.size() - k_most_reasons);
-  }
-  return out;
-}
-
-std::string samples_text(const Cells& cells, const Style& style) {
-  Table table(2);
-  table.column("").column("samples", Align::left, true);
-  for (const Cell* cell : cells) {
-    if (!cell->samples.empty()) {
-      table.row({cell->key.text(), fmt::format("{}", fmt::join(cell->samples, " "))});
-    }
-  }
-  return "\n" + heading("samples", ", in seconds or bytes per second", style) + table.text(style);
-}
-
-} // namespace
-
 std::string render(const Profile& p, const Style& style, const ShowOptions& options) {
   const Cells wanted = cells_of(p, options.test);
   std::string out;
@@ -499,7 +426,7 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
     out += p.endpoint ? "\n" + endpoint_text(*p.endpoint, style) : "";
     const std::string tree = topology_text(p.topology, style, [&p](const LinkEnd& link) {
       CellKey key;
-      key.test = "link_bandwidth";
+      key.test = k_link_bandwidth;
       key.from = link.from;
       key.to = link.to;
       double best = 0;
@@ -516,12 +443,12 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
       const Cells cells = cells_of(p, test);
       std::string text = is_contention(cells.front()->key) ? contention_table(p, test, style) : "";
       if (text.empty() || !options.test.empty()) {
-        text += (text.empty() ? "" : "\n") + case_text(cells, options, style);
+        text += (text.empty() ? "" : "\n") + case_text(cells, !options.test.empty(), style);
       }
       out += (out.empty() || text.empty() ? "" : "\n") + text;
     }
   }
-  out += fits_text(p, options, style) + reasons_text(wanted, style);
+  out += fits_text(p, options, style) + reasons_text(wanted, 20, true, style);
   if (options.samples) {
     out += samples_text(wanted, style);
   }

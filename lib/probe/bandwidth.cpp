@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/bandwidth.hpp"
+#include "probe/machine_campaigns.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -229,10 +230,9 @@ private:
       const auto bad = first_difference(s.from.first(s.slices.slice), s.to.first(s.slices.slice));
       if (bad) {
         const auto number = [](std::byte b) { return std::to_integer<int>(b); };
-        cell.status = CellStatus::mismatch;
-        cell.samples.clear();
-        cell.reason = fmt::format("the copy differs at byte {}: expected {:#04x}, got {:#04x}",
-                                  *bad, number(s.from[*bad]), number(s.to[*bad]));
+        discard(cell, CellStatus::mismatch,
+                fmt::format("the copy differs at byte {}: expected {:#04x}, got {:#04x}", *bad,
+                            number(s.from[*bad]), number(s.to[*bad])));
         return;
       }
     }
@@ -260,26 +260,23 @@ private:
 
 CellPlan pair_plan(Workbench& bench, Move move, std::size_t from, std::size_t to, bool two_way,
                    std::size_t threads) {
-  CellPlan plan;
-  plan.key.test = move == Move::copy   ? k_numa_copy
-                  : move == Move::read ? k_numa_read
-                                       : k_numa_write;
-  plan.key.from = bench.nodes()[from].id;
-  plan.key.to = bench.nodes()[to].id;
-  plan.key.threads = static_cast<int>(threads);
-  plan.key.direction = two_way ? "two_way" : "one_way";
-  plan.key.state = "cold";
-  plan.key.bytes = std::max(bench.cold_bytes(from), bench.cold_bytes(to));
-  plan.unit = "bytes_per_second";
-  plan.bytes_convention = "payload";
-  plan.least = Seconds(0.08);
-  plan.wanted = Seconds(0.35);
-  plan.rank = (move == Move::copy ? 0 : 1) + (two_way ? 1 : 0);
-  plan.reference = move == Move::copy && !two_way && threads == 1 && from == 0 && to == 0;
-  plan.measure = [&bench, move, from, to, two_way, threads](Cell& cell, Seconds budget) {
-    PairCell(bench, move, from, to, two_way, threads).measure(cell, budget);
-  };
-  return plan;
+  const bool copy = move == Move::copy;
+  return {.key = {.test = copy                 ? k_numa_copy
+                          : move == Move::read ? k_numa_read
+                                               : k_numa_write,
+                  .from = bench.nodes()[from].id,
+                  .to = bench.nodes()[to].id,
+                  .bytes = std::max(bench.cold_bytes(from), bench.cold_bytes(to)),
+                  .threads = static_cast<int>(threads),
+                  .direction = two_way ? k_two_way : k_one_way,
+                  .state = "cold"},
+          .least = Seconds(0.08),
+          .wanted = Seconds(0.35),
+          .rank = (copy ? 0 : 1) + (two_way ? 1 : 0),
+          .reference = copy && !two_way && threads == 1 && from == 0 && to == 0,
+          .measure = [&bench, move, from, to, two_way, threads](Cell& cell, Seconds budget) {
+            PairCell(bench, move, from, to, two_way, threads).measure(cell, budget);
+          }};
 }
 
 // ---------------------------------------------------------------- STREAM
@@ -380,32 +377,26 @@ private:
 
 CellPlan stream_plan(Workbench& bench, bool add, const std::string& where,
                      std::vector<CorePlace> cores) {
-  CellPlan plan;
-  plan.key.test = add ? k_stream_add : k_stream_copy;
-  plan.key.from = where;
-  plan.key.threads = static_cast<int>(cores.size());
-  plan.key.state = "cold";
+  std::uint64_t bytes = 0;
   for (const CorePlace& core : cores) {
-    plan.key.bytes = std::max(plan.key.bytes, bench.cold_bytes(core.node));
+    bytes = std::max(bytes, bench.cold_bytes(core.node));
   }
-  plan.unit = "bytes_per_second";
-  plan.bytes_convention = "stream";
-  plan.least = Seconds(0.08);
-  plan.wanted = Seconds(0.4);
-  plan.rank = cores.size() == bench.cores().size() ? 0 : 1;
-  plan.measure = [cell = StreamCell{bench, add, std::move(cores)}](Cell& measured, Seconds budget) {
-    cell.measure(measured, budget);
-  };
-  return plan;
+  const StreamCell stream{bench, add, std::move(cores)};
+  return {.key = {.test = add ? k_stream_add : k_stream_copy,
+                  .from = where,
+                  .bytes = bytes,
+                  .threads = static_cast<int>(stream.cores.size()),
+                  .state = "cold"},
+          .least = Seconds(0.08),
+          .wanted = Seconds(0.4),
+          .rank = stream.cores.size() == bench.cores().size() ? 0 : 1,
+          .measure = [stream](Cell& cell, Seconds budget) { stream.measure(cell, budget); }};
 }
 
 } // namespace
 
 Campaign numa_bandwidth_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "NUMA bandwidth";
-  campaign.share = 0.12;
-  campaign.plan = [&bench] {
+  const auto plan = [&bench] {
     std::vector<CellPlan> plans;
     for (std::size_t from = 0; from < bench.nodes().size(); ++from) {
       for (std::size_t to = 0; to < bench.nodes().size(); ++to) {
@@ -435,24 +426,11 @@ Campaign numa_bandwidth_campaign(Workbench& bench) {
     }
     return plans;
   };
-  return campaign;
+  return {.name = "NUMA bandwidth", .share = 0.12, .plan = plan};
 }
 
 Campaign stream_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "STREAM-like ceilings";
-  campaign.share = 0.05;
-  campaign.begin = [&bench] {
-    for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
-      const std::span<std::byte> low = bench.memory(n, 0, bench.cold_bytes(n));
-      const std::span<std::byte> high = bench.memory(n, 1, bench.cold_bytes(n));
-      bench.team(bench.cpus_near(n, 1)).run([&](std::size_t) {
-        fill_numbers(low);
-        fill_numbers(high);
-      });
-    }
-  };
-  campaign.plan = [&bench] {
+  const auto plan = [&bench] {
     std::vector<CellPlan> plans;
     for (const bool add : {false, true}) {
       for (const int threads : bench.thread_counts()) {
@@ -474,7 +452,11 @@ Campaign stream_campaign(Workbench& bench) {
     }
     return plans;
   };
-  return campaign;
+  const auto begin = [&bench] {
+    bench.fill_numbers(0);
+    bench.fill_numbers(1);
+  };
+  return {.name = "STREAM-like ceilings", .share = 0.05, .plan = plan, .begin = begin};
 }
 
 } // namespace reckon

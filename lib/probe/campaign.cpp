@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "documents/cells.hpp"
 #include "probe/sampling.hpp"
 #include "stats/resample.hpp"
 
@@ -25,14 +26,6 @@ constexpr double k_reference_share = 0.03;
 Seconds sum(const std::vector<CellPlan>& plans, Seconds CellPlan::*field) {
   return std::accumulate(plans.begin(), plans.end(), Seconds(0),
                          [field](Seconds s, const CellPlan& p) { return s + p.*field; });
-}
-
-Cell empty_cell(const CellPlan& plan) {
-  Cell cell;
-  cell.key = plan.key;
-  cell.unit = plan.unit;
-  cell.bytes_convention = plan.unit == "seconds" ? "" : plan.bytes_convention;
-  return cell;
 }
 
 class Runner {
@@ -264,6 +257,15 @@ private:
 };
 
 } // namespace
+
+Cell empty_cell(const CellPlan& plan) {
+  const CellCase& known = cell_case(plan.key.test);
+  Cell cell;
+  cell.key = plan.key;
+  cell.unit = known.unit;
+  cell.bytes_convention = known.bytes_convention;
+  return cell;
+}
 
 std::size_t RunResult::count(CellStatus status) const {
   return static_cast<std::size_t>(

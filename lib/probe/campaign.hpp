@@ -16,9 +16,7 @@ namespace reckon {
 
 /// One cell that is to be measured.
 struct CellPlan {
-  CellKey key;
-  std::string unit = "seconds";
-  std::string bytes_convention;
+  CellKey key{};
   Seconds least{0.02};    ///< with less time it is not worth starting
   Seconds wanted{0.25};   ///< what it takes when there is enough time
   int rank = 0;           ///< when time is short, the lower ones are measured
@@ -27,21 +25,24 @@ struct CellPlan {
   /// Fills samples (fill_cell) within about `budget`; key, unit and convention are set. May set
   /// another status with a reason. An Error makes the cell failed, or unsupported if it is
   /// Error{unavailable}.
-  std::function<void(Cell& cell, Seconds budget)> measure;
+  std::function<void(Cell& cell, Seconds budget)> measure{};
 };
+
+/// The cell before it is measured: of the plan's key, with the unit and the convention of its case.
+[[nodiscard]] Cell empty_cell(const CellPlan& plan);
 
 /// A group of cells that share what they need, measured one after another in random order.
 struct Campaign {
-  std::string name;
+  std::string name{};
   double share = 1; ///< of the time, relative to the other campaigns
   /// The cells; called again when the campaign's turn has come, as they may depend on what was
   /// measured before. Cheap, without side effects.
-  std::function<std::vector<CellPlan>()> plan;
+  std::function<std::vector<CellPlan>()> plan{};
   /// More cells after those have been measured: refinement. Called until it returns none or the
   /// campaign's time is over. May be empty.
-  std::function<std::vector<CellPlan>(const std::vector<Cell>& measured)> more;
+  std::function<std::vector<CellPlan>(const std::vector<Cell>& measured)> more{};
   /// Called before the first and after the last cell. May be empty.
-  std::function<void()> begin, end;
+  std::function<void()> begin{}, end{};
 };
 
 struct RunnerOptions {

@@ -2,27 +2,26 @@
 #include "probe/cluster.hpp"
 
 #include "core/error.hpp"
-#include "core/version.hpp"
+#include "documents/cells.hpp"
 #include "probe/cluster_member.hpp"
 #include "probe/cluster_merge.hpp"
 #include "probe/cluster_pairs.hpp"
 #include "probe/cluster_racks.hpp"
 #include "probe/cluster_steps.hpp"
-#include "probe/evaluate.hpp"
+#include "probe/description.hpp"
 #include "probe/fabric.hpp"
 #include "probe/racks.hpp"
 #include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace reckon {
@@ -31,16 +30,9 @@ namespace {
 constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
 constexpr int k_star = 4; ///< machines that test each other's ports
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
-}
-
 /// What a rank sends, in each window.
 std::vector<double> sent_by(int rank, const FlowTask& task, const FlowRates& rates) {
-  std::vector<double> total(static_cast<std::size_t>(task.windows));
+  std::vector<double> total(at(task.windows));
   for (std::size_t f = 0; f < rates.size(); ++f) {
     for (std::size_t w = 0; task.flows[f].from == rank && w < total.size(); ++w) {
       total[w] += rates[f][w];
@@ -55,7 +47,7 @@ public:
   Coordinator(ClusterMember& member, const ClusterProbeOptions& options, int ranks, Seconds budget)
       : m_steps(member, options, ranks, budget), m_pairs(m_steps), m_racks(m_steps, m_pairs),
         m_ranks(ranks), m_pair_writes(measures_pair_writes(options, ranks)) {
-    m_result.resize(static_cast<std::size_t>(ranks));
+    m_result.resize(at(ranks));
   }
 
   void measure_machines() {
@@ -94,11 +86,10 @@ public:
 private:
   /// Machines that are about as fast test each other: the spokes must have more than the hub takes.
   [[nodiscard]] std::vector<std::vector<int>> stars() const {
-    std::vector<int> order(static_cast<std::size_t>(m_ranks));
+    std::vector<int> order(at(m_ranks));
     std::iota(order.begin(), order.end(), 0);
     const auto about = [&](int rank) { // differences of some per cent are noise
-      return std::lround(std::log(m_pairs.port_seen()[static_cast<std::size_t>(rank)]) /
-                         std::log(1.15));
+      return std::lround(std::log(m_pairs.port_seen()[at(rank)]) / std::log(1.15));
     };
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return about(a) > about(b); });
     std::vector<std::vector<int>> all;
@@ -106,7 +97,7 @@ private:
     for (int rack = 0; rack < m_racks.count(); ++rack) {
       std::vector<int> inside;
       std::copy_if(order.begin(), order.end(), std::back_inserter(inside),
-                   [&](int m) { return m_racks.rack_of()[static_cast<std::size_t>(m)] == rack; });
+                   [&](int m) { return m_racks.rack_of()[at(m)] == rack; });
       if (inside.size() == 1) {
         lonely.push_back(inside.front());
         continue;
@@ -153,48 +144,47 @@ private:
     constexpr int k_most = 8; // one after another; usually there is none
     int widened = 0;
     for (int hub = 0; hub < m_ranks; ++hub) {
-      MemberResult& m = m_result[static_cast<std::size_t>(hub)];
-      const double seen = m_pairs.port_seen()[static_cast<std::size_t>(hub)];
+      MemberResult& m = m_result[at(hub)];
+      const double seen = m_pairs.port_seen()[at(hub)];
       if (median_above_zero(port_samples(m)) < k_doubtful * seen && !m_steps.over()) {
         // With several peers less than with one: disturbed, or it is so. Once more tells.
         m_steps.show(fmt::format("port of rank {} again", hub));
         const MemberResult first = m;
-        std::vector<int> star{hub};
-        star.insert(star.end(), m.peers.begin(), m.peers.end());
-        forget_port(m);
-        measure_hubs({star});
+        measure_again(hub, m.peers);
         if (median_above_zero(port_samples(first)) > median_above_zero(port_samples(m))) {
           m = first;
         }
       }
       double peers = 0;
       for (const int peer : m.peers) {
-        peers += m_pairs.port_seen()[static_cast<std::size_t>(peer)];
+        peers += m_pairs.port_seen()[at(peer)];
       }
       if (median_above_zero(port_samples(m)) < k_limited * peers || m_steps.over()) {
         continue;
       }
-      std::vector<int> star{hub};
+      std::vector<int> more;
       for (int other = 0; other < m_ranks; ++other) {
-        const bool same = m_racks.rack_of()[static_cast<std::size_t>(other)] ==
-                          m_racks.rack_of()[static_cast<std::size_t>(hub)];
+        const bool same = m_racks.rack_of()[at(other)] == m_racks.rack_of()[at(hub)];
         if (other != hub && (same || m_racks.count() == m_ranks)) {
-          star.push_back(other);
+          more.push_back(other);
         }
       }
-      if (star.size() - 1 > m.peers.size() && ++widened <= k_most) {
+      if (more.size() > m.peers.size() && ++widened <= k_most) {
         m_steps.show(fmt::format("port of rank {} with more peers", hub));
-        forget_port(m);
-        measure_hubs({star});
+        measure_again(hub, std::move(more));
       }
     }
   }
 
-  static void forget_port(MemberResult& m) {
-    m.in_one_way.clear();
-    m.out_one_way.clear();
-    m.in_two_way.clear();
-    m.out_two_way.clear();
+  /// A port with these peers, instead of what was measured before.
+  void measure_again(int hub, std::vector<int> peers) {
+    MemberResult& m = m_result[at(hub)];
+    for (std::vector<double>* const samples :
+         {&m.in_one_way, &m.out_one_way, &m.in_two_way, &m.out_two_way}) {
+      samples->clear();
+    }
+    peers.insert(peers.begin(), hub);
+    measure_hubs({peers});
   }
 
   void measure_hubs(const std::vector<std::vector<int>>& hubs) {
@@ -209,32 +199,32 @@ private:
     both.insert(both.end(), out.begin(), out.end());
     double slowest = m_pairs.rate();
     for (const auto& star : hubs) {
-      slowest = std::min(slowest, m_pairs.port_seen()[static_cast<std::size_t>(star.front())]);
+      slowest = std::min(slowest, m_pairs.port_seen()[at(star.front())]);
     }
     // So many writes that the bursts that switches let through now and then do not count.
     const double window =
         std::clamp(150 * static_cast<double>(m_pairs.part()) / std::max(slowest, 1.0), 0.3, 1.5);
+    using Samples = std::vector<double> MemberResult::*;
     const auto note = [&](const std::vector<Flow>& flows, double seconds, int windows,
-                          auto&& keep) {
+                          Samples arrived, Samples sent) {
       const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, seconds, windows);
       FlowRates total;
       const FlowRates rates = m_steps.stream(task, total);
       for (const auto& star : hubs) {
-        const auto hub = static_cast<std::size_t>(star.front());
-        keep(m_result[hub], total[hub], sent_by(star.front(), task, rates));
+        MemberResult& hub = m_result[at(star.front())];
+        if (arrived != nullptr) {
+          append(hub.*arrived, total[at(star.front())]);
+        }
+        if (sent != nullptr) {
+          append(hub.*sent, sent_by(star.front(), task, rates));
+        }
       }
     };
-    using Samples = std::vector<double>;
-    note(in, 0.7 * window, 2,
-         [&](MemberResult& m, const Samples& i, const Samples&) { append(m.in_one_way, i); });
-    note(out, 0.7 * window, 2,
-         [&](MemberResult& m, const Samples&, const Samples& o) { append(m.out_one_way, o); });
-    note(both, window, 4, [&](MemberResult& m, const Samples& i, const Samples& o) {
-      append(m.in_two_way, i);
-      append(m.out_two_way, o);
-    });
+    note(in, 0.7 * window, 2, &MemberResult::in_one_way, nullptr);
+    note(out, 0.7 * window, 2, nullptr, &MemberResult::out_one_way);
+    note(both, window, 4, &MemberResult::in_two_way, &MemberResult::out_two_way);
     for (const auto& star : hubs) {
-      m_result[static_cast<std::size_t>(star.front())].peers.assign(star.begin() + 1, star.end());
+      m_result[at(star.front())].peers.assign(star.begin() + 1, star.end());
     }
   }
 
@@ -257,7 +247,7 @@ private:
         measure_alike(port);
       }
       for (int hub = 0; !alike && hub < m_ranks && !m_steps.over(); ++hub) {
-        if (port < m_result[static_cast<std::size_t>(hub)].single_ports.size()) {
+        if (port < m_result[at(hub)].single_ports.size()) {
           measure_port_of(hub, port);
         }
       }
@@ -265,8 +255,7 @@ private:
     m_steps.lanes = all;
     for (MemberResult& m : m_result) {
       for (const int peer : m.peers) {
-        m.peers_bytes_per_s +=
-            median_above_zero(port_samples(m_result[static_cast<std::size_t>(peer)]));
+        m.peers_bytes_per_s += median_above_zero(port_samples(m_result[at(peer)]));
       }
     }
   }
@@ -277,14 +266,13 @@ private:
       const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 3);
       const FlowRates rates = m_steps.stream(task);
       for (std::size_t f = 0; f < rates.size(); ++f) {
-        append(m_result[static_cast<std::size_t>(task.flows[f].from)].single_ports[port].samples,
-               rates[f]);
+        append(m_result[at(task.flows[f].from)].single_ports[port].samples, rates[f]);
       }
     }
   }
 
   void measure_port_of(int hub, std::size_t port) {
-    MemberResult& m = m_result[static_cast<std::size_t>(hub)];
+    MemberResult& m = m_result[at(hub)];
     m_steps.show(fmt::format("network port {} of rank {}", m.single_ports[port].name, hub));
     std::vector<Flow> flows;
     for (const int peer : m.peers) {
@@ -294,7 +282,7 @@ private:
     const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 2);
     FlowRates total;
     const FlowRates rates = m_steps.stream(task, total);
-    append(m.single_ports[port].samples, total[static_cast<std::size_t>(hub)]);
+    append(m.single_ports[port].samples, total[at(hub)]);
     append(m.single_ports[port].samples, sent_by(hub, task, rates));
   }
 
@@ -308,8 +296,7 @@ private:
     for (const auto& star : stars()) {
       const auto size = static_cast<int>(star.size());
       for (int i = 0; size > 1 && i < size; ++i) {
-        flows.push_back({star[static_cast<std::size_t>(i)],
-                         star[static_cast<std::size_t>((i + step + size) % size)]});
+        flows.push_back({star[at(i)], star[at((i + step + size) % size)]});
       }
     }
     return flows;
@@ -345,8 +332,7 @@ private:
       }
       const FlowRates rates = m_steps.stream(task);
       for (std::size_t f = 0; f < rates.size(); ++f) {
-        auto& curve =
-            m_result[static_cast<std::size_t>(task.flows[f].from)].curves[m_steps.transport()];
+        auto& curve = m_result[at(task.flows[f].from)].curves[m_steps.transport()];
         curve.peer = task.flows[f].to;
         for (const double rate : rates[f]) {
           if (rate > 0) {
@@ -358,73 +344,60 @@ private:
   }
 
 public:
-  /// What was kept, as cells whose places are still ranks: see name_places().
+  /// What was kept, as cells.
   void make_cells(const std::vector<std::string>& ids, bool interrupted) {
-    const auto id = [&](int rank) { return ids[static_cast<std::size_t>(rank)]; };
-    const auto key_of = [&](const char* test, int from, int to, std::uint64_t bytes,
-                            const char* direction) {
-      CellKey key;
-      key.test = test;
-      key.from = id(from);
-      key.to = to >= 0 ? id(to) : "";
-      key.bytes = bytes;
-      key.in_flight = static_cast<int>(ClusterSteps::k_window);
-      key.transport = m_steps.transport();
-      key.direction = direction;
-      return key;
-    };
     const std::string late =
         interrupted ? "interrupted"
                     : fmt::format("no time left of the budget of {}", to_text(m_steps.budget()));
+    const auto add = [&](CellKey key, const std::vector<double>& samples,
+                         const std::string& text = "") {
+      key.transport = m_steps.transport();
+      Cell& cell = m_cells.emplace_back(cell_of(key, samples, late));
+      if (cell.has_value()) {
+        remark(cell, text);
+      }
+    };
     for (int a = 0; a < m_ranks; ++a) {
       for (int b = 0; b < m_ranks; ++b) {
         if (a == b) {
           continue;
         }
-        CellKey key = key_of(k_pair_latency, a, b, 8, "one_way");
-        key.in_flight = 1;
-        const auto latency = m_pairs.latency().find({std::min(a, b), std::max(a, b)});
-        m_cells.push_back(cell_of(
-            key, "seconds",
-            latency == m_pairs.latency().end() ? std::vector<double>() : latency->second, late));
-        for (const auto& [direction, all] :
-             {std::pair{"one_way", &m_pairs.one_way()}, std::pair{"two_way", &m_pairs.two_way()}}) {
-          const auto samples = all->find({a, b});
-          m_cells.push_back(cell_of(
-              key_of(k_pair_bandwidth, a, b, m_pairs.pair_part(), direction), "bytes_per_second",
-              samples == all->end() ? std::vector<double>() : samples->second, late));
-        }
-        make_write_cells(key_of(k_pair_write, a, b, 0, "one_way"), {a, b}, late);
+        const CellKey pair{.from = ids[at(a)], .to = ids[at(b)], .in_flight = 1};
+        CellKey key = pair;
+        key.test = k_pair_latency;
+        key.bytes = 8;
+        key.direction = k_one_way;
+        add(key, samples_of(m_pairs.latency(), std::minmax(a, b)));
+        key.test = k_pair_bandwidth;
+        key.bytes = m_pairs.pair_part();
+        key.in_flight = k_window;
+        add(key, samples_of(m_pairs.one_way(), {a, b}));
+        key.direction = k_two_way;
+        add(key, samples_of(m_pairs.two_way(), {a, b}));
+        make_write_cells(pair, {a, b}, late);
       }
-      const MemberResult& m = m_result[static_cast<std::size_t>(a)];
-      const std::string peers =
-          fmt::format("{} peer{}", m.peers.size(), m.peers.size() == 1 ? "" : "s");
-      const auto port = [&](const char* test, const char* direction,
-                            const std::vector<double>& samples) {
-        Cell cell = cell_of(key_of(test, a, -1, m_pairs.part(), direction), "bytes_per_second",
-                            samples, late);
-        if (cell.has_value()) {
-          remark(cell, peers);
-        }
-        m_cells.push_back(std::move(cell));
-      };
-      port(k_fan_in, "one_way", m.in_one_way);
-      port(k_fan_in, "two_way", m.in_two_way);
-      port(k_fan_out, "one_way", m.out_one_way);
-      port(k_fan_out, "two_way", m.out_two_way);
+      const MemberResult& m = m_result[at(a)];
+      for (const auto& [test, direction, samples] : {std::tuple{k_fan_in, k_one_way, &m.in_one_way},
+                                                     {k_fan_in, k_two_way, &m.in_two_way},
+                                                     {k_fan_out, k_one_way, &m.out_one_way},
+                                                     {k_fan_out, k_two_way, &m.out_two_way}}) {
+        add({.test = test,
+             .from = ids[at(a)],
+             .bytes = m_pairs.part(),
+             .in_flight = k_window,
+             .direction = direction},
+            *samples, counted(m.peers.size(), "peer"));
+      }
     }
     make_rack_cells(late);
     // A plan asks for one figure of a machine and another.
     for (int a = 0; a < m_ranks; ++a) {
-      MemberResult& m = m_result[static_cast<std::size_t>(a)];
+      MemberResult& m = m_result[at(a)];
       m.transport = m_steps.transport();
       m.part = m_pairs.part();
-      m.window = static_cast<int>(ClusterSteps::k_window);
+      m.window = k_window;
       for (int b = 0; b < m_ranks; ++b) {
-        const auto latency = m_pairs.latency().find({std::min(a, b), std::max(a, b)});
-        if (latency != m_pairs.latency().end()) {
-          m.latency.insert(m.latency.end(), latency->second.begin(), latency->second.end());
-        }
+        append(m.latency, samples_of(m_pairs.latency(), std::minmax(a, b)));
       }
     }
   }
@@ -465,57 +438,61 @@ private:
     return median_above_zero(b.samples) / std::max(1.0, full_bisection(b.pairs, ports()));
   }
 
+  static std::vector<double> samples_of(const PairSamples& all, std::pair<int, int> pair) {
+    const auto found = all.find(pair);
+    return found == all.end() ? std::vector<double>() : found->second;
+  }
+
   void make_write_cells(CellKey key, std::pair<int, int> pair, const std::string& late) {
-    key.in_flight = 1;
+    key.test = k_pair_write;
+    key.transport = m_steps.transport();
+    key.direction = k_one_way;
     const auto curve = m_pairs.writes().find(pair);
     for (const std::uint64_t bytes : k_pair_write_sizes) {
       if (!m_pair_writes) {
         return;
       }
       key.bytes = bytes;
-      PairWrite write{{}, late};
+      PairWrite write;
       if (curve != m_pairs.writes().end() && curve->second.contains(bytes)) {
         write = curve->second.at(bytes);
       }
-      m_cells.push_back(
-          cell_of(key, "seconds", write.seconds, write.why_not.empty() ? late : write.why_not));
+      m_cells.push_back(cell_of(key, write.seconds, write.why_not.empty() ? late : write.why_not));
     }
   }
 
   void make_rack_cells(const std::string& late) {
-    CellKey key;
-    key.transport = m_steps.transport();
-    key.direction = "two_way";
-    key.in_flight = static_cast<int>(ClusterSteps::k_window);
-    key.bytes = m_pairs.part();
+    CellKey key{.bytes = m_racks.part(),
+                .in_flight = k_window,
+                .transport = m_steps.transport(),
+                .direction = k_two_way};
+    const auto add = [&](const std::vector<double>& samples, Ceiling ceiling) {
+      m_cells.push_back(cell_of(key, samples, late));
+      m_cells.back().ceiling = std::move(ceiling);
+    };
     for (const BisectionResult& b : m_racks.bisections()) {
-      key.bytes = m_racks.part();
       key.test = b.test;
       key.pairs = static_cast<int>(b.pairs.size());
-      Cell cell = cell_of(key, "bytes_per_second", b.samples, late);
-      cell.ceiling = Ceiling{"the ports", full_bisection(b.pairs, ports())};
-      m_cells.push_back(std::move(cell));
+      add(b.samples, {"the ports", full_bisection(b.pairs, ports())});
     }
     key.pairs = 0;
-    key.bytes = m_racks.part();
     key.test = k_uplink;
     for (int rack = 0; m_racks.count() > 1 && rack < m_racks.count(); ++rack) {
       double inside = 0;
+      key.from = fmt::format("rack{}", rack);
       for (std::size_t m = 0; m < m_racks.rack_of().size(); ++m) {
         if (m_racks.rack_of()[m] == rack) {
           inside += ports()[m];
-          m_result[m].rack = fmt::format("rack{}", rack);
+          m_result[m].rack = key.from;
         }
       }
-      key.from = fmt::format("rack{}", rack);
       const auto samples = m_racks.uplinks().find(rack);
-      Cell cell = cell_of(
-          key, "bytes_per_second",
-          samples == m_racks.uplinks().end() ? std::vector<double>() : samples->second, late);
-      cell.ceiling = Ceiling{"the ports inside", inside};
-      m_cells.push_back(std::move(cell));
+      add(samples == m_racks.uplinks().end() ? std::vector<double>() : samples->second,
+          {"the ports inside", inside});
     }
   }
+
+  static constexpr int k_window = static_cast<int>(ClusterSteps::k_window);
 
   ClusterSteps m_steps;
   PairSteps m_pairs;
@@ -569,24 +546,6 @@ Seconds cluster_budget(int ranks, bool pair_writes) {
   return Seconds(32 + 2.5 * ranks) + (pair_writes ? pair_write_time(ranks) : Seconds(0));
 }
 
-std::vector<ProbeCase> cluster_probe_cases() {
-  return {
-      {k_pair_latency, "how long an 8-byte write takes, between all pairs of machines"},
-      {k_pair_bandwidth, "what flows between all pairs, each direction alone and both at once"},
-      {k_pair_write, "time of one write between all pairs, by size: of up to 8 machines, or with "
-                     "--pair-writes"},
-      {k_fan_in, "what a machine's port takes from several at once"},
-      {k_fan_out, "what a machine's port sends to several at once"},
-      {k_port_bandwidth, "what a port does in each direction when both are busy"},
-      {k_single_port, "the same of each of several network ports"},
-      {k_fabric_write, "time of a write between two machines, by size"},
-      {k_bisection_by_order, "what the first half of the ranks and the second move together"},
-      {k_bisection_random, "the same for halves drawn at random, the worst of them"},
-      {k_bisection_by_racks, "the same for racks against racks, where there are racks"},
-      {k_uplink, "what a rack sends out while as much comes in, where there are racks"},
-  };
-}
-
 ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& options) {
   try {
     if (rendezvous.size() < 2) {
@@ -628,22 +587,13 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     coordinator.make_cells(ids, result.interrupted);
 
     Profile& profile = result.profile;
-    profile.source = fmt::format("measured by reckon {}", k_version);
     profile.cells = std::move(coordinator.cells());
     merge_machines(profile, coordinator.result(), ids);
-    profile.fits = fits_of(profile.cells);
-    std::sort(profile.cells.begin(), profile.cells.end(),
-              [](const Cell& a, const Cell& b) { return a.key < b.key; });
     profile.name = !options.name.empty() ? options.name
                                          : fmt::format("cluster of {} machines", rendezvous.size());
     auto& context = profile.context;
     context["measured_at"] = utc_now();
     context["ranks"] = fmt::format("{}", rendezvous.size());
-    context["budget"] = to_text(budget);
-    context["took"] = to_text(coordinator.spent());
-    context["seed"] = fmt::format("{}", options.seed);
-    context["flags"] = options.flags;
-    context["clock"] = "CLOCK_MONOTONIC_RAW";
     context["transport"] = transport;
     context["bisection"] = bisection;
     context["racks_doubtful"] = coordinator.racks().doubt();
@@ -670,10 +620,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     if (!coordinator.racks().doubt().empty()) {
       result.warnings.push_back("racks are doubtful: " + coordinator.racks().doubt());
     }
-    if (result.interrupted) {
-      context["interrupted"] = "yes";
-    }
-    std::erase_if(context, [](const auto& entry) { return entry.second.empty(); });
+    describe_probe(result, options, budget, coordinator.spent());
     return result;
   } catch (const std::exception& error) {
     rendezvous.give_up(error.what());

@@ -12,10 +12,12 @@
 #include "documents/json.hpp"
 #include "launch/sockets.hpp"
 #include "probe/campaign.hpp"
+#include "probe/description.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/guard.hpp"
+#include "probe/machine_campaigns.hpp"
 #include "probe/pin.hpp"
-#include "probe/reduce.hpp"
+#include "probe/sampling.hpp"
 #include "probe/workbench.hpp"
 
 #include <fmt/format.h>
@@ -48,16 +50,6 @@ std::vector<std::string> crossing_transports(const ClusterProbeOptions& options)
     }
   }
   return found;
-}
-
-/// Some of them, evenly spread.
-std::vector<double> thinned(const std::vector<double>& samples) {
-  const std::size_t step = (samples.size() + k_machine_samples - 1) / k_machine_samples;
-  std::vector<double> kept;
-  for (std::size_t i = 0; i < samples.size(); i += step) {
-    kept.push_back(samples[i]);
-  }
-  return kept;
 }
 
 std::vector<std::string> strings(const JsonView& array) {
@@ -153,9 +145,9 @@ void ClusterMember::use_transport(const std::string& transport, std::uint64_t se
 }
 
 std::string ClusterMember::open_transport(const JsonView& instruction) {
-  const std::string transport = instruction.at("transport").string();
+  m_transport = instruction.at("transport").string();
   m_flows.reset();
-  std::unique_ptr<Mover> mover = m_options.make(transport);
+  std::unique_ptr<Mover> mover = m_options.make(m_transport);
   const std::vector<std::string> mine = mover->capabilities().ports;
   m_ports.clear();
   std::size_t most = 1;
@@ -198,6 +190,11 @@ std::vector<FlowOutcome> ClusterMember::run(const FlowTask& task) {
   for (const std::string& text :
        tell_all({{"do", "move"}, {"seconds", seconds}, {"task", encode(task)}})) {
     outcomes.push_back(decode_flow_outcome(text));
+    if (const std::uint64_t wrong = outcomes.back().wrong_at; wrong != UINT64_MAX) {
+      fail(ErrorKind::operation,
+           fmt::format("rank {} received wrong data over {}, at byte {} of its buffer",
+                       outcomes.size() - 1, m_transport, wrong));
+    }
   }
   return outcomes;
 }
@@ -246,7 +243,7 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   const Seconds budget(instruction.at("seconds").non_negative());
   const RunClock clock;
   Discovery discovery = discover();
-  Environment environment = describe_environment(real_system_files());
+  const Environment environment = describe_environment(real_system_files());
   std::vector<int> cpus = allowed_cpus();
   ProcGuard guard(cpus);
   Workbench bench(discovery.topology, "m0", clock, 1, m_options.interrupted);
@@ -263,22 +260,10 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   Profile profile;
   profile.name = "machine";
   profile.source = "measured";
-  profile.context = environment.facts;
-  MachineGroup machine;
-  machine.id = "m0";
-  machine.name = host_name();
-  machine.cores = std::max<std::uint64_t>(1, discovery.topology.of_kind(ObjectKind::core).size());
-  for (const TopologyObject* node : discovery.topology.of_kind(ObjectKind::numa_node)) {
-    machine.memory_bytes += node->bytes.value_or(0);
-  }
-  profile.machines.push_back(std::move(machine));
-  const auto cpu = environment.facts.find("cpu");
-  profile.fingerprint =
-      fingerprint(discovery.topology, cpu == environment.facts.end() ? "" : cpu->second);
-  profile.topology = std::move(discovery.topology);
+  describe_machine(profile, std::move(discovery.topology), environment);
   for (Cell& cell : run.cells) {
     if (cell.has_value()) {
-      cell.samples = thinned(cell.samples);
+      cell.samples = thinned(cell.samples, k_machine_samples);
       summarize_cell(cell);
       profile.cells.push_back(std::move(cell));
     }

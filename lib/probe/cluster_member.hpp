@@ -37,6 +37,7 @@ public:
   [[nodiscard]] std::uint64_t memory() const { return m_memory; }
 
   /// Rank 0: tells everybody to do something, does its own part, returns everybody's answers.
+  /// run() throws Error{operation} when data were wrong.
   void use_transport(const std::string& transport, std::uint64_t seed);
   [[nodiscard]] std::vector<FlowOutcome> run(const FlowTask& task);
   /// Each rank measures itself alone for about that long, those on one computer in turn. What comes
@@ -62,6 +63,7 @@ private:
   std::uint64_t m_memory = 0;
   std::vector<std::vector<std::string>> m_ports;
   std::unique_ptr<FlowRank> m_flows;
+  std::string m_transport;
 };
 
 } // namespace reckon

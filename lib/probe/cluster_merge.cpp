@@ -2,8 +2,11 @@
 #include "probe/cluster_merge.hpp"
 
 #include "documents/ceilings.hpp"
+#include "documents/cells.hpp"
+#include "probe/campaign.hpp"
 #include "probe/cluster.hpp"
 #include "probe/fabric.hpp"
+#include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
 #include "stats/summary.hpp"
 
@@ -18,7 +21,6 @@ namespace reckon {
 namespace {
 
 constexpr double k_equal_ports = 0.03;
-constexpr double k_noisy = 0.10; // as of cells of one machine
 
 /// "m0/numa1" of a machine's own profile -> "m3/numa1".
 std::string moved(const std::string& id, const std::string& group) {
@@ -79,7 +81,7 @@ void add_own_cells(Profile& profile, const std::vector<MemberResult>& members, s
   }
   for (auto& [key, entry] : merged) {
     Cell cell = std::move(entry.first);
-    const Cell all = cell_of(key, cell.unit, entry.second, "not measured");
+    const Cell all = cell_of(key, entry.second, "not measured");
     cell.key.from = moved(key.from, group);
     cell.key.to = key.to.empty() ? "" : moved(key.to, group);
     cell.samples = all.samples;
@@ -90,36 +92,21 @@ void add_own_cells(Profile& profile, const std::vector<MemberResult>& members, s
 
 } // namespace
 
-Cell cell_of(const CellKey& key, const std::string& unit, const std::vector<double>& samples,
-             const std::string& why_not) {
-  Cell cell;
-  cell.key = key;
-  cell.unit = unit;
-  cell.bytes_convention = unit == "seconds" ? "" : "payload";
-  std::vector<double> good;
-  for (const double sample : samples) {
-    if (sample > 0) {
-      good.push_back(sample);
-    }
-  }
+Cell cell_of(const CellKey& key, const std::vector<double>& samples, const std::string& why_not) {
+  Cell cell = empty_cell({.key = key});
+  std::vector<double> good = samples;
+  std::erase_if(good, [](double sample) { return !(sample > 0); });
   if (good.empty()) {
-    cell.status = CellStatus::skipped;
-    cell.reason = samples.empty() ? why_not : "too little arrived to tell a rate";
+    discard(cell, CellStatus::skipped,
+            samples.empty() ? why_not : "too little arrived to tell a rate");
     cell.bytes_convention.clear();
     return cell;
   }
-  const std::size_t step = (good.size() + k_keep_samples - 1) / k_keep_samples;
-  for (std::size_t i = 0; i < good.size(); i += step) {
-    cell.samples.push_back(std::strtod(fmt::format("{:.6g}", good[i]).c_str(), nullptr));
+  for (const double sample : thinned(good, k_keep_samples)) {
+    cell.samples.push_back(six_digits(sample));
   }
   summarize_cell(cell);
-  if (step > 1) {
-    remark(cell, fmt::format("1 in {} of {} samples kept", step, good.size()));
-  }
-  if (cell.spread > k_noisy) {
-    remark(cell, CellStatus::noisy,
-           fmt::format("samples vary: median absolute deviation {:.0f} %", 100 * cell.spread));
-  }
+  remark_samples(cell, good.size(), k_keep_samples, cell.spread);
   return cell;
 }
 
@@ -203,15 +190,13 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     }
     add_own_cells(profile, members, first, last, group.id);
     const std::string late = "not measured: the probe ended before";
-    CellKey key;
-    key.from = group.id;
-    key.transport = model.transport;
-    key.in_flight = model.window;
-    key.test = k_port_bandwidth;
-    key.bytes = model.part;
-    key.direction = "two_way";
-    Cell whole =
-        cell_of(key, "bytes_per_second", of_all(members, first, last, &port_samples), late);
+    const CellKey key{.test = k_port_bandwidth,
+                      .from = group.id,
+                      .bytes = model.part,
+                      .in_flight = model.window,
+                      .transport = model.transport,
+                      .direction = k_two_way};
+    Cell whole = cell_of(key, of_all(members, first, last, &port_samples), late);
     if (!model.single_ports.empty() && model.peers_bytes_per_s > 0) {
       // All of its ports together may be faster than those who tried them.
       whole.ceiling = Ceiling{k_peers_ceiling, model.peers_bytes_per_s};
@@ -228,26 +213,21 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
       single.test = k_single_port;
       single.from = port.id;
       profile.cells.push_back(cell_of(
-          single, "bytes_per_second",
+          single,
           of_all(members, first, last,
                  [number](const MemberResult& m) { return m.single_ports[number].samples; }),
           late));
       profile.topology.objects.push_back(std::move(port));
     }
-    key.test = k_fabric_latency;
-    key.bytes = 8;
-    key.direction = "one_way";
-    key.in_flight = 1;
-    key.state = "warm";
     profile.cells.push_back(cell_of(
-        key, "seconds",
+        {.test = k_fabric_latency,
+         .from = group.id,
+         .bytes = 8,
+         .in_flight = 1,
+         .transport = model.transport,
+         .direction = k_one_way,
+         .state = "warm"},
         of_all(members, first, last, [](const MemberResult& m) { return m.latency; }), late));
-    key = {};
-    key.from = group.id;
-    key.transport = model.transport;
-    key.in_flight = model.window;
-    key.test = k_fabric_write;
-    key.direction = "two_way";
     std::map<std::uint64_t, std::vector<double>> by_size;
     int peer = -1;
     for (std::size_t i = first; i < last; ++i) {
@@ -261,9 +241,11 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
       }
     }
     for (const auto& [bytes, seconds] : by_size) {
-      key.bytes = bytes;
-      key.to = group_of(static_cast<std::size_t>(peer));
-      profile.cells.push_back(cell_of(key, "seconds", seconds, late));
+      CellKey write = key;
+      write.test = k_fabric_write;
+      write.bytes = bytes;
+      write.to = group_of(at(peer));
+      profile.cells.push_back(cell_of(write, seconds, late));
     }
     profile.machines.push_back(std::move(group));
   }

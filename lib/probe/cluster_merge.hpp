@@ -55,7 +55,7 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
 
 /// A cell of these samples, at most 100 of them evenly spread; skipped with `why_not` when there
 /// are none; noisy when they vary.
-[[nodiscard]] Cell cell_of(const CellKey& key, const std::string& unit,
-                           const std::vector<double>& samples, const std::string& why_not);
+[[nodiscard]] Cell cell_of(const CellKey& key, const std::vector<double>& samples,
+                           const std::string& why_not);
 
 } // namespace reckon

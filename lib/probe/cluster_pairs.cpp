@@ -140,19 +140,19 @@ std::pair<RoundRates, std::vector<double>> PairSteps::measure_round(const Pairin
 }
 
 void PairSteps::measure_latency(const Pairing& pairs) {
-  const ClusterMember& member = m_steps.member();
-  const int processors = member.hosts().front().processors;
-  for (const Pairing& wave : waves_of(pairs, member.host_of(), std::max(1, processors / 2))) {
+  constexpr std::uint64_t k_bytes = 8;
+  for (const std::vector<Flow>& group :
+       writes_at_once(one_way_flows(pairs, true), k_bytes, m_steps.member())) {
     FlowTask task;
     task.kind = FlowTask::Kind::ping;
-    task.flows = one_way_flows(wave, true);
-    task.bytes = 8;
+    task.flows = group;
+    task.bytes = k_bytes;
     task.warm_up = 10;
     task.count = static_cast<std::uint64_t>(std::clamp(100 * m_steps.scale(), 30.0, 300.0));
-    const std::vector<FlowOutcome> outcomes = m_steps.run(task);
+    const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
     for (const Flow& flow : task.flows) {
       std::vector<double>& samples = m_latency[{flow.from, flow.to}];
-      samples = outcomes[static_cast<std::size_t>(flow.from)].round_trip_s;
+      samples = outcomes[at(flow.from)].round_trip_s;
       for (double& sample : samples) {
         sample *= 0.5;
       }
@@ -174,14 +174,19 @@ void PairSteps::measure_writes(Seconds each) {
   }
 }
 
+/// Half of a round trip; 0 where it is not known.
+double PairSteps::latency_of(const Flow& flow) const {
+  const auto latency = m_latency.find(std::minmax(flow.from, flow.to));
+  return latency == m_latency.end() ? 0 : median_above_zero(latency->second);
+}
+
 /// From what is known of the pair: its latency and rate, and the size before.
 double PairSteps::expected_seconds(const Flow& flow, std::uint64_t bytes) const {
   const auto size = static_cast<double>(bytes);
   const auto rate = m_one_way.find({flow.from, flow.to});
   const double known = rate == m_one_way.end() ? 0 : median_above_zero(rate->second);
   double expected = size / (known > 0 ? known : m_rate);
-  const auto latency = m_latency.find({std::min(flow.from, flow.to), std::max(flow.from, flow.to)});
-  expected += latency == m_latency.end() ? 0 : 2 * median_above_zero(latency->second);
+  expected += 2 * latency_of(flow);
   const auto curve = m_writes.find({flow.from, flow.to});
   if (curve != m_writes.end()) {
     for (const auto& [smaller, write] : curve->second) {
@@ -221,18 +226,8 @@ void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) 
     }
     const auto count =
         static_cast<std::uint64_t>(std::clamp(0.25 * each.count() / slowest - 1, k_fewest, k_most));
-    if (bytes > k_short_write_bytes) {
-      write_at_once(now, bytes, count);
-      continue;
-    }
-    const ClusterMember& member = m_steps.member();
-    Pairing pairs;
-    for (const Flow& flow : now) {
-      pairs.emplace_back(flow.from, flow.to);
-    }
-    const int at_once = std::max(1, member.hosts().front().processors / 2);
-    for (const Pairing& wave : waves_of(pairs, member.host_of(), at_once)) {
-      write_at_once(one_way_flows(wave, true), bytes, count);
+    for (const std::vector<Flow>& group : writes_at_once(now, bytes, m_steps.member())) {
+      write_at_once(group, bytes, count);
     }
   }
 }
@@ -240,14 +235,11 @@ void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) 
 void PairSteps::write_at_once(const std::vector<Flow>& flows, std::uint64_t bytes,
                               std::uint64_t count) {
   const FlowTask task = write_task(flows, bytes, count, count, m_steps.random()() % 100'000);
-  const std::vector<FlowOutcome> outcomes = m_steps.run(task);
+  const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
   for (const Flow& flow : flows) {
-    const auto latency =
-        m_latency.find({std::min(flow.from, flow.to), std::max(flow.from, flow.to)});
-    const double answer = latency == m_latency.end() ? 0 : median_above_zero(latency->second);
     PairWrite& write = m_writes[{flow.from, flow.to}][bytes];
     for (const double seconds :
-         write_seconds(outcomes[static_cast<std::size_t>(flow.from)].round_trip_s, answer)) {
+         write_seconds(outcomes[at(flow.from)].round_trip_s, latency_of(flow))) {
       write.seconds.push_back(seconds);
     }
   }

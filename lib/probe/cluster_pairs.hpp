@@ -72,6 +72,7 @@ private:
   void confirm_rounds();
   void measure_direction(const std::vector<Flow>& flows, Seconds each);
   void write_at_once(const std::vector<Flow>& flows, std::uint64_t bytes, std::uint64_t count);
+  [[nodiscard]] double latency_of(const Flow& flow) const;
   [[nodiscard]] double expected_seconds(const Flow& flow, std::uint64_t bytes) const;
 
   ClusterSteps& m_steps;

@@ -3,6 +3,7 @@
 
 #include "core/log.hpp"
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "probe/cluster.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +16,7 @@
 namespace reckon {
 
 RackSteps::RackSteps(ClusterSteps& steps, PairSteps& pairs)
-    : m_steps(steps), m_pairs(pairs), m_rack(static_cast<std::size_t>(steps.ranks()), 0) {}
+    : m_steps(steps), m_pairs(pairs), m_rack(at(steps.ranks()), 0) {}
 
 std::uint64_t RackSteps::part() const {
   return part_for(m_pairs.rate() / 8 / static_cast<double>(m_steps.lanes.size()));

@@ -88,10 +88,10 @@ FlowTask ClusterSteps::stream_task(std::vector<Flow> flows, std::uint64_t bytes,
   FlowTask task;
   task.flows = std::move(flows);
   task.lanes = lanes;
-  std::vector<std::size_t> to(static_cast<std::size_t>(m_ranks));
+  std::vector<std::size_t> to(at(m_ranks));
   std::size_t most = 1;
   for (const Flow& flow : task.flows) {
-    most = std::max(most, ++to[static_cast<std::size_t>(flow.to)]);
+    most = std::max(most, ++to[at(flow.to)]);
   }
   // Two writes of each flow have to fit into what its receiver has.
   const std::uint64_t room = m_member.memory() / (2 * most * task.lanes.size());
@@ -107,25 +107,13 @@ FlowTask ClusterSteps::stream_task(std::vector<Flow> flows, std::uint64_t bytes,
   return task;
 }
 
-std::vector<FlowOutcome> ClusterSteps::run(const FlowTask& task) {
-  std::vector<FlowOutcome> outcomes = m_member.run(task);
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    if (outcomes[rank].wrong_at != UINT64_MAX) {
-      fail(ErrorKind::operation,
-           fmt::format("rank {} received wrong data over {}, at byte {} of its buffer", rank,
-                       m_transport, outcomes[rank].wrong_at));
-    }
-  }
-  return outcomes;
-}
-
 FlowRates ClusterSteps::stream(const FlowTask& task) {
   FlowRates total;
   return stream(task, total);
 }
 
 FlowRates ClusterSteps::stream(const FlowTask& task, FlowRates& total) {
-  const std::vector<FlowOutcome> outcomes = run(task);
+  const std::vector<FlowOutcome> outcomes = m_member.run(task);
   total.clear();
   for (const FlowOutcome& outcome : outcomes) {
     total.push_back(outcome.total);
@@ -133,7 +121,7 @@ FlowRates ClusterSteps::stream(const FlowTask& task, FlowRates& total) {
   std::vector<std::size_t> next(outcomes.size());
   FlowRates rates;
   for (const Flow& flow : task.flows) {
-    const auto to = static_cast<std::size_t>(flow.to);
+    const auto to = at(flow.to);
     rates.push_back(outcomes[to].rates.at(next[to]++));
   }
   return rates;

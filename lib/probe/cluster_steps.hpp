@@ -70,8 +70,6 @@ public:
   [[nodiscard]] FlowRates stream(const FlowTask& task);
   /// `total` gets what arrived at each rank: [rank][window].
   [[nodiscard]] FlowRates stream(const FlowTask& task, FlowRates& total);
-  /// Runs any task. Throws Error{operation} when data were wrong.
-  [[nodiscard]] std::vector<FlowOutcome> run(const FlowTask& task);
 
 private:
   ClusterMember& m_member;

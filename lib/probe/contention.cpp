@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/contention.hpp"
+#include "probe/machine_campaigns.hpp"
 
 #include "core/dtype.hpp"
+#include "documents/cells.hpp"
+#include "documents/contention.hpp"
 #include "kernels/compute_load.hpp"
 #include "kernels/reduce.hpp"
 #include "probe/background.hpp"
+#include "probe/contention.hpp"
 
 #include <fmt/format.h>
 
@@ -188,40 +191,34 @@ private:
   std::vector<ThreadCount> m_done;
 };
 
-/// One of the computations.
-struct Kind {
-  bool embedding = false;
-  std::size_t size = 0; ///< of a matrix's side, or of a batch
-  [[nodiscard]] std::string name() const {
-    return fmt::format("{}_{}", embedding ? "embedding" : "gemm", size);
+std::unique_ptr<ComputeLoad> make_load(const ComputeKind& kind, Workbench& bench, std::size_t node,
+                                       std::size_t threads) {
+  if (kind.embedding) {
+    return std::make_unique<Embedding>(bench, node, kind.size, threads);
   }
-  [[nodiscard]] std::unique_ptr<ComputeLoad> make(Workbench& bench, std::size_t node,
-                                                  std::size_t threads) const {
-    if (embedding) {
-      return std::make_unique<Embedding>(bench, node, size, threads);
-    }
-    return std::make_unique<GemmLoad>(bench.memory(node, k_computed, GemmLoad::bytes_of(size)),
-                                      size, threads);
-  }
-};
+  return std::make_unique<GemmLoad>(bench.memory(node, k_computed, GemmLoad::bytes_of(kind.size)),
+                                    kind.size, threads);
+}
+
 /// ACE's figure 4a has matrices up to 1000 and batches up to 10 000.
-constexpr std::array<Kind, 4> k_kinds{{{false, 256}, {false, 1000}, {true, 1000}, {true, 10'000}}};
+constexpr std::array<ComputeKind, 4> k_kinds{
+    {{false, 256}, {false, 1000}, {true, 1000}, {true, 10'000}}};
 
 struct ContentionCell {
   Workbench& bench;
   Traffic traffic;
   std::size_t from = 0, to = 0, threads = 0;
-  std::uint64_t bytes = 0;  ///< 0: without communication
-  std::optional<Kind> kind; ///< nullopt: without computation
-  bool of_compute = false;  ///< which of the two is timed
+  std::uint64_t bytes = 0;         ///< 0: without communication
+  std::optional<ComputeKind> kind; ///< nullopt: without computation
+  bool of_compute = false;         ///< which of the two is timed
 
   void measure(Cell& cell, Seconds budget) const {
     const Seconds since = bench.clock().now();
     const std::uint64_t memory = std::min(bench.cold_bytes(from), bench.cold_bytes(to));
     if (bytes > memory) {
-      cell.status = CellStatus::skipped;
-      cell.reason = fmt::format("for lack of time there is only {} of memory to go through",
-                                to_text(Bytes(memory)));
+      discard(cell, CellStatus::skipped,
+              fmt::format("for lack of time there is only {} of memory to go through",
+                          to_text(Bytes(memory))));
       return;
     }
     const Places where = places(bench, from, threads);
@@ -231,7 +228,7 @@ struct ContentionCell {
     }
     std::unique_ptr<ComputeLoad> compute;
     if (kind) {
-      compute = kind->make(bench, from, where.compute.size());
+      compute = make_load(*kind, bench, from, where.compute.size());
     }
     Team& team = bench.team(of_compute ? where.compute : where.communication);
     const std::uint64_t steps = of_compute ? compute->steps() : 1;
@@ -263,10 +260,7 @@ struct ContentionCell {
         [&](std::size_t rank, std::uint64_t index) noexcept { run(rank, index * times, times); },
         limits);
     background.reset();
-    for (double& seconds : samples.seconds) {
-      seconds /= static_cast<double>(times);
-    }
-    samples.batch *= times;
+    divide(samples, times);
     fill_cell(cell, samples, static_cast<double>(bytes));
     if (bytes > 0 && kind && cell.has_value()) {
       remark(cell, where.same_cores
@@ -283,9 +277,7 @@ struct ContentionCell {
       mistake = compute->mistake();
     }
     if (!mistake.empty() && cell.has_value()) {
-      cell.status = CellStatus::mismatch;
-      cell.samples.clear();
-      cell.reason = std::move(mistake);
+      discard(cell, CellStatus::mismatch, mistake);
     }
   }
 
@@ -306,33 +298,27 @@ private:
 };
 
 CellPlan contention_plan(Workbench& bench, const ContentionCell& cell, int rank) {
-  CellPlan plan;
-  plan.key.test = cell.of_compute ? k_contention_compute : k_contention_communication;
-  plan.key.from = bench.nodes()[cell.from].id;
-  plan.key.threads = static_cast<int>(cell.threads);
-  plan.key.operation = cell.kind ? cell.kind->name() : "";
-  if (cell.bytes > 0) {
-    plan.key.bytes = cell.bytes;
-    plan.key.state = "cold";
-    if (cell.traffic == Traffic::copy) {
-      plan.key.to = bench.nodes()[cell.to].id;
-      plan.key.direction = "one_way";
-    } else {
-      plan.key.sources = 2;
-      plan.key.dtype = name_of(DType::fp32);
-    }
-  }
-  plan.crowded =
-      places(bench, cell.from, cell.threads).same_cores && cell.bytes > 0 && cell.kind.has_value();
+  CellKey key{.test = cell.of_compute ? k_contention_compute : k_contention_communication,
+              .from = bench.nodes()[cell.from].id,
+              .bytes = cell.bytes,
+              .threads = static_cast<int>(cell.threads),
+              .operation = cell.kind ? cell.kind->name() : "",
+              .state = cell.bytes > 0 ? "cold" : ""};
+  describe_traffic(key, cell.traffic == Traffic::sum, bench.nodes()[cell.to].id);
   // What one of them takes decides how many there can be: a product of 1000 x 1000 some 0.1 s.
   const bool slow = cell.of_compute && !cell.kind->embedding && cell.kind->size > 500;
   const bool turns = places(bench, cell.from, cell.threads).same_cores;
   const bool large = cell.bytes >= 100 * k_mib;
-  plan.least = Seconds(slow || turns ? 0.4 : large ? 0.12 : 0.05);
-  plan.wanted = Seconds(slow || turns ? 1.0 : large ? 0.4 : 0.2);
-  plan.rank = rank;
-  plan.measure = [cell](Cell& measured, Seconds budget) { cell.measure(measured, budget); };
-  return plan;
+  return {.key = std::move(key),
+          .least = Seconds(slow || turns ? 0.4
+                           : large       ? 0.12
+                                         : 0.05),
+          .wanted = Seconds(slow || turns ? 1.0
+                            : large       ? 0.4
+                                          : 0.2),
+          .rank = rank,
+          .crowded = turns && cell.bytes > 0 && cell.kind.has_value(),
+          .measure = [cell](Cell& measured, Seconds budget) { cell.measure(measured, budget); }};
 }
 
 /// What is asked of one pair of nodes and one number of threads.
@@ -348,7 +334,7 @@ void add_plans(Workbench& bench, std::vector<CellPlan>& plans, ContentionCell ce
       const int less_usual = crowded + (bytes == k_sizes[1] ? 0 : 1);
       cell.kind.reset();
       plans.push_back(contention_plan(bench, cell, less_usual));
-      for (const Kind& kind : k_kinds) {
+      for (const ComputeKind& kind : k_kinds) {
         cell.kind = kind;
         cell.of_compute = false;
         const bool heavy = kind.size == 1000 ? !kind.embedding : kind.embedding;
@@ -362,21 +348,32 @@ void add_plans(Workbench& bench, std::vector<CellPlan>& plans, ContentionCell ce
 
 } // namespace
 
+std::string ComputeKind::name() const {
+  return fmt::format("{}_{}", embedding ? "embedding" : "gemm", size);
+}
+
+void describe_traffic(CellKey& key, bool sum, const std::string& to) {
+  if (key.bytes > 0 && sum) {
+    key.sources = 2;
+    key.dtype = name_of(DType::fp32);
+  } else if (key.bytes > 0) {
+    key.to = to;
+    key.direction = k_one_way;
+  }
+}
+
 Campaign contention_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "contention";
-  campaign.share = 0.15;
-  campaign.begin = [&bench] {
+  const auto begin = [&bench] {
     const std::span<std::byte> sources = bench.memory(0, k_sources, bench.cold_bytes(0));
     bench.team(bench.cpus_near(0, 1)).run([&](std::size_t) { fill_sources(sources); });
   };
-  campaign.plan = [&bench] {
+  const auto plan = [&bench] {
     std::vector<CellPlan> plans;
     const std::size_t all = bench.cpus_near(0, SIZE_MAX).size();
     const std::size_t some = std::max<std::size_t>(all / 4, 1);
     for (const std::size_t threads : all > 1 ? std::vector{some, all} : std::vector{all}) {
       ContentionCell cell{bench, Traffic::copy, 0, 0, threads, 0, std::nullopt, true};
-      for (const Kind& kind : k_kinds) {
+      for (const ComputeKind& kind : k_kinds) {
         cell.kind = kind;
         plans.push_back(contention_plan(bench, cell, threads == all ? 2 : 1));
       }
@@ -388,7 +385,7 @@ Campaign contention_campaign(Workbench& bench) {
     }
     return plans;
   };
-  return campaign;
+  return {.name = "contention", .share = 0.15, .plan = plan, .begin = begin};
 }
 
 } // namespace reckon

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/curve.hpp"
 
+#include "documents/cells.hpp"
+
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -59,30 +62,26 @@ void measure_copy(Workbench& bench, std::uint64_t size, bool cold, Cell& cell, S
   fill_cell(cell, samples, 0);
   bench.remark_placement(cell, 0, 0);
   if (cell.has_value() && std::memcmp(to, from, size) != 0) {
-    cell.status = CellStatus::mismatch;
-    cell.samples.clear();
-    cell.reason = "the copy differs from its source";
+    discard(cell, CellStatus::mismatch, "the copy differs from its source");
   }
 }
 
 CellPlan copy_plan(Workbench& bench, std::uint64_t size, bool cold) {
-  CellPlan plan;
-  plan.key.test = k_host_memcpy;
-  plan.key.from = plan.key.to = bench.nodes()[0].id;
-  plan.key.bytes = size;
-  plan.key.threads = 1;
-  plan.key.state = cold ? "cold" : "warm";
+  const std::string& node = bench.nodes()[0].id;
   // A few of the largest copies, at a few GB/s.
   const Seconds copy(static_cast<double>(size) * 0.25e-9);
-  plan.least = Seconds(0.010) + 6 * copy; // two go into the preparation
-  plan.wanted = Seconds(0.080) + 14 * copy;
-  // Every fourth power of two first, then every second: a curve with few points is a curve.
-  const int power = static_cast<int>(std::log2(static_cast<double>(size)));
-  plan.rank = power % 4 == 0 ? 0 : power % 2 == 0 ? 1 : 2;
-  plan.measure = [&bench, size, cold](Cell& cell, Seconds budget) {
-    measure_copy(bench, size, cold, cell, budget);
-  };
-  return plan;
+  return {.key = {.test = k_host_memcpy,
+                  .from = node,
+                  .to = node,
+                  .bytes = size,
+                  .threads = 1,
+                  .state = cold ? "cold" : "warm"},
+          .least = Seconds(0.010) + 6 * copy, // two go into the preparation
+          .wanted = Seconds(0.080) + 14 * copy,
+          .rank = curve_rank(size),
+          .measure = [&bench, size, cold](Cell& cell, Seconds budget) {
+            measure_copy(bench, size, cold, cell, budget);
+          }};
 }
 
 } // namespace
@@ -126,11 +125,31 @@ std::vector<std::uint64_t> refine_sizes(const std::map<std::uint64_t, CurveSampl
   return sizes;
 }
 
+int curve_rank(std::uint64_t size) {
+  const int power = static_cast<int>(std::bit_width(size)) - 1;
+  return power % 4 == 0 ? 0 : power % 2 == 0 ? 1 : 2;
+}
+
+void add_refined(std::vector<CellPlan>& plans, const std::vector<Cell>& measured,
+                 const std::function<CellPlan(std::uint64_t)>& plan_for) {
+  const CellKey like = plan_for(k_smallest).key;
+  std::map<std::uint64_t, CurveSample> curve;
+  for (const Cell& cell : measured) {
+    CellKey key = cell.key;
+    key.bytes = like.bytes;
+    if (cell.has_value() && key == like) {
+      curve[cell.key.bytes] = {cell.p50, cell.spread};
+    }
+  }
+  int rank = 0;
+  for (const std::uint64_t size : refine_sizes(curve)) {
+    plans.push_back(plan_for(size));
+    plans.back().rank = rank++; // most telling first
+  }
+}
+
 Campaign memcpy_curve_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "memcpy curve";
-  campaign.share = 0.10;
-  campaign.plan = [&bench] {
+  const auto plan = [&bench] {
     std::vector<CellPlan> plans;
     for (const bool cold : {false, true}) {
       for (std::uint64_t size = k_smallest; size <= std::min(k_largest, bench.cold_bytes(0));
@@ -140,24 +159,14 @@ Campaign memcpy_curve_campaign(Workbench& bench) {
     }
     return plans;
   };
-  campaign.more = [&bench](const std::vector<Cell>& cells) {
+  const auto more = [&bench](const std::vector<Cell>& cells) {
     std::vector<CellPlan> plans;
     for (const bool cold : {false, true}) {
-      std::map<std::uint64_t, CurveSample> measured;
-      for (const Cell& cell : cells) {
-        if (cell.has_value() && cell.key.state == (cold ? "cold" : "warm")) {
-          measured[cell.key.bytes] = {cell.p50, cell.spread};
-        }
-      }
-      int rank = 0;
-      for (const std::uint64_t size : refine_sizes(measured)) {
-        plans.push_back(copy_plan(bench, size, cold));
-        plans.back().rank = rank++; // most telling first
-      }
+      add_refined(plans, cells, [&](std::uint64_t size) { return copy_plan(bench, size, cold); });
     }
     return plans;
   };
-  return campaign;
+  return {.name = "memcpy curve", .share = 0.10, .plan = plan, .more = more};
 }
 
 } // namespace reckon

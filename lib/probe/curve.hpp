@@ -5,12 +5,11 @@
 #include "probe/workbench.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
 namespace reckon {
-
-inline constexpr const char* k_host_memcpy = "host_memcpy";
 
 /// How long memcpy takes for 8 B to 256 MiB: one thread, on its own node, back to back. "warm": the
 /// same source and destination again and again; "cold": another place each time, until all caches
@@ -30,5 +29,13 @@ struct CurveSample {
 /// Empty when time is piecewise linear in size already, with breaks located that well.
 [[nodiscard]] std::vector<std::uint64_t>
 refine_sizes(const std::map<std::uint64_t, CurveSample>& measured);
+
+/// Every fourth power of two first, then every second: a curve with few points is a curve.
+[[nodiscard]] int curve_rank(std::uint64_t size);
+
+/// Adds plans for the sizes that refine_sizes() wants of the curve of those measured cells whose
+/// keys differ from plan_for()'s in the size only.
+void add_refined(std::vector<CellPlan>& plans, const std::vector<Cell>& measured,
+                 const std::function<CellPlan(std::uint64_t bytes)>& plan_for);
 
 } // namespace reckon

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/evaluate.hpp"
 
+#include "documents/cells.hpp"
 #include "kernels/optimizer.hpp"
-#include "probe/bandwidth.hpp"
 #include "probe/curve.hpp"
 #include "probe/gpu.hpp"
-#include "probe/reduce.hpp"
+#include "probe/machine_campaigns.hpp"
 #include "stats/fit.hpp"
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 #include "probe/fabric.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "probe/curve.hpp"
 #include "probe/fabric_crew.hpp"
 #include "probe/pin.hpp"
@@ -84,16 +85,13 @@ public:
     }
   }
 
+  /// Of one pair, or of several together.
   void measure_write(Cell& cell, Seconds budget) {
     guarded(cell, [&] { series(cell, budget); });
   }
 
   void measure_latency(Cell& cell, Seconds budget) {
     guarded(cell, [&] { round_trips(cell, budget); });
-  }
-
-  void measure_aggregate(Cell& cell, Seconds budget) {
-    guarded(cell, [&] { series(cell, budget); });
   }
 
 private:
@@ -133,32 +131,25 @@ private:
     const std::string& transport = cell.key.transport;
     if (const auto broken = m_failures.find(transport);
         broken != m_failures.end() && broken->second.first >= k_most_failures) {
-      cell.status = CellStatus::failed;
-      cell.reason = "given up after this: " + broken->second.second;
+      discard(cell, CellStatus::failed, "given up after this: " + broken->second.second);
       return;
     }
     try {
       measure();
     } catch (const FabricInterrupt& interrupt) {
       m_crew.reset();
-      clear(cell, CellStatus::skipped, interrupt.what());
+      discard(cell, CellStatus::skipped, interrupt.what());
     } catch (const NoRoom& no_room) { // no fault of the transport: the crew lives on
-      clear(cell, CellStatus::skipped, no_room.what());
+      discard(cell, CellStatus::skipped, no_room.what());
     } catch (const FabricTimeout& timeout) {
       m_crew.reset();
       note_failure(transport, timeout.what());
-      clear(cell, CellStatus::timeout, timeout.what());
+      discard(cell, CellStatus::timeout, timeout.what());
     } catch (const Error& error) {
       m_crew.reset();
       note_failure(transport, error.what());
       throw;
     }
-  }
-
-  static void clear(Cell& cell, CellStatus status, const std::string& reason) {
-    cell.samples.clear();
-    cell.status = status;
-    cell.reason = reason;
   }
 
   void note_failure(const std::string& transport, const std::string& reason) {
@@ -197,7 +188,7 @@ private:
   /// Orders for the first `pairs` pairs, all alike.
   [[nodiscard]] std::vector<FabricOrder> orders(const CellKey& key, int pairs,
                                                 FabricOrder order) const {
-    const bool two_way = key.direction == "two_way";
+    const bool two_way = key.direction == k_two_way;
     std::vector<FabricOrder> all;
     for (int rank = 0; rank < 2 * pairs; ++rank) {
       order.peer = rank ^ 1;
@@ -234,9 +225,9 @@ private:
   static bool verified(Cell& cell, const std::vector<FabricOutcome>& outcomes) {
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       if (outcomes[rank].wrong_at != UINT64_MAX) {
-        clear(cell, CellStatus::mismatch,
-              fmt::format("rank {} received wrong data at byte {} of its buffer", rank,
-                          outcomes[rank].wrong_at));
+        discard(cell, CellStatus::mismatch,
+                fmt::format("rank {} received wrong data at byte {} of its buffer", rank,
+                            outcomes[rank].wrong_at));
         return false;
       }
     }
@@ -275,7 +266,7 @@ private:
   /// intervals between those tell of no transport.
   void series(Cell& cell, Seconds budget) {
     static_cast<void>(crew(cell.key.transport)); // starting it is not this cell's time
-    const bool aggregate = cell.unit == "bytes_per_second";
+    const bool aggregate = cell.unit == k_bytes_per_second;
     Course course(m_clock, budget, 10);
     FabricOrder order;
     order.keep_load = !aggregate;
@@ -309,7 +300,7 @@ private:
       const double both = times->back > 0 ? 0.5 * (times->forth + times->back) : times->forth;
       course.add(aggregate ? times->whole : both / static_cast<double>(order.count));
     } while (!course.done() && !course.over());
-    const bool two_way = cell.key.direction == "two_way";
+    const bool two_way = cell.key.direction == k_two_way;
     const double senders = cell.key.pairs * (two_way ? 2 : 1);
     const double bytes = static_cast<double>(order.count) * static_cast<double>(cell.key.bytes);
     fill_cell(cell, course.samples(aggregate ? 1 : order.count), senders * bytes);
@@ -338,7 +329,7 @@ private:
     };
     std::int64_t begin = INT64_MAX, end = 0;
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-      const bool sends = rank % 2 == 0 || cell.key.direction == "two_way";
+      const bool sends = rank % 2 == 0 || cell.key.direction == k_two_way;
       begin = sends ? std::min(begin, outcomes[rank].begin_ns) : begin;
       end = std::max(end, outcomes[rank].end_ns);
     }
@@ -358,92 +349,74 @@ private:
   std::string m_crew_transport;
 };
 
-CellPlan plan_for(const Bench& bench, const char* test, const std::string& transport,
-                  std::uint64_t bytes) {
-  CellPlan plan;
-  plan.key.test = test;
-  plan.key.from = plan.key.to = bench.options().machine;
-  plan.key.transport = transport;
-  plan.key.bytes = bytes;
-  return plan;
-}
-
 CellPlan write_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
                     std::uint64_t bytes, bool two_way) {
-  CellPlan plan = plan_for(*bench, k_fabric_write, transport, bytes);
-  plan.key.direction = two_way ? "two_way" : "one_way";
-  plan.key.in_flight = bench->window(transport);
-  plan.key.state = "cold";
+  const std::string& machine = bench->options().machine;
   const Seconds guess(static_cast<double>(bytes) * 0.5e-9);
-  plan.least = Seconds(0.06) + 8 * guess;
-  plan.wanted = Seconds(0.20) + 24 * guess;
-  // Every fourth power of two first, then every second: a curve with few points is a curve. Two-way
-  // is what gradient exchange does.
-  const int power = static_cast<int>(std::log2(static_cast<double>(bytes)));
-  plan.rank = (power % 4 == 0 ? 1 : power % 2 == 0 ? 3 : 5) + (two_way ? 0 : 1);
-  plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_write(cell, budget); };
+  return {.key = {.test = k_fabric_write,
+                  .from = machine,
+                  .to = machine,
+                  .bytes = bytes,
+                  .in_flight = bench->window(transport),
+                  .transport = transport,
+                  .direction = two_way ? k_two_way : k_one_way,
+                  .state = "cold"},
+          .least = Seconds(0.06) + 8 * guess,
+          .wanted = Seconds(0.20) + 24 * guess,
+          // Two-way is what gradient exchange does.
+          .rank = 1 + 2 * curve_rank(bytes) + (two_way ? 0 : 1),
+          .measure = [bench](Cell& cell, Seconds budget) { bench->measure_write(cell, budget); }};
+}
+
+CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
+                        std::uint64_t kib, int pairs, bool two_way, bool warm) {
+  CellPlan plan = write_plan(bench, transport, kib << 10U, two_way);
+  plan.key.test = k_fabric_aggregate;
+  plan.key.pairs = pairs;
+  plan.key.state = warm ? "warm" : "cold";
+  plan.least = Seconds(0.10);
+  plan.wanted = Seconds(0.40);
+  plan.rank = (two_way ? 0 : 4) + (kib == 1024 ? 0 : 2);
   return plan;
 }
 
 Campaign window_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
-  Campaign campaign;
-  campaign.name = fmt::format("window of {}", transport);
-  campaign.share = 0.03;
-  campaign.plan = [bench, transport] {
+  const auto plan = [bench, transport] {
     std::vector<CellPlan> plans;
     int rank = 0;
     for (const int in_flight : {4, 2, 8, 1}) { // if time is short, the first of them
-      CellPlan plan = plan_for(*bench, k_fabric_window, transport, k_window_bytes);
-      plan.key.direction = "two_way";
-      plan.key.in_flight = in_flight;
-      plan.key.state = "cold";
-      plan.least = Seconds(0.05);
-      plan.wanted = Seconds(0.15);
-      plan.rank = rank++;
-      plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_window(cell, budget); };
-      plans.push_back(std::move(plan));
+      CellPlan& cell = plans.emplace_back(write_plan(bench, transport, k_window_bytes, true));
+      cell.key.test = k_fabric_window;
+      cell.key.in_flight = in_flight;
+      cell.least = Seconds(0.05);
+      cell.wanted = Seconds(0.15);
+      cell.rank = rank++;
+      cell.measure = [bench](Cell& measured, Seconds budget) {
+        bench->measure_window(measured, budget);
+      };
     }
     return plans;
   };
-  return campaign;
+  return {.name = fmt::format("window of {}", transport), .share = 0.03, .plan = plan};
 }
 
 Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
-  Campaign campaign;
-  campaign.name = transport;
-  campaign.share = 0.20;
-  campaign.plan = [bench, transport] {
+  const auto plan = [bench, transport] {
     std::vector<CellPlan> plans;
-    CellPlan latency = plan_for(*bench, k_fabric_latency, transport, 8);
-    latency.key.direction = "one_way";
+    CellPlan& latency = plans.emplace_back(write_plan(bench, transport, 8, false));
+    latency.key.test = k_fabric_latency;
     latency.key.in_flight = 1;
     latency.key.state = "warm";
     latency.least = Seconds(0.06);
     latency.wanted = Seconds(0.25);
+    latency.rank = 0;
     latency.measure = [bench](Cell& cell, Seconds budget) { bench->measure_latency(cell, budget); };
-    plans.push_back(std::move(latency));
     for (const bool two_way : {true, false}) {
       for (const int pairs : bench->pairs()) {
         for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
-          for (const char* const state : {"cold", "warm"}) {
-            const bool warm = std::string_view(state) == "warm";
-            if (warm && (!two_way || kib > 1024)) {
-              continue; // longer parts have no window of several slots that stays in a cache
-            }
-            CellPlan plan = plan_for(*bench, k_fabric_aggregate, transport, kib << 10U);
-            plan.key.direction = two_way ? "two_way" : "one_way";
-            plan.key.pairs = pairs;
-            plan.key.in_flight = bench->window(transport);
-            plan.key.state = state;
-            plan.unit = "bytes_per_second";
-            plan.bytes_convention = "payload";
-            plan.least = Seconds(0.10);
-            plan.wanted = Seconds(0.40);
-            plan.rank = (two_way ? 0 : 4) + (kib == 1024 ? 0 : 2);
-            plan.measure = [bench](Cell& cell, Seconds budget) {
-              bench->measure_aggregate(cell, budget);
-            };
-            plans.push_back(std::move(plan));
+          plans.push_back(aggregate_plan(bench, transport, kib, pairs, two_way, false));
+          if (two_way && kib <= 1024) { // of longer ones no window of several stays in a cache
+            plans.push_back(aggregate_plan(bench, transport, kib, pairs, two_way, true));
           }
         }
       }
@@ -453,26 +426,17 @@ Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::stri
     }
     return plans;
   };
-  campaign.more = [bench, transport](const std::vector<Cell>& cells) {
+  const auto more = [bench, transport](const std::vector<Cell>& cells) {
     std::vector<CellPlan> plans;
     for (const bool two_way : {true, false}) {
-      std::map<std::uint64_t, CurveSample> measured;
-      for (const Cell& cell : cells) {
-        if (cell.has_value() && cell.key.test == k_fabric_write &&
-            cell.key.direction == (two_way ? "two_way" : "one_way")) {
-          measured[cell.key.bytes] = {cell.p50, cell.spread};
-        }
-      }
-      int rank = 0;
-      for (const std::uint64_t size : refine_sizes(measured)) {
-        plans.push_back(write_plan(bench, transport, size, two_way));
-        plans.back().rank = rank++; // most telling first
-      }
+      add_refined(plans, cells,
+                  [&](std::uint64_t size) { return write_plan(bench, transport, size, two_way); });
     }
     return plans;
   };
-  campaign.end = [bench] { bench->dismiss(); };
-  return campaign;
+  return {.name = transport, .share = 0.20, .plan = plan, .more = more, .end = [bench] {
+            bench->dismiss();
+          }};
 }
 
 } // namespace

@@ -13,11 +13,6 @@
 
 namespace reckon {
 
-inline constexpr const char* k_fabric_window = "fabric_write_window";
-inline constexpr const char* k_fabric_latency = "fabric_write_latency";
-inline constexpr const char* k_fabric_write = "fabric_write";
-inline constexpr const char* k_fabric_aggregate = "fabric_aggregate";
-
 struct FabricProbeOptions {
   std::string machine;                 ///< its id in the profile
   std::vector<std::string> transports; ///< names of available_transports()

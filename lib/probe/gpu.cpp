@@ -2,6 +2,7 @@
 #include "probe/gpu.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "kernels/cuda_probe.hpp"
 #include "kernels/reduce.hpp"
 #include "probe/curve.hpp"
@@ -37,8 +38,7 @@ constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 /// Measures copies that run at once. Seconds, or the rate of all together.
 void measure_copies(GpuPlaces& places, const std::vector<Copy>& copies, Cell& cell,
                     Seconds budget) {
-  Workbench& bench = places.bench();
-  const Seconds since = bench.clock().now();
+  const Seconds since = places.bench().clock().now();
   std::vector<GpuTimer::Flow> flows;
   bool gated = true;
   std::uint64_t bytes = 0;
@@ -49,10 +49,7 @@ void measure_copies(GpuPlaces& places, const std::vector<Copy>& copies, Cell& ce
     gated = gated && copy.pinned() && copy.engine != Engine::staged;
     bytes += copy.bytes;
   }
-  GpuTimer timer(places.library(), std::move(flows), gated);
-  static_cast<void>(timer.time(1)); // whatever is made ready at the first use
-  const Seconds left = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
-  const Samples samples = sample_flows(timer, bench.clock(), left, bench.interrupted());
+  const Samples samples = places.sample(std::move(flows), gated, since, budget);
   fill_cell(cell, samples, static_cast<double>(bytes));
   if (cell.has_value() && copies.size() > 1) {
     std::string rates;
@@ -78,28 +75,23 @@ void measure_copies(GpuPlaces& places, const std::vector<Copy>& copies, Cell& ce
 
 CellPlan copies_plan(const Places& places, const char* test, const std::string& from,
                      const std::string& to, std::vector<Copy> copies, int rank) {
-  CellPlan plan;
-  plan.key.test = test;
-  plan.key.from = from;
-  plan.key.to = to;
+  std::uint64_t bytes = 0;
   for (const Copy& copy : copies) {
-    plan.key.bytes = std::max(plan.key.bytes, copy.bytes);
+    bytes = std::max(bytes, copy.bytes);
   }
-  plan.unit = "bytes_per_second";
-  plan.bytes_convention = "payload";
-  plan.least = Seconds(0.08);
-  plan.wanted = Seconds(0.35);
-  plan.rank = rank;
-  plan.measure = [places, copies = std::move(copies)](Cell& cell, Seconds budget) {
-    measure_copies(*places, copies, cell, budget);
-  };
-  return plan;
+  return {.key = {.test = test, .from = from, .to = to, .bytes = bytes},
+          .least = Seconds(0.08),
+          .wanted = Seconds(0.35),
+          .rank = rank,
+          .measure = [places, copies = std::move(copies)](Cell& cell, Seconds budget) {
+            measure_copies(*places, copies, cell, budget);
+          }};
 }
 
 CellPlan pair_plan(const Places& places, const char* test, const Copy& copy, int rank) {
   CellPlan plan =
       copies_plan(places, test, places->id_of(copy.from), places->id_of(copy.to), {copy}, rank);
-  plan.key.direction = "one_way";
+  plan.key.direction = k_one_way;
   const bool two_gpus = copy.from.is_gpu && copy.to.is_gpu;
   plan.key.state = !copy.pinned()                     ? "pageable"
                    : !two_gpus                        ? "pinned"
@@ -126,7 +118,7 @@ void add_host_plans(const Places& places, std::size_t node, std::size_t gpu,
   plans.push_back(pair_plan(places, k_device_to_host_ce, up, far));
   plans.push_back(copies_plan(places, k_host_device_two_way_ce, places->id_of(host),
                               places->id_of(device), {down, up}, far + 1));
-  plans.back().key.direction = "two_way";
+  plans.back().key.direction = k_two_way;
   plans.back().key.state = "pinned";
   down.engine = up.engine = Engine::sm;
   plans.push_back(pair_plan(places, k_host_to_device_sm, down, far + 1));
@@ -160,7 +152,7 @@ void add_pair_plans(const Places& places, std::size_t from, std::size_t to,
     std::swap(back.from, back.to);
     plans.push_back(copies_plan(places, k_device_two_way_ce, places->id_of(copy.from),
                                 places->id_of(copy.to), {copy, back}, 1));
-    plans.back().key.direction = "two_way";
+    plans.back().key.direction = k_two_way;
     plans.back().key.state = "peer";
   }
 }
@@ -214,8 +206,6 @@ std::vector<CellPlan> bandwidth_plans(const Places& places) {
 
 CellPlan curve_plan(const Places& places, const Copy& copy, int rank) {
   CellPlan plan = pair_plan(places, k_gpu_copy, copy, rank);
-  plan.unit = "seconds";
-  plan.bytes_convention.clear();
   plan.least = Seconds(0.02);
   plan.wanted = Seconds(0.1);
   return plan;
@@ -256,21 +246,10 @@ std::vector<CellPlan> curve_plans(const Places& places) {
 std::vector<CellPlan> more_curve_plans(const Places& places, const std::vector<Cell>& cells) {
   std::vector<CellPlan> plans;
   for (Copy copy : curve_pairs(*places)) {
-    copy.bytes = 4096;
-    const CellKey like = curve_plan(places, copy, 0).key;
-    std::map<std::uint64_t, CurveSample> measured;
-    for (const Cell& cell : cells) {
-      CellKey key = cell.key;
-      key.bytes = like.bytes;
-      if (cell.has_value() && key == like) {
-        measured[cell.key.bytes] = {cell.p50, cell.spread};
-      }
-    }
-    int rank = 0;
-    for (const std::uint64_t size : refine_sizes(measured)) {
+    add_refined(plans, cells, [&](std::uint64_t size) {
       copy.bytes = size;
-      plans.push_back(curve_plan(places, copy, rank++));
-    }
+      return curve_plan(places, copy, 0);
+    });
   }
   return plans;
 }
@@ -318,35 +297,26 @@ void measure_latency(GpuPlaces& places, std::size_t gpu, End memory, Cell& cell,
     std::memcpy(chain, raw, bytes);
   }
   const std::uint64_t steps = bytes / k_link_bytes;
-  GpuTimer timer(library,
-                 {{places.gpus()[gpu].device,
-                   [&library, chain, steps](GpuStream stream) {
-                     return library.chase(chain, steps, stream);
-                   }}},
-                 true);
-  static_cast<void>(timer.time(1));
-  const Seconds left = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
-  Samples samples = sample_flows(timer, bench.clock(), left, bench.interrupted());
-  for (double& seconds : samples.seconds) {
-    seconds /= static_cast<double>(steps);
-  }
-  samples.batch *= steps;
+  Samples samples = places.sample({{places.gpus()[gpu].device,
+                                    [&library, chain, steps](GpuStream stream) {
+                                      return library.chase(chain, steps, stream);
+                                    }}},
+                                  true, since, budget);
+  divide(samples, steps);
   fill_cell(cell, samples, 0);
 }
 
 CellPlan latency_plan(const Places& places, std::size_t gpu, End memory) {
-  CellPlan plan;
-  plan.key.test = memory.is_gpu ? k_device_device_latency : k_host_device_latency;
-  plan.key.from = places->gpus()[gpu].id;
-  plan.key.to = places->id_of(memory);
-  plan.key.bytes = std::min(k_chain_bytes, places->large_bytes());
-  plan.least = Seconds(0.05);
-  plan.wanted = Seconds(0.2);
-  plan.rank = memory.is_gpu || memory.index == places->gpus()[gpu].near_node ? 0 : 1;
-  plan.measure = [places, gpu, memory](Cell& cell, Seconds budget) {
-    measure_latency(*places, gpu, memory, cell, budget);
-  };
-  return plan;
+  return {.key = {.test = memory.is_gpu ? k_device_device_latency : k_host_device_latency,
+                  .from = places->gpus()[gpu].id,
+                  .to = places->id_of(memory),
+                  .bytes = std::min(k_chain_bytes, places->large_bytes())},
+          .least = Seconds(0.05),
+          .wanted = Seconds(0.2),
+          .rank = memory.is_gpu || memory.index == places->gpus()[gpu].near_node ? 0 : 1,
+          .measure = [places, gpu, memory](Cell& cell, Seconds budget) {
+            measure_latency(*places, gpu, memory, cell, budget);
+          }};
 }
 
 std::vector<CellPlan> latency_plans(const Places& places) {
@@ -408,17 +378,15 @@ void verify_sum(GpuPlaces& places, std::size_t gpu, DType dtype, int sources, Ce
   sum_into(dtype, expected.data(), here, k_bytes / size_of(dtype));
   const auto [a, b] = std::mismatch(got.begin(), got.end(), expected.begin());
   if (a != got.end() && cell.has_value()) {
-    cell.status = CellStatus::mismatch;
-    cell.samples.clear();
-    cell.reason = fmt::format("the sum differs from the processor's at byte {}", a - got.begin());
+    discard(cell, CellStatus::mismatch,
+            fmt::format("the sum differs from the processor's at byte {}", a - got.begin()));
   }
 }
 
 void measure_sum(GpuPlaces& places, std::size_t gpu, DType dtype, int sources, std::uint64_t part,
                  Cell& cell, Seconds budget) {
-  Workbench& bench = places.bench();
   GpuLibrary& library = places.library();
-  const Seconds since = bench.clock().now();
+  const Seconds since = places.bench().clock().now();
   std::byte* const memory = places.target({true, gpu});
   const int device = places.gpus()[gpu].device;
   const auto count = static_cast<std::size_t>(sources);
@@ -435,41 +403,32 @@ void measure_sum(GpuPlaces& places, std::size_t gpu, DType dtype, int sources, s
   }
   std::uint64_t row = 0; // another one each time, so that the operands are not in the L2 cache
   std::vector<const void*> from(count);
-  GpuTimer timer(library,
-                 {{device,
-                   [&](GpuStream stream) {
-                     std::byte* const first = memory + row * count * part;
-                     row = (row + 1) % rows;
-                     for (std::size_t s = 0; s < count; ++s) {
-                       from[s] = first + s * part;
-                     }
-                     return library.sum(dtype, first, from, part / size_of(dtype), 0, stream);
-                   }}},
-                 true);
-  static_cast<void>(timer.time(1));
-  const Seconds left = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
-  const Samples samples = sample_flows(timer, bench.clock(), left, bench.interrupted());
+  const auto sum = [&](GpuStream stream) {
+    std::byte* const first = memory + row * count * part;
+    row = (row + 1) % rows;
+    for (std::size_t s = 0; s < count; ++s) {
+      from[s] = first + s * part;
+    }
+    return library.sum(dtype, first, from, part / size_of(dtype), 0, stream);
+  };
+  const Samples samples = places.sample({{device, sum}}, true, since, budget);
   fill_cell(cell, samples, static_cast<double>(part) * static_cast<double>(sources - 1));
   verify_sum(places, gpu, dtype, sources, cell);
 }
 
 CellPlan sum_plan(const Places& places, std::size_t gpu, DType dtype, int sources,
                   std::uint64_t part) {
-  CellPlan plan;
-  plan.key.test = k_gpu_reduce;
-  plan.key.from = places->gpus()[gpu].id;
-  plan.key.dtype = name_of(dtype);
-  plan.key.sources = sources;
-  plan.key.bytes = part;
-  plan.unit = "bytes_per_second";
-  plan.bytes_convention = "payload";
-  plan.least = Seconds(0.03);
-  plan.wanted = Seconds(0.1);
-  plan.rank = (sources == 2 ? 0 : 1) + (part == 4 * k_mib ? 0 : 1);
-  plan.measure = [=](Cell& cell, Seconds budget) {
-    measure_sum(*places, gpu, dtype, sources, part, cell, budget);
-  };
-  return plan;
+  return {.key = {.test = k_gpu_reduce,
+                  .from = places->gpus()[gpu].id,
+                  .bytes = part,
+                  .sources = sources,
+                  .dtype = std::string(name_of(dtype))},
+          .least = Seconds(0.03),
+          .wanted = Seconds(0.1),
+          .rank = (sources == 2 ? 0 : 1) + (part == 4 * k_mib ? 0 : 1),
+          .measure = [=](Cell& cell, Seconds budget) {
+            measure_sum(*places, gpu, dtype, sources, part, cell, budget);
+          }};
 }
 
 std::vector<CellPlan> kernel_plans(const Places& places) {
@@ -508,12 +467,10 @@ std::vector<CellPlan> kernel_plans(const Places& places) {
 
 Campaign campaign_of(const Places& places, const char* name, double share,
                      std::vector<CellPlan> (*plans)(const Places&)) {
-  Campaign campaign;
-  campaign.name = name;
-  campaign.share = share;
-  campaign.plan = [places, plans] { return plans(places); };
-  campaign.end = [places] { places->close(); };
-  return campaign;
+  return {.name = name,
+          .share = share,
+          .plan = [places, plans] { return plans(places); },
+          .end = [places] { places->close(); }};
 }
 
 } // namespace
@@ -533,29 +490,6 @@ std::vector<Campaign> gpu_campaigns(GpuLibrary& library, Workbench& bench, const
     return more_curve_plans(places, cells);
   };
   return campaigns;
-}
-
-std::vector<GpuCase> gpu_cases() {
-  return {
-      {k_host_to_device_ce, "copies from a NUMA node to a GPU, pinned and pageable"},
-      {k_device_to_host_ce, "copies from a GPU to a NUMA node, pinned and pageable"},
-      {k_host_device_two_way_ce, "both at once"},
-      {k_host_to_device_sm, "a GPU's kernel reads a NUMA node"},
-      {k_device_to_host_sm, "a GPU's kernel writes to a NUMA node"},
-      {k_host_to_all_ce, "copies to all GPUs at once"},
-      {k_all_to_host_ce, "copies from all GPUs at once"},
-      {k_device_write_ce, "copies between GPUs, made by the source; directly and by the host"},
-      {k_device_read_ce, "copies between GPUs, made by the destination"},
-      {k_device_write_sm, "a GPU's kernel writes to another"},
-      {k_device_read_sm, "a GPU's kernel reads another"},
-      {k_device_two_way_ce, "copies between GPUs, both ways at once"},
-      {k_device_local_copy, "copies inside a GPU"},
-      {k_host_device_latency, "how long a GPU's dependent load from a NUMA node takes"},
-      {k_device_device_latency, "how long a GPU's dependent load from a GPU takes"},
-      {k_gpu_copy, "time of a copy to, from and between GPUs from 4 KiB to 256 MiB"},
-      {k_gpu_copy_blocks, "copies by a kernel on 1, 2, 4, ... multiprocessors"},
-      {k_gpu_reduce, "summation of gradients on a GPU, by element type, operands and part size"},
-  };
 }
 
 } // namespace reckon

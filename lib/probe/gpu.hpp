@@ -11,27 +11,6 @@
 
 namespace reckon {
 
-// Names of nvbandwidth where it has one. Engines: ce, a copy engine; sm, a kernel on the
-// multiprocessors.
-inline constexpr const char* k_host_to_device_ce = "host_to_device_memcpy_ce";
-inline constexpr const char* k_device_to_host_ce = "device_to_host_memcpy_ce";
-inline constexpr const char* k_host_device_two_way_ce = "host_to_device_bidirectional_memcpy_ce";
-inline constexpr const char* k_host_to_device_sm = "host_to_device_memcpy_sm";
-inline constexpr const char* k_device_to_host_sm = "device_to_host_memcpy_sm";
-inline constexpr const char* k_host_to_all_ce = "host_to_all_memcpy_ce";
-inline constexpr const char* k_all_to_host_ce = "all_to_host_memcpy_ce";
-inline constexpr const char* k_device_read_ce = "device_to_device_memcpy_read_ce";
-inline constexpr const char* k_device_write_ce = "device_to_device_memcpy_write_ce";
-inline constexpr const char* k_device_read_sm = "device_to_device_memcpy_read_sm";
-inline constexpr const char* k_device_write_sm = "device_to_device_memcpy_write_sm";
-inline constexpr const char* k_device_two_way_ce = "device_to_device_bidirectional_memcpy_write_ce";
-inline constexpr const char* k_device_local_copy = "device_local_copy";
-inline constexpr const char* k_host_device_latency = "host_device_latency_sm";
-inline constexpr const char* k_device_device_latency = "device_to_device_latency_sm";
-inline constexpr const char* k_gpu_copy = "gpu_copy";
-inline constexpr const char* k_gpu_copy_blocks = "gpu_copy_by_sm_count";
-inline constexpr const char* k_gpu_reduce = "gpu_reduce_sum";
-
 struct GpuProbeOptions {
   /// False: what joins GPUs beside PCIe is not used, as COARSE (section IV-B) measures. CUDA cannot
   /// be told so, so that pairs that have such a link are measured by way of the host only.
@@ -43,11 +22,10 @@ struct GpuProbeOptions {
 /// What GPUs can do. Bandwidths in bytes per second, payload counted once, from pinned memory
 /// unless `state` says pageable:
 /// - host to device and back, between each NUMA node and each GPU, by copy engine and by SM, one
-/// way
-///   and both; all GPUs at once;
+///   way and both; all GPUs at once;
 /// - between GPUs, written by the source's device or read by the destination's; `state` is "peer"
-/// or
-///   "staged", by way of the host. Both are measured: which one is faster differs (nccl issue 814);
+///   or "staged", by way of the host. Both are measured: which one is faster differs (nccl issue
+///   814);
 /// - inside a GPU; by 1, 2, 4, ... blocks of 1024 threads (`threads`), one on each multiprocessor.
 /// gpu_copy: seconds of one copy by size, for each ordered pair, back to back. Latencies: seconds
 /// of one dependent load by a thread of `from`. gpu_reduce_sum: bytes of one operand times (sources
@@ -60,11 +38,5 @@ struct GpuProbeOptions {
 [[nodiscard]] std::vector<Campaign> gpu_campaigns(GpuLibrary& library, Workbench& bench,
                                                   const Topology& topology,
                                                   const GpuProbeOptions& options);
-
-/// The cases above with a line each.
-struct GpuCase {
-  std::string name, summary;
-};
-[[nodiscard]] std::vector<GpuCase> gpu_cases();
 
 } // namespace reckon

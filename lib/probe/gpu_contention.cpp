@@ -2,6 +2,8 @@
 #include "probe/gpu_contention.hpp"
 
 #include "core/error.hpp"
+#include "documents/contention.hpp"
+#include "probe/contention.hpp"
 #include "probe/gpu_timer.hpp"
 
 #include <fmt/format.h>
@@ -21,29 +23,22 @@ constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 /// As the defaults of PARAM's benchmark: tables far larger than caches, bags of 28 rows.
 constexpr std::uint32_t k_rows = 1'000'000, k_bag = 28;
 
-struct Computation {
-  bool embedding = false;
-  int size = 0; ///< side of the matrices, or bags
-  [[nodiscard]] std::string name() const {
-    return fmt::format("{}_{}", embedding ? "embedding" : "gemm", size);
-  }
-};
-constexpr std::array<Computation, 4> k_operations{
-    Computation{false, 500}, {false, 1000}, {true, 1000}, {true, 10000}};
+constexpr std::array<ComputeKind, 4> k_operations{
+    ComputeKind{false, 500}, {false, 1000}, {true, 1000}, {true, 10000}};
 
 struct ContentionCell {
   std::size_t gpu = 0;
   bool sums = false;       ///< else copies to the host
   std::uint64_t bytes = 0; ///< 0: no communication
-  std::optional<Computation> operation;
+  std::optional<ComputeKind> operation;
   bool of_compute = false;
 };
 
-std::unique_ptr<GpuWork> make_work(GpuLibrary& library, int device, const Computation& operation) {
+std::unique_ptr<GpuWork> make_work(GpuLibrary& library, int device, const ComputeKind& operation) {
   return operation.embedding
              ? library.make_embedding(device, k_rows, static_cast<std::uint32_t>(operation.size),
                                       k_bag)
-             : library.make_gemm(device, operation.size);
+             : library.make_gemm(device, static_cast<int>(operation.size));
 }
 
 GpuTimer::Flow communication(GpuPlaces& places, const ContentionCell& cell) {
@@ -104,7 +99,7 @@ void measure_together(GpuPlaces& places, const GpuTimer::Flow& measured,
     const auto times = static_cast<std::uint64_t>(std::ceil(std::min(ratio, k_most)));
     GpuTimer both(library, {repeated(measured, repeats), repeated(other, times)}, true);
     SampleLimits limits;
-    limits.budget = std::max(budget - (bench.clock().now() - since), Seconds(0.005));
+    limits.budget = bench.left(since, budget);
     limits.max_samples = 1000;
     limits.timer_step = Seconds(1e-9); // one operation each: what is queued is long enough
     Sampler sampler(limits, bench.clock(), bench.interrupted());
@@ -124,10 +119,7 @@ void measure_together(GpuPlaces& places, const GpuTimer::Flow& measured,
     samples = {sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted(), {}};
     ratio *= 2;
   }
-  for (double& seconds : samples.seconds) {
-    seconds /= static_cast<double>(repeats);
-  }
-  samples.batch *= repeats;
+  divide(samples, repeats);
   fill_cell(cell, samples, 0);
   if (!all_of_it) {
     remark(cell, CellStatus::noisy, "what runs beside it ended first at times");
@@ -135,7 +127,7 @@ void measure_together(GpuPlaces& places, const GpuTimer::Flow& measured,
 }
 
 void measure(GpuPlaces& places, const ContentionCell& what, Cell& cell, Seconds budget) {
-  Workbench& bench = places.bench();
+  const Seconds since = places.bench().clock().now();
   GpuLibrary& library = places.library();
   const int device = places.gpus()[what.gpu].device;
   std::optional<GpuTimer::Flow> transfer;
@@ -155,9 +147,7 @@ void measure(GpuPlaces& places, const ContentionCell& what, Cell& cell, Seconds 
     measure_together(places, what.of_compute ? *compute : *transfer,
                      what.of_compute ? *transfer : *compute, cell, budget);
   } else {
-    GpuTimer timer(library, {transfer ? *transfer : *compute}, true);
-    static_cast<void>(timer.time(1));
-    fill_cell(cell, sample_flows(timer, bench.clock(), budget, bench.interrupted()), 0);
+    fill_cell(cell, places.sample({transfer ? *transfer : *compute}, true, since, budget), 0);
   }
   if (what.bytes > 0 && !what.sums) {
     places.verify(cell, {true, what.gpu}, {false, places.gpus()[what.gpu].near_node}, 0,
@@ -166,28 +156,19 @@ void measure(GpuPlaces& places, const ContentionCell& what, Cell& cell, Seconds 
 }
 
 CellPlan plan_of(const std::shared_ptr<GpuPlaces>& places, const ContentionCell& what, int rank) {
-  CellPlan plan;
-  plan.key.test = what.of_compute ? "contention_compute" : "contention_communication";
-  plan.key.from = places->gpus()[what.gpu].id;
-  plan.key.operation = what.operation ? what.operation->name() : "";
-  if (what.bytes > 0) {
-    plan.key.bytes = what.bytes;
-    if (what.sums) {
-      plan.key.sources = 2;
-      plan.key.dtype = name_of(DType::fp32);
-    } else {
-      plan.key.to = places->id_of({false, places->gpus()[what.gpu].near_node});
-      plan.key.direction = "one_way";
-      plan.key.state = "pinned";
-    }
-  }
-  plan.least = Seconds(0.08);
-  plan.wanted = Seconds(0.3);
-  plan.rank = rank;
-  plan.measure = [places, what](Cell& cell, Seconds budget) {
-    measure(*places, what, cell, budget);
-  };
-  return plan;
+  CellKey key{.test = what.of_compute ? k_contention_compute : k_contention_communication,
+              .from = places->gpus()[what.gpu].id,
+              .bytes = what.bytes,
+              .operation = what.operation ? what.operation->name() : "",
+              .state = what.bytes > 0 && !what.sums ? "pinned" : ""};
+  describe_traffic(key, what.sums, places->id_of({false, places->gpus()[what.gpu].near_node}));
+  return {.key = std::move(key),
+          .least = Seconds(0.08),
+          .wanted = Seconds(0.3),
+          .rank = rank,
+          .measure = [places, what](Cell& cell, Seconds budget) {
+            measure(*places, what, cell, budget);
+          }};
 }
 
 } // namespace
@@ -197,7 +178,7 @@ std::vector<CellPlan> gpu_contention_plans(const std::shared_ptr<GpuPlaces>& pla
   for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
     // GPUs of a machine are alike: the first in full, of the others what is asked for first.
     const int later = gpu == 0 ? 0 : 2;
-    for (const Computation& operation : k_operations) {
+    for (const ComputeKind& operation : k_operations) {
       plans.push_back(plan_of(places, {gpu, false, 0, operation, true}, later));
     }
     for (const bool sums : {false, true}) {
@@ -206,7 +187,7 @@ std::vector<CellPlan> gpu_contention_plans(const std::shared_ptr<GpuPlaces>& pla
           continue;
         }
         plans.push_back(plan_of(places, {gpu, sums, bytes, std::nullopt, false}, later));
-        for (const Computation& operation : k_operations) {
+        for (const ComputeKind& operation : k_operations) {
           plans.push_back(plan_of(places, {gpu, sums, bytes, operation, false}, later));
           plans.push_back(plan_of(places, {gpu, sums, bytes, operation, true}, later + 1));
         }

@@ -219,11 +219,17 @@ void GpuPlaces::verify(Cell& cell, End from, End to, std::uint64_t offset, std::
     });
   }
   if (wrong) {
-    cell.status = CellStatus::mismatch;
-    cell.samples.clear();
-    cell.reason = fmt::format("what {} got from {} is wrong from byte {} on", id_of(to),
-                              id_of(from), offset + *wrong);
+    discard(cell, CellStatus::mismatch,
+            fmt::format("what {} got from {} is wrong from byte {} on", id_of(to), id_of(from),
+                        offset + *wrong));
   }
+}
+
+Samples GpuPlaces::sample(std::vector<GpuTimer::Flow> flows, bool gated, Seconds since,
+                          Seconds budget) const {
+  GpuTimer timer(m_library, std::move(flows), gated);
+  static_cast<void>(timer.time(1)); // whatever is made ready at the first use
+  return sample_flows(timer, m_bench.clock(), m_bench.left(since, budget), m_bench.interrupted());
 }
 
 void GpuPlaces::close() {

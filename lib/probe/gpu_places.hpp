@@ -64,6 +64,11 @@ public:
   /// What a cell owes its reader about the host memory that it used.
   void remark_placement(Cell& cell, End end, bool written) const;
 
+  /// Samples of one operation of all flows together, after one that does not count; see GpuTimer
+  /// for `gated`. `budget` is for everything since `since`.
+  [[nodiscard]] Samples sample(std::vector<GpuTimer::Flow> flows, bool gated, Seconds since,
+                               Seconds budget) const;
+
   /// Frees everything and turns peer access off.
   void close();
 

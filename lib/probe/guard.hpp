@@ -62,7 +62,6 @@ public:
   bool wait_for_quiet(Seconds limit) override;
   /// From now on `pid`, a process that we started, is not counted as another one.
   void add_own_process(pid_t pid) { m_own.push_back(pid); }
-  void forget_own_processes() { m_own.clear(); }
 
 private:
   struct Reading {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/latency.hpp"
+#include "probe/machine_campaigns.hpp"
 
+#include "documents/cells.hpp"
 #include "stats/resample.hpp"
 
 #include <fmt/format.h>
@@ -118,8 +119,8 @@ void measure_pair(Workbench& bench, const CorePlace& from, const CorePlace& to, 
     all.reason = sampler.reason();
   }
   if (!answered) {
-    cell.status = CellStatus::timeout;
-    cell.reason = fmt::format("processor {} did not answer: something else runs there", to.cpu);
+    discard(cell, CellStatus::timeout,
+            fmt::format("processor {} did not answer: something else runs there", to.cpu));
     return;
   }
   // The number of samples was fixed: reaching it is no sign of too little time.
@@ -167,10 +168,7 @@ void measure_chase(Workbench& bench, std::size_t thread_node, std::size_t memory
       team, since, budget, [&](std::size_t, std::uint64_t) noexcept { place = follow(place); },
       limits);
   keep(place);
-  for (double& s : samples.seconds) {
-    s /= static_cast<double>(k_steps);
-  }
-  samples.batch *= k_steps;
+  divide(samples, k_steps);
   fill_cell(cell, samples, 0);
   bench.remark_placement(cell, memory_node, 0);
   if (cell.has_value() && thread_node == 0 && memory_node == 0) {
@@ -215,10 +213,7 @@ void** build_chase(std::span<std::byte> memory, std::size_t region_bytes, std::u
 }
 
 Campaign core_latency_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "core to core latency";
-  campaign.share = 0.05;
-  campaign.plan = [&bench] {
+  const auto plan = [&bench] {
     std::vector<CellPlan> plans;
     const std::vector<CorePlace> cores = chosen_cores(bench);
     for (const CorePlace& from : cores) {
@@ -226,51 +221,43 @@ Campaign core_latency_campaign(Workbench& bench) {
         if (from.id == to.id) {
           continue;
         }
-        CellPlan plan;
-        plan.key.test = k_core_to_core;
-        plan.key.from = from.id;
-        plan.key.to = to.id;
-        plan.least = Seconds(0.02);
-        plan.wanted = Seconds(0.06);
         // One pair of each kind first: the same node, then another.
-        plan.rank = from.node == to.node ? 0 : 1;
-        plan.measure = [&bench, from, to](Cell& cell, Seconds budget) {
-          measure_pair(bench, from, to, cell, budget);
-        };
-        plans.push_back(std::move(plan));
+        plans.push_back({.key = {.test = k_core_to_core, .from = from.id, .to = to.id},
+                         .least = Seconds(0.02),
+                         .wanted = Seconds(0.06),
+                         .rank = from.node == to.node ? 0 : 1,
+                         .measure = [&bench, from, to](Cell& cell, Seconds budget) {
+                           measure_pair(bench, from, to, cell, budget);
+                         }});
       }
     }
     return plans;
   };
-  return campaign;
+  return {.name = "core to core latency", .share = 0.05, .plan = plan};
 }
 
 Campaign memory_latency_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "memory latency";
-  campaign.share = 0.09;
   // Fixed at the start: while the knee is being found, it must not move the goal.
   const std::uint64_t largest = std::bit_ceil(bench.cold_bytes(0));
   const auto plan_for = [&bench, largest](std::size_t thread_node, std::size_t memory_node,
                                           std::uint64_t footprint) {
-    CellPlan plan;
-    plan.key.test = k_memory_latency;
-    plan.key.from = bench.nodes()[thread_node].id;
-    plan.key.to = bench.nodes()[memory_node].id;
-    plan.key.bytes = footprint;
-    plan.key.threads = 1;
     // Linking the lines takes about a second a gigabyte.
     const Seconds set_up(static_cast<double>(footprint) * 1e-9);
-    plan.least = Seconds(0.02) + set_up;
-    plan.wanted = Seconds(0.12) + set_up;
-    plan.rank = footprint == largest ? 0 : 1;
-    plan.measure = [&bench, thread_node, memory_node, footprint, largest](Cell& cell,
-                                                                          Seconds budget) {
-      measure_chase(bench, thread_node, memory_node, footprint, largest, cell, budget);
-    };
-    return plan;
+    return CellPlan{.key = {.test = k_memory_latency,
+                            .from = bench.nodes()[thread_node].id,
+                            .to = bench.nodes()[memory_node].id,
+                            .bytes = footprint,
+                            .threads = 1},
+                    .least = Seconds(0.02) + set_up,
+                    .wanted = Seconds(0.12) + set_up,
+                    .rank = footprint == largest ? 0 : 1,
+                    .measure = [&bench, thread_node, memory_node, footprint,
+                                largest](Cell& cell, Seconds budget) {
+                      measure_chase(bench, thread_node, memory_node, footprint, largest, cell,
+                                    budget);
+                    }};
   };
-  campaign.plan = [&bench, largest, plan_for] {
+  const auto plan = [&bench, largest, plan_for] {
     std::vector<CellPlan> plans;
     for (std::uint64_t footprint = k_smallest; footprint <= largest; footprint *= 2) {
       plans.push_back(plan_for(0, 0, footprint));
@@ -285,7 +272,7 @@ Campaign memory_latency_campaign(Workbench& bench) {
     return plans;
   };
   // Between powers of two where a cache ends: half as much again.
-  campaign.more = [plan_for, home = bench.nodes()[0].id](const std::vector<Cell>& measured) {
+  const auto more = [plan_for, home = bench.nodes()[0].id](const std::vector<Cell>& measured) {
     std::map<std::uint64_t, double> seconds;
     for (const Cell& cell : measured) {
       if (cell.has_value() && cell.key.from == home && cell.key.to == home) {
@@ -302,7 +289,7 @@ Campaign memory_latency_campaign(Workbench& bench) {
     }
     return plans;
   };
-  return campaign;
+  return {.name = "memory latency", .share = 0.09, .plan = plan, .more = more};
 }
 
 } // namespace reckon

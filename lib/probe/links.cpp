@@ -2,6 +2,7 @@
 #include "probe/links.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "probe/background.hpp"
 
 #include <fmt/format.h>
@@ -191,8 +192,7 @@ private:
 
 void fill_link_cell(Cell& cell, const LinkFinding& finding) {
   if (finding.verdict == LinkVerdict::unclear || finding.together.empty()) {
-    cell.status = CellStatus::skipped;
-    cell.reason = finding.text();
+    discard(cell, CellStatus::skipped, finding.text());
     return;
   }
   for (const double rate : finding.together) {
@@ -201,8 +201,7 @@ void fill_link_cell(Cell& cell, const LinkFinding& finding) {
     }
   }
   if (cell.samples.empty()) {
-    cell.status = CellStatus::failed;
-    cell.reason = "nothing arrived";
+    discard(cell, CellStatus::failed, "nothing arrived");
     return;
   }
   summarize_cell(cell);
@@ -216,30 +215,24 @@ void fill_link_cell(Cell& cell, const LinkFinding& finding) {
 Campaign links_campaign(const LinkCampaignOptions& options, const std::vector<SharedLink>& shared,
                         std::shared_ptr<LinkMeasurer> measurer) {
   const auto links = std::make_shared<Links>(options, shared, std::move(measurer));
-  Campaign campaign;
-  campaign.name = options.name;
-  campaign.share = 0.05;
-  campaign.begin = [links] { links->discover(); };
-  campaign.plan = [links] {
+  const auto plan = [links] {
     std::vector<CellPlan> plans;
     for (const LinkQuestion& question : links->questions()) {
-      CellPlan plan;
-      plan.key.test = k_link_bandwidth;
-      plan.key.from = question.link.from;
-      plan.key.to = question.link.to;
-      plan.key.direction = "one_way";
-      plan.key.state = links->options().state;
-      plan.unit = "bytes_per_second";
-      plan.bytes_convention = "payload";
-      plan.least = plan.wanted = Seconds(0);
-      plan.measure = [links, link = question.link](Cell& cell, Seconds) {
-        fill_link_cell(cell, links->finding(link));
-      };
-      plans.push_back(std::move(plan));
+      plans.push_back({.key = {.test = k_link_bandwidth,
+                               .from = question.link.from,
+                               .to = question.link.to,
+                               .direction = k_one_way,
+                               .state = links->options().state},
+                       .least = Seconds(0),
+                       .wanted = Seconds(0),
+                       .measure = [links, link = question.link](Cell& cell, Seconds) {
+                         fill_link_cell(cell, links->finding(link));
+                       }});
     }
     return plans;
   };
-  return campaign;
+  return {
+      .name = options.name, .share = 0.05, .plan = plan, .begin = [links] { links->discover(); }};
 }
 
 Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds most) {

@@ -11,10 +11,6 @@
 
 namespace reckon {
 
-/// Bytes per second of one direction of a link inside a machine that several ways pass: from and to
-/// are neighbouring objects.
-inline constexpr const char* k_link_bandwidth = "link_bandwidth";
-
 /// What a finding says, in a cell of that case: the capacity of a link that limits, noisy what one
 /// carried that may carry more, and no value where it is unclear.
 void fill_link_cell(Cell& cell, const LinkFinding& finding);

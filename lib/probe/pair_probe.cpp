@@ -111,11 +111,10 @@ std::vector<std::uint64_t> reprofile_sizes(const std::vector<KnownPair>& pairs,
 }
 
 PairProbe::PairProbe(Rendezvous& rendezvous, const Options& options)
-    : m_options(member_options(options)), m_member(rendezvous, m_options),
-      m_transport(options.transport), m_sizes(options.sizes) {
+    : m_options(member_options(options)), m_member(rendezvous, m_options), m_sizes(options.sizes) {
   // All open the lanes together, as rank 0 says.
   if (rendezvous.rank() == 0) {
-    m_member.use_transport(m_transport, 1);
+    m_member.use_transport(options.transport, 1);
     m_member.end();
   } else {
     m_member.serve();
@@ -152,49 +151,25 @@ std::vector<PairTimes> PairProbe::measure(const std::vector<KnownPair>& pairs,
 void PairProbe::measure_rounds(const std::vector<KnownPair>& pairs,
                                const std::vector<Round>& rounds, std::vector<PairTimes>& times) {
   for (const Round& round : rounds) {
+    std::vector<Flow> flows;
+    for (const std::size_t i : round) {
+      flows.push_back(pairs[i].flow);
+    }
     for (const std::uint64_t bytes : m_sizes) {
-      if (bytes > k_short_write_bytes) {
-        measure_at_once(pairs, round, bytes, times);
-        continue;
-      }
-      Pairing disjoint;
-      for (const std::size_t i : round) {
-        disjoint.emplace_back(pairs[i].flow.from, pairs[i].flow.to);
-      }
-      const int at_once = std::max(1, m_member.hosts().front().processors / 2);
-      for (const Pairing& wave : waves_of(disjoint, m_member.host_of(), at_once)) {
-        Round part;
-        std::copy_if(round.begin(), round.end(), std::back_inserter(part), [&](std::size_t i) {
-          const std::pair<int, int> ranks(pairs[i].flow.from, pairs[i].flow.to);
-          return std::find(wave.begin(), wave.end(), ranks) != wave.end();
-        });
-        measure_at_once(pairs, part, bytes, times);
+      for (const std::vector<Flow>& group : writes_at_once(flows, bytes, m_member)) {
+        if (group.empty()) {
+          continue;
+        }
+        const std::vector<FlowOutcome> outcomes =
+            m_member.run(task_for(group, bytes, m_random() % 100'000));
+        for (const std::size_t i : round) {
+          if (std::find(group.begin(), group.end(), pairs[i].flow) != group.end()) {
+            times[i][bytes] =
+                write_seconds(outcomes[at(pairs[i].flow.from)].round_trip_s, pairs[i].latency_s);
+          }
+        }
       }
     }
-  }
-}
-
-void PairProbe::measure_at_once(const std::vector<KnownPair>& pairs, const Round& which,
-                                std::uint64_t bytes, std::vector<PairTimes>& times) {
-  if (which.empty()) {
-    return;
-  }
-  std::vector<Flow> flows;
-  for (const std::size_t i : which) {
-    flows.push_back(pairs[i].flow);
-  }
-  const std::vector<FlowOutcome> outcomes =
-      m_member.run(task_for(std::move(flows), bytes, m_random() % 100'000));
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    if (outcomes[rank].wrong_at != UINT64_MAX) {
-      fail(ErrorKind::operation,
-           fmt::format("rank {} received wrong data over {}, at byte {} of its buffer", rank,
-                       m_transport, outcomes[rank].wrong_at));
-    }
-  }
-  for (const std::size_t i : which) {
-    const auto from = static_cast<std::size_t>(pairs[i].flow.from);
-    times[i][bytes] = write_seconds(outcomes[from].round_trip_s, pairs[i].latency_s);
   }
 }
 

@@ -60,12 +60,9 @@ private:
   using Round = std::vector<std::size_t>; ///< numbers of disjoint pairs
   void measure_rounds(const std::vector<KnownPair>& pairs, const std::vector<Round>& rounds,
                       std::vector<PairTimes>& times);
-  void measure_at_once(const std::vector<KnownPair>& pairs, const Round& which, std::uint64_t bytes,
-                       std::vector<PairTimes>& times);
 
   ClusterProbeOptions m_options; ///< m_member has a reference to it
   ClusterMember m_member;
-  std::string m_transport;
   std::vector<std::uint64_t> m_sizes;
   std::mt19937_64 m_random{1};
 };

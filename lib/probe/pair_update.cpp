@@ -2,6 +2,7 @@
 #include "probe/pair_update.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "probe/cluster.hpp"
 #include "probe/cluster_merge.hpp"
 #include "probe/sampling.hpp"
@@ -77,16 +78,13 @@ std::optional<Shift> shift_of(const KnownPair& pair, const PairTimes& times) {
 
 /// Samples (of published figures the median) times `factor`.
 void scale(Cell& cell, double factor, const char* why) {
-  const auto rounded = [](double value) { // as cells have them
-    return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
-  };
   if (cell.samples.empty()) {
     for (double* value : {&cell.min, &cell.p50, &cell.p99, &cell.max}) {
-      *value = rounded(*value * factor);
+      *value = six_digits(*value * factor);
     }
   } else {
     for (double& sample : cell.samples) {
-      sample = rounded(sample * factor);
+      sample = six_digits(sample * factor);
     }
     summarize_cell(cell);
   }
@@ -95,18 +93,11 @@ void scale(Cell& cell, double factor, const char* why) {
   }
 }
 
-CellKey port_key(const std::string& machine, const std::string& transport) {
-  CellKey key;
-  key.test = k_port_bandwidth;
-  key.from = machine;
-  key.transport = transport;
-  return key;
-}
-
 /// The machine's own port cell, made from its group's where it has none yet; none: not known.
 Cell* own_port(Profile& profile, const std::string& machine, const std::string& transport) {
   const auto place = [&](const std::string& id) -> Cell* {
-    const auto found = profile.select(port_key(id, transport));
+    const auto found =
+        profile.select({.test = k_port_bandwidth, .from = id, .transport = transport});
     return found.empty()
                ? nullptr
                : &profile.cells[static_cast<std::size_t>(found.front() - profile.cells.data())];
@@ -140,11 +131,7 @@ std::vector<KnownPair> known_pairs(const Profile& profile, const std::vector<std
                    names.at(static_cast<std::size_t>(flow.to)),
                    {},
                    0};
-    CellKey key;
-    key.test = k_pair_write;
-    key.from = pair.from;
-    key.to = pair.to;
-    key.transport = transport;
+    CellKey key{.test = k_pair_write, .from = pair.from, .to = pair.to, .transport = transport};
     for (const Cell* cell : profile.select(key)) {
       pair.writes.emplace(cell->key.bytes, *cell);
     }
@@ -222,7 +209,7 @@ ProfileUpdate update_pairs(Profile& profile, const std::vector<KnownPair>& pairs
       }
       const auto now = times[i].find(bytes);
       if (now != times[i].end() && !now->second.empty()) {
-        *cell = cell_of(known.key, known.unit, now->second, "");
+        *cell = cell_of(known.key, now->second, "");
         remark(*cell, k_remark);
       } else if (const double ratio = shift->ratio(static_cast<double>(bytes), known.p50);
                  ratio != 1) {

@@ -1,10 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/pair_writes.hpp"
 
+#include "probe/rounds.hpp"
+
 #include <algorithm>
 #include <utility>
 
 namespace reckon {
+
+std::vector<std::vector<Flow>> writes_at_once(const std::vector<Flow>& flows, std::uint64_t bytes,
+                                              const ClusterMember& member) {
+  if (bytes > k_short_write_bytes) {
+    return {flows};
+  }
+  Pairing pairs;
+  for (const Flow& flow : flows) {
+    pairs.emplace_back(flow.from, flow.to);
+  }
+  std::vector<std::vector<Flow>> groups;
+  const int most = std::max(1, member.hosts().front().processors / 2);
+  for (const Pairing& wave : waves_of(pairs, member.host_of(), most)) {
+    std::vector<Flow>& group = groups.emplace_back();
+    for (const auto& [from, to] : wave) {
+      group.push_back({from, to});
+    }
+  }
+  return groups;
+}
 
 FlowTask write_task(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t count,
                     std::uint64_t most_warm_up, std::uint64_t first) {

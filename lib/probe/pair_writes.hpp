@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "probe/cluster_member.hpp"
 #include "probe/flows.hpp"
 
 #include <cstdint>
@@ -8,9 +9,13 @@
 
 namespace reckon {
 
-/// Up to here the latency and the processors are in a write's time: ranks of one computer must not
-/// all measure at once.
+/// Up to here the latency and the processors are in a write's time.
 inline constexpr std::uint64_t k_short_write_bytes = 65536;
+
+/// `flows`, disjoint, in groups that may be measured at once: all of them where writes are long; of
+/// short ones no computer has more than half as many as processors.
+[[nodiscard]] std::vector<std::vector<Flow>>
+writes_at_once(const std::vector<Flow>& flows, std::uint64_t bytes, const ClusterMember& member);
 
 /// `count` timed writes of `bytes` by each flow, which its receiver answers with 8 bytes. Before
 /// them so many that what a rate limiter lets through after a pause is past, but not more than

@@ -6,17 +6,16 @@
 #include "core/version.hpp"
 #include "discover/discover.hpp"
 #include "discover/environment.hpp"
+#include "documents/cells.hpp"
 #include "kernels/reduce.hpp"
-#include "probe/bandwidth.hpp"
 #include "probe/campaign.hpp"
-#include "probe/contention.hpp"
 #include "probe/curve.hpp"
+#include "probe/description.hpp"
 #include "probe/evaluate.hpp"
 #include "probe/fabric.hpp"
 #include "probe/gpu.hpp"
-#include "probe/latency.hpp"
 #include "probe/links.hpp"
-#include "probe/reduce.hpp"
+#include "probe/machine_campaigns.hpp"
 #include "probe/workbench.hpp"
 
 #include <fmt/chrono.h>
@@ -55,8 +54,10 @@ Campaign filtered(Campaign campaign, const std::vector<std::string>& only) {
 
 void check_cases(const std::vector<std::string>& only) {
   std::vector<std::string> names;
-  for (const ProbeCase& c : probe_cases()) {
-    names.push_back(c.name);
+  for (const CellCase& c : cell_cases()) {
+    if (c.on != MeasuredOn::cluster) {
+      names.emplace_back(c.name);
+    }
   }
   for (const std::string& wanted : only) {
     if (std::find(names.begin(), names.end(), wanted) == names.end()) {
@@ -66,25 +67,6 @@ void check_cases(const std::vector<std::string>& only) {
                                                       : fmt::format("did you mean {}?", near)));
     }
   }
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
-}
-
-MachineGroup machine_of(const Topology& topology, const Environment& environment) {
-  MachineGroup machine;
-  machine.id = k_machine;
-  const auto host = environment.facts.find("host");
-  machine.name = host == environment.facts.end() ? "" : host->second;
-  machine.cores = topology.of_kind(ObjectKind::core).size();
-  for (const TopologyObject* node : topology.of_kind(ObjectKind::numa_node)) {
-    machine.memory_bytes += node->bytes.value_or(0);
-  }
-  return machine;
 }
 
 std::vector<int> processors(const Topology& topology) {
@@ -106,8 +88,12 @@ std::vector<std::string> transports_to_measure(const ProbeOptions& options,
   const std::vector<std::string> all = available_transports(&why_not);
   for (const std::string& wanted : options.transports) {
     if (std::find(all.begin(), all.end(), wanted) == all.end()) {
+      const auto why = std::find_if(why_not.begin(), why_not.end(), [&](const std::string& line) {
+        return line.starts_with(wanted + ": ");
+      });
       fail(ErrorKind::unavailable,
-           fmt::format("probe: there is no transport '{}' here; there are {}", wanted,
+           fmt::format("probe: there is no transport '{}' here{}; there are {}", wanted,
+                       why == why_not.end() ? "" : why->substr(wanted.size()),
                        fmt::join(all, ", ")));
     }
   }
@@ -117,56 +103,32 @@ std::vector<std::string> transports_to_measure(const ProbeOptions& options,
 /// Stands for the GPUs where there are none: of the cases that were asked for by name, a cell that
 /// says why they cannot be measured.
 Campaign absent_gpus(const std::vector<std::string>& only, const std::string& why) {
-  Campaign campaign;
-  campaign.name = "GPUs";
-  campaign.share = 0.01;
-  campaign.plan = [only, why] {
+  const auto plan = [only, why] {
     std::vector<CellPlan> plans;
-    for (const GpuCase& c : gpu_cases()) {
-      if (std::find(only.begin(), only.end(), c.name) != only.end()) {
-        CellPlan plan;
-        plan.key.test = c.name;
-        plan.key.from = k_machine;
-        plan.measure = [why](Cell& /*cell*/, Seconds /*budget*/) {
-          fail(ErrorKind::unavailable, "no GPU: " + why);
-        };
-        plans.push_back(std::move(plan));
+    for (const std::string& name : only) {
+      if (cell_case(name).on == MeasuredOn::gpus) {
+        plans.push_back({.key = {.test = name, .from = k_machine},
+                         .measure = [why](Cell& /*cell*/, Seconds /*budget*/) {
+                           fail(ErrorKind::unavailable, "no GPU: " + why);
+                         }});
       }
     }
     return plans;
   };
-  return campaign;
+  return {.name = "GPUs", .share = 0.01, .plan = plan};
 }
 
 } // namespace
 
-std::vector<ProbeCase> probe_cases() {
-  std::vector<ProbeCase> cases{
-      {k_core_to_core, "how long one core takes to see what another has written"},
-      {k_memory_latency, "how long a dependent load takes, from L1 to each NUMA node's memory"},
-      {k_stream_copy, "memory traffic of a = b, as STREAM counts; a ceiling"},
-      {k_stream_add, "memory traffic of a = b + c, as STREAM counts; a ceiling"},
-      {k_numa_copy, "copying between NUMA nodes, one thread and all, one way and both"},
-      {k_numa_read, "reading another node's memory"},
-      {k_numa_write, "writing another node's memory"},
-      {k_link_bandwidth, "what links carry that copies between NUMA nodes and GPUs share"},
-      {k_host_memcpy, "time of a copy from 8 B to 256 MiB, warm and cold"},
-      {k_reduce_sum, "summation of gradients, by element type, threads, operands and part size"},
-      {k_sum_and_send,
-       "sums that are sent at once, with stores through the caches and around them"},
-      {k_optimizer_step, "SGD, momentum, RMSProp and Adam steps, by threads"},
-      {k_contention_communication,
-       "copies and sums of gradients, alone and while something computes"},
-      {k_contention_compute, "matrix products and lookups, alone and while gradients move"},
-      {k_fabric_window, "writes between two processes, by how many are in flight"},
-      {k_fabric_latency, "how long an 8-byte write takes to reach a process that sleeps"},
-      {k_fabric_write, "time of a write between two processes from 8 B to 64 MiB, by transport"},
-      {k_fabric_aggregate, "what 1, 2, 4, ... pairs of processes move together, by transport"},
-  };
-  for (const GpuCase& c : gpu_cases()) {
-    cases.push_back({c.name, c.summary});
+void require_own_machine(const std::optional<JobEnvironment>& job) {
+  if (job && job->local_size > 1) {
+    fail(ErrorKind::usage,
+         fmt::format("probe: {} ranks of this job are on this machine, and would measure it at the "
+                     "same time; start one process on each machine, as `mpirun -N 1` and `srun "
+                     "--ntasks-per-node=1` do, each with a file of its own, or give --cluster to "
+                     "measure the machines and the network between them",
+                     job->local_size));
   }
-  return cases;
 }
 
 ProbeResult probe_machine(const ProbeOptions& options) {
@@ -224,7 +186,6 @@ ProbeResult probe_machine(const ProbeOptions& options) {
 
   ProbeResult result;
   Profile& profile = result.profile;
-  profile.context = environment.facts;
   auto& context = profile.context;
   context["measured_at"] = utc_now();
   RunnerOptions running;
@@ -236,27 +197,15 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   bench.release_memory();
 
   add_ceilings(run.cells);
-  profile.fits = fits_of(run.cells);
   profile.cells = std::move(run.cells);
-  std::sort(profile.cells.begin(), profile.cells.end(),
-            [](const Cell& a, const Cell& b) { return a.key < b.key; });
-  profile.machines = {machine_of(discovery.topology, environment)};
+  describe_machine(profile, std::move(discovery.topology), environment);
   profile.name = !options.name.empty()               ? options.name
                  : !profile.machines[0].name.empty() ? profile.machines[0].name
                                                      : "this-machine";
-  profile.source = fmt::format("measured by reckon {}", k_version);
-  profile.fingerprint = fingerprint(discovery.topology, context["cpu"]);
-  profile.topology = std::move(discovery.topology);
-
-  context["budget"] = to_text(options.budget);
-  context["took"] = to_text(run.took);
-  context["seed"] = fmt::format("{}", options.seed);
-  context["flags"] = options.flags;
   if (!left_out.empty()) {
     context["transports_left_out"] = fmt::format("{}", fmt::join(left_out, "; "));
   }
   context["gpus_left_out"] = no_gpu;
-  context["clock"] = "CLOCK_MONOTONIC_RAW";
   context["timer_step"] = to_text(bench.timer_step());
   context["simd"] = simd_target_name();
   if (const auto cache = bench.measured_cache()) {
@@ -270,19 +219,10 @@ ProbeResult probe_machine(const ProbeOptions& options) {
     context["drift"] =
         fmt::format("{:+.1f} % ({})", 100 * run.drift->relative(), run.drift->key.text());
   }
-  if (run.interrupted) {
-    context["interrupted"] = "yes";
-  }
-  std::erase_if(context, [](const auto& entry) { return entry.second.empty(); });
-
   result.interrupted = run.interrupted;
   result.warnings = std::move(environment.warnings);
   result.warnings.insert(result.warnings.end(), run.warnings.begin(), run.warnings.end());
-  result.broken = static_cast<std::size_t>(
-      std::count_if(profile.cells.begin(), profile.cells.end(), [](const Cell& cell) {
-        return cell.status == CellStatus::failed || cell.status == CellStatus::timeout ||
-               cell.status == CellStatus::mismatch;
-      }));
+  describe_probe(result, options, options.budget, run.took);
   return result;
 }
 

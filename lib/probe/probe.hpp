@@ -3,26 +3,32 @@
 
 #include "core/units.hpp"
 #include "documents/profile.hpp"
+#include "launch/environment.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace reckon {
 
-struct ProbeOptions {
-  Seconds budget{30};                  ///< for everything
-  std::vector<std::string> only;       ///< cases; empty: all
-  std::vector<std::string> transports; ///< for the fabric cases; empty: all there are
-  bool nvlink = true;                  ///< false: GPUs are measured as if PCIe alone joined them
+/// What every probe is told.
+struct ProbeRequest {
+  std::vector<std::string> transports; ///< to measure; empty: those that are usual
   std::uint64_t seed = 1;
-  std::string name;  ///< of the profile; empty: the host's name
+  std::string name;  ///< of the profile; empty: made from the hosts' names
   std::string flags; ///< the command line, for the profile's context
   std::function<bool()> interrupted;
   /// As RunnerOptions::progress.
   std::function<void(double done, std::string_view what, Seconds left)> progress;
+};
+
+struct ProbeOptions : ProbeRequest {
+  Seconds budget{30};            ///< for everything
+  std::vector<std::string> only; ///< cases; empty: all
+  bool nvlink = true;            ///< false: GPUs are measured as if PCIe alone joined them
   /// Told once before the measuring starts.
   std::function<void(std::size_t cells, Seconds estimate)> starting;
 };
@@ -34,20 +40,13 @@ struct ProbeResult {
   std::size_t broken = 0; ///< cells that failed, timed out or moved wrong data
 };
 
-/// One of the things that probe can measure.
-struct ProbeCase {
-  std::string name;    ///< as in CellKey::test
-  std::string summary; ///< one line
-};
-[[nodiscard]] std::vector<ProbeCase> probe_cases();
+/// Throws Error{usage} when this process is one of several ranks of a job on one machine: all would
+/// measure it at once, and write one file.
+void require_own_machine(const std::optional<JobEnvironment>& job);
 
 /// Measures this machine. Throws Error{usage} for an unknown case or transport name in the options,
 /// Error{unavailable} when this machine cannot be measured or a transport that was asked for is not
 /// there. What goes wrong with single cells is in the profile.
 [[nodiscard]] ProbeResult probe_machine(const ProbeOptions& options);
-
-/// A few screens' summary of what a profile holds, for people: matrices and tables in GB/s (1e9),
-/// ns and us. Cells without a value show as N/A. Plain text.
-[[nodiscard]] std::string summary_of(const Profile& profile);
 
 } // namespace reckon

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t k_checks = 3, k_most_changes = 4, k_most_alone = 2;
 
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
 int racks_in(const std::vector<int>& rack_of) {
   return *std::max_element(rack_of.begin(), rack_of.end()) + 1;
 }

@@ -15,10 +15,6 @@ namespace {
 constexpr double k_apart = 3, k_together = 1; // weight of a hindered pair, and of one that is not
 constexpr double k_prior = 1e-3;              // two machines without evidence: rather one rack
 
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
 using Weights = std::vector<std::vector<double>>; ///< > 0: one rack, < 0: two
 
 /// What machine `m` gains from being with the others of each rack.

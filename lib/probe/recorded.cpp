@@ -2,6 +2,7 @@
 #include "probe/recorded.hpp"
 
 #include "discover/topology_file.hpp"
+#include "probe/description.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,19 +29,11 @@ Profile profile_of_topology_file(const std::string& path, const std::string& nam
     }
     profile.context["topology_remarks"] = fmt::format("{}", fmt::join(recorded.remarks, "; "));
   }
-  MachineGroup& machine = profile.machines.emplace_back();
-  machine.id = recorded.topology.objects.front().id;
-  machine.name = recorded.topology.objects.front().name;
-  if (machine.name.empty()) {
-    machine.name = profile.name;
-  }
-  if (const auto cores = recorded.topology.of_kind(ObjectKind::core); !cores.empty()) {
-    machine.cores = cores.size();
-  } else {
+  const TopologyObject& machine = recorded.topology.objects.front();
+  profile.machines.push_back(machine_group(recorded.topology, machine.id,
+                                           machine.name.empty() ? profile.name : machine.name));
+  if (profile.machines.front().cores == 0) {
     profile.context["cores"] = "not in the file";
-  }
-  for (const TopologyObject* node : recorded.topology.of_kind(ObjectKind::numa_node)) {
-    machine.memory_bytes += node->bytes.value_or(0);
   }
   profile.topology = std::move(recorded.topology);
   return profile;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/reduce.hpp"
+#include "probe/machine_campaigns.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/reduce.hpp"
 #include "probe/pin.hpp"
@@ -58,34 +59,36 @@ private:
   std::vector<int> m_cpus;
 };
 
-void fill_all(Workbench& bench) {
-  for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
-    const std::span<std::byte> memory = bench.memory(n, 0, bench.cold_bytes(n));
-    bench.team(bench.cpus_near(n, 1)).run([&](std::size_t) { fill_numbers(memory); });
-  }
-}
-
-void finish(Workbench& bench, Cell& cell, const Samples& samples, double bytes,
-            const std::vector<CorePlace>& cores) {
-  fill_cell(cell, samples, bytes);
+/// Times `step(rows, rank, index)` on the cell's threads; each works on rows of `arrays` arrays of
+/// the cell's size, and an operation of one thread counts as `bytes`.
+template <class Step>
+void measure_rows(Workbench& bench, std::size_t arrays, double bytes, const Step& step, Cell& cell,
+                  Seconds budget) {
+  const Seconds since = bench.clock().now();
+  const std::vector<CorePlace> cores = bench.spread(cell.key.threads);
+  const Rows rows(bench, cores, arrays, cell.key.bytes);
+  const Samples samples = bench.sample(
+      bench.team(rows.cpus()), since, budget,
+      [&](std::size_t rank, std::uint64_t index) noexcept { step(rows, rank, index); });
+  fill_cell(cell, samples, bytes * cell.key.threads);
   bench.remark_placement(cell, cores.front().node, 0);
 }
 
-/// A cell of `threads` threads whose operands lie in cold memory; its key may get more.
-CellPlan cold_plan(const Workbench& bench, const char* test, DType dtype, int threads,
-                   std::uint64_t bytes) {
-  CellPlan plan;
-  plan.key.test = test;
-  plan.key.from = bench.machine();
-  plan.key.dtype = name_of(dtype);
-  plan.key.threads = threads;
-  plan.key.bytes = bytes;
-  plan.key.state = "cold";
-  plan.unit = "bytes_per_second";
-  plan.bytes_convention = "payload";
-  plan.least = Seconds(0.02);
-  plan.wanted = Seconds(0.1);
-  return plan;
+/// A cell whose operands lie in cold memory; all else of its key is the caller's.
+CellPlan cold_plan(const Workbench& bench, CellKey key, int rank,
+                   std::function<void(Cell&, Seconds)> measure) {
+  key.from = bench.machine();
+  key.state = "cold";
+  return {.key = std::move(key),
+          .least = Seconds(0.02),
+          .wanted = Seconds(0.1),
+          .rank = rank,
+          .measure = std::move(measure)};
+}
+
+/// 0 for one thread and for all, which is what a server does most.
+int thread_rank(const Workbench& bench, int threads) {
+  return threads == 1 || threads == bench.thread_counts().back() ? 0 : 1;
 }
 
 /// Where the first `count` arrays of a row begin, at most 8.
@@ -99,27 +102,24 @@ std::array<const void*, 8> operands_of(const Rows& rows, std::size_t rank, std::
 }
 
 CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::uint64_t part) {
-  CellPlan plan = cold_plan(bench, k_reduce_sum, dtype, threads, part);
-  plan.key.sources = sources;
-  // What a server does most: two operands, one thread and all, parts of 1 MiB.
-  const bool usual_threads = threads == 1 || threads == bench.thread_counts().back();
-  plan.rank = (sources == 2 ? 0 : 1) + (usual_threads ? 0 : 1) + (part == k_mib ? 0 : 1);
-  plan.measure = [&bench, dtype, threads, sources, part](Cell& cell, Seconds budget) {
-    const Seconds since = bench.clock().now();
-    const std::vector<CorePlace> cores = bench.spread(threads);
-    const auto operands = static_cast<std::size_t>(sources);
-    const Rows rows(bench, cores, operands, part);
-    const std::size_t elements = part / size_of(dtype);
-    const Samples samples = bench.sample(
-        bench.team(rows.cpus()), since, budget,
-        [&](std::size_t rank, std::uint64_t index) noexcept {
-          const std::array<const void*, 8> from = operands_of(rows, rank, index, operands);
-          sum_into(dtype, rows.array<std::byte>(rank, index, 0), {from.data(), operands}, elements);
-        });
-    finish(bench, cell, samples,
-           static_cast<double>(part) * static_cast<double>(sources - 1) * threads, cores);
-  };
-  return plan;
+  // What a server does most: two operands, parts of 1 MiB.
+  const int rank = (sources == 2 ? 0 : 1) + thread_rank(bench, threads) + (part == k_mib ? 0 : 1);
+  return cold_plan(
+      bench,
+      {.test = k_reduce_sum,
+       .bytes = part,
+       .threads = threads,
+       .sources = sources,
+       .dtype = std::string(name_of(dtype))},
+      rank, [&bench, dtype, sources, part](Cell& cell, Seconds budget) {
+        const auto operands = static_cast<std::size_t>(sources);
+        const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
+          const std::array<const void*, 8> from = operands_of(rows, thread, index, operands);
+          sum_into(dtype, rows.array<std::byte>(thread, index, 0), {from.data(), operands},
+                   part / size_of(dtype));
+        };
+        measure_rows(bench, operands, static_cast<double>(part) * (sources - 1), sum, cell, budget);
+      });
 }
 
 /// Slots of a window, used in turn, and where a part is sent to, for each thread.
@@ -127,32 +127,31 @@ constexpr std::size_t k_slots = 8;
 
 CellPlan stores_plan(Workbench& bench, Stores stores, int threads, int sources,
                      std::uint64_t part) {
-  CellPlan plan = cold_plan(bench, k_sum_and_send, DType::fp32, threads, part);
-  plan.key.operation = name_of(stores);
-  plan.key.sources = sources;
-  plan.rank = sources == 8 ? 0 : 1;
-  plan.measure = [&bench, stores, threads, sources, part](Cell& cell, Seconds budget) {
-    const Seconds since = bench.clock().now();
-    const std::vector<CorePlace> cores = bench.spread(threads);
-    const auto operands = static_cast<std::size_t>(sources);
-    const Rows rows(bench, cores, operands, part);
-    std::vector<NodeMemory> near;
-    for (const CorePlace& core : cores) {
-      near.emplace_back((k_slots + 1) * part, bench.nodes()[core.node].os_node);
-    }
-    const Samples samples = bench.sample(
-        bench.team(rows.cpus()), since, budget,
-        [&](std::size_t rank, std::uint64_t index) noexcept {
-          const std::array<const void*, 8> from = operands_of(rows, rank, index, operands);
-          std::byte* const slots = near[rank].bytes().data();
+  return cold_plan(
+      bench,
+      {.test = k_sum_and_send,
+       .bytes = part,
+       .threads = threads,
+       .sources = sources,
+       .dtype = std::string(name_of(DType::fp32)),
+       .operation = std::string(name_of(stores))},
+      sources == 8 ? 0 : 1, [&bench, stores, threads, sources, part](Cell& cell, Seconds budget) {
+        const Seconds since = bench.clock().now();
+        const auto operands = static_cast<std::size_t>(sources);
+        std::vector<NodeMemory> near;
+        for (const CorePlace& core : bench.spread(threads)) {
+          near.emplace_back((k_slots + 1) * part, bench.nodes()[core.node].os_node);
+        }
+        const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
+          const std::array<const void*, 8> from = operands_of(rows, thread, index, operands);
+          std::byte* const slots = near[thread].bytes().data();
           std::byte* const slot = slots + index % k_slots * part;
           sum_into(DType::fp32, slot, {from.data(), operands}, part / sizeof(float), stores);
           std::memcpy(slots + k_slots * part, slot, part);
-        });
-    finish(bench, cell, samples,
-           static_cast<double>(part) * static_cast<double>(sources - 1) * threads, cores);
-  };
-  return plan;
+        };
+        measure_rows(bench, operands, static_cast<double>(part) * (sources - 1), sum, cell,
+                     bench.left(since, budget));
+      });
 }
 
 void step(Optimizer optimizer, const Rows& rows, std::size_t rank, std::uint64_t index,
@@ -177,85 +176,82 @@ void step(Optimizer optimizer, const Rows& rows, std::size_t rank, std::uint64_t
 }
 
 CellPlan optimizer_plan(Workbench& bench, Optimizer optimizer, int threads) {
-  constexpr std::uint64_t k_part = k_mib;
-  CellPlan plan = cold_plan(bench, k_optimizer_step, DType::fp32, threads, k_part);
-  plan.key.operation = name_of(optimizer);
-  plan.rank = threads == 1 || threads == bench.thread_counts().back() ? 0 : 1;
-  plan.measure = [&bench, optimizer, threads](Cell& cell, Seconds budget) {
-    const Seconds since = bench.clock().now();
-    const std::vector<CorePlace> cores = bench.spread(threads);
-    const Rows rows(bench, cores, 2 + state_arrays(optimizer), k_part);
-    const Samples samples =
-        bench.sample(bench.team(rows.cpus()), since, budget,
-                     [&](std::size_t rank, std::uint64_t index) noexcept {
-                       step(optimizer, rows, rank, index, k_part / sizeof(float));
-                     });
-    finish(bench, cell, samples, static_cast<double>(k_part) * threads, cores);
-  };
-  return plan;
+  return cold_plan(bench,
+                   {.test = k_optimizer_step,
+                    .bytes = k_mib,
+                    .threads = threads,
+                    .dtype = std::string(name_of(DType::fp32)),
+                    .operation = std::string(name_of(optimizer))},
+                   thread_rank(bench, threads), [&bench, optimizer](Cell& cell, Seconds budget) {
+                     measure_rows(
+                         bench, 2 + state_arrays(optimizer), static_cast<double>(k_mib),
+                         [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
+                           step(optimizer, rows, thread, index, k_mib / sizeof(float));
+                         },
+                         cell, budget);
+                   });
+}
+
+Campaign numbers_campaign(Workbench& bench, const char* name, double share,
+                          std::vector<CellPlan> (*plan)(Workbench&)) {
+  return {.name = name,
+          .share = share,
+          .plan = [&bench, plan] { return plan(bench); },
+          .begin = [&bench] { bench.fill_numbers(0); }};
+}
+
+std::vector<CellPlan> sum_plans(Workbench& bench) {
+  std::vector<CellPlan> plans;
+  for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
+    for (const int threads : bench.thread_counts()) {
+      for (const int sources : {2, 4, 8}) {
+        for (const std::uint64_t part : {k_mib / 4, k_mib, 4 * k_mib}) {
+          plans.push_back(sum_plan(bench, dtype, threads, sources, part));
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+std::vector<CellPlan> stores_plans(Workbench& bench) {
+  std::vector<CellPlan> plans;
+  for (const int threads :
+       std::set<int>{bench.thread_counts().front(), bench.thread_counts().back()}) {
+    for (const int sources : {2, 8}) {
+      for (const std::uint64_t part : {k_mib / 32, k_mib / 4, k_mib, 4 * k_mib}) {
+        for (const Stores stores : {Stores::cached, Stores::streaming}) {
+          plans.push_back(stores_plan(bench, stores, threads, sources, part));
+        }
+      }
+    }
+  }
+  return plans;
+}
+
+std::vector<CellPlan> optimizer_plans(Workbench& bench) {
+  std::vector<CellPlan> plans;
+  for (const Optimizer optimizer :
+       {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop, Optimizer::adam}) {
+    for (const int threads : bench.thread_counts()) {
+      plans.push_back(optimizer_plan(bench, optimizer, threads));
+    }
+  }
+  return plans;
 }
 
 } // namespace
 
 Campaign reduce_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "summation";
-  campaign.share = 0.12;
-  campaign.begin = [&bench] { fill_all(bench); };
-  campaign.plan = [&bench] {
-    std::vector<CellPlan> plans;
-    for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
-      for (const int threads : bench.thread_counts()) {
-        for (const int sources : {2, 4, 8}) {
-          for (const std::uint64_t part : {k_mib / 4, k_mib, 4 * k_mib}) {
-            plans.push_back(sum_plan(bench, dtype, threads, sources, part));
-          }
-        }
-      }
-    }
-    return plans;
-  };
-  return campaign;
+  return numbers_campaign(bench, "summation", 0.12, &sum_plans);
 }
 
 Campaign stores_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "stores of sums";
-  campaign.share = 0.06;
-  campaign.begin = [&bench] { fill_all(bench); };
-  campaign.plan = [&bench] {
-    std::vector<CellPlan> plans;
-    for (const int threads :
-         std::set<int>{bench.thread_counts().front(), bench.thread_counts().back()}) {
-      for (const int sources : {2, 8}) {
-        for (const std::uint64_t part : {k_mib / 32, k_mib / 4, k_mib, 4 * k_mib}) {
-          for (const Stores stores : {Stores::cached, Stores::streaming}) {
-            plans.push_back(stores_plan(bench, stores, threads, sources, part));
-          }
-        }
-      }
-    }
-    return plans;
-  };
-  return campaign;
+  return numbers_campaign(bench, "stores of sums", 0.06, &stores_plans);
 }
 
 Campaign optimizer_campaign(Workbench& bench) {
-  Campaign campaign;
-  campaign.name = "optimizers";
-  campaign.share = 0.03;
-  campaign.begin = [&bench] { fill_all(bench); };
-  campaign.plan = [&bench] {
-    std::vector<CellPlan> plans;
-    for (const Optimizer optimizer :
-         {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop, Optimizer::adam}) {
-      for (const int threads : bench.thread_counts()) {
-        plans.push_back(optimizer_plan(bench, optimizer, threads));
-      }
-    }
-    return plans;
-  };
-  return campaign;
+  return numbers_campaign(bench, "optimizers", 0.03, &optimizer_plans);
 }
 
 } // namespace reckon

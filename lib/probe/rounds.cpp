@@ -39,7 +39,7 @@ Pairing halves_of(const std::vector<int>& order) {
 }
 
 std::vector<int> shuffled(int ranks, std::mt19937_64& random) {
-  std::vector<int> order(static_cast<std::size_t>(ranks));
+  std::vector<int> order(at(ranks));
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) {
     std::swap(order[i - 1], order[uniform_index(random, i)]);
@@ -51,7 +51,7 @@ std::vector<Pairing> waves_of(const Pairing& pairs, const std::vector<int>& host
   std::vector<Pairing> waves;
   std::vector<std::map<int, int>> load; // of each wave, by host
   for (const auto& [a, b] : pairs) {
-    const int x = host_of[static_cast<std::size_t>(a)], y = host_of[static_cast<std::size_t>(b)];
+    const int x = host_of[at(a)], y = host_of[at(b)];
     std::size_t wave = 0;
     while (wave < waves.size() && (load[wave][x] >= most || load[wave][y] >= most)) {
       ++wave;

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <random>
 #include <utility>
 #include <vector>
 
 namespace reckon {
+
+/// A rank as an index.
+[[nodiscard]] inline std::size_t at(int rank) {
+  return static_cast<std::size_t>(rank);
+}
 
 /// Pairs of ranks that share none, so that all of them can be measured at once.
 using Pairing = std::vector<std::pair<int, int>>;

@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/sampling.hpp"
 
+#include "documents/cells.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace reckon {
 namespace {
 
 constexpr double k_noisy_spread = 0.10;
 constexpr double k_noisy_median = 0.05;
-
-/// Times are good to three or four digits; more would only fill the file.
-double six_digits(double value) {
-  const std::string text = fmt::format("{:.6g}", value);
-  return std::stod(text);
-}
 
 StoppingLimits stopping(const SampleLimits& limits) {
   StoppingLimits s;
@@ -161,37 +157,34 @@ Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
   return samples;
 }
 
-void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t keep) {
-  if (samples.interrupted) {
-    cell.status = CellStatus::skipped;
-    cell.reason = "interrupted";
-    return;
+void remark_samples(Cell& cell, std::size_t taken, std::size_t keep, double spread) {
+  if (taken > keep) {
+    remark(cell, fmt::format("1 in {} of {} samples kept", (taken + keep - 1) / keep, taken));
   }
-  if (samples.seconds.empty()) {
-    cell.status = CellStatus::skipped;
-    cell.reason = "the time budget ended before the first sample";
+  if (spread > k_noisy_spread) {
+    remark(cell, CellStatus::noisy,
+           fmt::format("samples vary: median absolute deviation {:.0f} %", 100 * spread));
+  }
+}
+
+void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t keep) {
+  if (samples.interrupted || samples.seconds.empty()) {
+    discard(cell, CellStatus::skipped,
+            samples.interrupted ? "interrupted" : "the time budget ended before the first sample");
     return;
   }
   const std::size_t taken = samples.seconds.size();
-  const std::size_t step = (taken + keep - 1) / keep;
-  const bool rate = cell.unit == "bytes_per_second";
-  for (std::size_t i = 0; i < taken; i += step) {
+  const bool rate = cell.unit == k_bytes_per_second;
+  for (const double kept : thinned(samples.seconds, keep)) {
     // A clock that stood still between two readings: the shortest time it can tell.
-    const double seconds = std::max(samples.seconds[i], 1e-12);
+    const double seconds = std::max(kept, 1e-12);
     cell.samples.push_back(six_digits(rate ? bytes / seconds : seconds));
   }
   summarize_cell(cell);
   if (samples.batch > 1) {
     remark(cell, fmt::format("each sample is the mean of {} in a row", samples.batch));
   }
-  if (step > 1) {
-    remark(cell, fmt::format("1 in {} of {} samples kept", step, taken));
-  }
-  const Summary all = summarize(samples.seconds);
-  if (all.spread > k_noisy_spread) {
-    remark(cell, CellStatus::noisy,
-           fmt::format("samples vary: median absolute deviation {:.0f} %", 100 * all.spread));
-  }
+  remark_samples(cell, taken, keep, summarize(samples.seconds).spread);
   if (samples.reason == StopReason::budget) {
     const double uncertainty = median_uncertainty(samples.seconds);
     if (taken < 5 || uncertainty > k_noisy_median) {
@@ -202,6 +195,32 @@ void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t kee
                          known));
     }
   }
+}
+
+std::vector<double> thinned(const std::vector<double>& samples, std::size_t most) {
+  const std::size_t step = (samples.size() + most - 1) / most;
+  std::vector<double> kept;
+  for (std::size_t i = 0; i < samples.size(); i += step) {
+    kept.push_back(samples[i]);
+  }
+  return kept;
+}
+
+double six_digits(double value) {
+  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
+}
+
+void divide(Samples& samples, std::uint64_t operations) {
+  for (double& seconds : samples.seconds) {
+    seconds /= static_cast<double>(operations);
+  }
+  samples.batch *= operations;
+}
+
+void discard(Cell& cell, CellStatus status, const std::string& reason) {
+  cell.samples.clear();
+  cell.status = status;
+  cell.reason = reason;
 }
 
 void remark(Cell& cell, const std::string& text) {

@@ -109,6 +109,20 @@ inline constexpr std::size_t k_keep_samples = 100;
 /// few or too varied samples make the cell noisy, with the reason.
 void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t keep = k_keep_samples);
 
+/// Says how many of the samples taken were kept, and whether they vary too much for an ok cell.
+void remark_samples(Cell& cell, std::size_t taken, std::size_t keep, double spread);
+
+/// At most `most` of the samples, evenly spread over them.
+[[nodiscard]] std::vector<double> thinned(const std::vector<double>& samples, std::size_t most);
+/// With as many digits as are worth keeping in a file.
+[[nodiscard]] double six_digits(double value);
+
+/// Samples of one operation each out of samples of `operations` each.
+void divide(Samples& samples, std::uint64_t operations);
+
+/// What the cell measured does not count: takes its samples away and says why.
+void discard(Cell& cell, CellStatus status, const std::string& reason);
+
 /// Adds a remark to cell.reason; with `status`, worsens an ok cell to it.
 void remark(Cell& cell, const std::string& text);
 void remark(Cell& cell, CellStatus status, const std::string& text);

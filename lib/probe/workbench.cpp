@@ -172,6 +172,13 @@ std::span<std::byte> Workbench::memory(std::size_t node, std::size_t which, std:
   return m_memory.emplace(place, std::move(held)).first->second.memory.bytes();
 }
 
+void Workbench::fill_numbers(std::size_t which) {
+  for (std::size_t n = 0; n < m_nodes.size(); ++n) {
+    const std::span<std::byte> all = memory(n, which, cold_bytes(n));
+    team(cpus_near(n, 1)).run([&](std::size_t) { reckon::fill_numbers(all); });
+  }
+}
+
 void Workbench::remark_placement(Cell& cell, std::size_t node, std::size_t which) const {
   const auto found = m_memory.find({node, which});
   if (found == m_memory.end() || !cell.has_value()) {
@@ -202,10 +209,13 @@ void Workbench::release_memory() {
   m_memory.clear();
 }
 
+Seconds Workbench::left(Seconds since, Seconds budget) const {
+  return std::max(budget - (m_clock.now() - since), Seconds(0.005));
+}
+
 Samples Workbench::sample(Team& team, Seconds since, Seconds budget, const Operation& operation,
                           SampleLimits limits) const {
-  constexpr Seconds k_least(0.005);
-  limits.budget = std::max(budget - (m_clock.now() - since), k_least);
+  limits.budget = left(since, budget);
   limits.timer_step = m_timer_step;
   return sample_team(team, limits, m_clock, operation, m_interrupted);
 }

@@ -82,6 +82,8 @@ public:
   /// enough. Throws Error{unavailable} when that would take more than half of what is free.
   [[nodiscard]] std::span<std::byte> memory(std::size_t node, std::size_t which,
                                             std::uint64_t bytes);
+  /// fill_numbers() in memory `which` of all nodes.
+  void fill_numbers(std::size_t which);
   /// The remark that a cell owes its reader about the memory it used: wrong node, small pages, too
   /// little of it to be cold.
   void remark_placement(Cell& cell, std::size_t node, std::size_t which) const;
@@ -89,6 +91,8 @@ public:
   [[nodiscard]] std::optional<double> huge_fraction() const;
   void release_memory();
 
+  /// What is left of `budget` since `since`; some milliseconds at least.
+  [[nodiscard]] Seconds left(Seconds since, Seconds budget) const;
   /// sample_team with the usual limits; `budget` is for everything since `since`.
   [[nodiscard]] Samples sample(Team& team, Seconds since, Seconds budget,
                                const Operation& operation, SampleLimits limits = {}) const;

@@ -2,6 +2,7 @@
 #include "strategies/between.hpp"
 
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/port_network.hpp"
 #include "strategies/predict.hpp"
@@ -55,7 +56,7 @@ void add_uplinks(Between& between, const CostModel& model) {
 std::optional<Between> measured_pairs(const Profile& profile, const CostModel& model,
                                       const CostModel::WhatIf& what_if) {
   const bool known = std::any_of(profile.cells.begin(), profile.cells.end(), [&](const Cell& cell) {
-    return (cell.key.test == "pair_write" || cell.key.test == "pair_bandwidth") &&
+    return (cell.key.test == k_pair_write || cell.key.test == k_pair_bandwidth) &&
            cell.key.transport == model.transport();
   });
   if (!known || model.one_machine() || what_if.worker_port_bytes_per_s || model.ports() > 1) {

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/units.hpp"
 #include "documents/ceilings.hpp"
+#include "documents/cells.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +39,7 @@ Rate between(const Rate& a, const Rate& b, double t) {
   std::set<std::string> measured;
   bool without_transport = false;
   CellKey ports;
-  ports.test = "port_bandwidth";
+  ports.test = k_port_bandwidth;
   for (const Cell* cell : profile.select(ports)) {
     if (cell->key.transport.empty()) {
       without_transport = true;
@@ -256,7 +257,7 @@ int CostModel::lanes_over_ports(int lanes) const {
 void CostModel::read_shared(const Profile& profile) {
   const std::string& machine = m_ranks.front().machine;
   CellKey pattern;
-  pattern.test = "fabric_aggregate";
+  pattern.test = k_fabric_aggregate;
   pattern.from = machine;
   pattern.direction = "two_way";
   if (m_transport.empty()) {
@@ -292,7 +293,7 @@ void CostModel::read_shared(const Profile& profile) {
     return std::tie(a.talkers, a.bytes) < std::tie(b.talkers, b.bytes);
   });
   pattern = {};
-  pattern.test = "fabric_write_latency";
+  pattern.test = k_fabric_latency;
   pattern.from = machine;
   pattern.transport = m_transport;
   for (const Cell* cell : profile.select(pattern)) {
@@ -311,7 +312,7 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   }
   std::set<std::string> missing;
   CellKey pattern;
-  pattern.test = "port_bandwidth";
+  pattern.test = k_port_bandwidth;
   pattern.transport = m_transport;
   std::map<std::string, double> published; // by machine or member: ranks of a group have the same
   const auto port_of = [&](const std::string& id) {
@@ -345,7 +346,7 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     fail_without_ports(profile, missing, m_transport);
   }
   CellKey uplinks;
-  uplinks.test = "uplink_bandwidth";
+  uplinks.test = k_uplink;
   for (const Cell* cell : profile.select(uplinks)) {
     if (cell->p50 > 0 && (cell->key.transport == m_transport || cell->key.transport.empty())) {
       m_uplinks[cell->key.from] = cell->p50;
@@ -360,7 +361,7 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   // How a port's rate falls with the size of the parts: a curve between two machines, if the
   // profile has one.
   pattern = {};
-  pattern.test = "fabric_write";
+  pattern.test = k_fabric_write;
   pattern.from = m_ranks.front().machine;
   pattern.transport = m_transport;
   std::map<double, CurvePoint> points;
@@ -379,7 +380,7 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     m_port_curve.emplace(std::move(list), Curve::Shape::non_decreasing);
     m_sources.push_back(fmt::format("fabric_write over {}: {} sizes", m_transport, points.size()));
   }
-  pattern.test = "fabric_write_latency";
+  pattern.test = k_fabric_latency;
   for (const Cell* cell : profile.select(pattern)) {
     m_latency_s = cell->p50;
   }
@@ -392,7 +393,7 @@ void CostModel::read_single_ports(const Profile& profile) {
   };
   std::map<std::string, Ports> of_machine;
   for (const Cell& cell : profile.cells) { // those without a value count too
-    if (cell.key.test != "single_port_bandwidth" || cell.key.transport != m_transport) {
+    if (cell.key.test != k_single_port || cell.key.transport != m_transport) {
       continue;
     }
     Ports& ports = of_machine[cell.key.from.substr(0, cell.key.from.find('/'))];
@@ -416,7 +417,7 @@ void CostModel::read_single_ports(const Profile& profile) {
     }
     m_ports = std::lcm(m_ports, static_cast<int>(rank.ports.size()));
     CellKey together;
-    together.test = "port_bandwidth";
+    together.test = k_port_bandwidth;
     together.transport = m_transport;
     together.from = rank.machine;
     for (const Cell* cell : profile.select(together)) {
@@ -431,7 +432,7 @@ void CostModel::read_single_ports(const Profile& profile) {
 
 void CostModel::read_reduction(const Profile& profile) {
   CellKey pattern;
-  pattern.test = "reduce_sum";
+  pattern.test = k_reduce_sum;
   pattern.from = m_ranks.front().machine;
   std::vector<const Cell*> cells = profile.select(pattern);
   if (cells.empty()) {
@@ -451,7 +452,7 @@ void CostModel::read_reduction(const Profile& profile) {
 
 void CostModel::read_stores(const Profile& profile) {
   CellKey pattern;
-  pattern.test = "sum_and_send";
+  pattern.test = k_sum_and_send;
   std::map<std::tuple<int, int, std::uint64_t>, StoresPoint> points;
   for (const Cell* cell : profile.select(pattern)) {
     const CellKey& key = cell->key;
@@ -507,7 +508,7 @@ Rate CostModel::sum_rate(const RankModel& rank, DType dtype, std::size_t sources
 
 void CostModel::read_steps(const Profile& profile) {
   CellKey pattern;
-  pattern.test = "optimizer_step";
+  pattern.test = k_optimizer_step;
   for (const Cell* cell : profile.select(pattern)) {
     if (const auto optimizer = optimizer_named(cell->key.operation)) {
       m_steps.push_back(
@@ -533,7 +534,7 @@ Rate CostModel::step_rate(const std::string& machine, Optimizer optimizer, int t
 
 void CostModel::read_copies(const Profile& profile) {
   CellKey copies;
-  copies.test = "host_memcpy";
+  copies.test = k_host_memcpy;
   copies.state = "cold";
   for (const Cell* cell : profile.select(copies)) {
     if (cell->key.bytes > 0 && cell->p50 > 0) {
@@ -542,7 +543,7 @@ void CostModel::read_copies(const Profile& profile) {
     }
   }
   CellKey streams;
-  streams.test = "stream_copy";
+  streams.test = k_stream_copy;
   for (const Cell* cell : profile.select(streams)) {
     m_streams.push_back(
         {std::max(1, cell->key.threads), cell->p50 / 2}); // a byte is read and written

@@ -2,6 +2,7 @@
 #include "strategies/pair_network.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 
 #include <fmt/format.h>
 
@@ -37,7 +38,7 @@ const Cell* latency_cell(const Profile& profile, const std::string& from, const 
                          std::string_view transport) {
   for (const auto& [a, b] : {std::pair(&from, &to), std::pair(&to, &from)}) {
     const std::vector<const Cell*> cells =
-        pair_cells(profile, "pair_latency", *a, *b, transport, "");
+        pair_cells(profile, k_pair_latency, *a, *b, transport, "");
     if (!cells.empty()) {
       return cells.front();
     }
@@ -59,7 +60,7 @@ const Cell* bandwidth_cell(const Profile& profile, const std::string& from, cons
                            std::string_view transport) {
   for (const char* direction : {"one_way", "two_way", ""}) {
     const std::vector<const Cell*> cells =
-        pair_cells(profile, "pair_bandwidth", from, to, transport, direction);
+        pair_cells(profile, k_pair_bandwidth, from, to, transport, direction);
     if (!cells.empty()) {
       return cells.back(); // the longest writes: what comes beside the bytes is the latency's
     }
@@ -81,7 +82,7 @@ const MachineGroup* group_of(const Profile& profile, const std::string& name) {
 double machine_latency(const Profile& profile, const std::string& name,
                        std::string_view transport) {
   CellKey pattern;
-  pattern.test = "fabric_write_latency";
+  pattern.test = k_fabric_latency;
   pattern.from = group_of(profile, name)->id;
   pattern.transport = std::string(transport);
   const std::vector<const Cell*> cells = profile.select(pattern);
@@ -90,7 +91,7 @@ double machine_latency(const Profile& profile, const std::string& name,
 
 const Cell* port_cell(const Profile& profile, const std::string& name, std::string_view transport) {
   CellKey pattern;
-  pattern.test = "port_bandwidth";
+  pattern.test = k_port_bandwidth;
   pattern.transport = std::string(transport);
   for (const std::string& id : {name, group_of(profile, name)->id}) {
     pattern.from = id;
@@ -137,7 +138,7 @@ std::optional<double> pair_latency(const Profile& profile, const std::string& fr
     return cell->p50;
   }
   const std::vector<const Cell*> cells =
-      pair_cells(profile, "pair_write", from, to, transport, "one_way");
+      pair_cells(profile, k_pair_write, from, to, transport, "one_way");
   if (cells.empty()) {
     return std::nullopt;
   }
@@ -159,7 +160,7 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
   };
   std::vector<CurvePoint> points;
   const std::vector<const Cell*> writes =
-      pair_cells(profile, "pair_write", from, to, transport, "one_way");
+      pair_cells(profile, k_pair_write, from, to, transport, "one_way");
   if (!writes.empty()) {
     for (const Cell* cell : writes) {
       points.push_back(point_of(*cell, static_cast<double>(cell->key.bytes)));

@@ -2,6 +2,7 @@
 #include "strategies/plan_network.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "strategies/between.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/lane_places.hpp"
@@ -68,7 +69,7 @@ void check_machines(const Plan& plan, const Profile& profile) {
 CostModel::WhatIf what_if_of(const Plan& plan) {
   CostModel::WhatIf what_if;
   for (const auto& [option, worker, port] :
-       {std::tuple("port_bandwidth", true, &what_if.worker_port_bytes_per_s),
+       {std::tuple(k_port_bandwidth, true, &what_if.worker_port_bytes_per_s),
         std::tuple("server_port_bandwidth", false, &what_if.server_port_bytes_per_s)}) {
     const auto of_it = std::find_if(plan.ranks.begin(), plan.ranks.end(),
                                     [of = worker](const PlanRank& r) { return r.worker == of; });

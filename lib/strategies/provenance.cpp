@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/provenance.hpp"
 
+#include "documents/cells.hpp"
 #include "strategies/parts.hpp"
 
 #include <fmt/format.h>
@@ -33,7 +34,7 @@ void add_provenance(Plan& plan, const PlanInputs& inputs, const PlanOptions& opt
 
 void add_made_up_ports(Plan& plan, const CostModel::WhatIf& what_if) {
   for (const auto& [name, port] :
-       {std::pair("port_bandwidth", what_if.worker_port_bytes_per_s),
+       {std::pair(k_port_bandwidth, what_if.worker_port_bytes_per_s),
         std::pair("server_port_bandwidth", what_if.server_port_bytes_per_s)}) {
     if (port) {
       plan.options[name] = fmt::format("{} B/s", *port);

@@ -63,6 +63,35 @@ refused "did you mean host_memcpy?" probe --only host_memcyp
 refused "no time unit" probe --budget 30
 refused "--budget" probe --budget 1ms
 
+# Ranks of one machine would measure it at the same time: none of them does.
+RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=4000 \
+  reckon probe --budget 1s --only core_to_core_latency_cas -o rank.json
+expect_status 2
+stderr_has "2 ranks of this job are on this machine"
+stderr_has "give --cluster"
+[[ ! -e rank.json ]] || fail "a rank of several has measured"
+
+# Where no memory can be shared by name, there is no shm, and everybody is told why.
+if unshare -rm mount -t tmpfs -o ro none /dev/shm 2> /dev/null; then
+  no_shm() { # ARGUMENTS...
+    status=0
+    unshare -rm sh -c 'mount -t tmpfs -o ro none /dev/shm; exec "$@"' sh "$RECKON" "$@" \
+      > "$last/stdout" 2> "$last/stderr" || status=$?
+  }
+  if "$RECKON" run --list | grep -qE '^shm$|^not available: shm'; then
+    no_shm run --list
+    expect_status 0
+    stdout_matches '^not available: shm: shm_open'
+    if grep -qx shm "$last/stdout"; then fail "shm is offered"; fi
+    no_shm probe --budget 1s --only fabric_write_latency --transport shm
+    expect_status 3
+    stderr_has "no transport 'shm' here: shm_open"
+  fi
+  no_shm probe --budget 2s --only fabric_write_latency -o no_shm.json
+  measured
+  stderr_lacks "cells failed"
+fi
+
 # No room for the result: said before or after, but never silently.
 reckon probe --budget 1s --only core_to_core_latency_cas -o /nonexistent/p.json
 [[ $status == 2 || $status == 4 ]] || fail "exit code $status"

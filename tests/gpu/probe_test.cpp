@@ -2,6 +2,7 @@
 #include "gpu.hpp"
 
 #include "discover/discover.hpp"
+#include "documents/cells.hpp"
 #include "probe/gpu.hpp"
 #include "probe/gpu_links.hpp"
 #include "probe/gpu_places.hpp"

@@ -2,6 +2,7 @@
 #include "strategies/inside/model.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "documents/profile.hpp"
 #include "strategies/model.hpp"
 #include "topology/paths.hpp"
@@ -22,15 +23,9 @@ namespace {
 constexpr std::size_t k_most_relays = 10;
 
 /// Cases whose cells say how fast one pair of endpoints copies.
-constexpr std::array k_pair_cases{"device_to_device_memcpy_read_ce",
-                                  "device_to_device_memcpy_write_ce",
-                                  "device_to_device_memcpy_read_sm",
-                                  "device_to_device_memcpy_write_sm",
-                                  "host_to_device_memcpy_ce",
-                                  "host_to_device_memcpy_sm",
-                                  "device_to_host_memcpy_ce",
-                                  "device_to_host_memcpy_sm",
-                                  "numa_to_numa_copy_cpu"};
+constexpr std::array k_pair_cases{k_device_read_ce,    k_device_write_ce,   k_device_read_sm,
+                                  k_device_write_sm,   k_host_to_device_ce, k_host_to_device_sm,
+                                  k_device_to_host_ce, k_device_to_host_sm, k_numa_copy};
 
 Rate fastest(const Profile& profile, const CellKey& pattern) {
   Rate best;
@@ -208,9 +203,9 @@ private:
       return known->second;
     }
     std::optional<std::size_t> out;
-    if (const Rate measured = fastest(m_profile, "link_bandwidth", end.from, end.to);
+    if (const Rate measured = fastest(m_profile, k_link_bandwidth, end.from, end.to);
         measured.mid > 0) {
-      out = resource(short_text(end), measured, "link_bandwidth");
+      out = resource(short_text(end), measured, k_link_bandwidth);
     } else if (const double described = described_bytes_per_second(m_topology, end);
                described > 0) {
       out = resource(short_text(end), {described, described, described}, "described");
@@ -244,7 +239,7 @@ private:
         CellKey pattern;
         pattern.test = test;
         pattern.from = id;
-        if (pattern.test == "reduce_sum") {
+        if (pattern.test == k_reduce_sum) {
           pattern.dtype = "fp32";
           pattern.sources = 2;
         }
@@ -258,10 +253,10 @@ private:
     };
     for (const std::string& id : here(ObjectKind::numa_node)) {
       Memory memory;
-      const auto read = limit("memory_read_bandwidth", id, "memory read");
-      const auto write = limit("memory_write_bandwidth", id, "memory write");
-      const auto both = limit("stream_copy", id, "memory traffic");
-      const auto sums = limit("reduce_sum", id, "sums");
+      const auto read = limit(k_memory_read, id, "memory read");
+      const auto write = limit(k_memory_write, id, "memory write");
+      const auto both = limit(k_stream_copy, id, "memory traffic");
+      const auto sums = limit(k_reduce_sum, id, "sums");
       const auto use = [](InsideUses& uses, std::optional<std::size_t> of, double amount) {
         if (of) {
           uses.push_back({*of, amount});
@@ -366,23 +361,23 @@ private:
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.endpoints[endpoint].id;
     CellKey pattern;
-    pattern.test = "reduce_sum";
+    pattern.test = k_reduce_sum;
     pattern.from = id;
     pattern.sources = 2;
     if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
       m_model.add[endpoint].push_back(
-          {resource(fmt::format("sums {}", short_name(id)), rate, "reduce_sum"), 1.0});
+          {resource(fmt::format("sums {}", short_name(id)), rate, k_reduce_sum), 1.0});
     }
   }
 
   /// The port of a NIC, one direction, and where that comes from.
   [[nodiscard]] std::pair<Rate, const char*> port_rate(const std::string& nic) const {
-    Rate measured = fastest(m_profile, "port_bandwidth", nic);
+    Rate measured = fastest(m_profile, k_port_bandwidth, nic);
     if (measured.mid <= 0 && m_nics.size() == 1) {
-      measured = fastest(m_profile, "port_bandwidth", m_machine);
+      measured = fastest(m_profile, k_port_bandwidth, m_machine);
     }
     if (measured.mid > 0) {
-      return {measured, "port_bandwidth"};
+      return {measured, k_port_bandwidth};
     }
     const double described = m_topology.find(nic)->link_bytes_per_second.value_or(0);
     return {{described, described, described}, "described"};

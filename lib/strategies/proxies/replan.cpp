@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 
 #include <fmt/format.h>
 
@@ -55,7 +56,7 @@ ProxyRequest proxy_request_of(const Plan& plan, const Profile& profile,
                            "measured again while it runs; plan over machines");
   }
   refuse(plan, "queues", "with one queue first come, first served it may never end");
-  refuse(plan, "port_bandwidth", "its ports are made up, not measured; plan without them");
+  refuse(plan, k_port_bandwidth, "its ports are made up, not measured; plan without them");
   ProxyRequest request;
   request.roles =
       roles ? *roles

@@ -2,6 +2,7 @@
 #include "strategies/proxies/routes.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "equations/coarse.hpp"
 #include "strategies/pair_network.hpp"
 
@@ -141,7 +142,7 @@ Curve copy_curve(const Profile& profile, const StationNetwork& network,
                  const std::vector<std::string>& endpoints, std::size_t from, std::size_t to,
                  std::string* source) {
   CellKey pattern;
-  pattern.test = "gpu_copy";
+  pattern.test = k_gpu_copy;
   pattern.from = endpoints[from];
   pattern.to = endpoints[to];
   std::map<double, CurvePoint> points;

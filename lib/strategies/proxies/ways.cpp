@@ -2,6 +2,7 @@
 #include "strategies/proxies/ways.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "strategies/inside/planner.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/predict.hpp"
@@ -94,7 +95,7 @@ double ProxyWays::efficiency(double part_bytes) const {
 std::pair<double, double> ProxyWays::port_spread() const {
   double slow = 1, fast = 1;
   CellKey pattern;
-  pattern.test = "port_bandwidth";
+  pattern.test = k_port_bandwidth;
   for (const Cell* cell : m_profile.select(pattern)) {
     if (cell->samples.size() < 3 || cell->p50 <= 0 || cell->key.transport != m_model.transport()) {
       continue;
@@ -135,9 +136,9 @@ std::size_t ProxyWays::guessed_curves(const std::vector<std::size_t>& clients,
       pattern.transport = m_model.transport();
       pattern.from = names[client];
       pattern.to = names[device];
-      pattern.test = "pair_write";
+      pattern.test = k_pair_write;
       const bool written = !m_profile.select(pattern).empty();
-      pattern.test = "pair_bandwidth";
+      pattern.test = k_pair_bandwidth;
       const std::vector<const Cell*> rates = m_profile.select(pattern);
       guessed += !written && !rates.empty() && rates.front()->status != CellStatus::published;
     }

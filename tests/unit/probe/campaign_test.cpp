@@ -2,6 +2,7 @@
 #include "probe/campaign.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "fakes.hpp"
 
 #include <gtest/gtest.h>
@@ -27,26 +28,21 @@ struct Bench {
   Bench() { options.wait_for_quiet = Seconds(0); }
 
   CellPlan cell(std::uint64_t number, double least, double wanted, int rank = 0) {
-    CellPlan plan;
-    plan.key.test = "fake";
-    plan.key.bytes = number;
-    plan.least = Seconds(least);
-    plan.wanted = Seconds(wanted);
-    plan.rank = rank;
-    plan.measure = [this, number](Cell& measured, Seconds budget) {
-      order.emplace_back(number, budget.count());
-      clock.advance(budget);
-      measured.samples = {1.0, 1.0, 1.0};
-      summarize_cell(measured);
-    };
-    return plan;
+    return {.key = {.test = k_host_memcpy, .bytes = number},
+            .least = Seconds(least),
+            .wanted = Seconds(wanted),
+            .rank = rank,
+            .measure = [this, number](Cell& measured, Seconds budget) {
+              order.emplace_back(number, budget.count());
+              clock.advance(budget);
+              measured.samples = {1.0, 1.0, 1.0};
+              summarize_cell(measured);
+            }};
   }
   Campaign campaign(std::vector<CellPlan> plans, double share = 1) {
-    Campaign c;
-    c.name = "fake campaign";
-    c.share = share;
-    c.plan = [plans = std::move(plans)] { return plans; };
-    return c;
+    return {.name = "fake campaign", .share = share, .plan = [plans = std::move(plans)] {
+              return plans;
+            }};
   }
   RunResult run(const std::vector<Campaign>& campaigns) {
     return run_campaigns(campaigns, options, clock, guard);

@@ -3,6 +3,7 @@
 #include "probe/cluster_merge.hpp"
 
 #include "documents/ceilings.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
 #include "probe/cluster.hpp"
@@ -27,9 +28,7 @@ MemberResult machine(double in, double out, const std::string& fingerprint = "cp
   core.parent = "m0";
   m.own.topology.objects = {root, core};
   Cell sum;
-  sum.key.test = "reduce_sum";
-  sum.key.from = "m0";
-  sum.key.bytes = 1024;
+  sum.key = {.test = k_reduce_sum, .from = "m0", .bytes = 1024};
   sum.unit = "bytes_per_second";
   sum.bytes_convention = "payload";
   sum.samples = {in};
@@ -84,19 +83,16 @@ TEST(Merge, GivesAProfileThatReadsBackAndNamesItsMembersInRankOrder) {
   EXPECT_NE(profile.topology.find("m1/core0"), nullptr);
 
   const auto only = [&](const char* test, const char* from) {
-    CellKey key;
-    key.test = test;
-    key.from = from;
-    const std::vector<const Cell*> cells = profile.select(key);
+    const std::vector<const Cell*> cells = profile.select({.test = test, .from = from});
     EXPECT_EQ(cells.size(), 1U) << test << " of " << from << ": a plan takes whichever comes last";
     return cells.empty() ? Cell() : *cells.front();
   };
   EXPECT_DOUBLE_EQ(only(k_port_bandwidth, "m0").p50, 100.5); // 6 samples of 100, 6 of 101
   EXPECT_DOUBLE_EQ(only(k_port_bandwidth, "m1").p50, 50);
-  EXPECT_EQ(only("fabric_write_latency", "m2").n, 1U);
-  EXPECT_DOUBLE_EQ(only("fabric_write", "m0").p50, 2e-3); // 1, 3 and 2 ms
-  EXPECT_EQ(only("fabric_write", "m0").key.to, "m0");
-  EXPECT_EQ(only("reduce_sum", "m0").n, 2U);
+  EXPECT_EQ(only(k_fabric_latency, "m2").n, 1U);
+  EXPECT_DOUBLE_EQ(only(k_fabric_write, "m0").p50, 2e-3); // 1, 3 and 2 ms
+  EXPECT_EQ(only(k_fabric_write, "m0").key.to, "m0");
+  EXPECT_EQ(only(k_reduce_sum, "m0").n, 2U);
   EXPECT_EQ(profile_from_json(to_json(profile), "merged").machines, profile.machines);
 }
 
@@ -133,15 +129,16 @@ TEST(Merge, PortsOfAMachineHangFromWhereItsTreeHasThemAndAreInTheOrderOfTheLanes
 }
 
 TEST(CellOf, SaysWhyItHasNoValue) {
-  CellKey key;
-  key.test = "x";
-  EXPECT_EQ(cell_of(key, "seconds", {}, "no time").status, CellStatus::skipped);
-  EXPECT_EQ(cell_of(key, "seconds", {}, "no time").reason, "no time");
-  EXPECT_EQ(cell_of(key, "seconds", {0, 0}, "no time").reason, "too little arrived to tell a rate");
-  EXPECT_EQ(cell_of(key, "seconds", {0, 2, 4}, "").p50, 3); // what is not known does not count
-  EXPECT_EQ(cell_of(key, "seconds", {1, 2, 3}, "").status, CellStatus::noisy);
+  const CellKey key{.test = k_pair_latency};
+  EXPECT_EQ(cell_of(key, {}, "no time").status, CellStatus::skipped);
+  EXPECT_EQ(cell_of(key, {}, "no time").reason, "no time");
+  EXPECT_EQ(cell_of(key, {0, 0}, "no time").reason, "too little arrived to tell a rate");
+  EXPECT_EQ(cell_of(key, {0, 2, 4}, "").p50, 3); // what is not known does not count
+  EXPECT_EQ(cell_of(key, {1, 2, 3}, "").status, CellStatus::noisy);
   const std::vector<double> many(250, 7.0);
-  EXPECT_EQ(cell_of(key, "seconds", many, "").samples.size(), 84U); // every third
+  EXPECT_EQ(cell_of(key, many, "").samples.size(), 84U); // every third
+  EXPECT_EQ(cell_of(key, many, "").unit, k_seconds);
+  EXPECT_EQ(cell_of({.test = k_port_bandwidth}, many, "").unit, k_bytes_per_second);
 }
 
 TEST(MemberIds, AreTheHostsWhereThoseDiffer) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/contention.hpp"
+#include "probe/machine_campaigns.hpp"
 
 #include "discover/discover.hpp"
+#include "documents/contention.hpp"
 #include "fakes.hpp"
 
 #include <gtest/gtest.h>
@@ -12,26 +13,17 @@
 namespace reckon {
 namespace {
 
-TopologyObject object(std::string id, ObjectKind kind, std::string parent) {
-  TopologyObject o;
-  o.id = std::move(id);
-  o.kind = kind;
-  o.parent = std::move(parent);
-  return o;
-}
-
 /// `nodes` nodes of `cores` cores each.
 Topology machine(int nodes, int cores) {
   Topology t;
-  t.objects.push_back(object("m0", ObjectKind::machine, ""));
+  test::add(t, "m0", ObjectKind::machine, "");
   for (int n = 0; n < nodes; ++n) {
     const std::string node = "m0/numa" + std::to_string(n);
-    t.objects.push_back(object(node, ObjectKind::numa_node, "m0"));
-    t.objects.back().bytes = std::uint64_t{1} << 33U;
-    t.objects.back().os_index = n;
+    TopologyObject& numa = test::add(t, node, ObjectKind::numa_node, "m0");
+    numa.bytes = std::uint64_t{1} << 33U;
+    numa.os_index = n;
     for (int c = n * cores; c < (n + 1) * cores; ++c) {
-      t.objects.push_back(object("m0/core" + std::to_string(c), ObjectKind::core, node));
-      t.objects.back().cpus = {c};
+      test::add(t, "m0/core" + std::to_string(c), ObjectKind::core, node).cpus = {c};
     }
   }
   return t;
@@ -51,7 +43,6 @@ TEST(ContentionCampaign, EverythingTogetherIsAlsoMeasuredAlone) {
       // All cores communicate: what is computed beside has to share them.
       const bool together = plan.key.bytes > 0 && !plan.key.operation.empty();
       EXPECT_EQ(plan.crowded, together && plan.key.threads == cores) << plan.key.text();
-      EXPECT_EQ(plan.unit, "seconds");
     }
     // A quarter of the node's cores, and all of them.
     EXPECT_EQ(threads,
@@ -95,10 +86,7 @@ TEST(ContentionCampaign, MovesAndComputesTheRightThing) {
     if (plan.key.bytes > most || plan.key.operation == "gemm_1000") {
       continue;
     }
-    Cell cell;
-    cell.key = plan.key;
-    cell.unit = plan.unit;
-    plan.measure(cell, Seconds(0.01));
+    const Cell cell = test::measured(plan, Seconds(0.01));
     EXPECT_TRUE(cell.has_value() || cell.status == CellStatus::skipped)
         << plan.key.text() << ": " << name_of(cell.status) << ", " << cell.reason;
     if (cell.has_value()) {
@@ -117,10 +105,7 @@ TEST(ContentionCampaign, WithoutTheMemoryForItACellSaysSo) {
   const Campaign campaign = contention_campaign(bench);
   for (const CellPlan& plan : campaign.plan()) {
     if (plan.key.bytes == 100U << 20U) {
-      Cell cell;
-      cell.key = plan.key;
-      cell.unit = plan.unit;
-      plan.measure(cell, Seconds(0.01));
+      const Cell cell = test::measured(plan, Seconds(0.01));
       EXPECT_EQ(cell.status, CellStatus::skipped);
       EXPECT_NE(cell.reason.find("only 32 MiB"), std::string::npos) << cell.reason;
       return;

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/evaluate.hpp"
 
+#include "documents/cells.hpp"
+#include "fakes.hpp"
+
 #include <gtest/gtest.h>
 
 namespace reckon {
 namespace {
 
-Cell cell(const std::string& test, const std::string& unit, double value) {
-  Cell c;
-  c.key.test = test;
-  c.key.from = "m0/numa0";
-  c.unit = unit;
-  c.samples = {value, value, value};
-  summarize_cell(c);
-  return c;
+Cell cell(const char* test, double value, const char* from = "m0/numa0") {
+  return test::cell_with({.test = test, .from = from}, {value, value, value});
 }
 
 TEST(FitsOf, FitsTimesAndRatesAlike) {
@@ -21,9 +18,9 @@ TEST(FitsOf, FitsTimesAndRatesAlike) {
   std::vector<Cell> cells;
   for (std::uint64_t bytes = 64; bytes <= (1U << 26U); bytes *= 4) {
     const double seconds = 2e-6 + static_cast<double>(bytes) / 5e9;
-    cells.push_back(cell("host_memcpy", "seconds", seconds));
+    cells.push_back(cell(k_host_memcpy, seconds));
     cells.back().key.bytes = bytes;
-    cells.push_back(cell("fabric_write", "bytes_per_second", static_cast<double>(bytes) / seconds));
+    cells.push_back(cell(k_fabric_aggregate, static_cast<double>(bytes) / seconds));
     cells.back().key.bytes = bytes;
     cells.back().key.transport = "tcp";
   }
@@ -43,28 +40,19 @@ TEST(FitsOf, FitsTimesAndRatesAlike) {
 TEST(FitsOf, LeavesOutWhatIsNoCurveOrTooShort) {
   std::vector<Cell> cells;
   for (std::uint64_t bytes = 1; bytes <= 64; bytes *= 2) {
-    cells.push_back(cell("memory_latency_chase", "seconds", 1e-9)); // bytes is a footprint here
+    cells.push_back(cell(k_memory_latency, 1e-9)); // bytes is a footprint here
     cells.back().key.bytes = bytes;
-    if (bytes <= 8) {
-      cells.push_back(cell("host_memcpy", "seconds", 1e-9 * static_cast<double>(bytes)));
-      cells.back().key.bytes = bytes;
-    } else {
-      cells.push_back(cell("host_memcpy", "seconds", 1e-9));
-      cells.back().key.bytes = bytes;
-      cells.back().status = CellStatus::skipped;
-    }
+    cells.push_back(cell(k_host_memcpy, 1e-9 * static_cast<double>(bytes)));
+    cells.back().key.bytes = bytes;
+    cells.back().status = bytes <= 8 ? CellStatus::ok : CellStatus::skipped;
   }
   EXPECT_TRUE(fits_of(cells).empty());
 }
 
 TEST(Ceilings, CountBytesAsTheCellDoes) {
-  std::vector<Cell> cells{cell("stream_copy", "bytes_per_second", 80e9),
-                          cell("stream_add", "bytes_per_second", 90e9),
-                          cell("numa_to_numa_copy_cpu", "bytes_per_second", 30e9),
-                          cell("numa_to_numa_read_cpu", "bytes_per_second", 60e9),
-                          cell("reduce_sum", "bytes_per_second", 20e9),
-                          cell("optimizer_step", "bytes_per_second", 10e9)};
-  cells[0].key.from = cells[1].key.from = cells[4].key.from = cells[5].key.from = "m0";
+  std::vector<Cell> cells{cell(k_stream_copy, 80e9, "m0"), cell(k_stream_add, 90e9, "m0"),
+                          cell(k_numa_copy, 30e9),         cell(k_numa_read, 60e9),
+                          cell(k_reduce_sum, 20e9, "m0"),  cell(k_optimizer_step, 10e9, "m0")};
   for (Cell& c : cells) {
     c.key.threads = 2;
   }
@@ -84,9 +72,7 @@ TEST(Ceilings, CountBytesAsTheCellDoes) {
 }
 
 TEST(Ceilings, NeedAMeasurementOfAsManyThreads) {
-  std::vector<Cell> cells{cell("stream_add", "bytes_per_second", 90e9),
-                          cell("reduce_sum", "bytes_per_second", 20e9)};
-  cells[0].key.from = cells[1].key.from = "m0";
+  std::vector<Cell> cells{cell(k_stream_add, 90e9, "m0"), cell(k_reduce_sum, 20e9, "m0")};
   cells[0].key.threads = 4;
   cells[1].key.threads = 2;
   cells[1].key.sources = 2;

@@ -2,6 +2,7 @@
 #include "probe/fabric.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "fakes.hpp"
 #include "probe/fabric_crew.hpp"
 #include "probe/sampling.hpp"

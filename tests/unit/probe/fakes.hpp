@@ -2,9 +2,14 @@
 #pragma once
 
 #include "core/clock.hpp"
+#include "probe/campaign.hpp"
 #include "probe/guard.hpp"
 
+#include <algorithm>
 #include <deque>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace reckon::test {
 
@@ -17,6 +22,30 @@ public:
 private:
   Seconds m_now{100}; // not 0: a start that is taken for granted shows
 };
+
+/// Adds an object to a tree.
+inline TopologyObject& add(Topology& tree, std::string id, ObjectKind kind, std::string parent) {
+  TopologyObject& object = tree.objects.emplace_back();
+  object.id = std::move(id);
+  object.kind = kind;
+  object.parent = std::move(parent);
+  return object;
+}
+
+/// A cell with these samples; the unit is its case's.
+inline Cell cell_with(const CellKey& key, std::vector<double> samples) {
+  Cell cell = empty_cell({.key = key});
+  cell.samples = std::move(samples);
+  summarize_cell(cell);
+  return cell;
+}
+
+/// What becomes of a cell that is measured by itself.
+inline Cell measured(const CellPlan& plan, Seconds budget) {
+  Cell cell = empty_cell(plan);
+  plan.measure(cell, budget);
+  return cell;
+}
 
 /// Hands out the disturbances it was given, then none.
 class FakeGuard final : public Guard {

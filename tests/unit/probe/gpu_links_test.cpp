@@ -3,6 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/processors.hpp"
+#include "documents/cells.hpp"
+#include "fakes.hpp"
 #include "probe/gpu.hpp"
 #include "probe/links.hpp"
 #include "stats/resample.hpp"
@@ -127,11 +129,7 @@ struct Tree {
       campaign->begin();
     }
     for (const CellPlan& plan : plans) {
-      Cell cell;
-      cell.key = plan.key;
-      cell.unit = plan.unit;
-      plan.measure(cell, Seconds(0));
-      cells.push_back(std::move(cell));
+      cells.push_back(test::measured(plan, Seconds(0)));
     }
     campaign->end();
     return cells;

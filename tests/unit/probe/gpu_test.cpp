@@ -3,6 +3,8 @@
 
 #include "core/error.hpp"
 #include "discover/discover.hpp"
+#include "documents/cells.hpp"
+#include "documents/contention.hpp"
 #include "fakes.hpp"
 #include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"
@@ -121,9 +123,7 @@ struct Machine {
   std::vector<Cell> run(std::size_t campaign) {
     std::vector<Cell> cells;
     for (const CellPlan& plan : campaigns[campaign].plan()) {
-      Cell cell;
-      cell.key = plan.key;
-      cell.unit = plan.unit;
+      Cell cell = empty_cell(plan);
       try {
         plan.measure(cell, Seconds(0.005));
       } catch (const Error& error) {
@@ -300,7 +300,7 @@ TEST(GpuContention, IsSeenInTheTimesOfBoth) {
   for (const Cell& cell : cells) {
     measured += cell.has_value() ? 1U : 0U;
     EXPECT_NE(cell.status, CellStatus::failed) << cell.key.text() << ": " << cell.reason;
-    if (cell.key.test == "contention_communication" && cell.key.sources == 0) {
+    if (cell.key.test == k_contention_communication && cell.key.sources == 0) {
       alone = cell.key.operation.empty() ? cell.p50 : alone;
       together = cell.key.operation == "gemm_1000" ? cell.p50 : together;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/latency.hpp"
+#include "probe/machine_campaigns.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,6 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/processors.hpp"
+#include "documents/cells.hpp"
+#include "fakes.hpp"
 #include "probe/sampling.hpp"
 
 #include <gtest/gtest.h>
@@ -18,25 +20,18 @@ namespace {
 Topology four_nodes() {
   const std::vector<int> cpus = allowed_cpus();
   Topology t;
-  const auto add = [&t](std::string id, ObjectKind kind, std::string parent) -> TopologyObject& {
-    TopologyObject& o = t.objects.emplace_back();
-    o.id = std::move(id);
-    o.kind = kind;
-    o.parent = std::move(parent);
-    return o;
-  };
-  add("m0", ObjectKind::machine, "");
+  test::add(t, "m0", ObjectKind::machine, "");
   for (std::size_t n = 0; n < 4; ++n) {
     const std::string package = "m0/package" + std::to_string(n / 2);
     if (n % 2 == 0) {
-      add(package, ObjectKind::package, "m0");
+      test::add(t, package, ObjectKind::package, "m0");
     }
     const std::string node = "m0/numa" + std::to_string(n);
     const int cpu = cpus[n % cpus.size()];
-    TopologyObject& numa = add(node, ObjectKind::numa_node, package);
+    TopologyObject& numa = test::add(t, node, ObjectKind::numa_node, package);
     numa.bytes = std::uint64_t{1} << 33U;
     numa.cpus = {cpu};
-    add("m0/core" + std::to_string(n), ObjectKind::core, node).cpus = {cpu};
+    test::add(t, "m0/core" + std::to_string(n), ObjectKind::core, node).cpus = {cpu};
   }
   return t;
 }
@@ -51,35 +46,30 @@ LinkFinding finding(LinkVerdict verdict, std::vector<double> together) {
   return f;
 }
 
-Cell rate_cell() {
-  Cell cell;
-  cell.unit = "bytes_per_second";
-  cell.bytes_convention = "payload";
+Cell filled(const LinkFinding& finding) {
+  Cell cell = empty_cell({.key = {.test = k_link_bandwidth}});
+  fill_link_cell(cell, finding);
   return cell;
 }
 
 TEST(LinkCell, ALinkThatLimitsHasItsCapacity) {
-  Cell cell = rate_cell();
-  fill_link_cell(cell, finding(LinkVerdict::limits, {2e9, 2.1e9, 1.9e9}));
+  const Cell cell = filled(finding(LinkVerdict::limits, {2e9, 2.1e9, 1.9e9}));
   EXPECT_EQ(cell.status, CellStatus::ok);
   EXPECT_DOUBLE_EQ(cell.p50, 2e9);
   EXPECT_EQ(cell.reason, "2 pairs at once 2.00 GB/s, alone 4.00 GB/s");
 }
 
 TEST(LinkCell, ALinkThatMayCarryMoreSaysSo) {
-  Cell cell = rate_cell();
-  fill_link_cell(cell, finding(LinkVerdict::carries, {3.9e9, 4e9, 4.1e9}));
+  const Cell cell = filled(finding(LinkVerdict::carries, {3.9e9, 4e9, 4.1e9}));
   EXPECT_EQ(cell.status, CellStatus::noisy);
   EXPECT_NE(cell.reason.find("may carry more"), std::string::npos);
 }
 
 TEST(LinkCell, WhatIsUnclearHasNoValue) {
-  Cell cell = rate_cell();
-  fill_link_cell(cell, finding(LinkVerdict::unclear, {2e9}));
+  const Cell cell = filled(finding(LinkVerdict::unclear, {2e9}));
   EXPECT_EQ(cell.status, CellStatus::skipped);
   EXPECT_TRUE(cell.samples.empty());
-  fill_link_cell(cell = rate_cell(), finding(LinkVerdict::limits, {0, 0}));
-  EXPECT_EQ(cell.status, CellStatus::failed);
+  EXPECT_EQ(filled(finding(LinkVerdict::limits, {0, 0})).status, CellStatus::failed);
 }
 
 TEST(NumaLinks, CopiesOverEveryLinkThatSeveralNodesShare) {
@@ -100,9 +90,7 @@ TEST(NumaLinks, CopiesOverEveryLinkThatSeveralNodesShare) {
   EXPECT_TRUE(links.contains({"m0/package1", "m0/package0"}));
   campaign.begin();
   for (const CellPlan& plan : plans) {
-    Cell cell = rate_cell();
-    cell.key = plan.key;
-    plan.measure(cell, Seconds(0));
+    const Cell cell = test::measured(plan, Seconds(0));
     EXPECT_TRUE(cell.has_value() || cell.status == CellStatus::skipped) << cell.reason;
     EXPECT_FALSE(cell.reason.empty());
   }

@@ -3,8 +3,10 @@
 #include "probe/pair_update.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
+#include "fakes.hpp"
 #include "probe/cluster.hpp"
 #include "probe/pair_probe.hpp"
 
@@ -18,6 +20,8 @@
 namespace reckon {
 namespace {
 
+using test::cell_with;
+
 constexpr const char* k_tcp = "tcp;ofi_rxm";
 constexpr std::uint64_t k_sizes[] = {4096, 65536, 262144, 1048576};
 
@@ -29,38 +33,26 @@ struct Link {
   }
 };
 
-Cell cell(CellKey key, const char* unit, std::vector<double> samples) {
-  Cell c;
-  c.key = std::move(key);
-  c.unit = unit;
-  c.bytes_convention = c.unit == "seconds" ? "" : "payload";
-  c.samples = std::move(samples);
-  summarize_cell(c);
-  return c;
-}
-
 /// Machines w0 w1 s0 s1 in one group, every two with such a link; ports of 25 MB/s.
 Profile cluster(const Link& link) {
   Profile p;
   p.name = "cluster";
   p.source = "made for a test";
   p.machines.push_back({"m0", "w0..s1", 4, 1, 1 << 30, "", {"w0", "w1", "s0", "s1"}});
-  CellKey key;
-  key.transport = k_tcp;
-  key.test = k_port_bandwidth;
-  key.from = "m0";
-  key.direction = "two_way";
-  p.cells.push_back(cell(key, "bytes_per_second", {25e6, 25e6}));
+  p.cells.push_back(cell_with(
+      {.test = k_port_bandwidth, .from = "m0", .transport = k_tcp, .direction = k_two_way},
+      {25e6, 25e6}));
   for (const std::string& from : p.machines[0].members) {
     for (const std::string& to : p.machines[0].members) {
-      key.from = from;
-      key.to = to;
-      key.direction = "one_way";
       for (const std::uint64_t bytes : k_sizes) {
-        key.test = k_pair_write;
-        key.bytes = bytes;
         if (from != to) {
-          p.cells.push_back(cell(key, "seconds", std::vector<double>(3, link.seconds(bytes))));
+          p.cells.push_back(cell_with({.test = k_pair_write,
+                                       .from = from,
+                                       .to = to,
+                                       .bytes = bytes,
+                                       .transport = k_tcp,
+                                       .direction = k_one_way},
+                                      std::vector<double>(3, link.seconds(bytes))));
         }
       }
     }
@@ -73,12 +65,7 @@ Profile cluster(const Link& link) {
 const std::vector<std::string> k_names{"w0", "w1", "s0", "s1"};
 
 double p50(const Profile& p, const std::string& from, const std::string& to, std::uint64_t bytes) {
-  CellKey key;
-  key.test = k_pair_write;
-  key.from = from;
-  key.to = to;
-  key.bytes = bytes;
-  return p.select(key).at(0)->p50;
+  return p.select({.test = k_pair_write, .from = from, .to = to, .bytes = bytes}).at(0)->p50;
 }
 
 PairTimes times_of(const Link& link, const std::vector<std::uint64_t>& sizes) {
@@ -90,8 +77,8 @@ PairTimes times_of(const Link& link, const std::vector<std::uint64_t>& sizes) {
 }
 
 TEST(ChangeOf, NeedsMoreThanTheNoise) {
-  CellKey key;
-  const Cell quiet = cell(key, "seconds", {1, 1, 1, 1, 1});
+  const CellKey key{.test = k_pair_write};
+  const Cell quiet = cell_with(key, {1, 1, 1, 1, 1});
   EXPECT_FALSE(change_of(quiet, {1.1, 1.1, 1.1})); // 10 % is what the same link gives
   EXPECT_FALSE(change_of(quiet, {}));
   EXPECT_DOUBLE_EQ(*change_of(quiet, {2, 2, 2}), 2);
@@ -100,14 +87,14 @@ TEST(ChangeOf, NeedsMoreThanTheNoise) {
   EXPECT_FALSE(change_of(quiet, {1, 1, 4}));
   EXPECT_FALSE(change_of(quiet, {1, 1, 2, 2}));
   // Spread: median 1, deviations 0 0.2 0.2 0.3 0.3, median 0.2: three of these are 60 %.
-  const Cell varied = cell(key, "seconds", {0.7, 0.8, 1, 1.2, 1.3});
+  const Cell varied = cell_with(key, {0.7, 0.8, 1, 1.2, 1.3});
   EXPECT_FALSE(change_of(varied, {1.5, 1.5, 1.5}));
   EXPECT_TRUE(change_of(varied, {1.7, 1.7, 1.7}));
   // Seen before in more than 5 % of the samples: 19 of 1 s and 2 of 3 s.
   std::vector<double> tail(19, 1.0);
   tail.insert(tail.end(), {3.0, 3.0});
-  EXPECT_FALSE(change_of(cell(key, "seconds", tail), {2.5, 2.5, 2.5}));
-  EXPECT_TRUE(change_of(cell(key, "seconds", tail), {3.5, 3.5, 3.5}));
+  EXPECT_FALSE(change_of(cell_with(key, tail), {2.5, 2.5, 2.5}));
+  EXPECT_TRUE(change_of(cell_with(key, tail), {3.5, 3.5, 3.5}));
   Cell noisy = quiet;
   noisy.status = CellStatus::noisy;
   EXPECT_FALSE(change_of(noisy, {1.9, 1.9, 1.9}));
@@ -166,9 +153,7 @@ TEST(UpdatePairs, APortFollowsWhenAllOfItsPairsDo) {
     times.push_back(times_of({1e-3, slow ? 6.25e6 : 25e6}, {4096, 262144}));
   }
   EXPECT_EQ(update_pairs(p, pairs, times).ports, (std::vector<std::string>{"s1"}));
-  CellKey port;
-  port.test = k_port_bandwidth;
-  port.from = "s1";
+  CellKey port{.test = k_port_bandwidth, .from = "s1"};
   ASSERT_EQ(p.select(port).size(), 1U);
   EXPECT_NEAR(p.select(port)[0]->p50, 6.25e6, 10);
   port.from = "m0";

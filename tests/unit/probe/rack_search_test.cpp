@@ -12,10 +12,6 @@
 namespace reckon {
 namespace {
 
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
 double between(std::mt19937_64& random, double low, double high) {
   return low + (high - low) * uniform_unit(random);
 }

@@ -12,10 +12,6 @@
 namespace reckon {
 namespace {
 
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
 TEST(Racks, APairThatWasHinderedOnceIsApartThoughItsUplinkWasFreeAnotherTime) {
   // In the second round the uplink of other racks is busy, that of machines 0 and 1 is not.
   const std::vector<double> port(4, 100);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/sampling.hpp"
 
+#include "documents/cells.hpp"
 #include "fakes.hpp"
 
 #include <gtest/gtest.h>
@@ -130,12 +131,16 @@ Samples steady(std::size_t n, double seconds) {
   return s;
 }
 
+Cell filled(const Samples& samples, const char* test = k_host_memcpy, double bytes = 0) {
+  Cell cell = empty_cell({.key = {.test = test}});
+  fill_cell(cell, samples, bytes);
+  return cell;
+}
+
 TEST(FillCell, KeepsAnEvenPartOfManySamples) {
   Samples s = steady(1000, 1);
   std::iota(s.seconds.begin(), s.seconds.end(), 10'000.0); // 10000 ... 10999
-  Cell cell;
-  cell.unit = "seconds";
-  fill_cell(cell, s, 0);
+  const Cell cell = filled(s);
   ASSERT_EQ(cell.samples.size(), 100U);
   EXPECT_EQ(cell.n, 100U);
   EXPECT_EQ(cell.samples[0], 10'000);
@@ -146,52 +151,38 @@ TEST(FillCell, KeepsAnEvenPartOfManySamples) {
 }
 
 TEST(FillCell, TurnsTimesIntoRates) {
-  Cell cell;
-  cell.unit = "bytes_per_second";
   Samples s = steady(10, 0.5);
   s.batch = 4;
-  fill_cell(cell, s, 1e9);
+  const Cell cell = filled(s, k_stream_copy, 1e9);
   EXPECT_EQ(cell.p50, 2e9); // 1e9 bytes in half a second
   EXPECT_EQ(cell.reason, "each sample is the mean of 4 in a row");
 }
 
 TEST(FillCell, DoubtsWhatVariesOrWasCutOff) {
-  Cell varied;
-  varied.unit = "seconds";
   Samples s = steady(20, 1);
   for (std::size_t i = 0; i < 20; i += 2) {
     s.seconds[i] = 2; // median 1.5, deviation 0.5: a third
   }
-  fill_cell(varied, s, 0);
+  const Cell varied = filled(s);
   EXPECT_EQ(varied.status, CellStatus::noisy);
   EXPECT_EQ(varied.reason, "samples vary: median absolute deviation 33 %");
 
-  Cell cut;
-  cut.unit = "seconds";
   s = steady(3, 1);
   s.reason = StopReason::budget;
-  fill_cell(cut, s, 0);
+  const Cell cut = filled(s);
   EXPECT_EQ(cut.status, CellStatus::noisy);
   EXPECT_NE(cut.reason.find("after 3 samples"), std::string::npos) << cut.reason;
 
-  Cell fine; // many equal samples are certain even when the budget ended them
-  fine.unit = "seconds";
-  s = steady(50, 1);
+  s = steady(50, 1); // many equal samples are certain even when the budget ended them
   s.reason = StopReason::budget;
-  fill_cell(fine, s, 0);
-  EXPECT_EQ(fine.status, CellStatus::ok);
+  EXPECT_EQ(filled(s).status, CellStatus::ok);
 }
 
 TEST(FillCell, WithoutSamplesTheCellIsSkipped) {
-  Cell cell;
-  cell.unit = "seconds";
-  fill_cell(cell, Samples{}, 0);
-  EXPECT_EQ(cell.status, CellStatus::skipped);
+  EXPECT_EQ(filled({}).status, CellStatus::skipped);
   Samples interrupted = steady(5, 1);
   interrupted.interrupted = true;
-  Cell other;
-  other.unit = "seconds";
-  fill_cell(other, interrupted, 0);
+  const Cell other = filled(interrupted);
   EXPECT_EQ(other.status, CellStatus::skipped);
   EXPECT_EQ(other.reason, "interrupted");
 }

@@ -16,36 +16,26 @@ namespace {
 
 using test::FakeClock;
 
-TopologyObject object(std::string id, ObjectKind kind, std::string parent) {
-  TopologyObject o;
-  o.id = std::move(id);
-  o.kind = kind;
-  o.parent = std::move(parent);
-  return o;
-}
-
 /// Two nodes of two cores each, every node with an L3 of 8 MiB, and a third node that is only
 /// memory and comes first.
 Topology two_nodes() {
   Topology t;
-  t.objects.push_back(object("m0", ObjectKind::machine, ""));
+  test::add(t, "m0", ObjectKind::machine, "");
   for (int n = 0; n < 3; ++n) {
     const std::string node = "m0/numa" + std::to_string(n);
-    t.objects.push_back(object(node, ObjectKind::numa_node, "m0"));
-    t.objects.back().bytes = 1 << 30U;
-    t.objects.back().os_index = n;
+    TopologyObject& numa = test::add(t, node, ObjectKind::numa_node, "m0");
+    numa.bytes = 1 << 30U;
+    numa.os_index = n;
     if (n == 0) {
       continue;
     }
-    t.objects.back().cpus = {2 * n - 2, 2 * n - 1};
-    const std::string cache = "m0/l3-" + std::to_string(n - 1);
-    t.objects.push_back(object(cache, ObjectKind::cache, node));
-    t.objects.back().cache_level = 3;
-    t.objects.back().bytes = 8 << 20U;
-    for (int c = 0; c < 2; ++c) {
-      const int core = 2 * (n - 1) + c;
-      t.objects.push_back(object("m0/core" + std::to_string(core), ObjectKind::core, cache));
-      t.objects.back().cpus = {core};
+    numa.cpus = {2 * n - 2, 2 * n - 1};
+    const std::string id = "m0/l3-" + std::to_string(n - 1);
+    TopologyObject& cache = test::add(t, id, ObjectKind::cache, node);
+    cache.cache_level = 3;
+    cache.bytes = 8 << 20U;
+    for (int core = 2 * n - 2; core < 2 * n; ++core) {
+      test::add(t, "m0/core" + std::to_string(core), ObjectKind::core, id).cpus = {core};
     }
   }
   return t;

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "probe/probe.hpp"
+
+#include "core/error.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace reckon {
+namespace {
+
+TEST(OwnMachine, OnlyOneRankOfAJobMeasuresAMachine) {
+  EXPECT_NO_THROW(require_own_machine(std::nullopt));
+  JobEnvironment job;
+  EXPECT_NO_THROW(require_own_machine(job)); // a job of one
+  job.size = 8;
+  EXPECT_NO_THROW(require_own_machine(job)); // the others are elsewhere
+  job.local_size = 4;
+  for (job.rank = 0; job.rank < job.local_size; ++job.rank) { // every rank, or one file has luck
+    try {
+      require_own_machine(job);
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_THAT(error.what(), testing::HasSubstr("4 ranks of this job are on this machine"));
+      EXPECT_THAT(error.what(), testing::HasSubstr("--cluster"));
+    }
+  }
+}
+
+} // namespace
+} // namespace reckon

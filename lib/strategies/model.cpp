@@ -69,7 +69,7 @@ Rate between(const Rate& a, const Rate& b, double t) {
 /// behind all others. Of equals the first in the order of keys; empty where no cell says one.
 std::string fastest_transport(const Profile& profile, const std::vector<RankModel>& ranks) {
   CellKey pattern;
-  pattern.test = "port_bandwidth";
+  pattern.test = k_port_bandwidth;
   std::map<std::string, std::map<std::string, double>> ports; // by transport, then machine
   for (const Cell* cell : profile.select(pattern)) {
     double& rate = ports[cell->key.transport][cell->key.from];
@@ -88,7 +88,7 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
     }
   }
   if (ports.empty()) {
-    pattern.test = "fabric_aggregate";
+    pattern.test = k_fabric_aggregate;
     for (const Cell* cell : profile.select(pattern)) {
       if (cell->p50 > most) {
         most = cell->p50;

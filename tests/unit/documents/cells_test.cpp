@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "documents/json.hpp"
 #include "documents/profile.hpp"
 
 #include <gtest/gtest.h>

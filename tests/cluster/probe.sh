@@ -16,11 +16,11 @@ refused 'RANK and WORLD_SIZE are not set' probe --cluster -o none.json
 absent none.json
 
 # Unequal machines: each port is what TCP can carry at its rate.
-netlab up --workers 4 --rates 100mbit,20mbit,100mbit,500mbit
+netlab up --workers 4 --rates 100mbit,20mbit,100mbit,400mbit
 probe --budget 20s --seed 2
 check << 'END'
 assert members == ["w0", "w1", "w2", "w3"] and len(p["machines"]) == 4, p["machines"]
-assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 500)))
+assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 400)))
 END
 
 # Equal ones: one group.
@@ -42,8 +42,6 @@ slopes = [(b["bytes"] - a["bytes"]) / (p50(b) - p50(a)) for a in cells("pair_wri
           for b in cells("pair_write", bytes=262144, **{"from": a["from"], "to": a["to"]}) if p50(a) and p50(b)]
 assert about(median(slopes) if slopes else None, payload(100)), slopes
 END
-ok show profile.json --case pair_write
-stdout_has 'time of a write'
 # A plan can be made from it; rank i is machine i.
 ok plan --profile profile.json --workload resnet50 --workers 2 --servers 2 -o plan.json
 netlab down

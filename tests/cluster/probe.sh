@@ -27,14 +27,16 @@ END
 for machine in w1 w3; do netlab rate $machine 100mbit; done
 probe --budget 40s --seed 1
 stdout_has 'bisection bandwidth '
-check << 'END'
+check took="$(sed -n 's/^cluster of .*; took \([0-9.]*\) s$/\1/p' .last/stdout)" << 'END'
 from statistics import median
 assert members == ["w0", "w1", "w2", "w3"], p["machines"]
 assert all(about(port_of(w), payload(100)) for w in members)
 assert all(about(p50(c), 2 * payload(100)) for c in cells("bisection_by_order"))
 both = cells("pair_bandwidth", direction="two_way") + cells("pair_latency")
 assert len(both) == 24 and all(p50(c) is None or p50(c) > 0 for c in both), both
-assert len(cells("fabric_write")) >= 5 and cells("reduce_sum") and "full" in p["context"]["bisection"], p["context"]
+assert "full" in p["context"]["bisection"], p["context"]
+# What machines do on their own comes last.
+assert float(took) >= 40 or len(cells("fabric_write")) >= 5 and cells("reduce_sum"), took
 # One write between each two of them, by size: the longer one takes what the port needs for what it has more.
 writes = cells("pair_write")
 assert len(writes) == 12 * 7

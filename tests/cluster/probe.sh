@@ -16,25 +16,27 @@ refused 'RANK and WORLD_SIZE are not set' probe --cluster -o none.json
 absent none.json
 
 # Unequal machines: each port is what TCP can carry at its rate.
-netlab up --workers 4 --rates 100mbit,20mbit,100mbit,500mbit
+netlab up --workers 4 --rates 100mbit,20mbit,100mbit,400mbit
 probe --budget 20s --seed 2
 check << 'END'
 assert members == ["w0", "w1", "w2", "w3"] and len(p["machines"]) == 4, p["machines"]
-assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 500)))
+assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 400)))
 END
 
 # Equal ones: one group.
 for machine in w1 w3; do netlab rate $machine 100mbit; done
 probe --budget 40s --seed 1
 stdout_has 'bisection bandwidth '
-check << 'END'
+check took="$(sed -n 's/^cluster of .*; took \([0-9.]*\) s$/\1/p' .last/stdout)" << 'END'
 from statistics import median
 assert members == ["w0", "w1", "w2", "w3"], p["machines"]
 assert all(about(port_of(w), payload(100)) for w in members)
 assert all(about(p50(c), 2 * payload(100)) for c in cells("bisection_by_order"))
 both = cells("pair_bandwidth", direction="two_way") + cells("pair_latency")
 assert len(both) == 24 and all(p50(c) is None or p50(c) > 0 for c in both), both
-assert len(cells("fabric_write")) >= 5 and cells("reduce_sum") and "full" in p["context"]["bisection"], p["context"]
+assert "full" in p["context"]["bisection"], p["context"]
+# What machines do on their own comes last.
+assert float(took) >= 40 or len(cells("fabric_write")) >= 5 and cells("reduce_sum"), took
 # One write between each two of them, by size: the longer one takes what the port needs for what it has more.
 writes = cells("pair_write")
 assert len(writes) == 12 * 7
@@ -42,8 +44,6 @@ slopes = [(b["bytes"] - a["bytes"]) / (p50(b) - p50(a)) for a in cells("pair_wri
           for b in cells("pair_write", bytes=262144, **{"from": a["from"], "to": a["to"]}) if p50(a) and p50(b)]
 assert about(median(slopes) if slopes else None, payload(100)), slopes
 END
-ok show profile.json --case pair_write
-stdout_has 'time of a write'
 # A plan can be made from it; rank i is machine i.
 ok plan --profile profile.json --workload resnet50 --workers 2 --servers 2 -o plan.json
 netlab down

@@ -16,6 +16,8 @@ rate=$(netlab payload 200mbit)
 make_profiles << END
 cluster("profile.json", "made", [f"{kind}{i}" for kind in "ws" for i in range(4)], lambda a, b: $rate, 2e-4)
 END
+ok show profile.json --case pair_write
+stdout_has 'time of a write'
 ok plan -p profile.json -m model.csv --workers 4 --servers 4 --strategy coarse --proxy-bytes all -o plan.json
 device=$(json_check plan.json <<< 'print(next(r["bandwidth_proxy"] for r in plan["routing"] if r["client"] == 1))')
 victim=s$((device - 4))

@@ -144,6 +144,12 @@ TEST(Checker, FindsAnOperandCountedTwice) {
   EXPECT_THAT(first_fault(e.build()), HasSubstr("worker 0 2 times"));
 }
 
+TEST(Checker, FindsASumOfHalfAnElement) {
+  Exchange e;
+  e.reduce.bytes = 62;
+  EXPECT_THAT(first_fault(e.build()), HasSubstr("not whole elements"));
+}
+
 TEST(Checker, FindsHalfAPartLeftOut) {
   Exchange e;
   e.push.bytes = e.reduce.bytes = e.back.bytes = 32;

@@ -25,7 +25,7 @@ std::string refusal(const std::string& text) {
 // GPU 0 and 1 at four NVSwitches each; the NIC's switch link runs below the GPU's. dev is not in
 // the order of the file, and NUMA node 1 stands first.
 constexpr const char* k_nccl = R"(<system version="1">
-  <cpu numaid="1" affinity="ff00" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
+  <cpu numaid="1" affinity="1,ff00" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">
     <pci busid="0000:81:00.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">
       <pci busid="0000:83:00.0" class="0x030200" link_speed="32.0 GT/s PCIe" link_width="16">
         <gpu dev="1" sm="90" rank="1" gdr="1">
@@ -69,6 +69,7 @@ TEST(NcclTopology, GpusAreNumberedByDeviceAndNvSwitchesAreOne) {
   EXPECT_EQ(t.find("m0/gpu1")->pci_address, "0000:83:00.0");
   EXPECT_EQ(t.find("m0/numa0")->os_index, 0);
   EXPECT_EQ(t.find("m0/numa1")->cpus.front(), 8);
+  EXPECT_EQ(t.find("m0/numa1")->cpus.back(), 32);
   EXPECT_EQ(t.find("m0/gpu0")->pcie, std::nullopt); // "Unknown"
   // 4 + 5 links of NVLink 4, 25 GB/s each.
   EXPECT_EQ(path_between(t, "m0/gpu0", "m0/gpu1").text(), "NV9");

@@ -111,6 +111,8 @@ TEST(Checker, FindsWhatIsWrongWithAnExchange) {
            e.operands.push_back({k_inbox, 0});
          },
          "worker 0 2 times"},
+        {"a sum of half an element", [](Exchange& e) { e.reduce.bytes = 62; },
+         "not whole elements"},
         {"half a part left out",
          [](Exchange& e) { e.push.bytes = e.reduce.bytes = e.back.bytes = 32; },
          "gradient bytes [32, 64) end with"},

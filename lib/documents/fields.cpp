@@ -143,12 +143,13 @@ private:
       record.describe(keys, record.record);
       known = std::move(keys.keys);
     }
-    for (const auto& [key, member] : view.members()) {
-      if (std::find(known.begin(), known.end(), key) == known.end()) {
-        const std::string near = did_you_mean(key, known);
-        member.fail(near.empty()
-                        ? fmt::format("unknown key; known here: {}", fmt::join(known, ", "))
-                        : fmt::format("unknown key; did you mean \"{}\"?", near));
+    static_cast<void>(view.find("")); // says so when this is no object
+    for (const auto& item : view.raw().items()) {
+      if (std::find(known.begin(), known.end(), item.key()) == known.end()) {
+        const std::string near = did_you_mean(item.key(), known);
+        view.at(item.key())
+            .fail(near.empty() ? fmt::format("unknown key; known here: {}", fmt::join(known, ", "))
+                               : fmt::format("unknown key; did you mean \"{}\"?", near));
       }
     }
   }

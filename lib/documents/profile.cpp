@@ -334,9 +334,9 @@ static void describe(Visitor& v, PcieLink& l) {
 }
 
 static void describe(Visitor& v, TopologyObject& o) {
-  v.about(
-      "object", "One part of a machine. What does not apply is absent.",
-      R"({"if": {"properties": {"kind": {"const": "machine"}}}, "then": {"properties": {"parent": false}}, "else": {"required": ["parent"]}})");
+  v.about("object", "One part of a machine. What does not apply is absent.",
+          R"({"if": {"properties": {"kind": {"const": "machine"}}},
+          "then": {"properties": {"parent": false}}, "else": {"required": ["parent"]}})");
   v("id", o.id, k_name,
     "Unique in the document: \"m0\", \"m0/numa0\", \"m0/nic0\". That of a machine is also that of "
     "an entry of machines.");
@@ -418,7 +418,20 @@ static void describe(Visitor& v, Cell& c) {
       "cell",
       "One measured quantity with its raw samples. Its key is what says what is measured (case to "
       "state, each absent where it does not apply); no two cells have equal keys.",
-      R"({"allOf": [{"if": {"properties": {"status": {"enum": ["ok", "noisy", "published"]}}}, "then": {"anyOf": [{"required": ["p50"]}, {"required": ["samples"], "properties": {"samples": {"minItems": 1}}}]}, "else": {"properties": {"samples": false, "n": false, "min": false, "p50": false, "p99": false, "max": false, "spread": false}}}, {"if": {"properties": {"status": {"enum": ["ok", "noisy"]}}}, "then": {"anyOf": [{"required": ["n"], "properties": {"n": {"minimum": 1}}}, {"required": ["samples"], "properties": {"samples": {"minItems": 1}}}]}}, {"if": {"properties": {"status": {"enum": ["noisy", "skipped", "unsupported", "mismatch", "timeout", "failed"]}}}, "then": {"required": ["reason"], "properties": {"reason": {"minLength": 1}}}}, {"if": {"properties": {"unit": {"const": "seconds"}}}, "then": {"properties": {"bytes_convention": false}}, "else": {"if": {"properties": {"status": {"enum": ["ok", "noisy", "published"]}}}, "then": {"required": ["bytes_convention"]}}}]})");
+      R"({"allOf": [{"if": {"properties": {"status": {"enum": ["ok", "noisy", "published"]}}},
+          "then": {"anyOf": [{"required": ["p50"]}, {"required": ["samples"],
+          "properties": {"samples": {"minItems": 1}}}]}, "else": {"properties": {"samples": false,
+          "n": false, "min": false, "p50": false, "p99": false, "max": false, "spread": false}}},
+          {"if": {"properties": {"status": {"enum": ["ok", "noisy"]}}},
+          "then": {"anyOf": [{"required": ["n"], "properties": {"n": {"minimum": 1}}},
+          {"required": ["samples"], "properties": {"samples": {"minItems": 1}}}]}},
+          {"if": {"properties": {"status": {"enum": ["noisy", "skipped", "unsupported",
+          "mismatch", "timeout", "failed"]}}}, "then": {"required": ["reason"],
+          "properties": {"reason": {"minLength": 1}}}},
+          {"if": {"properties": {"unit": {"const": "seconds"}}},
+          "then": {"properties": {"bytes_convention": false}},
+          "else": {"if": {"properties": {"status": {"enum": ["ok", "noisy", "published"]}}},
+          "then": {"required": ["bytes_convention"]}}}]})");
   describe_key(v, c.key, true);
   v("status", c.status, one_of(k_statuses),
     "What became of the measurement. ok, noisy and published have a value; published was not "

@@ -128,10 +128,13 @@ static void describe(Visitor& v, RankReport& r) {
 }
 
 static void describe(Visitor& v, Verification& r) {
-  v.about(
-      "verification",
-      "Whether every rank got the right sums, checked byte by byte outside of the timed part.",
-      R"({"if": {"properties": {"ok": {"const": true}}}, "then": {"properties": {"wrong_elements": {"const": 0}, "first_error": {"maxLength": 0}}}, "else": {"anyOf": [{"properties": {"wrong_elements": {"minimum": 1}}}, {"required": ["first_error"], "properties": {"first_error": {"minLength": 1}}}]}})");
+  v.about("verification",
+          "Whether every rank got the right sums, checked byte by byte outside of the timed part.",
+          R"({"if": {"properties": {"ok": {"const": true}}},
+          "then": {"properties": {"wrong_elements": {"const": 0},
+          "first_error": {"maxLength": 0}}},
+          "else": {"anyOf": [{"properties": {"wrong_elements": {"minimum": 1}}},
+          {"required": ["first_error"], "properties": {"first_error": {"minLength": 1}}}]}})");
   v("ok", r.ok, k_any, "Everything was right.");
   v("checked_bytes", r.checked_bytes, k_count, "Bytes that were compared.");
   v("wrong_elements", r.wrong_elements, k_count, "Elements that were wrong; 0 when ok.");
@@ -161,9 +164,10 @@ static void describe(Visitor& v, ParametersReport& p) {
 }
 
 static void describe(Visitor& v, CheckpointsReport& c) {
-  v.about(
-      "checkpoints", "What became of the checkpoints, and what they cost.",
-      R"({"if": {"properties": {"failed": {"const": 0}}}, "then": {"properties": {"first_failure": false}}, "else": {"required": ["first_failure"]}})");
+  v.about("checkpoints", "What became of the checkpoints, and what they cost.",
+          R"({"if": {"properties": {"failed": {"const": 0}}},
+          "then": {"properties": {"first_failure": false}},
+          "else": {"required": ["first_failure"]}})");
   v("every_steps", c.every_steps, k_positive_count, "Steps from one checkpoint to the next.");
   v("complete", c.complete, k_count, "Checkpoints of which every rank's part is on disk.");
   v("skipped", c.skipped, k_count,
@@ -183,7 +187,7 @@ static void describe(Visitor& v, CheckpointsReport& c) {
   v("write_seconds", c.write_seconds, k_non_negative,
     "Median time from the end of an iteration that saved until every rank's part was on disk, "
     "seconds.");
-  v("first_failure", c.first_failure, k_any.maybe(),
+  v("first_failure", c.first_failure, k_any.maybe().with(R"({"minLength": 1})"),
     "Why the first that failed did; absent when none did.");
   if (const JsonView* const view = v.read()) {
     check(c, *view);
@@ -247,9 +251,9 @@ static void describe(Visitor& v, ReprofilingReport& r) {
 }
 
 void describe(Visitor& v, Report& r) {
-  v.about(
-      "report", "What happened when a plan was executed or simulated.",
-      R"({"if": {"properties": {"kind": {"const": "simulation"}}, "required": ["kind"]}, "then": {"required": ["simulation"]}, "else": {"properties": {"simulation": false}}})");
+  v.about("report", "What happened when a plan was executed or simulated.",
+          R"({"if": {"properties": {"kind": {"const": "simulation"}}, "required": ["kind"]},
+          "then": {"required": ["simulation"]}, "else": {"properties": {"simulation": false}}})");
   v("kind", r.kind, one_of(k_report_kinds),
     "run: bytes really moved. simulation: the plan was played on a model of its links; times that "
     "are called measured are simulated, nothing was verified, and busy and CPU time are that of "

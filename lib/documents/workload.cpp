@@ -122,7 +122,9 @@ static void describe(Visitor& v, Computation& c) {
       "computation",
       "Either the seconds that it was measured to take with the workload's batch, or what it asks "
       "of an endpoint.",
-      R"({"minProperties": 1, "not": {"anyOf": [{"required": ["seconds", "flops_per_sample"]}, {"required": ["seconds", "elements_per_sample"]}, {"required": ["seconds", "elements"]}]}})");
+      R"({"minProperties": 1, "not": {"anyOf": [{"required": ["seconds", "flops_per_sample"]},
+          {"required": ["seconds", "elements_per_sample"]}, {"required": ["seconds",
+          "elements"]}]}})");
   v("seconds", c.seconds, k_positive, "Measured time, seconds; stands alone.");
   v("flops_per_sample", c.flops_per_sample, k_positive_count.maybe(),
     "Additions and multiplications for each sample.");

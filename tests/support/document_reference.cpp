@@ -14,20 +14,6 @@ namespace {
 
 using namespace documents;
 
-/// Calls `visit` with a document of that kind which has its defaults.
-template <class F>
-void with_document(std::string_view kind, F visit) {
-  Profile profile;
-  Workload workload;
-  Roles roles;
-  Plan plan;
-  Report report;
-  const std::array<Ref, 5> documents{Visitor::ref(profile), Visitor::ref(workload),
-                                     Visitor::ref(roles), Visitor::ref(plan), Visitor::ref(report)};
-  const auto it = std::find(k_kinds.begin(), k_kinds.end(), kind);
-  visit(std::get<RecordRef>(documents.at(static_cast<std::size_t>(it - k_kinds.begin())).to));
-}
-
 bool is_required(const Rule& rule, const Ref& ref) {
   return rule.presence == Rule::Presence::required && !std::holds_alternative<OptionalRef>(ref.to);
 }
@@ -116,12 +102,9 @@ private:
   Json schema_of(const Numbers*, const Rule&) {
     return {{"type", "object"}, {"additionalProperties", {{"type", "number"}}}};
   }
-  Json schema_of(const std::vector<std::uint64_t>*, const Rule& rule) {
-    std::uint64_t number = 0;
-    return list_of(Visitor::ref(number), rule);
-  }
-  Json schema_of(const std::vector<double>*, const Rule& rule) {
-    double number = 0;
+  template <class T>
+  Json schema_of(const std::vector<T>*, const Rule& rule) {
+    T number = 0;
     return list_of(Visitor::ref(number), rule);
   }
   Json schema_of(const OptionalRef& of, const Rule& rule) {
@@ -222,8 +205,12 @@ private:
 Json schema_of(std::string_view kind) {
   Json definitions = Json::object();
   Schema schema(definitions);
-  with_document(kind,
-                [&](const RecordRef& document) { document.describe(schema, document.record); });
+  const auto add = [&](auto document) { describe(schema, document); };
+  kind == "profile"    ? add(Profile())
+  : kind == "workload" ? add(Workload())
+  : kind == "roles"    ? add(Roles())
+  : kind == "plan"     ? add(Plan())
+                       : add(Report());
   Json& json = schema.object;
   json["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   json["title"] = fmt::format("reckon {}", kind);

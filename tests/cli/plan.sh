@@ -133,6 +133,6 @@ reckon plan -p two-switches.json -m resnet50 -o two-switches-plan.json
 expect_status 0
 stdout_has 'two-switches'
 sed 's/ "transport": "[^"]*",//' two-switches.json > untold.json
-reckon plan -p untold.json -m resnet50
+reckon plan -p untold.json -m resnet50 --servers 1
 expect_status 2
 stderr_has "machines cpu, gpu (its cells say no \"transport\"); add the transport to the cells"

@@ -29,9 +29,7 @@ TEST_F(GpuProbe, MeasuresEveryCellOrSaysWhyNot) {
       continue; // measured as a whole: the next test
     }
     for (const CellPlan& plan : campaign.plan()) {
-      Cell cell;
-      cell.key = plan.key;
-      cell.unit = plan.unit;
+      Cell cell = empty_cell(plan);
       try {
         plan.measure(cell, Seconds(0.05));
       } catch (const Error& error) {
@@ -70,9 +68,7 @@ TEST_F(GpuProbe, FindsWhatSharedLinksCarry) {
   }
   campaign.begin(); // throws where a copy differs
   for (const CellPlan& plan : plans) {
-    Cell cell;
-    cell.key = plan.key;
-    cell.unit = plan.unit;
+    Cell cell = empty_cell(plan);
     plan.measure(cell, Seconds(0));
     EXPECT_NE(cell.status, CellStatus::failed) << plan.key.text() << ": " << cell.reason;
     EXPECT_FALSE(cell.reason.empty()) << plan.key.text();

@@ -88,7 +88,7 @@ netlab status | grep -q 'delay of' && fail "the delay is still said to be there"
 rm profile.json
 mkdir dead
 cluster_run --log dead -- "$RECKON" -vv probe --cluster -o profile.json &
-wait_until 'grep -q . dead/rank2.err 2> /dev/null && [[ $(processes s1) ]]' $!
+wait_until 'grep -q ": about .* a pair and direction" dead/rank0.err 2> /dev/null' $! # all have joined, and measure
 # shellcheck disable=SC2046
 kill -KILL $(processes s1)
 wait $!

@@ -241,8 +241,9 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
   const Argument port =
       command.option("--port-bandwidth", bytes_per_s(&options.what_if.worker_port_bytes_per_s),
                      "What if every rank had a port of its own, e.g. 100Gb/s");
-  command.option("--server-port-bandwidth", bytes_per_s(&options.what_if.server_port_bytes_per_s),
-                 "The same for ranks that only serve");
+  const Argument server_port = command.option("--server-port-bandwidth",
+                                              bytes_per_s(&options.what_if.server_port_bytes_per_s),
+                                              "The same for ranks that only serve");
   command.option("--set", &a.set, "Any of these settings as name=value: k=4, gpu-direct=yes, ...");
   const Argument sweep =
       command
@@ -259,6 +260,8 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
 
   constexpr const char* k_no_roles =
       "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
+  constexpr const char* k_own_ports =
+      "the NICs' rates are the profile's (port_bandwidth cells); --network says what passes them";
   constexpr const char* k_only_sums = "such a plan ends with the sums; plan without --inside, with "
                                       "--workers and --servers, to have more in it";
   return [beside = std::vector<std::pair<Argument, const char*>>{
@@ -274,8 +277,8 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
               {async, "no rank of a tree keeps the latest parameters; plan without --inside, "
                       "with --workers and --servers"},
               {reduction, k_only_sums},
-              {port, "the NICs' rates are the profile's (port_bandwidth cells); --network says "
-                     "what passes them"}}] {
+              {port, k_own_ports},
+              {server_port, k_own_ports}}] {
     for (const auto& [argument, instead] : beside) {
       if (argument.given()) {
         fail(ErrorKind::usage, fmt::format("{} with --inside: {}", argument.name(), instead));

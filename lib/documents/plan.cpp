@@ -414,6 +414,9 @@ static void describe(Visitor& v, PlanRank& r) {
     "What kind of object that is; stands beside endpoint.");
   v("pci_address", r.pci_address, k_name.maybe(), "Of a GPU.");
   if (const JsonView* const view = v.read()) {
+    if (r.endpoint.empty()) {
+      r.endpoint_kind.clear();
+    }
     check(r, *view);
   }
 }
@@ -602,6 +605,7 @@ void describe(Visitor& v, Plan& p) {
     "The links, memories and sums inside the machine that a plan with trees keeps busy, dearest "
     "first.");
   if (const JsonView* const view = v.read()) {
+    p.one_queue = p.one_queue && !p.routing.empty();
     check(p, *view);
   }
 }

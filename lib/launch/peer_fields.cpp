@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace reckon {
 namespace {
 
@@ -66,8 +68,11 @@ void fields_from_text(const PeerFields& fields, const std::string& text,
       refuse(fmt::format("'{}' is {}", field.name, it->dump().substr(0, k_shown)));
     }
   }
-  if (json.size() != fields.size()) {
-    refuse(fmt::format("it has {} fields instead of {}", json.size(), fields.size()));
+  for (const auto& [name, value] : json.items()) {
+    if (std::none_of(fields.begin(), fields.end(),
+                     [&name = name](const PeerField& field) { return field.name == name; })) {
+      refuse(fmt::format("'{}' is not known here", name));
+    }
   }
 }
 

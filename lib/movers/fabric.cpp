@@ -48,6 +48,9 @@ std::optional<std::string> no_shared_memory() {
     ::shm_unlink(name.c_str());
     return std::nullopt;
   }
+  if (error == EEXIST) { // another process could
+    return std::nullopt;
+  }
   return fmt::format("shm_open in /dev/shm: {}", std::generic_category().message(error));
 }
 

@@ -58,6 +58,9 @@ void add_candidate_with_servers(Plan& plan, const PlanInputs& inputs, const Plan
     candidate.strategy = fmt::format("{}_{}", with.strategy, candidate.strategy);
     candidate.prediction = with.prediction;
   } catch (const Error& error) { // the plan without them is as good as before
+    if (error.kind() != ErrorKind::input && error.kind() != ErrorKind::unavailable) {
+      throw;
+    }
     candidate.reason = error.what();
   }
   plan.candidates.push_back(std::move(candidate));

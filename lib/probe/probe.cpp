@@ -105,9 +105,9 @@ std::vector<std::string> transports_to_measure(const ProbeOptions& options,
 Campaign absent_gpus(const std::vector<std::string>& only, const std::string& why) {
   const auto plan = [only, why] {
     std::vector<CellPlan> plans;
-    for (const std::string& name : only) {
-      if (cell_case(name).on == MeasuredOn::gpus) {
-        plans.push_back({.key = {.test = name, .from = k_machine},
+    for (const CellCase& c : cell_cases()) {
+      if (c.on == MeasuredOn::gpus && std::find(only.begin(), only.end(), c.name) != only.end()) {
+        plans.push_back({.key = {.test = c.name, .from = k_machine},
                          .measure = [why](Cell& /*cell*/, Seconds /*budget*/) {
                            fail(ErrorKind::unavailable, "no GPU: " + why);
                          }});

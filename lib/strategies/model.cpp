@@ -72,6 +72,9 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
   pattern.test = k_port_bandwidth;
   std::map<std::string, std::map<std::string, double>> ports; // by transport, then machine
   for (const Cell* cell : profile.select(pattern)) {
+    if (cell->key.transport.empty()) {
+      continue;
+    }
     double& rate = ports[cell->key.transport][cell->key.from];
     rate = std::max(rate, cell->p50);
   }
@@ -90,7 +93,7 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
   if (ports.empty()) {
     pattern.test = k_fabric_aggregate;
     for (const Cell* cell : profile.select(pattern)) {
-      if (cell->p50 > most) {
+      if (!cell->key.transport.empty() && cell->p50 > most) {
         most = cell->p50;
         fastest = cell->key.transport;
       }

@@ -90,13 +90,14 @@ private:
     return m_draw.from(rule.element != nullptr ? 1 : 0, 4);
   }
   void make_to(const Rule& rule, const WholeRef& to) {
-    const auto low = to.truth ? 0 : static_cast<std::int64_t>(rule.low);
+    const bool limited = !to.truth && rule.names.empty();
+    const auto low = limited ? static_cast<std::int64_t>(rule.low) : 0;
     const std::int64_t high = !rule.names.empty() ? static_cast<std::int64_t>(rule.names.size()) - 1
                               : to.truth          ? 1
                                                   : static_cast<std::int64_t>(rule.high);
-    const auto range = static_cast<std::uint64_t>(!rule.names.empty() ? high : high - low);
+    const auto range = static_cast<std::uint64_t>(high - low);
     const std::uint64_t drawn = range < 400 ? m_draw.from(0, range) : m_draw.count(range);
-    to.set(to.value, (rule.names.empty() ? low : 0) + static_cast<std::int64_t>(drawn));
+    to.set(to.value, low + static_cast<std::int64_t>(drawn));
   }
   void make_to(const Rule& rule, double* to) {
     *to = rule.high == 1                              ? m_draw.unit() / 2 + 0.5

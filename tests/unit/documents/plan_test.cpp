@@ -199,5 +199,19 @@ TEST(Report, MistakesAreNamed) {
       });
 }
 
+TEST(Plan, WhatSpeaksOfAbsentMembersIsNotRead) {
+  Json json = to_json(test::example_plan());
+  json.erase("routing");
+  json.erase("tensors");
+  json["queues"] = "fcfs";
+  for (Json& rank : json["ranks"]) {
+    rank.erase("endpoint");
+    rank["endpoint_kind"] = "gpu";
+  }
+  const Plan plan = plan_from_json(json, "plan");
+  EXPECT_FALSE(plan.one_queue);
+  EXPECT_EQ(plan.ranks.front().endpoint_kind, "");
+}
+
 } // namespace
 } // namespace reckon

@@ -234,7 +234,8 @@ TEST(ClosedForms, AProgramThatEndsWithoutAResultIsOneError) {
        {std::pair("/bin/true", "ended with status 0 and without a result"),
         std::pair("/bin/false", "ended with status 1 and without a result"),
         std::pair("/nonexistent", "No such file")}) {
-    EXPECT_REFUSED(operation, words, simulate(SimGraph(), program, [](std::uint64_t) {}));
+    const char* const started = program;
+    EXPECT_REFUSED(operation, words, simulate(SimGraph(), started, [](std::uint64_t) {}));
   }
 }
 

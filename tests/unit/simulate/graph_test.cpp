@@ -96,7 +96,8 @@ TEST(Graph, WhatIsWrongIsNamedWithItsLine) {
            {with("w 1 7 5", "w 1 7 1"), "op 3 is announced to op 1"},
            {with("w 1 7 5", "w 1 7 4"), "op 3 is announced to op 4"},
            {with("w 1 7 5", "w 1 7 99"), "op 3 is announced to op 99"}}) {
-    EXPECT_REFUSED(input, words, read_text(text));
+    const std::string& graph = text;
+    EXPECT_REFUSED(input, words, read_text(graph));
   }
 }
 

@@ -211,7 +211,8 @@ TEST(Paths, IdsThatAreNotThereAndTwoMachinesAreRefused) {
   for (const auto& [from, to, says] :
        {std::tuple("m0/gpu0", "m0/gpu7", "no object \"m0/gpu7\""),
         {"m0/gpu0", "m1/gpu0", "m0/gpu0 and m1/gpu0 are in different machines"}}) {
-    EXPECT_REFUSED(input, says, path_between(t, from, to));
+    const char *const begin = from, *const end = to;
+    EXPECT_REFUSED(input, says, path_between(t, begin, end));
   }
 }
 

@@ -14,7 +14,7 @@ namespace reckon::support {
 
 /// available_transports(), asked once a process. GoogleTest evaluates what a suite is instantiated
 /// with once for each of its tests, and libfabric takes a tenth of a second to look around: asked
-/// each time, that is two seconds at every start of the program, which ctest starts once a test.
+/// each time, that is two seconds at every start of the program.
 inline const std::vector<std::string>& transports_here() {
   static const std::vector<std::string> names = available_transports();
   return names;

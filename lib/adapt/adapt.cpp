@@ -200,7 +200,9 @@ public:
       if (segments.size() == 1) {
         out.first = std::move(result);
       } else {
-        add_verification(out.first, result);
+        for (std::size_t r = 0; r < out.first.verification.size(); ++r) {
+          out.first.verification[r].add(result.verification[r]);
+        }
         out.first.steps = result.steps;
         out.first.parameters_digest = result.parameters_digest;
       }
@@ -235,18 +237,6 @@ private:
 
   [[nodiscard]] std::vector<KnownPair> known() const {
     return known_pairs(m_inputs.profile, m_names, m_flows.flows, m_options.transport);
-  }
-
-  static void add_verification(JobResult& all, const JobResult& more) {
-    for (std::size_t r = 0; r < all.verification.size(); ++r) {
-      RankVerification& v = all.verification[r];
-      v.checked_bytes += more.verification[r].checked_bytes;
-      v.wrong_elements += more.verification[r].wrong_elements;
-      v.max_error = std::max(v.max_error, more.verification[r].max_error);
-      if (v.first_error.empty()) {
-        v.first_error = more.verification[r].first_error;
-      }
-    }
   }
 
   /// At every rank. Whether the running plan goes on; with another one m_next has it.

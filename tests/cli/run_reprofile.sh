@@ -6,10 +6,10 @@
 source "$(dirname "$0")/../support/shell.sh"
 command -v python3 > /dev/null || skip "python3 is not installed"
 
-# A cluster of two clients and two devices with links of 50 MB/s; the same with another name; and with s1 at 5 MB/s.
+# A cluster of two clients and two devices with links of 150 MB/s; the same with another name; and with s1 at 15 MB/s.
 make_profiles << 'END'
 for name, slow in ("made", ""), ("another", ""), ("slow", "s1"):
-    cluster(f"{name}.json", name, ["w0", "w1", "s0", "s1"], lambda a, b: 5e6 if slow in (a, b) else 5e7)
+    cluster(f"{name}.json", name, ["w0", "w1", "s0", "s1"], lambda a, b: 1.5e7 if slow in (a, b) else 1.5e8)
 END
 mv made.json profile.json
 printf 'name,elements,dtype\nhead,200001,fp32\nbody,3000,fp32\ntail,150000,fp32\n' > model.csv

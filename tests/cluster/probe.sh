@@ -68,7 +68,8 @@ RECKON_FABRIC_ADDRESS=d0,d1 probe --budget 20s --seed 4
 check << 'END'
 assert about(port_of("w0"), payload(100))
 ports = cells("single_port_bandwidth")
-assert sorted(c["from"] for c in ports) == ["m0/port0", "m0/port1"] and all(about(p50(c), payload(50)) for c in ports), ports
+assert sorted(c["from"] for c in ports) == [f"{m['id']}/port{i}" for m in p["machines"] for i in (0, 1)], ports
+assert all(about(p50(c), payload(50)) for c in ports), ports
 END
 netlab down
 

@@ -22,7 +22,7 @@ ok plan -p profile.json -m model.csv --workers 4 --servers 4 --strategy coarse -
 device=$(json_check plan.json <<< 'print(next(r["bandwidth_proxy"] for r in plan["routing"] if r["client"] == 1))')
 victim=s$((device - 4))
 
-# That device gets a twentieth of its rate as soon as the first pause is over. What busy processors do to short
+# That device gets a tenth of its rate as soon as the first pause is over. What busy processors do to short
 # writes saves less than leaving it.
 start() { # NAME OPTIONS...: sets job
   cluster_run --log "$1" -- "$RECKON" -vv run plan.json --tolerance 1e9% -p "$PWD/profile.json" -m "$PWD/model.csv" \
@@ -31,7 +31,7 @@ start() { # NAME OPTIONS...: sets job
 }
 start follow -n 20 -w 2 --reprofile-every 4 --reprofile-gain 70% -o "$PWD/follow.json"
 until_said follow/rank0.err 'debug: iteration 6' $job
-netlab rate $victim 10mbit
+netlab rate $victim 20mbit
 wait $job
 [[ $(cat follow/rank0.status) == 0 ]] || fail "the run ended with $(cat follow/rank0.status): $(cat follow/rank0.err)"
 grep -q 'changed the plan' follow/rank0.err || fail "nothing was said of the change: $(cat follow/rank0.err)"

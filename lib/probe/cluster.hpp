@@ -3,7 +3,7 @@
 
 #include "documents/cells.hpp"
 #include "launch/rendezvous.hpp"
-#include "probe/fabric_rank.hpp"
+#include "probe/flows.hpp"
 #include "probe/probe.hpp"
 
 #include <cstdint>

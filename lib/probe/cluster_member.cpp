@@ -200,7 +200,8 @@ std::vector<FlowOutcome> ClusterMember::run(const FlowTask& task) {
 }
 
 std::string ClusterMember::move(const JsonView& instruction) {
-  m_flows->start(decode_task(instruction.at("task").string()));
+  m_flows->prepare(decode_task(instruction.at("task").string()));
+  m_flows->begin();
   const std::int64_t deadline =
       monotonic_ns() + static_cast<std::int64_t>(
                            1e9 * (instruction.at("seconds").number() + m_options.limit.count()));

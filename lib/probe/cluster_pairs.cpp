@@ -209,7 +209,7 @@ void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) 
       PairWrite& write = m_writes[{flow.from, flow.to}][bytes];
       if (m_steps.over()) {
         write.why_not = fmt::format("no time left of the budget of {}", to_text(m_steps.budget()));
-      } else if (fabric_place(bytes) > m_steps.member().memory()) {
+      } else if (place_of_write(bytes) > m_steps.member().memory()) {
         write.why_not = fmt::format("longer than the {} of memory that are free for it",
                                     to_text(Bytes(m_steps.member().memory())));
       } else if ((1 + k_fewest) * expected > each.count()) {

@@ -168,6 +168,7 @@ private:
     crew.ranks = 2 * m_pairs.back();
     crew.seed = m_options.seed;
     crew.footprint = m_options.footprint;
+    crew.cpus = m_options.cpus;
     crew.make = m_options.make;
     crew.interrupted = m_options.interrupted;
     crew.started = m_options.started;
@@ -185,44 +186,33 @@ private:
     return *m_crew;
   }
 
-  /// Orders for the first `pairs` pairs, all alike.
-  [[nodiscard]] std::vector<FabricOrder> orders(const CellKey& key, int pairs,
-                                                FabricOrder order) const {
-    const bool two_way = key.direction == k_two_way;
-    std::vector<FabricOrder> all;
-    for (int rank = 0; rank < 2 * pairs; ++rank) {
-      order.peer = rank ^ 1;
-      order.cpu = m_options.cpus.empty()
-                      ? -1
-                      : m_options.cpus[static_cast<std::size_t>(rank) % m_options.cpus.size()];
-      order.sends = rank % 2 == 0 || two_way;
-      order.receives = rank % 2 == 1 || two_way;
-      order.bytes = key.bytes;
-      order.in_flight = static_cast<std::uint32_t>(key.in_flight);
-      // As many slots as a server has when each of these ranks works for all others.
-      order.slots =
-          key.state == "warm" ? k_usual_window * static_cast<std::uint64_t>(2 * pairs - 1) : 0;
-      all.push_back(order);
-    }
-    return all;
-  }
-
-  [[nodiscard]] std::vector<FabricOutcome>
-  carry_out(const Cell& cell, const std::vector<FabricOrder>& orders, Seconds budget) {
-    for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-      const std::uint64_t room = fabric_footprint(static_cast<int>(rank), m_options.footprint);
-      if (fabric_place(orders[rank].bytes) > room) {
+  /// The outcomes of a task for the cell's pairs, one at least, all alike.
+  [[nodiscard]] std::vector<FlowOutcome> carry_out(const Cell& cell, FlowTask task,
+                                                   Seconds budget) {
+    const CellKey& key = cell.key;
+    const int ranks = 2 * std::max(1, key.pairs);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::uint64_t room = fabric_footprint(rank, m_options.footprint);
+      if (place_of_write(key.bytes) > room) {
         throw NoRoom(
             fmt::format("longer than the {} of memory that could be had in time; give more "
                         "with --budget",
                         to_text(Bytes(room))));
       }
+      if (rank % 2 == 0 || key.direction == k_two_way) {
+        task.flows.push_back({rank, rank ^ 1});
+      }
     }
-    return crew(cell.key.transport).run(orders, budget + m_options.hang_limit);
+    task.bytes = key.bytes;
+    task.in_flight = static_cast<std::uint32_t>(key.in_flight);
+    // As many slots as a server has when each of these ranks works for all others.
+    task.slots = key.state == "warm" ? k_usual_window * static_cast<std::uint64_t>(ranks - 1) : 0;
+    return crew(key.transport)
+        .run(task, static_cast<std::size_t>(ranks), budget + m_options.hang_limit);
   }
 
   /// False, and the cell says why, when what arrived is not what was sent.
-  static bool verified(Cell& cell, const std::vector<FabricOutcome>& outcomes) {
+  static bool verified(Cell& cell, const std::vector<FlowOutcome>& outcomes) {
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       if (outcomes[rank].wrong_at != UINT64_MAX) {
         discard(cell, CellStatus::mismatch,
@@ -237,18 +227,16 @@ private:
   void round_trips(Cell& cell, Seconds budget) {
     static_cast<void>(crew(cell.key.transport));
     Course course(m_clock, budget, k_least_round_trips);
-    FabricOrder order;
-    order.kind = FabricOrder::Kind::ping;
-    order.warm_up = k_round_trips;
-    order.count = k_round_trips;
+    FlowTask task;
+    task.kind = FlowTask::Kind::ping;
+    task.warm_up = k_round_trips;
+    task.count = k_round_trips;
     course.sampling_begins();
     do {
-      const std::vector<FabricOutcome> outcomes =
-          carry_out(cell, orders(cell.key, 1, order), budget);
-      order.warm_up = 10;
-      const std::vector<std::int64_t>& stamps = outcomes.front().stamps;
-      for (std::size_t i = 0; i + 1 < stamps.size(); ++i) {
-        course.add(static_cast<double>(stamps[i + 1] - stamps[i]) * 0.5e-9);
+      const std::vector<FlowOutcome> outcomes = carry_out(cell, task, budget);
+      task.warm_up = 10;
+      for (const double seconds : outcomes.front().round_trip_s) {
+        course.add(0.5 * seconds);
       }
     } while (!course.done() && !course.over());
     fill_cell(cell, course.samples(1), 0);
@@ -268,44 +256,45 @@ private:
     static_cast<void>(crew(cell.key.transport)); // starting it is not this cell's time
     const bool aggregate = cell.unit == k_bytes_per_second;
     Course course(m_clock, budget, 10);
-    FabricOrder order;
-    order.keep_load = !aggregate;
+    FlowTask task;
+    task.kind = FlowTask::Kind::series;
+    task.keep_load = !aggregate;
     const auto least = 2 * static_cast<std::uint64_t>(cell.key.in_flight);
-    order.count = least;
+    task.count = least;
     // How many make a series? The trials warm up as well; the first one alone never tells.
     const double wanted = std::clamp(budget.count() / 16, 0.004, 0.040);
     for (int trial = 0;; ++trial) {
-      const auto times = one_series(cell, order, budget);
+      const auto times = one_series(cell, task, budget);
       if (!times) {
         return;
       }
       const bool settled = times->whole > 0.7 * wanted && times->whole < 1.4 * wanted;
-      const bool shortest = times->whole > wanted && order.count == least;
+      const bool shortest = times->whole > wanted && task.count == least;
       if (trial > 0 && (settled || shortest || trial > 5 || course.spent() > 0.4 * budget)) {
         break;
       }
-      order.count =
-          std::max(least, static_cast<std::uint64_t>(static_cast<double>(order.count) *
+      task.count =
+          std::max(least, static_cast<std::uint64_t>(static_cast<double>(task.count) *
                                                      std::clamp(wanted / times->whole, 0.1, 32.0)));
     }
     std::vector<double> forth, back;
     course.sampling_begins();
     do {
-      const auto times = one_series(cell, order, budget);
+      const auto times = one_series(cell, task, budget);
       if (!times) {
         return;
       }
       forth.push_back(times->forth);
       back.push_back(times->back);
       const double both = times->back > 0 ? 0.5 * (times->forth + times->back) : times->forth;
-      course.add(aggregate ? times->whole : both / static_cast<double>(order.count));
+      course.add(aggregate ? times->whole : both / static_cast<double>(task.count));
     } while (!course.done() && !course.over());
     const bool two_way = cell.key.direction == k_two_way;
     const double senders = cell.key.pairs * (two_way ? 2 : 1);
-    const double bytes = static_cast<double>(order.count) * static_cast<double>(cell.key.bytes);
-    fill_cell(cell, course.samples(aggregate ? 1 : order.count), senders * bytes);
+    const double bytes = static_cast<double>(task.count) * static_cast<double>(cell.key.bytes);
+    fill_cell(cell, course.samples(aggregate ? 1 : task.count), senders * bytes);
     if (cell.has_value() && aggregate) {
-      remark(cell, fmt::format("{} writes for each sender in a sample", order.count));
+      remark(cell, fmt::format("{} writes for each sender in a sample", task.count));
     } else if (cell.has_value() && two_way) {
       const double a = bytes / median(forth), b = bytes / median(back);
       if (std::max(a, b) > 1.1 * std::min(a, b)) {
@@ -316,11 +305,9 @@ private:
   }
 
   /// nullopt when the data were wrong; the cell then says so.
-  std::optional<Series> one_series(Cell& cell, FabricOrder& order, Seconds budget) {
-    const int pairs = std::max(1, cell.key.pairs);
-    const std::vector<FabricOutcome> outcomes =
-        carry_out(cell, orders(cell.key, pairs, order), budget);
-    order.first += order.count;
+  std::optional<Series> one_series(Cell& cell, FlowTask& task, Seconds budget) {
+    const std::vector<FlowOutcome> outcomes = carry_out(cell, task, budget);
+    task.first += task.count;
     if (!verified(cell, outcomes)) {
       return std::nullopt;
     }

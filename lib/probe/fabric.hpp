@@ -3,7 +3,7 @@
 
 #include "core/clock.hpp"
 #include "probe/campaign.hpp"
-#include "probe/fabric_rank.hpp"
+#include "probe/flows.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -18,6 +19,17 @@
 #include <utility>
 
 namespace reckon {
+namespace {
+
+constexpr Seconds k_start_limit(20); // for opening, and again for connecting
+
+} // namespace
+
+std::uint64_t fabric_footprint(int rank, std::uint64_t most) {
+  // The first pair goes round 64 MiB by itself. The others need less, as all together count.
+  const std::uint64_t mib = rank < 2 ? 64 : rank < 4 ? 32 : 16;
+  return std::min(mib << 20U, most);
+}
 
 FabricCrew::FabricCrew(Options options) : m_options(std::move(options)) {
   try {
@@ -25,12 +37,11 @@ FabricCrew::FabricCrew(Options options) : m_options(std::move(options)) {
       start(rank);
     }
     const Json addresses =
-        gather(m_members.size(), FrameKind::address, m_options.start_limit, "opening its endpoint");
+        gather(m_members.size(), FrameKind::address, k_start_limit, "opening its endpoint");
     for (const Member& member : m_members) {
-      send_frame(member.socket.get(), FrameKind::addresses, addresses.dump());
+      send(member.socket.get(), FrameKind::addresses, addresses.dump());
     }
-    static_cast<void>(
-        gather(m_members.size(), FrameKind::ready, m_options.start_limit, "connecting"));
+    static_cast<void>(gather(m_members.size(), FrameKind::ready, k_start_limit, "connecting"));
   } catch (...) {
     end();
     throw;
@@ -43,7 +54,7 @@ FabricCrew::~FabricCrew() {
 
 void FabricCrew::start(int rank) {
   std::array<int, 2> pair{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) {
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair.data()) != 0) {
     fail_errno("socketpair", errno);
   }
   Member member{-1, Fd(pair[0])};
@@ -67,8 +78,7 @@ void FabricCrew::start(int rank) {
       sibling.socket = Fd(); // or it would seem alive as long as we are
     }
     try {
-      serve_fabric_rank({rank, m_options.transport, m_options.seed, m_options.footprint},
-                        theirs.get(), m_options.make);
+      serve(rank, theirs.get());
     } catch (const std::exception&) { // the parent is gone: nobody to tell
       ::_exit(1);
     }
@@ -78,6 +88,77 @@ void FabricCrew::start(int rank) {
     m_options.started(member.pid);
   }
   m_members.push_back(std::move(member));
+}
+
+/// The life of a rank: opens its lane, exchanges addresses, then carries out tasks until the socket
+/// closes. Every error goes into the socket.
+void FabricCrew::serve(int rank, int socket) const {
+  try {
+    FlowRank::Options options;
+    options.rank = rank;
+    options.seed = m_options.seed;
+    options.memory = fabric_footprint(rank, m_options.footprint);
+    if (!m_options.cpus.empty()) {
+      options.cpus = {m_options.cpus[static_cast<std::size_t>(rank) % m_options.cpus.size()]};
+    }
+    FlowRank self(m_options.make(m_options.transport), options);
+    send(socket, FrameKind::address, self.address());
+    FrameKind kind{};
+    std::string text;
+    if (!receive(socket, kind, text)) {
+      return;
+    }
+    self.connect(parse_json(text, "addresses").get<std::vector<std::string>>());
+    send(socket, FrameKind::ready, "");
+    while (receive(socket, kind, text)) {
+      self.prepare(decode_task(text));
+      send(socket, FrameKind::ready, "");
+      if (!receive(socket, kind, text)) {
+        return;
+      }
+      self.begin();
+      // What broke is told at once: the peer may wait for us in vain.
+      send(socket, FrameKind::outcome, encode(self.outcome()));
+    }
+  } catch (const Error& error) {
+    send(socket, error.kind() == ErrorKind::unavailable ? FrameKind::unavailable : FrameKind::error,
+         error.what());
+  } catch (const std::exception& error) { // out of memory, for one
+    send(socket, FrameKind::error, error.what());
+  }
+}
+
+/// A frame is a packet: its kind and a text. Throws Error{operation} when the other side is gone.
+void FabricCrew::send(int socket, FrameKind kind, const std::string& text) {
+  const std::string frame = static_cast<char>(kind) + text;
+  while (::send(socket, frame.data(), frame.size(), MSG_NOSIGNAL) < 0) {
+    if (errno != EINTR) {
+      fail_errno("send to a process of the measurement", errno);
+    }
+  }
+}
+
+/// Waits; false when the other side is gone.
+bool FabricCrew::receive(int socket, FrameKind& kind, std::string& text) {
+  const auto next = [&](int flags) {
+    ssize_t bytes = 0;
+    do {
+      bytes = ::recv(socket, text.data(), text.size(), flags);
+    } while (bytes < 0 && errno == EINTR);
+    return bytes;
+  };
+  text.clear();
+  const ssize_t bytes = next(MSG_PEEK | MSG_TRUNC); // how long it is
+  if (bytes <= 0) {
+    return false;
+  }
+  text.resize(static_cast<std::size_t>(bytes));
+  if (next(0) != bytes) {
+    return false;
+  }
+  kind = static_cast<FrameKind>(text.front());
+  text.erase(0, 1);
+  return true;
 }
 
 std::vector<std::string> FabricCrew::gather(std::size_t ranks, FrameKind wanted, Seconds limit,
@@ -118,8 +199,7 @@ std::string FabricCrew::take(std::size_t rank, FrameKind wanted, const char* doi
   Member& member = m_members[rank];
   FrameKind kind{};
   std::string text;
-  constexpr int k_whole_frame_ms = 5000; // it has begun: the rest is on its way
-  if (!receive_frame(member.socket.get(), kind, text, k_whole_frame_ms)) {
+  if (!receive(member.socket.get(), kind, text)) {
     int status = 0;
     if (::waitpid(member.pid, &status, 0) == member.pid) {
       member.pid = -1;
@@ -140,17 +220,18 @@ std::string FabricCrew::take(std::size_t rank, FrameKind wanted, const char* doi
   return text;
 }
 
-std::vector<FabricOutcome> FabricCrew::run(const std::vector<FabricOrder>& orders, Seconds limit) {
-  for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-    send_frame(m_members.at(rank).socket.get(), FrameKind::order, encode(orders[rank]));
+std::vector<FlowOutcome> FabricCrew::run(const FlowTask& task, std::size_t ranks, Seconds limit) {
+  const std::string text = encode(task);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    send(m_members.at(rank).socket.get(), FrameKind::task, text);
   }
-  static_cast<void>(gather(orders.size(), FrameKind::ready, limit, "preparing"));
-  for (std::size_t rank = 0; rank < orders.size(); ++rank) {
-    send_frame(m_members[rank].socket.get(), FrameKind::go, "");
+  static_cast<void>(gather(ranks, FrameKind::ready, limit, "preparing"));
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    send(m_members[rank].socket.get(), FrameKind::go, "");
   }
-  std::vector<FabricOutcome> outcomes;
-  for (const std::string& text : gather(orders.size(), FrameKind::outcome, limit, "moving data")) {
-    outcomes.push_back(decode_outcome(text));
+  std::vector<FlowOutcome> outcomes;
+  for (const std::string& outcome : gather(ranks, FrameKind::outcome, limit, "moving data")) {
+    outcomes.push_back(decode_flow_outcome(outcome));
   }
   return outcomes;
 }

@@ -3,7 +3,7 @@
 
 #include "core/file.hpp"
 #include "core/units.hpp"
-#include "probe/fabric_rank.hpp"
+#include "probe/flows.hpp"
 
 #include <functional>
 #include <stdexcept>
@@ -23,16 +23,19 @@ public:
   FabricInterrupt() : std::runtime_error("interrupted") {}
 };
 
-/// Processes of this machine that can reach each other over one transport and wait for orders.
-/// They sleep between orders, die with this process, and are killed when the crew goes.
+/// Bytes that one rank sends from and receives into, each, at most `most`. Writes go round it.
+[[nodiscard]] std::uint64_t fabric_footprint(int rank, std::uint64_t most = UINT64_MAX);
+
+/// Processes of this machine that can reach each other over one transport and wait for tasks. They
+/// sleep between tasks, die with this process, and are killed when the crew goes.
 class FabricCrew {
 public:
   struct Options {
     std::string transport;
     int ranks = 2;
-    std::uint64_t seed = 1;
-    std::uint64_t footprint = UINT64_MAX; ///< as FabricMember's
-    Seconds start_limit{20};              ///< for opening, and again for connecting
+    std::uint64_t seed = 1;               ///< of the data that are sent
+    std::uint64_t footprint = UINT64_MAX; ///< as of fabric_footprint()
+    std::vector<int> cpus;                ///< for the ranks, in turn; empty: the scheduler's choice
     MakeMover make;
     std::function<bool()> interrupted;
     std::function<void(pid_t)> started; ///< told of each process
@@ -44,19 +47,22 @@ public:
   FabricCrew& operator=(const FabricCrew&) = delete;
   ~FabricCrew();
 
-  [[nodiscard]] int ranks() const { return static_cast<int>(m_members.size()); }
-  /// Gives order i to rank i, all at once, and waits for all their outcomes. Throws
-  /// Error{operation} when a rank failed or died, FabricTimeout after `limit`, FabricInterrupt; the
-  /// crew is of no use after that.
-  [[nodiscard]] std::vector<FabricOutcome> run(const std::vector<FabricOrder>& orders,
-                                               Seconds limit);
+  /// Gives a task to the first `ranks` ranks, which are all that it names, and waits for their
+  /// outcomes. Throws Error{operation} when a rank failed or died, FabricTimeout after `limit`,
+  /// FabricInterrupt; the crew is of no use after that.
+  [[nodiscard]] std::vector<FlowOutcome> run(const FlowTask& task, std::size_t ranks,
+                                             Seconds limit);
 
 private:
+  enum class FrameKind : char { address, addresses, ready, task, go, outcome, error, unavailable };
   struct Member {
     pid_t pid = -1;
     Fd socket;
   };
   void start(int rank);
+  void serve(int rank, int socket) const;
+  static void send(int socket, FrameKind kind, const std::string& text);
+  static bool receive(int socket, FrameKind& kind, std::string& text);
   /// One frame of each of the first `ranks` ranks.
   std::vector<std::string> gather(std::size_t ranks, FrameKind wanted, Seconds limit,
                                   const char* doing);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -27,17 +28,20 @@ constexpr std::int64_t k_margin_ns = 60'000'000;
 // Tags: the number of the flow among those to the receiver; for the last one of a flow also how
 // many writes there were, since a transport may deliver in any order.
 constexpr std::uint32_t k_last = 0x8000'0000;
+constexpr std::uint32_t k_enough = 0x4000'0000; // back to the sender: the whole series is here
 constexpr unsigned k_count_bits = 20;
 constexpr std::uint32_t k_count_mask = (1U << k_count_bits) - 1;
 constexpr std::size_t k_most_flows = 1U << (31 - k_count_bits);
 constexpr std::uint64_t k_control_id = UINT64_MAX;
 
 /// In the order of FlowTask::Kind.
-constexpr std::array<std::string_view, 3> k_kinds{"stream", "ping", "echo"};
+constexpr std::array<std::string_view, 4> k_kinds{"stream", "ping", "echo", "series"};
 
 constexpr std::size_t k_most_points = 2048; // of each flow on each lane
+/// Writes that are checked of each flow, and how much at both ends of each.
 constexpr std::uint64_t k_checked_writes = 8;
 constexpr std::uint64_t k_checked_end = 16 * 1024;
+constexpr int k_poison = 0xa5;
 
 std::vector<std::vector<double>> rows(const JsonView& view) {
   std::vector<std::vector<double>> all;
@@ -48,10 +52,15 @@ std::vector<std::vector<double>> rows(const JsonView& view) {
 }
 
 std::int64_t nanoseconds(const JsonView& view) {
-  return static_cast<std::int64_t>(view.count());
+  return static_cast<std::int64_t>(view.number()); // 104 days of them are beyond count()
 }
 
 } // namespace
+
+std::uint64_t place_of_write(std::uint64_t bytes) {
+  const std::uint64_t unit = bytes >= k_page ? k_page : 64;
+  return std::max<std::uint64_t>(1, (bytes + unit - 1) / unit) * unit;
+}
 
 std::string encode(const FlowTask& task) {
   Json flows = Json::array();
@@ -69,7 +78,9 @@ std::string encode(const FlowTask& task) {
               {"window_ns", task.window_ns},
               {"windows", task.windows},
               {"warm_up", task.warm_up},
-              {"count", task.count}}
+              {"count", task.count},
+              {"keep_load", task.keep_load},
+              {"slots", task.slots}}
       .dump();
 }
 
@@ -77,11 +88,12 @@ FlowTask decode_task(const std::string& text) {
   const Json json = parse_json(text, "task of rank 0");
   const JsonView view(json, "task of rank 0");
   view.only({"kind", "flows", "lanes", "bytes", "in_flight", "first", "warm_up_ns", "window_ns",
-             "windows", "warm_up", "count"});
+             "windows", "warm_up", "count", "keep_load", "slots"});
   constexpr int k_most = 1 << 20;
   FlowTask task;
-  const auto kind = std::find(k_kinds.begin(), k_kinds.end(),
-                              view.at("kind").one_of({k_kinds[0], k_kinds[1], k_kinds[2]}));
+  const auto kind =
+      std::find(k_kinds.begin(), k_kinds.end(),
+                view.at("kind").one_of({k_kinds[0], k_kinds[1], k_kinds[2], k_kinds[3]}));
   task.kind = static_cast<FlowTask::Kind>(kind - k_kinds.begin());
   const std::vector<JsonView> ends = view.at("flows").elements();
   for (std::size_t i = 0; i + 1 < ends.size(); i += 2) {
@@ -99,12 +111,17 @@ FlowTask decode_task(const std::string& text) {
   task.windows = view.at("windows").integer(0, k_most);
   task.warm_up = view.at("warm_up").count();
   task.count = view.at("count").count();
+  task.keep_load = view.at("keep_load").boolean();
+  task.slots = view.at("slots").count();
   return task;
 }
 
 std::string encode(const FlowOutcome& outcome) {
-  Json json{
-      {"rates", outcome.rates}, {"total", outcome.total}, {"round_trip_s", outcome.round_trip_s}};
+  Json json{{"rates", outcome.rates},
+            {"total", outcome.total},
+            {"round_trip_s", outcome.round_trip_s},
+            {"begin_ns", outcome.begin_ns},
+            {"end_ns", outcome.end_ns}};
   if (outcome.wrong_at != UINT64_MAX) {
     json["wrong_at"] = outcome.wrong_at;
   }
@@ -114,11 +131,13 @@ std::string encode(const FlowOutcome& outcome) {
 FlowOutcome decode_flow_outcome(const std::string& text) {
   const Json json = parse_json(text, "outcome of a rank");
   const JsonView view(json, "outcome of a rank");
-  view.only({"rates", "total", "round_trip_s", "wrong_at"});
+  view.only({"rates", "total", "round_trip_s", "begin_ns", "end_ns", "wrong_at"});
   FlowOutcome outcome;
   outcome.rates = rows(view.at("rates"));
   outcome.total = view.at("total").numbers();
   outcome.round_trip_s = view.at("round_trip_s").numbers();
+  outcome.begin_ns = nanoseconds(view.at("begin_ns"));
+  outcome.end_ns = nanoseconds(view.at("end_ns"));
   if (const auto wrong = view.find("wrong_at")) {
     outcome.wrong_at = wrong->count();
   }
@@ -192,6 +211,17 @@ std::vector<double> window_rates(const FlowTask& task,
   return rates;
 }
 
+struct FlowRank::In {
+  int peer = 0;
+  std::uint64_t region = 0, slots = 1;
+  std::uint64_t arrived = 0;
+  std::int64_t noted_ns = 0;
+  std::vector<Progressed> points;
+  std::int64_t writes = -1; ///< modulo 2^20, once told
+  std::int64_t end_ns = 0;  ///< series: when all were here
+  bool told_enough = false;
+};
+
 /// What one lane does in one task, and what came of it. Written by its thread alone.
 struct FlowRank::LaneWork {
   struct Out {
@@ -200,15 +230,8 @@ struct FlowRank::LaneWork {
     std::uint64_t region = 0; ///< where the peer wants them
     std::uint64_t slots = 1;
     std::uint64_t posted = 0, sent = 0;
+    bool enough = false; ///< series: the receiver has it
     bool told = false;
-  };
-  struct In {
-    int peer = 0;
-    std::uint64_t region = 0, slots = 1;
-    std::uint64_t arrived = 0;
-    std::int64_t noted_ns = 0;
-    std::vector<Progressed> points;
-    std::int64_t writes = -1; ///< modulo 2^20, once told
   };
   int lane = 0;
   std::size_t place = 0; ///< among the task's lanes
@@ -217,6 +240,7 @@ struct FlowRank::LaneWork {
   std::vector<In> in;
   std::uint64_t control_posted = 0, control_sent = 0;
   std::uint64_t gap_ns = 0;
+  std::int64_t begin_ns = 0;
   std::vector<std::int64_t> stamps;
   std::string error;
 };
@@ -237,14 +261,21 @@ void FlowRank::connect(const std::vector<std::string>& addresses) {
 }
 
 std::uint64_t FlowRank::source_of(std::uint64_t number) const {
-  const std::uint64_t place = fabric_place(m_task.bytes);
+  const std::uint64_t place = place_of_write(m_task.bytes);
   return (m_task.first + number) % (m_source.size() / place) * place;
+}
+
+std::uint64_t FlowRank::target_of(std::uint64_t region, std::uint64_t slots,
+                                  std::uint64_t number) const {
+  // Without slots a series goes on where the one before ended: so much memory is in no cache.
+  const bool goes_on = m_task.kind == FlowTask::Kind::series && m_task.slots == 0;
+  return region + (goes_on ? m_task.first + number : number) % slots * place_of_write(m_task.bytes);
 }
 
 std::uint64_t FlowRank::slots(std::uint64_t bytes, std::size_t flows, std::size_t lanes) const {
   const std::uint64_t region =
       m_target.size() / std::max<std::size_t>(1, flows * lanes) / k_page * k_page;
-  return region / fabric_place(bytes);
+  return region / place_of_write(bytes);
 }
 
 std::uint64_t FlowRank::region_of(std::size_t index, std::size_t flows, std::size_t lane) const {
@@ -252,7 +283,7 @@ std::uint64_t FlowRank::region_of(std::size_t index, std::size_t flows, std::siz
   return (index * lanes + lane) * (m_target.size() / (flows * lanes) / k_page * k_page);
 }
 
-void FlowRank::start(const FlowTask& task) {
+void FlowRank::prepare(const FlowTask& task) {
   m_threads.clear();
   m_work.clear();
   m_task = task;
@@ -282,7 +313,10 @@ void FlowRank::start(const FlowTask& task) {
         continue;
       }
       const std::uint32_t all = flows_to[static_cast<std::size_t>(flow.to)];
-      const std::uint64_t room = slots(task.bytes, all, task.lanes.size());
+      std::uint64_t room = slots(task.bytes, all, task.lanes.size());
+      if (task.slots > 0) {
+        room = std::min(room, task.slots);
+      }
       if (room == 0 || all > k_most_flows) {
         fail(ErrorKind::internal,
              fmt::format("no room for {} flows of {} bytes to rank {}", all, task.bytes, flow.to));
@@ -292,17 +326,24 @@ void FlowRank::start(const FlowTask& task) {
         work->out.push_back({flow.to, index[f], region, room});
       }
       if (flow.to == m_options.rank) {
-        LaneWork::In in;
+        In& in = work->in.emplace_back();
         in.peer = flow.from;
         in.region = region;
         in.slots = room;
         in.points.reserve(k_most_points);
-        work->in.push_back(std::move(in));
+        if (task.kind == FlowTask::Kind::series) { // the places of the last series have its data
+          for_checked(in, [&](std::uint64_t /*from*/, std::uint64_t to, std::uint64_t bytes) {
+            std::memset(m_target.data() + to, k_poison, bytes);
+          });
+        }
       }
     }
     work->stamps.reserve(task.count + 1);
     m_work.push_back(std::move(work));
   }
+}
+
+void FlowRank::begin() {
   m_stop.store(false, std::memory_order_relaxed);
   m_running = m_work.size();
   m_begin_ns = monotonic_ns();
@@ -320,7 +361,9 @@ void FlowRank::work(LaneWork& lane) noexcept {
     lane.error = error.what();
   }
   if (lane.error.empty() && !(lane.in.empty() && lane.out.empty())) {
-    m_task.kind == FlowTask::Kind::stream ? stream(lane) : ping(lane);
+    const bool round_trips =
+        m_task.kind == FlowTask::Kind::ping || m_task.kind == FlowTask::Kind::echo;
+    round_trips ? ping(lane) : stream(lane);
   }
   {
     const std::lock_guard lock(m_mutex);
@@ -347,11 +390,13 @@ std::size_t FlowRank::poll(LaneWork& lane) noexcept {
     } else if ((c.tag & k_last) != 0) {
       lane.in[(c.tag & ~k_last) >> k_count_bits].writes =
           static_cast<std::int64_t>(c.tag & k_count_mask);
+    } else if (c.tag == k_enough) {
+      lane.out.front().enough = true;
     } else {
       ++lane.in[c.tag].arrived;
     }
   }
-  for (LaneWork::In& in : lane.in) {
+  for (In& in : lane.in) {
     const bool new_ones =
         count > 0 && (in.points.empty() || in.points.back().bytes != in.arrived * m_task.bytes);
     if (new_ones && in.arrived > 0 && now - in.noted_ns >= static_cast<std::int64_t>(lane.gap_ns) &&
@@ -365,37 +410,52 @@ std::size_t FlowRank::poll(LaneWork& lane) noexcept {
 
 void FlowRank::stream(LaneWork& lane) noexcept {
   MoverLane& mover = m_mover->lane(lane.lane);
+  const bool series = m_task.kind == FlowTask::Kind::series;
   const std::int64_t end =
       m_begin_ns + m_task.warm_up_ns + m_task.windows * m_task.window_ns + k_margin_ns;
   const auto finished = [&lane] {
     return lane.control_sent == lane.control_posted &&
            std::all_of(lane.out.begin(), lane.out.end(),
                        [](const LaneWork::Out& out) { return out.told; }) &&
-           std::all_of(lane.in.begin(), lane.in.end(), [](const LaneWork::In& in) {
+           std::all_of(lane.in.begin(), lane.in.end(), [](const In& in) {
              return in.writes >= 0 &&
                     static_cast<std::uint64_t>(in.writes) == (in.arrived & k_count_mask);
            });
   };
+  lane.begin_ns = monotonic_ns();
   while (lane.error.empty() && !m_stop.load(std::memory_order_relaxed)) {
     bool busy = poll(lane) > 0;
-    const bool in_time = monotonic_ns() < end;
+    const bool in_time = !series && monotonic_ns() < end;
     for (std::size_t i = 0; i < lane.out.size(); ++i) {
       LaneWork::Out& out = lane.out[i];
       // One write at least, also from a thread that came too late: of nothing, nothing is checked.
-      const bool more = in_time || out.posted == 0;
-      if (more && out.posted - out.sent < std::min<std::uint64_t>(m_task.in_flight, out.slots)) {
-        const Slice to{k_target, out.region + out.posted % out.slots * fabric_place(m_task.bytes)};
+      const bool more = series ? !out.enough && (m_task.keep_load || out.posted < m_task.count)
+                               : in_time || out.posted == 0;
+      // Those in flight must not overwrite each other, unless with the same data, as in a series.
+      const std::uint64_t most =
+          series ? m_task.in_flight : std::min<std::uint64_t>(m_task.in_flight, out.slots);
+      if (more && out.posted - out.sent < most) {
+        const Slice to{k_target, target_of(out.region, out.slots, out.posted)};
         if (mover.write(out.peer, {k_source, source_of(out.posted)}, to, m_task.bytes, out.index,
                         i)) {
           ++out.posted;
           busy = true;
         }
-      } else if (!more && !out.told && out.sent == out.posted) {
+      } else if (!more && !out.told && out.sent == out.posted && (out.enough || !series)) {
         const auto count = static_cast<std::uint32_t>(out.posted) & k_count_mask;
         if (mover.write(out.peer, {}, {}, 0, k_last | (out.index << k_count_bits) | count,
                         k_control_id)) {
           ++lane.control_posted;
           out.told = busy = true;
+        }
+      }
+    }
+    for (In& in : lane.in) {
+      if (series && !in.told_enough && in.arrived >= m_task.count) {
+        in.end_ns = in.end_ns == 0 ? monotonic_ns() : in.end_ns;
+        if (mover.write(in.peer, {}, {}, 0, k_enough, k_control_id)) {
+          ++lane.control_posted;
+          in.told_enough = busy = true;
         }
       }
     }
@@ -425,9 +485,8 @@ void FlowRank::ping(LaneWork& lane) noexcept {
     const bool long_one = begins && m_task.kind == FlowTask::Kind::echo;
     const std::uint64_t bytes = long_one ? m_task.bytes : 8;
     if (long_one) {
-      const LaneWork::Out& out = lane.out.front();
       from.offset = source_of(posted);
-      to.offset = out.region + posted % out.slots * fabric_place(m_task.bytes);
+      to.offset = target_of(lane.out.front().region, lane.out.front().slots, posted);
     }
     while (!stopped() && !mover.write(peer, from, to, bytes, 0, k_control_id)) {
       if (poll(lane) == 0) {
@@ -485,7 +544,7 @@ std::string FlowRank::stop_and_describe() {
     if (lane->control_sent < lane->control_posted) {
       text += "; a signal has not left";
     }
-    for (const LaneWork::In& in : lane->in) {
+    for (const In& in : lane->in) {
       if (in.writes < 0) {
         text += fmt::format("; rank {}, with {} writes here, has not said that it is done", in.peer,
                             in.arrived);
@@ -498,22 +557,38 @@ std::string FlowRank::stop_and_describe() {
   return text.empty() ? "its lanes do not answer" : text.substr(2);
 }
 
-void FlowRank::check(const LaneWork& lane, FlowOutcome& outcome) const {
+/// Calls act(source, target, bytes) for both ends of the writes of a flow that are checked: the
+/// last ones, as far as they stay in their places, and the first ones of a series without slots,
+/// which brings each place the same data again.
+template <class Act>
+void FlowRank::for_checked(const In& in, Act act) const {
+  const bool series = m_task.kind == FlowTask::Kind::series;
+  const bool again = series && m_task.slots == 0;
+  const std::uint64_t all = series ? m_task.count : in.arrived;
   const std::uint64_t end = std::min(m_task.bytes, k_checked_end);
-  for (const LaneWork::In& in : lane.in) {
+  const auto both_ends = [&](std::uint64_t number) {
+    const std::uint64_t from = source_of(number), to = target_of(in.region, in.slots, number);
+    act(from, to, end);
+    act(from + m_task.bytes - end, to + m_task.bytes - end, end);
+  };
+  for (std::uint64_t i = 0; i < std::min({all, again ? all : in.slots, k_checked_writes}); ++i) {
+    both_ends(all - 1 - i);
+    if (again) {
+      both_ends(i);
+    }
+  }
+}
+
+void FlowRank::check(const LaneWork& lane, FlowOutcome& outcome) const {
+  for (const In& in : lane.in) {
     const std::uint64_t seed = m_options.seed + static_cast<std::uint64_t>(in.peer);
-    for (std::uint64_t i = 0; i < std::min({in.arrived, in.slots, k_checked_writes}); ++i) {
-      const std::uint64_t number = in.arrived - 1 - i;
-      const std::uint64_t from = source_of(number);
-      const std::uint64_t to = in.region + number % in.slots * fabric_place(m_task.bytes);
-      for (const std::uint64_t skip : {std::uint64_t{0}, m_task.bytes - end}) {
-        for (std::uint64_t b = 0; b < end && outcome.wrong_at == UINT64_MAX; ++b) {
-          if (m_target[to + skip + b] != pattern_byte(seed, from + skip + b)) {
-            outcome.wrong_at = to + skip + b;
-          }
+    for_checked(in, [&](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+      for (std::uint64_t b = 0; b < bytes && outcome.wrong_at == UINT64_MAX; ++b) {
+        if (m_target[to + b] != pattern_byte(seed, from + b)) {
+          outcome.wrong_at = to + b;
         }
       }
-    }
+    });
   }
 }
 
@@ -531,13 +606,17 @@ FlowOutcome FlowRank::outcome() {
       outcome.round_trip_s.push_back(static_cast<double>(lane->stamps[i + 1] - lane->stamps[i]) *
                                      1e-9);
     }
+    const bool answers = m_task.kind == FlowTask::Kind::echo && !lane->out.empty();
+    if (m_task.kind != FlowTask::Kind::ping && !answers) {
+      check(*lane, outcome);
+    }
+    if (m_task.kind == FlowTask::Kind::series) {
+      outcome.begin_ns = lane->begin_ns;
+      outcome.end_ns = lane->in.empty() ? 0 : lane->in.front().end_ns;
+    }
     if (m_task.kind != FlowTask::Kind::stream) {
-      if (m_task.kind == FlowTask::Kind::echo && lane->out.empty()) { // who began has answers
-        check(*lane, outcome);
-      }
       continue;
     }
-    check(*lane, outcome);
     lanes_of.resize(lane->in.size());
     for (std::size_t flow = 0; flow < lane->in.size(); ++flow) {
       all.emplace_back(lane->in[flow].points);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "probe/fabric_rank.hpp"
+#include "movers/mover.hpp"
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -15,21 +16,30 @@
 
 namespace reckon {
 
+using MakeMover = std::function<std::unique_ptr<Mover>(const std::string& transport)>;
+
+/// Distance between the places of two writes in a row: whole pages for what is that long, else
+/// whole cache lines.
+[[nodiscard]] std::uint64_t place_of_write(std::uint64_t bytes);
+
 /// One direction between two ranks.
 struct Flow {
   int from = 0, to = 0;
   bool operator==(const Flow&) const = default;
 };
 
-/// What the ranks of a cluster do together, the same text for all of them.
+/// What ranks do together, the same text for all of them.
 struct FlowTask {
   enum class Kind {
     stream, ///< all flows at once for a while; receivers tell the rate of each window of it
     ping,   ///< each flow's sender exchanges 8-byte writes with its receiver, one at a time
     echo,   ///< the same with writes of any length, which the receiver answers with 8 bytes
+    series, ///< `count` writes of each flow, from the first one's begin until all have arrived
   };
   Kind kind = Kind::stream;
-  std::vector<Flow> flows;     ///< ping, echo: a rank is in one of them at most
+  /// ping, echo: a rank is in one of them at most; series: a rank sends one and receives one at
+  /// most
+  std::vector<Flow> flows;
   std::vector<int> lanes{0};   ///< which take part; each carries every flow
   std::uint64_t bytes = 0;     ///< of one write
   std::uint32_t in_flight = 4; ///< writes posted and not completed, of each flow on each lane
@@ -38,6 +48,12 @@ struct FlowTask {
   std::int64_t window_ns = 0;
   int windows = 0;
   std::uint64_t warm_up = 0, count = 0; ///< ping, echo: round trips not timed, and timed
+  /// series: after `count` writes go on sending until the receiver has them, and so until the
+  /// slower of two directions is done.
+  bool keep_load = false;
+  /// series: targets are this many places (or as many as there is room for), again and again, as
+  /// the slots of a server's window; 0: they go round as the sources do.
+  std::uint64_t slots = 0;
   bool operator==(const FlowTask&) const = default;
 };
 
@@ -50,6 +66,8 @@ struct FlowOutcome {
   /// turns.
   std::vector<double> total;
   std::vector<double> round_trip_s;    ///< ping, echo, at the sender: each round trip
+  std::int64_t begin_ns = 0;           ///< series: monotonic_ns() just before our first write
+  std::int64_t end_ns = 0;             ///< series, at the receiver: all `count` writes were here
   std::uint64_t wrong_at = UINT64_MAX; ///< place of a byte that is not what was sent, if any
   bool operator==(const FlowOutcome&) const = default;
 };
@@ -103,10 +121,12 @@ public:
   [[nodiscard]] std::uint64_t slots(std::uint64_t bytes, std::size_t flows,
                                     std::size_t lanes) const;
 
-  /// Begins; to be called at all ranks at about the same time.
-  void start(const FlowTask& task);
+  /// Makes ready for a task. Before a series, at all ranks before any begins.
+  void prepare(const FlowTask& task);
+  /// Begins what was prepared; to be called at all ranks at about the same time.
+  void begin();
   [[nodiscard]] bool finished_within(std::chrono::milliseconds limit);
-  /// After it has finished. Throws Error{operation} when a lane broke.
+  /// When it has finished. Throws Error{operation} when a lane broke.
   [[nodiscard]] FlowOutcome outcome();
   /// Makes the lanes give up, for destruction in the middle of a task.
   void stop();
@@ -114,13 +134,18 @@ public:
   [[nodiscard]] std::string stop_and_describe();
 
 private:
+  struct In;
   struct LaneWork;
   void work(LaneWork& lane) noexcept;
   void stream(LaneWork& lane) noexcept;
   void ping(LaneWork& lane) noexcept; ///< and echo
   std::size_t poll(LaneWork& lane) noexcept;
+  template <class Act>
+  void for_checked(const In& in, Act act) const;
   void check(const LaneWork& lane, FlowOutcome& outcome) const;
   [[nodiscard]] std::uint64_t source_of(std::uint64_t number) const;
+  [[nodiscard]] std::uint64_t target_of(std::uint64_t region, std::uint64_t slots,
+                                        std::uint64_t number) const;
   [[nodiscard]] std::uint64_t region_of(std::size_t index, std::size_t flows,
                                         std::size_t lane) const;
 

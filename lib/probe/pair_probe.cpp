@@ -26,7 +26,8 @@ FlowTask task_for(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t fi
 ClusterProbeOptions member_options(const PairProbe::Options& options) {
   ClusterProbeOptions all;
   all.limit = options.limit;
-  all.most_memory = 2 * fabric_place(*std::max_element(options.sizes.begin(), options.sizes.end()));
+  all.most_memory =
+      2 * place_of_write(*std::max_element(options.sizes.begin(), options.sizes.end()));
   all.make = options.make;
   return all;
 }

@@ -6,6 +6,7 @@
 #include "fakes.hpp"
 #include "probe/fabric_crew.hpp"
 #include "probe/sampling.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -61,25 +62,27 @@ MakeMover altered(Altered::Way way) {
   return [way](const std::string& transport) { return std::make_unique<Altered>(transport, way); };
 }
 
-FabricCrew::Options crew_of(int ranks) {
+std::unique_ptr<Mover> no_adapter(const std::string& /*transport*/) {
+  fail(ErrorKind::unavailable, "no such adapter");
+}
+
+FabricCrew::Options crew_of(int ranks, MakeMover make = FabricProbeOptions().make) {
   FabricCrew::Options options;
   options.transport = "host";
   options.ranks = ranks;
   options.footprint = 1U << 20U;
-  options.make = [](const std::string& transport) { return make_mover(transport); };
+  options.make = std::move(make);
   return options;
 }
 
-FabricOrder stream_of(std::uint64_t bytes, std::uint64_t count, int peer, bool sends,
-                      bool receives) {
-  FabricOrder order;
-  order.peer = peer;
-  order.sends = sends;
-  order.receives = receives;
-  order.in_flight = 4;
-  order.bytes = bytes;
-  order.count = count;
-  return order;
+/// 4 writes in flight.
+FlowTask series_of(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t count) {
+  FlowTask task;
+  task.kind = FlowTask::Kind::series;
+  task.flows = std::move(flows);
+  task.bytes = bytes;
+  task.count = count;
+  return task;
 }
 
 bool is_gone(pid_t pid) {
@@ -116,47 +119,14 @@ RunResult measured(const FabricProbeOptions& options, double budget,
   return run_campaigns(fabric_campaigns(options, clock), running, clock, guard);
 }
 
-TEST(FabricMessages, SurviveTheSocket) {
-  FabricOrder order = stream_of(1U << 20U, 77, 3, true, false);
-  order.kind = FabricOrder::Kind::ping;
-  order.cpu = 5;
-  order.keep_load = true;
-  order.first = 1234567890123;
-  order.warm_up = 9;
-  order.slots = 6;
-  const FabricOrder read = decode_order(encode(order));
-  EXPECT_EQ(read.kind, order.kind);
-  EXPECT_EQ(read.peer, 3);
-  EXPECT_EQ(read.cpu, 5);
-  EXPECT_TRUE(read.sends && !read.receives && read.keep_load);
-  EXPECT_EQ(read.bytes, 1U << 20U);
-  EXPECT_EQ(read.first, 1234567890123U);
-  EXPECT_EQ(read.count, 77U);
-  EXPECT_EQ(read.slots, 6U);
-  EXPECT_EQ(read.warm_up, 9U);
-
-  FabricOutcome outcome;
-  outcome.begin_ns = 11;
-  outcome.end_ns = 22;
-  outcome.stamps = {1, 2, 3};
-  outcome.wrong_at = 4;
-  const FabricOutcome back = decode_outcome(encode(outcome));
-  EXPECT_EQ(back.begin_ns, 11);
-  EXPECT_EQ(back.end_ns, 22);
-  EXPECT_EQ(back.stamps, outcome.stamps);
-  EXPECT_EQ(back.wrong_at, 4U);
-  EXPECT_THROW(static_cast<void>(decode_outcome(encode(outcome).substr(0, 30))), Error);
-  EXPECT_THROW(static_cast<void>(decode_order("")), Error);
-}
-
 TEST(FabricPlaces, AreWholePagesOrCacheLinesAndLongEnough) {
   for (std::uint64_t bytes = 1; bytes <= std::uint64_t{64} << 20U; bytes = bytes * 3 / 2 + 1) {
-    const std::uint64_t place = fabric_place(bytes);
+    const std::uint64_t place = place_of_write(bytes);
     EXPECT_GE(place, bytes);
     EXPECT_EQ(place % (bytes >= 4096 ? 4096 : 64), 0U) << bytes;
     EXPECT_LT(place - bytes, bytes >= 4096 ? 4096U : 64U) << bytes;
   }
-  EXPECT_GE(fabric_footprint(0), fabric_place(std::uint64_t{64} << 20U)); // the longest write
+  EXPECT_GE(fabric_footprint(0), place_of_write(std::uint64_t{64} << 20U)); // the longest write
   // Together the pairs go round 64 MiB or more, however many there are.
   std::uint64_t together = 0;
   for (int pair = 0; pair < 16; ++pair) {
@@ -174,35 +144,23 @@ TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
     FabricCrew crew(std::move(options));
     ASSERT_EQ(pids.size(), 4U);
     // Both pairs at once: the first both ways, the second one way.
-    const auto outcomes =
-        crew.run({stream_of(10000, 50, 1, true, true), stream_of(10000, 50, 0, true, true),
-                  stream_of(64, 5000, 3, true, false), stream_of(64, 5000, 2, false, true)},
-                 Seconds(30));
+    const auto outcomes = crew.run(series_of({{0, 1}, {1, 0}, {2, 3}}, 10000, 50), 4, Seconds(30));
     ASSERT_EQ(outcomes.size(), 4U);
     for (const std::size_t receiver : {0U, 1U, 3U}) {
-      const FabricOutcome& o = outcomes[receiver];
+      const FlowOutcome& o = outcomes[receiver];
       EXPECT_EQ(o.wrong_at, UINT64_MAX);
       EXPECT_GT(o.end_ns, outcomes[receiver ^ 1U].begin_ns);
     }
     EXPECT_EQ(outcomes[2].end_ns, 0); // it received nothing
-    // Into slots: 50 writes into 4 places. Were the targets elsewhere, the poison would show.
-    FabricOrder into = stream_of(10000, 50, 1, true, false),
-                from = stream_of(10000, 50, 0, false, true);
-    into.slots = from.slots = 4;
-    EXPECT_EQ(crew.run({into, from}, Seconds(30))[1].wrong_at, UINT64_MAX);
-    from.slots = 3; // the receiver looks elsewhere than the sender writes
-    EXPECT_NE(crew.run({into, from}, Seconds(30))[1].wrong_at, UINT64_MAX);
-    // Then only the first pair, a ping: a stamp before each round trip and one after the last.
-    FabricOrder ping = stream_of(8, 20, 1, true, false);
-    ping.kind = FabricOrder::Kind::ping;
+    // Then the first pair alone. Into slots: 50 writes into 4 places. Were the targets elsewhere,
+    // the poison would show.
+    FlowTask slots = series_of({{0, 1}}, 10000, 50);
+    slots.slots = 4;
+    EXPECT_EQ(crew.run(slots, 2, Seconds(30))[1].wrong_at, UINT64_MAX);
+    FlowTask ping = series_of({{0, 1}}, 8, 20);
+    ping.kind = FlowTask::Kind::ping;
     ping.warm_up = 3;
-    FabricOrder pong = ping;
-    pong.peer = 0;
-    pong.sends = false;
-    const auto pings = crew.run({ping, pong}, Seconds(30));
-    EXPECT_EQ(pings[0].stamps.size(), 21U);
-    EXPECT_TRUE(std::is_sorted(pings[0].stamps.begin(), pings[0].stamps.end()));
-    EXPECT_TRUE(pings[1].stamps.empty());
+    EXPECT_EQ(crew.run(ping, 2, Seconds(30))[0].round_trip_s.size(), 20U);
     EXPECT_FALSE(is_gone(pids[0]));
   }
   for (const pid_t pid : pids) {
@@ -211,25 +169,18 @@ TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
 }
 
 TEST(FabricCrew, FindsWrongData) {
-  FabricCrew::Options options = crew_of(2);
-  options.make = altered(Altered::Way::shift);
-  FabricCrew crew(std::move(options));
-  const auto outcomes = crew.run(
-      {stream_of(4096, 3, 1, true, false), stream_of(4096, 3, 0, false, true)}, Seconds(30));
-  EXPECT_NE(outcomes[1].wrong_at, UINT64_MAX);
+  FabricCrew crew(crew_of(2, altered(Altered::Way::shift)));
+  EXPECT_NE(crew.run(series_of({{0, 1}}, 4096, 3), 2, Seconds(30))[1].wrong_at, UINT64_MAX);
 }
 
 TEST(FabricCrew, GivesUpOnRanksThatHang) {
-  FabricCrew::Options options = crew_of(2);
-  options.make = altered(Altered::Way::swallow);
+  FabricCrew::Options options = crew_of(2, altered(Altered::Way::swallow));
   std::vector<pid_t> pids;
   options.started = [&](pid_t pid) { pids.push_back(pid); };
   {
     FabricCrew crew(std::move(options));
-    EXPECT_THROW(
-        static_cast<void>(crew.run(
-            {stream_of(64, 3, 1, true, false), stream_of(64, 3, 0, false, true)}, Seconds(0.1))),
-        FabricTimeout);
+    EXPECT_THROW(static_cast<void>(crew.run(series_of({{0, 1}}, 64, 3), 2, Seconds(0.1))),
+                 FabricTimeout);
   }
   for (const pid_t pid : pids) {
     EXPECT_TRUE(is_gone(pid));
@@ -238,42 +189,18 @@ TEST(FabricCrew, GivesUpOnRanksThatHang) {
 
 TEST(FabricCrew, SaysWhatTheTransportSaid) {
   FabricCrew crew(crew_of(2));
-  try {
-    static_cast<void>(crew.run({stream_of(64, 1, 7, true, false), stream_of(64, 1, 0, false, true)},
-                               Seconds(30)));
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::operation);
-    EXPECT_STREQ(error.what(), "write(host): no such peer");
-  }
+  EXPECT_REFUSED(operation, "rank 0 lane 0: write(host): no such peer",
+                 crew.run(series_of({{0, 7}}, 64, 1), 2, Seconds(30)));
 }
 
 TEST(FabricCrew, NamesTheRankThatDied) {
-  FabricCrew::Options options = crew_of(2);
-  options.make = altered(Altered::Way::die);
-  FabricCrew crew(std::move(options));
-  try {
-    static_cast<void>(crew.run({stream_of(64, 3, 1, true, false), stream_of(64, 3, 0, false, true)},
-                               Seconds(30)));
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::operation);
-    EXPECT_STREQ(error.what(), "host: rank 0 died of signal 9 while moving data");
-  }
+  FabricCrew crew(crew_of(2, altered(Altered::Way::die)));
+  EXPECT_REFUSED(operation, "host: rank 0 died of signal 9 while moving data",
+                 crew.run(series_of({{0, 1}}, 64, 3), 2, Seconds(30)));
 }
 
 TEST(FabricCrew, PassesOnWhyARankCouldNotStart) {
-  FabricCrew::Options options = crew_of(2);
-  options.make = [](const std::string&) -> std::unique_ptr<Mover> {
-    fail(ErrorKind::unavailable, "no such adapter");
-  };
-  try {
-    const FabricCrew crew(std::move(options));
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-    EXPECT_STREQ(error.what(), "no such adapter");
-  }
+  EXPECT_REFUSED(unavailable, "no such adapter", FabricCrew(crew_of(2, &no_adapter)));
 }
 
 TEST(FabricCampaigns, MeasureEveryCase) {
@@ -375,9 +302,7 @@ TEST(FabricCampaigns, WhatHangsIsKilledAndGivenUpAfterThreeTimes) {
 
 TEST(FabricCampaigns, ATransportThatCannotBeUsedIsUnsupported) {
   FabricProbeOptions options = small_options();
-  options.make = [](const std::string&) -> std::unique_ptr<Mover> {
-    fail(ErrorKind::unavailable, "no such adapter");
-  };
+  options.make = &no_adapter;
   const RunResult result = measured(options, 2, test::FakeClock());
   EXPECT_GT(result.count(CellStatus::unsupported), 0U);
   for (const Cell& cell : result.cells) {

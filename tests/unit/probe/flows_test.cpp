@@ -127,13 +127,17 @@ TEST(FlowText, ComesBackAsItWas) {
   task.warm_up = 11;
   task.count = 13;
   EXPECT_EQ(decode_task(encode(task)), task);
-  task.kind = FlowTask::Kind::echo;
+  task.kind = FlowTask::Kind::series;
+  task.keep_load = true;
+  task.slots = 17;
   EXPECT_EQ(decode_task(encode(task)), task);
   FlowOutcome outcome;
   outcome.rates = {{1.5, 2.5e9}, {0, 0.1}};
   outcome.total = {1.5, 2.6e9};
   outcome.round_trip_s = {1e-6 / 3};
   EXPECT_EQ(decode_flow_outcome(encode(outcome)), outcome);
+  outcome.begin_ns = (std::int64_t{1} << 53U) + 2; // of a machine that is up for 104 days
+  outcome.end_ns = outcome.begin_ns + 4;
   outcome.wrong_at = 4711;
   EXPECT_EQ(decode_flow_outcome(encode(outcome)), outcome);
   EXPECT_THROW(static_cast<void>(decode_task("{}")), Error);
@@ -163,7 +167,8 @@ public:
   }
   std::vector<FlowOutcome> run(const FlowTask& task) {
     for (auto& rank : m_ranks) {
-      rank->start(task);
+      rank->prepare(task);
+      rank->begin();
     }
     std::vector<FlowOutcome> outcomes;
     for (auto& rank : m_ranks) {
@@ -231,7 +236,8 @@ TEST(FlowRank, ALaneThatBreaksSaysSo) {
   task.bytes = 4096;
   task.window_ns = 1'000'000;
   task.windows = 1;
-  ranks.rank(1).start(task);
+  ranks.rank(1).prepare(task);
+  ranks.rank(1).begin();
   while (!ranks.rank(1).finished_within(100ms)) {
   }
   EXPECT_THROW(static_cast<void>(ranks.rank(1).outcome()), Error);
@@ -244,7 +250,8 @@ TEST(FlowRank, CanBeStoppedWhenNothingComes) {
   task.bytes = 4096;
   task.window_ns = 1'000'000;
   task.windows = 1;
-  ranks.rank(0).start(task); // rank 1 never begins
+  ranks.rank(0).prepare(task);
+  ranks.rank(0).begin(); // rank 1 never does
   EXPECT_FALSE(ranks.rank(0).finished_within(10ms));
   ranks.rank(0).stop();
   EXPECT_TRUE(ranks.rank(0).finished_within(0ms));
@@ -293,7 +300,7 @@ TEST(FlowRank, RefusesWhatDoesNotFitIntoItsMemory) {
   task.bytes = 1U << 20U; // two lanes, so half of the memory each
   EXPECT_EQ(ranks.rank(0).slots(task.bytes, 1, 2), 0U);
   EXPECT_EQ(ranks.rank(0).slots(task.bytes / 4, 1, 2), 2U);
-  EXPECT_THROW(ranks.rank(0).start(task), Error);
+  EXPECT_THROW(ranks.rank(0).prepare(task), Error);
 }
 
 } // namespace

@@ -12,8 +12,8 @@
 #include "launch/rendezvous.hpp"
 #include "present/document_text.hpp"
 #include "probe/cluster.hpp"
+#include "probe/description.hpp"
 #include "probe/probe.hpp"
-#include "probe/recorded.hpp"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,6 @@
 #include "documents/cells.hpp"
 #include "probe/cluster_member.hpp"
 #include "probe/cluster_merge.hpp"
-#include "probe/cluster_pairs.hpp"
-#include "probe/cluster_racks.hpp"
 #include "probe/cluster_steps.hpp"
 #include "probe/description.hpp"
 #include "probe/fabric.hpp"

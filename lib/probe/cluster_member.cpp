@@ -13,7 +13,6 @@
 #include "launch/sockets.hpp"
 #include "probe/campaign.hpp"
 #include "probe/description.hpp"
-#include "probe/evaluate.hpp"
 #include "probe/guard.hpp"
 #include "probe/machine_campaigns.hpp"
 #include "probe/pin.hpp"

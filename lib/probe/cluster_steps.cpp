@@ -2,9 +2,15 @@
 #include "probe/cluster_steps.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
+#include "core/units.hpp"
+#include "documents/cells.hpp"
+#include "probe/cluster.hpp"
+#include "probe/rounds.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -17,6 +23,40 @@ constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
 
 std::int64_t ns(double seconds) {
   return static_cast<std::int64_t>(1e9 * seconds);
+}
+
+/// `pairs` as they stand, or each turned around.
+std::vector<Flow> one_way_flows(const Pairing& pairs, bool forth) {
+  std::vector<Flow> flows;
+  for (const auto& [a, b] : pairs) {
+    flows.push_back(forth ? Flow{a, b} : Flow{b, a});
+  }
+  return flows;
+}
+
+void note_pairs(const FlowTask& task, const FlowRates& rates, PairSamples& into) {
+  for (std::size_t f = 0; f < rates.size(); ++f) {
+    auto& samples = into[{task.flows[f].from, task.flows[f].to}];
+    samples.insert(samples.end(), rates[f].begin(), rates[f].end());
+  }
+}
+
+/// Of a task with the flows of both_ways().
+RoundRates round_of(const FlowTask& task, const FlowRates& rates, const std::string& step) {
+  if (log_level() >= LogLevel::debug) {
+    std::string text;
+    for (std::size_t f = 0; f < rates.size(); ++f) {
+      text += fmt::format("{} {}->{} {}", f == 0 ? "" : ",", task.flows[f].from, task.flows[f].to,
+                          to_text(Bandwidth::bytes_per_s(median_above_zero(rates[f]))));
+    }
+    log(LogLevel::debug, "{}:{}", step, text);
+  }
+  RoundRates round;
+  for (std::size_t f = 0; f + 1 < task.flows.size(); f += 2) {
+    round.push_back({task.flows[f].from, task.flows[f].to,
+                     0.5 * (median_above_zero(rates[f]) + median_above_zero(rates[f + 1]))});
+  }
+  return round;
 }
 
 } // namespace
@@ -125,6 +165,335 @@ FlowRates ClusterSteps::stream(const FlowTask& task, FlowRates& total) {
     rates.push_back(outcomes[to].rates.at(next[to]++));
   }
   return rates;
+}
+
+std::vector<std::vector<Flow>> writes_at_once(const std::vector<Flow>& flows, std::uint64_t bytes,
+                                              const ClusterMember& member) {
+  if (bytes > k_short_write_bytes) {
+    return {flows};
+  }
+  Pairing pairs;
+  for (const Flow& flow : flows) {
+    pairs.emplace_back(flow.from, flow.to);
+  }
+  std::vector<std::vector<Flow>> groups;
+  const int most = std::max(1, member.hosts().front().processors / 2);
+  for (const Pairing& wave : waves_of(pairs, member.host_of(), most)) {
+    std::vector<Flow>& group = groups.emplace_back();
+    for (const auto& [from, to] : wave) {
+      group.push_back({from, to});
+    }
+  }
+  return groups;
+}
+
+FlowTask write_task(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t count,
+                    std::uint64_t most_warm_up, std::uint64_t first) {
+  constexpr std::uint64_t k_passed_first = 512 * 1024;
+  FlowTask task;
+  task.kind = FlowTask::Kind::echo;
+  task.flows = std::move(flows);
+  task.bytes = bytes;
+  task.first = first;
+  task.warm_up = std::clamp<std::uint64_t>(k_passed_first / bytes, 1, most_warm_up);
+  task.count = count;
+  return task;
+}
+
+std::vector<double> write_seconds(const std::vector<double>& round_trip_s, double answer_s) {
+  std::vector<double> seconds;
+  for (const double both : round_trip_s) {
+    seconds.push_back(std::max(both - answer_s, 0.5 * both));
+  }
+  return seconds;
+}
+
+void PairSteps::calibrate() {
+  std::vector<double> all;
+  for (const auto& windows : m_steps.stream(m_steps.stream_task(
+           both_ways(round_robin(m_steps.ranks()).front()), 64 * 1024, 0.05, 0.1, 1))) {
+    all.insert(all.end(), windows.begin(), windows.end());
+  }
+  m_rate = std::max(1e5, median_above_zero(all));
+  m_pair_part = m_part = part_for(m_rate / static_cast<double>(m_steps.lanes.size()));
+  log(LogLevel::debug, "{}: about {} a pair and direction, so writes of {}", m_steps.transport(),
+      to_text(Bandwidth::bytes_per_s(m_rate)), to_text(Bytes(m_part)));
+}
+
+void PairSteps::measure() {
+  const std::vector<Pairing> rounds = round_robin(m_steps.ranks());
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    if (r > 0 && m_steps.over()) {
+      break; // the cells of these pairs say so
+    }
+    const std::string step = fmt::format("pairs, round {} of {}", r + 1, rounds.size());
+    m_steps.show(step);
+    measure_latency(rounds[r]);
+    m_steps.show(step);
+    for (const bool forth : {true, false}) {
+      const FlowTask task =
+          m_steps.stream_task(one_way_flows(rounds[r], forth), m_pair_part, 0.08, 0.08, 3);
+      note_pairs(task, m_steps.stream(task), m_one_way);
+    }
+    const FlowTask task = m_steps.stream_task(both_ways(rounds[r]), m_pair_part, 0.08, 0.1, 3);
+    const FlowRates rates = m_steps.stream(task);
+    note_pairs(task, rates, m_two_way);
+    m_rounds.push_back(round_of(task, rates, step));
+  }
+  confirm_ports();
+  m_rate = std::max(1e5, median_above_zero(m_port_seen));
+  m_part = part_for(m_rate / static_cast<double>(m_steps.lanes.size()));
+  confirm_rounds();
+}
+
+/// All that follows is held against the ports: what was fast only once does not count.
+void PairSteps::confirm_ports() {
+  constexpr int k_most = 3;
+  for (int again = 0; again < k_most && !m_steps.over(); ++again) {
+    const Pairing pairs = seen_once(m_rounds, m_steps.ranks());
+    if (pairs.empty()) {
+      break;
+    }
+    m_rounds.push_back(measure_round(pairs, "fast pairs again", m_pair_part, 0.2).first);
+  }
+  m_port_seen = ports_seen_twice(m_rounds, m_steps.ranks());
+}
+
+/// What was slow may have been disturbed: only what is slow twice counts.
+void PairSteps::confirm_rounds() {
+  constexpr int k_most = 8;
+  int again = 0;
+  for (RoundRates& round : m_rounds) {
+    const bool slow = std::any_of(round.begin(), round.end(), [&](const PairRate& pair) {
+      return hindered(pair, m_port_seen);
+    });
+    if (!slow) {
+      continue;
+    }
+    if (++again > k_most || m_steps.over()) {
+      round.clear(); // says nothing for certain
+      continue;
+    }
+    Pairing pairs;
+    for (const PairRate& pair : round) {
+      pairs.emplace_back(pair.a, pair.b);
+    }
+    keep_best(round, measure_round(pairs, "slow pairs again", m_part, 0.1).first);
+  }
+}
+
+std::pair<RoundRates, std::vector<double>> PairSteps::measure_round(const Pairing& pairs,
+                                                                    const std::string& step,
+                                                                    std::uint64_t bytes,
+                                                                    double window) {
+  m_steps.show(step);
+  const FlowTask task = m_steps.stream_task(both_ways(pairs), bytes, 0.2, window, 3);
+  const FlowRates rates = m_steps.stream(task);
+  std::vector<double> forth(rates.front().size()), back(rates.front().size());
+  for (std::size_t f = 0; f < rates.size(); ++f) {
+    for (std::size_t w = 0; w < rates[f].size(); ++w) {
+      (f % 2 == 0 ? forth : back)[w] += rates[f][w];
+    }
+  }
+  return {round_of(task, rates, step),
+          median_above_zero(forth) < median_above_zero(back) ? forth : back};
+}
+
+void PairSteps::measure_latency(const Pairing& pairs) {
+  constexpr std::uint64_t k_bytes = 8;
+  for (const std::vector<Flow>& group :
+       writes_at_once(one_way_flows(pairs, true), k_bytes, m_steps.member())) {
+    FlowTask task;
+    task.kind = FlowTask::Kind::ping;
+    task.flows = group;
+    task.bytes = k_bytes;
+    task.warm_up = 10;
+    task.count = static_cast<std::uint64_t>(std::clamp(100 * m_steps.scale(), 30.0, 300.0));
+    const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
+    for (const Flow& flow : task.flows) {
+      std::vector<double>& samples = m_latency[{flow.from, flow.to}];
+      samples = outcomes[at(flow.from)].round_trip_s;
+      for (double& sample : samples) {
+        sample *= 0.5;
+      }
+    }
+  }
+}
+
+std::size_t PairSteps::write_steps() const {
+  return 2 * round_robin(m_steps.ranks()).size();
+}
+
+void PairSteps::measure_writes(Seconds each) {
+  const std::vector<Pairing> rounds = round_robin(m_steps.ranks());
+  for (std::size_t r = 0; r < rounds.size(); ++r) {
+    for (const bool forth : {true, false}) {
+      m_steps.show(fmt::format("writes between pairs, round {} of {}", r + 1, rounds.size()));
+      measure_direction(one_way_flows(rounds[r], forth), each);
+    }
+  }
+}
+
+/// Half of a round trip; 0 where it is not known.
+double PairSteps::latency_of(const Flow& flow) const {
+  const auto latency = m_latency.find(std::minmax(flow.from, flow.to));
+  return latency == m_latency.end() ? 0 : median_above_zero(latency->second);
+}
+
+/// From what is known of the pair: its latency and rate, and the size before.
+double PairSteps::expected_seconds(const Flow& flow, std::uint64_t bytes) const {
+  const auto size = static_cast<double>(bytes);
+  const auto rate = m_one_way.find({flow.from, flow.to});
+  const double known = rate == m_one_way.end() ? 0 : median_above_zero(rate->second);
+  double expected = size / (known > 0 ? known : m_rate);
+  expected += 2 * latency_of(flow);
+  const auto curve = m_writes.find({flow.from, flow.to});
+  if (curve != m_writes.end()) {
+    for (const auto& [smaller, write] : curve->second) {
+      if (smaller < bytes && !write.seconds.empty()) {
+        expected = std::max(expected, median_above_zero(write.seconds));
+      }
+    }
+  }
+  return expected;
+}
+
+void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) {
+  // One to warm up and three that count: of fewer, chance decides.
+  constexpr double k_fewest = 3, k_most = 30;
+  for (const std::uint64_t bytes : k_pair_write_sizes) {
+    std::vector<Flow> now;
+    double slowest = 0;
+    for (const Flow& flow : flows) {
+      const double expected = expected_seconds(flow, bytes);
+      PairWrite& write = m_writes[{flow.from, flow.to}][bytes];
+      if (m_steps.over()) {
+        write.why_not = fmt::format("no time left of the budget of {}", to_text(m_steps.budget()));
+      } else if (place_of_write(bytes) > m_steps.member().memory()) {
+        write.why_not = fmt::format("longer than the {} of memory that are free for it",
+                                    to_text(Bytes(m_steps.member().memory())));
+      } else if ((1 + k_fewest) * expected > each.count()) {
+        write.why_not = fmt::format("{} writes of about {} are more than the {} that there are for "
+                                    "each size",
+                                    1 + k_fewest, to_text(Seconds(expected)), to_text(each));
+      } else {
+        now.push_back(flow);
+        slowest = std::max(slowest, expected);
+      }
+    }
+    if (now.empty()) {
+      continue;
+    }
+    const auto count =
+        static_cast<std::uint64_t>(std::clamp(0.25 * each.count() / slowest - 1, k_fewest, k_most));
+    for (const std::vector<Flow>& group : writes_at_once(now, bytes, m_steps.member())) {
+      write_at_once(group, bytes, count);
+    }
+  }
+}
+
+void PairSteps::write_at_once(const std::vector<Flow>& flows, std::uint64_t bytes,
+                              std::uint64_t count) {
+  const FlowTask task = write_task(flows, bytes, count, count, m_steps.random()() % 100'000);
+  const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
+  for (const Flow& flow : flows) {
+    PairWrite& write = m_writes[{flow.from, flow.to}][bytes];
+    for (const double seconds :
+         write_seconds(outcomes[at(flow.from)].round_trip_s, latency_of(flow))) {
+      write.seconds.push_back(seconds);
+    }
+  }
+}
+
+RackSteps::RackSteps(ClusterSteps& steps, PairSteps& pairs)
+    : m_steps(steps), m_pairs(pairs), m_rack(at(steps.ranks()), 0) {}
+
+std::uint64_t RackSteps::part() const {
+  return part_for(m_pairs.rate() / 8 / static_cast<double>(m_steps.lanes.size()));
+}
+
+int RackSteps::count() const {
+  return *std::max_element(m_rack.begin(), m_rack.end()) + 1;
+}
+
+double RackSteps::share_of(const BisectionResult& b) const {
+  return median_above_zero(b.samples) / std::max(1.0, full_bisection(b.pairs, m_pairs.port_seen()));
+}
+
+void RackSteps::note_bisection(const char* test, const Pairing& pairs, const std::string& step) {
+  auto [round, samples] = m_pairs.measure_round(pairs, step, part(), 0.3);
+  BisectionResult found{test, pairs, std::move(samples)};
+  if (share_of(found) < k_full_bisection && !m_steps.over()) { // or was it disturbed?
+    auto [second, again] = m_pairs.measure_round(pairs, step, part(), 0.3);
+    keep_best(round, second);
+    if (median_above_zero(again) > median_above_zero(found.samples)) {
+      found.samples = std::move(again);
+    }
+  }
+  m_pairs.rounds().push_back(std::move(round));
+  const auto same = std::find_if(m_bisections.begin(), m_bisections.end(),
+                                 [&](const BisectionResult& b) { return b.test == test; });
+  if (same == m_bisections.end()) {
+    m_bisections.push_back(std::move(found));
+  } else if (share_of(found) < share_of(*same)) { // the worst of several stands
+    *same = std::move(found);
+  }
+}
+
+/// BytePS assumes that any half can send to the other at full speed. Which machines cannot tells
+/// where the racks are.
+void RackSteps::measure() {
+  if (m_steps.ranks() < 4 || m_steps.over()) {
+    return; // of two or three machines, the pairs say everything
+  }
+  std::vector<int> order(m_rack.size());
+  std::iota(order.begin(), order.end(), 0);
+  note_bisection(k_bisection_by_order, halves_of(order), "halves against each other");
+  for (int i = 0; i < 2; ++i) {
+    note_bisection(k_bisection_random, halves_of(shuffled(m_steps.ranks(), m_steps.random())),
+                   "halves against each other");
+  }
+  find();
+  log(LogLevel::debug, "racks of the ranks: {}", fmt::join(m_rack, " "));
+  if (count() > 1) {
+    note_bisection(k_bisection_by_racks, rack_bisection(m_rack), "racks against each other");
+    measure_uplinks();
+  }
+}
+
+void RackSteps::find() {
+  constexpr double k_window = 0.2;
+  const RackSearch search = search_racks(
+      m_pairs.rounds(), m_pairs.port_seen(), m_steps.random(),
+      [&](const Pairing& pairs) {
+        return m_pairs.measure_round(pairs, "racks", m_pairs.part(), k_window).first;
+      },
+      [&] { return m_steps.over(); });
+  m_rack = search.rack_of;
+  constexpr const char* k_disturbed =
+      "probe again when nothing else uses the machines and their network";
+  if (count() < search.looked_like) {
+    m_doubt = fmt::format("what looked like {} racks counts as {}, as rates between them were low "
+                          "and as low where no uplink is in the way; {}",
+                          search.looked_like, count(), k_disturbed);
+  } else if (!search.settled) {
+    m_doubt =
+        m_steps.over()
+            ? fmt::format("the budget of {} ended before the {} racks were checked; give a "
+                          "longer --budget",
+                          to_text(m_steps.budget()), count())
+            : fmt::format("rates between machines changed from check to check; {}", k_disturbed);
+  }
+}
+
+void RackSteps::measure_uplinks() {
+  for (int rack = 0; rack < count() && !m_steps.over(); ++rack) {
+    // With two racks, both uplinks carry the same traffic: what limits it limits both.
+    m_uplinks[rack] =
+        rack == 1 && count() == 2
+            ? m_uplinks[0]
+            : m_pairs.measure_round(out_of_rack(m_rack, rack), "uplinks", part(), 0.5).second;
+  }
 }
 
 } // namespace reckon

@@ -2,16 +2,78 @@
 #include "probe/description.hpp"
 
 #include "core/version.hpp"
-#include "probe/evaluate.hpp"
+#include "discover/topology_file.hpp"
+#include "documents/cells.hpp"
+#include "kernels/optimizer.hpp"
+#include "probe/curve.hpp"
+#include "probe/gpu.hpp"
+#include "probe/machine_campaigns.hpp"
+#include "stats/fit.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
+#include <map>
 #include <utility>
 
 namespace reckon {
+namespace {
+
+bool is_curve(const Cell& cell) {
+  return cell.has_value() && cell.key.bytes > 0 &&
+         (cell.key.test == k_host_memcpy || cell.key.test == k_gpu_copy ||
+          cell.key.test.starts_with("fabric_"));
+}
+
+FitPoint point_of(const Cell& cell) {
+  const double bytes = static_cast<double>(cell.key.bytes);
+  const double seconds = cell.unit == "seconds" ? cell.p50 : bytes / cell.p50;
+  return {bytes, seconds, cell.spread * seconds};
+}
+
+/// The best of the STREAM-like cells at one place.
+struct Stream {
+  double bytes_per_second = 0; ///< as STREAM counts
+  int threads = 0;
+  std::string test;
+};
+
+Stream best_stream(const std::vector<Cell>& cells, const std::string& from, int threads) {
+  Stream best;
+  for (const Cell& cell : cells) {
+    const bool stream = cell.key.test == k_stream_copy || cell.key.test == k_stream_add;
+    if (stream && cell.has_value() && cell.key.from == from &&
+        (threads == 0 || cell.key.threads == threads) && cell.p50 > best.bytes_per_second) {
+      best = {cell.p50, cell.key.threads, cell.key.test};
+    }
+  }
+  return best;
+}
+
+/// Bytes of memory traffic for each byte that the cell counts, without what hardware adds; 0: not a
+/// matter of memory traffic.
+double traffic_per_byte(const CellKey& key) {
+  if (key.test == k_numa_copy) {
+    return 2; // read and written
+  }
+  if (key.test == k_numa_read || key.test == k_numa_write) {
+    return 1;
+  }
+  if (key.test == k_reduce_sum && key.sources > 1) {
+    return (key.sources + 1.0) / (key.sources - 1.0); // all operands read, one written
+  }
+  if (key.test == k_optimizer_step) {
+    const auto optimizer = optimizer_named(key.operation);
+    return optimizer ? static_cast<double>(bytes_moved_per_element(*optimizer)) / sizeof(float) : 0;
+  }
+  return 0;
+}
+
+} // namespace
 
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
@@ -63,6 +125,86 @@ void describe_probe(ProbeResult& result, const ProbeRequest& request, Seconds bu
         return cell.status == CellStatus::failed || cell.status == CellStatus::timeout ||
                cell.status == CellStatus::mismatch;
       }));
+}
+
+std::vector<Fit> fits_of(const std::vector<Cell>& cells) {
+  std::map<CellKey, std::map<std::uint64_t, FitPoint>> groups;
+  for (const Cell& cell : cells) {
+    if (is_curve(cell)) {
+      CellKey key = cell.key;
+      key.bytes = 0;
+      groups[key][cell.key.bytes] = point_of(cell);
+    }
+  }
+  std::vector<Fit> fits;
+  for (const auto& [key, by_size] : groups) {
+    std::vector<FitPoint> points;
+    for (const auto& [bytes, point] : by_size) {
+      points.push_back(point);
+    }
+    const AlphaBetaFit found = fit_alpha_beta(points);
+    if (found.segments.empty()) {
+      continue;
+    }
+    Fit fit;
+    fit.key = key;
+    fit.knee_bytes = knee_bytes(points).value_or(0);
+    for (const Segment& s : found.segments) {
+      fit.segments.push_back({s.from_bytes, s.to_bytes, s.alpha_seconds,
+                              s.bandwidth_bytes_per_second, s.relative_residual});
+    }
+    fits.push_back(std::move(fit));
+  }
+  return fits;
+}
+
+void add_ceilings(std::vector<Cell>& cells) {
+  for (Cell& cell : cells) {
+    const double traffic = traffic_per_byte(cell.key);
+    if (!cell.has_value() || cell.ceiling || traffic == 0) {
+      continue;
+    }
+    const bool pair = cell.key.test == k_numa_copy || cell.key.test == k_numa_read ||
+                      cell.key.test == k_numa_write;
+    const std::string machine = cell.key.from.substr(0, cell.key.from.find('/'));
+    Stream stream = best_stream(cells, cell.key.from, pair ? 0 : cell.key.threads);
+    if (stream.threads == 0 && pair) { // one node: the machine's figure is the node's
+      stream = best_stream(cells, machine, 0);
+    }
+    if (stream.threads > 0) {
+      cell.ceiling = Ceiling{fmt::format("memory traffic of {}, {} thread{}", stream.test,
+                                         stream.threads, stream.threads == 1 ? "" : "s"),
+                             stream.bytes_per_second / traffic};
+    }
+  }
+}
+
+Profile profile_of_topology_file(const std::string& path, const std::string& name) {
+  RecordedTopology recorded = read_topology_file(path);
+  const std::filesystem::path file(path);
+  Profile profile;
+  profile.name = name.empty() ? file.stem().string() : name;
+  profile.source = fmt::format("not measured: the tree of a machine, out of {} ({})",
+                               file.filename().string(), recorded.format);
+  profile.context = {{"measured", "nothing: run `reckon probe` on the machine itself"},
+                     {"topology_file", file.filename().string()},
+                     {"topology_format", recorded.format}};
+  if (!recorded.remarks.empty()) {
+    // The same file at another place gives the same profile.
+    const std::string place = path + ": ";
+    for (std::string& remark : recorded.remarks) {
+      remark = remark.starts_with(place) ? remark.substr(place.size()) : remark;
+    }
+    profile.context["topology_remarks"] = fmt::format("{}", fmt::join(recorded.remarks, "; "));
+  }
+  const TopologyObject& machine = recorded.topology.objects.front();
+  profile.machines.push_back(machine_group(recorded.topology, machine.id,
+                                           machine.name.empty() ? profile.name : machine.name));
+  if (profile.machines.front().cores == 0) {
+    profile.context["cores"] = "not in the file";
+  }
+  profile.topology = std::move(recorded.topology);
+  return profile;
 }
 
 } // namespace reckon

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "discover/environment.hpp"
+#include "documents/profile.hpp"
 #include "probe/probe.hpp"
 #include "topology/topology.hpp"
 
 #include <string>
+#include <vector>
 
 namespace reckon {
 
@@ -22,5 +24,21 @@ void describe_machine(Profile& profile, Topology topology, const Environment& en
 /// Completes what was measured: the source, the fits, the cells by key, what the context says of
 /// every probe, and the number of broken cells.
 void describe_probe(ProbeResult& result, const ProbeRequest& request, Seconds budget, Seconds took);
+
+/// alpha + bytes/beta per segment, and the knee, for each group of cells that differ only in bytes
+/// and whose bytes are the size of a message: host_memcpy and fabric_*. Cells without a value do
+/// not count; groups of fewer than 5 sizes get no fit.
+[[nodiscard]] std::vector<Fit> fits_of(const std::vector<Cell>& cells);
+
+/// Names the ceiling of each rate that has none: of copies, reads, writes, sums and optimizer
+/// steps, the memory traffic that the STREAM-like cells reached with as many threads (for NUMA
+/// pairs: with all), converted to how the cell counts bytes.
+void add_ceilings(std::vector<Cell>& cells);
+
+/// A profile with the tree of a machine that is not here and no cells: its source and its context
+/// say that nothing was measured. `name` empty: the file's name without its ending. Throws
+/// Error{input} as read_topology_file() does.
+[[nodiscard]] Profile profile_of_topology_file(const std::string& path,
+                                               const std::string& name = "");
 
 } // namespace reckon

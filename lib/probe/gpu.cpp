@@ -7,7 +7,6 @@
 #include "kernels/reduce.hpp"
 #include "probe/curve.hpp"
 #include "probe/gpu_contention.hpp"
-#include "probe/gpu_copy.hpp"
 #include "probe/gpu_links.hpp"
 #include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"

@@ -2,7 +2,7 @@
 #include "probe/gpu_links.hpp"
 
 #include "core/error.hpp"
-#include "probe/gpu_copy.hpp"
+#include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"
 #include "probe/links.hpp"
 #include "topology/paths.hpp"

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
-#include "probe/background.hpp"
+#include "probe/team.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #include "probe/pair_probe.hpp"
 
 #include "core/error.hpp"
-#include "probe/pair_writes.hpp"
+#include "probe/cluster_steps.hpp"
 #include "probe/rounds.hpp"
 
 #include <fmt/format.h>

@@ -11,7 +11,6 @@
 #include "probe/campaign.hpp"
 #include "probe/curve.hpp"
 #include "probe/description.hpp"
-#include "probe/evaluate.hpp"
 #include "probe/fabric.hpp"
 #include "probe/gpu.hpp"
 #include "probe/links.hpp"

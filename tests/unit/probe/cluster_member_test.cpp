@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "launch/sockets.hpp"
 #include "movers/fake.hpp"
-#include "probe/pair_writes.hpp"
+#include "probe/cluster_steps.hpp"
 #include "support/local_job.hpp"
 
 #include <gmock/gmock.h>

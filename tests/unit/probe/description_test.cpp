@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/evaluate.hpp"
+#include "probe/description.hpp"
 
 #include "documents/cells.hpp"
 #include "fakes.hpp"

@@ -3,16 +3,16 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
+#include "kernels/reduce.hpp"
+#include "probe/pattern.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace reckon {
 namespace {
@@ -38,52 +38,6 @@ std::uint64_t read_all(const std::byte* from, std::size_t bytes) noexcept {
   }
   return sum0 + sum1 + sum2 + sum3;
 }
-
-enum class StreamStores { ordinary, non_temporal };
-
-#if defined(__SSE2__)
-// Written out, as a compiler would turn the copy into a call of memcpy, which chooses its stores by
-// its own rules.
-template <StreamStores stores>
-void store(double* to, __m128d value) noexcept {
-  if constexpr (stores == StreamStores::ordinary) {
-    _mm_store_pd(to, value);
-  } else {
-    _mm_stream_pd(to, value);
-  }
-}
-
-template <StreamStores stores>
-void stream_copy(double* to, const double* from, std::size_t n) noexcept {
-  for (std::size_t i = 0; i < n; i += 8) {
-    for (std::size_t j = i; j < i + 8; j += 2) {
-      store<stores>(to + j, _mm_load_pd(from + j));
-    }
-  }
-}
-
-template <StreamStores stores>
-void stream_add(double* to, const double* a, const double* b, std::size_t n) noexcept {
-  for (std::size_t i = 0; i < n; i += 8) {
-    for (std::size_t j = i; j < i + 8; j += 2) {
-      store<stores>(to + j, _mm_add_pd(_mm_load_pd(a + j), _mm_load_pd(b + j)));
-    }
-  }
-}
-constexpr bool k_has_non_temporal = true;
-#else
-template <StreamStores>
-void stream_copy(double* to, const double* from, std::size_t n) noexcept {
-  std::memcpy(to, from, n * sizeof(double));
-}
-template <StreamStores>
-void stream_add(double* to, const double* a, const double* b, std::size_t n) noexcept {
-  for (std::size_t i = 0; i < n; ++i) {
-    to[i] = a[i] + b[i];
-  }
-}
-constexpr bool k_has_non_temporal = false;
-#endif
 
 // ---------------------------------------------------------------- slices
 
@@ -218,7 +172,7 @@ private:
       const Stream& s = rank < m_forward ? streams[0] : streams[1];
       const std::size_t offset = s.slices.offset(rank - s.first_thread, 0);
       std::memset(s.to.data() + offset, static_cast<int>(k_poison), s.slices.chunk);
-      fill_pattern(s.from.subspan(offset, s.slices.chunk), m_bench.seed() + offset);
+      fill_with_pattern(s.from.subspan(offset, s.slices.chunk), m_bench.seed() + offset);
     });
   }
 
@@ -290,16 +244,13 @@ struct StreamCell {
     const Seconds since = bench.clock().now();
     Samples best;
     double best_seconds = 0;
-    StreamStores best_stores = StreamStores::ordinary;
+    Stores best_stores = Stores::cached;
     const std::size_t threads = cores.size();
     Slices slices(k_page, 1);
-    for (const StreamStores stores : {StreamStores::ordinary, StreamStores::non_temporal}) {
-      if (stores == StreamStores::non_temporal && !k_has_non_temporal) {
-        break;
-      }
+    for (const Stores stores : {Stores::cached, Stores::streaming}) {
       const Seconds left = budget - (bench.clock().now() - since);
       Samples samples =
-          run(stores, cell.key.bytes, stores == StreamStores::ordinary ? 0.5 * left : left, slices);
+          run(stores, cell.key.bytes, stores == Stores::cached ? 0.5 * left : left, slices);
       if (samples.interrupted || samples.seconds.empty()) {
         best = std::move(samples);
         break;
@@ -314,23 +265,16 @@ struct StreamCell {
     const double arrays = add ? 3 : 2;
     fill_cell(cell, best, arrays * static_cast<double>(slices.chunk * threads));
     if (cell.has_value()) {
-      remark(cell,
-             best_stores == StreamStores::ordinary ? "ordinary stores" : "non-temporal stores");
-      for (const CorePlace& core : cores) {
-        if (core.node == cores.front().node) {
-          bench.remark_placement(cell, core.node, 0);
-          break;
-        }
-      }
+      remark(cell, best_stores == Stores::cached ? "ordinary stores" : "non-temporal stores");
+      bench.remark_placement(cell, cores.front().node, 0);
     }
   }
 
 private:
-  Samples run(StreamStores stores, std::uint64_t bytes, Seconds budget, Slices& slices) const {
+  Samples run(Stores stores, std::uint64_t bytes, Seconds budget, Slices& slices) const {
     // Each thread works on memory of its node: its share of the two areas there.
     struct Arrays {
-      double *a, *b, *c;
-      std::size_t count;
+      std::byte *a, *b, *c;
     };
     std::vector<Arrays> arrays;
     std::size_t most_on_a_node = 0;
@@ -344,34 +288,20 @@ private:
       const std::span<std::byte> low = bench.memory(core.node, 0, bytes);
       const std::span<std::byte> high = bench.memory(core.node, 1, bytes);
       const std::size_t offset = slices.offset(used[core.node]++, 0);
-      const auto at = [](std::span<std::byte> memory, std::size_t place) {
-        return reinterpret_cast<double*>(memory.data() + place);
-      };
-      arrays.push_back({at(low, offset), at(low, bytes / 2 / k_page * k_page + offset),
-                        at(high, offset), slices.count});
+      arrays.push_back({&low[offset], &low[bytes / 2 / k_page * k_page + offset], &high[offset]});
     }
     std::vector<int> cpus;
     for (const CorePlace& core : cores) {
       cpus.push_back(core.cpu);
     }
-    const std::size_t n = slices.chunk / sizeof(double);
-    const std::size_t step = slices.slice / sizeof(double);
-    return bench.sample(
-        bench.team(cpus), bench.clock().now(), budget,
-        [&, stores, n, step](std::size_t rank, std::uint64_t index) noexcept {
-          const Arrays& mine = arrays[rank];
-          const std::size_t at = index % mine.count * step;
-          const bool ordinary = stores == StreamStores::ordinary;
-          if (add && ordinary) {
-            stream_add<StreamStores::ordinary>(mine.c + at, mine.a + at, mine.b + at, n);
-          } else if (add) {
-            stream_add<StreamStores::non_temporal>(mine.c + at, mine.a + at, mine.b + at, n);
-          } else if (ordinary) {
-            stream_copy<StreamStores::ordinary>(mine.c + at, mine.a + at, n);
-          } else {
-            stream_copy<StreamStores::non_temporal>(mine.c + at, mine.a + at, n);
-          }
-        });
+    return bench.sample(bench.team(cpus), bench.clock().now(), budget,
+                        [&](std::size_t rank, std::uint64_t index) noexcept {
+                          const Arrays& mine = arrays[rank];
+                          const std::size_t at = index % slices.count * slices.slice;
+                          const std::array<const void*, 2> operands{mine.a + at, mine.b + at};
+                          sum_into(DType::fp32, mine.c + at, {operands.data(), add ? 2U : 1U},
+                                   slices.chunk / sizeof(float), stores);
+                        });
   }
 };
 

@@ -22,6 +22,8 @@ namespace {
 constexpr double k_refinement_share = 0.3;
 /// Of the whole time, the most that the second measurement of the reference cell may take.
 constexpr double k_reference_share = 0.03;
+/// A change of the reference cell by more is worth a warning.
+constexpr double k_drift_limit = 0.10;
 
 Seconds sum(const std::vector<CellPlan>& plans, Seconds CellPlan::*field) {
   return std::accumulate(plans.begin(), plans.end(), Seconds(0),
@@ -59,7 +61,7 @@ private:
   void run_campaign(const Campaign& campaign, double part) {
     std::vector<CellPlan> plans = campaign.plan();
     if (interrupted()) {
-      skip(plans, "interrupted");
+      leave_out(plans, CellStatus::skipped, "interrupted");
       return;
     }
     const std::size_t first = m_result.cells.size();
@@ -68,12 +70,7 @@ private:
         campaign.begin();
       }
     } catch (const Error& error) {
-      for (const CellPlan& plan : plans) {
-        Cell cell = empty_cell(plan);
-        cell.status = status_of(error);
-        cell.reason = error.what();
-        m_result.cells.push_back(std::move(cell));
-      }
+      leave_out(plans, status_of(error), error.what());
       return;
     }
     wait_for_quiet(campaign.name);
@@ -87,9 +84,10 @@ private:
     if (campaign.more) {
       rest = measure(std::move(rest), end);
     }
-    skip(rest, interrupted()
-                   ? "interrupted"
-                   : fmt::format("no time left of the budget of {}", to_text(m_options.budget)));
+    leave_out(rest, CellStatus::skipped,
+              interrupted()
+                  ? "interrupted"
+                  : fmt::format("no time left of the budget of {}", to_text(m_options.budget)));
     while (campaign.more && !interrupted() && m_clock.now() < end) {
       const std::vector<Cell> measured(m_result.cells.begin() + static_cast<std::ptrdiff_t>(first),
                                        m_result.cells.end());
@@ -105,7 +103,7 @@ private:
       }
       const std::vector<CellPlan> unfinished = measure(std::move(more), end);
       if (interrupted()) {
-        skip(unfinished, "interrupted");
+        leave_out(unfinished, CellStatus::skipped, "interrupted");
       }
     }
     if (campaign.end) {
@@ -174,13 +172,9 @@ private:
     try {
       plan.measure(cell, budget);
     } catch (const Error& error) {
-      cell = empty_cell(plan);
-      cell.status = status_of(error);
-      cell.reason = error.what();
+      cell = without_value(plan, status_of(error), error.what());
     } catch (const std::bad_alloc&) {
-      cell = empty_cell(plan);
-      cell.status = CellStatus::failed;
-      cell.reason = "out of memory";
+      cell = without_value(plan, CellStatus::failed, "out of memory");
     }
     if (const Disturbance d = m_guard.end();
         d.noticeable && cell.has_value() && !(plan.crowded && d.only_waited)) {
@@ -203,7 +197,7 @@ private:
     // Of a measurement that was disturbed, the cell says so itself; that is no change of the
     // machine.
     const bool sure = m_first.status == CellStatus::ok && cell.status == CellStatus::ok;
-    if (sure && std::abs(drift.relative()) > m_options.drift_limit) {
+    if (sure && std::abs(drift.relative()) > k_drift_limit) {
       m_result.warnings.push_back(fmt::format(
           "the machine changed while it was measured: {} gave {:+.0f} % at the end; measure again "
           "when it is quiet",
@@ -226,13 +220,16 @@ private:
     return dropped;
   }
 
-  void skip(const std::vector<CellPlan>& plans, const std::string& reason) {
+  void leave_out(const std::vector<CellPlan>& plans, CellStatus status, const std::string& reason) {
     for (const CellPlan& plan : plans) {
-      Cell cell = empty_cell(plan);
-      cell.status = CellStatus::skipped;
-      cell.reason = reason;
-      m_result.cells.push_back(std::move(cell));
+      m_result.cells.push_back(without_value(plan, status, reason));
     }
+  }
+
+  static Cell without_value(const CellPlan& plan, CellStatus status, const std::string& reason) {
+    Cell cell = empty_cell(plan);
+    discard(cell, status, reason);
+    return cell;
   }
 
   static CellStatus status_of(const Error& error) {

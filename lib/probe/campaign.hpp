@@ -53,7 +53,6 @@ struct RunnerOptions {
   std::function<void(double done, std::string_view what, Seconds left)> progress;
   /// At most, before each campaign, and a twentieth of the budget in all.
   Seconds wait_for_quiet{0.5};
-  double drift_limit = 0.10; ///< of the reference cell: more is worth a warning
 };
 
 /// How the reference cell changed between its first measurement and the end.

@@ -6,7 +6,6 @@
 #include "documents/contention.hpp"
 #include "kernels/compute_load.hpp"
 #include "kernels/reduce.hpp"
-#include "probe/contention.hpp"
 #include "probe/team.hpp"
 
 #include <fmt/format.h>

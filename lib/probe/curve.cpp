@@ -2,6 +2,7 @@
 #include "probe/curve.hpp"
 
 #include "documents/cells.hpp"
+#include "probe/pattern.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -48,7 +49,7 @@ void measure_copy(Workbench& bench, std::uint64_t size, bool cold, Cell& cell, S
   Team& team = bench.team(bench.cpus_near(0, 1));
   // The first place again after the last copy: a pattern there, poison where it goes.
   team.run([&](std::size_t) {
-    fill_pattern({from, place}, bench.seed() + size);
+    fill_with_pattern({from, place}, bench.seed() + size);
     std::memset(to, 0xa5, place);
   });
   std::uint64_t at = 0;

@@ -6,8 +6,6 @@
 #include "kernels/cuda_probe.hpp"
 #include "kernels/reduce.hpp"
 #include "probe/curve.hpp"
-#include "probe/gpu_contention.hpp"
-#include "probe/gpu_links.hpp"
 #include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"
 #include "stats/resample.hpp"
@@ -103,56 +101,63 @@ CellPlan pair_plan(const Places& places, const char* test, const Copy& copy, int
 
 // ---------------------------------------------------------------- bandwidth
 
+/// Both ways at once between two ends.
+CellPlan two_way_plan(const Places& places, const char* test, const Copy& copy, const char* state,
+                      int rank) {
+  Copy back = copy;
+  std::swap(back.from, back.to);
+  CellPlan plan = copies_plan(places, test, places->id_of(copy.from), places->id_of(copy.to),
+                              {copy, back}, rank);
+  plan.key.direction = k_two_way;
+  plan.key.state = state;
+  return plan;
+}
+
 void add_host_plans(const Places& places, std::size_t node, std::size_t gpu,
                     std::vector<CellPlan>& plans) {
-  const End host{false, node};
-  const End device{true, gpu};
-  const std::uint64_t bytes = places->large_bytes();
-  const bool near = places->gpus()[gpu].near_node == node;
-  const int far = near ? 0 : 1;
-  Copy down{host, device};
-  Copy up{device, host};
-  down.bytes = up.bytes = bytes;
-  plans.push_back(pair_plan(places, k_host_to_device_ce, down, far));
-  plans.push_back(pair_plan(places, k_device_to_host_ce, up, far));
-  plans.push_back(copies_plan(places, k_host_device_two_way_ce, places->id_of(host),
-                              places->id_of(device), {down, up}, far + 1));
-  plans.back().key.direction = k_two_way;
-  plans.back().key.state = "pinned";
-  down.engine = up.engine = Engine::sm;
-  plans.push_back(pair_plan(places, k_host_to_device_sm, down, far + 1));
-  plans.push_back(pair_plan(places, k_device_to_host_sm, up, far + 1));
-  down.engine = up.engine = Engine::ce;
-  down.from.pinned = up.to.pinned = false;
-  down.bytes = up.bytes = std::min(bytes, GpuPlaces::k_pageable_bytes);
-  plans.push_back(pair_plan(places, k_host_to_device_ce, down, far + 1));
-  plans.push_back(pair_plan(places, k_device_to_host_ce, up, far + 1));
+  struct Way {
+    const char *down, *up;
+    Engine engine;
+    bool pinned;
+    int rank;
+  };
+  const int far = places->gpus()[gpu].near_node == node ? 0 : 1;
+  for (const Way& way : {Way{k_host_to_device_ce, k_device_to_host_ce, Engine::ce, true, 0},
+                         {k_host_to_device_sm, k_device_to_host_sm, Engine::sm, true, 1},
+                         {k_host_to_device_ce, k_device_to_host_ce, Engine::ce, false, 1}}) {
+    Copy copy{{false, node, way.pinned}, {true, gpu}, way.engine};
+    copy.bytes = way.pinned ? places->large_bytes()
+                            : std::min(places->large_bytes(), GpuPlaces::k_pageable_bytes);
+    plans.push_back(pair_plan(places, way.down, copy, far + way.rank));
+    std::swap(copy.from, copy.to);
+    plans.push_back(pair_plan(places, way.up, copy, far + way.rank));
+  }
+  Copy both{{false, node}, {true, gpu}};
+  both.bytes = places->large_bytes();
+  plans.push_back(two_way_plan(places, k_host_device_two_way_ce, both, "pinned", far + 1));
 }
 
 void add_pair_plans(const Places& places, std::size_t from, std::size_t to,
                     std::vector<CellPlan>& plans) {
+  struct Way {
+    const char* test;
+    Engine engine;
+    bool by_source;
+    int rank;
+  };
   Copy copy{{true, from}, {true, to}};
   copy.bytes = places->large_bytes();
-  for (const Engine engine : {Engine::ce, Engine::sm}) {
-    copy.engine = engine;
-    const bool ce = engine == Engine::ce;
-    copy.by_source = true;
-    plans.push_back(
-        pair_plan(places, ce ? k_device_write_ce : k_device_write_sm, copy, ce ? 0 : 1));
-    copy.by_source = false;
-    plans.push_back(pair_plan(places, ce ? k_device_read_ce : k_device_read_sm, copy, ce ? 1 : 2));
-  }
-  copy.engine = Engine::staged;
-  copy.by_source = true;
-  plans.push_back(pair_plan(places, k_device_write_ce, copy, 0));
   if (from < to) {
-    copy.engine = Engine::ce;
-    Copy back = copy;
-    std::swap(back.from, back.to);
-    plans.push_back(copies_plan(places, k_device_two_way_ce, places->id_of(copy.from),
-                                places->id_of(copy.to), {copy, back}, 1));
-    plans.back().key.direction = k_two_way;
-    plans.back().key.state = "peer";
+    plans.push_back(two_way_plan(places, k_device_two_way_ce, copy, "peer", 1));
+  }
+  for (const Way& way : {Way{k_device_write_ce, Engine::ce, true, 0},
+                         {k_device_read_ce, Engine::ce, false, 1},
+                         {k_device_write_sm, Engine::sm, true, 1},
+                         {k_device_read_sm, Engine::sm, false, 2},
+                         {k_device_write_ce, Engine::staged, true, 0}}) {
+    copy.engine = way.engine;
+    copy.by_source = way.by_source;
+    plans.push_back(pair_plan(places, way.test, copy, way.rank));
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/gpu_contention.hpp"
+#include "probe/gpu_places.hpp"
 
 #include "core/error.hpp"
 #include "documents/contention.hpp"
-#include "probe/contention.hpp"
 #include "probe/gpu_timer.hpp"
+#include "probe/machine_campaigns.hpp"
 
 #include <fmt/format.h>
 
@@ -116,7 +116,7 @@ void measure_together(GpuPlaces& places, const GpuTimer::Flow& measured,
       }
       sampler.add(Seconds(seconds));
     }
-    samples = {sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted(), {}};
+    samples = sampler.result();
     ratio *= 2;
   }
   divide(samples, repeats);

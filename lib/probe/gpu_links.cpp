@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/gpu_links.hpp"
+#include "probe/gpu_places.hpp"
 
 #include "core/error.hpp"
-#include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"
 #include "probe/links.hpp"
 #include "topology/paths.hpp"

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "kernels/cuda_probe.hpp"
+#include "probe/pattern.hpp"
 #include "topology/numa.hpp"
 
 #include <fmt/format.h>
@@ -35,14 +36,6 @@ bool linked(const Topology& topology, const std::string& a, const std::string& b
            return between != nullptr && between->kind == ObjectKind::link_switch &&
                   of_b.contains(id);
          });
-}
-
-/// The first `bytes` of a pattern at host memory that begins at `offset` of its buffer.
-void fill_host(std::span<std::byte> memory, std::uint64_t salt) {
-  for (std::uint64_t i = 0; i + 8 <= memory.size(); i += 8) {
-    const std::uint64_t word = gpu_pattern_word(i / 8, salt);
-    std::memcpy(memory.data() + i, &word, 8);
-  }
 }
 
 /// The same ends for what is spoilt and what is checked: multiples of 8.
@@ -113,14 +106,12 @@ std::uint64_t GpuPlaces::salt_of(End end) const {
 }
 
 GpuStream GpuPlaces::stream(std::size_t gpu) {
-  const auto found = m_streams.find(gpu);
-  if (found != m_streams.end()) {
-    return found->second.get();
+  if (!m_streams.contains(gpu)) {
+    const int device = m_gpus[gpu].device;
+    m_library.load(device);
+    m_streams.emplace(gpu, GpuOwned<GpuStream>(m_library, m_library.make_stream(device)));
   }
-  const int device = m_gpus[gpu].device;
-  m_library.load(device);
-  return m_streams.emplace(gpu, GpuOwned<GpuStream>(m_library, m_library.make_stream(device)))
-      .first->second.get();
+  return m_streams.at(gpu).get();
 }
 
 std::byte* GpuPlaces::gpu_memory(std::size_t gpu, std::size_t which) {
@@ -152,7 +143,7 @@ std::byte* GpuPlaces::host_memory(End end, bool written) {
   host.memory = m_bench.memory(end.index, which, bytes).first(bytes);
   if (!written) {
     m_bench.team(m_bench.cpus_near(end.index, 1)).run([&](std::size_t) {
-      fill_host(host.memory, salt_of(end));
+      fill_with_pattern(host.memory, salt_of(end));
     });
   }
   if (end.pinned) {

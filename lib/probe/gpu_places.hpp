@@ -124,4 +124,20 @@ struct GpuCopy {
 /// have none.
 void settle_access(GpuPlaces& places, const GpuCopy& copy);
 
+/// What transfers and computations on a GPU do to each other (ACE, section III and figure 4a):
+/// copies to the host and sums of two operands of 1, 10 and 100 MiB beside fp32 matrix products of
+/// side 500 and 1000 (cuBLAS) and embedding lookups of 1000 and 10000 bags.
+///
+/// contention_communication: seconds of a communication of `bytes`, alone (no `operation`) and
+/// while `operation` runs over and over. contention_compute: seconds of `operation`, alone (no
+/// `bytes`) and while communications of `bytes` do.
+[[nodiscard]] std::vector<CellPlan> gpu_contention_plans(const std::shared_ptr<GpuPlaces>& places);
+
+/// What links carry that the ways of several copies share, each direction: links_campaign() of
+/// copies between GPUs and NUMA nodes, each way, and between GPUs with peer access. Copy engines
+/// move them, host memory is pinned. Two GPUs are left out where something joins them that the
+/// tree does not have: nobody knows which links their copies pass.
+[[nodiscard]] Campaign gpu_links_campaign(const std::shared_ptr<GpuPlaces>& places,
+                                          const Topology& topology, Seconds most);
+
 } // namespace reckon

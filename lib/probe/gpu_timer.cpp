@@ -2,7 +2,6 @@
 #include "probe/gpu_timer.hpp"
 
 #include "core/error.hpp"
-#include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
@@ -129,12 +128,7 @@ Samples sample_flows(GpuTimer& timer, const Clock& clock, Seconds budget,
     }
     sampler.add(elapsed);
   }
-  Samples samples{sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted(), {}};
-  for (std::vector<double>& seconds : own) {
-    std::sort(seconds.begin(), seconds.end());
-    samples.rank_seconds.push_back(seconds.empty() ? 0 : percentile(seconds, 0.5));
-  }
-  return samples;
+  return sampler.result(own);
 }
 
 } // namespace reckon

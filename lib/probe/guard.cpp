@@ -8,9 +8,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cstdlib>
 #include <dirent.h>
 #include <memory>
+#include <sstream>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
@@ -20,21 +21,6 @@ namespace {
 
 std::string text_of(const std::string& path) {
   return read_if_readable(path).value_or("");
-}
-
-/// The next blank-separated word, taken off `line`.
-std::string_view take_word(std::string_view& line) {
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  const std::size_t end = std::min(line.find(' '), line.size());
-  const std::string_view word = line.substr(0, end);
-  line.remove_prefix(end);
-  return word;
-}
-
-double number(std::string_view word) {
-  double value = 0;
-  std::from_chars(word.data(), word.data() + word.size(), value);
-  return value;
 }
 
 double seconds(const timeval& t) {
@@ -49,16 +35,12 @@ double ticks_per_second() {
 /// Processor time of another process; 0 when it has gone (its time is our children's then).
 double process_time(pid_t pid) {
   const std::string text = text_of(fmt::format("/proc/{}/stat", pid));
-  std::string_view line(text);
-  const std::size_t close = line.rfind(')'); // the name before it may hold blanks
-  if (close == std::string_view::npos) {
-    return 0;
-  }
-  line.remove_prefix(close + 1);
+  const std::size_t close = text.rfind(')'); // the name before it may hold blanks
+  std::istringstream fields(close == std::string::npos ? "" : text.substr(close + 1));
   double time = 0;
-  for (int field = 3; field <= 15; ++field) { // 14 and 15 are utime and stime, man 5 proc
-    const std::string_view word = take_word(line);
-    time += field >= 14 ? number(word) : 0;
+  std::string word;
+  for (int field = 3; field <= 15 && fields >> word; ++field) {
+    time += field >= 14 ? std::stod(word) : 0; // utime and stime, man 5 proc
   }
   return time / ticks_per_second();
 }
@@ -74,10 +56,9 @@ double run_queue_time() {
   while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr) {
     const char* const name = static_cast<const char*>(entry->d_name);
     if (*name != '.') {
-      const std::string text = text_of(fmt::format("/proc/self/task/{}/schedstat", name));
-      std::string_view line(text);
-      take_word(line);
-      time += number(take_word(line)) * 1e-9;
+      std::istringstream stat(text_of(fmt::format("/proc/self/task/{}/schedstat", name)));
+      double ran = 0, waited = 0;
+      time += stat >> ran >> waited ? waited * 1e-9 : 0;
     }
   }
   return time;
@@ -89,23 +70,21 @@ std::optional<CpuTimes> parse_cpu_times(std::string_view proc_stat, const std::v
                                         double ticks_per_second) {
   CpuTimes sum;
   std::size_t found = 0;
-  while (!proc_stat.empty()) {
-    const std::size_t end = std::min(proc_stat.find('\n'), proc_stat.size());
-    std::string_view line = proc_stat.substr(0, end);
-    proc_stat.remove_prefix(std::min(end + 1, proc_stat.size()));
-    const std::string_view name = take_word(line);
-    if (!name.starts_with("cpu") || name.size() == 3) { // "cpu" alone is the sum of all
-      continue;
-    }
-    if (std::find(cpus.begin(), cpus.end(), static_cast<int>(number(name.substr(3)))) ==
-        cpus.end()) {
+  std::istringstream lines{std::string(proc_stat)};
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    if (!name.starts_with("cpu") || name.size() == 3 || // "cpu" alone is the sum of all
+        std::find(cpus.begin(), cpus.end(), std::atoi(name.c_str() + 3)) == cpus.end()) {
       continue;
     }
     ++found;
     // user nice system idle iowait irq softirq steal; guests' time is within user and nice.
     std::array<double, 8> t{};
     for (double& value : t) {
-      value = number(take_word(line)) / ticks_per_second;
+      words >> value;
+      value /= ticks_per_second;
     }
     sum.busy += t[0] + t[1] + t[2] + t[5] + t[6];
     sum.stolen += t[7];
@@ -119,10 +98,7 @@ Disturbance judge_disturbance(double seconds, std::size_t cpus, double busy, dou
   if (seconds <= 0) {
     return d;
   }
-  const double others = std::max(0.0, busy - own);
-  d.others = others / seconds;
-  d.stolen = std::max(0.0, stolen) / seconds;
-  d.waited = std::max(0.0, waited) / seconds;
+  const double others = busy - own;
   const auto note = [&d](bool noticeable, std::string text) {
     if (noticeable) {
       d.text += (d.noticeable ? ", " : "") + std::move(text);
@@ -134,12 +110,12 @@ Disturbance judge_disturbance(double seconds, std::size_t cpus, double busy, dou
   const double whole = seconds * static_cast<double>(cpus);
   const double blur = tick * static_cast<double>(cpus + 1);
   note(others > 0.05 * whole && others > blur,
-       fmt::format("other processes used {:.2f} of {} processors", d.others, cpus));
+       fmt::format("other processes used {:.2f} of {} processors", others / seconds, cpus));
   note(stolen > 0.02 * whole && stolen > blur,
-       fmt::format("the hypervisor took {:.2f} of {} processors", d.stolen, cpus));
+       fmt::format("the hypervisor took {:.2f} of {} processors", stolen / seconds, cpus));
   d.only_waited = !d.noticeable;
   note(waited > 0.05 * seconds && waited > 0.001,
-       fmt::format("threads waited {:.0f} % of the time for a processor", 100 * d.waited));
+       fmt::format("threads waited {:.0f} % of the time for a processor", 100 * waited / seconds));
   d.only_waited = d.only_waited && d.noticeable;
   return d;
 }

@@ -12,12 +12,9 @@
 
 namespace reckon {
 
-/// What else happened on the processors of a measurement while it ran (measuring.md rule 16), each
-/// in processors' worth of time: 0.5 is half a processor, all the time.
+/// What else happened on the processors of a measurement while it ran (measuring.md rule 16): other
+/// processes and interrupts or the hypervisor ran, or our threads had to wait for a processor.
 struct Disturbance {
-  double others = 0;        ///< other processes and interrupts ran
-  double stolen = 0;        ///< the hypervisor ran something else
-  double waited = 0;        ///< our threads were ready and had to wait for a processor
   bool only_waited = false; ///< waiting is all that is noticeable
   /// Large enough to doubt the measurement; text says why: "other processes used 0.37 processors".
   bool noticeable = false;

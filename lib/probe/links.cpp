@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
+#include "probe/pattern.hpp"
 #include "probe/team.hpp"
 
 #include <fmt/format.h>
@@ -58,7 +59,7 @@ public:
     for (const auto& [id, n] : m_node) {
       const std::span<std::byte> memory = m_bench.memory(n, 0, m_bench.cold_bytes(n));
       m_bench.team(m_bench.cpus_near(n, 1)).run([&, node = n](std::size_t) {
-        fill_pattern(memory, m_bench.seed() + node);
+        fill_with_pattern(memory, m_bench.seed() + node);
       });
     }
   }

@@ -2,6 +2,7 @@
 #include "probe/pin.hpp"
 
 #include "core/error.hpp"
+#include "core/processors.hpp"
 
 #include <fmt/format.h>
 
@@ -79,10 +80,7 @@ std::optional<std::uint64_t> first_number(const std::string& path) {
 } // namespace
 
 void bind_to_cpu(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(static_cast<std::size_t>(cpu), &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0) {
+  if (!bind_this_thread(cpu)) {
     fail_errno(fmt::format("sched_setaffinity(processor {})", cpu), errno);
   }
   if (const int now = sched_getcpu(); now != cpu) {

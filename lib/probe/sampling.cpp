@@ -103,6 +103,14 @@ void Sampler::grow_batch(Seconds elapsed) {
   m_batch = static_cast<std::uint64_t>(std::ceil(static_cast<double>(m_batch) * grow));
 }
 
+Samples Sampler::result(const std::vector<std::vector<double>>& per_rank) const {
+  Samples result{m_samples, m_batch, reason(), m_interrupted, {}};
+  for (const std::vector<double>& seconds : per_rank) {
+    result.rank_seconds.push_back(median(seconds));
+  }
+  return result;
+}
+
 double whole_time(std::span<const Timed> parts) {
   double begin = parts.front().begin;
   double end = parts.front().end;
@@ -149,12 +157,7 @@ Samples sample_team(Team& team, const SampleLimits& limits, const Clock& clock,
       }
     }
   });
-  Samples samples{sampler.samples(), sampler.batch(), sampler.reason(), sampler.interrupted(), {}};
-  for (std::vector<double>& seconds : per_rank) {
-    std::sort(seconds.begin(), seconds.end());
-    samples.rank_seconds.push_back(seconds.empty() ? 0 : percentile(seconds, 0.5));
-  }
-  return samples;
+  return sampler.result(per_rank);
 }
 
 void remark_samples(Cell& cell, std::size_t taken, std::size_t keep, double spread) {

@@ -40,6 +40,15 @@ struct SampleLimits {
   Seconds timer_step{50e-9}; ///< a time below 100 of these is too short
 };
 
+/// What sampling gave.
+struct Samples {
+  std::vector<double> seconds; ///< of one operation each
+  std::uint64_t batch = 1;     ///< operations timed together for one sample
+  StopReason reason = StopReason::running;
+  bool interrupted = false;
+  std::vector<double> rank_seconds; ///< median time of one operation on each thread
+};
+
 /// Decides, sample after sample, how many operations the next timing covers and when there are
 /// enough. Reads the time only through `clock`. Thread-compatible.
 class Sampler {
@@ -57,6 +66,8 @@ public:
   [[nodiscard]] const std::vector<double>& samples() const { return m_samples; }
   [[nodiscard]] bool interrupted() const { return m_interrupted; }
   [[nodiscard]] StopReason reason() const { return m_rule.reason(); }
+  /// All of it. `per_rank`: times of one operation on each thread, of which the medians are told.
+  [[nodiscard]] Samples result(const std::vector<std::vector<double>>& per_rank = {}) const;
 
 private:
   void warm_up(Seconds elapsed);
@@ -73,15 +84,6 @@ private:
   std::vector<double> m_warm_up;
   std::vector<double> m_samples;
   bool m_batch_settled = false, m_warming_up = true, m_done = false, m_interrupted = false;
-};
-
-/// What sampling gave.
-struct Samples {
-  std::vector<double> seconds; ///< of one operation each
-  std::uint64_t batch = 1;     ///< operations timed together for one sample
-  StopReason reason = StopReason::running;
-  bool interrupted = false;
-  std::vector<double> rank_seconds; ///< median time of one operation on each thread
 };
 
 /// One operation of one thread; `index` counts up over warm-up and samples, for rotating through

@@ -14,6 +14,10 @@
 namespace reckon {
 namespace {
 
+constexpr double k_threshold = 0.9;  // of the rate alone: a pair that gets more is not held back
+constexpr double k_alpha = 0.01;     // of the rank test that must agree
+constexpr double k_tolerance = 0.05; // rates of a saturated link that differ by less are the same
+
 /// Which endpoints may not occur twice in a question.
 enum class Apart { entirely, by_role, sources, destinations };
 
@@ -104,9 +108,8 @@ std::vector<double> sum_of(const Together& m, const std::vector<std::size_t>& pa
 
 class Discovery {
 public:
-  Discovery(const std::vector<SharedLink>& links, const MeasureTogether& measure,
-            const SharedLinkOptions& options)
-      : m_options(options), m_questions(link_questions(links)), m_path(paths_of(links)) {
+  Discovery(const std::vector<SharedLink>& links, const MeasureTogether& measure)
+      : m_questions(link_questions(links)), m_path(paths_of(links)) {
     const auto run = [&measure](const std::vector<EndpointPair>& pairs) {
       Together m{pairs, measure(pairs)};
       if (m.rates.size() != pairs.size()) {
@@ -182,16 +185,16 @@ private:
   }
 
   [[nodiscard]] bool is_at_its_most(const Together& m, const LinkEnd& link) const {
-    return median(sum_of(m, over(m, link))) >= (1 - m_options.tolerance) * m_most.at(link);
+    return median(sum_of(m, over(m, link))) >= (1 - k_tolerance) * m_most.at(link);
   }
 
   [[nodiscard]] bool held_back(const Together& m, std::size_t p) const {
     const std::vector<double>& alone = m_alone.at(m.pairs[p]);
-    if (median(m.rates[p]) >= m_options.threshold * median(alone)) {
+    if (median(m.rates[p]) >= k_threshold * median(alone)) {
       return false;
     }
-    const auto probability = rank_test(m.rates[p], alone, m_options.alpha);
-    return probability && *probability < m_options.alpha;
+    const auto probability = rank_test(m.rates[p], alone, k_alpha);
+    return probability && *probability < k_alpha;
   }
 
   /// Pairs that get less than alone and pass no link known to be full here.
@@ -263,7 +266,6 @@ private:
     return f;
   }
 
-  SharedLinkOptions m_options;
   std::vector<LinkQuestion> m_questions;
   Paths m_path;
   std::map<EndpointPair, std::vector<double>> m_alone;
@@ -297,18 +299,6 @@ std::vector<LinkQuestion> link_questions(const std::vector<SharedLink>& links) {
   return questions;
 }
 
-std::string_view name_of(LinkVerdict verdict) {
-  switch (verdict) {
-  case LinkVerdict::limits:
-    return "limits";
-  case LinkVerdict::carries:
-    return "carries";
-  case LinkVerdict::unclear:
-    return "unclear";
-  }
-  return "?";
-}
-
 std::string LinkFinding::text() const {
   std::string out = fmt::format("{} pairs at once {:.2f} GB/s, alone {:.2f} GB/s", pairs.size(),
                                 median(together) * 1e-9, alone * 1e-9);
@@ -325,9 +315,8 @@ std::string LinkFinding::text() const {
 }
 
 std::vector<LinkFinding> find_shared_links(const std::vector<SharedLink>& links,
-                                           const MeasureTogether& measure,
-                                           const SharedLinkOptions& options) {
-  return Discovery(links, measure, options).findings();
+                                           const MeasureTogether& measure) {
+  return Discovery(links, measure).findings();
 }
 
 } // namespace reckon

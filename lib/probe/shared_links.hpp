@@ -37,7 +37,6 @@ enum class LinkVerdict {
   carries, ///< something else limits, if anything: its capacity is the rate or more
   unclear, ///< together they get less, and the measurements do not tell which link is why
 };
-[[nodiscard]] std::string_view name_of(LinkVerdict verdict);
 
 /// What became of a question.
 struct LinkFinding {
@@ -52,12 +51,6 @@ struct LinkFinding {
   [[nodiscard]] std::string text() const;
 };
 
-struct SharedLinkOptions {
-  double threshold = 0.9;  ///< of the rate alone: a pair that gets more is not held back
-  double alpha = 0.01;     ///< of the rank test that must agree
-  double tolerance = 0.05; ///< rates of a saturated link that differ by less are the same
-};
-
 /// Solo against together (shared-link discovery): measures every pair of the questions alone, then
 /// the pairs of each question at once, and explains what they lose.
 ///
@@ -67,7 +60,6 @@ struct SharedLinkOptions {
 /// Assumes what holds for PCIe, memory and networks alike: that a pair which meets no full link
 /// runs as fast as alone.
 [[nodiscard]] std::vector<LinkFinding> find_shared_links(const std::vector<SharedLink>& links,
-                                                         const MeasureTogether& measure,
-                                                         const SharedLinkOptions& options = {});
+                                                         const MeasureTogether& measure);
 
 } // namespace reckon

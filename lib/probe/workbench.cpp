@@ -234,14 +234,6 @@ std::optional<std::uint64_t> knee_of(const std::map<std::uint64_t, double>& seco
   return knee;
 }
 
-void fill_pattern(std::span<std::byte> memory, std::uint64_t salt) {
-  constexpr std::uint64_t k_odd = 0x9e3779b97f4a7c15ULL; // 2^64 / golden ratio
-  for (std::size_t i = 0; i + 8 <= memory.size(); i += 8) {
-    const std::uint64_t word = (i + salt) * k_odd;
-    std::memcpy(memory.data() + i, &word, 8);
-  }
-}
-
 void fill_numbers(std::span<std::byte> memory) {
   constexpr std::uint32_t k_number = 0x3c003c00; // fp32 and bf16: 0.0078; fp16: 1
   for (std::size_t i = 0; i + 4 <= memory.size(); i += 4) {

@@ -124,8 +124,6 @@ private:
 [[nodiscard]] std::optional<std::uint64_t>
 knee_of(const std::map<std::uint64_t, double>& seconds_by_footprint);
 
-/// Fills memory with a pattern that differs from place to place and from `salt` to salt.
-void fill_pattern(std::span<std::byte> memory, std::uint64_t salt);
 /// Fills memory with ordinary small numbers, whether read as fp32, fp16 or bf16: summing denormal
 /// numbers would measure something else.
 void fill_numbers(std::span<std::byte> memory);

@@ -4,7 +4,6 @@
 #include "discover/discover.hpp"
 #include "documents/cells.hpp"
 #include "probe/gpu.hpp"
-#include "probe/gpu_links.hpp"
 #include "probe/gpu_places.hpp"
 #include "probe/sampling.hpp"
 

@@ -39,6 +39,14 @@ struct Bench {
               summarize_cell(measured);
             }};
   }
+  /// Cells 1 to `count`.
+  std::vector<CellPlan> cells(std::uint64_t count, double least, double wanted) {
+    std::vector<CellPlan> plans;
+    for (std::uint64_t i = 1; i <= count; ++i) {
+      plans.push_back(cell(i, least, wanted));
+    }
+    return plans;
+  }
   Campaign campaign(std::vector<CellPlan> plans, double share = 1) {
     return {.name = "fake campaign", .share = share, .plan = [plans = std::move(plans)] {
               return plans;
@@ -108,7 +116,7 @@ TEST(Campaign, WithoutTimeTheLowestRanksAreMeasuredAndTheRestIsMarked) {
 TEST(Campaign, ACellThatOverrunsCostsTheLaterOnesNotTheSweep) {
   Bench b;
   b.options.budget = Seconds(10);
-  std::vector<CellPlan> plans{b.cell(1, 1, 1), b.cell(2, 1, 1), b.cell(3, 1, 1)};
+  std::vector<CellPlan> plans = b.cells(3, 1, 1);
   for (CellPlan& plan : plans) {
     plan.measure = [&b](Cell& cell, Seconds) {
       b.clock.advance(Seconds(6)); // six times what it was given
@@ -136,10 +144,7 @@ TEST(Campaign, TimeGoesByShareAndWhatIsLeftOverGoesOn) {
 
 TEST(Campaign, FailuresAreDataAndStopNothing) {
   Bench b;
-  std::vector<CellPlan> plans;
-  for (std::uint64_t i = 1; i <= 4; ++i) {
-    plans.push_back(b.cell(i, 0.1, 0.1));
-  }
+  std::vector<CellPlan> plans = b.cells(4, 0.1, 0.1);
   plans[0].measure = [](Cell& cell, Seconds) {
     cell.samples = {1}; // half done when it breaks
     fail(ErrorKind::operation, "write: the wire broke");
@@ -159,7 +164,7 @@ TEST(Campaign, FailuresAreDataAndStopNothing) {
 
 TEST(Campaign, ACampaignThatCannotBeginFailsAsAWhole) {
   Bench b;
-  Campaign bad = b.campaign({b.cell(1, 0.1, 0.1), b.cell(2, 0.1, 0.1)});
+  Campaign bad = b.campaign(b.cells(2, 0.1, 0.1));
   bad.begin = [] { fail(ErrorKind::operation, "mmap: no memory"); };
   bool ended = false;
   bad.end = [&] { ended = true; };
@@ -173,15 +178,11 @@ TEST(Campaign, ACampaignThatCannotBeginFailsAsAWhole) {
 
 TEST(Campaign, AnInterruptKeepsWhatWasMeasuredAndMarksTheRest) {
   Bench b;
-  std::vector<CellPlan> plans;
-  for (std::uint64_t i = 1; i <= 6; ++i) {
-    plans.push_back(b.cell(i, 0.1, 0.1));
-  }
   b.options.interrupted = [&] { return b.order.size() >= 2; };
   Campaign never = b.campaign({b.cell(7, 0.1, 0.1)});
   bool begun = false;
   never.begin = [&] { begun = true; };
-  const RunResult result = b.run({b.campaign(plans), never});
+  const RunResult result = b.run({b.campaign(b.cells(6, 0.1, 0.1)), never});
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(result.count(CellStatus::ok), 2U);
   EXPECT_EQ(result.count(CellStatus::skipped), 5U);
@@ -196,11 +197,7 @@ TEST(Campaign, OrderIsDrawnFromTheSeed) {
   const auto order_with = [](std::uint64_t seed) {
     Bench b;
     b.options.seed = seed;
-    std::vector<CellPlan> plans;
-    for (std::uint64_t i = 1; i <= 20; ++i) {
-      plans.push_back(b.cell(i, 0.1, 0.1));
-    }
-    static_cast<void>(b.run({b.campaign(plans)}));
+    static_cast<void>(b.run({b.campaign(b.cells(20, 0.1, 0.1))}));
     std::vector<std::uint64_t> order;
     for (const auto& [number, seconds] : b.order) {
       order.push_back(number);
@@ -221,7 +218,7 @@ TEST(Campaign, OrderIsDrawnFromTheSeed) {
 TEST(Campaign, TheReferenceCellShowsDrift) {
   Bench b;
   double value = 10;
-  std::vector<CellPlan> plans{b.cell(1, 0.1, 0.1), b.cell(2, 0.1, 0.1), b.cell(3, 0.1, 0.1)};
+  std::vector<CellPlan> plans = b.cells(3, 0.1, 0.1);
   plans[1].reference = true;
   plans[1].measure = [&](Cell& cell, Seconds) {
     cell.samples = {value};
@@ -241,11 +238,9 @@ TEST(Campaign, TheReferenceCellShowsDrift) {
 
 TEST(Campaign, DisturbedCellsAreNoisyWithTheReason) {
   Bench b;
-  Disturbance d;
-  d.noticeable = true;
-  d.text = "other processes used 1.00 of 2 processors";
+  const Disturbance d{.noticeable = true, .text = "other processes used 1.00 of 2 processors"};
   b.guard.disturbances = {d};
-  const RunResult result = b.run({b.campaign({b.cell(1, 0.1, 0.1), b.cell(2, 0.1, 0.1)})});
+  const RunResult result = b.run({b.campaign(b.cells(2, 0.1, 0.1))});
   EXPECT_EQ(result.count(CellStatus::noisy), 1U);
   EXPECT_EQ(result.cells[0].status, CellStatus::noisy);
   EXPECT_EQ(result.cells[0].reason, d.text);
@@ -255,9 +250,7 @@ TEST(Campaign, DisturbedCellsAreNoisyWithTheReason) {
 TEST(Campaign, WaitingOfACrowdIsNoDisturbance) {
   Bench b;
   b.options.budget = Seconds(100);
-  Disturbance waiting;
-  waiting.noticeable = waiting.only_waited = true;
-  waiting.text = "threads waited 50 % of the time for a processor";
+  const Disturbance waiting{true, true, "threads waited 50 % of the time for a processor"};
   Disturbance others = waiting;
   others.only_waited = false;
   CellPlan crowd = b.cell(1, 1, 1);
@@ -355,11 +348,7 @@ TEST(Campaign, CellsThemselvesGoBeforeTheirRefinement) {
   Bench b;
   b.options.budget = Seconds(10);
   // 9.7 s, of which 30 % would be refinement's: but the cells fill all of it.
-  std::vector<CellPlan> plans;
-  for (std::uint64_t i = 1; i <= 9; ++i) {
-    plans.push_back(b.cell(i, 1, 1));
-  }
-  Campaign c = b.campaign(plans);
+  Campaign c = b.campaign(b.cells(9, 1, 1));
   c.more = [&](const std::vector<Cell>&) -> std::vector<CellPlan> { return {b.cell(100, 1, 1)}; };
   const RunResult result = b.run({c});
   EXPECT_EQ(result.count(CellStatus::ok), 9U);
@@ -382,9 +371,7 @@ TEST(Campaign, RefinementDoesNotMeasureACellTwice) {
 
 TEST(Campaign, ADisturbedReferenceProvesNoDrift) {
   Bench b;
-  Disturbance d;
-  d.noticeable = true;
-  d.text = "busy";
+  const Disturbance d{.noticeable = true, .text = "busy"};
   double value = 10;
   CellPlan plan = b.cell(1, 0.1, 0.1);
   plan.measure = [&](Cell& cell, Seconds) {

@@ -168,25 +168,6 @@ TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
   }
 }
 
-TEST(FabricCrew, FindsWrongData) {
-  FabricCrew crew(crew_of(2, altered(Altered::Way::shift)));
-  EXPECT_NE(crew.run(series_of({{0, 1}}, 4096, 3), 2, Seconds(30))[1].wrong_at, UINT64_MAX);
-}
-
-TEST(FabricCrew, GivesUpOnRanksThatHang) {
-  FabricCrew::Options options = crew_of(2, altered(Altered::Way::swallow));
-  std::vector<pid_t> pids;
-  options.started = [&](pid_t pid) { pids.push_back(pid); };
-  {
-    FabricCrew crew(std::move(options));
-    EXPECT_THROW(static_cast<void>(crew.run(series_of({{0, 1}}, 64, 3), 2, Seconds(0.1))),
-                 FabricTimeout);
-  }
-  for (const pid_t pid : pids) {
-    EXPECT_TRUE(is_gone(pid));
-  }
-}
-
 TEST(FabricCrew, SaysWhatTheTransportSaid) {
   FabricCrew crew(crew_of(2));
   EXPECT_REFUSED(operation, "rank 0 lane 0: write(host): no such peer",
@@ -197,10 +178,6 @@ TEST(FabricCrew, NamesTheRankThatDied) {
   FabricCrew crew(crew_of(2, altered(Altered::Way::die)));
   EXPECT_REFUSED(operation, "host: rank 0 died of signal 9 while moving data",
                  crew.run(series_of({{0, 1}}, 64, 3), 2, Seconds(30)));
-}
-
-TEST(FabricCrew, PassesOnWhyARankCouldNotStart) {
-  EXPECT_REFUSED(unavailable, "no such adapter", FabricCrew(crew_of(2, &no_adapter)));
 }
 
 TEST(FabricCampaigns, MeasureEveryCase) {

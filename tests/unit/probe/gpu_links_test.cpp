@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "probe/gpu_links.hpp"
+#include "probe/gpu.hpp"
 
 #include "core/error.hpp"
 #include "core/processors.hpp"
 #include "documents/cells.hpp"
 #include "fakes.hpp"
-#include "probe/gpu.hpp"
 #include "probe/links.hpp"
 #include "stats/resample.hpp"
 #include "support/cases.hpp"
 #include "support/fake_gpus.hpp"
+#include "support/refusals.hpp"
 #include "topology/paths.hpp"
 
 #include <gmock/gmock.h>
@@ -64,11 +64,7 @@ struct Tree {
 
   TopologyObject& add(std::string id, ObjectKind kind, std::string parent) {
     topology.objects.reserve(64); // references stay
-    TopologyObject& o = topology.objects.emplace_back();
-    o.id = std::move(id);
-    o.kind = kind;
-    o.parent = std::move(parent);
-    return o;
+    return test::add(topology, std::move(id), kind, std::move(parent));
   }
   void set(const std::string& a, const std::string& b, double both_ways) {
     capacity[{"m0/" + a, "m0/" + b}] = both_ways;
@@ -259,26 +255,16 @@ TEST(GpuLinks, GpusThatSomethingUnknownJoinsAreNotCopied) {
 TEST(GpuLinks, CopiesThatWereNotMadeFailTheCampaignAndLeaveNothing) {
   Tree tree({2});
   tree.gpus.lose_copies = true;
-  try {
-    static_cast<void>(tree.run());
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::operation);
-    EXPECT_THAT(error.what(), HasSubstr("is wrong from byte"));
-  }
+  EXPECT_REFUSED(operation, "is wrong from byte", tree.run());
   EXPECT_EQ(tree.gpus.living(), 0U);
 }
 
 TEST(GpuLinks, SaysWhatItWouldTake) {
   Tree tree({2});
-  try {
-    // Four ways alone and two links: 6 measurements of 12 windows of 1 ms.
-    static_cast<void>(tree.run({.links_time = Seconds(0.01)}));
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-    EXPECT_THAT(error.what(), HasSubstr("6 measurements need 72 ms"));
-  }
+  // Four ways alone and two links: 6 measurements of 12 windows of 1 ms.
+  EXPECT_REFUSED(unavailable,
+                 "6 measurements need 72 ms; there is time for 10 ms: a longer --budget",
+                 tree.run({.links_time = Seconds(0.01)}));
 }
 
 /// Whatever the tree: no link is said to carry more than it can, and a link that limits and stands

@@ -2,6 +2,7 @@
 #include "probe/shared_links.hpp"
 
 #include "stats/resample.hpp"
+#include "stats/summary.hpp"
 #include "support/cases.hpp"
 
 #include <gtest/gtest.h>
@@ -16,11 +17,6 @@
 
 namespace reckon {
 namespace {
-
-double median(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return samples[samples.size() / 2];
-}
 
 /// A tree of switches with endpoints below them, every direction of a link with its own capacity,
 /// which the transfers share as max-min fairness has it.

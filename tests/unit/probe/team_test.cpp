@@ -14,21 +14,8 @@
 namespace reckon {
 namespace {
 
-std::vector<int> allowed() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
-  std::vector<int> list;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) {
-      list.push_back(cpu);
-    }
-  }
-  return list;
-}
-
 TEST(Team, RunsEachRankOnItsProcessor) {
-  const std::vector<int> cpus = allowed();
+  const std::vector<int> cpus = allowed_cpus();
   Team team(cpus);
   for (int round = 0; round < 50; ++round) {
     std::vector<int> ran(cpus.size(), -1);
@@ -38,7 +25,7 @@ TEST(Team, RunsEachRankOnItsProcessor) {
 }
 
 TEST(Team, PassesOnAnExceptionAndGoesOn) {
-  Team team({allowed().front()});
+  Team team({allowed_cpus().front()});
   EXPECT_THROW(team.run([](std::size_t) { fail(ErrorKind::operation, "x"); }), Error);
   int runs = 0;
   team.run([&](std::size_t) { ++runs; });
@@ -51,7 +38,7 @@ TEST(Team, RefusesAProcessorThatIsNotOurs) {
 
 TEST(SpinBarrier, NobodyPassesBeforeAllHaveCome) {
   // More threads than processors, so that some must give theirs away.
-  const int cpu = allowed().front();
+  const int cpu = allowed_cpus().front();
   constexpr std::size_t k_threads = 4;
   Team team(std::vector<int>(k_threads, cpu));
   SpinBarrier barrier(k_threads);
@@ -93,10 +80,5 @@ TEST(Background, EveryThreadHasWorkedOnceWhenItReturnsAndNoneWorksAfterItsEnd) {
   EXPECT_EQ(at_work, 0); // all threads are joined, not only told to stop
 }
 
-TEST(Background, AProcessorThatIsNotThereIsAnError) {
-  EXPECT_THROW(Background({1 << 20}, [](std::size_t, std::uint64_t) {}), Error);
-}
-
 } // namespace
-
 } // namespace reckon

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/machine_campaigns.hpp"
 
-#include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "kernels/reduce.hpp"
 #include "probe/pattern.hpp"

@@ -7,7 +7,6 @@
 #include "probe/cluster_merge.hpp"
 #include "probe/cluster_steps.hpp"
 #include "probe/description.hpp"
-#include "probe/fabric.hpp"
 #include "probe/racks.hpp"
 #include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
@@ -87,7 +86,7 @@ private:
     std::vector<int> order(at(m_ranks));
     std::iota(order.begin(), order.end(), 0);
     const auto about = [&](int rank) { // differences of some per cent are noise
-      return std::lround(std::log(m_pairs.port_seen()[at(rank)]) / std::log(1.15));
+      return std::lround(std::log(m_pairs.found.port_seen[at(rank)]) / std::log(1.15));
     };
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return about(a) > about(b); });
     std::vector<std::vector<int>> all;
@@ -95,7 +94,7 @@ private:
     for (int rack = 0; rack < m_racks.count(); ++rack) {
       std::vector<int> inside;
       std::copy_if(order.begin(), order.end(), std::back_inserter(inside),
-                   [&](int m) { return m_racks.rack_of()[at(m)] == rack; });
+                   [&](int m) { return m_racks.found.rack_of[at(m)] == rack; });
       if (inside.size() == 1) {
         lonely.push_back(inside.front());
         continue;
@@ -143,7 +142,7 @@ private:
     int widened = 0;
     for (int hub = 0; hub < m_ranks; ++hub) {
       MemberResult& m = m_result[at(hub)];
-      const double seen = m_pairs.port_seen()[at(hub)];
+      const double seen = m_pairs.found.port_seen[at(hub)];
       if (median_above_zero(port_samples(m)) < k_doubtful * seen && !m_steps.over()) {
         // With several peers less than with one: disturbed, or it is so. Once more tells.
         m_steps.show(fmt::format("port of rank {} again", hub));
@@ -155,14 +154,14 @@ private:
       }
       double peers = 0;
       for (const int peer : m.peers) {
-        peers += m_pairs.port_seen()[at(peer)];
+        peers += m_pairs.found.port_seen[at(peer)];
       }
       if (median_above_zero(port_samples(m)) < k_limited * peers || m_steps.over()) {
         continue;
       }
       std::vector<int> more;
       for (int other = 0; other < m_ranks; ++other) {
-        const bool same = m_racks.rack_of()[at(other)] == m_racks.rack_of()[at(hub)];
+        const bool same = m_racks.found.rack_of[at(other)] == m_racks.found.rack_of[at(hub)];
         if (other != hub && (same || m_racks.count() == m_ranks)) {
           more.push_back(other);
         }
@@ -195,17 +194,17 @@ private:
     }
     both = in;
     both.insert(both.end(), out.begin(), out.end());
-    double slowest = m_pairs.rate();
+    double slowest = m_pairs.found.rate;
     for (const auto& star : hubs) {
-      slowest = std::min(slowest, m_pairs.port_seen()[at(star.front())]);
+      slowest = std::min(slowest, m_pairs.found.port_seen[at(star.front())]);
     }
     // So many writes that the bursts that switches let through now and then do not count.
-    const double window =
-        std::clamp(150 * static_cast<double>(m_pairs.part()) / std::max(slowest, 1.0), 0.3, 1.5);
+    const double window = std::clamp(
+        150 * static_cast<double>(m_pairs.found.part) / std::max(slowest, 1.0), 0.3, 1.5);
     using Samples = std::vector<double> MemberResult::*;
     const auto note = [&](const std::vector<Flow>& flows, double seconds, int windows,
                           Samples arrived, Samples sent) {
-      const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, seconds, windows);
+      const FlowTask task = m_steps.stream_task(flows, m_pairs.found.part, 0.25, seconds, windows);
       FlowRates total;
       const FlowRates rates = m_steps.stream(task, total);
       for (const auto& star : hubs) {
@@ -261,7 +260,7 @@ private:
   void measure_alike(std::size_t port) {
     m_steps.show(fmt::format("network port {}", m_result.front().single_ports[port].name));
     for (const std::vector<Flow>& flows : {ring_flows(1), ring_flows(-1)}) {
-      const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 3);
+      const FlowTask task = m_steps.stream_task(flows, m_pairs.found.part, 0.25, 0.4, 3);
       const FlowRates rates = m_steps.stream(task);
       for (std::size_t f = 0; f < rates.size(); ++f) {
         append(m_result[at(task.flows[f].from)].single_ports[port].samples, rates[f]);
@@ -277,7 +276,7 @@ private:
       flows.push_back({peer, hub});
       flows.push_back({hub, peer});
     }
-    const FlowTask task = m_steps.stream_task(flows, m_pairs.part(), 0.25, 0.4, 2);
+    const FlowTask task = m_steps.stream_task(flows, m_pairs.found.part, 0.25, 0.4, 2);
     FlowRates total;
     const FlowRates rates = m_steps.stream(task, total);
     append(m.single_ports[port].samples, total[at(hub)]);
@@ -319,7 +318,7 @@ private:
         return;
       }
       // Twelve writes at least: of fewer, chance decides. The first ones still feel the start.
-      const double each = static_cast<double>(bytes) / m_pairs.rate();
+      const double each = static_cast<double>(bytes) / m_pairs.found.rate;
       if (bytes > k_mib && 15 * each > 3 * m_steps.scale()) {
         break; // what longer ones take can be told from these
       }
@@ -330,7 +329,7 @@ private:
       }
       const FlowRates rates = m_steps.stream(task);
       for (std::size_t f = 0; f < rates.size(); ++f) {
-        auto& curve = m_result[at(task.flows[f].from)].curves[m_steps.transport()];
+        auto& curve = m_result[at(task.flows[f].from)].curve;
         curve.peer = task.flows[f].to;
         for (const double rate : rates[f]) {
           if (rate > 0) {
@@ -365,13 +364,13 @@ public:
         key.test = k_pair_latency;
         key.bytes = 8;
         key.direction = k_one_way;
-        add(key, samples_of(m_pairs.latency(), std::minmax(a, b)));
+        add(key, samples_of(m_pairs.found.latency, std::minmax(a, b)));
         key.test = k_pair_bandwidth;
-        key.bytes = m_pairs.pair_part();
+        key.bytes = m_pairs.found.pair_part;
         key.in_flight = k_window;
-        add(key, samples_of(m_pairs.one_way(), {a, b}));
+        add(key, samples_of(m_pairs.found.one_way, {a, b}));
         key.direction = k_two_way;
-        add(key, samples_of(m_pairs.two_way(), {a, b}));
+        add(key, samples_of(m_pairs.found.two_way, {a, b}));
         make_write_cells(pair, {a, b}, late);
       }
       const MemberResult& m = m_result[at(a)];
@@ -381,7 +380,7 @@ public:
                                                      {k_fan_out, k_two_way, &m.out_two_way}}) {
         add({.test = test,
              .from = ids[at(a)],
-             .bytes = m_pairs.part(),
+             .bytes = m_pairs.found.part,
              .in_flight = k_window,
              .direction = direction},
             *samples, counted(m.peers.size(), "peer"));
@@ -392,10 +391,10 @@ public:
     for (int a = 0; a < m_ranks; ++a) {
       MemberResult& m = m_result[at(a)];
       m.transport = m_steps.transport();
-      m.part = m_pairs.part();
+      m.part = m_pairs.found.part;
       m.window = k_window;
       for (int b = 0; b < m_ranks; ++b) {
-        append(m.latency, samples_of(m_pairs.latency(), std::minmax(a, b)));
+        append(m.latency, samples_of(m_pairs.found.latency, std::minmax(a, b)));
       }
     }
   }
@@ -403,7 +402,7 @@ public:
   /// "full bisection bandwidth: ..." for people, and whether it holds.
   [[nodiscard]] std::pair<std::string, bool> verdict() const {
     const BisectionResult* worst = nullptr;
-    for (const BisectionResult& b : m_racks.bisections()) {
+    for (const BisectionResult& b : m_racks.found.bisections) {
       worst = worst == nullptr || port_share(b) < port_share(*worst) ? &b : worst;
     }
     if (worst == nullptr) {
@@ -424,7 +423,7 @@ public:
 private:
   /// By rank: measured with several peers where that was done.
   [[nodiscard]] std::vector<double> ports() const {
-    std::vector<double> all = m_pairs.port_seen();
+    std::vector<double> all = m_pairs.found.port_seen;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const double measured = median_above_zero(port_samples(m_result[i]));
       all[i] = measured > 0 ? measured : all[i];
@@ -445,14 +444,14 @@ private:
     key.test = k_pair_write;
     key.transport = m_steps.transport();
     key.direction = k_one_way;
-    const auto curve = m_pairs.writes().find(pair);
+    const auto curve = m_pairs.found.writes.find(pair);
     for (const std::uint64_t bytes : k_pair_write_sizes) {
       if (!m_pair_writes) {
         return;
       }
       key.bytes = bytes;
       PairWrite write;
-      if (curve != m_pairs.writes().end() && curve->second.contains(bytes)) {
+      if (curve != m_pairs.found.writes.end() && curve->second.contains(bytes)) {
         write = curve->second.at(bytes);
       }
       m_cells.push_back(cell_of(key, write.seconds, write.why_not.empty() ? late : write.why_not));
@@ -468,7 +467,7 @@ private:
       m_cells.push_back(cell_of(key, samples, late));
       m_cells.back().ceiling = std::move(ceiling);
     };
-    for (const BisectionResult& b : m_racks.bisections()) {
+    for (const BisectionResult& b : m_racks.found.bisections) {
       key.test = b.test;
       key.pairs = static_cast<int>(b.pairs.size());
       add(b.samples, {"the ports", full_bisection(b.pairs, ports())});
@@ -478,14 +477,14 @@ private:
     for (int rack = 0; m_racks.count() > 1 && rack < m_racks.count(); ++rack) {
       double inside = 0;
       key.from = fmt::format("rack{}", rack);
-      for (std::size_t m = 0; m < m_racks.rack_of().size(); ++m) {
-        if (m_racks.rack_of()[m] == rack) {
+      for (std::size_t m = 0; m < m_racks.found.rack_of.size(); ++m) {
+        if (m_racks.found.rack_of[m] == rack) {
           inside += ports()[m];
           m_result[m].rack = key.from;
         }
       }
-      const auto samples = m_racks.uplinks().find(rack);
-      add(samples == m_racks.uplinks().end() ? std::vector<double>() : samples->second,
+      const auto samples = m_racks.found.uplinks.find(rack);
+      add(samples == m_racks.found.uplinks.end() ? std::vector<double>() : samples->second,
           {"the ports inside", inside});
     }
   }
@@ -594,7 +593,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     context["ranks"] = fmt::format("{}", rendezvous.size());
     context["transport"] = transport;
     context["bisection"] = bisection;
-    context["racks_doubtful"] = coordinator.racks().doubt();
+    context["racks_doubtful"] = coordinator.racks().found.doubt;
     std::map<std::pair<std::string, std::string>, int> ranks_of;
     for (const ClusterHost& host : member.hosts()) {
       if (++ranks_of[{host.boot, host.host}] == 2) {
@@ -615,8 +614,8 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
                             coordinator.racks().count())
               : "; no racks explain it: plan for machines among which it holds"));
     }
-    if (!coordinator.racks().doubt().empty()) {
-      result.warnings.push_back("racks are doubtful: " + coordinator.racks().doubt());
+    if (!coordinator.racks().found.doubt.empty()) {
+      result.warnings.push_back("racks are doubtful: " + coordinator.racks().found.doubt);
     }
     describe_probe(result, options, budget, coordinator.spent());
     return result;

@@ -4,7 +4,6 @@
 #include "documents/ceilings.hpp"
 #include "documents/cells.hpp"
 #include "probe/campaign.hpp"
-#include "probe/cluster.hpp"
 #include "probe/fabric.hpp"
 #include "probe/rounds.hpp"
 #include "probe/sampling.hpp"
@@ -231,12 +230,8 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     std::map<std::uint64_t, std::vector<double>> by_size;
     int peer = -1;
     for (std::size_t i = first; i < last; ++i) {
-      const auto curve = members[i].curves.find(model.transport);
-      if (curve == members[i].curves.end()) {
-        continue;
-      }
-      peer = peer < 0 ? curve->second.peer : peer;
-      for (const auto& [bytes, seconds] : curve->second.seconds) {
+      peer = peer < 0 ? members[i].curve.peer : peer;
+      for (const auto& [bytes, seconds] : members[i].curve.seconds) {
         by_size[bytes].insert(by_size[bytes].end(), seconds.begin(), seconds.end());
       }
     }

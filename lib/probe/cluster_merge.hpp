@@ -31,7 +31,7 @@ struct MemberResult {
     int peer = -1;
     std::map<std::uint64_t, std::vector<double>> seconds; ///< of a write, by size
   };
-  std::map<std::string, WriteCurve> curves; ///< by transport
+  WriteCurve curve;
   std::string rack;
 };
 

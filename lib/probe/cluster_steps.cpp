@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/cluster_steps.hpp"
 
-#include "core/error.hpp"
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
@@ -214,10 +213,10 @@ void PairSteps::calibrate() {
            both_ways(round_robin(m_steps.ranks()).front()), 64 * 1024, 0.05, 0.1, 1))) {
     all.insert(all.end(), windows.begin(), windows.end());
   }
-  m_rate = std::max(1e5, median_above_zero(all));
-  m_pair_part = m_part = part_for(m_rate / static_cast<double>(m_steps.lanes.size()));
+  found.rate = std::max(1e5, median_above_zero(all));
+  found.pair_part = found.part = part_for(found.rate / static_cast<double>(m_steps.lanes.size()));
   log(LogLevel::debug, "{}: about {} a pair and direction, so writes of {}", m_steps.transport(),
-      to_text(Bandwidth::bytes_per_s(m_rate)), to_text(Bytes(m_part)));
+      to_text(Bandwidth::bytes_per_s(found.rate)), to_text(Bytes(found.part)));
 }
 
 void PairSteps::measure() {
@@ -232,17 +231,17 @@ void PairSteps::measure() {
     m_steps.show(step);
     for (const bool forth : {true, false}) {
       const FlowTask task =
-          m_steps.stream_task(one_way_flows(rounds[r], forth), m_pair_part, 0.08, 0.08, 3);
-      note_pairs(task, m_steps.stream(task), m_one_way);
+          m_steps.stream_task(one_way_flows(rounds[r], forth), found.pair_part, 0.08, 0.08, 3);
+      note_pairs(task, m_steps.stream(task), found.one_way);
     }
-    const FlowTask task = m_steps.stream_task(both_ways(rounds[r]), m_pair_part, 0.08, 0.1, 3);
+    const FlowTask task = m_steps.stream_task(both_ways(rounds[r]), found.pair_part, 0.08, 0.1, 3);
     const FlowRates rates = m_steps.stream(task);
-    note_pairs(task, rates, m_two_way);
-    m_rounds.push_back(round_of(task, rates, step));
+    note_pairs(task, rates, found.two_way);
+    found.rounds.push_back(round_of(task, rates, step));
   }
   confirm_ports();
-  m_rate = std::max(1e5, median_above_zero(m_port_seen));
-  m_part = part_for(m_rate / static_cast<double>(m_steps.lanes.size()));
+  found.rate = std::max(1e5, median_above_zero(found.port_seen));
+  found.part = part_for(found.rate / static_cast<double>(m_steps.lanes.size()));
   confirm_rounds();
 }
 
@@ -250,22 +249,22 @@ void PairSteps::measure() {
 void PairSteps::confirm_ports() {
   constexpr int k_most = 3;
   for (int again = 0; again < k_most && !m_steps.over(); ++again) {
-    const Pairing pairs = seen_once(m_rounds, m_steps.ranks());
+    const Pairing pairs = seen_once(found.rounds, m_steps.ranks());
     if (pairs.empty()) {
       break;
     }
-    m_rounds.push_back(measure_round(pairs, "fast pairs again", m_pair_part, 0.2).first);
+    found.rounds.push_back(measure_round(pairs, "fast pairs again", found.pair_part, 0.2).first);
   }
-  m_port_seen = ports_seen_twice(m_rounds, m_steps.ranks());
+  found.port_seen = ports_seen_twice(found.rounds, m_steps.ranks());
 }
 
 /// What was slow may have been disturbed: only what is slow twice counts.
 void PairSteps::confirm_rounds() {
   constexpr int k_most = 8;
   int again = 0;
-  for (RoundRates& round : m_rounds) {
+  for (RoundRates& round : found.rounds) {
     const bool slow = std::any_of(round.begin(), round.end(), [&](const PairRate& pair) {
-      return hindered(pair, m_port_seen);
+      return hindered(pair, found.port_seen);
     });
     if (!slow) {
       continue;
@@ -278,7 +277,7 @@ void PairSteps::confirm_rounds() {
     for (const PairRate& pair : round) {
       pairs.emplace_back(pair.a, pair.b);
     }
-    keep_best(round, measure_round(pairs, "slow pairs again", m_part, 0.1).first);
+    keep_best(round, measure_round(pairs, "slow pairs again", found.part, 0.1).first);
   }
 }
 
@@ -311,7 +310,7 @@ void PairSteps::measure_latency(const Pairing& pairs) {
     task.count = static_cast<std::uint64_t>(std::clamp(100 * m_steps.scale(), 30.0, 300.0));
     const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
     for (const Flow& flow : task.flows) {
-      std::vector<double>& samples = m_latency[{flow.from, flow.to}];
+      std::vector<double>& samples = found.latency[{flow.from, flow.to}];
       samples = outcomes[at(flow.from)].round_trip_s;
       for (double& sample : samples) {
         sample *= 0.5;
@@ -336,19 +335,19 @@ void PairSteps::measure_writes(Seconds each) {
 
 /// Half of a round trip; 0 where it is not known.
 double PairSteps::latency_of(const Flow& flow) const {
-  const auto latency = m_latency.find(std::minmax(flow.from, flow.to));
-  return latency == m_latency.end() ? 0 : median_above_zero(latency->second);
+  const auto latency = found.latency.find(std::minmax(flow.from, flow.to));
+  return latency == found.latency.end() ? 0 : median_above_zero(latency->second);
 }
 
 /// From what is known of the pair: its latency and rate, and the size before.
 double PairSteps::expected_seconds(const Flow& flow, std::uint64_t bytes) const {
   const auto size = static_cast<double>(bytes);
-  const auto rate = m_one_way.find({flow.from, flow.to});
-  const double known = rate == m_one_way.end() ? 0 : median_above_zero(rate->second);
-  double expected = size / (known > 0 ? known : m_rate);
+  const auto rate = found.one_way.find({flow.from, flow.to});
+  const double known = rate == found.one_way.end() ? 0 : median_above_zero(rate->second);
+  double expected = size / (known > 0 ? known : found.rate);
   expected += 2 * latency_of(flow);
-  const auto curve = m_writes.find({flow.from, flow.to});
-  if (curve != m_writes.end()) {
+  const auto curve = found.writes.find({flow.from, flow.to});
+  if (curve != found.writes.end()) {
     for (const auto& [smaller, write] : curve->second) {
       if (smaller < bytes && !write.seconds.empty()) {
         expected = std::max(expected, median_above_zero(write.seconds));
@@ -366,7 +365,7 @@ void PairSteps::measure_direction(const std::vector<Flow>& flows, Seconds each) 
     double slowest = 0;
     for (const Flow& flow : flows) {
       const double expected = expected_seconds(flow, bytes);
-      PairWrite& write = m_writes[{flow.from, flow.to}][bytes];
+      PairWrite& write = found.writes[{flow.from, flow.to}][bytes];
       if (m_steps.over()) {
         write.why_not = fmt::format("no time left of the budget of {}", to_text(m_steps.budget()));
       } else if (place_of_write(bytes) > m_steps.member().memory()) {
@@ -397,7 +396,7 @@ void PairSteps::write_at_once(const std::vector<Flow>& flows, std::uint64_t byte
   const FlowTask task = write_task(flows, bytes, count, count, m_steps.random()() % 100'000);
   const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
   for (const Flow& flow : flows) {
-    PairWrite& write = m_writes[{flow.from, flow.to}][bytes];
+    PairWrite& write = found.writes[{flow.from, flow.to}][bytes];
     for (const double seconds :
          write_seconds(outcomes[at(flow.from)].round_trip_s, latency_of(flow))) {
       write.seconds.push_back(seconds);
@@ -405,38 +404,40 @@ void PairSteps::write_at_once(const std::vector<Flow>& flows, std::uint64_t byte
   }
 }
 
-RackSteps::RackSteps(ClusterSteps& steps, PairSteps& pairs)
-    : m_steps(steps), m_pairs(pairs), m_rack(at(steps.ranks()), 0) {}
+RackSteps::RackSteps(ClusterSteps& steps, PairSteps& pairs) : m_steps(steps), m_pairs(pairs) {
+  found.rack_of.resize(at(steps.ranks()));
+}
 
 std::uint64_t RackSteps::part() const {
-  return part_for(m_pairs.rate() / 8 / static_cast<double>(m_steps.lanes.size()));
+  return part_for(m_pairs.found.rate / 8 / static_cast<double>(m_steps.lanes.size()));
 }
 
 int RackSteps::count() const {
-  return *std::max_element(m_rack.begin(), m_rack.end()) + 1;
+  return *std::max_element(found.rack_of.begin(), found.rack_of.end()) + 1;
 }
 
 double RackSteps::share_of(const BisectionResult& b) const {
-  return median_above_zero(b.samples) / std::max(1.0, full_bisection(b.pairs, m_pairs.port_seen()));
+  return median_above_zero(b.samples) /
+         std::max(1.0, full_bisection(b.pairs, m_pairs.found.port_seen));
 }
 
 void RackSteps::note_bisection(const char* test, const Pairing& pairs, const std::string& step) {
   auto [round, samples] = m_pairs.measure_round(pairs, step, part(), 0.3);
-  BisectionResult found{test, pairs, std::move(samples)};
-  if (share_of(found) < k_full_bisection && !m_steps.over()) { // or was it disturbed?
+  BisectionResult now{test, pairs, std::move(samples)};
+  if (share_of(now) < k_full_bisection && !m_steps.over()) { // or was it disturbed?
     auto [second, again] = m_pairs.measure_round(pairs, step, part(), 0.3);
     keep_best(round, second);
-    if (median_above_zero(again) > median_above_zero(found.samples)) {
-      found.samples = std::move(again);
+    if (median_above_zero(again) > median_above_zero(now.samples)) {
+      now.samples = std::move(again);
     }
   }
-  m_pairs.rounds().push_back(std::move(round));
-  const auto same = std::find_if(m_bisections.begin(), m_bisections.end(),
+  m_pairs.found.rounds.push_back(std::move(round));
+  const auto same = std::find_if(found.bisections.begin(), found.bisections.end(),
                                  [&](const BisectionResult& b) { return b.test == test; });
-  if (same == m_bisections.end()) {
-    m_bisections.push_back(std::move(found));
-  } else if (share_of(found) < share_of(*same)) { // the worst of several stands
-    *same = std::move(found);
+  if (same == found.bisections.end()) {
+    found.bisections.push_back(std::move(now));
+  } else if (share_of(now) < share_of(*same)) { // the worst of several stands
+    *same = std::move(now);
   }
 }
 
@@ -446,7 +447,7 @@ void RackSteps::measure() {
   if (m_steps.ranks() < 4 || m_steps.over()) {
     return; // of two or three machines, the pairs say everything
   }
-  std::vector<int> order(m_rack.size());
+  std::vector<int> order(found.rack_of.size());
   std::iota(order.begin(), order.end(), 0);
   note_bisection(k_bisection_by_order, halves_of(order), "halves against each other");
   for (int i = 0; i < 2; ++i) {
@@ -454,9 +455,9 @@ void RackSteps::measure() {
                    "halves against each other");
   }
   find();
-  log(LogLevel::debug, "racks of the ranks: {}", fmt::join(m_rack, " "));
+  log(LogLevel::debug, "racks of the ranks: {}", fmt::join(found.rack_of, " "));
   if (count() > 1) {
-    note_bisection(k_bisection_by_racks, rack_bisection(m_rack), "racks against each other");
+    note_bisection(k_bisection_by_racks, rack_bisection(found.rack_of), "racks against each other");
     measure_uplinks();
   }
 }
@@ -464,20 +465,21 @@ void RackSteps::measure() {
 void RackSteps::find() {
   constexpr double k_window = 0.2;
   const RackSearch search = search_racks(
-      m_pairs.rounds(), m_pairs.port_seen(), m_steps.random(),
+      m_pairs.found.rounds, m_pairs.found.port_seen, m_steps.random(),
       [&](const Pairing& pairs) {
-        return m_pairs.measure_round(pairs, "racks", m_pairs.part(), k_window).first;
+        return m_pairs.measure_round(pairs, "racks", m_pairs.found.part, k_window).first;
       },
       [&] { return m_steps.over(); });
-  m_rack = search.rack_of;
+  found.rack_of = search.rack_of;
   constexpr const char* k_disturbed =
       "probe again when nothing else uses the machines and their network";
   if (count() < search.looked_like) {
-    m_doubt = fmt::format("what looked like {} racks counts as {}, as rates between them were low "
-                          "and as low where no uplink is in the way; {}",
-                          search.looked_like, count(), k_disturbed);
+    found.doubt =
+        fmt::format("what looked like {} racks counts as {}, as rates between them were low "
+                    "and as low where no uplink is in the way; {}",
+                    search.looked_like, count(), k_disturbed);
   } else if (!search.settled) {
-    m_doubt =
+    found.doubt =
         m_steps.over()
             ? fmt::format("the budget of {} ended before the {} racks were checked; give a "
                           "longer --budget",
@@ -489,10 +491,11 @@ void RackSteps::find() {
 void RackSteps::measure_uplinks() {
   for (int rack = 0; rack < count() && !m_steps.over(); ++rack) {
     // With two racks, both uplinks carry the same traffic: what limits it limits both.
-    m_uplinks[rack] =
+    found.uplinks[rack] =
         rack == 1 && count() == 2
-            ? m_uplinks[0]
-            : m_pairs.measure_round(out_of_rack(m_rack, rack), "uplinks", part(), 0.5).second;
+            ? found.uplinks[0]
+            : m_pairs.measure_round(out_of_rack(found.rack_of, rack), "uplinks", part(), 0.5)
+                  .second;
   }
 }
 

@@ -120,8 +120,24 @@ struct PairWrite {
   std::string why_not;         ///< when there are none
 };
 
-/// What two machines of a cluster do with each other, all pairs of a round of disjoint ones at
-/// once. Used at rank 0.
+/// What is known of the pairs. Used at rank 0.
+struct PairResults {
+  double rate = 0;             ///< of a port, bytes per second
+  std::uint64_t part = 0;      ///< bytes of one write
+  std::uint64_t pair_part = 0; ///< the same of the pairs' cells: chosen before all rates were known
+  /// By rank: the best that a machine was seen to do twice with any other, a direction under the
+  /// other's load (ports_seen_twice()).
+  std::vector<double> port_seen;
+  std::vector<RoundRates> rounds;
+  PairSamples one_way, two_way;
+  /// By pair, the lower rank first: half of a round trip, which is as good as either direction.
+  PairSamples latency;
+  /// By (from, to) and bytes; empty unless they were measured.
+  std::map<std::pair<int, int>, std::map<std::uint64_t, PairWrite>> writes;
+};
+
+/// Measures what two machines of a cluster do with each other, all pairs of a round of disjoint
+/// ones at once.
 class PairSteps {
 public:
   explicit PairSteps(ClusterSteps& steps) : m_steps(steps) {}
@@ -129,8 +145,7 @@ public:
   /// How fast is it, roughly? A write should take some milliseconds: then a window holds many of
   /// them, and their number does not keep the processors busy.
   void calibrate();
-  /// Latency, and rates each way alone and both ways. Afterwards rate(), part() and port_seen() are
-  /// known.
+  /// Latency, and rates each way alone and both ways: all that is found but for the writes.
   void measure();
   /// The time of one write by size, for each direction of each pair: after measure(). `each` is
   /// about how long one direction of a round may take.
@@ -143,23 +158,7 @@ public:
   [[nodiscard]] std::pair<RoundRates, std::vector<double>>
   measure_round(const Pairing& pairs, const std::string& step, std::uint64_t bytes, double window);
 
-  [[nodiscard]] double rate() const { return m_rate; } ///< of a port, bytes per second
-  [[nodiscard]] std::uint64_t part() const { return m_part; }
-  /// Of the pairs' cells: chosen before all rates were known.
-  [[nodiscard]] std::uint64_t pair_part() const { return m_pair_part; }
-  /// By rank: the best that a machine was seen to do twice with any other, a direction under the
-  /// other's load (ports_seen_twice()).
-  [[nodiscard]] const std::vector<double>& port_seen() const { return m_port_seen; }
-  [[nodiscard]] std::vector<RoundRates>& rounds() { return m_rounds; }
-  [[nodiscard]] const PairSamples& one_way() const { return m_one_way; }
-  [[nodiscard]] const PairSamples& two_way() const { return m_two_way; }
-  /// By pair, the lower rank first: half of a round trip, which is as good as either direction.
-  [[nodiscard]] const PairSamples& latency() const { return m_latency; }
-  /// By (from, to) and bytes; empty unless they were measured.
-  [[nodiscard]] const std::map<std::pair<int, int>, std::map<std::uint64_t, PairWrite>>&
-  writes() const {
-    return m_writes;
-  }
+  PairResults found;
 
 private:
   void measure_latency(const Pairing& pairs);
@@ -171,12 +170,6 @@ private:
   [[nodiscard]] double expected_seconds(const Flow& flow, std::uint64_t bytes) const;
 
   ClusterSteps& m_steps;
-  double m_rate = 0;
-  std::uint64_t m_part = 0, m_pair_part = 0;
-  PairSamples m_one_way, m_two_way, m_latency;
-  std::vector<RoundRates> m_rounds;
-  std::vector<double> m_port_seen;
-  std::map<std::pair<int, int>, std::map<std::uint64_t, PairWrite>> m_writes;
 };
 
 /// Halves of the machines that sent to each other.
@@ -186,8 +179,16 @@ struct BisectionResult {
   std::vector<double> samples; ///< of all pairs together, in the slower direction
 };
 
-/// Whether any half of a cluster can send to the other at full speed, and where its racks are when
-/// it cannot. Used at rank 0, after PairSteps::measure().
+struct RackResults {
+  std::vector<int> rack_of; ///< by rank; all 0 where there are no racks
+  std::vector<BisectionResult> bisections;
+  std::map<int, std::vector<double>> uplinks; ///< by rack, samples of the slower direction
+  /// Why the racks may be others, and what to do about it; empty where they are certain.
+  std::string doubt;
+};
+
+/// Finds whether any half of a cluster can send to the other at full speed, and where its racks are
+/// when it cannot. After PairSteps::measure().
 class RackSteps {
 public:
   static constexpr double k_full_bisection = 0.95;
@@ -198,14 +199,9 @@ public:
 
   /// Of flows that may have to share something thin: they are slower than a port.
   [[nodiscard]] std::uint64_t part() const;
-  /// By rank; all 0 where there are no racks.
-  [[nodiscard]] const std::vector<int>& rack_of() const { return m_rack; }
-  [[nodiscard]] int count() const;
-  [[nodiscard]] const std::vector<BisectionResult>& bisections() const { return m_bisections; }
-  /// By rack, samples of the slower direction.
-  [[nodiscard]] const std::map<int, std::vector<double>>& uplinks() const { return m_uplinks; }
-  /// Why the racks may be others, and what to do about it; empty where they are certain.
-  [[nodiscard]] const std::string& doubt() const { return m_doubt; }
+  [[nodiscard]] int count() const; ///< of racks
+
+  RackResults found;
 
 private:
   void note_bisection(const char* test, const Pairing& pairs, const std::string& step);
@@ -215,10 +211,6 @@ private:
 
   ClusterSteps& m_steps;
   PairSteps& m_pairs;
-  std::vector<int> m_rack;
-  std::vector<BisectionResult> m_bisections;
-  std::map<int, std::vector<double>> m_uplinks;
-  std::string m_doubt;
 };
 
 } // namespace reckon

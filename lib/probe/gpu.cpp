@@ -13,10 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <random>

@@ -6,7 +6,6 @@
 #include "probe/workbench.hpp"
 #include "topology/topology.hpp"
 
-#include <string>
 #include <vector>
 
 namespace reckon {

@@ -6,13 +6,10 @@
 #include "probe/gpu_timer.hpp"
 #include "probe/machine_campaigns.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
-#include <string>
 
 namespace reckon {
 namespace {

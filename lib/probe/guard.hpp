@@ -3,7 +3,6 @@
 
 #include "core/units.hpp"
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>

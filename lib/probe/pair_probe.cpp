@@ -5,8 +5,6 @@
 #include "probe/cluster_steps.hpp"
 #include "probe/rounds.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
-#include "probe/cluster.hpp"
 #include "probe/cluster_merge.hpp"
 #include "probe/sampling.hpp"
 #include "stats/summary.hpp"
@@ -11,8 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <utility>
 
 namespace reckon {

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "core/version.hpp"
 #include "discover/discover.hpp"
 #include "discover/environment.hpp"
 #include "documents/cells.hpp"
@@ -17,13 +16,10 @@
 #include "probe/machine_campaigns.hpp"
 #include "probe/workbench.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
-#include <memory>
 #include <utility>
 
 namespace reckon {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/machine_campaigns.hpp"
 
-#include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/reduce.hpp"
 #include "probe/pin.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,6 @@
 #include "topology/paths.hpp"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

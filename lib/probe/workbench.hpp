@@ -7,7 +7,6 @@
 #include "probe/team.hpp"
 #include "topology/topology.hpp"
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <map>
 #include <random>
-#include <set>
 
 namespace reckon {
 namespace {

@@ -6,7 +6,6 @@
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
-#include "probe/cluster.hpp"
 
 #include <gtest/gtest.h>
 
@@ -69,8 +68,8 @@ TEST(Merge, GivesAProfileThatReadsBackAndNamesItsMembersInRankOrder) {
   const std::vector<std::string> ids{"a", "b", "c", "d"};
   std::vector<MemberResult> members{machine(100, 100), machine(101, 101), machine(50, 50),
                                     machine(100, 100)};
-  members[0].curves["tcp;ofi_rxm"] = {1, {{4096, {1e-3, 3e-3}}}};
-  members[1].curves["tcp;ofi_rxm"] = {0, {{4096, {2e-3}}}};
+  members[0].curve = {1, {{4096, {1e-3, 3e-3}}}};
+  members[1].curve = {0, {{4096, {2e-3}}}};
   Profile profile;
   profile.name = "cluster";
   profile.source = "test";

@@ -7,9 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <optional>
-
 namespace reckon {
 namespace {
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/gpu.hpp"
 
-#include "core/error.hpp"
 #include "core/processors.hpp"
 #include "documents/cells.hpp"
 #include "fakes.hpp"

@@ -2,12 +2,10 @@
 #include "core/json.hpp"
 #include "probe/pair_update.hpp"
 
-#include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
 #include "fakes.hpp"
-#include "probe/cluster.hpp"
 #include "probe/pair_probe.hpp"
 #include "support/refusals.hpp"
 

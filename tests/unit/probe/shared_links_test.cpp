@@ -8,12 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <map>
 #include <numeric>
 #include <random>
-#include <set>
 
 namespace reckon {
 namespace {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/workbench.hpp"
 
-#include "core/error.hpp"
 #include "discover/discover.hpp"
 #include "fakes.hpp"
 #include "probe/pattern.hpp"
@@ -115,7 +114,7 @@ TEST(Workbench, KeepsMemoryAsLongAsItIsLongEnough) {
   EXPECT_EQ(bench.memory(0, 0, 2 << 20U).data(), first);
   EXPECT_NE(bench.memory(0, 1, 2 << 20U).data(), first);
   EXPECT_GE(bench.memory(0, 0, 8 << 20U).size(), 8U << 20U);
-  EXPECT_REFUSED(unavailable, "needs 1 EiB of memory", bench.memory(0, 0, 1ULL << 60U));
+  EXPECT_REFUSED(unavailable, "needs 1024 PiB of memory", bench.memory(0, 0, 1ULL << 60U));
 }
 
 TEST(Workbench, ShortOfTimeItUsesLessMemoryAndSaysSo) {

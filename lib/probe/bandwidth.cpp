@@ -60,13 +60,6 @@ struct Slices {
   }
 };
 
-/// The first difference between two equally long areas; nullopt when there is none.
-std::optional<std::size_t> first_difference(std::span<const std::byte> a,
-                                            std::span<const std::byte> b) {
-  const auto [x, y] = std::mismatch(a.begin(), a.end(), b.begin());
-  return x == a.end() ? std::nullopt : std::optional(static_cast<std::size_t>(x - a.begin()));
-}
-
 // ---------------------------------------------------------------- NUMA pairs
 
 enum class Move { copy, read, write };
@@ -180,12 +173,13 @@ private:
       return;
     }
     for (const Stream& s : streams) {
-      const auto bad = first_difference(s.from.first(s.slices.slice), s.to.first(s.slices.slice));
-      if (bad) {
-        const auto number = [](std::byte b) { return std::to_integer<int>(b); };
+      const auto sent = s.from.first(s.slices.slice);
+      const auto [expected, got] = std::mismatch(sent.begin(), sent.end(), s.to.begin());
+      if (expected != sent.end()) {
         discard(cell, CellStatus::mismatch,
-                fmt::format("the copy differs at byte {}: expected {:#04x}, got {:#04x}", *bad,
-                            number(s.from[*bad]), number(s.to[*bad])));
+                fmt::format("the copy differs at byte {}: expected {:#04x}, got {:#04x}",
+                            expected - sent.begin(), std::to_integer<int>(*expected),
+                            std::to_integer<int>(*got)));
         return;
       }
     }

@@ -189,14 +189,12 @@ std::vector<std::vector<Flow>> writes_at_once(const std::vector<Flow>& flows, st
 FlowTask write_task(std::vector<Flow> flows, std::uint64_t bytes, std::uint64_t count,
                     std::uint64_t most_warm_up, std::uint64_t first) {
   constexpr std::uint64_t k_passed_first = 512 * 1024;
-  FlowTask task;
-  task.kind = FlowTask::Kind::echo;
-  task.flows = std::move(flows);
-  task.bytes = bytes;
-  task.first = first;
-  task.warm_up = std::clamp<std::uint64_t>(k_passed_first / bytes, 1, most_warm_up);
-  task.count = count;
-  return task;
+  return {.kind = FlowTask::Kind::echo,
+          .flows = std::move(flows),
+          .bytes = bytes,
+          .first = first,
+          .warm_up = std::clamp<std::uint64_t>(k_passed_first / bytes, 1, most_warm_up),
+          .count = count};
 }
 
 std::vector<double> write_seconds(const std::vector<double>& round_trip_s, double answer_s) {
@@ -302,12 +300,12 @@ void PairSteps::measure_latency(const Pairing& pairs) {
   constexpr std::uint64_t k_bytes = 8;
   for (const std::vector<Flow>& group :
        writes_at_once(one_way_flows(pairs, true), k_bytes, m_steps.member())) {
-    FlowTask task;
-    task.kind = FlowTask::Kind::ping;
-    task.flows = group;
-    task.bytes = k_bytes;
-    task.warm_up = 10;
-    task.count = static_cast<std::uint64_t>(std::clamp(100 * m_steps.scale(), 30.0, 300.0));
+    const double count = std::clamp(100 * m_steps.scale(), 30.0, 300.0);
+    const FlowTask task{.kind = FlowTask::Kind::ping,
+                        .flows = group,
+                        .bytes = k_bytes,
+                        .warm_up = 10,
+                        .count = static_cast<std::uint64_t>(count)};
     const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
     for (const Flow& flow : task.flows) {
       std::vector<double>& samples = found.latency[{flow.from, flow.to}];

@@ -72,11 +72,7 @@ public:
         m_to(bench.memory(to, k_destinations, bench.cold_bytes(to))),
         m_slices(std::max<std::uint64_t>(std::min(m_from.size(), m_to.size()) / m_stride, 1)),
         m_first_slice(threads) {
-    if (traffic == Traffic::copy) {
-      std::memset(m_to.data(), k_poison, bytes);
-    } else {
-      std::memset(m_to.data(), 0, bytes);
-    }
+    std::memset(m_to.data(), traffic == Traffic::copy ? k_poison : 0, bytes);
   }
 
   /// The part of thread `rank` in communication `index`.
@@ -231,26 +227,24 @@ struct ContentionCell {
     }
     Team& team = bench.team(of_compute ? where.compute : where.communication);
     const std::uint64_t steps = of_compute ? compute->steps() : 1;
+    const auto step = [&](bool computing, std::size_t rank, std::uint64_t index) noexcept {
+      if (computing) {
+        compute->step(rank, index);
+      } else {
+        communication->step(rank, index);
+      }
+    };
     const auto run = [&](std::size_t rank, std::uint64_t first, std::uint64_t count) noexcept {
       for (std::uint64_t s = first * steps; s < (first + count) * steps; ++s) {
-        if (of_compute) {
-          compute->step(rank, s);
-        } else {
-          communication->step(rank, s);
-        }
+        step(of_compute, rank, s);
       }
     };
     const std::uint64_t times = where.same_cores ? times_in_turns(team, run) : 1;
     std::optional<Background> background;
-    if (communication && of_compute) {
-      background.emplace(where.communication,
-                         [&c = *communication](std::size_t rank, std::uint64_t index) noexcept {
-                           c.step(rank, index);
-                         });
-    } else if (compute && !of_compute) {
+    if (communication && compute) {
       background.emplace(
-          where.compute,
-          [&c = *compute](std::size_t rank, std::uint64_t index) noexcept { c.step(rank, index); });
+          of_compute ? where.communication : where.compute,
+          [&](std::size_t rank, std::uint64_t index) noexcept { step(!of_compute, rank, index); });
     }
     SampleLimits limits;
     limits.max_samples = 1000;

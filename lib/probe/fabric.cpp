@@ -226,10 +226,7 @@ private:
   void round_trips(Cell& cell, Seconds budget) {
     static_cast<void>(crew(cell.key.transport));
     Course course(m_clock, budget, k_least_round_trips);
-    FlowTask task;
-    task.kind = FlowTask::Kind::ping;
-    task.warm_up = k_round_trips;
-    task.count = k_round_trips;
+    FlowTask task{.kind = FlowTask::Kind::ping, .warm_up = k_round_trips, .count = k_round_trips};
     course.sampling_begins();
     do {
       const std::vector<FlowOutcome> outcomes = carry_out(cell, task, budget);
@@ -255,9 +252,7 @@ private:
     static_cast<void>(crew(cell.key.transport)); // starting it is not this cell's time
     const bool aggregate = cell.unit == k_bytes_per_second;
     Course course(m_clock, budget, 10);
-    FlowTask task;
-    task.kind = FlowTask::Kind::series;
-    task.keep_load = !aggregate;
+    FlowTask task{.kind = FlowTask::Kind::series, .keep_load = !aggregate};
     const auto least = 2 * static_cast<std::uint64_t>(cell.key.in_flight);
     task.count = least;
     // How many make a series? The trials warm up as well; the first one alone never tells.

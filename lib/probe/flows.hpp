@@ -39,7 +39,7 @@ struct FlowTask {
   Kind kind = Kind::stream;
   /// ping, echo: a rank is in one of them at most; series: a rank sends one and receives one at
   /// most
-  std::vector<Flow> flows;
+  std::vector<Flow> flows{};
   std::vector<int> lanes{0};   ///< which take part; each carries every flow
   std::uint64_t bytes = 0;     ///< of one write
   std::uint32_t in_flight = 4; ///< writes posted and not completed, of each flow on each lane

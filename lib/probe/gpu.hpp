@@ -30,7 +30,7 @@ struct GpuProbeOptions {
 /// of one dependent load by a thread of `from`. gpu_reduce_sum: bytes of one operand times (sources
 /// - 1) a second, as reduce_sum. Contention: contention_communication and contention_compute, in
 /// seconds, for copies and sums beside matrix products and embedding lookups (ACE, section III).
-/// link_bandwidth: what links carry that several of these ways share (gpu_links.hpp).
+/// link_bandwidth: what links carry that several of these ways share.
 ///
 /// What was copied is compared, in every cell. `topology` has a GPU for each of the library's;
 /// those that it lacks are left out.

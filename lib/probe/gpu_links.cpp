@@ -164,12 +164,11 @@ private:
 
 Campaign gpu_links_campaign(const std::shared_ptr<GpuPlaces>& places, const Topology& topology,
                             Seconds most) {
-  LinkCampaignOptions options;
-  options.name = "GPU shared links";
-  options.state = "pinned";
-  options.least_window = Seconds(0.001);
-  options.window = Seconds(0.005);
-  options.most = most;
+  const LinkCampaignOptions options{.name = "GPU shared links",
+                                    .state = "pinned",
+                                    .least_window = Seconds(0.001),
+                                    .window = Seconds(0.005),
+                                    .most = most};
   Campaign campaign = links_campaign(options, shared_links(topology, places->bench().machine()),
                                      std::make_shared<GpuLinks>(places, topology));
   campaign.begin = [places, begin = std::move(campaign.begin)] {

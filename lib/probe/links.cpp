@@ -237,11 +237,8 @@ Campaign links_campaign(const LinkCampaignOptions& options, const std::vector<Sh
 }
 
 Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds most) {
-  LinkCampaignOptions options;
-  options.name = "shared links";
-  options.state = "cold";
-  options.most = most;
-  return links_campaign(options, shared_links(topology, bench.machine()),
+  return links_campaign({.name = "shared links", .state = "cold", .most = most},
+                        shared_links(topology, bench.machine()),
                         std::make_shared<NumaLinks>(bench));
 }
 

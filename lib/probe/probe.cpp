@@ -146,9 +146,9 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   }
   campaigns.push_back(
       filtered(numa_links_campaign(bench, discovery.topology, 0.1 * options.budget), options.only));
+  std::vector<std::string> left_out;
   FabricProbeOptions fabric;
   fabric.machine = k_machine;
-  std::vector<std::string> left_out;
   fabric.transports = transports_to_measure(options, left_out);
   fabric.seed = options.seed;
   fabric.cpus = cpus;
@@ -162,9 +162,7 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   }
   std::string no_gpu;
   if (GpuLibrary* const gpus = gpu_library(&no_gpu)) {
-    GpuProbeOptions of_gpus;
-    of_gpus.nvlink = options.nvlink;
-    of_gpus.links_time = 0.1 * options.budget;
+    const GpuProbeOptions of_gpus{.nvlink = options.nvlink, .links_time = 0.1 * options.budget};
     for (Campaign& campaign : gpu_campaigns(*gpus, bench, discovery.topology, of_gpus)) {
       campaigns.push_back(filtered(std::move(campaign), options.only));
     }
@@ -183,12 +181,9 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   Profile& profile = result.profile;
   auto& context = profile.context;
   context["measured_at"] = utc_now();
-  RunnerOptions running;
-  running.budget = options.budget;
-  running.seed = options.seed;
-  running.interrupted = options.interrupted;
-  running.progress = options.progress;
-  RunResult run = run_campaigns(campaigns, running, clock, guard);
+  RunResult run = run_campaigns(
+      campaigns, {options.budget, options.seed, options.interrupted, options.progress}, clock,
+      guard);
   bench.release_memory();
 
   add_ceilings(run.cells);

@@ -6,6 +6,7 @@
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
+#include "fakes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,19 +21,9 @@ MemberResult machine(double in, double out, const std::string& fingerprint = "cp
   own.cores = 2;
   m.own.machines = {own};
   m.own.fingerprint = fingerprint;
-  TopologyObject root, core;
-  root.id = "m0";
-  core.id = "m0/core0";
-  core.kind = ObjectKind::core;
-  core.parent = "m0";
-  m.own.topology.objects = {root, core};
-  Cell sum;
-  sum.key = {.test = k_reduce_sum, .from = "m0", .bytes = 1024};
-  sum.unit = "bytes_per_second";
-  sum.bytes_convention = "payload";
-  sum.samples = {in};
-  summarize_cell(sum);
-  m.own.cells = {sum};
+  test::add(m.own.topology, "m0", ObjectKind::machine, "");
+  test::add(m.own.topology, "m0/core0", ObjectKind::core, "m0");
+  m.own.cells = {test::cell_with({.test = k_reduce_sum, .from = "m0", .bytes = 1024}, {in})};
   m.transport = "tcp;ofi_rxm";
   m.part = 65536;
   m.window = 4;
@@ -100,15 +91,10 @@ TEST(Merge, PortsOfAMachineHangFromWhereItsTreeHasThemAndAreInTheOrderOfTheLanes
   // As fast as the worker that tried it, so only the ports tell the two apart.
   members[1].single_ports = {{"d10", {90, 90}}, {"d9", {95, 95}}};
   members[1].peers_bytes_per_s = 100;
-  TopologyObject node, nic;
-  node.id = "m0/numa0";
-  node.kind = ObjectKind::numa_node;
-  node.parent = "m0";
-  nic.id = "m0/nic0";
-  nic.kind = ObjectKind::nic;
-  nic.parent = "m0/numa0";
-  nic.name = "d9";
-  members[1].own.topology.objects = {node, nic};
+  Topology& tree = members[1].own.topology;
+  tree.objects.clear();
+  test::add(tree, "m0/numa0", ObjectKind::numa_node, "m0");
+  test::add(tree, "m0/nic0", ObjectKind::nic, "m0/numa0").name = "d9";
   Profile profile;
   profile.name = "cluster";
   profile.source = "test";
@@ -118,9 +104,7 @@ TEST(Merge, PortsOfAMachineHangFromWhereItsTreeHasThemAndAreInTheOrderOfTheLanes
   EXPECT_EQ(profile.topology.find("m1/port0")->name, "d10");
   EXPECT_EQ(profile.topology.find("m1/port0")->parent, "m1");
   EXPECT_EQ(profile.topology.find("m1/port1")->parent, "m1/numa0");
-  CellKey key;
-  key.test = k_port_bandwidth;
-  key.from = "m1";
+  CellKey key{.test = k_port_bandwidth, .from = "m1"};
   ASSERT_EQ(profile.select(key).size(), 1U);
   EXPECT_EQ(profile.select(key).front()->ceiling, (Ceiling{k_peers_ceiling, 100}));
   key.from = "m0";

@@ -9,8 +9,8 @@
 namespace reckon {
 namespace {
 
-Cell cell(const char* test, double value, const char* from = "m0/numa0") {
-  return test::cell_with({.test = test, .from = from}, {value, value, value});
+Cell cell(const char* test, double value, const char* from = "m0/numa0", std::uint64_t bytes = 0) {
+  return test::cell_with({.test = test, .from = from, .bytes = bytes}, {value, value, value});
 }
 
 TEST(FitsOf, FitsTimesAndRatesAlike) {
@@ -18,11 +18,8 @@ TEST(FitsOf, FitsTimesAndRatesAlike) {
   std::vector<Cell> cells;
   for (std::uint64_t bytes = 64; bytes <= (1U << 26U); bytes *= 4) {
     const double seconds = 2e-6 + static_cast<double>(bytes) / 5e9;
-    cells.push_back(cell(k_host_memcpy, seconds));
-    cells.back().key.bytes = bytes;
-    cells.push_back(cell(k_fabric_aggregate, static_cast<double>(bytes) / seconds));
-    cells.back().key.bytes = bytes;
-    cells.back().key.transport = "tcp";
+    cells.push_back(cell(k_host_memcpy, seconds, "m0", bytes));
+    cells.push_back(cell(k_fabric_aggregate, static_cast<double>(bytes) / seconds, "m0", bytes));
   }
   const std::vector<Fit> fits = fits_of(cells);
   ASSERT_EQ(fits.size(), 2U);
@@ -40,10 +37,8 @@ TEST(FitsOf, FitsTimesAndRatesAlike) {
 TEST(FitsOf, LeavesOutWhatIsNoCurveOrTooShort) {
   std::vector<Cell> cells;
   for (std::uint64_t bytes = 1; bytes <= 64; bytes *= 2) {
-    cells.push_back(cell(k_memory_latency, 1e-9)); // bytes is a footprint here
-    cells.back().key.bytes = bytes;
-    cells.push_back(cell(k_host_memcpy, 1e-9 * static_cast<double>(bytes)));
-    cells.back().key.bytes = bytes;
+    cells.push_back(cell(k_memory_latency, 1e-9, "m0", bytes)); // a footprint here
+    cells.push_back(cell(k_host_memcpy, 1e-9 * static_cast<double>(bytes), "m0", bytes));
     cells.back().status = bytes <= 8 ? CellStatus::ok : CellStatus::skipped;
   }
   EXPECT_TRUE(fits_of(cells).empty());

@@ -89,6 +89,11 @@ bool is_gone(pid_t pid) {
   return ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
+template <class Pids>
+void expect_gone(const Pids& pids) {
+  EXPECT_TRUE(std::all_of(pids.begin(), pids.end(), &is_gone));
+}
+
 FabricProbeOptions small_options() {
   FabricProbeOptions options;
   options.machine = "m0";
@@ -163,9 +168,7 @@ TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
     EXPECT_EQ(crew.run(ping, 2, Seconds(30))[0].round_trip_s.size(), 20U);
     EXPECT_FALSE(is_gone(pids[0]));
   }
-  for (const pid_t pid : pids) {
-    EXPECT_TRUE(is_gone(pid));
-  }
+  expect_gone(pids);
 }
 
 TEST(FabricCrew, SaysWhatTheTransportSaid) {
@@ -186,9 +189,7 @@ TEST(FabricCampaigns, MeasureEveryCase) {
   options.started = [&](pid_t pid) { pids.insert(pid); };
   const RunResult result = measured(options, 3);
   EXPECT_EQ(pids.size(), 4U); // one crew served all cells, one the reference cell at the end
-  for (const pid_t pid : pids) {
-    EXPECT_TRUE(is_gone(pid));
-  }
+  expect_gone(pids);
   std::map<std::string, int> count;
   std::set<std::string> windowed;
   for (const Cell& cell : result.cells) {
@@ -267,9 +268,7 @@ TEST(FabricCampaigns, WhatHangsIsKilledAndGivenUpAfterThreeTimes) {
   const RunResult result = measured(options, 4, test::FakeClock());
   EXPECT_EQ(result.count(CellStatus::timeout), 3U);
   EXPECT_EQ(pids.size(), 6U); // three crews of two
-  for (const pid_t pid : pids) {
-    EXPECT_TRUE(is_gone(pid));
-  }
+  expect_gone(pids);
   EXPECT_GT(result.count(CellStatus::failed), 0U);
   for (const Cell& cell : result.cells) {
     EXPECT_FALSE(cell.has_value());
@@ -316,9 +315,7 @@ TEST(FabricCampaigns, AnInterruptEndsTheProcessesAtOnce) {
   options.interrupted = [&] { return interrupted; };
   const RunResult result = measured(options, 5);
   EXPECT_TRUE(result.interrupted);
-  for (const pid_t pid : pids) {
-    EXPECT_TRUE(is_gone(pid));
-  }
+  expect_gone(pids);
   for (const Cell& cell : result.cells) {
     EXPECT_EQ(cell.status, CellStatus::skipped);
     EXPECT_EQ(cell.reason, "interrupted");

@@ -64,10 +64,7 @@ TEST(WindowRates, LanesThatTakeTurnsOnAPortAreNoFasterThanIt) {
   // theirs.
   constexpr double k_port = 12.5e6;
   constexpr std::uint64_t k_write = 65536, k_gap_ns = 5'242'880;
-  FlowTask task;
-  task.warm_up_ns = 80'000'000;
-  task.window_ns = 100'000'000;
-  task.windows = 3;
+  const FlowTask task{.warm_up_ns = 80'000'000, .window_ns = 100'000'000, .windows = 3};
   int misled = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -95,10 +92,7 @@ TEST(WindowRates, LanesThatTakeTurnsOnAPortAreNoFasterThanIt) {
 
 TEST(WindowRates, AreThoseOfTheWholeWhereOneWindowTellsNothing) {
   // 100 bytes every 40 ns: windows of 100 ns hold two or three; all 300 ns hold eight.
-  FlowTask task;
-  task.warm_up_ns = 20;
-  task.window_ns = 100;
-  task.windows = 3;
+  const FlowTask task{.warm_up_ns = 20, .window_ns = 100, .windows = 3};
   std::vector<Progressed> points;
   for (int i = 0; i < 10; ++i) {
     points.push_back({40 * i, 100 * static_cast<std::uint64_t>(i + 1)});
@@ -183,13 +177,11 @@ private:
 };
 
 FlowTask fan_in() {
-  FlowTask task;
-  task.flows = {{1, 0}, {2, 0}, {0, 1}};
-  task.bytes = 4096;
-  task.window_ns = 10'000'000;
-  task.windows = 2;
-  task.lanes = {0, 1};
-  return task;
+  return {.flows = {{1, 0}, {2, 0}, {0, 1}},
+          .lanes = {0, 1},
+          .bytes = 4096,
+          .window_ns = 10'000'000,
+          .windows = 2};
 }
 
 TEST(FlowRank, EveryFlowArrivesAtItsReceiverAndIsVerified) {
@@ -228,11 +220,7 @@ TEST(FlowRank, ALaneThatBreaksSaysSo) {
   Ranks ranks(2, [](const FakeWrite& write) {
     return write.from == 1 ? FakeFault::failed : FakeFault::none;
   });
-  FlowTask task;
-  task.flows = {{1, 0}};
-  task.bytes = 4096;
-  task.window_ns = 1'000'000;
-  task.windows = 1;
+  const FlowTask task{.flows = {{1, 0}}, .bytes = 4096, .window_ns = 1'000'000, .windows = 1};
   ranks.rank(1).prepare(task);
   ranks.rank(1).begin();
   while (!ranks.rank(1).finished_within(100ms)) {
@@ -242,11 +230,7 @@ TEST(FlowRank, ALaneThatBreaksSaysSo) {
 
 TEST(FlowRank, CanBeStoppedWhenNothingComes) {
   Ranks ranks(2);
-  FlowTask task;
-  task.flows = {{1, 0}};
-  task.bytes = 4096;
-  task.window_ns = 1'000'000;
-  task.windows = 1;
+  const FlowTask task{.flows = {{1, 0}}, .bytes = 4096, .window_ns = 1'000'000, .windows = 1};
   ranks.rank(0).prepare(task);
   ranks.rank(0).begin(); // rank 1 never does
   EXPECT_FALSE(ranks.rank(0).finished_within(10ms));
@@ -256,12 +240,11 @@ TEST(FlowRank, CanBeStoppedWhenNothingComes) {
 
 TEST(FlowRank, PingTimesEveryRoundTripAtTheOneWhoBegins) {
   Ranks ranks(4);
-  FlowTask task;
-  task.kind = FlowTask::Kind::ping;
-  task.flows = {{0, 3}, {2, 1}};
-  task.bytes = 8;
-  task.warm_up = 5;
-  task.count = 20;
+  const FlowTask task{.kind = FlowTask::Kind::ping,
+                      .flows = {{0, 3}, {2, 1}},
+                      .bytes = 8,
+                      .warm_up = 5,
+                      .count = 20};
   const std::vector<FlowOutcome> outcomes = ranks.run(task);
   EXPECT_EQ(outcomes[0].round_trip_s.size(), 20U);
   EXPECT_EQ(outcomes[2].round_trip_s.size(), 20U);
@@ -274,13 +257,12 @@ TEST(FlowRank, EchoSendsLongWritesThatTheReceiverChecks) {
     Ranks ranks(4, [corrupted](const FakeWrite& write) {
       return corrupted && write.from == 2 ? FakeFault::corrupted : FakeFault::none;
     });
-    FlowTask task;
-    task.kind = FlowTask::Kind::echo;
-    task.flows = {{0, 3}, {2, 1}};
-    task.bytes = 30'000; // both ends of 16 KiB are looked at
-    task.first = 7;
-    task.warm_up = 2;
-    task.count = 20; // more than there are places for: the last ones are checked
+    const FlowTask task{.kind = FlowTask::Kind::echo,
+                        .flows = {{0, 3}, {2, 1}},
+                        .bytes = 30'000, // both ends of 16 KiB are looked at
+                        .first = 7,
+                        .warm_up = 2,
+                        .count = 20}; // more than there are places for: the last ones are checked
     const std::vector<FlowOutcome> outcomes = ranks.run(task);
     EXPECT_EQ(outcomes[0].round_trip_s.size(), 20U);
     EXPECT_EQ(outcomes[2].round_trip_s.size(), 20U);

@@ -34,9 +34,7 @@ std::uint64_t play(Sampler& sampler, FakeClock& clock, F seconds) {
 
 TEST(Sampler, LongOperationsAreTimedOneByOne) {
   FakeClock clock;
-  SampleLimits limits;
-  limits.budget = Seconds(1);
-  Sampler sampler(limits, clock);
+  Sampler sampler({.budget = Seconds(1)}, clock);
   play(sampler, clock, [](std::uint64_t) { return 1e-3; });
   EXPECT_EQ(sampler.batch(), 1U);
   EXPECT_GE(sampler.samples().size(), 10U);
@@ -50,8 +48,7 @@ TEST(Sampler, LongOperationsAreTimedOneByOne) {
 
 TEST(Sampler, ShortOperationsAreTimedInBatches) {
   FakeClock clock;
-  SampleLimits limits; // timer step 50 ns, so a time below 5 us is too short
-  Sampler sampler(limits, clock);
+  Sampler sampler({}, clock); // timer step 50 ns, so a time below 5 us is too short
   play(sampler, clock, [](std::uint64_t) { return 4e-9; });
   // 50 us of 4 ns: 12 500, and no more than grown by a last step of 2.
   EXPECT_GE(static_cast<double>(sampler.batch()) * 4e-9, 40e-6);
@@ -61,9 +58,7 @@ TEST(Sampler, ShortOperationsAreTimedInBatches) {
 
 TEST(Sampler, WarmUpIsThrownAwayUntilItIsStable) {
   FakeClock clock;
-  SampleLimits limits;
-  limits.budget = Seconds(2);
-  Sampler sampler(limits, clock);
+  Sampler sampler({.budget = Seconds(2)}, clock);
   // Twenty slow operations first, as on cold caches and a sleeping clock: falling from 21 ms.
   play(sampler, clock,
        [](std::uint64_t i) { return i < 20 ? 1e-3 * static_cast<double>(21 - i) : 1e-3; });
@@ -74,10 +69,7 @@ TEST(Sampler, WarmUpIsThrownAwayUntilItIsStable) {
 
 TEST(Sampler, AWholePassBelongsToTheWarmUp) {
   FakeClock clock;
-  SampleLimits limits;
-  limits.budget = Seconds(10);
-  limits.warm_up_operations = 500;
-  Sampler sampler(limits, clock);
+  Sampler sampler({.budget = Seconds(10), .warm_up_operations = 500}, clock);
   std::uint64_t operations = 0;
   while (sampler.warming_up()) {
     operations += sampler.batch();
@@ -89,9 +81,7 @@ TEST(Sampler, AWholePassBelongsToTheWarmUp) {
 
 TEST(Sampler, TheBudgetIsHard) {
   FakeClock clock;
-  SampleLimits limits;
-  limits.budget = Seconds(0.1);
-  Sampler sampler(limits, clock);
+  Sampler sampler({.budget = Seconds(0.1)}, clock);
   // Never stable: alternates between 1 and 3 ms, so only the budget can end it.
   play(sampler, clock, [](std::uint64_t i) { return i % 2 == 0 ? 1e-3 : 3e-3; });
   EXPECT_LE(clock.now().count() - 100, 0.1 + 3e-3 + 1e-9);
@@ -101,9 +91,7 @@ TEST(Sampler, TheBudgetIsHard) {
 
 TEST(Sampler, OneOperationLongerThanTheBudgetStillGivesASample) {
   FakeClock clock;
-  SampleLimits limits;
-  limits.budget = Seconds(0.1);
-  Sampler sampler(limits, clock);
+  Sampler sampler({.budget = Seconds(0.1)}, clock);
   play(sampler, clock, [](std::uint64_t) { return 1.0; });
   EXPECT_EQ(sampler.samples().size(), 1U); // the first is the warm-up's
   EXPECT_EQ(sampler.reason(), StopReason::budget);
@@ -217,9 +205,7 @@ TEST(SampleTeam, DividesByTheBatchAndCountsOperations) {
   };
   const TickingClock clock;
   Team team({0});
-  SampleLimits limits;
-  limits.timer_step = Seconds(1e-9);
-  limits.budget = Seconds(1e-3);
+  const SampleLimits limits{.budget = Seconds(1e-3), .timer_step = Seconds(1e-9)};
   std::uint64_t last = 0;
   bool in_order = true;
   const Samples s = sample_team(team, limits, clock,

@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "probe/curve.hpp"
-#include "probe/fabric_crew.hpp"
 #include "probe/pin.hpp"
 #include "probe/sampling.hpp"
 #include "stats/summary.hpp"
@@ -14,17 +13,16 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
 namespace reckon {
 namespace {
 
-/// A write needs more memory than there was time to get.
-class NoRoom : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
+/// Why a cell has no value, where the crew can go on.
+struct NoValue : std::runtime_error {
+  NoValue(CellStatus why, const std::string& text) : std::runtime_error(text), status(why) {}
+  CellStatus status;
 };
 
 constexpr std::uint64_t k_window_bytes = std::uint64_t{1} << 20U;
@@ -138,8 +136,8 @@ private:
     } catch (const FabricInterrupt& interrupt) {
       m_crew.reset();
       discard(cell, CellStatus::skipped, interrupt.what());
-    } catch (const NoRoom& no_room) { // no fault of the transport: the crew lives on
-      discard(cell, CellStatus::skipped, no_room.what());
+    } catch (const NoValue& none) {
+      discard(cell, none.status, none.what());
     } catch (const FabricTimeout& timeout) {
       m_crew.reset();
       note_failure(transport, timeout.what());
@@ -162,25 +160,17 @@ private:
       return *m_crew;
     }
     m_crew.reset();
-    FabricCrew::Options crew;
-    crew.transport = transport;
-    crew.ranks = 2 * m_pairs.back();
-    crew.seed = m_options.seed;
-    crew.footprint = m_options.footprint;
-    crew.cpus = m_options.cpus;
-    crew.make = m_options.make;
-    crew.interrupted = m_options.interrupted;
-    crew.started = m_options.started;
+    const int ranks = 2 * m_pairs.back();
     std::uint64_t needed = 0;
-    for (int rank = 0; rank < crew.ranks; ++rank) {
+    for (int rank = 0; rank < ranks; ++rank) {
       needed += 2 * fabric_footprint(rank, m_options.footprint);
     }
     if (needed > available_memory_bytes() / 2) {
       fail(ErrorKind::unavailable,
-           fmt::format("{} processes need {} of memory, more than half of what is free", crew.ranks,
+           fmt::format("{} processes need {} of memory, more than half of what is free", ranks,
                        to_text(Bytes(needed))));
     }
-    m_crew = std::make_unique<FabricCrew>(std::move(crew));
+    m_crew = std::make_unique<FabricCrew>(transport, ranks, m_options);
     m_crew_transport = transport;
     return *m_crew;
   }
@@ -193,10 +183,10 @@ private:
     for (int rank = 0; rank < ranks; ++rank) {
       const std::uint64_t room = fabric_footprint(rank, m_options.footprint);
       if (place_of_write(key.bytes) > room) {
-        throw NoRoom(
-            fmt::format("longer than the {} of memory that could be had in time; give more "
-                        "with --budget",
-                        to_text(Bytes(room))));
+        throw NoValue(CellStatus::skipped,
+                      fmt::format("longer than the {} of memory that could be had in time; give "
+                                  "more with --budget",
+                                  to_text(Bytes(room))));
       }
       if (rank % 2 == 0 || key.direction == k_two_way) {
         task.flows.push_back({rank, rank ^ 1});
@@ -206,21 +196,17 @@ private:
     task.in_flight = static_cast<std::uint32_t>(key.in_flight);
     // As many slots as a server has when each of these ranks works for all others.
     task.slots = key.state == "warm" ? k_usual_window * static_cast<std::uint64_t>(ranks - 1) : 0;
-    return crew(key.transport)
-        .run(task, static_cast<std::size_t>(ranks), budget + m_options.hang_limit);
-  }
-
-  /// False, and the cell says why, when what arrived is not what was sent.
-  static bool verified(Cell& cell, const std::vector<FlowOutcome>& outcomes) {
+    std::vector<FlowOutcome> outcomes =
+        crew(key.transport)
+            .run(task, static_cast<std::size_t>(ranks), budget + m_options.hang_limit);
     for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
       if (outcomes[rank].wrong_at != UINT64_MAX) {
-        discard(cell, CellStatus::mismatch,
-                fmt::format("rank {} received wrong data at byte {} of its buffer", rank,
-                            outcomes[rank].wrong_at));
-        return false;
+        throw NoValue(CellStatus::mismatch,
+                      fmt::format("rank {} received wrong data at byte {} of its buffer", rank,
+                                  outcomes[rank].wrong_at));
       }
     }
-    return true;
+    return outcomes;
   }
 
   void round_trips(Cell& cell, Seconds budget) {
@@ -258,30 +244,24 @@ private:
     // How many make a series? The trials warm up as well; the first one alone never tells.
     const double wanted = std::clamp(budget.count() / 16, 0.004, 0.040);
     for (int trial = 0;; ++trial) {
-      const auto times = one_series(cell, task, budget);
-      if (!times) {
-        return;
-      }
-      const bool settled = times->whole > 0.7 * wanted && times->whole < 1.4 * wanted;
-      const bool shortest = times->whole > wanted && task.count == least;
+      const Series times = one_series(cell, task, budget);
+      const bool settled = times.whole > 0.7 * wanted && times.whole < 1.4 * wanted;
+      const bool shortest = times.whole > wanted && task.count == least;
       if (trial > 0 && (settled || shortest || trial > 5 || course.spent() > 0.4 * budget)) {
         break;
       }
       task.count =
           std::max(least, static_cast<std::uint64_t>(static_cast<double>(task.count) *
-                                                     std::clamp(wanted / times->whole, 0.1, 32.0)));
+                                                     std::clamp(wanted / times.whole, 0.1, 32.0)));
     }
     std::vector<double> forth, back;
     course.sampling_begins();
     do {
-      const auto times = one_series(cell, task, budget);
-      if (!times) {
-        return;
-      }
-      forth.push_back(times->forth);
-      back.push_back(times->back);
-      const double both = times->back > 0 ? 0.5 * (times->forth + times->back) : times->forth;
-      course.add(aggregate ? times->whole : both / static_cast<double>(task.count));
+      const Series times = one_series(cell, task, budget);
+      forth.push_back(times.forth);
+      back.push_back(times.back);
+      const double both = times.back > 0 ? 0.5 * (times.forth + times.back) : times.forth;
+      course.add(aggregate ? times.whole : both / static_cast<double>(task.count));
     } while (!course.done() && !course.over());
     const bool two_way = cell.key.direction == k_two_way;
     const double senders = cell.key.pairs * (two_way ? 2 : 1);
@@ -298,13 +278,9 @@ private:
     }
   }
 
-  /// nullopt when the data were wrong; the cell then says so.
-  std::optional<Series> one_series(Cell& cell, FlowTask& task, Seconds budget) {
+  Series one_series(const Cell& cell, FlowTask& task, Seconds budget) {
     const std::vector<FlowOutcome> outcomes = carry_out(cell, task, budget);
     task.first += task.count;
-    if (!verified(cell, outcomes)) {
-      return std::nullopt;
-    }
     const auto between = [](std::int64_t begin_ns, std::int64_t end_ns) {
       return static_cast<double>(std::max<std::int64_t>(1, end_ns - begin_ns)) * 1e-9;
     };

@@ -3,29 +3,20 @@
 
 #include "core/clock.hpp"
 #include "probe/campaign.hpp"
-#include "probe/flows.hpp"
+#include "probe/fabric_crew.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 namespace reckon {
 
-struct FabricProbeOptions {
+struct FabricProbeOptions : FabricCrewOptions {
   std::string machine;                 ///< its id in the profile
   std::vector<std::string> transports; ///< names of available_transports()
-  std::uint64_t seed = 1;
-  /// Processors for the ranks, in turn, as the executor gives them to its lanes.
-  std::vector<int> cpus;
-  std::vector<std::uint64_t> sizes; ///< of fabric_write; empty: powers of two from 8 B to 64 MiB
-  int max_pairs = 0;                ///< of fabric_aggregate; 0: half the processors, at least 4
-  std::uint64_t footprint = UINT64_MAX; ///< most memory that a rank sends from, or receives into
-  Seconds hang_limit{5};                ///< beyond a cell's budget: then its processes are killed
-  std::function<bool()> interrupted;
-  std::function<void(pid_t)> started; ///< told of each process that is started, for the guard
-  MakeMover make = [](const std::string& transport) { return make_mover(transport); };
+  std::vector<std::uint64_t> sizes;    ///< of fabric_write; empty: powers of two from 8 B to 64 MiB
+  int max_pairs = 0;                   ///< of fabric_aggregate; 0: half the processors, at least 4
+  Seconds hang_limit{5};               ///< beyond a cell's budget: then its processes are killed
 };
 
 /// What processes of this machine get from each transport, through the same movers, waits and steps

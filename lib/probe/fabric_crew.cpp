@@ -31,9 +31,10 @@ std::uint64_t fabric_footprint(int rank, std::uint64_t most) {
   return std::min(mib << 20U, most);
 }
 
-FabricCrew::FabricCrew(Options options) : m_options(std::move(options)) {
+FabricCrew::FabricCrew(std::string transport, int ranks, FabricCrewOptions options)
+    : m_transport(std::move(transport)), m_options(std::move(options)) {
   try {
-    for (int rank = 0; rank < m_options.ranks; ++rank) {
+    for (int rank = 0; rank < ranks; ++rank) {
       start(rank);
     }
     const Json addresses =
@@ -101,7 +102,7 @@ void FabricCrew::serve(int rank, int socket) const {
     if (!m_options.cpus.empty()) {
       options.cpus = {m_options.cpus[static_cast<std::size_t>(rank) % m_options.cpus.size()]};
     }
-    FlowRank self(m_options.make(m_options.transport), options);
+    FlowRank self(m_options.make(m_transport), options);
     send(socket, FrameKind::address, self.address());
     FrameKind kind{};
     std::string text;
@@ -181,8 +182,8 @@ std::vector<std::string> FabricCrew::gather(std::size_t ranks, FrameKind wanted,
       throw FabricInterrupt();
     }
     if (ready <= 0 && monotonic_ns() > end_ns) {
-      throw FabricTimeout(fmt::format("{}: rank {} has been {} for more than {}",
-                                      m_options.transport, who.front(), doing, to_text(limit)));
+      throw FabricTimeout(fmt::format("{}: rank {} has been {} for more than {}", m_transport,
+                                      who.front(), doing, to_text(limit)));
     }
     for (std::size_t i = 0; ready > 0 && i < polled.size(); ++i) {
       if (polled[i].revents != 0) {
@@ -205,17 +206,15 @@ std::string FabricCrew::take(std::size_t rank, FrameKind wanted, const char* doi
       member.pid = -1;
     }
     fail(ErrorKind::operation,
-         WIFSIGNALED(status)
-             ? fmt::format("{}: rank {} died of signal {} while {}", m_options.transport, rank,
-                           WTERMSIG(status), doing)
-             : fmt::format("{}: rank {} ended while {}", m_options.transport, rank, doing));
+         WIFSIGNALED(status) ? fmt::format("{}: rank {} died of signal {} while {}", m_transport,
+                                           rank, WTERMSIG(status), doing)
+                             : fmt::format("{}: rank {} ended while {}", m_transport, rank, doing));
   }
   if (kind == FrameKind::error || kind == FrameKind::unavailable) {
     fail(kind == FrameKind::unavailable ? ErrorKind::unavailable : ErrorKind::operation, text);
   }
   if (kind != wanted) {
-    fail(ErrorKind::internal,
-         fmt::format("{}: rank {} answers out of turn", m_options.transport, rank));
+    fail(ErrorKind::internal, fmt::format("{}: rank {} answers out of turn", m_transport, rank));
   }
   return text;
 }

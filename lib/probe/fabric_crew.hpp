@@ -26,23 +26,23 @@ public:
 /// Bytes that one rank sends from and receives into, each, at most `most`. Writes go round it.
 [[nodiscard]] std::uint64_t fabric_footprint(int rank, std::uint64_t most = UINT64_MAX);
 
+struct FabricCrewOptions {
+  std::uint64_t seed = 1;               ///< of the data that are sent
+  std::uint64_t footprint = UINT64_MAX; ///< most memory that a rank sends from, or receives into
+  /// Processors for the ranks, in turn, as the executor gives them to its lanes; empty: any.
+  std::vector<int> cpus;
+  std::function<bool()> interrupted;
+  std::function<void(pid_t)> started; ///< told of each process
+  MakeMover make = [](const std::string& transport) { return make_mover(transport); };
+};
+
 /// Processes of this machine that can reach each other over one transport and wait for tasks. They
 /// sleep between tasks, die with this process, and are killed when the crew goes.
 class FabricCrew {
 public:
-  struct Options {
-    std::string transport;
-    int ranks = 2;
-    std::uint64_t seed = 1;               ///< of the data that are sent
-    std::uint64_t footprint = UINT64_MAX; ///< as of fabric_footprint()
-    std::vector<int> cpus;                ///< for the ranks, in turn; empty: the scheduler's choice
-    MakeMover make;
-    std::function<bool()> interrupted;
-    std::function<void(pid_t)> started; ///< told of each process
-  };
   /// Forks the ranks and connects them. Throws what the first of them threw (Error{unavailable}
   /// when the transport cannot be used here), FabricTimeout or FabricInterrupt.
-  explicit FabricCrew(Options options);
+  FabricCrew(std::string transport, int ranks, FabricCrewOptions options);
   FabricCrew(const FabricCrew&) = delete;
   FabricCrew& operator=(const FabricCrew&) = delete;
   ~FabricCrew();
@@ -69,7 +69,8 @@ private:
   std::string take(std::size_t rank, FrameKind wanted, const char* doing);
   void end() noexcept;
 
-  Options m_options;
+  std::string m_transport;
+  FabricCrewOptions m_options;
   std::vector<Member> m_members;
 };
 

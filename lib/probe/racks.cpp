@@ -102,6 +102,15 @@ std::vector<std::vector<int>> machines_by_rack(const std::vector<int>& rack_of,
   return racks;
 }
 
+/// The first of the one with the first of the other, and so on as long as there are both.
+Pairing facing(const std::vector<int>& left, const std::vector<int>& right) {
+  Pairing pairs;
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    pairs.emplace_back(left[i], right[i]);
+  }
+  return pairs;
+}
+
 /// The two highest rates of each machine, the higher one first; 0 where there are fewer.
 struct BestTwo {
   PairRate first, second;
@@ -314,11 +323,7 @@ Pairing out_of_rack(const std::vector<int>& rack_of, int rack) {
       }
     }
   }
-  Pairing pairs;
-  for (std::size_t i = 0; i < std::min(inside.size(), outside.size()); ++i) {
-    pairs.emplace_back(inside[i], outside[i]);
-  }
-  return pairs;
+  return facing(inside, outside);
 }
 
 Pairing rack_bisection(const std::vector<int>& rack_of) {
@@ -337,11 +342,7 @@ Pairing rack_bisection(const std::vector<int>& rack_of) {
     std::vector<int>& side = left.size() <= right.size() ? left : right;
     side.insert(side.end(), machines->begin(), machines->end());
   }
-  Pairing pairs;
-  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-    pairs.emplace_back(left[i], right[i]);
-  }
-  return pairs;
+  return facing(left, right);
 }
 
 double full_bisection(const Pairing& pairs, const std::vector<double>& port) {

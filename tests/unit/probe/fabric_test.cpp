@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "fakes.hpp"
-#include "probe/fabric_crew.hpp"
 #include "probe/sampling.hpp"
 #include "support/refusals.hpp"
 
@@ -66,10 +65,8 @@ std::unique_ptr<Mover> no_adapter(const std::string& /*transport*/) {
   fail(ErrorKind::unavailable, "no such adapter");
 }
 
-FabricCrew::Options crew_of(int ranks, MakeMover make = FabricProbeOptions().make) {
-  FabricCrew::Options options;
-  options.transport = "host";
-  options.ranks = ranks;
+FabricCrewOptions crew_options(MakeMover make = FabricCrewOptions().make) {
+  FabricCrewOptions options;
   options.footprint = 1U << 20U;
   options.make = std::move(make);
   return options;
@@ -144,9 +141,9 @@ TEST(FabricPlaces, AreWholePagesOrCacheLinesAndLongEnough) {
 TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
   std::vector<pid_t> pids;
   {
-    FabricCrew::Options options = crew_of(4);
+    FabricCrewOptions options = crew_options();
     options.started = [&](pid_t pid) { pids.push_back(pid); };
-    FabricCrew crew(std::move(options));
+    FabricCrew crew("host", 4, std::move(options));
     ASSERT_EQ(pids.size(), 4U);
     // Both pairs at once: the first both ways, the second one way.
     const auto outcomes = crew.run(series_of({{0, 1}, {1, 0}, {2, 3}}, 10000, 50), 4, Seconds(30));
@@ -172,13 +169,13 @@ TEST(FabricCrew, MovesAndChecksAndEndsItsProcesses) {
 }
 
 TEST(FabricCrew, SaysWhatTheTransportSaid) {
-  FabricCrew crew(crew_of(2));
+  FabricCrew crew("host", 2, crew_options());
   EXPECT_REFUSED(operation, "rank 0 lane 0: write(host): no such peer",
                  crew.run(series_of({{0, 7}}, 64, 1), 2, Seconds(30)));
 }
 
 TEST(FabricCrew, NamesTheRankThatDied) {
-  FabricCrew crew(crew_of(2, altered(Altered::Way::die)));
+  FabricCrew crew("host", 2, crew_options(altered(Altered::Way::die)));
   EXPECT_REFUSED(operation, "host: rank 0 died of signal 9 while moving data",
                  crew.run(series_of({{0, 1}}, 64, 3), 2, Seconds(30)));
 }

@@ -52,6 +52,10 @@ std::string place_of(const Topology& topology, const std::string& port, const st
   return group;
 }
 
+MachineGroup own_group(const MemberResult& member) {
+  return member.own.machines.empty() ? MachineGroup() : member.own.machines.front();
+}
+
 template <class Get>
 std::vector<double> of_all(const std::vector<MemberResult>& members, std::size_t first,
                            std::size_t last, Get get) {
@@ -145,8 +149,7 @@ std::vector<std::size_t> runs_of(const std::vector<MemberResult>& members) {
   std::vector<std::size_t> firsts;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const auto equal = [&](const MemberResult& a, const MemberResult& b) {
-      const MachineGroup x = a.own.machines.empty() ? MachineGroup() : a.own.machines.front();
-      const MachineGroup y = b.own.machines.empty() ? MachineGroup() : b.own.machines.front();
+      const MachineGroup x = own_group(a), y = own_group(b);
       const double p = median(port_samples(a)), q = median(port_samples(b));
       return a.own.fingerprint == b.own.fingerprint && x.cores == y.cores &&
              x.memory_bytes == y.memory_bytes && a.rack == b.rack &&
@@ -171,7 +174,7 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
     const std::size_t first = firsts[g];
     const std::size_t last = g + 1 < firsts.size() ? firsts[g + 1] : members.size();
     const MemberResult& model = members[first];
-    MachineGroup group = model.own.machines.empty() ? MachineGroup() : model.own.machines.front();
+    MachineGroup group = own_group(model);
     group.id = group_of(first);
     group.name = ids[first] + (last - first > 1 ? ".." + ids[last - 1] : "");
     group.count = last - first;

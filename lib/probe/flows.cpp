@@ -376,7 +376,6 @@ std::size_t FlowRank::poll(LaneWork& lane) noexcept {
   std::array<Completion, 16> completions;
   MoverLane& mover = m_mover->lane(lane.lane);
   const std::size_t count = mover.poll(completions);
-  const std::int64_t now = count > 0 ? monotonic_ns() : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const Completion& c = completions[i];
     if (c.kind == Completion::Kind::failed) {
@@ -396,10 +395,14 @@ std::size_t FlowRank::poll(LaneWork& lane) noexcept {
       ++lane.in[c.tag].arrived;
     }
   }
+  if (count == 0 || m_task.kind != FlowTask::Kind::stream) {
+    return count;
+  }
+  const std::int64_t now = monotonic_ns();
   for (In& in : lane.in) {
-    const bool new_ones =
-        count > 0 && (in.points.empty() || in.points.back().bytes != in.arrived * m_task.bytes);
-    if (new_ones && in.arrived > 0 && now - in.noted_ns >= static_cast<std::int64_t>(lane.gap_ns) &&
+    const bool new_ones = in.arrived > 0 && (in.points.empty() ||
+                                             in.points.back().bytes != in.arrived * m_task.bytes);
+    if (new_ones && now - in.noted_ns >= static_cast<std::int64_t>(lane.gap_ns) &&
         in.points.size() < k_most_points) {
       in.points.push_back({now - m_begin_ns, in.arrived * m_task.bytes});
       in.noted_ns = now;

@@ -14,8 +14,6 @@
 namespace reckon {
 namespace {
 
-using End = GpuPlaces::End;
-
 constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 /// As the defaults of PARAM's benchmark: tables far larger than caches, bags of 28 rows.
 constexpr std::uint32_t k_rows = 1'000'000, k_bag = 28;
@@ -50,10 +48,9 @@ GpuTimer::Flow communication(GpuPlaces& places, const ContentionCell& cell) {
               return library.sum(DType::fp32, here, from, bytes / sizeof(float), 0, stream);
             }};
   }
-  std::byte* const host = places.target(End{false, gpu.near_node});
-  const std::byte* const source = places.source({true, cell.gpu});
-  return {gpu.device,
-          [=, &library](GpuStream stream) { return library.copy(host, source, bytes, stream); }};
+  GpuCopy copy{{true, cell.gpu}, {false, gpu.near_node}};
+  copy.bytes = bytes;
+  return flow_of(places, copy);
 }
 
 /// Times `measured` while `other` runs, as many of the other as cover it. Who ends later does not

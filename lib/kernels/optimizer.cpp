@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/optimizer.hpp"
 
-#include <array>
 #include <cassert>
 #include <cmath>
 
@@ -82,36 +81,37 @@ HWY_INLINE void step_all(const StepArrays& arrays, const Rule& rule) {
   }
 }
 
-void sgd_on_target(const StepArrays& arrays, const StepCoefficients& c) {
-  step_all<0>(arrays, [&](auto tag, auto p, auto&, auto&, auto g)
-                          HWY_ATTR { return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), g)); });
-}
-
-void momentum_on_target(const StepArrays& arrays, const StepCoefficients& c) {
-  step_all<1>(arrays, [&](auto tag, auto p, auto& velocity, auto&, auto g) HWY_ATTR {
-    velocity = hn::Add(hn::Mul(hn::Set(tag, c.decay1), velocity), g);
-    return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), velocity));
-  });
-}
-
-void rmsprop_on_target(const StepArrays& arrays, const StepCoefficients& c) {
-  step_all<1>(arrays, [&](auto tag, auto p, auto& square, auto&, auto g) HWY_ATTR {
-    square = hn::Add(hn::Mul(hn::Set(tag, c.decay2), square),
-                     hn::Mul(hn::Set(tag, c.one_minus2), hn::Mul(g, g)));
-    const auto root = hn::Add(hn::Sqrt(square), hn::Set(tag, c.epsilon));
-    return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), hn::Div(g, root)));
-  });
-}
-
-void adam_on_target(const StepArrays& arrays, const StepCoefficients& c) {
-  step_all<2>(arrays, [&](auto tag, auto p, auto& mean, auto& square, auto g) HWY_ATTR {
-    mean = hn::Add(hn::Mul(hn::Set(tag, c.decay1), mean), hn::Mul(hn::Set(tag, c.one_minus1), g));
-    square = hn::Add(hn::Mul(hn::Set(tag, c.decay2), square),
-                     hn::Mul(hn::Set(tag, c.one_minus2), hn::Mul(g, g)));
-    const auto root =
-        hn::Add(hn::Mul(hn::Sqrt(square), hn::Set(tag, c.root_scale)), hn::Set(tag, c.epsilon));
-    return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), hn::Div(mean, root)));
-  });
+void step_on_target(Optimizer optimizer, const StepArrays& arrays, const StepCoefficients& c) {
+  switch (optimizer) {
+  case Optimizer::sgd:
+    step_all<0>(arrays, [&](auto tag, auto p, auto&, auto&, auto g)
+                            HWY_ATTR { return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), g)); });
+    break;
+  case Optimizer::momentum:
+    step_all<1>(arrays, [&](auto tag, auto p, auto& velocity, auto&, auto g) HWY_ATTR {
+      velocity = hn::Add(hn::Mul(hn::Set(tag, c.decay1), velocity), g);
+      return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), velocity));
+    });
+    break;
+  case Optimizer::rmsprop:
+    step_all<1>(arrays, [&](auto tag, auto p, auto& square, auto&, auto g) HWY_ATTR {
+      square = hn::Add(hn::Mul(hn::Set(tag, c.decay2), square),
+                       hn::Mul(hn::Set(tag, c.one_minus2), hn::Mul(g, g)));
+      const auto root = hn::Add(hn::Sqrt(square), hn::Set(tag, c.epsilon));
+      return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), hn::Div(g, root)));
+    });
+    break;
+  case Optimizer::adam:
+    step_all<2>(arrays, [&](auto tag, auto p, auto& mean, auto& square, auto g) HWY_ATTR {
+      mean = hn::Add(hn::Mul(hn::Set(tag, c.decay1), mean), hn::Mul(hn::Set(tag, c.one_minus1), g));
+      square = hn::Add(hn::Mul(hn::Set(tag, c.decay2), square),
+                       hn::Mul(hn::Set(tag, c.one_minus2), hn::Mul(g, g)));
+      const auto root =
+          hn::Add(hn::Mul(hn::Sqrt(square), hn::Set(tag, c.root_scale)), hn::Set(tag, c.epsilon));
+      return hn::Sub(p, hn::Mul(hn::Set(tag, c.rate), hn::Div(mean, root)));
+    });
+    break;
+  }
 }
 
 /// parameters = gradients - parameters.
@@ -127,79 +127,34 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace reckon {
 namespace {
-HWY_EXPORT(sgd_on_target);
-HWY_EXPORT(momentum_on_target);
-HWY_EXPORT(rmsprop_on_target);
-HWY_EXPORT(adam_on_target);
+HWY_EXPORT(step_on_target);
 HWY_EXPORT(subtract_on_target);
+
 } // namespace
 
-void sgd_step(std::span<float> parameters, std::span<const float> gradients,
-              const SgdOptions& options) noexcept {
-  assert(parameters.size() == gradients.size());
-  const StepCoefficients c{.rate = options.learning_rate};
-  HWY_DYNAMIC_DISPATCH(sgd_on_target)
-  ({parameters.data(), nullptr, nullptr, gradients.data(), parameters.size()}, c);
-}
-
-void momentum_step(std::span<float> parameters, std::span<float> velocity,
-                   std::span<const float> gradients, const MomentumOptions& options) noexcept {
-  assert(parameters.size() == gradients.size() && parameters.size() == velocity.size());
-  const StepCoefficients c{.rate = options.learning_rate, .decay1 = options.momentum};
-  HWY_DYNAMIC_DISPATCH(momentum_on_target)
-  ({parameters.data(), velocity.data(), nullptr, gradients.data(), parameters.size()}, c);
-}
-
-void rmsprop_step(std::span<float> parameters, std::span<float> mean_square,
-                  std::span<const float> gradients, const RmspropOptions& options) noexcept {
-  assert(parameters.size() == gradients.size() && parameters.size() == mean_square.size());
-  const StepCoefficients c{.rate = options.learning_rate,
-                           .decay2 = options.decay,
-                           .one_minus2 = 1 - options.decay,
-                           .epsilon = options.epsilon};
-  HWY_DYNAMIC_DISPATCH(rmsprop_on_target)
-  ({parameters.data(), mean_square.data(), nullptr, gradients.data(), parameters.size()}, c);
-}
-
-void adam_step(std::span<float> parameters, std::span<float> first_moment,
-               std::span<float> second_moment, std::span<const float> gradients, std::uint64_t step,
-               const AdamOptions& options) noexcept {
-  assert(parameters.size() == gradients.size() && parameters.size() == first_moment.size() &&
-         parameters.size() == second_moment.size() && step >= 1);
-  const double t = static_cast<double>(step);
-  const double correction1 = 1 - std::pow(static_cast<double>(options.beta1), t);
-  const double correction2 = 1 - std::pow(static_cast<double>(options.beta2), t);
-  const StepCoefficients c{
-      .rate = static_cast<float>(static_cast<double>(options.learning_rate) / correction1),
-      .decay1 = options.beta1,
-      .one_minus1 = 1 - options.beta1,
-      .decay2 = options.beta2,
-      .one_minus2 = 1 - options.beta2,
-      .root_scale = static_cast<float>(1 / std::sqrt(correction2)),
-      .epsilon = options.epsilon};
-  HWY_DYNAMIC_DISPATCH(adam_on_target)
-  ({parameters.data(), first_moment.data(), second_moment.data(), gradients.data(),
-    parameters.size()},
-   c);
-}
-
 void optimizer_step(Optimizer optimizer, std::span<float> parameters, std::span<float> state1,
-                    std::span<float> state2, std::span<const float> gradients,
-                    std::uint64_t step) noexcept {
-  switch (optimizer) {
-  case Optimizer::sgd:
-    sgd_step(parameters, gradients, {.learning_rate = k_learning_rate});
-    break;
-  case Optimizer::momentum:
-    momentum_step(parameters, state1, gradients, {.learning_rate = k_learning_rate});
-    break;
-  case Optimizer::rmsprop:
-    rmsprop_step(parameters, state1, gradients, {.learning_rate = k_learning_rate});
-    break;
-  case Optimizer::adam:
-    adam_step(parameters, state1, state2, gradients, step, {.learning_rate = k_learning_rate});
-    break;
+                    std::span<float> state2, std::span<const float> gradients, std::uint64_t step,
+                    const StepNumbers& numbers) noexcept {
+  assert(parameters.size() == gradients.size() && step >= 1);
+  assert(state_arrays(optimizer) < 1 || state1.size() == parameters.size());
+  assert(state_arrays(optimizer) < 2 || state2.size() == parameters.size());
+  const bool adam = optimizer == Optimizer::adam;
+  StepCoefficients c{.rate = numbers.learning_rate,
+                     .decay1 = adam ? numbers.beta1 : numbers.momentum,
+                     .decay2 = adam ? numbers.beta2 : numbers.decay,
+                     .epsilon = numbers.epsilon};
+  c.one_minus1 = 1 - c.decay1;
+  c.one_minus2 = 1 - c.decay2;
+  if (adam) {
+    const double t = static_cast<double>(step);
+    const double correction1 = 1 - std::pow(static_cast<double>(numbers.beta1), t);
+    const double correction2 = 1 - std::pow(static_cast<double>(numbers.beta2), t);
+    c.rate = static_cast<float>(static_cast<double>(numbers.learning_rate) / correction1);
+    c.root_scale = static_cast<float>(1 / std::sqrt(correction2));
   }
+  HWY_DYNAMIC_DISPATCH(step_on_target)
+  (optimizer,
+   {parameters.data(), state1.data(), state2.data(), gradients.data(), parameters.size()}, c);
 }
 
 void subtract_from(std::span<const float> minuend, std::span<float> values) noexcept {

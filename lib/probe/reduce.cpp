@@ -156,20 +156,10 @@ void step(Optimizer optimizer, const Rows& rows, std::size_t rank, std::uint64_t
   const auto array = [&](std::size_t a) {
     return std::span<float>(rows.array<float>(rank, index, a), n);
   };
-  switch (optimizer) {
-  case Optimizer::sgd:
-    sgd_step(array(0), array(1), {});
-    break;
-  case Optimizer::momentum:
-    momentum_step(array(0), array(2), array(1), {});
-    break;
-  case Optimizer::rmsprop:
-    rmsprop_step(array(0), array(2), array(1), {});
-    break;
-  case Optimizer::adam:
-    adam_step(array(0), array(2), array(3), array(1), index + 1, {});
-    break;
-  }
+  const auto state = [&](std::size_t number) {
+    return number <= state_arrays(optimizer) ? array(1 + number) : std::span<float>();
+  };
+  optimizer_step(optimizer, array(0), state(1), state(2), array(1), index + 1);
 }
 
 CellPlan optimizer_plan(Workbench& bench, Optimizer optimizer, int threads) {

@@ -220,22 +220,10 @@ void optimizer_bench(benchmark::State& state, Optimizer optimizer) {
       state, arrays,
       [=](const Slices& s) {
         const std::size_t n = s.bytes / sizeof(float);
-        const std::span<const float> gradients(floats(s.arrays[0]), n);
-        const std::span<float> p(floats(s.arrays[1]), n);
-        switch (optimizer) {
-        case Optimizer::sgd:
-          sgd_step(p, gradients, {});
-          break;
-        case Optimizer::momentum:
-          momentum_step(p, {floats(s.arrays[2]), n}, gradients, {});
-          break;
-        case Optimizer::rmsprop:
-          rmsprop_step(p, {floats(s.arrays[2]), n}, gradients, {});
-          break;
-        case Optimizer::adam:
-          adam_step(p, {floats(s.arrays[2]), n}, {floats(s.arrays[3]), n}, gradients, 10, {});
-          break;
-        }
+        const auto array = [&](std::size_t a) {
+          return a < arrays ? std::span(floats(s.arrays[a]), n) : std::span<float>();
+        };
+        optimizer_step(optimizer, array(1), array(2), array(3), array(0), 10);
       },
       k_arena_bytes, static_cast<double>(bytes_moved_per_element(optimizer)) / sizeof(float));
 }

@@ -36,25 +36,28 @@ TEST(Optimizers, FirstStepsWorkedOutByHand) {
   // p = 1, g = 0.5, powers of two where possible so that the numbers are exact.
   for_each_target([] {
     const Floats g(3, 0.5F);
-    Floats p(3, 1.0F);
-    sgd_step(p, g, {.learning_rate = 0.25F});
+    Floats p(3, 1.0F), none;
+    optimizer_step(Optimizer::sgd, p, none, none, g, 1, {.learning_rate = 0.25F});
     EXPECT_EQ(p, Floats(3, 0.875F)); // 1 - 0.25 * 0.5
 
     p.assign(3, 1.0F);
     Floats b(3, 0.0F);
-    momentum_step(p, b, g, {.learning_rate = 0.25F, .momentum = 0.5F});
+    const StepNumbers half{.learning_rate = 0.25F, .momentum = 0.5F};
+    optimizer_step(Optimizer::momentum, p, b, none, g, 1, half);
     EXPECT_EQ(b, Floats(3, 0.5F));
     EXPECT_EQ(p, Floats(3, 0.875F));
-    momentum_step(p, b, g, {.learning_rate = 0.25F, .momentum = 0.5F});
+    optimizer_step(Optimizer::momentum, p, b, none, g, 2, half);
     EXPECT_EQ(b, Floats(3, 0.75F));   // 0.5 * 0.5 + 0.5
     EXPECT_EQ(p, Floats(3, 0.6875F)); // 0.875 - 0.25 * 0.75
 
     p.assign(3, 1.0F);
     Floats v(3, 0.0F);
-    rmsprop_step(p, v, g, {.learning_rate = 0.25F, .decay = 0.75F, .epsilon = 0.0F});
+    optimizer_step(Optimizer::rmsprop, p, v, none, g, 1,
+                   {.learning_rate = 0.25F, .decay = 0.75F, .epsilon = 0.0F});
     EXPECT_EQ(v, Floats(3, 0.0625F)); // 0.25 * 0.25, root 0.25
     EXPECT_EQ(p, Floats(3, 0.5F));    // 1 - 0.25 * 0.5 / 0.25
-    rmsprop_step(p, v, g, {.learning_rate = 0.25F, .decay = 1.0F, .epsilon = 0.25F});
+    optimizer_step(Optimizer::rmsprop, p, v, none, g, 2,
+                   {.learning_rate = 0.25F, .decay = 1.0F, .epsilon = 0.25F});
     EXPECT_EQ(p, Floats(3, 0.25F)); // root 0.25 + epsilon 0.25: 0.5 - 0.25 * 0.5 / 0.5
   });
 }
@@ -66,7 +69,7 @@ TEST(Optimizers, AdamsFirstStepHasTheLengthOfTheRateWhateverTheGradient) {
     Floats p(5, 0.0F);
     Floats m(5, 0.0F);
     Floats v(5, 0.0F);
-    adam_step(p, m, v, g, 1, {.learning_rate = 0.5F, .epsilon = 0.0F});
+    optimizer_step(Optimizer::adam, p, m, v, g, 1, {.learning_rate = 0.5F, .epsilon = 0.0F});
     for (std::size_t i = 0; i < g.size(); ++i) {
       // A handful of roundings of 2^-24 each, and those of 1 - beta in fp32 (1e-4 relative for 1 -
       // 0.999).
@@ -91,7 +94,7 @@ TEST(Optimizers, AdamFollowsTheFormulaInDoublePrecisionForManySteps) {
     std::vector<double> dv(n, 0.0);
     for (std::uint64_t t = 1; t <= 100; ++t) {
       const Floats g = random_floats(n, engine);
-      adam_step(p, m, v, g, t, {.learning_rate = 0.01F});
+      optimizer_step(Optimizer::adam, p, m, v, g, t, {.learning_rate = 0.01F});
       for (std::size_t i = 0; i < n; ++i) {
         const double gi = static_cast<double>(g[i]);
         dm[i] = 0.9 * dm[i] + 0.1 * gi;
@@ -108,71 +111,63 @@ TEST(Optimizers, AdamFollowsTheFormulaInDoublePrecisionForManySteps) {
   });
 }
 
+/// The third step of one element by the scalar formula, with the learning rate 0.03.
+void scalar_step(Optimizer optimizer, float& p, float& s1, float& s2, float g) {
+  switch (optimizer) {
+  case Optimizer::sgd:
+    p = p - 0.03F * g;
+    break;
+  case Optimizer::momentum:
+    s1 = 0.9F * s1 + g;
+    p = p - 0.03F * s1;
+    break;
+  case Optimizer::rmsprop:
+    s1 = 0.99F * s1 + (1 - 0.99F) * (g * g);
+    p = p - 0.03F * (g / (std::sqrt(s1) + 1e-8F));
+    break;
+  case Optimizer::adam: {
+    const double c1 = 1 - std::pow(static_cast<double>(0.9F), 3.0);
+    const double c2 = 1 - std::pow(static_cast<double>(0.999F), 3.0);
+    const auto rate = static_cast<float>(static_cast<double>(0.03F) / c1);
+    const auto root = static_cast<float>(1 / std::sqrt(c2));
+    s1 = 0.9F * s1 + (1 - 0.9F) * g;
+    s2 = 0.999F * s2 + (1 - 0.999F) * (g * g);
+    p = p - rate * (s1 / (std::sqrt(s2) * root + 1e-8F));
+    break;
+  }
+  }
+}
+
 TEST(Optimizers, EveryTargetAndEverySizeGivesTheBitsOfTheScalarFormula) {
   for_each_target([] {
     constexpr std::uint64_t seed = 7202;
     SCOPED_TRACE(seed);
     std::mt19937_64 engine(seed);
     for (std::size_t n = 0; n <= 130; ++n) {
-      const std::size_t pad = uniform_index(engine, 16); // another alignment every time
-      const auto body = [pad](Floats& x) { return std::span(x).subspan(pad); };
-      const Floats g = random_floats(n + pad, engine);
-      const Floats p0 = random_floats(n + pad, engine);
-      const Floats s0 = random_floats(n + pad, engine);
-      Floats v0 = random_floats(n + pad, engine);
-      for (float& x : v0) {
-        x = std::abs(x);
-      }
-      const std::span<const float> grad = std::span(g).subspan(pad);
-
-      Floats p = p0;
-      Floats want = p0;
-      sgd_step(body(p), grad, {.learning_rate = 0.03F});
-      for (std::size_t i = pad; i < want.size(); ++i) {
-        want[i] = want[i] - 0.03F * g[i];
-      }
-      expect_same_bits(p, want);
-
-      p = want = p0;
-      Floats b = s0;
-      Floats want_b = s0;
-      momentum_step(body(p), body(b), grad, {.learning_rate = 0.03F, .momentum = 0.9F});
-      for (std::size_t i = pad; i < want.size(); ++i) {
-        want_b[i] = 0.9F * want_b[i] + g[i];
-        want[i] = want[i] - 0.03F * want_b[i];
-      }
-      expect_same_bits(p, want);
-      expect_same_bits(b, want_b);
-
-      p = want = p0;
-      Floats v = v0;
-      Floats want_v = v0;
-      rmsprop_step(body(p), body(v), grad, {.learning_rate = 0.03F, .decay = 0.99F});
-      for (std::size_t i = pad; i < want.size(); ++i) {
-        want_v[i] = 0.99F * want_v[i] + (1 - 0.99F) * (g[i] * g[i]);
-        want[i] = want[i] - 0.03F * (g[i] / (std::sqrt(want_v[i]) + 1e-8F));
-      }
-      expect_same_bits(p, want);
-      expect_same_bits(v, want_v);
-
-      p = want = p0;
-      b = want_b = s0;
-      v = want_v = v0;
-      adam_step(body(p), body(b), body(v), grad, 3, {});
-      const double c1 = 1 - std::pow(static_cast<double>(0.9F), 3.0);
-      const double c2 = 1 - std::pow(static_cast<double>(0.999F), 3.0);
-      const auto rate = static_cast<float>(static_cast<double>(0.001F) / c1);
-      const auto root = static_cast<float>(1 / std::sqrt(c2));
-      for (std::size_t i = pad; i < want.size(); ++i) {
-        want_b[i] = 0.9F * want_b[i] + (1 - 0.9F) * g[i];
-        want_v[i] = 0.999F * want_v[i] + (1 - 0.999F) * (g[i] * g[i]);
-        want[i] = want[i] - rate * (want_b[i] / (std::sqrt(want_v[i]) * root + 1e-8F));
-      }
-      expect_same_bits(p, want);
-      expect_same_bits(b, want_b);
-      expect_same_bits(v, want_v);
-      if (testing::Test::HasFatalFailure()) {
-        return;
+      for (const Optimizer optimizer :
+           {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop, Optimizer::adam}) {
+        const std::size_t pad = uniform_index(engine, 16); // another alignment every time
+        const auto body = [pad](Floats& x) { return std::span(x).subspan(pad); };
+        Floats g = random_floats(n + pad, engine);
+        Floats p = random_floats(n + pad, engine);
+        Floats s1 = random_floats(n + pad, engine);
+        Floats s2 = random_floats(n + pad, engine);
+        for (std::size_t i = 0; i < s1.size(); ++i) { // sums of squares
+          s1[i] = optimizer == Optimizer::rmsprop ? std::abs(s1[i]) : s1[i];
+          s2[i] = std::abs(s2[i]);
+        }
+        Floats want = p, want1 = s1, want2 = s2;
+        for (std::size_t i = pad; i < want.size(); ++i) {
+          scalar_step(optimizer, want[i], want1[i], want2[i], g[i]);
+        }
+        optimizer_step(optimizer, body(p), body(s1), body(s2), body(g), 3,
+                       {.learning_rate = 0.03F});
+        expect_same_bits(p, want);
+        expect_same_bits(s1, want1); // an array that the optimizer has no use for stays, too
+        expect_same_bits(s2, want2);
+        if (testing::Test::HasFatalFailure()) {
+          return;
+        }
       }
     }
   });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "movers/cuda.hpp"
 
-#include "core/error.hpp"
 #include "core/json.hpp"
 #include "support/fake_gpus.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 
@@ -195,13 +195,8 @@ TEST(CudaMover, SaysWhichGpuIsHidden) {
   Pair pair(2, k_gpu0, k_gpu1);
   Json other = parse_json(pair.addresses[1], "test");
   other["gpu"] = "0000:ff:00.0";
-  try {
-    pair.movers[0]->connect(0, {pair.addresses[0], other.dump()});
-    FAIL() << "connected";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::unavailable);
-    EXPECT_THAT(error.what(), HasSubstr("0000:ff:00.0 of rank 1 is hidden"));
-  }
+  EXPECT_REFUSED(unavailable, "0000:ff:00.0 of rank 1 is hidden",
+                 pair.movers[0]->connect(0, {pair.addresses[0], other.dump()}));
 }
 
 TEST(CudaMover, LeavesNothingBehind) {
@@ -238,9 +233,8 @@ TEST(CudaMover, LeavesMemoryThatAPeerMayHaveOpenToTheEndOfTheProcess) {
     Pair pair(2, k_gpu0, k_gpu1);
     pair.connect();
     if (comes) {
-      EXPECT_THROW(
-          pair.movers[0]->disconnect([] { fail(ErrorKind::operation, "rank 1 has ended"); }),
-          Error);
+      EXPECT_ERROR(
+          pair.movers[0]->disconnect([] { fail(ErrorKind::operation, "rank 1 has ended"); }));
     }
     pair.movers[0].reset();
     EXPECT_EQ(pair.gpus.device_of(pair.memory[0].data()), 0);

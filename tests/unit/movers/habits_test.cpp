@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "movers/habits.hpp"
 
-#include "core/error.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
@@ -40,16 +39,9 @@ TEST(Habits, WithoutSharedMemoryTheFirstNetworkTransportIsTaken) {
   EXPECT_EQ(without_shared_memory("host", {"host", "shm", "tcp;ofi_rxm", "verbs;ofi_rxm"}),
             "tcp;ofi_rxm");
   EXPECT_EQ(without_shared_memory("shm", {"host", "shm", "verbs;ofi_rxm"}), "verbs;ofi_rxm");
-  const auto kind_of = [](const std::string& transport, const std::vector<std::string>& available) {
-    try {
-      static_cast<void>(without_shared_memory(transport, available));
-    } catch (const Error& error) {
-      return error.kind();
-    }
-    return ErrorKind::internal;
-  };
-  EXPECT_EQ(kind_of("tcp;ofi_rxm", {"host", "tcp;ofi_rxm"}), ErrorKind::usage);
-  EXPECT_EQ(kind_of("host", {"host", "shm"}), ErrorKind::unavailable);
+  EXPECT_REFUSED(usage, "is no shared memory",
+                 without_shared_memory("tcp;ofi_rxm", {"host", "tcp;ofi_rxm"}));
+  EXPECT_REFUSED(unavailable, "no other transport", without_shared_memory("host", {"host", "shm"}));
 }
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/environment.hpp"
 
+#include "loaded.hpp"
+
 #include <gtest/gtest.h>
 
 #include <map>
@@ -8,19 +10,12 @@
 namespace reckon {
 namespace {
 
-SystemFile machine(std::map<std::string, std::string> content) {
-  return [content = std::move(content)](const std::string& path) -> std::optional<std::string> {
-    const auto it = content.find(path);
-    return it == content.end() ? std::nullopt : std::optional(it->second);
-  };
-}
-
 TEST(Environment, ReadsWhatThereIsAndLeavesOutTheRest) {
-  const Environment e = describe_environment(
-      machine({{"/proc/cpuinfo", "processor\t: 0\nmodel\t\t: 17\nmodel name\t: Some CPU @ 2 GHz\n"
-                                 "flags\t\t: fpu hypervisor sse2\n"},
-               {"/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc"},
-               {"/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"}}));
+  const Environment e = describe_environment(test::files(
+      {{"/proc/cpuinfo", "processor\t: 0\nmodel\t\t: 17\nmodel name\t: Some CPU @ 2 GHz\n"
+                         "flags\t\t: fpu hypervisor sse2\n"},
+       {"/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc"},
+       {"/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never"}}));
   EXPECT_EQ(e.facts.at("cpu"), "Some CPU @ 2 GHz"); // not "model : 17"
   EXPECT_EQ(e.facts.at("virtual_machine"), "yes");
   EXPECT_EQ(e.facts.at("transparent_huge_pages"), "madvise");
@@ -35,8 +30,8 @@ TEST(Environment, ReadsWhatThereIsAndLeavesOutTheRest) {
 
 TEST(Environment, WarnsOfASlowClockAndALazyGovernor) {
   const Environment e = describe_environment(
-      machine({{"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"},
-               {"/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"}}));
+      test::files({{"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"},
+                   {"/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet"}}));
   ASSERT_EQ(e.warnings.size(), 2U);
   EXPECT_NE(e.warnings[0].find("powersave"), std::string::npos);
   EXPECT_NE(e.warnings[1].find("hpet"), std::string::npos);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "discover/hwloc_tree.hpp"
+
 #include <hwloc.h>
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace reckon::test {
 
@@ -42,6 +47,14 @@ inline Loaded from_xml(const std::string& xml) {
     throw std::runtime_error("not hwloc's XML");
   }
   return topology;
+}
+
+/// A machine with these files, by path, and no others.
+inline SystemFile files(std::map<std::string, std::string> content) {
+  return [content = std::move(content)](const std::string& path) -> std::optional<std::string> {
+    const auto it = content.find(path);
+    return it == content.end() ? std::nullopt : std::optional(it->second);
+  };
 }
 
 } // namespace reckon::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/topology_file.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 #include "topology/paths.hpp"
 
 #include <fmt/format.h>
@@ -13,13 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string refusal(const std::string& text) {
-  try {
-    static_cast<void>(topology_from_text(text, "f.xml"));
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::input) << error.what();
-    return error.what();
-  }
-  return "";
+  return test::refusal([&] { return topology_from_text(text, "f.xml"); });
 }
 
 // GPU 0 and 1 at four NVSwitches each; the NIC's switch link runs below the GPU's. dev is not in

@@ -3,13 +3,15 @@
 
 #include "launch/rendezvous.hpp"
 #include "launch/sockets.hpp"
+#include "support/environment_variable.hpp"
+#include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <condition_variable>
 #include <cstdlib>
+#include <deque>
 #include <mutex>
 #include <netinet/in.h>
 #include <optional>
@@ -24,18 +26,11 @@ namespace {
 class EnvironmentTest : public testing::Test {
 protected:
   EnvironmentTest() {
-    for (const char* name : k_names) {
-      const char* const value = std::getenv(name);
-      m_before.push_back(value != nullptr ? std::optional<std::string>(value) : std::nullopt);
-      ::unsetenv(name);
-    }
-  }
-  ~EnvironmentTest() override {
-    for (std::size_t i = 0; i < m_before.size(); ++i) {
-      ::unsetenv(k_names[i]);
-      if (m_before[i]) {
-        set(k_names[i], *m_before[i]);
-      }
+    for (const char* name :
+         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+          "RECKON_JOB_TOKEN", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
+          "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_USE_AGENT_STORE"}) {
+      m_before.emplace_back(name, std::nullopt);
     }
   }
   static void set(const char* name, const std::string& value) { ::setenv(name, value.c_str(), 1); }
@@ -45,33 +40,9 @@ protected:
     set("MASTER_ADDR", "127.0.0.1");
     set("MASTER_PORT", "4000");
   }
-  /// The error's text; empty when there is none.
-  static std::string refusal(ErrorKind kind = ErrorKind::usage) {
-    try {
-      static_cast<void>(job_from_environment());
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), kind);
-      return e.what();
-    }
-    return "";
-  }
 
 private:
-  static constexpr std::array k_names{"RANK",
-                                      "WORLD_SIZE",
-                                      "MASTER_ADDR",
-                                      "MASTER_PORT",
-                                      "LOCAL_RANK",
-                                      "LOCAL_WORLD_SIZE",
-                                      "RECKON_JOB_TOKEN",
-                                      "PMIX_NAMESPACE",
-                                      "PMIX_RANK",
-                                      "PMI_RANK",
-                                      "PMI_SIZE",
-                                      "SLURM_PROCID",
-                                      "SLURM_STEP_NUM_TASKS",
-                                      "TORCHELASTIC_USE_AGENT_STORE"};
-  std::vector<std::optional<std::string>> m_before;
+  std::deque<test::EnvironmentVariable> m_before;
 };
 
 TEST_F(EnvironmentTest, WithoutALauncherThereIsNoJob) {
@@ -80,12 +51,12 @@ TEST_F(EnvironmentTest, WithoutALauncherThereIsNoJob) {
 
 TEST_F(EnvironmentTest, ReadsAndChecksTheVariables) {
   set("RANK", "1");
-  EXPECT_THAT(refusal(), testing::HasSubstr("RANK is set but WORLD_SIZE is not"));
+  EXPECT_REFUSED(usage, "RANK is set but WORLD_SIZE is not", job_from_environment());
   set("WORLD_SIZE", "2");
-  EXPECT_THAT(refusal(), testing::HasSubstr("set MASTER_ADDR and MASTER_PORT"));
+  EXPECT_REFUSED(usage, "set MASTER_ADDR and MASTER_PORT", job_from_environment());
   set("MASTER_ADDR", "127.0.0.1");
   set("MASTER_PORT", "70000");
-  EXPECT_THAT(refusal(), testing::HasSubstr("MASTER_PORT is '70000'"));
+  EXPECT_REFUSED(usage, "MASTER_PORT is '70000'", job_from_environment());
   set("MASTER_PORT", "4000");
   set("RECKON_JOB_TOKEN", "t");
   const JobEnvironment job = job_from_environment().value();
@@ -99,10 +70,10 @@ TEST_F(EnvironmentTest, ReadsAndChecksTheVariables) {
   EXPECT_FALSE(job.board);
   for (const char* rank : {"2", "-1", "1x", " 1", "0x1", "99999999999"}) {
     set("RANK", rank);
-    EXPECT_THAT(refusal(), testing::HasSubstr("RANK is '"));
+    EXPECT_REFUSED(usage, "RANK is '", job_from_environment());
   }
   set("RANK", ""); // set to nothing is not set
-  EXPECT_THAT(refusal(), testing::HasSubstr("WORLD_SIZE is set but RANK is not"));
+  EXPECT_REFUSED(usage, "WORLD_SIZE is set but RANK is not", job_from_environment());
 }
 
 TEST_F(EnvironmentTest, ReadsAndChecksTheLocalVariables) {
@@ -113,10 +84,10 @@ TEST_F(EnvironmentTest, ReadsAndChecksTheLocalVariables) {
   EXPECT_EQ(job_from_environment()->local_size, 4);
   for (const char* local : {"4", "-1", "one"}) {
     set("LOCAL_RANK", local);
-    EXPECT_THAT(refusal(), testing::HasSubstr("LOCAL_RANK is '"));
+    EXPECT_REFUSED(usage, "LOCAL_RANK is '", job_from_environment());
   }
   set("LOCAL_WORLD_SIZE", "9"); // more than there are in all
-  EXPECT_THAT(refusal(), testing::HasSubstr("LOCAL_WORLD_SIZE is '9'"));
+  EXPECT_REFUSED(usage, "LOCAL_WORLD_SIZE is '9'", job_from_environment());
   ::unsetenv("LOCAL_WORLD_SIZE"); // then there are at least as many as that rank says
   set("LOCAL_RANK", "3");
   EXPECT_EQ(job_from_environment()->local_size, 4);
@@ -133,12 +104,12 @@ TEST_F(EnvironmentTest, ThePortOfTorchrunsAgentIsLeftToIt) {
 TEST_F(EnvironmentTest, LaunchersThatWouldStartTheJobManyTimesAreRefused) {
   set("PMI_RANK", "0");
   set("PMI_SIZE", "4");
-  EXPECT_THAT(refusal(ErrorKind::unavailable), testing::HasSubstr("started 4 processes"));
+  EXPECT_REFUSED(unavailable, "started 4 processes", job_from_environment());
   set("PMI_SIZE", "1");
   EXPECT_FALSE(job_from_environment());
   set("SLURM_PROCID", "0");
   set("SLURM_STEP_NUM_TASKS", "3");
-  EXPECT_THAT(refusal(ErrorKind::unavailable), testing::HasSubstr("srun --mpi=pmix"));
+  EXPECT_REFUSED(unavailable, "srun --mpi=pmix", job_from_environment());
   set_job("0", "3"); // said by hand in the job script
   EXPECT_EQ(job_from_environment()->size, 3);
 }
@@ -162,7 +133,7 @@ TEST_F(EnvironmentTest, Rank0ListensOnMasterAddressOnly) {
   set("LOCAL_WORLD_SIZE", "1"); // the launcher says that rank 1 is elsewhere
   EXPECT_THAT(address_of(listen_on_master_address(job)), testing::AnyOf("0.0.0.0", "::"));
   job.master_address = "no-such-host.invalid";
-  EXPECT_THROW(static_cast<void>(listen_on_master_address(job)), Error);
+  EXPECT_ERROR(listen_on_master_address(job));
 }
 
 class MemoryBoard final : public NoticeBoard {
@@ -226,12 +197,7 @@ TEST_F(EnvironmentTest, AnEmptyBoardIsRank0sFault) {
   job.rank = 1;
   job.size = 2;
   job.board = std::make_shared<MemoryBoard>();
-  try {
-    Rendezvous rendezvous(job, "plan", Seconds(0.1));
-    FAIL() << "no error";
-  } catch (const PeerError& e) {
-    EXPECT_THAT(e.what(), testing::StartsWith("rank 0 did not join"));
-  }
+  EXPECT_REFUSED(operation, "rank 0 did not join", Rendezvous(job, "plan", Seconds(0.1)));
 }
 
 TEST(JobToken, DiffersEachTime) {

@@ -2,6 +2,7 @@
 #include "run/executor.hpp"
 
 #include "strategies/lower.hpp"
+#include "support/schedules.hpp"
 #include "virtual_job.hpp"
 
 #include <gmock/gmock.h>
@@ -50,16 +51,14 @@ TEST(Executor, EveryStrategySumsRightOverAVirtualNetwork) {
   test::for_each_shape({1, 2, 5}, {0, 1, 3}, {1, 2}, [](const test::Shape& shape) {
     const Schedule schedule = lower(plan_of(shape, 8192));
     Job job(schedule);
-    for (std::uint32_t i = 0; i < 3; ++i) { // nothing of an iteration may leak into the next
-      EXPECT_EQ(job.iterate(i), 0) << job.error();
-    }
+    job.expect_right(3); // nothing of an iteration may leak into the next
   });
 }
 
 TEST(Executor, WorksWithOneWriteInFlight) {
   const Schedule schedule = lower(plan_of({"byteps_split", 3, 2}, 4096));
   Job job(schedule, 1);
-  EXPECT_EQ(job.iterate(0), 0) << job.error();
+  job.expect_right(1);
 }
 
 TEST(Executor, LessTrafficTakesLessVirtualTime) {
@@ -68,7 +67,7 @@ TEST(Executor, LessTrafficTakesLessVirtualTime) {
   const auto time = [](const std::string& strategy) {
     const Schedule schedule = lower(plan_of({strategy, 4, 4}, 1024));
     Job job(schedule);
-    EXPECT_EQ(job.iterate(0), 0) << job.error();
+    job.expect_right(1);
     return job.network().clock().now().count();
   };
   EXPECT_LT(time("byteps_split"), time("ring"));
@@ -162,14 +161,10 @@ TEST(Executor, SumsAreWrittenAsTheScheduleSays) {
     StoresEngine the_engine;
   } lane;
   LaneProgram program;
-  Op op;
-  op.bytes = 64;
-  op.destination = {0, 128};
-  const std::vector<Slice> sources{{0, 0}, {0, 64}};
-  op.stores = Stores::streaming;
-  program.append_reduce(op, sources, {});
-  op.stores = Stores::cached;
-  program.append_reduce(op, sources, {});
+  for (const Stores stores : {Stores::streaming, Stores::cached}) {
+    program.append_reduce({.stores = stores, .destination = {0, 128}, .bytes = 64},
+                          std::vector<Slice>{{0, 0}, {0, 64}}, {});
+  }
   std::vector<std::byte> memory(192);
   const std::vector<std::span<std::byte>> buffers{memory};
   LaneExecutor executor(program, lane, buffers);
@@ -196,22 +191,16 @@ TEST(Executor, OnlySumsBesideTheirOperandsGoAroundTheCaches) {
       }
     }
     Job job(schedule);
-    EXPECT_EQ(job.iterate(0), 0) << job.error();
+    job.expect_right(1);
   });
 }
 
 TEST(Executor, DelaysFollowEachOtherAndHoldBackWhatDependsOnThem) {
   LaneProgram program;
-  Op delay;
-  delay.kind = OpKind::delay;
-  delay.duration_ns = 2'000'000;
+  const Op delay{.kind = OpKind::delay, .duration_ns = 2'000'000};
   const std::uint32_t first = program.append(delay, {});
   const std::uint32_t second = program.append(delay, std::span(&first, 1));
-  Op copy;
-  copy.kind = OpKind::copy;
-  copy.bytes = 4;
-  copy.destination = {0, 4};
-  program.append(copy, std::span(&second, 1));
+  program.append({.kind = OpKind::copy, .destination = {0, 4}, .bytes = 4}, std::span(&second, 1));
   std::vector<std::byte> memory{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4},
                                 std::byte{0}, std::byte{0}, std::byte{0}, std::byte{0}};
   const std::span<std::byte> buffers[] = {memory};
@@ -228,26 +217,14 @@ TEST(Executor, DelaysFollowEachOtherAndHoldBackWhatDependsOnThem) {
 }
 
 TEST(Executor, OpsGoInProgramOrderWhenAllAreReady) {
-  Schedule s;
+  Schedule s = test::idle(2);
   s.worker = {false, false};
-  s.ranks.resize(2);
-  for (RankProgram& r : s.ranks) {
-    r.buffer_bytes = {1024};
-    r.lanes.resize(1);
-  }
   for (std::uint32_t i = 0; i < 10; ++i) {
-    Op write;
-    write.peer = 1;
-    write.tag = i;
-    write.bytes = 8;
-    s.ranks[0].lanes[0].append(write, {});
-    Op wait;
-    wait.kind = OpKind::await;
-    wait.tag = i;
-    s.ranks[1].lanes[0].append(wait, {});
+    s.ranks[0].buffer_bytes = s.ranks[1].buffer_bytes = {1024};
+    test::send(s, 0, 1, 8, i);
   }
   Job job(s);
-  EXPECT_EQ(job.iterate(0), 0) << job.error();
+  job.expect_right(1);
   std::vector<std::uint32_t> tags;
   for (const FakeWrite& w : job.network().calls()) {
     tags.push_back(w.tag);

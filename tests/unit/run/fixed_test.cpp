@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums in whole numbers over a virtual network.
-#include "core/error.hpp"
 #include "equations/fixed_point.hpp"
 #include "run/fixed_values.hpp"
-#include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
+#include "support/refusals.hpp"
 #include "virtual_job.hpp"
 
 #include <gmock/gmock.h>
@@ -66,9 +65,7 @@ TEST(FixedPoint, EveryStrategySumsWithinTheBound) {
       const Schedule schedule = lower(plan);
       ASSERT_THAT(check(schedule).faults, testing::IsEmpty());
       Job job(schedule);
-      for (std::uint32_t i = 0; i < 2; ++i) {
-        ASSERT_EQ(job.iterate(i), 0) << job.error();
-      }
+      job.expect_right(2);
       EXPECT_EQ(job.found().checked_bytes, 2 * shape.workers * 9003 * 4);
       // The values must have needed rounding, or nothing was tested.
       const double bound = fixed_point_error(plan.fixed_point->exponent, shape.workers);
@@ -115,14 +112,14 @@ TEST(FixedPoint, ASumThatIsInfiniteIsWrongAndNoDistance) {
 TEST(FixedPoint, TheCheckerFindsNumbersThatAreAddedAsWholeOnes) {
   const Schedule forgotten =
       changed(2, [](Op& op) { op.kind = op.kind == OpKind::to_fixed ? OpKind::copy : op.kind; });
-  EXPECT_THAT(check(forgotten).faults.front(), testing::HasSubstr("adds numbers as int32"));
+  EXPECT_THAT(test::fault_of(forgotten), testing::HasSubstr("adds numbers as int32"));
   const Schedule as_floats =
       changed(0, [](Op& op) { op.dtype = op.kind == OpKind::reduce ? DType::fp32 : op.dtype; });
-  EXPECT_THAT(check(as_floats).faults.front(), testing::HasSubstr("adds fixed point as fp32"));
+  EXPECT_THAT(test::fault_of(as_floats), testing::HasSubstr("adds fixed point as fp32"));
 }
 
 TEST(FixedPoint, WhatDoesNotFitIsRefused) {
-  EXPECT_THROW(static_cast<void>(plan_of({"ps_colocated", 5}, 3)), Error); // 3 / 5 = 0
+  EXPECT_ERROR(plan_of({"ps_colocated", 5}, 3)); // 3 / 5 = 0
 }
 
 } // namespace

@@ -23,19 +23,13 @@ struct Job {
   Job() {
     const std::uint32_t write = of_worker.append_write(0, 1, 1, {0, 0}, {1, 0}, k_part, {});
     const std::uint32_t await = of_worker.append_await(0, 1, 2);
-    Op copy;
-    copy.kind = OpKind::copy;
-    copy.source = {1, 0};
-    copy.destination = {0, 0};
-    copy.bytes = k_part;
-    of_worker.append(copy, std::array{write, await});
+    of_worker.append(
+        {.kind = OpKind::copy, .source = {1, 0}, .destination = {0, 0}, .bytes = k_part},
+        std::array{write, await});
     const std::uint32_t here = of_server.append_await(0, 0, 1);
-    Op sum;
-    sum.kind = OpKind::reduce;
-    sum.destination = {0, 0};
-    sum.bytes = k_part;
     const std::uint32_t added =
-        of_server.append_reduce(sum, std::array{Slice{0, 0}, Slice{1, 0}}, std::array{here});
+        of_server.append_reduce({.destination = {0, 0}, .bytes = k_part},
+                                std::array{Slice{0, 0}, Slice{1, 0}}, std::array{here});
     of_server.append_write(0, 0, 2, {0, 0}, {1, 0}, k_part, std::array{added});
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/iteration_count.hpp"
 
-#include "core/error.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -46,14 +46,10 @@ TEST(IterationCount, RefusesACheckpointAfterTheLastStep) {
   options.iterations = 5;
   options.warm_up = 2;
   options.checkpoints.resume_folder = "folder";
-  try {
-    const IterationCount count(options, 7);
-    FAIL() << "no error";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::input);
-    EXPECT_STREQ(e.what(), "folder: its checkpoint is after step 7, and 5 iterations with 2 to "
-                           "warm up are 7 steps in all; ask for more --iterations");
-  }
+  EXPECT_EQ(
+      test::refusal([&] { return IterationCount(options, 7); }),
+      "folder: its checkpoint is after step 7, and 5 iterations with 2 to warm up are 7 steps "
+      "in all; ask for more --iterations");
 }
 
 TEST(IterationCount, MakesThreeWhateverTheBudget) {

@@ -18,12 +18,7 @@ using testing::IsEmpty;
 constexpr std::size_t k_page = 4096;
 
 Op copy(Slice from, Slice to, std::uint64_t bytes) {
-  Op op;
-  op.kind = OpKind::copy;
-  op.source = from;
-  op.destination = to;
-  op.bytes = bytes;
-  return op;
+  return {.kind = OpKind::copy, .source = from, .destination = to, .bytes = bytes};
 }
 
 TEST(PageHomes, AreOnTheNodeOfTheFirstLaneWhoseOpsNameThem) {
@@ -36,10 +31,8 @@ TEST(PageHomes, AreOnTheNodeOfTheFirstLaneWhoseOpsNameThem) {
   program.lanes[0].append(copy({0, 10}, {1, k_page - 1}, 2), {});
   // Lane 1: a peer's destination is not here; a source that begins in a page of lane 0 is.
   program.lanes[1].append_write(0, 1, 0, {0, k_page - 1}, {1, 3 * k_page}, k_page, {});
-  Op sum;
-  sum.bytes = 1;
-  sum.destination = {1, 2 * k_page};
-  program.lanes[1].append_reduce(sum, std::vector<Slice>{{1, 3 * k_page}, {0, 3 * k_page}}, {});
+  program.lanes[1].append_reduce({.destination = {1, 2 * k_page}, .bytes = 1},
+                                 std::vector<Slice>{{1, 3 * k_page}, {0, 3 * k_page}}, {});
   // Lane 2 is nowhere, and nothing of a's page 2 is named by the others.
   program.lanes[2].append(copy({0, 2 * k_page}, {0, 2 * k_page + 8}, 8), {});
   const auto page = [&](const Mapping& of, std::size_t n) {

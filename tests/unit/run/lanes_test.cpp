@@ -25,12 +25,8 @@ protected:
       program.lanes.resize(1);
     }
     for (std::size_t p = 0; p < 2; ++p) { // program p copies byte p to the next one
-      Op copy;
-      copy.kind = OpKind::copy;
-      copy.bytes = 1;
-      copy.source = {0, p};
-      copy.destination = {0, p + 1};
-      m_programs[p].lanes[0].append(copy, {});
+      m_programs[p].lanes[0].append(
+          {.kind = OpKind::copy, .source = {0, p}, .destination = {0, p + 1}, .bytes = 1}, {});
     }
     m_programs[2].lanes[0].append_await(7, 1, 0); // of a rank that is not there
     m_buffers[0][0] = std::byte{5};

@@ -35,9 +35,7 @@ TEST_P(VerifierOf, FindsOneWrongElementInAnyIteration) {
   ASSERT_EQ(schedule.outcome, GetParam());
   const bool kept = GetParam() == Outcome::parameters || GetParam() == Outcome::latest;
   Job job(schedule);
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    EXPECT_EQ(job.iterate(i), 0) << job.error();
-  }
+  job.expect_right(2);
   EXPECT_EQ(job.verifier(0).error_bound().has_value(), GetParam() == Outcome::fixed_sums);
   job.set_damage([&](Job& j) {
     const Slice at = kept ? schedule.ranks[1].parameters.front().at : Slice{k_gradient_buffer, 0};

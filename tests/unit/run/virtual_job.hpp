@@ -5,6 +5,7 @@
 #include "movers/fake.hpp"
 #include "run/executor.hpp"
 #include "run/verifier.hpp"
+#include "schedule/checker.hpp"
 #include "strategies/strategy.hpp"
 
 #include <fmt/format.h>
@@ -59,6 +60,29 @@ void for_each_shape(std::initializer_list<std::uint64_t> workers,
       }
     }
   }
+}
+
+inline constexpr Optimizer k_optimizers[] = {Optimizer::sgd, Optimizer::momentum,
+                                             Optimizer::rmsprop, Optimizer::adam};
+
+/// 11000 + 77 + 1 parameters of 4 bytes, in parts of 8 KiB: [0, 44000) in 6, 308 and 4 in one each.
+inline constexpr std::uint64_t k_parameter_bytes = 11078 * 4;
+
+/// A plan that makes steps of those.
+inline Plan stepping_plan(const Shape& shape, Optimizer optimizer, UpdatePlace place) {
+  PlanOptions options;
+  options.part_bytes = 8192;
+  options.window_parts = 2;
+  options.optimizer = optimizer;
+  options.update_at = place;
+  return plan_of(shape, options,
+                 {{"a", 11000, DType::fp32}, {"b", 77, DType::fp32}, {"c", 1, DType::fp32}});
+}
+
+/// What the checker says first of a schedule; empty: it is right.
+inline std::string fault_of(const Schedule& schedule) {
+  const CheckResult result = check(schedule);
+  return result.ok() ? "" : result.faults.front();
 }
 
 /// Changes each op of one lane by change(op, depends_on, sources).
@@ -139,6 +163,12 @@ public:
     }
     m_error += m_found.first_error;
     return static_cast<int>(m_found.wrong_elements - before);
+  }
+  /// Iterations 0, 1, ..., in each of which everything must come out right.
+  void expect_right(std::uint32_t iterations) {
+    for (std::uint32_t i = 0; i < iterations; ++i) {
+      ASSERT_EQ(iterate(i), 0) << m_error;
+    }
   }
   [[nodiscard]] const std::string& error() const { return m_error; }
   /// By all checks so far.

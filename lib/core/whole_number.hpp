@@ -8,13 +8,13 @@
 
 namespace reckon {
 
-/// The whole number that all of `text` is, in decimal digits, after a minus sign where T is signed;
-/// nothing when the text is anything else or T is too small for it.
+/// The whole number that all of `text` is, in digits of `base`, after a minus sign where T is
+/// signed; nothing when the text is anything else or T is too small for it.
 template <class T>
-[[nodiscard]] std::optional<T> whole_number(std::string_view text) {
+[[nodiscard]] std::optional<T> whole_number(std::string_view text, int base = 10) {
   T value{};
   const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  const auto [rest, error] = std::from_chars(text.data(), end, value, base);
   return error == std::errc{} && rest == end ? std::optional(value) : std::nullopt;
 }
 

@@ -15,29 +15,15 @@
 namespace reckon {
 namespace {
 
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
-};
-using HwlocTopology = std::unique_ptr<hwloc_topology, DestroyTopology>;
-
-void check_hwloc(int result, const char* attempt) {
-  if (result != 0) {
-    fail_errno(attempt, errno);
-  }
-}
-
 HwlocTopology load_this_machine() {
-  hwloc_topology_t raw = nullptr;
-  check_hwloc(hwloc_topology_init(&raw), "hwloc_topology_init");
-  HwlocTopology topology(raw);
-  check_hwloc(hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT),
-              "hwloc_topology_set_io_types_filter");
-  // hwloc leaves out what a cgroup forbids by itself, but not what taskset does.
-  check_hwloc(hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
-                                                HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING),
-              "hwloc_topology_set_flags");
-  check_hwloc(hwloc_topology_load(raw), "hwloc_topology_load");
-  return topology;
+  return load_hwloc(
+      "hwloc_topology_set_flags",
+      [](hwloc_topology_t topology) {
+        // hwloc leaves out what a cgroup forbids by itself, but not what taskset does.
+        return hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM |
+                                                      HWLOC_TOPOLOGY_FLAG_RESTRICT_TO_CPUBINDING);
+      },
+      [](const char* step) { fail_errno(step, errno); });
 }
 
 /// CUDA knows names and memory sizes; hwloc knows where the GPUs are. The address joins them.

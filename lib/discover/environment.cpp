@@ -2,13 +2,13 @@
 #include "discover/environment.hpp"
 
 #include "core/digest.hpp"
+#include "core/processors.hpp"
 #include "core/version.hpp"
 #include "discover/cuda.hpp"
 #include "discover/smbios.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sched.h>
 #include <sys/utsname.h>
 
 #include <algorithm>
@@ -40,26 +40,15 @@ std::string chosen_of(const std::string& text) {
              : text.substr(open + 1, close - open - 1);
 }
 
-/// "0-3,8" of the processors this thread may use.
-std::string allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) {
-    return "";
-  }
+/// "0-3,8"
+std::string ranges_of(const std::vector<int>& cpus) {
   std::string text;
-  constexpr std::size_t k_most = CPU_SETSIZE;
-  for (std::size_t first = 0; first < k_most; ++first) {
-    if (!CPU_ISSET(first, &set)) {
-      continue;
-    }
-    std::size_t last = first;
-    while (last + 1 < k_most && CPU_ISSET(last + 1, &set)) {
+  for (std::size_t first = 0, last = 0; first < cpus.size(); first = ++last) {
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) {
       ++last;
     }
-    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
-    text += last > first ? fmt::format("-{}", last) : "";
-    first = last;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", cpus[first]);
+    text += last > first ? fmt::format("-{}", cpus[last]) : "";
   }
   return text;
 }
@@ -102,7 +91,7 @@ Environment describe_environment(const SystemFile& files) {
   put("boost", file(cpu + "cpufreq/boost"));
   put("smt", file(cpu + "smt/active"));
   put("isolated_cpus", file(cpu + "isolated"));
-  put("allowed_cpus", allowed_cpus());
+  put("allowed_cpus", ranges_of(allowed_cpus()));
 
   const std::string clock =
       file("/sys/devices/system/clocksource/clocksource0/current_clocksource");

@@ -547,6 +547,27 @@ SystemFile real_system_files() {
   };
 }
 
+void DestroyHwloc::operator()(hwloc_topology* topology) const noexcept {
+  hwloc_topology_destroy(topology);
+}
+
+HwlocTopology load_hwloc(const char* choice, const std::function<int(hwloc_topology*)>& choose,
+                         const std::function<void(const char* step)>& failed) {
+  const auto check = [&](int result, const char* step) {
+    if (result != 0) {
+      failed(step);
+    }
+  };
+  hwloc_topology_t raw = nullptr;
+  check(hwloc_topology_init(&raw), "hwloc_topology_init");
+  HwlocTopology topology(raw);
+  check(hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT),
+        "hwloc_topology_set_io_types_filter");
+  check(choose(raw), choice);
+  check(hwloc_topology_load(raw), "hwloc_topology_load");
+  return topology;
+}
+
 Topology topology_from_hwloc(hwloc_topology* topology, const std::string& machine,
                              const SystemFile& files) {
   return Builder(topology, machine, files).build();

@@ -4,6 +4,7 @@
 #include "topology/topology.hpp"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -17,6 +18,17 @@ using SystemFile = std::function<std::optional<std::string>(const std::string& p
 
 /// Reads this machine's files.
 [[nodiscard]] SystemFile real_system_files();
+
+struct DestroyHwloc {
+  void operator()(hwloc_topology* topology) const noexcept;
+};
+using HwlocTopology = std::unique_ptr<hwloc_topology, DestroyHwloc>;
+
+/// What hwloc finds, with devices, after `choose` has told it of which machine. A step that fails,
+/// `choose` under the name `choice`, is told to `failed`, which throws; errno says why.
+[[nodiscard]] HwlocTopology load_hwloc(const char* choice,
+                                       const std::function<int(hwloc_topology*)>& choose,
+                                       const std::function<void(const char* step)>& failed);
 
 /// The tree of one machine out of a loaded hwloc topology: machine, packages, NUMA nodes, caches
 /// (data and unified), cores, host bridges, PCIe switches, GPUs, NICs, parents before children,

@@ -2,6 +2,7 @@
 #include "discover/nccl_tree.hpp"
 
 #include "core/error.hpp"
+#include "core/whole_number.hpp"
 
 #include <fmt/format.h>
 #include <pugixml.hpp>
@@ -120,12 +121,8 @@ private:
 
   /// Absent where the file gives none, or something else.
   static std::optional<int> numa_number(const xml_node& cpu) {
-    const std::string_view text = cpu.attribute("numaid").value();
-    int value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() && value >= 0
-               ? std::optional(value)
-               : std::nullopt;
+    const auto number = whole_number<int>(cpu.attribute("numaid").value());
+    return number && *number >= 0 ? number : std::nullopt;
   }
 
   /// By `dev` when that is unique, else in the file's order.
@@ -158,15 +155,12 @@ private:
     if (text.empty()) {
       return 0;
     }
-    unsigned value = 0;
-    const std::string_view digits = text.starts_with("0x") ? text.substr(2) : text;
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-    if (error != std::errc{} || end != digits.data() + digits.size()) {
+    const auto value = whole_number<unsigned>(text.starts_with("0x") ? text.substr(2) : text, 16);
+    if (!value) {
       refuse(pci,
              fmt::format("has {}=\"{}\", which is no PCI class such as 0x030200", attribute, text));
     }
-    return value;
+    return *value;
   }
 
   bool is_gpu(const xml_node& pci) const {
@@ -200,15 +194,13 @@ private:
     for (int base = 0; !mask.empty(); base += 32) {
       const std::size_t comma = mask.rfind(',');
       const std::string_view group = comma == mask.npos ? mask : mask.substr(comma + 1);
-      std::uint32_t bits = 0;
-      const auto [end, error] =
-          std::from_chars(group.data(), group.data() + group.size(), bits, 16);
-      if (error != std::errc{} || end != group.data() + group.size()) {
+      const auto bits = whole_number<std::uint32_t>(group, 16);
+      if (!bits) {
         refuse(cpu, fmt::format("has affinity=\"{}\", which is no mask such as ffff0000,0000ffff",
                                 cpu.attribute("affinity").value()));
       }
       for (int bit = 0; bit < 32; ++bit) {
-        if ((bits >> static_cast<unsigned>(bit) & 1U) != 0) {
+        if ((*bits >> static_cast<unsigned>(bit) & 1U) != 0) {
           numbers.push_back(base + bit);
         }
       }

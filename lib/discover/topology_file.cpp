@@ -21,11 +21,6 @@
 namespace reckon {
 namespace {
 
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const noexcept { hwloc_topology_destroy(topology); }
-};
-using HwlocTopology = std::unique_ptr<hwloc_topology, DestroyTopology>;
-
 std::string place(const std::string& file, const std::string& text, std::ptrdiff_t offset) {
   if (offset < 0) {
     return file;
@@ -57,26 +52,22 @@ std::vector<std::string> hwloc_remarks(const pugi::xml_node& root, const std::st
 
 Topology topology_from_hwloc_xml(const std::string& text, const std::string& file,
                                  const std::string& version, const std::string& machine) {
-  const auto check = [&](int result, const char* attempt) {
-    if (result != 0) {
-      fail(ErrorKind::input,
-           fmt::format("{}: {} of hwloc {} refused it ({}); it is hwloc XML {}: check it with "
-                       "`lstopo --input {}`, and write one of a newer hwloc with `lstopo "
-                       "--export-xml-flags v2`",
-                       file, attempt, RECKON_HWLOC_VERSION, std::strerror(errno),
-                       version.empty() ? "1" : version, file));
-    }
-  };
-  hwloc_topology_t raw = nullptr;
-  check(hwloc_topology_init(&raw), "hwloc_topology_init");
-  const HwlocTopology topology(raw);
-  check(hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT),
-        "hwloc_topology_set_io_types_filter");
-  // A recorded machine is looked at as a whole, also what its recorder was not allowed to use.
-  check(hwloc_topology_set_xmlbuffer(raw, text.c_str(), static_cast<int>(text.size()) + 1),
-        "hwloc_topology_set_xmlbuffer");
-  check(hwloc_topology_load(raw), "hwloc_topology_load");
-  return topology_from_hwloc(raw, machine, nullptr);
+  const HwlocTopology topology = load_hwloc(
+      "hwloc_topology_set_xmlbuffer",
+      [&](hwloc_topology_t raw) {
+        // A recorded machine is looked at as a whole, also what its recorder was not allowed to
+        // use.
+        return hwloc_topology_set_xmlbuffer(raw, text.c_str(), static_cast<int>(text.size()) + 1);
+      },
+      [&](const char* step) {
+        fail(ErrorKind::input,
+             fmt::format("{}: {} of hwloc {} refused it ({}); it is hwloc XML {}: check it with "
+                         "`lstopo --input {}`, and write one of a newer hwloc with `lstopo "
+                         "--export-xml-flags v2`",
+                         file, step, RECKON_HWLOC_VERSION, std::strerror(errno),
+                         version.empty() ? "1" : version, file));
+      });
+  return topology_from_hwloc(topology.get(), machine, nullptr);
 }
 
 } // namespace

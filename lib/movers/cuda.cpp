@@ -46,24 +46,20 @@ struct PeerBuffer {
   GpuRegistration registration;
 };
 
-/// Memory of another process, closed at the end.
-struct Imported {
+struct CloseMemory {
   GpuLibrary* gpus = nullptr;
   int device = 0;
-  std::byte* memory = nullptr;
-  Imported(GpuLibrary& library, int on, const std::string& name)
-      : gpus(&library), device(on), memory(library.import_memory(on, name)) {}
-  Imported(const Imported&) = delete;
-  Imported& operator=(const Imported&) = delete;
-  ~Imported() { gpus->close_memory(device, memory); }
+  void operator()(std::byte* memory) const noexcept { gpus->close_memory(device, memory); }
 };
+/// Memory of another process.
+using Imported = std::unique_ptr<std::byte, CloseMemory>;
 
 struct CudaPeer {
   PeerMail mail;
   std::optional<int> device; ///< none: host memory
   bool direct = true;        ///< else copies between GPUs go by way of the host
   std::vector<PeerBuffer> buffers;
-  std::deque<Imported> imported;
+  std::vector<Imported> imported;
 };
 
 /// Work in one stream, in order: what is to be told when it is over.
@@ -450,15 +446,19 @@ public:
   }
 
 private:
+  [[nodiscard]] std::optional<int> device_at(const std::string& pci_address) const {
+    const auto found =
+        std::ranges::find(m_gpus.devices(), pci_address, &GpuProperties::pci_address);
+    return found == m_gpus.devices().end()
+               ? std::nullopt
+               : std::optional(static_cast<int>(found - m_gpus.devices().begin()));
+  }
   [[nodiscard]] int device_at(const MoverPlace& place) const {
-    const std::vector<GpuProperties>& devices = m_gpus.devices();
     if (place.pci_address.empty()) {
-      return place.local_rank % static_cast<int>(devices.size());
+      return place.local_rank % static_cast<int>(m_gpus.devices().size());
     }
-    for (std::size_t d = 0; d < devices.size(); ++d) {
-      if (devices[d].pci_address == place.pci_address) {
-        return static_cast<int>(d);
-      }
+    if (const auto device = device_at(place.pci_address)) {
+      return *device;
     }
     fail(ErrorKind::unavailable,
          fmt::format("mover cuda: no GPU at {} here; plan for this machine, or run over another "
@@ -489,7 +489,13 @@ private:
     peer.mail = m_mail->attach("cuda", rank, view);
     const std::string gpu = view.at("gpu").string();
     if (!gpu.empty()) {
-      peer.device = device_at(gpu, rank);
+      peer.device = device_at(gpu);
+      if (!peer.device) {
+        fail(ErrorKind::unavailable,
+             fmt::format("connect(cuda): the GPU {} of rank {} is hidden from this process; start "
+                         "all ranks with the same CUDA_VISIBLE_DEVICES, or with none",
+                         gpu, rank));
+      }
       peer.direct =
           !m_device || *m_device == *peer.device || m_gpus.can_access_peer(*m_device, *peer.device);
     }
@@ -503,8 +509,9 @@ private:
       if (peer.device) {
         // On our own GPU where it reaches the memory, else on the GPU that has it.
         const int on = m_device && peer.direct ? *m_device : *peer.device;
-        peer.imported.emplace_back(m_gpus, on, buffer.at("name").string());
-        reached.bytes = {peer.imported.back().memory, bytes};
+        std::byte* const memory = m_gpus.import_memory(on, buffer.at("name").string());
+        peer.imported.push_back(Imported(memory, {&m_gpus, on}));
+        reached.bytes = {memory, bytes};
       } else {
         reached.host = map_of_peer("cuda", rank, peer.mail.pid, buffer.at("fd").integer(0, INT_MAX),
                                    bytes, true);
@@ -514,20 +521,6 @@ private:
         reached.bytes = reached.host.bytes();
       }
     }
-  }
-
-  [[nodiscard]] int device_at(const std::string& pci_address, std::size_t rank) const {
-    const std::vector<GpuProperties>& devices = m_gpus.devices();
-    const auto found = std::find_if(devices.begin(), devices.end(), [&](const GpuProperties& p) {
-      return p.pci_address == pci_address;
-    });
-    if (found == devices.end()) {
-      fail(ErrorKind::unavailable,
-           fmt::format("connect(cuda): the GPU {} of rank {} is hidden from this process; start "
-                       "all ranks with the same CUDA_VISIBLE_DEVICES, or with none",
-                       pci_address, rank));
-    }
-    return static_cast<int>(found - devices.begin());
   }
 
   GpuLibrary& m_gpus;

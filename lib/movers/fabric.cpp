@@ -4,14 +4,15 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/json.hpp"
+#include "core/whole_number.hpp"
 #include "movers/fabric_lane.hpp"
 #include "movers/handle.hpp"
+#include "movers/mailbox.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -201,8 +202,7 @@ std::vector<std::string> addresses_of(const std::string& interface) {
 
 /// Who shares our loopback interface: the boot and the network namespace.
 std::string network_id() {
-  std::string boot = read_file("/proc/sys/kernel/random/boot_id");
-  boot.erase(boot.find_last_not_of('\n') + 1);
+  const std::string boot = boot_id();
   struct stat status {};
   if (::stat("/proc/self/ns/net", &status) != 0) {
     return boot;
@@ -211,25 +211,24 @@ std::string network_id() {
 }
 
 std::uint64_t hex_number(const JsonView& view) {
-  const std::string text = view.string();
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  if (error != std::errc() || end != text.data() + text.size()) {
+  const auto value = whole_number<std::uint64_t>(view.string(), 16);
+  if (!value) {
     view.fail("not a hexadecimal number");
   }
-  return value;
+  return *value;
 }
 
 std::vector<unsigned char> from_hex(const JsonView& view) {
   const std::string text = view.string();
-  std::vector<unsigned char> bytes(text.size() / 2);
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const auto [end, error] = std::from_chars(&text[2 * i], &text[2 * i] + 2, bytes[i], 16);
-    if (error != std::errc() || end != &text[2 * i] + 2) {
-      view.fail("not hexadecimal");
+  std::vector<unsigned char> bytes;
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    const auto byte = whole_number<unsigned char>(std::string_view(text).substr(i, 2), 16);
+    if (!byte) {
+      break;
     }
+    bytes.push_back(*byte);
   }
-  if (bytes.empty() || text.size() % 2 != 0) {
+  if (bytes.empty() || 2 * bytes.size() != text.size()) {
     view.fail("not hexadecimal");
   }
   return bytes;

@@ -153,45 +153,26 @@ public:
 /// made at the first call.
 [[nodiscard]] GpuLibrary* gpu_library(std::string* why_not = nullptr);
 
-// Move-only owners. The library must outlive them.
+// Move-only owners. The library must outlive them. (Their deleters have no initializers: a nested
+// class with some could not be made by its own class.)
 
 class GpuMemory {
 public:
   GpuMemory() = default;
   GpuMemory(GpuLibrary& library, int device, std::uint64_t bytes)
-      : m_library(&library), m_device(device), m_data(library.allocate(device, bytes)),
-        m_bytes(bytes) {}
-  GpuMemory(GpuMemory&& other) noexcept { swap(other); }
-  GpuMemory& operator=(GpuMemory&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  GpuMemory(const GpuMemory&) = delete;
-  GpuMemory& operator=(const GpuMemory&) = delete;
-  ~GpuMemory() {
-    if (m_data != nullptr) {
-      m_library->release(m_device, m_data);
-    }
-  }
-  [[nodiscard]] std::byte* data() const noexcept { return m_data; }
+      : m_data(library.allocate(device, bytes), {&library, device}), m_bytes(bytes) {}
+  [[nodiscard]] std::byte* data() const noexcept { return m_data.get(); }
   [[nodiscard]] std::uint64_t size() const noexcept { return m_bytes; }
-  [[nodiscard]] int device() const noexcept { return m_device; }
   /// Gives the memory up without freeing it: it is there until the process ends.
-  void abandon() noexcept {
-    m_data = nullptr;
-    m_bytes = 0;
-  }
+  void abandon() noexcept { static_cast<void>(m_data.release()); }
 
 private:
-  void swap(GpuMemory& other) noexcept {
-    std::swap(m_library, other.m_library);
-    std::swap(m_device, other.m_device);
-    std::swap(m_data, other.m_data);
-    std::swap(m_bytes, other.m_bytes);
-  }
-  GpuLibrary* m_library = nullptr;
-  int m_device = 0;
-  std::byte* m_data = nullptr;
+  struct Release {
+    GpuLibrary* library;
+    int device;
+    void operator()(std::byte* memory) const noexcept { library->release(device, memory); }
+  };
+  std::unique_ptr<std::byte, Release> m_data;
   std::uint64_t m_bytes = 0;
 };
 
@@ -202,28 +183,16 @@ public:
   GpuRegistration(GpuLibrary& library, std::span<std::byte> memory) {
     if (!memory.empty()) {
       library.register_host(memory.data(), memory.size());
-      m_library = &library;
-      m_data = memory.data();
-    }
-  }
-  GpuRegistration(GpuRegistration&& other) noexcept
-      : m_library(std::exchange(other.m_library, nullptr)), m_data(other.m_data) {}
-  GpuRegistration& operator=(GpuRegistration&& other) noexcept {
-    std::swap(m_library, other.m_library);
-    std::swap(m_data, other.m_data);
-    return *this;
-  }
-  GpuRegistration(const GpuRegistration&) = delete;
-  GpuRegistration& operator=(const GpuRegistration&) = delete;
-  ~GpuRegistration() {
-    if (m_library != nullptr) {
-      m_library->unregister_host(m_data);
+      m_memory = {memory.data(), Unregister{&library}};
     }
   }
 
 private:
-  GpuLibrary* m_library = nullptr;
-  std::byte* m_data = nullptr;
+  struct Unregister {
+    GpuLibrary* library;
+    void operator()(std::byte* memory) const noexcept { library->unregister_host(memory); }
+  };
+  std::unique_ptr<std::byte, Unregister> m_memory;
 };
 
 /// A GpuStream or a GpuEvent.
@@ -231,26 +200,19 @@ template <class Handle>
 class GpuOwned {
 public:
   GpuOwned() = default;
-  GpuOwned(GpuLibrary& library, Handle handle) : m_library(&library), m_handle(handle) {}
-  GpuOwned(GpuOwned&& other) noexcept
-      : m_library(std::exchange(other.m_library, nullptr)), m_handle(other.m_handle) {}
-  GpuOwned& operator=(GpuOwned&& other) noexcept {
-    std::swap(m_library, other.m_library);
-    std::swap(m_handle, other.m_handle);
-    return *this;
+  GpuOwned(GpuLibrary& library, Handle handle)
+      : m_handle(handle.handle, {&library, handle.device}) {}
+  [[nodiscard]] Handle get() const noexcept {
+    return {m_handle.get_deleter().device, m_handle.get()};
   }
-  GpuOwned(const GpuOwned&) = delete;
-  GpuOwned& operator=(const GpuOwned&) = delete;
-  ~GpuOwned() {
-    if (m_library != nullptr) {
-      m_library->release(m_handle);
-    }
-  }
-  [[nodiscard]] Handle get() const noexcept { return m_handle; }
 
 private:
-  GpuLibrary* m_library = nullptr;
-  Handle m_handle{};
+  struct Release {
+    GpuLibrary* library;
+    int device;
+    void operator()(void* handle) const noexcept { library->release(Handle{device, handle}); }
+  };
+  std::unique_ptr<void, Release> m_handle;
 };
 
 } // namespace reckon

@@ -90,12 +90,6 @@ void ring_bell(SharedWord& asleep) noexcept {
   }
 }
 
-std::string boot_id() {
-  std::string id = read_file("/proc/sys/kernel/random/boot_id");
-  id.erase(id.find_last_not_of('\n') + 1);
-  return id;
-}
-
 std::array<char, 32> random_token() {
   std::array<unsigned char, 16> raw{};
   if (::getrandom(raw.data(), raw.size(), 0) != static_cast<ssize_t>(raw.size())) {
@@ -274,6 +268,12 @@ void check_mail_ranks(const char* mover, int self, std::size_t ranks) {
   if (self < 0 || static_cast<std::size_t>(self) >= ranks) {
     fail(ErrorKind::internal, fmt::format("connect({}): rank {} of {}", mover, self, ranks));
   }
+}
+
+std::string boot_id() {
+  std::string id = read_file("/proc/sys/kernel/random/boot_id");
+  id.erase(id.find_last_not_of('\n') + 1);
+  return id;
 }
 
 Fd make_shared_memory(const char* name, std::uint64_t bytes) {

@@ -85,6 +85,8 @@ private:
 /// Throws unless `self` is among `ranks` and they are not too many.
 void check_mail_ranks(const char* mover, int self, std::size_t ranks);
 
+/// Which machine this is, since it was started.
+[[nodiscard]] std::string boot_id();
 /// Memory without a name in a file system, zeroed.
 [[nodiscard]] Fd make_shared_memory(const char* name, std::uint64_t bytes);
 /// "/proc/PID/fd/N"

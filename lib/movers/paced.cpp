@@ -2,7 +2,6 @@
 #include "movers/paced.hpp"
 
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "core/json.hpp"
 #include "movers/handle.hpp"
 #include "movers/mailbox.hpp"
@@ -403,7 +402,7 @@ public:
   }
 
   std::string address() const override {
-    return Json{{"boot", read_file("/proc/sys/kernel/random/boot_id")},
+    return Json{{"boot", boot_id()},
                 {"pid", ::getpid()},
                 {"stations", m_fd.get()},
                 {"bytes", m_bytes},
@@ -424,7 +423,7 @@ public:
       const Json json = parse_json(addresses[rank], who);
       const JsonView view(json, who);
       view.only({"boot", "pid", "stations", "bytes", "inner"});
-      if (view.at("boot").string() != read_file("/proc/sys/kernel/random/boot_id")) {
+      if (view.at("boot").string() != boot_id()) {
         fail(ErrorKind::unavailable,
              fmt::format("connect(paced): rank {} runs on another machine; links are emulated "
                          "between the ranks of one machine only: start all of them here",

@@ -14,39 +14,22 @@
 
 namespace reckon::test {
 
-struct Destroy {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
-};
-using Loaded = std::unique_ptr<hwloc_topology, Destroy>;
+using Loaded = HwlocTopology;
 
-inline Loaded init() {
-  hwloc_topology_t raw = nullptr;
-  if (hwloc_topology_init(&raw) != 0) {
-    throw std::runtime_error("hwloc_topology_init");
-  }
-  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
-  return Loaded(raw);
+inline Loaded loaded(const std::function<int(hwloc_topology_t)>& choose) {
+  return load_hwloc("choice", choose, [](const char* step) { throw std::runtime_error(step); });
 }
 
 /// A machine after hwloc's synthetic description, "package:2 numa:2 core:4 pu:1".
-inline Loaded synthetic(const std::string& description) {
-  Loaded topology = init();
-  if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
-      hwloc_topology_load(topology.get()) != 0) {
-    throw std::runtime_error("not a synthetic description: " + description);
-  }
-  return topology;
+inline Loaded synthetic(const char* description) {
+  return loaded([=](hwloc_topology_t t) { return hwloc_topology_set_synthetic(t, description); });
 }
 
 /// A machine recorded as hwloc's XML.
 inline Loaded from_xml(const std::string& xml) {
-  Loaded topology = init();
-  if (hwloc_topology_set_xmlbuffer(topology.get(), xml.c_str(), static_cast<int>(xml.size() + 1)) !=
-          0 ||
-      hwloc_topology_load(topology.get()) != 0) {
-    throw std::runtime_error("not hwloc's XML");
-  }
-  return topology;
+  return loaded([&](hwloc_topology_t t) {
+    return hwloc_topology_set_xmlbuffer(t, xml.c_str(), static_cast<int>(xml.size() + 1));
+  });
 }
 
 /// A machine with these files, by path, and no others.

@@ -24,26 +24,11 @@ std::uint64_t field(std::string_view structure, std::size_t offset, std::size_t 
 }
 
 std::string_view type_name(std::uint64_t type) {
-  switch (type) {
-  case 0x18:
-    return "DDR3";
-  case 0x1a:
-    return "DDR4";
-  case 0x1e:
-    return "LPDDR4";
-  case 0x20:
-    return "HBM";
-  case 0x21:
-    return "HBM2";
-  case 0x22:
-    return "DDR5";
-  case 0x23:
-    return "LPDDR5";
-  case 0x24:
-    return "HBM3";
-  default:
-    return "memory";
-  }
+  static const std::map<std::uint64_t, std::string_view> names{
+      {0x18, "DDR3"}, {0x1a, "DDR4"}, {0x1e, "LPDDR4"}, {0x20, "HBM"},
+      {0x21, "HBM2"}, {0x22, "DDR5"}, {0x23, "LPDDR5"}, {0x24, "HBM3"}};
+  const auto it = names.find(type);
+  return it == names.end() ? "memory" : it->second;
 }
 
 std::string describe(std::string_view s) {

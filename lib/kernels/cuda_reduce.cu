@@ -5,6 +5,8 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <array>
+
 namespace reckon {
 namespace {
 
@@ -13,77 +15,70 @@ struct Sources {
   const void* at[k_most_cuda_sources];
 };
 
-// An element type: how a 32-bit word of it becomes sums, and back. No contraction can happen: there
-// is no multiplication.
-
+// An element type: how its bits become a sum, and back, rounding to nearest even.
 struct Fp32 {
-  using Word = unsigned;
+  using Bits = unsigned;
   using Sum = float;
-  using Element = float;
-  static constexpr int k_per_word = 1;
-  static __device__ void widen(Word word, Sum* out) { out[0] = __uint_as_float(word); }
-  static __device__ Word narrow(const Sum* in) { return __float_as_uint(in[0]); }
-  static __device__ Sum widen_one(Element e) { return e; }
-  static __device__ Element narrow_one(Sum s) { return s; }
-  static __device__ Sum add(Sum a, Sum b) { return __fadd_rn(a, b); }
+  static __device__ Sum widen(Bits bits) { return __uint_as_float(bits); }
+  static __device__ Bits narrow(Sum sum) { return __float_as_uint(sum); }
 };
-
 struct Int32 {
-  using Word = unsigned;
+  using Bits = unsigned;
   using Sum = unsigned; // wraps, where int would be undefined
-  using Element = unsigned;
-  static constexpr int k_per_word = 1;
-  static __device__ void widen(Word word, Sum* out) { out[0] = word; }
-  static __device__ Word narrow(const Sum* in) { return in[0]; }
-  static __device__ Sum widen_one(Element e) { return e; }
-  static __device__ Element narrow_one(Sum s) { return s; }
-  static __device__ Sum add(Sum a, Sum b) { return a + b; }
+  static __device__ Sum widen(Bits bits) { return bits; }
+  static __device__ Bits narrow(Sum sum) { return sum; }
 };
-
-/// Two 16-bit elements a word, the first in the low half. Type gives bits to fp32 and back,
-/// rounding to nearest even.
-template <class Type>
-struct Half {
-  using Word = unsigned;
+struct Fp16 {
+  using Bits = unsigned short;
   using Sum = float;
-  using Element = unsigned short;
-  static constexpr int k_per_word = 2;
-  static __device__ void widen(Word word, Sum* out) {
-    out[0] = Type::to_float(static_cast<Element>(word & 0xFFFFU));
-    out[1] = Type::to_float(static_cast<Element>(word >> 16U));
-  }
-  static __device__ Word narrow(const Sum* in) {
-    return static_cast<Word>(Type::to_bits(in[0])) |
-           (static_cast<Word>(Type::to_bits(in[1])) << 16U);
-  }
-  static __device__ Sum widen_one(Element e) { return Type::to_float(e); }
-  static __device__ Element narrow_one(Sum s) { return Type::to_bits(s); }
-  static __device__ Sum add(Sum a, Sum b) { return __fadd_rn(a, b); }
+  static __device__ Sum widen(Bits bits) { return __half2float(__ushort_as_half(bits)); }
+  static __device__ Bits narrow(Sum sum) { return __half_as_ushort(__float2half_rn(sum)); }
 };
-struct Fp16Bits {
-  static __device__ float to_float(unsigned short bits) {
-    return __half2float(__ushort_as_half(bits));
-  }
-  static __device__ unsigned short to_bits(float value) {
-    return __half_as_ushort(__float2half_rn(value));
-  }
-};
-struct Bf16Bits {
-  static __device__ float to_float(unsigned short bits) {
+struct Bf16 {
+  using Bits = unsigned short;
+  using Sum = float;
+  static __device__ Sum widen(Bits bits) {
     return __uint_as_float(static_cast<unsigned>(bits) << 16U);
   }
-  static __device__ unsigned short to_bits(float value) {
-    return __bfloat16_as_ushort(__float2bfloat16_rn(value));
-  }
+  static __device__ Bits narrow(Sum sum) { return __bfloat16_as_ushort(__float2bfloat16_rn(sum)); }
 };
+
+// No contraction can happen: there is no multiplication.
+__device__ float add(float a, float b) {
+  return __fadd_rn(a, b);
+}
+__device__ unsigned add(unsigned a, unsigned b) {
+  return a + b;
+}
+
+/// Elements of a 32-bit word, the first in the low half.
+template <class Type>
+constexpr int k_per_word = sizeof(unsigned) / sizeof(typename Type::Bits);
+
+template <class Type>
+__device__ void widen(unsigned word, typename Type::Sum* out) {
+  out[0] = Type::widen(static_cast<typename Type::Bits>(word));
+  if constexpr (k_per_word<Type> == 2) {
+    out[1] = Type::widen(static_cast<typename Type::Bits>(word >> 16U));
+  }
+}
+
+template <class Type>
+__device__ unsigned narrow(const typename Type::Sum* in) {
+  unsigned word = Type::narrow(in[0]);
+  if constexpr (k_per_word<Type> == 2) {
+    word |= static_cast<unsigned>(Type::narrow(in[1])) << 16U;
+  }
+  return word;
+}
 
 template <class Type>
 __device__ void load(const void* from, std::size_t vector, typename Type::Sum* out) {
   const uint4 words = static_cast<const uint4*>(from)[vector];
-  Type::widen(words.x, out);
-  Type::widen(words.y, out + Type::k_per_word);
-  Type::widen(words.z, out + 2 * Type::k_per_word);
-  Type::widen(words.w, out + 3 * Type::k_per_word);
+  widen<Type>(words.x, out);
+  widen<Type>(words.y, out + k_per_word<Type>);
+  widen<Type>(words.z, out + 2 * k_per_word<Type>);
+  widen<Type>(words.w, out + 3 * k_per_word<Type>);
 }
 
 /// k_count 0: `count` sources, known only when it runs.
@@ -91,10 +86,10 @@ template <class Type, int k_count>
 __global__ void __launch_bounds__(1024)
     sum_kernel(void* out, const Sources sources, int count, VectorSplit split) {
   using Sum = typename Type::Sum;
-  using Element = typename Type::Element;
-  constexpr int k_per_vector = 4 * Type::k_per_word;
+  using Bits = typename Type::Bits;
+  constexpr int k_per_vector = 4 * k_per_word<Type>;
   const int terms = k_count > 0 ? k_count : count;
-  const std::size_t begin = split.head * sizeof(Element); // in bytes, where the vectors start
+  const std::size_t begin = split.head * sizeof(Bits); // in bytes, where the vectors start
   for (std::size_t v = thread_number(); v < split.vectors; v += thread_count()) {
     Sum sum[k_per_vector];
     load<Type>(static_cast<const char*>(sources.at[0]) + begin, v, sum);
@@ -104,47 +99,47 @@ __global__ void __launch_bounds__(1024)
       load<Type>(static_cast<const char*>(sources.at[k]) + begin, v, term);
 #pragma unroll
       for (int e = 0; e < k_per_vector; ++e) {
-        sum[e] = Type::add(sum[e], term[e]);
+        sum[e] = add(sum[e], term[e]);
       }
     }
     uint4 words;
-    words.x = Type::narrow(sum);
-    words.y = Type::narrow(sum + Type::k_per_word);
-    words.z = Type::narrow(sum + 2 * Type::k_per_word);
-    words.w = Type::narrow(sum + 3 * Type::k_per_word);
+    words.x = narrow<Type>(sum);
+    words.y = narrow<Type>(sum + k_per_word<Type>);
+    words.z = narrow<Type>(sum + 2 * k_per_word<Type>);
+    words.w = narrow<Type>(sum + 3 * k_per_word<Type>);
     reinterpret_cast<uint4*>(static_cast<char*>(out) + begin)[v] = words;
   }
   const std::size_t singles = split.head + split.tail;
   for (std::size_t i = thread_number(); i < singles; i += thread_count()) {
     const std::size_t e = i < split.head ? i : i + split.vectors * k_per_vector;
-    Sum sum = Type::widen_one(static_cast<const Element*>(sources.at[0])[e]);
+    Sum sum = Type::widen(static_cast<const Bits*>(sources.at[0])[e]);
     for (int k = 1; k < terms; ++k) {
-      sum = Type::add(sum, Type::widen_one(static_cast<const Element*>(sources.at[k])[e]));
+      sum = add(sum, Type::widen(static_cast<const Bits*>(sources.at[k])[e]));
     }
-    static_cast<Element*>(out)[e] = Type::narrow_one(sum);
+    static_cast<Bits*>(out)[e] = Type::narrow(sum);
   }
 }
 
+using SumKernel = void (*)(void*, Sources, int, VectorSplit);
+
+/// By the number of sources; 0: any other.
 template <class Type>
-void launch_sum(void* out, const Sources& sources, int count, const VectorSplit& split,
-                LaunchShape shape, CudaStream stream) {
-  switch (count) {
-  case 1:
-    sum_kernel<Type, 1><<<shape.blocks, shape.threads, 0, stream>>>(out, sources, count, split);
-    break;
-  case 2:
-    sum_kernel<Type, 2><<<shape.blocks, shape.threads, 0, stream>>>(out, sources, count, split);
-    break;
-  case 3:
-    sum_kernel<Type, 3><<<shape.blocks, shape.threads, 0, stream>>>(out, sources, count, split);
-    break;
-  case 4:
-    sum_kernel<Type, 4><<<shape.blocks, shape.threads, 0, stream>>>(out, sources, count, split);
-    break;
-  default:
-    sum_kernel<Type, 0><<<shape.blocks, shape.threads, 0, stream>>>(out, sources, count, split);
-    break;
+constexpr std::array<SumKernel, 5> k_sum_kernels{&sum_kernel<Type, 0>, &sum_kernel<Type, 1>,
+                                                 &sum_kernel<Type, 2>, &sum_kernel<Type, 3>,
+                                                 &sum_kernel<Type, 4>};
+
+std::span<const SumKernel> sum_kernels(DType type) {
+  switch (type) {
+  case DType::fp32:
+    return k_sum_kernels<Fp32>;
+  case DType::fp16:
+    return k_sum_kernels<Fp16>;
+  case DType::bf16:
+    return k_sum_kernels<Bf16>;
+  case DType::int32:
+    return k_sum_kernels<Int32>;
   }
+  return {};
 }
 
 /// Four vectors in flight a thread: one alone does not cover the latency of a peer's memory.
@@ -187,23 +182,12 @@ CudaStatus cuda_sum_into(DType type, void* destination, std::span<const void* co
   }
   Sources by_value{};
   std::copy(sources.begin(), sources.end(), by_value.at);
-  const auto count = static_cast<int>(sources.size());
   const VectorSplit split = split_for_vectors(destination, sources, elements, size_of(type));
   const LaunchShape shape = launch_shape(std::max(split.vectors, split.head + split.tail), blocks);
-  switch (type) {
-  case DType::fp32:
-    launch_sum<Fp32>(destination, by_value, count, split, shape, stream);
-    break;
-  case DType::fp16:
-    launch_sum<Half<Fp16Bits>>(destination, by_value, count, split, shape, stream);
-    break;
-  case DType::bf16:
-    launch_sum<Half<Bf16Bits>>(destination, by_value, count, split, shape, stream);
-    break;
-  case DType::int32:
-    launch_sum<Int32>(destination, by_value, count, split, shape, stream);
-    break;
-  }
+  const std::span<const SumKernel> kernels = sum_kernels(type);
+  const SumKernel kernel = kernels[sources.size() < kernels.size() ? sources.size() : 0];
+  kernel<<<shape.blocks, shape.threads, 0, stream>>>(destination, by_value,
+                                                     static_cast<int>(sources.size()), split);
   return cudaGetLastError();
 }
 
@@ -224,21 +208,13 @@ CudaStatus cuda_load_kernels_of_reduce() noexcept;
 CudaStatus cuda_load_kernels_of_reduce() noexcept {
   cudaFuncAttributes ignored{};
   CudaStatus status = cudaFuncGetAttributes(&ignored, &copy_kernel);
-  const auto load = [&](auto... kernels) {
-    for (const auto kernel : {kernels...}) {
+  for (const DType type : {DType::fp32, DType::fp16, DType::bf16, DType::int32}) {
+    for (const SumKernel kernel : sum_kernels(type)) {
       if (status == cudaSuccess) {
         status = cudaFuncGetAttributes(&ignored, kernel);
       }
     }
-  };
-  const auto load_all = [&]<class Type>() {
-    load(&sum_kernel<Type, 0>, &sum_kernel<Type, 1>, &sum_kernel<Type, 2>, &sum_kernel<Type, 3>,
-         &sum_kernel<Type, 4>);
-  };
-  load_all.template operator()<Fp32>();
-  load_all.template operator()<Half<Fp16Bits>>();
-  load_all.template operator()<Half<Bf16Bits>>();
-  load_all.template operator()<Int32>();
+  }
   return status;
 }
 

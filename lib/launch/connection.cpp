@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/connection.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <netinet/in.h>
@@ -23,15 +24,9 @@ std::uint32_t length_in(const std::string& header) {
 }
 
 bool is_kind(char c) {
-  switch (static_cast<MessageKind>(c)) {
-  case MessageKind::data:
-  case MessageKind::give_up:
-  case MessageKind::beat:
-  case MessageKind::waiting:
-  case MessageKind::goodbye:
-    return true;
-  }
-  return false;
+  using enum MessageKind;
+  constexpr std::array k_all{data, give_up, beat, waiting, goodbye};
+  return std::ranges::find(k_all, static_cast<MessageKind>(c)) != k_all.end();
 }
 
 } // namespace

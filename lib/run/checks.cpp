@@ -24,6 +24,15 @@ std::uint64_t available_memory() {
                                  : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
 }
 
+/// That of GPUs too; `why_not` as available_transports() has it.
+std::vector<std::string> transports_here(std::vector<std::string>& why_not) {
+  std::vector<std::string> names = available_transports(&why_not);
+  if (const std::string gpus = gpu_transport(&why_not); !gpus.empty()) {
+    names.push_back(gpus);
+  }
+  return names;
+}
+
 } // namespace
 
 Proof proof_of(const JobSchedules& schedules, const Plan& plan, const std::string& file) {
@@ -101,10 +110,7 @@ void check_memory(const Plan& plan, bool check_only, bool checkpoints) {
 
 void check_transport(const std::string& wanted) {
   std::vector<std::string> why_not;
-  std::vector<std::string> there = available_transports(&why_not);
-  if (const std::string gpus = gpu_transport(&why_not); !gpus.empty()) {
-    there.push_back(gpus);
-  }
+  const std::vector<std::string> there = transports_here(why_not);
   if (std::find(there.begin(), there.end(), wanted) == there.end()) {
     std::string reason;
     for (const std::string& why : why_not) {
@@ -122,11 +128,8 @@ void check_transport(const std::string& wanted) {
 std::string transports_text() {
   std::vector<std::string> why_not;
   std::string text;
-  for (const std::string& name : available_transports(&why_not)) {
+  for (const std::string& name : transports_here(why_not)) {
     text += name + "\n";
-  }
-  if (const std::string gpus = gpu_transport(&why_not); !gpus.empty()) {
-    text += gpus + "\n";
   }
   for (const std::string& line : why_not) {
     text += "not available: " + line + "\n";

@@ -72,13 +72,10 @@ double others_share(const JobResult& result, unsigned cores) {
   return wall > 0 ? std::max(0.0, (busy - ours) / (wall * cores)) : 0;
 }
 
-double term(const Prediction& p, std::string_view name) {
-  for (const Term& t : p.terms) {
-    if (t.name == name) {
-      return t.seconds;
-    }
-  }
-  return 0;
+/// Seconds of a term of a prediction; nothing: it has no such term.
+std::optional<double> term(const Prediction& p, std::string_view name) {
+  const auto it = std::ranges::find(p.terms, name, &Term::name);
+  return it == p.terms.end() ? std::nullopt : std::optional(it->seconds);
 }
 
 /// Of one iteration, median.
@@ -105,67 +102,48 @@ std::optional<double> computed_seconds(const JobResult& result) {
 /// Splits the measured time as the prediction is split, as far as the measurement can tell.
 void add_stages(Report& report, const JobResult& result, bool one_machine, unsigned cores) {
   const Prediction& p = report.prediction;
-  const auto has_term = [&p](std::string_view name) {
-    return std::any_of(p.terms.begin(), p.terms.end(),
-                       [name](const Term& t) { return t.name == name; });
-  };
-  const bool has_update = has_term("update");
-  // Inside a machine sums are a part of what the links and memories carry.
-  const bool has_reduction = has_term("reduction");
-  const std::optional<double> computed = computed_seconds(result);
-  std::optional<double> reduction, transport;
-  std::string how_reduction, how_transport;
-  if (one_machine) {
-    double reduce = 0;
-    std::size_t busy_ranks = 0;
-    for (const RankReport& r : report.ranks) {
-      reduce += r.reduce_seconds;
-      busy_ranks += r.busy_seconds > 0 ? 1 : 0;
-    }
-    const double parallel =
-        std::max(1.0, std::min(static_cast<double>(cores), static_cast<double>(busy_ranks)));
-    reduction = reduce / parallel;
-    transport = std::max(0.0, report.p50_seconds - (has_reduction ? *reduction : 0) -
-                                  (has_update ? update_seconds(result, true, cores) : 0));
-    how_reduction =
-        fmt::format("time inside the summation kernels of all ranks / {} processors", parallel);
-    how_transport = "the rest of the iteration: writing, polling, waiting, starting";
-  } else {
-    double longest = 0;
-    for (const RankReport& r : report.ranks) {
-      longest = std::max(longest, r.reduce_seconds);
-    }
-    reduction = longest;
-    how_reduction = "the rank that sums most; what overlaps with transport costs no time";
+  double sum = 0, longest = 0, busy_ranks = 0;
+  for (const RankReport& r : report.ranks) {
+    sum += r.reduce_seconds;
+    longest = std::max(longest, r.reduce_seconds);
+    busy_ranks += r.busy_seconds > 0 ? 1 : 0;
   }
+  const double parallel = std::max(1.0, std::min<double>(cores, busy_ranks));
+  const double reduction = one_machine ? sum / parallel : longest;
+  const double update = update_seconds(result, one_machine, cores);
+  const std::optional<double> computed = computed_seconds(result);
+  const double passes = computed.value_or(result.passes.count());
   for (const Term& t : p.terms) {
-    StageReport stage;
-    stage.name = t.name;
-    stage.predicted_seconds = t.seconds;
-    if (t.name == "transport" && transport) {
+    StageReport stage{t.name, t.seconds, std::nullopt, "cannot be told apart in this run"};
+    if (t.name == "transport" && one_machine) {
+      // Inside a machine sums may be a part of what the links and memories carry.
       stage.name = "transport_and_fill";
-      stage.predicted_seconds += term(p, "fill");
-      stage.measured_seconds = transport;
-      stage.how = how_transport;
+      stage.predicted_seconds += term(p, "fill").value_or(0);
+      stage.measured_seconds =
+          std::max(0.0, report.p50_seconds - (term(p, "reduction") ? reduction : 0) -
+                            (term(p, "update") ? update : 0));
+      stage.how = "the rest of the iteration: writing, polling, waiting, starting";
+    } else if (t.name == "fill" && one_machine) {
+      continue; // counted with the transport, which it cannot be told from
     } else if (t.name == "reduction") {
       stage.measured_seconds = reduction;
-      stage.how = how_reduction;
+      stage.how =
+          one_machine
+              ? fmt::format("time inside the summation kernels of all ranks / {} processors",
+                            parallel)
+              : "the rank that sums most; what overlaps with transport costs no time";
     } else if (t.name == "update") {
-      stage.measured_seconds = update_seconds(result, one_machine, cores);
+      stage.measured_seconds = update;
       stage.how = one_machine
                       ? "processor time of all ranks' steps / processors"
                       : "processor time of the rank that steps most; part of it may overlap";
     } else if (t.name == "passes") {
-      stage.measured_seconds = computed.value_or(result.passes.count());
+      stage.measured_seconds = passes;
       stage.how = computed ? "work of the busiest thread of the rank that computes longest"
                            : "played: these seconds pass whatever the links do";
     } else if (t.name == "exposed") {
-      stage.measured_seconds = report.p50_seconds - computed.value_or(result.passes.count());
+      stage.measured_seconds = report.p50_seconds - passes;
       stage.how = "what the traffic adds to the passes";
-    } else if (t.name == "fill" && transport) {
-      continue; // counted with the transport, which it cannot be told from
-    } else {
-      stage.how = "cannot be told apart in this run";
     }
     report.stages.push_back(stage);
   }
@@ -218,23 +196,23 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
     }
   }
   constexpr double k_disturbed = 0.1;
-  if (miss > 0 && one_machine && others > k_disturbed) {
-    return fmt::format("disturbed ({}): other programs had {:.0f} % of the processors; run again "
-                       "when they are quiet",
-                       size, 100 * std::min(1.0, others));
+  if (miss > 0 && one_machine) {
+    if (others > k_disturbed) {
+      return fmt::format("disturbed ({}): other programs had {:.0f} % of the processors; run again "
+                         "when they are quiet",
+                         size, 100 * std::min(1.0, others));
+    }
+    const double processors = std::min<double>(cores, static_cast<double>(count));
+    const double available = measured * processors;
+    if (available - cpu > 0.5 * miss * processors) {
+      return fmt::format("waiting ({}): the processors were idle for {:.0f} % of the iteration",
+                         size, 100 * (1 - cpu / available));
+    }
   }
-  const double available =
-      one_machine ? measured * std::min<double>(cores, static_cast<double>(count)) : 0;
-  if (miss > 0 && one_machine &&
-      available - cpu > 0.5 * miss * std::min<double>(cores, static_cast<double>(count))) {
-    return fmt::format("waiting ({}): the processors were idle for {:.0f} % of the iteration", size,
-                       100 * (1 - cpu / available));
-  }
-  if (miss > 0 && count > 1 && longest - sum / static_cast<double>(count) > 0.5 * miss &&
-      !one_machine) {
+  const double mean = sum / static_cast<double>(count);
+  if (miss > 0 && !one_machine && count > 1 && longest - mean > 0.5 * miss) {
     return fmt::format("imbalance ({}): the busiest rank worked {} and the mean {}", size,
-                       to_text(Seconds(longest)),
-                       to_text(Seconds(sum / static_cast<double>(count))));
+                       to_text(Seconds(longest)), to_text(Seconds(mean)));
   }
   if (const StageReport* const worst = stage_that_missed(report, miss)) {
     return fmt::format("{} ({}): predicted {}, measured {}", worst->name, size,

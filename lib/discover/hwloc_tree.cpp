@@ -94,16 +94,12 @@ private:
       made.name = info(o, "CPUModel");
       made.os_index = os_index(o);
       break;
-    case HWLOC_OBJ_CORE:
-      made.id = id("core", o->logical_index);
-      made.kind = ObjectKind::core;
-      made.os_index = os_index(o);
-      made.cpus = cpus(o);
-      break;
     case HWLOC_OBJ_PU:
       if (m_cores_known) {
         return "";
       }
+      [[fallthrough]];
+    case HWLOC_OBJ_CORE:
       made.id = id("core", o->logical_index);
       made.kind = ObjectKind::core;
       made.os_index = os_index(o);

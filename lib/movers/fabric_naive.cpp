@@ -63,21 +63,25 @@ public:
     if (!is_inside(peer, source, destination, bytes)) {
       return refuse(k_outside, id);
     }
-    Job job;
-    job.peer = peer;
-    job.from = &m_buffers[source.buffer].bytes()[source.offset];
-    job.source_buffer = source.buffer;
-    job.bytes = bytes;
-    job.tag = tag;
-    job.id = id;
+    Job job{.peer = peer,
+            .from = &m_buffers[source.buffer].bytes()[source.offset],
+            .source_buffer = source.buffer,
+            .bytes = bytes,
+            .id = id,
+            .tag = tag};
     if (m_habits.address_once) {
       const RemoteBuffer& theirs = m_peers[peer].buffers[destination.buffer];
       job.base = theirs.base + destination.offset;
       job.key = theirs.key;
       job.state = State::known;
     } else {
-      say(peer, {Message{}.magic, Message::Kind::ask, static_cast<std::uint32_t>(m_self), tag, id,
-                 bytes, destination.buffer, destination.offset});
+      say(peer, {.kind = Message::Kind::ask,
+                 .rank = static_cast<std::uint32_t>(m_self),
+                 .tag = tag,
+                 .id = id,
+                 .bytes = bytes,
+                 .buffer_or_key = destination.buffer,
+                 .offset_or_base = destination.offset});
     }
     m_jobs.push_back(std::move(job));
     talk();
@@ -122,7 +126,7 @@ private:
     std::uint64_t bytes = 0, id = 0, base = 0, key = 0;
     std::uint32_t tag = 0;
     State state = State::asked;
-    FiMr region; ///< of this write alone; closes with the job
+    FiMr region{}; ///< of this write alone; closes with the job
   };
   /// Memory of ours that a peer may write to once.
   struct Grant {
@@ -268,14 +272,10 @@ private:
 
   /// Where the peer may write to; 0 bytes: nowhere.
   Message answer(const Message& ask) noexcept {
-    Message reply{Message{}.magic,
-                  Message::Kind::answer,
-                  static_cast<std::uint32_t>(m_self),
-                  ask.tag,
-                  ask.id,
-                  0,
-                  0,
-                  0};
+    Message reply{.kind = Message::Kind::answer,
+                  .rank = static_cast<std::uint32_t>(m_self),
+                  .tag = ask.tag,
+                  .id = ask.id};
     if (ask.buffer_or_key >= m_buffers.size()) {
       return reply;
     }

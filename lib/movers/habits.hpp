@@ -9,18 +9,15 @@ namespace reckon {
 
 /// What makes one-sided writes fast (BytePS, section 6.2). A mover has all of it; each can be
 /// switched off, to measure what it is worth. What a mover does without one is what a simple
-/// program would do:
+/// program would do, over libfabric | on transport host:
 ///
-/// | off            | over libfabric                             | transport host |
-/// |----------------|--------------------------------------------|-----------------------------------|
-/// | register_once  | the source is registered before each write | the destination is mapped before
-/// | |                | and deregistered after it; without         | each write and unmapped after
-/// it  | |                | address_once the destination too           | | | address_once   |
-/// before each write the receiver is asked    | the peer's memory is opened and   | | | for address
-/// and key, and answers           | mapped before each write          | | aligned        | buffers
-/// begin k_skew bytes into a page     | the same                          | | one_segment    | a
-/// write gathers two: the first 64 bytes    | copied in two steps, the first 64 | | | from a header
-/// elsewhere, and the rest      | bytes by way of a header          |
+/// - register_once: registers the source before each write and deregisters it after it, without
+///   address_once the destination too | maps the destination before each write
+/// - address_once: asks the receiver for address and key before each write | opens and maps the
+///   peer's memory before each write
+/// - aligned: buffers begin k_skew bytes into a page
+/// - one_segment: gathers the first 64 bytes from a header elsewhere, and the rest | copies the
+///   first 64 bytes by way of a header
 ///
 /// With addresses exchanged once the destination has to stay registered: its key was given away.
 /// The switches need a lane of their own, chosen when it is opened; the ordinary one knows nothing

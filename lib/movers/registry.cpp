@@ -50,26 +50,23 @@ std::unique_ptr<Mover> make_mover(const std::string& transport, const Habits& ha
   if (transport == "host") {
     return make_host_mover(habits);
   }
+  std::string why = "no such transport";
   if (transport == "cuda") {
-    std::string why_not;
-    if (GpuLibrary* const gpus = gpu_library(&why_not)) {
+    if (GpuLibrary* const gpus = gpu_library(&why)) {
       return make_cuda_mover(*gpus, place);
     }
-    fail(ErrorKind::unavailable,
-         fmt::format("transport cuda is not available here: {}; there are: {}", why_not,
-                     fmt::join(available_transports(), ", ")));
-  }
-  std::string why = "no such transport";
+  } else {
 #ifdef RECKON_HAVE_FABRIC
-  try {
-    return make_fabric_mover(transport, FabricEnvironment::read(), habits);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unavailable) {
-      throw;
+    try {
+      return make_fabric_mover(transport, FabricEnvironment::read(), habits);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unavailable) {
+        throw;
+      }
+      why = error.what();
     }
-    why = error.what();
-  }
 #endif
+  }
   fail(ErrorKind::unavailable,
        fmt::format("transport {} is not available here: {}; there are: {}", transport, why,
                    fmt::join(available_transports(), ", ")));

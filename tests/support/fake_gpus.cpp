@@ -34,6 +34,14 @@ FakeGpus::FakeGpus(int count) {
   seconds = [](const Work& what) { return 2e-6 + static_cast<double>(what.bytes) * 1e-10; };
 }
 
+void FakeGpus::let_all_be_peers() {
+  for (int a = 0; a < static_cast<int>(m_devices.size()); ++a) {
+    for (int b = 0; b < static_cast<int>(m_devices.size()); ++b) {
+      peers.insert({a, b});
+    }
+  }
+}
+
 FakeGpus::~FakeGpus() {
   for (void* const handle : m_handles) { // whoever left some was told so by living()
     ::operator delete(handle);

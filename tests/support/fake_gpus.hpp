@@ -32,6 +32,8 @@ public:
   static constexpr double k_call = 1e-6;
 
   explicit FakeGpus(int count);
+  /// Every GPU can have access to every GPU.
+  void let_all_be_peers();
   ~FakeGpus() override;
 
   // What a test decides.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/discover.hpp"
 
+#include "core/processors.hpp"
 #include "discover/cuda.hpp"
 #include "support/environment_variable.hpp"
 #include "support/refusals.hpp"
@@ -14,19 +15,6 @@
 
 namespace reckon {
 namespace {
-
-std::vector<int> allowed_now() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  EXPECT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
-  std::vector<int> list;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) {
-      list.push_back(cpu);
-    }
-  }
-  return list;
-}
 
 std::vector<int> processors_of(const Topology& t) {
   std::vector<int> list;
@@ -42,11 +30,11 @@ TEST(Discover, FindsExactlyTheProcessorsThisProcessMayUse) {
   ASSERT_FALSE(t.objects.empty());
   EXPECT_EQ(t.objects.front().id, "m0");
   EXPECT_FALSE(t.of_kind(ObjectKind::numa_node).empty());
-  EXPECT_EQ(processors_of(t), allowed_now());
+  EXPECT_EQ(processors_of(t), allowed_cpus());
 }
 
 TEST(Discover, HonoursAnOuterBinding) {
-  const std::vector<int> before = allowed_now();
+  const std::vector<int> before = allowed_cpus();
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(static_cast<std::size_t>(before.back()), &one);

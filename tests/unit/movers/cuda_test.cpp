@@ -30,11 +30,7 @@ struct Pair {
   std::vector<std::string> addresses;
 
   Pair(int count, MoverPlace first, MoverPlace second) : gpus(count) {
-    for (int a = 0; a < count; ++a) {
-      for (int b = 0; b < count; ++b) {
-        gpus.peers.insert({a, b});
-      }
-    }
+    gpus.let_all_be_peers();
     movers = {make_cuda_mover(gpus, first), make_cuda_mover(gpus, second)};
     for (std::size_t i = 0; i < 2; ++i) {
       memory[i] = movers[i]->allocate(k_bytes);

@@ -4,6 +4,7 @@
 #include "../strategies/fixtures.hpp"
 #include "movers/fake.hpp"
 #include "run/executor.hpp"
+#include "run/rank_memory.hpp"
 #include "run/verifier.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/strategy.hpp"
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -114,36 +116,24 @@ public:
       FakeNetwork::Cost cost =
           [](int, int, std::uint64_t bytes) { return Seconds(static_cast<double>(bytes) / 1e9); })
       : m_schedule(schedule),
-        m_network(static_cast<int>(schedule.ranks.size()), std::move(cost), max_in_flight),
-        m_buffers(schedule.ranks.size()) {
-    std::vector<std::string> addresses;
-    for (std::size_t r = 0; r < m_buffers.size(); ++r) {
-      m_movers.push_back(m_network.make_mover(static_cast<int>(r)));
-      for (const std::uint64_t bytes : schedule.ranks[r].buffer_bytes) {
-        m_buffers[r].push_back(m_movers.back()->allocate(bytes));
-      }
-      m_movers.back()->open(static_cast<int>(schedule.ranks[r].lanes.size()));
-      addresses.push_back(m_movers.back()->address());
-      m_verifiers.push_back(make_verifier(schedule, r));
-      m_verifiers.back()->begin(m_buffers[r]);
-    }
-    for (std::size_t r = 0; r < m_buffers.size(); ++r) {
-      m_movers[r]->connect(static_cast<int>(r), addresses);
-      for (std::size_t l = 0; l < schedule.ranks[r].lanes.size(); ++l) {
-        m_rank_of.push_back(static_cast<int>(r));
-        m_executors.push_back(std::make_unique<LaneExecutor>(
-            schedule.ranks[r].lanes[l], m_movers[r]->lane(static_cast<int>(l)), m_buffers[r]));
-      }
-    }
+        m_network(static_cast<int>(schedule.ranks.size()), std::move(cost), max_in_flight) {
+    set_up([this](int rank) { return m_network.make_mover(rank); });
+  }
+  /// Over other movers, whose time passes while lanes look at what has come.
+  Job(const Schedule& schedule, const std::function<std::unique_ptr<Mover>(int rank)>& make)
+      : m_schedule(schedule), m_network(1, [](int, int, std::uint64_t) { return Seconds(0); }),
+        m_patience(100'000) {
+    set_up(make);
   }
   FakeNetwork& network() { return m_network; }
 
   /// One iteration. Returns wrong elements over all ranks (of sums or of parameters, as the
   /// schedule promises), or -1 when it could not end. Number the iterations 0, 1, 2, ...
   int iterate(std::uint32_t iteration) {
-    for (std::size_t r = 0; r < m_buffers.size(); ++r) {
-      poison_unkept(m_buffers[r], m_schedule.ranks[r]);
-      m_verifiers[r]->fill(m_buffers[r], iteration);
+    for (std::size_t r = 0; r < m_memory.size(); ++r) {
+      poison_unkept(buffers(r), m_schedule.ranks[r]);
+      m_verifiers[r]->fill(buffers(r), iteration);
+      m_memory[r].push();
     }
     if (m_prepare) {
       m_prepare(*this);
@@ -154,12 +144,15 @@ public:
     if (!run_to_end()) {
       return -1;
     }
+    for (const RankMemory& memory : m_memory) {
+      memory.pull(memory.buffers().size());
+    }
     if (m_damage) {
       m_damage(*this);
     }
     const std::uint64_t before = m_found.wrong_elements;
-    for (std::size_t r = 0; r < m_buffers.size(); ++r) {
-      m_found.add(m_verifiers[r]->check(m_buffers[r], iteration));
+    for (std::size_t r = 0; r < m_memory.size(); ++r) {
+      m_found.add(m_verifiers[r]->check(buffers(r), iteration));
     }
     m_error += m_found.first_error;
     return static_cast<int>(m_found.wrong_elements - before);
@@ -190,11 +183,31 @@ public:
   void hold(int rank) { m_held = rank; }
   [[nodiscard]] const std::vector<int>& done_without_held() const { return m_done_without_held; }
   [[nodiscard]] std::span<std::byte> buffer(std::size_t rank, std::size_t number) const {
-    return m_buffers[rank][number];
+    return buffers(rank)[number];
   }
-  [[nodiscard]] Views buffers(std::size_t rank) const { return m_buffers[rank]; }
+  [[nodiscard]] Views buffers(std::size_t rank) const { return m_memory[rank].views(); }
 
 private:
+  void set_up(const std::function<std::unique_ptr<Mover>(int rank)>& make) {
+    std::vector<std::string> addresses;
+    for (std::size_t r = 0; r < m_schedule.ranks.size(); ++r) {
+      m_movers.push_back(make(static_cast<int>(r)));
+      m_memory.emplace_back(*m_movers.back(), m_schedule.ranks[r].buffer_bytes);
+      m_movers.back()->open(static_cast<int>(m_schedule.ranks[r].lanes.size()));
+      addresses.push_back(m_movers.back()->address());
+      m_verifiers.push_back(make_verifier(m_schedule, r));
+      m_verifiers.back()->begin(buffers(r));
+    }
+    for (std::size_t r = 0; r < m_memory.size(); ++r) {
+      m_movers[r]->connect(static_cast<int>(r), addresses);
+      for (std::size_t l = 0; l < m_schedule.ranks[r].lanes.size(); ++l) {
+        m_rank_of.push_back(static_cast<int>(r));
+        m_executors.push_back(std::make_unique<LaneExecutor>(m_schedule.ranks[r].lanes[l],
+                                                             m_movers[r]->lane(static_cast<int>(l)),
+                                                             m_memory[r].buffers()));
+      }
+    }
+  }
   /// False: a lane failed, or nothing can go on; then error() says what is open.
   bool run_to_end() {
     for (;;) {
@@ -219,7 +232,7 @@ private:
       if (done) {
         return true;
       }
-      if (progress || m_network.step() || wake_first() || let_go()) {
+      if (progress || m_network.step() || wake_first() || let_go() || m_patience-- > 0) {
         continue;
       }
       for (const auto& e : m_executors) {
@@ -280,9 +293,10 @@ private:
   std::vector<Seconds> m_next_look;
   std::vector<std::uint64_t> m_looked;
   std::optional<int> m_held;
+  int m_patience = 0;                              ///< looks of all lanes that may find nothing
   std::vector<int> m_rank_of, m_done_without_held; ///< by executor
   std::vector<std::unique_ptr<Mover>> m_movers;
-  std::vector<std::vector<std::span<std::byte>>> m_buffers;
+  std::deque<RankMemory> m_memory;
   std::vector<std::unique_ptr<LaneExecutor>> m_executors;
   std::string m_error;
 };

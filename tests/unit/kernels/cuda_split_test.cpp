@@ -15,28 +15,24 @@ const void* at(std::uintptr_t address) {
   return reinterpret_cast<const void*>(address);
 }
 
-TEST(SplitForVectors, TakesAllElementsAsVectorsWherePointersAndLengthAllow) {
-  const std::array<const void*, 2> sources{at(0x2000), at(0x3000)};
-  const VectorSplit split = split_for_vectors(at(0x1000), sources, 64, 4); // 256 bytes
-  EXPECT_EQ(split.head, 0U);
-  EXPECT_EQ(split.vectors, 16U);
-  EXPECT_EQ(split.tail, 0U);
-}
-
-TEST(SplitForVectors, ReachesAnAlignedAddressWithSingleElementsFirst) {
-  // 0x1006 is 10 bytes before 0x1010: 5 halves. Of the other 95, 11 vectors of 8, and 7 are left.
-  const std::array<const void*, 1> sources{at(0x2006)};
-  const VectorSplit split = split_for_vectors(at(0x1006), sources, 100, 2);
-  EXPECT_EQ(split.head, 5U);
-  EXPECT_EQ(split.vectors, 11U);
-  EXPECT_EQ(split.tail, 7U);
-}
-
-TEST(SplitForVectors, TakesSinglesWhereThePointersAreNotAlignedAlikeOrNotToAnElement) {
-  const std::array<const void*, 2> unlike{at(0x2000), at(0x3004)};
-  EXPECT_EQ(split_for_vectors(at(0x1000), unlike, 100, 4).head, 100U);
-  const std::array<const void*, 1> odd{at(0x2002)};
-  EXPECT_EQ(split_for_vectors(at(0x1002), odd, 100, 4).head, 100U); // 14 bytes are no fp32s
+TEST(SplitForVectors, TakesAsManyVectorsAsPointersAndLengthAllow) {
+  struct Case {
+    std::uintptr_t to;
+    std::vector<const void*> sources;
+    std::size_t elements, element_bytes, head, vectors, tail;
+  };
+  for (const Case& c : std::vector<Case>{
+           {0x1000, {at(0x2000), at(0x3000)}, 64, 4, 0, 16, 0}, // 256 bytes
+           // 0x1006 is 10 bytes before 0x1010: 5 halves. Of the other 95, 11 vectors of 8, 7 left.
+           {0x1006, {at(0x2006)}, 100, 2, 5, 11, 7},
+           {0x1000, {at(0x2000), at(0x3004)}, 100, 4, 100, 0, 0}, // not aligned alike
+           {0x1002, {at(0x2002)}, 100, 4, 100, 0, 0}}) {          // 14 bytes are no fp32s
+    SCOPED_TRACE(c.to);
+    const VectorSplit split = split_for_vectors(at(c.to), c.sources, c.elements, c.element_bytes);
+    EXPECT_EQ(split.head, c.head);
+    EXPECT_EQ(split.vectors, c.vectors);
+    EXPECT_EQ(split.tail, c.tail);
+  }
 }
 
 TEST(SplitForVectors, CoversEveryElementOnceAndAlignsEveryVector) {

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -187,13 +188,17 @@ TEST(SumInto, NoSourcesGiveZerosAndNoElementsNothing) {
   sum_into(DType::fp32, nullptr, std::vector<const void*>{nullptr, nullptr}, 0);
 }
 
+/// All 65536 bit patterns.
+std::vector<std::uint16_t> every_half() {
+  std::vector<std::uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  return all;
+}
+
 TEST(SumInto, OneSourceCopiesEveryHalfAsItIs) {
   for_each_target([&] {
     for (const DType type : {DType::fp16, DType::bf16}) {
-      std::vector<std::uint16_t> in(65536);
-      for (std::size_t h = 0; h < in.size(); ++h) {
-        in[h] = static_cast<std::uint16_t>(h);
-      }
+      const std::vector<std::uint16_t> in = every_half();
       std::vector<std::uint16_t> out(65536);
       sum_into(type, out.data(), std::vector<const void*>{in.data()}, in.size());
       for (std::size_t h = 0; h < in.size(); ++h) {
@@ -213,10 +218,7 @@ TEST(SumInto, RoundsEveryHalfPlusAnAwkwardOneAsTheReferenceDoes) {
   // all 65536.
   for_each_target([&] {
     for (const DType type : {DType::fp16, DType::bf16}) {
-      std::vector<std::uint16_t> all(65536);
-      for (std::size_t h = 0; h < all.size(); ++h) {
-        all[h] = static_cast<std::uint16_t>(h);
-      }
+      const std::vector<std::uint16_t> all = every_half();
       for (const unsigned addend :
            {0x0001U, 0x8001U, 0x03FFU, 0x0400U, 0x3C00U, 0x3C01U, 0x3BFFU, 0xBC01U, 0x3F80U,
             0x3F81U, 0x7BFFU, 0x7C00U, 0x7F7FU, 0x7F80U, 0xFF80U, 0x8000U, 0x1000U, 0x5555U}) {

@@ -45,7 +45,8 @@ Rendezvous joined(int rank, int size, int port, Fd listener = Fd(),
   return {job(rank, size, port), "plan", k_limit, std::move(listener), peer_limit};
 }
 
-/// Runs `body(rendezvous)` for every rank in a thread of its own; returns what each threw.
+/// Runs `body(rendezvous)` for every rank in a thread of its own, which gives up for what it
+/// throws; returns that.
 template <class Body>
 std::vector<std::string> run_ranks(int size, Body body,
                                    const std::vector<std::string>& digests = {}) {
@@ -59,7 +60,12 @@ std::vector<std::string> run_ranks(int size, Body body,
           Rendezvous rendezvous(job(r, size, listener.port),
                                 digests.empty() ? "plan" : digests[static_cast<std::size_t>(r)],
                                 k_limit, r == 0 ? std::move(listener.socket) : Fd(), k_limit);
-          body(rendezvous);
+          try {
+            body(rendezvous);
+          } catch (const Error& e) {
+            rendezvous.give_up(e.what());
+            throw;
+          }
         } catch (const Error& e) {
           errors[static_cast<std::size_t>(r)] = e.what();
         }
@@ -98,12 +104,7 @@ TEST(Rendezvous, ARankThatLeavesIsNamedByAllOthers) {
     if (r.rank() == 2) {
       return; // its connection closes
     }
-    try {
-      static_cast<void>(r.all_gather("", k_limit));
-    } catch (const Error& e) {
-      r.give_up(e.what());
-      throw;
-    }
+    static_cast<void>(r.all_gather("", k_limit));
   });
   EXPECT_EQ(errors[2], "");
   for (const int r : {0, 1, 3}) {
@@ -113,15 +114,10 @@ TEST(Rendezvous, ARankThatLeavesIsNamedByAllOthers) {
 
 TEST(Rendezvous, AReasonToGiveUpReachesEverybody) {
   const auto errors = run_ranks(3, [](Rendezvous& r) {
-    try {
-      if (r.rank() == 1) {
-        fail(ErrorKind::unavailable, "no memory on rank 1");
-      }
-      static_cast<void>(r.all_gather("", k_limit));
-    } catch (const Error& e) {
-      r.give_up(e.what());
-      throw;
+    if (r.rank() == 1) {
+      fail(ErrorKind::unavailable, "no memory on rank 1");
     }
+    static_cast<void>(r.all_gather("", k_limit));
   });
   for (const std::string& e : errors) {
     EXPECT_THAT(e, testing::HasSubstr("no memory on rank 1"));

@@ -33,35 +33,6 @@ std::vector<int> nodes_in(const std::string& folder) {
   return nodes;
 }
 
-/// Of one buffer: the node of each of its pages.
-class Homes {
-public:
-  Homes(std::span<std::byte> view, std::size_t page_bytes) : m_page_bytes(page_bytes) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(view.data());
-    m_first = view.data() - begin % page_bytes;
-    m_node.assign((begin % page_bytes + view.size() + page_bytes - 1) / page_bytes, k_nobody);
-    m_ahead = begin % page_bytes;
-  }
-  void claim(std::uint64_t offset, std::uint64_t bytes, int node) {
-    const std::size_t end = (m_ahead + offset + bytes + m_page_bytes - 1) / m_page_bytes;
-    for (std::size_t p = (m_ahead + offset) / m_page_bytes; bytes > 0 && p < end; ++p) {
-      m_node.at(p) = m_node.at(p) == k_nobody ? node : m_node.at(p);
-    }
-  }
-  void append_to(std::vector<PageHome>& homes) const {
-    for (std::size_t p = 0; p < m_node.size(); ++p) {
-      if (m_node[p] != k_nobody) {
-        homes.push_back({m_first + p * m_page_bytes, m_node[p]});
-      }
-    }
-  }
-
-private:
-  std::size_t m_page_bytes, m_ahead = 0;
-  std::byte* m_first = nullptr;
-  std::vector<int> m_node;
-};
-
 } // namespace
 
 bool has_several_numa_nodes() {
@@ -77,9 +48,13 @@ std::vector<PageHome> page_homes(const RankProgram& program,
                                  std::span<const std::span<std::byte>> views,
                                  std::span<const std::optional<int>> lane_nodes,
                                  std::size_t page_bytes) {
-  std::vector<Homes> buffers;
-  for (const std::span<std::byte> view : views) {
-    buffers.emplace_back(view, page_bytes);
+  const auto place_in_page = [&](std::size_t buffer) {
+    return reinterpret_cast<std::uintptr_t>(views[buffer].data()) % page_bytes;
+  };
+  std::vector<std::vector<int>> node_of; // [buffer][page]
+  for (std::size_t b = 0; b < views.size(); ++b) {
+    node_of.emplace_back((place_in_page(b) + views[b].size() + page_bytes - 1) / page_bytes,
+                         k_nobody);
   }
   for (std::size_t l = 0; l < program.lanes.size(); ++l) {
     if (!lane_nodes[l]) {
@@ -87,7 +62,11 @@ std::vector<PageHome> page_homes(const RankProgram& program,
     }
     const LaneProgram& lane = program.lanes[l];
     const auto claim = [&](Slice at, std::uint64_t bytes) {
-      buffers.at(at.buffer).claim(at.offset, bytes, *lane_nodes[l]);
+      const std::uint64_t begin = place_in_page(at.buffer) + at.offset;
+      for (std::size_t p = begin / page_bytes; bytes > 0 && p * page_bytes < begin + bytes; ++p) {
+        int& node = node_of.at(at.buffer).at(p);
+        node = node == k_nobody ? *lane_nodes[l] : node;
+      }
     };
     for (const Op& op : lane.ops()) {
       if (op.kind == OpKind::delay || op.kind == OpKind::await) {
@@ -105,8 +84,12 @@ std::vector<PageHome> page_homes(const RankProgram& program,
     }
   }
   std::vector<PageHome> homes;
-  for (const Homes& buffer : buffers) {
-    buffer.append_to(homes);
+  for (std::size_t b = 0; b < views.size(); ++b) {
+    for (std::size_t p = 0; p < node_of[b].size(); ++p) {
+      if (node_of[b][p] != k_nobody) {
+        homes.push_back({views[b].data() - place_in_page(b) + p * page_bytes, node_of[b][p]});
+      }
+    }
   }
   return homes;
 }

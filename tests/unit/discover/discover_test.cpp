@@ -10,8 +10,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <thread>
 
 namespace reckon {
 namespace {

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <thread>
-#include <unistd.h>
 
 using namespace std::chrono_literals;
 

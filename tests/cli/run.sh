@@ -53,7 +53,7 @@ start_endless() { # ARGUMENTS...
   at_end "kill -KILL $job 2> /dev/null"
   wait_until 'grep -q "debug: iteration 3" dead.err' $job
   mapfile -t ranks < <(pgrep -P $job)
-  [[ ${#ranks[@]} == 3 ]] || fail "${#ranks[@]} ranks"
+  [[ ${#ranks[@]} == 3 ]] || fail "${#ranks[@]} ranks: $(tail -5 dead.err)"
 }
 job_exits() { # STATUS
   local code=0

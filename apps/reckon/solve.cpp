@@ -176,12 +176,8 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
   return parts;
 }
 
-SizeCurve read_curve(const std::string& path, const std::string& column) {
-  SizeCurve curve;
-  for (const CurvePoint& point : curve_from_csv(read_file(path), path, column)) {
-    curve.push_back({point.bytes, point.seconds});
-  }
-  return curve;
+Curve read_curve(const std::string& path, const std::string& column) {
+  return Curve(curve_from_csv(read_file(path), path, column));
 }
 
 std::vector<std::uint64_t> tensor_bytes(const Workload& workload) {

@@ -186,7 +186,7 @@ template <class T>
 [[nodiscard]] std::vector<std::string> parts_of(std::string_view text, char separator);
 
 /// From a CSV file with the columns bytes and `column`. Throws Error{input} with file and line.
-[[nodiscard]] SizeCurve read_curve(const std::string& path, const std::string& column = "seconds");
+[[nodiscard]] Curve read_curve(const std::string& path, const std::string& column = "seconds");
 
 /// Of each tensor, in order.
 [[nodiscard]] std::vector<std::uint64_t> tensor_bytes(const Workload& workload);

@@ -27,8 +27,8 @@ std::string threshold_text(const Routing& routing) {
 }
 
 Answer answer_routing(const Given& given) {
-  const SizeCurve latency = read_curve(given.text("--latency-curve"));
-  const SizeCurve bandwidth = read_curve(given.text("--bandwidth-curve"));
+  const Curve latency = read_curve(given.text("--latency-curve"));
+  const Curve bandwidth = read_curve(given.text("--bandwidth-curve"));
   std::vector<SizeCount> sizes;
   std::string of = "one of each size tested";
   if (const std::optional<Workload> workload = given.workload()) {
@@ -36,7 +36,7 @@ Answer answer_routing(const Given& given) {
     of = fmt::format("{} of {}", counted(sizes.size(), "tensor"), workload->name);
   }
   const Routing routing = solve_routing(latency, bandwidth, sizes);
-  const double to_bytes = std::max(latency.back().bytes, bandwidth.back().bytes);
+  const double to_bytes = std::max(latency.points().back().bytes, bandwidth.points().back().bytes);
 
   Lines intervals("{:<10} {:>12}  {}{}");
   intervals("faster", "above", "up to", "");
@@ -63,7 +63,8 @@ Answer answer_routing(const Given& given) {
            {"several_crossings", routing.several},
            {"reversed", routing.reversed},
            {"intervals", intervals_json},
-           {"tested_from_bytes", std::min(latency.front().bytes, bandwidth.front().bytes)},
+           {"tested_from_bytes",
+            std::min(latency.points().front().bytes, bandwidth.points().front().bytes)},
            {"tested_to_bytes", to_bytes},
            {"threshold_seconds", routing.threshold_s},
            {"best_seconds", routing.best_s},
@@ -96,18 +97,18 @@ std::string shards_text(const std::vector<std::uint64_t>& shards) {
 }
 
 Answer answer_partition(const Given& given) {
-  const SizeCurve curve = read_curve(given.text("--curve"));
+  const Curve curve = read_curve(given.text("--curve"));
   const double tolerance = given.number("--tolerance", k_partition_tolerance);
   refuse_if(tolerance >= 1, "--tolerance {}: must be below 100 %", given.text("--tolerance"));
-  if (curve.back().bytes == 0) {
+  if (curve.points().back().bytes == 0) {
     fail(ErrorKind::input,
          fmt::format("{}: has no size above 0 bytes; add lines for some", given.text("--curve")));
   }
   const double size = partition_bytes(curve, tolerance);
-  const auto rate = [](const SizeTime& sample) { return sample.bytes / sample.seconds; };
-  const SizeTime greatest = *std::ranges::max_element(curve, {}, rate);
-  const double bytes_per_s = size / seconds_on(curve, size);
-  const bool largest = size == curve.back().bytes;
+  const auto rate = [](const CurvePoint& sample) { return sample.bytes / sample.seconds; };
+  const CurvePoint greatest = *std::ranges::max_element(curve.points(), {}, rate);
+  const double bytes_per_s = size / curve.seconds_at(size);
+  const bool largest = size == curve.points().back().bytes;
   std::optional<std::vector<std::uint64_t>> shards;
   std::string text = fmt::format("S' = {}: {}, within {:.4g} % of the greatest, {} at {} (30)\n",
                                  exact_text(size), rate_text(bytes_per_s), 100 * tolerance,

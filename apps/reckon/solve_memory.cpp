@@ -94,7 +94,7 @@ DenseTimes dense_by_curve(const Given& given, std::uint64_t workers, double effi
   refuse_if(!given.has("--workload"), "--curve needs the sizes of the tensors; give --workload");
   const Workload workload = given.workload().value();
   const std::vector<SizeCount> tensors = tensor_sizes(workload);
-  const SizeCurve bus = read_curve(given.text("--curve"));
+  const Curve bus = read_curve(given.text("--curve"));
   const double bus_s = dense_s(workers, bus, tensors);
   const double cci_s =
       given.has("--speedup-curve")

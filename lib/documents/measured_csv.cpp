@@ -45,7 +45,7 @@ std::vector<CurvePoint> curve_from_csv(std::string_view text, const std::string&
         reader.fail(fmt::format("{} bytes stand after {}; sort the lines by bytes", *bytes,
                                 points.back().bytes));
       }
-      points.push_back({*bytes, *number, *number, *number});
+      points.push_back({*bytes, *number});
     }
   }
   if (points.empty()) {

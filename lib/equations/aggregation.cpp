@@ -2,6 +2,7 @@
 #include "equations/aggregation.hpp"
 
 #include "core/error.hpp"
+#include "equations/checks.hpp"
 
 #include <fmt/format.h>
 
@@ -9,19 +10,14 @@
 #include <cmath>
 
 namespace reckon {
+
+using equations::check_positive;
+
 namespace {
 
 /// Two times that differ by less are the same time: they come from different orders of the same
 /// operations.
 constexpr double k_tie = 1e-12;
-
-void check_bandwidth(double bytes_per_s, const char* whose) {
-  if (!std::isfinite(bytes_per_s) || bytes_per_s <= 0) {
-    fail(ErrorKind::usage,
-         fmt::format("aggregation: {} bandwidth of {} B/s: must be finite and greater than 0",
-                     whose, bytes_per_s));
-  }
-}
 
 void check(const SwitchTree& tree) {
   if (tree.gpus_per_switch == 0 || tree.switches == 0) {
@@ -29,12 +25,9 @@ void check(const SwitchTree& tree) {
          fmt::format("aggregation: {} switches with {} GPUs each: at least one of both is needed",
                      tree.switches, tree.gpus_per_switch));
   }
-  if (!std::isfinite(tree.model_bytes) || tree.model_bytes < 0) {
-    fail(ErrorKind::usage,
-         fmt::format("aggregation: {} bytes: must be finite and not negative", tree.model_bytes));
-  }
-  check_bandwidth(tree.gpu_bytes_per_s, "a GPU link's");
-  check_bandwidth(tree.switch_bytes_per_s, "a switch link's");
+  equations::check_amount(tree.model_bytes, "aggregation: bytes");
+  check_positive(tree.gpu_bytes_per_s, "aggregation: a GPU link's bandwidth");
+  check_positive(tree.switch_bytes_per_s, "aggregation: a switch link's bandwidth");
 }
 
 double gpu_links_s(const SwitchTree& tree, double x) {
@@ -90,7 +83,7 @@ double cpu_assisted_s(const SwitchTree& tree) {
 
 double ring_aggregation_s(const SwitchTree& tree, double bottleneck_bytes_per_s) {
   check(tree);
-  check_bandwidth(bottleneck_bytes_per_s, "the ring's");
+  check_positive(bottleneck_bytes_per_s, "aggregation: the ring's bandwidth");
   const double gpus =
       static_cast<double>(tree.gpus_per_switch) * static_cast<double>(tree.switches);
   return 2 * (gpus - 1) * tree.model_bytes / (gpus * bottleneck_bytes_per_s);

@@ -17,4 +17,11 @@ inline void check_positive(double value, const char* what) {
   }
 }
 
+/// The same, but 0 is good.
+inline void check_amount(double value, const char* what) {
+  if (!(std::isfinite(value) && value >= 0)) {
+    fail(ErrorKind::usage, fmt::format("{} of {}: must be finite and not negative", what, value));
+  }
+}
+
 } // namespace reckon::equations

@@ -2,17 +2,21 @@
 #include "equations/coarse.hpp"
 
 #include "core/error.hpp"
+#include "equations/checks.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <tuple>
 #include <utility>
 
 namespace reckon {
+
+using equations::check_amount;
+using equations::check_positive;
+
 namespace {
 
 /// Two times that differ by less are the same time: they come from different orders of the same
@@ -23,30 +27,6 @@ constexpr double k_largest_bytes = 0x1p53;
 /// A partition of a few bytes would only fill the memory.
 constexpr std::uint64_t k_most_shards = 10'000'000;
 
-void check(const SizeCurve& curve) {
-  if (curve.empty()) {
-    fail(ErrorKind::usage, "curve: no samples");
-  }
-  for (std::size_t i = 0; i < curve.size(); ++i) {
-    const SizeTime& sample = curve[i];
-    if (!(sample.bytes >= 0 && std::isfinite(sample.bytes))) {
-      fail(ErrorKind::usage, fmt::format("curve: sample {} has {} bytes: must be finite and not "
-                                         "negative",
-                                         i, sample.bytes));
-    }
-    if (i > 0 && !(sample.bytes > curve[i - 1].bytes)) {
-      fail(ErrorKind::usage, fmt::format("curve: sample {} has {} bytes after {}: sizes must "
-                                         "increase",
-                                         i, sample.bytes, curve[i - 1].bytes));
-    }
-    if (!(sample.seconds > 0 && std::isfinite(sample.seconds))) {
-      fail(ErrorKind::usage, fmt::format("curve: sample {} has {} seconds: must be finite and "
-                                         "greater than 0",
-                                         i, sample.seconds));
-    }
-  }
-}
-
 void check_tolerance(double tolerance) {
   if (!(tolerance >= 0 && tolerance < 1)) {
     fail(ErrorKind::usage,
@@ -54,40 +34,11 @@ void check_tolerance(double tolerance) {
   }
 }
 
-double tail_seconds_per_byte(const SizeCurve& curve) {
-  const SizeTime& last = curve.back();
-  if (curve.size() >= 2) {
-    auto from = curve.end() - 2;
-    while (from != curve.begin() && from->bytes > last.bytes / 2) {
-      --from;
-    }
-    const double slope = (last.seconds - from->seconds) / (last.bytes - from->bytes);
-    if (slope > 0) {
-      return slope;
-    }
-  }
-  return last.bytes > 0 ? last.seconds / last.bytes : 0;
-}
-
-double checked_seconds_on(const SizeCurve& curve, double bytes) {
-  if (bytes <= curve.front().bytes) {
-    return curve.front().seconds;
-  }
-  const SizeTime& last = curve.back();
-  if (bytes >= last.bytes) {
-    return last.seconds + (bytes - last.bytes) * tail_seconds_per_byte(curve);
-  }
-  const auto above = std::ranges::upper_bound(curve, bytes, {}, &SizeTime::bytes);
-  const auto below = above - 1;
-  return std::lerp(below->seconds, above->seconds,
-                   (bytes - below->bytes) / (above->bytes - below->bytes));
-}
-
 /// Both curves' sizes and, behind them, the largest there is: both are linear in between.
-std::vector<double> knots_of(const SizeCurve& a, const SizeCurve& b) {
+std::vector<double> knots_of(const Curve& a, const Curve& b) {
   std::vector<double> knots;
-  for (const SizeCurve* curve : {&a, &b}) {
-    for (const SizeTime& sample : *curve) {
+  for (const Curve* curve : {&a, &b}) {
+    for (const CurvePoint& sample : curve->points()) {
       knots.push_back(sample.bytes);
     }
   }
@@ -99,8 +50,7 @@ std::vector<double> knots_of(const SizeCurve& a, const SizeCurve& b) {
 
 /// The sizes at which `latency` - `bandwidth` changes its sign, and the sign before the first of
 /// them: whether BwProxy is faster there.
-std::pair<std::vector<double>, bool> crossings_of(const SizeCurve& latency,
-                                                  const SizeCurve& bandwidth) {
+std::pair<std::vector<double>, bool> crossings_of(const Curve& latency, const Curve& bandwidth) {
   struct Knot {
     double bytes, difference_s;
   };
@@ -109,8 +59,8 @@ std::pair<std::vector<double>, bool> crossings_of(const SizeCurve& latency,
   std::optional<std::pair<double, double>> even; // the equal knots since then: first and last
   bool starts_with_bandwidth = false;
   for (const double bytes : knots_of(latency, bandwidth)) {
-    const double a = checked_seconds_on(latency, bytes);
-    const double b = checked_seconds_on(bandwidth, bytes);
+    const double a = latency.seconds_at(bytes);
+    const double b = bandwidth.seconds_at(bytes);
     const Knot knot{bytes, a - b};
     if (std::abs(knot.difference_s) <= k_tie * std::max(a, b)) {
       even = {even ? even->first : bytes, bytes};
@@ -134,12 +84,12 @@ std::pair<std::vector<double>, bool> crossings_of(const SizeCurve& latency,
   return {std::move(crossings), starts_with_bandwidth};
 }
 
-double total_s(const SizeCurve& latency, const SizeCurve& bandwidth,
-               std::span<const SizeCount> sizes, const std::optional<double>& threshold) {
+double total_s(const Curve& latency, const Curve& bandwidth, std::span<const SizeCount> sizes,
+               const std::optional<double>& threshold) {
   double total = 0;
   for (const SizeCount& size : sizes) {
     const bool far = threshold && size.bytes > *threshold;
-    total += size.count * checked_seconds_on(far ? bandwidth : latency, size.bytes);
+    total += size.count * (far ? bandwidth : latency).seconds_at(size.bytes);
   }
   return total;
 }
@@ -151,28 +101,13 @@ void check(const DualSync& sync) {
                      "no more devices than workers, for each serves a worker of its own",
                      sync.workers, sync.devices));
   }
-  const std::array<std::pair<double, const char*>, 3> bandwidths{
-      {{sync.proxy_bytes_per_s, "a proxy's"},
-       {sync.gpu_bytes_per_s, "the workers' ring's"},
-       {sync.client_bytes_per_s.value_or(sync.proxy_bytes_per_s), "a client's"}}};
-  for (const auto& [value, whose] : bandwidths) {
-    if (!(std::isfinite(value) && value > 0)) {
-      fail(ErrorKind::usage, fmt::format("dual synchronization: {} bandwidth of {} B/s: must be "
-                                         "finite and greater than 0",
-                                         whose, value));
-    }
-  }
-  const std::array<std::pair<double, const char*>, 3> amounts{
-      {{sync.bytes, "bytes"},
-       {sync.forward_s, "seconds forward"},
-       {sync.backward_s, "seconds backward"}}};
-  for (const auto& [value, what] : amounts) {
-    if (!(std::isfinite(value) && value >= 0)) {
-      fail(
-          ErrorKind::usage,
-          fmt::format("dual synchronization: {} {}: must be finite and not negative", value, what));
-    }
-  }
+  check_positive(sync.proxy_bytes_per_s, "dual synchronization: a proxy's bandwidth");
+  check_positive(sync.gpu_bytes_per_s, "dual synchronization: the workers' ring's bandwidth");
+  check_positive(sync.client_bytes_per_s.value_or(sync.proxy_bytes_per_s),
+                 "dual synchronization: a client's bandwidth");
+  check_amount(sync.bytes, "dual synchronization: bytes");
+  check_amount(sync.forward_s, "dual synchronization: seconds forward");
+  check_amount(sync.backward_s, "dual synchronization: seconds backward");
 }
 
 /// base + slope m seconds after the forward pass.
@@ -235,31 +170,21 @@ bool falls(const std::vector<Line>& lines, double m, double direction) {
 
 } // namespace
 
-double seconds_on(const SizeCurve& curve, double bytes) {
-  check(curve);
-  if (!(bytes >= 0)) {
-    fail(ErrorKind::usage, fmt::format("curve: asked for {} bytes: must not be negative", bytes));
-  }
-  return checked_seconds_on(curve, bytes);
-}
-
-ProxyChoice choose_proxies(std::span<const SizeCurve> proxies, double tolerance) {
+ProxyChoice choose_proxies(std::span<const Curve> proxies, double tolerance) {
   check_tolerance(tolerance);
   if (proxies.empty()) {
     fail(ErrorKind::usage, "routing: no proxies");
   }
   double smallest = 0;
   double largest = k_largest_bytes;
-  for (const SizeCurve& curve : proxies) {
-    check(curve);
-    smallest = std::max(smallest, curve.front().bytes);
-    largest = std::min(largest, curve.back().bytes);
+  for (const Curve& curve : proxies) {
+    smallest = std::max(smallest, curve.points().front().bytes);
+    largest = std::min(largest, curve.points().back().bytes);
   }
   const auto at = [&](double bytes) {
     std::vector<double> seconds;
-    std::ranges::transform(proxies, std::back_inserter(seconds), [&](const SizeCurve& curve) {
-      return checked_seconds_on(curve, bytes);
-    });
+    std::ranges::transform(proxies, std::back_inserter(seconds),
+                           [&](const Curve& curve) { return curve.seconds_at(bytes); });
     return seconds;
   };
   const auto first_below = [](const std::vector<double>& seconds, double limit) {
@@ -275,22 +200,17 @@ ProxyChoice choose_proxies(std::span<const SizeCurve> proxies, double tolerance)
   return choice;
 }
 
-Routing solve_routing(const SizeCurve& latency_proxy, const SizeCurve& bandwidth_proxy,
+Routing solve_routing(const Curve& latency_proxy, const Curve& bandwidth_proxy,
                       std::span<const SizeCount> sizes) {
-  check(latency_proxy);
-  check(bandwidth_proxy);
   std::vector<SizeCount> tested;
   for (const SizeCount& size : sizes) {
-    if (!(std::isfinite(size.bytes) && size.bytes >= 0 && std::isfinite(size.count) &&
-          size.count >= 0)) {
-      fail(ErrorKind::usage, fmt::format("routing: {} tensors of {} bytes: both must be finite and "
-                                         "not negative",
-                                         size.count, size.bytes));
-    }
+    check_amount(size.bytes, "routing: a tensor's bytes");
+    check_amount(size.count, "routing: a count of tensors");
   }
   if (sizes.empty()) {
     std::vector<double> knots = knots_of(latency_proxy, bandwidth_proxy);
-    const double largest = std::max(latency_proxy.back().bytes, bandwidth_proxy.back().bytes);
+    const double largest =
+        std::max(latency_proxy.points().back().bytes, bandwidth_proxy.points().back().bytes);
     for (const double bytes : knots) {
       if (bytes <= largest) {
         tested.push_back({bytes, 1});
@@ -314,8 +234,8 @@ Routing solve_routing(const SizeCurve& latency_proxy, const SizeCurve& bandwidth
   }
   routing.reversed = !routing.crossings_bytes.empty() && !bandwidth;
   for (const SizeCount& size : sizes) {
-    const double latency_s = size.count * checked_seconds_on(latency_proxy, size.bytes);
-    const double bandwidth_s = size.count * checked_seconds_on(bandwidth_proxy, size.bytes);
+    const double latency_s = size.count * latency_proxy.seconds_at(size.bytes);
+    const double bandwidth_s = size.count * bandwidth_proxy.seconds_at(size.bytes);
     routing.latency_s += latency_s;
     routing.bandwidth_s += bandwidth_s;
     routing.best_s += std::min(latency_s, bandwidth_s);
@@ -338,17 +258,16 @@ Routing solve_routing(const SizeCurve& latency_proxy, const SizeCurve& bandwidth
   return routing;
 }
 
-double partition_bytes(const SizeCurve& curve, double tolerance) {
-  check(curve);
+double partition_bytes(const Curve& curve, double tolerance) {
   check_tolerance(tolerance);
   double greatest_bytes_per_s = 0;
-  for (const SizeTime& sample : curve) {
+  for (const CurvePoint& sample : curve.points()) {
     greatest_bytes_per_s = std::max(greatest_bytes_per_s, sample.bytes / sample.seconds);
   }
   if (greatest_bytes_per_s == 0) {
     fail(ErrorKind::usage, "partition: the curve has no size above 0 bytes; measure some");
   }
-  const auto found = std::ranges::find_if(curve, [&](const SizeTime& sample) {
+  const auto found = std::ranges::find_if(curve.points(), [&](const CurvePoint& sample) {
     return sample.bytes / sample.seconds >= (1 - tolerance) * greatest_bytes_per_s;
   });
   return found->bytes;

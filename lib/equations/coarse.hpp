@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "stats/curve.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -12,25 +14,6 @@
 /// docs/equations.md lists. Plain doubles: bytes, bytes per second, seconds. What is not valid as
 /// described throws Error{usage}.
 namespace reckon {
-
-// ---------------------------------------------------------------- curves
-
-/// One measured size.
-struct SizeTime {
-  double bytes = 0;
-  double seconds = 0;
-  bool operator==(const SizeTime&) const = default;
-};
-
-/// How long moving any number of bytes takes. At least one sample; bytes finite, not negative and
-/// strictly increasing; seconds finite and greater than 0.
-using SizeCurve = std::vector<SizeTime>;
-
-/// Linear between samples. Below the first: the first sample's time. Beyond the last: the slope
-/// over the last octave of sizes (at least the last two samples), or the last sample's mean rate
-/// where that is not positive. The same rules as of reckon::Curve, so that a route and a prediction
-/// agree.
-[[nodiscard]] double seconds_on(const SizeCurve& curve, double bytes);
 
 // ---------------------------------------------------------------- routing
 
@@ -45,7 +28,7 @@ struct ProxyChoice {
 /// seconds at the largest that all were tested at or below. What is within `tolerance` (0.02 for
 /// 2 %) of the best is as good: LatProxy is the first such in the order given (local ones first,
 /// then), BwProxy is LatProxy if it is as good, else the first such. At least one proxy.
-[[nodiscard]] ProxyChoice choose_proxies(std::span<const SizeCurve> proxies, double tolerance);
+[[nodiscard]] ProxyChoice choose_proxies(std::span<const Curve> proxies, double tolerance);
 
 /// So many tensors of one size.
 struct SizeCount {
@@ -87,8 +70,7 @@ struct Routing {
 /// over `sizes`; equal totals go to the smallest crossing, then to 0. `sizes`: the tensors of a
 /// workload; empty: every size that a curve was tested at, once. Crossings above 2^53 bytes are
 /// none.
-[[nodiscard]] Routing solve_routing(const SizeCurve& latency_proxy,
-                                    const SizeCurve& bandwidth_proxy,
+[[nodiscard]] Routing solve_routing(const Curve& latency_proxy, const Curve& bandwidth_proxy,
                                     std::span<const SizeCount> sizes = {});
 
 // ---------------------------------------------------------------- partition
@@ -99,8 +81,7 @@ inline constexpr double k_partition_tolerance = 0.02;
 /// Equation 30: S', the smallest tested size whose bandwidth is at least (1 - tolerance) times the
 /// greatest tested one. 0 <= tolerance < 1. A sample of 0 bytes has no bandwidth and is never S';
 /// at least one other is needed.
-[[nodiscard]] double partition_bytes(const SizeCurve& curve,
-                                     double tolerance = k_partition_tolerance);
+[[nodiscard]] double partition_bytes(const Curve& curve, double tolerance = k_partition_tolerance);
 
 /// Equation 31: floor(tensor / S') equal shards, each at least S' (section IV-B); a tensor below S'
 /// is one. Shards are whole elements where the tensor is, else whole bytes, and differ by one

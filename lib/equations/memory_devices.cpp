@@ -8,23 +8,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace reckon {
 
+using equations::check_amount;
 using equations::check_positive;
 
 namespace {
 
-void check_amount(double value, const char* what) {
-  if (!(std::isfinite(value) && value >= 0)) {
-    fail(ErrorKind::usage, fmt::format("{} of {}: must be finite and not negative", what, value));
-  }
-}
-
-double factor_at(const SizeCurve& factors, double bytes) {
+double factor_at(const Curve& factors, double bytes) {
   // Beyond the samples a curve of times grows; a factor does not.
-  return seconds_on(factors, std::min(bytes, factors.back().bytes));
+  return factors.seconds_at(std::min(bytes, factors.points().back().bytes));
 }
 
 } // namespace
@@ -52,31 +49,28 @@ double dense_s(std::uint64_t workers, double bytes, double device_bytes_per_s) {
   return static_cast<double>(workers) * bytes / device_bytes_per_s;
 }
 
-double dense_s(std::uint64_t workers, const SizeCurve& device, std::span<const SizeCount> tensors) {
+double dense_s(std::uint64_t workers, const Curve& device, std::span<const SizeCount> tensors) {
   double one_worker_s = 0;
   for (const SizeCount& tensor : tensors) {
     check_amount(tensor.count, "count of tensors");
-    one_worker_s += tensor.count * seconds_on(device, tensor.bytes);
+    one_worker_s += tensor.count * device.seconds_at(tensor.bytes);
   }
   return static_cast<double>(workers) * one_worker_s;
 }
 
-SizeCurve cci_curve(const SizeCurve& bus, const SizeCurve& speedup) {
+Curve cci_curve(const Curve& bus, const Curve& speedup) {
   // Both are linear between the sizes of either, their product is not: it is exact at those.
-  std::vector<double> sizes;
-  for (const SizeCurve* curve : {&bus, &speedup}) {
-    static_cast<void>(seconds_on(*curve, 0)); // checks it
-    for (const SizeTime& sample : *curve) {
-      sizes.push_back(sample.bytes);
+  std::set<double> sizes;
+  for (const Curve* curve : {&bus, &speedup}) {
+    for (const CurvePoint& sample : curve->points()) {
+      sizes.insert(sample.bytes);
     }
   }
-  std::ranges::sort(sizes);
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  SizeCurve cci;
+  std::vector<CurvePoint> cci;
   for (const double bytes : sizes) {
-    cci.push_back({bytes, seconds_on(bus, bytes) * factor_at(speedup, bytes)});
+    cci.push_back({bytes, bus.seconds_at(bytes) * factor_at(speedup, bytes)});
   }
-  return cci;
+  return Curve(std::move(cci));
 }
 
 double coherence_left_bytes_per_s(double bytes_per_s, double taken_bytes_per_s,

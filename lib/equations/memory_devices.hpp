@@ -34,13 +34,13 @@ struct DeviceHolds {
 /// Equation 38: one device for all (DENSE): p n / BW in each direction, push and pull at once.
 [[nodiscard]] double dense_s(std::uint64_t workers, double bytes, double device_bytes_per_s);
 /// The same from a curve: every worker's tensors one after another through the device's port.
-[[nodiscard]] double dense_s(std::uint64_t workers, const SizeCurve& device,
+[[nodiscard]] double dense_s(std::uint64_t workers, const Curve& device,
                              std::span<const SizeCount> tensors);
 
 /// Equation 39: the times over CCI from those over the bus, BW_cci(s) = BW_bus(s) / speedup(s). The
 /// speed-up of the bus over CCI is linear between its samples and constant beyond them; seconds of
 /// `speedup` are factors.
-[[nodiscard]] SizeCurve cci_curve(const SizeCurve& bus, const SizeCurve& speedup);
+[[nodiscard]] Curve cci_curve(const Curve& bus, const Curve& speedup);
 
 /// Of the serial bus' peak that CCI reaches (COARSE II-C).
 inline constexpr double k_cci_efficiency = 0.9;

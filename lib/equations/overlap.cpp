@@ -1,22 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/overlap.hpp"
 
-#include "core/error.hpp"
-
-#include <fmt/format.h>
+#include "equations/checks.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace reckon {
-namespace {
 
-void check_amount(double value, const char* what) {
-  if (!(value >= 0) || !std::isfinite(value)) {
-    fail(ErrorKind::usage, fmt::format("{} must be a number of at least 0, not {}", what, value));
-  }
-}
+using equations::check_amount;
+
+namespace {
 
 /// What cannot be had at all takes for ever; what is not asked for takes no time.
 double seconds_of(double amount, double rate) {

@@ -2,6 +2,7 @@
 #include "equations/split.hpp"
 
 #include "core/error.hpp"
+#include "equations/checks.hpp"
 
 #include <fmt/format.h>
 
@@ -10,25 +11,15 @@
 #include <numeric>
 
 namespace reckon {
+
+using equations::check_amount;
+using equations::check_positive;
+
 namespace {
 
 /// Two times that differ by less are the same time: they come from different orders of the same
 /// additions.
 constexpr double k_tie = 1e-12;
-
-void check_bytes(double bytes) {
-  if (!std::isfinite(bytes) || bytes < 0) {
-    fail(ErrorKind::usage, fmt::format("split: {} bytes: must be finite and not negative", bytes));
-  }
-}
-
-void check_bandwidth(double bytes_per_s, const char* whose) {
-  if (!std::isfinite(bytes_per_s) || bytes_per_s <= 0) {
-    fail(ErrorKind::usage,
-         fmt::format("split: a {}'s bandwidth of {} B/s: must be finite and greater than 0", whose,
-                     bytes_per_s));
-  }
-}
 
 void check_workers(std::uint64_t workers) {
   if (workers == 0) {
@@ -37,13 +28,13 @@ void check_workers(std::uint64_t workers) {
 }
 
 void check(const Star& star) {
-  check_bytes(star.model_bytes);
+  check_amount(star.model_bytes, "split: bytes");
   check_workers(star.worker_bytes_per_s.size());
   for (const double b : star.worker_bytes_per_s) {
-    check_bandwidth(b, "worker");
+    check_positive(b, "split: a worker's bandwidth");
   }
   for (const double b : star.server_bytes_per_s) {
-    check_bandwidth(b, "server");
+    check_positive(b, "split: a server's bandwidth");
   }
 }
 
@@ -227,15 +218,15 @@ StarSplit solve_star_split(const Star& star) {
 
 EqualSplit solve_equal_split(std::uint64_t workers, std::uint64_t servers, double model_bytes,
                              double worker_bytes_per_s, double server_bytes_per_s) {
-  check_bytes(model_bytes);
+  check_amount(model_bytes, "split: bytes");
   check_workers(workers);
-  check_bandwidth(worker_bytes_per_s, "worker");
+  check_positive(worker_bytes_per_s, "split: a worker's bandwidth");
   EqualSplit out;
   const double n = as_double(workers);
   const double k = as_double(servers);
   double relative = 0; // a server's bandwidth in workers' bandwidths
   if (servers > 0) {
-    check_bandwidth(server_bytes_per_s, "server");
+    check_positive(server_bytes_per_s, "split: a server's bandwidth");
     relative = server_bytes_per_s / worker_bytes_per_s;
   }
   if (workers == 1) {
@@ -337,28 +328,6 @@ std::optional<SlotCounts> slot_counts(std::uint64_t workers, std::uint64_t serve
   }
   return SlotCounts{workers * workers + servers * (workers - 2), workers - servers,
                     servers == 0 ? 0 : 2 * (workers - 1)};
-}
-
-std::optional<double> gain_over_allreduce(std::uint64_t workers, std::uint64_t servers) {
-  if (workers < 2) {
-    return std::nullopt;
-  }
-  const double n = as_double(workers);
-  return slots_d(n, as_double(std::min(workers, servers))) / (n * n);
-}
-
-std::optional<double> gain_over_parameter_server(std::uint64_t workers, std::uint64_t servers) {
-  if (workers < 2 || servers == 0) {
-    return std::nullopt;
-  }
-  const double n = as_double(workers);
-  const double k = as_double(std::min(workers, servers));
-  return slots_d(n, k) / (2 * k * (n - 1));
-}
-
-bool parameter_server_slower_than_allreduce(std::uint64_t workers, std::uint64_t servers) {
-  const double n = as_double(workers);
-  return 2 * as_double(servers) * (n - 1) < n * n;
 }
 
 } // namespace reckon

@@ -125,21 +125,4 @@ struct SlotCounts {
 /// bandwidths only.
 [[nodiscard]] std::optional<SlotCounts> slot_counts(std::uint64_t workers, std::uint64_t servers);
 
-/// Equation 10: time of all-reduce over time of the best split for equal bandwidths: (n^2 + kn -
-/// 2k) / n^2 for 2 <= n, k <= n; for k > n the limit is the workers' ports and it stays 2(n-1)/n.
-/// Empty for n < 2.
-[[nodiscard]] std::optional<double> gain_over_allreduce(std::uint64_t workers,
-                                                        std::uint64_t servers);
-
-/// Equation 11: time of the parameter server on k servers over time of the best split, for equal
-/// bandwidths: (n^2 + kn - 2k) / (2k(n-1)) for 2 <= n, 1 <= k <= n; 1 for k > n. Empty for n < 2 or
-/// k = 0.
-[[nodiscard]] std::optional<double> gain_over_parameter_server(std::uint64_t workers,
-                                                               std::uint64_t servers);
-
-/// Equation 4: whether k servers of the workers' bandwidth make a parameter server slower than
-/// all-reduce: 2k(n-1) < n^2, exactly. True for k = 0: without a server it never ends.
-[[nodiscard]] bool parameter_server_slower_than_allreduce(std::uint64_t workers,
-                                                          std::uint64_t servers);
-
 } // namespace reckon

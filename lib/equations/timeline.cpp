@@ -2,6 +2,7 @@
 #include "equations/timeline.hpp"
 
 #include "core/error.hpp"
+#include "equations/checks.hpp"
 #include "equations/timeline_program.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +13,9 @@
 #include <limits>
 
 namespace reckon {
+
+using equations::check_amount;
+
 namespace {
 
 constexpr std::size_t k_none = std::numeric_limits<std::size_t>::max();
@@ -199,15 +203,9 @@ private:
   double m_sending_left_s = 0, m_sending_since_s = 0;
 };
 
-void check_seconds(double seconds, const char* what) {
-  if (!(seconds >= 0) || !std::isfinite(seconds)) {
-    fail(ErrorKind::usage, fmt::format("{} must be a time of at least 0 s, not {}", what, seconds));
-  }
-}
-
 void check(const TimedCollective& collective) {
-  check_seconds(collective.fill_s, "the latency of a collective");
-  check_seconds(collective.chunk_s, "the time of a chunk");
+  check_amount(collective.fill_s, "the seconds of a collective's latency");
+  check_amount(collective.chunk_s, "the seconds of a chunk");
 }
 
 void check(std::span<const TimedLayer> layers, const TimelineOptions& options) {
@@ -216,9 +214,9 @@ void check(std::span<const TimedLayer> layers, const TimelineOptions& options) {
   }
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const TimedLayer& layer = layers[i];
-    check_seconds(layer.forward_s, "a forward pass");
-    check_seconds(layer.input_gradient_s, "an input gradient");
-    check_seconds(layer.weight_gradient_s, "a weight gradient");
+    check_amount(layer.forward_s, "the seconds of a forward pass");
+    check_amount(layer.input_gradient_s, "the seconds of an input gradient");
+    check_amount(layer.weight_gradient_s, "the seconds of a weight gradient");
     if (layer.all_reduce) {
       check(*layer.all_reduce);
     }

@@ -5,7 +5,7 @@
 #include "core/log.hpp"
 #include "documents/cells.hpp"
 #include "probe/sampling.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 
 #include <fmt/format.h>
 

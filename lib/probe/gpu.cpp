@@ -8,7 +8,7 @@
 #include "probe/curve.hpp"
 #include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 
 #include <fmt/format.h>
 

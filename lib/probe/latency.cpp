@@ -2,7 +2,7 @@
 #include "probe/machine_campaigns.hpp"
 
 #include "documents/cells.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/racks.hpp"
 
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 #include "stats/summary.hpp"
 
 #include <algorithm>

@@ -10,11 +10,8 @@
 namespace reckon {
 
 IterationCount::IterationCount(const RunOptions& options, std::uint64_t first)
-    : m_first(first), m_warm_up(options.warm_up), m_fixed(options.iterations.has_value()) {
-  if (!m_fixed) {
-    StoppingLimits limits;
-    limits.budget = options.budget;
-    m_rule = std::make_unique<MedianStoppingRule>(limits);
+    : m_first(first), m_warm_up(options.warm_up), m_rule({.budget = options.budget}) {
+  if (!options.iterations) {
     return;
   }
   const std::uint64_t all = std::uint64_t{*options.iterations} + options.warm_up;
@@ -27,7 +24,7 @@ IterationCount::IterationCount(const RunOptions& options, std::uint64_t first)
   }
   const std::uint64_t left = all - first;
   m_warm_up = static_cast<std::uint32_t>(std::min<std::uint64_t>(m_warm_up, left - 1));
-  m_rule = std::make_unique<FixedCountRule>(left - m_warm_up);
+  m_wanted = left - m_warm_up;
 }
 
 bool IterationCount::pauses(std::uint64_t iteration, std::uint32_t every) const {
@@ -38,12 +35,12 @@ bool IterationCount::pauses(std::uint64_t iteration, std::uint32_t every) const 
 void IterationCount::add(double seconds) {
   ++m_counted;
   m_measured_s += seconds;
-  m_rule->add(seconds, Seconds(m_measured_s));
+  m_rule.add(seconds, Seconds(m_measured_s));
 }
 
 bool IterationCount::enough() const {
-  constexpr std::size_t k_least = 3;
-  return m_rule->done() && (m_fixed || m_counted >= k_least);
+  constexpr std::uint64_t k_least = 3;
+  return m_wanted ? m_counted >= *m_wanted : m_rule.done() && m_counted >= k_least;
 }
 
 } // namespace reckon

@@ -4,9 +4,8 @@
 #include "run/job.hpp"
 #include "stats/stopping.hpp"
 
-#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 
 namespace reckon {
 
@@ -33,10 +32,10 @@ public:
 private:
   std::uint64_t m_first;
   std::uint32_t m_warm_up;
-  bool m_fixed;
-  std::size_t m_counted = 0;
+  std::optional<std::uint64_t> m_wanted; ///< absent: as many as the rule wants
+  std::uint64_t m_counted = 0;
   double m_measured_s = 0;
-  std::unique_ptr<StoppingRule> m_rule;
+  MedianStoppingRule m_rule;
 };
 
 } // namespace reckon

@@ -8,23 +8,19 @@
 
 namespace reckon {
 
-/// One measured size: the median time of moving `bytes` and the interval that the median lies in.
+/// One measured size: the time of moving `bytes`.
 struct CurvePoint {
   double bytes = 0;
   double seconds = 0;
-  double lo_seconds = 0;
-  double hi_seconds = 0;
+  bool operator==(const CurvePoint&) const = default;
 };
-
-/// Which of the three numbers of every prediction: an optimistic, a middle, a pessimistic time.
-enum class Estimate { lo, mid, hi };
 
 /// How long moving any number of bytes takes, from samples. Immutable.
 ///
 /// Linear in time between samples. Below the first sample: the first sample's time (a size that was
 /// not measured is not assumed to be faster). Beyond the last: the marginal rate over the last
 /// octave of sizes (at least the last two samples), or the last sample's mean rate if the marginal
-/// one is not positive, which is noise; lo and hi keep the last sample's ratios to the middle.
+/// one is not positive, which is noise.
 class Curve {
 public:
   enum class Shape {
@@ -34,19 +30,19 @@ public:
     non_decreasing,
   };
 
-  /// At least one point; bytes >= 0, finite, strictly increasing; 0 < lo <= seconds <= hi, finite.
+  /// At least one point; bytes >= 0, finite, strictly increasing; seconds > 0, finite.
   /// Throws Error{input} otherwise.
   explicit Curve(std::vector<CurvePoint> points, Shape shape = Shape::as_measured);
 
-  [[nodiscard]] double seconds_at(double bytes, Estimate estimate = Estimate::mid) const;
+  [[nodiscard]] double seconds_at(double bytes) const;
   /// bytes / seconds_at(bytes): the mean rate of one such move, start-up included.
-  [[nodiscard]] Bandwidth bandwidth_at(double bytes, Estimate estimate = Estimate::mid) const;
+  [[nodiscard]] Bandwidth bandwidth_at(double bytes) const;
   /// The rate at which bytes beyond the last sample are added.
-  [[nodiscard]] Bandwidth marginal_bandwidth(Estimate estimate = Estimate::mid) const;
+  [[nodiscard]] Bandwidth marginal_bandwidth() const;
   [[nodiscard]] std::span<const CurvePoint> points() const { return m_points; }
 
 private:
-  [[nodiscard]] double tail_seconds_per_byte(Estimate estimate) const;
+  [[nodiscard]] double tail_seconds_per_byte() const;
 
   std::vector<CurvePoint> m_points;
 };

@@ -14,6 +14,12 @@ namespace {
 constexpr std::size_t k_fewest_points = 5;
 constexpr std::size_t k_fewest_in_segment = 3;
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
+/// A sample's error is taken as at least this fraction of its time: no machine follows straight
+/// lines more closely, and a MAD of 0 (a coarse clock) must not get infinite weight.
+constexpr double k_least_relative_error = 0.02;
+/// A sample is an outlier when it is this many errors from its segment's line, which is fitted
+/// without it.
+constexpr double k_outlier_errors = 5;
 
 /// Of alpha and slope.
 struct Covariance {
@@ -26,8 +32,6 @@ struct Covariance {
 struct Line {
   double alpha_s = 0;
   double slope_s = 0; ///< seconds per byte
-  double alpha_error_s = 0;
-  double slope_error_s = 0;
   double chi_squared = 0;
   double scale_bytes = 1;
   /// Covariance of the parameters that are not on a bound, in scaled units.
@@ -46,7 +50,7 @@ public:
   Fitter(std::span<const FitPoint> points, const FitOptions& options)
       : m_points(points), m_options(options) {
     for (const FitPoint& p : points) {
-      m_errors.push_back(std::max(p.mad, options.least_relative_error * p.seconds));
+      m_errors.push_back(std::max(p.mad, k_least_relative_error * p.seconds));
     }
   }
 
@@ -79,15 +83,15 @@ public:
           distance = std::abs(r) / rest;
         }
       }
-      if (distance <= m_options.outlier_errors) {
+      if (distance <= k_outlier_errors) {
         break;
       }
       fit.left_out.push_back(used[worst]);
       used.erase(used.begin() + static_cast<std::ptrdiff_t>(worst));
       fit.line = line_through(used);
     }
-    fit.cost = fit.line.chi_squared + static_cast<double>(fit.left_out.size()) *
-                                          m_options.outlier_errors * m_options.outlier_errors;
+    fit.cost = fit.line.chi_squared +
+               static_cast<double>(fit.left_out.size()) * k_outlier_errors * k_outlier_errors;
     return fit;
   }
 
@@ -125,10 +129,9 @@ private:
     }
     double slope = xy / xx;
     double alpha = mean_y - slope * mean_x;
-    const Covariance covariance{1 / weights + mean_x * mean_x / xx, 1 / xx, -mean_x / xx};
     Line line;
     line.scale_bytes = scale;
-    line.active = covariance;
+    line.active = {1 / weights + mean_x * mean_x / xx, 1 / xx, -mean_x / xx};
     // Two unknowns with lower bounds: when the free optimum breaks one, the optimum lies on that
     // bound.
     const double least_slope = 1e-6 * m_points[used.front()].seconds;
@@ -149,14 +152,8 @@ private:
           (alpha + slope * (m_points[i].bytes / scale) - m_points[i].seconds) / m_errors[i];
       line.chi_squared += r * r;
     }
-    // Points that scatter more than their MAD says (R. T. Birge, Phys. Rev. 40, 1932) widen the
-    // intervals.
-    const double freedom = std::max(1.0, static_cast<double>(used.size()) - 2);
-    const double widen = std::sqrt(std::max(1.0, line.chi_squared / freedom));
     line.alpha_s = alpha;
     line.slope_s = slope / scale;
-    line.alpha_error_s = widen * std::sqrt(std::max(0.0, covariance.alpha));
-    line.slope_error_s = widen * std::sqrt(std::max(0.0, covariance.slope)) / scale;
     return line;
   }
 
@@ -178,42 +175,16 @@ void check(std::span<const FitPoint> points) {
 }
 
 Segment to_segment(const SegmentFit& fit, std::span<const FitPoint> points) {
-  // 95 % of a normal distribution lies within 1.96 errors.
-  const Line& line = fit.line;
-  const double alpha_margin = 1.96 * line.alpha_error_s;
-  const double slope_margin = 1.96 * line.slope_error_s;
   Segment s;
   s.from_bytes = points.front().bytes;
   s.to_bytes = points.back().bytes;
-  s.alpha_seconds = line.alpha_s;
-  s.alpha_lo_seconds = std::max(0.0, line.alpha_s - alpha_margin);
-  s.alpha_hi_seconds = line.alpha_s + alpha_margin;
-  s.bandwidth_bytes_per_second = 1 / line.slope_s;
-  s.bandwidth_lo_bytes_per_second = 1 / (line.slope_s + slope_margin);
-  s.bandwidth_hi_bytes_per_second =
-      line.slope_s > slope_margin ? 1 / (line.slope_s - slope_margin) : k_infinity;
-  s.flat = line.flat;
+  s.alpha_seconds = fit.line.alpha_s;
+  s.bandwidth_bytes_per_second = 1 / fit.line.slope_s;
+  s.flat = fit.line.flat;
   return s;
 }
 
 } // namespace
-
-double AlphaBetaFit::seconds_at(double bytes) const {
-  const Segment* nearest = nullptr;
-  double least = k_infinity;
-  for (const Segment& s : segments) {
-    const double ratio = std::max({s.from_bytes / bytes, bytes / s.to_bytes, 1.0});
-    // The first is taken unseen: for no bytes at all every ratio is infinite.
-    if (nearest == nullptr || ratio < least) {
-      least = ratio;
-      nearest = &s;
-    }
-  }
-  if (nearest == nullptr) {
-    return std::numeric_limits<double>::quiet_NaN();
-  }
-  return nearest->alpha_seconds + bytes / nearest->bandwidth_bytes_per_second;
-}
 
 AlphaBetaFit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& options) {
   check(points);
@@ -222,7 +193,9 @@ AlphaBetaFit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& 
     return {};
   }
   const Fitter fitter(points, options);
-  const double penalty = options.segment_penalty.value_or(3 * std::log(static_cast<double>(n)));
+  // Of one more segment in units of chi-squared: the Bayesian information criterion (G. Schwarz,
+  // Ann. Stat. 6, 1978) for alpha, beta and a border.
+  const double penalty = 3 * std::log(static_cast<double>(n));
   const std::size_t most = std::clamp<std::size_t>(options.most_segments, 1, n);
 
   // best[k][end]: least cost of points [0, end) in k segments; the last of them is from[k][end] ..
@@ -268,17 +241,15 @@ AlphaBetaFit fit_alpha_beta(std::span<const FitPoint> points, const FitOptions& 
   return result;
 }
 
-std::optional<double> knee_bytes(std::span<const FitPoint> points, double fraction) {
+std::optional<double> knee_bytes(std::span<const FitPoint> points) {
   check(points);
-  if (!(fraction > 0 && fraction <= 1)) {
-    fail(ErrorKind::internal, "knee: the fraction must be inside (0, 1]");
-  }
+  constexpr double k_full = 0.9;
   double best = 0;
   for (const FitPoint& p : points) {
     best = std::max(best, p.bytes / p.seconds);
   }
   for (const FitPoint& p : points) {
-    if (p.bytes / p.seconds >= fraction * best) {
+    if (p.bytes / p.seconds >= k_full * best) {
       return p.bytes;
     }
   }

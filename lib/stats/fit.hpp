@@ -16,17 +16,12 @@ struct FitPoint {
 };
 
 /// T(s) = alpha + s / beta for from_bytes <= s <= to_bytes, the sizes of the first and last sample
-/// it was fitted to. Intervals are 95 %, from the least squares' covariance.
+/// it was fitted to.
 struct Segment {
   double from_bytes = 0;
   double to_bytes = 0;
-  double alpha_seconds = 0; ///< >= 0
-  double alpha_lo_seconds = 0;
-  double alpha_hi_seconds = 0;
+  double alpha_seconds = 0;              ///< >= 0
   double bandwidth_bytes_per_second = 0; ///< beta: > 0, finite
-  double bandwidth_lo_bytes_per_second = 0;
-  /// Infinity when the samples do not bound it from above.
-  double bandwidth_hi_bytes_per_second = 0;
   /// Root mean square of (T - t) / t over the samples used.
   double relative_residual = 0;
   /// The time does not grow measurably within the segment: alpha is its time, and beta is only a
@@ -35,28 +30,14 @@ struct Segment {
 };
 
 struct FitOptions {
-  /// Price of one more segment in units of chi-squared; a segment must explain more than this. Not
-  /// given: 3 ln(n), the Bayesian information criterion (G. Schwarz, Ann. Stat. 6, 1978) for alpha,
-  /// beta and a border.
-  std::optional<double> segment_penalty;
   std::size_t most_segments = 8;
-  /// A sample's error is taken as at least this fraction of its time: no machine follows straight
-  /// lines more closely, and a MAD of 0 (a coarse clock) must not get infinite weight.
-  double least_relative_error = 0.02;
-  /// A sample is an outlier when it is this many errors from its segment's line, which is fitted
-  /// without it ...
-  double outlier_errors = 5;
-  /// ... and at most this fraction of a segment's samples, rounded down, may be left out.
+  /// At most this fraction of a segment's samples, rounded down, may be left out as outliers.
   double most_outliers = 0.15;
 };
 
 struct AlphaBetaFit {
   std::vector<Segment> segments;     ///< in order of size; empty when the fit was refused
   std::vector<std::size_t> outliers; ///< indices of the points left out, ascending
-
-  /// Time of `bytes` by the segment that holds it; between two segments and outside all, by the one
-  /// nearest in ratio. NaN when there are no segments.
-  [[nodiscard]] double seconds_at(double bytes) const;
 };
 
 /// Fits T(s) = alpha + s / beta per segment by least squares with weights 1 / MAD^2; the number of
@@ -68,9 +49,8 @@ struct AlphaBetaFit {
 [[nodiscard]] AlphaBetaFit fit_alpha_beta(std::span<const FitPoint> points,
                                           const FitOptions& options = {});
 
-/// The smallest measured size whose rate, bytes / seconds, reaches `fraction` of the best measured
-/// rate; nullopt without points. Throws Error{internal} unless 0 < fraction <= 1.
-[[nodiscard]] std::optional<double> knee_bytes(std::span<const FitPoint> points,
-                                               double fraction = 0.9);
+/// The smallest measured size whose rate, bytes / seconds, reaches 90 % of the best measured rate;
+/// nullopt without points.
+[[nodiscard]] std::optional<double> knee_bytes(std::span<const FitPoint> points);
 
 } // namespace reckon

@@ -8,31 +8,10 @@
 
 namespace reckon {
 
-std::string_view name_of(StopReason reason) {
-  switch (reason) {
-  case StopReason::running:
-    return "running";
-  case StopReason::precise:
-    return "precise";
-  case StopReason::stabilised:
-    return "stabilised";
-  case StopReason::budget:
-    return "budget";
-  }
-  return "?";
-}
-
 MedianStoppingRule::MedianStoppingRule(StoppingLimits limits) : m_limits(limits) {
   // The interval below needs ranks on both sides of the median.
   m_limits.min_samples = std::max<std::size_t>(m_limits.min_samples, 6);
   m_next_look = m_limits.min_samples;
-}
-
-void MedianStoppingRule::reset() {
-  m_samples.clear();
-  m_medians.clear();
-  m_next_look = m_limits.min_samples;
-  m_reason = StopReason::running;
 }
 
 void MedianStoppingRule::add(double sample, Seconds elapsed) {

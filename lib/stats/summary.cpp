@@ -66,7 +66,6 @@ Summary summarize(std::span<const double> samples) {
   Summary s{.n = sorted.size(),
             .min = sorted.front(),
             .p50 = percentile(sorted, 0.5),
-            .p90 = percentile(sorted, 0.9),
             .p99 = percentile(sorted, 0.99),
             .max = sorted.back()};
   s.mad = median_deviation(sorted, s.p50);
@@ -85,7 +84,6 @@ Summary summarize_rate(std::span<const double> seconds, double bytes) {
   Summary s{.n = sorted.size(),
             .min = bytes / sorted.back(),
             .p50 = bytes / percentile(sorted, 0.5),
-            .p90 = bytes / percentile(sorted, 0.9),
             .p99 = bytes / percentile(sorted, 0.99),
             .max = bytes / sorted.front()};
   std::vector<double> rates(sorted.size());

@@ -14,7 +14,6 @@ struct Summary {
   std::size_t n = 0; ///< 0: no samples, and every other field is NaN
   double min = std::numeric_limits<double>::quiet_NaN();
   double p50 = std::numeric_limits<double>::quiet_NaN();
-  double p90 = std::numeric_limits<double>::quiet_NaN();
   double p99 = std::numeric_limits<double>::quiet_NaN();
   double max = std::numeric_limits<double>::quiet_NaN();
   /// Median absolute deviation from the median, not scaled to a standard deviation.
@@ -40,7 +39,7 @@ struct Summary {
 
 /// Summary, in bytes per second, of transfers of `bytes` that took `seconds` each. The percentiles
 /// are those of the time (measuring.md rule 8): p99 is the rate that 99 % of the transfers reach,
-/// the slow tail, so that min <= p99 <= p90 <= p50 <= max. mad and spread are of the per-sample
+/// the slow tail, so that min <= p99 <= p50 <= max. mad and spread are of the per-sample
 /// rates about p50. Throws Error{internal} on a time that is not finite and above 0.
 [[nodiscard]] Summary summarize_rate(std::span<const double> seconds, double bytes);
 

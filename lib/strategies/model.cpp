@@ -372,7 +372,7 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     if (cell->unit == "seconds" && cell->key.bytes > 0 && cell->key.direction != "one_way" &&
         !(what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s)) {
       const double b = static_cast<double>(cell->key.bytes);
-      points[b] = {b, cell->p50, cell->p50, cell->p50};
+      points[b] = {b, cell->p50};
     }
   }
   if (points.size() > 1) {

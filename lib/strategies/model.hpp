@@ -32,6 +32,9 @@ struct RankModel {
   std::vector<double> single_port_bytes_per_s{}; ///< of `ports`, each alone; 0: not measured
 };
 
+/// Which of the three numbers of every prediction: an optimistic, a middle, a pessimistic time.
+enum class Estimate { lo, mid, hi };
+
 /// A rate with the interval its measurements lie in. From published figures all three are equal.
 struct Rate {
   double lo = 0, mid = 0, hi = 0; ///< bytes per second

@@ -46,16 +46,6 @@ const Cell* latency_cell(const Profile& profile, const std::string& from, const 
   return nullptr;
 }
 
-/// Published cells have a median alone.
-CurvePoint point_of(const Cell& cell, double bytes) {
-  CurvePoint point{bytes, cell.p50, cell.p50, cell.p50};
-  if (cell.status != CellStatus::published) {
-    point.lo_seconds = std::min(cell.p50, cell.min);
-    point.hi_seconds = std::max(cell.p50, cell.p99);
-  }
-  return point;
-}
-
 const Cell* bandwidth_cell(const Profile& profile, const std::string& from, const std::string& to,
                            std::string_view transport) {
   for (const char* direction : {"one_way", "two_way", ""}) {
@@ -163,7 +153,7 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
       pair_cells(profile, k_pair_write, from, to, transport, "one_way");
   if (!writes.empty()) {
     for (const Cell* cell : writes) {
-      points.push_back(point_of(*cell, static_cast<double>(cell->key.bytes)));
+      points.push_back({static_cast<double>(cell->key.bytes), cell->p50});
     }
     say(fmt::format("pair_write {} -> {}, {} sizes", from, to, writes.size()));
     return Curve(std::move(points));
@@ -173,15 +163,9 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
   if (rate == nullptr || latency == nullptr) {
     return std::nullopt;
   }
-  const CurvePoint empty = point_of(*latency, 0);
-  // Of a rate the fast end is the short time.
-  const bool measured = rate->status != CellStatus::published;
-  const double fast = measured ? std::max(rate->p50, rate->max) : rate->p50;
-  const double slow = measured ? std::min(rate->p50, rate->p99) : rate->p50;
   constexpr std::array<double, 7> k_sizes{4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
   for (const double bytes : k_sizes) {
-    points.push_back({bytes, empty.seconds + bytes / rate->p50, empty.lo_seconds + bytes / fast,
-                      empty.hi_seconds + bytes / slow});
+    points.push_back({bytes, latency->p50 + bytes / rate->p50});
   }
   say(fmt::format("pair_latency and pair_bandwidth {} -> {}", from, to));
   return Curve(std::move(points));

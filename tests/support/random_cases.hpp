@@ -26,9 +26,9 @@ public:
 };
 
 /// Makes `check(random)` of so many cases, up to the first that fails, which says its number.
-template <class Check>
+template <class Generator = Random, class Check>
 void for_cases(std::uint64_t seed, int cases, const Check& check) {
-  Random random(seed);
+  Generator random(seed);
   for (int i = 0; i < cases && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(testing::Message() << "case " << i << " of seed " << seed);
     check(random);

@@ -32,8 +32,7 @@ template <class SecondsOf>
 Curve curve_by(const SecondsOf& seconds_of) {
   std::vector<CurvePoint> points;
   for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
-    const double seconds = seconds_of(bytes);
-    points.push_back({bytes, seconds, seconds, seconds});
+    points.push_back({bytes, seconds_of(bytes)});
   }
   return Curve(std::move(points), Curve::Shape::non_decreasing);
 }
@@ -49,24 +48,16 @@ std::optional<Curve> measured_curve(const Profile& profile, const CostModel& mod
   return pair_curve(profile, names[from], names[to], model.transport(), source);
 }
 
-SizeCurve samples_of(const Curve& curve) {
-  SizeCurve samples;
-  for (const CurvePoint& p : curve.points()) {
-    samples.push_back({p.bytes, p.seconds});
-  }
-  return samples;
-}
-
 /// Which of a client's proxies are as good as the one with the greatest bandwidth at the longest
 /// size that all were tested with.
-std::vector<bool> as_fast(const std::vector<SizeCurve>& proxies) {
+std::vector<bool> as_fast(const std::vector<Curve>& proxies) {
   double size = k_longest;
-  for (const SizeCurve& curve : proxies) {
-    size = std::min(size, curve.back().bytes);
+  for (const Curve& curve : proxies) {
+    size = std::min(size, curve.points().back().bytes);
   }
   std::vector<double> seconds;
-  for (const SizeCurve& curve : proxies) {
-    seconds.push_back(seconds_on(curve, size));
+  for (const Curve& curve : proxies) {
+    seconds.push_back(curve.seconds_at(size));
   }
   const double least = *std::min_element(seconds.begin(), seconds.end());
   std::vector<bool> good;
@@ -149,7 +140,7 @@ Curve copy_curve(const Profile& profile, const StationNetwork& network,
   for (const Cell* cell : profile.select(pattern)) {
     if (cell->unit == "seconds" && cell->p50 > 0 && cell->key.bytes > 0) {
       const auto bytes = static_cast<double>(cell->key.bytes);
-      points[bytes] = {bytes, cell->p50, cell->p50, cell->p50};
+      points[bytes] = {bytes, cell->p50};
     }
   }
   if (points.size() < 2) {
@@ -160,7 +151,7 @@ Curve copy_curve(const Profile& profile, const StationNetwork& network,
              fmt::format("nothing in profile '{}' says how fast {} and {} are to each other",
                          profile.name, endpoints[from], endpoints[to]));
       }
-      points[bytes] = {bytes, seconds, seconds, seconds};
+      points[bytes] = {bytes, seconds};
     }
   } else if (source != nullptr) {
     *source = pattern.test;
@@ -193,12 +184,12 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
   RoutingTables out;
   std::map<std::string, std::size_t> pairs; // by where their curves are from
   bool unknown = false;
-  std::vector<std::vector<SizeCurve>> samples(clients.size());
+  std::vector<std::vector<Curve>> samples(clients.size());
   std::vector<std::vector<bool>> good;
   for (std::size_t c = 0; c < clients.size(); ++c) {
     for (const std::size_t device : devices) {
       std::string source;
-      samples[c].push_back(samples_of(curve_of(clients[c], device, &source)));
+      samples[c].push_back(curve_of(clients[c], device, &source));
       ++pairs[source.substr(0, source.find(' '))];
     }
     good.push_back(as_fast(samples[c]));
@@ -215,7 +206,7 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return std::tuple(a != own, a != fast, taken[a]) < std::tuple(b != own, b != fast, taken[b]);
     });
-    std::vector<SizeCurve> ordered;
+    std::vector<Curve> ordered;
     for (const std::size_t d : order) {
       ordered.push_back(samples[c][d]);
     }
@@ -227,7 +218,7 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
       const Routing solved = solve_routing(samples[c][near], samples[c][fast], sizes);
       const double alone = std::accumulate(
           tensor_bytes.begin(), tensor_bytes.end(), 0.0,
-          [&](double sum, double bytes) { return sum + seconds_on(samples[c][fast], bytes); });
+          [&](double sum, double bytes) { return sum + samples[c][fast].seconds_at(bytes); });
       if (solved.threshold_s < (1 - k_worth) * alone) {
         route.latency_proxy = devices[near];
         route.threshold_bytes = solved.threshold_bytes;
@@ -241,10 +232,11 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
             solved.crossings_bytes.size()));
       }
     }
-    const SizeCurve& used = samples[c][fast];
+    const Curve& used = samples[c][fast];
+    const double shortest = used.points().front().bytes;
     route.partition_bytes = partition_bytes(used, tolerance);
-    if (route.partition_bytes <= used.front().bytes) {
-      route.partition_bytes = std::max(k_usual_partition_bytes, used.front().bytes);
+    if (route.partition_bytes <= shortest) {
+      route.partition_bytes = std::max(k_usual_partition_bytes, shortest);
       unknown = true;
     }
     out.routes.push_back(std::move(route));

@@ -2,7 +2,7 @@
 // diff(a, a) is empty and diff(b, a) is diff(a, b) read backwards, for documents that were changed
 // at random.
 #include "compare/comparison.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 #include "support/example_documents.hpp"
 
 #include <fmt/format.h>

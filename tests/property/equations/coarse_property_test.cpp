@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/coarse.hpp"
-#include "stats/curve.hpp"
 #include "support/random_cases.hpp"
 
 #include <gtest/gtest.h>
@@ -25,49 +24,35 @@ void for_cases(const Check& check) {
 }
 
 /// Sizes are whole, so that a test can try all of them, and curves noisy, so that they cross often.
-SizeCurve random_curve(Random& random) {
-  SizeCurve curve;
+Curve random_curve(Random& random) {
+  std::vector<CurvePoint> curve;
   double bytes = static_cast<double>(random.below(20));
   const std::uint64_t samples = 1 + random.below(8);
   for (std::uint64_t i = 0; i < samples; ++i) {
     curve.push_back({bytes, (10 + bytes / 10) * random.uniform(0.7, 1.4)});
     bytes += static_cast<double>(1 + random.below(60));
   }
-  return curve;
-}
-
-TEST(SizeCurveProperty, IsTheCurveThatPredictionsUse) {
-  for_cases([](Random& random) {
-    const SizeCurve sizes = random_curve(random);
-    std::vector<CurvePoint> points;
-    for (const SizeTime& s : sizes) {
-      points.push_back({s.bytes, s.seconds, s.seconds, s.seconds});
-    }
-    const Curve curve(points);
-    for (double bytes = 0; bytes < 900; bytes += 0.5) {
-      ASSERT_NEAR(seconds_on(sizes, bytes), curve.seconds_at(bytes), k_rounding) << bytes;
-    }
-  });
+  return Curve(std::move(curve));
 }
 
 TEST(RoutingProperty, SendsEachSizeToItsFasterProxy) {
   int several = 0;
   for_cases([&](Random& random) {
-    const SizeCurve a = random_curve(random);
-    const SizeCurve b = random_curve(random);
+    const Curve a = random_curve(random);
+    const Curve b = random_curve(random);
     const Routing routing = solve_routing(a, b);
     several += routing.several ? 1 : 0;
     ASSERT_TRUE(std::ranges::is_sorted(routing.crossings_bytes));
     ASSERT_EQ(routing.intervals.size(), routing.crossings_bytes.size() + 1);
     for (const double crossing : routing.crossings_bytes) {
-      ASSERT_NEAR(seconds_on(a, crossing), seconds_on(b, crossing),
-                  k_rounding * seconds_on(a, crossing));
+      ASSERT_NEAR(a.seconds_at(crossing), b.seconds_at(crossing),
+                  k_rounding * a.seconds_at(crossing));
     }
     for (const RoutingInterval& interval : routing.intervals) {
       for (double bytes = std::ceil(interval.from_bytes);
            bytes < std::min(interval.to_bytes, 5000.0); ++bytes) {
-        const double lead = seconds_on(a, bytes) - seconds_on(b, bytes); // of BwProxy
-        ASSERT_GE(interval.bandwidth_proxy ? lead : -lead, -k_rounding * seconds_on(a, bytes))
+        const double lead = a.seconds_at(bytes) - b.seconds_at(bytes); // of BwProxy
+        ASSERT_GE(interval.bandwidth_proxy ? lead : -lead, -k_rounding * a.seconds_at(bytes))
             << bytes << " bytes";
       }
     }
@@ -81,8 +66,8 @@ TEST(RoutingProperty, SendsEachSizeToItsFasterProxy) {
 
 TEST(RoutingProperty, HasTheThresholdThatNoOtherBeats) {
   for_cases([](Random& random) {
-    const SizeCurve a = random_curve(random);
-    const SizeCurve b = random_curve(random);
+    const Curve a = random_curve(random);
+    const Curve b = random_curve(random);
     std::vector<SizeCount> sizes;
     for (std::uint64_t i = 0; i < 12; ++i) {
       sizes.push_back(
@@ -91,7 +76,7 @@ TEST(RoutingProperty, HasTheThresholdThatNoOtherBeats) {
     const auto total = [&](double threshold) {
       double sum = 0;
       for (const SizeCount& size : sizes) {
-        sum += size.count * seconds_on(size.bytes > threshold ? b : a, size.bytes);
+        sum += size.count * (size.bytes > threshold ? b : a).seconds_at(size.bytes);
       }
       return sum;
     };

@@ -260,25 +260,5 @@ TEST(StarSplitProperty, MoreBandwidthNeverHurtsAndTheGainsAreTheSlopes) {
   });
 }
 
-TEST(StarSplitProperty, EqualPortsGiveTheClosedForm) {
-  test::for_cases(k_seed, k_cases, [](Random& random) {
-    const std::size_t n = 1 + random.below(200);
-    const std::size_t k = random.below(300);
-    const double model = std::exp2(random.uniform(0, 40));
-    const double worker = std::exp2(random.uniform(20, 40));
-    const double server = worker * std::exp2(random.uniform(-4, 4));
-    const Star star{model, std::vector<double>(n, worker), std::vector<double>(k, server)};
-    const StarSplit split = solve_star_split(star);
-    const EqualSplit equal = solve_equal_split(n, k, model, worker, server);
-    SCOPED_TRACE(testing::Message() << n << " + " << k << " at " << server / worker);
-    EXPECT_NEAR(split.time_s, equal.time_s, k_rounding * equal.time_s);
-    EXPECT_EQ(split.limit, equal.limit);
-    EXPECT_NEAR(split.shares.worker_bytes.back(), equal.worker_share_bytes, k_rounding * model);
-    if (k > 0) {
-      EXPECT_NEAR(split.shares.server_bytes.back(), equal.server_share_bytes, k_rounding * model);
-    }
-  });
-}
-
 } // namespace
 } // namespace reckon

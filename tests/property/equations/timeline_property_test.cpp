@@ -1,50 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/timeline.hpp"
 
+#include "support/random_cases.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <tuple>
 #include <vector>
 
 namespace reckon {
 namespace {
 
+using test::Random;
+
 constexpr std::uint64_t k_seed = 20260817;
 constexpr int k_cases = 400;
 constexpr SchedulePolicy k_policies[] = {SchedulePolicy::lifo, SchedulePolicy::fifo,
                                          SchedulePolicy::priority};
 
-class Draw {
-public:
-  explicit Draw(std::uint64_t seed) : m_random(seed) {}
-  /// Eighths, so that sums are exact.
-  double eighths(int most) {
-    return std::uniform_int_distribution<int>(0, 8 * most)(m_random) / 8.0;
-  }
-  std::size_t up_to(std::size_t most) {
-    return std::uniform_int_distribution<std::size_t>(0, most)(m_random);
-  }
-  std::vector<TimedLayer> layers() {
-    std::vector<TimedLayer> out(1 + up_to(7));
-    for (TimedLayer& layer : out) {
-      layer = {eighths(3), eighths(3), eighths(3), {}, {}};
-      if (up_to(3) != 0) {
-        layer.all_reduce = collective();
-      }
-    }
-    if (out.size() > 1 && up_to(1) == 0) {
-      out[0].exchange = {collective(), collective(), 1 + up_to(out.size() - 2)};
-    }
-    return out;
-  }
+/// Eighths, so that sums are exact.
+double eighths(Random& random, std::uint64_t most) {
+  return static_cast<double>(random.whole(0, 8 * most)) / 8;
+}
 
-private:
-  TimedCollective collective() { return {eighths(1), eighths(2), 1 + up_to(5)}; }
-  std::mt19937_64 m_random;
-};
+TimedCollective random_collective(Random& random) {
+  return {eighths(random, 1), eighths(random, 2), random.whole(1, 6)};
+}
+
+std::vector<TimedLayer> random_layers(Random& random) {
+  std::vector<TimedLayer> layers(random.whole(1, 8));
+  for (TimedLayer& layer : layers) {
+    layer = {eighths(random, 3), eighths(random, 3), eighths(random, 3), {}, {}};
+    if (random.below(4) != 0) {
+      layer.all_reduce = random_collective(random);
+    }
+  }
+  if (layers.size() > 1 && random.coin()) {
+    layers[0].exchange = {random_collective(random), random_collective(random),
+                          random.whole(1, layers.size() - 1)};
+  }
+  return layers;
+}
+
+template <class Check>
+void for_layers(std::uint64_t seed, const Check& check) {
+  test::for_cases(seed, k_cases, [&](Random& random) { check(random_layers(random), random); });
+}
+
+double iteration_s(const std::vector<TimedLayer>& layers, SchedulePolicy policy,
+                   const ContentionFactors& contention = {}) {
+  TimelineOptions options;
+  options.policy = policy;
+  options.contention = contention;
+  return play_timeline(layers, options).iteration_s;
+}
 
 double computed_s(const std::vector<TimedLayer>& layers) {
   double total = 0;
@@ -64,11 +75,7 @@ double sent_s(const std::vector<TimedLayer>& layers) {
 }
 
 TEST(TimelineProperties, AnIterationIsNoShorterThanEitherAndNoLongerThanBoth) {
-  RecordProperty("seed", static_cast<int>(k_seed));
-  Draw draw(k_seed);
-  for (int i = 0; i < k_cases; ++i) {
-    SCOPED_TRACE(i);
-    const std::vector<TimedLayer> layers = draw.layers();
+  for_layers(k_seed, [](const std::vector<TimedLayer>& layers, Random&) {
     for (const SchedulePolicy policy : k_policies) {
       TimelineOptions options;
       options.policy = policy;
@@ -76,23 +83,19 @@ TEST(TimelineProperties, AnIterationIsNoShorterThanEitherAndNoLongerThanBoth) {
       EXPECT_EQ(t.computation_s, computed_s(layers));
       EXPECT_EQ(t.communication_s, sent_s(layers)); // nothing is lost, nothing sent twice
       EXPECT_GE(t.iteration_s, std::max(t.computation_s, t.communication_s));
-      options.pipelined = true;
-      EXPECT_EQ(play_timeline(layers, options).computation_s, t.computation_s);
-      options.pipelined = false;
       EXPECT_LE(t.iteration_s, t.computation_s + t.communication_s);
       EXPECT_EQ(t.exposed_s, t.iteration_s - t.computation_s);
+      options.pipelined = true;
+      EXPECT_EQ(play_timeline(layers, options).computation_s, t.computation_s);
     }
-  }
+  });
 }
 
 TEST(TimelineProperties, StretchesOfOneStreamDoNotOverlapAndEachIsWhole) {
-  Draw draw(k_seed + 1);
-  for (int i = 0; i < k_cases; ++i) {
-    SCOPED_TRACE(i);
-    const std::vector<TimedLayer> layers = draw.layers();
+  for_layers(k_seed + 1, [](const std::vector<TimedLayer>& layers, Random& random) {
     TimelineOptions options;
-    options.policy = k_policies[i % 3];
-    options.exchange_aside = i % 2 == 0;
+    options.policy = k_policies[random.below(3)];
+    options.exchange_aside = random.coin();
     const Timeline t = play_timeline(layers, options);
     std::map<TimelineStream, double> until;
     std::map<std::tuple<TimelineWork, std::size_t, std::size_t>, double> spent;
@@ -112,38 +115,28 @@ TEST(TimelineProperties, StretchesOfOneStreamDoNotOverlapAndEachIsWhole) {
                          : work == TimelineWork::exchange_forward ? l.exchange->forward.alone_s()
                                                                   : l.exchange->backward.alone_s());
     }
-  }
+  });
 }
 
 TEST(TimelineProperties, OneCollectiveIsServedAlikeByAllPolicies) {
-  Draw draw(k_seed + 2);
-  for (int i = 0; i < k_cases; ++i) {
-    SCOPED_TRACE(i);
-    std::vector<TimedLayer> layers = draw.layers();
-    const std::size_t kept = draw.up_to(layers.size() - 1);
+  for_layers(k_seed + 2, [](std::vector<TimedLayer> layers, Random& random) {
+    const std::size_t kept = random.below(layers.size());
     for (std::size_t l = 0; l < layers.size(); ++l) {
       layers[l].exchange.reset();
       if (l != kept) {
         layers[l].all_reduce.reset();
       }
     }
-    TimelineOptions options;
-    options.policy = SchedulePolicy::lifo;
-    const double lifo = play_timeline(layers, options).iteration_s;
-    options.policy = SchedulePolicy::fifo;
-    EXPECT_EQ(play_timeline(layers, options).iteration_s, lifo);
-    options.policy = SchedulePolicy::priority;
-    EXPECT_EQ(play_timeline(layers, options).iteration_s, lifo);
-  }
+    const double lifo = iteration_s(layers, SchedulePolicy::lifo);
+    EXPECT_EQ(iteration_s(layers, SchedulePolicy::fifo), lifo);
+    EXPECT_EQ(iteration_s(layers, SchedulePolicy::priority), lifo);
+  });
 }
 
 TEST(TimelineProperties, PriorityIsNeverWorseWhereOneChunkIsShort) {
   // Of equal short chunks and no latencies, serving what is needed first is best but for the chunk
   // that is under way: a classic exchange argument. So it is at most a chunk for each layer worse.
-  Draw draw(k_seed + 3);
-  for (int i = 0; i < k_cases; ++i) {
-    SCOPED_TRACE(i);
-    std::vector<TimedLayer> layers = draw.layers();
+  for_layers(k_seed + 3, [](std::vector<TimedLayer> layers, Random&) {
     for (TimedLayer& l : layers) {
       l.exchange.reset();
       if (l.all_reduce) {
@@ -151,28 +144,19 @@ TEST(TimelineProperties, PriorityIsNeverWorseWhereOneChunkIsShort) {
         l.all_reduce->chunk_s = 0.125;
       }
     }
-    TimelineOptions options;
-    options.policy = SchedulePolicy::priority;
-    const double priority = play_timeline(layers, options).iteration_s;
-    for (const SchedulePolicy other : {SchedulePolicy::lifo, SchedulePolicy::fifo}) {
-      options.policy = other;
-      EXPECT_LE(priority, play_timeline(layers, options).iteration_s +
-                              0.125 * static_cast<double>(layers.size()));
-    }
-  }
+    const double most =
+        iteration_s(layers, SchedulePolicy::priority) - 0.125 * static_cast<double>(layers.size());
+    EXPECT_GE(iteration_s(layers, SchedulePolicy::lifo), most);
+    EXPECT_GE(iteration_s(layers, SchedulePolicy::fifo), most);
+  });
 }
 
 TEST(TimelineProperties, FactorsOfOneChangeNothingAndGreaterOnesNeverHelp) {
-  Draw draw(k_seed + 4);
-  for (int i = 0; i < k_cases; ++i) {
-    SCOPED_TRACE(i);
-    const std::vector<TimedLayer> layers = draw.layers();
-    TimelineOptions options;
-    options.policy = SchedulePolicy::fifo; // what is sent next does not depend on times
-    const double alone = play_timeline(layers, options).iteration_s;
-    options.contention = {1.5, 2};
-    EXPECT_GE(play_timeline(layers, options).iteration_s, alone * (1 - 1e-9));
-  }
+  for_layers(k_seed + 4, [](const std::vector<TimedLayer>& layers, Random&) {
+    // By fifo what is sent next does not depend on times.
+    const double alone = iteration_s(layers, SchedulePolicy::fifo);
+    EXPECT_GE(iteration_s(layers, SchedulePolicy::fifo, {1.5, 2}), alone * (1 - 1e-9));
+  });
 }
 
 } // namespace

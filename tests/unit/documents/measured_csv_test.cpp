@@ -36,8 +36,6 @@ TEST(CurveCsv, IsReadInAnyColumnOrder) {
   EXPECT_EQ(curve[0].seconds, 1e-6);
   EXPECT_EQ(curve[1].bytes, 1000000);
   EXPECT_EQ(curve[1].seconds, 2.5e-3);
-  EXPECT_EQ(curve[1].lo_seconds, 2.5e-3);
-  EXPECT_EQ(curve[1].hi_seconds, 2.5e-3);
 }
 
 TEST(CurveCsv, MistakesNameTheLineAndTheRemedy) {

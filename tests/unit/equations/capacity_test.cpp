@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/capacity.hpp"
 
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <random>
+#include <optional>
 
 namespace reckon {
 namespace {
@@ -57,35 +58,22 @@ TEST(Capacity, IsThatOfTheNarrowestPlace) {
 }
 
 TEST(Boxes, AreTheFewestThatKeepTheIteration) {
-  std::mt19937_64 random(7);
-  std::uniform_real_distribution<double> rate(1e8, 1e11), seconds(0.01, 2);
-  for (int round = 0; round < 300; ++round) {
-    ServerBox box;
-    box.interfaces = 1 + random() % 10;
-    box.interface_bytes_per_s = rate(random);
-    if (random() % 2 == 0) {
-      box.memory_bytes_per_s = rate(random);
-    }
-    if (random() % 2 == 0) {
-      box.sum_bytes_per_s = rate(random);
-    }
-    if (random() % 2 == 0) {
-      box.step_bytes_per_s = rate(random);
-    }
-    const WorkerDemand demand{rate(random) / 100, seconds(random)};
-    const std::uint64_t workers = 1 + random() % 500;
+  test::for_cases(7, 300, [](test::Random& random) {
+    const auto rate = [&] { return random.uniform(1e8, 1e11); };
+    const auto maybe = [&] { return random.coin() ? std::optional(rate()) : std::nullopt; };
+    const ServerBox box{random.whole(1, 10), rate(), maybe(), maybe(), maybe()};
+    const WorkerDemand demand{rate() / 100, random.uniform(0.01, 2)};
+    const std::uint64_t workers = random.whole(1, 500);
     const double link = 2 * demand.gradient_bytes / demand.iteration_s; // is never the limit
     const std::uint64_t boxes = boxes_needed(box, demand, workers, link);
     EXPECT_LE(iteration_with_boxes_s(box, demand, boxes, workers, link),
-              demand.iteration_s * (1 + 1e-8))
-        << "round " << round;
+              demand.iteration_s * (1 + 1e-8));
     if (boxes > 1) {
-      EXPECT_GT(iteration_with_boxes_s(box, demand, boxes - 1, workers, link), demand.iteration_s)
-          << "round " << round;
+      EXPECT_GT(iteration_with_boxes_s(box, demand, boxes - 1, workers, link), demand.iteration_s);
     }
     const BoxCapacity capacity = box_capacity(box, demand);
-    EXPECT_EQ(capacity.workers >= workers, boxes == 1) << "round " << round;
-  }
+    EXPECT_EQ(capacity.workers >= workers, boxes == 1);
+  });
 }
 
 // 1 GB over a link of 1 GB/s takes 1 s, though it computes for 0.1 s: PBox's 70 GB/s serve 70

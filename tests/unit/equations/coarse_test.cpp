@@ -19,54 +19,27 @@ constexpr double k_nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double k_rounding = 1e-12;
 
 /// latency + bytes / rate at each size.
-SizeCurve line(double latency_s, double bytes_per_s, const std::vector<double>& sizes) {
-  SizeCurve curve;
+Curve line(double latency_s, double bytes_per_s, const std::vector<double>& sizes) {
+  std::vector<CurvePoint> curve;
   for (const double bytes : sizes) {
     curve.push_back({bytes, latency_s + bytes / bytes_per_s});
   }
-  return curve;
-}
-
-// ---------------------------------------------------------------- curves
-
-TEST(SizeCurve, IsLinearBetweenSamplesAndFlatBelowThem) {
-  const SizeCurve curve{{1000, 2.0}, {3000, 6.0}, {4000, 5.0}};
-  EXPECT_EQ(seconds_on(curve, 0), 2.0);
-  EXPECT_EQ(seconds_on(curve, 1000), 2.0);
-  EXPECT_EQ(seconds_on(curve, 1500), 3.0); // a quarter of the way from 2 to 6
-  EXPECT_EQ(seconds_on(curve, 3500), 5.5);
-}
-
-TEST(SizeCurve, GoesOnWithTheSlopeOfTheLastOctave) {
-  // 2000 is half of 4000: (9 - 3) / 2000 a byte, not the (9 - 7) / 1000 of the last two.
-  EXPECT_EQ(seconds_on({{1000, 1.0}, {2000, 3.0}, {3000, 7.0}, {4000, 9.0}}, 5000), 12.0);
-  // Falling at the end, or a single sample: its mean rate, 6 s for 3000 bytes.
-  EXPECT_EQ(seconds_on({{1000, 7.0}, {3000, 6.0}}, 6000), 12.0);
-  EXPECT_EQ(seconds_on({{3000, 6.0}}, 6000), 12.0);
-}
-
-TEST(SizeCurve, WithABadSampleIsRefused) {
-  EXPECT_REFUSED(usage, "no samples", seconds_on({}, 1));
-  for (const SizeCurve& bad : {SizeCurve{{-1, 1}}, SizeCurve{{k_inf, 1}}, SizeCurve{{1, 0}},
-                               SizeCurve{{1, -1}}, SizeCurve{{1, k_nan}}, SizeCurve{{k_nan, 1}},
-                               SizeCurve{{1, 1}, {1, 2}}, SizeCurve{{2, 1}, {1, 2}}}) {
-    EXPECT_ERROR(seconds_on(bad, 1));
-  }
+  return Curve(std::move(curve));
 }
 
 // ---------------------------------------------------------------- proxies
 
 TEST(ChooseProxies, TakesTheLeastLatencyAndTheGreatestBandwidth) {
   const std::vector<double> sizes{1e3, 1e6};
-  const std::vector<SizeCurve> proxies{line(3e-6, 5e9, sizes), line(1e-6, 2e9, sizes),
-                                       line(4e-6, 9e9, sizes)};
+  const std::vector<Curve> proxies{line(3e-6, 5e9, sizes), line(1e-6, 2e9, sizes),
+                                   line(4e-6, 9e9, sizes)};
   EXPECT_EQ(choose_proxies(proxies, 0), (ProxyChoice{.latency = 1, .bandwidth = 2}));
 }
 
 TEST(ChooseProxies, KeepsTheFirstWhereOthersAreAsGood) {
   // COARSE's T4 machine: 1 % apart is no difference, and the local proxy, first in order, has all.
   const std::vector<double> sizes{1e3, 1e6};
-  const std::vector<SizeCurve> proxies{line(1e-6, 5e9, sizes), line(0.995e-6, 5.05e9, sizes)};
+  const std::vector<Curve> proxies{line(1e-6, 5e9, sizes), line(0.995e-6, 5.05e9, sizes)};
   EXPECT_EQ(choose_proxies(proxies, 0.02), (ProxyChoice{.latency = 0, .bandwidth = 0}));
   EXPECT_EQ(choose_proxies(proxies, 0), (ProxyChoice{.latency = 1, .bandwidth = 1}));
 }
@@ -74,8 +47,8 @@ TEST(ChooseProxies, KeepsTheFirstWhereOthersAreAsGood) {
 TEST(ChooseProxies, ComparesAtSizesThatAllWereTestedAt) {
   // The second was never tested below 1 MB. At 1 MB it takes 3 s, the first 2 s; at 4 MB 6 s and 7
   // s.
-  const std::vector<SizeCurve> proxies{{{1, 1.0}, {1e6, 2.0}, {4e6, 7.0}},
-                                       {{1e6, 3.0}, {4e6, 6.0}, {8e6, 60.0}}};
+  const std::vector<Curve> proxies{Curve({{1, 1.0}, {1e6, 2.0}, {4e6, 7.0}}),
+                                   Curve({{1e6, 3.0}, {4e6, 6.0}, {8e6, 60.0}})};
   EXPECT_EQ(choose_proxies(proxies, 0), (ProxyChoice{.latency = 0, .bandwidth = 1}));
 }
 
@@ -101,13 +74,13 @@ TEST(Routing, HasTheCrossingAsThreshold) {
 TEST(Routing, BetweenSamplesIsThatOfTheLinesThere) {
   // A: 1 s at 0, 5 s at 4. B: 3 s at 0, 3 s at 1, 3 s at 4. 1 + s = 3 at s = 2, no sample of
   // either.
-  const Routing routing = solve_routing({{0, 1}, {4, 5}}, {{0, 3}, {1, 3}, {4, 3}});
+  const Routing routing = solve_routing(Curve({{0, 1}, {4, 5}}), Curve({{0, 3}, {1, 3}, {4, 3}}));
   EXPECT_EQ(routing.crossings_bytes, std::vector<double>{2});
 }
 
 TEST(Routing, WithoutACrossingHasNoThreshold) {
-  const SizeCurve fast{{1, 1}, {10, 2}};
-  const SizeCurve slow{{1, 2}, {10, 4}};
+  const Curve fast({{1, 1}, {10, 2}});
+  const Curve slow({{1, 2}, {10, 4}});
   const Routing first = solve_routing(fast, slow);
   EXPECT_FALSE(first.threshold_bytes.has_value());
   EXPECT_TRUE(first.crossings_bytes.empty());
@@ -133,23 +106,23 @@ TEST(Routing, FindsTheCrossingBehindTheLastSample) {
 
 TEST(Routing, GivesEquallyFastSizesToTheLatencyProxy) {
   // Equal from 2 to 3; LatProxy faster below, BwProxy above: the threshold is the end of the range.
-  const SizeCurve a{{1, 1}, {2, 2}, {3, 3}, {4, 6}};
-  const SizeCurve b{{1, 1.5}, {2, 2}, {3, 3}, {4, 4}};
+  const Curve a({{1, 1}, {2, 2}, {3, 3}, {4, 6}});
+  const Curve b({{1, 1.5}, {2, 2}, {3, 3}, {4, 4}});
   EXPECT_EQ(solve_routing(a, b).threshold_bytes, 3);
   // The other way round LatProxy takes over at its beginning.
   const Routing reversed = solve_routing(b, a);
   EXPECT_EQ(reversed.crossings_bytes, std::vector<double>{2});
   // Touching is no crossing.
-  EXPECT_TRUE(
-      solve_routing({{1, 1}, {2, 2}, {3, 3}}, {{1, 2}, {2, 2}, {3, 4}}).crossings_bytes.empty());
+  const Curve above({{1, 2}, {2, 2}, {3, 4}});
+  EXPECT_TRUE(solve_routing(Curve({{1, 1}, {2, 2}, {3, 3}}), above).crossings_bytes.empty());
   // Nowhere slower is faster everywhere.
-  EXPECT_EQ(solve_routing({{1, 1}, {2, 3}}, {{1, 1}, {2, 2}}).threshold_bytes, 0);
+  EXPECT_EQ(solve_routing(Curve({{1, 1}, {2, 3}}), Curve({{1, 1}, {2, 2}})).threshold_bytes, 0);
 }
 
 TEST(Routing, WithSeveralCrossingsHasTheLeastTotalTime) {
   // B - A: +1 at 1, -1 at 3, +1 at 5, -1 at 7: crossings at 2, 4 and 6.
-  const SizeCurve a{{1, 1}, {3, 3}, {5, 3}, {7, 5}};
-  const SizeCurve b{{1, 2}, {3, 2}, {5, 4}, {7, 4}};
+  const Curve a({{1, 1}, {3, 3}, {5, 3}, {7, 5}});
+  const Curve b({{1, 2}, {3, 2}, {5, 4}, {7, 4}});
   const Routing tested = solve_routing(a, b);
   EXPECT_EQ(tested.crossings_bytes, (std::vector<double>{2, 4, 6}));
   EXPECT_TRUE(tested.several);
@@ -170,8 +143,8 @@ TEST(Routing, WithSeveralCrossingsHasTheLeastTotalTime) {
 
 TEST(Routing, OfExchangedCurvesIsFlagged) {
   // A is faster above 2 only: sending all to it costs 3 + 3 + 4 s, all to B 1 + 3 + 7, more.
-  const SizeCurve a{{1, 3}, {2, 3}, {3, 4}};
-  const SizeCurve b{{1, 1}, {2, 3}, {3, 7}};
+  const Curve a({{1, 3}, {2, 3}, {3, 4}});
+  const Curve b({{1, 1}, {2, 3}, {3, 7}});
   const Routing routing = solve_routing(a, b);
   EXPECT_EQ(routing.crossings_bytes, std::vector<double>{2});
   EXPECT_TRUE(routing.reversed);
@@ -186,14 +159,14 @@ TEST(Routing, OfExchangedCurvesIsFlagged) {
 
 TEST(Partition, IsTheSmallestSizeWithinTheTolerance) {
   // 1, 1.5, 1.97, 2 and 1.9 bytes a second.
-  const SizeCurve curve{{10, 10}, {30, 20}, {197, 100}, {400, 200}, {1900, 1000}};
+  const Curve curve({{10, 10}, {30, 20}, {197, 100}, {400, 200}, {1900, 1000}});
   EXPECT_EQ(partition_bytes(curve, 0), 400);
   EXPECT_EQ(partition_bytes(curve, 0.02), 197);
   EXPECT_EQ(partition_bytes(curve), 197);
   EXPECT_EQ(partition_bytes(curve, 0.25), 30);
   EXPECT_EQ(partition_bytes(curve, 0.5), 10);
-  EXPECT_EQ(partition_bytes({{0, 1}, {8, 2}}, 0.9), 8); // 0 bytes have no bandwidth
-  EXPECT_REFUSED(usage, "above 0", partition_bytes({{0, 1}}, 0));
+  EXPECT_EQ(partition_bytes(Curve({{0, 1}, {8, 2}}), 0.9), 8); // 0 bytes have no bandwidth
+  EXPECT_REFUSED(usage, "above 0", partition_bytes(Curve(std::vector<CurvePoint>{{0, 1}}), 0));
   EXPECT_ERROR(partition_bytes(curve, 1));
   EXPECT_ERROR(partition_bytes(curve, -0.1));
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/contended.hpp"
 
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 
 namespace reckon {
 namespace {
@@ -35,19 +35,15 @@ TEST(Contended, OneAloneLosesNothing) {
 }
 
 TEST(Contended, WithoutContentionTheLongerBitForBitAndNeverBeyondTheFactors) {
-  constexpr unsigned k_seed = 54;
-  SCOPED_TRACE(k_seed);
-  std::mt19937 random(k_seed);
-  std::uniform_real_distribution<double> time(0, 1), factor(1, 3);
-  for (int i = 0; i < 300; ++i) {
-    const double a = time(random), b = time(random);
+  test::for_cases(54, 300, [](test::Random& random) {
+    const double a = random.uniform(0, 1), b = random.uniform(0, 1);
     EXPECT_EQ(contended_seconds(a, b, {}), std::max(a, b));
-    const ContentionFactors f{factor(random), factor(random)};
+    const ContentionFactors f{random.uniform(1, 3), random.uniform(1, 3)};
     const double seconds = contended_seconds(a, b, f);
     EXPECT_GE(seconds, std::max(a, b));
     EXPECT_LE(seconds, std::max(a * f.compute, b * f.communication) * (1 + 1e-12));
     EXPECT_EQ(seconds, contended_seconds(b, a, {f.communication, f.compute}));
-  }
+  });
 }
 
 TEST(Contended, RefusesWhatCannotBe) {

@@ -23,11 +23,6 @@ std::vector<double> times(std::size_t count, double value) {
   return std::vector<double>(count, value);
 }
 
-double total(const StarShares& shares) {
-  return std::accumulate(shares.worker_bytes.begin(), shares.worker_bytes.end(), 0.0) +
-         std::accumulate(shares.server_bytes.begin(), shares.server_bytes.end(), 0.0);
-}
-
 /// What crosses the ports, counted flow by flow: every worker pushes every service's share to it
 /// and gets the sum back; only flows between different machines cross ports. Nothing of equation 5
 /// is used.
@@ -123,27 +118,13 @@ TEST(ColocatedParameterServer, TheSlowestPortSetsThePaceAndServersAreIgnored) {
   EXPECT_TRUE(split.shares.server_bytes.empty());
 }
 
-TEST(ParameterServerSlower, TheExactTestDiffersFromThePapersHalf) {
-  // Error E6: n = 3, k = 2 is more than n/2 and yet slower: 3/2 M/B against 4/3 M/B.
-  EXPECT_TRUE(parameter_server_slower_than_allreduce(3, 2));
-  EXPECT_CLOSE(solve_parameter_server({1, times(3, 1), times(2, 1)})->time_s, 1.5);
-  EXPECT_CLOSE(ring_allreduce_s(1, times(3, 1)), 4.0 / 3);
-  EXPECT_FALSE(parameter_server_slower_than_allreduce(3, 3));
-  // n = 8: the limit is 64/14 = 4.571.
-  EXPECT_TRUE(parameter_server_slower_than_allreduce(8, 4));
-  EXPECT_FALSE(parameter_server_slower_than_allreduce(8, 5));
-  // n = 2: 4/2 = 2 exactly: with two servers they are equal, not slower.
-  EXPECT_TRUE(parameter_server_slower_than_allreduce(2, 1));
-  EXPECT_FALSE(parameter_server_slower_than_allreduce(2, 2));
-}
-
-TEST(ParameterServerSlower, AgreesWithTheTimesForAllSmallStars) {
+TEST(ParameterServerSlower, IsSoUpToMoreServersThanThePapersHalf) {
+  // Error E6: slower if 2k(n-1) < n^2. n = 3, k = 2 is more than n/2 and yet 3/2 M/B against 4/3.
   for (std::uint64_t n = 1; n <= 40; ++n) {
     for (std::uint64_t k = 1; k <= 45; ++k) {
       const double ps = solve_parameter_server({1, times(n, 1), times(k, 1)})->time_s;
       const double ring = ring_allreduce_s(1, times(n, 1));
-      EXPECT_EQ(parameter_server_slower_than_allreduce(n, k), ps > ring * (1 + 1e-12))
-          << n << " + " << k;
+      EXPECT_EQ(2 * k * (n - 1) < n * n, ps > ring * (1 + 1e-12)) << n << " + " << k;
     }
   }
 }
@@ -396,29 +377,6 @@ TEST(StarSplit, OneWorkerSendsNothing) {
   EXPECT_EQ(split.shares.server_bytes, times(2, 0));
 }
 
-TEST(StarSplit, NoCoarseGridOfSharesIsBetter) {
-  // Every way to cut the model into 24ths over 3 workers and 2 servers.
-  const Star star{24, {5, 3, 4}, {2, 6}};
-  const StarSplit split = solve_star_split(star);
-  double best = std::numeric_limits<double>::infinity();
-  for (int a = 0; a <= 24; ++a) {
-    for (int b = 0; a + b <= 24; ++b) {
-      for (int c = 0; a + b + c <= 24; ++c) {
-        for (int d = 0; a + b + c + d <= 24; ++d) {
-          const StarShares shares{{1.0 * a, 1.0 * b, 1.0 * c}, {1.0 * d, 24.0 - a - b - c - d}};
-          best = std::min(best, count_flows(star, shares).time_s);
-        }
-      }
-    }
-  }
-  EXPECT_GE(best, split.time_s * (1 - k_rounding));
-  // One 24th more on a server costs 3 bytes at 2 bytes a second; the grid cannot be further off
-  // than that.
-  EXPECT_LE(best, split.time_s + 1.5);
-  EXPECT_CLOSE(total(split.shares), 24.0);
-  EXPECT_CLOSE(count_flows(star, split.shares).time_s, split.time_s);
-}
-
 TEST(StarSplit, BadStarsAreRefused) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -464,24 +422,10 @@ TEST(Slots, AreUndefinedForOneWorkerAndForMoreServersThanWorkers) {
 
 TEST(Gains, AreThePapersExampleWithMoreDigits) {
   // Error E4: 1504/1024 and 1504/992, printed as 1.46 (cut off) and 1.52 (rounded).
-  EXPECT_CLOSE(gain_over_allreduce(32, 16).value(), 1.46875);
-  EXPECT_NEAR(gain_over_parameter_server(32, 16).value(), 1.5161, 5e-5);
-}
-
-TEST(Gains, AreRatiosOfTheTimes) {
-  for (std::uint64_t n = 2; n <= 32; ++n) {
-    for (std::uint64_t k = 0; k <= 2 * n; ++k) {
-      const double best = solve_equal_split(n, k, 1, 1, 1).time_s;
-      EXPECT_CLOSE(gain_over_allreduce(n, k).value(), ring_allreduce_s(1, times(n, 1)) / best);
-      if (k > 0) {
-        EXPECT_CLOSE(gain_over_parameter_server(n, k).value(),
-                     solve_parameter_server({1, times(n, 1), times(k, 1)})->time_s / best);
-      }
-    }
-  }
-  EXPECT_FALSE(gain_over_allreduce(1, 0));
-  EXPECT_FALSE(gain_over_parameter_server(1, 1));
-  EXPECT_FALSE(gain_over_parameter_server(8, 0));
+  const double best = solve_equal_split(32, 16, 1, 1, 1).time_s;
+  EXPECT_CLOSE(ring_allreduce_s(1, times(32, 1)) / best, 1.46875);
+  EXPECT_CLOSE(solve_parameter_server({1, times(32, 1), times(16, 1)})->time_s / best,
+               1504.0 / 992);
 }
 
 } // namespace

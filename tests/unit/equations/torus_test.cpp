@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "equations/torus.hpp"
 
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <random>
 #include <vector>
 
 namespace reckon {
@@ -109,8 +109,7 @@ TEST(TorusAllReduce, OfOtherShapes) {
 
 /// Bytes a node sends in each dimension, by walking the way from node 0 to every other.
 TEST(TorusAllToAll, IsWhatEveryPacketTakesRoundTheRings) {
-  std::mt19937_64 random(20261122);
-  for (int round = 0; round < 200; ++round) {
+  test::for_cases(20261122, 200, [](test::Random& random) {
     const Torus torus = table_v(1 + random() % 6, 1 + random() % 6, 1 + random() % 6);
     std::array<double, k_torus_dimensions> walked{};
     for (std::uint64_t to = 0; to < torus.size(); ++to) {
@@ -124,11 +123,11 @@ TEST(TorusAllToAll, IsWhatEveryPacketTakesRoundTheRings) {
     }
     const TorusTraffic traffic = torus_all_to_all(torus);
     for (std::size_t d = 0; d < k_torus_dimensions; ++d) {
-      EXPECT_NEAR(traffic.dimension_bytes[d], walked[d], 1e-12) << "round " << round;
+      EXPECT_NEAR(traffic.dimension_bytes[d], walked[d], 1e-12);
     }
     EXPECT_NEAR(traffic.sent_bytes, walked[0] + walked[1] + walked[2], 1e-12);
     EXPECT_DOUBLE_EQ(traffic.memory.read_bytes, traffic.sent_bytes);
-  }
+  });
 }
 
 TEST(BusiestDimensions, AreAllThatTakeAsLong) {

@@ -3,7 +3,7 @@
 
 #include "each_target.hpp"
 #include "kernels/reduce.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 
 #include <gtest/gtest.h>
 

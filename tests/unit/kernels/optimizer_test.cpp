@@ -2,7 +2,7 @@
 #include "kernels/optimizer.hpp"
 
 #include "each_target.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include "movers/paced.hpp"
 
 #include "movers/fake.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "movers/fake.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 
 #include <gtest/gtest.h>
 

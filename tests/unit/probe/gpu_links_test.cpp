@@ -5,7 +5,7 @@
 #include "documents/cells.hpp"
 #include "fakes.hpp"
 #include "probe/links.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 #include "support/cases.hpp"
 #include "support/fake_gpus.hpp"
 #include "support/refusals.hpp"

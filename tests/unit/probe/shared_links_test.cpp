@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/shared_links.hpp"
 
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 #include "stats/summary.hpp"
 #include "support/cases.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous training over a virtual network: what the latest parameters must hold, and BytePS's
 // theorem 2.
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 #include "strategies/lower.hpp"
 #include "support/refusals.hpp"
 #include "virtual_job.hpp"

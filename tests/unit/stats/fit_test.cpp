@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/fit.hpp"
 
-#include "stats/resample.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
@@ -43,10 +43,6 @@ TEST(Fit, RecoversOneLineExactly) {
   EXPECT_LT(s.relative_residual, 1e-9);
   EXPECT_EQ(s.from_bytes, 8);
   EXPECT_EQ(s.to_bytes, 268435456);
-  EXPECT_LT(s.alpha_lo_seconds, 2e-6);
-  EXPECT_GT(s.alpha_hi_seconds, 2e-6);
-  EXPECT_LT(s.bandwidth_lo_bytes_per_second, 12.5e9);
-  EXPECT_GT(s.bandwidth_hi_bytes_per_second, 12.5e9);
   EXPECT_FALSE(s.flat);
   EXPECT_TRUE(fit.outliers.empty());
 }
@@ -65,23 +61,17 @@ TEST(Fit, FindsAPlantedProtocolSwitch) {
   EXPECT_NEAR(fit.segments[0].bandwidth_bytes_per_second, 2e9, 10);
   EXPECT_NEAR(fit.segments[1].alpha_seconds, 6e-6, 1e-13);
   EXPECT_NEAR(fit.segments[1].bandwidth_bytes_per_second, 11e9, 100);
-  EXPECT_NEAR(fit.seconds_at(4096), 1e-6 + 4096 / 2e9, 1e-12);
-  EXPECT_NEAR(fit.seconds_at(1e9), 6e-6 + 1e9 / 11e9, 1e-6);
-  EXPECT_NEAR(fit.seconds_at(0), 1e-6, 1e-12);
 }
 
 TEST(Fit, FindsThreeSegmentsInNoise) {
-  constexpr std::uint64_t seed = 7010;
-  SCOPED_TRACE(seed);
-  std::mt19937_64 engine(seed);
   int found = 0;
-  for (int round = 0; round < 20; ++round) {
+  test::for_cases(7010, 20, [&](test::Random& random) {
     std::vector<FitPoint> points;
     for (const double s : sizes(64, 67108864, 4)) {
       FitPoint p = s <= 4096     ? on_line(s, 1e-6, 1e9)
                    : s <= 524288 ? on_line(s, 8e-6, 6e9)
                                  : on_line(s, 60e-6, 12e9);
-      p.seconds *= 1 + 0.03 * (uniform_unit(engine) - 0.5); // +- 1.5 %
+      p.seconds *= random.uniform(0.985, 1.015);
       p.mad = 0.01 * p.seconds;
       points.push_back(p);
     }
@@ -93,24 +83,21 @@ TEST(Fit, FindsThreeSegmentsInNoise) {
       EXPECT_NEAR(fit.segments[2].bandwidth_bytes_per_second, 12e9, 0.6e9);
       EXPECT_LT(fit.segments[2].relative_residual, 0.015);
     }
-  }
+  });
   EXPECT_GE(found, 19);
 }
 
 TEST(Fit, DoesNotInventSegmentsOutOfNoise) {
-  constexpr std::uint64_t seed = 7011;
-  SCOPED_TRACE(seed);
-  std::mt19937_64 engine(seed);
   int single = 0;
-  for (int round = 0; round < 20; ++round) {
+  test::for_cases(7011, 20, [&](test::Random& random) {
     std::vector<FitPoint> points;
     for (const double s : sizes(64, 67108864, 4)) {
       FitPoint p = on_line(s, 5e-6, 10e9);
-      p.seconds *= 1 + 0.08 * (uniform_unit(engine) - 0.5); // uniform +- 4 %: sigma 2.3 %
+      p.seconds *= random.uniform(0.96, 1.04); // sigma 2.3 %
       points.push_back(p);
     }
     single += fit_alpha_beta(points).segments.size() == 1 ? 1 : 0;
-  }
+  });
   EXPECT_GE(single, 18);
 }
 
@@ -157,7 +144,6 @@ TEST(Fit, AlphaIsNeverNegative) {
   const AlphaBetaFit fit = fit_alpha_beta(points, one);
   ASSERT_EQ(fit.segments.size(), 1U);
   EXPECT_EQ(fit.segments[0].alpha_seconds, 0);
-  EXPECT_GE(fit.segments[0].alpha_lo_seconds, 0);
   EXPECT_GT(fit.segments[0].bandwidth_bytes_per_second, 0);
 }
 
@@ -172,7 +158,6 @@ TEST(Fit, TimesThatDoNotGrowAreFlatNotNegative) {
   EXPECT_TRUE(s.flat);
   EXPECT_TRUE(std::isfinite(s.bandwidth_bytes_per_second));
   EXPECT_GT(s.bandwidth_bytes_per_second, 0);
-  EXPECT_TRUE(std::isinf(s.bandwidth_hi_bytes_per_second));
   EXPECT_NEAR(s.alpha_seconds, 1e-6, 1e-9);
   EXPECT_LE(256 / s.bandwidth_bytes_per_second, 1.001e-12);
 }
@@ -200,7 +185,6 @@ TEST(Fit, RefusesFewerThanFivePoints) {
     points.push_back(on_line(s, 1e-6, 1e9));
   }
   EXPECT_TRUE(fit_alpha_beta(points).segments.empty());
-  EXPECT_TRUE(std::isnan(fit_alpha_beta(points).seconds_at(1)));
   points.push_back(on_line(5e3, 1e-6, 1e9));
   EXPECT_EQ(fit_alpha_beta(points).segments.size(), 1U);
   EXPECT_TRUE(fit_alpha_beta({}).segments.empty());
@@ -222,16 +206,13 @@ TEST(Fit, RefusesPointsOutOfRange) {
 }
 
 TEST(Fit, AnyCurveGivesOrderedSegmentsThatCoverItsPoints) {
-  constexpr std::uint64_t seed = 7012;
-  SCOPED_TRACE(seed);
-  std::mt19937_64 engine(seed);
-  for (int round = 0; round < 200; ++round) {
+  test::for_cases(7012, 200, [](test::Random& random) {
     std::vector<FitPoint> points;
     double s = 8;
-    const std::size_t n = 5 + uniform_index(engine, 25);
+    const std::size_t n = 5 + random.below(25);
     for (std::size_t i = 0; i < n; ++i) {
-      points.push_back({s, std::exp(8 * uniform_unit(engine) - 15), 1e-7 * uniform_unit(engine)});
-      s = std::floor(s * (1.05 + 2 * uniform_unit(engine))) + 1;
+      points.push_back({s, std::exp(8 * random.uniform(0, 1) - 15), 1e-7 * random.uniform(0, 1)});
+      s = std::floor(s * (1.05 + 2 * random.uniform(0, 1))) + 1;
     }
     const AlphaBetaFit fit = fit_alpha_beta(points);
     ASSERT_FALSE(fit.segments.empty());
@@ -246,15 +227,11 @@ TEST(Fit, AnyCurveGivesOrderedSegmentsThatCoverItsPoints) {
       ASSERT_GE(g.alpha_seconds, 0);
       ASSERT_GT(g.bandwidth_bytes_per_second, 0);
       ASSERT_TRUE(std::isfinite(g.bandwidth_bytes_per_second));
-      ASSERT_LE(g.alpha_lo_seconds, g.alpha_seconds);
-      ASSERT_GE(g.alpha_hi_seconds, g.alpha_seconds);
-      ASSERT_LE(g.bandwidth_lo_bytes_per_second, g.bandwidth_bytes_per_second);
-      ASSERT_GE(g.bandwidth_hi_bytes_per_second, g.bandwidth_bytes_per_second);
       ASSERT_GE(g.relative_residual, 0);
     }
     ASSERT_EQ(next, n);
     ASSERT_LE(fit.outliers.size(), n * 15 / 100);
-  }
+  });
 }
 
 TEST(Fit, TimeUnitsAndSizesOnlyScaleTheResult) {
@@ -283,11 +260,7 @@ TEST(Knee, IsTheSmallestSizeThatReachesTheFraction) {
     points.push_back(on_line(s, 1e-6, 1e9));
   }
   EXPECT_EQ(knee_bytes(points), 1e4);
-  EXPECT_EQ(knee_bytes(points, 0.5), 1e3);
-  EXPECT_EQ(knee_bytes(points, 1.0), 1e6);
   EXPECT_EQ(knee_bytes({}), std::nullopt);
-  EXPECT_ERROR(knee_bytes(points, 0));
-  EXPECT_ERROR(knee_bytes(points, 1.1));
 }
 
 } // namespace

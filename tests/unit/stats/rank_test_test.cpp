@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/rank_test.hpp"
 
-#include "stats/resample.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
@@ -92,17 +92,14 @@ double exact_p(std::size_t m, std::size_t n, std::size_t sum) {
 }
 
 TEST(RankTest, OfTwentyAndTwentyIsExactAndOfOneMoreTheApproximation) {
-  constexpr std::uint64_t seed = 7004;
-  SCOPED_TRACE(seed);
-  std::mt19937_64 engine(seed);
-  for (int round = 0; round < 20; ++round) {
+  test::for_cases(7004, 20, [](test::Random& random) {
     Samples a(20);
     Samples b(20);
     for (double& x : a) {
-      x = uniform_unit(engine);
+      x = random.uniform(0, 1);
     }
     for (double& x : b) {
-      x = uniform_unit(engine) + 0.2;
+      x = random.uniform(0, 1) + 0.2;
     }
     std::size_t lower = 0; // pairs in which a is above b: U, the sum of a's ranks less 1 + ... + 20
     for (const double x : a) {
@@ -115,19 +112,16 @@ TEST(RankTest, OfTwentyAndTwentyIsExactAndOfOneMoreTheApproximation) {
     const double from_mean = std::abs(static_cast<double>(lower) + 20 - 210) - 0.5;
     EXPECT_NEAR(*rank_test(a, b), std::erfc(std::max(0.0, from_mean) / std::sqrt(2 * 1470.0)),
                 1e-12);
-  }
+  });
 }
 
 TEST(RankTest, IsSymmetricAndBlindToMonotoneChanges) {
-  constexpr std::uint64_t seed = 7005;
-  SCOPED_TRACE(seed);
-  std::mt19937_64 engine(seed);
-  for (int round = 0; round < 200; ++round) {
-    Samples a(4 + uniform_index(engine, 30));
-    Samples b(4 + uniform_index(engine, 30));
+  test::for_cases(7005, 200, [](test::Random& random) {
+    Samples a(4 + random.below(30));
+    Samples b(4 + random.below(30));
     for (Samples* s : {&a, &b}) {
       for (double& x : *s) {
-        x = static_cast<double>(1 + uniform_index(engine, 12)); // many ties
+        x = static_cast<double>(1 + random.below(12)); // many ties
       }
     }
     const double p = *rank_test(a, b);
@@ -140,25 +134,21 @@ TEST(RankTest, IsSymmetricAndBlindToMonotoneChanges) {
       }
     }
     ASSERT_EQ(*rank_test(a, b), p);
-  }
+  });
 }
 
 TEST(RankTest, FalseAlarmsStayBelowAlpha) {
-  constexpr std::uint64_t seed = 7006;
-  SCOPED_TRACE(seed);
-  std::mt19937_64 engine(seed);
   int alarms = 0;
-  constexpr int rounds = 2000;
-  for (int round = 0; round < rounds; ++round) {
+  test::for_cases(7006, 2000, [&](test::Random& random) {
     Samples a(10);
     Samples b(12);
     for (Samples* s : {&a, &b}) {
       for (double& x : *s) {
-        x = uniform_unit(engine);
+        x = random.uniform(0, 1);
       }
     }
     alarms += *rank_test(a, b) <= 0.05 ? 1 : 0;
-  }
+  });
   // At most 5 % of 2000 = 100, standard deviation 9.7; three of them above.
   EXPECT_LE(alarms, 130);
   EXPECT_GE(alarms, 40); // and not blind

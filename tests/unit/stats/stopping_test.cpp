@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stats/stopping.hpp"
 
-#include "stats/resample.hpp"
+#include "support/random_cases.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@ namespace {
 
 /// Feeds samples `period` apart until the rule is done; returns how many it took.
 template <class Next>
-std::size_t play(StoppingRule& rule, Seconds period, Next next, std::size_t most = 1'000'000) {
+std::size_t play(MedianStoppingRule& rule, Seconds period, Next next,
+                 std::size_t most = 1'000'000) {
   std::size_t n = 0;
   while (!rule.done() && n < most) {
     EXPECT_EQ(rule.reason(), StopReason::running);
@@ -64,11 +65,10 @@ TEST(MedianStoppingRule, TwoModesOfEqualWeightAreNeverCalledPrecise) {
 }
 
 TEST(MedianStoppingRule, NoiseThatStaysTheSameEndsAsStabilised) {
-  constexpr std::uint64_t seed = 7002;
-  std::mt19937_64 engine(seed);
+  test::Random random(7002);
   MedianStoppingRule rule({.precision = 1e-3, .budget = Seconds(1e9)});
-  std::size_t n =
-      play(rule, Seconds(0.05), [&engine](std::size_t) { return 9 + 2 * uniform_unit(engine); });
+  const std::size_t n =
+      play(rule, Seconds(0.05), [&](std::size_t) { return random.uniform(9, 11); });
   // Uniform on [9, 11]: half-width 0.98 * 2 / sqrt(n) reaches 0.01 only at n = 38416; the median's
   // standard error, 1 / sqrt(n), makes three looks agree within 0.01 much earlier.
   EXPECT_EQ(rule.reason(), StopReason::stabilised);
@@ -81,26 +81,14 @@ TEST(MedianStoppingRule, SampleLimitCountsAsBudget) {
   EXPECT_EQ(rule.reason(), StopReason::budget);
 }
 
-TEST(MedianStoppingRule, ResetForgetsEverything) {
-  MedianStoppingRule rule;
-  const auto flat = [](std::size_t) { return 2.0; };
-  const std::size_t first = play(rule, Seconds(0.03), flat);
-  rule.reset();
-  EXPECT_FALSE(rule.done());
-  EXPECT_EQ(play(rule, Seconds(0.03), flat), first);
-}
-
 TEST(MedianStoppingRule, WhenItSaysPreciseTheMedianIsCloseToTheTruth) {
-  constexpr std::uint64_t seed = 7003;
-  SCOPED_TRACE(seed);
-  std::mt19937_64 engine(seed);
   int precise = 0;
   int wrong = 0;
-  for (int round = 0; round < 200; ++round) {
+  test::for_cases(7003, 200, [&](test::Random& random) {
     std::vector<double> samples;
     MedianStoppingRule rule({.min_time = Seconds(0), .precision = 0.02, .budget = Seconds(1e9)});
     play(rule, Seconds(1), [&](std::size_t) {
-      samples.push_back(100 * (1 + 0.1 * (uniform_unit(engine) - 0.5)));
+      samples.push_back(random.uniform(95, 105));
       return samples.back();
     });
     if (rule.reason() == StopReason::precise) {
@@ -109,18 +97,10 @@ TEST(MedianStoppingRule, WhenItSaysPreciseTheMedianIsCloseToTheTruth) {
       std::nth_element(samples.begin(), middle, samples.end());
       wrong += std::abs(*middle - 100) > 2 ? 1 : 0;
     }
-  }
+  });
   EXPECT_GE(precise, 100);
   // The interval covers 95 %; looking until it is narrow costs some of that.
   EXPECT_LE(wrong, precise / 10);
-}
-
-TEST(FixedCountRule, TakesExactlyItsCount) {
-  FixedCountRule rule(7);
-  EXPECT_EQ(play(rule, Seconds(0), [](std::size_t) { return 1.0; }), 7U);
-  rule.reset();
-  EXPECT_EQ(rule.reason(), StopReason::running);
-  EXPECT_EQ(name_of(StopReason::budget), "budget");
 }
 
 } // namespace

@@ -2,7 +2,7 @@
 #include "strategies/pair_network.hpp"
 
 #include "documents/document.hpp"
-#include "stats/resample.hpp"
+#include "stats/random.hpp"
 #include "support/refusals.hpp"
 #include "support/schedules.hpp"
 

@@ -11,25 +11,10 @@
 
 namespace reckon {
 
-namespace {
-
-std::string text_of(const std::array<unsigned char, EVP_MAX_MD_SIZE>& hash, unsigned int length) {
-  std::string text = "sha256:";
-  for (unsigned int i = 0; i < length; ++i) {
-    text += fmt::format("{:02x}", hash[i]);
-  }
-  return text;
-}
-
-} // namespace
-
 std::string digest_of(std::string_view bytes) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> hash{};
-  unsigned int length = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), hash.data(), &length, EVP_sha256(), nullptr) != 1) {
-    fail(ErrorKind::internal, "EVP_Digest(sha256) failed");
-  }
-  return text_of(hash, length);
+  Digester digester;
+  digester.add(bytes);
+  return digester.finish();
 }
 
 struct Digester::State {
@@ -60,7 +45,11 @@ std::string Digester::finish() {
   if (EVP_DigestFinal_ex(m_state->context.get(), hash.data(), &length) != 1) {
     fail(ErrorKind::internal, "EVP_DigestFinal_ex(sha256) failed");
   }
-  return text_of(hash, length);
+  std::string text = "sha256:";
+  for (unsigned int i = 0; i < length; ++i) {
+    text += fmt::format("{:02x}", hash[i]);
+  }
+  return text;
 }
 
 } // namespace reckon

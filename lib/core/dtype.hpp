@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/names.hpp"
+
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -13,27 +16,13 @@ enum class DType { fp32, fp16, bf16, int32 };
 [[nodiscard]] constexpr std::uint64_t size_of(DType t) {
   return t == DType::fp32 || t == DType::int32 ? 4 : 2;
 }
+inline constexpr std::array<std::string_view, 4> k_dtype_names{"fp32", "fp16", "bf16", "int32"};
 [[nodiscard]] constexpr std::string_view name_of(DType t) {
-  switch (t) {
-  case DType::fp32:
-    return "fp32";
-  case DType::fp16:
-    return "fp16";
-  case DType::bf16:
-    return "bf16";
-  case DType::int32:
-    return "int32";
-  }
-  return "?";
+  return k_dtype_names.at(static_cast<std::size_t>(t));
 }
 /// Of a gradient: not int32.
 [[nodiscard]] constexpr std::optional<DType> dtype_named(std::string_view name) {
-  for (const DType t : {DType::fp32, DType::fp16, DType::bf16}) {
-    if (name_of(t) == name) {
-      return t;
-    }
-  }
-  return std::nullopt;
+  return value_named<DType>(name, std::span(k_dtype_names).first(3));
 }
 
 /// A stretch of a gradient buffer: neighbouring tensors of one element type.

@@ -260,38 +260,43 @@ bool JsonView::is_null() const {
   return m_value->is_null();
 }
 
-JsonView JsonView::at(std::string_view key) const {
+const Json& JsonView::object() const {
   if (!m_value->is_object()) {
     fail(fmt::format("must be an object, is {}", shown(*m_value)));
   }
-  const auto it = m_value->find(key);
+  return *m_value;
+}
+
+const Json& JsonView::array(const char* what) const {
+  if (!m_value->is_array()) {
+    fail(fmt::format("must be an array{}, is {}", what, shown(*m_value)));
+  }
+  return *m_value;
+}
+
+JsonView JsonView::below(const Json& value, std::string_view key) const {
+  return {&value, m_file, m_pointer + "/" + escape_pointer(key)};
+}
+
+JsonView JsonView::at(std::string_view key) const {
+  const auto it = object().find(key);
   if (it == m_value->end()) {
     fail(fmt::format("the key \"{}\" is missing; add it", key));
   }
-  return {&*it, m_file, m_pointer + "/" + escape_pointer(key)};
+  return below(*it, key);
 }
 
 std::optional<JsonView> JsonView::find(std::string_view key) const {
-  if (!m_value->is_object()) {
-    fail(fmt::format("must be an object, is {}", shown(*m_value)));
-  }
-  const auto it = m_value->find(key);
-  if (it == m_value->end() || it->is_null()) {
-    return std::nullopt;
-  }
-  return JsonView(&*it, m_file, m_pointer + "/" + escape_pointer(key));
+  const auto it = object().find(key);
+  return it == m_value->end() || it->is_null() ? std::nullopt : std::optional(below(*it, key));
 }
 
 void JsonView::only(std::initializer_list<std::string_view> keys) const {
-  if (!m_value->is_object()) {
-    fail(fmt::format("must be an object, is {}", shown(*m_value)));
-  }
-  for (const auto& [key, member] : m_value->items()) {
-    static_cast<void>(member);
+  for (const auto& [key, member] : object().items()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
       const std::vector<std::string> known(keys.begin(), keys.end());
       const std::string near = did_you_mean(key, known);
-      JsonView(m_value, m_file, m_pointer + "/" + escape_pointer(key))
+      below(member, key)
           .fail(near.empty() ? fmt::format("unknown key; known here: {}", fmt::join(known, ", "))
                              : fmt::format("unknown key; did you mean \"{}\"?", near));
     }
@@ -299,24 +304,17 @@ void JsonView::only(std::initializer_list<std::string_view> keys) const {
 }
 
 std::vector<JsonView> JsonView::elements() const {
-  if (!m_value->is_array()) {
-    fail(fmt::format("must be an array, is {}", shown(*m_value)));
-  }
   std::vector<JsonView> out;
-  out.reserve(m_value->size());
-  for (std::size_t i = 0; i < m_value->size(); ++i) {
-    out.push_back(JsonView(&(*m_value)[i], m_file, fmt::format("{}/{}", m_pointer, i)));
+  for (const Json& element : array("")) {
+    out.push_back(below(element, std::to_string(out.size())));
   }
   return out;
 }
 
 std::vector<std::pair<std::string, JsonView>> JsonView::members() const {
-  if (!m_value->is_object()) {
-    fail(fmt::format("must be an object, is {}", shown(*m_value)));
-  }
   std::vector<std::pair<std::string, JsonView>> out;
-  for (const auto& [key, member] : m_value->items()) {
-    out.emplace_back(key, JsonView(&member, m_file, m_pointer + "/" + escape_pointer(key)));
+  for (const auto& [key, member] : object().items()) {
+    out.emplace_back(key, below(member, key));
   }
   return out;
 }
@@ -403,15 +401,11 @@ int JsonView::integer(int low, int high) const {
 }
 
 std::vector<double> JsonView::numbers() const {
-  if (!m_value->is_array()) {
-    fail(fmt::format("must be an array of numbers, is {}", shown(*m_value)));
-  }
   std::vector<double> out;
   out.reserve(m_value->size());
-  for (std::size_t i = 0; i < m_value->size(); ++i) {
-    const Json& e = (*m_value)[i];
+  for (const Json& e : array(" of numbers")) {
     if (!e.is_number() || !std::isfinite(e.get<double>())) {
-      JsonView(&e, m_file, fmt::format("{}/{}", m_pointer, i))
+      below(e, std::to_string(out.size()))
           .fail(fmt::format("must be a finite number, is {}", shown(e)));
     }
     out.push_back(e.get<double>());
@@ -420,16 +414,11 @@ std::vector<double> JsonView::numbers() const {
 }
 
 std::vector<std::uint64_t> JsonView::counts() const {
-  if (!m_value->is_array()) {
-    fail(fmt::format("must be an array of whole numbers, is {}", shown(*m_value)));
-  }
   std::vector<std::uint64_t> out;
   out.reserve(m_value->size());
-  for (std::size_t i = 0; i < m_value->size(); ++i) {
-    const Json& e = (*m_value)[i];
+  for (const Json& e : array(" of whole numbers")) {
     const bool plain = e.is_number_unsigned() && e.get<std::uint64_t>() <= k_max_count;
-    out.push_back(plain ? e.get<std::uint64_t>()
-                        : JsonView(&e, m_file, fmt::format("{}/{}", m_pointer, i)).count());
+    out.push_back(plain ? e.get<std::uint64_t>() : below(e, std::to_string(out.size())).count());
   }
   return out;
 }

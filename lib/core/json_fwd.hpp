@@ -71,6 +71,11 @@ public:
 private:
   JsonView(const Json* value, std::shared_ptr<const std::string> file, std::string pointer)
       : m_value(value), m_file(std::move(file)), m_pointer(std::move(pointer)) {}
+  /// The value, which must be one; `what` follows "must be an array".
+  [[nodiscard]] const Json& object() const;
+  [[nodiscard]] const Json& array(const char* what) const;
+  /// A part of it.
+  [[nodiscard]] JsonView below(const Json& value, std::string_view key) const;
   const Json* m_value;
   std::shared_ptr<const std::string> m_file; // shared: thousands of views name the same file
   std::string m_pointer;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/names.hpp"
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,28 +14,13 @@ namespace reckon {
 /// The optimizers of BytePS figure 9b.
 enum class Optimizer : std::uint8_t { sgd, momentum, rmsprop, adam };
 
+inline constexpr std::array<std::string_view, 4> k_optimizer_names{"sgd", "momentum", "rmsprop",
+                                                                   "adam"};
 [[nodiscard]] constexpr std::string_view name_of(Optimizer o) {
-  switch (o) {
-  case Optimizer::sgd:
-    return "sgd";
-  case Optimizer::momentum:
-    return "momentum";
-  case Optimizer::rmsprop:
-    return "rmsprop";
-  case Optimizer::adam:
-    return "adam";
-  }
-  return "?";
+  return k_optimizer_names.at(static_cast<std::size_t>(o));
 }
-
 [[nodiscard]] constexpr std::optional<Optimizer> optimizer_named(std::string_view name) {
-  for (const Optimizer o :
-       {Optimizer::sgd, Optimizer::momentum, Optimizer::rmsprop, Optimizer::adam}) {
-    if (name_of(o) == name) {
-      return o;
-    }
-  }
-  return std::nullopt;
+  return value_named<Optimizer>(name, k_optimizer_names);
 }
 
 /// fp32 arrays of state beside the parameters: 0, 1, 1, 2.

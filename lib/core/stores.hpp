@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/names.hpp"
+
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -16,17 +19,12 @@ enum class Stores : std::uint8_t {
   streaming,
 };
 
+inline constexpr std::array<std::string_view, 2> k_stores_names{"cached", "streaming"};
 [[nodiscard]] constexpr std::string_view name_of(Stores stores) {
-  return stores == Stores::cached ? "cached" : "streaming";
+  return k_stores_names.at(static_cast<std::size_t>(stores));
 }
-
 [[nodiscard]] constexpr std::optional<Stores> stores_named(std::string_view name) {
-  for (const Stores stores : {Stores::cached, Stores::streaming}) {
-    if (name_of(stores) == name) {
-      return stores;
-    }
-  }
-  return std::nullopt;
+  return value_named<Stores>(name, k_stores_names);
 }
 
 } // namespace reckon

@@ -20,14 +20,6 @@ public:
   [[nodiscard]] constexpr std::uint64_t count() const { return m_count; }
   [[nodiscard]] constexpr double as_double() const { return static_cast<double>(m_count); }
   constexpr auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes other) {
-    m_count += other.m_count;
-    return *this;
-  }
-  friend constexpr Bytes operator+(Bytes a, Bytes b) { return Bytes(a.m_count + b.m_count); }
-  friend constexpr Bytes operator*(std::uint64_t factor, Bytes b) {
-    return Bytes(factor * b.m_count);
-  }
 
 private:
   std::uint64_t m_count = 0;
@@ -38,41 +30,13 @@ class Bandwidth {
 public:
   Bandwidth() = delete;
   [[nodiscard]] static constexpr Bandwidth bytes_per_s(double value) { return Bandwidth(value); }
-  [[nodiscard]] static constexpr Bandwidth gb_per_s(double value) { return Bandwidth(value * 1e9); }
-  [[nodiscard]] static constexpr Bandwidth gbit_per_s(double value) {
-    return Bandwidth(value * 1e9 / 8);
-  }
   [[nodiscard]] constexpr double as_bytes_per_s() const { return m_bytes_per_s; }
-  [[nodiscard]] constexpr double as_gb_per_s() const { return m_bytes_per_s / 1e9; }
   constexpr auto operator<=>(const Bandwidth&) const = default;
 
 private:
   constexpr explicit Bandwidth(double value) : m_bytes_per_s(value) {}
   double m_bytes_per_s;
 };
-
-// The only ways in which the quantities mix. Division by zero gives infinity, as doubles do.
-constexpr Seconds operator/(Bytes b, Bandwidth r) {
-  return Seconds(b.as_double() / r.as_bytes_per_s());
-}
-constexpr Bandwidth operator/(Bytes b, Seconds t) {
-  return Bandwidth::bytes_per_s(b.as_double() / t.count());
-}
-
-inline namespace literals {
-constexpr Bytes operator""_B(unsigned long long n) {
-  return Bytes(n);
-}
-constexpr Bytes operator""_KiB(unsigned long long n) {
-  return Bytes(n << 10U);
-}
-constexpr Bytes operator""_MiB(unsigned long long n) {
-  return Bytes(n << 20U);
-}
-constexpr Bytes operator""_GiB(unsigned long long n) {
-  return Bytes(n << 30U);
-}
-} // namespace literals
 
 /// "4MiB" = 4 * 2^20, "553MB" = 553e6, "64k" = 64 * 2^10 (as NCCL's and UCX's flags mean it),
 /// "4096" = bytes. Bits ("4Mb"), negative, fractional-byte and overflowing sizes throw Error{usage}

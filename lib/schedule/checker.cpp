@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <map>
 #include <queue>
@@ -38,27 +39,9 @@ struct Access {
 };
 
 std::string_view name_of(OpKind kind) {
-  switch (kind) {
-  case OpKind::write:
-    return "write";
-  case OpKind::await:
-    return "await";
-  case OpKind::reduce:
-    return "reduce";
-  case OpKind::copy:
-    return "copy";
-  case OpKind::update:
-    return "update";
-  case OpKind::subtract:
-    return "subtract";
-  case OpKind::delay:
-    return "delay";
-  case OpKind::to_fixed:
-    return "to_fixed";
-  case OpKind::from_fixed:
-    return "from_fixed";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 9> k_names{
+      "write", "await", "reduce", "copy", "update", "to_fixed", "from_fixed", "subtract", "delay"};
+  return k_names.at(static_cast<std::size_t>(kind));
 }
 
 /// Which workers' gradients a run of bytes holds the sum of, and how often each; k_none stands for
@@ -166,11 +149,15 @@ private:
     m_result.ops = m_places.size();
   }
 
-  void check_slice(std::uint32_t node, std::uint32_t rank, Slice slice, std::uint64_t bytes,
-                   std::string_view what) {
+  [[nodiscard]] bool outside(std::uint32_t rank, Slice at, std::uint64_t bytes) const {
     const std::vector<std::uint64_t>& buffers = m_schedule.ranks[rank].buffer_bytes;
-    if (slice.buffer >= buffers.size() || slice.offset > buffers[slice.buffer] ||
-        bytes > buffers[slice.buffer] - slice.offset) {
+    return at.buffer >= buffers.size() || at.offset > buffers[at.buffer] ||
+           bytes > buffers[at.buffer] - at.offset;
+  }
+
+  void check_slice(std::uint32_t node, std::uint32_t rank, Slice slice, std::string_view what) {
+    const std::uint64_t bytes = op_at(node).bytes;
+    if (outside(rank, slice, bytes)) {
       fault(node, fmt::format("{} [{}, {}) lies outside buffer {} of rank {}", what, slice.offset,
                               slice.offset + bytes, slice.buffer, rank));
     }
@@ -178,73 +165,66 @@ private:
 
   void check_slices() {
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
-      const std::vector<std::uint64_t>& buffers = m_schedule.ranks[r].buffer_bytes;
-      const auto outside = [&](Slice at, std::uint64_t bytes) {
-        return at.buffer >= buffers.size() || at.offset > buffers[at.buffer] ||
-               bytes > buffers[at.buffer] - at.offset;
-      };
       const RankProgram& rank = m_schedule.ranks[r];
       if (std::any_of(rank.parameters.begin(), rank.parameters.end(),
-                      [&](const ParameterRun& run) { return outside(run.at, run.bytes); })) {
+                      [&](const ParameterRun& run) { return outside(r, run.at, run.bytes); })) {
         m_result.faults.push_back(
             fmt::format("rank {}: its parameters lie outside of a buffer", r));
         return;
       }
       if (std::any_of(rank.saved.begin(), rank.saved.end(),
                       [&](const SavedRun& run) {
-                        return outside(run.kept.at, run.kept.bytes) ||
-                               outside(run.copy, run.kept.bytes);
+                        return outside(r, run.kept.at, run.kept.bytes) ||
+                               outside(r, run.copy, run.kept.bytes);
                       }) ||
           std::any_of(rank.kept.begin(), rank.kept.end(),
-                      [&](const KeptRun& run) { return outside(run.at, run.bytes); })) {
+                      [&](const KeptRun& run) { return outside(r, run.at, run.bytes); })) {
         m_result.faults.push_back(
             fmt::format("rank {}: what it keeps or saves lies outside of a buffer", r));
         return;
       }
     }
     for (std::uint32_t node = 0; node < m_places.size(); ++node) {
-      const Op& op = op_at(node);
-      const std::uint32_t rank = m_places[node].rank;
-      for (const std::uint32_t d : lane_at(node).dependencies(m_places[node].op)) {
-        if (d >= m_places[node].op) {
-          fault(node, fmt::format("depends on op {}, which does not come before it", d));
-        }
+      check_op(node);
+    }
+  }
+
+  void check_op(std::uint32_t node) {
+    const Op& op = op_at(node);
+    const std::uint32_t rank = m_places[node].rank;
+    for (const std::uint32_t d : lane_at(node).dependencies(m_places[node].op)) {
+      if (d >= m_places[node].op) {
+        fault(node, fmt::format("depends on op {}, which does not come before it", d));
       }
-      if ((op.kind == OpKind::write || op.kind == OpKind::await) &&
-          (op.peer >= m_schedule.ranks.size() || op.peer == rank)) {
-        fault(node, fmt::format("peer {} is not another rank", op.peer));
-        continue;
-      }
-      if (op.kind == OpKind::write) {
-        check_slice(node, rank, op.source, op.bytes, "source");
-        check_slice(node, op.peer, op.destination, op.bytes, "destination");
-        if (m_places[node].lane >= m_schedule.ranks[op.peer].lanes.size()) {
-          fault(node, fmt::format("rank {} has no lane {}", op.peer, m_places[node].lane));
-        }
-      } else if (op.kind == OpKind::reduce) {
-        check_slice(node, rank, op.destination, op.bytes, "destination");
-        for (const Slice& s : lane_at(node).sources(op)) {
-          check_slice(node, rank, s, op.bytes, "operand");
-        }
-        if (op.source_count == 0 || op.bytes % size_of(op.dtype) != 0) {
-          fault(node, "sums nothing, or not whole elements");
-        }
-      } else if (op.kind == OpKind::copy || op.kind == OpKind::subtract ||
-                 op.kind == OpKind::to_fixed || op.kind == OpKind::from_fixed) {
-        check_slice(node, rank, op.source, op.bytes, "source");
-        check_slice(node, rank, op.destination, op.bytes, "destination");
-        if (op.kind != OpKind::copy && op.bytes % sizeof(float) != 0) {
-          fault(node, "does not work on whole elements");
-        }
-      } else if (op.kind == OpKind::update) {
-        check_slice(node, rank, op.destination, op.bytes, "parameters");
-        for (const Slice& s : lane_at(node).sources(op)) {
-          check_slice(node, rank, s, op.bytes, "operand");
-        }
-        if (op.source_count != 1 + state_arrays(op.optimizer) || op.bytes % sizeof(float) != 0) {
-          fault(node, "has not the operands of its optimizer, or not whole elements");
-        }
-      }
+    }
+    const bool writes = op.kind == OpKind::write;
+    if ((writes || op.kind == OpKind::await) &&
+        (op.peer >= m_schedule.ranks.size() || op.peer == rank)) {
+      fault(node, fmt::format("peer {} is not another rank", op.peer));
+      return;
+    }
+    if (op.kind == OpKind::await || op.kind == OpKind::delay) {
+      return;
+    }
+    const bool reduces = op.kind == OpKind::reduce, updates = op.kind == OpKind::update;
+    if (!reduces && !updates) {
+      check_slice(node, rank, op.source, "source");
+    }
+    check_slice(node, writes ? op.peer : rank, op.destination,
+                updates ? "parameters" : "destination");
+    for (const Slice& s : lane_at(node).sources(op)) {
+      check_slice(node, rank, s, "operand");
+    }
+    if (writes && m_places[node].lane >= m_schedule.ranks[op.peer].lanes.size()) {
+      fault(node, fmt::format("rank {} has no lane {}", op.peer, m_places[node].lane));
+    }
+    const bool whole = op.bytes % (reduces ? size_of(op.dtype) : sizeof(float)) == 0;
+    if (reduces && (op.source_count == 0 || !whole)) {
+      fault(node, "sums nothing, or not whole elements");
+    } else if (updates && (op.source_count != 1 + state_arrays(op.optimizer) || !whole)) {
+      fault(node, "has not the operands of its optimizer, or not whole elements");
+    } else if (!reduces && !updates && !writes && op.kind != OpKind::copy && !whole) {
+      fault(node, "does not work on whole elements");
     }
   }
 

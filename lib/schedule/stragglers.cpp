@@ -4,11 +4,11 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/units.hpp"
+#include "core/whole_number.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 namespace reckon {
@@ -21,17 +21,14 @@ std::vector<Straggler> parse_stragglers(std::span<const std::string> texts, std:
     const bool with_words = what.starts_with("rank=");
     what.remove_prefix(with_words ? 5 : 0);
     const std::size_t between = what.find(with_words ? ':' : '=');
-    const char* const end = what.data() + std::min(between, what.size());
-    Straggler straggler;
-    const auto [stop, error] = std::from_chars(what.data(), end, straggler.rank);
-    if (between == std::string_view::npos || error != std::errc{} || stop != end ||
-        straggler.rank >= ranks) {
+    const auto rank = whole_number<std::uint32_t>(what.substr(0, between));
+    if (between == std::string_view::npos || !rank || *rank >= ranks) {
       fail(ErrorKind::usage,
            fmt::format("{}: write RANK=FACTORx or rank=RANK:FACTOR with a rank from 0 to {} and a "
                        "factor of at least 1, e.g. 0=2x",
                        option, ranks - 1));
     }
-    straggler.factor = parse_factor(what.substr(between + 1), option, 1);
+    const Straggler straggler{*rank, parse_factor(what.substr(between + 1), option, 1)};
     if (std::ranges::any_of(stragglers,
                             [&](const Straggler& s) { return s.rank == straggler.rank; })) {
       fail(ErrorKind::usage, fmt::format("{}: rank {} is one already", option, straggler.rank));

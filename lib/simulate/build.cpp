@@ -22,21 +22,9 @@ class Builder {
 public:
   Builder(const Schedule& schedule, const SimNetwork& network, const Scenario& scenario)
       : m_schedule(schedule), m_network(network), m_scenario(scenario),
-        m_op_factor(schedule.ranks.size(), 1),
-        m_longest(network.stations.station_bytes_per_s.size()),
-        m_passing(network.stations.station_bytes_per_s.size()),
-        m_first(network.stations.station_bytes_per_s.size(), false),
-        m_station(network.stations.station_bytes_per_s.size(), k_none),
-        m_path_of(network.stations.ways()) {
-    for (const auto& [rank, factor] : scenario.stragglers) {
-      m_op_factor[rank] *= factor;
-    }
-    m_slow.assign(m_station.size(), 1);
-    m_unit.assign(m_station.size(), 0);
-    for (const auto& [station, factor] : scenario.slow_stations) {
-      m_slow[station] *= factor;
-    }
-  }
+        m_op_factor(scenario.op_factors(schedule.ranks.size())),
+        m_stations(network.stations.station_bytes_per_s.size()),
+        m_kept(scenario.kept_rates(m_stations.size())), m_path_of(network.stations.ways()) {}
 
   SimGraph build() {
     m_graph.hosts = static_cast<std::uint32_t>(m_schedule.ranks.size());
@@ -91,7 +79,7 @@ private:
   }
   [[nodiscard]] double busy_seconds(std::uint32_t station, double bytes, double writes,
                                     bool first) const {
-    return m_network.busy_seconds(station, bytes, writes, first) / m_slow[station];
+    return m_network.busy_seconds(station, bytes, writes, first) / m_kept[station];
   }
 
   template <class Visit>
@@ -112,14 +100,16 @@ private:
     for_each_write([&](std::size_t lane, std::size_t rank, const Op& op) {
       const std::vector<std::uint32_t>& stations = m_network.stations.path(lane, rank, op.peer);
       for (std::size_t hop = 0; hop < stations.size(); ++hop) {
-        const std::uint32_t station = stations[hop];
-        if (const auto bytes = static_cast<double>(op.bytes); bytes > m_longest[station].bytes) {
-          m_longest[station] = {bytes, m_network.writes_in(op)};
+        Station& station = m_stations[stations[hop]];
+        const auto bytes = static_cast<double>(op.bytes);
+        if (bytes > station.longest) {
+          station.longest = bytes;
+          station.longest_writes = m_network.writes_in(op);
         }
-        m_first[station] = m_first[station] || hop == 0;
-        m_passing[station].bytes += static_cast<double>(op.bytes);
-        ++m_passing[station].writes;
-        m_unit[station] = std::gcd(m_unit[station], m_network.flows_at(lane, rank, op.peer, hop));
+        station.first = station.first || hop == 0;
+        station.bytes += bytes;
+        ++station.writes;
+        station.unit = std::gcd(station.unit, m_network.flows_at(lane, rank, op.peer, hop));
       }
     });
   }
@@ -128,22 +118,24 @@ private:
     // Traffic beside the plan's may use a station that the plan does not.
     constexpr double k_long_write = 1 << 20;
     for (const Scenario::Background& b : m_scenario.backgrounds) {
-      for (const std::uint32_t station : m_network.stations.path(b.lane, b.from, b.to)) {
-        if (m_longest[station].bytes == 0) {
-          m_longest[station].bytes = k_long_write;
+      for (const std::uint32_t s : m_network.stations.path(b.lane, b.from, b.to)) {
+        if (m_stations[s].longest == 0) {
+          m_stations[s].longest = k_long_write;
         }
-        m_unit[station] = 1;
+        m_stations[s].unit = 1;
       }
     }
-    m_rate.assign(m_station.size(), std::numeric_limits<double>::infinity());
-    for (std::uint32_t s = 0; s < m_station.size(); ++s) {
-      const auto& [bytes, writes] = m_longest[s];
-      const double seconds = bytes > 0 ? busy_seconds(s, bytes, writes, m_first[s]) : 0;
+    for (std::uint32_t s = 0; s < m_stations.size(); ++s) {
+      Station& station = m_stations[s];
+      const double seconds =
+          station.longest > 0
+              ? busy_seconds(s, station.longest, station.longest_writes, station.first)
+              : 0;
       if (limits(s) && seconds > 0) {
-        m_rate[s] = bytes / seconds;
-        m_station[s] = static_cast<std::uint32_t>(m_graph.station_bytes_per_s.size());
+        station.rate = station.longest / seconds;
+        station.number = static_cast<std::uint32_t>(m_graph.station_bytes_per_s.size());
         // Where all that passes stands for several, so does its rate.
-        m_graph.station_bytes_per_s.push_back(m_rate[s] / m_unit[s]);
+        m_graph.station_bytes_per_s.push_back(station.rate / station.unit);
       }
     }
   }
@@ -152,9 +144,9 @@ private:
   /// station takes: a write of 64 bytes may take 3 ns.
   void set_precision() {
     double busiest_s = 0, most_writes = 1;
-    for (std::size_t s = 0; s < m_rate.size(); ++s) {
-      busiest_s = std::max(busiest_s, m_passing[s].bytes / m_rate[s]);
-      most_writes = std::max(most_writes, m_passing[s].writes);
+    for (const Station& station : m_stations) {
+      busiest_s = std::max(busiest_s, station.bytes / station.rate);
+      most_writes = std::max(most_writes, station.writes);
     }
     if (busiest_s > 0) {
       m_graph.precision_s = std::min(m_graph.precision_s, 1e-3 * busiest_s / most_writes);
@@ -171,13 +163,14 @@ private:
       path.latency_s = m_network.stations.latency_of(from, to);
       const std::vector<std::uint32_t>& stations = m_network.stations.path(lane, from, to);
       for (std::size_t hop = 0; hop < stations.size(); ++hop) {
-        if (m_station[stations[hop]] != k_none) {
+        const Station& station = m_stations[stations[hop]];
+        if (station.number != k_none) {
           if (path.hops.empty() || !m_scenario.no_buffers) {
             path.hops.emplace_back();
           }
           path.hops.back().insert(path.hops.back().end(),
-                                  m_network.flows_at(lane, from, to, hop) / m_unit[stations[hop]],
-                                  m_station[stations[hop]]);
+                                  m_network.flows_at(lane, from, to, hop) / station.unit,
+                                  station.number);
         }
       }
       m_graph.paths.push_back(std::move(path));
@@ -220,9 +213,9 @@ private:
     double slowest = 0, rate = std::numeric_limits<double>::infinity();
     bool first = true;
     for (const std::uint32_t station : m_network.stations.path(lane, from, op.peer)) {
-      if (m_station[station] != k_none) {
+      if (m_stations[station].number != k_none) {
         slowest = std::max(slowest, busy_seconds(station, bytes, m_network.writes_in(op), first));
-        rate = std::min(rate, m_rate[station]);
+        rate = std::min(rate, m_stations[station].rate);
       }
       first = false;
     }
@@ -285,22 +278,17 @@ private:
   const SimNetwork& m_network;
   const Scenario& m_scenario;
   std::vector<double> m_op_factor; ///< by rank
-  // By station of the network:
-  /// Of a station's writes, and in so many.
-  struct Longest {
-    double bytes = 0, writes = 1;
+  struct Station {
+    double longest = 0, longest_writes = 1; ///< bytes of its longest write, which is so many
+    double bytes = 0, writes = 0;           ///< of all
+    double rate = std::numeric_limits<double>::infinity();
+    std::uint32_t unit = 0;        ///< common divisor of the flows that a write stands for there
+    bool first = false;            ///< of some path
+    std::uint32_t number = k_none; ///< in the graph; k_none: limits nothing
   };
-  std::vector<Longest> m_longest;
-  /// All of a station's writes.
-  struct Passing {
-    double bytes = 0, writes = 0;
-  };
-  std::vector<Passing> m_passing;
-  std::vector<double> m_slow, m_rate;
-  std::vector<std::uint32_t> m_unit; ///< common divisor of the flows that a write stands for there
-  std::vector<bool> m_first;         ///< of some path
-  std::vector<std::uint32_t> m_station;   ///< number in the graph; k_none: limits nothing
-  std::vector<std::vector<Lane>> m_lanes; ///< [rank][lane]
+  std::vector<Station> m_stations;                                         ///< of the network
+  std::vector<double> m_kept;                                              ///< of each one's rate
+  std::vector<std::vector<Lane>> m_lanes;                                  ///< [rank][lane]
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> m_path_of; ///< [way]
   SimGraph m_graph;
 };

@@ -25,18 +25,27 @@ Stream stream_of(const Plan& plan, std::size_t part) {
           static_cast<std::size_t>(after - plan.runs.begin())};
 }
 
-std::map<Stream, std::uint64_t> streams_of(const Plan& plan) {
-  std::map<Stream, std::uint64_t> streams;
-  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-    ++streams[stream_of(plan, p)];
+/// Adds a part with the place of another's.
+void append_part(Parts& to, const Parts& from, std::size_t part, std::uint64_t offset_bytes,
+                 std::uint64_t bytes) {
+  to.offset_bytes.push_back(offset_bytes);
+  to.bytes.push_back(bytes);
+  to.server.push_back(from.server[part]);
+  to.lane.push_back(from.lane[part]);
+  if (!from.tree.empty()) {
+    to.tree.push_back(from.tree[part]);
   }
-  return streams;
 }
 
 /// Parts of a stream, the mean.
 double waves_of(const Plan& plan) {
-  const std::size_t streams = streams_of(plan).size();
-  return streams > 0 ? static_cast<double>(plan.parts.size()) / static_cast<double>(streams) : 1;
+  std::set<Stream> streams;
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    streams.insert(stream_of(plan, p));
+  }
+  return streams.empty()
+             ? 1
+             : static_cast<double>(plan.parts.size()) / static_cast<double>(streams.size());
 }
 
 } // namespace
@@ -59,13 +68,7 @@ MergedPlan with_merged_parts(const Plan& plan, std::uint64_t factor) {
     Open& into = open[stream];
     if (into.parts == 0 || into.parts == factor) {
       into = {merged.parts.size(), 0, 0};
-      merged.parts.offset_bytes.push_back(0);
-      merged.parts.bytes.push_back(0);
-      merged.parts.server.push_back(plan.parts.server[p]);
-      merged.parts.lane.push_back(plan.parts.lane[p]);
-      if (!plan.parts.tree.empty()) {
-        merged.parts.tree.push_back(plan.parts.tree[p]);
-      }
+      append_part(merged.parts, plan.parts, p, 0, 0);
       result.parts.push_back(0);
     }
     ++into.parts;
@@ -105,13 +108,7 @@ Plan sample_of(const Plan& plan) {
   sample.parts = {};
   sample.tensors.clear();
   for (std::size_t p = 0; p < plan.parts.size(); p += step) {
-    sample.parts.offset_bytes.push_back(plan.parts.offset_bytes[p]);
-    sample.parts.bytes.push_back(plan.parts.bytes[p]);
-    sample.parts.server.push_back(plan.parts.server[p]);
-    sample.parts.lane.push_back(plan.parts.lane[p]);
-    if (!plan.parts.tree.empty()) {
-      sample.parts.tree.push_back(plan.parts.tree[p]);
-    }
+    append_part(sample.parts, plan.parts, p, plan.parts.offset_bytes[p], plan.parts.bytes[p]);
   }
   return sample;
 }

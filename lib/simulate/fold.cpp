@@ -56,11 +56,8 @@ bool do_the_same(const RankProgram& a, const RankProgram& b, const std::set<std:
 class Ways {
 public:
   Ways(const SimNetwork& network, const Scenario& scenario)
-      : m_network(network.stations), m_slow(m_network.station_bytes_per_s.size(), 1) {
-    for (const auto& [station, factor] : scenario.slow_stations) {
-      m_slow[station] *= factor;
-    }
-  }
+      : m_network(network.stations),
+        m_kept(scenario.kept_rates(m_network.station_bytes_per_s.size())) {}
   /// Whether the ways of ranks `a` and `b` to and from all but the group's are as fast.
   [[nodiscard]] bool alike(std::uint32_t a, std::uint32_t b,
                            const std::set<std::uint32_t>& group) const {
@@ -92,11 +89,11 @@ private:
     };
     const auto x = curve(s), y = curve(t);
     return m_network.station_bytes_per_s[s] == m_network.station_bytes_per_s[t] &&
-           m_slow[s] == m_slow[t] && std::equal(x.begin(), x.end(), y.begin(), y.end());
+           m_kept[s] == m_kept[t] && std::equal(x.begin(), x.end(), y.begin(), y.end());
   }
 
   const StationNetwork& m_network;
-  std::vector<double> m_slow; ///< by station
+  std::vector<double> m_kept; ///< by station, of its rate
 };
 
 std::uint64_t least_divisor(std::uint64_t n) {

@@ -26,10 +26,7 @@ struct RankWork {
 };
 
 std::vector<RankWork> work_of(const SimulatedPlan& simulated) {
-  std::vector<double> factor(simulated.schedule.ranks.size(), 1);
-  for (const auto& [rank, times] : simulated.scenario.stragglers) {
-    factor[rank] *= times;
-  }
+  const std::vector<double> factor = simulated.scenario.op_factors(simulated.schedule.ranks.size());
   std::vector<RankWork> all;
   for (std::size_t r = 0; r < simulated.schedule.ranks.size(); ++r) {
     RankWork work;
@@ -122,10 +119,7 @@ std::vector<SimulatedStation> busiest(const SimulatedPlan& simulated, const SimR
     double bytes = 0, seconds = 0;
   };
   std::vector<Use> uses(network.station_bytes_per_s.size());
-  std::vector<double> slow(uses.size(), 1);
-  for (const auto& [station, factor] : simulated.scenario.slow_stations) {
-    slow[station] *= factor;
-  }
+  const std::vector<double> kept = simulated.scenario.kept_rates(uses.size());
   for (std::size_t r = 0; r < simulated.schedule.ranks.size(); ++r) {
     const std::vector<LaneProgram>& lanes = simulated.schedule.ranks[r].lanes;
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -142,7 +136,7 @@ std::vector<SimulatedStation> busiest(const SimulatedPlan& simulated, const SimR
           use.seconds += flows *
                          simulated.network.busy_seconds(path[hop], bytes,
                                                         simulated.network.writes_in(op), hop == 0) /
-                         slow[path[hop]];
+                         kept[path[hop]];
         }
       }
     }
@@ -152,7 +146,7 @@ std::vector<SimulatedStation> busiest(const SimulatedPlan& simulated, const SimR
     const Scenario::Background& b = simulated.scenario.backgrounds[i];
     for (const std::uint32_t s : network.path(b.lane, b.from, b.to)) {
       others[s] +=
-          std::max(0.0, result.background_bytes[i]) / (network.station_bytes_per_s[s] * slow[s]);
+          std::max(0.0, result.background_bytes[i]) / (network.station_bytes_per_s[s] * kept[s]);
     }
   }
   std::vector<SimulatedStation> stations;

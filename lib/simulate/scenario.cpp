@@ -4,14 +4,13 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/units.hpp"
+#include "core/whole_number.hpp"
 #include "simulate/build.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <set>
 #include <span>
@@ -21,15 +20,6 @@ namespace reckon {
 namespace {
 
 constexpr double k_least_factor = 1e-6;
-
-template <class T>
-std::optional<T> number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return !text.empty() && error == std::errc{} && end == text.data() + text.size()
-             ? std::optional(value)
-             : std::nullopt;
-}
 
 /// An option's text with what to say when it is wrong.
 class Wish {
@@ -61,7 +51,7 @@ public:
     return value;
   }
   [[nodiscard]] std::uint32_t rank(std::string_view text, std::size_t ranks) const {
-    const std::optional<std::uint32_t> value = number<std::uint32_t>(text);
+    const std::optional<std::uint32_t> value = whole_number<std::uint32_t>(text);
     if (!value || *value >= ranks) {
       refuse(fmt::format("'{}' is no rank; the plan has 0 to {}", text, ranks - 1));
     }
@@ -230,6 +220,22 @@ void add_background(Scenario& scenario, const std::string& text, const SimNetwor
 }
 
 } // namespace
+
+std::vector<double> Scenario::kept_rates(std::size_t stations) const {
+  std::vector<double> kept(stations, 1);
+  for (const auto& [station, factor] : slow_stations) {
+    kept[station] *= factor;
+  }
+  return kept;
+}
+
+std::vector<double> Scenario::op_factors(std::size_t ranks) const {
+  std::vector<double> factors(ranks, 1);
+  for (const auto& [rank, factor] : stragglers) {
+    factors[rank] *= factor;
+  }
+  return factors;
+}
 
 Scenario scenario_of(const ScenarioOptions& options, const SimNetwork& network) {
   Scenario scenario;

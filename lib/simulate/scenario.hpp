@@ -4,6 +4,7 @@
 #include "core/stations.hpp"
 #include "schedule/stragglers.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -24,6 +25,11 @@ struct Scenario {
   std::vector<Background> backgrounds;
   bool no_buffers = false; ///< nothing waits between links: a write is on all of its way at once
   std::vector<std::string> texts; ///< each in words
+
+  /// What each of so many stations keeps of its rate.
+  [[nodiscard]] std::vector<double> kept_rates(std::size_t stations) const;
+  /// How many times as long each of so many ranks takes for its ops.
+  [[nodiscard]] std::vector<double> op_factors(std::size_t ranks) const;
 };
 
 struct SimNetwork;

@@ -5,68 +5,24 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 namespace reckon {
 namespace {
-constexpr std::array<std::pair<ObjectKind, std::string_view>, 11> k_kinds{{
-    {ObjectKind::machine, "machine"},
-    {ObjectKind::package, "package"},
-    {ObjectKind::numa_node, "numa_node"},
-    {ObjectKind::cache, "cache"},
-    {ObjectKind::core, "core"},
-    {ObjectKind::host_bridge, "host_bridge"},
-    {ObjectKind::pci_bridge, "pci_bridge"},
-    {ObjectKind::gpu, "gpu"},
-    {ObjectKind::nic, "nic"},
-    {ObjectKind::memory_device, "memory_device"},
-    {ObjectKind::link_switch, "link_switch"},
-}};
-
-constexpr std::array<std::pair<PeerLinkKind, std::string_view>, 3> k_peer_link_kinds{{
-    {PeerLinkKind::nvlink, "nvlink"},
-    {PeerLinkKind::xgmi, "xgmi"},
-    {PeerLinkKind::socket, "socket"},
-}};
+constexpr std::array<std::string_view, 11> k_kinds{
+    "machine",    "package", "numa_node", "cache",         "core",       "host_bridge",
+    "pci_bridge", "gpu",     "nic",       "memory_device", "link_switch"};
+constexpr std::array<std::string_view, 3> k_peer_link_kinds{"nvlink", "xgmi", "socket"};
 
 /// Transfers per second of one lane, in the order of the generations from 1.0 on.
 constexpr std::array<double, 7> k_pcie_generations{2.5e9, 5e9, 8e9, 16e9, 32e9, 64e9, 128e9};
 } // namespace
 
 std::string_view name_of(ObjectKind kind) {
-  for (const auto& [k, name] : k_kinds) {
-    if (k == kind) {
-      return name;
-    }
-  }
-  return "?";
-}
-
-std::optional<ObjectKind> object_kind_named(std::string_view name) {
-  for (const auto& [kind, n] : k_kinds) {
-    if (n == name) {
-      return kind;
-    }
-  }
-  return std::nullopt;
+  return k_kinds.at(static_cast<std::size_t>(kind));
 }
 
 std::string_view name_of(PeerLinkKind kind) {
-  for (const auto& [k, name] : k_peer_link_kinds) {
-    if (k == kind) {
-      return name;
-    }
-  }
-  return "?";
-}
-
-std::optional<PeerLinkKind> peer_link_kind_named(std::string_view name) {
-  for (const auto& [kind, n] : k_peer_link_kinds) {
-    if (n == name) {
-      return kind;
-    }
-  }
-  return std::nullopt;
+  return k_peer_link_kinds.at(static_cast<std::size_t>(kind));
 }
 
 std::string PcieLink::text() const {

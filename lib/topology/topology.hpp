@@ -30,7 +30,6 @@ enum class ObjectKind {
 
 /// snake_case names as they stand in documents.
 [[nodiscard]] std::string_view name_of(ObjectKind kind);
-[[nodiscard]] std::optional<ObjectKind> object_kind_named(std::string_view name);
 
 /// A PCIe link as its two ends agreed on it, or as they could.
 struct PcieLink {
@@ -73,7 +72,6 @@ enum class PeerLinkKind {
   socket ///< between the NUMA nodes or packages of a machine: QPI, UPI, Infinity Fabric
 };
 [[nodiscard]] std::string_view name_of(PeerLinkKind kind);
-[[nodiscard]] std::optional<PeerLinkKind> peer_link_kind_named(std::string_view name);
 
 struct PeerLink {
   PeerLinkKind kind = PeerLinkKind::nvlink;

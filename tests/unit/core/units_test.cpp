@@ -14,8 +14,6 @@
 namespace reckon {
 namespace {
 
-using namespace std::chrono_literals;
-
 /// What `parse` says of `text`; "ok" when it takes it.
 template <class Parse>
 std::string message(Parse parse, std::string_view text) {
@@ -161,25 +159,14 @@ TEST(ParseFraction, TakesPercentAndPlainNumbers) {
             "--flag: '%' is not a number with a unit; write e.g. 15% or 0.15");
 }
 
-TEST(Quantities, MixOnlyInDivision) {
-  EXPECT_DOUBLE_EQ((4_MiB / Bandwidth::bytes_per_s(4194304)).count(), 1);
-  EXPECT_DOUBLE_EQ((1_GiB / Seconds(2)).as_bytes_per_s(), 536870912);
-  EXPECT_EQ((1_B / Bandwidth::bytes_per_s(0)).count(), std::numeric_limits<double>::infinity());
-  EXPECT_DOUBLE_EQ(Bandwidth::gbit_per_s(100).as_gb_per_s(), 12.5);
-  EXPECT_DOUBLE_EQ(Bandwidth::gb_per_s(2).as_bytes_per_s(), 2e9);
-  EXPECT_EQ(2 * (3_KiB + 1_B), Bytes(6146));
-  EXPECT_LT(1_MiB, 1_GiB);
-  EXPECT_EQ(Seconds(5ms).count(), 0.005);
-}
-
 TEST(ToText, KeepsFourDigitsAndNeverShowsAThousandOfTheSmallerUnit) {
-  EXPECT_EQ(to_text(0_B), "0 B");
-  EXPECT_EQ(to_text(64_B), "64 B");
-  EXPECT_EQ(to_text(1023_B), "1023 B");
-  EXPECT_EQ(to_text(1024_B), "1 KiB");
-  EXPECT_EQ(to_text(1536_KiB), "1.5 MiB");
-  EXPECT_EQ(to_text(1048575_B), "1 MiB"); // 1023.999 KiB
-  EXPECT_EQ(to_text(2_GiB), "2 GiB");
+  EXPECT_EQ(to_text(Bytes(0)), "0 B");
+  EXPECT_EQ(to_text(Bytes(64)), "64 B");
+  EXPECT_EQ(to_text(Bytes(1023)), "1023 B");
+  EXPECT_EQ(to_text(Bytes(1024)), "1 KiB");
+  EXPECT_EQ(to_text(Bytes(1572864)), "1.5 MiB");
+  EXPECT_EQ(to_text(Bytes(1048575)), "1 MiB"); // 1023.999 KiB
+  EXPECT_EQ(to_text(Bytes(2147483648)), "2 GiB");
   EXPECT_EQ(to_text(Bandwidth::bytes_per_s(12.34e9)), "12.34 GB/s");
   EXPECT_EQ(to_text(Bandwidth::bytes_per_s(999.999e6)), "1 GB/s");
   EXPECT_EQ(to_text(Bandwidth::bytes_per_s(5e3)), "5 kB/s");

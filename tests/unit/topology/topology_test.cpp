@@ -8,21 +8,6 @@
 namespace reckon {
 namespace {
 
-TEST(Topology, KindsAreNamedAndFoundByTheirNames) {
-  int kinds = 0;
-  for (int i = 0; i <= static_cast<int>(ObjectKind::link_switch); ++i, ++kinds) {
-    const auto kind = static_cast<ObjectKind>(i);
-    ASSERT_NE(name_of(kind), "?");
-    EXPECT_EQ(object_kind_named(name_of(kind)), kind);
-  }
-  EXPECT_EQ(kinds, 11);
-  EXPECT_EQ(object_kind_named("card"), std::nullopt);
-  for (const PeerLinkKind kind : {PeerLinkKind::nvlink, PeerLinkKind::xgmi, PeerLinkKind::socket}) {
-    EXPECT_EQ(peer_link_kind_named(name_of(kind)), kind);
-  }
-  EXPECT_EQ(peer_link_kind_named("rope"), std::nullopt);
-}
-
 TEST(NumaNode, OfADeviceAtAMachineOfSeveralIsNotKnown) {
   Topology topology;
   const auto add = [&](const char* id, ObjectKind kind, const char* parent) {

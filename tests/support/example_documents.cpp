@@ -49,97 +49,74 @@ Profile example_profile() {
                                   {"offload", "", EndpointMover::engine, EndpointPart{0, 128e9}},
                                   {"ideal", "", EndpointMover::none, EndpointPart{}}},
                .sources = {{"sms", "table V"}}};
-  TopologyObject machine;
-  machine.id = "m0";
-  machine.name = "alpha";
-  TopologyObject node;
-  node.id = "m0/numa0";
-  node.kind = ObjectKind::numa_node;
-  node.parent = "m0";
-  node.name = "node 0";
-  node.os_index = 0;
-  node.bytes = 4294967296;
-  node.cpus = {0, 1};
-  TopologyObject cache;
-  cache.id = "m0/l3";
-  cache.kind = ObjectKind::cache;
-  cache.parent = "m0/numa0";
-  cache.cache_level = 3;
-  cache.bytes = 33554432;
-  TopologyObject nic;
-  nic.id = "m0/nic0";
-  nic.kind = ObjectKind::nic;
-  nic.parent = "m0";
-  nic.name = "eth0";
-  nic.pci_address = "0000:17:00.0";
-  nic.link_bytes_per_second = 12.5e9;
-  TopologyObject bridge;
-  bridge.id = "m0/bridge0";
-  bridge.kind = ObjectKind::host_bridge;
-  bridge.parent = "m0/numa0";
-  TopologyObject gpu;
-  gpu.id = "m0/gpu0";
-  gpu.kind = ObjectKind::gpu;
-  gpu.parent = "m0/bridge0";
-  gpu.pcie = PcieLink{8e9, 16};
-  gpu.pcie_possible = PcieLink{16e9, 16};
+  const TopologyObject gpu{.id = "m0/gpu0",
+                           .kind = ObjectKind::gpu,
+                           .parent = "m0/bridge0",
+                           .pcie = PcieLink{8e9, 16},
+                           .pcie_possible = PcieLink{16e9, 16}};
   TopologyObject other = gpu;
   other.id = "m0/gpu1";
   other.pcie.reset();
   other.pcie_possible.reset();
   other.pcie_bytes_per_second = 15.75e9;
-  p.topology.objects = {machine, node, cache, nic, bridge, gpu, other};
+  p.topology.objects = {{.id = "m0", .name = "alpha"},
+                        {.id = "m0/numa0",
+                         .kind = ObjectKind::numa_node,
+                         .parent = "m0",
+                         .name = "node 0",
+                         .os_index = 0,
+                         .bytes = 4294967296,
+                         .cpus = {0, 1}},
+                        {.id = "m0/l3",
+                         .kind = ObjectKind::cache,
+                         .parent = "m0/numa0",
+                         .cache_level = 3,
+                         .bytes = 33554432},
+                        {.id = "m0/nic0",
+                         .kind = ObjectKind::nic,
+                         .parent = "m0",
+                         .name = "eth0",
+                         .pci_address = "0000:17:00.0",
+                         .link_bytes_per_second = 12.5e9},
+                        {.id = "m0/bridge0", .kind = ObjectKind::host_bridge, .parent = "m0/numa0"},
+                        gpu,
+                        other};
   p.topology.links = {{PeerLinkKind::nvlink, "m0/gpu0", "m0/gpu1", 4, 100e9}};
 
-  CellKey write;
-  write.test = "fabric_write";
-  write.from = "m0";
-  write.to = "m0";
-  write.bytes = 4194304;
-  write.pairs = 2;
-  write.in_flight = 4;
-  write.transport = "tcp;ofi_rxm";
-  write.direction = "two_way";
-  p.cells.push_back(cell(write, CellStatus::noisy, "bytes_per_second", {2.5e9, 2.25e9, 2.75e9}));
-  p.cells.back().reason = "another process took 12 % of a core";
-  p.cells.back().bytes_convention = "payload";
-  p.cells.back().ceiling = Ceiling{"copy, 2 threads", 9e9};
-  CellKey step;
-  step.test = "optimizer";
-  step.from = "m0/numa0";
-  step.bytes = 1048576;
-  step.threads = 2;
-  step.sources = 3;
-  step.dtype = "fp32";
-  step.operation = "adam";
-  step.state = "warm";
-  p.cells.push_back(cell(step, CellStatus::ok, "seconds", {0.001, 0.0011, 0.0009}));
-  CellKey published;
-  published.test = "network_port";
-  published.from = "m0/nic0";
-  p.cells.push_back(cell(published, CellStatus::published, "bytes_per_second", {}));
-  p.cells.back().min = p.cells.back().p50 = p.cells.back().p99 = p.cells.back().max = 12.5e9;
-  p.cells.back().bytes_convention = "payload";
+  const CellKey write{.test = "fabric_write",
+                      .from = "m0",
+                      .to = "m0",
+                      .bytes = 4194304,
+                      .pairs = 2,
+                      .in_flight = 4,
+                      .transport = "tcp;ofi_rxm",
+                      .direction = "two_way"};
+  const CellKey step{.test = "optimizer",
+                     .from = "m0/numa0",
+                     .bytes = 1048576,
+                     .threads = 2,
+                     .sources = 3,
+                     .dtype = "fp32",
+                     .operation = "adam",
+                     .state = "warm"};
   CellKey skipped = write;
   skipped.bytes = 8388608;
-  p.cells.push_back(cell(skipped, CellStatus::skipped, "bytes_per_second", {}));
-  p.cells.back().reason = "no time left";
+  p.cells = {cell(write, CellStatus::noisy, "bytes_per_second", {2.5e9, 2.25e9, 2.75e9}),
+             cell(step, CellStatus::ok, "seconds", {0.001, 0.0011, 0.0009}),
+             cell({.test = "network_port", .from = "m0/nic0"}, CellStatus::published,
+                  "bytes_per_second", {}),
+             cell(skipped, CellStatus::skipped, "bytes_per_second", {})};
+  p.cells[0].reason = "another process took 12 % of a core";
+  p.cells[0].bytes_convention = p.cells[2].bytes_convention = "payload";
+  p.cells[0].ceiling = Ceiling{"copy, 2 threads", 9e9};
+  p.cells[2].min = p.cells[2].p50 = p.cells[2].p99 = p.cells[2].max = 12.5e9;
+  p.cells[3].reason = "no time left";
 
-  Fit fit;
-  fit.key = write;
-  fit.key.bytes = 0;
-  fit.segments = {{8, 65536, 1.5e-5, 2e9, 0.03}, {65536, 4194304, 3e-5, 2.5e9, 0.01}};
-  fit.knee_bytes = 262144;
-  Fit sum;
-  sum.key.test = "optimizer";
-  sum.key.from = "m0/numa0";
-  sum.key.threads = 2;
-  sum.key.sources = 3;
-  sum.key.dtype = "fp32";
-  sum.key.operation = "adam";
-  sum.key.state = "warm";
-  sum.segments = {{4096, 1048576, 1e-6, 1e9, 0.02}};
-  p.fits = {fit, sum};
+  p.fits = {{.key = write,
+             .segments = {{8, 65536, 1.5e-5, 2e9, 0.03}, {65536, 4194304, 3e-5, 2.5e9, 0.01}},
+             .knee_bytes = 262144},
+            {.key = step, .segments = {{4096, 1048576, 1e-6, 1e9, 0.02}}}};
+  p.fits[0].key.bytes = p.fits[1].key.bytes = 0;
   return p;
 }
 
@@ -155,24 +132,20 @@ Workload example_workload() {
   w.forward_seconds = 0.01;
   w.backward_seconds = 0.02;
   w.batch = 32;
-  Layer lookup;
-  lookup.name = "lookup";
-  lookup.forward.elements_per_sample = 64;
-  lookup.exchange = {.elements_per_sample = 32, .before = "fc"};
-  Layer conv;
-  conv.name = "conv";
-  conv.tensors = {"conv.weight"};
-  conv.forward = {
-      .seconds = {}, .flops_per_sample = 5400, .elements_per_sample = 300, .elements = 27};
-  conv.input_gradient = conv.forward;
-  conv.weight_gradient = conv.forward;
-  Layer fc;
-  fc.name = "fc";
-  fc.tensors = {"fc.weight", "fc.bias"};
-  fc.forward.seconds = 0.001;
-  fc.input_gradient.seconds = 0.0015;
-  fc.weight_gradient.seconds = 0.0025;
-  w.layers = {lookup, conv, fc};
+  const Computation pass{.flops_per_sample = 5400, .elements_per_sample = 300, .elements = 27};
+  w.layers = {{.name = "lookup",
+               .forward = {.elements_per_sample = 64},
+               .exchange = Exchange{.elements_per_sample = 32, .before = "fc"}},
+              {.name = "conv",
+               .tensors = {"conv.weight"},
+               .forward = pass,
+               .input_gradient = pass,
+               .weight_gradient = pass},
+              {.name = "fc",
+               .tensors = {"fc.weight", "fc.bias"},
+               .forward = {.seconds = 0.001},
+               .input_gradient = {.seconds = 0.0015},
+               .weight_gradient = {.seconds = 0.0025}}};
   return w;
 }
 
@@ -217,24 +190,18 @@ Plan example_plan() {
   p.routing = {{0, 2, 2, 1000, {1000, 3000.5}, 512}, {1, 2, 2, std::nullopt, {}, 1024}};
   p.tensors = {{"head", false, 0, 1}, {"tail", true, 1, 2}};
   p.one_queue = true;
-  p.ranks = {{.machine = "m0",
-              .worker = true,
-              .server = false,
-              .lanes = 2,
-              .share_bytes = 0,
-              .assigned_bytes = 0,
-              .port_bytes_per_second = 12.5e9,
-              .egress_bytes = 4094,
-              .ingress_bytes = 4094},
-             {.machine = "m0",
-              .worker = true,
-              .server = true,
-              .lanes = 2,
-              .share_bytes = 2046.5,
-              .assigned_bytes = 2046,
-              .port_bytes_per_second = 12.5e9,
-              .egress_bytes = 4094,
-              .ingress_bytes = 4094},
+  const PlanRank worker{.machine = "m0",
+                        .worker = true,
+                        .lanes = 2,
+                        .port_bytes_per_second = 12.5e9,
+                        .egress_bytes = 4094,
+                        .ingress_bytes = 4094};
+  PlanRank both = worker;
+  both.server = true;
+  both.share_bytes = 2046.5;
+  both.assigned_bytes = 2046;
+  p.ranks = {worker,
+             both,
              {.machine = "m0",
               .rack = "rack0",
               .endpoint = "m0/numa0",
@@ -342,25 +309,24 @@ Report example_report() {
                    .usual_seconds = 0.75,
                    .write_seconds = 1.5,
                    .first_failure = "checkpoint after step 4: rank 1: cannot write x"};
-  ReplanReport replan;
-  replan.plan = r.plan;
-  replan.profile = r.profile;
-  replan.changes = {"routing/0/latency_proxy: rank 1 -> rank 2"};
-  replan.running_predicted_seconds = 1.5;
-  replan.predicted_seconds = 1;
-  replan.before_seconds = 1.5;
-  replan.after_seconds = 1.125;
-  replan.gain = 0.25;
-  replan.iteration_seconds = {1, 1.125, 1.25};
-  PauseReport pause;
-  pause.after_iterations = 3;
-  pause.measuring_seconds = 0.5;
-  pause.planning_seconds = 0.25;
-  pause.pairs = {{"alpha", "beta", 262144, 2.5e7, 6e6}};
-  pause.ports = {"beta"};
-  pause.verdict = "changed the plan";
-  pause.replan = replan;
-  r.reprofiling = {.every_iterations = 3, .write_bytes = {4096, 262144}, .pauses = {pause}};
+  const ReplanReport replan{.plan = r.plan,
+                            .profile = r.profile,
+                            .changes = {"routing/0/latency_proxy: rank 1 -> rank 2"},
+                            .running_predicted_seconds = 1.5,
+                            .predicted_seconds = 1,
+                            .before_seconds = 1.5,
+                            .after_seconds = 1.125,
+                            .gain = 0.25,
+                            .iteration_seconds = {1, 1.125, 1.25}};
+  r.reprofiling = {.every_iterations = 3,
+                   .write_bytes = {4096, 262144},
+                   .pauses = {{.after_iterations = 3,
+                               .measuring_seconds = 0.5,
+                               .planning_seconds = 0.25,
+                               .pairs = {{"alpha", "beta", 262144, 2.5e7, 6e6}},
+                               .ports = {"beta"},
+                               .verdict = "changed the plan",
+                               .replan = replan}}};
   return r;
 }
 

@@ -54,11 +54,8 @@ CellKey key(std::string test, std::string from, std::string to = "") {
 
 void add_topology(Profile& p) {
   auto add = [&](std::string id, ObjectKind kind, std::string parent) -> TopologyObject& {
-    TopologyObject& o = p.topology.objects.emplace_back();
-    o.id = std::move(id);
-    o.kind = kind;
-    o.parent = std::move(parent);
-    return o;
+    return p.topology.objects.emplace_back(
+        TopologyObject{.id = std::move(id), .kind = kind, .parent = std::move(parent)});
   };
   add("m0", ObjectKind::machine, "").name = "alpha";
   for (int n = 0; n < 2; ++n) {

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/json.hpp"
 #include "documents/json.hpp"
+#include "support/random_cases.hpp"
 #include "support/random_documents.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <iostream>
 
 namespace reckon {
 namespace {
+
+using test::for_cases;
+using test::Random;
 
 constexpr std::uint64_t k_seed = 20240611;
 constexpr int k_cases = 300;
@@ -18,52 +21,38 @@ constexpr int k_cases = 300;
 /// equal text.
 template <class T>
 void expect_round_trips(T (*random_document)(std::mt19937_64&)) {
-  std::cout << "seed " << k_seed << '\n';
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < k_cases; ++i) {
+  for_cases(k_seed, k_cases, [&](Random& random) {
     const T document = random_document(random);
     const std::string text = canonical_text(document);
+    SCOPED_TRACE(text);
     Document read;
-    ASSERT_NO_THROW(read = document_from_json(parse_json(text, "f"), "f")) << "case " << i << '\n'
-                                                                           << text;
-    ASSERT_TRUE(std::holds_alternative<T>(read)) << "case " << i;
-    ASSERT_TRUE(std::get<T>(read) == document) << "case " << i << '\n' << text;
-    ASSERT_EQ(canonical_text(read), text) << "case " << i;
-  }
+    ASSERT_NO_THROW(read = document_from_json(parse_json(text, "f"), "f"));
+    ASSERT_TRUE(std::holds_alternative<T>(read));
+    ASSERT_TRUE(std::get<T>(read) == document);
+    ASSERT_EQ(canonical_text(read), text);
+  });
 }
 
-TEST(RoundTrip, Profile) {
+TEST(RoundTrip, OfRandomDocuments) {
   expect_round_trips(test::random_profile);
-}
-TEST(RoundTrip, Workload) {
   expect_round_trips(test::random_workload);
-}
-TEST(RoundTrip, Roles) {
   expect_round_trips(test::random_roles);
-}
-TEST(RoundTrip, Plan) {
   expect_round_trips(test::random_plan);
-}
-TEST(RoundTrip, Report) {
   expect_round_trips(test::random_report);
 }
 
 TEST(RoundTrip, TheOrderOfCellsInMemoryDoesNotMatter) {
-  std::cout << "seed " << k_seed << '\n';
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < k_cases; ++i) {
+  for_cases(k_seed, k_cases, [](Random& random) {
     Profile profile = test::random_profile(random);
     const std::string text = canonical_text(profile);
     std::shuffle(profile.cells.begin(), profile.cells.end(), random);
     std::shuffle(profile.fits.begin(), profile.fits.end(), random);
-    ASSERT_EQ(canonical_text(profile), text) << "case " << i;
-  }
+    ASSERT_EQ(canonical_text(profile), text);
+  });
 }
 
 TEST(Layout, TensorsLieOneAfterAnotherInsideTheRunOfTheirType) {
-  std::cout << "seed " << k_seed << '\n';
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < k_cases; ++i) {
+  for_cases(k_seed, k_cases, [](Random& random) {
     const Workload workload = test::random_workload(random);
     const GradientLayout layout = layout_of(workload);
     ASSERT_EQ(layout.tensor_offset_bytes.size(), workload.tensors.size());
@@ -91,7 +80,7 @@ TEST(Layout, TensorsLieOneAfterAnotherInsideTheRunOfTheirType) {
     ASSERT_EQ(run + 1, layout.runs.size());
     ASSERT_EQ(end, layout.total_bytes);
     ASSERT_EQ(sum, workload.bytes());
-  }
+  });
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "strategies/inside/program.hpp"
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
@@ -53,12 +54,8 @@ InsideModel with_few_relays(const Case& c) {
 
 template <class Check>
 void for_cases(std::size_t gpus, Check check) {
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < k_cases && !testing::Test::HasFailure(); ++i) {
-    SCOPED_TRACE(testing::Message() << "case " << i);
-    check(random_case(random, gpus), random);
-  }
+  test::for_cases(k_seed, k_cases,
+                  [&](test::Random& random) { check(random_case(random, gpus), random); });
 }
 
 /// All ways to give every endpoint a parent, or none, that form one tree with this root.

@@ -22,28 +22,16 @@ constexpr std::uint32_t k_inbox = 1;
 ///   rank 0: write gradient -> rank 1's inbox (tag 0); await the sum (tag 7)
 ///   rank 1: await tag 0; gradient = gradient + inbox; write gradient -> rank 0's gradient (tag 7)
 struct Exchange {
-  Op push, arrival, reduce, back, result;
+  Op push{.kind = OpKind::write, .peer = 1, .tag = 0, .destination = {k_inbox, 0}, .bytes = 64};
+  Op arrival{.kind = OpKind::await, .peer = 0, .tag = 0};
+  Op reduce{.bytes = 64};
+  Op back{.kind = OpKind::write, .peer = 0, .tag = 7, .bytes = 64};
+  Op result{.kind = OpKind::await, .peer = 1, .tag = 7};
   std::vector<Slice> operands{{k_gradient_buffer, 0}, {k_inbox, 0}};
   bool back_waits_for_sum = true;
   bool sum_waits_for_arrival = true;
   std::uint64_t inbox_bytes = 64;
 
-  Exchange() {
-    push.kind = OpKind::write;
-    push.peer = 1;
-    push.tag = 0;
-    push.destination = {k_inbox, 0};
-    arrival.kind = OpKind::await;
-    arrival.peer = 0;
-    arrival.tag = 0;
-    back.kind = OpKind::write;
-    back.peer = 0;
-    back.tag = 7;
-    result.kind = OpKind::await;
-    result.peer = 1;
-    result.tag = 7;
-    push.bytes = reduce.bytes = back.bytes = 64;
-  }
   [[nodiscard]] Schedule build() const {
     Schedule s;
     s.runs = {{0, 64, DType::fp32}};
@@ -180,11 +168,8 @@ TEST(Checker, FindsASlotWrittenAgainTooEarly) {
     s.ranks[0].lanes[0].append(write, {});
     Op wait{.kind = OpKind::await, .tag = i};
     const std::array<std::uint32_t, 1> waited{s.ranks[1].lanes[0].append(wait, {})};
-    Op copy;
-    copy.kind = OpKind::copy;
-    copy.source = {k_inbox, 0};
-    copy.destination = {0, 8 * i};
-    copy.bytes = 8;
+    const Op copy{
+        .kind = OpKind::copy, .source = {k_inbox, 0}, .destination = {0, 8 * i}, .bytes = 8};
     s.ranks[1].lanes[0].append(copy, waited);
   }
   EXPECT_THAT(first_fault(s), HasSubstr("races with"));
@@ -335,11 +320,10 @@ private:
         arrived[i] = arrived[i] || over[i];
       }
       arrived[me] = true;
-      Op await;
-      await.kind = OpKind::await;
-      await.part = op.part;
-      await.peer = static_cast<std::uint32_t>(rank);
-      await.tag = op.tag;
+      const Op await{.kind = OpKind::await,
+                     .peer = static_cast<std::uint32_t>(rank),
+                     .tag = op.tag,
+                     .part = op.part};
       m_ops.push_back({peer, lane,
                        m_schedule.ranks[peer].lanes[lane].append(await, indices(waits_for)),
                        arrived, arrival});

@@ -163,9 +163,7 @@ TEST(ClosedForms, ASlowPortAStragglerAndOtherTrafficCostWhatTheyMust) {
   SimNetwork network = ports(3, 1e9);
   network.op_seconds = [](std::size_t, const Op&) { return 0.25; };
   Schedule s = idle(3);
-  Op reduce;
-  reduce.kind = OpKind::reduce;
-  const std::uint32_t summed = s.ranks[0].lanes[0].append(reduce, {});
+  const std::uint32_t summed = s.ranks[0].lanes[0].append({.kind = OpKind::reduce}, {});
   write(s, 0, 1, 1'000'000'000, 1, {summed});
   await(s, 1, 0, 1);
   const auto seconds = [&](const std::vector<std::string>& slow,

@@ -64,18 +64,14 @@ TEST(ContentionFactors, OfOneTakenForTheOtherAreAnError) {
 
 /// Backward 2 layers of 2 s, forward 2 of 1 s: 6 s.
 Passes passes() {
-  Passes p;
-  p.end_bytes = {1, 2};
-  p.backward_seconds = {2, 2};
-  p.forward_seconds = {1, 1};
-  return p;
+  return {.end_bytes = {1, 2}, .backward_seconds = {2, 2}, .forward_seconds = {1, 1}};
 }
 
 Prediction of(double seconds) {
-  Prediction p;
-  p.lo_seconds = p.mid_seconds = p.hi_seconds = seconds;
-  p.bound_seconds = seconds;
-  return p;
+  return {.bound_seconds = seconds,
+          .lo_seconds = seconds,
+          .mid_seconds = seconds,
+          .hi_seconds = seconds};
 }
 
 TEST(AddContention, StretchesWhatGoesOnTogether) {

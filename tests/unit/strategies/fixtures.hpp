@@ -5,7 +5,9 @@
 #include "documents/document.hpp"
 #include "strategies/planner.hpp"
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -109,6 +111,13 @@ inline Plan plan_for(const Profile& profile, const Workload& w, std::uint64_t wo
                      std::uint64_t servers, const PlanOptions& options, int lanes = 1) {
   const Roles roles = default_roles(profile, workers, servers, lanes);
   return make_plan(inputs_of(profile, w, roles), options);
+}
+
+/// Null where the plan has none of this name.
+inline const Quantity* quantity_of(const Plan& plan, std::string_view name) {
+  const auto found = std::find_if(plan.quantities.begin(), plan.quantities.end(),
+                                  [&](const Quantity& q) { return q.name == name; });
+  return found != plan.quantities.end() ? &*found : nullptr;
 }
 
 } // namespace reckon::test

@@ -8,12 +8,12 @@
 #include "strategies/inside/planner.hpp"
 #include "strategies/lower.hpp"
 #include "support/inside_profiles.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <random>
 
 namespace reckon {
 namespace {
@@ -63,14 +63,10 @@ TEST(PlanInside, ThePapersNvlinkMachineLeavesTheSwitchOfTheNicAlone) {
 
 TEST(PlanInside, OnRandomMachinesPlansAreProvedReadBackAndNeverBeatTheirBound) {
   std::size_t mixes = 0;
-  for (unsigned seed = 1; seed <= 200; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
+  for_cases(1, 200, [&](Random& random) {
     const Profile profile = random_inside_profile(random, 5);
-    InsidePlanOptions options{.lanes = std::uniform_int_distribution<std::uint64_t>(1, 3)(random),
-                              .part_bytes = 256U << 10U,
-                              .window_parts =
-                                  std::uniform_int_distribution<std::uint64_t>(1, 8)(random)};
+    const InsidePlanOptions options{
+        .lanes = random.whole(1, 3), .part_bytes = 256U << 10U, .window_parts = random.whole(1, 8)};
     const Workload model = workload({{"a", 700'001, DType::fp32}, {"b", 99'999, DType::fp16}});
     const Plan plan = plan_of(profile, model, options);
     mixes += plan.trees.size() > 1 ? 1U : 0U;
@@ -91,7 +87,7 @@ TEST(PlanInside, OnRandomMachinesPlansAreProvedReadBackAndNeverBeatTheirBound) {
       EXPECT_NEAR(given[t], plan.trees[t].share * static_cast<double>(plan.gradient_bytes),
                   3.0 * static_cast<double>(plan.part_bytes));
     }
-  }
+  });
   EXPECT_GT(mixes, 50U);
 }
 
@@ -156,12 +152,8 @@ TEST(PlanInside, ALoneWorkerAndAProfileWithoutATreeAreErrors) {
 
 /// The quantity that counts what has no known rate; 0 where the plan has none.
 double unlimited_in(const Plan& plan) {
-  for (const Quantity& quantity : plan.quantities) {
-    if (quantity.name == k_unlimited_resources) {
-      return quantity.value;
-    }
-  }
-  return 0;
+  const Quantity* const quantity = quantity_of(plan, k_unlimited_resources);
+  return quantity != nullptr ? quantity->value : 0;
 }
 
 TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {

@@ -9,15 +9,14 @@
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/machines.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <limits>
-#include <random>
 #include <set>
 
 namespace reckon {
@@ -183,17 +182,13 @@ TEST(Inside, GpuDirectIsOnlyForGpusThatShareTheNicsSwitch) {
 }
 
 TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
-  constexpr std::uint64_t k_seed = 89;
-  constexpr int k_cases = support::cases(200);
-  std::cout << "seed " << k_seed << ", " << k_cases << " cases\n";
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < k_cases && !HasFailure(); ++i) {
+  for_cases(89, support::cases(200), [](Random& random) {
     const std::size_t n = 1 + random() % 4;
     const std::size_t p = 2 + random() % 2;
     const double gpu = 1e9 * (1 + static_cast<double>(random() % 1000) / 50);
     const double uplink = gpu * std::exp2(static_cast<double>(random() % 600) / 100 - 3);
-    SCOPED_TRACE(testing::Message() << "case " << i << ": n " << n << ", p " << p << ", b_N " << gpu
-                                    << ", b_S " << uplink);
+    SCOPED_TRACE(testing::Message()
+                 << "n " << n << ", p " << p << ", b_N " << gpu << ", b_S " << uplink);
     const InsideModel model = inside_model(switch_tree(n, p, gpu, uplink), "m0", {});
     const InsidePlan plan = solve_inside(model, 0.01, InsideGains::left_out);
     const double expected = solve_aggregation({n, p, 1.0, gpu, uplink}).time_s;
@@ -201,7 +196,7 @@ TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
     EXPECT_CLOSE(plan.optimum_seconds_per_byte, expected);
     // Equation 27 proves that nothing else is faster either.
     EXPECT_CLOSE(plan.bound_seconds_per_byte, expected);
-  }
+  });
 }
 
 TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/lane_places.hpp"
 
-#include "../../support/machines.hpp"
+#include "support/machines.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -16,11 +16,7 @@ using testing::ElementsAre;
 
 TopologyObject& add(Topology& t, ObjectKind kind, const std::string& id,
                     const std::string& parent = "") {
-  TopologyObject& o = t.objects.emplace_back();
-  o.kind = kind;
-  o.id = id;
-  o.parent = parent;
-  return o;
+  return t.objects.emplace_back(TopologyObject{.id = id, .kind = kind, .parent = parent});
 }
 
 /// Two nodes with cores of two processors each: node 0 has cores (0, 4) and (1, 5), node 1 (2, 6)

@@ -3,11 +3,10 @@
 
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
-
-#include <random>
 
 namespace reckon {
 namespace {
@@ -46,7 +45,7 @@ Plan plan_of(unsigned workers, unsigned helpers, std::vector<SumTree> trees, uns
 }
 
 /// Parents of `members` that all lead to `root`, drawn at random; -1 for the others.
-std::vector<std::int64_t> random_tree(std::mt19937& random, std::vector<std::int64_t> members,
+std::vector<std::int64_t> random_tree(test::Random& random, std::vector<std::int64_t> members,
                                       std::int64_t root, std::size_t ranks) {
   std::vector<std::int64_t> parent(ranks, -1);
   parent[static_cast<std::size_t>(root)] = root;
@@ -79,11 +78,9 @@ void prune(std::vector<std::int64_t>& up, unsigned workers, std::int64_t root = 
 
 TEST(LowerTrees, EveryMixOfRandomTreesIsProved) {
   std::size_t relays = 0;
-  for (unsigned seed = 1; seed <= 400; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937 random(seed);
+  test::for_cases(1, 400, [&](test::Random& random) {
     const auto among = [&](unsigned a, unsigned b) {
-      return std::uniform_int_distribution<unsigned>(a, b)(random);
+      return static_cast<unsigned>(random.whole(a, b));
     };
     const unsigned workers = among(1, 6), helpers = among(0, 3);
     std::vector<SumTree> trees;
@@ -117,12 +114,12 @@ TEST(LowerTrees, EveryMixOfRandomTreesIsProved) {
       trees.push_back(std::move(tree));
     }
     if (trees.empty()) {
-      continue;
+      return;
     }
     const Plan plan = plan_of(workers, helpers, trees, among(1, 30), among(1, 3), among(1, 5));
     const CheckResult result = check(lower(plan));
     ASSERT_THAT(result.faults, IsEmpty());
-  }
+  });
   EXPECT_GT(relays, 100U);
 }
 

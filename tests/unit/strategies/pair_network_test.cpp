@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/pair_network.hpp"
 
-#include "documents/document.hpp"
-#include "stats/random.hpp"
+#include "fixtures.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 #include "support/schedules.hpp"
 
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <random>
 
 namespace reckon {
 namespace {
@@ -19,12 +18,8 @@ using namespace test;
 
 Cell cell(const char* test, const std::string& from, const std::string& to, std::uint64_t bytes,
           double value, const char* unit = "seconds") {
-  Cell c;
-  c.key = {.test = test, .from = from, .to = to, .bytes = bytes, .direction = "one_way"};
-  c.status = CellStatus::published;
-  c.unit = unit;
-  c.p50 = value;
-  return c;
+  return published({.test = test, .from = from, .to = to, .bytes = bytes, .direction = "one_way"},
+                   unit, value);
 }
 
 Cell rate(const char* test, const std::string& from, const std::string& to, double bytes_per_s) {
@@ -111,10 +106,6 @@ TEST(PairNetwork, SaysWhatIsMissing) {
   EXPECT_REFUSED(input, "has 1 machines of group 'm0'", pair_network(p, {"m0", "m0"}));
 }
 
-Profile shipped(const std::string& name) {
-  return read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
-}
-
 /// Section V-C: which of a local and a remote device is quicker for small and for large tensors.
 TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
   struct Expected {
@@ -124,7 +115,7 @@ TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
   for (const Expected& expected :
        {Expected{"coarse-t4", 0, 0}, {"coarse-p100", -1, -1}, {"coarse-v100", -1, 1}}) {
     SCOPED_TRACE(expected.name);
-    const Profile p = shipped(expected.name);
+    const Profile p = shipped_profile(expected.name);
     const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1", "gpu1"});
     const auto better = [&](double bytes) {
       const double local = n.network.write_seconds(0, 1, bytes);
@@ -135,7 +126,7 @@ TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
     EXPECT_EQ(better(16 << 20), expected.large);
   }
   // 20 us of latency for what 1/4.5 - 1/8 ns a byte win back: 205.7 KB.
-  const Profile p = shipped("coarse-v100");
+  const Profile p = shipped_profile("coarse-v100");
   const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1"});
   EXPECT_LT(n.network.write_seconds(0, 1, 205'000), n.network.write_seconds(0, 2, 205'000));
   EXPECT_GT(n.network.write_seconds(0, 1, 206'500), n.network.write_seconds(0, 2, 206'500));
@@ -146,38 +137,37 @@ double seconds_of(const Schedule& writes, const PlayNetwork& network) {
 }
 
 TEST(PairNetwork, PlaySaysTheSameOfAWriteAlone) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937_64 random(seed);
+  for_cases(1, 200, [](Random& random) {
     Profile p;
     p.machines = {machine("a"), machine("b")};
-    double seconds = 1e-6 * static_cast<double>(1 + uniform_index(random, 1000));
+    double seconds = 1e-6 * static_cast<double>(random.whole(1, 1000));
     p.cells.push_back(cell("pair_latency", "a", "b", 8, 0.5 * seconds));
     for (std::uint64_t bytes = 4096; bytes <= 16777216; bytes *= 4) {
       p.cells.push_back(cell("pair_write", "a", "b", bytes, seconds));
-      seconds *= 1 + 0.01 * static_cast<double>(uniform_index(random, 400));
+      seconds *= 1 + 0.01 * static_cast<double>(random.whole(1, 399));
     }
     p.cells.push_back(cell("pair_latency", "b", "a", 8, 1e-6));
     p.cells.push_back(rate("pair_bandwidth", "b", "a", 1e9));
-    if (seed % 2 == 0) {
+    const bool ports = random.coin();
+    if (ports) {
       for (const char* name : {"a", "b"}) {
-        p.cells.push_back(rate("port_bandwidth", name, "",
-                               1e8 * static_cast<double>(1 + uniform_index(random, 20))));
+        p.cells.push_back(
+            rate("port_bandwidth", name, "", 1e8 * static_cast<double>(random.whole(1, 20))));
       }
     }
     const PairNetwork n = pair_network(p, {"a", "b"});
-    const std::uint64_t bytes = 1 + uniform_index(random, 20'000'000);
+    const std::uint64_t bytes = random.whole(1, 20'000'000);
     Schedule one = idle(2);
     send(one, 0, 1, bytes, 1);
     const double alone = n.network.write_seconds(0, 1, static_cast<double>(bytes));
     EXPECT_NEAR(seconds_of(one, n.network), alone, 1e-9 * (1 + alone));
-    if (seed % 2 == 1) { // no ports: it is the curve itself
+    if (!ports) { // it is the curve itself
       EXPECT_NEAR(alone,
                   std::max(pair_curve(p, "a", "b", "")->seconds_at(static_cast<double>(bytes)),
                            alone * (bytes < 4096 ? 1 : 0)),
                   1e-9 + 1e-9 * alone);
     }
-  }
+  });
 }
 
 TEST(PairNetwork, WritesThroughOnePortTakeTurns) {

@@ -3,6 +3,7 @@
 
 #include "equations/split.hpp"
 #include "strategies/parts.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <gmock/gmock.h>
@@ -35,10 +36,7 @@ void expect_cover(const Parts& parts, const GradientLayout& layout, std::uint64_
 }
 
 TEST(Cut, CoversEveryByteOnceWhateverTheSizes) {
-  constexpr std::uint64_t k_seed = 20261121;
-  RecordProperty("seed", static_cast<int>(k_seed));
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < 300; ++i) {
+  test::for_cases(20261121, 300, [](test::Random& random) {
     std::vector<Tensor> tensors(1 + random() % 20);
     for (std::size_t t = 0; t < tensors.size(); ++t) {
       tensors[t] = {"t" + std::to_string(t), random() % 3 == 0 ? random() % 10 : random() % 50000,
@@ -49,10 +47,9 @@ TEST(Cut, CoversEveryByteOnceWhateverTheSizes) {
     const GradientLayout layout = layout_of(w);
     const std::uint64_t part = 64 + random() % 40000;
     for (const Cutting cutting : {Cutting::fused, Cutting::tensors}) {
-      SCOPED_TRACE("seed " + std::to_string(k_seed) + " case " + std::to_string(i));
       expect_cover(cut(layout, w, part, cutting, 1 + random() % 30), layout, part);
     }
-  }
+  });
 }
 
 TEST(Cut, FusedPartsAreEqualAndOnPages) {
@@ -93,10 +90,7 @@ double latest(const RankCost& cost, const std::vector<double>& loads) {
 }
 
 TEST(Assign, NeverWorseThanHashingAndBoundedByOnePart) {
-  constexpr std::uint64_t k_seed = 7;
-  RecordProperty("seed", static_cast<int>(k_seed));
-  std::mt19937_64 random(k_seed);
-  for (int i = 0; i < 300; ++i) {
+  test::for_cases(7, 300, [](test::Random& random) {
     const std::size_t n = 2 + random() % 10, k = random() % 10;
     Parts parts;
     const std::size_t count = 1 + random() % 400;
@@ -111,7 +105,6 @@ TEST(Assign, NeverWorseThanHashingAndBoundedByOnePart) {
     std::vector<double> shares = split.shares.worker_bytes;
     shares.insert(shares.end(), split.shares.server_bytes.begin(), split.shares.server_bytes.end());
     const RankCost cost = star_cost(n, total);
-    SCOPED_TRACE("seed 7 case " + std::to_string(i));
     const double time = assign_servers(parts, shares, cost);
     EXPECT_NEAR(time, latest(cost, loads_of(parts, n + k)), 1e-6);
     EXPECT_GE(time, split.time_s * (1 - 1e-12));
@@ -124,7 +117,7 @@ TEST(Assign, NeverWorseThanHashingAndBoundedByOnePart) {
     for (std::size_t p = 0; p < count; ++p) {
       EXPECT_GT(shares[parts.server[p]], 0) << "a rank without a share got a part";
     }
-  }
+  });
 }
 
 TEST(Assign, IsTheBestThereIsForEqualParts) {

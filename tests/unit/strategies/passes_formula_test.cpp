@@ -11,11 +11,9 @@ namespace {
 
 /// Four layers: backward 1 s each, forward 0.5 s each, 6 s together.
 Passes passes() {
-  Passes p;
-  p.end_bytes = {1, 2, 3, 4};
-  p.backward_seconds = {1, 1, 1, 1};
-  p.forward_seconds = {0.5, 0.5, 0.5, 0.5};
-  return p;
+  return {.end_bytes = {1, 2, 3, 4},
+          .backward_seconds = {1, 1, 1, 1},
+          .forward_seconds = {0.5, 0.5, 0.5, 0.5}};
 }
 
 double iteration(double traffic, const std::optional<double>& credit_seconds) {

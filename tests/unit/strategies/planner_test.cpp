@@ -12,6 +12,7 @@
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
 #include "support/cases.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +20,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 
 namespace reckon {
 namespace {
@@ -127,30 +127,25 @@ TEST(Planner, WhatCannotBePlannedSaysWhatIsMissing) {
 }
 
 TEST(Planner, OnUnequalPortsNoPredictionIsBelowItsBoundAndEqualSharesStayEqual) {
-  for (unsigned seed = 1; seed <= support::cases(200); ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937 random(seed);
-    const auto among = [&](unsigned a, unsigned b) {
-      return std::uniform_int_distribution<unsigned>(a, b)(random);
-    };
-    const unsigned workers = among(2, 6), servers = among(0, 3);
+  for_cases(1, support::cases(200), [](Random& random) {
+    const std::uint64_t workers = random.whole(2, 6), servers = random.whole(0, 3);
     Profile p = empty_profile("unequal");
-    for (unsigned m = 0; m < workers + servers; ++m) {
+    for (std::uint64_t m = 0; m < workers + servers; ++m) {
       const std::string id = "m" + std::to_string(m);
       p.machines.push_back({id, id, 1, 8, 0, "", {id}});
-      add_port(p, id, 6.25e6 * among(2, 4));
+      add_port(p, id, 6.25e6 * static_cast<double>(random.whole(2, 4)));
     }
     const PlanOptions options{.strategy = strategy_names()[random() % 4],
-                              .part_bytes = std::uint64_t{1} << among(16, 23)};
+                              .part_bytes = std::uint64_t{1} << random.whole(16, 23)};
     if (options.strategy == "ps_noncolocated" && servers == 0) {
-      continue;
+      return;
     }
     SCOPED_TRACE(options.strategy + " " + std::to_string(*options.part_bytes));
     const Plan plan = plan_for(p, k_model, workers, servers, options);
     expect_orderly(plan);
     expect_reads_back(plan);
     expect_equal_shares(plan);
-  }
+  });
 }
 
 TEST(ShippedProfiles, AreCanonicalAndCanBePlannedWith) {
@@ -303,13 +298,9 @@ void add_stores(Profile& p, std::uint64_t bytes, double ratio) {
 }
 
 double value_of(const Plan& plan, const std::string& name) {
-  for (const Quantity& q : plan.quantities) {
-    if (q.name == name) {
-      return q.value;
-    }
-  }
-  ADD_FAILURE() << "no quantity " << name;
-  return 0;
+  const Quantity* const quantity = quantity_of(plan, name);
+  EXPECT_NE(quantity, nullptr) << name;
+  return quantity != nullptr ? quantity->value : 0;
 }
 
 /// One whose equation has these words.
@@ -464,16 +455,11 @@ TEST(CostModel, ShortWritesAreHeldAgainstThePortNotAgainstALongWriteThatSeemsFas
 
 TEST(CostModel, TakesTheFastestTransportThatAllMachinesHave) {
   Profile p = test::cluster(2e9, 2e9); // over verbs, which comes after tcp
-  CellKey key;
-  key.test = "port_bandwidth";
-  key.transport = "tcp";
   for (const char* machine : {"gpu", "cpu"}) {
-    key.from = machine;
-    p.cells.push_back(test::published(key, "bytes_per_second", 1e9));
+    add_rate(p, {.test = "port_bandwidth", .from = machine, .transport = "tcp"}, 1e9);
   }
-  key.transport = "efa"; // faster still, of one machine alone
-  key.from = "gpu";
-  p.cells.push_back(test::published(key, "bytes_per_second", 3e9));
+  // Faster still, of one machine alone.
+  add_rate(p, {.test = "port_bandwidth", .from = "gpu", .transport = "efa"}, 3e9);
   const CostModel both(p, default_roles(p, 2, 1, 1), "", {});
   EXPECT_EQ(both.transport(), "verbs");
   const CostModel one(p, default_roles(p, 2, 0, 1), "", {});

@@ -93,9 +93,7 @@ TEST(Play, ALongWriteWaitsForRoomInsteadOfGoingInCrumbs) {
 
 TEST(Play, LocalOpsTakeTurnsOnALaneEarliestFirst) {
   Schedule s = idle(2);
-  Op reduce;
-  reduce.kind = OpKind::reduce;
-  reduce.bytes = 10;
+  const Op reduce{.kind = OpKind::reduce, .bytes = 10};
   const std::uint32_t first = s.ranks[0].lanes[0].append(reduce, {});
   s.ranks[0].lanes[0].append(reduce, {});
   write(s, 0, 1, 100, 1, {first});

@@ -9,6 +9,7 @@
 #include "strategies/proxies/planner.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "support/cases.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <set>
 
 namespace reckon {
@@ -492,10 +492,8 @@ TEST(Proxies, ACheckpointIsPredictedAsLongAsItsCopiesKeepLanesFromTheirWork) {
               .state = "cold"},
              1e6 / rate);
     const Plan plan = plan_of(p, roles_of(2, 2), w, options, k_all_through_proxies);
-    const auto cost =
-        std::find_if(plan.quantities.begin(), plan.quantities.end(),
-                     [](const Quantity& q) { return q.name == "checkpoint_seconds"; });
-    ASSERT_NE(cost, plan.quantities.end());
+    const Quantity* const cost = quantity_of(plan, "checkpoint_seconds");
+    ASSERT_NE(cost, nullptr);
     EXPECT_EQ(cost->inputs.at("saved_bytes"), 36e6);
     double most = 0; // of a device: what it owns, three times
     for (const PlanRank& rank : plan.ranks) {
@@ -507,18 +505,14 @@ TEST(Proxies, ACheckpointIsPredictedAsLongAsItsCopiesKeepLanesFromTheirWork) {
   }
   // Without a rate of copies nothing is claimed.
   const Plan plan = plan_of(devices(2, 2), roles_of(2, 2), w, options, k_all_through_proxies);
-  EXPECT_TRUE(std::none_of(plan.quantities.begin(), plan.quantities.end(),
-                           [](const Quantity& q) { return q.name == "checkpoint_seconds"; }));
+  EXPECT_EQ(quantity_of(plan, "checkpoint_seconds"), nullptr);
 }
 
 TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {
-  constexpr unsigned k_seed = 41;
-  std::mt19937 random(k_seed);
-  const auto draw = [&](unsigned low, unsigned high) {
-    return low + static_cast<unsigned>(random() % (high - low + 1));
-  };
-  for (int trial = 0; trial < support::cases(200); ++trial) {
-    SCOPED_TRACE(fmt::format("seed {}, trial {}", k_seed, trial));
+  for_cases(41, support::cases(200), [](Random& random) {
+    const auto draw = [&](unsigned low, unsigned high) {
+      return static_cast<unsigned>(random.whole(low, high));
+    };
     const unsigned workers = draw(1, 6), servers = draw(1, 6);
     const Profile p = joined(
         workers, servers, [&](auto, auto) { return 1e-6 * draw(5, 2000); },
@@ -591,7 +585,7 @@ TEST(Proxies, RandomPlansAreProvedAndSendWhatTheirTreesSay) {
     EXPECT_EQ(egress, expected);
     EXPECT_NEAR(share, 1, 1e-9);
     EXPECT_GE(plan.prediction.lo_seconds, plan.prediction.bound_seconds * (1 - 1e-9));
-  }
+  });
 }
 
 } // namespace

@@ -3,18 +3,18 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "documents/json.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/proxies/replan.hpp"
 #include "support/cases.hpp"
+#include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 
 namespace reckon {
@@ -130,13 +130,10 @@ TEST(Replan, ClientsLeaveADeviceWhoseLinkSlowsDown) {
 }
 
 TEST(ProxyRequestOf, AsksForTheSamePlanAgain) {
-  constexpr unsigned k_seed = 6;
-  std::mt19937_64 random(k_seed);
-  const auto from = [&](std::uint64_t low, std::uint64_t high) {
-    return std::uniform_int_distribution<std::uint64_t>(low, high)(random);
-  };
-  for (int trial = 0; trial < support::cases(200); ++trial) {
-    SCOPED_TRACE(fmt::format("seed {}, case {}", k_seed, trial));
+  for_cases(6, support::cases(200), [](Random& random) {
+    const auto from = [&](std::uint64_t low, std::uint64_t high) {
+      return random.whole(low, high);
+    };
     Workload w = workload({});
     for (std::uint64_t n = from(1, 4); n > 0; --n) {
       w.tensors.push_back({fmt::format("t{}", n), from(1, 60'000), DType::fp32});
@@ -188,7 +185,7 @@ TEST(ProxyRequestOf, AsksForTheSamePlanAgain) {
     Job other = j;
     other.roles = request.roles;
     EXPECT_TRUE(same_traffic(plan, plan_proxies(other.inputs(), request.options, request.proxies)));
-  }
+  });
 }
 
 TEST(ProxyRequestOf, RefusesWhatAChangeWouldBreak) {

@@ -2,12 +2,12 @@
 #include "fixtures.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
+#include "support/random_cases.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 namespace reckon {
 namespace {
@@ -63,24 +63,19 @@ TEST(RingFormula, OfOneWorkerIsNothing) {
 }
 
 TEST(RingFormula, IsNearThePlay) {
-  constexpr unsigned k_seed = 14;
-  SCOPED_TRACE(testing::Message() << "seed " << k_seed);
-  std::mt19937_64 random(k_seed);
-  const auto draw = [&](std::uint64_t from, std::uint64_t to) {
-    return std::uniform_int_distribution<std::uint64_t>(from, to)(random);
-  };
-  const auto factor = [&](double most) { // from 1 on, equally often at any scale
-    return std::pow(most, std::uniform_real_distribution<double>(0, 1)(random));
-  };
   std::vector<double> errors;
-  for (int round = 0; round < 200; ++round) {
+  for_cases(14, 200, [&](Random& random) {
+    const auto factor = [&](double most) { // from 1 on, equally often at any scale
+      return std::pow(most, random.uniform(0, 1));
+    };
     const auto n = static_cast<std::uint64_t>(2 * factor(32));
-    const std::uint64_t parts = draw(1, n > 24 ? 3 : n > 8 ? 8 : 24), part = 4 * draw(256, 16384);
+    const std::uint64_t parts = random.whole(1, n > 24 ? 3 : n > 8 ? 8 : 24);
+    const std::uint64_t part = 4 * random.whole(256, 16384);
     const double port = 1e9 * factor(10), write_s = static_cast<double>(part) / port;
     Profile profile = cluster(port, port);
     profile.cells.push_back(write_latency(write_s * 0.01 * factor(2000)));
     profile.cells.push_back(sum_rate("gpu", 1, port * 0.3 * factor(300)));
-    const Roles roles = default_roles(profile, n, 0, static_cast<int>(draw(1, 3)));
+    const Roles roles = default_roles(profile, n, 0, static_cast<int>(random.whole(1, 3)));
     const CostModel model(profile, roles, "", {});
     const Plan plan = ring_plan(model, parts, part);
     PartShape shape;
@@ -102,7 +97,7 @@ TEST(RingFormula, IsNearThePlay) {
         << " lanes; a write takes " << write_s << " s, a sum " << sum_s << " s, latency "
         << model.latency_s() << " s";
     errors.push_back(std::abs(formula.mid_seconds / *played - 1));
-  }
+  });
   std::nth_element(errors.begin(), errors.begin() + 150, errors.end());
   EXPECT_LE(errors[150], 0.01); // three of four
 }

@@ -10,6 +10,7 @@
 #include "strategies/torus/play.hpp"
 #include "support/random_cases.hpp"
 #include "support/refusals.hpp"
+#include "support/schedules.hpp"
 #include "support/torus_plans.hpp"
 
 #include <gmock/gmock.h>
@@ -25,10 +26,6 @@ namespace {
 
 using namespace test;
 using namespace testing;
-
-double no_cost(std::size_t, const Op&) {
-  return 0;
-}
 
 double played(const Plan& plan, const Endpoint& endpoint) {
   return play(lower(plan), torus_between(endpoint, plan.torus->shape).network, no_cost)
@@ -128,7 +125,7 @@ TEST(TorusPlan, ScatteringTwiceLeavesThePartsOfOneDimensionToTheOther) {
 TEST(TorusPlan, EveryPlanIsProved) {
   for_cases(7, 200, [](Random& random) {
     const std::array<std::uint64_t, 3> shape = random_shape(random, 4, 18);
-    const char* const strategy = random.whole(0, 1) == 0 ? "torus" : "torus_scatter";
+    const char* const strategy = random.coin() ? "torus" : "torus_scatter";
     Plan plan = torus_plan(strategy, shape, random.whole(1, 40), 4 * random.whole(1, 8),
                            random.whole(1, 12), static_cast<int>(random.whole(1, 3)));
     // Any server and way for any part, and the lanes as they come.
@@ -181,17 +178,20 @@ TEST(TorusPlan, PartsAreSummedAsTheirElementsAre) {
   EXPECT_EQ(sums, 8 * 3);
 }
 
+/// Two layers with half of the gradient each.
+Passes two_layers(std::uint64_t gradient_bytes, double backward_s, double forward_s) {
+  return {.end_bytes = {gradient_bytes / 2, gradient_bytes},
+          .backward_seconds = {backward_s / 2, backward_s / 2},
+          .forward_seconds = {forward_s / 2, forward_s / 2}};
+}
+
 TEST(TorusPlan, PassesAreBesideTheTraffic) {
   // Two nodes, 100 MB/s, two layers of 500 kB with a part each: 5 ms to its server and 5 ms back.
   // The parts go when their backward passes are over, after 10 and 20 ms, and are there after 20
   // and 30. The layer that is last in the gradient is the first of the forward pass: 30 + 2 * 4 ms.
   const Endpoint endpoint = torus_endpoint({100e6, 1e9, 1e9}, {0, 0, 0});
   Plan plan = torus_plan("torus", {2, 1, 1}, 2, 500'000, 2);
-  Passes passes;
-  passes.end_bytes = {500'000, 1'000'000};
-  passes.backward_seconds = {0.01, 0.01};
-  passes.forward_seconds = {0.004, 0.004};
-  plan.passes = passes;
+  plan.passes = two_layers(1'000'000, 0.02, 0.008);
   EXPECT_NEAR(played(plan, endpoint), 0.038, 1e-9);
 }
 
@@ -227,19 +227,10 @@ TEST(TorusPlan, OfManyPartsEachCostsWhatTheBusiestRingsNeed) {
   EXPECT_GT(one, 2.25 * 1024 * k_part / ideal);
 }
 
-/// Two layers with half of the gradient each.
-Passes two_layers(std::uint64_t gradient_bytes, double backward_s, double forward_s) {
-  Passes passes;
-  passes.end_bytes = {gradient_bytes / 2, gradient_bytes};
-  passes.backward_seconds = {backward_s / 2, backward_s / 2};
-  passes.forward_seconds = {forward_s / 2, forward_s / 2};
-  return passes;
-}
-
 TEST(TorusPlan, PlayedWithoutAScheduleItIsAsTheScheduleIsPlayed) {
   for_cases(11, 200, [](Random& random) {
     const std::array<std::uint64_t, 3> shape = random_shape(random, 4, 24);
-    const char* const strategy = random.whole(0, 1) == 0 ? "torus" : "torus_scatter";
+    const char* const strategy = random.coin() ? "torus" : "torus_scatter";
     const auto rate = [&] { return 1e8 * static_cast<double>(random.whole(10, 1000)); };
     const auto latency = [&] { return 1e-9 * static_cast<double>(random.whole(0, 2000)); };
     const Endpoint endpoint =
@@ -294,7 +285,7 @@ TEST(TorusPlan, WhatIsTooLongToPlayGoesOnAsItBegan) {
       const std::array<std::uint64_t, 3> shape{2 * random.whole(1, 2), random.whole(1, 4),
                                                random.whole(2, 4)};
       const std::uint64_t nodes = shape[0] * shape[1] * shape[2];
-      const char* const strategy = random.whole(0, 1) == 0 ? "torus" : "torus_scatter";
+      const char* const strategy = random.coin() ? "torus" : "torus_scatter";
       const Plan plan = torus_plan(strategy, shape, 200 * nodes + random.whole(0, nodes),
                                    4096U << random.whole(0, 2), nodes << random.whole(1, 3));
       const PlayNetwork links = torus_between(endpoint, shape).network;

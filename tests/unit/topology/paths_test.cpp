@@ -30,10 +30,7 @@ std::string class_between(const Topology& t, const std::string& from, const std:
 Topology tree(const std::vector<std::tuple<ObjectKind, std::string, std::string>>& objects) {
   Topology t;
   for (const auto& [kind, id, parent] : objects) {
-    TopologyObject& o = t.objects.emplace_back();
-    o.kind = kind;
-    o.id = id;
-    o.parent = parent;
+    t.objects.push_back({.id = id, .kind = kind, .parent = parent});
   }
   return t;
 }

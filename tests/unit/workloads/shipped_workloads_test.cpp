@@ -91,7 +91,7 @@ const Expected k_expected[] = {
 
 class ShippedWorkload : public testing::TestWithParam<Expected> {};
 
-TEST_P(ShippedWorkload, HasThePublishedTotals) {
+TEST_P(ShippedWorkload, HasThePublishedTotalsInTheOrderOfTheBackwardPass) {
   const Expected& expected = GetParam();
   const Listed list = list_of(expected.workload);
   EXPECT_EQ(list.elements.size(), expected.tensors);
@@ -100,16 +100,9 @@ TEST_P(ShippedWorkload, HasThePublishedTotals) {
   EXPECT_EQ(pieces(list, 32U << 10U), expected.chunks_32_kib);
   EXPECT_EQ(pieces(list, 4'096'000), expected.parts_bytes);
   EXPECT_EQ(pieces(list, 4U << 20U), expected.parts_4_mib);
-}
-
-TEST_P(ShippedWorkload, IsInTheOrderOfTheBackwardPass) {
-  const Listed list = list_of(GetParam().workload);
-  EXPECT_EQ(list.names.front(), GetParam().first);
-  EXPECT_EQ(list.names.back(), GetParam().last);
-}
-
-TEST_P(ShippedWorkload, NamesEveryTensorOnceAndNoneIsEmpty) {
-  const Listed list = list_of(GetParam().workload);
+  EXPECT_EQ(list.names.front(), expected.first);
+  EXPECT_EQ(list.names.back(), expected.last);
+  // Every tensor is named once, and none is empty.
   EXPECT_EQ(std::set<std::string>(list.names.begin(), list.names.end()).size(), list.names.size());
   EXPECT_EQ(std::count(list.elements.begin(), list.elements.end(), 0U), 0);
 }

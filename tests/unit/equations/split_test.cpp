@@ -129,6 +129,16 @@ TEST(ParameterServerSlower, IsSoUpToMoreServersThanThePapersHalf) {
   }
 }
 
+TEST(ParameterServer, IsOptimalWithAtLeastAsManyServersAsWorkersOnly) {
+  for (std::uint64_t n = 2; n <= 32; ++n) {
+    for (std::uint64_t k = 1; k <= 2 * n; ++k) {
+      const double best = solve_equal_split(n, k, 1, 1, 1).time_s;
+      const double ps = solve_parameter_server({1, times(n, 1), times(k, 1)})->time_s;
+      EXPECT_EQ(k >= n, ps <= best * (1 + 1e-12)) << n << " + " << k;
+    }
+  }
+}
+
 TEST(EqualSplit, Figure12sOptimalLine) {
   // Goodput M/t = (n^2 + kn - 2k) B / (2n(n-1)) = (64 + 6k) * 90 / 112 Gbit/s for n = 8.
   const double line[] = {51.43, 56.25, 61.07, 65.89, 70.71, 75.54, 80.36, 85.18, 90.0};

@@ -49,13 +49,9 @@ Json row_of(const std::string& name, const SweptPlan& swept) {
 
 std::string table_of(const std::string& name, const std::vector<SweptPlan>& plans,
                      const Style& style) {
-  Table table;
-  table.column(name, Align::right)
-      .column("strategy")
-      .column("part", Align::right)
-      .column("bound", Align::right)
-      .column("predicted", Align::right)
-      .column("binds", Align::left, true);
+  Table table(0);
+  table.column(name, Align::right);
+  table.columns("strategy|>part|>bound|>predicted|~binds");
   for (const auto& [value, plan, why_not] : plans) {
     if (plan) {
       table.row({value, plan->strategy, to_text(Bytes(plan->part_bytes)),

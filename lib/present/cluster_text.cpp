@@ -17,31 +17,15 @@
 namespace reckon {
 namespace {
 
-std::string rate_text(double bytes_per_s) {
-  return bytes_per_s < 1e9 ? fmt::format("{:.2f} MB/s", bytes_per_s * 1e-6)
-                           : fmt::format("{:.2f} GB/s", bytes_per_s * 1e-9);
-}
-
 TableCell rate_cell(const Cell* cell) {
   if (cell == nullptr || !cell->has_value()) {
     return {missing_text(cell), Tone::dim};
   }
-  return {(cell->status == CellStatus::noisy ? "~" : "") + rate_text(cell->p50)};
-}
-
-std::string fact(const Profile& p, const char* name) {
-  const auto it = p.context.find(name);
-  return it == p.context.end() ? "" : it->second;
+  return {(cell->status == CellStatus::noisy ? "~" : "") + network_rate_text(cell->p50)};
 }
 
 std::string machines(const Profile& p, const Style& style) {
-  Table table(2);
-  table.column("group")
-      .column("machines", Align::left, true)
-      .column("count", Align::right)
-      .column("cores", Align::right)
-      .column("rack")
-      .column("port, each way", Align::right);
+  Table table(2, "group|~machines|>count|>cores|rack|>port, each way");
   for (const MachineGroup& m : p.machines) {
     CellKey key;
     key.test = k_port_bandwidth;
@@ -84,13 +68,7 @@ std::string ports(const Profile& p, const Style& style) {
   if (rows.empty()) {
     return "";
   }
-  Table table(2);
-  table.column("machine")
-      .column("in", Align::right)
-      .column("out", Align::right)
-      .column("in, both ways", Align::right)
-      .column("out, both ways", Align::right)
-      .column("", Align::left, true);
+  Table table(2, "machine|>in|>out|>in, both ways|>out, both ways|~");
   for (auto& [member, row] : rows) {
     const Cell* const both = row["fan_in_bandwidth two_way"];
     table.row({member,
@@ -117,11 +95,7 @@ std::string ports(const Profile& p, const Style& style) {
 }
 
 std::string shared(const Profile& p, const Style& style) {
-  Table table(2);
-  table.column("")
-      .column("each way", Align::right)
-      .column("of the ports", Align::right)
-      .column("", Align::left, true);
+  Table table(2, "|>each way|>of the ports|~");
   bool any = false;
   for (const Cell& cell : p.cells) {
     const std::string& test = cell.key.test;

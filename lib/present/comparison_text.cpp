@@ -185,7 +185,7 @@ std::vector<const Difference*> largest_moves(std::vector<const Difference*>& gro
   return moves;
 }
 
-std::string group_text(const std::string& heading, std::vector<const Difference*> group, bool mixed,
+std::string group_text(const std::string& title, std::vector<const Difference*> group, bool mixed,
                        const Style& style) {
   const bool measured =
       std::any_of(group.begin(), group.end(), [](const Difference* d) { return d->p_value; });
@@ -205,13 +205,7 @@ std::string group_text(const std::string& heading, std::vector<const Difference*
   }
   std::vector<Line> lines = lines_of(group, mixed);
   const std::size_t shown = lines.size() <= k_most_lines + 1 ? lines.size() : k_most_lines;
-  Table table(2);
-  table.column("")
-      .column("", Align::right)
-      .column("")
-      .column("", Align::right)
-      .column("", Align::right)
-      .column("", Align::left, true);
+  Table table(2, "|>||>|>|~");
   for (std::size_t i = 0; i < shown; ++i) {
     const Difference& d = *lines[i].difference;
     const Tone plain = d.counts ? Tone::plain : Tone::dim;
@@ -223,8 +217,7 @@ std::string group_text(const std::string& heading, std::vector<const Difference*
                {d.change ? change_text(*d.change) : "", d.counts ? tone_of(d.effect) : Tone::dim},
                {remark_of(d), Tone::dim}});
   }
-  std::string out =
-      "\n" + toned(printable(heading), Tone::strong, style) + "\n" + table.text(style);
+  std::string out = heading(title, style) + table.text(style);
   if (shown < lines.size()) {
     out += fmt::format("  and {} more; --json lists all\n", lines.size() - shown);
   }
@@ -275,8 +268,7 @@ std::string side_text_of_cause(const Cause& cause, const Side& side) {
 }
 
 std::string causes_text(const Comparison& c, const Style& style) {
-  Table table(2);
-  table.column("").column("", Align::right).column("").column("", Align::left, true);
+  Table table(2, "|>||~");
   const std::size_t shown = c.causes.size() <= k_most_lines + 1 ? c.causes.size() : k_most_lines;
   for (std::size_t i = 0; i < shown; ++i) {
     const Cause& cause = c.causes[i];
@@ -285,7 +277,7 @@ std::string causes_text(const Comparison& c, const Style& style) {
                {"->", Tone::dim},
                side_text_of_cause(cause, cause.after)});
   }
-  std::string out = "\n" + toned("changed inputs", Tone::strong, style) + "\n" + table.text(style);
+  std::string out = heading("changed inputs", style) + table.text(style);
   if (shown < c.causes.size()) {
     out += fmt::format("  and {} more; --json lists all\n", c.causes.size() - shown);
   }

@@ -49,13 +49,6 @@ std::string count_text(int threads) {
   return threads > 0 ? fmt::format("{}", threads) : "";
 }
 
-std::string time_alone(const Cell* cell) {
-  if (cell == nullptr || !cell->has_value()) {
-    return missing_text(cell);
-  }
-  return (cell->status == CellStatus::noisy ? "~" : "") + time_text(cell->p50);
-}
-
 } // namespace
 
 std::string traffic_text(const CellKey& key) {
@@ -83,8 +76,7 @@ std::string contention_table(const Profile& profile, const std::string& test, co
   for (const Contention& c : contention_of(profile, test)) {
     factors.emplace(c.together, c);
   }
-  Table table;
-  table.column("communication").column("threads", Align::right).column("size", Align::right);
+  Table table(0, "communication|>threads|>size");
   if (!of_compute) {
     table.column("alone", Align::right);
   }
@@ -95,7 +87,7 @@ std::string contention_table(const Profile& profile, const std::string& test, co
     std::vector<TableCell> row{"none", count_text(place.second), ""};
     for (const std::string& operation : operations) {
       const auto it = times.find(operation);
-      row.emplace_back(it == times.end() ? "" : time_alone(it->second));
+      row.emplace_back(it == times.end() ? "" : value_text(it->second));
     }
     table.row(std::move(row));
   }
@@ -103,7 +95,7 @@ std::string contention_table(const Profile& profile, const std::string& test, co
     std::vector<TableCell> row{traffic_text(key), count_text(key.threads),
                                to_text(Bytes(key.bytes))};
     if (!of_compute) {
-      row.emplace_back(time_alone(profile.find(key)));
+      row.emplace_back(value_text(profile.find(key)));
     }
     for (const std::string& operation : operations) {
       const auto it = cells.find(operation);

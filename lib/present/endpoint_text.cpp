@@ -20,8 +20,7 @@ std::string rate(double bytes_per_second) {
 
 std::string endpoint_text(const Endpoint& e, const Style& style) {
   constexpr std::array<const char*, 3> k_rings{"local ring", "vertical ring", "horizontal ring"};
-  Table facts(2);
-  facts.column("").column("", Align::left, true);
+  Table facts(2, "|~");
   const auto add = [&](const char* what, const std::string& text) {
     facts.row({{what, Tone::dim}, text});
   };
@@ -34,12 +33,7 @@ std::string endpoint_text(const Endpoint& e, const Style& style) {
     add(k_rings[d], fmt::format("{}, {} a link", rate(e.rings[d].bytes_per_second),
                                 time_text(e.rings[d].latency_seconds)));
   }
-  Table table(2);
-  table.column("for communication")
-      .column("moved by")
-      .column("SMs", Align::right)
-      .column("memory", Align::right)
-      .column("source", Align::left, true);
+  Table table(2, "for communication|moved by|>SMs|>memory|~source");
   for (const EndpointConfiguration& c : e.configurations) {
     const auto of = [&](const auto& text) {
       return c.communication ? text(*c.communication) : std::string("all, by turns");

@@ -6,6 +6,7 @@
 #include "documents/cells.hpp"
 #include "documents/contention.hpp"
 #include "present/key_text.hpp"
+#include "present/numbers.hpp"
 
 #include <fmt/format.h>
 
@@ -85,6 +86,19 @@ std::string missing_text(const Cell* cell) {
     return "N/A";
   }
   return std::string(name_of(cell->status));
+}
+
+std::string value_text(const Cell* cell) {
+  if (cell == nullptr || !cell->has_value()) {
+    return missing_text(cell);
+  }
+  return (cell->status == CellStatus::noisy ? "~" : "") +
+         (is_rate(*cell) ? gb_per_s_text(cell->p50) : time_text(cell->p50));
+}
+
+std::string fact(const Profile& profile, const char* name) {
+  const auto it = profile.context.find(name);
+  return it == profile.context.end() ? "" : it->second;
 }
 
 std::vector<std::string> cases_of(const Profile& profile) {

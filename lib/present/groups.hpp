@@ -42,6 +42,10 @@ struct CaseGroups {
 [[nodiscard]] bool any_value(const Cells& cells);
 /// What stands in a table where a cell (or nullptr) has no value: "N/A", "skipped", "failed", ...
 [[nodiscard]] std::string missing_text(const Cell* cell);
+/// Its median in GB/s or as a time, after a ~ where it is noisy; or what is missing.
+[[nodiscard]] std::string value_text(const Cell* cell);
+/// A line of the profile's context; empty without.
+[[nodiscard]] std::string fact(const Profile& profile, const char* name);
 /// ", reads and writes counted" for bandwidths that count so; each byte once is what one expects.
 [[nodiscard]] std::string convention_text(const Cells& cells);
 

@@ -2,10 +2,12 @@
 #include "present/key_text.hpp"
 
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace reckon {
 namespace {
@@ -18,44 +20,52 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
+/// A part of a key: what it is called, and what stands there.
+struct KnownField {
+  std::string_view name;
+  std::string (*text)(const CellKey& key);
+};
+
+/// In the order of KeyField.
+constexpr std::array<KnownField, 12> k_fields{{
+    {"from", [](const CellKey& k) { return k.from; }},
+    {"to", [](const CellKey& k) { return k.to.empty() ? "" : "-> " + k.to; }},
+    {"transport", [](const CellKey& k) { return k.transport; }},
+    {"direction",
+     [](const CellKey& k) -> std::string {
+       return k.direction == k_one_way   ? "one way"
+              : k.direction == k_two_way ? "two ways"
+                                         : k.direction;
+     }},
+    {"operation", [](const CellKey& k) { return k.operation; }},
+    {"dtype", [](const CellKey& k) { return k.dtype; }},
+    {"sources", [](const CellKey& k) { return counted(k.sources, "source"); }},
+    {"state", [](const CellKey& k) { return k.state; }},
+    {"threads", [](const CellKey& k) { return counted(k.threads, "thread"); }},
+    {"pairs", [](const CellKey& k) { return counted(k.pairs, "pair"); }},
+    {"in flight", [](const CellKey& k) { return counted(k.in_flight, "in flight"); }},
+    {"size", [](const CellKey& k) { return k.bytes == 0 ? "" : to_text(Bytes(k.bytes)); }},
+}};
+
 } // namespace
 
 const KeyFields& all_fields() {
-  static const KeyFields fields{KeyField::from,      KeyField::to,        KeyField::transport,
-                                KeyField::direction, KeyField::operation, KeyField::dtype,
-                                KeyField::sources,   KeyField::state,     KeyField::threads,
-                                KeyField::pairs,     KeyField::in_flight, KeyField::bytes};
+  static const KeyFields fields = [] {
+    KeyFields all;
+    for (std::size_t i = 0; i < k_fields.size(); ++i) {
+      all.push_back(static_cast<KeyField>(i));
+    }
+    return all;
+  }();
   return fields;
 }
 
 std::string_view name_of(KeyField field) {
-  switch (field) {
-  case KeyField::from:
-    return "from";
-  case KeyField::to:
-    return "to";
-  case KeyField::transport:
-    return "transport";
-  case KeyField::direction:
-    return "direction";
-  case KeyField::operation:
-    return "operation";
-  case KeyField::dtype:
-    return "dtype";
-  case KeyField::sources:
-    return "sources";
-  case KeyField::state:
-    return "state";
-  case KeyField::threads:
-    return "threads";
-  case KeyField::pairs:
-    return "pairs";
-  case KeyField::in_flight:
-    return "in flight";
-  case KeyField::bytes:
-    return "size";
-  }
-  return "?";
+  return k_fields[static_cast<std::size_t>(field)].name;
+}
+
+std::string field_text(const CellKey& key, KeyField field) {
+  return k_fields[static_cast<std::size_t>(field)].text(key);
 }
 
 bool has(const KeyFields& fields, KeyField field) {
@@ -63,39 +73,8 @@ bool has(const KeyFields& fields, KeyField field) {
 }
 
 KeyFields without(KeyFields fields, KeyField field) {
-  fields.erase(std::remove(fields.begin(), fields.end(), field), fields.end());
+  std::erase(fields, field);
   return fields;
-}
-
-std::string field_text(const CellKey& key, KeyField field) {
-  switch (field) {
-  case KeyField::from:
-    return key.from;
-  case KeyField::to:
-    return key.to.empty() ? "" : "-> " + key.to;
-  case KeyField::transport:
-    return key.transport;
-  case KeyField::direction:
-    return key.direction == "one_way" ? "one way"
-                                      : (key.direction == "two_way" ? "two ways" : key.direction);
-  case KeyField::operation:
-    return key.operation;
-  case KeyField::dtype:
-    return key.dtype;
-  case KeyField::sources:
-    return counted(key.sources, "source");
-  case KeyField::state:
-    return key.state;
-  case KeyField::threads:
-    return counted(key.threads, "thread");
-  case KeyField::pairs:
-    return counted(key.pairs, "pair");
-  case KeyField::in_flight:
-    return counted(key.in_flight, "in flight");
-  case KeyField::bytes:
-    return key.bytes == 0 ? "" : to_text(Bytes(key.bytes));
-  }
-  return "";
 }
 
 std::string label_of(const CellKey& key, const KeyFields& fields, std::string_view separator) {

@@ -115,8 +115,7 @@ std::string render(const Matrix& m, const Style& style) {
                                    m.setting.empty() ? "" : "; " + m.setting)),
              style);
   const Extremes e = extremes_of(m, beginning.size());
-  Table table;
-  table.column("", Align::right);
+  Table table(0, ">");
   std::size_t total = 0;
   for (const std::string& column : m.columns) {
     table.column(head(column), Align::right);

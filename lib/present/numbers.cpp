@@ -44,6 +44,11 @@ std::string gb_per_s_text(double bytes_per_second) {
   return std::abs(v) >= 0.095 || v == 0 ? fmt::format("{:.2f}", v) : significant(v, 3);
 }
 
+std::string network_rate_text(double bytes_per_second) {
+  return bytes_per_second < 1e9 ? fmt::format("{:.2f} MB/s", bytes_per_second * 1e-6)
+                                : fmt::format("{:.2f} GB/s", bytes_per_second * 1e-9);
+}
+
 std::string bytes_text(double bytes) {
   return to_text(Bytes(static_cast<std::uint64_t>(std::llround(std::clamp(bytes, 0.0, 9e18)))));
 }

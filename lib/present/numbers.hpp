@@ -15,6 +15,8 @@ namespace reckon {
 [[nodiscard]] std::string time_text(double seconds);
 /// In GB/s, without the unit: two decimals from 0.1 on, else two significant digits.
 [[nodiscard]] std::string gb_per_s_text(double bytes_per_second);
+/// "941.20 MB/s", "11.90 GB/s": a network may be slow.
+[[nodiscard]] std::string network_rate_text(double bytes_per_second);
 /// "64 B", "4 MiB".
 [[nodiscard]] std::string bytes_text(double bytes);
 /// "+6.2 %", "-12 %", "x 3.4" from a factor of two on.

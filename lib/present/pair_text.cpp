@@ -38,8 +38,7 @@ std::string rate_beyond(const Row& row) {
     return "";
   }
   const double rate = static_cast<double>(last.key.bytes - before.key.bytes) / seconds;
-  return rate < 1e9 ? fmt::format("{:.2f} MB/s", rate * 1e-6)
-                    : fmt::format("{:.2f} GB/s", rate * 1e-9);
+  return network_rate_text(rate);
 }
 
 } // namespace
@@ -57,8 +56,7 @@ std::string pair_curves_table(const Cells& cells, const Style& style) {
     return a.first.first != b.first.first ? natural_less(a.first.first, b.first.first)
                                           : natural_less(a.first.second, b.first.second);
   });
-  Table table(2);
-  table.column("from").column("to");
+  Table table(2, "from|to");
   for (const std::uint64_t bytes : sizes) {
     table.column(to_text(Bytes(bytes)), Align::right);
   }
@@ -68,10 +66,7 @@ std::string pair_curves_table(const Cells& cells, const Style& style) {
     for (const std::uint64_t bytes : sizes) {
       const auto cell = row.find(bytes);
       const bool there = cell != row.end() && cell->second->has_value();
-      line.emplace_back(cell == row.end() ? std::string()
-                        : there           ? (cell->second->status == CellStatus::noisy ? "~" : "") +
-                                      time_text(cell->second->p50)
-                                : missing_text(cell->second),
+      line.emplace_back(cell == row.end() ? "" : value_text(cell->second),
                         there ? Tone::plain : Tone::dim);
     }
     line.emplace_back(rate_beyond(row));

@@ -19,14 +19,9 @@ std::string unbroken(const std::string& text) {
 
 } // namespace
 
-std::string heading(const std::string& title, const Style& style) {
-  return "\n" + toned(title, Tone::strong, style) + "\n";
-}
-
 std::string prediction_text(const Plan& plan, const Style& style) {
   const Prediction& p = plan.prediction;
-  Table table(2);
-  table.column("").column("", Align::right).column("", Align::left, true);
+  Table table(2, "|>|~");
   table.row({"bound", time_text(p.bound_seconds), p.bound_by});
   const std::string share =
       p.mid_seconds > 0
@@ -55,10 +50,8 @@ std::string prediction_text(const Plan& plan, const Style& style) {
 }
 
 std::string solved_text(const Plan& plan, const Style& style) {
-  Table table(2);
-  table.column("").column("", Align::right).column("", Align::left, true);
-  Table sources(2);
-  sources.column("", Align::left, true);
+  Table table(2, "|>|~");
+  Table sources(2, "~");
   for (const Quantity& q : plan.quantities) {
     if (q.name == "profile" && q.inputs.empty()) {
       sources.row({q.equation});
@@ -96,8 +89,7 @@ std::string explain(const Plan& plan, const Style& style) {
   if (!plan.routing.empty()) {
     out += routing_reasons(plan, style);
   }
-  Table terms(2);
-  terms.column("").column("", Align::right).column("", Align::right);
+  Table terms(2, "|>|>");
   const Prediction& p = plan.prediction;
   for (const Term& term : p.terms) {
     terms.row({term.name, time_text(term.seconds),

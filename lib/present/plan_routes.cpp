@@ -43,10 +43,7 @@ std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents
 } // namespace
 
 std::string trees_text(const Plan& plan, const Style& style) {
-  Table table(2);
-  table.column("share", Align::right)
-      .column("scheme")
-      .column("who sums for whom", Align::left, true);
+  Table table(2, ">share|scheme|~who sums for whom");
   constexpr std::size_t k_most_rows = 12;
   std::vector<const SumTree*> largest;
   for (const SumTree& tree : plan.trees) {
@@ -109,13 +106,8 @@ std::vector<AlikeRoutes> alike_routes(const Plan& plan) {
 std::string routes_table(const Plan& plan, const std::string& last_head,
                          const std::function<std::string(const AlikeRoutes&)>& last,
                          const Style& style) {
-  Table table(2);
-  table.column("clients")
-      .column("up to S\ngo to", Align::right)
-      .column("S", Align::right)
-      .column("longer ones\nto", Align::right)
-      .column("S', shards\nfrom", Align::right)
-      .column(last_head, Align::left, true);
+  Table table(2, "clients|>up to S\ngo to|>S|>longer ones\nto|>S', shards\nfrom");
+  table.column(last_head, Align::left, true);
   for (const AlikeRoutes& row : alike_routes(plan)) {
     const ProxyRoute& r = *row.route;
     table.row({number_ranges(row.clients), fmt::format("rank {}", r.latency_proxy),

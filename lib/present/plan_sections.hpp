@@ -11,7 +11,6 @@ namespace reckon {
 // What render() and explain() put together; each ends with a line end, all but prediction_text()
 // begin with a blank line and a title.
 
-[[nodiscard]] std::string heading(const std::string& title, const Style& style);
 /// Bound, prediction and its terms, relief.
 [[nodiscard]] std::string prediction_text(const Plan& plan, const Style& style);
 /// "0" or, where the rank is one of a machine's, "gpu0".

@@ -59,8 +59,7 @@ std::string candidates_text(const Plan& plan, const Style& style) {
       std::any_of(plan.candidates.begin(), plan.candidates.end(), [](const Candidate& c) {
         return c.prediction && is_range(c.prediction->lo_seconds, c.prediction->hi_seconds);
       });
-  Table table;
-  table.column("").column("strategy", Align::left, trees && ranged);
+  Table table(0, trees && ranged ? "|~strategy" : "|strategy");
   if (!trees) {
     table.column("bound", Align::right);
   }
@@ -175,15 +174,11 @@ std::string ranks_text(const Plan& plan, const Style& style) {
     group.received.add(static_cast<double>(r.ingress_bytes));
   }
   const bool trees = inside_machine(plan);
-  Table table(2);
-  table.column("ranks").column("role").column(trees ? "place" : "machine");
+  Table table(2, trees ? "ranks|role|place" : "ranks|role|machine");
   if (!trees) {
-    table.column("lanes", Align::right).column("port", Align::right);
+    table.columns(">lanes|>port");
   }
-  table.column("share\nsolved", Align::right)
-      .column("share\nassigned", Align::right)
-      .column("sends", Align::right)
-      .column("receives", Align::right);
+  table.columns(">share\nsolved|>share\nassigned|>sends|>receives");
   for (const Key& key : order) {
     const Group& group = groups[key];
     const auto& [role, machine, lanes, port] = key;
@@ -231,14 +226,7 @@ std::string lanes_text(const Plan& plan, const Style& style) {
   if (rows.empty()) {
     return "";
   }
-  Table table(2);
-  table.column("lane", Align::right)
-      .column("ranks")
-      .column("network port")
-      .column("NUMA node", Align::right)
-      .column("processor", Align::right)
-      .column("parts", Align::right)
-      .column("gradient", Align::right);
+  Table table(2, ">lane|ranks|network port|>NUMA node|>processor|>parts|>gradient");
   constexpr std::size_t k_most_rows = 40;
   std::size_t shown = 0;
   for (const auto& [key, row] : rows) {
@@ -259,14 +247,7 @@ std::string lanes_text(const Plan& plan, const Style& style) {
 
 std::string resources_text(const Plan& plan, const Style& style) {
   constexpr std::size_t k_most_rows = 24;
-  Table table(2);
-  table.column("link, memory or sums")
-      .column("capacity", Align::right)
-      .column("carries", Align::right)
-      .column("busy", Align::right)
-      .column("price", Align::right)
-      .column("1 GB/s\nmore saves", Align::right)
-      .column("from", Align::left, true);
+  Table table(2, "link, memory or sums|>capacity|>carries|>busy|>price|>1 GB/s\nmore saves|~from");
   constexpr double k_least_gain = 5e-5; // less prints as 0.00 %
   // Links that are alike in all that is shown are one row: the first one's name, and how many.
   std::map<std::vector<std::string>, std::size_t> alike;
@@ -330,8 +311,7 @@ std::string parts_text(const Plan& plan, const Style& style) {
   for (const auto& [name, bytes] : dtypes) {
     kinds.push_back(fmt::format("{} {}", to_text(Bytes(bytes)), name));
   }
-  Table table(2);
-  table.column("").column("", Align::left, true);
+  Table table(2, "|~");
   table.row({"gradient", fmt::format("{} a worker: {}", to_text(Bytes(plan.gradient_bytes)),
                                      fmt::join(kinds, ", "))});
   if (plan.parts.size() > 0) {
@@ -357,8 +337,7 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   std::string out = toned(printable(fmt::format("plan: {} over {}", plan.strategy, plan.transport)),
                           Tone::strong, style) +
                     "\n";
-  Table made(2);
-  made.column("").column("", Align::left, true);
+  Table made(2, "|~");
   made.row({{"profile", Tone::dim}, link_text(plan.profile)});
   made.row({{"workload", Tone::dim}, link_text(plan.workload)});
   if (plan.roles) {

@@ -29,14 +29,6 @@ namespace {
 
 constexpr std::size_t k_most_sizes = 14;
 
-std::string value_text(const Cell& cell) {
-  if (!cell.has_value()) {
-    return missing_text(&cell);
-  }
-  const std::string mark = cell.status == CellStatus::noisy ? "~" : "";
-  return mark + (is_rate(cell) ? gb_per_s_text(cell.p50) : time_text(cell.p50));
-}
-
 /// The measured share of the ceiling.
 std::optional<double> ceiling_share(const Cell& cell) {
   if (!cell.has_value() || !cell.ceiling) {
@@ -99,8 +91,7 @@ std::string curves_text(const std::vector<Cells>& curves, const Style& style) {
     }
   }
   const KeyFields varying = without(varying_fields(all), KeyField::bytes);
-  Table table;
-  table.column("size", Align::right);
+  Table table(0, ">size");
   for (const Cells& curve : curves) {
     table.column(label_of(curve.front()->key, varying, "\n"), Align::right);
   }
@@ -111,7 +102,7 @@ std::string curves_text(const std::vector<Cells>& curves, const Style& style) {
     for (const Cells& curve : curves) {
       const auto first =
           std::find_if(curve.begin(), curve.end(), [](const Cell* c) { return c->has_value(); });
-      row.emplace_back(value_text(**first));
+      row.emplace_back(value_text(*first));
     }
     table.row(std::move(row));
   }
@@ -126,7 +117,7 @@ std::string curves_text(const std::vector<Cells>& curves, const Style& style) {
       const Cell& cell = *it->second;
       const auto rate = rate_of(cell);
       if (latency || !rate) {
-        row.emplace_back(value_text(cell), cell.has_value() ? Tone::plain : Tone::dim);
+        row.emplace_back(value_text(&cell), cell.has_value() ? Tone::plain : Tone::dim);
       } else {
         row.emplace_back((cell.status == CellStatus::noisy ? "~" : "") + gb_per_s_text(*rate));
       }
@@ -149,15 +140,8 @@ std::string curve_text(const Cells& cells, const Style& style) {
   std::string out =
       "# " + heading(key.test, " " + label_of(key, all_fields()) + convention_text(cells), style);
   const bool times = !is_rate(*cells.front());
-  Table table;
-  table.column("#bytes", Align::right)
-      .column("n", Align::right)
-      .column(times ? "t_min" : "max", Align::right)
-      .column("p50", Align::right)
-      .column("p99", Align::right)
-      .column(moves_its_bytes(key) ? "GB/s" : "", Align::right)
-      .column("spread", Align::right)
-      .column("", Align::left, true);
+  Table table(0, times ? ">#bytes|>n|>t_min|>p50|>p99" : ">#bytes|>n|>max|>p50|>p99");
+  table.columns(moves_its_bytes(key) ? ">GB/s|>spread|~" : ">|>spread|~");
   for (const Cell* cell : cells) {
     if (!cell->has_value()) {
       table.row({fmt::format("{}", cell->key.bytes),
@@ -212,12 +196,12 @@ std::string pivot_text(const Cells& cells, KeyField across, const Style& style) 
     columns[column] = field_text(cell->key, across);
     rows[key][column] = cell;
   }
-  Table table;
+  Table table(0);
   std::vector<KeyField> heads;
   for (const KeyField field : all_fields()) {
     if (has(rows_by, field)) {
       heads.push_back(field);
-      table.column(std::string(name_of(field)));
+      table.column(name_of(field));
     }
   }
   for (const auto& [number, head] : columns) {
@@ -245,7 +229,7 @@ std::string pivot_text(const Cells& cells, KeyField across, const Style& style) 
       static_cast<void>(head);
       const auto it = by_column.find(number);
       const bool valued = it != by_column.end() && it->second->has_value();
-      row.emplace_back(it == by_column.end() ? std::string() : value_text(*it->second),
+      row.emplace_back(it == by_column.end() ? std::string() : value_text(it->second),
                        valued ? Tone::plain : Tone::dim);
     }
     table.row(std::move(row));
@@ -256,23 +240,17 @@ std::string pivot_text(const Cells& cells, KeyField across, const Style& style) 
 /// Whatever has no more special form.
 std::string list_text(const Cells& cells, const Style& style) {
   const KeyFields fixed = common_fields(cells);
-  Table table;
+  Table table(0);
   std::vector<KeyField> heads;
   const KeyFields rows_by = cells.size() == 1 ? KeyFields{} : varying_fields(cells);
   for (const KeyField field : all_fields()) {
     if (has(rows_by, field)) {
       heads.push_back(field);
-      table.column(std::string(name_of(field)),
-                   field == KeyField::bytes ? Align::right : Align::left);
+      table.column(name_of(field), field == KeyField::bytes ? Align::right : Align::left);
     }
   }
   const bool rate = is_rate(*cells.front());
-  table.column("n", Align::right)
-      .column(rate ? "max" : "min", Align::right)
-      .column("p50", Align::right)
-      .column("p99", Align::right)
-      .column("spread", Align::right)
-      .column("", Align::left, true);
+  table.columns(rate ? ">n|>max|>p50|>p99|>spread|~" : ">n|>min|>p50|>p99|>spread|~");
   for (const Cell* cell : cells) {
     std::vector<TableCell> row;
     for (const KeyField field : heads) {
@@ -282,7 +260,7 @@ std::string list_text(const Cells& cells, const Style& style) {
       const auto text = [&](double v) { return is_rate(*cell) ? gb_per_s_text(v) : time_text(v); };
       row.emplace_back(fmt::format("{}", cell->n));
       row.emplace_back(text(is_rate(*cell) ? cell->max : cell->min));
-      row.emplace_back(value_text(*cell));
+      row.emplace_back(value_text(cell));
       row.emplace_back(text(cell->p99));
       row.emplace_back(percent_text(cell->spread));
       const auto share = ceiling_share(*cell);
@@ -299,12 +277,7 @@ std::string list_text(const Cells& cells, const Style& style) {
 }
 
 std::string machines_text(const Profile& p, const Style& style) {
-  Table table(2);
-  table.column("machine")
-      .column("name")
-      .column("count", Align::right)
-      .column("cores", Align::right)
-      .column("memory", Align::right);
+  Table table(2, "machine|name|>count|>cores|>memory");
   for (const MachineGroup& m : p.machines) {
     table.row({m.id, m.name, fmt::format("{}", m.count), cores_text(m),
                m.memory_bytes > 0 ? to_text(Bytes(m.memory_bytes)) : "?"});
@@ -322,14 +295,7 @@ std::string fits_text(const Profile& p, const ShowOptions& options, const Style&
   if (shown.empty()) {
     return "";
   }
-  Table table(2);
-  table.column("", Align::left, true)
-      .column("from", Align::right)
-      .column("to", Align::right)
-      .column("alpha", Align::right)
-      .column("GB/s", Align::right)
-      .column("residual", Align::right)
-      .column("knee", Align::right);
+  Table table(2, "~|>from|>to|>alpha|>GB/s|>residual|>knee");
   for (const Fit* fit : shown) {
     bool first = true;
     for (const FitSegment& s : fit->segments) {
@@ -352,8 +318,7 @@ std::string fits_text(const Profile& p, const ShowOptions& options, const Style&
 }
 
 std::string samples_text(const Cells& cells, const Style& style) {
-  Table table(2);
-  table.column("").column("samples", Align::left, true);
+  Table table(2, "|~samples");
   for (const Cell* cell : cells) {
     if (!cell->samples.empty()) {
       table.row({cell->key.text(), fmt::format("{}", fmt::join(cell->samples, " "))});
@@ -417,8 +382,7 @@ std::string render(const Profile& p, const Style& style, const ShowOptions& opti
   std::string out;
   if (options.test.empty()) {
     out += heading("profile " + p.name, ", " + p.source, style);
-    Table context(2);
-    context.column("").column("", Align::left, true);
+    Table context(2, "|~");
     for (const auto& [name, text] : p.context) {
       context.row({{name, Tone::dim}, text});
     }

@@ -64,8 +64,7 @@ std::string reasons_text(const Cells& cells, std::size_t most, bool noisy, const
   std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
     return std::pair(rank(a.first), b.second->count) < std::pair(rank(b.first), a.second->count);
   });
-  Table table(2);
-  table.column("").column("cells", Align::right).column("case").column("reason", Align::left, true);
+  Table table(2, "|>cells|case|~reason");
   for (std::size_t i = 0; i < std::min(order.size(), most); ++i) {
     const auto& [status, group] = order[i];
     table.row(

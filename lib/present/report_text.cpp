@@ -48,17 +48,7 @@ std::string ranks_text(const Report& report, const Style& style) {
     });
     order.resize(k_most_ranks / 2);
   }
-  Table table(2);
-  table.column("rank", Align::right)
-      .column("host")
-      .column("sends", Align::right)
-      .column("receives", Align::right)
-      .column("total", Align::right)
-      .column("busy", Align::right)
-      .column("summing", Align::right)
-      .column("waiting", Align::right)
-      .column("for peers", Align::right)
-      .column("CPU", Align::right);
+  Table table(2, ">rank|host|>sends|>receives|>total|>busy|>summing|>waiting|>for peers|>CPU");
   for (const std::size_t i : order) {
     const RankReport& r = report.ranks[i];
     table.row({fmt::format("{}", i), r.host, to_text(Bytes(r.egress_bytes)),
@@ -69,7 +59,7 @@ std::string ranks_text(const Report& report, const Style& style) {
   const std::string which = cut ? fmt::format("ranks: the slowest {} of {}; --csv has all",
                                               order.size(), report.ranks.size())
                                 : "ranks";
-  return "\n" + toned(which, Tone::strong, style) + "\n" + table.text(style);
+  return heading(which, style) + table.text(style);
 }
 
 /// What a checkpoint costs, predicted beside measured.
@@ -146,11 +136,7 @@ constexpr std::size_t k_most_pairs = 4;
 
 /// The pauses in which links were measured again, and what came of them.
 std::string reprofiling_text(const ReprofilingReport& reprofiling, const Style& style) {
-  Table table(2);
-  table.column("after", Align::right)
-      .column("measured in", Align::right)
-      .column("planned in", Align::right)
-      .column("what came of it", Align::left, true);
+  Table table(2, ">after|>measured in|>planned in|~what came of it");
   const auto more = [&](std::string text) { table.row({"", "", "", std::move(text)}); };
   for (const PauseReport& pause : reprofiling.pauses) {
     table.row({fmt::format("{}", pause.after_iterations), time_text(pause.measuring_seconds),
@@ -182,22 +168,17 @@ std::string reprofiling_text(const ReprofilingReport& reprofiling, const Style& 
                        *replan.gain < 0 ? "more" : "less"));
     }
   }
-  return "\n" +
-         toned(
+  return heading(
              fmt::format("links measured again every {} iterations", reprofiling.every_iterations),
-             Tone::strong, style) +
-         "\n" + table.text(style);
+             style) +
+         table.text(style);
 }
 
 } // namespace
 
 std::string report_table(const Report& report, const Style& style) {
-  Table table;
-  table.column("")
-      .column("predicted", Align::right)
-      .column(report.simulation ? "simulated" : "measured", Align::right)
-      .column("error", Align::right)
-      .column("cause", Align::left, true);
+  Table table(0, report.simulation ? "|>predicted|>simulated|>error|~cause"
+                                   : "|>predicted|>measured|>error|~cause");
   const auto add_total = [&](double predicted, double measured) {
     const double error = predicted > 0 ? measured / predicted - 1 : report.error;
     table.row({{"total", Tone::strong},
@@ -224,8 +205,7 @@ std::string report_table(const Report& report, const Style& style) {
     add_total(report.prediction.mid_seconds, report.p50_seconds);
   }
   std::string out = table.text(style) + "\n";
-  Table facts;
-  facts.column("").column("", Align::left, true);
+  Table facts(0, "|~");
   const Prediction& p = report.prediction;
   if (report.as_planned()) {
     facts.row(
@@ -287,8 +267,7 @@ std::string render(const Report& report, const Style& style, const ShowOptions& 
                                                 report.transport)),
                           Tone::strong, style) +
                     "\n";
-  Table made(2);
-  made.column("").column("", Align::left, true);
+  Table made(2, "|~");
   const auto link = [&](const char* what, const DocumentLink& l) {
     made.row({{what, Tone::dim}, fmt::format("{} {}", l.name, short_digest(l.digest))});
   };
@@ -312,10 +291,9 @@ std::string render(const Report& report, const Style& style, const ShowOptions& 
     out += ranks_text(report, style);
   }
   if (options.samples) {
-    Table table(2);
-    table.column("", Align::left, true);
+    Table table(2, "~");
     table.row({fmt::format("{}", fmt::join(report.iteration_seconds, " "))});
-    out += "\n" + toned("iterations, in seconds", Tone::strong, style) + "\n" + table.text(style);
+    out += heading("iterations, in seconds", style) + table.text(style);
   }
   return out;
 }

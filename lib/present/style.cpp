@@ -208,4 +208,8 @@ std::string titled(std::string_view title, std::string_view rest, const Style& s
   return out;
 }
 
+std::string heading(std::string_view title, const Style& style) {
+  return "\n" + toned(printable(title), Tone::strong, style) + "\n";
+}
+
 } // namespace reckon

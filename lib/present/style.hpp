@@ -53,5 +53,7 @@ inline constexpr std::string_view k_no_break = "\u00a0";
 [[nodiscard]] std::string folded(std::string_view text, const Style& style);
 /// The same, with the title in bold before the rest.
 [[nodiscard]] std::string titled(std::string_view title, std::string_view rest, const Style& style);
+/// A line of its own below an empty one, in bold; what is not printable in it is replaced.
+[[nodiscard]] std::string heading(std::string_view title, const Style& style);
 
 } // namespace reckon

@@ -65,11 +65,6 @@ constexpr Part k_parts[] = {
     {k_device_read_ce, &fast_copy},
 };
 
-std::string fact(const Profile& p, const char* name) {
-  const auto it = p.context.find(name);
-  return it == p.context.end() ? "" : it->second;
-}
-
 /// The machine, then how many cells became what.
 std::string head_text(const Profile& p) {
   std::vector<std::string> facts{fact(p, "cpu")};

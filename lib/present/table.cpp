@@ -11,11 +11,11 @@ namespace {
 constexpr std::size_t k_gap = 2;
 constexpr std::size_t k_least_wrap = 24;
 
-std::vector<std::string> split_lines(std::string_view text) {
-  std::vector<std::string> out;
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> out;
   for (;;) {
-    const std::size_t end = text.find('\n');
-    out.push_back(printable(text.substr(0, end)));
+    const std::size_t end = text.find(separator);
+    out.push_back(text.substr(0, end));
     if (end == text.npos) {
       return out;
     }
@@ -35,9 +35,19 @@ void trim_right(std::string& line) {
 
 } // namespace
 
-Table& Table::column(std::string head, Align align, bool wraps) {
-  m_columns.push_back({split_lines(head), align, wraps});
-  return *this;
+void Table::column(std::string_view head, Align align, bool wraps) {
+  Column& added = m_columns.emplace_back(Column{{}, align, wraps});
+  for (const std::string_view line : split(head, '\n')) {
+    added.head.push_back(printable(line));
+  }
+}
+
+void Table::columns(std::string_view heads) {
+  for (std::string_view head : split(heads, '|')) {
+    const bool right = head.starts_with('>'), wraps = head.starts_with('~');
+    head.remove_prefix(right || wraps ? 1 : 0);
+    column(head, right ? Align::right : Align::left, wraps);
+  }
 }
 
 void Table::row(std::vector<TableCell> cells) {

@@ -26,10 +26,14 @@ struct TableCell {
 class Table {
 public:
   /// `indent` blanks before each line, two blanks between columns.
-  explicit Table(std::size_t indent = 0) : m_indent(indent) {}
+  explicit Table(std::size_t indent) : m_indent(indent) {}
+  Table(std::size_t indent, std::string_view heads) : m_indent(indent) { columns(heads); }
   /// `head` may have several lines. One column may wrap: on a terminal it gets what the others
   /// leave, but at least 24.
-  Table& column(std::string head, Align align = Align::left, bool wraps = false);
+  void column(std::string_view head, Align align = Align::left, bool wraps = false);
+  /// Several, as "name|>count|~remarks": '>' stands before the head of a column whose cells are
+  /// aligned right, '~' before that of the one that wraps.
+  void columns(std::string_view heads);
   /// Missing cells at the end are empty.
   void row(std::vector<TableCell> cells);
   [[nodiscard]] bool empty() const { return m_rows.empty(); }

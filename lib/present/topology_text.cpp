@@ -233,8 +233,7 @@ std::string matrix_text(const Topology& t, const std::string& machine, const Sty
   const auto head = [&](const std::vector<std::string>& ids) {
     return id_list({ids.begin(), ids.end()}, machine);
   };
-  Table table(2);
-  table.column("");
+  Table table(2, "");
   for (const auto& ids : rows) {
     table.column(head(ids));
   }
@@ -385,11 +384,7 @@ std::string shared_text(const Topology& t, const std::string& machine, const Sty
   if (sockets > k_most_sockets) {
     rows.erase(std::remove_if(rows.begin(), rows.end(), is_socket), rows.end());
   }
-  Table table(2);
-  table.column("link")
-      .column("each way", Align::right)
-      .column("shared by")
-      .column("on the way to", Align::left, true);
+  Table table(2, "link|>each way|shared by|~on the way to");
   for (const Shared& row : rows) {
     table.row({short_id(row.link.from, machine) + " - " + short_id(row.link.to, machine),
                row.rate > 0 ? TableCell(rate_text(row.rate)) : TableCell("?", Tone::dim),

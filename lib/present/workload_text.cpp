@@ -20,12 +20,7 @@ std::string tensors_text(const std::string& title, const std::vector<Tensor>& te
                          const Style& style) {
   const bool cut = style.width > 0 && tensors.size() > k_most_tensors;
   const std::size_t shown = cut ? k_most_tensors : tensors.size();
-  Table table(2);
-  table.column("", Align::right)
-      .column("tensor", Align::left, true)
-      .column("elements", Align::right)
-      .column("type")
-      .column("bytes", Align::right);
+  Table table(2, ">|~tensor|>elements|type|>bytes");
   for (std::size_t i = 0; i < shown; ++i) {
     const Tensor& t = tensors[i];
     table.row({{fmt::format("{}", i), Tone::dim},
@@ -34,7 +29,7 @@ std::string tensors_text(const std::string& title, const std::vector<Tensor>& te
                std::string(name_of(t.dtype)),
                to_text(Bytes(t.bytes()))});
   }
-  std::string out = "\n" + toned(title, Tone::strong, style) + "\n" + table.text(style);
+  std::string out = heading(title, style) + table.text(style);
   if (cut) {
     out += fmt::format("  and {} more; in a pipe or with --csv all are listed\n",
                        tensors.size() - shown);
@@ -55,11 +50,7 @@ std::string layers_text(const Workload& w, const Style& style) {
                              static_cast<double>(c.elements_per_sample),
                              static_cast<double>(c.elements));
   };
-  Table table(2);
-  table.column("layer", Align::left, true)
-      .column("forward", Align::right)
-      .column("input grad.", Align::right)
-      .column("weight grad.", Align::right);
+  Table table(2, "~layer|>forward|>input grad.|>weight grad.");
   for (std::size_t i = 0; i < shown; ++i) {
     const Layer& l = w.layers[i];
     table.row(
@@ -67,10 +58,8 @@ std::string layers_text(const Workload& w, const Style& style) {
          text(l.forward), text(l.input_gradient), text(l.weight_gradient)});
   }
   std::string out =
-      "\n" +
-      toned("layers: operations a sample, elements moved a sample, elements in any case",
-            Tone::strong, style) +
-      "\n" + table.text(style);
+      heading("layers: operations a sample, elements moved a sample, elements in any case", style) +
+      table.text(style);
   if (cut) {
     out += fmt::format("  and {} more; in a pipe all are listed\n", w.layers.size() - shown);
   }
@@ -81,8 +70,7 @@ std::string layers_text(const Workload& w, const Style& style) {
 
 std::string render(const Workload& w, const Style& style, const ShowOptions& /*options*/) {
   std::string out = toned(printable("workload " + w.name), Tone::strong, style) + "\n";
-  Table facts(2);
-  facts.column("").column("", Align::left, true);
+  Table facts(2, "|~");
   const auto add = [&](const char* what, const std::string& text) {
     if (!text.empty()) {
       facts.row({{what, Tone::dim}, text});
@@ -117,9 +105,7 @@ std::string render(const Workload& w, const Style& style, const ShowOptions& /*o
 }
 
 std::string render(const Roles& roles, const Style& style, const ShowOptions& /*options*/) {
-  Table table(2);
-  table.column("ranks").column("machine").column("worker").column("server").column("lanes",
-                                                                                   Align::right);
+  Table table(2, "ranks|machine|worker|server|>lanes");
   std::uint64_t next = 0;
   for (const RoleGroup& g : roles.groups) {
     const std::uint64_t last = next + g.count - 1;

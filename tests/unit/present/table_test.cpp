@@ -13,8 +13,7 @@ Style wide(int columns) {
 }
 
 TEST(Table, AlignsTextLeftAndNumbersRightWithoutTrailingBlanks) {
-  Table t;
-  t.column("name").column("n", Align::right);
+  Table t(0, "name|>n");
   t.row({"a", "5"});
   t.row({"long name", "12345"});
   t.row({"no number"});
@@ -25,15 +24,13 @@ TEST(Table, AlignsTextLeftAndNumbersRightWithoutTrailingBlanks) {
 }
 
 TEST(Table, LeavesOutAnEmptyLineOfHeads) {
-  Table t(2);
-  t.column("").column("", Align::right);
+  Table t(2, "|>");
   t.row({"a", "5"});
   EXPECT_EQ(t.text(k_plain), "  a  5\n");
 }
 
 TEST(Table, PutsShortHeadsNextToTheirColumn) {
-  Table t;
-  t.column("x").column("two\nlines", Align::right);
+  Table t(0, "x|>two\nlines");
   t.row({"1", "2"});
   EXPECT_EQ(t.text(k_plain), "     two\n"
                              "x  lines\n"
@@ -41,8 +38,7 @@ TEST(Table, PutsShortHeadsNextToTheirColumn) {
 }
 
 TEST(Table, WrapsTheColumnThatMayWrap) {
-  Table t;
-  t.column("k").column("text", Align::left, true);
+  Table t(0, "k|~text");
   t.row({"a", "one two three four five six seven"}); // 33 columns; 28 - 1 - 2 = 25 are left
   EXPECT_EQ(t.text(wide(28)), "k  text\n"
                               "a  one two three four five\n"
@@ -52,8 +48,7 @@ TEST(Table, WrapsTheColumnThatMayWrap) {
 }
 
 TEST(Table, CutsAWideTableIntoSeveralWithTheFirstColumnInEach) {
-  Table t;
-  t.column("id").column("aaaa").column("bbbb").column("cccc");
+  Table t(0, "id|aaaa|bbbb|cccc");
   t.row({"1", "2", "3", "4"});
   // id, aaaa, bbbb take 2 + 2 + 4 + 2 + 4 = 14.
   EXPECT_EQ(t.text(wide(14)), "id  aaaa  bbbb\n"
@@ -66,8 +61,7 @@ TEST(Table, CutsAWideTableIntoSeveralWithTheFirstColumnInEach) {
 }
 
 TEST(Table, ShowsAColumnThatIsWiderThanTheTerminalAllTheSame) {
-  Table t;
-  t.column("id").column("a much too long head").column("b");
+  Table t(0, "id|a much too long head|b");
   t.row({"1", "2", "3"});
   EXPECT_EQ(t.text(wide(5)), "id  a much too long head\n"
                              "1   2\n"
@@ -77,8 +71,7 @@ TEST(Table, ShowsAColumnThatIsWiderThanTheTerminalAllTheSame) {
 }
 
 TEST(Table, AlignsByCharactersNotBytesOrEscapeSequences) {
-  Table t;
-  t.column("a").column("b", Align::right);
+  Table t(0, "a|>b");
   t.row({"µs", {"1", Tone::bad}});
   t.row({"ns", "22"});
   EXPECT_EQ(t.text({Colors::ansi256, 0}), "\x1b[1ma\x1b[0m    \x1b[1mb\x1b[0m\n"
@@ -87,8 +80,7 @@ TEST(Table, AlignsByCharactersNotBytesOrEscapeSequences) {
 }
 
 TEST(Table, PaintsTheWholeCell) {
-  Table t;
-  t.column("", Align::right);
+  Table t(0, ">");
   TableCell cell("1");
   cell.background = Rgb{255, 255, 255};
   t.row({cell});
@@ -97,8 +89,7 @@ TEST(Table, PaintsTheWholeCell) {
 }
 
 TEST(Table, DisarmsTextOfDocuments) {
-  Table t;
-  t.column("a\x1b[2J");
+  Table t(0, "a\x1b[2J");
   t.row({"b\nc"});
   EXPECT_EQ(t.text(k_plain), "a?[2J\nb?c\n");
 }

@@ -14,16 +14,10 @@
 namespace reckon {
 namespace {
 
-std::string_view name_of(Effect effect) {
-  switch (effect) {
-  case Effect::better:
-    return "better";
-  case Effect::worse:
-    return "worse";
-  case Effect::neutral:
-    break;
-  }
-  return "neutral";
+using Named = std::pair<const std::string, std::string>;
+
+const char* name_of(Effect effect) {
+  return effect == Effect::neutral ? "neutral" : effect == Effect::better ? "better" : "worse";
 }
 
 Json side_json(const Side& side) {
@@ -63,6 +57,18 @@ Json difference_json(const Difference& d) {
     out["note"] = d.note;
   }
   return out;
+}
+
+/// after / before - 1.
+std::optional<double> relative_change(double before, double after) {
+  return before == 0 ? std::nullopt : std::optional(after / before - 1);
+}
+
+Effect effect_of(double before, double after, Better better) {
+  if (better == Better::neither || before == after) {
+    return Effect::neutral;
+  }
+  return (after < before) == (better == Better::lower) ? Effect::better : Effect::worse;
 }
 
 std::optional<std::string> digest_text(const std::optional<DocumentLink>& link) {
@@ -113,17 +119,6 @@ bool beyond(double a, double b, double tolerance) {
   return std::abs(a - b) > std::max(tolerance * std::min(std::abs(a), std::abs(b)), k_floor);
 }
 
-std::optional<double> relative_change(double before, double after) {
-  return before == 0 ? std::nullopt : std::optional(after / before - 1);
-}
-
-Effect effect_of(double before, double after, Better better) {
-  if (better == Better::neither || before == after) {
-    return Effect::neutral;
-  }
-  return (after < before) == (better == Better::lower) ? Effect::better : Effect::worse;
-}
-
 Side text_side(std::string text) {
   return {std::move(text), std::nullopt, ""};
 }
@@ -131,23 +126,27 @@ Side number_side(double number, std::string_view unit) {
   return {"", number, std::string(unit)};
 }
 
+Difference difference(std::string_view kind, std::string_view group, std::string_view where,
+                      Side before, Side after, Better better) {
+  Difference d;
+  d.kind = kind;
+  d.group = group;
+  d.where = where;
+  if (before.number && after.number) {
+    d.change = relative_change(*before.number, *after.number);
+    d.effect = effect_of(*before.number, *after.number, better);
+  }
+  d.before = std::move(before);
+  d.after = std::move(after);
+  return d;
+}
+
 void Builder::text(std::string_view kind, std::string_view group, std::string_view where,
                    const std::string& before, const std::string& after) {
   compared();
   if (before != after) {
-    Difference d;
-    d.kind = kind;
-    d.group = group;
-    d.where = where;
-    d.before = text_side(before);
-    d.after = text_side(after);
-    add(std::move(d));
+    add(difference(kind, group, where, text_side(before), text_side(after)));
   }
-}
-
-void Builder::number(std::string_view kind, std::string_view group, std::string_view where,
-                     double before, double after, std::string_view unit, Better better) {
-  number(kind, group, where, std::optional(before), std::optional(after), unit, better);
 }
 
 void Builder::number(std::string_view kind, std::string_view group, std::string_view where,
@@ -160,33 +159,19 @@ void Builder::number(std::string_view kind, std::string_view group, std::string_
   if (before && after && !beyond(*before, *after, m_options.exact_tolerance)) {
     return;
   }
-  Difference d;
-  d.kind = kind;
-  d.group = group;
-  d.where = where;
-  d.before = before ? number_side(*before, unit) : Side{};
-  d.after = after ? number_side(*after, unit) : Side{};
-  if (before && after) {
-    d.change = relative_change(*before, *after);
-    d.effect = effect_of(*before, *after, better);
-  }
-  add(std::move(d));
+  const auto side = [&](const std::optional<double>& number) {
+    return number ? number_side(*number, unit) : Side{};
+  };
+  add(difference(kind, group, where, side(before), side(after), better));
 }
 
 void Builder::count(std::string_view kind, std::string_view group, std::string_view where,
                     std::uint64_t before, std::uint64_t after, std::string_view unit) {
   compared();
-  if (before == after) {
-    return;
+  if (before != after) {
+    add(difference(kind, group, where, number_side(static_cast<double>(before), unit),
+                   number_side(static_cast<double>(after), unit)));
   }
-  Difference d;
-  d.kind = kind;
-  d.group = group;
-  d.where = where;
-  d.before = number_side(static_cast<double>(before), unit);
-  d.after = number_side(static_cast<double>(after), unit);
-  d.change = relative_change(*d.before.number, *d.after.number);
-  add(std::move(d));
 }
 
 void Builder::cause(std::string what, Side before, Side after) {
@@ -196,16 +181,13 @@ void Builder::cause(std::string what, Side before, Side after) {
 void Builder::causes_from(std::string_view prefix, const std::map<std::string, std::string>& before,
                           const std::map<std::string, std::string>& after,
                           const std::set<std::string>& ignored) {
-  std::map<std::string, std::pair<Side, Side>> all;
-  for (const auto& [key, value] : before) {
-    all[key].first = text_side(value);
-  }
-  for (const auto& [key, value] : after) {
-    all[key].second = text_side(value);
-  }
-  for (const auto& [key, sides] : all) {
-    if (sides.first != sides.second && !ignored.contains(key)) {
-      cause(fmt::format("{} {}", prefix, key), sides.first, sides.second);
+  for (const auto& [key, sides] : paired(before, after, &Named::first)) {
+    const auto& [a, b] = sides;
+    if (!ignored.contains(key) && (a == nullptr || b == nullptr || a->second != b->second)) {
+      const auto side = [](const Named* text) {
+        return text != nullptr ? text_side(text->second) : Side{};
+      };
+      cause(fmt::format("{} {}", prefix, key), side(a), side(b));
     }
   }
 }

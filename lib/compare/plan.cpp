@@ -13,6 +13,8 @@
 namespace reckon {
 namespace {
 
+using Named = std::pair<const std::string, double>;
+
 std::string role_of(const PlanRank& rank) {
   if (rank.worker && rank.server) {
     return "worker and server";
@@ -32,40 +34,28 @@ std::string places_text(const PlanRank& rank) {
 }
 
 void compare_ranks(Builder& out, const Plan& before, const Plan& after) {
-  const std::size_t common = std::min(before.ranks.size(), after.ranks.size());
+  const auto rank = [](const Plan& plan, std::size_t i) {
+    return i < plan.ranks.size() ? &plan.ranks[i] : nullptr;
+  };
   for (std::size_t i = 0; i < std::max(before.ranks.size(), after.ranks.size()); ++i) {
-    const std::string path = fmt::format("ranks/{}", i);
-    if (i >= common) {
-      const auto side = [&](const Plan& plan) {
-        return i < plan.ranks.size() ? text_side(fmt::format("{} on {}", role_of(plan.ranks[i]),
-                                                             plan.ranks[i].machine))
-                                     : Side{};
-      };
-      Difference d;
-      d.kind = "rank";
-      d.group = "ranks";
-      d.where = path;
-      d.before = side(before);
-      d.after = side(after);
-      out.compared();
-      out.add(std::move(d));
+    const PlanRank *const a = rank(before, i), *const b = rank(after, i);
+    const Both<PlanRank> ranks(out, "ranks", fmt::format("ranks/{}", i), a, b);
+    if (a == nullptr || b == nullptr) {
+      ranks.text("rank", "",
+                 [](const PlanRank& r) { return fmt::format("{} on {}", role_of(r), r.machine); });
       continue;
     }
-    const PlanRank& a = before.ranks[i];
-    const PlanRank& b = after.ranks[i];
-    out.text("rank", "ranks", path + "/machine", a.machine, b.machine);
-    out.text("rank", "ranks", path + "/rack", a.rack, b.rack);
-    out.text("rank", "ranks", path + "/role", role_of(a), role_of(b));
-    out.number("rank", "ranks", path + "/lanes", a.lanes, b.lanes, "");
-    out.number("port", "ranks", path + "/port_bytes_per_second", a.port_bytes_per_second,
-               b.port_bytes_per_second, "bytes_per_second");
-    out.text("port", "ranks", path + "/lane_places", places_text(a), places_text(b));
-    out.number("share", "ranks", path + "/share_bytes", a.share_bytes, b.share_bytes, "bytes");
-    out.count("share", "ranks", path + "/assigned_bytes", a.assigned_bytes, b.assigned_bytes,
-              "bytes");
-    out.count("traffic", "ranks", path + "/egress_bytes", a.egress_bytes, b.egress_bytes, "bytes");
-    out.count("traffic", "ranks", path + "/ingress_bytes", a.ingress_bytes, b.ingress_bytes,
-              "bytes");
+    ranks.text("rank", "/machine", &PlanRank::machine);
+    ranks.text("rank", "/rack", &PlanRank::rack);
+    ranks.text("rank", "/role", role_of);
+    ranks.number("rank", "/lanes", &PlanRank::lanes, "");
+    ranks.number("port", "/port_bytes_per_second", &PlanRank::port_bytes_per_second,
+                 "bytes_per_second");
+    ranks.text("port", "/lane_places", places_text);
+    ranks.number("share", "/share_bytes", &PlanRank::share_bytes, "bytes");
+    ranks.count("share", "/assigned_bytes", &PlanRank::assigned_bytes, "bytes");
+    ranks.count("traffic", "/egress_bytes", &PlanRank::egress_bytes, "bytes");
+    ranks.count("traffic", "/ingress_bytes", &PlanRank::ingress_bytes, "bytes");
   }
 }
 
@@ -122,14 +112,10 @@ void compare_assignment(Builder& out, const Parts& before, const Parts& after) {
     j += b_end <= a_end ? 1 : 0;
   }
   out.compared(std::max(before.size(), after.size()));
-  const auto add = [&](std::string kind, std::string where, std::string from, std::string to,
-                       const Amount& amount) {
-    Difference d;
-    d.kind = std::move(kind);
-    d.group = "parts";
-    d.where = std::move(where);
-    d.before = text_side(std::move(from));
-    d.after = text_side(std::move(to));
+  const auto add = [&](std::string_view kind, std::string_view where, std::string from,
+                       std::string to, const Amount& amount) {
+    Difference d =
+        difference(kind, "parts", where, text_side(std::move(from)), text_side(std::move(to)));
     d.parts = amount.parts;
     d.bytes = amount.bytes;
     out.add(std::move(d));
@@ -162,65 +148,45 @@ void compare_assignment(Builder& out, const Parts& before, const Parts& after) {
   }
 }
 
-void compare_prediction(Builder& out, const std::string& group, const std::string& path,
-                        const std::optional<Prediction>& before,
-                        const std::optional<Prediction>& after) {
-  const auto field = [](const std::optional<Prediction>& p, double Prediction::*member) {
-    return p ? std::optional((*p).*member) : std::nullopt;
-  };
+void compare_prediction(Builder& out, std::string_view group, const std::string& path,
+                        const Prediction& before, const Prediction& after) {
+  const Both<Prediction> both(out, group, path, &before, &after);
   const auto seconds = [&](std::string_view kind, std::string_view name,
                            double Prediction::*member) {
-    out.number(kind, group, fmt::format("{}/{}", path, name), field(before, member),
-               field(after, member), "seconds", Better::lower);
+    both.number(kind, name, member, "seconds", Better::lower);
   };
-  seconds("bound", "bound_seconds", &Prediction::bound_seconds);
-  seconds("time", "mid_seconds", &Prediction::mid_seconds);
+  seconds("bound", "/bound_seconds", &Prediction::bound_seconds);
+  seconds("time", "/mid_seconds", &Prediction::mid_seconds);
   if (group == "prediction") { // of the others one number tells enough
-    seconds("time", "lo_seconds", &Prediction::lo_seconds);
-    seconds("time", "hi_seconds", &Prediction::hi_seconds);
+    seconds("time", "/lo_seconds", &Prediction::lo_seconds);
+    seconds("time", "/hi_seconds", &Prediction::hi_seconds);
   }
 }
 
 void compare_terms(Builder& out, const std::vector<Term>& before, const std::vector<Term>& after) {
-  std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> terms;
-  for (const Term& t : before) {
-    terms[t.name].first = terms[t.name].first.value_or(0) + t.seconds;
-  }
-  for (const Term& t : after) {
-    terms[t.name].second = terms[t.name].second.value_or(0) + t.seconds;
-  }
-  for (const auto& [name, sides] : terms) {
-    out.number("term", "prediction", "prediction/terms/" + name, sides.first, sides.second,
-               "seconds", Better::lower);
+  for (const auto& [name, sides] : paired(before, after, &Term::name)) {
+    Both<Term>(out, "prediction", "prediction/terms/" + name, sides.first, sides.second)
+        .number("term", "", &Term::seconds, "seconds", Better::lower);
   }
 }
 
 void compare_candidates(Builder& out, const Plan& before, const Plan& after) {
-  std::map<std::string, std::pair<const Candidate*, const Candidate*>> all;
-  for (const Candidate& c : before.candidates) {
-    all[c.strategy].first = &c;
-  }
-  for (const Candidate& c : after.candidates) {
-    all[c.strategy].second = &c;
-  }
-  for (const auto& [strategy, sides] : all) {
-    const auto prediction = [](const Candidate* c) {
-      return c != nullptr ? c->prediction : std::nullopt;
-    };
-    const auto a = prediction(sides.first);
-    const auto b = prediction(sides.second);
-    const std::string path = "candidates/" + strategy;
+  for (const auto& [strategy, sides] :
+       paired(before.candidates, after.candidates, &Candidate::strategy)) {
     // The chosen ones are compared in full already.
     if (strategy == before.strategy && strategy == after.strategy) {
       continue;
     }
-    const auto state = [](const Candidate* c, const std::optional<Prediction>& p) -> std::string {
-      return c == nullptr ? "not considered" : (p ? "applies" : "does not apply: " + c->reason);
+    const auto& [a, b] = sides;
+    const std::string path = "candidates/" + strategy;
+    const auto state = [](const Candidate* c) -> std::string {
+      return c == nullptr ? "not considered"
+                          : (c->prediction ? "applies" : "does not apply: " + c->reason);
     };
-    if (a && b) {
-      compare_prediction(out, "candidates", path, a, b);
+    if (a != nullptr && b != nullptr && a->prediction && b->prediction) {
+      compare_prediction(out, "candidates", path, *a->prediction, *b->prediction);
     } else {
-      out.text("candidate", "candidates", path, state(sides.first, a), state(sides.second, b));
+      out.text("candidate", "candidates", path, state(a), state(b));
     }
   }
 }
@@ -256,59 +222,41 @@ void compare_sources(Builder& out, const Plan& before, const Plan& after) {
   }
 }
 
+using QuantitySides = std::pair<const Quantity*, const Quantity*>;
+using Quantities = std::map<std::string, QuantitySides>;
+
 /// By name; a name that comes again gets its number.
-std::map<std::string, const Quantity*> by_name(const std::vector<Quantity>& quantities) {
-  std::map<std::string, const Quantity*> out;
+void add_by_name(Quantities& all, const std::vector<Quantity>& quantities,
+                 const Quantity* QuantitySides::*side) {
   std::map<std::string, int> seen;
   for (const Quantity& q : quantities) {
-    if (is_source(q)) {
-      continue;
+    if (!is_source(q)) {
+      const int n = ++seen[q.name];
+      all[n == 1 ? q.name : fmt::format("{} #{}", q.name, n)].*side = &q;
     }
-    const int n = ++seen[q.name];
-    out.emplace(n == 1 ? q.name : fmt::format("{} #{}", q.name, n), &q);
   }
-  return out;
 }
 
 void compare_quantities(Builder& out, const Plan& before, const Plan& after) {
-  const auto a = by_name(before.quantities);
-  const auto b = by_name(after.quantities);
-  std::map<std::string, std::pair<const Quantity*, const Quantity*>> all;
-  for (const auto& [name, q] : a) {
-    all[name].first = q;
-  }
-  for (const auto& [name, q] : b) {
-    all[name].second = q;
-  }
+  Quantities all;
+  add_by_name(all, before.quantities, &QuantitySides::first);
+  add_by_name(all, after.quantities, &QuantitySides::second);
   // An input that is itself solved here is no cause: its own inputs are.
   using InputChange = std::tuple<std::string, std::optional<double>, std::optional<double>>;
   std::map<InputChange, std::set<std::string>> inputs;
   for (const auto& [name, sides] : all) {
     const auto& [p, q] = sides;
-    const std::string path = "quantities/" + name;
-    const auto value = [](const Quantity* quantity) {
-      return quantity != nullptr ? std::optional(quantity->value) : std::nullopt;
-    };
-    const std::string_view unit = unit_of_quantity((p != nullptr ? p : q)->name);
-    out.number("value", "quantities", path, value(p), value(q), unit);
+    const Both<Quantity> both(out, "quantities", "quantities/" + name, p, q);
+    both.number("value", "", &Quantity::value, unit_of_quantity((p != nullptr ? p : q)->name));
     if (p == nullptr || q == nullptr) {
       continue;
     }
-    out.text("equation", "quantities", path + "/equation", p->equation, q->equation);
-    std::set<std::string> names;
-    for (const auto* quantity : {p, q}) {
-      for (const auto& [input, number] : quantity->inputs) {
-        static_cast<void>(number);
-        names.insert(input);
-      }
-    }
-    for (const std::string& input : names) {
-      const auto at = [&](const Quantity* quantity) {
-        const auto it = quantity->inputs.find(input);
-        return it != quantity->inputs.end() ? std::optional(it->second) : std::nullopt;
+    both.text("equation", "/equation", &Quantity::equation);
+    for (const auto& [input, numbers] : paired(p->inputs, q->inputs, &Named::first)) {
+      const auto value = [](const Named* named) {
+        return named != nullptr ? std::optional(named->second) : std::nullopt;
       };
-      const auto x = at(p);
-      const auto y = at(q);
+      const auto x = value(numbers.first), y = value(numbers.second);
       const bool differs = x && y ? beyond(*x, *y, out.options().exact_tolerance) : x != y;
       if (differs && !all.contains(input)) {
         inputs[{input, x, y}].insert(name);
@@ -328,23 +276,12 @@ void compare_quantities(Builder& out, const Plan& before, const Plan& after) {
 
 /// Numbers by name, of two plans: absent where only one has it.
 void compare_named(Builder& out, std::string_view kind, std::string_view group,
-                   const std::string& member, const std::map<std::string, double>& before,
+                   std::string_view member, const std::map<std::string, double>& before,
                    const std::map<std::string, double>& after, std::string_view unit,
                    Better better = Better::neither) {
-  std::set<std::string> names;
-  for (const auto* side : {&before, &after}) {
-    for (const auto& [name, value] : *side) {
-      static_cast<void>(value);
-      names.insert(name);
-    }
-  }
-  const auto at = [](const std::map<std::string, double>& side, const std::string& name) {
-    const auto it = side.find(name);
-    return it != side.end() ? std::optional(it->second) : std::nullopt;
-  };
-  for (const std::string& name : names) {
-    out.number(kind, group, fmt::format("{}/{}/{}", group, name, member), at(before, name),
-               at(after, name), unit, better);
+  for (const auto& [name, sides] : paired(before, after, &Named::first)) {
+    Both<Named>(out, group, fmt::format("{}/{}/", group, name), sides.first, sides.second)
+        .number(kind, member, &Named::second, unit, better);
   }
 }
 
@@ -371,32 +308,15 @@ void compare_trees(Builder& out, const Plan& before, const Plan& after) {
 
 /// Where clients send their tensors, and which of them the workers keep for themselves.
 void compare_routing(Builder& out, const Plan& before, const Plan& after) {
-  std::map<std::uint64_t, std::pair<const ProxyRoute*, const ProxyRoute*>> clients;
-  for (const ProxyRoute& r : before.routing) {
-    clients[r.client].first = &r;
-  }
-  for (const ProxyRoute& r : after.routing) {
-    clients[r.client].second = &r;
-  }
-  for (const auto& [client, sides] : clients) {
-    const ProxyRoute *const a = sides.first, *const b = sides.second;
-    const std::string path = fmt::format("routing/{}/", client);
-    const auto proxy = [&](const char* name, std::uint64_t ProxyRoute::*member) {
-      const auto text = [&](const ProxyRoute* r) {
-        return r != nullptr ? fmt::format("rank {}", r->*member) : std::string();
-      };
-      out.text("route", "routing", path + name, text(a), text(b));
-    };
-    proxy("latency_proxy", &ProxyRoute::latency_proxy);
-    proxy("bandwidth_proxy", &ProxyRoute::bandwidth_proxy);
-    out.number("threshold", "routing", path + "threshold_bytes",
-               a != nullptr ? a->threshold_bytes : std::nullopt,
-               b != nullptr ? b->threshold_bytes : std::nullopt, "bytes");
-    const auto partition = [](const ProxyRoute* r) {
-      return r != nullptr ? std::optional(r->partition_bytes) : std::nullopt;
-    };
-    out.number("part_size", "routing", path + "partition_bytes", partition(a), partition(b),
-               "bytes");
+  for (const auto& [client, sides] : paired(before.routing, after.routing, &ProxyRoute::client)) {
+    const Both<ProxyRoute> routes(out, "routing", fmt::format("routing/{}/", client), sides.first,
+                                  sides.second);
+    routes.text("route", "latency_proxy",
+                [](const ProxyRoute& r) { return fmt::format("rank {}", r.latency_proxy); });
+    routes.text("route", "bandwidth_proxy",
+                [](const ProxyRoute& r) { return fmt::format("rank {}", r.bandwidth_proxy); });
+    routes.number("threshold", "threshold_bytes", &ProxyRoute::threshold_bytes, "bytes");
+    routes.number("part_size", "partition_bytes", &ProxyRoute::partition_bytes, "bytes");
   }
   const auto who = [](const Plan& plan) {
     std::map<std::string, std::string> by_name;
@@ -449,38 +369,36 @@ Comparison compare(const Plan& before, const Plan& after, const CompareOptions& 
   out.causes_from("option", options_beside(before, after), options_beside(after, before));
   const bool inputs_differ = !out.result().causes.empty();
 
-  out.text("strategy", "prediction", "strategy", before.strategy, after.strategy);
-  out.text("transport", "prediction", "transport", before.transport, after.transport);
+  const auto of = [&](std::string_view group) { return Both(out, group, "", &before, &after); };
+  of("prediction").text("strategy", "strategy", &Plan::strategy);
+  of("prediction").text("transport", "transport", &Plan::transport);
   compare_prediction(out, "prediction", "prediction", before.prediction, after.prediction);
   out.text("bound_by", "prediction", "prediction/bound_by", before.prediction.bound_by,
            after.prediction.bound_by);
   compare_terms(out, before.prediction.terms, after.prediction.terms);
-  out.number("gap", "prediction", "assignment_gap", before.assignment_gap, after.assignment_gap,
-             "ratio", Better::lower);
-  out.text("runner_up", "candidates", "runner_up", before.runner_up, after.runner_up);
+  of("prediction").number("gap", "assignment_gap", &Plan::assignment_gap, "ratio", Better::lower);
+  of("candidates").text("runner_up", "runner_up", &Plan::runner_up);
   compare_candidates(out, before, after);
 
-  out.count("gradient", "gradient", "gradient_bytes", before.gradient_bytes, after.gradient_bytes,
-            "bytes");
-  const auto runs_text = [](const Plan& plan) {
+  of("gradient").count("gradient", "gradient_bytes", &Plan::gradient_bytes, "bytes");
+  of("gradient").text("gradient", "runs", [](const Plan& plan) {
     std::vector<std::string> runs;
     for (const DTypeRun& r : plan.runs) {
       runs.push_back(fmt::format("{} at {} for {}", name_of(r.dtype), r.offset_bytes, r.bytes));
     }
     return fmt::format("{}", fmt::join(runs, ", "));
-  };
-  out.text("gradient", "gradient", "runs", runs_text(before), runs_text(after));
+  });
   compare_ranks(out, before, after);
   compare_trees(out, before, after);
   compare_routing(out, before, after);
-  out.count("part_size", "parts", "part_bytes", before.part_bytes, after.part_bytes, "bytes");
-  out.count("parts", "parts", "parts", before.parts.size(), after.parts.size(), "");
-  out.number("passes", "passes", "passes/total_seconds",
-             before.passes ? before.passes->total_seconds() : 0,
-             after.passes ? after.passes->total_seconds() : 0, "seconds");
-  out.count("window", "parts", "window_parts", before.window_parts, after.window_parts, "");
-  out.text("stores", "parts", "stores", std::string(name_of(before.stores)),
-           std::string(name_of(after.stores)));
+  of("parts").count("part_size", "part_bytes", &Plan::part_bytes, "bytes");
+  of("parts").count(
+      "parts", "parts", [](const Plan& plan) { return plan.parts.size(); }, "");
+  of("passes").number(
+      "passes", "passes/total_seconds",
+      [](const Plan& plan) { return plan.passes ? plan.passes->total_seconds() : 0; }, "seconds");
+  of("parts").count("window", "window_parts", &Plan::window_parts, "");
+  of("parts").text("stores", "stores", [](const Plan& plan) { return name_of(plan.stores); });
   // Offsets in different gradients have nothing to do with each other.
   if (before.gradient_bytes == after.gradient_bytes) {
     compare_assignment(out, before.parts, after.parts);

@@ -18,11 +18,7 @@ std::string status_text(const Cell& cell) {
   return cell.reason.empty() ? name : fmt::format("{}: {}", name, cell.reason);
 }
 
-Better better_of(const Cell& cell) {
-  return cell.unit == "seconds" ? Better::lower : Better::higher;
-}
-
-Difference cell_difference(std::string kind, const CellKey& key, const Cell* before,
+Difference cell_difference(std::string_view kind, const CellKey& key, const Cell* before,
                            const Cell* after) {
   const auto side = [](const Cell* cell) {
     if (cell == nullptr) {
@@ -30,16 +26,10 @@ Difference cell_difference(std::string kind, const CellKey& key, const Cell* bef
     }
     return cell->has_value() ? number_side(cell->p50, cell->unit) : text_side(status_text(*cell));
   };
-  Difference d;
-  d.kind = std::move(kind);
-  d.group = key.test;
-  d.where = key.text();
-  d.before = side(before);
-  d.after = side(after);
-  if (d.before.number && d.after.number) {
-    d.change = relative_change(*d.before.number, *d.after.number);
-    d.effect = effect_of(*d.before.number, *d.after.number, better_of(*before));
-  } else {
+  Difference d =
+      difference(kind, key.test, key.text(), side(before), side(after),
+                 before != nullptr && before->unit == "seconds" ? Better::lower : Better::higher);
+  if (!d.before.number || !d.after.number) {
     const auto has = [](const Cell* cell) { return cell != nullptr && cell->has_value(); };
     d.effect =
         has(before) == has(after) ? Effect::neutral : (has(after) ? Effect::better : Effect::worse);
@@ -76,19 +66,11 @@ void compare_values(Builder& out, Measured& measured, Difference d, const Cell& 
                               .doubtful = doubtful});
 }
 
-using CellPair = std::pair<const Cell*, const Cell*>;
-
 /// Cells of equal keys. How many writes are in flight is often tuned by the probe, and another
 /// choice must not hide what the link does: cells that are alone in their document but for
 /// in_flight are one pair too, under the key without it.
-std::map<CellKey, CellPair> matched(const Profile& before, const Profile& after) {
-  std::map<CellKey, CellPair> all;
-  for (const Cell& c : before.cells) {
-    all[c.key].first = &c;
-  }
-  for (const Cell& c : after.cells) {
-    all[c.key].second = &c;
-  }
+auto matched(const Profile& before, const Profile& after) {
+  auto all = paired(before.cells, after.cells, &Cell::key);
   std::map<CellKey, std::pair<std::vector<const Cell*>, std::vector<const Cell*>>> alone;
   for (const auto& [key, sides] : all) {
     CellKey loose = key;
@@ -168,85 +150,41 @@ void compare_cells(Builder& out, const Profile& before, const Profile& after) {
 }
 
 void compare_topology(Builder& out, const Topology& before, const Topology& after) {
-  std::map<std::string, std::pair<const TopologyObject*, const TopologyObject*>> all;
-  for (const TopologyObject& o : before.objects) {
-    all[o.id].first = &o;
-  }
-  for (const TopologyObject& o : after.objects) {
-    all[o.id].second = &o;
-  }
-  for (const auto& [id, sides] : all) {
+  using Object = TopologyObject;
+  for (const auto& [id, sides] : paired(before.objects, after.objects, &Object::id)) {
     const auto& [a, b] = sides;
-    const std::string path = "topology/" + id;
+    const Both<Object> both(out, "topology", "topology/" + id, a, b);
     if (a == nullptr || b == nullptr) {
-      const auto side = [](const TopologyObject* o) {
-        return o == nullptr ? Side{}
-                            : text_side(fmt::format("{}{}{}", name_of(o->kind),
-                                                    o->name.empty() ? "" : " ", o->name));
-      };
-      Difference d;
-      d.kind = "topology";
-      d.group = "topology";
-      d.where = path;
-      d.before = side(a);
-      d.after = side(b);
-      out.compared();
-      out.add(std::move(d));
+      both.text("topology", "", [](const Object& o) {
+        return fmt::format("{}{}{}", name_of(o.kind), o.name.empty() ? "" : " ", o.name);
+      });
       continue;
     }
-    const auto text = [&](std::string_view field, const std::string& x, const std::string& y) {
-      out.text("topology", "topology", fmt::format("{}/{}", path, field), x, y);
-    };
-    const auto number = [&](std::string_view field, std::optional<double> x,
-                            std::optional<double> y, std::string_view unit,
-                            Better better = Better::neither) {
-      out.number("topology", "topology", fmt::format("{}/{}", path, field), x, y, unit, better);
-    };
-    const auto as_double = [](const auto& v) {
-      return v ? std::optional(static_cast<double>(*v)) : std::nullopt;
-    };
-    text("kind", std::string(name_of(a->kind)), std::string(name_of(b->kind)));
-    text("parent", a->parent, b->parent);
-    text("name", a->name, b->name);
-    text("pci_address", a->pci_address, b->pci_address);
-    number("os_index", as_double(a->os_index), as_double(b->os_index), "");
-    number("cache_level", as_double(a->cache_level), as_double(b->cache_level), "");
-    number("bytes", as_double(a->bytes), as_double(b->bytes), "bytes");
-    number("link_bytes_per_second", a->link_bytes_per_second, b->link_bytes_per_second,
-           "bytes_per_second", Better::higher);
-    text("cpus", fmt::format("{}", fmt::join(a->cpus, " ")),
-         fmt::format("{}", fmt::join(b->cpus, " ")));
+    both.text("topology", "/kind", [](const Object& o) { return name_of(o.kind); });
+    both.text("topology", "/parent", &Object::parent);
+    both.text("topology", "/name", &Object::name);
+    both.text("topology", "/pci_address", &Object::pci_address);
+    both.number("topology", "/os_index", &Object::os_index, "");
+    both.number("topology", "/cache_level", &Object::cache_level, "");
+    both.number("topology", "/bytes", &Object::bytes, "bytes");
+    both.number("topology", "/link_bytes_per_second", &Object::link_bytes_per_second,
+                "bytes_per_second", Better::higher);
+    both.text("topology", "/cpus",
+              [](const Object& o) { return fmt::format("{}", fmt::join(o.cpus, " ")); });
   }
 }
 
 void compare_machines(Builder& out, const Profile& before, const Profile& after) {
-  std::map<std::string, std::pair<const MachineGroup*, const MachineGroup*>> all;
-  for (const MachineGroup& m : before.machines) {
-    all[m.id].first = &m;
-  }
-  for (const MachineGroup& m : after.machines) {
-    all[m.id].second = &m;
-  }
-  for (const auto& [id, sides] : all) {
-    const MachineGroup* const a = sides.first; // no structured binding: clang 14 cannot capture one
-    const MachineGroup* const b = sides.second;
-    const std::string path = "machines/" + id;
-    const auto field = [](const MachineGroup* m, std::uint64_t MachineGroup::*member) {
-      return m != nullptr ? std::optional(static_cast<double>(m->*member)) : std::nullopt;
-    };
-    const auto number = [&](std::string_view name, std::uint64_t MachineGroup::*member,
-                            std::string_view unit) {
-      out.number("machine", "machines", fmt::format("{}/{}", path, name), field(a, member),
-                 field(b, member), unit);
-    };
-    number("count", &MachineGroup::count, "");
-    number("cores", &MachineGroup::cores, "");
-    number("memory_bytes", &MachineGroup::memory_bytes, "bytes");
+  for (const auto& [id, sides] : paired(before.machines, after.machines, &MachineGroup::id)) {
+    const auto& [a, b] = sides;
+    const Both<MachineGroup> both(out, "machines", "machines/" + id, a, b);
+    both.number("machine", "/count", &MachineGroup::count, "");
+    both.number("machine", "/cores", &MachineGroup::cores, "");
+    both.number("machine", "/memory_bytes", &MachineGroup::memory_bytes, "bytes");
     if (a != nullptr && b != nullptr) {
-      out.text("machine", "machines", path + "/rack", a->rack, b->rack);
-      out.text("machine", "machines", path + "/members",
-               fmt::format("{}", fmt::join(a->members, " ")),
-               fmt::format("{}", fmt::join(b->members, " ")));
+      both.text("machine", "/rack", &MachineGroup::rack);
+      both.text("machine", "/members",
+                [](const MachineGroup& m) { return fmt::format("{}", fmt::join(m.members, " ")); });
     }
   }
 }

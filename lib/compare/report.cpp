@@ -19,12 +19,8 @@ void compare_verification(Builder& out, const Verification& before, const Verifi
   };
   out.compared();
   if (before.ok != after.ok) {
-    Difference d;
-    d.kind = "verification";
-    d.group = "verification";
-    d.where = "verification/ok";
-    d.before = text_side(text(before));
-    d.after = text_side(text(after));
+    Difference d = difference("verification", "verification", "verification/ok",
+                              text_side(text(before)), text_side(text(after)));
     d.effect = after.ok ? Effect::better : Effect::worse;
     out.add(std::move(d));
   }
@@ -36,16 +32,10 @@ void compare_verification(Builder& out, const Verification& before, const Verifi
 }
 
 void compare_stages(Builder& out, const Report& before, const Report& after) {
-  std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> predicted;
-  for (const StageReport& s : before.stages) {
-    predicted[s.name].first = s.predicted_seconds;
-  }
-  for (const StageReport& s : after.stages) {
-    predicted[s.name].second = s.predicted_seconds;
-  }
-  for (const auto& [name, sides] : predicted) {
-    out.number("time", "predicted", fmt::format("stages/{}/predicted_seconds", name), sides.first,
-               sides.second, "seconds", Better::lower);
+  for (const auto& [name, sides] : paired(before.stages, after.stages, &StageReport::name)) {
+    Both<StageReport>(out, "predicted", fmt::format("stages/{}/", name), sides.first, sides.second)
+        .number("time", "predicted_seconds", &StageReport::predicted_seconds, "seconds",
+                Better::lower);
   }
 }
 
@@ -60,26 +50,19 @@ void add_stage_changes(Builder& out, const Report& before, const Report& after) 
         !beyond(*a.measured_seconds, *b->measured_seconds, out.options().bandwidth_tolerance)) {
       continue;
     }
-    Difference d;
-    d.kind = "stage";
-    d.group = "measured";
-    d.where = fmt::format("stages/{}/measured_seconds", a.name);
-    d.before = number_side(*a.measured_seconds, "seconds");
-    d.after = number_side(*b->measured_seconds, "seconds");
-    d.change = relative_change(*a.measured_seconds, *b->measured_seconds);
-    d.effect = effect_of(*a.measured_seconds, *b->measured_seconds, Better::lower);
-    out.add(std::move(d));
+    out.add(difference("stage", "measured", fmt::format("stages/{}/measured_seconds", a.name),
+                       number_side(*a.measured_seconds, "seconds"),
+                       number_side(*b->measured_seconds, "seconds"), Better::lower));
   }
 }
 
 void compare_ranks(Builder& out, const Report& before, const Report& after) {
   out.count("rank", "ranks", "ranks", before.ranks.size(), after.ranks.size(), "");
   for (std::size_t i = 0; i < std::min(before.ranks.size(), after.ranks.size()); ++i) {
-    const std::string path = fmt::format("ranks/{}", i);
-    out.count("traffic", "ranks", path + "/egress_bytes", before.ranks[i].egress_bytes,
-              after.ranks[i].egress_bytes, "bytes");
-    out.count("traffic", "ranks", path + "/ingress_bytes", before.ranks[i].ingress_bytes,
-              after.ranks[i].ingress_bytes, "bytes");
+    const Both<RankReport> ranks(out, "ranks", fmt::format("ranks/{}", i), &before.ranks[i],
+                                 &after.ranks[i]);
+    ranks.count("traffic", "/egress_bytes", &RankReport::egress_bytes, "bytes");
+    ranks.count("traffic", "/ingress_bytes", &RankReport::ingress_bytes, "bytes");
   }
 }
 
@@ -127,14 +110,9 @@ void compare_simulation(Builder& out, const Report& before, const Report& after)
 
 /// Whether the iterations differ by more than their noise; adds what is found.
 bool measured_time_differs(Builder& out, const Report& before, const Report& after) {
-  Difference time;
-  time.kind = "time";
-  time.group = "measured";
-  time.where = "iteration_seconds";
-  time.before = number_side(before.p50_seconds, "seconds");
-  time.after = number_side(after.p50_seconds, "seconds");
-  time.change = relative_change(before.p50_seconds, after.p50_seconds);
-  time.effect = effect_of(before.p50_seconds, after.p50_seconds, Better::lower);
+  Difference time = difference("time", "measured", "iteration_seconds",
+                               number_side(before.p50_seconds, "seconds"),
+                               number_side(after.p50_seconds, "seconds"), Better::lower);
   out.compared();
   Measured measured(out);
   measured.add(std::move(time), {.before = before.iteration_seconds,

@@ -13,20 +13,11 @@ namespace {
 
 void compare_tensors(Builder& out, const std::string& group, const std::vector<Tensor>& before,
                      const std::vector<Tensor>& after) {
-  std::map<std::string, std::pair<const Tensor*, const Tensor*>> all;
-  for (const Tensor& t : before) {
-    all[t.name].first = &t;
-  }
-  for (const Tensor& t : after) {
-    all[t.name].second = &t;
-  }
+  const auto all = paired(before, after, &Tensor::name);
   for (const auto& [name, sides] : all) {
-    const auto& [a, b] = sides;
-    const std::string path = fmt::format("{}/{}", group, name);
-    const auto field = [](const Tensor* t) {
-      return t != nullptr ? fmt::format("{} {}", t->elements, name_of(t->dtype)) : std::string();
-    };
-    out.text("tensor", group, path, field(a), field(b));
+    Both<Tensor>(out, group, fmt::format("{}/{}", group, name), sides.first, sides.second)
+        .text("tensor", "",
+              [](const Tensor& t) { return fmt::format("{} {}", t.elements, name_of(t.dtype)); });
   }
   // The order is compared among the tensors that are in both.
   const auto common = [&](const std::vector<Tensor>& tensors) {
@@ -67,27 +58,16 @@ std::string text_of(const Computation& c) {
 
 /// Layers by name; which stands where is their order and compared like the tensors'.
 void compare_layers(Builder& out, const Workload& before, const Workload& after) {
-  std::map<std::string, std::pair<const Layer*, const Layer*>> all;
-  for (const Layer& layer : before.layers) {
-    all[layer.name].first = &layer;
-  }
-  for (const Layer& layer : after.layers) {
-    all[layer.name].second = &layer;
-  }
-  for (const auto& entry : all) {
-    const auto field = [&name = entry.first, &sides = entry.second, &out](const char* what,
-                                                                          const auto& text) {
-      const auto side = [&](const Layer* layer) {
-        return layer != nullptr ? text(*layer) : std::string();
-      };
-      out.text("layer", "layers", fmt::format("layers/{}/{}", name, what), side(sides.first),
-               side(sides.second));
-    };
-    field("tensors", [](const Layer& l) { return fmt::format("{}", fmt::join(l.tensors, ", ")); });
-    field("forward", [](const Layer& l) { return text_of(l.forward); });
-    field("input_gradient", [](const Layer& l) { return text_of(l.input_gradient); });
-    field("weight_gradient", [](const Layer& l) { return text_of(l.weight_gradient); });
-    field("exchange", [](const Layer& l) {
+  for (const auto& [name, sides] : paired(before.layers, after.layers, &Layer::name)) {
+    const Both<Layer> both(out, "layers", fmt::format("layers/{}/", name), sides.first,
+                           sides.second);
+    both.text("layer", "tensors",
+              [](const Layer& l) { return fmt::format("{}", fmt::join(l.tensors, ", ")); });
+    both.text("layer", "forward", [](const Layer& l) { return text_of(l.forward); });
+    both.text("layer", "input_gradient", [](const Layer& l) { return text_of(l.input_gradient); });
+    both.text("layer", "weight_gradient",
+              [](const Layer& l) { return text_of(l.weight_gradient); });
+    both.text("layer", "exchange", [](const Layer& l) {
       return l.exchange ? fmt::format("{} elements a sample, before {}",
                                       l.exchange->elements_per_sample, l.exchange->before)
                         : std::string();
@@ -118,10 +98,9 @@ Comparison compare(const Workload& before, const Workload& after, const CompareO
   Builder out("workload", options);
   compare_tensors(out, "tensors", before.tensors, after.tensors);
   compare_tensors(out, "all_to_all", before.all_to_all, after.all_to_all);
-  out.number("time", "times", "forward_seconds", before.forward_seconds, after.forward_seconds,
-             "seconds");
-  out.number("time", "times", "backward_seconds", before.backward_seconds, after.backward_seconds,
-             "seconds");
+  const Both<Workload> times(out, "times", "", &before, &after);
+  times.number("time", "forward_seconds", &Workload::forward_seconds, "seconds");
+  times.number("time", "backward_seconds", &Workload::backward_seconds, "seconds");
   compare_layers(out, before, after);
   const auto batch = [](const Workload& w) {
     return w.batch ? fmt::format("{}", *w.batch) : std::string();

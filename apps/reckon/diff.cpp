@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "core/json.hpp"
 
 #include "compare/comparison.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "present/comparison_text.hpp"
 

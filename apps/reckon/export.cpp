@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "export/export.hpp"
-
 #include "commands.hpp"
-#include "core/json.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "documents/document.hpp"
+#include "export/export.hpp"
 #include "planning/planned_profile.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
@@ -14,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <utility>
@@ -41,32 +42,42 @@ std::string trace_of(const Plan& plan, const Schedule& schedule, const ExportArg
   return chrome_trace(schedule, timelines);
 }
 
-std::string exported(const Plan& plan, const ExportArguments& arguments) {
-  const ExportFormat format = *export_format_named(arguments.format);
-  const std::string title =
-      fmt::format("{} of {} on {}", plan.strategy, plan.workload.name, plan.profile.name);
-  const auto links = [&] {
-    PlanNetwork network = links_of(plan, arguments);
-    const double overhead = network.network.write_overhead_s;
-    return ExportNetwork{std::move(network.network), std::move(network.stations), overhead};
-  };
-  switch (format) {
-  case ExportFormat::goal:
-    return goal_text(lower(plan), title,
-                     arguments.profile.empty() ? LocalSeconds() : links_of(plan, arguments).cost);
-  case ExportFormat::msccl:
-    return msccl_xml(plan, lower(plan));
-  case ExportFormat::nccl_tuner:
-    return nccl_tuner_csv(plan);
-  case ExportFormat::simgrid:
-    return simgrid_xml(links(), title);
-  case ExportFormat::astra_network:
-    return astra_network_yml(plan, links());
-  case ExportFormat::trace:
-    return trace_of(plan, lower(plan), arguments);
-  }
-  fail(ErrorKind::internal, "a format without a writer");
+ExportNetwork network_for(const Plan& plan, const ExportArguments& arguments) {
+  PlanNetwork network = links_of(plan, arguments);
+  const double overhead = network.network.write_overhead_s;
+  return {std::move(network.network), std::move(network.stations), overhead};
 }
+
+std::string title_of(const Plan& plan) {
+  return fmt::format("{} of {} on {}", plan.strategy, plan.workload.name, plan.profile.name);
+}
+
+/// What a plan can be written as for other programs.
+struct Format {
+  const char* name;
+  std::string (*text)(const Plan& plan, const ExportArguments& arguments);
+};
+constexpr std::array<Format, 6> k_formats{
+    {{"goal",
+      [](const Plan& plan, const ExportArguments& arguments) {
+        return goal_text(lower(plan), title_of(plan),
+                         arguments.profile.empty() ? LocalSeconds()
+                                                   : links_of(plan, arguments).cost);
+      }},
+     {"msccl",
+      [](const Plan& plan, const ExportArguments&) { return msccl_xml(plan, lower(plan)); }},
+     {"simgrid",
+      [](const Plan& plan, const ExportArguments& arguments) {
+        return simgrid_xml(network_for(plan, arguments), title_of(plan));
+      }},
+     {"astra-network",
+      [](const Plan& plan, const ExportArguments& arguments) {
+        return astra_network_yml(plan, network_for(plan, arguments));
+      }},
+     {"nccl-tuner", [](const Plan& plan, const ExportArguments&) { return nccl_tuner_csv(plan); }},
+     {"trace", [](const Plan& plan, const ExportArguments& arguments) {
+        return trace_of(plan, lower(plan), arguments);
+      }}}};
 
 int run_export(const ExportArguments& arguments) {
   if (!arguments.measured.empty() && arguments.format != "trace") {
@@ -80,7 +91,8 @@ int run_export(const ExportArguments& arguments) {
   }
   const Plan plan = read_plan(arguments.plan);
   refuse_overwriting(arguments.output, {arguments.plan, arguments.profile, arguments.measured});
-  write_file(arguments.output, exported(plan, arguments));
+  const Format& format = *std::ranges::find(k_formats, arguments.format, &Format::name);
+  write_file(arguments.output, format.text(plan, arguments));
   return k_exit_ok;
 }
 
@@ -89,10 +101,12 @@ int run_export(const ExportArguments& arguments) {
 void add_export_command(Arguments& program) {
   auto arguments = std::make_shared<ExportArguments>();
   Arguments& command = program.command("export", "A plan as another program reads it");
+  std::vector<std::string> names;
+  for (const Format& format : k_formats) {
+    names.emplace_back(format.name);
+  }
   command.option("plan", &arguments->plan, "The plan; - is standard input").required();
-  command.option("-f,--format", &arguments->format, "What to write")
-      .required()
-      .one_of(export_format_names(), true);
+  command.option("-f,--format", &arguments->format, "What to write").required().one_of(names, true);
   command
       .option("-p,--profile", &arguments->profile,
               "Whose links and sums. Default: the profile that the plan names; goal "

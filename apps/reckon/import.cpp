@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "documents/json.hpp"
-#include "import/import.hpp"
-#include "core/json.hpp"
-#include "import/astra_workload.hpp"
-
 #include "commands.hpp"
 
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
+#include "import/astra_workload.hpp"
+#include "import/import.hpp"
 #include "present/document_text.hpp"
 
 #include <fmt/format.h>
@@ -93,9 +92,7 @@ int run_import(const ImportArguments& arguments) {
   }
   ImportOptions options;
   options.collective = arguments.collective;
-  if (!arguments.format.empty()) {
-    options.format = import_format_named(arguments.format);
-  }
+  options.format = arguments.format;
   std::optional<Profile> profile;
   if (!arguments.merge.empty()) {
     profile = read_profile(arguments.merge);

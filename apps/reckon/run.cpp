@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
-#include "core/json.hpp"
-#include "documents/json.hpp"
 #include "run_arguments.hpp"
 #include "run_trace.hpp"
 
@@ -10,11 +8,13 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/interrupt.hpp"
+#include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
 #include "core/progress.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
+#include "documents/json.hpp"
 #include "documents/own_machines.hpp"
 #include "launch/local.hpp"
 #include "movers/mover.hpp"

@@ -7,6 +7,7 @@
 #include "core/log.hpp"
 #include "core/progress.hpp"
 #include "core/units.hpp"
+#include "core/whole_number.hpp"
 #include "documents/document.hpp"
 #include "planning/planned_profile.hpp"
 #include "present/document_text.hpp"
@@ -19,7 +20,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -50,14 +50,11 @@ Take coarsening(std::optional<std::uint64_t>* merge) {
     } else if (text == "none") {
       *merge = 1;
     } else {
-      std::uint64_t parts = 0;
-      const char* const end = text.data() + text.size();
-      const auto [at, error] = std::from_chars(text.data(), end, parts);
-      if (error != std::errc{} || at != end || parts == 0) {
+      *merge = whole_number<std::uint64_t>(text);
+      if (merge->value_or(0) == 0) {
         fail(ErrorKind::usage,
              fmt::format("{} {}: use auto, none, or how many parts to play as one", flag, text));
       }
-      *merge = parts;
     }
   };
 }

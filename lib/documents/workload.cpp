@@ -3,13 +3,13 @@
 
 #include "core/csv.hpp"
 #include "core/error.hpp"
+#include "core/whole_number.hpp"
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <unordered_map>
@@ -229,10 +229,8 @@ Tensor csv_tensor(const std::vector<std::string>& fields, const CsvColumns& colu
     line.fail("the name is not UTF-8; save the file as UTF-8");
   }
   const std::string& elements = fields[columns.elements];
-  const char* const end = elements.data() + elements.size();
-  const auto [rest, error] = std::from_chars(elements.data(), end, tensor.elements);
-  if (error != std::errc{} || rest != end || tensor.elements == 0 ||
-      tensor.elements > k_max_count) {
+  tensor.elements = whole_number<std::uint64_t>(elements).value_or(0);
+  if (tensor.elements == 0 || tensor.elements > k_max_count) {
     line.fail(fmt::format("elements is \"{}\"; must be a whole number from 1 to 2^53, digits only",
                           elements));
   }

@@ -9,29 +9,11 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace reckon {
-
-/// What a plan can be written as for other programs.
-enum class ExportFormat {
-  goal,          ///< LogGOPSim and ATLAHS: the schedule
-  msccl,         ///< MSCCL XML: the schedule, where it fits
-  simgrid,       ///< SimGrid's platform description, version 4.1: the network
-  astra_network, ///< ASTRA-sim's analytical network: the network
-  nccl_tuner,    ///< NCCL's example tuner plugin: the choice
-  trace,         ///< Chrome's and Perfetto's trace viewers: timelines
-};
-/// "goal", "msccl", "simgrid", "astra-network", "nccl-tuner", "trace".
-[[nodiscard]] std::string_view name_of(ExportFormat format);
-[[nodiscard]] std::optional<ExportFormat> export_format_named(std::string_view name);
-[[nodiscard]] const std::vector<std::string>& export_format_names();
-/// Whether the format needs to know what lies between the ranks.
-[[nodiscard]] bool needs_network(ExportFormat format);
 
 /// Seconds that a lane of `rank` is busy with an op that stays where its memory is.
 using LocalSeconds = std::function<double(std::size_t rank, const Op& op)>;

@@ -52,8 +52,7 @@ public:
     if (!is_parallelism(words.front())) {
       m_lines.fail(head, fmt::format("\"{}\" is no parallelism of ASTRA-sim 1.0 ({}); give its "
                                      "workload text",
-                                     one_line(words.front().substr(0, 60)),
-                                     fmt::join(k_parallelisms, ", ")));
+                                     quoted(words.front()), fmt::join(k_parallelisms, ", ")));
     }
     m_customized = words.front() == "HYBRID_CUSTOMIZED";
     const std::uint64_t last_bottom = last_bottom_layer(head, words);
@@ -119,8 +118,7 @@ private:
     }
     if (m_customized && !is_parallelism(words.back())) {
       m_lines.fail(at, fmt::format("the layer's parallelism is \"{}\"; must be one of {}",
-                                   one_line(words.back().substr(0, 60)),
-                                   fmt::join(k_parallelisms, ", ")));
+                                   quoted(words.back()), fmt::join(k_parallelisms, ", ")));
     }
     const std::string name = unique(words[0]);
     const Pass forward = pass(at, words, 2, "the forward pass");
@@ -196,9 +194,8 @@ private:
     constexpr std::array<std::string_view, 5> k_known{"NONE", "ALLREDUCE", "ALLTOALL", "ALLGATHER",
                                                       "REDUCESCATTER"};
     if (std::find(k_known.begin(), k_known.end(), pass.collective) == k_known.end()) {
-      m_lines.fail(at,
-                   fmt::format("{}'s collective is \"{}\"; must be one of {}", what,
-                               one_line(pass.collective.substr(0, 60)), fmt::join(k_known, ", ")));
+      m_lines.fail(at, fmt::format("{}'s collective is \"{}\"; must be one of {}", what,
+                                   quoted(pass.collective), fmt::join(k_known, ", ")));
     }
     if ((pass.collective == "NONE") != (pass.bytes == 0)) {
       m_lines.fail(at,

@@ -158,6 +158,16 @@ Profile Collector::finish(const std::string& tool, std::string_view text) {
   return std::move(m_profile);
 }
 
+std::string pci_address(std::string_view text) {
+  text.remove_prefix(text.starts_with("PCI:") ? 4 : 0);
+  const std::size_t first = text.find(':');
+  const std::size_t second = first == text.npos ? first : text.find(':', first + 1);
+  return second == text.npos
+             ? ""
+             : pci_address(text.substr(0, first), text.substr(first + 1, second - first - 1),
+                           text.substr(second + 1, 2));
+}
+
 std::string pci_address(std::string_view domain, std::string_view bus, std::string_view device) {
   const auto hexadecimal = [](std::string_view word, unsigned most) -> std::optional<unsigned> {
     unsigned value = 0;

@@ -52,8 +52,10 @@ private:
   std::map<std::string, std::size_t> m_objects;
 };
 
-/// "0000:17:00.0" of domain, bus and device as tools print them; empty when they are no such
-/// numbers. The function of a GPU is 0.
+/// "0000:17:00.0" of domain, bus and device as tools print them, or of a text that begins with them
+/// as "00000000:17:00" or "PCI:0000:17:00"; empty when they are no such numbers. The function of a
+/// GPU is 0.
+[[nodiscard]] std::string pci_address(std::string_view text);
 [[nodiscard]] std::string pci_address(std::string_view domain, std::string_view bus,
                                       std::string_view device);
 

@@ -19,41 +19,31 @@ using namespace import_detail;
 namespace {
 
 struct Known {
-  ImportFormat format;
   std::string_view name, title;
   Profile (*read)(std::string_view, const std::string&, const ImportOptions&);
+  bool (*is_mark)(std::string_view line);
 };
 
 constexpr std::array<Known, 4> k_formats{
-    {{ImportFormat::nvbandwidth, "nvbandwidth", "nvbandwidth JSON", &read_nvbandwidth},
-     {ImportFormat::p2p, "p2p", "p2pBandwidthLatencyTest", &read_p2p_latency},
-     {ImportFormat::nccl_tests, "nccl-tests", "nccl-tests", &read_nccl_tests},
-     {ImportFormat::mlc, "mlc", "Intel MLC", &read_mlc}}};
-
-const Known& known(ImportFormat format) {
-  return *std::find_if(k_formats.begin(), k_formats.end(),
-                       [&](const Known& k) { return k.format == format; });
-}
-
-bool is_mark_of(ImportFormat format, std::string_view line) {
-  switch (format) {
-  case ImportFormat::nvbandwidth:
-    return contains(line, "\"nvbandwidth\"");
-  case ImportFormat::p2p:
-    return contains(line, "GPU Bandwidth Latency Test]") ||
-           (contains(line, "Matrix") &&
-            (contains(line, "P2P=Disabled") || contains(line, "P2P=Enabled")));
-  case ImportFormat::nccl_tests:
-    return line.starts_with('#') && contains(line, "algbw") && contains(line, "busbw");
-  case ImportFormat::mlc:
-    return contains(line, "Memory Latency Checker - ") ||
-           contains(line, "Measuring idle latencies") ||
-           contains(line, "Memory Bandwidths for the system") ||
-           contains(line, "Measuring Memory Bandwidths between nodes") ||
-           contains(line, "Measuring Loaded Latencies");
-  }
-  return false;
-}
+    {{"nvbandwidth", "nvbandwidth JSON", &read_nvbandwidth,
+      [](std::string_view line) { return contains(line, "\"nvbandwidth\""); }},
+     {"p2p", "p2pBandwidthLatencyTest", &read_p2p_latency,
+      [](std::string_view line) {
+        return contains(line, "GPU Bandwidth Latency Test]") ||
+               (contains(line, "Matrix") &&
+                (contains(line, "P2P=Disabled") || contains(line, "P2P=Enabled")));
+      }},
+     {"nccl-tests", "nccl-tests", &read_nccl_tests,
+      [](std::string_view line) {
+        return line.starts_with('#') && contains(line, "algbw") && contains(line, "busbw");
+      }},
+     {"mlc", "Intel MLC", &read_mlc, [](std::string_view line) {
+        return contains(line, "Memory Latency Checker - ") ||
+               contains(line, "Measuring idle latencies") ||
+               contains(line, "Memory Bandwidths for the system") ||
+               contains(line, "Measuring Memory Bandwidths between nodes") ||
+               contains(line, "Measuring Loaded Latencies");
+      }}}};
 
 /// Ids of `added` under which `base` knows the same things, and what `base` lacks added to it.
 class Places {
@@ -141,18 +131,11 @@ private:
   }
 
   [[nodiscard]] const TopologyObject* same_as(const TopologyObject& object) const {
-    if (object.kind == ObjectKind::gpu && !object.pci_address.empty()) {
+    const bool node = object.kind == ObjectKind::numa_node;
+    if (node || (object.kind == ObjectKind::gpu && !object.pci_address.empty())) {
       for (const TopologyObject& known : m_base.topology.objects) {
-        if (known.pci_address == object.pci_address && known.kind == ObjectKind::gpu &&
-            is_in(known, object.parent)) {
-          return &known;
-        }
-      }
-    }
-    if (object.kind == ObjectKind::numa_node) {
-      for (const TopologyObject& known : m_base.topology.objects) {
-        if (known.kind == ObjectKind::numa_node && known.os_index == object.os_index &&
-            is_in(known, object.parent)) {
+        if (known.kind == object.kind && is_in(known, object.parent) &&
+            (node ? known.os_index == object.os_index : known.pci_address == object.pci_address)) {
           return &known;
         }
       }
@@ -207,44 +190,32 @@ void add_cell(Profile& base, std::map<CellKey, std::size_t>& cells, Cell cell) {
 
 } // namespace
 
-std::string_view name_of(ImportFormat format) {
-  return known(format).name;
-}
-
-std::optional<ImportFormat> import_format_named(std::string_view name) {
-  const auto at = std::find_if(k_formats.begin(), k_formats.end(),
-                               [&](const Known& k) { return k.name == name; });
-  return at == k_formats.end() ? std::nullopt : std::optional(at->format);
-}
-
-std::string_view title_of(ImportFormat format) {
-  return known(format).title;
-}
-
-ImportFormat recognise_format(std::string_view text, const std::string& file) {
+std::string recognise_format(std::string_view text, const std::string& file) {
   const TextLines lines(text, file);
-  std::optional<std::pair<ImportFormat, std::size_t>> found;
+  const Known* found = nullptr;
+  std::size_t line_found = 0;
   std::optional<std::size_t> plain_nvbandwidth;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     for (const Known& k : k_formats) {
-      if (!is_mark_of(k.format, lines[i])) {
+      if (!k.is_mark(lines[i])) {
         continue;
       }
-      if (found && found->first != k.format) {
+      if (found != nullptr && found != &k) {
         lines.fail(i, fmt::format("is output of {}, but line {} is of {}; split the file, one tool "
                                   "in each",
-                                  k.title, found->second + 1, title_of(found->first)));
+                                  k.title, line_found + 1, found->title));
       }
-      if (!found) {
-        found = {k.format, i};
+      if (found == nullptr) {
+        found = &k;
+        line_found = i;
       }
     }
     if (!plain_nvbandwidth && lines[i].starts_with("nvbandwidth Version")) {
       plain_nvbandwidth = i;
     }
   }
-  if (found) {
-    return found->first;
+  if (found != nullptr) {
+    return std::string(found->name);
   }
   if (plain_nvbandwidth) {
     lines.fail(*plain_nvbandwidth,
@@ -261,12 +232,13 @@ ImportFormat recognise_format(std::string_view text, const std::string& file) {
 }
 
 Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
-  const ImportFormat format = options.format ? *options.format : recognise_format(text, file);
-  if (!options.collective.empty() && format != ImportFormat::nccl_tests) {
+  const std::string name = options.format.empty() ? recognise_format(text, file) : options.format;
+  const Known& format = *std::ranges::find(k_formats, name, &Known::name);
+  if (!options.collective.empty() && name != "nccl-tests") {
     fail(ErrorKind::usage,
-         fmt::format("--collective is for nccl-tests; {} is output of {}", file, title_of(format)));
+         fmt::format("--collective is for nccl-tests; {} is output of {}", file, format.title));
   }
-  return known(format).read(text, file, options);
+  return format.read(text, file, options);
 }
 
 void merge_import(Profile& base, const Profile& added) {

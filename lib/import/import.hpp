@@ -10,22 +10,11 @@
 
 namespace reckon {
 
-/// Whose output a file is.
-enum class ImportFormat {
-  nvbandwidth, ///< nvbandwidth --json
-  p2p,         ///< p2pBandwidthLatencyTest of the CUDA samples
-  nccl_tests,  ///< all_reduce_perf and its like, of nccl-tests or rccl-tests
-  mlc          ///< Intel Memory Latency Checker
-};
-/// "nvbandwidth", "p2p", "nccl-tests", "mlc"
-[[nodiscard]] std::string_view name_of(ImportFormat format);
-[[nodiscard]] std::optional<ImportFormat> import_format_named(std::string_view name);
-/// As people call it: "nvbandwidth JSON", "p2pBandwidthLatencyTest", ...
-[[nodiscard]] std::string_view title_of(ImportFormat format);
-
 struct ImportOptions {
-  /// Absent: recognised by what is in the file.
-  std::optional<ImportFormat> format;
+  /// Whose output a file is: "nvbandwidth" (--json), "p2p" (p2pBandwidthLatencyTest of the CUDA
+  /// samples), "nccl-tests" (or rccl-tests) or "mlc" (Intel Memory Latency Checker). Empty:
+  /// recognised by what is in the file.
+  std::string format;
   /// Id of the machine. A job of nccl-tests over several has this and a number appended for each;
   /// with "m0" they are m0, m1, ...
   std::string machine = "m0";
@@ -35,7 +24,7 @@ struct ImportOptions {
 
 /// The format whose marks are in the text. Throws Error{input} when there are none, or those of
 /// two.
-[[nodiscard]] ImportFormat recognise_format(std::string_view text, const std::string& file);
+[[nodiscard]] std::string recognise_format(std::string_view text, const std::string& file);
 
 /// A profile of what another program measured: cells of status `published`, each with the value as
 /// its one sample (or more, where the file has the same measurement more than once), in bytes per

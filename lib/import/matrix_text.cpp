@@ -37,10 +37,11 @@ bool is_matrix_head(std::string_view line) {
 MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::string& what,
                        RowRule rule) {
   MatrixText matrix;
+  std::vector<int> columns, rows;
   if (head < lines.size()) {
-    matrix.columns = columns_of(words_of(lines[head]));
+    columns = columns_of(words_of(lines[head]));
   }
-  if (matrix.columns.empty() || !ascends(matrix.columns)) {
+  if (columns.empty() || !ascends(columns)) {
     lines.fail(head, fmt::format("the numbers of the columns of {} must stand here; was the file "
                                  "cut off? Give the tool's whole output",
                                  what));
@@ -52,37 +53,34 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
     if (!row) {
       break;
     }
-    const bool known =
-        std::find(matrix.columns.begin(), matrix.columns.end(), *row) != matrix.columns.end();
-    if (!known || (!matrix.rows.empty() && matrix.rows.back() >= *row)) {
+    const bool known = std::find(columns.begin(), columns.end(), *row) != columns.end();
+    if (!known || (!rows.empty() && rows.back() >= *row)) {
       lines.fail(at, fmt::format("row {} of {} is {}; give the tool's output as it is", *row, what,
                                  known ? "out of order" : "not among its columns"));
     }
     const std::size_t values = words.size() - 1;
-    if (values != matrix.columns.size()) {
+    if (values != columns.size()) {
       lines.fail(at, fmt::format("row {} of {} has {} values, but there are {} columns; was the "
                                  "file cut off? Give the tool's whole output",
-                                 *row, what, values, matrix.columns.size()));
+                                 *row, what, values, columns.size()));
     }
-    auto& out = matrix.values.emplace_back();
     for (std::size_t i = 0; i < values; ++i) {
       const std::string_view word = words[i + 1];
-      out.push_back(word == "-" || word == "N/A"
-                        ? std::nullopt
-                        : std::optional(lines.number(
-                              at, word, fmt::format("column {} of {}", matrix.columns[i], what))));
+      const bool none = word == "-" || word == "N/A";
+      const std::string name = fmt::format("column {} of {}", columns[i], what);
+      matrix.entries.push_back({*row, columns[i], at,
+                                none ? std::nullopt : std::optional(lines.number(at, word, name))});
     }
-    matrix.rows.push_back(*row);
-    matrix.lines.push_back(at);
+    rows.push_back(*row);
   }
   matrix.next = at;
-  if (matrix.rows.size() == matrix.columns.size()) {
+  if (rows.size() == columns.size()) {
     return matrix;
   }
-  const auto missing = std::find_if(matrix.columns.begin(), matrix.columns.end(), [&](int column) {
-    return std::find(matrix.rows.begin(), matrix.rows.end(), column) == matrix.rows.end();
+  const auto missing = std::find_if(columns.begin(), columns.end(), [&](int column) {
+    return std::find(rows.begin(), rows.end(), column) == rows.end();
   });
-  if (rule == RowRule::all || matrix.rows.empty()) {
+  if (rule == RowRule::all || rows.empty()) {
     lines.fail(
         at, fmt::format("row {} of {} is missing; give the tool's whole output", *missing, what));
   }

@@ -13,11 +13,13 @@ namespace reckon::import_detail {
 /// A matrix as these tools print it: a line with a label and the numbers of the columns, below it
 /// lines with the number of the row and its values.
 struct MatrixText {
-  std::vector<int> columns, rows;
-  /// [row][column]; absent where a dash stands.
-  std::vector<std::vector<std::optional<double>>> values;
-  std::vector<std::size_t> lines; ///< of each row
-  std::size_t next = 0;           ///< the line after the last row
+  struct Entry {
+    int row, column;
+    std::size_t line;
+    std::optional<double> value; ///< absent where a dash stands
+  };
+  std::vector<Entry> entries; ///< row by row
+  std::size_t next = 0;       ///< the line after the last row
 };
 
 /// Whether the line is a label and the numbers of columns: "   D\D     0      1".

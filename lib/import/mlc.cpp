@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 
 namespace reckon::import_detail {
@@ -18,11 +19,8 @@ constexpr double k_megabyte = 1e6; // as the tool says above its tables
 std::string snake(std::string_view label) {
   std::string out;
   for (const char c : label) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (letter) {
-      out += c;
-    } else if (c >= 'A' && c <= 'Z') {
-      out += static_cast<char>(c - 'A' + 'a');
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     } else if (c == ':') {
       out += "_to_";
     } else if (!out.empty() && out.back() != '_') {
@@ -259,19 +257,15 @@ private:
 
   template <class Function>
   void for_each(const MatrixText& matrix, Function function) {
-    for (std::size_t i = 0; i < matrix.rows.size(); ++i) {
-      for (std::size_t j = 0; j < matrix.columns.size(); ++j) {
-        const auto& value = matrix.values[i][j];
-        if (!value) {
-          continue;
-        }
-        if (!(*value > 0)) {
-          m_lines.fail(matrix.lines[i], fmt::format("column {} is 0; must be above zero: measure "
-                                                    "again",
-                                                    matrix.columns[j]));
-        }
-        function(matrix.rows[i], matrix.columns[j], *value);
+    for (const auto& [row, column, line, value] : matrix.entries) {
+      if (!value) {
+        continue;
       }
+      if (!(*value > 0)) {
+        m_lines.fail(line,
+                     fmt::format("column {} is 0; must be above zero: measure again", column));
+      }
+      function(row, column, *value);
     }
   }
 

@@ -50,12 +50,12 @@ const Collective* collective_named(std::string_view name) {
   return at == k_collectives.end() ? nullptr : &*at;
 }
 
-std::string known_collectives() {
-  std::vector<std::string_view> names;
+std::vector<std::string> known_collectives() {
+  std::vector<std::string> names;
   for (const Collective& c : k_collectives) {
-    names.push_back(c.name);
+    names.emplace_back(c.name);
   }
-  return fmt::format("{}", fmt::join(names, ", "));
+  return names;
 }
 
 struct Rank {
@@ -82,9 +82,11 @@ public:
   Reader(const TextLines& lines, const ImportOptions& options)
       : m_lines(lines), m_out(lines.file(), options), m_asked(options.collective) {
     if (!m_asked.empty() && collective_named(m_asked) == nullptr) {
-      const std::string near = did_you_mean(m_asked, names());
+      const std::vector<std::string> known = known_collectives();
+      const std::string near = did_you_mean(m_asked, known);
       reckon::fail(ErrorKind::usage,
-                   fmt::format("--collective {}: must be one of {}{}", m_asked, known_collectives(),
+                   fmt::format("--collective {}: must be one of {}{}", m_asked,
+                               fmt::join(known, ", "),
                                near.empty() ? "" : fmt::format("; did you mean {}?", near)));
     }
   }
@@ -106,14 +108,6 @@ public:
   }
 
 private:
-  static std::vector<std::string> names() {
-    std::vector<std::string> out;
-    for (const Collective& c : k_collectives) {
-      out.emplace_back(c.name);
-    }
-    return out;
-  }
-
   void line(std::size_t at) {
     const std::string_view line = m_lines[at];
     const std::vector<std::string_view> words = words_of(line);
@@ -123,13 +117,13 @@ private:
     }
     if (line.front() == '#') {
       comment(at, words);
-    } else if (m_head && !m_ended && index_of_count(words.front())) {
+    } else if (m_head && !m_ended && is_count(words.front())) {
       row(at, words);
     }
   }
 
-  static bool index_of_count(std::string_view word) {
-    return std::all_of(word.begin(), word.end(), [](char c) { return c >= '0' && c <= '9'; });
+  static bool is_count(std::string_view word) {
+    return word.find_first_not_of("0123456789") == word.npos;
   }
 
   /// "./build/all_reduce_perf -b 8", "# Collective test starting: all_reduce_perf_mpi"
@@ -202,23 +196,13 @@ private:
               .name = ""};
     std::size_t next = device + 1;
     if (next < words.size() && words[next].front() == '[') {
-      rank.address = address_in(words[next++]);
+      // What older versions print, "[0x04]", is not all of an address.
+      rank.address = pci_address(words[next++].substr(1));
     }
     for (; next < words.size(); ++next) {
       rank.name += (rank.name.empty() ? "" : " ") + std::string(words[next]);
     }
     m_ranks.push_back(std::move(rank));
-  }
-
-  /// "[0000:04:00]"; what older versions print, "[0x04]", is not all of an address.
-  static std::string address_in(std::string_view word) {
-    word = word.substr(1, word.size() - (word.back() == ']' ? 2 : 1));
-    const std::size_t first = word.find(':');
-    const std::size_t second = first == word.npos ? first : word.find(':', first + 1);
-    return second == word.npos
-               ? ""
-               : pci_address(word.substr(0, first), word.substr(first + 1, second - first - 1),
-                             word.substr(second + 1));
   }
 
   /// #  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong
@@ -277,8 +261,9 @@ private:
       m_collective = asked;
     }
     if (m_collective == nullptr) {
-      m_lines.fail(at, "nothing says which collective this is; add --collective all_reduce (or " +
-                           known_collectives() + ")");
+      m_lines.fail(at, fmt::format("nothing says which collective this is; add --collective "
+                                   "all_reduce (or {})",
+                                   fmt::join(known_collectives(), ", ")));
     }
   }
 
@@ -344,13 +329,10 @@ private:
   }
 
   [[nodiscard]] std::string suffix(std::size_t at, std::string_view word) const {
-    const bool good = std::all_of(word.begin(), word.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    });
-    if (!good || word.size() > 32) {
+    if (!is_plain_word(word) || word.size() > 32) {
       m_lines.fail(at, fmt::format("\"{}\" is no type and no operation; give the tool's output as "
                                    "it is",
-                                   one_line(word.substr(0, 60))));
+                                   quoted(word)));
     }
     return std::string(word);
   }
@@ -366,7 +348,7 @@ private:
     if (!rank || static_cast<std::size_t>(*rank) >= m_gpus.size()) {
       m_lines.fail(at, fmt::format("the root is {}, but there are ranks 0 to {}; give the tool's "
                                    "output as it is",
-                                   one_line(root.substr(0, 60)), m_gpus.size() - 1));
+                                   quoted(root), m_gpus.size() - 1));
     }
     const bool from_root = m_collective->name == "broadcast" || m_collective->name == "scatter";
     (from_root ? key.from : key.to) = m_gpus[static_cast<std::size_t>(*rank)];

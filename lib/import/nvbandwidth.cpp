@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/csv.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
@@ -8,8 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <optional>
 
 namespace reckon::import_detail {
@@ -41,10 +40,8 @@ std::optional<double> value_of(const JsonView& view) {
   if (text == "N/A") {
     return std::nullopt;
   }
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) ||
-      value < 0) {
+  const auto value = finite_number(text);
+  if (!value || *value < 0) {
     view.fail(fmt::format("is \"{}\"; must be a number that is not negative, or N/A: measure again",
                           one_line(text)));
   }
@@ -171,24 +168,11 @@ private:
         }
         const std::string name =
             text.substr(colon + 2, open == text.npos ? text.npos : open - colon - 2);
-        m_out.describe_gpu(m_out.gpu(*index), name,
-                           open == text.npos ? "" : address_in(text.substr(open + 2)));
+        m_out.describe_gpu(
+            m_out.gpu(*index), name,
+            open == text.npos ? "" : pci_address(std::string_view(text).substr(open + 2)));
       }
     }
-  }
-
-  /// "00000000:07:00..." or "PCI:0000:07:00.0..."
-  static std::string address_in(std::string text) {
-    if (text.starts_with("PCI:")) {
-      text.erase(0, 4);
-    }
-    const std::size_t first = text.find(':');
-    const std::size_t second = first == text.npos ? text.npos : text.find(':', first + 1);
-    if (second == text.npos || text.size() < second + 3) {
-      return "";
-    }
-    return pci_address(text.substr(0, first), text.substr(first + 1, second - first - 1),
-                       text.substr(second + 1, 2));
   }
 
   /// False when the test is not known.
@@ -196,10 +180,7 @@ private:
     const std::string name = testcase.at("name").name();
     const std::string status = testcase.at("status").string();
     const auto test = test_named(name);
-    const bool well_named = std::all_of(name.begin(), name.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-    });
-    if (!test || !well_named) {
+    if (!test || !is_plain_word(name)) {
       return false;
     }
     if (status != "Passed") {

@@ -132,11 +132,9 @@ private:
   std::size_t connectivity(std::size_t at) {
     const MatrixText matrix = read_matrix(m_lines, at + 1, "the connectivity matrix", RowRule::all);
     m_connected.emplace();
-    for (std::size_t i = 0; i < matrix.rows.size(); ++i) {
-      for (std::size_t j = 0; j < matrix.columns.size(); ++j) {
-        if (matrix.values[i][j].value_or(0) > 0) {
-          m_connected->insert({matrix.rows[i], matrix.columns[j]});
-        }
+    for (const MatrixText::Entry& entry : matrix.entries) {
+      if (entry.value.value_or(0) > 0) {
+        m_connected->insert({entry.row, entry.column});
       }
     }
     return matrix.next;
@@ -229,15 +227,13 @@ private:
 
   template <class Function>
   void for_each(const MatrixText& matrix, Function function) {
-    for (std::size_t i = 0; i < matrix.rows.size(); ++i) {
-      for (std::size_t j = 0; j < matrix.columns.size(); ++j) {
-        if (!matrix.values[i][j]) {
-          m_lines.fail(matrix.lines[i], fmt::format("column {} has no value; the tool prints one "
-                                                    "for each pair, so give its whole output",
-                                                    matrix.columns[j]));
-        }
-        function(matrix.rows[i], matrix.columns[j], *matrix.values[i][j]);
+    for (const auto& [row, column, line, value] : matrix.entries) {
+      if (!value) {
+        m_lines.fail(line, fmt::format("column {} has no value; the tool prints one for each pair, "
+                                       "so give its whole output",
+                                       column));
       }
+      function(row, column, *value);
     }
   }
 

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/text_lines.hpp"
 
+#include "core/csv.hpp"
 #include "core/error.hpp"
-#include "core/json.hpp"
+#include "core/json_fwd.hpp"
+#include "core/whole_number.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 namespace reckon::import_detail {
 namespace {
 
 constexpr std::string_view k_blanks = " \t\r\v\f";
-constexpr int k_max_index = 65535;
 
 /// "[1,0]<stdout>:" or "[1,0]<stderr>:" taken off.
 std::string_view without_tag(std::string_view line) {
@@ -25,10 +24,6 @@ std::string_view without_tag(std::string_view line) {
   const bool is_tag = end != line.npos && end + 1 < line.size() && line[end + 1] == ':' &&
                       (contains(line.substr(0, end), "]<std"));
   return is_tag ? line.substr(end + 2) : line;
-}
-
-std::string quoted(std::string_view word) {
-  return one_line(word.substr(0, 60));
 }
 
 } // namespace
@@ -52,15 +47,13 @@ void TextLines::fail(std::size_t index, const std::string& problem) const {
 }
 
 double TextLines::number(std::size_t index, std::string_view word, std::string_view what) const {
-  double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(value) ||
-      value < 0) {
+  const auto value = finite_number(word);
+  if (!value || *value < 0) {
     fail(index, fmt::format("{} is \"{}\"; must be a number that is not negative, as the tool "
                             "prints it: measure again, or take the line out",
                             what, quoted(word)));
   }
-  return value;
+  return *value;
 }
 
 double TextLines::positive(std::size_t index, std::string_view word, std::string_view what) const {
@@ -73,13 +66,12 @@ double TextLines::positive(std::size_t index, std::string_view word, std::string
 
 std::uint64_t TextLines::count(std::size_t index, std::string_view word,
                                std::string_view what) const {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value > k_max_count) {
+  const auto value = whole_number<std::uint64_t>(word);
+  if (!value || *value > k_max_count) {
     fail(index,
          fmt::format("{} is \"{}\"; must be a whole number of at most 2^53", what, quoted(word)));
   }
-  return value;
+  return *value;
 }
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -94,13 +86,16 @@ std::vector<std::string_view> words_of(std::string_view line) {
 }
 
 std::optional<int> index_of(std::string_view word) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size() || value < 0 ||
-      value > k_max_index || word.front() == '-') {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = whole_number<std::uint16_t>(word);
+  return value ? std::optional<int>(*value) : std::nullopt;
+}
+
+std::string quoted(std::string_view word) {
+  return one_line(word.substr(0, 60));
+}
+
+bool is_plain_word(std::string_view word) {
+  return word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == word.npos;
 }
 
 bool contains(std::string_view text, std::string_view part) {

@@ -20,9 +20,6 @@ public:
   [[nodiscard]] std::size_t size() const { return m_lines.size(); }
   [[nodiscard]] std::string_view operator[](std::size_t index) const { return m_lines[index]; }
   [[nodiscard]] const std::string& file() const { return m_file; }
-  /// Whether the file's last line is line `index`, and an end of line is missing or nothing comes
-  /// after it.
-  [[nodiscard]] bool is_last(std::size_t index) const { return index + 1 >= m_lines.size(); }
   /// Throws Error{input}: "FILE:LINE: problem", with the line counted from 1. An index behind the
   /// last line is the end of the file.
   [[noreturn]] void fail(std::size_t index, const std::string& problem) const;
@@ -46,6 +43,10 @@ private:
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view line);
 /// Digits only, and small enough for an index of a device, node or rank.
 [[nodiscard]] std::optional<int> index_of(std::string_view word);
+/// A word of a file for a message, which may be cut short.
+[[nodiscard]] std::string quoted(std::string_view word);
+/// Whether it is of lower-case letters, digits and _.
+[[nodiscard]] bool is_plain_word(std::string_view word);
 [[nodiscard]] bool contains(std::string_view text, std::string_view part);
 /// Without blanks at either end.
 [[nodiscard]] std::string_view trimmed(std::string_view text);

@@ -2,21 +2,20 @@
 #include "planning/sweep.hpp"
 
 #include "core/error.hpp"
+#include "core/whole_number.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace reckon {
 
 std::uint64_t parse_count(std::string_view text, std::string_view what) {
-  std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value > 1'000'000) {
+  const auto value = whole_number<std::uint64_t>(text);
+  if (!value || *value > 1'000'000) {
     fail(ErrorKind::usage, fmt::format("{}: '{}' is not a whole number up to 1000000", what, text));
   }
-  return value;
+  return *value;
 }
 
 std::vector<std::string> sweep_values(const std::string& text) {

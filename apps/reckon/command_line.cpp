@@ -42,8 +42,20 @@ std::vector<std::string> options_of(const CLI::App& app) {
                                 : fmt::format("did you mean '{}'?", near)));
 }
 
-std::string remedy_of(const CLI::ParseError& error, const std::string& path) {
-  return dynamic_cast<const CLI::RequiresError*>(&error) != nullptr ? "give both"
+/// Whether the error is of a word that a flag of the command was given.
+bool is_of_flag(const CLI::ParseError& error, const CLI::App& command) {
+  const std::vector<const CLI::Option*> options = command.get_options();
+  return std::any_of(options.begin(), options.end(), [&](const CLI::Option* option) {
+    return option->get_items_expected_max() == 0 &&
+           std::string_view(error.what()).find(" " + option->get_name() + " =") !=
+               std::string_view::npos;
+  });
+}
+
+std::string remedy_of(const CLI::ParseError& error, const CLI::App& command,
+                      const std::string& path) {
+  return is_of_flag(error, command)                                   ? "use yes or no"
+         : dynamic_cast<const CLI::RequiresError*>(&error) != nullptr ? "give both"
          : dynamic_cast<const CLI::ExcludesError*>(&error) != nullptr
              ? "leave one of them out"
              : fmt::format("see reckon {}--help", path);
@@ -72,7 +84,8 @@ std::string remedy_of(const CLI::ParseError& error, const std::string& path) {
                      near.empty() ? fmt::format("see reckon {}--help", path)
                                   : fmt::format("did you mean '{}'?", near)));
   }
-  fail(ErrorKind::usage, fmt::format("{}; {}", one_line(error.what()), remedy_of(error, path)));
+  fail(ErrorKind::usage,
+       fmt::format("{}; {}", one_line(error.what()), remedy_of(error, *innermost, path)));
 }
 
 template <class To, class T>
@@ -181,10 +194,6 @@ bool Argument::given() const {
   return m_option->count() > 0;
 }
 
-std::string Argument::name() const {
-  return m_option->get_name();
-}
-
 struct Arguments::State {
   std::unique_ptr<CLI::App> program; ///< of the program itself
   CLI::App* app;
@@ -272,7 +281,8 @@ void Arguments::set(const std::string& name, const std::string& value) {
     option->add_result(value);
     option->run_callback();
   } catch (const CLI::ParseError& error) {
-    fail(ErrorKind::usage, one_line(error.what()));
+    fail(ErrorKind::usage,
+         one_line(error.what()) + (is_of_flag(error, *m_state->app) ? "; use yes or no" : ""));
   }
   for (const CLI::Option* other : option->get_needs()) {
     if (other->count() == 0) {

@@ -57,7 +57,6 @@ public:
   Argument needs(Argument other);
   Argument excludes(Argument other);
   [[nodiscard]] bool given() const;
-  [[nodiscard]] std::string name() const; ///< "--output"
 
 private:
   friend class Arguments;

@@ -78,8 +78,7 @@ void warn_of(const Plan& plan) {
   }
 }
 
-int run_plan(Arguments& command, const PlanArguments& a,
-             const std::function<void()>& check_inside) {
+int run_plan(Arguments& command, const PlanArguments& a) {
   if (a.list) {
     write_file("-", fmt::format("{}\n", fmt::join(shipped_workloads(), "\n")));
     return k_exit_ok;
@@ -96,9 +95,6 @@ int run_plan(Arguments& command, const PlanArguments& a,
   const PlanDocuments documents = read_plan_documents(a.profile, a.workload, a.roles);
   const Style style = style_for(a.color, STDOUT_FILENO);
   const auto make = [&] {
-    if (a.inside) {
-      check_inside();
-    }
     PlanRequest request = request_of(a);
     Progress progress;
     request.options.progress = [&](std::string_view step, double done) {
@@ -133,8 +129,8 @@ void add_plan_command(Arguments& program) {
   auto a = std::make_shared<PlanArguments>();
   Arguments& command =
       program.command("plan", "Solve how a model's gradients should travel on a profiled machine");
-  const std::function<void()> check_inside = add_plan_options(command, *a);
-  command.action([a, &command, check_inside] { return run_plan(command, *a, check_inside); });
+  add_plan_options(command, *a);
+  command.action([a, &command] { return run_plan(command, *a); });
 }
 
 } // namespace reckon

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 
 namespace reckon {
 namespace {
@@ -75,7 +74,7 @@ Take reduction_bits(std::optional<int>* to) {
 
 } // namespace
 
-std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
+void add_plan_options(Arguments& command, PlanArguments& a) {
   PlanOptions& options = a.asked.options;
   ProxyOptions& proxies = a.asked.proxies;
   command.option("-p,--profile", &a.profile,
@@ -86,29 +85,26 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
   const Argument roles =
       command.option("-r,--roles", &a.roles, "Which machines work and which serve");
   const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
-  const Argument workers =
-      command
-          .option("--workers", whole_number(&a.asked.workers, 0, k_most_ranks),
-                  "Ranks with gradients. Default: the processors of one machine, or all machines")
-          .excludes(roles);
-  const Argument servers =
-      command
-          .option("--servers", whole_number(&a.asked.servers, 0, k_most_ranks),
-                  "Ranks that only sum. Default: none; the candidates say what as many as the "
-                  "workers would give")
-          .excludes(roles);
+  command
+      .option("--workers", whole_number(&a.asked.workers, 0, k_most_ranks),
+              "Ranks with gradients. Default: the processors of one machine, or all machines")
+      .excludes(roles);
+  command
+      .option("--servers", whole_number(&a.asked.servers, 0, k_most_ranks),
+              "Ranks that only sum. Default: none; the candidates say what as many as the "
+              "workers would give")
+      .excludes(roles);
   command
       .option("--lanes", automatic_or_count(&a.asked.lanes, 1024),
               "Threads a rank, each with its own endpoint. Default: as many as the summation and "
               "the machines' network ports need")
       .excludes(roles);
-  const Argument strategy =
-      command
-          .option("--strategy", &options.strategy,
-                  fmt::format("auto, or one of {}, or over memory devices: coarse, dense, or "
-                              "with --shape: torus, torus_scatter",
-                              fmt::join(strategy_names(), ", ")))
-          .shows_default();
+  command
+      .option("--strategy", &options.strategy,
+              fmt::format("auto, or one of {}, or over memory devices: coarse, dense, or "
+                          "with --shape: torus, torus_scatter",
+                          fmt::join(strategy_names(), ", ")))
+      .shows_default();
   command.option("--shape", &a.asked.shape,
                  "With --strategy torus: nodes LxVxH, local, vertical, horizontal; 4x4x4");
   command.option("--transport", &options.transport,
@@ -126,13 +122,11 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
           "--cutting", &options.cutting, {{"fused", Cutting::fused}, {"tensors", Cutting::tensors}},
           "fused: neighbouring tensors share equal parts; tensors: each tensor by itself")
       .defaults_to("fused");
-  const Argument forward =
-      command.option("--forward", seconds(&options.forward_seconds),
-                     "Play a forward pass of this time, so that only exposed traffic counts. "
-                     "Default: the workload's");
-  const Argument backward =
-      command.option("--backward", seconds(&options.backward_seconds),
-                     "The same for the backward pass, which makes the gradients layer by layer");
+  command.option("--forward", seconds(&options.forward_seconds),
+                 "Play a forward pass of this time, so that only exposed traffic counts. "
+                 "Default: the workload's");
+  command.option("--backward", seconds(&options.backward_seconds),
+                 "The same for the backward pass, which makes the gradients layer by layer");
   const Argument inside = command.option(
       "--inside", &a.inside,
       "Sum inside one machine: the best mix of ways over its measured links, between "
@@ -182,16 +176,15 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
       .defaults_to("client");
   command.option("--zero-compute", &options.zero_compute,
                  "Nothing is computed, whatever the workload says: all traffic counts");
-  const Argument order =
-      command
-          .choice<Order>(
-              "--order", &options.order,
-              {{"auto", Order::automatic},
-               {"gradient", Order::gradient},
-               {"priority", Order::priority}},
-              "gradient: parts go as the backward pass makes them; priority: first what the next "
-              "forward pass needs first; auto: what leaves less exposed")
-          .defaults_to("auto");
+  command
+      .choice<Order>(
+          "--order", &options.order,
+          {{"auto", Order::automatic},
+           {"gradient", Order::gradient},
+           {"priority", Order::priority}},
+          "gradient: parts go as the backward pass makes them; priority: first what the next "
+          "forward pass needs first; auto: what leaves less exposed")
+      .defaults_to("auto");
   const Argument contention =
       command
           .option("--contention", &a.contention.operation,
@@ -204,24 +197,22 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
                     "(dedicated), or all processors together (shared)")
       .defaults_to("dedicated")
       .needs(contention);
-  const Argument optimizer =
-      command
-          .choice<std::optional<Optimizer>>(
-              "--optimizer", &options.optimizer,
-              {{"none", {}},
-               {"sgd", Optimizer::sgd},
-               {"momentum", Optimizer::momentum},
-               {"rmsprop", Optimizer::rmsprop},
-               {"adam", Optimizer::adam}},
-              "Make this step part of the plan: none, sgd, momentum, rmsprop or adam")
-          .defaults_to("none");
-  const Argument update =
-      command
-          .choice<std::optional<UpdatePlace>>(
-              "--update", &options.update_at,
-              {{"auto", {}}, {"server", UpdatePlace::server}, {"worker", UpdatePlace::worker}},
-              "Where the step is made: server, worker, or auto: by the predicted time")
-          .defaults_to("auto");
+  command
+      .choice<std::optional<Optimizer>>(
+          "--optimizer", &options.optimizer,
+          {{"none", {}},
+           {"sgd", Optimizer::sgd},
+           {"momentum", Optimizer::momentum},
+           {"rmsprop", Optimizer::rmsprop},
+           {"adam", Optimizer::adam}},
+          "Make this step part of the plan: none, sgd, momentum, rmsprop or adam")
+      .defaults_to("none");
+  command
+      .choice<std::optional<UpdatePlace>>(
+          "--update", &options.update_at,
+          {{"auto", {}}, {"server", UpdatePlace::server}, {"worker", UpdatePlace::worker}},
+          "Where the step is made: server, worker, or auto: by the predicted time")
+      .defaults_to("auto");
   const Argument async = command.option(
       "--async", &a.async, "No worker waits for another: servers keep the latest parameters (SGD)");
   command
@@ -229,21 +220,18 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
               "With --async: steps of each worker in one iteration of a run")
       .defaults_to("4")
       .needs(async);
-  const Argument reduction =
-      command
-          .option("--reduction", reduction_bits(&a.bits),
-                  "sum, or fixed:BITS: as whole numbers whose sums fit in BITS, as in switches")
-          .defaults_to("sum");
+  command
+      .option("--reduction", reduction_bits(&a.bits),
+              "sum, or fixed:BITS: as whole numbers whose sums fit in BITS, as in switches")
+      .defaults_to("sum");
   command
       .option("--gradient-bound", number(&a.gradient_bound, 1e-30, 1e30), // what scales fp32
               "With --reduction fixed: magnitude that no gradient exceeds")
       .defaults_to("1");
-  const Argument port =
-      command.option("--port-bandwidth", bytes_per_s(&options.what_if.worker_port_bytes_per_s),
-                     "What if every rank had a port of its own, e.g. 100Gb/s");
-  const Argument server_port = command.option("--server-port-bandwidth",
-                                              bytes_per_s(&options.what_if.server_port_bytes_per_s),
-                                              "The same for ranks that only serve");
+  command.option("--port-bandwidth", bytes_per_s(&options.what_if.worker_port_bytes_per_s),
+                 "What if every rank had a port of its own, e.g. 100Gb/s");
+  command.option("--server-port-bandwidth", bytes_per_s(&options.what_if.server_port_bytes_per_s),
+                 "The same for ranks that only serve");
   command.option("--set", &a.set, "Any of these settings as name=value: k=4, gpu-direct=yes, ...");
   const Argument sweep =
       command
@@ -257,34 +245,6 @@ std::function<void()> add_plan_options(Arguments& command, PlanArguments& a) {
   command.option("--json", &a.json, "Print the plan (or the sweep) as JSON");
   command.option("-l,--list", &a.list, "List the shipped workloads and end");
   command.color(&a.color);
-
-  constexpr const char* k_no_roles =
-      "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
-  constexpr const char* k_own_ports =
-      "the NICs' rates are the profile's (port_bandwidth cells); --network says what passes them";
-  constexpr const char* k_only_sums = "such a plan ends with the sums; plan without --inside, with "
-                                      "--workers and --servers, to have more in it";
-  return [beside = std::vector<std::pair<Argument, const char*>>{
-              {workers, k_no_roles},
-              {servers, k_no_roles},
-              {strategy, "all schemes are solved at once; --roles limits who may sum"},
-              {forward, k_only_sums},
-              {backward, k_only_sums},
-              {order, k_only_sums},
-              {contention, k_only_sums},
-              {optimizer, k_only_sums},
-              {update, k_only_sums},
-              {async, "no rank of a tree keeps the latest parameters; plan without --inside, "
-                      "with --workers and --servers"},
-              {reduction, k_only_sums},
-              {port, k_own_ports},
-              {server_port, k_own_ports}}] {
-    for (const auto& [argument, instead] : beside) {
-      if (argument.given()) {
-        fail(ErrorKind::usage, fmt::format("{} with --inside: {}", argument.name(), instead));
-      }
-    }
-  };
 }
 
 void set_argument(Arguments& command, const std::string& name, const std::string& value) {

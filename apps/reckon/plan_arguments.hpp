@@ -6,7 +6,6 @@
 #include "strategies/contention.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,9 +28,8 @@ struct PlanArguments {
   ColorMode color = ColorMode::automatic;
 };
 
-/// Adds the options to `command`; they write into `a`, which must live as long. What is returned
-/// throws Error{usage} where one was given that a plan inside a machine has no place for.
-[[nodiscard]] std::function<void()> add_plan_options(Arguments& command, PlanArguments& a);
+/// Adds the options to `command`; they write into `a`, which must live as long.
+void add_plan_options(Arguments& command, PlanArguments& a);
 
 /// Sets an option of `command` as --set and --sweep do. Throws Error{usage} where there is none.
 void set_argument(Arguments& command, const std::string& name, const std::string& value);

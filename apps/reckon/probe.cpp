@@ -146,6 +146,25 @@ int conclude(const ProbeResult& result, const std::string& output, bool cluster)
   return result.broken > 0 ? k_exit_operation : k_exit_ok;
 }
 
+/// What is asked of either probe.
+void ask(ProbeRequest& request, const Flags& flags, std::optional<Progress>& progress) {
+  request.transports = flags.transports;
+  request.seed = flags.seed ? *flags.seed : std::random_device{}() % 1'000'000;
+  request.name = flags.name;
+  request.flags = command_line(flags);
+  request.interrupted = &interrupted;
+  request.progress = [&progress](double done, std::string_view what, Seconds left) {
+    progress->show(done, what, left);
+  };
+}
+
+void tell_begin(const std::string& what, Seconds estimate) {
+  if (is_smart_terminal(STDERR_FILENO)) {
+    fmt::print(stderr, "measuring {}, about {:.0f} s; Ctrl-C keeps what is there by then\n", what,
+               estimate.count());
+  }
+}
+
 int run_cluster_probe(const Flags& flags) {
   const auto job = job_from_environment();
   if (!job) {
@@ -170,24 +189,13 @@ int run_cluster_probe(const Flags& flags) {
   if (!flags.budget.empty()) {
     options.budget = budget_of(flags.budget);
   }
-  options.transports = flags.transports;
   options.pair_writes = flags.pair_writes;
-  options.seed = flags.seed ? *flags.seed : std::random_device{}() % 1'000'000;
-  options.name = flags.name;
-  options.flags = command_line(flags);
   options.limit = parse_seconds(flags.limit, "--limit");
-  options.interrupted = &interrupted;
-  std::optional<Progress> progress(std::in_place);
   options.starting = [](int ranks, Seconds estimate) {
-    if (is_smart_terminal(STDERR_FILENO)) {
-      fmt::print(stderr,
-                 "measuring {} machines, about {:.0f} s; Ctrl-C keeps what is there by then\n",
-                 ranks, estimate.count());
-    }
+    tell_begin(fmt::format("{} machines", ranks), estimate);
   };
-  options.progress = [&progress](double done, std::string_view what, Seconds left) {
-    progress->show(done, what, left);
-  };
+  std::optional<Progress> progress(std::in_place);
+  ask(options, flags, progress);
   Rendezvous rendezvous(*job, "probe", options.limit);
   const ProbeResult result = probe_cluster(rendezvous, options);
   progress.reset(); // takes its line away
@@ -239,24 +247,12 @@ int run_probe(const Flags& flags) {
   ProbeOptions options;
   options.budget = budget_of(flags.budget.empty() ? k_usual_budget : flags.budget);
   options.only = flags.only;
-  options.transports = flags.transports;
   options.nvlink = !flags.no_nvlink;
-  options.seed = flags.seed ? *flags.seed : std::random_device{}() % 1'000'000;
-  options.name = flags.name;
-  options.flags = command_line(flags);
-  options.interrupted = &interrupted;
-  std::optional<Progress> progress(std::in_place);
   options.starting = [](std::size_t cells, Seconds estimate) {
-    if (is_smart_terminal(STDERR_FILENO)) {
-      fmt::print(stderr,
-                 "measuring this machine: {} cells, about {:.0f} s; Ctrl-C keeps what is "
-                 "there by then\n",
-                 cells, estimate.count());
-    }
+    tell_begin(fmt::format("this machine: {} cells", cells), estimate);
   };
-  options.progress = [&progress](double done, std::string_view what, Seconds left) {
-    progress->show(done, what, left);
-  };
+  std::optional<Progress> progress(std::in_place);
+  ask(options, flags, progress);
   const ProbeResult result = probe_machine(options);
   progress.reset(); // takes its line away
   return conclude(result, output, false);

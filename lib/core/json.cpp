@@ -256,10 +256,6 @@ void JsonView::fail(const std::string& problem) const {
   reckon::fail(ErrorKind::input, one_line(fmt::format("{}: {}: {}", *m_file, pointer(), problem)));
 }
 
-bool JsonView::is_null() const {
-  return m_value->is_null();
-}
-
 const Json& JsonView::object() const {
   if (!m_value->is_object()) {
     fail(fmt::format("must be an object, is {}", shown(*m_value)));

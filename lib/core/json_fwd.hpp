@@ -42,7 +42,6 @@ public:
   [[nodiscard]] std::vector<JsonView> elements() const;
   /// The members of an object, by name.
   [[nodiscard]] std::vector<std::pair<std::string, JsonView>> members() const;
-  [[nodiscard]] bool is_null() const;
 
   [[nodiscard]] std::string string() const;
   /// A string that is not empty and has at most 256 characters, none of them control characters: an

@@ -203,6 +203,13 @@ public:
   }
   /// Of a reader: the object that was read; null: this visitor does not read.
   [[nodiscard]] virtual const JsonView* read() const { return nullptr; }
+  /// What a reader checks by hand, of the object that was read.
+  template <class F>
+  void check(F by_hand) const {
+    if (const JsonView* const view = read()) {
+      by_hand(*view);
+    }
+  }
 
   template <class T>
   [[nodiscard]] static Ref ref(T& value);

@@ -86,31 +86,16 @@ std::string locate(const std::string& path_or_name, const fs::path& below, std::
 } // namespace
 
 std::string kind_of(const Document& document) {
-  struct Visitor {
-    std::string operator()(const Profile&) const { return "profile"; }
-    std::string operator()(const Workload&) const { return "workload"; }
-    std::string operator()(const Roles&) const { return "roles"; }
-    std::string operator()(const Plan&) const { return "plan"; }
-    std::string operator()(const Report&) const { return "report"; }
-  };
-  return std::visit(Visitor{}, document);
+  return std::string(documents::k_kinds[document.index()]);
 }
 
 Document document_from_json(const Json& json, const std::string& file) {
   const std::string kind = documents::kind_in_header(JsonView(json, file));
-  if (kind == "profile") {
-    return profile_from_json(json, file);
-  }
-  if (kind == "workload") {
-    return workload_from_json(json, file);
-  }
-  if (kind == "roles") {
-    return roles_from_json(json, file);
-  }
-  if (kind == "plan") {
-    return plan_from_json(json, file);
-  }
-  return report_from_json(json, file);
+  return kind == "profile"    ? Document(profile_from_json(json, file))
+         : kind == "workload" ? workload_from_json(json, file)
+         : kind == "roles"    ? roles_from_json(json, file)
+         : kind == "plan"     ? plan_from_json(json, file)
+                              : Document(report_from_json(json, file));
 }
 
 Json to_json(const Document& document) {
@@ -139,9 +124,6 @@ Roles read_roles(const std::string& path) {
 }
 Plan read_plan(const std::string& path) {
   return plan_from_json(parse_file(path), shown_name(path));
-}
-Report read_report(const std::string& path) {
-  return report_from_json(parse_file(path), shown_name(path));
 }
 
 std::vector<std::string> shipped_workloads() {

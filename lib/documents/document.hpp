@@ -30,7 +30,6 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 [[nodiscard]] Profile read_profile(const std::string& path_or_name);
 [[nodiscard]] Roles read_roles(const std::string& path);
 [[nodiscard]] Plan read_plan(const std::string& path);
-[[nodiscard]] Report read_report(const std::string& path);
 /// A path to a JSON or CSV file (by its ending), or the name of a shipped workload ("resnet50"),
 /// which is looked for in $RECKON_DATA_DIR, beside the binary's installation and in the source
 /// tree.

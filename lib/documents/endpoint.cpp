@@ -95,9 +95,7 @@ void describe(Visitor& v, Endpoint& e) {
   v("configurations", e.configurations, k_any.some("configuration"),
     "Ways to divide the endpoint, each with a name of its own.");
   v("sources", e.sources, k_any.maybe(), "Where the figures are from, by key.");
-  if (const JsonView* const view = v.read()) {
-    check(e, *view);
-  }
+  v.check([&](const JsonView& view) { check(e, view); });
 }
 
 } // namespace documents

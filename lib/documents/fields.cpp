@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/fields.hpp"
 
+#include "core/error.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,7 +14,6 @@ namespace reckon::documents {
 namespace {
 
 constexpr std::string_view k_prefix = "reckon/";
-constexpr std::array<std::string_view, 5> k_kinds{"profile", "workload", "roles", "plan", "report"};
 
 std::string with_article(std::string_view kind) {
   return kind == "roles" ? "a roles document" : fmt::format("a {}", kind);
@@ -37,9 +38,22 @@ void refuse_nulls(const JsonView& value) {
   }
 }
 
-/// The start of a message about `text`, which is left out where it is long.
+/// The start of a message about `text`, of which it has the beginning where that is long.
 std::string what_it_is(const std::string& text) {
-  return text.size() > 60 ? "" : fmt::format("is \"{}\"; ", text);
+  constexpr std::size_t k_most = 60;
+  std::size_t end = std::min(text.size(), k_most);
+  while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80) {
+    --end; // in the middle of a character
+  }
+  return fmt::format("is \"{}{}\"; ", text.substr(0, end), end < text.size() ? "..." : "");
+}
+
+std::string_view name_at(const Rule& rule, std::size_t number) {
+  if (number >= rule.names.size()) {
+    fail(ErrorKind::internal,
+         fmt::format("{} is none of the values {}", number, fmt::join(rule.names, ", ")));
+  }
+  return rule.names[number];
 }
 
 std::int64_t choice(const JsonView& value, const Rule& rule) {
@@ -72,7 +86,10 @@ double number(const JsonView& value, const Rule& rule) {
     static_cast<void>(rule.above_low ? value.positive() : value.non_negative());
   }
   if (!allows(rule, number)) {
-    value.fail(fmt::format("is {}; must be at most {}", number, rule.high));
+    const bool high = number > rule.high;
+    value.fail(fmt::format("is {}; must be {} {}", number,
+                           high ? "at most" : (rule.above_low ? "above" : "at least"),
+                           high ? rule.high : rule.low));
   }
   return number;
 }
@@ -254,7 +271,7 @@ private:
   static Json json(const WholeRef& of, const Rule& rule) {
     const std::int64_t number = of.get(of.value);
     if (!rule.names.empty()) {
-      return rule.names[static_cast<std::size_t>(number)];
+      return name_at(rule, static_cast<std::size_t>(number));
     }
     return of.truth ? Json(number != 0) : Json(number);
   }
@@ -279,7 +296,7 @@ private:
     }
     Json names = Json::array();
     for (const std::uint64_t number : *of) {
-      names.push_back(rule.names[number]);
+      names.push_back(name_at(rule, number));
     }
     return names;
   }

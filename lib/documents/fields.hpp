@@ -5,6 +5,7 @@
 #include "documents/describe.hpp"
 #include "documents/document.hpp"
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +14,10 @@
 /// The reader and the writer of what `describe` describes, and what the checks by hand share. Not
 /// for other modules.
 namespace reckon::documents {
+
+/// In the order of the alternatives of a Document.
+inline constexpr std::array<std::string_view, 5> k_kinds{"profile", "workload", "roles", "plan",
+                                                         "report"};
 
 /// What kind of document this is. Throws Error{input} when it is none, or one of a newer reckon.
 [[nodiscard]] std::string kind_in_header(const JsonView& document);

@@ -3,7 +3,7 @@
 
 #include "core/csv.hpp"
 #include "core/error.hpp"
-#include "core/json.hpp"
+#include "core/json_fwd.hpp"
 
 #include <fmt/format.h>
 

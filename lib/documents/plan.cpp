@@ -347,9 +347,7 @@ void describe(Visitor& v, Prediction& p) {
   v("hi_seconds", p.hi_seconds, k_non_negative, "Upper end of the prediction, seconds.");
   v("terms", p.terms, k_any, "What mid_seconds is the sum of; names are unique.");
   v("relief", p.relief, k_any.maybe(), "What would relieve the binding resource, with the gain.");
-  if (const JsonView* const view = v.read()) {
-    check(p, *view);
-  }
+  v.check([&](const JsonView& view) { check(p, view); });
 }
 
 static void describe(Visitor& v, Candidate& c) {
@@ -457,9 +455,7 @@ static void describe(Visitor& v, TorusWay& w) {
   v("sum", w.sum, one_of(k_dimensions),
     "Dimensions after whose rings all nodes have the sum, in this order, in between.");
   v("backward", w.backward, k_any, "Which way round the rings.");
-  if (const JsonView* const view = v.read()) {
-    check(w, *view);
-  }
+  v.check([&](const JsonView& view) { check(w, view); });
 }
 
 static void describe(Visitor& v, TorusPlan& t) {

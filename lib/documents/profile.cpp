@@ -455,9 +455,7 @@ static void describe(Visitor& v, Cell& c) {
   v("bytes_convention", c.bytes_convention, one_of(k_conventions).maybe(),
     "Of a rate: what was counted. payload: each byte once; stream: bytes read plus bytes written.");
   v("ceiling", c.ceiling, k_any, "What limits this quantity by construction.");
-  if (const JsonView* const view = v.read()) {
-    check(c, *view);
-  }
+  v.check([&](const JsonView& view) { check(c, view); });
 }
 
 static void describe(Visitor& v, FitSegment& s) {
@@ -558,19 +556,15 @@ const Cell* Profile::find(const CellKey& key) const {
 }
 
 std::vector<const Cell*> Profile::select(const CellKey& pattern) const {
-  const auto matches = [](const auto& wanted, const auto& value) {
-    return wanted == std::remove_cvref_t<decltype(wanted)>{} || wanted == value;
+  const auto matches = [&pattern, any = CellKey()](const CellKey& key, auto... members) {
+    return ((pattern.*members == any.*members || pattern.*members == key.*members) && ...);
   };
   std::vector<const Cell*> selected;
   for (const Cell& cell : cells) {
-    const CellKey& k = cell.key;
-    if (cell.has_value() && matches(pattern.test, k.test) && matches(pattern.from, k.from) &&
-        matches(pattern.to, k.to) && matches(pattern.bytes, k.bytes) &&
-        matches(pattern.threads, k.threads) && matches(pattern.pairs, k.pairs) &&
-        matches(pattern.in_flight, k.in_flight) && matches(pattern.sources, k.sources) &&
-        matches(pattern.dtype, k.dtype) && matches(pattern.transport, k.transport) &&
-        matches(pattern.direction, k.direction) && matches(pattern.operation, k.operation) &&
-        matches(pattern.state, k.state)) {
+    using K = CellKey;
+    if (cell.has_value() && matches(cell.key, &K::test, &K::from, &K::to, &K::bytes, &K::threads,
+                                    &K::pairs, &K::in_flight, &K::sources, &K::dtype, &K::transport,
+                                    &K::direction, &K::operation, &K::state)) {
       selected.push_back(&cell);
     }
   }

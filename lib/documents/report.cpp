@@ -68,9 +68,7 @@ static void describe(Visitor& v, Emulation& e) {
     "Writes that took longer on this machine than on the emulated one: at most writes.");
   v("worst_late_seconds", e.worst_late_seconds, k_non_negative,
     "How much longer the worst of them took, seconds.");
-  if (const JsonView* const view = v.read()) {
-    check(e, *view);
-  }
+  v.check([&](const JsonView& view) { check(e, view); });
 }
 
 static void describe(Visitor& v, SimulatedStation& s) {
@@ -144,9 +142,7 @@ static void describe(Visitor& v, Verification& r) {
     "Of sums in fixed point: the greatest distance from the exact sum.");
   v("error_bound", r.error_bound, k_non_negative,
     "Of sums in fixed point: what equation 22 allows.");
-  if (const JsonView* const view = v.read()) {
-    check(r, *view);
-  }
+  v.check([&](const JsonView& view) { check(r, view); });
 }
 
 static void describe(Visitor& v, ParametersReport& p) {
@@ -158,9 +154,7 @@ static void describe(Visitor& v, ParametersReport& p) {
     "Steps of the optimizer made in the end, those before a checkpoint that was resumed from too.");
   v("resumed_from_step", p.resumed_from_step, k_count,
     "Steps of the checkpoint that the run went on from; absent when it was from the start.");
-  if (const JsonView* const view = v.read()) {
-    check(p, *view);
-  }
+  v.check([&](const JsonView& view) { check(p, view); });
 }
 
 static void describe(Visitor& v, CheckpointsReport& c) {
@@ -189,9 +183,7 @@ static void describe(Visitor& v, CheckpointsReport& c) {
     "seconds.");
   v("first_failure", c.first_failure, k_any.maybe().with(R"({"minLength": 1})"),
     "Why the first that failed did; absent when none did.");
-  if (const JsonView* const view = v.read()) {
-    check(c, *view);
-  }
+  v.check([&](const JsonView& view) { check(c, view); });
 }
 
 static void describe(Visitor& v, PairRateReport& p) {
@@ -299,9 +291,7 @@ void describe(Visitor& v, Report& r) {
     "Links that were measured again while the run went on, and plans that followed them; absent "
     "without --reprofile-every. With it, all other figures but the verification are of the plan "
     "that the run began with.");
-  if (const JsonView* const view = v.read()) {
-    check(r, *view);
-  }
+  v.check([&](const JsonView& view) { check(r, view); });
 }
 
 } // namespace documents

@@ -42,9 +42,7 @@ static void describe(Visitor& v, RoleGroup& g) {
   v("endpoints", g.endpoints, k_name.some("endpoint").maybe(),
     "For plans inside a machine: the GPUs, NUMA nodes or memory devices that the ranks are; count "
     "is their number.");
-  if (const JsonView* const view = v.read()) {
-    check(g, *view);
-  }
+  v.check([&](const JsonView& view) { check(g, view); });
 }
 
 void describe(Visitor& v, Roles& roles) {

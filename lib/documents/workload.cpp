@@ -132,9 +132,7 @@ static void describe(Visitor& v, Computation& c) {
     "Elements read from memory and written to it, for each sample.");
   v("elements", c.elements, k_positive_count.maybe(),
     "Elements read from memory and written to it whatever the batch.");
-  if (const JsonView* const view = v.read()) {
-    check(c, *view);
-  }
+  v.check([&](const JsonView& view) { check(c, view); });
 }
 
 static void describe(Visitor& v, Exchange& e) {

@@ -8,9 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <optional>
-#include <set>
 
 namespace reckon::import_detail {
 namespace {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -91,7 +92,55 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
   }
 }
 
+/// Throws Error{usage} for what a plan inside a machine has no place for. --zero-compute it has:
+/// there only the traffic counts in any case.
+void check_inside(const PlanRequest& request) {
+  constexpr const char* k_no_roles =
+      "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
+  constexpr const char* k_own_ports =
+      "the NICs' rates are the profile's (port_bandwidth cells); --network says what passes them";
+  constexpr const char* k_only_sums = "such a plan ends with the sums; plan without --inside, with "
+                                      "--workers and --servers, to have more in it";
+  constexpr const char* k_strategies = "all schemes are solved at once; --roles limits who may sum";
+  constexpr const char* k_proxies = "is of --strategy coarse and dense; leave one of the two out";
+  struct Asked {
+    const char* flag;
+    bool asked;
+    const char* instead;
+  };
+  const PlanOptions &asked = request.options, plain;
+  const ProxyOptions &proxies = request.proxies, plain_proxies;
+  for (const auto& [flag, is_asked, instead] : std::initializer_list<Asked>{
+           {"--workers", request.workers.has_value(), k_no_roles},
+           {"--servers", request.servers.has_value(), k_no_roles},
+           {"--strategy", asked.strategy != plain.strategy, k_strategies},
+           {"--shape", !request.shape.empty(), k_strategies},
+           {"--forward", asked.forward_seconds.has_value(), k_only_sums},
+           {"--backward", asked.backward_seconds.has_value(), k_only_sums},
+           {"--order", asked.order != plain.order, k_only_sums},
+           {"--contention", asked.contention.has_value(), k_only_sums},
+           {"--async", asked.async_steps.has_value(),
+            "no rank of a tree keeps the latest parameters; plan without --inside, with --workers "
+            "and --servers"},
+           {"--optimizer", asked.optimizer.has_value(), k_only_sums},
+           {"--update", asked.update_at.has_value(), k_only_sums},
+           {"--reduction", asked.fixed_point.has_value(), k_only_sums},
+           {"--port-bandwidth", asked.what_if.worker_port_bytes_per_s.has_value(), k_own_ports},
+           {"--server-port-bandwidth", asked.what_if.server_port_bytes_per_s.has_value(),
+            k_own_ports},
+           {"--proxy-bytes", proxies.proxy_bytes.has_value(), k_proxies},
+           {"--tolerance", proxies.tolerance != plain_proxies.tolerance, k_proxies},
+           {"--ring-directions", proxies.ring_directions.has_value(), k_proxies},
+           {"--shards", proxies.paper_shards, k_proxies},
+           {"--queues", proxies.one_queue, k_proxies}}) {
+    if (is_asked) {
+      fail(ErrorKind::usage, fmt::format("{} with --inside: {}", flag, instead));
+    }
+  }
+}
+
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  check_inside(request);
   InsidePlanOptions options = *request.inside;
   options.transport = request.options.transport;
   options.part_bytes = request.options.part_bytes;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "present/document_text.hpp"
 

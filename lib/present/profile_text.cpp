@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/error.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "present/contention_text.hpp"
@@ -18,7 +17,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <map>
 #include <set>

@@ -65,7 +65,7 @@ ok "${nvlink[@]}" --part-bytes 64KiB --network 1 --sweep gpu-direct=no,yes
 stdout_matches '^ +yes '
 ok "${nvlink[@]}" --part-bytes 64KiB --set machine=m0 --json
 refused 'no machine "m7"' "${nvlink[@]}" --set machine=m7
-refused "--gpu-direct = maybe" "${nvlink[@]}" --set gpu-direct=maybe
+refused "--gpu-direct = maybe; use yes or no" "${nvlink[@]}" --set gpu-direct=maybe
 refused "over transport 'bogus'" "${pcie[@]}" --transport bogus
 
 # Without a GPU the default transport says why not.
@@ -78,6 +78,12 @@ refused "no topology of a machine" "${inside[@]}" --profile byteps-cluster
 refused "leave out --workers" "${pcie[@]}" --workers 3
 refused "plan without --inside, with --workers and --servers" "${pcie[@]}" --optimizer sgd
 refused "--order" "${pcie[@]}" --order priority
+for option in "shape 4x4x4" "proxy-bytes all" "tolerance 5%" "shards paper" "ring-directions 2" "queues fcfs"; do
+  read -r name value <<< "$option"
+  refused "--$name with --inside" "${pcie[@]}" "--$name" "$value"
+done
+# What is usual may be said.
+ok "${pcie[@]}" --strategy auto --optimizer none --order auto --queues client --zero-compute
 refused "--network requires --inside; give both" plan --profile byteps-pcie --workload model.csv --network 1
 refused "--network -1: must be a number from 0 to 1000000" "${pcie[@]}" --network -1
 sed 's/"m0\/gpu6"/"m0\/gpu99"/' roles.json > wrong.json

@@ -181,12 +181,19 @@ private:
     }
     const auto type = field.at("type").get<std::string>();
     if (type == "array") {
-      return "list: " + values_of(field.at("items"), path + "[]");
+      const char* const list = field.contains("maxItems")   ? "list of {}: "
+                               : field.contains("minItems") ? "list of {} or more: "
+                                                            : "list: ";
+      return fmt::format(fmt::runtime(list), field.value("minItems", 0)) +
+             values_of(field.at("items"), path + "[]");
     }
     if (type == "object") {
       return field.at("additionalProperties").at("type").get<std::string>() + " by name";
     }
-    std::string limits;
+    if (field.contains("pattern")) {
+      return fmt::format("{} like `{}`", type, in_table(field.at("pattern").get<std::string>()));
+    }
+    std::string limits = field.contains("minLength") ? ", not empty" : "";
     for (const auto& [key, sign] : {std::pair("exclusiveMinimum", ">"), std::pair("minimum", ">="),
                                     std::pair("maximum", "<=")}) {
       if (field.contains(key) && field.at(key) != k_max_count) {
@@ -194,6 +201,13 @@ private:
       }
     }
     return type + limits;
+  }
+
+  static std::string in_table(std::string text) {
+    for (std::size_t i = text.find('|'); i != text.npos; i = text.find('|', i + 2)) {
+      text.insert(i, "\\");
+    }
+    return text;
   }
 
   const Json& m_definitions;

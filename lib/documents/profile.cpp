@@ -74,49 +74,45 @@ constexpr auto k_by_key = [](const auto& a, const auto& b) { return a.key < b.ke
 
 /// Ids that cells may name: of machines, their members and racks, and of topology objects. The
 /// first two are unique.
-class KnownIds {
-public:
-  KnownIds(const Profile& profile, const JsonView& view) {
-    Unique unique(view, "id");
-    const auto add = [&](const std::string& id, const std::string& path) {
-      unique.add(id, path);
-      m_ids.insert(id);
-    };
-    for (std::size_t i = 0; i < profile.machines.size(); ++i) {
-      const MachineGroup& machine = profile.machines[i];
-      add(machine.id, fmt::format("machines/{}/id", i));
-      for (std::size_t j = 0; j < machine.members.size(); ++j) {
-        add(machine.members[j], fmt::format("machines/{}/members/{}", i, j));
-      }
-    }
-    std::set<std::string> racks;
-    for (std::size_t i = 0; i < profile.machines.size(); ++i) {
-      const std::string& rack = profile.machines[i].rack;
-      if (m_ids.contains(rack)) {
-        fail_below(
-            view, fmt::format("machines/{}/rack", i),
-            fmt::format("\"{}\" is the id of a machine; call the rack something else", rack));
-      }
-      racks.insert(rack);
-    }
-    m_ids.merge(racks);
-    m_ids.insert(""); // no id is named
-    for (const TopologyObject& object : profile.topology.objects) {
-      m_ids.insert(object.id);
+std::set<std::string> known_ids(const Profile& profile, const JsonView& view) {
+  std::set<std::string> ids;
+  Unique unique(view, "id");
+  const auto add = [&](const std::string& id, const std::string& path) {
+    unique.add(id, path);
+    ids.insert(id);
+  };
+  for (std::size_t i = 0; i < profile.machines.size(); ++i) {
+    const MachineGroup& machine = profile.machines[i];
+    add(machine.id, fmt::format("machines/{}/id", i));
+    for (std::size_t j = 0; j < machine.members.size(); ++j) {
+      add(machine.members[j], fmt::format("machines/{}/members/{}", i, j));
     }
   }
-  void check(const std::string& id, const JsonView& object, const char* key) const {
-    if (!m_ids.contains(id)) {
-      const std::string near = did_you_mean(id, {m_ids.begin(), m_ids.end()});
-      object.at(key).fail(fmt::format("no machine and no topology object has the id \"{}\"; {}", id,
-                                      near.empty() ? "add one, or name one that is there"
-                                                   : fmt::format("did you mean \"{}\"?", near)));
+  std::set<std::string> others{""}; // no id is named
+  for (std::size_t i = 0; i < profile.machines.size(); ++i) {
+    const std::string& rack = profile.machines[i].rack;
+    if (ids.contains(rack)) {
+      fail_below(view, fmt::format("machines/{}/rack", i),
+                 fmt::format("\"{}\" is the id of a machine; call the rack something else", rack));
     }
+    others.insert(rack);
   }
+  for (const TopologyObject& object : profile.topology.objects) {
+    others.insert(object.id);
+  }
+  ids.merge(others);
+  return ids;
+}
 
-private:
-  std::set<std::string> m_ids;
-};
+void check_id(const std::set<std::string>& ids, const std::string& id, const JsonView& object,
+              const char* key) {
+  if (!ids.contains(id)) {
+    const std::string near = did_you_mean(id, {ids.begin(), ids.end()});
+    object.at(key).fail(fmt::format("no machine and no topology object has the id \"{}\"; {}", id,
+                                    near.empty() ? "add one, or name one that is there"
+                                                 : fmt::format("did you mean \"{}\"?", near)));
+  }
+}
 
 /// The machine that each object belongs to, and its place among the objects.
 class Places {
@@ -282,7 +278,7 @@ void check(Cell& cell, const JsonView& object) {
 
 /// Of cells or fits: the ids in their keys are known, and no two keys are equal. Sorts them.
 template <class T>
-void check_keys(std::vector<T>& items, const KnownIds& ids, const JsonView& view,
+void check_keys(std::vector<T>& items, const std::set<std::string>& ids, const JsonView& view,
                 const char* what) {
   if (items.empty()) {
     return;
@@ -290,8 +286,8 @@ void check_keys(std::vector<T>& items, const KnownIds& ids, const JsonView& view
   const std::vector<JsonView> objects = view.at(fmt::format("{}s", what)).elements();
   std::map<CellKey, std::size_t> first;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    ids.check(items[i].key.from, objects[i], "from");
-    ids.check(items[i].key.to, objects[i], "to");
+    check_id(ids, items[i].key.from, objects[i], "from");
+    check_id(ids, items[i].key.to, objects[i], "to");
     const auto [before, added] = first.try_emplace(items[i].key, i);
     if (!added) {
       objects[i].fail(fmt::format("the {} \"{}\" occurs twice, first at {}; remove one", what,
@@ -509,7 +505,7 @@ void describe(Visitor& v, Profile& p) {
   v("cells", p.cells, k_any.defaulted(), "Measurements. Written sorted by key.");
   v("fits", p.fits, k_any.defaulted(), "Fits of time over size. Written sorted by key.");
   if (const JsonView* const view = v.read()) {
-    const KnownIds ids(p, *view);
+    const std::set<std::string> ids = known_ids(p, *view);
     check_topology(p, *view);
     check_keys(p.cells, ids, *view, "cell");
     check_keys(p.fits, ids, *view, "fit");

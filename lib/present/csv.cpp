@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 namespace reckon {
@@ -26,28 +27,22 @@ public:
     }
     end();
   }
-  Csv& put(std::string_view text) {
-    separate();
-    if (text.find_first_of(",\"\r\n") == text.npos) {
-      m_text += text;
-      return *this;
+  template <class T>
+  Csv& put(const T& cell) {
+    if constexpr (std::is_same_v<T, bool>) {
+      return put_text(cell ? "true" : "false");
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      return put_text(fmt::format("{}", cell));
+    } else {
+      return put_text(cell);
     }
-    m_text += '"';
-    for (const char c : text) {
-      m_text += c;
-      if (c == '"') {
-        m_text += c;
-      }
-    }
-    m_text += '"';
-    return *this;
   }
-  Csv& put(double number) { return put(std::string_view(fmt::format("{}", number))); }
-  Csv& put(std::uint64_t number) { return put(std::string_view(fmt::format("{}", number))); }
-  Csv& put(int number) { return put(std::string_view(fmt::format("{}", number))); }
-  Csv& put(bool value) { return put(std::string_view(value ? "true" : "false")); }
-  Csv& put(const std::string& text) { return put(std::string_view(text)); }
-  Csv& put(const char* text) { return put(std::string_view(text)); }
+  /// A whole line.
+  template <class... Cells>
+  void row(const Cells&... cells) {
+    (put(cells), ...);
+    end();
+  }
   /// Nothing where the number does not apply.
   Csv& put_if(bool applies, double number) {
     return applies ? put(number) : put(std::string_view());
@@ -62,9 +57,22 @@ public:
   [[nodiscard]] std::string text() && { return std::move(m_text); }
 
 private:
-  void separate() {
+  Csv& put_text(std::string_view text) {
     m_text += m_at_start ? "" : ",";
     m_at_start = false;
+    if (text.find_first_of(",\"\r\n") == text.npos) {
+      m_text += text;
+      return *this;
+    }
+    m_text += '"';
+    for (const char c : text) {
+      m_text += c;
+      if (c == '"') {
+        m_text += c;
+      }
+    }
+    m_text += '"';
+    return *this;
   }
   std::string m_text;
   bool m_at_start = true;
@@ -87,7 +95,7 @@ std::string csv_of(const Profile& p, const ShowOptions& options) {
     for (const Cell& cell : p.cells) {
       for (std::size_t i = 0; shown(cell) && i < cell.samples.size(); ++i) {
         put_key(out, cell.key);
-        out.put(cell.unit).put(std::uint64_t{i}).put(cell.samples[i]).end();
+        out.row(cell.unit, i, cell.samples[i]);
       }
     }
     return std::move(out).text();
@@ -126,11 +134,8 @@ std::string csv_of(const Plan& plan, const ShowOptions& /*options*/) {
     }
   }
   for (std::size_t i = 0; i < plan.parts.size(); ++i) {
-    out.put(std::uint64_t{i})
-        .put(plan.parts.offset_bytes[i])
-        .put(plan.parts.bytes[i])
-        .put(plan.parts.server[i])
-        .put(plan.parts.lane[i]);
+    out.put(i).put(plan.parts.offset_bytes[i]).put(plan.parts.bytes[i]);
+    out.put(plan.parts.server[i]).put(plan.parts.lane[i]);
     if (trees) {
       out.put(plan.parts.tree[i]);
     }
@@ -147,7 +152,7 @@ std::string csv_of(const Report& report, const ShowOptions& options) {
   if (options.samples) {
     Csv out{"iteration", "seconds"};
     for (std::size_t i = 0; i < report.iteration_seconds.size(); ++i) {
-      out.put(std::uint64_t{i}).put(report.iteration_seconds[i]).end();
+      out.row(i, report.iteration_seconds[i]);
     }
     return std::move(out).text();
   }
@@ -155,12 +160,8 @@ std::string csv_of(const Report& report, const ShowOptions& options) {
           "busy_seconds", "reduce_seconds", "wait_seconds", "peer_wait_seconds", "cpu_seconds"};
   for (std::size_t i = 0; i < report.ranks.size(); ++i) {
     const RankReport& r = report.ranks[i];
-    out.put(std::uint64_t{i}).put(r.host).put(r.egress_bytes).put(r.ingress_bytes);
-    for (const double seconds : {r.total_seconds, r.busy_seconds, r.reduce_seconds, r.wait_seconds,
-                                 r.peer_wait_seconds, r.cpu_seconds}) {
-      out.put(seconds);
-    }
-    out.end();
+    out.row(i, r.host, r.egress_bytes, r.ingress_bytes, r.total_seconds, r.busy_seconds,
+            r.reduce_seconds, r.wait_seconds, r.peer_wait_seconds, r.cpu_seconds);
   }
   return std::move(out).text();
 }
@@ -171,7 +172,7 @@ std::string csv_of(const Workload& w, const ShowOptions& /*options*/) {
   for (const auto& [tensors, exchange] :
        {std::pair{&w.tensors, "all_reduce"}, std::pair{&w.all_to_all, "all_to_all"}}) {
     for (const Tensor& t : *tensors) {
-      out.put(t.name).put(t.elements).put(name_of(t.dtype)).put(t.bytes()).put(exchange).end();
+      out.row(t.name, t.elements, name_of(t.dtype), t.bytes(), exchange);
     }
   }
   return std::move(out).text();
@@ -180,7 +181,7 @@ std::string csv_of(const Workload& w, const ShowOptions& /*options*/) {
 std::string csv_of(const Roles& roles, const ShowOptions& /*options*/) {
   Csv out{"machine", "count", "worker", "server", "lanes"};
   for (const RoleGroup& g : roles.groups) {
-    out.put(g.machine).put(g.count).put(g.worker).put(g.server).put(g.lanes).end();
+    out.row(g.machine, g.count, g.worker, g.server, g.lanes);
   }
   return std::move(out).text();
 }

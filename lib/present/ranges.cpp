@@ -9,14 +9,14 @@
 
 namespace reckon {
 
-std::string number_ranges(const std::vector<std::size_t>& numbers) {
+std::string number_ranges(const std::vector<std::size_t>& numbers, std::string_view word) {
   std::string out;
   for (std::size_t i = 0; i < numbers.size();) {
     std::size_t j = i;
     while (j + 1 < numbers.size() && numbers[j + 1] == numbers[j] + 1) {
       ++j;
     }
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
+    out += fmt::format("{}{}{}", out.empty() ? "" : ", ", word, numbers[i]);
     if (j > i) {
       out += fmt::format("-{}", numbers[j]);
     }

@@ -7,8 +7,9 @@
 
 namespace reckon {
 
-/// Ascending numbers: {0, 1, 2, 5} is "0-2, 5".
-[[nodiscard]] std::string number_ranges(const std::vector<std::size_t>& numbers);
+/// Ascending numbers: {0, 1, 2, 5} is "0-2, 5"; after a word "gpu0-2, gpu5".
+[[nodiscard]] std::string number_ranges(const std::vector<std::size_t>& numbers,
+                                        std::string_view word = {});
 /// Every "sha256:" digest in a text with its first 12 digits: they tell documents apart for a
 /// reader.
 [[nodiscard]] std::string short_digest(std::string text);

@@ -3,6 +3,7 @@
 
 #include "core/units.hpp"
 #include "present/key_text.hpp"
+#include "present/ranges.hpp"
 #include "present/table.hpp"
 #include "topology/paths.hpp"
 
@@ -41,7 +42,7 @@ std::string short_id(const std::string& id, const std::string& machine) {
 
 /// "gpu0-3, gpu6, nic0" of ids in any order.
 std::string id_list(const std::set<std::string>& ids, const std::string& machine) {
-  std::map<std::string, std::set<int>> numbers;
+  std::map<std::string, std::set<std::size_t>> numbers;
   std::vector<std::string> others;
   for (const std::string& id : ids) {
     const std::string name = short_id(id, machine);
@@ -49,20 +50,12 @@ std::string id_list(const std::set<std::string>& ids, const std::string& machine
     if (digits == name.size() || name.size() - digits > 6) {
       others.push_back(name);
     } else {
-      numbers[name.substr(0, digits)].insert(std::stoi(name.substr(digits)));
+      numbers[name.substr(0, digits)].insert(std::stoul(name.substr(digits)));
     }
   }
   std::vector<std::string> parts;
   for (const auto& [word, set] : numbers) {
-    for (auto it = set.begin(); it != set.end();) {
-      const int first = *it;
-      int last = first;
-      while (++it != set.end() && *it == last + 1) {
-        last = *it;
-      }
-      parts.push_back(first == last ? fmt::format("{}{}", word, first)
-                                    : fmt::format("{}{}-{}", word, first, last));
-    }
+    parts.push_back(number_ranges({set.begin(), set.end()}, word));
   }
   parts.insert(parts.end(), others.begin(), others.end());
   return fmt::format("{}", fmt::join(parts, ", "));

@@ -42,18 +42,14 @@ std::map<std::string, Json> figures_of(const std::optional<Endpoint>& endpoint) 
 
 void compare_endpoints(Builder& out, const std::optional<Endpoint>& before,
                        const std::optional<Endpoint>& after) {
-  const std::map<std::string, Json> a = figures_of(before);
-  std::map<std::string, Json> all = figures_of(after);
-  const std::map<std::string, Json> b = all;
-  all.insert(a.begin(), a.end());
-  for (const auto& [where, any] : all) {
-    const auto side = [&where = where](const std::map<std::string, Json>& figures) {
-      const auto it = figures.find(where);
-      return it == figures.end() ? Json() : it->second;
+  const std::map<std::string, Json> a = figures_of(before), b = figures_of(after);
+  using Figure = std::pair<const std::string, Json>;
+  for (const auto& [where, sides] : paired(a, b, &Figure::first)) {
+    const auto side = [](const Figure* figure) {
+      return figure != nullptr ? figure->second : Json();
     };
-    const Json left = side(a);
-    const Json right = side(b);
-    if (any.is_number()) {
+    const Json left = side(sides.first), right = side(sides.second);
+    if (left.is_number() || right.is_number()) {
       const auto number = [](const Json& json) {
         return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
       };

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 namespace reckon {
@@ -59,20 +58,6 @@ void compare_ranks(Builder& out, const Plan& before, const Plan& after) {
   }
 }
 
-/// Indices of the parts, by offset.
-std::vector<std::size_t> by_offset(const Parts& parts) {
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto less = [&](std::size_t a, std::size_t b) {
-    return parts.offset_bytes[a] < parts.offset_bytes[b];
-  };
-  // Most plans send the parts in the order in which they lie.
-  if (!std::is_sorted(order.begin(), order.end(), less)) {
-    std::stable_sort(order.begin(), order.end(), less);
-  }
-  return order;
-}
-
 struct Amount {
   std::uint64_t parts = 0, bytes = 0;
 };
@@ -80,8 +65,8 @@ struct Amount {
 /// What of the gradient is summed elsewhere than before. The two plans may be cut differently, so
 /// it is the bytes that are followed: `parts` counts the stretches that are one piece in both.
 void compare_assignment(Builder& out, const Parts& before, const Parts& after) {
-  const std::vector<std::size_t> a_order = by_offset(before);
-  const std::vector<std::size_t> b_order = by_offset(after);
+  const std::vector<std::size_t> a_order = before.by_offset();
+  const std::vector<std::size_t> b_order = after.by_offset();
   std::map<std::pair<std::uint64_t, std::uint64_t>, Amount> moved; // server -> server
   std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>, Amount>
       moved_lane; // server; lane -> lane

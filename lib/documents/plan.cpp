@@ -93,18 +93,6 @@ void check_runs(const Plan& plan, const JsonView& view) {
   }
 }
 
-/// The parts in the order of their offsets; already sorted ones cost nothing.
-std::vector<std::uint32_t> by_offset(const Parts& parts) {
-  std::vector<std::uint32_t> order(parts.size());
-  std::iota(order.begin(), order.end(), 0U);
-  if (!std::is_sorted(parts.offset_bytes.begin(), parts.offset_bytes.end())) {
-    std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return parts.offset_bytes[a] < parts.offset_bytes[b];
-    });
-  }
-  return order;
-}
-
 /// Names the part at fault in one column.
 [[noreturn]] void fail_part(const JsonView& parts, const char* column, std::size_t i,
                             const std::string& problem) {
@@ -115,7 +103,7 @@ std::vector<std::uint32_t> by_offset(const Parts& parts) {
 void check_cover(const JsonView& view, const Parts& parts, const std::vector<DTypeRun>& runs) {
   std::size_t r = 0;
   std::uint64_t next = runs[0].offset_bytes; // first byte that no part before has
-  for (const std::uint32_t i : by_offset(parts)) {
+  for (const std::size_t i : parts.by_offset()) {
     const std::uint64_t offset = parts.offset_bytes[i];
     const std::uint64_t bytes = parts.bytes[i];
     if (offset < next) {
@@ -607,6 +595,16 @@ void describe(Visitor& v, Plan& p) {
 }
 
 } // namespace documents
+
+std::vector<std::size_t> Parts::by_offset() const {
+  std::vector<std::size_t> order(size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Most plans send the parts in the order in which they lie.
+  if (!std::is_sorted(offset_bytes.begin(), offset_bytes.end())) {
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return offset_bytes[i]; });
+  }
+  return order;
+}
 
 std::size_t SumTree::root() const {
   std::size_t rank = 0;

@@ -75,12 +75,11 @@ struct PlanRank {
   int lanes = 1;
   double share_bytes = 0;           ///< solved share of the summation
   std::uint64_t assigned_bytes = 0; ///< what the parts assigned come to
-  double port_bytes_per_second =
-      0; ///< of this rank's network ports together, as used in the solution; 0: none
+  /// Of this rank's network ports together, as used in the solution; 0: none.
+  double port_bytes_per_second = 0;
   std::vector<LanePlace> lane_places{}; ///< one a lane; empty: it has one port, or shares it
-  std::uint64_t egress_bytes =
-      0; ///< what the schedule makes this rank send to others in one iteration
-  std::uint64_t ingress_bytes = 0;
+  /// What the schedule makes this rank send to others and receive in one iteration.
+  std::uint64_t egress_bytes = 0, ingress_bytes = 0;
   bool operator==(const PlanRank&) const = default;
 };
 
@@ -95,6 +94,8 @@ struct Parts {
   /// Number in plan.trees, or in the ways of plan.torus; empty when the plan has neither.
   std::vector<std::uint64_t> tree{};
   [[nodiscard]] std::size_t size() const { return bytes.size(); }
+  /// Their numbers in the order in which they lie in the buffer.
+  [[nodiscard]] std::vector<std::size_t> by_offset() const;
   bool operator==(const Parts&) const = default;
 };
 
@@ -104,11 +105,10 @@ struct Parts {
 /// such trees: a parameter server a star, a ring one chain for each rank, BytePS's CPU-assisted
 /// aggregation one tree for each place under a switch.
 struct SumTree {
-  std::string scheme;           ///< "cpu_assisted", "reduce_broadcast gpu2", ...
-  std::vector<std::int64_t> up; ///< by rank: whom it hands its sum to; the root: itself; -1: none
-  std::vector<std::int64_t>
-      down;         ///< by rank: who gives it the whole sum; the root: itself; -1: none
-  double share = 0; ///< of the gradient; the shares of a plan add up to 1
+  std::string scheme;             ///< "cpu_assisted", "reduce_broadcast gpu2", ...
+  std::vector<std::int64_t> up;   ///< by rank: whom it hands its sum to; the root: itself; -1: none
+  std::vector<std::int64_t> down; ///< by rank: who gives it the whole sum, in the same way
+  double share = 0;               ///< of the gradient; the shares of a plan add up to 1
   /// The rank that has the whole sum: the first that hands it to itself.
   [[nodiscard]] std::size_t root() const;
   bool operator==(const SumTree&) const = default;
@@ -196,10 +196,9 @@ struct FixedPointPlan {
 struct Plan {
   DocumentLink profile, workload;
   std::optional<DocumentLink> roles;
-  std::map<std::string, std::string>
-      options;           ///< what was asked for: strategy, workers, servers, part_bytes, ...
-  std::string strategy;  ///< ring, ps_noncolocated, ps_colocated, byteps_split,
-                         ///< rack_hierarchical, coarse, dense, or of trees
+  /// What was asked for: strategy, workers, servers, part_bytes, ...
+  std::map<std::string, std::string> options;
+  std::string strategy;  ///< "ring", "byteps_split", ..., or of trees
   std::string transport; ///< mover that the prediction is for: "host", "tcp;ofi_rxm", ...
   std::vector<PlanRank> ranks;
   std::uint64_t gradient_bytes = 0; ///< of one worker (the buffer, gaps included)
@@ -207,8 +206,8 @@ struct Plan {
   std::uint64_t part_bytes = 0;
   /// How ranks that sum and have no gradient of their own write their sums.
   Stores stores = Stores::cached;
-  std::uint64_t window_parts =
-      1; ///< parts of a lane that a worker has sent and whose sums are not back (credit)
+  /// Parts of a lane that a worker has sent and whose sums are not back: its credit.
+  std::uint64_t window_parts = 1;
   Parts parts;
   std::vector<SumTree> trees{};   ///< empty: each part's server sums what all workers send to it
   std::optional<TorusPlan> torus; ///< absent unless the ranks are the nodes of a torus

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 namespace reckon {
 namespace {
@@ -51,11 +50,7 @@ std::vector<std::uint64_t> chunk_numbers(const Plan& plan, std::uint64_t workers
                                        "parts are of {} to {} bytes; {}",
                                        parts.size(), *least, *most, remedy));
   }
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return parts.offset_bytes[a] < parts.offset_bytes[b];
-  });
+  const std::vector<std::size_t> order = parts.by_offset();
   std::vector<std::uint64_t> number(parts.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     number[order[i]] = i;

@@ -12,6 +12,7 @@
 #include "present/style.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gnuplot-iostream.h>
 
 #include <algorithm>
@@ -59,20 +60,18 @@ void set_title(Gnuplot& out, const std::string& title, const std::string& subtit
 void set_size_axis(Gnuplot& out, double least, double most) {
   const double octaves = std::log2(most / least);
   const int step = octaves > 14 ? 2 : 1;
-  out << "set logscale x 2\nset xtics (";
-  bool first = true;
+  std::vector<std::string> marks;
   // Even powers of two: 1 KiB, 4 KiB, ... 1 MiB are among them.
   int begin = static_cast<int>(std::ceil(std::log2(least) - 1e-9));
   begin += step == 2 ? begin % 2 : 0;
   const int end = static_cast<int>(std::floor(std::log2(most) + 1e-9));
   for (int p = begin; p <= end; p += step) {
     const double bytes = std::exp2(p);
-    out << (first ? "" : ", ") << tic_for_gnuplot(bytes_text(bytes)) << " "
-        << fmt::format("{}", bytes);
-    first = false;
+    marks.push_back(fmt::format("{} {}", tic_for_gnuplot(bytes_text(bytes)), bytes));
   }
-  out << ") rotate by -40 font ',11'\n"
-      << fmt::format("set xrange [{}:{}]\n", least / 1.3, most * 1.3);
+  out << fmt::format("set logscale x 2\nset xtics ({}) rotate by -40 font ',11'\n"
+                     "set xrange [{}:{}]\n",
+                     fmt::join(marks, ", "), least / 1.3, most * 1.3);
 }
 
 const Fit* fit_for(const Profile& profile, CellKey key) {
@@ -193,11 +192,8 @@ void send_panel(Gnuplot& out, const Matrix& m) {
   }
   std::vector<std::tuple<double, double, double>> all = dark;
   all.insert(all.end(), light.begin(), light.end());
-  const std::vector<std::string> ids = [&] {
-    std::vector<std::string> both = m.rows;
-    both.insert(both.end(), m.columns.begin(), m.columns.end());
-    return both;
-  }();
+  std::vector<std::string> ids = m.rows;
+  ids.insert(ids.end(), m.columns.begin(), m.columns.end());
   const std::string beginning = common_beginning(ids);
   const auto tics = [&](const char* axis, const std::vector<std::string>& names, bool rotates) {
     out << "set " << axis << " (";
@@ -237,19 +233,18 @@ void send_panel(Gnuplot& out, const Matrix& m) {
       << (lines ? "border lc rgb 'white'" : "noborder") << " lc palette notitle";
   const std::string label = fmt::format("using 1:2:(sprintf('%.{}f',$3)) with labels font ',{}'",
                                         m.decimals, m.columns.size() > 10 ? 9 : 12);
-  if (numbers && !dark.empty()) {
-    out << ", '-' " << label << " textcolor rgb 'white' notitle";
-  }
-  if (numbers && !light.empty()) {
-    out << ", '-' " << label << " textcolor rgb 'black' notitle";
+  const std::array inks{std::pair(&dark, "white"), std::pair(&light, "black")};
+  for (const auto& [cells, ink] : inks) {
+    if (numbers && !cells->empty()) {
+      out << ", '-' " << label << " textcolor rgb '" << ink << "' notitle";
+    }
   }
   out << "\n";
   out.send1d(all);
-  if (numbers && !dark.empty()) {
-    out.send1d(dark);
-  }
-  if (numbers && !light.empty()) {
-    out.send1d(light);
+  for (const auto& [cells, ink] : inks) {
+    if (numbers && !cells->empty()) {
+      out.send1d(*cells);
+    }
   }
 }
 

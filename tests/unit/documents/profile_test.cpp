@@ -415,11 +415,5 @@ TEST(SummarizeCell, WithoutSamplesThereIsNothing) {
   EXPECT_EQ(cell.p50, 0);
 }
 
-TEST(CellStatus, NamesAreThoseOfTheDocument) {
-  EXPECT_EQ(name_of(CellStatus::ok), "ok");
-  EXPECT_EQ(name_of(CellStatus::mismatch), "mismatch");
-  EXPECT_EQ(name_of(CellStatus::failed), "failed");
-}
-
 } // namespace
 } // namespace reckon

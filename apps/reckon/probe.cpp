@@ -131,8 +131,8 @@ int conclude(const ProbeResult& result, const std::string& output, bool cluster)
     const Style style = style_for(ColorMode::automatic, STDOUT_FILENO);
     const std::string summary =
         cluster ? render_cluster(result.profile, style) : render_summary(result.profile, style);
-    std::fwrite(summary.data(), 1, summary.size(), stdout);
-    fmt::print("\nwrote {}\n", output);
+    // Before what comes on standard error.
+    write_file("-", fmt::format("{}\nwrote {}\n", summary, output));
   }
   if (result.broken > 0) {
     log(LogLevel::error, "{} cells failed; their reasons are in the profile", result.broken);

@@ -95,6 +95,9 @@ public:
     if (leads && !m_arguments.unchecked) {
       prove(m_schedules, m_plan, m_arguments.plan);
     }
+    if (leads && !m_arguments.output.empty()) {
+      require_writable(m_arguments.output);
+    }
     check_transport(m_options.transport);
     if (m_arguments.inject) {
       m_injection = injection_of(m_plan, m_schedules.usual, *m_arguments.inject);

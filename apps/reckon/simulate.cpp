@@ -81,6 +81,9 @@ int execute(const SimulateArguments& arguments) {
   const std::string simulator = find_simulator();
   const Plan plan = read_plan(arguments.plan);
   refuse_overwriting(arguments.output, {arguments.plan, arguments.profile});
+  if (!arguments.output.empty()) {
+    require_writable(arguments.output);
+  }
   const PlannedProfile links = planned_profile(plan, arguments.plan, arguments.profile);
   const SimNetwork network = network_for(plan, links.profile);
   const Scenario scenario = scenario_of(arguments.scenario, network);

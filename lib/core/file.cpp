@@ -182,6 +182,24 @@ void write_file(const std::string& path, std::span<const std::string_view> piece
   }
 }
 
+void require_writable(const std::string& path) {
+  if (path == "-") {
+    return;
+  }
+  const std::filesystem::path target = end_of_links(path);
+  std::error_code error;
+  const auto type = std::filesystem::status(target, error).type();
+  if (type == std::filesystem::file_type::directory) {
+    fail_errno("cannot write " + path, EISDIR);
+  }
+  const bool replaced =
+      type == std::filesystem::file_type::regular || type == std::filesystem::file_type::not_found;
+  const std::filesystem::path folder = target.has_parent_path() ? target.parent_path() : ".";
+  if (::access(replaced ? folder.c_str() : target.c_str(), W_OK) != 0) {
+    fail_errno("cannot write " + path, errno);
+  }
+}
+
 void sync_folder(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd || ::fsync(fd.get()) != 0) {

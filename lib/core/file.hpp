@@ -44,6 +44,10 @@ void write_file(const std::string& path, std::string_view content);
 /// The same of a content in pieces, one after another.
 void write_file(const std::string& path, std::span<const std::string_view> pieces);
 
+/// Throws what write_file() would, where that can be known before there is a content: long work
+/// should not end with a result that has no place.
+void require_writable(const std::string& path);
+
 /// Makes what was created, renamed or removed in a folder last through a loss of power. Throws
 /// Error{operation} naming the folder.
 void sync_folder(const std::string& path);

@@ -530,7 +530,7 @@ static void describe(Visitor& v, FixedPointPlan& f) {
 
 void describe(Visitor& v, Plan& p) {
   v.about("plan", "How the gradients of one workload travel on one machine or cluster. It holds no "
-                  "clock and no random: the same inputs give the same bytes.");
+                  "time and nothing random: the same inputs give the same bytes.");
   v("profile", p.profile, k_any, "The profile that was planned on.");
   v("workload", p.workload, k_any, "The workload that was planned.");
   v("roles", p.roles, k_any, "The roles that were given; absent when they were derived.");

@@ -37,8 +37,9 @@ static void describe(Visitor& v, RoleGroup& g) {
   v("worker", g.worker, k_any.defaulted(), "Has gradients and wants their sum.");
   v("server", g.server, k_any.defaulted(),
     "May sum parts of other ranks' gradients (summation service).");
-  v("lanes", g.lanes, whole(1, k_max_lanes).defaulted(),
-    "Threads that move parts, each with its own endpoint.");
+  v("lanes", g.lanes, whole(0, k_max_lanes).defaulted(),
+    "Threads that move parts, each with its own endpoint; 0: as many as the plan needs. All ranks "
+    "of a plan have the most that a group asks for.");
   v("endpoints", g.endpoints, k_name.some("endpoint").maybe(),
     "For plans inside a machine: the GPUs, NUMA nodes or memory devices that the ranks are; count "
     "is their number.");

@@ -80,7 +80,7 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
            fmt::format("roles '{}': groups on {} and {}; inside a machine all are on one",
                        roles.name, options.machine, group.machine));
     }
-    options.lanes = static_cast<std::uint64_t>(group.lanes);
+    options.lanes = static_cast<std::uint64_t>(std::max(1, group.lanes));
     for (const std::string& id : group.endpoints) {
       if (group.worker) {
         options.inside.workers.push_back(id);

@@ -56,6 +56,12 @@ cat > roles.json << 'END'
             {"machine": "cpu-machine", "count": 1, "worker": false, "server": true, "lanes": 2}]}
 END
 ok "${resnet[@]}" --roles roles.json -o by-roles.json
+predicted() { sed -n 's/^ *predicted *\([0-9.]* m*s\) .*/\1/p' "$last/stdout"; }
+sed 's/, "lanes": 2//' roles.json > auto.json # then the plan chooses, as without roles
+ok "${resnet[@]}" --workers 3 --servers 1
+without=$(predicted)
+ok "${resnet[@]}" --roles auto.json
+[[ $without && $(predicted) == "$without" ]] || fail "predicted $(predicted) with roles, $without without"
 refused "--roles excludes --workers; leave one of them out" "${resnet[@]}" --roles roles.json --workers 4
 
 # Bad input: one line, the remedy, exit 2, and no file.

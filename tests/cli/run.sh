@@ -24,6 +24,8 @@ cmp report.json "$last/stdout" || fail "--json and -o differ"
 
 # Outside the tolerance is a verdict, not an error: the report is there.
 rm report.json
+exits 4 run plan.json -n 1000000 -o none/report.json # before it begins
+stderr_has "cannot write none/report.json: No such file or directory"
 exits 1 run plan.json -n 3 --tolerance 0 -o report.json
 [[ -s report.json ]] || fail "no report"
 

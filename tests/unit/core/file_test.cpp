@@ -93,6 +93,21 @@ TEST_F(File, AFolderCannotBeReadOrReplaced) {
             "cannot write " + m_folder.string() + ": Is a directory");
 }
 
+TEST_F(File, WhetherAFileCanBeWrittenIsKnownBefore) {
+  for (const std::string& path : {m_folder.string(), at("none/x")}) {
+    EXPECT_EQ(test::refusal([&] { require_writable(path); }, ErrorKind::operation),
+              write_error(path, "x"));
+  }
+  write_file(at("old"), "old");
+  fs::create_symlink("new", m_folder / "link");
+  for (const std::string& path :
+       {std::string("-"), std::string("/dev/null"), at("old"), at("new"), at("link")}) {
+    EXPECT_NO_THROW(require_writable(path)) << path;
+  }
+  EXPECT_EQ(read_file(at("old")), "old");
+  EXPECT_FALSE(fs::exists(at("new")));
+}
+
 TEST_F(File, ReplacingKeepsThePermissionsAndLeavesNothingElse) {
   write_file(at("x"), "old");
   fs::permissions(at("x"), fs::perms(0666)); // more than the usual umask would allow

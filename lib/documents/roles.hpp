@@ -16,7 +16,7 @@ struct RoleGroup {
   std::uint64_t count = 1;
   bool worker = false; ///< has gradients and wants their sum
   bool server = false; ///< may sum (summation service)
-  int lanes = 0; ///< 0: the planner chooses
+  int lanes = 0;       ///< 0: the planner chooses
   /// For plans inside a machine: the GPUs, NUMA nodes or memory devices that they are, `count` of
   /// them; empty otherwise.
   std::vector<std::string> endpoints{};

@@ -14,7 +14,6 @@ namespace reckon {
 namespace {
 
 constexpr double k_inf = std::numeric_limits<double>::infinity();
-constexpr double k_nan = std::numeric_limits<double>::quiet_NaN();
 /// A few operations' rounding.
 constexpr double k_rounding = 1e-12;
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # timeout: 400
+# serial: it looks for what is left in /dev/shm
 # A rank that is killed, stopped or cut off at any moment of a job on four machines: every other rank ends, with exit
 # status 4 and one message that names it, and nothing is left. SEED and TRIALS in the environment draw others, and more.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"

@@ -126,8 +126,8 @@ TEST(Roles, MistakesAreNamed) {
           {{set("/groups/0/count", 0)}, "/groups/0/count: must be at least 1, is 0"},
           {{set("/groups/0/count", -1)},
            "/groups/0/count: must be a whole number from 0 to 2^53, is -1"},
-          {{set("/groups/0/lanes", 0)},
-           "/groups/0/lanes: must be a whole number from 1 to 4096, is 0"},
+          {{set("/groups/0/lanes", -1)},
+           "/groups/0/lanes: must be a whole number from 0 to 4096, is -1"},
           {{set("/groups/0/worker", "yes")}, "/groups/0/worker: must be true or false, is \"yes\""},
           {{set("/groups/1/server", false)},
            "/groups/1: is neither worker nor server; set \"worker\" or \"server\" to true, or "

@@ -24,6 +24,9 @@ measured = [c for c in p["cells"] if c["status"] in ("ok", "noisy")]
 rest = [c for c in p["cells"] if c["status"] not in ("ok", "noisy")]
 assert len(measured) >= 5, len(measured)
 assert len(rest) > len(measured), (len(rest), len(measured))
-assert all(c["status"] == "skipped" and c["reason"] == "interrupted" for c in rest), rest[0]
+# A busy machine may leave some cells no time before that.
+reasons = [c["reason"] for c in rest if c["status"] == "skipped"]
+assert len(reasons) == len(rest) and all(r == "interrupted" or r.startswith("no time left") for r in reasons), rest
+assert "interrupted" in reasons, reasons
 assert p["context"]["interrupted"] == "yes"
 END

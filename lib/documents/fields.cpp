@@ -50,8 +50,8 @@ std::string what_it_is(const std::string& text) {
 
 std::string_view name_at(const Rule& rule, std::size_t number) {
   if (number >= rule.names.size()) {
-    fail(ErrorKind::internal,
-         fmt::format("{} is none of the values {}", number, fmt::join(rule.names, ", ")));
+    fail(ErrorKind::internal, fmt::format("value {} has no name; the names are {}", number,
+                                          fmt::join(rule.names, ", ")));
   }
   return rule.names[number];
 }

@@ -35,23 +35,26 @@ std::uint32_t pop(std::vector<std::uint32_t>& heap) noexcept {
   return op;
 }
 
-/// An op that the lane's engine does, and what it is called.
-struct EngineOp {
-  OpKind kind;
-  LocalOp::Kind local;
-  const char* name;
-};
-constexpr std::array<EngineOp, 6> k_engine_ops{
-    {{OpKind::reduce, LocalOp::Kind::sum, "sum"},
-     {OpKind::copy, LocalOp::Kind::copy, "copy"},
-     {OpKind::update, LocalOp::Kind::update, "update"},
-     {OpKind::subtract, LocalOp::Kind::subtract, "delta"},
-     {OpKind::to_fixed, LocalOp::Kind::to_fixed, "conversion"},
-     {OpKind::from_fixed, LocalOp::Kind::from_fixed, "conversion"}}};
-
-/// Of writes, awaits and delays there is none.
-const EngineOp& engine_op(OpKind kind) noexcept {
-  return *std::ranges::find(k_engine_ops, kind, &EngineOp::kind);
+/// Of an op that the lane's engine does.
+LocalOp::Kind local_kind(OpKind kind) noexcept {
+  switch (kind) {
+  case OpKind::subtract:
+    return LocalOp::Kind::subtract;
+  case OpKind::to_fixed:
+    return LocalOp::Kind::to_fixed;
+  case OpKind::from_fixed:
+    return LocalOp::Kind::from_fixed;
+  case OpKind::reduce:
+    return LocalOp::Kind::sum;
+  case OpKind::update:
+    return LocalOp::Kind::update;
+  case OpKind::copy:
+  case OpKind::delay:
+  case OpKind::write:
+  case OpKind::await:
+    break; // the last three: never among these
+  }
+  return LocalOp::Kind::copy;
 }
 
 } // namespace
@@ -119,6 +122,14 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
   case OpKind::write:
     push(m_ready_writes, op);
     break;
+  case OpKind::reduce:
+  case OpKind::copy:
+  case OpKind::update:
+  case OpKind::subtract:
+  case OpKind::to_fixed:
+  case OpKind::from_fixed:
+    push(m_ready_sums, op);
+    break;
   case OpKind::await: // its arrival was the last thing missing
     begin(op, now_if_recorded());
     complete(op);
@@ -127,9 +138,6 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
     begin(op, m_now_ns);
     m_delays->start(op, m_now_ns);
     ++m_open_delays;
-    break;
-  default: // the engine's
-    push(m_ready_sums, op);
     break;
   }
 }
@@ -217,7 +225,7 @@ LocalOp LaneExecutor::local(const Op& op) noexcept {
   local.limit = op.limit;
   local.to = at(op.destination);
   local.bytes = op.bytes;
-  local.kind = engine_op(op.kind).local;
+  local.kind = local_kind(op.kind);
   // An op over several sources names them; the others have one.
   const std::span<const Slice> sources =
       op.source_count > 0 ? m_program.sources(op) : std::span(&op.source, 1);
@@ -311,16 +319,29 @@ std::string LaneExecutor::first_open_op() const {
     return "none";
   }
   const Op& op = m_program.ops()[static_cast<std::size_t>(it - m_done.begin())];
+  const auto part = [&](std::string_view what) {
+    return fmt::format("the {} of part {}", what, op.part);
+  };
   switch (op.kind) {
   case OpKind::write:
-    return fmt::format("the write of part {} to rank {}", op.part, op.peer);
+    return fmt::format("{} to rank {}", part("write"), op.peer);
   case OpKind::await:
-    return fmt::format("the arrival of part {} from rank {}", op.part, op.peer);
+    return fmt::format("{} from rank {}", part("arrival"), op.peer);
   case OpKind::delay:
     return fmt::format("the end of a pass of {} ms", static_cast<double>(op.duration_ns) * 1e-6);
-  default:
-    return fmt::format("the {} of part {}", engine_op(op.kind).name, op.part);
+  case OpKind::reduce:
+    return part("sum");
+  case OpKind::copy:
+    return part("copy");
+  case OpKind::update:
+    return part("update");
+  case OpKind::subtract:
+    return part("delta");
+  case OpKind::to_fixed:
+  case OpKind::from_fixed:
+    return part("conversion");
   }
+  return "?";
 }
 
 std::string LaneExecutor::error() const {

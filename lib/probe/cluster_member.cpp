@@ -3,7 +3,6 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
-#include "core/file.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/processors.hpp"
@@ -11,6 +10,7 @@
 #include "discover/environment.hpp"
 #include "documents/json.hpp"
 #include "launch/sockets.hpp"
+#include "movers/mailbox.hpp"
 #include "probe/campaign.hpp"
 #include "probe/description.hpp"
 #include "probe/guard.hpp"
@@ -30,12 +30,6 @@ namespace {
 
 constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 constexpr std::size_t k_machine_samples = 10; // kept of each cell: they go over the network
-
-std::string boot_id() {
-  std::string boot = read_file("/proc/sys/kernel/random/boot_id");
-  boot.erase(boot.find_last_not_of('\n') + 1);
-  return boot;
-}
 
 std::vector<std::string> crossing_transports(const ClusterProbeOptions& options) {
   std::vector<std::string> found;

@@ -4,6 +4,7 @@
 #include "core/units.hpp"
 
 #include <ctime>
+#include <string>
 
 namespace reckon {
 
@@ -24,6 +25,9 @@ public:
   clock_gettime(CLOCK_MONOTONIC_RAW, &t);
   return static_cast<std::int64_t>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
+
+/// The time of day for people to read: "2026-11-23T15:30:00Z".
+[[nodiscard]] std::string utc_now();
 
 class MonotonicClock final : public Clock {
 public:

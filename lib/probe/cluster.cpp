@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/cluster.hpp"
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "probe/cluster_member.hpp"

@@ -5,6 +5,7 @@
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/memory.hpp"
 #include "core/processors.hpp"
 #include "discover/discover.hpp"
 #include "discover/environment.hpp"

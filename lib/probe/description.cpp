@@ -10,12 +10,10 @@
 #include "probe/machine_campaigns.hpp"
 #include "stats/fit.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <map>
 #include <utility>
@@ -74,13 +72,6 @@ double traffic_per_byte(const CellKey& key) {
 }
 
 } // namespace
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", utc);
-}
 
 MachineGroup machine_group(const Topology& topology, const std::string& id,
                            const std::string& name) {

@@ -11,9 +11,6 @@
 
 namespace reckon {
 
-/// "2026-01-31T12:00:00Z".
-[[nodiscard]] std::string utc_now();
-
 /// The machine `id` of a tree that has no other: its cores and memory.
 [[nodiscard]] MachineGroup machine_group(const Topology& topology, const std::string& id,
                                          const std::string& name);

@@ -2,6 +2,7 @@
 #include "probe/fabric.hpp"
 
 #include "core/error.hpp"
+#include "core/memory.hpp"
 #include "documents/cells.hpp"
 #include "probe/curve.hpp"
 #include "probe/pin.hpp"

@@ -71,12 +71,6 @@ double huge_fraction(const std::byte* data, std::size_t bytes) {
   return std::min(1.0, huge / static_cast<double>(bytes));
 }
 
-std::optional<std::uint64_t> first_number(const std::string& path) {
-  std::ifstream file(path);
-  std::uint64_t value = 0;
-  return file >> value ? std::optional(value) : std::nullopt;
-}
-
 } // namespace
 
 void bind_to_cpu(int cpu) {
@@ -165,23 +159,6 @@ Placement NodeMemory::placement() const {
                               found.pages_elsewhere, found.pages_checked, *m_node);
   }
   return found;
-}
-
-std::uint64_t available_memory_bytes() {
-  std::uint64_t available = 0;
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string line; std::getline(meminfo, line);) {
-    if (line.starts_with("MemAvailable:")) {
-      std::istringstream(line.substr(13)) >> available;
-      available *= 1024;
-    }
-  }
-  const auto limit = first_number("/sys/fs/cgroup/memory.max"); // "max" is no number: no limit
-  const auto used = first_number("/sys/fs/cgroup/memory.current");
-  if (limit && used) {
-    available = std::min(available, *limit - std::min(*limit, *used));
-  }
-  return available;
 }
 
 } // namespace reckon

@@ -52,8 +52,4 @@ private:
   std::optional<int> m_node;
 };
 
-/// Memory that may be taken without pressing others: MemAvailable of /proc/meminfo, or what is left
-/// of our cgroup's limit if that is less.
-[[nodiscard]] std::uint64_t available_memory_bytes();
-
 } // namespace reckon

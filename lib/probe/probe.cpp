@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/probe.hpp"
 
+#include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "discover/discover.hpp"

@@ -2,6 +2,7 @@
 #include "probe/workbench.hpp"
 
 #include "core/error.hpp"
+#include "core/memory.hpp"
 
 #include <fmt/format.h>
 

@@ -62,10 +62,13 @@ std::string error_of(F work) {
 } // namespace
 
 PeerFields CheckpointState::fields() {
-  return {{"busy", &busy},         {"bytes", &bytes},
-          {"step", &step},         {"digest", &digest},
-          {"error", &error},       {"seconds", &seconds},
-          {"manifest", &manifest}, {"manifest_error", &manifest_error}};
+  return {{"busy", &busy},
+          {"bytes", &bytes},
+          {"digest", &digest},
+          {"error", &error},
+          {"seconds", &seconds},
+          {"manifest", &manifest},
+          {"manifest_error", &manifest_error}};
 }
 
 Checkpoints::Checkpoints(CheckpointFolder folder, CheckpointJob job, std::uint64_t every,
@@ -211,9 +214,8 @@ void Checkpoints::fail_one(std::uint64_t step, const std::string& why) {
 }
 
 void Checkpoints::save(std::uint64_t steps, const std::string& wrong) {
-  const auto tell = [this, steps](const std::string& error, std::string digest, double seconds) {
+  const auto tell = [this](const std::string& error, std::string digest, double seconds) {
     const std::lock_guard lock(m_mutex);
-    m_told.step = steps;
     m_told.error = error;
     m_told.digest = std::move(digest);
     m_told.seconds = seconds;

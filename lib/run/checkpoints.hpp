@@ -33,7 +33,6 @@ struct CheckpointCounts {
 struct CheckpointState {
   bool busy = false;
   std::uint64_t bytes = 0; ///< of its part of one checkpoint
-  std::uint64_t step = 0;  ///< of the part that was written last, or that failed
   std::string digest, error;
   double seconds = 0;
   std::uint64_t manifest = 0; ///< rank 0: step of the last that was declared complete, or failed to

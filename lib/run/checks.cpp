@@ -2,7 +2,7 @@
 #include "run/checks.hpp"
 
 #include "core/error.hpp"
-#include "core/file.hpp"
+#include "core/memory.hpp"
 #include "core/units.hpp"
 #include "movers/mover.hpp"
 #include "schedule/checker.hpp"
@@ -11,18 +11,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <vector>
 
 namespace reckon {
 namespace {
-
-std::uint64_t available_memory() {
-  const std::string text = read_file("/proc/meminfo");
-  const std::size_t at = text.find("MemAvailable:");
-  return at == std::string::npos ? UINT64_MAX
-                                 : std::strtoull(text.c_str() + at + 13, nullptr, 10) * 1024;
-}
 
 /// That of GPUs too; `why_not` as available_transports() has it.
 std::vector<std::string> transports_here(std::vector<std::string>& why_not) {
@@ -98,7 +90,7 @@ void check_memory(const Plan& plan, bool check_only, bool checkpoints) {
   const double needed = (check_only ? 0 : buffers) + static_cast<double>(plan.parts.size()) *
                                                          workers * schedules * k_ops_per_part *
                                                          k_op_bytes;
-  const auto available = static_cast<double>(available_memory());
+  const auto available = static_cast<double>(available_memory_bytes());
   if (needed > available) {
     fail(ErrorKind::unavailable,
          fmt::format("the {} ranks of this plan need {} on this machine and {} are free; plan with "

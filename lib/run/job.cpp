@@ -331,7 +331,7 @@ private:
     while (!m_lanes->finished_within(std::chrono::milliseconds(20))) {
       m_rendezvous.watch(Seconds(0));
       if (monotonic_ns() > deadline) {
-        throw PeerError(fmt::format("rank {} made no end of an iteration within {} (--limit): {}",
+        throw PeerError(fmt::format("rank {} did not finish an iteration within {} (--limit): {}",
                                     m_self, to_text(m_options.limit),
                                     m_lanes->stop_and_describe()));
       }

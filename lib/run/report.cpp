@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/report.hpp"
 
+#include "core/clock.hpp"
 #include "core/units.hpp"
 #include "core/version.hpp"
 #include "documents/own_machines.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -317,12 +317,7 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
                                         to_text(Seconds(seconds(result.clock_uncertainty_ns))));
   const std::set<std::string> hosts(result.hosts.begin(), result.hosts.end());
   report.context["hosts"] = fmt::format("{}", fmt::join(hosts, ", "));
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  report.context["measured_at"] = text;
+  report.context["measured_at"] = utc_now();
 
   report.iteration_seconds = iteration_seconds(result);
   add_checkpoints(report, plan, result, options.checkpoints);

@@ -141,7 +141,7 @@ exits 2 run fcfs.json --limit 3s # nothing is started
 circle='deadlock: it waits in a circle: rank ([0-9]) for part [0-9]+ from rank [0-9], .* from rank \1; plan with --queues client$'
 stderr_matches "$circle"
 exits 4 run fcfs.json --unchecked --limit 8s
-stderr_matches 'made no end of an iteration within 8 s \(--limit\): lane 0 waits for the arrival of part [0-9]+ from rank [0-9]'
+stderr_matches 'did not finish an iteration within 8 s \(--limit\): lane 0 waits for the arrival of part [0-9]+ from rank [0-9]'
 stderr_matches "; it could not: fcfs.json: .* $circle"
 ok run all.json --unchecked --limit 60s --iterations 3 --tolerance 1e9%
 

@@ -117,6 +117,19 @@ TEST(Paced, AWriteArrivesWhenTheTableSaysAndIsSentWhenItHasLeft) {
   }
 }
 
+TEST(Paced, ASlowFirstPortIsWaitedForBesideTheLatency) {
+  StationNetwork n = pairs(2);
+  n.station_bytes_per_s[0] = 50e6; // rank 0's egress; all that follows is faster
+  for (const std::uint64_t bytes : {1000ULL, 65536ULL, 1000000ULL}) {
+    SCOPED_TRACE(bytes);
+    Ranks ranks(n);
+    ranks.write(0, 1, bytes, 7);
+    ranks.run(1);
+    EXPECT_NEAR(ranks.arrived.at(7), 1e-3 + 2e-8 * static_cast<double>(bytes), k_step);
+    EXPECT_NEAR(ranks.sent.at(7), 2e-8 * static_cast<double>(bytes), k_step);
+  }
+}
+
 TEST(Paced, CurvesOfPairsAreFollowed) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

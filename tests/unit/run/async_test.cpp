@@ -95,6 +95,19 @@ TEST(Async, ABitThatFlipsInTheLastReplyIsFound) {
   }
 }
 
+TEST(Async, AChangeThatIsNeverAddedIsFound) {
+  Schedule schedule = lower(plan_of({"ps_noncolocated", 2, 1}, UpdatePlace::worker, 2));
+  test::change_ops(schedule.ranks[2].lanes[0],
+                   [sums = 0](Op& op, Depends&, Sources& sources) mutable {
+                     if (op.kind == OpKind::reduce && ++sums == 1) {
+                       sources.pop_back();
+                     }
+                   });
+  Job job(schedule);
+  EXPECT_GT(job.iterate(0), 0);
+  EXPECT_THAT(job.error(), testing::HasSubstr("1 of 2 changes of worker "));
+}
+
 /// What the checker says first of a schedule of two workers (ranks 0, 1) and a server (rank 2)
 /// after `change` of the ops of one rank.
 template <class F>

@@ -128,10 +128,14 @@ private:
 TEST(Executor, WhatGoesWrongIsPutIntoWordsOnlyWhenAsked) {
   LaneProgram program;
   program.append_await(0, 1, 5);
+  program.append_await(1, 1, 7);
   const std::atomic<bool> stop{false};
   for (const auto& [completion, words] :
        {std::pair(Completion{Completion::Kind::arrived, 6, 0},
                   "a write arrived with tag 6, which nobody waits for"),
+        // It arrives again and again: the second time it is nobody's.
+        std::pair(Completion{Completion::Kind::arrived, 5, 0},
+                  "a write arrived with tag 5, which nobody waits for"),
         std::pair(Completion{Completion::Kind::failed, 0, 0},
                   "the cable between the two was pulled out")}) {
     FirstLane lane(completion);

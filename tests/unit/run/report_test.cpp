@@ -60,6 +60,10 @@ TEST(ReportOfARun, TimesAreLastArrivalToLastCompletion) {
   EXPECT_NEAR(r.goodput_over_bound, 30.0 / 66, 1e-9);
   EXPECT_TRUE(r.within_tolerance);
   EXPECT_FALSE(f.report(0.05).within_tolerance);
+  Fixture faster;
+  faster.iterations(54, 17, 50);
+  EXPECT_NEAR(faster.report().error, -0.1, 1e-9);
+  EXPECT_FALSE(faster.report(0.05).within_tolerance);
   // Rank 0 waited 5 ms for rank 1: that is not communication.
   EXPECT_NEAR(r.ranks[0].peer_wait_seconds, 0.005, 1e-9);
   EXPECT_NEAR(r.ranks[1].peer_wait_seconds, 0, 1e-9);

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/memory.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <string>
+
+namespace reckon {
+namespace {
+
+std::optional<std::uint64_t> first_number(const std::string& path) {
+  std::ifstream file(path);
+  std::uint64_t value = 0;
+  return file >> value ? std::optional(value) : std::nullopt;
+}
+
+} // namespace
+
+std::uint64_t available_memory_bytes() {
+  std::uint64_t available = UINT64_MAX;
+  std::ifstream meminfo("/proc/meminfo");
+  std::uint64_t kib = 0;
+  for (std::string word; meminfo >> word;) {
+    if (word == "MemAvailable:" && meminfo >> kib) {
+      available = kib * 1024;
+    }
+  }
+  const auto limit = first_number("/sys/fs/cgroup/memory.max"); // "max" is no number: no limit
+  const auto used = first_number("/sys/fs/cgroup/memory.current");
+  if (limit && used) {
+    available = std::min(available, *limit - std::min(*limit, *used));
+  }
+  return available;
+}
+
+} // namespace reckon

@@ -42,7 +42,7 @@ struct Flags {
   std::string topology;
   std::string limit = "60s";
   bool json = false, list = false, force = false, cluster = false, no_nvlink = false,
-       pair_writes = false;
+       pair_writes = false, thorough = false;
 };
 
 /// Throws unless writing a profile to `path` destroys nothing but an older profile.
@@ -59,13 +59,10 @@ void check_output(const std::string& path, bool force) {
   }
 }
 
-constexpr const char* k_usual_budget = "30s"; // of one machine
-
 std::string command_line(const Flags& flags) {
   std::string text = flags.cluster ? "--cluster " : "";
-  text += flags.budget.empty() && flags.cluster
-              ? ""
-              : "--budget " + (flags.budget.empty() ? k_usual_budget : flags.budget);
+  text += flags.budget.empty() ? "" : "--budget " + flags.budget;
+  text += flags.thorough ? " --thorough" : "";
   for (const std::string& name : flags.only) {
     text += " --only " + name;
   }
@@ -77,19 +74,24 @@ std::string command_line(const Flags& flags) {
   return text;
 }
 
-int list_cases() {
-  std::size_t width = 0;
-  for (const CellCase& c : cell_cases()) {
-    width = std::max(width, c.on == MeasuredOn::cluster ? 0 : std::string_view(c.name).size());
-  }
+/// The cases, each with its cells on this machine, and how long they take.
+int list_cells(const ProbeOptions& options) {
+  const ProbeList list = list_probe(options);
   bool of_cluster = false;
   for (const CellCase& c : cell_cases()) {
     if (!of_cluster && c.on == MeasuredOn::cluster) {
-      fmt::print("with --cluster, all of them:\n");
+      fmt::print("\nwith --cluster, all of them:\n");
       of_cluster = true;
     }
-    fmt::print("{:<{}}  {}\n", c.name, width, c.summary);
+    fmt::print("{}  {}\n", c.name, c.summary);
+    for (const CellKey& key : list.cells) {
+      if (!of_cluster && key.test == c.name) {
+        fmt::print("    {}\n", key.text());
+      }
+    }
   }
+  fmt::print("\n{} on this machine, about {:.0f} s\n", counted(list.cells.size(), "cell"),
+             list.estimate.count());
   return k_exit_ok;
 }
 
@@ -104,21 +106,22 @@ Seconds budget_of(const std::string& text) {
 }
 
 /// What a profile that was cut short cannot be used for.
-void warn_of_skipped(const Profile& profile) {
+void warn_of_skipped(const Profile& profile, bool interrupted) {
   const auto count = [&](auto of) {
     return static_cast<std::size_t>(std::count_if(profile.cells.begin(), profile.cells.end(), of));
   };
+  const std::string cure = interrupted ? "let the probe end" : "give it more --budget";
   const std::size_t skipped = count([](const Cell& c) { return c.status == CellStatus::skipped; });
   if (2 * skipped > profile.cells.size()) {
-    log(LogLevel::warn, "{} of {} were skipped; give more with --budget", skipped,
-        counted(profile.cells.size(), "cell"));
+    log(LogLevel::warn, "{} of {} were skipped; {}", skipped, counted(profile.cells.size(), "cell"),
+        cure);
   }
   const auto of_plan = [](const Cell& c) { return c.key.test == k_fabric_aggregate; };
   if (count(of_plan) > 0 &&
       count([&](const Cell& c) { return of_plan(c) && c.has_value(); }) == 0) {
     log(LogLevel::warn,
-        "no plan can be made of this profile: none of its fabric_aggregate cells was "
-        "measured; probe again with more --budget");
+        "no plan can be made of this profile: none of its fabric_aggregate cells was measured; {}",
+        cure);
   }
 }
 
@@ -138,7 +141,7 @@ int conclude(const ProbeResult& result, const std::string& output, bool cluster)
     log(LogLevel::error, "{} cells failed; their reasons are in the profile", result.broken);
   }
   if (!cluster) {
-    warn_of_skipped(result.profile);
+    warn_of_skipped(result.profile, result.interrupted);
   }
   if (result.interrupted) {
     return k_exit_interrupted;
@@ -222,9 +225,6 @@ int run_topology(const Flags& flags) {
 }
 
 int run_probe(const Flags& flags) {
-  if (flags.list) {
-    return list_cases();
-  }
   if (!flags.topology.empty()) {
     return run_topology(flags);
   }
@@ -242,12 +242,19 @@ int run_probe(const Flags& flags) {
       throw;
     }
   }
+  ProbeOptions options;
+  if (!flags.budget.empty()) {
+    options.budget = budget_of(flags.budget);
+  }
+  options.thorough = flags.thorough;
+  options.only = flags.only;
+  options.transports = flags.transports;
+  options.nvlink = !flags.no_nvlink;
+  if (flags.list) {
+    return list_cells(options);
+  }
   const std::string output = flags.json ? "-" : flags.output;
   check_output(output, flags.force);
-  ProbeOptions options;
-  options.budget = budget_of(flags.budget.empty() ? k_usual_budget : flags.budget);
-  options.only = flags.only;
-  options.nvlink = !flags.no_nvlink;
   options.starting = [](std::size_t cells, Seconds estimate) {
     tell_begin(fmt::format("this machine: {} cells", cells), estimate);
   };
@@ -273,8 +280,10 @@ void add_probe_command(Arguments& program) {
                "Measure the machines of a job and the network between them; to be started on "
                "each by a launcher");
   probe.option("--budget", &flags->budget,
-               "Time for everything: 1min, 2min. Default: 30s; for a cluster some seconds more "
-               "for each machine");
+               "Time for everything: 1min, 2min. Default: what the cells take, see --list; for a "
+               "cluster what its machines take");
+  probe.option("--thorough", &flags->thorough,
+               "Whole curves and all combinations of threads, operands and sizes: some minutes");
   probe
       .option("--limit", &flags->limit,
               "Cluster: a rank that does not answer for longer than this has hung")
@@ -284,7 +293,8 @@ void add_probe_command(Arguments& program) {
                "also of more than 8 machines; about 2.4 s longer for each machine");
   probe.option("-t,--only", &flags->only, "Measure these cases only, a,b; see --list")
       .separated_by(',');
-  probe.option("-l,--list", &flags->list, "List the cases and end");
+  probe.option("-l,--list", &flags->list,
+               "List the cases and their cells on this machine, and end");
   probe
       .option("--transport", &flags->transports,
               "Measure these transports only, a,b. Default: all there are; for a cluster the "

@@ -94,7 +94,7 @@ public:
 
   void measure(Cell& cell, Seconds budget) {
     const Seconds since = m_bench.clock().now();
-    const std::uint64_t bytes = cell.key.bytes;
+    const std::uint64_t bytes = std::max(m_bench.cold_bytes(m_from), m_bench.cold_bytes(m_to));
     const std::span<std::byte> a = m_bench.memory(m_from, 0, bytes).first(bytes);
     const std::span<std::byte> b = m_bench.memory(m_to, 1, bytes).first(bytes);
     std::vector<Stream> streams;
@@ -213,14 +213,10 @@ CellPlan pair_plan(Workbench& bench, Move move, std::size_t from, std::size_t to
                                                : k_numa_write,
                   .from = bench.nodes()[from].id,
                   .to = bench.nodes()[to].id,
-                  .bytes = std::max(bench.cold_bytes(from), bench.cold_bytes(to)),
                   .threads = static_cast<int>(threads),
                   .direction = two_way ? k_two_way : k_one_way,
                   .state = "cold"},
-          .least = Seconds(0.08),
-          .wanted = Seconds(0.35),
-          .rank = (copy ? 0 : 1) + (two_way ? 1 : 0),
-          .reference = copy && !two_way && threads == 1 && from == 0 && to == 0,
+          .visit = Seconds(0.04),
           .measure = [&bench, move, from, to, two_way, threads](Cell& cell, Seconds budget) {
             PairCell(bench, move, from, to, two_way, threads).measure(cell, budget);
           }};
@@ -242,8 +238,7 @@ struct StreamCell {
     Slices slices(k_page, 1);
     for (const Stores stores : {Stores::cached, Stores::streaming}) {
       const Seconds left = budget - (bench.clock().now() - since);
-      Samples samples =
-          run(stores, cell.key.bytes, stores == Stores::cached ? 0.5 * left : left, slices);
+      Samples samples = run(stores, stores == Stores::cached ? 0.5 * left : left, slices);
       if (samples.interrupted || samples.seconds.empty()) {
         best = std::move(samples);
         break;
@@ -264,7 +259,11 @@ struct StreamCell {
   }
 
 private:
-  Samples run(Stores stores, std::uint64_t bytes, Seconds budget, Slices& slices) const {
+  Samples run(Stores stores, Seconds budget, Slices& slices) const {
+    std::uint64_t bytes = 0;
+    for (const CorePlace& core : cores) {
+      bytes = std::max(bytes, bench.cold_bytes(core.node));
+    }
     // Each thread works on memory of its node: its share of the two areas there.
     struct Arrays {
       std::byte *a, *b, *c;
@@ -300,86 +299,75 @@ private:
 
 CellPlan stream_plan(Workbench& bench, bool add, const std::string& where,
                      std::vector<CorePlace> cores) {
-  std::uint64_t bytes = 0;
-  for (const CorePlace& core : cores) {
-    bytes = std::max(bytes, bench.cold_bytes(core.node));
-  }
   const StreamCell stream{bench, add, std::move(cores)};
   return {.key = {.test = add ? k_stream_add : k_stream_copy,
                   .from = where,
-                  .bytes = bytes,
                   .threads = static_cast<int>(stream.cores.size()),
                   .state = "cold"},
-          .least = Seconds(0.08),
-          .wanted = Seconds(0.4),
-          .rank = stream.cores.size() == bench.cores().size() ? 0 : 1,
+          .visit = Seconds(0.04), // of which ordinary stores take half
           .measure = [stream](Cell& cell, Seconds budget) { stream.measure(cell, budget); }};
 }
 
 } // namespace
 
 Campaign numa_bandwidth_campaign(Workbench& bench) {
-  const auto plan = [&bench] {
-    std::vector<CellPlan> plans;
-    for (std::size_t from = 0; from < bench.nodes().size(); ++from) {
-      for (std::size_t to = 0; to < bench.nodes().size(); ++to) {
-        for (const Move move : {Move::copy, Move::read, Move::write}) {
-          const std::size_t all = bench.cpus_near(move == Move::read ? to : from, SIZE_MAX).size();
-          for (const std::size_t threads :
-               all == 1 ? std::vector{all} : std::vector{std::size_t{1}, all}) {
-            plans.push_back(pair_plan(bench, move, from, to, false, threads));
-          }
-          if (from > to) {
-            continue;
-          }
-          // Both ways needs a thread each: of one node half of its cores, of two nodes all.
-          const std::size_t near = bench.cpus_near(from, SIZE_MAX).size();
-          const std::size_t far = from == to ? near : bench.cpus_near(to, SIZE_MAX).size();
-          const std::size_t most = from == to ? near / 2 * 2 : 2 * std::min(near, far);
-          const bool shared =
-              from != to && (bench.nodes()[from].cpus.empty() || bench.nodes()[to].cpus.empty());
-          if (most >= 2 && !shared) {
-            plans.push_back(pair_plan(bench, move, from, to, true, 2));
-            if (most > 2) {
-              plans.push_back(pair_plan(bench, move, from, to, true, most));
-            }
+  Campaign campaign{.name = "NUMA bandwidth"};
+  const auto add = [&](Move move, std::size_t from, std::size_t to, bool two_way,
+                       std::size_t threads) {
+    campaign.plans.push_back(pair_plan(bench, move, from, to, two_way, threads));
+  };
+  for (std::size_t from = 0; from < bench.nodes().size(); ++from) {
+    for (std::size_t to = 0; to < bench.nodes().size(); ++to) {
+      for (const Move move : {Move::copy, Move::read, Move::write}) {
+        const bool usual = move == Move::copy;
+        const std::size_t all = bench.cpus_near(move == Move::read ? to : from, SIZE_MAX).size();
+        if (all > 1 && (bench.thorough() || usual)) {
+          add(move, from, to, false, 1);
+        }
+        add(move, from, to, false, all);
+        if (from > to || !(bench.thorough() || usual)) {
+          continue;
+        }
+        // Both ways needs a thread each: of one node half of its cores, of two nodes all.
+        const std::size_t near = bench.cpus_near(from, SIZE_MAX).size();
+        const std::size_t far = from == to ? near : bench.cpus_near(to, SIZE_MAX).size();
+        const std::size_t most = from == to ? near / 2 * 2 : 2 * std::min(near, far);
+        const bool shared =
+            from != to && (bench.nodes()[from].cpus.empty() || bench.nodes()[to].cpus.empty());
+        if (most >= 2 && !shared) {
+          add(move, from, to, true, most);
+          if (most > 2 && bench.thorough()) {
+            add(move, from, to, true, 2);
           }
         }
       }
     }
-    return plans;
-  };
-  return {.name = "NUMA bandwidth", .share = 0.12, .plan = plan};
+  }
+  return campaign;
 }
 
 Campaign stream_campaign(Workbench& bench) {
-  const auto plan = [&bench] {
-    std::vector<CellPlan> plans;
-    for (const bool add : {false, true}) {
-      for (const int threads : bench.thread_counts()) {
-        plans.push_back(stream_plan(bench, add, bench.machine(), bench.spread(threads)));
-      }
-      if (bench.nodes().size() > 1) {
-        for (std::size_t n = 0; n < bench.nodes().size(); ++n) {
-          std::vector<CorePlace> cores;
-          for (const CorePlace& core : bench.cores()) {
-            if (core.node == n) {
-              cores.push_back(core);
-            }
-          }
-          if (!cores.empty()) {
-            plans.push_back(stream_plan(bench, add, bench.nodes()[n].id, cores));
-          }
+  Campaign campaign{.name = "STREAM-like ceilings", .begin = [&bench] {
+                      bench.fill_numbers(0);
+                      bench.fill_numbers(1);
+                    }};
+  for (const bool add : {false, true}) {
+    for (const int threads : bench.thread_counts()) {
+      campaign.plans.push_back(stream_plan(bench, add, bench.machine(), bench.spread(threads)));
+    }
+    for (std::size_t n = 0; bench.nodes().size() > 1 && n < bench.nodes().size(); ++n) {
+      std::vector<CorePlace> cores;
+      for (const CorePlace& core : bench.cores()) {
+        if (core.node == n) {
+          cores.push_back(core);
         }
       }
+      if (!cores.empty()) {
+        campaign.plans.push_back(stream_plan(bench, add, bench.nodes()[n].id, cores));
+      }
     }
-    return plans;
-  };
-  const auto begin = [&bench] {
-    bench.fill_numbers(0);
-    bench.fill_numbers(1);
-  };
-  return {.name = "STREAM-like ceilings", .share = 0.05, .plan = plan, .begin = begin};
+  }
+  return campaign;
 }
 
 } // namespace reckon

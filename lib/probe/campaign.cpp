@@ -6,28 +6,59 @@
 #include "documents/cells.hpp"
 #include "probe/sampling.hpp"
 #include "stats/random.hpp"
+#include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <random>
 #include <utility>
 
 namespace reckon {
 namespace {
 
-/// Of the campaign's time, what is kept for refinement where there is some.
-constexpr double k_refinement_share = 0.3;
-/// Of the whole time, the most that the second measurement of the reference cell may take.
-constexpr double k_reference_share = 0.03;
-/// A change of the reference cell by more is worth a warning.
+/// Of the budget, what visits may take; the rest goes into what campaigns prepare.
+constexpr double k_visits_share = 0.75;
+constexpr int k_most_visits = 20;
+/// With less of what it takes, a visit is not worth starting.
+constexpr double k_shortest_visit = 0.2;
+/// A change of all cells by more is worth a warning.
 constexpr double k_drift_limit = 0.10;
+constexpr double k_visits_differ = 0.10;
+constexpr std::size_t k_least_samples = 5;
 
-Seconds sum(const std::vector<CellPlan>& plans, Seconds CellPlan::*field) {
-  return std::accumulate(plans.begin(), plans.end(), Seconds(0),
-                         [field](Seconds s, const CellPlan& p) { return s + p.*field; });
+Seconds seconds_of_visits(const std::vector<Campaign>& campaigns) {
+  Seconds all(0);
+  for (const Campaign& campaign : campaigns) {
+    for (const CellPlan& plan : campaign.plans) {
+      all += plan.visit;
+    }
+  }
+  return all;
+}
+
+/// How often and for how long cells are visited within a budget.
+struct Course {
+  int passes = k_passes, visits = k_visits; ///< visits of each pass
+  double scale = 1;                         ///< of a visit's time
+};
+
+Course course_of(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
+  Course course;
+  const Seconds once = seconds_of_visits(campaigns);
+  if (!budget || once <= Seconds(0)) {
+    return course;
+  }
+  const double times = k_visits_share * *budget / once;
+  course.passes = times < k_passes ? 1 : k_passes;
+  course.visits = static_cast<int>(std::clamp(times / course.passes, 1.0, double{k_most_visits}));
+  course.scale = std::clamp(times, k_shortest_visit, 1.0);
+  return course;
+}
+
+bool is_time(const Cell& cell) {
+  return cell.unit == k_seconds;
 }
 
 class Runner {
@@ -35,201 +66,153 @@ public:
   Runner(const std::vector<Campaign>& campaigns, const RunnerOptions& options, const Clock& clock,
          Guard& guard)
       : m_campaigns(campaigns), m_options(options), m_clock(clock), m_guard(guard),
-        m_engine(options.seed), m_start(clock.now()), m_patience(0.05 * options.budget) {}
+        m_engine(options.seed), m_course(course_of(campaigns, options.budget)),
+        m_estimate(estimate(campaigns, options.budget)), m_start(clock.now()) {
+    for (const Campaign& campaign : campaigns) {
+      m_cells.emplace_back(campaign.plans.size());
+    }
+  }
 
   RunResult run() {
-    double shares = 0; // of what is still to come
-    std::vector<const Campaign*> campaigns;
-    for (const Campaign& campaign : m_campaigns) {
-      if (!campaign.plan().empty()) {
-        campaigns.push_back(&campaign);
-        shares += campaign.share;
+    m_guard.begin();
+    for (int pass = 0; pass < m_course.passes; ++pass) {
+      for (std::size_t c = 0; c < m_campaigns.size() && !over(); ++c) {
+        run_campaign(c);
       }
     }
-    for (const Campaign* campaign : campaigns) {
-      run_campaign(*campaign, campaign->share / shares);
-      shares -= campaign->share;
-    }
-    measure_reference_again();
+    conclude();
     m_result.interrupted = interrupted();
     m_result.took = m_clock.now() - m_start;
     return std::move(m_result);
   }
 
 private:
-  /// `part` of the time that is left is this campaign's.
-  void run_campaign(const Campaign& campaign, double part) {
-    std::vector<CellPlan> plans = campaign.plan();
-    if (interrupted()) {
-      leave_out(plans, CellStatus::skipped, "interrupted");
+  struct Progress {
+    std::vector<Cell> visits;
+    std::vector<std::size_t> passes; ///< how many visits there were after each pass
+    bool ended = false;              ///< it failed: another visit would, too
+  };
+
+  void run_campaign(std::size_t number) {
+    const Campaign& campaign = m_campaigns[number];
+    std::vector<Progress>& cells = m_cells[number];
+    if (std::all_of(cells.begin(), cells.end(), [](const Progress& p) { return p.ended; })) {
       return;
     }
-    const std::size_t first = m_result.cells.size();
     try {
       if (campaign.begin) {
         campaign.begin();
       }
     } catch (const Error& error) {
-      leave_out(plans, status_of(error), error.what());
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        end_cell(cells[i], campaign.plans[i], status_of(error), error.what());
+      }
       return;
     }
-    wait_for_quiet(campaign.name);
-    // Its preparations are at the cost of all.
-    const Seconds all = m_start + (1 - k_reference_share) * m_options.budget - m_clock.now();
-    const Seconds whole = std::max(part * all, Seconds(0));
-    const Seconds end = m_clock.now() + whole;
-    // Refinement has its part, unless the cells themselves need it.
-    std::vector<CellPlan> rest =
-        measure(std::move(plans), campaign.more ? end - k_refinement_share * whole : end);
-    if (campaign.more) {
-      rest = measure(std::move(rest), end);
+    std::vector<std::size_t> order(cells.size());
+    for (int visit = 0; visit < (campaign.once ? 1 : m_course.visits); ++visit) {
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        order[i] = i;
+      }
+      for (std::size_t i = order.size(); i > 1; --i) {
+        std::swap(order[i - 1], order[uniform_index(m_engine, i)]);
+      }
+      for (const std::size_t i : order) {
+        if (!over() && !cells[i].ended) {
+          make_visit(cells[i], campaign.plans[i]);
+        }
+      }
     }
-    leave_out(rest, CellStatus::skipped,
-              interrupted()
-                  ? "interrupted"
-                  : fmt::format("no time left of the budget of {}", to_text(m_options.budget)));
-    while (campaign.more && !interrupted() && m_clock.now() < end) {
-      const std::vector<Cell> measured(m_result.cells.begin() + static_cast<std::ptrdiff_t>(first),
-                                       m_result.cells.end());
-      std::vector<CellPlan> more = campaign.more(measured);
-      std::erase_if(more, [&](const CellPlan& plan) {
-        return std::any_of(measured.begin(), measured.end(),
-                           [&](const Cell& cell) { return cell.key == plan.key; });
-      });
-      // What refinement cannot measure in time is no hole in the matrix: it is not mentioned.
-      static_cast<void>(drop_what_does_not_fit(more, end - m_clock.now()));
-      if (more.empty()) {
-        break;
-      }
-      const std::vector<CellPlan> unfinished = measure(std::move(more), end);
-      if (interrupted()) {
-        leave_out(unfinished, CellStatus::skipped, "interrupted");
-      }
+    for (Progress& cell : cells) {
+      cell.passes.push_back(cell.visits.size());
     }
     if (campaign.end) {
       campaign.end();
     }
   }
 
-  /// All waiting together is bounded, too: on a busy machine there would be no time left to
-  /// measure.
-  void wait_for_quiet(const std::string& campaign) {
-    const Seconds before = m_clock.now();
-    const Seconds limit = std::min(m_options.wait_for_quiet, m_patience);
-    if (limit > Seconds(0) && !m_guard.wait_for_quiet(limit)) {
-      log(LogLevel::info, "{}: others keep using this machine's processors; measuring anyway",
-          campaign);
-    }
-    m_patience -= m_clock.now() - before;
-  }
-
-  /// Returns those that there was no time for, or that an interrupt prevented.
-  std::vector<CellPlan> measure(std::vector<CellPlan> plans, Seconds end) {
-    std::vector<CellPlan> left_out = drop_what_does_not_fit(plans, end - m_clock.now());
-    for (std::size_t i = plans.size(); i > 1; --i) {
-      std::swap(plans[i - 1], plans[uniform_index(m_engine, i)]);
-    }
-    while (!plans.empty()) {
-      CellPlan plan = std::move(plans.back());
-      plans.pop_back();
-      const Seconds left = end - m_clock.now();
-      if (interrupted() || left < plan.least) {
-        left_out.push_back(std::move(plan));
-        continue;
-      }
-      // Everybody gets the least; what is left beyond that, in proportion to what each wants more.
-      const Seconds least = plan.least + sum(plans, &CellPlan::least);
-      const Seconds wanted = plan.wanted + sum(plans, &CellPlan::wanted);
-      const double part =
-          wanted > least ? std::clamp((left - least) / (wanted - least), 0.0, 1.0) : 1.0;
-      measure(plan, plan.least + part * (plan.wanted - plan.least));
-    }
-    return left_out;
-  }
-
-  void measure(const CellPlan& plan, Seconds budget) {
+  void make_visit(Progress& progress, const CellPlan& plan) {
     const std::string what = plan.key.text();
     if (m_options.progress) {
       const Seconds spent = m_clock.now() - m_start;
-      m_options.progress(std::clamp(spent / m_options.budget, 0.0, 1.0), what,
-                         std::max(m_options.budget - spent, Seconds(0)));
+      m_options.progress(std::clamp(spent / m_estimate, 0.0, 1.0), what,
+                         std::max(m_estimate - spent, Seconds(0)));
     }
-    Cell cell = measured(plan, budget);
-    log(LogLevel::debug, "{}: {} after {}{}", what, name_of(cell.status), to_text(budget),
-        cell.reason.empty() ? "" : ", " + cell.reason);
-    const bool fit = cell.has_value();
-    if (fit && (!m_reference || (plan.reference && !m_reference->reference))) {
-      m_reference = plan;
-      m_first = cell;
-      m_reference_budget = budget;
-    }
-    m_result.cells.push_back(std::move(cell));
-  }
-
-  Cell measured(const CellPlan& plan, Seconds budget) {
-    Cell cell = empty_cell(plan);
-    m_guard.begin();
+    Cell visit = empty_cell(plan);
+    const Seconds begin = m_clock.now();
     try {
-      plan.measure(cell, budget);
+      plan.measure(visit, m_course.scale * plan.visit);
     } catch (const Error& error) {
-      cell = without_value(plan, status_of(error), error.what());
+      discard(visit, status_of(error), error.what());
     } catch (const std::bad_alloc&) {
-      cell = without_value(plan, CellStatus::failed, "out of memory");
+      discard(visit, CellStatus::failed, "out of memory");
     }
-    if (const Disturbance d = m_guard.end();
-        d.noticeable && cell.has_value() && !(plan.crowded && d.only_waited)) {
-      remark(cell, CellStatus::noisy, d.text);
+    log(LogLevel::debug, "{}: {} after {}{}", what, name_of(visit.status),
+        to_text(m_clock.now() - begin), visit.reason.empty() ? "" : ", " + visit.reason);
+    if (!visit.has_value()) {
+      if (interrupted()) {
+        return; // it was cut short
+      }
+      progress.ended = true;
     }
-    return cell;
+    progress.visits.push_back(std::move(visit));
   }
 
-  void measure_reference_again() {
-    if (!m_reference || interrupted()) {
-      return;
+  void conclude() {
+    std::vector<double> ratios; // second pass to first, as times
+    for (std::size_t c = 0; c < m_campaigns.size(); ++c) {
+      for (std::size_t i = 0; i < m_cells[c].size(); ++i) {
+        Progress& progress = m_cells[c][i];
+        if (progress.visits.empty()) {
+          end_cell(progress, m_campaigns[c].plans[i], CellStatus::skipped,
+                   interrupted() ? "interrupted"
+                                 : fmt::format("no time left of the budget of {}",
+                                               to_text(m_options.budget.value_or(Seconds(0)))));
+        }
+        m_result.cells.push_back(progress.ended ? progress.visits.back()
+                                                : merged(progress.visits, k_keep_samples));
+        if (const auto ratio = drift_of(progress); ratio && m_result.cells.back().has_value()) {
+          ratios.push_back(*ratio);
+        }
+      }
     }
-    const Seconds most = std::max(k_reference_share * m_options.budget, m_reference->least);
-    const Cell cell = measured(*m_reference, std::min(m_reference_budget, most));
-    if (!cell.has_value()) {
-      return;
+    if (ratios.size() >= 3) {
+      m_result.drift = median(ratios) - 1;
+      if (std::abs(*m_result.drift) > k_drift_limit) {
+        m_result.warnings.push_back(fmt::format(
+            "the machine changed while it was measured: in the second half everything took {:+.0f} "
+            "% longer; measure again when it is quiet",
+            100 * *m_result.drift));
+      }
     }
-    const Drift drift{m_reference->key, m_first.p50, cell.p50};
-    m_result.drift = drift;
-    // Of a measurement that was disturbed, the cell says so itself; that is no change of the
-    // machine.
-    const bool sure = m_first.status == CellStatus::ok && cell.status == CellStatus::ok;
-    if (sure && std::abs(drift.relative()) > k_drift_limit) {
+    if (const std::string text = m_guard.end(); !text.empty()) {
       m_result.warnings.push_back(fmt::format(
-          "the machine changed while it was measured: {} gave {:+.0f} % at the end; measure again "
-          "when it is quiet",
-          drift.key.text(), 100 * drift.relative()));
+          "{}; what needs all processors is less than this machine can: measure again when it is "
+          "quiet",
+          text));
     }
   }
 
-  /// Keeps the plans of lowest rank whose least times fit into `time`; returns the others.
-  static std::vector<CellPlan> drop_what_does_not_fit(std::vector<CellPlan>& plans, Seconds time) {
-    std::stable_sort(plans.begin(), plans.end(),
-                     [](const CellPlan& a, const CellPlan& b) { return a.rank < b.rank; });
-    std::vector<CellPlan> kept;
-    std::vector<CellPlan> dropped;
-    for (CellPlan& plan : plans) {
-      const bool fits = plan.least <= time;
-      time -= fits ? plan.least : Seconds(0);
-      (fits ? kept : dropped).push_back(std::move(plan));
+  static std::optional<double> drift_of(const Progress& progress) {
+    if (progress.ended || progress.passes.size() < 2) {
+      return std::nullopt;
     }
-    plans = std::move(kept);
-    return dropped;
+    const std::span<const Cell> all(progress.visits);
+    const std::size_t half = progress.passes.front();
+    if (half == 0 || half == all.size()) {
+      return std::nullopt;
+    }
+    const Cell first = merged(all.first(half), k_keep_samples);
+    const Cell second = merged(all.subspan(half), k_keep_samples);
+    return is_time(first) ? second.p50 / first.p50 : first.p50 / second.p50;
   }
 
-  void leave_out(const std::vector<CellPlan>& plans, CellStatus status, const std::string& reason) {
-    for (const CellPlan& plan : plans) {
-      m_result.cells.push_back(without_value(plan, status, reason));
-    }
-  }
-
-  static Cell without_value(const CellPlan& plan, CellStatus status, const std::string& reason) {
-    Cell cell = empty_cell(plan);
-    discard(cell, status, reason);
-    return cell;
+  static void end_cell(Progress& progress, const CellPlan& plan, CellStatus status,
+                       const std::string& reason) {
+    Cell none = empty_cell(plan);
+    discard(none, status, reason);
+    progress.visits.push_back(std::move(none));
+    progress.ended = true;
   }
 
   static CellStatus status_of(const Error& error) {
@@ -239,18 +222,20 @@ private:
   [[nodiscard]] bool interrupted() const {
     return m_options.interrupted && m_options.interrupted();
   }
+  [[nodiscard]] bool over() const {
+    return interrupted() || (m_options.budget && m_clock.now() - m_start >= *m_options.budget);
+  }
 
   const std::vector<Campaign>& m_campaigns;
   const RunnerOptions& m_options;
   const Clock& m_clock;
   Guard& m_guard;
   std::mt19937_64 m_engine;
+  Course m_course;
+  Seconds m_estimate;
   Seconds m_start;
-  Seconds m_patience; ///< left for waiting until others are quiet
+  std::vector<std::vector<Progress>> m_cells; ///< as the campaigns' plans
   RunResult m_result;
-  std::optional<CellPlan> m_reference;
-  Cell m_first;
-  Seconds m_reference_budget{0};
 };
 
 } // namespace
@@ -264,17 +249,63 @@ Cell empty_cell(const CellPlan& plan) {
   return cell;
 }
 
+Cell merged(std::span<const Cell> visits, std::size_t keep) {
+  std::vector<const Cell*> best;
+  for (const Cell& visit : visits) {
+    if (visit.has_value()) {
+      best.push_back(&visit);
+    }
+  }
+  if (best.empty()) {
+    return visits.back();
+  }
+  const bool time = is_time(*best.front());
+  const auto faster = [time](const Cell* a, const Cell* b) {
+    return time ? a->p50 < b->p50 : a->p50 > b->p50;
+  };
+  std::vector<const Cell*> ranked = best;
+  std::stable_sort(ranked.begin(), ranked.end(), faster);
+  ranked.resize((ranked.size() + 1) / 2);
+  const auto counts = [&](const Cell* cell) {
+    return std::find(ranked.begin(), ranked.end(), cell) != ranked.end();
+  };
+  std::erase_if(best, [&](const Cell* cell) { return !counts(cell); }); // in the order made
+
+  Cell cell = *ranked.front();
+  cell.samples.clear();
+  for (const Cell* one : best) {
+    cell.samples.insert(cell.samples.end(), one->samples.begin(), one->samples.end());
+    if (one->status == CellStatus::noisy) {
+      cell.status = CellStatus::noisy;
+      cell.reason = one->reason;
+    }
+  }
+  const std::size_t taken = cell.samples.size();
+  cell.samples = thinned(cell.samples, keep);
+  summarize_cell(cell);
+  const double differ = std::max(ranked.back()->p50, ranked.front()->p50) /
+                            std::min(ranked.back()->p50, ranked.front()->p50) -
+                        1;
+  if (differ > k_visits_differ) {
+    remark(cell, CellStatus::noisy,
+           fmt::format("measured {} times, of which the best {} differ by {:.0f} %", visits.size(),
+                       ranked.size(), 100 * differ));
+  }
+  if (taken < k_least_samples) {
+    remark(cell, CellStatus::noisy, fmt::format("only {} samples", taken));
+  }
+  remark_samples(cell, taken, keep, cell.spread);
+  return cell;
+}
+
 std::size_t RunResult::count(CellStatus status) const {
   return static_cast<std::size_t>(
       std::count_if(cells.begin(), cells.end(), [&](const Cell& c) { return c.status == status; }));
 }
 
-Seconds estimate(const std::vector<Campaign>& campaigns, Seconds budget) {
-  Seconds wanted(0);
-  for (const Campaign& campaign : campaigns) {
-    wanted += sum(campaign.plan(), &CellPlan::wanted);
-  }
-  return std::min(wanted, budget);
+Seconds estimate(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
+  const Seconds all = k_passes * k_visits * seconds_of_visits(campaigns) / k_visits_share;
+  return budget ? *budget : all;
 }
 
 RunResult run_campaigns(const std::vector<Campaign>& campaigns, const RunnerOptions& options,

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +18,7 @@ namespace reckon {
 /// One cell that is to be measured.
 struct CellPlan {
   CellKey key{};
-  Seconds least{0.02};    ///< with less time it is not worth starting
-  Seconds wanted{0.25};   ///< what it takes when there is enough time
-  int rank = 0;           ///< when time is short, the lower ones are measured
-  bool crowded = false;   ///< its threads have to share processors: their waiting disturbs nothing
-  bool reference = false; ///< fit to be measured again at the end, to see drift
+  Seconds visit{0.02}; ///< what one of its measurements takes
   /// Fills samples (fill_cell) within about `budget`; key, unit and convention are set. May set
   /// another status with a reason. An Error makes the cell failed, or unsupported if it is
   /// Error{unavailable}.
@@ -31,54 +28,55 @@ struct CellPlan {
 /// The cell before it is measured: of the plan's key, with the unit and the convention of its case.
 [[nodiscard]] Cell empty_cell(const CellPlan& plan);
 
-/// A group of cells that share what they need, measured one after another in random order.
+/// A group of cells that share what they need.
 struct Campaign {
   std::string name{};
-  double share = 1; ///< of the time, relative to the other campaigns
-  /// The cells; called again when the campaign's turn has come, as they may depend on what was
-  /// measured before. Cheap, without side effects.
-  std::function<std::vector<CellPlan>()> plan{};
-  /// More cells after those have been measured: refinement. Called until it returns none or the
-  /// campaign's time is over. May be empty.
-  std::function<std::vector<CellPlan>(const std::vector<Cell>& measured)> more{};
-  /// Called before the first and after the last cell. May be empty.
+  std::vector<CellPlan> plans{};
+  /// Called before the first and after the last cell of each pass. May be empty.
   std::function<void()> begin{}, end{};
+  bool once = false; ///< one visit a pass: begin measures
 };
 
+/// What the measurements of one cell, in the order made, come to: of those with a value the faster
+/// half (of three the best two), whose samples count together. Others' work only ever slows one
+/// down, so that these are what a quiet machine gives as long as it was quiet half of the time. The
+/// cell is noisy when the medians of those that count differ by more than a tenth, when their
+/// samples vary by more than a tenth (median absolute deviation), or when there are fewer than
+/// five. Keeps at most `keep` samples. `visits` is not empty; without any value the last one is
+/// returned.
+[[nodiscard]] Cell merged(std::span<const Cell> visits, std::size_t keep);
+
+/// A run goes through all campaigns so often, and visits each cell so often each time.
+inline constexpr int k_passes = 2, k_visits = 3;
+
 struct RunnerOptions {
-  Seconds budget{30};
+  /// Less time than all visits take makes them shorter, then fewer; more makes more of them.
+  std::optional<Seconds> budget;
   std::uint64_t seed = 1;
   std::function<bool()> interrupted;
   /// `done` in [0, 1].
   std::function<void(double done, std::string_view what, Seconds left)> progress;
-  /// At most, before each campaign, and a twentieth of the budget in all.
-  Seconds wait_for_quiet{0.5};
-};
-
-/// How the reference cell changed between its first measurement and the end.
-struct Drift {
-  CellKey key;
-  double first = 0, last = 0; ///< medians
-  [[nodiscard]] double relative() const { return last / first - 1; }
 };
 
 struct RunResult {
   std::vector<Cell> cells; ///< every cell of every campaign, whatever became of it
-  std::optional<Drift> drift;
+  /// Median over the cells of how much slower the second pass was than the first: -0.1 is a tenth
+  /// faster. Absent with less than three cells in both.
+  std::optional<double> drift;
   std::vector<std::string> warnings;
   bool interrupted = false;
   Seconds took{0};
   [[nodiscard]] std::size_t count(CellStatus status) const;
 };
 
-/// Seconds that all cells would like, bounded by `budget`: the estimate given before the start.
-[[nodiscard]] Seconds estimate(const std::vector<Campaign>& campaigns, Seconds budget);
+/// What all visits of the campaigns take, within `budget` if there is one.
+[[nodiscard]] Seconds estimate(const std::vector<Campaign>& campaigns,
+                               std::optional<Seconds> budget);
 
-/// Measures all campaigns within the budget. The time goes to the campaigns by their shares; what
-/// one leaves over goes to the next. Within one, the cells of lowest rank that fit are measured, in
-/// an order drawn from the seed (measuring.md rule 18), each with a fair part of the time; the rest
-/// is skipped with the reason. A cell that fails never stops the others (rule 22). An interrupt
-/// ends the measuring and marks what is left. A cell disturbed by others' work is noisy (rule 16).
+/// Measures all cells, each in k_passes * k_visits visits that are spread over the run, in an order
+/// drawn from the seed (measuring.md rule 18), and merges them. What there is no time for is
+/// skipped with the reason. A cell that fails is not visited again and never stops the others (rule
+/// 22). An interrupt ends the measuring; what was visited until then counts.
 [[nodiscard]] RunResult run_campaigns(const std::vector<Campaign>& campaigns,
                                       const RunnerOptions& options, const Clock& clock,
                                       Guard& guard);

@@ -242,13 +242,12 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   std::vector<int> cpus = allowed_cpus();
   ProcGuard guard(cpus);
   Workbench bench(discovery.topology, "m0", clock, 1, m_options.interrupted);
-  bench.limit_memory_time(0.2 * budget);
+  bench.limit_memory(std::uint64_t{256} << 20U); // of each of the ranks that share a computer
   std::vector<Campaign> campaigns{reduce_campaign(bench), stores_campaign(bench),
                                   optimizer_campaign(bench)};
   RunnerOptions running;
   running.budget = budget;
   running.interrupted = m_options.interrupted;
-  running.wait_for_quiet = Seconds(0.1);
   RunResult run = run_campaigns(campaigns, running, clock, guard);
   bench.release_memory();
 

@@ -212,8 +212,7 @@ struct ContentionCell {
     const std::uint64_t memory = std::min(bench.cold_bytes(from), bench.cold_bytes(to));
     if (bytes > memory) {
       discard(cell, CellStatus::skipped,
-              fmt::format("for lack of time there is only {} of memory to go through",
-                          to_text(Bytes(memory))));
+              fmt::format("there is only {} of memory to go through", to_text(Bytes(memory))));
       return;
     }
     const Places where = places(bench, from, threads);
@@ -290,7 +289,7 @@ private:
   }
 };
 
-CellPlan contention_plan(Workbench& bench, const ContentionCell& cell, int rank) {
+CellPlan contention_plan(Workbench& bench, const ContentionCell& cell) {
   CellKey key{.test = cell.of_compute ? k_contention_compute : k_contention_communication,
               .from = bench.nodes()[cell.from].id,
               .bytes = cell.bytes,
@@ -303,37 +302,38 @@ CellPlan contention_plan(Workbench& bench, const ContentionCell& cell, int rank)
   const bool turns = places(bench, cell.from, cell.threads).same_cores;
   const bool large = cell.bytes >= 100 * k_mib;
   return {.key = std::move(key),
-          .least = Seconds(slow || turns ? 0.4
-                           : large       ? 0.12
-                                         : 0.05),
-          .wanted = Seconds(slow || turns ? 1.0
-                            : large       ? 0.4
-                                          : 0.2),
-          .rank = rank,
-          .crowded = turns && cell.bytes > 0 && cell.kind.has_value(),
+          .visit = Seconds(slow || turns ? 0.3
+                           : large       ? 0.15
+                                         : 0.04),
           .measure = [cell](Cell& measured, Seconds budget) { cell.measure(measured, budget); }};
+}
+
+/// Usually one of each kind, thoroughly all.
+std::vector<ComputeKind> kinds_of(const Workbench& bench) {
+  return bench.thorough() ? std::vector(k_kinds.begin(), k_kinds.end())
+                          : std::vector{k_kinds.front(), k_kinds.back()};
 }
 
 /// What is asked of one pair of nodes and one number of threads.
 void add_plans(Workbench& bench, std::vector<CellPlan>& plans, ContentionCell cell,
                const std::vector<Traffic>& traffics) {
-  const int crowded = places(bench, cell.from, cell.threads).same_cores ? 1 : 0;
   constexpr std::array<std::uint64_t, 3> k_sizes{k_mib, 10 * k_mib, 100 * k_mib};
   for (const Traffic traffic : traffics) {
     cell.traffic = traffic;
     for (const std::uint64_t bytes : k_sizes) {
+      if (bytes != k_sizes[1] && !bench.thorough()) {
+        continue;
+      }
       cell.bytes = bytes;
       cell.of_compute = false;
-      const int less_usual = crowded + (bytes == k_sizes[1] ? 0 : 1);
       cell.kind.reset();
-      plans.push_back(contention_plan(bench, cell, less_usual));
-      for (const ComputeKind& kind : k_kinds) {
+      plans.push_back(contention_plan(bench, cell));
+      for (const ComputeKind& kind : kinds_of(bench)) {
         cell.kind = kind;
-        cell.of_compute = false;
-        const bool heavy = kind.size == 1000 ? !kind.embedding : kind.embedding;
-        plans.push_back(contention_plan(bench, cell, less_usual + (heavy ? 0 : 1)));
-        cell.of_compute = true;
-        plans.push_back(contention_plan(bench, cell, less_usual + 1 + (heavy ? 1 : 0)));
+        for (const bool of_compute : {false, true}) {
+          cell.of_compute = of_compute;
+          plans.push_back(contention_plan(bench, cell));
+        }
       }
     }
   }
@@ -356,29 +356,27 @@ void describe_traffic(CellKey& key, bool sum, const std::string& to) {
 }
 
 Campaign contention_campaign(Workbench& bench) {
-  const auto begin = [&bench] {
-    const std::span<std::byte> sources = bench.memory(0, k_sources, bench.cold_bytes(0));
-    bench.team(bench.cpus_near(0, 1)).run([&](std::size_t) { fill_sources(sources); });
-  };
-  const auto plan = [&bench] {
-    std::vector<CellPlan> plans;
-    const std::size_t all = bench.cpus_near(0, SIZE_MAX).size();
-    const std::size_t some = std::max<std::size_t>(all / 4, 1);
-    for (const std::size_t threads : all > 1 ? std::vector{some, all} : std::vector{all}) {
-      ContentionCell cell{bench, Traffic::copy, 0, 0, threads, 0, std::nullopt, true};
-      for (const ComputeKind& kind : k_kinds) {
-        cell.kind = kind;
-        plans.push_back(contention_plan(bench, cell, threads == all ? 2 : 1));
-      }
-      add_plans(bench, plans, cell, {Traffic::sum, Traffic::copy});
-      if (bench.nodes().size() > 1) {
-        cell.to = 1; // the others are as far, or farther
-        add_plans(bench, plans, cell, {Traffic::copy});
-      }
+  Campaign campaign{
+      .name = "contention", .begin = [&bench] {
+        const std::span<std::byte> sources = bench.memory(0, k_sources, bench.cold_bytes(0));
+        bench.team(bench.cpus_near(0, 1)).run([&](std::size_t) { fill_sources(sources); });
+      }};
+  const std::size_t all = bench.cpus_near(0, SIZE_MAX).size();
+  const std::size_t some = std::max<std::size_t>(all / 4, 1);
+  for (const std::size_t threads :
+       all > 1 && bench.thorough() ? std::vector{some, all} : std::vector{some}) {
+    ContentionCell cell{bench, Traffic::copy, 0, 0, threads, 0, std::nullopt, true};
+    for (const ComputeKind& kind : kinds_of(bench)) {
+      cell.kind = kind;
+      campaign.plans.push_back(contention_plan(bench, cell));
     }
-    return plans;
-  };
-  return {.name = "contention", .share = 0.15, .plan = plan, .begin = begin};
+    add_plans(bench, campaign.plans, cell, {Traffic::sum, Traffic::copy});
+    if (bench.nodes().size() > 1 && bench.thorough()) {
+      cell.to = 1; // the others are as far, or farther
+      add_plans(bench, campaign.plans, cell, {Traffic::copy});
+    }
+  }
+  return campaign;
 }
 
 } // namespace reckon

@@ -5,12 +5,8 @@
 #include "probe/pattern.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
-#include <iterator>
 #include <numeric>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -19,15 +15,6 @@ namespace {
 
 constexpr std::uint64_t k_smallest = 8;
 constexpr std::uint64_t k_largest = std::uint64_t{256} << 20U;
-/// Nearest that two sizes may be: 2^(1/8).
-constexpr double k_nearest = 1.0905;
-constexpr double k_bend = 0.10;
-
-std::uint64_t rounded(double bytes) {
-  const double unit = bytes < 128 ? 8 : 64;
-  return static_cast<std::uint64_t>(std::round(bytes / unit) * unit);
-}
-
 /// Steps through `count` places so that neighbours in time are far apart in memory, and every place
 /// is visited once a round.
 std::uint64_t stride_for(std::uint64_t count) {
@@ -77,9 +64,7 @@ CellPlan copy_plan(Workbench& bench, std::uint64_t size, bool cold) {
                   .bytes = size,
                   .threads = 1,
                   .state = cold ? "cold" : "warm"},
-          .least = Seconds(0.010) + 6 * copy, // two go into the preparation
-          .wanted = Seconds(0.080) + 14 * copy,
-          .rank = curve_rank(size),
+          .visit = Seconds(0.010) + 6 * copy, // two go into the preparation
           .measure = [&bench, size, cold](Cell& cell, Seconds budget) {
             measure_copy(bench, size, cold, cell, budget);
           }};
@@ -87,87 +72,31 @@ CellPlan copy_plan(Workbench& bench, std::uint64_t size, bool cold) {
 
 } // namespace
 
-std::vector<std::uint64_t> refine_sizes(const std::map<std::uint64_t, CurveSample>& measured) {
-  std::vector<std::pair<double, std::uint64_t>> wanted; // how far off, size
-  if (measured.size() < 3) {
-    return {};
-  }
-  std::set<std::uint64_t> planned;
-  const auto want = [&](std::uint64_t low, std::uint64_t high, double off) {
-    const std::uint64_t size =
-        rounded(std::sqrt(static_cast<double>(low) * static_cast<double>(high)));
-    const auto far = [](std::uint64_t a, std::uint64_t b) {
-      return static_cast<double>(b) >= k_nearest * static_cast<double>(a);
-    };
-    if (far(low, size) && far(size, high) && planned.insert(size).second) {
-      wanted.emplace_back(off, size);
-    }
-  };
-  for (auto it = std::next(measured.begin()); std::next(it) != measured.end(); ++it) {
-    const auto& [low, a] = *std::prev(it);
-    const auto& [size, b] = *it;
-    const auto& [high, c] = *std::next(it);
-    const double part = static_cast<double>(size - low) / static_cast<double>(high - low);
-    const double line = a.seconds + part * (c.seconds - a.seconds);
-    const double off = std::abs(b.seconds - line) / line;
-    const double noise = std::max({a.spread, b.spread, c.spread});
-    if (off > std::max(k_bend, 4 * noise)) {
-      want(low, size, off);
-      want(size, high, off);
-    }
-  }
-  std::stable_sort(wanted.begin(), wanted.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+std::vector<std::uint64_t> curve_sizes(std::uint64_t smallest, std::uint64_t largest,
+                                       bool thorough) {
   std::vector<std::uint64_t> sizes;
-  sizes.reserve(wanted.size());
-  for (const auto& [off, size] : wanted) {
-    sizes.push_back(size);
+  for (std::uint64_t size = smallest; size <= largest; size *= 2) {
+    const bool power_of_four = (size & 0x5555'5555'5555'5555) != 0;
+    if (thorough || power_of_four) {
+      sizes.push_back(size);
+    }
+    if (thorough && size + size / 2 <= largest) {
+      sizes.push_back(size + size / 2);
+    }
   }
   return sizes;
 }
 
-int curve_rank(std::uint64_t size) {
-  const int power = static_cast<int>(std::bit_width(size)) - 1;
-  return power % 4 == 0 ? 0 : power % 2 == 0 ? 1 : 2;
-}
-
-void add_refined(std::vector<CellPlan>& plans, const std::vector<Cell>& measured,
-                 const std::function<CellPlan(std::uint64_t)>& plan_for) {
-  const CellKey like = plan_for(k_smallest).key;
-  std::map<std::uint64_t, CurveSample> curve;
-  for (const Cell& cell : measured) {
-    CellKey key = cell.key;
-    key.bytes = like.bytes;
-    if (cell.has_value() && key == like) {
-      curve[cell.key.bytes] = {cell.p50, cell.spread};
-    }
-  }
-  int rank = 0;
-  for (const std::uint64_t size : refine_sizes(curve)) {
-    plans.push_back(plan_for(size));
-    plans.back().rank = rank++; // most telling first
-  }
-}
-
 Campaign memcpy_curve_campaign(Workbench& bench) {
-  const auto plan = [&bench] {
-    std::vector<CellPlan> plans;
-    for (const bool cold : {false, true}) {
-      for (std::uint64_t size = k_smallest; size <= std::min(k_largest, bench.cold_bytes(0));
-           size *= 2) {
-        plans.push_back(copy_plan(bench, size, cold));
-      }
+  Campaign campaign{.name = "memcpy curve"};
+  const std::uint64_t largest = bench.thorough() ? k_largest : k_largest / 4;
+  for (const bool cold : {false, true}) {
+    for (const std::uint64_t size :
+         curve_sizes(k_smallest, std::min(largest, bench.cold_bytes(0)), bench.thorough())) {
+      campaign.plans.push_back(copy_plan(bench, size, cold));
     }
-    return plans;
-  };
-  const auto more = [&bench](const std::vector<Cell>& cells) {
-    std::vector<CellPlan> plans;
-    for (const bool cold : {false, true}) {
-      add_refined(plans, cells, [&](std::uint64_t size) { return copy_plan(bench, size, cold); });
-    }
-    return plans;
-  };
-  return {.name = "memcpy curve", .share = 0.10, .plan = plan, .more = more};
+  }
+  return campaign;
 }
 
 } // namespace reckon

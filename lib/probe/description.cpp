@@ -104,7 +104,7 @@ void describe_probe(ProbeResult& result, const ProbeRequest& request, Seconds bu
   std::sort(profile.cells.begin(), profile.cells.end(),
             [](const Cell& a, const Cell& b) { return a.key < b.key; });
   auto& context = profile.context;
-  context["budget"] = to_text(budget);
+  context["budget"] = budget > Seconds(0) ? to_text(budget) : "";
   context["took"] = to_text(took);
   context["seed"] = fmt::format("{}", request.seed);
   context["flags"] = request.flags;

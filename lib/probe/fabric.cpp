@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -27,19 +28,11 @@ struct NoValue : std::runtime_error {
 };
 
 constexpr std::uint64_t k_window_bytes = std::uint64_t{1} << 20U;
-constexpr int k_usual_window = 4; // where the scan was not asked for
-constexpr double k_window_tolerance = 1.05;
+constexpr int k_in_flight = 4; // writes, of all cells but those of fabric_write_window
 constexpr std::uint64_t k_round_trips = 100;
-constexpr std::size_t k_least_round_trips = 300; // measuring.md rule 11
+/// Of the transports that are only compared with the first.
+const std::vector<std::uint64_t> k_compared_sizes{4096, 65536, k_window_bytes};
 constexpr int k_most_failures = 3;
-
-std::vector<std::uint64_t> usual_sizes() {
-  std::vector<std::uint64_t> sizes;
-  for (std::uint64_t size = 8; size <= std::uint64_t{64} << 20U; size *= 2) {
-    sizes.push_back(size);
-  }
-  return sizes;
-}
 
 /// What the campaigns of one probe share.
 class Bench {
@@ -49,39 +42,18 @@ public:
     const int cores = static_cast<int>(m_options.cpus.size());
     const int most = m_options.max_pairs > 0 ? m_options.max_pairs : std::max(4, cores / 2);
     for (int pairs = 1; pairs <= most; pairs *= 2) {
-      m_pairs.push_back(pairs);
+      const bool usual =
+          pairs <= 4 || 2 * pairs > most || std::countr_zero(static_cast<unsigned>(pairs)) % 2 == 0;
+      if (usual || m_options.thorough) {
+        m_pairs.push_back(pairs);
+      }
     }
   }
 
   [[nodiscard]] const FabricProbeOptions& options() const { return m_options; }
   [[nodiscard]] const std::vector<int>& pairs() const { return m_pairs; }
 
-  /// Writes in flight to use with a transport.
-  [[nodiscard]] int window(const std::string& transport) const {
-    const auto known = m_windows.find(transport);
-    if (known == m_windows.end()) {
-      return k_usual_window;
-    }
-    double best = known->second.begin()->second;
-    for (const auto& [in_flight, seconds] : known->second) {
-      best = std::min(best, seconds);
-    }
-    for (const auto& [in_flight, seconds] : known->second) { // ascending
-      if (seconds <= k_window_tolerance * best) {
-        return in_flight;
-      }
-    }
-    return k_usual_window;
-  }
-
   void dismiss() { m_crew.reset(); }
-
-  void measure_window(Cell& cell, Seconds budget) {
-    measure_write(cell, budget);
-    if (cell.status == CellStatus::ok) { // among noisy ones, chance would decide
-      m_windows[cell.key.transport][cell.key.in_flight] = cell.p50;
-    }
-  }
 
   /// Of one pair, or of several together.
   void measure_write(Cell& cell, Seconds budget) {
@@ -93,36 +65,6 @@ public:
   }
 
 private:
-  /// Time of one cell, and when it has enough.
-  class Course {
-  public:
-    Course(const Clock& clock, Seconds budget, std::size_t min_samples)
-        : m_clock(clock), m_begin(clock.now()), m_budget(budget),
-          m_rule({min_samples, std::min(Seconds(0.2), 0.6 * budget), 0.01, budget, 20'000}) {}
-
-    [[nodiscard]] Seconds spent() const { return m_clock.now() - m_begin; }
-    [[nodiscard]] bool over() const { return spent() >= m_budget; }
-    [[nodiscard]] bool done() const { return m_rule.done(); }
-    void sampling_begins() { m_sampling = m_clock.now(); }
-    void add(double seconds) {
-      m_samples.seconds.push_back(seconds);
-      m_rule.add(seconds, over() ? m_budget : m_clock.now() - m_sampling);
-    }
-    [[nodiscard]] Samples samples(std::uint64_t batch) {
-      m_samples.batch = batch;
-      m_samples.reason = m_rule.done() ? m_rule.reason() : StopReason::budget;
-      return std::move(m_samples);
-    }
-
-  private:
-    const Clock& m_clock;
-    Seconds m_begin;
-    Seconds m_budget;
-    Seconds m_sampling{0};
-    MedianStoppingRule m_rule;
-    Samples m_samples;
-  };
-
   /// What several processes do goes wrong in more ways than what one does.
   template <class Measure>
   void guarded(Cell& cell, Measure measure) {
@@ -185,8 +127,7 @@ private:
       const std::uint64_t room = fabric_footprint(rank, m_options.footprint);
       if (place_of_write(key.bytes) > room) {
         throw NoValue(CellStatus::skipped,
-                      fmt::format("longer than the {} of memory that could be had in time; give "
-                                  "more with --budget",
+                      fmt::format("longer than the {} of memory that each process has",
                                   to_text(Bytes(room))));
       }
       if (rank % 2 == 0 || key.direction == k_two_way) {
@@ -196,7 +137,7 @@ private:
     task.bytes = key.bytes;
     task.in_flight = static_cast<std::uint32_t>(key.in_flight);
     // As many slots as a server has when each of these ranks works for all others.
-    task.slots = key.state == "warm" ? k_usual_window * static_cast<std::uint64_t>(ranks - 1) : 0;
+    task.slots = key.state == "warm" ? k_in_flight * static_cast<std::uint64_t>(ranks - 1) : 0;
     std::vector<FlowOutcome> outcomes =
         crew(key.transport)
             .run(task, static_cast<std::size_t>(ranks), budget + m_options.hang_limit);
@@ -211,18 +152,18 @@ private:
   }
 
   void round_trips(Cell& cell, Seconds budget) {
-    static_cast<void>(crew(cell.key.transport));
-    Course course(m_clock, budget, k_least_round_trips);
+    static_cast<void>(crew(cell.key.transport)); // starting it is not this cell's time
+    const Seconds end = m_clock.now() + budget;
     FlowTask task{.kind = FlowTask::Kind::ping, .warm_up = k_round_trips, .count = k_round_trips};
-    course.sampling_begins();
+    Samples samples;
     do {
       const std::vector<FlowOutcome> outcomes = carry_out(cell, task, budget);
       task.warm_up = 10;
       for (const double seconds : outcomes.front().round_trip_s) {
-        course.add(0.5 * seconds);
+        samples.seconds.push_back(0.5 * seconds);
       }
-    } while (!course.done() && !course.over());
-    fill_cell(cell, course.samples(1), 0);
+    } while (m_clock.now() < end);
+    fill_cell(cell, samples, 0);
   }
 
   /// Times of one series of writes on all pairs.
@@ -238,17 +179,18 @@ private:
   void series(Cell& cell, Seconds budget) {
     static_cast<void>(crew(cell.key.transport)); // starting it is not this cell's time
     const bool aggregate = cell.unit == k_bytes_per_second;
-    Course course(m_clock, budget, 10);
+    const Seconds begin = m_clock.now();
+    const auto spent = [&] { return m_clock.now() - begin; };
     FlowTask task{.kind = FlowTask::Kind::series, .keep_load = !aggregate};
     const auto least = 2 * static_cast<std::uint64_t>(cell.key.in_flight);
     task.count = least;
     // How many make a series? The trials warm up as well; the first one alone never tells.
-    const double wanted = std::clamp(budget.count() / 16, 0.004, 0.040);
+    const double wanted = std::clamp(budget.count() / 10, 0.002, 0.040);
     for (int trial = 0;; ++trial) {
       const Series times = one_series(cell, task, budget);
       const bool settled = times.whole > 0.7 * wanted && times.whole < 1.4 * wanted;
       const bool shortest = times.whole > wanted && task.count == least;
-      if (trial > 0 && (settled || shortest || trial > 5 || course.spent() > 0.4 * budget)) {
+      if (trial > 0 && (settled || shortest || trial > 5 || spent() > 0.4 * budget)) {
         break;
       }
       task.count =
@@ -256,18 +198,19 @@ private:
                                                      std::clamp(wanted / times.whole, 0.1, 32.0)));
     }
     std::vector<double> forth, back;
-    course.sampling_begins();
+    Samples samples;
     do {
       const Series times = one_series(cell, task, budget);
       forth.push_back(times.forth);
       back.push_back(times.back);
       const double both = times.back > 0 ? 0.5 * (times.forth + times.back) : times.forth;
-      course.add(aggregate ? times.whole : both / static_cast<double>(task.count));
-    } while (!course.done() && !course.over());
+      samples.seconds.push_back(aggregate ? times.whole : both / static_cast<double>(task.count));
+    } while (spent() < budget);
     const bool two_way = cell.key.direction == k_two_way;
     const double senders = cell.key.pairs * (two_way ? 2 : 1);
     const double bytes = static_cast<double>(task.count) * static_cast<double>(cell.key.bytes);
-    fill_cell(cell, course.samples(aggregate ? 1 : task.count), senders * bytes);
+    samples.batch = aggregate ? 1 : task.count;
+    fill_cell(cell, samples, senders * bytes);
     if (cell.has_value() && aggregate) {
       remark(cell, fmt::format("{} writes for each sender in a sample", task.count));
     } else if (cell.has_value() && two_way) {
@@ -301,7 +244,6 @@ private:
   FabricProbeOptions m_options;
   const Clock& m_clock;
   std::vector<int> m_pairs;
-  std::map<std::string, std::map<int, double>> m_windows; ///< seconds per write by writes in flight
   std::map<std::string, std::pair<int, std::string>> m_failures; ///< how many, and the last one
   std::unique_ptr<FabricCrew> m_crew;
   std::string m_crew_transport;
@@ -310,91 +252,69 @@ private:
 CellPlan write_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
                     std::uint64_t bytes, bool two_way) {
   const std::string& machine = bench->options().machine;
-  const Seconds guess(static_cast<double>(bytes) * 0.5e-9);
   return {.key = {.test = k_fabric_write,
                   .from = machine,
                   .to = machine,
                   .bytes = bytes,
-                  .in_flight = bench->window(transport),
+                  .in_flight = k_in_flight,
                   .transport = transport,
                   .direction = two_way ? k_two_way : k_one_way,
                   .state = "cold"},
-          .least = Seconds(0.06) + 8 * guess,
-          .wanted = Seconds(0.20) + 24 * guess,
-          // Two-way is what gradient exchange does.
-          .rank = 1 + 2 * curve_rank(bytes) + (two_way ? 0 : 1),
+          .visit = Seconds(0.03) + 16 * Seconds(static_cast<double>(bytes) * 0.5e-9),
           .measure = [bench](Cell& cell, Seconds budget) { bench->measure_write(cell, budget); }};
 }
 
 CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
-                        std::uint64_t kib, int pairs, bool two_way, bool warm) {
-  CellPlan plan = write_plan(bench, transport, kib << 10U, two_way);
+                        std::uint64_t bytes, int pairs, bool two_way, bool warm) {
+  CellPlan plan = write_plan(bench, transport, bytes, two_way);
   plan.key.test = k_fabric_aggregate;
   plan.key.pairs = pairs;
   plan.key.state = warm ? "warm" : "cold";
-  plan.least = Seconds(0.10);
-  plan.wanted = Seconds(0.40);
-  plan.rank = (two_way ? 0 : 4) + (kib == 1024 ? 0 : 2);
+  plan.visit = Seconds(0.06);
   return plan;
 }
 
-Campaign window_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
-  const auto plan = [bench, transport] {
-    std::vector<CellPlan> plans;
-    int rank = 0;
-    for (const int in_flight : {4, 2, 8, 1}) { // if time is short, the first of them
-      CellPlan& cell = plans.emplace_back(write_plan(bench, transport, k_window_bytes, true));
-      cell.key.test = k_fabric_window;
-      cell.key.in_flight = in_flight;
-      cell.least = Seconds(0.05);
-      cell.wanted = Seconds(0.15);
-      cell.rank = rank++;
-      cell.measure = [bench](Cell& measured, Seconds budget) {
-        bench->measure_window(measured, budget);
-      };
-    }
-    return plans;
-  };
-  return {.name = fmt::format("window of {}", transport), .share = 0.03, .plan = plan};
+CellPlan latency_plan(const std::shared_ptr<Bench>& bench, const std::string& transport) {
+  CellPlan plan = write_plan(bench, transport, 8, false);
+  plan.key.test = k_fabric_latency;
+  plan.key.in_flight = 1;
+  plan.key.state = "warm";
+  plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_latency(cell, budget); };
+  return plan;
 }
 
+/// Usually what gradient exchange does, which is two-way: of the first transport by size, of the
+/// others what tells whether one of them is faster.
 Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::string& transport) {
-  const auto plan = [bench, transport] {
-    std::vector<CellPlan> plans;
-    CellPlan& latency = plans.emplace_back(write_plan(bench, transport, 8, false));
-    latency.key.test = k_fabric_latency;
-    latency.key.in_flight = 1;
-    latency.key.state = "warm";
-    latency.least = Seconds(0.06);
-    latency.wanted = Seconds(0.25);
-    latency.rank = 0;
-    latency.measure = [bench](Cell& cell, Seconds budget) { bench->measure_latency(cell, budget); };
-    for (const bool two_way : {true, false}) {
-      for (const int pairs : bench->pairs()) {
-        for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
-          plans.push_back(aggregate_plan(bench, transport, kib, pairs, two_way, false));
-          if (two_way && kib <= 1024) { // of longer ones no window of several stays in a cache
-            plans.push_back(aggregate_plan(bench, transport, kib, pairs, two_way, true));
-          }
+  const FabricProbeOptions& options = bench->options();
+  const bool all = options.thorough, most = all || transport == options.transports.front();
+  Campaign campaign{.name = transport, .plans = {latency_plan(bench, transport)}, .end = [bench] {
+                      bench->dismiss();
+                    }};
+  std::vector<CellPlan>& plans = campaign.plans;
+  for (const bool two_way : all ? std::vector{true, false} : std::vector{true}) {
+    for (const int pairs : bench->pairs()) {
+      for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
+        const bool usual = kib == 1024;
+        if (most || usual) {
+          plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, false));
+        }
+        // Of longer ones no window of several stays in a cache.
+        if (two_way && kib <= 1024 && most && (all || usual)) {
+          plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, true));
         }
       }
-      for (const std::uint64_t size : bench->options().sizes) {
-        plans.push_back(write_plan(bench, transport, size, two_way));
-      }
     }
-    return plans;
-  };
-  const auto more = [bench, transport](const std::vector<Cell>& cells) {
-    std::vector<CellPlan> plans;
-    for (const bool two_way : {true, false}) {
-      add_refined(plans, cells,
-                  [&](std::uint64_t size) { return write_plan(bench, transport, size, two_way); });
+    for (const std::uint64_t size : most ? options.sizes : k_compared_sizes) {
+      plans.push_back(write_plan(bench, transport, size, two_way));
     }
-    return plans;
-  };
-  return {.name = transport, .share = 0.20, .plan = plan, .more = more, .end = [bench] {
-            bench->dismiss();
-          }};
+  }
+  for (const int in_flight : options.thorough ? std::vector{1, 2, 4, 8} : std::vector<int>{}) {
+    CellPlan& window = plans.emplace_back(write_plan(bench, transport, k_window_bytes, true));
+    window.key.test = k_fabric_window;
+    window.key.in_flight = in_flight;
+  }
+  return campaign;
 }
 
 } // namespace
@@ -403,12 +323,12 @@ std::vector<Campaign> fabric_campaigns(const FabricProbeOptions& options, const 
   // Shared by the functions in the campaigns, which are copied about: the last copy ends it.
   FabricProbeOptions filled = options;
   if (filled.sizes.empty()) {
-    filled.sizes = usual_sizes();
+    filled.sizes =
+        filled.thorough ? curve_sizes(8, 64ULL << 20U, true) : curve_sizes(256, 4ULL << 20U, false);
   }
   const auto bench = std::make_shared<Bench>(std::move(filled), clock);
   std::vector<Campaign> campaigns;
   for (const std::string& transport : options.transports) {
-    campaigns.push_back(window_campaign(bench, transport));
     campaigns.push_back(transport_campaign(bench, transport));
   }
   return campaigns;

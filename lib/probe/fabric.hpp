@@ -14,7 +14,8 @@ namespace reckon {
 struct FabricProbeOptions : FabricCrewOptions {
   std::string machine;                 ///< its id in the profile
   std::vector<std::string> transports; ///< names of available_transports()
-  std::vector<std::uint64_t> sizes;    ///< of fabric_write; empty: powers of two from 8 B to 64 MiB
+  std::vector<std::uint64_t> sizes;    ///< of fabric_write; empty: curve_sizes()
+  bool thorough = false;               ///< all sizes, directions and windows
   int max_pairs = 0;                   ///< of fabric_aggregate; 0: half the processors, at least 4
   Seconds hang_limit{5};               ///< beyond a cell's budget: then its processes are killed
 };
@@ -22,8 +23,9 @@ struct FabricProbeOptions : FabricCrewOptions {
 /// What processes of this machine get from each transport, through the same movers, waits and steps
 /// as the executor's lanes:
 ///
-/// fabric_write_window   seconds per write of 1 MiB, both ways, by writes in flight. The smallest
-///                       number within 5 % of the best is used, and named, by the other cases.
+/// fabric_write_window   seconds per write of 1 MiB, both ways, by writes in flight. All other
+/// cases
+///                       have 4 of them.
 /// fabric_write_latency  seconds from the start of an 8-byte write to its arrival seen by a peer
 ///                       that slept: half a round trip.
 /// fabric_write          seconds per write by size, one_way and two_way (both ranks send; each
@@ -37,9 +39,8 @@ struct FabricProbeOptions : FabricCrewOptions {
 ///                       window, again and again ("warm"), so that caches help as they do there.
 ///
 /// The first and last writes of each series are checked afterwards, outside of the time. What hangs
-/// or dies is killed, its cell says so, and the next cell starts new processes. Two campaigns for
-/// each transport. They keep processes between cells; those end with the last copy of the
-/// campaigns, or with this process.
+/// or dies is killed, its cell says so, and the next cell starts new processes. A campaign for each
+/// transport, which keeps its processes between cells.
 [[nodiscard]] std::vector<Campaign> fabric_campaigns(const FabricProbeOptions& options,
                                                      const Clock& clock);
 

@@ -5,7 +5,6 @@
 #include "documents/cells.hpp"
 #include "kernels/cuda_probe.hpp"
 #include "kernels/reduce.hpp"
-#include "probe/curve.hpp"
 #include "probe/gpu_places.hpp"
 #include "probe/gpu_timer.hpp"
 #include "stats/random.hpp"
@@ -68,23 +67,21 @@ void measure_copies(GpuPlaces& places, const std::vector<Copy>& copies, Cell& ce
 }
 
 CellPlan copies_plan(const Places& places, const char* test, const std::string& from,
-                     const std::string& to, std::vector<Copy> copies, int rank) {
+                     const std::string& to, std::vector<Copy> copies) {
   std::uint64_t bytes = 0;
   for (const Copy& copy : copies) {
     bytes = std::max(bytes, copy.bytes);
   }
   return {.key = {.test = test, .from = from, .to = to, .bytes = bytes},
-          .least = Seconds(0.08),
-          .wanted = Seconds(0.35),
-          .rank = rank,
+          .visit = Seconds(0.03),
           .measure = [places, copies = std::move(copies)](Cell& cell, Seconds budget) {
             measure_copies(*places, copies, cell, budget);
           }};
 }
 
-CellPlan pair_plan(const Places& places, const char* test, const Copy& copy, int rank) {
+CellPlan pair_plan(const Places& places, const char* test, const Copy& copy) {
   CellPlan plan =
-      copies_plan(places, test, places->id_of(copy.from), places->id_of(copy.to), {copy}, rank);
+      copies_plan(places, test, places->id_of(copy.from), places->id_of(copy.to), {copy});
   plan.key.direction = k_one_way;
   const bool two_gpus = copy.from.is_gpu && copy.to.is_gpu;
   plan.key.state = !copy.pinned()                     ? "pageable"
@@ -99,62 +96,69 @@ CellPlan pair_plan(const Places& places, const char* test, const Copy& copy, int
 // ---------------------------------------------------------------- bandwidth
 
 /// Both ways at once between two ends.
-CellPlan two_way_plan(const Places& places, const char* test, const Copy& copy, const char* state,
-                      int rank) {
+CellPlan two_way_plan(const Places& places, const char* test, const Copy& copy, const char* state) {
   Copy back = copy;
   std::swap(back.from, back.to);
-  CellPlan plan = copies_plan(places, test, places->id_of(copy.from), places->id_of(copy.to),
-                              {copy, back}, rank);
+  CellPlan plan =
+      copies_plan(places, test, places->id_of(copy.from), places->id_of(copy.to), {copy, back});
   plan.key.direction = k_two_way;
   plan.key.state = state;
   return plan;
 }
 
+/// Usually what copy engines do with pinned memory, and both ways at once with the nearest node.
 void add_host_plans(const Places& places, std::size_t node, std::size_t gpu,
                     std::vector<CellPlan>& plans) {
   struct Way {
     const char *down, *up;
     Engine engine;
-    bool pinned;
-    int rank;
+    bool pinned, usual;
   };
-  const int far = places->gpus()[gpu].near_node == node ? 0 : 1;
-  for (const Way& way : {Way{k_host_to_device_ce, k_device_to_host_ce, Engine::ce, true, 0},
-                         {k_host_to_device_sm, k_device_to_host_sm, Engine::sm, true, 1},
-                         {k_host_to_device_ce, k_device_to_host_ce, Engine::ce, false, 1}}) {
+  const bool thorough = places->bench().thorough();
+  for (const Way& way : {Way{k_host_to_device_ce, k_device_to_host_ce, Engine::ce, true, true},
+                         {k_host_to_device_sm, k_device_to_host_sm, Engine::sm, true, false},
+                         {k_host_to_device_ce, k_device_to_host_ce, Engine::ce, false, false}}) {
+    if (!way.usual && !thorough) {
+      continue;
+    }
     Copy copy{{false, node, way.pinned}, {true, gpu}, way.engine};
     copy.bytes = way.pinned ? places->large_bytes()
                             : std::min(places->large_bytes(), GpuPlaces::k_pageable_bytes);
-    plans.push_back(pair_plan(places, way.down, copy, far + way.rank));
+    plans.push_back(pair_plan(places, way.down, copy));
     std::swap(copy.from, copy.to);
-    plans.push_back(pair_plan(places, way.up, copy, far + way.rank));
+    plans.push_back(pair_plan(places, way.up, copy));
   }
-  Copy both{{false, node}, {true, gpu}};
-  both.bytes = places->large_bytes();
-  plans.push_back(two_way_plan(places, k_host_device_two_way_ce, both, "pinned", far + 1));
+  if (thorough || places->gpus()[gpu].near_node == node) {
+    Copy both{{false, node}, {true, gpu}};
+    both.bytes = places->large_bytes();
+    plans.push_back(two_way_plan(places, k_host_device_two_way_ce, both, "pinned"));
+  }
 }
 
+/// Usually what the source writes: directly where it can, else by way of the host.
 void add_pair_plans(const Places& places, std::size_t from, std::size_t to,
                     std::vector<CellPlan>& plans) {
   struct Way {
     const char* test;
     Engine engine;
-    bool by_source;
-    int rank;
+    bool by_source, usual;
   };
+  const bool thorough = places->bench().thorough(), direct = places->peers(from, to);
   Copy copy{{true, from}, {true, to}};
   copy.bytes = places->large_bytes();
-  if (from < to) {
-    plans.push_back(two_way_plan(places, k_device_two_way_ce, copy, "peer", 1));
+  if (from < to && thorough) {
+    plans.push_back(two_way_plan(places, k_device_two_way_ce, copy, "peer"));
   }
-  for (const Way& way : {Way{k_device_write_ce, Engine::ce, true, 0},
-                         {k_device_read_ce, Engine::ce, false, 1},
-                         {k_device_write_sm, Engine::sm, true, 1},
-                         {k_device_read_sm, Engine::sm, false, 2},
-                         {k_device_write_ce, Engine::staged, true, 0}}) {
-    copy.engine = way.engine;
-    copy.by_source = way.by_source;
-    plans.push_back(pair_plan(places, way.test, copy, way.rank));
+  for (const Way& way : {Way{k_device_write_ce, Engine::ce, true, direct},
+                         {k_device_read_ce, Engine::ce, false, false},
+                         {k_device_write_sm, Engine::sm, true, false},
+                         {k_device_read_sm, Engine::sm, false, false},
+                         {k_device_write_ce, Engine::staged, true, !direct}}) {
+    if (way.usual || thorough) {
+      copy.engine = way.engine;
+      copy.by_source = way.by_source;
+      plans.push_back(pair_plan(places, way.test, copy));
+    }
   }
 }
 
@@ -178,7 +182,7 @@ void add_all_plans(const Places& places, std::vector<CellPlan>& plans) {
   const std::string& machine = places->bench().machine();
   for (const bool is_up : {false, true}) {
     plans.push_back(copies_plan(places, is_up ? k_all_to_host_ce : k_host_to_all_ce, machine,
-                                machine, is_up ? up : down, 0));
+                                machine, is_up ? up : down));
     plans.back().key.pairs = static_cast<int>(count);
     plans.back().key.state = "pinned";
   }
@@ -192,7 +196,7 @@ std::vector<CellPlan> bandwidth_plans(const Places& places) {
     }
     Copy local{{true, gpu}, {true, gpu}};
     local.bytes = places->large_bytes();
-    plans.push_back(pair_plan(places, k_device_local_copy, local, 0));
+    plans.push_back(pair_plan(places, k_device_local_copy, local));
     for (std::size_t other = 0; other < places->gpus().size(); ++other) {
       if (other != gpu) {
         add_pair_plans(places, gpu, other, plans);
@@ -205,14 +209,8 @@ std::vector<CellPlan> bandwidth_plans(const Places& places) {
 
 // ---------------------------------------------------------------- time by size
 
-CellPlan curve_plan(const Places& places, const Copy& copy, int rank) {
-  CellPlan plan = pair_plan(places, k_gpu_copy, copy, rank);
-  plan.least = Seconds(0.02);
-  plan.wanted = Seconds(0.1);
-  return plan;
-}
-
-/// Each ordered pair of a GPU and its own NUMA node, and of two GPUs, directly where they can.
+/// Each ordered pair of a GPU and its own NUMA node, and of two GPUs: directly where they can,
+/// else, or thoroughly as well, by way of the host.
 std::vector<Copy> curve_pairs(const GpuPlaces& places) {
   std::vector<Copy> pairs;
   for (std::size_t gpu = 0; gpu < places.gpus().size(); ++gpu) {
@@ -225,8 +223,10 @@ std::vector<Copy> curve_pairs(const GpuPlaces& places) {
         if (places.peers(gpu, other)) {
           pairs.push_back(copy);
         }
-        copy.engine = Engine::staged;
-        pairs.push_back(copy);
+        if (!places.peers(gpu, other) || places.bench().thorough()) {
+          copy.engine = Engine::staged;
+          pairs.push_back(copy);
+        }
       }
     }
   }
@@ -235,22 +235,13 @@ std::vector<Copy> curve_pairs(const GpuPlaces& places) {
 
 std::vector<CellPlan> curve_plans(const Places& places) {
   std::vector<CellPlan> plans;
+  const bool thorough = places->bench().thorough();
   for (Copy copy : curve_pairs(*places)) {
-    for (std::uint64_t size = 4096; size <= places->large_bytes(); size *= 4) {
+    for (std::uint64_t size = 4096; size <= places->large_bytes(); size *= thorough ? 2 : 16) {
       copy.bytes = size;
-      plans.push_back(curve_plan(places, copy, size >= k_mib ? 0 : 1));
+      plans.push_back(pair_plan(places, k_gpu_copy, copy));
+      plans.back().visit = Seconds(0.01);
     }
-  }
-  return plans;
-}
-
-std::vector<CellPlan> more_curve_plans(const Places& places, const std::vector<Cell>& cells) {
-  std::vector<CellPlan> plans;
-  for (Copy copy : curve_pairs(*places)) {
-    add_refined(plans, cells, [&](std::uint64_t size) {
-      copy.bytes = size;
-      return curve_plan(places, copy, 0);
-    });
   }
   return plans;
 }
@@ -312,9 +303,7 @@ CellPlan latency_plan(const Places& places, std::size_t gpu, End memory) {
                   .from = places->gpus()[gpu].id,
                   .to = places->id_of(memory),
                   .bytes = std::min(k_chain_bytes, places->large_bytes())},
-          .least = Seconds(0.05),
-          .wanted = Seconds(0.2),
-          .rank = memory.is_gpu || memory.index == places->gpus()[gpu].near_node ? 0 : 1,
+          .visit = Seconds(0.015),
           .measure = [places, gpu, memory](Cell& cell, Seconds budget) {
             measure_latency(*places, gpu, memory, cell, budget);
           }};
@@ -324,7 +313,9 @@ std::vector<CellPlan> latency_plans(const Places& places) {
   std::vector<CellPlan> plans;
   for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
     for (std::size_t node = 0; node < places->bench().nodes().size(); ++node) {
-      plans.push_back(latency_plan(places, gpu, {false, node}));
+      if (node == places->gpus()[gpu].near_node || places->bench().thorough()) {
+        plans.push_back(latency_plan(places, gpu, {false, node}));
+      }
     }
     for (std::size_t other = 0; other < places->gpus().size(); ++other) {
       plans.push_back(latency_plan(places, gpu, {true, other}));
@@ -335,10 +326,9 @@ std::vector<CellPlan> latency_plans(const Places& places) {
 
 // ---------------------------------------------------------------- kernels
 
-CellPlan blocks_plan(const Places& places, const Copy& copy, int rank) {
-  CellPlan plan = pair_plan(places, k_gpu_copy_blocks, copy, rank);
-  plan.least = Seconds(0.03);
-  plan.wanted = Seconds(0.1);
+CellPlan blocks_plan(const Places& places, const Copy& copy) {
+  CellPlan plan = pair_plan(places, k_gpu_copy_blocks, copy);
+  plan.visit = Seconds(0.015);
   return plan;
 }
 
@@ -424,9 +414,7 @@ CellPlan sum_plan(const Places& places, std::size_t gpu, DType dtype, int source
                   .bytes = part,
                   .sources = sources,
                   .dtype = std::string(name_of(dtype))},
-          .least = Seconds(0.03),
-          .wanted = Seconds(0.1),
-          .rank = (sources == 2 ? 0 : 1) + (part == 4 * k_mib ? 0 : 1),
+          .visit = Seconds(0.015),
           .measure = [=](Cell& cell, Seconds budget) {
             measure_sum(*places, gpu, dtype, sources, part, cell, budget);
           }};
@@ -434,11 +422,14 @@ CellPlan sum_plan(const Places& places, std::size_t gpu, DType dtype, int source
 
 std::vector<CellPlan> kernel_plans(const Places& places) {
   std::vector<CellPlan> plans;
+  const bool thorough = places->bench().thorough();
   for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
     for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
       for (const int sources : {2, 4, 8}) {
         for (const std::uint64_t part : {k_mib, 4 * k_mib, 16 * k_mib}) {
-          plans.push_back(sum_plan(places, gpu, dtype, sources, part));
+          if (thorough || (sources != 4 && part == 4 * k_mib)) {
+            plans.push_back(sum_plan(places, gpu, dtype, sources, part));
+          }
         }
       }
     }
@@ -453,25 +444,24 @@ std::vector<CellPlan> kernel_plans(const Places& places) {
         break; // one is enough for the shape of the curve
       }
     }
+    if (!thorough) {
+      continue;
+    }
     for (Copy& copy : ways) {
       copy.engine = Engine::sm;
       copy.bytes = places->large_bytes();
       for (int blocks = 1; blocks <= all;
            blocks = blocks < all ? std::min(2 * blocks, all) : all + 1) {
         copy.blocks = blocks;
-        plans.push_back(blocks_plan(places, copy, copy.to.is_gpu ? 0 : 1));
+        plans.push_back(blocks_plan(places, copy));
       }
     }
   }
   return plans;
 }
 
-Campaign campaign_of(const Places& places, const char* name, double share,
-                     std::vector<CellPlan> (*plans)(const Places&)) {
-  return {.name = name,
-          .share = share,
-          .plan = [places, plans] { return plans(places); },
-          .end = [places] { places->close(); }};
+Campaign campaign_of(const Places& places, const char* name, std::vector<CellPlan> plans) {
+  return {.name = name, .plans = std::move(plans), .end = [places] { places->close(); }};
 }
 
 } // namespace
@@ -479,18 +469,14 @@ Campaign campaign_of(const Places& places, const char* name, double share,
 std::vector<Campaign> gpu_campaigns(GpuLibrary& library, Workbench& bench, const Topology& topology,
                                     const GpuProbeOptions& options) {
   const auto places = std::make_shared<GpuPlaces>(library, bench, topology, options);
-  std::vector<Campaign> campaigns{
-      campaign_of(places, "GPU bandwidth", 0.35, &bandwidth_plans),
-      campaign_of(places, "GPU copies by size", 0.25, &curve_plans),
-      campaign_of(places, "GPU latency", 0.05, &latency_plans),
-      campaign_of(places, "GPU kernels", 0.15, &kernel_plans),
-      campaign_of(places, "GPU contention", 0.15, &gpu_contention_plans),
+  return {
+      campaign_of(places, "GPU bandwidth", bandwidth_plans(places)),
+      campaign_of(places, "GPU copies by size", curve_plans(places)),
+      campaign_of(places, "GPU latency", latency_plans(places)),
+      campaign_of(places, "GPU kernels", kernel_plans(places)),
+      campaign_of(places, "GPU contention", gpu_contention_plans(places)),
       gpu_links_campaign(places, topology, options.links_time),
   };
-  campaigns[1].more = [places](const std::vector<Cell>& cells) {
-    return more_curve_plans(places, cells);
-  };
-  return campaigns;
 }
 
 } // namespace reckon

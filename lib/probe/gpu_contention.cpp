@@ -149,7 +149,7 @@ void measure(GpuPlaces& places, const ContentionCell& what, Cell& cell, Seconds 
   }
 }
 
-CellPlan plan_of(const std::shared_ptr<GpuPlaces>& places, const ContentionCell& what, int rank) {
+CellPlan plan_of(const std::shared_ptr<GpuPlaces>& places, const ContentionCell& what) {
   CellKey key{.test = what.of_compute ? k_contention_compute : k_contention_communication,
               .from = places->gpus()[what.gpu].id,
               .bytes = what.bytes,
@@ -157,9 +157,7 @@ CellPlan plan_of(const std::shared_ptr<GpuPlaces>& places, const ContentionCell&
               .state = what.bytes > 0 && !what.sums ? "pinned" : ""};
   describe_traffic(key, what.sums, places->id_of({false, places->gpus()[what.gpu].near_node}));
   return {.key = std::move(key),
-          .least = Seconds(0.08),
-          .wanted = Seconds(0.3),
-          .rank = rank,
+          .visit = Seconds(0.05),
           .measure = [places, what](Cell& cell, Seconds budget) {
             measure(*places, what, cell, budget);
           }};
@@ -169,21 +167,23 @@ CellPlan plan_of(const std::shared_ptr<GpuPlaces>& places, const ContentionCell&
 
 std::vector<CellPlan> gpu_contention_plans(const std::shared_ptr<GpuPlaces>& places) {
   std::vector<CellPlan> plans;
+  const bool thorough = places->bench().thorough();
   for (std::size_t gpu = 0; gpu < places->gpus().size(); ++gpu) {
-    // GPUs of a machine are alike: the first in full, of the others what is asked for first.
-    const int later = gpu == 0 ? 0 : 2;
+    if (gpu > 0 && !thorough) {
+      break; // GPUs of a machine are alike
+    }
     for (const ComputeKind& operation : k_operations) {
-      plans.push_back(plan_of(places, {gpu, false, 0, operation, true}, later));
+      plans.push_back(plan_of(places, {gpu, false, 0, operation, true}));
     }
     for (const bool sums : {false, true}) {
       for (const std::uint64_t bytes : {k_mib, 10 * k_mib, 100 * k_mib}) {
-        if (bytes > places->large_bytes()) {
+        if (bytes > places->large_bytes() || (bytes != 10 * k_mib && !thorough)) {
           continue;
         }
-        plans.push_back(plan_of(places, {gpu, sums, bytes, std::nullopt, false}, later));
+        plans.push_back(plan_of(places, {gpu, sums, bytes, std::nullopt, false}));
         for (const ComputeKind& operation : k_operations) {
-          plans.push_back(plan_of(places, {gpu, sums, bytes, operation, false}, later));
-          plans.push_back(plan_of(places, {gpu, sums, bytes, operation, true}, later + 1));
+          plans.push_back(plan_of(places, {gpu, sums, bytes, operation, false}));
+          plans.push_back(plan_of(places, {gpu, sums, bytes, operation, true}));
         }
       }
     }

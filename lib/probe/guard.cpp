@@ -5,15 +5,13 @@
 #include "core/file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <dirent.h>
-#include <memory>
 #include <sstream>
 #include <sys/resource.h>
-#include <thread>
 #include <unistd.h>
 
 namespace reckon {
@@ -45,25 +43,6 @@ double process_time(pid_t pid) {
   return time / ticks_per_second();
 }
 
-struct CloseDir {
-  void operator()(DIR* dir) const noexcept { closedir(dir); }
-};
-
-/// Time that all our threads together were ready and not running. 0 where the kernel does not say.
-double run_queue_time() {
-  const std::unique_ptr<DIR, CloseDir> tasks(opendir("/proc/self/task"));
-  double time = 0;
-  while (const dirent* entry = tasks ? readdir(tasks.get()) : nullptr) {
-    const char* const name = static_cast<const char*>(entry->d_name);
-    if (*name != '.') {
-      std::istringstream stat(text_of(fmt::format("/proc/self/task/{}/schedstat", name)));
-      double ran = 0, waited = 0;
-      time += stat >> ran >> waited ? waited * 1e-9 : 0;
-    }
-  }
-  return time;
-}
-
 } // namespace
 
 std::optional<CpuTimes> parse_cpu_times(std::string_view proc_stat, const std::vector<int>& cpus,
@@ -92,32 +71,26 @@ std::optional<CpuTimes> parse_cpu_times(std::string_view proc_stat, const std::v
   return found == cpus.size() ? std::optional(sum) : std::nullopt;
 }
 
-Disturbance judge_disturbance(double seconds, std::size_t cpus, double busy, double own,
-                              double stolen, double waited, double tick) {
-  Disturbance d;
+std::string judge_disturbance(double seconds, std::size_t cpus, double busy, double own,
+                              double stolen, double tick) {
   if (seconds <= 0) {
-    return d;
+    return "";
   }
-  const double others = busy - own;
-  const auto note = [&d](bool noticeable, std::string text) {
-    if (noticeable) {
-      d.text += (d.noticeable ? ", " : "") + std::move(text);
-      d.noticeable = true;
-    }
-  };
   // A twentieth of what there is, and more than counting in ticks can be wrong by: one tick for
   // each processor and one for luck.
   const double whole = seconds * static_cast<double>(cpus);
   const double blur = tick * static_cast<double>(cpus + 1);
-  note(others > 0.05 * whole && others > blur,
-       fmt::format("other processes used {:.2f} of {} processors", others / seconds, cpus));
-  note(stolen > 0.02 * whole && stolen > blur,
-       fmt::format("the hypervisor took {:.2f} of {} processors", stolen / seconds, cpus));
-  d.only_waited = !d.noticeable;
-  note(waited > 0.05 * seconds && waited > 0.001,
-       fmt::format("threads waited {:.0f} % of the time for a processor", 100 * waited / seconds));
-  d.only_waited = d.only_waited && d.noticeable;
-  return d;
+  const double others = busy - own;
+  std::vector<std::string> texts;
+  if (others > 0.05 * whole && others > blur) {
+    texts.push_back(
+        fmt::format("other processes used {:.2f} of {} processors", others / seconds, cpus));
+  }
+  if (stolen > 0.02 * whole && stolen > blur) {
+    texts.push_back(
+        fmt::format("the hypervisor took {:.2f} of {} processors", stolen / seconds, cpus));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 ProcGuard::ProcGuard(std::vector<int> cpus) : m_cpus(std::move(cpus)) {
@@ -137,7 +110,6 @@ ProcGuard::Reading ProcGuard::read() const {
   for (const pid_t pid : m_own) {
     now.own += process_time(pid);
   }
-  now.waited = run_queue_time();
   return now;
 }
 
@@ -145,29 +117,11 @@ void ProcGuard::begin() {
   m_begin = read();
 }
 
-Disturbance ProcGuard::end() {
+std::string ProcGuard::end() {
   const Reading now = read();
   return judge_disturbance(static_cast<double>(now.at_ns - m_begin.at_ns) * 1e-9, m_cpus.size(),
                            now.all.busy - m_begin.all.busy, now.own - m_begin.own,
-                           now.all.stolen - m_begin.all.stolen, now.waited - m_begin.waited,
-                           1 / ticks_per_second());
-}
-
-bool ProcGuard::wait_for_quiet(Seconds limit) {
-  constexpr auto k_look = std::chrono::milliseconds(100); // ten ticks: long enough to judge by
-  if (limit < Seconds(k_look)) {
-    return true; // nothing can be said in that time
-  }
-  const std::int64_t end_ns =
-      monotonic_ns() + static_cast<std::int64_t>((limit - Seconds(k_look)).count() * 1e9);
-  while (monotonic_ns() <= end_ns) {
-    begin();
-    std::this_thread::sleep_for(k_look);
-    if (!end().noticeable) {
-      return true;
-    }
-  }
-  return false;
+                           now.all.stolen - m_begin.all.stolen, 1 / ticks_per_second());
 }
 
 } // namespace reckon

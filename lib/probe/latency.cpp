@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
+#include <memory>
 #include <new>
 #include <numeric>
 #include <random>
@@ -19,19 +19,16 @@ namespace {
 
 // ---------------------------------------------------------------- core to core
 
-constexpr std::size_t k_most_cores = 16;
-constexpr std::size_t k_pair_samples = 300;
+constexpr std::size_t k_usual_cores = 4, k_most_cores = 16;
 constexpr std::size_t k_addresses = 6;
 
-/// At most k_most_cores of the cores, evenly spread over their order, which is that of the machine.
+/// At most so many of the cores, evenly spread over their order, which is that of the machine.
 std::vector<CorePlace> chosen_cores(const Workbench& bench) {
   const std::vector<CorePlace>& all = bench.cores();
-  if (all.size() <= k_most_cores) {
-    return all;
-  }
+  const std::size_t count = std::min(all.size(), bench.thorough() ? k_most_cores : k_usual_cores);
   std::vector<CorePlace> chosen;
-  for (std::size_t i = 0; i < k_most_cores; ++i) {
-    chosen.push_back(all[i * all.size() / k_most_cores]);
+  for (std::size_t i = 0; i < count; ++i) {
+    chosen.push_back(all[i * all.size() / count]);
   }
   return chosen;
 }
@@ -88,8 +85,6 @@ void measure_pair(Workbench& bench, const CorePlace& from, const CorePlace& to, 
     SampleLimits limits;
     limits.budget = std::max(
         (budget - (clock.now() - since)) / static_cast<double>(k_addresses - a), Seconds(0.002));
-    limits.min_samples = limits.max_samples = k_pair_samples / k_addresses;
-    limits.min_time = Seconds(0);
     limits.warm_up_time = Seconds(0.001);
     limits.timer_step = bench.timer_step();
     // A processor that others share may come back after many slices only.
@@ -116,18 +111,13 @@ void measure_pair(Workbench& bench, const CorePlace& from, const CorePlace& to, 
     }
     all.batch = std::max(all.batch, sampler.batch());
     all.interrupted = sampler.interrupted();
-    all.reason = sampler.reason();
   }
   if (!answered) {
     discard(cell, CellStatus::timeout,
             fmt::format("processor {} did not answer: something else runs there", to.cpu));
     return;
   }
-  // The number of samples was fixed: reaching it is no sign of too little time.
-  if (all.seconds.size() >= k_pair_samples) {
-    all.reason = StopReason::precise;
-  }
-  fill_cell(cell, all, 0, k_pair_samples);
+  fill_cell(cell, all, 0);
   if (const std::string doubt = memory.placement().doubt; !doubt.empty()) {
     remark(cell, CellStatus::noisy, doubt);
   }
@@ -148,18 +138,30 @@ void** follow(void** place) noexcept {
   return place;
 }
 
-void measure_chase(Workbench& bench, std::size_t thread_node, std::size_t memory_node,
-                   std::uint64_t footprint, std::uint64_t largest, Cell& cell, Seconds budget) {
-  const Seconds since = bench.clock().now();
-  const std::span<std::byte> memory = bench.memory(memory_node, 0, largest).first(footprint);
+/// Where chains through memory lie, which take too long to link for each visit.
+constexpr std::size_t k_chains = 3;
+
+/// Links the first `footprint` bytes of a node's memory `which`, by a thread next to `near`.
+void** link_chain(Workbench& bench, std::size_t near, std::size_t node, std::size_t which,
+                  std::uint64_t footprint) {
+  const std::span<std::byte> memory = bench.memory(node, which, footprint).first(footprint);
   // In huge pages, any order does. In small ones, every step of a wholly random order would also
   // miss the TLB: stay within 64 pages for a while.
   const bool huge = bench.huge_fraction().value_or(0) >= 0.9;
   const std::size_t region =
       huge ? footprint : 64 * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void** first = nullptr;
+  bench.team(bench.cpus_near(near, 1)).run([&](std::size_t) {
+    first = build_chase(memory, region, bench.seed());
+  });
+  return first;
+}
+
+/// Goes on from `place`.
+void measure_chase(Workbench& bench, std::size_t thread_node, std::uint64_t footprint,
+                   void**& place, Cell& cell, Seconds budget) {
+  const Seconds since = bench.clock().now();
   Team& team = bench.team(bench.cpus_near(thread_node, 1));
-  void** place = nullptr;
-  team.run([&](std::size_t) { place = build_chase(memory, region, bench.seed()); });
   SampleLimits limits;
   // What fits into a cache has to be brought there first.
   constexpr std::uint64_t k_largest_pass = 32 << 20U;
@@ -170,10 +172,28 @@ void measure_chase(Workbench& bench, std::size_t thread_node, std::size_t memory
   keep(place);
   divide(samples, k_steps);
   fill_cell(cell, samples, 0);
-  bench.remark_placement(cell, memory_node, 0);
-  if (cell.has_value() && thread_node == 0 && memory_node == 0) {
-    bench.note_latency(footprint, cell.p50);
-  }
+  remark(cell, to_text(Bytes(footprint)));
+}
+
+CellPlan chase_plan(Workbench& bench, std::size_t thread_node, std::size_t memory_node,
+                    std::uint64_t footprint, const std::string& level) {
+  return {.key = {.test = k_memory_latency,
+                  .from = bench.nodes()[thread_node].id,
+                  .to = bench.nodes()[memory_node].id,
+                  .bytes = level.empty() ? footprint : 0,
+                  .threads = 1,
+                  .state = level}};
+}
+
+/// Of the home node's caches, linked anew for each visit.
+CellPlan cache_plan(Workbench& bench, std::uint64_t footprint, const std::string& level) {
+  CellPlan plan = chase_plan(bench, 0, 0, footprint, level);
+  plan.measure = [&bench, footprint](Cell& cell, Seconds budget) {
+    void** place = link_chain(bench, 0, 0, 0, footprint);
+    measure_chase(bench, 0, footprint, place, cell, budget);
+    bench.remark_placement(cell, 0, 0);
+  };
+  return plan;
 }
 
 } // namespace
@@ -213,83 +233,50 @@ void** build_chase(std::span<std::byte> memory, std::size_t region_bytes, std::u
 }
 
 Campaign core_latency_campaign(Workbench& bench) {
-  const auto plan = [&bench] {
-    std::vector<CellPlan> plans;
-    const std::vector<CorePlace> cores = chosen_cores(bench);
-    for (const CorePlace& from : cores) {
-      for (const CorePlace& to : cores) {
-        if (from.id == to.id) {
-          continue;
-        }
-        // One pair of each kind first: the same node, then another.
-        plans.push_back({.key = {.test = k_core_to_core, .from = from.id, .to = to.id},
-                         .least = Seconds(0.02),
-                         .wanted = Seconds(0.06),
-                         .rank = from.node == to.node ? 0 : 1,
-                         .measure = [&bench, from, to](Cell& cell, Seconds budget) {
-                           measure_pair(bench, from, to, cell, budget);
-                         }});
+  Campaign campaign{.name = "core to core latency"};
+  const std::vector<CorePlace> cores = chosen_cores(bench);
+  for (const CorePlace& from : cores) {
+    for (const CorePlace& to : cores) {
+      if (from.id != to.id) {
+        campaign.plans.push_back({.key = {.test = k_core_to_core, .from = from.id, .to = to.id},
+                                  .measure = [&bench, from, to](Cell& cell, Seconds budget) {
+                                    measure_pair(bench, from, to, cell, budget);
+                                  }});
       }
     }
-    return plans;
-  };
-  return {.name = "core to core latency", .share = 0.05, .plan = plan};
+  }
+  return campaign;
 }
 
 Campaign memory_latency_campaign(Workbench& bench) {
-  // Fixed at the start: while the knee is being found, it must not move the goal.
-  const std::uint64_t largest = std::bit_ceil(bench.cold_bytes(0));
-  const auto plan_for = [&bench, largest](std::size_t thread_node, std::size_t memory_node,
-                                          std::uint64_t footprint) {
-    // Linking the lines takes about a second a gigabyte.
-    const Seconds set_up(static_cast<double>(footprint) * 1e-9);
-    return CellPlan{.key = {.test = k_memory_latency,
-                            .from = bench.nodes()[thread_node].id,
-                            .to = bench.nodes()[memory_node].id,
-                            .bytes = footprint,
-                            .threads = 1},
-                    .least = Seconds(0.02) + set_up,
-                    .wanted = Seconds(0.12) + set_up,
-                    .rank = footprint == largest ? 0 : 1,
-                    .measure = [&bench, thread_node, memory_node, footprint,
-                                largest](Cell& cell, Seconds budget) {
-                      measure_chase(bench, thread_node, memory_node, footprint, largest, cell,
-                                    budget);
-                    }};
+  Campaign campaign{.name = "memory latency"};
+  for (const auto& [level, bytes] : bench.caches()) {
+    campaign.plans.push_back(
+        cache_plan(bench, std::max(bytes / 2, k_smallest), fmt::format("L{}", level)));
+  }
+  const std::size_t nodes = bench.nodes().size();
+  const auto chains = std::make_shared<std::vector<void**>>(nodes); // by memory's node
+  const auto footprint = [&bench](std::size_t node) { return 2 * bench.cold_bytes(node); };
+  for (std::size_t from = 0; from < nodes; ++from) {
+    for (std::size_t to = 0; to < nodes && !bench.nodes()[from].cpus.empty(); ++to) {
+      CellPlan& plan = campaign.plans.emplace_back(chase_plan(bench, from, to, 0, "memory"));
+      plan.measure = [&bench, from, to, chains, footprint](Cell& cell, Seconds budget) {
+        measure_chase(bench, from, footprint(to), (*chains)[to], cell, budget);
+        bench.remark_placement(cell, to, k_chains);
+      };
+    }
+  }
+  for (std::uint64_t bytes = k_smallest; bench.thorough() && bytes < footprint(0); bytes *= 2) {
+    campaign.plans.push_back(cache_plan(bench, bytes, ""));
+    campaign.plans.push_back(cache_plan(bench, bytes + bytes / 2, ""));
+  }
+  campaign.begin = [&bench, chains, footprint] {
+    for (std::size_t node = 0; node < chains->size(); ++node) {
+      void**& place = (*chains)[node];
+      place = place != nullptr ? place : link_chain(bench, node, node, k_chains, footprint(node));
+    }
   };
-  const auto plan = [&bench, largest, plan_for] {
-    std::vector<CellPlan> plans;
-    for (std::uint64_t footprint = k_smallest; footprint <= largest; footprint *= 2) {
-      plans.push_back(plan_for(0, 0, footprint));
-    }
-    for (std::size_t from = 0; from < bench.nodes().size(); ++from) {
-      for (std::size_t to = 0; to < bench.nodes().size(); ++to) {
-        if ((from != 0 || to != 0) && !bench.nodes()[from].cpus.empty()) {
-          plans.push_back(plan_for(from, to, largest));
-        }
-      }
-    }
-    return plans;
-  };
-  // Between powers of two where a cache ends: half as much again.
-  const auto more = [plan_for, home = bench.nodes()[0].id](const std::vector<Cell>& measured) {
-    std::map<std::uint64_t, double> seconds;
-    for (const Cell& cell : measured) {
-      if (cell.has_value() && cell.key.from == home && cell.key.to == home) {
-        seconds[cell.key.bytes] = cell.p50;
-      }
-    }
-    std::vector<CellPlan> plans;
-    for (auto it = seconds.begin(); it != seconds.end() && std::next(it) != seconds.end(); ++it) {
-      const auto& [below, fast] = *it;
-      const auto& [above, slow] = *std::next(it);
-      if (above == 2 * below && slow > 1.4 * fast) {
-        plans.push_back(plan_for(0, 0, below + below / 2));
-      }
-    }
-    return plans;
-  };
-  return {.name = "memory latency", .share = 0.09, .plan = plan, .more = more};
+  return campaign;
 }
 
 } // namespace reckon

@@ -216,24 +216,19 @@ void fill_link_cell(Cell& cell, const LinkFinding& finding) {
 Campaign links_campaign(const LinkCampaignOptions& options, const std::vector<SharedLink>& shared,
                         std::shared_ptr<LinkMeasurer> measurer) {
   const auto links = std::make_shared<Links>(options, shared, std::move(measurer));
-  const auto plan = [links] {
-    std::vector<CellPlan> plans;
-    for (const LinkQuestion& question : links->questions()) {
-      plans.push_back({.key = {.test = k_link_bandwidth,
-                               .from = question.link.from,
-                               .to = question.link.to,
-                               .direction = k_one_way,
-                               .state = links->options().state},
-                       .least = Seconds(0),
-                       .wanted = Seconds(0),
-                       .measure = [links, link = question.link](Cell& cell, Seconds) {
-                         fill_link_cell(cell, links->finding(link));
-                       }});
-    }
-    return plans;
-  };
-  return {
-      .name = options.name, .share = 0.05, .plan = plan, .begin = [links] { links->discover(); }};
+  Campaign campaign{.name = options.name, .begin = [links] { links->discover(); }, .once = true};
+  for (const LinkQuestion& question : links->questions()) {
+    campaign.plans.push_back({.key = {.test = k_link_bandwidth,
+                                      .from = question.link.from,
+                                      .to = question.link.to,
+                                      .direction = k_one_way,
+                                      .state = options.state},
+                              .visit = Seconds(0),
+                              .measure = [links, link = question.link](Cell& cell, Seconds) {
+                                fill_link_cell(cell, links->finding(link));
+                              }});
+  }
+  return campaign;
 }
 
 Campaign numa_links_campaign(Workbench& bench, const Topology& topology, Seconds most) {

@@ -12,13 +12,13 @@ namespace reckon {
 
 /// How long until another core sees a changed cache line: two pinned threads hand one line back and
 /// forth by compare-and-swap; the value is one way, half of a round trip (measuring.md rule 11).
-/// All ordered pairs of up to 16 cores; of more, of 16 that are spread evenly.
+/// All ordered pairs of 4 cores that are spread evenly; thoroughly of 16.
 [[nodiscard]] Campaign core_latency_campaign(Workbench& bench);
 
-/// How long a dependent load takes, over footprints from 16 KiB to beyond the caches on the first
-/// node, and at the largest footprint from each node to each memory (rule 10). `from` is where the
-/// thread runs, `to` where the memory is. Tells the bench, which derives the size of the
-/// last-level cache.
+/// How long a dependent load takes (rule 10): in each cache of the first node (`state` L1, L2, ...;
+/// half of it is visited), and from each node to each memory ("memory"; four times the
+/// last-level cache). `from` is where the thread runs, `to` where the memory is. Thoroughly also by
+/// footprint (`bytes`) from 16 KiB on.
 [[nodiscard]] Campaign memory_latency_campaign(Workbench& bench);
 
 /// Links the lines (64 bytes) of `memory` to one cycle that visits every line once, in random order
@@ -46,9 +46,9 @@ namespace reckon {
 
 /// How fast gradients are added up (BytePS figure 9a): for fp32, fp16 and bf16, by number of
 /// threads, with 2, 4 and 8 operands (`sources`) in parts of 256 KiB, 1 MiB and 4 MiB (`bytes`)
-/// from cold memory. The first operand is also the destination, as on a server that adds what
-/// arrives to what it has. The rate is that of all threads together and counts what arrives: bytes
-/// of one operand times (sources - 1).
+/// from cold memory; only thoroughly all combinations. The first operand is also the destination,
+/// as on a server that adds what arrives to what it has. The rate is that of all threads together
+/// and counts what arrives: bytes of one operand times (sources - 1).
 [[nodiscard]] Campaign reduce_campaign(Workbench& bench);
 
 /// What a server without a gradient of its own does with a part (PHub's aggregator): operands from

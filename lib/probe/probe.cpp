@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/memory.hpp"
 #include "discover/discover.hpp"
 #include "discover/environment.hpp"
 #include "documents/cells.hpp"
@@ -21,32 +22,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace reckon {
 namespace {
 
 constexpr const char* k_machine = "m0";
-
-/// `campaign`, but only the cells of the cases asked for.
-Campaign filtered(Campaign campaign, const std::vector<std::string>& only) {
-  if (only.empty()) {
-    return campaign;
-  }
-  const auto keep_asked = [only](std::vector<CellPlan> plans) {
-    std::erase_if(plans, [&](const CellPlan& plan) {
-      return std::find(only.begin(), only.end(), plan.key.test) == only.end();
-    });
-    return plans;
-  };
-  campaign.plan = [plan = std::move(campaign.plan), keep_asked] { return keep_asked(plan()); };
-  if (campaign.more) {
-    campaign.more = [more = std::move(campaign.more), keep_asked](const std::vector<Cell>& cells) {
-      return keep_asked(more(cells));
-    };
-  }
-  return campaign;
-}
 
 void check_cases(const std::vector<std::string>& only) {
   std::vector<std::string> names;
@@ -99,20 +83,92 @@ std::vector<std::string> transports_to_measure(const ProbeOptions& options,
 /// Stands for the GPUs where there are none: of the cases that were asked for by name, a cell that
 /// says why they cannot be measured.
 Campaign absent_gpus(const std::vector<std::string>& only, const std::string& why) {
-  const auto plan = [only, why] {
-    std::vector<CellPlan> plans;
-    for (const CellCase& c : cell_cases()) {
-      if (c.on == MeasuredOn::gpus && std::find(only.begin(), only.end(), c.name) != only.end()) {
-        plans.push_back({.key = {.test = c.name, .from = k_machine},
-                         .measure = [why](Cell& /*cell*/, Seconds /*budget*/) {
-                           fail(ErrorKind::unavailable, "no GPU: " + why);
-                         }});
-      }
+  Campaign campaign{.name = "GPUs"};
+  for (const CellCase& c : cell_cases()) {
+    if (c.on == MeasuredOn::gpus && std::find(only.begin(), only.end(), c.name) != only.end()) {
+      campaign.plans.push_back({.key = {.test = c.name, .from = k_machine},
+                                .measure = [why](Cell& /*cell*/, Seconds /*budget*/) {
+                                  fail(ErrorKind::unavailable, "no GPU: " + why);
+                                }});
     }
-    return plans;
-  };
-  return {.name = "GPUs", .share = 0.01, .plan = plan};
+  }
+  return campaign;
 }
+
+/// A machine, and what there is to measure on it.
+class Subject {
+public:
+  Subject(const ProbeOptions& options, const Clock& clock)
+      : m_discovery(discover()), m_cpus(processors(m_discovery.topology)), m_guard(m_cpus),
+        m_bench(m_discovery.topology, k_machine, clock, options.seed, options.interrupted) {
+    if (options.thorough) {
+      m_bench.measure_thoroughly();
+    }
+    const std::uint64_t share = available_memory_bytes() / (8 * m_bench.nodes().size());
+    m_bench.limit_memory(std::bit_floor(share)); // not what it has, but what it has to spare
+    const std::vector<std::string> transports = transports_to_measure(options, m_left_out);
+    for (Campaign (*make)(Workbench&) :
+         {&core_latency_campaign, &memory_latency_campaign, &stream_campaign, &reduce_campaign,
+          &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
+          &contention_campaign}) {
+      m_campaigns.push_back(make(m_bench));
+    }
+    m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));
+    FabricProbeOptions fabric;
+    fabric.machine = k_machine;
+    fabric.transports = transports;
+    fabric.thorough = options.thorough;
+    fabric.seed = options.seed;
+    fabric.cpus = m_cpus;
+    std::sort(fabric.cpus.begin(), fabric.cpus.end()); // the order in which the executor takes them
+    fabric.footprint = m_bench.cold_bytes(0) / 4;
+    fabric.interrupted = options.interrupted;
+    fabric.started = [this](pid_t pid) { m_guard.add_own_process(pid); };
+    std::ranges::move(fabric_campaigns(fabric, clock), std::back_inserter(m_campaigns));
+    if (GpuLibrary* const gpus = gpu_library(&m_no_gpu)) {
+      const GpuProbeOptions of_gpus{.nvlink = options.nvlink, .links_time = k_links_time};
+      std::ranges::move(gpu_campaigns(*gpus, m_bench, m_discovery.topology, of_gpus),
+                        std::back_inserter(m_campaigns));
+    } else {
+      m_campaigns.push_back(absent_gpus(options.only, m_no_gpu));
+    }
+    for (Campaign& campaign : m_campaigns) {
+      std::erase_if(campaign.plans, [&](const CellPlan& plan) {
+        return !options.only.empty() && std::find(options.only.begin(), options.only.end(),
+                                                  plan.key.test) == options.only.end();
+      });
+    }
+    std::erase_if(m_campaigns, [](const Campaign& c) { return c.plans.empty(); });
+  }
+
+  [[nodiscard]] const std::vector<Campaign>& campaigns() const { return m_campaigns; }
+  [[nodiscard]] Topology take_topology() { return std::move(m_discovery.topology); }
+  Guard& guard() { return m_guard; }
+  Workbench& bench() { return m_bench; }
+  void describe(std::map<std::string, std::string>& context) const {
+    if (!m_left_out.empty()) {
+      context["transports_left_out"] = fmt::format("{}", fmt::join(m_left_out, "; "));
+    }
+    context["gpus_left_out"] = m_no_gpu;
+    context["timer_step"] = to_text(m_bench.timer_step());
+    context["simd"] = simd_target_name();
+    context["cold_footprint"] = to_text(Bytes(m_bench.cold_bytes(0)));
+    if (const auto huge = m_bench.huge_fraction()) {
+      context["huge_pages_got"] = fmt::format("{:.0f} %", 100 * *huge);
+    }
+  }
+
+private:
+  static constexpr Seconds k_links_time{3}; // at most, in each pass
+
+  Discovery m_discovery;
+  std::vector<int> m_cpus;
+  ProcGuard m_guard;
+  Workbench m_bench;
+  std::vector<std::string> m_left_out;
+  std::string m_no_gpu;
+  std::vector<Campaign> m_campaigns;
+};
 
 } // namespace
 
@@ -127,55 +183,30 @@ void require_own_machine(const std::optional<JobEnvironment>& job) {
   }
 }
 
+ProbeList list_probe(const ProbeOptions& options) {
+  check_cases(options.only);
+  const RunClock clock;
+  const Subject subject(options, clock);
+  ProbeList list{{}, estimate(subject.campaigns(), options.budget)};
+  for (const Campaign& campaign : subject.campaigns()) {
+    for (const CellPlan& plan : campaign.plans) {
+      list.cells.push_back(plan.key);
+    }
+  }
+  return list;
+}
+
 ProbeResult probe_machine(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
-  Discovery discovery = discover();
   Environment environment = describe_environment(real_system_files());
-  const std::vector<int> cpus = processors(discovery.topology);
-  ProcGuard guard(cpus);
-  Workbench bench(discovery.topology, k_machine, clock, options.seed, options.interrupted);
-
-  bench.limit_memory_time(0.1 * options.budget);
-
-  std::vector<Campaign> campaigns;
-  for (Campaign (*make)(Workbench&) :
-       {&core_latency_campaign, &memory_latency_campaign, &stream_campaign,
-        &numa_bandwidth_campaign, &memcpy_curve_campaign, &reduce_campaign, &stores_campaign,
-        &optimizer_campaign, &contention_campaign}) {
-    campaigns.push_back(filtered(make(bench), options.only));
-  }
-  campaigns.push_back(
-      filtered(numa_links_campaign(bench, discovery.topology, 0.1 * options.budget), options.only));
-  std::vector<std::string> left_out;
-  FabricProbeOptions fabric;
-  fabric.machine = k_machine;
-  fabric.transports = transports_to_measure(options, left_out);
-  fabric.seed = options.seed;
-  fabric.cpus = cpus;
-  std::sort(fabric.cpus.begin(), fabric.cpus.end()); // the order in which the executor takes them
-  // 64 MiB of the usual 256; less where memory is slow to come, as everywhere.
-  fabric.footprint = bench.cold_bytes(0) / 4;
-  fabric.interrupted = options.interrupted;
-  fabric.started = [&guard](pid_t pid) { guard.add_own_process(pid); };
-  for (Campaign& campaign : fabric_campaigns(fabric, clock)) {
-    campaigns.push_back(filtered(std::move(campaign), options.only));
-  }
-  std::string no_gpu;
-  if (GpuLibrary* const gpus = gpu_library(&no_gpu)) {
-    const GpuProbeOptions of_gpus{.nvlink = options.nvlink, .links_time = 0.1 * options.budget};
-    for (Campaign& campaign : gpu_campaigns(*gpus, bench, discovery.topology, of_gpus)) {
-      campaigns.push_back(filtered(std::move(campaign), options.only));
-    }
-  } else {
-    campaigns.push_back(absent_gpus(options.only, no_gpu));
-  }
+  Subject subject(options, clock);
   if (options.starting) {
     std::size_t cells = 0;
-    for (const Campaign& campaign : campaigns) {
-      cells += campaign.plan().size();
+    for (const Campaign& campaign : subject.campaigns()) {
+      cells += campaign.plans.size();
     }
-    options.starting(cells, estimate(campaigns, options.budget));
+    options.starting(cells, estimate(subject.campaigns(), options.budget));
   }
 
   ProbeResult result;
@@ -183,37 +214,24 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   auto& context = profile.context;
   context["measured_at"] = utc_now();
   RunResult run = run_campaigns(
-      campaigns, {options.budget, options.seed, options.interrupted, options.progress}, clock,
-      guard);
-  bench.release_memory();
+      subject.campaigns(), {options.budget, options.seed, options.interrupted, options.progress},
+      clock, subject.guard());
+  subject.bench().release_memory();
 
   add_ceilings(run.cells);
   profile.cells = std::move(run.cells);
-  describe_machine(profile, std::move(discovery.topology), environment);
+  subject.describe(context);
+  describe_machine(profile, subject.take_topology(), environment);
   profile.name = !options.name.empty()               ? options.name
                  : !profile.machines[0].name.empty() ? profile.machines[0].name
                                                      : "this-machine";
-  if (!left_out.empty()) {
-    context["transports_left_out"] = fmt::format("{}", fmt::join(left_out, "; "));
-  }
-  context["gpus_left_out"] = no_gpu;
-  context["timer_step"] = to_text(bench.timer_step());
-  context["simd"] = simd_target_name();
-  if (const auto cache = bench.measured_cache()) {
-    context["last_level_cache"] = to_text(Bytes(*cache));
-  }
-  context["cold_footprint"] = to_text(Bytes(bench.cold_bytes(0)));
-  if (const auto huge = bench.huge_fraction()) {
-    context["huge_pages_got"] = fmt::format("{:.0f} %", 100 * *huge);
-  }
   if (run.drift) {
-    context["drift"] =
-        fmt::format("{:+.1f} % ({})", 100 * run.drift->relative(), run.drift->key.text());
+    context["drift"] = fmt::format("{:+.1f} %", 100 * *run.drift);
   }
   result.interrupted = run.interrupted;
   result.warnings = std::move(environment.warnings);
   result.warnings.insert(result.warnings.end(), run.warnings.begin(), run.warnings.end());
-  describe_probe(result, options, options.budget, run.took);
+  describe_probe(result, options, options.budget.value_or(Seconds(0)), run.took);
   return result;
 }
 

@@ -26,7 +26,8 @@ struct ProbeRequest {
 };
 
 struct ProbeOptions : ProbeRequest {
-  Seconds budget{30};            ///< for everything
+  std::optional<Seconds> budget; ///< for everything; absent: what the cells take
+  bool thorough = false;         ///< whole curves and all combinations
   std::vector<std::string> only; ///< cases; empty: all
   bool nvlink = true;            ///< false: GPUs are measured as if PCIe alone joined them
   /// Told once before the measuring starts.
@@ -43,6 +44,14 @@ struct ProbeResult {
 /// Throws Error{usage} when this process is one of several ranks of a job on one machine: all would
 /// measure it at once, and write one file.
 void require_own_machine(const std::optional<JobEnvironment>& job);
+
+/// What probe_machine() measures: the same each time on a machine.
+struct ProbeList {
+  std::vector<CellKey> cells;
+  Seconds estimate{0};
+};
+/// Throws as probe_machine() does.
+[[nodiscard]] ProbeList list_probe(const ProbeOptions& options);
 
 /// Measures this machine. Throws Error{usage} for an unknown case or transport name in the options,
 /// Error{unavailable} when this machine cannot be measured or a transport that was asked for is not

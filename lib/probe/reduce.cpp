@@ -72,20 +72,11 @@ void measure_rows(Workbench& bench, std::size_t arrays, double bytes, const Step
 }
 
 /// A cell whose operands lie in cold memory; all else of its key is the caller's.
-CellPlan cold_plan(const Workbench& bench, CellKey key, int rank,
+CellPlan cold_plan(const Workbench& bench, CellKey key,
                    std::function<void(Cell&, Seconds)> measure) {
   key.from = bench.machine();
   key.state = "cold";
-  return {.key = std::move(key),
-          .least = Seconds(0.02),
-          .wanted = Seconds(0.1),
-          .rank = rank,
-          .measure = std::move(measure)};
-}
-
-/// 0 for one thread and for all, which is what a server does most.
-int thread_rank(const Workbench& bench, int threads) {
-  return threads == 1 || threads == bench.thread_counts().back() ? 0 : 1;
+  return {.key = std::move(key), .measure = std::move(measure)};
 }
 
 /// Where the first `count` arrays of a row begin, at most 8.
@@ -99,8 +90,6 @@ std::array<const void*, 8> operands_of(const Rows& rows, std::size_t rank, std::
 }
 
 CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::uint64_t part) {
-  // What a server does most: two operands, parts of 1 MiB.
-  const int rank = (sources == 2 ? 0 : 1) + thread_rank(bench, threads) + (part == k_mib ? 0 : 1);
   return cold_plan(
       bench,
       {.test = k_reduce_sum,
@@ -108,7 +97,7 @@ CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::
        .threads = threads,
        .sources = sources,
        .dtype = std::string(name_of(dtype))},
-      rank, [&bench, dtype, sources, part](Cell& cell, Seconds budget) {
+      [&bench, dtype, sources, part](Cell& cell, Seconds budget) {
         const auto operands = static_cast<std::size_t>(sources);
         const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
           const std::array<const void*, 8> from = operands_of(rows, thread, index, operands);
@@ -132,7 +121,7 @@ CellPlan stores_plan(Workbench& bench, Stores stores, int threads, int sources,
        .sources = sources,
        .dtype = std::string(name_of(DType::fp32)),
        .operation = std::string(name_of(stores))},
-      sources == 8 ? 0 : 1, [&bench, stores, threads, sources, part](Cell& cell, Seconds budget) {
+      [&bench, stores, threads, sources, part](Cell& cell, Seconds budget) {
         const Seconds since = bench.clock().now();
         const auto operands = static_cast<std::size_t>(sources);
         std::vector<NodeMemory> near;
@@ -169,7 +158,7 @@ CellPlan optimizer_plan(Workbench& bench, Optimizer optimizer, int threads) {
                     .threads = threads,
                     .dtype = std::string(name_of(DType::fp32)),
                     .operation = std::string(name_of(optimizer))},
-                   thread_rank(bench, threads), [&bench, optimizer](Cell& cell, Seconds budget) {
+                   [&bench, optimizer](Cell& cell, Seconds budget) {
                      measure_rows(
                          bench, 2 + state_arrays(optimizer), static_cast<double>(k_mib),
                          [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
@@ -179,21 +168,20 @@ CellPlan optimizer_plan(Workbench& bench, Optimizer optimizer, int threads) {
                    });
 }
 
-Campaign numbers_campaign(Workbench& bench, const char* name, double share,
-                          std::vector<CellPlan> (*plan)(Workbench&)) {
-  return {.name = name,
-          .share = share,
-          .plan = [&bench, plan] { return plan(bench); },
-          .begin = [&bench] { bench.fill_numbers(0); }};
+Campaign numbers_campaign(Workbench& bench, const char* name, std::vector<CellPlan> plans) {
+  return {.name = name, .plans = std::move(plans), .begin = [&bench] { bench.fill_numbers(0); }};
 }
 
+/// Usually fp32 by size, and the other types in parts of 1 MiB; of 4 operands only thoroughly.
 std::vector<CellPlan> sum_plans(Workbench& bench) {
   std::vector<CellPlan> plans;
   for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
     for (const int threads : bench.thread_counts()) {
       for (const int sources : {2, 4, 8}) {
         for (const std::uint64_t part : {k_mib / 4, k_mib, 4 * k_mib}) {
-          plans.push_back(sum_plan(bench, dtype, threads, sources, part));
+          if (bench.thorough() || (sources != 4 && (dtype == DType::fp32 || part == k_mib))) {
+            plans.push_back(sum_plan(bench, dtype, threads, sources, part));
+          }
         }
       }
     }
@@ -208,7 +196,9 @@ std::vector<CellPlan> stores_plans(Workbench& bench) {
     for (const int sources : {2, 8}) {
       for (const std::uint64_t part : {k_mib / 32, k_mib / 4, k_mib, 4 * k_mib}) {
         for (const Stores stores : {Stores::cached, Stores::streaming}) {
-          plans.push_back(stores_plan(bench, stores, threads, sources, part));
+          if (bench.thorough() || part == k_mib) {
+            plans.push_back(stores_plan(bench, stores, threads, sources, part));
+          }
         }
       }
     }
@@ -230,15 +220,15 @@ std::vector<CellPlan> optimizer_plans(Workbench& bench) {
 } // namespace
 
 Campaign reduce_campaign(Workbench& bench) {
-  return numbers_campaign(bench, "summation", 0.12, &sum_plans);
+  return numbers_campaign(bench, "summation", sum_plans(bench));
 }
 
 Campaign stores_campaign(Workbench& bench) {
-  return numbers_campaign(bench, "stores of sums", 0.06, &stores_plans);
+  return numbers_campaign(bench, "stores of sums", stores_plans(bench));
 }
 
 Campaign optimizer_campaign(Workbench& bench) {
-  return numbers_campaign(bench, "optimizers", 0.03, &optimizer_plans);
+  return numbers_campaign(bench, "optimizers", optimizer_plans(bench));
 }
 
 } // namespace reckon

@@ -14,35 +14,12 @@ namespace reckon {
 namespace {
 
 constexpr double k_noisy_spread = 0.10;
-constexpr double k_noisy_median = 0.05;
-
-StoppingLimits stopping(const SampleLimits& limits) {
-  StoppingLimits s;
-  s.min_samples = limits.min_samples;
-  s.min_time = std::min(limits.min_time, 0.6 * limits.budget);
-  s.precision = limits.precision;
-  s.budget = limits.budget; // the sampler itself takes the warm-up off, see add()
-  s.max_samples = limits.max_samples;
-  return s;
-}
-
-/// Half the width of the distribution-free 95 % interval of the median, relative to the median.
-double median_uncertainty(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  const double n = static_cast<double>(samples.size());
-  const auto at = [&](double rank) {
-    return samples[static_cast<std::size_t>(std::clamp(rank, 0.0, n - 1))];
-  };
-  const double reach = 0.98 * std::sqrt(n);
-  const double median = percentile(samples, 0.5);
-  return (at(std::ceil(n / 2 + reach)) - at(std::floor(n / 2 - reach))) / 2 / median;
-}
 
 } // namespace
 
 Sampler::Sampler(const SampleLimits& limits, const Clock& clock, std::function<bool()> interrupted)
     : m_limits(limits), m_clock(clock), m_asked_to_stop(std::move(interrupted)),
-      m_rule(stopping(limits)), m_begin(clock.now()) {}
+      m_begin(clock.now()) {}
 
 void Sampler::add(Seconds elapsed) {
   if (m_asked_to_stop && m_asked_to_stop()) {
@@ -53,12 +30,8 @@ void Sampler::add(Seconds elapsed) {
     return;
   }
   m_samples.push_back(elapsed.count() / static_cast<double>(m_batch));
-  // Warm-up counts towards the budget but not towards the least time of sampling: a rule that is
-  // told the later of the two would stop too early, so it is told of the end of the budget only.
-  const Seconds now = m_clock.now();
-  const bool over = now - m_begin >= m_limits.budget;
-  m_rule.add(m_samples.back(), over ? m_limits.budget : now - m_sampling_since);
-  m_done = m_done || m_rule.done();
+  m_done = m_done || m_samples.size() >= m_limits.max_samples ||
+           m_clock.now() - m_begin >= m_limits.budget;
 }
 
 void Sampler::warm_up(Seconds elapsed) {
@@ -83,7 +56,6 @@ void Sampler::warm_up(Seconds elapsed) {
   // would eat half of the budget.
   if ((enough && (stable || pressed)) || spent >= 0.5 * m_limits.budget) {
     m_warming_up = false;
-    m_sampling_since = m_clock.now();
   }
 }
 
@@ -104,7 +76,7 @@ void Sampler::grow_batch(Seconds elapsed) {
 }
 
 Samples Sampler::result(const std::vector<std::vector<double>>& per_rank) const {
-  Samples result{m_samples, m_batch, reason(), m_interrupted, {}};
+  Samples result{m_samples, m_batch, m_interrupted, {}};
   for (const std::vector<double>& seconds : per_rank) {
     result.rank_seconds.push_back(median(seconds));
   }
@@ -170,33 +142,21 @@ void remark_samples(Cell& cell, std::size_t taken, std::size_t keep, double spre
   }
 }
 
-void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t keep) {
+void fill_cell(Cell& cell, const Samples& samples, double bytes) {
   if (samples.interrupted || samples.seconds.empty()) {
     discard(cell, CellStatus::skipped,
             samples.interrupted ? "interrupted" : "the time budget ended before the first sample");
     return;
   }
-  const std::size_t taken = samples.seconds.size();
   const bool rate = cell.unit == k_bytes_per_second;
-  for (const double kept : thinned(samples.seconds, keep)) {
+  for (const double taken : samples.seconds) {
     // A clock that stood still between two readings: the shortest time it can tell.
-    const double seconds = std::max(kept, 1e-12);
+    const double seconds = std::max(taken, 1e-12);
     cell.samples.push_back(six_digits(rate ? bytes / seconds : seconds));
   }
   summarize_cell(cell);
   if (samples.batch > 1) {
     remark(cell, fmt::format("each sample is the mean of {} in a row", samples.batch));
-  }
-  remark_samples(cell, taken, keep, summarize(samples.seconds).spread);
-  if (samples.reason == StopReason::budget) {
-    const double uncertainty = median_uncertainty(samples.seconds);
-    if (taken < 5 || uncertainty > k_noisy_median) {
-      const std::string known =
-          uncertainty < 1 ? fmt::format("to {:.0f} %", 100 * uncertainty) : "not even roughly";
-      remark(cell, CellStatus::noisy,
-             fmt::format("stopped by the time budget after {} samples: median known {}", taken,
-                         known));
-    }
   }
 }
 

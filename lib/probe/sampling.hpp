@@ -4,7 +4,6 @@
 #include "core/clock.hpp"
 #include "documents/profile.hpp"
 #include "probe/team.hpp"
-#include "stats/stopping.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -26,13 +25,11 @@ private:
   std::int64_t m_start_ns = monotonic_ns();
 };
 
-/// How one cell is sampled (measuring.md rules 4, 6, 7).
+/// How one visit of a cell is sampled (measuring.md rules 4 and 6). It takes its budget: how well
+/// the cell is known is judged over all of its visits.
 struct SampleLimits {
-  Seconds budget{0.25}; ///< warm-up and samples together
-  std::size_t min_samples = 10;
-  std::size_t max_samples = 20'000;
-  Seconds min_time{0.2};   ///< of the samples; at most 60 % of the budget
-  double precision = 0.01; ///< wanted half-width of the median's 95 % interval
+  Seconds budget{0.02}; ///< warm-up and samples together
+  std::size_t max_samples = 5'000;
   std::size_t warm_up_samples = 3;
   Seconds warm_up_time{0.010};          ///< at most a fifth of the budget
   std::uint64_t warm_up_operations = 0; ///< a whole pass over a footprint, for example
@@ -44,13 +41,12 @@ struct SampleLimits {
 struct Samples {
   std::vector<double> seconds; ///< of one operation each
   std::uint64_t batch = 1;     ///< operations timed together for one sample
-  StopReason reason = StopReason::running;
   bool interrupted = false;
   std::vector<double> rank_seconds; ///< median time of one operation on each thread
 };
 
-/// Decides, sample after sample, how many operations the next timing covers and when there are
-/// enough. Reads the time only through `clock`. Thread-compatible.
+/// Decides, sample after sample, how many operations the next timing covers and when time is up.
+/// Reads the time only through `clock`. Thread-compatible.
 class Sampler {
 public:
   Sampler(const SampleLimits& limits, const Clock& clock, std::function<bool()> interrupted = {});
@@ -65,7 +61,6 @@ public:
   /// Seconds for one operation, in the order taken; without the warm-up.
   [[nodiscard]] const std::vector<double>& samples() const { return m_samples; }
   [[nodiscard]] bool interrupted() const { return m_interrupted; }
-  [[nodiscard]] StopReason reason() const { return m_rule.reason(); }
   /// All of it. `per_rank`: times of one operation on each thread, of which the medians are told.
   [[nodiscard]] Samples result(const std::vector<std::vector<double>>& per_rank = {}) const;
 
@@ -76,9 +71,7 @@ private:
   SampleLimits m_limits;
   const Clock& m_clock;
   std::function<bool()> m_asked_to_stop;
-  MedianStoppingRule m_rule;
   Seconds m_begin;
-  Seconds m_sampling_since{0};
   std::uint64_t m_batch = 1;
   std::uint64_t m_warm_up_operations = 0;
   std::vector<double> m_warm_up;
@@ -107,9 +100,8 @@ struct alignas(128) Timed {
 inline constexpr std::size_t k_keep_samples = 100;
 
 /// Puts samples into `cell`: seconds as they are, or `bytes` of one operation as a rate, to 6
-/// digits. At most `keep` of them, evenly spread over the time of sampling. Judges them all: too
-/// few or too varied samples make the cell noisy, with the reason.
-void fill_cell(Cell& cell, const Samples& samples, double bytes, std::size_t keep = k_keep_samples);
+/// digits. Without any the cell is skipped, with the reason.
+void fill_cell(Cell& cell, const Samples& samples, double bytes);
 
 /// Says how many of the samples taken were kept, and whether they vary too much for an ok cell.
 void remark_samples(Cell& cell, std::size_t taken, std::size_t keep, double spread);

@@ -33,7 +33,11 @@ Workbench::Workbench(const Topology& topology, std::string machine, const Clock&
       m_interrupted(std::move(interrupted)), m_timer_step(measure_timer_step(clock)) {
   int last_level = 0;
   for (const TopologyObject* cache : topology.of_kind(ObjectKind::cache)) {
-    last_level = std::max(last_level, cache->cache_level.value_or(0));
+    const int level = cache->cache_level.value_or(0);
+    last_level = std::max(last_level, level);
+    if (cache->bytes) {
+      m_caches[level] = std::max(m_caches[level], *cache->bytes);
+    }
   }
   std::vector<const TopologyObject*> nodes = topology.of_kind(ObjectKind::numa_node);
   std::stable_partition(nodes.begin(), nodes.end(),
@@ -48,7 +52,6 @@ Workbench::Workbench(const Topology& topology, std::string machine, const Clock&
         if (cache->cache_level == last_level &&
             (is_below(topology, *cache, node->id) || is_below(topology, *node, cache->id))) {
           ++caches;
-          m_claimed_cache = std::max(m_claimed_cache, cache->bytes.value_or(0));
         }
       }
       place.caches = std::max<std::size_t>(caches, 1);
@@ -82,7 +85,7 @@ Workbench::Workbench(const Topology& topology, std::string machine, const Clock&
 std::vector<int> Workbench::thread_counts() const {
   std::vector<int> counts;
   const int all = static_cast<int>(m_cores.size());
-  for (int n = 1; n < all; n *= 2) {
+  for (int n = 1; n < all; n *= m_thorough ? 2 : 4) {
     counts.push_back(n);
   }
   counts.push_back(all);
@@ -122,29 +125,9 @@ Team& Workbench::team(const std::vector<int>& cpus) {
   return *held;
 }
 
-std::optional<std::uint64_t> Workbench::measured_cache() const {
-  // Without a footprint that is surely beyond it, a knee may be that of a smaller cache.
-  const bool far_enough = !m_latencies.empty() && m_latencies.rbegin()->first >= k_least_cold;
-  return far_enough ? knee_of(m_latencies) : std::nullopt;
-}
-
-std::uint64_t Workbench::last_level_cache() const {
-  return measured_cache().value_or(m_claimed_cache);
-}
-
-void Workbench::limit_memory_time(Seconds most) {
-  constexpr std::uint64_t k_trial = std::uint64_t{16} << 20U;
-  const Seconds begin = m_clock.now();
-  static_cast<void>(memory(0, 0, k_trial));
-  const double seconds_a_byte = (m_clock.now() - begin).count() / static_cast<double>(k_trial);
-  // Two areas on each node.
-  const double bytes = most.count() / seconds_a_byte / 2 / static_cast<double>(m_nodes.size());
-  m_most_cold = std::max(std::bit_floor(static_cast<std::uint64_t>(bytes)), 2 * k_trial);
-  release_memory();
-}
-
 std::uint64_t Workbench::wanted_cold_bytes(std::size_t node) const {
-  return std::max(k_least_cold, 4 * last_level_cache() * m_nodes[node].caches);
+  return std::max(k_least_cold,
+                  2 * (m_caches.empty() ? 0 : m_caches.rbegin()->second) * m_nodes[node].caches);
 }
 
 std::uint64_t Workbench::cold_bytes(std::size_t node) const {
@@ -193,7 +176,7 @@ void Workbench::remark_placement(Cell& cell, std::size_t node, std::size_t which
   }
   if (cell.key.state == "cold" && cold_bytes(node) < wanted_cold_bytes(node)) {
     remark(cell, CellStatus::noisy,
-           fmt::format("for lack of time only {} of memory in turn, where {} would be surely cold",
+           fmt::format("only {} of memory in turn, where {} would be surely cold",
                        to_text(Bytes(cold_bytes(node))), to_text(Bytes(wanted_cold_bytes(node)))));
   }
   if (placement.huge < 0.9) {
@@ -219,20 +202,6 @@ Samples Workbench::sample(Team& team, Seconds since, Seconds budget, const Opera
   limits.budget = left(since, budget);
   limits.timer_step = m_timer_step;
   return sample_team(team, limits, m_clock, operation, m_interrupted);
-}
-
-std::optional<std::uint64_t> knee_of(const std::map<std::uint64_t, double>& seconds_by_footprint) {
-  if (seconds_by_footprint.size() < 2) {
-    return std::nullopt;
-  }
-  const double memory = seconds_by_footprint.rbegin()->second;
-  std::optional<std::uint64_t> knee;
-  for (const auto& [footprint, seconds] : seconds_by_footprint) {
-    if (seconds < 0.5 * memory) {
-      knee = footprint;
-    }
-  }
-  return knee;
 }
 
 void fill_numbers(std::span<std::byte> memory) {

@@ -41,10 +41,11 @@ public:
   /// that this process may use.
   Workbench(const Topology& topology, std::string machine, const Clock& clock, std::uint64_t seed,
             std::function<bool()> interrupted);
-  /// Faulting memory in takes time, much of it where a hypervisor has to find it first. Lets no
-  /// more be used than takes about `most` by a trial; then cold_bytes() is less than it should be,
-  /// and cells say so.
-  void limit_memory_time(Seconds most);
+  /// More cells than the usual ones: whole curves, all numbers of threads.
+  void measure_thoroughly() { m_thorough = true; }
+  [[nodiscard]] bool thorough() const { return m_thorough; }
+  /// Lets cold_bytes() be no more than this; cells that had less than they should say so.
+  void limit_memory(std::uint64_t bytes) { m_most_cold = bytes; }
 
   [[nodiscard]] const std::string& machine() const { return m_machine; }
   /// Those next to cores first; the first of all is the home of what is measured on one node only.
@@ -55,7 +56,7 @@ public:
   [[nodiscard]] const std::function<bool()>& interrupted() const { return m_interrupted; }
   [[nodiscard]] Seconds timer_step() const { return m_timer_step; }
 
-  /// Numbers of threads to measure: 1, 2, 4, ... and all cores.
+  /// Numbers of threads to measure: 1, 4, 16, ... and all cores; thoroughly 1, 2, 4, ...
   [[nodiscard]] std::vector<int> thread_counts() const;
   /// `threads` cores, taken from the nodes in turn, so that few threads already use all memories.
   [[nodiscard]] std::vector<CorePlace> spread(int threads) const;
@@ -66,15 +67,11 @@ public:
   /// Threads on these processors; kept for the next user.
   [[nodiscard]] Team& team(const std::vector<int>& cpus);
 
-  /// The memory latency at a footprint, for last_level_cache().
-  void note_latency(std::uint64_t footprint, double seconds) { m_latencies[footprint] = seconds; }
-  /// Capacity of one last-level cache as a single core sees it: the measured knee of the latencies;
-  /// before that, what the machine says.
-  [[nodiscard]] std::uint64_t last_level_cache() const;
-  /// The same, nullopt while it is not measured.
-  [[nodiscard]] std::optional<std::uint64_t> measured_cache() const;
+  /// Capacities of the data caches next to a core, by level, as the machine says them.
+  [[nodiscard]] const std::map<int, std::uint64_t>& caches() const { return m_caches; }
   /// Bytes that have to be touched in turn on a node so that none is still cached (measuring.md
-  /// rule 9): 4 times its last-level caches, at least 256 MiB; less under limit_memory_time().
+  /// rule 9), visited in turn: twice its last-level caches, at least 256 MiB; less under
+  /// limit_memory().
   [[nodiscard]] std::uint64_t cold_bytes(std::size_t node) const;
 
   /// Memory on a node, `which` 0 or 1, at least `bytes` long; the same as long as it is long
@@ -110,18 +107,13 @@ private:
   Seconds m_timer_step;
   [[nodiscard]] std::uint64_t wanted_cold_bytes(std::size_t node) const;
 
-  std::uint64_t m_claimed_cache = 0;
+  std::map<int, std::uint64_t> m_caches;
   std::uint64_t m_most_cold = UINT64_MAX;
-  std::map<std::uint64_t, double> m_latencies;
+  bool m_thorough = false;
   std::map<std::vector<int>, std::unique_ptr<Team>> m_teams;
   std::map<std::pair<std::size_t, std::size_t>, Held> m_memory;
   std::optional<double> m_huge;
 };
-
-/// The largest footprint whose latency is below half of that of the largest footprint; nullopt when
-/// there are fewer than two, or none is faster.
-[[nodiscard]] std::optional<std::uint64_t>
-knee_of(const std::map<std::uint64_t, double>& seconds_by_footprint);
 
 /// Fills memory with ordinary small numbers, whether read as fp32, fp16 or bf16: summing denormal
 /// numbers would measure something else.

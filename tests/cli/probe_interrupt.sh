@@ -4,9 +4,9 @@
 source "$(dirname "$0")/../support/shell.sh"
 
 mkfifo log
-"$RECKON" -vv probe --budget 100s -o p.json > .last/stdout 2> log &
+"$RECKON" -vv probe -o p.json > .last/stdout 2> log &
 pid=$!
-# As soon as five cells are there; the rest of the log is drained.
+# As soon as five measurements were made; the rest of the log is drained.
 exec 3< log
 seen=0
 while read -r line <&3; do
@@ -22,11 +22,7 @@ stdout_has "wrote p.json" "interrupted"
 json_check p.json << 'END'
 measured = [c for c in p["cells"] if c["status"] in ("ok", "noisy")]
 rest = [c for c in p["cells"] if c["status"] not in ("ok", "noisy")]
-assert len(measured) >= 5, len(measured)
-assert len(rest) > len(measured), (len(rest), len(measured))
-# A busy machine may leave some cells no time before that.
-reasons = [c["reason"] for c in rest if c["status"] == "skipped"]
-assert len(reasons) == len(rest) and all(r == "interrupted" or r.startswith("no time left") for r in reasons), rest
-assert "interrupted" in reasons, reasons
+assert 1 <= len(measured) < len(rest), (len(rest), len(measured))
+assert all(c["status"] == "skipped" and c["reason"] == "interrupted" for c in rest), rest
 assert p["context"]["interrupted"] == "yes"
 END

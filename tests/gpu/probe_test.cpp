@@ -27,7 +27,7 @@ TEST_F(GpuProbe, MeasuresEveryCellOrSaysWhyNot) {
     if (campaign.begin) {
       continue; // measured as a whole: the next test
     }
-    for (const CellPlan& plan : campaign.plan()) {
+    for (const CellPlan& plan : campaign.plans) {
       Cell cell = empty_cell(plan);
       try {
         plan.measure(cell, Seconds(0.05));
@@ -61,7 +61,7 @@ TEST_F(GpuProbe, FindsWhatSharedLinksCarry) {
   options.large_bytes = 64U << 20U;
   const auto places = std::make_shared<GpuPlaces>(gpus(), bench, topology, options);
   const Campaign campaign = gpu_links_campaign(places, topology, Seconds(30));
-  const std::vector<CellPlan> plans = campaign.plan();
+  const std::vector<CellPlan> plans = campaign.plans;
   if (plans.empty()) {
     GTEST_SKIP() << "no link here that the ways of several GPUs pass";
   }

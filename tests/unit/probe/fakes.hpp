@@ -6,7 +6,6 @@
 #include "probe/guard.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,27 +46,12 @@ inline Cell measured(const CellPlan& plan, Seconds budget) {
   return cell;
 }
 
-/// Hands out the disturbances it was given, then none.
+/// Says what it was told to say.
 class FakeGuard final : public Guard {
 public:
-  void begin() override { ++begun; }
-  [[nodiscard]] Disturbance end() override {
-    if (disturbances.empty()) {
-      return {};
-    }
-    const Disturbance d = disturbances.front();
-    disturbances.pop_front();
-    return d;
-  }
-  bool wait_for_quiet(Seconds limit) override {
-    longest_wait = std::max(longest_wait, limit);
-    ++waits;
-    return true;
-  }
-  std::deque<Disturbance> disturbances;
-  Seconds longest_wait{0};
-  int begun = 0;
-  int waits = 0;
+  void begin() override {}
+  [[nodiscard]] std::string end() override { return disturbance; }
+  std::string disturbance;
 };
 
 } // namespace reckon::test

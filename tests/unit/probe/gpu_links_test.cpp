@@ -118,7 +118,7 @@ struct Tree {
     };
     bench.emplace(topology, "m0", gpus.clock(), 1, std::function<bool()>());
     campaign = gpu_campaigns(gpus, *bench, topology, options).back();
-    const std::vector<CellPlan> plans = campaign->plan();
+    const std::vector<CellPlan> plans = campaign->plans;
     std::vector<Cell> cells;
     if (!plans.empty()) {
       campaign->begin();

@@ -96,6 +96,7 @@ struct Machine {
     }
     gpus.seconds = [this](const FakeGpus::Work& work) { return seconds_of(work); };
     bench.emplace(topology, "m0", gpus.clock(), 1, std::function<bool()>());
+    bench->measure_thoroughly();
     campaigns = gpu_campaigns(gpus, *bench, topology, options);
   }
 
@@ -118,7 +119,7 @@ struct Machine {
 
   std::vector<Cell> run(std::size_t campaign) {
     std::vector<Cell> cells;
-    for (const CellPlan& plan : campaigns[campaign].plan()) {
+    for (const CellPlan& plan : campaigns[campaign].plans) {
       Cell cell = empty_cell(plan);
       try {
         plan.measure(cell, Seconds(0.005));
@@ -233,6 +234,37 @@ TEST(GpuBandwidth, FailsACellAndNotTheCampaign) {
   EXPECT_EQ(machine.gpus.living(), 0U);
 }
 
+/// The usual cells of a machine whose GPUs reach each other, or do not.
+std::set<CellKey> usual_cells(int gpus, bool peers) {
+  Machine machine(gpus);
+  if (!peers) {
+    machine.gpus.peers.clear();
+  }
+  Workbench bench(machine.topology, "m0", machine.gpus.clock(), 1, {});
+  std::set<CellKey> keys;
+  for (const Campaign& campaign :
+       gpu_campaigns(machine.gpus, bench, machine.topology, {.large_bytes = k_large})) {
+    for (const CellPlan& plan : campaign.plans) {
+      EXPECT_TRUE(keys.insert(plan.key).second) << plan.key.text();
+    }
+  }
+  return keys;
+}
+
+TEST(GpuCampaigns, UsuallyMeasureEachPairInOneWay) {
+  for (const bool peers : {true, false}) {
+    std::map<std::string, std::size_t> count;
+    for (const CellKey& key : usual_cells(3, peers)) {
+      if (key.test == k_device_write_ce) {
+        ++count[key.state];
+      }
+      EXPECT_NE(key.test, k_device_read_sm);
+      EXPECT_NE(key.test, k_gpu_copy_blocks);
+    }
+    EXPECT_EQ(count, (std::map<std::string, std::size_t>{{peers ? "peer" : "staged", 6}}));
+  }
+}
+
 TEST(GpuCurves, HaveTimesThatGrowWithTheSize) {
   Machine machine(2);
   std::map<CellKey, std::map<std::uint64_t, double>> curves;
@@ -244,10 +276,9 @@ TEST(GpuCurves, HaveTimesThatGrowWithTheSize) {
   }
   EXPECT_EQ(curves.size(), 8U); // 2 GPUs, down and up; 2 pairs, directly and staged
   for (const auto& [key, curve] : curves) {
-    EXPECT_EQ(curve.size(), 3U) << key.text(); // 4, 16 and 64 KiB
+    EXPECT_EQ(curve.size(), 5U) << key.text(); // 4, 8, ... 64 KiB
     EXPECT_GT(curve.at(65536), curve.at(16384)) << key.text();
   }
-  EXPECT_TRUE(machine.campaigns[1].more({}).empty());
 }
 
 TEST(GpuLatency, IsThatOfOneLoadOfAChainThatVisitsEverything) {
@@ -312,7 +343,7 @@ TEST(GpuContention, AsksForWhatAceAsksAtEverySize) {
   // round, and everything alone: 2 x 3 x (1 + 4 + 4) + 4.
   Machine machine(1, {.nvlink = true, .large_bytes = 100U << 20U});
   std::map<std::string, std::size_t> by_operation;
-  for (const CellPlan& plan : machine.campaigns[4].plan()) {
+  for (const CellPlan& plan : machine.campaigns[4].plans) {
     ++by_operation[plan.key.operation];
   }
   EXPECT_EQ(by_operation, (std::map<std::string, std::size_t>{{"", 6},

@@ -41,9 +41,7 @@ TEST(Sampler, LongOperationsAreTimedOneByOne) {
   for (const double s : sampler.samples()) {
     EXPECT_NEAR(s, 1e-3, 1e-12);
   }
-  EXPECT_EQ(sampler.reason(), StopReason::precise);
-  // 3 at least and 10 ms of warm-up, 0.2 s of samples: done soon after, not at the budget.
-  EXPECT_NEAR(clock.now().count() - 100, 0.21, 0.05);
+  EXPECT_NEAR(clock.now().count() - 100, 1, 1e-9); // all of its time
 }
 
 TEST(Sampler, ShortOperationsAreTimedInBatches) {
@@ -85,7 +83,6 @@ TEST(Sampler, TheBudgetIsHard) {
   // Never stable: alternates between 1 and 3 ms, so only the budget can end it.
   play(sampler, clock, [](std::uint64_t i) { return i % 2 == 0 ? 1e-3 : 3e-3; });
   EXPECT_LE(clock.now().count() - 100, 0.1 + 3e-3 + 1e-9);
-  EXPECT_EQ(sampler.reason(), StopReason::budget);
   EXPECT_GE(sampler.samples().size(), 10U);
 }
 
@@ -94,7 +91,6 @@ TEST(Sampler, OneOperationLongerThanTheBudgetStillGivesASample) {
   Sampler sampler({.budget = Seconds(0.1)}, clock);
   play(sampler, clock, [](std::uint64_t) { return 1.0; });
   EXPECT_EQ(sampler.samples().size(), 1U); // the first is the warm-up's
-  EXPECT_EQ(sampler.reason(), StopReason::budget);
 }
 
 TEST(Sampler, StopsWhenAsked) {
@@ -115,7 +111,6 @@ TEST(Sampler, StopsWhenAsked) {
 Samples steady(std::size_t n, double seconds) {
   Samples s;
   s.seconds.assign(n, seconds);
-  s.reason = StopReason::precise;
   return s;
 }
 
@@ -123,19 +118,6 @@ Cell filled(const Samples& samples, const char* test = k_host_memcpy, double byt
   Cell cell = empty_cell({.key = {.test = test}});
   fill_cell(cell, samples, bytes);
   return cell;
-}
-
-TEST(FillCell, KeepsAnEvenPartOfManySamples) {
-  Samples s = steady(1000, 1);
-  std::iota(s.seconds.begin(), s.seconds.end(), 10'000.0); // 10000 ... 10999
-  const Cell cell = filled(s);
-  ASSERT_EQ(cell.samples.size(), 100U);
-  EXPECT_EQ(cell.n, 100U);
-  EXPECT_EQ(cell.samples[0], 10'000);
-  EXPECT_EQ(cell.samples[1], 10'010);
-  EXPECT_EQ(cell.samples[99], 10'990);
-  EXPECT_EQ(cell.status, CellStatus::ok);
-  EXPECT_EQ(cell.reason, "1 in 10 of 1000 samples kept");
 }
 
 TEST(FillCell, TurnsTimesIntoRates) {
@@ -146,24 +128,22 @@ TEST(FillCell, TurnsTimesIntoRates) {
   EXPECT_EQ(cell.reason, "each sample is the mean of 4 in a row");
 }
 
-TEST(FillCell, DoubtsWhatVariesOrWasCutOff) {
-  Samples s = steady(20, 1);
-  for (std::size_t i = 0; i < 20; i += 2) {
-    s.seconds[i] = 2; // median 1.5, deviation 0.5: a third
-  }
-  const Cell varied = filled(s);
-  EXPECT_EQ(varied.status, CellStatus::noisy);
-  EXPECT_EQ(varied.reason, "samples vary: median absolute deviation 33 %");
+TEST(Thinned, KeepsAnEvenPartOfManySamples) {
+  std::vector<double> samples(1000);
+  std::iota(samples.begin(), samples.end(), 10'000.0); // 10000 ... 10999
+  const std::vector<double> kept = thinned(samples, 100);
+  ASSERT_EQ(kept.size(), 100U);
+  EXPECT_EQ(kept[0], 10'000);
+  EXPECT_EQ(kept[1], 10'010);
+  EXPECT_EQ(kept[99], 10'990);
+}
 
-  s = steady(3, 1);
-  s.reason = StopReason::budget;
-  const Cell cut = filled(s);
-  EXPECT_EQ(cut.status, CellStatus::noisy);
-  EXPECT_NE(cut.reason.find("after 3 samples"), std::string::npos) << cut.reason;
-
-  s = steady(50, 1); // many equal samples are certain even when the budget ended them
-  s.reason = StopReason::budget;
-  EXPECT_EQ(filled(s).status, CellStatus::ok);
+TEST(RemarkSamples, DoubtsWhatVaries) {
+  Cell cell = test::cell_with({.test = k_host_memcpy}, {2, 1, 2, 1}); // deviation 0.5 of 1.5
+  remark_samples(cell, 1000, 100, cell.spread);
+  EXPECT_EQ(cell.status, CellStatus::noisy);
+  EXPECT_EQ(cell.reason,
+            "samples vary: median absolute deviation 33 %; 1 in 10 of 1000 samples kept");
 }
 
 TEST(FillCell, WithoutSamplesTheCellIsSkipped) {

@@ -61,7 +61,6 @@ TEST(Workbench, KnowsWhichCoresAreNearWhichMemory) {
 TEST(Workbench, SpreadsFewThreadsOverAllMemories) {
   FakeClock clock;
   const Workbench bench(two_nodes(), "m0", clock, 1, {});
-  EXPECT_EQ(bench.thread_counts(), (std::vector<int>{1, 2, 4}));
   const auto cpus = [&](int threads) {
     std::vector<int> list;
     for (const CorePlace& core : bench.spread(threads)) {
@@ -75,29 +74,26 @@ TEST(Workbench, SpreadsFewThreadsOverAllMemories) {
   EXPECT_EQ(cpus(4), (std::vector<int>{0, 2, 1, 3}));
 }
 
-TEST(Workbench, TheColdFootprintFollowsTheMeasuredCache) {
+TEST(Workbench, TheColdFootprintFollowsTheLastLevelCache) {
   FakeClock clock;
-  Workbench bench(two_nodes(), "m0", clock, 1, {});
-  // Nothing measured: what the machine says, 8 MiB; 4 x 8 is below the least, 256 MiB.
-  EXPECT_EQ(bench.last_level_cache(), 8U << 20U);
-  EXPECT_EQ(bench.cold_bytes(0), 256U << 20U);
-  // Measured: still fast at 128 MiB (12 ns of 100), slow at 256.
-  bench.note_latency(1 << 20U, 5e-9);
-  bench.note_latency(128 << 20U, 12e-9);
-  bench.note_latency(256 << 20U, 80e-9);
-  bench.note_latency(1U << 30U, 100e-9);
-  EXPECT_EQ(bench.last_level_cache(), 128U << 20U);
-  EXPECT_EQ(bench.cold_bytes(0), 512U << 20U);
+  Topology t = two_nodes();
+  // 8 MiB: twice that is below the least, 256 MiB.
+  EXPECT_EQ(Workbench(t, "m0", clock, 1, {}).cold_bytes(0), 256U << 20U);
+  for (TopologyObject& object : t.objects) {
+    if (object.kind == ObjectKind::cache) {
+      object.bytes = 200U << 20U;
+    }
+  }
+  const Workbench bench(t, "m0", clock, 1, {});
+  EXPECT_EQ(bench.cold_bytes(0), (400U << 20U) * bench.nodes()[0].caches);
 }
 
-TEST(KneeOf, IsTheLargestFastFootprint) {
-  // Half of 100 ns is 50.
-  EXPECT_EQ(knee_of({{1, 1e-9}, {2, 4e-9}, {4, 49e-9}, {8, 51e-9}, {16, 100e-9}}), 4U);
-  // A disturbed small one does not hide the larger fast ones.
-  EXPECT_EQ(knee_of({{1, 1e-9}, {2, 400e-9}, {4, 20e-9}, {8, 90e-9}, {16, 100e-9}}), 4U);
-  EXPECT_EQ(knee_of({{16, 100e-9}}), std::nullopt);
-  EXPECT_EQ(knee_of({{1, 90e-9}, {2, 100e-9}}), std::nullopt); // nothing is cached
-  EXPECT_EQ(knee_of({}), std::nullopt);
+TEST(Workbench, ThoroughlyAllPowersOfTwoThreads) {
+  FakeClock clock;
+  Workbench bench(two_nodes(), "m0", clock, 1, {});
+  EXPECT_EQ(bench.thread_counts(), (std::vector<int>{1, 4}));
+  bench.measure_thoroughly();
+  EXPECT_EQ(bench.thread_counts(), (std::vector<int>{1, 2, 4}));
 }
 
 TEST(Workbench, RefusesAMachineWithoutCores) {
@@ -117,10 +113,10 @@ TEST(Workbench, KeepsMemoryAsLongAsItIsLongEnough) {
   EXPECT_REFUSED(unavailable, "needs 1024 PiB of memory", bench.memory(0, 0, 1ULL << 60U));
 }
 
-TEST(Workbench, ShortOfTimeItUsesLessMemoryAndSaysSo) {
+TEST(Workbench, WithLessMemoryThanItShouldHaveItSaysSo) {
   const RunClock clock;
   Workbench bench(discover_topology(), "m0", clock, 1, {});
-  bench.limit_memory_time(Seconds(1e-9));
+  bench.limit_memory(32U << 20U);
   EXPECT_EQ(bench.cold_bytes(0), 32U << 20U);
   static_cast<void>(bench.memory(0, 0, bench.cold_bytes(0)));
   Cell cell;

@@ -167,7 +167,7 @@ public:
     const Seconds window = std::min(m_options.window, m_options.most / windows);
     if (window < m_options.least_window) {
       fail(ErrorKind::unavailable,
-           fmt::format("{} measurements need {}; there is time for {}: a longer --budget", count,
+           fmt::format("{} measurements need {}, and no more than {} is spent on them", count,
                        to_text(m_options.least_window * windows), to_text(m_options.most)));
     }
     m_measurer->prepare(m_questions);

@@ -16,6 +16,7 @@
 #include "probe/gpu.hpp"
 #include "probe/links.hpp"
 #include "probe/machine_campaigns.hpp"
+#include "probe/sampling.hpp"
 #include "probe/workbench.hpp"
 
 #include <fmt/format.h>
@@ -219,6 +220,13 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   subject.bench().release_memory();
 
   add_ceilings(run.cells);
+  const auto virtual_machine = environment.facts.find("virtual_machine");
+  for (Cell& cell : run.cells) {
+    if (cell.key.test == k_core_to_core && virtual_machine != environment.facts.end() &&
+        virtual_machine->second == "yes") {
+      remark(cell, CellStatus::noisy, "the hypervisor may move these cores about");
+    }
+  }
   profile.cells = std::move(run.cells);
   subject.describe(context);
   describe_machine(profile, subject.take_topology(), environment);

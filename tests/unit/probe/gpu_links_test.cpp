@@ -261,8 +261,7 @@ TEST(GpuLinks, CopiesThatWereNotMadeFailTheCampaignAndLeaveNothing) {
 TEST(GpuLinks, SaysWhatItWouldTake) {
   Tree tree({2});
   // Four ways alone and two links: 6 measurements of 12 windows of 1 ms.
-  EXPECT_REFUSED(unavailable,
-                 "6 measurements need 72 ms; there is time for 10 ms: a longer --budget",
+  EXPECT_REFUSED(unavailable, "6 measurements need 72 ms, and no more than 10 ms is spent on them",
                  tree.run({.links_time = Seconds(0.01)}));
 }
 

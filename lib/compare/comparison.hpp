@@ -45,7 +45,7 @@ enum class Effect { neutral, better, worse };
 struct Side {
   std::string text;
   std::optional<double> number;
-  std::string unit; ///< seconds, bytes, bytes_per_second, ratio, rank; empty: a count or text
+  std::string unit; ///< seconds, bytes, bytes_per_second, ratio; empty: a count or text
   [[nodiscard]] bool absent() const { return text.empty() && !number; }
   bool operator==(const Side&) const = default;
 };

@@ -286,9 +286,6 @@ private:
   static std::string_view unit_of(const Field& field) {
     constexpr std::array<std::string_view, 5> k_ratios{"assignment_gap", "margin", "busy",
                                                        "link_efficiency", "tolerance"};
-    if (std::string_view(field.key).ends_with("_proxy")) {
-      return "rank";
-    }
     return std::find(k_ratios.begin(), k_ratios.end(), field.key) != k_ratios.end()
                ? "ratio"
                : unit_of_quantity(field.key);
@@ -298,6 +295,8 @@ private:
     Fact fact;
     if (!field.rule.names.empty()) {
       fact.value.text = field.rule.names[static_cast<std::size_t>(number)];
+    } else if (std::string_view(field.key).ends_with("_proxy")) {
+      fact.value.text = fmt::format("rank {}", number);
     } else if (to.truth) {
       fact.value.text = number != 0 ? "yes" : "no";
     } else {

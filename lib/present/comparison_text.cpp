@@ -32,9 +32,6 @@ std::string side_text(const Side& side) {
   if (side.absent()) {
     return "(none)";
   }
-  if (side.number && side.unit == "rank") {
-    return fmt::format("rank {}", *side.number);
-  }
   return side.number ? quantity_text(*side.number, side.unit) : short_digest(side.text);
 }
 
@@ -408,25 +405,30 @@ std::string verdict_text(const Comparison& c, const std::string& before, const s
                          const Style& style) {
   const bool counts = std::any_of(c.differences.begin(), c.differences.end(),
                                   [](const Difference& d) { return d.counts; });
-  const std::string verdict = counts                  ? toned("different", Tone::bad, style)
-                              : !c.same()             ? toned("undecided", Tone::bad, style)
-                              : c.differences.empty() ? toned("same", Tone::good, style)
-                                                      : toned("nothing worse", Tone::good, style);
-  std::string out =
-      fmt::format("{} {} and {}: {}", plural(c.kind), printable(before), printable(after), verdict);
+  const std::string verdict = counts                  ? "different"
+                              : !c.same()             ? "undecided"
+                              : c.differences.empty() ? "same"
+                                                      : "nothing worse";
+  const std::string names =
+      fmt::format("{} {} and {}: ", plural(c.kind), printable(before), printable(after));
   const std::string undecided =
       c.undecided.empty() ? "" : fmt::format(", {} undecided", c.undecided.size());
-  if (c.differences.empty()) {
-    return out +
-           fmt::format(" in {}{}\n", counted(c.compared, "quantity", "quantities"), undecided);
+  const std::string summary = printable(summary_of(c));
+  std::string out = folded(
+      names + verdict +
+          (c.differences.empty()
+               ? fmt::format(" in {}{}", counted(c.compared, "quantity", "quantities"), undecided)
+               : (summary.empty() ? "" : ": ") + summary),
+      style);
+  if (const std::size_t at = out.find(verdict, names.size() - 1); at != out.npos) {
+    out.replace(at, verdict.size(), toned(verdict, c.same() ? Tone::good : Tone::bad, style));
   }
-  const std::string summary = summary_of(c);
-  out += summary.empty() ? "" : ": " + printable(summary);
-  return out + fmt::format("\n{}{}\n", tally_of(c), undecided);
+  return c.differences.empty() ? out : out + folded(tally_of(c) + undecided, style);
 }
 
 /// "23 cells were measured only before: host_memcpy 12, reduce_sum 11".
-std::string coverage_text(const std::vector<std::string>& cells, const char* when, bool verbose) {
+std::string coverage_text(const std::vector<std::string>& cells, const char* when, bool verbose,
+                          const Style& style) {
   if (cells.empty()) {
     return "";
   }
@@ -443,8 +445,11 @@ std::string coverage_text(const std::vector<std::string>& cells, const char* whe
     cases.resize(k_cases);
     cases.emplace_back("...");
   }
-  std::string out = fmt::format("\n{} {} measured only {}: {}\n", counted(cells.size(), "cell"),
-                                cells.size() == 1 ? "was" : "were", when, fmt::join(cases, ", "));
+  std::string out =
+      "\n" + folded(fmt::format("{} {} measured only {}: {}", counted(cells.size(), "cell"),
+                                cells.size() == 1 ? "was" : "were", when,
+                                printable(fmt::format("{}", fmt::join(cases, ", ")))),
+                    style);
   for (const std::string& cell : verbose ? cells : std::vector<std::string>()) {
     out += fmt::format("  {}\n", printable(cell));
   }
@@ -452,7 +457,7 @@ std::string coverage_text(const std::vector<std::string>& cells, const char* whe
 }
 
 /// What stays within the tolerance is said where it is more than a twentieth.
-std::string within_text(const Comparison& c) {
+std::string within_text(const Comparison& c, const Style& style) {
   constexpr double k_notable = 0.05;
   if (!c.largest_within || !c.largest_within->change) {
     return "";
@@ -460,9 +465,11 @@ std::string within_text(const Comparison& c) {
   const Difference& d = *c.largest_within;
   return std::abs(*d.change) < k_notable
              ? ""
-             : fmt::format("largest change that counts as none: {} {} -> {}, {} ({})\n",
-                           printable(d.where), side_text(d.before), side_text(d.after),
-                           change_text(*d.change), remark_of(d));
+             : folded(
+                   printable(fmt::format("largest change that counts as none: {} {} -> {}, {} ({})",
+                                         d.where, side_text(d.before), side_text(d.after),
+                                         change_text(*d.change), remark_of(d))),
+                   style);
 }
 
 /// An option with its unit, as a plan's own listing has it.
@@ -525,25 +532,27 @@ std::string render(const Comparison& comparison, const std::string& before_name,
     groups[0].leading = true; // where nothing is worse or better
   }
   const bool all = verbose || comparison.differences.size() <= k_most_lines;
-  std::vector<std::string> folded;
+  std::vector<std::string> counted_only;
   std::size_t hidden = 0;
   const std::size_t most = verbose ? k_all : k_most_lines;
   for (const Group& group : groups) {
     if (all || group.leading) {
       out += group_text(group.name, group.differences, false, most, style);
     } else {
-      folded.push_back(fmt::format("{} {}", group.name, group.differences.size()));
+      counted_only.push_back(fmt::format("{} {}", group.name, group.differences.size()));
       hidden += group.differences.size();
     }
   }
   if (all && !followers.empty()) {
     out += group_text("follows from these", followers, true, most, style);
   } else if (!followers.empty()) {
-    folded.push_back(fmt::format("what follows from these {}", followers.size()));
+    counted_only.push_back(fmt::format("what follows from these {}", followers.size()));
     hidden += followers.size();
   }
   if (hidden > 0) {
-    out += fmt::format("\nand {} more: {}; -v lists them\n", hidden, fmt::join(folded, ", "));
+    out += "\n" + folded(fmt::format("and {} more: {}; -v lists them", hidden,
+                                     fmt::join(counted_only, ", ")),
+                         style);
   }
   if (!comparison.undecided.empty()) {
     constexpr std::size_t k_few = 3;
@@ -554,9 +563,9 @@ std::string render(const Comparison& comparison, const std::string& before_name,
     out += group_text("undecided: beyond the tolerance, perhaps by chance", std::move(undecided),
                       true, verbose ? k_all : k_few, style);
   }
-  out += coverage_text(comparison.only_before, "before", verbose);
-  out += coverage_text(comparison.only_after, "after", verbose);
-  return out + within_text(comparison);
+  out += coverage_text(comparison.only_before, "before", verbose, style);
+  out += coverage_text(comparison.only_after, "after", verbose, style);
+  return out + within_text(comparison, style);
 }
 
 std::string difference_line(const Difference& difference) {

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
@@ -23,11 +24,16 @@ std::string status_text(const Cell& cell) {
   return cell.reason.empty() ? name : fmt::format("{}: {}", name, cell.reason);
 }
 
+/// Measured only of several machines: pairs, ports, racks.
 bool is_between_machines(const std::string& test) {
   const auto cases = cell_cases();
-  return std::any_of(cases.begin(), cases.end(), [&](const CellCase& c) {
-    return test == c.name && c.on == MeasuredOn::cluster;
-  });
+  const auto it =
+      std::find_if(cases.begin(), cases.end(), [&](const CellCase& c) { return test == c.name; });
+  return it != cases.end() && it->on == MeasuredOn::cluster; // the first is of one machine
+}
+
+bool is_noisy(const Cell& a, const Cell& b) {
+  return a.status == CellStatus::noisy || b.status == CellStatus::noisy;
 }
 
 Difference cell_difference(const CellKey& key, const Cell* before, const Cell* after) {
@@ -77,7 +83,7 @@ void compare_values(Builder& out, Measured& measured, const CellKey& key, Differ
                 .spread = std::max(a.spread, b.spread),
                 .tolerance = latency ? options.latency_tolerance : options.bandwidth_tolerance,
                 .rate = !latency,
-                .doubtful = a.status == CellStatus::noisy || b.status == CellStatus::noisy,
+                .doubtful = is_noisy(a, b),
                 // A sample between machines is a window of a tenth of a second.
                 .least = between ? 1 : options.least_samples,
                 .together = between && !key.to.empty() && key.test != k_pair_latency
@@ -197,6 +203,61 @@ bool is_refinement(const CellKey& key, const Sizes& other) {
          *curve->second.begin() < key.bytes && key.bytes < *curve->second.rbegin();
 }
 
+/// Moves differences of noisy cells to the undecided ones that are alone on their curve: the sizes
+/// next to theirs, which the same way serves, are as they were. A disturbance lasts as long as a
+/// cell or two.
+class Curves {
+public:
+  Curves(const std::map<CellKey, Sides>& cells, const CompareOptions& options) {
+    for (const auto& [key, sides] : cells) {
+      const auto& [a, b] = sides;
+      if (key.bytes > 0 && a != nullptr && b != nullptr && a->has_value() && b->has_value()) {
+        const double tolerance =
+            a->unit == k_seconds ? options.latency_tolerance : options.bandwidth_tolerance;
+        auto& curve = m_curves[curve_of(key)];
+        curve.push_back({key.text(), beyond(a->p50, b->p50, tolerance) ? b->p50 - a->p50 : 0,
+                         is_noisy(*a, *b)});
+        m_place[curve.back().where] = {&curve, curve.size() - 1};
+      }
+    }
+  }
+  void settle(Comparison& comparison) const {
+    const auto alone = [&](const Difference& d) { return is_alone(d); };
+    auto& all = comparison.differences;
+    const auto first = std::stable_partition(all.begin(), all.end(), std::not_fn(alone));
+    for (auto it = first; it != all.end(); ++it) {
+      it->note += "; the sizes next to it are as they were";
+      comparison.undecided.push_back(std::move(*it));
+    }
+    all.erase(first, all.end());
+  }
+
+private:
+  struct Point {
+    std::string where;
+    double change; ///< 0: within the tolerance
+    bool noisy;
+  };
+  [[nodiscard]] bool is_alone(const Difference& d) const {
+    constexpr std::size_t k_least_sizes = 3;
+    const auto place = m_place.find(d.where);
+    if (place == m_place.end() || place->second.first->size() < k_least_sizes) {
+      return false;
+    }
+    const auto& [curve, i] = place->second;
+    if (!(*curve)[i].noisy) {
+      return false;
+    }
+    const auto moved = [&, change = (*curve)[i].change](std::size_t other) {
+      return other < curve->size() && (*curve)[other].change * change > 0;
+    };
+    return !moved(i - 1) && !moved(i + 1); // 0 - 1 is no place
+  }
+
+  std::map<CellKey, std::vector<Point>> m_curves;
+  std::map<std::string, std::pair<const std::vector<Point>*, std::size_t>> m_place;
+};
+
 /// What one profile has of cells and the other has not.
 class Coverage {
 public:
@@ -241,7 +302,8 @@ void compare_cells(Builder& out, const Profile& before, const Profile& after,
   const CellsByKey b_cells = cells_by_machines(after, machines, &SameMachines::after);
   const Sizes sizes_before = sizes_of(a_cells), sizes_after = sizes_of(b_cells);
   std::set<const Cell*> compared;
-  for (const auto& [key, sides] : matched(a_cells, b_cells)) {
+  const std::map<CellKey, Sides> cells = matched(a_cells, b_cells);
+  for (const auto& [key, sides] : cells) {
     const auto& [a, b] = sides;
     if (a == nullptr || b == nullptr) {
       if (!is_refinement(key, a == nullptr ? sizes_before : sizes_after)) {
@@ -272,6 +334,7 @@ void compare_cells(Builder& out, const Profile& before, const Profile& after,
     }
   }
   measured.settle();
+  Curves(cells, out.options()).settle(out.result());
   coverage.settle(compared);
 }
 

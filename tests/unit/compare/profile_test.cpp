@@ -330,6 +330,34 @@ TEST(CompareProfiles, DoesNotMindThatACurveWasRefinedAtOtherSizes) {
   EXPECT_THAT(compare(two, plain).only_after, SizeIs(1));
 }
 
+TEST(CompareProfiles, LeavesANoisySizeThatIsAloneOnItsCurveUndecided) {
+  // Sizes 8, 64, 512 and 4096; those of `slower` take twice as long.
+  CellStatus status = CellStatus::noisy;
+  const auto curve = [&](const std::vector<std::size_t>& slower) {
+    std::vector<Cell> cells;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const bool slow = std::find(slower.begin(), slower.end(), i) != slower.end();
+      cells.push_back(cell("x", "seconds", around(slow ? 200 : 100, 20)));
+      cells.back().key.bytes = 8U << (3 * i);
+      cells.back().status = status;
+      cells.back().reason = "another process";
+    }
+    return with_cells(cells);
+  };
+  for (const std::size_t i : {0U, 1U, 3U}) {
+    const Comparison c = compare(curve({}), curve({i}));
+    EXPECT_TRUE(c.same()) << i;
+    ASSERT_THAT(c.undecided, SizeIs(1)) << i;
+    EXPECT_THAT(c.undecided[0].note, HasSubstr("sizes next to it"));
+  }
+  EXPECT_THAT(compare(curve({}), curve({1, 2})).differences, SizeIs(2));
+  EXPECT_THAT(compare(curve({0, 3}), curve({})).undecided, SizeIs(2));
+  // One of them up and its neighbour down is no common change.
+  EXPECT_THAT(compare(curve({1}), curve({2})).undecided, SizeIs(2));
+  status = CellStatus::ok;
+  EXPECT_THAT(compare(curve({}), curve({1})).differences, SizeIs(1));
+}
+
 TEST(CompareProfiles, TakesAnyChangeOfAPublishedNumberForOne) {
   Cell a = cell("x", "bytes_per_second", {});
   a.status = CellStatus::published;

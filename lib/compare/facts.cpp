@@ -60,6 +60,10 @@ constexpr FactRule k_rules[] = {
      "it tells whether these are other machines; a group's is made of its members'"},
     {"profile", "machines/*/count", own, ""},
     {"profile", "machines/*/members", own, ""},
+    {"profile", "topology/objects/*/os_index", never,
+     "the system's numbers differ among the machines of a group; parts are known by their ids"},
+    {"profile", "topology/objects/*/cpus", never,
+     "the system's numbers differ among the machines of a group; how many there are is compared"},
     {"profile", "endpoint/configurations/*/source", never, "it says where figures are from"},
     {"profile", "endpoint/sources", never, "it says where figures are from"},
     {"profile", "cells", own, ""},
@@ -133,6 +137,7 @@ constexpr FactRule k_rules[] = {
     {"report", "context/measured at", never, k_every_time},
     {"report", "context/measured_at", never, k_every_time},
     {"report", "context/seed", never, k_every_time},
+    {"report", "context/took", never, k_every_time},
     {"report", "kind", grouped, "run"},
     {"report", "strategy", grouped, "run"},
     {"report", "transport", grouped, "run"},
@@ -180,7 +185,8 @@ constexpr FactRule k_rules[] = {
     {"report", "simulation/settings", own, ""},
     {"report", "simulation/scenarios", grouped, "run"},
     {"report", "simulation/undisturbed_seconds", grouped, "simulated"},
-    {"report", "simulation/stations/*/busy", grouped, "simulated"},
+    {"report", "simulation/stations", never,
+     "which links are busiest follows from the plan and the simulated profile"},
     {"report", "checkpoints/complete", never, "it depends on how many iterations there were"},
     {"report", "checkpoints/skipped", never, "it depends on how many iterations there were"},
     {"report", "checkpoints/predicted_seconds", grouped, "predicted"},
@@ -406,7 +412,7 @@ Better better_of(std::string_view kind, std::string_view place) {
   }
   const bool machine = kind == "profile" && !place.starts_with("endpoint");
   const bool amount = key.ends_with("per_second") || key.ends_with("bytes") || key == "width" ||
-                      key == "count" || key == "cores";
+                      key == "count" || key == "cores" || key == "processors";
   return machine && amount ? Better::higher : Better::neither;
 }
 

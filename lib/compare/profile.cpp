@@ -364,6 +364,10 @@ std::vector<Part> parts_of(const Profile& profile, const Fact& all, const Machin
           value.value = {}; // the host's
         }
       }
+      Fact processors;
+      processors.whole = true;
+      processors.value = number_side(static_cast<double>(object.cpus.size()), "");
+      fact.members.emplace_back("processors", std::move(processors));
       parts.push_back({inside(object.id), {inside(object.id)}, std::move(fact)});
     }
   }

@@ -329,7 +329,12 @@ std::string text_of(const Clause& clause) {
 std::string profile_summary(const Comparison& c) {
   std::vector<Clause> clauses;
   std::map<std::string, std::size_t> clause_of; // by machine, or by `where` of a cause
+  const auto matters = [](const Difference& d) { return d.effect != Effect::neutral; };
+  const bool any = std::any_of(c.differences.begin(), c.differences.end(), matters);
   for (const Difference& d : c.differences) {
+    if (any && !matters(d)) {
+      continue; // other numbers, other names
+    }
     const bool cell = d.kind != "fact";
     if (!d.follows_from.empty()) {
       Clause& clause = clauses[clause_of.at(d.follows_from)];

@@ -428,6 +428,7 @@ TEST(CompareProfiles, SeesALinkThatTrainedSlower) {
   for (const auto& [where, change] : {
            Case{"topology/m0/nic0/link_bytes_per_second",
                 [](Topology& t) { t.objects[3].link_bytes_per_second = 6.25e9; }},
+           Case{"topology/m0/numa0/processors", [](Topology& t) { t.objects[1].cpus = {7}; }},
            Case{"topology/m0/gpu0/pcie/width", [](Topology& t) { t.objects[5].pcie->width = 4; }},
            Case{"topology/m0/gpu0/pcie/transfers_per_second",
                 [](Topology& t) { t.objects[5].pcie->transfers_per_second = 5e9; }},

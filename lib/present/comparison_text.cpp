@@ -256,10 +256,10 @@ struct Clause {
     std::string what;
     std::size_t cells = 0;
     double slowest = HUGE_VAL, fastest = 0; ///< of cells: how many times as fast
+    std::set<std::string> pairs{};          ///< that follow
+    std::size_t others = 0;                 ///< cells that follow
   };
   std::vector<Item> items;
-  std::set<std::string> pairs; ///< that follow
-  std::size_t cells = 0;       ///< others that follow
 };
 
 std::string machine_of(const Difference& d) {
@@ -294,32 +294,37 @@ std::string cause_text(const Difference& d, const std::string& machine) {
                               : d.group;
 }
 
+/// "port 0.40 x, 8 pairs follow from it".
+std::string text_of(const Clause::Item& item) {
+  std::string text = item.what;
+  if (item.cells > 0) {
+    const std::string slowest = significant(item.slowest, 2),
+                      fastest = significant(item.fastest, 2);
+    text += fmt::format(" {}{} x", slowest, slowest == fastest ? "" : " to " + fastest);
+    text += item.cells > 1 ? fmt::format(" in {} cells", item.cells) : "";
+  }
+  std::vector<std::string> follow;
+  if (!item.pairs.empty()) {
+    follow.push_back(counted(item.pairs.size(), "pair"));
+  }
+  if (item.others > 0) {
+    follow.push_back(counted(item.others, item.pairs.empty() ? "cell" : "other cell"));
+  }
+  if (!follow.empty()) {
+    text += fmt::format(", {} follow{} from it", fmt::join(follow, " and "),
+                        item.pairs.size() + item.others == 1 ? "s" : "");
+  }
+  return text;
+}
+
 std::string text_of(const Clause& clause) {
   constexpr std::size_t k_items = 2;
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < std::min(k_items, clause.items.size()); ++i) {
-    const Clause::Item& item = clause.items[i];
-    const std::string slowest = significant(item.slowest, 2),
-                      fastest = significant(item.fastest, 2);
-    parts.push_back(item.what +
-                    (item.cells == 0      ? ""
-                     : slowest == fastest ? fmt::format(" {} x", slowest)
-                                          : fmt::format(" {} to {} x", slowest, fastest)) +
-                    (item.cells > 1 ? fmt::format(" in {} cells", item.cells) : ""));
+    parts.push_back(text_of(clause.items[i]));
   }
   if (clause.items.size() > k_items) {
     parts.push_back(fmt::format("{} more", clause.items.size() - k_items));
-  }
-  std::vector<std::string> follow;
-  if (!clause.pairs.empty()) {
-    follow.push_back(counted(clause.pairs.size(), "pair"));
-  }
-  if (clause.cells > 0) {
-    follow.push_back(counted(clause.cells, clause.pairs.empty() ? "cell" : "other cell"));
-  }
-  if (!follow.empty()) {
-    const bool one = clause.pairs.size() + clause.cells == 1;
-    parts.push_back(fmt::format("{} follow{} from it", fmt::join(follow, " and "), one ? "s" : ""));
   }
   return fmt::format("{}{}{}", clause.machine, clause.machine.empty() ? "" : ": ",
                      fmt::join(parts, ", "));
@@ -328,29 +333,29 @@ std::string text_of(const Clause& clause) {
 /// What a profile's differences come to, causes first: "w2: port 0.40 x, 8 pairs follow from it".
 std::string profile_summary(const Comparison& c) {
   std::vector<Clause> clauses;
-  std::map<std::string, std::size_t> clause_of; // by machine, or by `where` of a cause
+  std::map<std::string, std::size_t> clause_of;                       // by machine
+  std::map<std::string, std::pair<std::size_t, std::size_t>> item_of; // by `where` of a cause
   const auto matters = [](const Difference& d) { return d.effect != Effect::neutral; };
   const bool any = std::any_of(c.differences.begin(), c.differences.end(), matters);
   for (const Difference& d : c.differences) {
     if (any && !matters(d)) {
       continue; // other numbers, other names
     }
-    const bool cell = d.kind != "fact";
     if (!d.follows_from.empty()) {
-      Clause& clause = clauses[clause_of.at(d.follows_from)];
+      const auto [clause, item] = item_of.at(d.follows_from);
+      Clause::Item& cause = clauses[clause].items[item];
       if (d.group.starts_with("pair_")) {
-        clause.pairs.insert(fmt::format("{}", fmt::join(d.places, " -> ")));
+        cause.pairs.insert(fmt::format("{}", fmt::join(d.places, " -> ")));
       } else {
-        ++clause.cells;
+        ++cause.others;
       }
       continue;
     }
     const std::string machine = machine_of(d);
     const auto [at, fresh] = clause_of.try_emplace(machine, clauses.size());
     if (fresh) {
-      clauses.push_back({machine, {}, {}, 0});
+      clauses.push_back({machine, {}});
     }
-    clause_of.try_emplace(d.where, at->second);
     auto& items = clauses[at->second].items;
     const std::string what = cause_text(d, machine);
     auto item = std::find_if(items.begin(), items.end(),
@@ -358,7 +363,8 @@ std::string profile_summary(const Comparison& c) {
     if (item == items.end()) {
       item = items.insert(items.end(), {what});
     }
-    if (const auto speed = speed_of(d); speed && cell) {
+    item_of.try_emplace(d.where, at->second, static_cast<std::size_t>(item - items.begin()));
+    if (const auto speed = speed_of(d); speed && d.kind != "fact") {
       ++item->cells;
       item->slowest = std::min(item->slowest, *speed);
       item->fastest = std::max(item->fastest, *speed);

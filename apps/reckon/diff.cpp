@@ -26,15 +26,16 @@ int run_diff(const DiffArguments& arguments) {
   if (arguments.before == "-" && arguments.after == "-") {
     fail(ErrorKind::usage, "standard input can be one of the two documents, not both");
   }
-  const Document before = read_document(arguments.before);
-  const Document after = read_document(arguments.after);
+  const Document before = read_file_or_shipped(arguments.before);
+  const Document after = read_file_or_shipped(arguments.after);
   const Comparison comparison = compare(before, after, arguments.options);
   for (const std::string& warning : comparison.warnings) {
     log(LogLevel::warn, "{}", warning);
   }
   write_file("-", arguments.json ? canonical(to_json(comparison))
                                  : render(comparison, arguments.before, arguments.after,
-                                          style_for(arguments.color, STDOUT_FILENO)));
+                                          style_for(arguments.color, STDOUT_FILENO),
+                                          log_level() >= LogLevel::info));
   return comparison.same() ? k_exit_ok : k_exit_verdict;
 }
 
@@ -44,7 +45,10 @@ void add_diff_command(Arguments& program) {
   auto arguments = std::make_shared<DiffArguments>();
   Arguments& command = program.command("diff", "Compare two plans, profiles or reports by meaning");
   CompareOptions& options = arguments->options;
-  command.option("before", &arguments->before, "A document; - is standard input").required();
+  command
+      .option("before", &arguments->before,
+              "A document, or the name of a shipped profile or workload; - is standard input")
+      .required();
   command.option("after", &arguments->after, "Another one of the same kind").required();
   command.option(
       "--tolerance", Take([&options](const std::string& text, std::string_view flag) {
@@ -58,11 +62,16 @@ void add_diff_command(Arguments& program) {
   command.option("--bandwidth-tolerance", fraction(&options.bandwidth_tolerance),
                  "The same, for measured bandwidths and iteration times only");
   command.option("--only-worse", &options.only_worse,
-                 "List everything, but exit 1 only for what got worse");
+                 "Exit 1 only for what got worse: a machine that is slower or lacks something, a "
+                 "plan with a longer predicted time, a report with a longer measured time or wrong "
+                 "sums");
+  command.option("--strict", &options.strict,
+                 "Exit 1 also for what is undecided, and for cells that were measured only before");
   command.option("--json", &arguments->json, "One JSON document on standard output");
   command.color(&arguments->color);
   command.footer(
-      "Exit status: 0 the same; 1 different; 2 bad input, or two documents of unlike kinds.");
+      "-v lists everything. Exit status: 0 the same; 1 different; 2 bad input, or two documents "
+      "of unlike kinds.");
   command.action([arguments] { return run_diff(*arguments); });
 }
 

@@ -56,17 +56,6 @@ void draw(const ShowArguments& arguments, const Document& document) {
   }
 }
 
-/// A file, or the name of a shipped workload or profile, as plan takes them.
-Document read_file_or_shipped(const std::string& file) {
-  const auto among = [&](const std::vector<std::string>& names) {
-    return std::find(names.begin(), names.end(), file) != names.end();
-  };
-  if (among(shipped_workloads())) {
-    return read_workload(file);
-  }
-  return among(shipped_profiles()) ? Document(read_profile(file)) : read_document(file);
-}
-
 int run_show(const ShowArguments& arguments) {
   const Document document = read_file_or_shipped(arguments.file);
   if (!arguments.options.test.empty() && !std::holds_alternative<Profile>(document)) {

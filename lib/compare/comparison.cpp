@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compare/comparison.hpp"
 
-#include "compare/build.hpp"
+#include "compare/facts.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 
@@ -56,6 +56,12 @@ Json difference_json(const Difference& d) {
   if (!d.note.empty()) {
     out["note"] = d.note;
   }
+  if (!d.places.empty()) {
+    out["places"] = d.places;
+  }
+  if (!d.follows_from.empty()) {
+    out["follows_from"] = d.follows_from;
+  }
   return out;
 }
 
@@ -79,7 +85,8 @@ std::optional<std::string> digest_text(const std::optional<DocumentLink>& link) 
 
 bool Comparison::same() const {
   return std::none_of(differences.begin(), differences.end(),
-                      [](const Difference& d) { return d.counts; });
+                      [](const Difference& d) { return d.counts; }) &&
+         (!strict || (undecided.empty() && only_before.empty()));
 }
 
 Comparison compare(const Document& before, const Document& after, const CompareOptions& options) {
@@ -96,11 +103,21 @@ Comparison compare(const Document& before, const Document& after, const CompareO
 }
 
 Json to_json(const Comparison& comparison) {
-  Json out{{"schema", "comparison"},          {"schema_version", k_schema_version},
-           {"kind", comparison.kind},         {"same", comparison.same()},
-           {"compared", comparison.compared}, {"differences", Json::array()},
-           {"undecided", Json::array()},      {"causes", Json::array()},
-           {"warnings", comparison.warnings}};
+  Json out{{"schema", "comparison"},
+           {"schema_version", k_schema_version},
+           {"kind", comparison.kind},
+           {"same", comparison.same()},
+           {"compared", comparison.compared},
+           {"differences", Json::array()},
+           {"undecided", Json::array()},
+           {"causes", Json::array()},
+           {"warnings", comparison.warnings},
+           {"only_before", comparison.only_before},
+           {"only_after", comparison.only_after},
+           {"largest_within", nullptr}};
+  if (comparison.largest_within) {
+    out["largest_within"] = difference_json(*comparison.largest_within);
+  }
   for (const Difference& d : comparison.differences) {
     out["differences"].push_back(difference_json(d));
   }
@@ -156,21 +173,37 @@ void Builder::number(std::string_view kind, std::string_view group, std::string_
     return;
   }
   compared();
-  if (before && after && !beyond(*before, *after, m_options.exact_tolerance)) {
-    return;
-  }
   const auto side = [&](const std::optional<double>& number) {
     return number ? number_side(*number, unit) : Side{};
   };
-  add(difference(kind, group, where, side(before), side(after), better));
+  Difference d = difference(kind, group, where, side(before), side(after), better);
+  if (before && after && !beyond(*before, *after, m_options.exact_tolerance)) {
+    d.note = "within the tolerance";
+    within(std::move(d));
+  } else {
+    add(std::move(d));
+  }
+}
+
+void Builder::within(Difference difference) {
+  const auto size = [](const std::optional<Difference>& d) {
+    const double change = d && d->change ? *d->change : 0;
+    return change > -1 ? std::abs(std::log1p(change)) : 0; // the same forth and back
+  };
+  // Equal sizes: by place, so that exchanging the documents changes nothing.
+  std::optional<Difference>& largest = m_result.largest_within;
+  const double a = size(largest), b = size(difference);
+  if (b > a || (largest && b == a && difference.where < largest->where)) {
+    largest = std::move(difference);
+  }
 }
 
 void Builder::count(std::string_view kind, std::string_view group, std::string_view where,
-                    std::uint64_t before, std::uint64_t after, std::string_view unit) {
+                    double before, double after, std::string_view unit, Better better) {
   compared();
   if (before != after) {
-    add(difference(kind, group, where, number_side(static_cast<double>(before), unit),
-                   number_side(static_cast<double>(after), unit)));
+    add(difference(kind, group, where, number_side(before, unit), number_side(after, unit),
+                   better));
   }
 }
 
@@ -179,11 +212,12 @@ void Builder::cause(std::string what, Side before, Side after) {
 }
 
 void Builder::causes_from(std::string_view prefix, const std::map<std::string, std::string>& before,
-                          const std::map<std::string, std::string>& after,
-                          const std::set<std::string>& ignored) {
+                          const std::map<std::string, std::string>& after) {
   for (const auto& [key, sides] : paired(before, after, &Named::first)) {
     const auto& [a, b] = sides;
-    if (!ignored.contains(key) && (a == nullptr || b == nullptr || a->second != b->second)) {
+    const FactRule* const rule = fact_rule(m_result.kind, fmt::format("{}/{}", prefix, key));
+    const bool ignored = rule != nullptr && rule->use == FactRule::Use::never;
+    if (!ignored && (a == nullptr || b == nullptr || a->second != b->second)) {
       const auto side = [](const Named* text) {
         return text != nullptr ? text_side(text->second) : Side{};
       };
@@ -210,8 +244,10 @@ Comparison Builder::finish() && {
     d.counts = !m_options.only_worse || d.effect == Effect::worse;
   }
   for (Difference& d : m_result.undecided) {
-    d.counts = false;
+    d.counts = m_options.strict;
   }
+  m_result.only_worse = m_options.only_worse;
+  m_result.strict = m_options.strict;
   return std::move(m_result);
 }
 

@@ -28,11 +28,15 @@ struct CompareOptions {
   /// larger of the two documents') is not told from drift between two runs, however many samples
   /// agree within each.
   double least_spreads = 3;
-  /// A cell that the probe marked noisy is doubtful whatever its samples say: others' work on the
-  /// same processors alone can halve a rate. Only more than this counts.
-  double noisy_tolerance = 1;
+  /// Cells that the probe marked noisy: both their medians and the fast ends of their samples,
+  /// which others' work reaches last, have to move by more than this.
+  double noisy_tolerance = 0.25;
+  /// Cells of one machine with fewer samples are undecided: the probe ended them early.
+  std::size_t least_samples = 10;
   /// Only what got worse counts; everything is still listed.
   bool only_worse = false;
+  /// What is undecided counts, and what was measured only before.
+  bool strict = false;
 };
 
 enum class Effect { neutral, better, worse };
@@ -47,7 +51,7 @@ struct Side {
 };
 
 struct Difference {
-  std::string kind; ///< time, bound, term, parts, moved, lane, order, share, rank, value, cell, ...
+  std::string kind;  ///< fact, term, parts, moved, lane, tree, order, latency, bandwidth, cell, ...
   std::string group; ///< what stands together in a listing: a case of a profile, "ranks", ...
   std::string where; ///< path or key within the document
   Side before, after;
@@ -59,6 +63,11 @@ struct Difference {
   Effect effect = Effect::neutral;
   std::string note;   ///< the same for both directions
   bool counts = true; ///< towards the verdict (CompareOptions::only_worse)
+  /// Of a profile: the machines or objects that it is about, one or a pair: "w2", "m0/gpu0". Empty:
+  /// all of them.
+  std::vector<std::string> places;
+  /// `where` of the difference that explains this one: a pair is slow because a port is.
+  std::string follows_from;
 };
 
 /// Something that the documents were made from or under, and that is not the same.
@@ -77,15 +86,24 @@ struct Comparison {
   std::vector<Difference> undecided;
   std::vector<Cause> causes;         ///< never part of the verdict
   std::vector<std::string> warnings; ///< why the comparison itself may be doubtful
-  std::uint64_t compared = 0;        ///< quantities that stood in both documents
-  /// The verdict: no difference counts.
+  /// Cells that have a value on one side only, for the other probe skipped them or had none: what
+  /// was measured is another set, which says nothing of the machine.
+  std::vector<std::string> only_before, only_after;
+  /// The largest change that counts as none; its note says why.
+  std::optional<Difference> largest_within;
+  std::uint64_t compared = 0;              ///< quantities that stood in both documents
+  bool only_worse = false, strict = false; ///< as asked for
+  /// The verdict: no difference counts, and nothing is undecided or lost where that counts.
   [[nodiscard]] bool same() const;
 };
 
 [[nodiscard]] Comparison compare(const Profile& before, const Profile& after,
                                  const CompareOptions& options = {});
+/// Worse is a plan with a longer predicted time, and nothing else of it: all other figures are
+/// means to that end.
 [[nodiscard]] Comparison compare(const Plan& before, const Plan& after,
                                  const CompareOptions& options = {});
+/// Worse is a report with a longer measured time, or with wrong sums.
 [[nodiscard]] Comparison compare(const Report& before, const Report& after,
                                  const CompareOptions& options = {});
 [[nodiscard]] Comparison compare(const Workload& before, const Workload& after,

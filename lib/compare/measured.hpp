@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace reckon {
@@ -12,7 +13,9 @@ namespace reckon {
 /// Tells changes of measured quantities from noise, all of one comparison together, since the more
 /// are tested the more look changed by chance. A quantity differs when its median moved beyond the
 /// tolerance and beyond `least_spreads` spreads, and the rank test, corrected for the number of
-/// quantities, rejects that both sets of samples come from one distribution.
+/// quantities, rejects that both sets of samples come from one distribution. One that was disturbed
+/// has no spread to go by: its median and the fast end of its samples have to move by more than
+/// `noisy_tolerance`, for other programs can only slow a machine down, and seldom all the time.
 class Measured {
 public:
   explicit Measured(Builder& out) : m_out(out) {}
@@ -20,9 +23,15 @@ public:
     std::span<const double> before, after; ///< samples
     double spread = 0;                     ///< the larger of the two documents'
     double tolerance = 0;
+    bool rate = false;     ///< the samples are rates, so that the fast end is the high one
     bool doubtful = false; ///< the probe itself says that something disturbed it
+    std::size_t least = 0; ///< samples on either side
+    /// Quantities of one name that have too few samples alone are tested together, each relative to
+    /// its own medians. Empty: alone or not at all.
+    std::string together{};
   };
-  /// `difference` has the two medians as its sides; it is reported if it proves to be one.
+  /// `difference` has the two medians as its sides; it is reported if it proves to be one. The
+  /// samples have to stay until settle().
   void add(Difference difference, const Evidence& evidence);
   /// Tests them all and puts what differs, and what could not be decided, into the builder. Returns
   /// how many differ.
@@ -31,11 +40,15 @@ public:
 private:
   struct Candidate {
     Difference difference;
+    Evidence evidence;
     std::optional<double> p;
+    bool pooled = false;
     bool beyond_tolerance = false;
-    bool beyond_spread = false;
-    bool believable = true;
   };
+  void pool();
+  void judge(Candidate& candidate, std::size_t tests, std::size_t& differing);
+  [[nodiscard]] bool fast_end_moved(const Candidate& candidate) const;
+
   Builder& m_out;
   std::vector<Candidate> m_candidates;
 };

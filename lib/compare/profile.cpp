@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compare/build.hpp"
-#include "compare/endpoint.hpp"
+#include "compare/facts.hpp"
+#include "compare/follow.hpp"
 #include "compare/measured.hpp"
+#include "compare/members.hpp"
+#include "documents/cells.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
@@ -13,32 +17,46 @@
 namespace reckon {
 namespace {
 
+using Machines = std::vector<SameMachines>;
+
 std::string status_text(const Cell& cell) {
   const std::string name(name_of(cell.status));
   return cell.reason.empty() ? name : fmt::format("{}: {}", name, cell.reason);
 }
 
-Difference cell_difference(std::string_view kind, const CellKey& key, const Cell* before,
-                           const Cell* after) {
+/// Measured only of several machines: pairs, ports, racks.
+bool is_between_machines(const std::string& test) {
+  const auto cases = cell_cases();
+  const auto it =
+      std::find_if(cases.begin(), cases.end(), [&](const CellCase& c) { return test == c.name; });
+  return it != cases.end() && it->on == MeasuredOn::cluster; // the first is of one machine
+}
+
+bool is_noisy(const Cell& a, const Cell& b) {
+  return a.status == CellStatus::noisy || b.status == CellStatus::noisy;
+}
+
+Difference cell_difference(const CellKey& key, const Cell* before, const Cell* after) {
   const auto side = [](const Cell* cell) {
     if (cell == nullptr) {
       return Side{};
     }
     return cell->has_value() ? number_side(cell->p50, cell->unit) : text_side(status_text(*cell));
   };
-  Difference d =
-      difference(kind, key.test, key.text(), side(before), side(after),
-                 before != nullptr && before->unit == "seconds" ? Better::lower : Better::higher);
-  if (!d.before.number || !d.after.number) {
-    const auto has = [](const Cell* cell) { return cell != nullptr && cell->has_value(); };
-    d.effect =
-        has(before) == has(after) ? Effect::neutral : (has(after) ? Effect::better : Effect::worse);
+  const Cell& any = before != nullptr ? *before : *after;
+  Difference d = difference("cell", key.test, key.text(), side(before), side(after),
+                            any.unit == k_seconds ? Better::lower : Better::higher);
+  for (const std::string& id : {key.from, key.to}) {
+    if (!id.empty()) {
+      d.places.push_back(id);
+    }
   }
   return d;
 }
 
 /// Two cells that both have a value.
-void compare_values(Builder& out, Measured& measured, Difference d, const Cell& a, const Cell& b) {
+void compare_values(Builder& out, Measured& measured, const CellKey& key, Difference d,
+                    const Cell& a, const Cell& b) {
   const bool a_published = a.status == CellStatus::published;
   const bool b_published = b.status == CellStatus::published;
   if (a.unit != b.unit || a.bytes_convention != b.bytes_convention || a_published != b_published) {
@@ -49,43 +67,108 @@ void compare_values(Builder& out, Measured& measured, Difference d, const Cell& 
     out.add(std::move(d));
     return;
   }
-  d.kind = a.unit == "seconds" ? "latency" : "bandwidth";
+  const CompareOptions& options = out.options();
+  const bool latency = a.unit == k_seconds;
+  d.kind = latency ? "latency" : "bandwidth";
   if (a_published) {
-    if (beyond(a.p50, b.p50, out.options().exact_tolerance)) {
+    if (beyond(a.p50, b.p50, options.exact_tolerance)) {
       out.add(std::move(d));
     }
     return;
   }
-  const double tolerance =
-      a.unit == "seconds" ? out.options().latency_tolerance : out.options().bandwidth_tolerance;
-  const bool doubtful = a.status == CellStatus::noisy || b.status == CellStatus::noisy;
-  measured.add(std::move(d), {.before = a.samples,
-                              .after = b.samples,
-                              .spread = std::max(a.spread, b.spread),
-                              .tolerance = tolerance,
-                              .doubtful = doubtful});
+  const bool between = is_between_machines(key.test);
+  measured.add(std::move(d),
+               {.before = a.samples,
+                .after = b.samples,
+                .spread = std::max(a.spread, b.spread),
+                .tolerance = latency ? options.latency_tolerance : options.bandwidth_tolerance,
+                .rate = !latency,
+                .doubtful = is_noisy(a, b),
+                // A sample between machines is a window of a tenth of a second.
+                .least = between ? 1 : options.least_samples,
+                .together = between && !key.to.empty() && key.test != k_pair_latency
+                                ? key.from + " -> " + key.to
+                                : ""});
 }
 
-/// Cells of equal keys. How many writes are in flight is often tuned by the probe, and another
-/// choice must not hide what the link does: cells that are alone in their document but for
-/// in_flight are one pair too, under the key without it.
-auto matched(const Profile& before, const Profile& after) {
-  auto all = paired(before.cells, after.cells, &Cell::key);
-  std::map<CellKey, std::pair<std::vector<const Cell*>, std::vector<const Cell*>>> alone;
-  for (const auto& [key, sides] : all) {
-    CellKey loose = key;
-    loose.in_flight = 0;
-    if (sides.second == nullptr) {
-      alone[loose].first.push_back(sides.first);
-    } else if (sides.first == nullptr) {
-      alone[loose].second.push_back(sides.second);
+/// Cells under keys that name machines as both profiles can: a cell of a group is one of each of
+/// the sets of machines that the group falls into.
+using CellsByKey = std::map<CellKey, const Cell*>;
+
+CellsByKey cells_by_machines(const Profile& profile, const Machines& machines,
+                             const MachineGroup* SameMachines::*side) {
+  const MachineOf machine_of(profile);
+  std::map<std::string, std::vector<const SameMachines*>> sets_of; // by group
+  for (const SameMachines& set : machines) {
+    if (set.*side != nullptr) {
+      auto& sets = sets_of[(set.*side)->id];
+      if (set.before != nullptr && set.after != nullptr) { // else it came or went as a whole
+        sets.push_back(&set);
+      }
     }
   }
-  for (const auto& [loose, sides] : alone) {
-    if (sides.first.size() == 1 && sides.second.size() == 1 && !all.contains(loose)) {
-      all.erase(sides.first[0]->key);
-      all.erase(sides.second[0]->key);
-      all[loose] = {sides.first[0], sides.second[0]};
+  CellsByKey cells;
+  for (const Cell& cell : profile.cells) {
+    const MachineOf::Place from = machine_of.of(cell.key.from), to = machine_of.of(cell.key.to);
+    CellKey key = cell.key;
+    // A group's peer stands for any machine unless no other was ever in that group.
+    if (!to.group.empty() && to.group != from.group) {
+      const auto& sets = sets_of.at(to.group);
+      key.to = sets.size() == 1 && sets[0]->whole ? sets[0]->name + to.rest : "";
+    }
+    if (from.group.empty()) {
+      cells.emplace(key, &cell);
+      continue;
+    }
+    for (const SameMachines* const set : sets_of.at(from.group)) {
+      key.from = set->name + from.rest;
+      if (to.group == from.group) {
+        key.to = set->whole || !to.rest.empty() ? set->name + to.rest : "";
+      }
+      cells.emplace(key, &cell);
+    }
+  }
+  return cells;
+}
+
+/// The key without what the probe tuned: how many writes are in flight, and, between machines, how
+/// long those are that make a rate.
+CellKey untuned(const CellKey& key, const Cell& cell) {
+  CellKey loose = key;
+  loose.in_flight = 0;
+  if (cell.unit == k_bytes_per_second && is_between_machines(key.test)) {
+    loose.bytes = 0;
+  }
+  return loose;
+}
+
+using Sides = std::pair<const Cell*, const Cell*>;
+
+/// Cells of equal keys. Another choice of what is tuned must not hide what a link does: cells that
+/// are alone in their document but for that are one pair too, under the key without it.
+std::map<CellKey, Sides> matched(const CellsByKey& before, const CellsByKey& after) {
+  std::map<CellKey, Sides> all;
+  for (const auto& [key, cell] : before) {
+    all[key].first = cell;
+  }
+  for (const auto& [key, cell] : after) {
+    all[key].second = cell;
+  }
+  using Alone = std::vector<CellKey>;
+  std::map<CellKey, std::pair<Alone, Alone>> alone;
+  for (const auto& [key, sides] : all) {
+    if (sides.second == nullptr) {
+      alone[untuned(key, *sides.first)].first.push_back(key);
+    } else if (sides.first == nullptr) {
+      alone[untuned(key, *sides.second)].second.push_back(key);
+    }
+  }
+  for (const auto& [loose, keys] : alone) {
+    if (keys.first.size() == 1 && keys.second.size() == 1) {
+      const Sides sides{all[keys.first[0]].first, all[keys.second[0]].second};
+      all.erase(keys.first[0]);
+      all.erase(keys.second[0]);
+      all.emplace(loose, sides);
     }
   }
   return all;
@@ -100,11 +183,11 @@ CellKey curve_of(CellKey key) {
   return key;
 }
 
-Sizes sizes_of(const Profile& profile) {
+Sizes sizes_of(const CellsByKey& cells) {
   Sizes out;
-  for (const Cell& cell : profile.cells) {
-    if (cell.has_value() && cell.key.bytes > 0) {
-      out[curve_of(cell.key)].insert(cell.key.bytes);
+  for (const auto& [key, cell] : cells) {
+    if (cell->has_value() && key.bytes > 0) {
+      out[curve_of(key)].insert(key.bytes);
     }
   }
   return out;
@@ -120,89 +203,253 @@ bool is_refinement(const CellKey& key, const Sizes& other) {
          *curve->second.begin() < key.bytes && key.bytes < *curve->second.rbegin();
 }
 
-void compare_cells(Builder& out, const Profile& before, const Profile& after) {
+/// Moves differences of noisy cells to the undecided ones that are alone on their curve: the sizes
+/// next to theirs, which the same way serves, are as they were. A disturbance lasts as long as a
+/// cell or two.
+class Curves {
+public:
+  Curves(const std::map<CellKey, Sides>& cells, const CompareOptions& options) {
+    for (const auto& [key, sides] : cells) {
+      const auto& [a, b] = sides;
+      if (key.bytes > 0 && a != nullptr && b != nullptr && a->has_value() && b->has_value()) {
+        const double tolerance =
+            a->unit == k_seconds ? options.latency_tolerance : options.bandwidth_tolerance;
+        auto& curve = m_curves[curve_of(key)];
+        curve.push_back({key.text(), beyond(a->p50, b->p50, tolerance) ? b->p50 - a->p50 : 0,
+                         is_noisy(*a, *b)});
+        m_place[curve.back().where] = {&curve, curve.size() - 1};
+      }
+    }
+  }
+  void settle(Comparison& comparison) const {
+    const auto alone = [&](const Difference& d) { return is_alone(d); };
+    auto& all = comparison.differences;
+    const auto first = std::stable_partition(all.begin(), all.end(), std::not_fn(alone));
+    for (auto it = first; it != all.end(); ++it) {
+      it->note += "; the sizes next to it are as they were";
+      comparison.undecided.push_back(std::move(*it));
+    }
+    all.erase(first, all.end());
+  }
+
+private:
+  struct Point {
+    std::string where;
+    double change; ///< 0: within the tolerance
+    bool noisy;
+  };
+  [[nodiscard]] bool is_alone(const Difference& d) const {
+    constexpr std::size_t k_least_sizes = 3;
+    const auto place = m_place.find(d.where);
+    if (place == m_place.end() || place->second.first->size() < k_least_sizes) {
+      return false;
+    }
+    const auto& [curve, i] = place->second;
+    if (!(*curve)[i].noisy) {
+      return false;
+    }
+    const auto moved = [&, change = (*curve)[i].change](std::size_t other) {
+      return other < curve->size() && (*curve)[other].change * change > 0;
+    };
+    return !moved(i - 1) && !moved(i + 1); // 0 - 1 is no place
+  }
+
+  std::map<CellKey, std::vector<Point>> m_curves;
+  std::map<std::string, std::pair<const std::vector<Point>*, std::size_t>> m_place;
+};
+
+/// What one profile has of cells and the other has not.
+class Coverage {
+public:
+  explicit Coverage(Builder& out) : m_out(out) {}
+  /// One of them at most.
+  void add(const CellKey& key, const Cell* before, const Cell* after) {
+    if (before == nullptr && after == nullptr) {
+      return;
+    }
+    const Cell& cell = before != nullptr ? *before : *after;
+    if (cell.status == CellStatus::published) { // nobody forgot to measure it
+      Difference d = cell_difference(key, before, after);
+      m_out.add(std::move(d));
+    } else if (cell.has_value()) {
+      (before != nullptr ? m_before : m_after).emplace(&cell, key.text());
+    }
+  }
+  /// A cell of a group that was compared for some of its machines is not lost.
+  void settle(const std::set<const Cell*>& compared) {
+    for (auto& [cells, list] : {std::pair(&m_before, &Comparison::only_before),
+                                std::pair(&m_after, &Comparison::only_after)}) {
+      std::set<std::string> texts;
+      for (auto& [cell, text] : *cells) {
+        if (!compared.contains(cell)) {
+          texts.insert(std::move(text));
+        }
+      }
+      (m_out.result().*list).assign(texts.begin(), texts.end());
+    }
+  }
+
+private:
+  Builder& m_out;
+  std::map<const Cell*, std::string> m_before, m_after;
+};
+
+void compare_cells(Builder& out, const Profile& before, const Profile& after,
+                   const Machines& machines) {
   Measured measured(out);
-  const Sizes sizes_before = sizes_of(before);
-  const Sizes sizes_after = sizes_of(after);
-  for (const auto& [key, sides] : matched(before, after)) {
+  Coverage coverage(out);
+  const CellsByKey a_cells = cells_by_machines(before, machines, &SameMachines::before);
+  const CellsByKey b_cells = cells_by_machines(after, machines, &SameMachines::after);
+  const Sizes sizes_before = sizes_of(a_cells), sizes_after = sizes_of(b_cells);
+  std::set<const Cell*> compared;
+  const std::map<CellKey, Sides> cells = matched(a_cells, b_cells);
+  for (const auto& [key, sides] : cells) {
     const auto& [a, b] = sides;
-    Difference d = cell_difference("cell", key, a, b);
     if (a == nullptr || b == nullptr) {
       if (!is_refinement(key, a == nullptr ? sizes_before : sizes_after)) {
-        out.add(std::move(d));
+        coverage.add(key, a, b);
       }
       continue;
     }
     out.compared();
-    if (a->key.in_flight != b->key.in_flight) {
-      d.note =
-          fmt::format("{} and {} writes in flight", std::min(a->key.in_flight, b->key.in_flight),
-                      std::max(a->key.in_flight, b->key.in_flight));
-    }
+    const auto skipped = [](const Cell& cell) { return cell.status == CellStatus::skipped; };
     if (a->has_value() && b->has_value()) {
-      compare_values(out, measured, std::move(d), *a, *b);
+      compared.insert({a, b});
+      Difference d = cell_difference(key, a, b);
+      if (a->key.in_flight != b->key.in_flight) {
+        d.note =
+            fmt::format("{} and {} writes in flight", std::min(a->key.in_flight, b->key.in_flight),
+                        std::max(a->key.in_flight, b->key.in_flight));
+      }
+      compare_values(out, measured, key, std::move(d), *a, *b);
+    } else if (skipped(*a) || skipped(*b)) {
+      coverage.add(key, skipped(*a) ? nullptr : a, skipped(*b) ? nullptr : b);
     } else if (a->status != b->status) {
+      Difference d = cell_difference(key, a, b);
       d.kind = "status";
+      d.effect = a->has_value() == b->has_value() ? Effect::neutral
+                 : b->has_value()                 ? Effect::better
+                                                  : Effect::worse;
       out.add(std::move(d));
     }
   }
   measured.settle();
+  Curves(cells, out.options()).settle(out.result());
+  coverage.settle(compared);
 }
 
-void compare_topology(Builder& out, const Topology& before, const Topology& after) {
-  using Object = TopologyObject;
-  for (const auto& [id, sides] : paired(before.objects, after.objects, &Object::id)) {
-    const auto& [a, b] = sides;
-    const Both<Object> both(out, "topology", "topology/" + id, a, b);
-    if (a == nullptr || b == nullptr) {
-      both.text("topology", "", [](const Object& o) {
-        return fmt::format("{}{}{}", name_of(o.kind), o.name.empty() ? "" : " ", o.name);
-      });
+/// An object of a machine, or a link between two of them, by their ids without the machine's.
+struct Part {
+  std::string name;
+  std::vector<std::string> ends;
+  Fact fact;
+};
+
+std::vector<Part> parts_of(const Profile& profile, const Fact& all, const MachineOf& machine_of,
+                           const std::string& group, bool other_hosts) {
+  const auto inside = [&](const std::string& id) {
+    const MachineOf::Place place = machine_of.of(id);
+    return place.group.empty() ? id : place.rest.empty() ? "machine" : place.rest.substr(1);
+  };
+  const Fact& topology = *all.find("topology");
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < profile.topology.objects.size(); ++i) {
+    const TopologyObject& object = profile.topology.objects[i];
+    if (machine_of.of(object.id).group == group) {
+      Fact fact = topology.find("objects")->members[i].second;
+      for (auto& [key, value] : fact.members) {
+        if (key == "parent" && !object.parent.empty()) {
+          value.value.text = inside(object.parent);
+        } else if (key == "name" && object.id == group && other_hosts) {
+          value.value = {}; // the host's
+        }
+      }
+      Fact processors;
+      processors.whole = true;
+      processors.value = number_side(static_cast<double>(object.cpus.size()), "");
+      fact.members.emplace_back("processors", std::move(processors));
+      parts.push_back({inside(object.id), {inside(object.id)}, std::move(fact)});
+    }
+  }
+  for (std::size_t i = 0; i < profile.topology.links.size(); ++i) {
+    const PeerLink& link = profile.topology.links[i];
+    if (machine_of.of(link.from).group == group) {
+      const std::vector<std::string> ends{inside(link.from), inside(link.to)};
+      parts.push_back({fmt::format("{} - {} {}", ends[0], ends[1], name_of(link.kind)), ends,
+                       topology.find("links")->members[i].second});
+    }
+  }
+  return parts;
+}
+
+void compare_machines(Builder& out, const Profile& before, const Profile& after,
+                      const Machines& machines, bool other_hosts) {
+  const Fact a = facts_of(before), b = facts_of(after);
+  const MachineOf machine_of_a(before), machine_of_b(after);
+  const auto group = [](const Fact& all, const MachineGroup* machine) {
+    return machine != nullptr ? all.find("machines")->find(machine->id) : nullptr;
+  };
+  for (const SameMachines& set : machines) {
+    std::size_t first = out.result().differences.size();
+    const auto are_about = [&](const std::vector<std::string>& parts) {
+      for (; first < out.result().differences.size(); ++first) {
+        for (const std::string& part : parts) {
+          out.result().differences[first].places.push_back(set.name + part);
+        }
+      }
+    };
+    compare_facts(out, "machines/*", "machines/" + set.name, group(a, set.before),
+                  group(b, set.after));
+    are_about({""});
+    if (set.before == nullptr || set.after == nullptr) {
       continue;
     }
-    both.text("topology", "/kind", [](const Object& o) { return name_of(o.kind); });
-    both.text("topology", "/parent", &Object::parent);
-    both.text("topology", "/name", &Object::name);
-    both.text("topology", "/pci_address", &Object::pci_address);
-    both.number("topology", "/os_index", &Object::os_index, "");
-    both.number("topology", "/cache_level", &Object::cache_level, "");
-    both.number("topology", "/bytes", &Object::bytes, "bytes");
-    both.number("topology", "/link_bytes_per_second", &Object::link_bytes_per_second,
-                "bytes_per_second", Better::higher);
-    both.text("topology", "/cpus",
-              [](const Object& o) { return fmt::format("{}", fmt::join(o.cpus, " ")); });
-  }
-}
-
-void compare_machines(Builder& out, const Profile& before, const Profile& after) {
-  for (const auto& [id, sides] : paired(before.machines, after.machines, &MachineGroup::id)) {
-    const auto& [a, b] = sides;
-    const Both<MachineGroup> both(out, "machines", "machines/" + id, a, b);
-    both.number("machine", "/count", &MachineGroup::count, "");
-    both.number("machine", "/cores", &MachineGroup::cores, "");
-    both.number("machine", "/memory_bytes", &MachineGroup::memory_bytes, "bytes");
-    if (a != nullptr && b != nullptr) {
-      both.text("machine", "/rack", &MachineGroup::rack);
-      both.text("machine", "/members",
-                [](const MachineGroup& m) { return fmt::format("{}", fmt::join(m.members, " ")); });
+    if (set.whole) {
+      out.count("fact", "machines", fmt::format("machines/{}/count", set.name),
+                static_cast<double>(set.before->count), static_cast<double>(set.after->count), "",
+                Better::higher);
+      are_about({""});
+    }
+    const auto x = parts_of(before, a, machine_of_a, set.before->id, other_hosts);
+    const auto y = parts_of(after, b, machine_of_b, set.after->id, other_hosts);
+    for (const auto& [name, sides] : paired(x, y, &Part::name)) {
+      const auto fact = [](const Part* part) { return part != nullptr ? &part->fact : nullptr; };
+      const bool link = (sides.first != nullptr ? sides.first : sides.second)->ends.size() > 1;
+      compare_facts(out, link ? "topology/links/*" : "topology/objects/*",
+                    fmt::format("topology/{}/{}", set.name, name), fact(sides.first),
+                    fact(sides.second));
+      std::vector<std::string> places;
+      for (const std::string& end : (sides.first != nullptr ? sides.first : sides.second)->ends) {
+        places.push_back("/" + end);
+      }
+      are_about(places);
     }
   }
+  compare_facts(out, "endpoint", "endpoint", a.find("endpoint"), b.find("endpoint"));
 }
 
 } // namespace
 
 Comparison compare(const Profile& before, const Profile& after, const CompareOptions& options) {
   Builder out("profile", options);
-  if (before.fingerprint != after.fingerprint) {
-    out.warn("the profiles have different fingerprints: they come from different machines or from "
-             "different settings, "
-             "so differences do not mean that something got slower");
+  const auto others = other_machines(before, after);
+  if (others) {
+    out.warn(*others);
   }
-  out.causes_from("context", before.context, after.context, k_volatile_context);
-  compare_machines(out, before, after);
-  compare_endpoints(out, before.endpoint, after.endpoint);
-  compare_topology(out, before.topology, after.topology);
-  compare_cells(out, before, after);
+  out.causes_from("context", before.context, after.context);
+  if (before.source != after.source) {
+    out.cause("source", text_side(before.source), text_side(after.source));
+  }
+  const Machines machines = same_machines(before, after);
+  compare_machines(out, before, after, machines, others.has_value());
+  compare_cells(out, before, after, machines);
+  std::map<std::string, std::string> set_of;
+  for (const SameMachines& set : machines) {
+    for (const std::string& member : set.members) {
+      set_of[member] = set.name;
+    }
+  }
+  tell_what_follows(out.result(), set_of);
   return std::move(out).finish();
 }
 

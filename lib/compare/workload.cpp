@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compare/build.hpp"
+#include "compare/facts.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,9 +14,11 @@ void compare_tensors(Builder& out, const std::string& group, const std::vector<T
                      const std::vector<Tensor>& after) {
   const auto all = paired(before, after, &Tensor::name);
   for (const auto& [name, sides] : all) {
-    Both<Tensor>(out, group, fmt::format("{}/{}", group, name), sides.first, sides.second)
-        .text("tensor", "",
-              [](const Tensor& t) { return fmt::format("{} {}", t.elements, name_of(t.dtype)); });
+    const auto text = [](const Tensor* t) {
+      return t != nullptr ? fmt::format("{} {}", t->elements, name_of(t->dtype)) : "";
+    };
+    out.text("tensor", group, fmt::format("{}/{}", group, name), text(sides.first),
+             text(sides.second));
   }
   // The order is compared among the tensors that are in both.
   const auto common = [&](const std::vector<Tensor>& tensors) {
@@ -47,31 +49,7 @@ void compare_tensors(Builder& out, const std::string& group, const std::vector<T
   }
 }
 
-std::string text_of(const Computation& c) {
-  if (c.seconds) {
-    return fmt::format("{} s", *c.seconds);
-  }
-  return fmt::format("{} operations and {} elements a sample, {} elements", c.flops_per_sample,
-                     c.elements_per_sample, c.elements);
-}
-
-/// Layers by name; which stands where is their order and compared like the tensors'.
-void compare_layers(Builder& out, const Workload& before, const Workload& after) {
-  for (const auto& [name, sides] : paired(before.layers, after.layers, &Layer::name)) {
-    const Both<Layer> both(out, "layers", fmt::format("layers/{}/", name), sides.first,
-                           sides.second);
-    both.text("layer", "tensors",
-              [](const Layer& l) { return fmt::format("{}", fmt::join(l.tensors, ", ")); });
-    both.text("layer", "forward", [](const Layer& l) { return text_of(l.forward); });
-    both.text("layer", "input_gradient", [](const Layer& l) { return text_of(l.input_gradient); });
-    both.text("layer", "weight_gradient",
-              [](const Layer& l) { return text_of(l.weight_gradient); });
-    both.text("layer", "exchange", [](const Layer& l) {
-      return l.exchange ? fmt::format("{} elements a sample, before {}",
-                                      l.exchange->elements_per_sample, l.exchange->before)
-                        : std::string();
-    });
-  }
+void compare_order_of_layers(Builder& out, const Workload& before, const Workload& after) {
   const auto order = [](const Workload& w) {
     std::vector<std::string> names;
     for (const Layer& layer : w.layers) {
@@ -82,41 +60,22 @@ void compare_layers(Builder& out, const Workload& before, const Workload& after)
   out.text("order", "layers", "layers", order(before), order(after));
 }
 
-std::string text_of(const RoleGroup& g) {
-  std::string role =
-      g.worker && g.server ? "workers and servers" : (g.worker ? "workers" : "servers");
-  if (!g.worker && !g.server) {
-    role = "idle";
-  }
-  return fmt::format("{} {} on {}, {} lanes", g.count, role, g.machine, g.lanes);
-}
-
 } // namespace
 
 Comparison compare(const Workload& before, const Workload& after, const CompareOptions& options) {
   Builder out("workload", options);
   compare_tensors(out, "tensors", before.tensors, after.tensors);
   compare_tensors(out, "all_to_all", before.all_to_all, after.all_to_all);
-  const Both<Workload> times(out, "times", "", &before, &after);
-  times.number("time", "forward_seconds", &Workload::forward_seconds, "seconds");
-  times.number("time", "backward_seconds", &Workload::backward_seconds, "seconds");
-  compare_layers(out, before, after);
-  const auto batch = [](const Workload& w) {
-    return w.batch ? fmt::format("{}", *w.batch) : std::string();
-  };
-  out.text("batch", "layers", "batch", batch(before), batch(after));
-  out.count("bytes", "tensors", "bytes", before.bytes(), after.bytes(), "bytes");
+  compare_all_facts(out, before, after);
+  compare_order_of_layers(out, before, after);
+  out.count("bytes", "tensors", "bytes", static_cast<double>(before.bytes()),
+            static_cast<double>(after.bytes()), "bytes");
   return std::move(out).finish();
 }
 
 Comparison compare(const Roles& before, const Roles& after, const CompareOptions& options) {
   Builder out("roles", options);
-  for (std::size_t i = 0; i < std::max(before.groups.size(), after.groups.size()); ++i) {
-    const auto text = [i](const Roles& roles) {
-      return i < roles.groups.size() ? text_of(roles.groups[i]) : std::string();
-    };
-    out.text("group", "groups", fmt::format("groups/{}", i), text(before), text(after));
-  }
+  compare_all_facts(out, before, after);
   return std::move(out).finish();
 }
 

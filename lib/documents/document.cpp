@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -104,6 +105,17 @@ Json to_json(const Document& document) {
 
 Document read_document(const std::string& path) {
   return document_from_json(parse_file(path), shown_name(path));
+}
+
+Document read_file_or_shipped(const std::string& path_or_name) {
+  const auto among = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), path_or_name) != names.end();
+  };
+  if (among(shipped_workloads())) {
+    return read_workload(path_or_name);
+  }
+  return among(shipped_profiles()) ? Document(read_profile(path_or_name))
+                                   : read_document(path_or_name);
 }
 
 Profile read_profile(const std::string& path_or_name) {

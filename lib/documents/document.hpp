@@ -25,6 +25,9 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 /// strictly. Throws Error{input} with the file and the JSON pointer.
 [[nodiscard]] Document read_document(const std::string& path);
 
+/// The same of a file, or of the name of a shipped workload or profile.
+[[nodiscard]] Document read_file_or_shipped(const std::string& path_or_name);
+
 /// As read_document, but any other kind is Error{input} that says what the file is instead.
 /// read_profile also takes the name of a shipped profile, looked for as read_workload does.
 [[nodiscard]] Profile read_profile(const std::string& path_or_name);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -221,6 +222,23 @@ void check_order(const JsonView& object, const Cell& cell) {
   }
 }
 
+/// What is derived from samples and stands beside them agrees with them, but for rounding to three
+/// digits. Only what every program derives alike is checked: not p99, between whose two samples
+/// there are several rules, nor the spread.
+void check_derived(const Cell& given, const Cell& derived, const JsonView& object) {
+  constexpr double k_rounding = 0.005;
+  for (const auto& [key, member] :
+       {std::pair("p50", &Cell::p50), std::pair("min", &Cell::min), std::pair("max", &Cell::max)}) {
+    const double of_samples = derived.*member;
+    if (object.find(key) && std::abs(given.*member - of_samples) > k_rounding * of_samples) {
+      object.at(key).fail(fmt::format(
+          "is {}, but that of the samples is {}; remove n, min, p50, p99, max and spread, which "
+          "follow from the samples, or give the samples that belong to them",
+          given.*member, of_samples));
+    }
+  }
+}
+
 /// Fills in what is derived from the samples, and p50 alone stands for min, p99 and max.
 void complete_values(Cell& cell, const JsonView& object) {
   const Cell given = cell;
@@ -229,6 +247,7 @@ void complete_values(Cell& cell, const JsonView& object) {
     cell.min = cell.p99 = cell.max = cell.p50;
   } else {
     summarize_cell(cell);
+    check_derived(given, cell, object);
   }
   for (const auto& [key, member] :
        {std::pair("min", &Cell::min), std::pair("p50", &Cell::p50), std::pair("p99", &Cell::p99),
@@ -442,7 +461,9 @@ static void describe(Visitor& v, Cell& c) {
   v("n", c.n, k_count.when(c.has_value()),
     "Number of samples; must agree with samples when they are there.");
   v("min", c.min, k_positive.when(c.has_value()), "Smallest sample, in the cell's unit.");
-  v("p50", c.p50, k_positive.when(c.has_value()), "Median, in the cell's unit.");
+  v("p50", c.p50, k_positive.when(c.has_value()),
+    "Median, in the cell's unit. Where there are samples, min, p50 and max are theirs, but for "
+    "rounding to three digits.");
   v("p99", c.p99, k_positive.when(c.has_value()),
     "The slow tail, in the cell's unit: of a time the value that 99 % do not exceed (min <= p50 <= "
     "p99 <= max), of a rate the value that 99 % exceed (min <= p99 <= p50 <= max).");

@@ -111,6 +111,11 @@ std::optional<double> rank_test(std::span<const double> a, std::span<const doubl
   }
   const Ranked ranked = rank_together(a, b);
   if (a.size() + b.size() <= k_most_exact) {
+    const auto [a_low, a_high] = std::ranges::minmax(a);
+    const auto [b_low, b_high] = std::ranges::minmax(b);
+    if (a_high < b_low || b_high < a_low) {
+      return smallest_p_value(a.size(), b.size()); // nothing is more uneven
+    }
     return exact_p_value(ranked, a.size());
   }
   return normal_p_value(ranked, static_cast<double>(a.size()), static_cast<double>(b.size()));

@@ -61,7 +61,7 @@ done
 ok plan --profile coarse-v100 --workload resnet50 --workers 4 --servers 4 --strategy coarse -o v100.json
 # (30 us - 10 us) / (1 / 4.5 GB/s - 1 / 8 GB/s) = 205714 B
 for i in 0 1 2 3; do stdout_matches "^  $i +rank $((i + 4))  200\.9 KiB +rank $(((i ^ 1) + 4)) "; done
-exits 1 diff v100.json p100.json
+exits 1 diff -v v100.json p100.json
 stdout_matches '^  0/threshold +200\.9 KiB +-> +\(none\)$'
 stdout_matches '^  0/bandwidth proxy +rank 5 +-> +rank 4$'
 ok diff v100.json v100.json

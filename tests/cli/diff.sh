@@ -15,14 +15,17 @@ done
 sed -e 's/"window_parts": 4/"window_parts": 8/' -e 's/"servers": "2"/"servers": "3"/' \
   -e '/^  "prediction"/,/^  }/ { s/"mid_seconds": [0-9.]*/"mid_seconds": 0.1481/; s/0\.1351$/0.1408/; }' plan.json > other.json
 exits 1 diff plan.json other.json
-stdout_has 'plans plan.json and other.json: different (3 differences, 2 worse)'
-stdout_matches 'predicted time +142\.4 ms  ->  148\.1 ms  \+4\.0 %' 'window +4  ->  8 '
+stdout_has 'plans plan.json and other.json: different: predicted time 142.4 ms -> 148.1 ms, +4.0 %' \
+  '3 differences: 1 worse, 0 better, 2 neither'
+stdout_matches 'predicted time +142\.4 ms  ->  148\.1 ms  \+4\.0 % worse$' 'window +4  ->  8 '
 stdout_matches 'option servers +2  ->  3'
 stderr_empty
 ok diff --only-worse other.json plan.json # the same read backwards: nothing got worse
-stdout_has 'predicted time'
+stdout_has 'nothing worse: predicted time 148.1 ms -> 142.4 ms' '3 differences: 0 worse, 1 better, 2 neither; only worse counts'
+exits 1 diff --only-worse plan.json other.json
+stdout_has '3 differences: 1 worse, 0 better, 2 neither; only worse counts'
 exits 1 diff --tolerance 100% plan.json other.json # the window is a whole number: it changed or it did not
-stdout_lacks 'predicted time'
+stdout_has 'predicted time as before'
 
 exits 1 diff --json plan.json other.json
 stdout_has '"same": false' '"where": "window_parts"'
@@ -34,13 +37,55 @@ awk '/"case": "reduce_sum"/ { slower = 1 } /"samples"/ { if (slower) { n = split
   { print }' profile.json | sed -E '/"(min|max|p50|p99|n|spread)":/d' > slow.json
 sed -E '/"(min|max|p50|p99|n|spread)":/d' profile.json > fast.json
 exits 1 diff fast.json slow.json
-stdout_has 'different (12 differences, 12 worse)' 'reduce_sum'
+stdout_has ': different: m0: reduce_sum 0.80 x in 12 cells' '12 differences: 12 worse, 0 better, 0 neither' 'reduce_sum'
 stdout_lacks 'optimizer_step'
 ok diff --bandwidth-tolerance 30% fast.json slow.json
+stdout_matches '^largest change that counts as none: reduce_sum .* -20 % \(.*within the tolerance of 30 %\)$'
 exits 1 diff --latency-tolerance 30% fast.json slow.json
 sed 's/"fingerprint": ".*"/"fingerprint": "another machine"/' fast.json > elsewhere.json
+ok diff fast.json elsewhere.json # the same host
+stderr_empty
+sed -i 's/"host": ".*"/"host": "elsewhere"/' elsewhere.json
 ok diff fast.json elsewhere.json
-stderr_has 'different fingerprints'
+stderr_has 'different machines'
+
+# What only one probe measured is one line; --strict fails on it, and on what six samples cannot tell.
+json_check fast.json << 'END'
+gone = [c for c in fast["cells"] if c["case"] != "reduce_sum"]
+json.dump({**fast, "cells": gone}, open("gone.json", "w"))
+few = [c for c in fast["cells"] if c["case"] == "reduce_sum"][0]
+few["samples"] = [s / 2 for s in few["samples"][:6]]
+json.dump(fast, open("few.json", "w"))
+END
+ok diff fast.json gone.json
+stdout_matches ': same in [0-9]+ quantities$' '^12 cells were measured only before: reduce_sum 12$'
+exits 1 diff --strict fast.json gone.json
+ok diff --strict gone.json fast.json
+ok diff fast.json few.json
+stdout_matches ': same in [0-9]+ quantities, 1 undecided$' 'too few samples for a test \(6\)'
+exits 1 diff --strict fast.json few.json
+stdout_has ': undecided in '
+
+# Shipped names, of which one may be the other with a change; what changed of the machine is named, and the link that is gone.
+exits 1 diff byteps-nvlink byteps-pcie
+ok diff resnet50 resnet50
+refused 'cannot compare a profile with a workload' diff byteps-pcie resnet50
+json_check "$source_dir/profiles/byteps-nvlink.json" << 'END'
+gpu = next(o for o in byteps_nvlink["topology"]["objects"] if o["kind"] == "nic")
+gpu["pcie"] = {"transfers_per_second": 8e9, "width": 4}
+byteps_nvlink["topology"]["links"].pop(0)
+json.dump(byteps_nvlink, open("links.json", "w"))
+END
+exits 1 diff --only-worse byteps-nvlink links.json
+stderr_empty
+stdout_matches 'nvlink .* worse' 'nic0/pcie'
+# All of it with -v.
+reckon plan --profile byteps-cluster --workload resnet50 --workers 4 --servers 4 -o four.json
+reckon plan --profile byteps-cluster --workload resnet50 --workers 4 --servers 1 -o one.json
+exits 1 diff four.json one.json
+stdout_matches '^and [0-9]+ more: .*; -v lists them$'
+exits 1 diff -v four.json one.json
+stdout_lacks 'lists them'
 
 # Colour and width belong to terminals.
 reckon diff plan.json other.json

@@ -23,11 +23,18 @@ assert members == ["w0", "w1", "w2", "w3"] and len(p["machines"]) == 4, p["machi
 assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 400)))
 END
 
+cp profile.json unequal.json
+
 # Equal ones: one group.
 for machine in w1 w3; do netlab rate $machine 100mbit; done
 probe --budget 40s --seed 1
 stdout_has 'bisection bandwidth '
-check took="$(sed -n 's/^cluster of .*; took \([0-9.]*\) s$/\1/p' .last/stdout)" << 'END'
+# The same hosts, in other groups: the ports that changed are named, and the machines are not called others.
+took=$(sed -n 's/^cluster of .*; took \([0-9.]*\) s$/\1/p' .last/stdout)
+exits 1 diff unequal.json profile.json
+stderr_lacks 'different machines'
+stdout_matches '^profiles .*: different: .*w1: port [4-6].*w3: port 0\.2'
+check took="$took" << 'END'
 from statistics import median
 assert members == ["w0", "w1", "w2", "w3"], p["machines"]
 assert all(about(port_of(w), payload(100)) for w in members)

@@ -6,6 +6,7 @@
 #include "support/random_cases.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +64,8 @@ std::string difference_text(const Difference& d, bool swapped) {
   return fmt::format("{} {} {} {} {} change {} p {} parts {} bytes {} {} note {}", d.kind, d.group,
                      d.where, side_text(before), side_text(after), change,
                      d.p_value ? fmt::format("{}", *d.p_value) : "none", d.parts, d.bytes,
-                     effect_text(d.effect, swapped), d.note);
+                     effect_text(d.effect, swapped), d.note) +
+         fmt::format(" at {} from {}", fmt::join(d.places, " "), d.follows_from);
 }
 
 /// Everything a comparison says, in an order that does not depend on the direction.
@@ -79,6 +81,15 @@ std::vector<std::string> contents(const Comparison& c, bool swapped) {
     out.push_back(fmt::format("cause {} {} {}", cause.what,
                               side_text(swapped ? cause.after : cause.before),
                               side_text(swapped ? cause.before : cause.after)));
+  }
+  for (const std::string& cell : swapped ? c.only_after : c.only_before) {
+    out.push_back("only before " + cell);
+  }
+  for (const std::string& cell : swapped ? c.only_before : c.only_after) {
+    out.push_back("only after " + cell);
+  }
+  if (c.largest_within) {
+    out.push_back("within " + difference_text(*c.largest_within, swapped));
   }
   for (const std::string& w : c.warnings) {
     out.push_back("warning " + w);
@@ -100,8 +111,10 @@ void check(const T& a, const T& b) {
 
 Cell random_cell(Random& random) {
   Cell c;
-  c.key.test = "case_" + random.word();
-  c.key.from = random.word();
+  c.key.test = random.chance(0.5)   ? "case_" + random.word()
+               : random.chance(0.5) ? "port_bandwidth"
+                                    : "pair_bandwidth";
+  c.key.from = random.chance(0.5) ? random.word() : "m" + std::to_string(random.below(2));
   c.key.to = random.chance(0.5) ? random.word() : "";
   c.key.bytes = 8U << random.below(3);
   c.key.in_flight = static_cast<int>(random.below(3));
@@ -144,7 +157,26 @@ Profile random_profile(Random& random) {
     }
   }
   p.topology.objects.resize(1 + random.below(p.topology.objects.size()));
-  p.machines[0].count = 1 + random.below(3);
+  // One group or several, of machines with names or without.
+  std::vector<std::string> names{"a", "b", "c", "d"};
+  names.resize(1 + random.below(4));
+  const bool named = random.chance(0.7);
+  p.machines.resize(1);
+  p.machines[0].members.clear();
+  for (const std::string& name : names) {
+    if (!p.machines.back().members.empty() && random.chance(0.5)) {
+      p.machines.push_back(p.machines[0]);
+      p.machines.back().id = fmt::format("m{}", p.machines.size() - 1);
+      p.machines.back().members.clear();
+    }
+    p.machines.back().members.push_back(name);
+  }
+  for (MachineGroup& group : p.machines) {
+    group.count = group.members.size();
+    if (!named) {
+      group.members.clear();
+    }
+  }
   return p;
 }
 

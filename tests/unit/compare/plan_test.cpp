@@ -102,7 +102,8 @@ TEST(ComparePlans, ReportsTheTimesAndWhatTheyConsistOf) {
     after.prediction.mid_seconds = 0.9; // from 0.75: 20 % more
     after.prediction.terms[0].seconds = 0.65;
   });
-  ASSERT_THAT(places(c), ElementsAre("prediction/mid_seconds", "prediction/terms/transport"));
+  ASSERT_THAT(places(c),
+              ElementsAre("prediction/mid_seconds", "prediction/terms/transport/seconds"));
   EXPECT_NEAR(c.differences[0].change.value(), 0.2, 1e-12);
   EXPECT_EQ(c.differences[0].effect, Effect::worse);
 }
@@ -193,7 +194,7 @@ TEST(ComparePlans, ListsRanksThatAreNewOrGone) {
       changed(example_plan(), [](Plan& after) { after.ranks.push_back(after.ranks[2]); });
   ASSERT_THAT(places(c), ElementsAre("ranks/3"));
   EXPECT_TRUE(c.differences[0].before.absent());
-  EXPECT_EQ(c.differences[0].after.text, "server on m0");
+  EXPECT_EQ(c.differences[0].after.text, "m0");
 }
 
 TEST(ComparePlans, SeesEveryFieldOfARank) {
@@ -210,9 +211,9 @@ TEST(ComparePlans, SeesEveryFieldOfARank) {
   r.egress_bytes = 4;
   r.ingress_bytes = 5;
   EXPECT_THAT(places(compare(before, after)),
-              ElementsAre("ranks/1/machine", "ranks/1/role", "ranks/1/lanes",
-                          "ranks/1/port_bytes_per_second", "ranks/1/lane_places",
-                          "ranks/1/share_bytes", "ranks/1/assigned_bytes", "ranks/1/egress_bytes",
+              ElementsAre("ranks/1/machine", "ranks/1/server", "ranks/1/lanes",
+                          "ranks/1/share_bytes", "ranks/1/assigned_bytes", "ranks/1/lane_places/0",
+                          "ranks/1/port_bytes_per_second", "ranks/1/egress_bytes",
                           "ranks/1/ingress_bytes"));
 }
 
@@ -238,9 +239,9 @@ TEST(ComparePlans, SaysWhyACandidateNoLongerApplies) {
   const Comparison c = changed(example_plan(), [](Plan& after) {
     after.candidates[1] = {"ring", std::nullopt, "fewer than 2 workers"};
   });
-  const Difference* d = at(c, "candidates/ring");
+  EXPECT_NE(at(c, "candidates/ring/prediction"), nullptr);
+  const Difference* d = at(c, "candidates/ring/reason");
   ASSERT_NE(d, nullptr);
-  EXPECT_EQ(d->before.text, "applies");
   EXPECT_THAT(d->after.text, HasSubstr("fewer than 2 workers"));
 }
 
@@ -254,6 +255,29 @@ TEST(ComparePlans, CountsOnlyWhatGotWorseWhenAsked) {
   after.prediction.mid_seconds *= 0.9;
   EXPECT_TRUE(compare(before, after, only_worse).same());
   EXPECT_FALSE(compare(after, before, only_worse).same());
+}
+
+TEST(ComparePlans, OnlyALongerPredictedTimeIsWorse) {
+  // Faster, though a solver left a larger gap, a term grew, and another strategy became slower.
+  const Comparison c = changed(example_plan(), [](Plan& after) {
+    after.prediction.mid_seconds *= 0.9;
+    after.prediction.hi_seconds *= 1.1;
+    after.prediction.terms[1].seconds *= 1.5;
+    after.assignment_gap *= 2;
+    after.candidates[1].prediction->mid_seconds *= 2;
+    after.resources[0].bytes_per_second /= 2;
+  });
+  EXPECT_THAT(c.differences, SizeIs(6));
+  for (const Difference& d : c.differences) {
+    EXPECT_EQ(d.effect, d.where == "prediction/mid_seconds" ? Effect::better : Effect::neutral)
+        << d.where;
+  }
+}
+
+TEST(ComparePlans, SeesThatPartsGoByOtherTrees) {
+  const Comparison c = changed(example_plan(), [](Plan& after) { after.parts.tree = {0, 0, 0}; });
+  ASSERT_THAT(places(c), ElementsAre("parts/tree of rank 2"));
+  EXPECT_EQ(c.differences[0].bytes, 2048U);
 }
 
 TEST(CompareDocuments, RefusesDocumentsOfUnlikeKinds) {

@@ -34,7 +34,26 @@ TEST(CompareReports, ReportsATimeBeyondNoiseWithItsErrorAndVerdict) {
   EXPECT_THAT(places(c), ElementsAre("iteration_seconds", "error", "within_tolerance"));
   EXPECT_NEAR(c.differences[0].change.value(), 0.125, 1e-9);
   EXPECT_EQ(c.differences[0].effect, Effect::worse);
-  EXPECT_EQ(c.differences[2].effect, Effect::worse);
+  EXPECT_EQ(c.differences[2].effect, Effect::neutral);
+}
+
+TEST(CompareReports, DoesNotCallAFasterRunWorse) {
+  // 0.5 s is 33 % below the prediction and outside of 15 %, which says nothing against the run.
+  Report faster = report_of(0.5);
+  faster.within_tolerance = false;
+  const Comparison c = compare(report_of(0.8), faster, {.only_worse = true});
+  EXPECT_TRUE(c.same());
+  EXPECT_NE(at(c, "within_tolerance"), nullptr);
+}
+
+TEST(CompareReports, SaysWhatStaysWithinTheTolerance) {
+  Report b = report_of(0.918); // 14.75 % more
+  const CompareOptions options{.bandwidth_tolerance = 0.15};
+  const Comparison c = compare(report_of(0.8), b, options);
+  EXPECT_TRUE(c.same());
+  ASSERT_TRUE(c.largest_within.has_value());
+  EXPECT_EQ(c.largest_within->where, "iteration_seconds");
+  EXPECT_THAT(c.largest_within->note, HasSubstr("within the tolerance of 15 %"));
 }
 
 TEST(CompareReports, IgnoresAVerdictThatFlippedWithinNoise) {
@@ -117,8 +136,8 @@ TEST(CompareReports, SaysWhenOnlyOneOfThemIsEmulated) {
   own.emulation.reset();
   const Comparison c = compare(own, emulated);
   ASSERT_THAT(c.differences, SizeIs(1));
-  EXPECT_EQ(c.differences[0].kind, "emulation");
   EXPECT_EQ(c.differences[0].where, "emulation");
+  EXPECT_TRUE(c.differences[0].before.absent());
   EXPECT_THAT(compare(own, own).differences, IsEmpty());
 }
 

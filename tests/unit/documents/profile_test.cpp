@@ -186,7 +186,7 @@ TEST(Profile, MistakesInTheValuesOfCellsAreNamed) {
           {{remove("/cells/0/ceiling/name")},
            "/cells/0/ceiling: the key \"name\" is missing; add it"},
           // samples 0.0009, 0.001, 0.0011: p99 lies at position 1.98 of 0..2, 0.001098
-          {{set("/cells/3/min", 0.00105)},
+          {{remove("/cells/3/samples"), set("/cells/3/min", 0.00105)},
            "/cells/3: min 0.00105 <= p50 0.001 <= p99 0.001098 <= max 0.0011 must hold"},
           {{set("/cells/3/p99", 0.0005)},
            "/cells/3: min 0.0009 <= p50 0.001 <= p99 0.0005 <= max 0.0011 must hold"},
@@ -196,6 +196,29 @@ TEST(Profile, MistakesInTheValuesOfCellsAreNamed) {
            "hold (p99 of a "
            "bandwidth is the value that 99 % exceed)"},
       });
+}
+
+TEST(Profile, FiguresThatAreNotThoseOfTheSamplesAreRefused) {
+  const std::string remedy = "; remove n, min, p50, p99, max and spread, which follow from the "
+                             "samples, or give the samples that belong to them";
+  const Json written = to_json(test::example_profile());
+  expect_messages(
+      written,
+      {// samples 0.0009, 0.001, 0.0011 s
+       {{set("/cells/3/p50", 0.0005), set("/cells/3/min", 0.0004)},
+        "/cells/3/p50: is 0.0005, but that of the samples is 0.001" + remedy},
+       {{set("/cells/3/min", 0.00095)},
+        "/cells/3/min: is 0.00095, but that of the samples is 0.0009" + remedy},
+       {{set("/cells/3/max", 0.0022)},
+        "/cells/3/max: is 0.0022, but that of the samples is 0.0011" + remedy},
+       // 2.25e9, 2.5e9, 2.75e9 bytes a second: halved with the samples left as they were
+       {{set("/cells/0/p50", 1.25e9)},
+        "/cells/0/p50: is 1250000000, but that of the samples is 2500000000" + remedy}});
+  // Three digits are enough, and without samples there is nothing to hold it against.
+  const Json rounded = changed(written, {set("/cells/0/p50", 2.51e9)});
+  EXPECT_EQ(profile_from_json(rounded, "f.json").cells[0].p50, 2.51e9);
+  const Json alone = changed(written, {remove("/cells/3/samples"), set("/cells/3/p50", 0.00095)});
+  EXPECT_EQ(profile_from_json(alone, "f.json").cells[3].p50, 0.00095);
 }
 
 TEST(Profile, MistakesInFitsAreNamed) {

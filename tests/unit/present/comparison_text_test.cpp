@@ -56,7 +56,8 @@ TEST(ComparisonText, CutsLongGroupsAndSaysSo) {
     after.quantities.push_back({"extra_" + std::to_string(i), 1, "", {}});
   }
   EXPECT_THAT(render(compare(before, after), "a", "b", Style{}),
-              HasSubstr("and 28 more; --json lists all"));
+              HasSubstr("and 28 more; -v lists all"));
+  EXPECT_THAT(render(compare(before, after), "a", "b", Style{}, true), HasSubstr("extra_39"));
 }
 
 TEST(ComparisonText, ShowsTheWorstCellsFirst) {
@@ -75,7 +76,7 @@ TEST(ComparisonText, ShowsTheWorstCellsFirst) {
   // 12 cells with factors 0.9, 0.85, ... 0.35.
   const std::string text = render(compare(before, after), "a", "b", Style{});
   EXPECT_LT(text.find("x 0.35"), text.find("-10 %"));
-  EXPECT_THAT(text, HasSubstr("12 differences, 12 worse"));
+  EXPECT_THAT(text, HasSubstr("12 differences: 12 worse, 0 better, 0 neither"));
   EXPECT_THAT(text, HasSubstr("\nreduce_sum\n"));
   EXPECT_THAT(text, HasSubstr("p < 0.001"));
 }
@@ -107,6 +108,61 @@ TEST(ComparisonText, ListsWhatCouldNotBeDecided) {
   EXPECT_THAT(text, HasSubstr("too few samples"));
 }
 
+TEST(ComparisonText, SaysWhatItComesToFirst) {
+  const Plan before = test::machine_plan();
+  Plan after = before;
+  after.prediction.mid_seconds *= 1.5;
+  after.window_parts += 1;
+  const auto text = [&](bool only_worse) {
+    return render(compare(before, after, {.only_worse = only_worse}), "a", "b", Style{});
+  };
+  EXPECT_THAT(text(false), MatchesRegex("plans a and b: different: predicted time .* -> .*, "
+                                        "\\+50 %\n2 differences: 1 worse, 0 better, 1 neither\n"
+                                        "(.|\n)*"));
+  // The counts are the same whatever counts.
+  EXPECT_THAT(text(true), HasSubstr("2 differences: 1 worse, 0 better, 1 neither; only worse"));
+  after.prediction.mid_seconds = before.prediction.mid_seconds;
+  EXPECT_THAT(text(true), StartsWith("plans a and b: nothing worse: predicted time as before\n"
+                                     "1 difference: 0 worse, 0 better, 1 neither"));
+}
+
+TEST(ComparisonText, NamesTheMachineTheCauseAndHowMuchFollows) {
+  Comparison c;
+  c.kind = "profile";
+  const auto cell = [&](const char* test, std::vector<std::string> places, double after) {
+    Difference d;
+    d.kind = "bandwidth";
+    d.group = test;
+    d.where = test + (" " + places.front()) + places.back();
+    d.places = std::move(places);
+    d.before = {"", 100e6, "bytes_per_second"};
+    d.after = {"", after, "bytes_per_second"};
+    d.change = after / 100e6 - 1;
+    d.effect = Effect::worse;
+    return d;
+  };
+  c.differences.push_back(cell("port_bandwidth", {"w2"}, 40e6));
+  for (const char* peer : {"w0", "w1"}) {
+    for (const auto& places : {std::vector<std::string>{"w2", peer}, {peer, "w2"}}) {
+      c.differences.push_back(cell("pair_bandwidth", places, 41e6));
+      c.differences.back().follows_from = c.differences[0].where;
+    }
+  }
+  c.differences.push_back(cell("fan_in_bandwidth", {"w2"}, 41e6));
+  c.differences.back().follows_from = c.differences[0].where;
+  EXPECT_THAT(render(c, "a", "b", Style{}),
+              StartsWith("profiles a and b: different: w2: port 0.40 x, 4 pairs and 1 other cell "
+                         "follow from it\n6 differences: 6 worse, 0 better, 0 neither\n"));
+  c.only_before = {"host_memcpy m0 8 B", "host_memcpy m0 16 B", "reduce_sum m0"};
+  EXPECT_THAT(render(c, "a", "b", Style{}),
+              HasSubstr("\n3 cells were measured only before: host_memcpy 2, reduce_sum 1\n"));
+  c.largest_within = cell("stream_copy", {"m0"}, 86e6);
+  c.largest_within->note = "within the tolerance of 15 %";
+  EXPECT_THAT(render(c, "a", "b", Style{}),
+              HasSubstr("largest change that counts as none: stream_copy m0m0 100 MB/s -> 86 MB/s, "
+                        "-14 % (within the tolerance of 15 %)"));
+}
+
 TEST(ComparisonText, MarksWorseRedAndDisarmsText) {
   const Plan before = test::machine_plan();
   Plan after = before;
@@ -114,7 +170,8 @@ TEST(ComparisonText, MarksWorseRedAndDisarmsText) {
   after.strategy = "\x1b[2J";
   const Style color{Colors::ansi256, 0};
   const std::string text = render(compare(before, after), "\x1b[2J", "b", color);
-  EXPECT_THAT(text, HasSubstr("\x1b[31m+50 %\x1b[0m"));
+  EXPECT_THAT(text, HasSubstr("\x1b[31m+50 % worse\x1b[0m"));
+  EXPECT_THAT(render(compare(before, after), "a", "b", Style{}), HasSubstr("+50 % worse\n"));
   EXPECT_THAT(text, Not(HasSubstr("\x1b[2J")));
 }
 

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compare/build.hpp"
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+/// What a document says at one place, as the descriptions of its types (documents/describe.hpp)
+/// have it: a number, a text, a column of numbers, or members.
+struct Fact {
+  Side value;
+  bool whole = false; ///< `value` is a whole number: it changed or it did not
+  /// An element of a list, or a record that may be absent: it comes and goes as one thing.
+  bool thing = false;
+  bool list = false; ///< the members are elements
+  std::vector<double> column;
+  /// In the document's order. Elements of lists by what they are known by: id, name, strategy,
+  /// scheme or client; peer links by kind and ends; others by their number.
+  std::vector<std::pair<std::string, Fact>> members;
+  /// nullptr when there is none of that name.
+  [[nodiscard]] const Fact* find(std::string_view name) const;
+};
+
+/// What becomes of the facts at a place and below it. Facts that no rule names are compared as they
+/// stand, in the group of the first step of their path.
+struct FactRule {
+  enum class Use {
+    grouped, ///< compared as they stand, in the group `text`
+    own,     ///< compared by code of its own: by names, as bytes, with a rank test
+    never,   ///< not compared; `text` says why
+  };
+  std::string_view kind;  ///< of document
+  std::string_view where; ///< "cells/*/reason"; * is any element
+  Use use;
+  std::string_view text;
+};
+
+/// All rules. Those with Use::never are the table in docs/diff.md.
+[[nodiscard]] std::span<const FactRule> fact_rules();
+/// The rule of a place, or of what it stands in; nullptr when none has it.
+[[nodiscard]] const FactRule* fact_rule(std::string_view kind, std::string_view where);
+
+/// What is compared as it stands, or by name, of a document.
+template <class T>
+[[nodiscard]] Fact facts_of(const T& document);
+
+/// Puts into `out` what differs between two facts at `path` of the document; null: it is not there.
+/// `place`: the path as the rules have it.
+void compare_facts(Builder& out, const std::string& place, const std::string& path,
+                   const Fact* before, const Fact* after);
+
+/// All facts of two documents.
+template <class T>
+void compare_all_facts(Builder& out, const T& before, const T& after) {
+  const Fact a = facts_of(before), b = facts_of(after);
+  compare_facts(out, "", "", &a, &b);
+}
+
+} // namespace reckon

@@ -111,10 +111,10 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
               fmt::format("Part of its time that a change of plan must save [{:g}%]",
                           100 * k_replan_margin))
       .needs(every);
-  command
-      .option("-p,--profile", &arguments.adapt.profile,
-              "With --reprofile-every: the plan's profile")
-      .needs(every);
+  command.option(
+      "-p,--profile", &arguments.adapt.profile,
+      "The plan's profile: for --reprofile-every, and to name what was slow. Default: the "
+      "one beside the plan that it was made from");
   command
       .option("-m,--workload", &arguments.adapt.workload,
               "With --reprofile-every: the plan's workload")

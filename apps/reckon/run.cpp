@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "plan_again.hpp"
 #include "run_arguments.hpp"
 #include "run_trace.hpp"
 
@@ -233,9 +234,26 @@ private:
       const PlannedProfile planned =
           planned_profile(m_plan, m_arguments.plan, m_arguments.adapt.profile);
       report.diagnosis = diagnose(m_plan, planned.profile, report, timelines);
+      add_next_commands(report, planned);
     } catch (const Error& error) {
       log(LogLevel::warn, "the slow place was not looked for: {}", error.what());
     }
+  }
+
+  /// How to go on: measure again, and what a plan gives that knows the slow places.
+  void add_next_commands(Report& report, const PlannedProfile& planned) const {
+    Diagnosis& diagnosis = *report.diagnosis;
+    std::optional<Profile> changed;
+    if (!diagnosis.places.empty()) {
+      changed = with_slow_places(planned.profile, m_plan, diagnosis.places);
+    }
+    const PlanAgain again = plan_again(m_plan, m_arguments.plan, changed, "new-profile.json");
+    diagnosis.new_plan_seconds = again.seconds;
+    const bool cluster = report.ranks.front().host != report.ranks.back().host;
+    diagnosis.next = {
+        fmt::format("reckon probe {}-o new-profile.json", cluster ? "--cluster " : ""),
+        fmt::format("reckon diff {} new-profile.json", planned.file),
+        again.command + " -o new-plan.json"};
   }
 
   /// What all ranks' timelines are for: the trace, and finding the slow place.

@@ -2,7 +2,9 @@
 #include "adapt/diagnose.hpp"
 
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/pair_network.hpp"
 
 #include <fmt/format.h>
 
@@ -84,9 +86,8 @@ public:
       return fmt::format("{} work at {:.2f} of the profile's rate{}", place.name, place.factor,
                          taken(place.ranks.front()));
     }
-    return fmt::format("{} {} {:.2f} of the profile's {}", place.name,
-                       place.kind == "sending" || place.kind == "receiving" ? "carries" : "carries",
-                       place.factor, to_text(Bandwidth::bytes_per_s(*place.bytes_per_second)));
+    return fmt::format("{} carries {:.2f} of the profile's {}", place.name, place.factor,
+                       to_text(Bandwidth::bytes_per_s(*place.bytes_per_second)));
   }
 
 private:
@@ -113,7 +114,57 @@ private:
   std::set<std::string> m_hosts;
 };
 
+/// With `factor` of its rate, or its time over that.
+Cell scaled(Cell cell, double factor) {
+  const double by = cell.unit == "seconds" ? 1 / factor : factor;
+  for (double* const value : {&cell.min, &cell.p50, &cell.p99, &cell.max}) {
+    *value *= by;
+  }
+  for (double& sample : cell.samples) {
+    sample *= by;
+  }
+  return cell;
+}
+
 } // namespace
+
+std::optional<Profile> with_slow_places(Profile profile, const Plan& plan,
+                                        const std::vector<SlowPlaceReport>& places) {
+  std::vector<std::string> machines;
+  for (const PlanRank& rank : plan.ranks) {
+    machines.push_back(rank.machine);
+  }
+  const std::vector<std::string> names = pair_names(profile, machines);
+  const auto scales = [&](const SlowPlaceReport& place, const CellKey& key) {
+    if (key.test == k_port_bandwidth && key.transport == plan.transport) {
+      const bool of_rank = place.kind == "port" || place.kind == "sending" ||
+                           place.kind == "receiving"; // a port has one rate for both ways
+      return place.kind == "every_port" || (of_rank && (key.from == names[place.ranks[0]] ||
+                                                        key.from == machines[place.ranks[0]]));
+    }
+    return (key.test == k_pair_write || key.test == k_pair_bandwidth) && place.kind == "pair" &&
+           key.from == names[place.ranks[0]] && key.to == names[place.ranks[1]];
+  };
+  for (const SlowPlaceReport& place : places) {
+    std::vector<Cell> changed;
+    for (const Cell& cell : profile.cells) {
+      if (cell.has_value() && scales(place, cell.key)) {
+        changed.push_back(scaled(cell, place.factor));
+        if (place.kind != "every_port") {
+          changed.back().key.from = names[place.ranks[0]]; // its own goes before its group's
+        }
+      }
+    }
+    if (changed.empty()) {
+      return std::nullopt;
+    }
+    for (Cell& cell : changed) {
+      std::erase_if(profile.cells, [&](const Cell& old) { return old.key == cell.key; });
+      profile.cells.push_back(std::move(cell));
+    }
+  }
+  return profile;
+}
 
 Diagnosis diagnose(const Plan& plan, const Profile& profile, const Report& report,
                    const RankTimelines& timelines) {

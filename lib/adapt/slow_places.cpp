@@ -344,9 +344,11 @@ private:
       fit.distance = distance(m_seen, fit.played);
       return fit;
     };
-    const double least =
-        -std::log(2 * std::max(lengthening(suspect, played), m_seen.seconds / m_planned.seconds));
-    constexpr int k_steps = 6;
+    // What waits anyway hides some of the slowness.
+    constexpr double k_hidden = 4;
+    constexpr int k_steps = 8;
+    const double least = -std::log(
+        k_hidden * std::max(lengthening(suspect, played), m_seen.seconds / m_planned.seconds));
     const double step = -least / k_steps;
     Fit best = with(-step / 2);
     double at = -step / 2;

@@ -54,6 +54,11 @@ std::string diagnosis_text(const Diagnosis& diagnosis, const Style& style) {
   Table table(0, "|~");
   table.row({{"slow place", diagnosis.places.empty() ? Tone::dim : Tone::bad},
              {printable(diagnosis.verdict), Tone::strong}});
+  if (diagnosis.new_plan_seconds) {
+    table.row({{"new plan", Tone::dim},
+               fmt::format("{} predicted of a plan that knows it",
+                           time_text(*diagnosis.new_plan_seconds))});
+  }
   for (std::size_t i = 0; i < diagnosis.next.size(); ++i) {
     table.row({{i == 0 ? "next" : "", Tone::dim}, printable(diagnosis.next[i])});
   }

@@ -97,7 +97,7 @@ TEST(TextOfPeers, ThatIsNonsenseInAnIterationNamesTheRankAndTheField) {
     mover->open(1);
     std::vector<std::string> words{
         R"({"host": "here", "places": "", "clock_uncertainty_ns": 0})", mover->address(),
-        R"({"busy": false, "bytes": 0, "step": 0, "digest": "", "error": "", "seconds": 0,
+        R"({"busy": false, "bytes": 0, "digest": "", "error": "", "seconds": 0,
             "manifest": 0, "manifest_error": "", "go": true, "checked_bytes": 0,
             "wrong_elements": 0, "first_error": "", "max_error": 0})",
         ""};

@@ -22,8 +22,11 @@ constexpr double k_most_pieces = 20'000;
 constexpr std::size_t k_most_places = 3, k_most_fits = 5;
 /// A place that is this near its rate is none to look for.
 constexpr double k_as_planned = 0.93;
-/// What a place must leave of the distance between seen and played, at most.
-constexpr double k_left = 0.75;
+/// What the places together must leave of the distance between seen and played, at most, and what
+/// each must take away. Of two equal ones each alone explains little.
+constexpr double k_left = 0.75, k_each = 0.12;
+/// How much nearer one way of a port must come than both, to be told from them.
+constexpr double k_clearly = 0.9;
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -206,9 +209,11 @@ struct Suspect {
   std::vector<std::size_t> lengthens; ///< places in Observation::busy_s, ascending
 };
 
+/// The whole counts as much as one pair.
 double distance(const Observation& a, const Observation& b) {
-  return std::transform_reduce(a.busy_s.begin(), a.busy_s.end(), b.busy_s.begin(), 0.0,
-                               std::plus<>(), [](double x, double y) { return std::abs(x - y); });
+  return std::transform_reduce(a.busy_s.begin(), a.busy_s.end(), b.busy_s.begin(),
+                               std::abs(a.seconds - b.seconds), std::plus<>(),
+                               [](double x, double y) { return std::abs(x - y); });
 }
 
 class Search {
@@ -230,9 +235,11 @@ public:
     // One place is told from all of them by those that keep their rate.
     const double margin = best.places.size() > 1 ? 1.05 : 0.7;
     if (m_talk && alike.places.front().factor < k_as_planned &&
-        alike.distance < k_left * distance(m_seen, m_planned) &&
         alike.distance < margin * best.distance) {
       best = alike;
+    }
+    if (best.distance > k_left * distance(m_seen, m_planned)) {
+      return explanation;
     }
     // What does not lengthen the iteration by half of what it lacks is not why it was late.
     const double miss = m_seen.seconds - m_planned.seconds;
@@ -344,6 +351,14 @@ private:
       fit.distance = distance(m_seen, fit.played);
       return fit;
     };
+    // Of the factors that explain the pattern, that which also gives the time.
+    const auto nearer = [&](const Fit& a, const Fit& b) {
+      const auto off = [&](const Fit& fit) {
+        return fit.distance +
+               static_cast<double>(m_seen.ranks) * std::abs(fit.played.seconds - m_seen.seconds);
+      };
+      return off(a) < off(b);
+    };
     // What waits anyway hides some of the slowness.
     constexpr double k_hidden = 4;
     constexpr int k_steps = 8;
@@ -353,7 +368,7 @@ private:
     Fit best = with(-step / 2);
     double at = -step / 2;
     for (int i = 1; i <= k_steps; ++i) {
-      if (Fit next = with(-i * step); next.distance < best.distance) {
+      if (Fit next = with(-i * step); nearer(next, best)) {
         best = std::move(next);
         at = -i * step;
       }
@@ -362,7 +377,7 @@ private:
     for (double width = step / 2; width > step / (1 << k_halvings); width /= 2) {
       const double middle = at;
       for (const double other : {middle - width, middle + width}) {
-        if (Fit next = with(std::min(other, 0.0)); next.distance < best.distance) {
+        if (Fit next = with(std::min(other, 0.0)); nearer(next, best)) {
           best = std::move(next);
           at = std::min(other, 0.0);
         }
@@ -371,29 +386,66 @@ private:
     return best;
   }
 
-  [[nodiscard]] Fit one_by_one() const {
-    Fit all{{}, m_planned, distance(m_seen, m_planned)};
-    while (all.places.size() < k_most_places) {
-      std::vector<std::pair<double, std::size_t>> by_relief;
-      for (std::size_t i = 0; i < m_suspects.size(); ++i) {
+  /// The fit of one more place.
+  [[nodiscard]] std::optional<Fit> one_more(const Fit& all) const {
+    std::vector<std::pair<double, std::size_t>> by_relief;
+    for (std::size_t i = 0; i < m_suspects.size(); ++i) {
+      const SlowPlace& place = m_suspects[i].place;
+      const bool found = std::ranges::any_of(all.places, [&](const SlowPlace& other) {
+        return other.rank == place.rank && (of_port(other.kind) || other.kind == place.kind) &&
+               (of_port(place.kind) || other.kind == place.kind) && other.peer == place.peer;
+      });
+      if (!found) {
         by_relief.emplace_back(-relief(m_suspects[i], all.played), i);
       }
-      std::sort(by_relief.begin(), by_relief.end());
-      by_relief.resize(std::min(by_relief.size(), k_most_fits));
-      std::optional<Fit> best;
-      for (const auto& [gain, i] : by_relief) {
-        Fit next = fit(all.places, m_suspects[i], all.played);
-        if (!best || next.distance < best->distance) {
-          best = std::move(next);
-        }
+    }
+    std::sort(by_relief.begin(), by_relief.end());
+    by_relief.resize(std::min(by_relief.size(), k_most_fits));
+    std::optional<Fit> best, port;
+    for (const auto& [gain, i] : by_relief) {
+      Fit next = fit(all.places, m_suspects[i], all.played);
+      const bool both_ways = next.places.back().kind == Kind::port;
+      if (both_ways && (!port || next.distance < port->distance)) {
+        port = next;
       }
-      if (!best || best->distance > k_left * all.distance ||
-          best->places.back().factor > k_as_planned) {
+      if (!best || next.distance < best->distance) {
+        best = std::move(next);
+      }
+    }
+    if (best && port && of_port(best->places.back().kind) &&
+        best->places.back().rank == port->places.back().rank &&
+        best->distance > k_clearly * port->distance) {
+      best = std::move(port);
+    }
+    return best;
+  }
+
+  [[nodiscard]] Fit one_by_one() const {
+    const double at_first = distance(m_seen, m_planned);
+    Fit all{{}, m_planned, at_first};
+    while (all.places.size() < k_most_places) {
+      std::optional<Fit> next = one_more(all);
+      if (!next || next->places.back().factor > k_as_planned) {
         break;
       }
-      all = std::move(*best);
+      // What the places before took over from this one, they give back.
+      for (std::size_t i = 0; i + 1 < next->places.size(); ++i) {
+        std::vector<SlowPlace> others = next->places;
+        std::rotate(others.begin(), others.begin() + 1, others.end());
+        const SlowPlace again = others.back();
+        others.pop_back();
+        next = fit(others, {again, {}}, m_planned);
+      }
+      if (next->distance > all.distance - k_each * at_first) {
+        break;
+      }
+      all = *std::move(next);
     }
     return all;
+  }
+
+  static bool of_port(Kind kind) {
+    return kind == Kind::port || kind == Kind::sending || kind == Kind::receiving;
   }
 
   const Schedule& m_schedule;

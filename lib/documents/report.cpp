@@ -51,6 +51,16 @@ void check(const Report& report, const JsonView& view) {
     view.fail(fmt::format("min_seconds {} <= p50_seconds {} <= p99_seconds {} must hold",
                           report.min_seconds, report.p50_seconds, report.p99_seconds));
   }
+  if (report.diagnosis) {
+    for (std::size_t p = 0; p < report.diagnosis->places.size(); ++p) {
+      for (const std::uint64_t rank : report.diagnosis->places[p].ranks) {
+        if (rank >= report.ranks.size()) {
+          view.at(fmt::format("diagnosis/places/{}/ranks", p))
+              .fail(fmt::format("names rank {}, and there are {}", rank, report.ranks.size()));
+        }
+      }
+    }
+  }
   Unique stages(view, "stage");
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
     stages.add(report.stages[i].name, fmt::format("stages/{}/name", i));

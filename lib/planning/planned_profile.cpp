@@ -85,7 +85,7 @@ PlannedProfile planned_profile(const Plan& plan, const std::string& plan_file,
   }
   fail(ErrorKind::usage,
        fmt::format("neither a shipped profile nor a file beside {} is '{}' ({}), which it was made "
-                   "from; give that with --profile",
+                   "from; give the profile with --profile",
                    plan_file, plan.profile.name, short_digest(plan.profile.digest)));
 }
 

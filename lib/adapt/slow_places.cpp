@@ -24,9 +24,10 @@ constexpr std::size_t k_most_places = 3, k_most_fits = 5;
 constexpr double k_as_planned = 0.93;
 /// What the places together must leave of the distance between seen and played, at most, and what
 /// each must take away. Of two equal ones each alone explains little.
-constexpr double k_left = 0.75, k_each = 0.12;
-/// How much nearer one way of a port must come than both, to be told from them.
-constexpr double k_clearly = 0.9;
+constexpr double k_left = 0.85, k_each = 0.12;
+/// One way of a port is told from both where it comes so much nearer, and a pair from its port
+/// where it is longer busy than others of the port by so much.
+constexpr double k_one_way = 0.75, k_one_pair = 1.5;
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -241,9 +242,9 @@ public:
     if (best.distance > k_left * distance(m_seen, m_planned)) {
       return explanation;
     }
-    // What does not lengthen the iteration by half of what it lacks is not why it was late.
+    // What does not account for the time, give or take half of what is missing, is not why.
     const double miss = m_seen.seconds - m_planned.seconds;
-    if (!best.places.empty() && best.played.seconds - m_planned.seconds > miss / 2) {
+    if (!best.places.empty() && std::abs(best.played.seconds - m_seen.seconds) < miss / 2) {
       explanation.places = best.places;
       explanation.explained_seconds = best.played.seconds;
     }
@@ -395,29 +396,53 @@ private:
         return other.rank == place.rank && (of_port(other.kind) || other.kind == place.kind) &&
                (of_port(place.kind) || other.kind == place.kind) && other.peer == place.peer;
       });
-      if (!found) {
+      if (!found && stands_out(m_suspects[i], all.played)) {
         by_relief.emplace_back(-relief(m_suspects[i], all.played), i);
       }
     }
     std::sort(by_relief.begin(), by_relief.end());
     by_relief.resize(std::min(by_relief.size(), k_most_fits));
-    std::optional<Fit> best, port;
+    std::optional<Fit> best;
     for (const auto& [gain, i] : by_relief) {
       Fit next = fit(all.places, m_suspects[i], all.played);
-      const bool both_ways = next.places.back().kind == Kind::port;
-      if (both_ways && (!port || next.distance < port->distance)) {
-        port = next;
-      }
       if (!best || next.distance < best->distance) {
         best = std::move(next);
       }
     }
-    if (best && port && of_port(best->places.back().kind) &&
-        best->places.back().rank == port->places.back().rank &&
-        best->distance > k_clearly * port->distance) {
-      best = std::move(port);
+    const SlowPlace found = best ? best->places.back() : SlowPlace{};
+    const Suspect* const both = suspect_of(Kind::port, found.rank);
+    if ((found.kind == Kind::sending || found.kind == Kind::receiving) && both != nullptr) {
+      Fit port = fit(all.places, *both, all.played);
+      if (port.distance < k_left * all.distance && best->distance > k_one_way * port.distance) {
+        best = std::move(port);
+      }
     }
     return best;
+  }
+
+  [[nodiscard]] const Suspect* suspect_of(Kind kind, std::size_t rank) const {
+    const auto at = std::ranges::find_if(
+        m_suspects, [&](const Suspect& s) { return s.place.kind == kind && s.place.rank == rank; });
+    return at == m_suspects.end() ? nullptr : &*at;
+  }
+
+  /// Whether a pair was longer busy than others of the sender and of the receiver; a place that is
+  /// no pair does.
+  [[nodiscard]] bool stands_out(const Suspect& suspect, const Observation& played) const {
+    if (suspect.place.kind != Kind::pair) {
+      return true;
+    }
+    const auto [kind, from, to, station, factor] = suspect.place;
+    for (const Suspect* port : {suspect_of(Kind::sending, from), suspect_of(Kind::receiving, to)}) {
+      if (port != nullptr) {
+        Suspect others = *port;
+        std::erase(others.lengthens, m_seen.writes(from, to));
+        if (lengthening(suspect, played) < k_one_pair * lengthening(others, played)) {
+          return false;
+        }
+      }
+    }
+    return true;
   }
 
   [[nodiscard]] Fit one_by_one() const {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "plan_again.hpp"
 #include "run_arguments.hpp"
 #include "run_trace.hpp"
 
 #include "adapt/adapt.hpp"
+#include "adapt/diagnose.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
@@ -19,12 +21,14 @@
 #include "launch/local.hpp"
 #include "movers/mover.hpp"
 #include "planning/injection.hpp"
+#include "planning/planned_profile.hpp"
 #include "present/document_text.hpp"
 #include "run/checks.hpp"
 #include "run/emulation.hpp"
 #include "run/job.hpp"
 #include "run/placement.hpp"
 #include "run/report.hpp"
+#include "run/timelines.hpp"
 #include "schedule/snapshot.hpp"
 #include "strategies/lower.hpp"
 
@@ -209,13 +213,63 @@ private:
       add_reprofiling(report, std::move(result.reprofiling));
       return report;
     }
-    if (!m_arguments.trace.empty()) {
-      options.trace = [&](const RankTimeline& timeline) {
-        write_trace(rendezvous, m_schedules.usual, timeline, m_arguments, m_options.limit);
-      };
+    JobResult result = run_rank(rendezvous, m_schedules, options, shown);
+    std::optional<Report> report;
+    if (rendezvous.rank() == 0) {
+      report = report_of(result);
     }
-    const JobResult result = run_rank(rendezvous, m_schedules, options, shown);
-    return rendezvous.rank() == 0 ? std::optional(report_of(result)) : std::nullopt;
+    look_at_ops(rendezvous, std::move(result.timeline), report);
+    return report;
+  }
+
+  /// Whether the run took longer than predicted, of what the prediction is for.
+  [[nodiscard]] bool is_late(const Report& report) const {
+    const bool as_planned = m_injection || (m_options.transport == m_plan.transport &&
+                                            without_text(m_options.habits).empty());
+    return as_planned && report.p50_seconds > report.prediction.hi_seconds;
+  }
+
+  void find_slow_place(Report& report, const RankTimelines& timelines) const {
+    try {
+      const PlannedProfile planned =
+          planned_profile(m_plan, m_arguments.plan, m_arguments.adapt.profile);
+      report.diagnosis = diagnose(m_plan, planned.profile, report, timelines);
+      add_next_commands(report, planned);
+    } catch (const Error& error) {
+      log(LogLevel::warn, "the slow place was not looked for: {}", error.what());
+    }
+  }
+
+  /// How to go on: measure again, and what a plan gives that knows the slow places.
+  void add_next_commands(Report& report, const PlannedProfile& planned) const {
+    Diagnosis& diagnosis = *report.diagnosis;
+    std::optional<Profile> changed;
+    if (!diagnosis.places.empty()) {
+      changed = with_slow_places(planned.profile, m_plan, diagnosis.places);
+    }
+    const PlanAgain again = plan_again(m_plan, m_arguments.plan, changed, "new-profile.json");
+    diagnosis.new_plan_seconds = again.seconds;
+    const bool cluster = report.ranks.front().host != report.ranks.back().host;
+    diagnosis.next = {
+        fmt::format("reckon probe {}-o new-profile.json", cluster ? "--cluster " : ""),
+        fmt::format("reckon diff {} new-profile.json", planned.file),
+        again.command + " -o new-plan.json"};
+  }
+
+  /// What all ranks' timelines are for: the trace, and finding the slow place.
+  void look_at_ops(Rendezvous& rendezvous, RankTimeline mine, std::optional<Report>& report) {
+    const bool late = report && is_late(*report);
+    if (m_arguments.trace.empty() &&
+        rendezvous.broadcast(late ? "late" : "", m_options.limit).empty()) {
+      return;
+    }
+    RankTimelines all = gather_timelines(rendezvous, mine, m_options.limit);
+    if (late) {
+      find_slow_place(*report, all);
+    }
+    if (report && !m_arguments.trace.empty()) {
+      write_trace(m_schedules.usual, std::move(all), m_arguments.trace);
+    }
   }
 
   [[nodiscard]] Report report_of(const JobResult& result) const {

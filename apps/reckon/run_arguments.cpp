@@ -51,12 +51,12 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
               "with all ranks on this machine. A rank takes the links of the machine, or of "
               "the place inside a machine, that the plan names for it")
       .type("PROFILE");
-  const Argument trace =
-      command
-          .option("--trace", &arguments.trace,
-                  "Time every op of the last iteration and write them as a trace for Perfetto or "
-                  "chrome://tracing")
-          .type("FILE");
+  const Argument trace = command
+                             .option("--trace", &arguments.trace,
+                                     "Write when every op of a median iteration began and ended, "
+                                     "as a trace for Perfetto or "
+                                     "chrome://tracing")
+                             .type("FILE");
   command.option("-l,--list", &arguments.list,
                  "List the transports of this machine, and what is missing, and end");
   command.option("--check", &arguments.check_only, "Only prove the plan's schedule, move nothing");
@@ -111,10 +111,10 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
               fmt::format("Part of its time that a change of plan must save [{:g}%]",
                           100 * k_replan_margin))
       .needs(every);
-  command
-      .option("-p,--profile", &arguments.adapt.profile,
-              "With --reprofile-every: the plan's profile")
-      .needs(every);
+  command.option(
+      "-p,--profile", &arguments.adapt.profile,
+      "The plan's profile: for --reprofile-every, and to name what was slow. Default: the "
+      "one beside the plan that it was made from");
   command
       .option("-m,--workload", &arguments.adapt.workload,
               "With --reprofile-every: the plan's workload")

@@ -5,13 +5,11 @@
 
 #include "core/error.hpp"
 #include "core/file.hpp"
-#include "core/json.hpp"
 #include "export/export.hpp"
 
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace reckon {
 
@@ -24,32 +22,9 @@ void check_trace(const RunArguments& arguments) {
   }
 }
 
-void write_trace(Rendezvous& rendezvous, const Schedule& schedule, const RankTimeline& mine,
-                 const RunArguments& arguments, Seconds limit) {
-  Json lanes = Json::array();
-  for (const std::vector<OpSpan>& lane : mine) {
-    Json times = Json::array();
-    for (const OpSpan& span : lane) {
-      times.push_back(span.begin_ns);
-      times.push_back(span.end_ns);
-    }
-    lanes.push_back(std::move(times));
-  }
-  const std::vector<std::string> all = rendezvous.all_gather(lanes.dump(), limit);
-  if (rendezvous.rank() != 0) {
-    return;
-  }
-  NamedTimeline timeline{"measured", {}};
-  for (const std::string& text : all) {
-    RankTimeline& rank = timeline.ops.emplace_back();
-    for (const auto& times : Json::parse(text).get<std::vector<std::vector<std::int64_t>>>()) {
-      std::vector<OpSpan>& spans = rank.emplace_back();
-      for (std::size_t i = 0; i + 1 < times.size(); i += 2) {
-        spans.push_back({times[i], times[i + 1]});
-      }
-    }
-  }
-  write_file(arguments.trace, chrome_trace(schedule, std::span(&timeline, 1)));
+void write_trace(const Schedule& schedule, RankTimelines timelines, const std::string& file) {
+  const NamedTimeline timeline{"measured", std::move(timelines)};
+  write_file(file, chrome_trace(schedule, std::span(&timeline, 1)));
 }
 
 } // namespace reckon

@@ -11,6 +11,8 @@ namespace documents {
 namespace {
 
 constexpr std::array<std::string_view, 2> k_report_kinds{"run", "simulation"};
+constexpr std::array<std::string_view, 8> k_slow_kinds{
+    "port", "sending", "receiving", "pair", "station", "every_port", "processors", "passes"};
 
 void check(const Emulation& emulation, const JsonView& view) {
   if (emulation.late_writes > emulation.writes) {
@@ -48,6 +50,16 @@ void check(const Report& report, const JsonView& view) {
   if (report.min_seconds > report.p50_seconds || report.p50_seconds > report.p99_seconds) {
     view.fail(fmt::format("min_seconds {} <= p50_seconds {} <= p99_seconds {} must hold",
                           report.min_seconds, report.p50_seconds, report.p99_seconds));
+  }
+  if (report.diagnosis) {
+    for (std::size_t p = 0; p < report.diagnosis->places.size(); ++p) {
+      for (const std::uint64_t rank : report.diagnosis->places[p].ranks) {
+        if (rank >= report.ranks.size()) {
+          view.at(fmt::format("diagnosis/places/{}/ranks", p))
+              .fail(fmt::format("names rank {}, and there are {}", rank, report.ranks.size()));
+        }
+      }
+    }
   }
   Unique stages(view, "stage");
   for (std::size_t i = 0; i < report.stages.size(); ++i) {
@@ -242,6 +254,38 @@ static void describe(Visitor& v, ReprofilingReport& r) {
   v("pauses", r.pauses, k_any, "One entry a pause, in order.");
 }
 
+static void describe(Visitor& v, SlowPlaceReport& p) {
+  v.about("slow_place", "A place that was slower than the profile says.");
+  v("kind", p.kind, one_of(k_slow_kinds),
+    "port: of a rank, both ways; sending, receiving: one way; pair: between two ranks; station: a "
+    "link or memory of several ranks; every_port: all ports alike; processors: of a rank's sums "
+    "and copies; passes: of a rank.");
+  v("name", p.name, k_some_text, "The place in words, with its host.");
+  v("ranks", p.ranks, k_count, "Ranks that it belongs to; none: all of them.");
+  v("factor", p.factor, k_positive, "The part of its rate that it kept: below 1.");
+  v("bytes_per_second", p.bytes_per_second, k_positive,
+    "Its rate by the profile; absent for processors and passes.");
+}
+
+static void describe(Visitor& v, Diagnosis& d) {
+  v.about("diagnosis",
+          "The places whose slowness explains why iterations took longer than predicted: played "
+          "again with them, the plan keeps its ranks as busy as they were seen to be.");
+  v("verdict", d.verdict, k_some_text, "What was found, in words.");
+  v("places", d.places, k_any,
+    "The slow places, that which explains most first; empty: none does.");
+  v("planned_seconds", d.planned_seconds, k_non_negative,
+    "The play of an iteration with all rates as the profile has them, seconds.");
+  v("explained_seconds", d.explained_seconds, k_non_negative,
+    "The play with the slow places, seconds.");
+  v("measured_seconds", d.measured_seconds, k_non_negative,
+    "The measured iteration that was looked at, one about as long as the median, seconds.");
+  v("new_plan_seconds", d.new_plan_seconds, k_non_negative,
+    "Predicted time of an iteration with a new plan that knows the slow places, seconds; absent "
+    "where none was made.");
+  v("next", d.next, k_some_text, "Commands to go on with.");
+}
+
 void describe(Visitor& v, Report& r) {
   v.about("report", "What happened when a plan was executed or simulated.",
           R"({"if": {"properties": {"kind": {"const": "simulation"}}, "required": ["kind"]},
@@ -275,6 +319,9 @@ void describe(Visitor& v, Report& r) {
     "Largest error, either way, that passes; dimensionless.");
   v("within_tolerance", r.within_tolerance, k_any, "Whether the error passes.");
   v("cause", r.cause, k_any.maybe(), "Which term of the prediction missed most, and why.");
+  v("diagnosis", r.diagnosis, k_any,
+    "Which place was slow; absent where iterations took no longer than predicted, and where it was "
+    "not looked for.");
   v("stages", r.stages, k_any, "Predicted beside measured.");
   v("ranks", r.ranks, k_any.some("rank"), "The ranks, in the plan's order.");
   v("emulation", r.emulation, k_any,

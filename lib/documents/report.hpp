@@ -138,6 +138,29 @@ struct Simulation {
   bool operator==(const Simulation&) const = default;
 };
 
+/// A place that was slower than the profile says.
+struct SlowPlaceReport {
+  std::string kind;                         ///< what it is: one of k_slow_kinds
+  std::string name;                         ///< "w2's port"
+  std::vector<std::uint64_t> ranks;         ///< that it belongs to; none: to all
+  double factor = 1;                        ///< that it kept of its rate
+  std::optional<double> bytes_per_second{}; ///< its rate by the profile; absent: of passes and sums
+  bool operator==(const SlowPlaceReport&) const = default;
+};
+
+/// Why iterations took longer than predicted: the places whose slowness gives, when the plan is
+/// played again with it, what the ranks were seen to do.
+struct Diagnosis {
+  std::string verdict;                      ///< in words
+  std::vector<SlowPlaceReport> places;      ///< what explains most first; none: nothing does
+  double planned_seconds = 0;               ///< the play with all as in the profile
+  double explained_seconds = 0;             ///< and with the places as slow as they were
+  double measured_seconds = 0;              ///< the iteration that was looked at
+  std::optional<double> new_plan_seconds{}; ///< predicted of a plan that knows them
+  std::vector<std::string> next;            ///< commands to go on with
+  bool operator==(const Diagnosis&) const = default;
+};
+
 /// What happened when a plan was executed or simulated.
 struct Report {
   std::string kind = "run"; ///< "simulation": with `simulation`, and nothing was verified
@@ -155,6 +178,7 @@ struct Report {
   double tolerance = 0;
   bool within_tolerance = false;
   std::string cause;                      ///< which term of the prediction missed most, and why
+  std::optional<Diagnosis> diagnosis{};   ///< absent: as predicted, or nobody could tell
   std::optional<Emulation> emulation{};   ///< absent: measured as it is
   std::optional<Simulation> simulation{}; ///< absent: executed
   /// Whether the prediction is for the links and ranks that the plan met: not in a simulation of

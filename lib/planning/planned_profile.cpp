@@ -8,16 +8,66 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace fs = std::filesystem;
+
 namespace reckon {
 namespace {
 
 PlannedProfile read_linked(const std::string& path_or_name) {
-  PlannedProfile read{read_profile(path_or_name), {}};
+  PlannedProfile read{read_profile(path_or_name), {}, path_or_name};
   read.link = link_to(read.profile.name, canonical_text(read.profile));
   return read;
 }
 
+/// The shipped documents of that name, then the files beside the plan.
+std::vector<std::string> places_of(const DocumentLink& link, const std::string& plan_file) {
+  std::vector<std::string> places{link.name};
+  std::error_code error; // a folder that cannot be read holds nothing to plan from
+  const fs::path folder = fs::path(plan_file).parent_path();
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+    const fs::path path = folder / entry.path().filename();
+    if (path.extension() == ".json" || path.extension() == ".csv") {
+      places.push_back(path.string().find('/') == std::string::npos ? "./" + path.string()
+                                                                    : path.string());
+    }
+  }
+  std::sort(places.begin() + 1, places.end());
+  return places;
+}
+
 } // namespace
+
+std::optional<PlannedProfile> find_profile(const DocumentLink& link, const std::string& plan_file) {
+  for (const std::string& place : places_of(link, plan_file)) {
+    try {
+      if (PlannedProfile read = read_linked(place); read.link.digest == link.digest) {
+        return read;
+      }
+    } catch (const Error&) { // not a profile
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<PlannedWorkload> find_workload(const DocumentLink& link,
+                                             const std::string& plan_file) {
+  for (const std::string& place : places_of(link, plan_file)) {
+    try {
+      Workload workload = read_workload(place);
+      if (link_to(workload.name, canonical_text(workload)).digest == link.digest) {
+        return PlannedWorkload{std::move(workload), place};
+      }
+    } catch (const Error&) { // not a workload
+    }
+  }
+  return std::nullopt;
+}
 
 PlannedProfile planned_profile(const Plan& plan, const std::string& plan_file,
                                const std::string& asked) {
@@ -30,21 +80,13 @@ PlannedProfile planned_profile(const Plan& plan, const std::string& plan_file,
     }
     return read;
   }
-  std::string why;
-  try {
-    PlannedProfile read = read_linked(plan.profile.name);
-    if (read.link.digest == plan.profile.digest) {
-      return read;
-    }
-    why = fmt::format("it is {}, and the plan was made from {}", read.link.digest,
-                      plan.profile.digest);
-  } catch (const Error& e) {
-    why = e.what();
+  if (std::optional<PlannedProfile> found = find_profile(plan.profile, plan_file)) {
+    return *std::move(found);
   }
   fail(ErrorKind::usage,
-       fmt::format("cannot take the links from '{}', which {} names ({}); give the profile with "
-                   "--profile",
-                   plan.profile.name, plan_file, why));
+       fmt::format("neither a shipped profile nor a file beside {} is '{}' ({}), which it was made "
+                   "from; give the profile with --profile",
+                   plan_file, plan.profile.name, short_digest(plan.profile.digest)));
 }
 
 } // namespace reckon

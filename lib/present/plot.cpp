@@ -43,16 +43,19 @@ void set_look(Gnuplot& out) {
          "set lmargin 11\nset rmargin 4\n";
 }
 
+/// `subtitle` takes as many lines above the picture as it needs.
 void set_title(Gnuplot& out, const std::string& title, const std::string& subtitle) {
+  constexpr std::size_t k_line_columns = 115; // that fit over the picture
+  constexpr double k_line_height = 1.1;
+  const std::vector<std::string> lines =
+      subtitle.empty() ? std::vector<std::string>() : wrapped(printable(subtitle), k_line_columns);
+  const double height = k_line_height * static_cast<double>(lines.size());
   out << "set title " << quoted_for_gnuplot(title) << " font 'DejaVu Sans Bold,15' offset 0,"
-      << (subtitle.empty() ? "0.3" : "1.4") << "\n";
-  if (!subtitle.empty()) {
-    // What is longer would not fit over the picture.
-    const std::string clean = printable(subtitle);
-    const std::string_view kept = first_columns(clean, 115);
-    out << "set label 9001 "
-        << quoted_for_gnuplot(kept.size() < clean.size() ? std::string(kept) + " ..." : clean)
-        << " at graph 0.5, graph 1 center offset 0,1.1 textcolor rgb '#555555'\nset tmargin 5\n";
+      << 0.3 + height << "\nset tmargin " << 3.9 + height << "\n";
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    out << fmt::format("set label {} ", 9001 + i) << quoted_for_gnuplot(lines[i])
+        << fmt::format(" at graph 0.5, graph 1 center offset 0,{} textcolor rgb '#555555'\n",
+                       height - k_line_height * static_cast<double>(i));
   }
 }
 
@@ -447,7 +450,8 @@ void plot_report(const Report& report, const std::string& path) {
   set_title(out,
             fmt::format("{} over {}: {} against the prediction", report.strategy, report.transport,
                         change_text(report.error)),
-            report.cause);
+            fmt::format("{}{}; bound: {}", report.diagnosis ? report.diagnosis->verdict + "; " : "",
+                        report.cause, report.prediction.bound_by));
   const double most =
       std::max({report.prediction.hi_seconds, report.p99_seconds, report.p50_seconds});
   const bool ms = most < 1;
@@ -491,8 +495,7 @@ void plot_report(const Report& report, const std::string& path) {
       << "'-' using 1:2:3:4 with yerrorbars lc rgb '#222222' pt 7 ps 0.3 lw 1.3 title 'low to "
          "high, "
          "fastest to p99', "
-      << "'-' using 1:2 with lines lc rgb '" << k_colors[1] << "' lw 2 dt 2 title "
-      << quoted_for_gnuplot(first_columns("bound: " + report.prediction.bound_by, 60)) << "\n";
+      << "'-' using 1:2 with lines lc rgb '" << k_colors[1] << "' lw 2 dt 2 title 'bound'\n";
   out.send1d(predicted);
   out.send1d(measured);
   out.send1d(ranges);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -36,6 +37,34 @@ std::string verification_text(const Verification& v) {
                      v.first_error.empty() ? "" : "; first: " + printable(v.first_error));
 }
 
+/// What of a rank was slow; empty: nothing.
+std::string slow_text(const Report& report, std::size_t rank) {
+  std::string text;
+  for (const SlowPlaceReport& place :
+       report.diagnosis ? report.diagnosis->places : std::vector<SlowPlaceReport>()) {
+    if (std::ranges::find(place.ranks, rank) != place.ranks.end()) {
+      text += fmt::format("{}{} {:.2f} x", text.empty() ? "" : ", ", place.kind, place.factor);
+    }
+  }
+  return text;
+}
+
+/// The slow place, and how to go on.
+std::string diagnosis_text(const Diagnosis& diagnosis, const Style& style) {
+  Table table(0, "|~");
+  table.row({{"slow place", diagnosis.places.empty() ? Tone::dim : Tone::bad},
+             {printable(diagnosis.verdict), Tone::strong}});
+  if (diagnosis.new_plan_seconds) {
+    table.row({{"new plan", Tone::dim},
+               fmt::format("{} predicted of a plan that knows it",
+                           time_text(*diagnosis.new_plan_seconds))});
+  }
+  for (std::size_t i = 0; i < diagnosis.next.size(); ++i) {
+    table.row({{i == 0 ? "next" : "", Tone::dim}, printable(diagnosis.next[i])});
+  }
+  return table.text(style) + "\n";
+}
+
 std::string ranks_text(const Report& report, const Style& style) {
   std::vector<std::size_t> order(report.ranks.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
@@ -44,17 +73,28 @@ std::string ranks_text(const Report& report, const Style& style) {
   const bool cut = order.size() > k_most_ranks;
   if (cut) {
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return report.ranks[a].total_seconds > report.ranks[b].total_seconds;
+      return std::pair(slow_text(report, a).empty(), -report.ranks[a].total_seconds) <
+             std::pair(slow_text(report, b).empty(), -report.ranks[b].total_seconds);
     });
     order.resize(k_most_ranks / 2);
   }
-  Table table(2, ">rank|host|>sends|>receives|>total|>busy|>summing|>waiting|>for peers|>CPU");
+  const bool marked = report.diagnosis && !report.diagnosis->places.empty();
+  Table table(2, marked ? ">rank|host|slow" : ">rank|host");
+  table.columns(">sends|>receives|>total|>busy|>summing|>waiting|>for peers|>CPU");
   for (const std::size_t i : order) {
     const RankReport& r = report.ranks[i];
-    table.row({fmt::format("{}", i), r.host, to_text(Bytes(r.egress_bytes)),
-               to_text(Bytes(r.ingress_bytes)), time_text(r.total_seconds),
-               time_text(r.busy_seconds), time_text(r.reduce_seconds), time_text(r.wait_seconds),
-               time_text(r.peer_wait_seconds), time_text(r.cpu_seconds)});
+    std::vector<TableCell> row{fmt::format("{}", i), r.host};
+    if (marked) {
+      row.emplace_back(slow_text(report, i), Tone::bad);
+    }
+    for (const std::uint64_t bytes : {r.egress_bytes, r.ingress_bytes}) {
+      row.emplace_back(to_text(Bytes(bytes)));
+    }
+    for (const double seconds : {r.total_seconds, r.busy_seconds, r.reduce_seconds, r.wait_seconds,
+                                 r.peer_wait_seconds, r.cpu_seconds}) {
+      row.emplace_back(time_text(seconds));
+    }
+    table.row(std::move(row));
   }
   const std::string which = cut ? fmt::format("ranks: the slowest {} of {}; --csv has all",
                                               order.size(), report.ranks.size())
@@ -204,7 +244,8 @@ std::string report_table(const Report& report, const Style& style) {
   if (!total_shown) {
     add_total(report.prediction.mid_seconds, report.p50_seconds);
   }
-  std::string out = table.text(style) + "\n";
+  std::string out = report.diagnosis ? diagnosis_text(*report.diagnosis, style) : "";
+  out += table.text(style) + "\n";
   Table facts(0, "|~");
   const Prediction& p = report.prediction;
   if (report.as_planned()) {

@@ -91,6 +91,7 @@ LaneExecutor::LaneExecutor(const LaneProgram& program, MoverLane& lane,
     }
   }
   std::sort(m_tags.begin(), m_tags.end());
+  m_spans.resize(count);
   m_missing.resize(count);
   m_done.resize(count);
   m_ready_writes.reserve(count);
@@ -131,27 +132,20 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
     push(m_ready_sums, op);
     break;
   case OpKind::await: // its arrival was the last thing missing
-    begin(op, now_if_recorded());
+    begin(op);
     complete(op);
     break;
   case OpKind::delay:
-    begin(op, m_now_ns);
+    begin(op);
     m_delays->start(op, m_now_ns);
     ++m_open_delays;
     break;
   }
 }
 
-std::int64_t LaneExecutor::now_if_recorded() const noexcept {
-  return m_spans != nullptr ? monotonic_ns() : 0;
-}
-
 void LaneExecutor::complete(std::uint32_t op) noexcept {
   m_done[op] = true;
-  if (m_spans != nullptr) {
-    const bool is_delay = m_program.ops()[op].kind == OpKind::delay; // over before we look
-    (*m_spans)[op].end_ns = is_delay ? m_now_ns : monotonic_ns();
-  }
+  m_spans[op].end_ns = m_now_ns;
   --m_left;
   for (std::uint32_t i = m_successor_begin[op]; i < m_successor_begin[op + 1]; ++i) {
     if (--m_missing[m_successors[i]] == 0) {
@@ -185,7 +179,7 @@ void LaneExecutor::handle(const Completion& completion) noexcept {
 bool LaneExecutor::post_write() noexcept {
   const std::uint32_t index = m_ready_writes.front();
   const Op& op = m_program.ops()[index];
-  begin(index, now_if_recorded());
+  begin(index);
   if (!m_lane.write(static_cast<int>(op.peer), op.source, op.destination, op.bytes, op.tag,
                     index)) {
     return false;
@@ -197,7 +191,7 @@ bool LaneExecutor::post_write() noexcept {
 bool LaneExecutor::compute() noexcept {
   const std::uint32_t index = m_ready_sums.front();
   const Op& op = m_program.ops()[index];
-  begin(index, now_if_recorded());
+  begin(index);
   const std::int64_t start = thread_cpu_ns();
   const bool steps = op.kind == OpKind::update || op.kind == OpKind::subtract;
   const Engine::Started started = m_lane.engine().start(local(op), index);

@@ -39,10 +39,6 @@ public:
                std::span<const std::span<std::byte>> buffers,
                std::unique_ptr<Delays> delays = nullptr);
 
-  /// From now on notes in `spans`, one for each op, when ops begin and end (monotonic_ns()); null:
-  /// does not look at the clock for that.
-  void record(std::vector<OpSpan>* spans) noexcept { m_spans = spans; }
-
   /// Forgets the last iteration. Every op is to do again, the optimizer's as that step (from 1 on).
   void start(std::uint64_t step) noexcept;
   /// Handles completions, then does at most one op. False: there is nothing to do now.
@@ -55,6 +51,9 @@ public:
   /// start(), then advance() until all is done, something failed, or `stop` is set (looked at
   /// whenever nothing is ready, at least every 20 ms). Sleeps when there is nothing to do.
   LaneTimes run(std::uint64_t step, const std::atomic<bool>& stop) noexcept;
+  /// When each op of the last iteration began and ended: monotonic_ns(), read where the executor
+  /// looks at the clock anyway, after completions and local ops.
+  [[nodiscard]] const std::vector<OpSpan>& spans() const noexcept { return m_spans; }
   /// For a message about a lane that did not finish: the first op that is not done.
   [[nodiscard]] std::string first_open_op() const;
 
@@ -62,12 +61,7 @@ private:
   void complete(std::uint32_t op) noexcept;
   void make_ready(std::uint32_t op) noexcept;
   void handle(const Completion& completion) noexcept;
-  void begin(std::uint32_t op, std::int64_t now_ns) noexcept {
-    if (m_spans != nullptr) {
-      (*m_spans)[op].begin_ns = now_ns;
-    }
-  }
-  [[nodiscard]] std::int64_t now_if_recorded() const noexcept;
+  void begin(std::uint32_t op) noexcept { m_spans[op].begin_ns = m_now_ns; }
   bool post_write() noexcept;
   bool compute() noexcept;
   [[nodiscard]] LocalOp local(const Op& op) noexcept;
@@ -90,7 +84,7 @@ private:
   std::int64_t m_now_ns = 0;     ///< since when what becomes ready could be: a delay's end, or now
   std::vector<const void*> m_operands;
   std::vector<bool> m_done;
-  std::vector<OpSpan>* m_spans = nullptr;
+  std::vector<OpSpan> m_spans;
   std::size_t m_left = 0;
   std::int64_t m_reduce_ns = 0, m_update_ns = 0;
   std::uint64_t m_step = 0;

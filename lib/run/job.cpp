@@ -12,10 +12,12 @@
 #include "run/load_checkpoint.hpp"
 #include "run/rank_memory.hpp"
 #include "run/verifier.hpp"
+#include "stats/summary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <numeric>
@@ -102,7 +104,8 @@ public:
       m_result.context["compute"] = assemble_crew(places.compute);
     }
     m_lanes.emplace(m_programs, *m_mover, m_memory->buffers(), places.lanes,
-                    m_crew ? &*m_crew : nullptr, m_options.trace != nullptr);
+                    m_crew ? &*m_crew : nullptr);
+    m_result.timeline = m_lanes->timeline(); // nothing yet
     if (const std::string& folder = m_options.checkpoints.save_folder; !folder.empty()) {
       m_lock.emplace(m_rendezvous, folder, m_options.limit);
     }
@@ -238,6 +241,9 @@ private:
     const bool saves = *kind == IterationKind::saving;
     const std::vector<RankSample> samples =
         measure(saves ? k_saving : k_usual, iteration, ready_ns);
+    if (!saves && count.counts(iteration)) {
+      keep_timeline(samples);
+    }
     log(LogLevel::debug, "verification {}", iteration);
     pull(saves);
     RankVerification copies;
@@ -322,6 +328,26 @@ private:
     RankSample mine = meter.sample(end_ns, computed_ns(), ProcessorTimes::now(), m_lanes->times());
     mine.ready_ns = ready_ns;
     return gather(m_rendezvous, mine, m_options.limit);
+  }
+
+  /// Keeps when the ops of the last iteration began and ended if it took about the median of all
+  /// so far. All ranks have the same samples, so that all keep the same iteration.
+  void keep_timeline(const std::vector<RankSample>& samples) {
+    const double seconds = iteration_seconds(samples);
+    m_seconds.push_back(seconds);
+    const double middle = median(m_seconds);
+    if (m_seconds.size() > 1 && std::abs(seconds - middle) > std::abs(m_kept_seconds - middle)) {
+      return;
+    }
+    m_kept_seconds = seconds;
+    m_result.timeline = m_lanes->timeline();
+    const std::int64_t shift = m_rendezvous.clock_offset().offset_ns - last_ready_ns(samples);
+    for (std::vector<OpSpan>& lane : m_result.timeline) {
+      for (OpSpan& span : lane) {
+        span.begin_ns += shift;
+        span.end_ns += shift;
+      }
+    }
   }
 
   void run_round(std::size_t round, std::uint32_t iteration) {
@@ -462,16 +488,6 @@ private:
       fail(ErrorKind::operation,
            fmt::format("rank {} computed wrongly in its passes: {}", m_self, mistake));
     }
-    if (m_options.trace) {
-      RankTimeline timeline = m_lanes->timeline();
-      for (std::vector<OpSpan>& lane : timeline) {
-        for (OpSpan& span : lane) {
-          span.begin_ns += m_rendezvous.clock_offset().offset_ns;
-          span.end_ns += m_rendezvous.clock_offset().offset_ns;
-        }
-      }
-      m_options.trace(timeline);
-    }
     if (m_options.at_end) {
       m_options.at_end(m_memory->views(), m_result.steps);
     }
@@ -503,7 +519,9 @@ private:
   std::vector<const RankProgram*> m_programs;
   std::unique_ptr<Verifier> m_verifier;
   JobResult m_result;
-  RankVerification m_found; ///< in the last iteration
+  std::vector<double> m_seconds; ///< of the iterations whose timeline could be kept
+  double m_kept_seconds = 0;     ///< of the one whose timeline is
+  RankVerification m_found;      ///< in the last iteration
   std::unique_ptr<Mover> m_mover;
   std::optional<RankMemory> m_memory;
   std::optional<PassCrew> m_crew; ///< with RunOptions::compute, where there are passes

@@ -73,9 +73,6 @@ struct RunOptions {
   std::function<void(std::uint64_t done, std::uint64_t all)> made_again{};
   /// Called with this rank's buffers when the last iteration is over.
   std::function<void(Views views, std::uint64_t steps)> at_end{};
-  /// Called at every rank after the last iteration with when each op of this rank began and ended
-  /// in the last one that was not `saving`; monotonic_ns() of rank 0. Unset: ops are not timed.
-  std::function<void(const RankTimeline& timeline)> trace{};
   /// Called at every rank between two iterations, after each `every` counted ones (0: never), when
   /// nothing of the job is under way. Gets whether another iteration is to come, and says so
   /// itself; both count at rank 0 only.
@@ -92,8 +89,11 @@ enum class IterationKind : std::uint8_t {
   writing, ///< when it began, a checkpoint was still being written
 };
 
-/// What rank 0 knows at the end.
+/// What rank 0 knows at the end, and each rank of itself.
 struct JobResult {
+  /// When each op of this rank began and ended, since the last rank was ready, in the iteration
+  /// that took about the median of those that count and save nothing.
+  RankTimeline timeline;
   std::vector<std::vector<RankSample>> iterations; ///< [iteration][rank], without the warm-up
   std::vector<IterationKind> kinds;                ///< of these iterations
   std::uint32_t warm_up = 0;                       ///< iterations before them

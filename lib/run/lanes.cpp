@@ -9,7 +9,7 @@ namespace reckon {
 
 Lanes::Lanes(std::span<const RankProgram* const> programs, Mover& mover,
              std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus,
-             PassCrew* crew, bool trace)
+             PassCrew* crew)
     : m_times(programs.front()->lanes.size()) {
   for (const RankProgram* program : programs) {
     std::vector<std::unique_ptr<LaneExecutor>>& executors = m_executors.emplace_back();
@@ -18,14 +18,6 @@ Lanes::Lanes(std::span<const RankProgram* const> programs, Mover& mover,
           program->lanes[l], mover.lane(static_cast<int>(l)), buffers,
           crew != nullptr ? crew->delays_of(program->lanes[l]) : nullptr));
     }
-  }
-  for (const LaneProgram& lane : programs.front()->lanes) {
-    if (trace) {
-      m_timeline.emplace_back(lane.ops().size());
-    }
-  }
-  for (std::size_t l = 0; l < m_timeline.size(); ++l) {
-    m_executors.front()[l]->record(&m_timeline[l]);
   }
   for (std::size_t l = 0; l < m_times.size(); ++l) {
     // Also with more lanes than processors: left alone, the scheduler at times stacks lanes that
@@ -57,6 +49,14 @@ void Lanes::start(std::size_t program, std::uint64_t step) {
 bool Lanes::finished_within(std::chrono::milliseconds limit) {
   std::unique_lock lock(m_mutex);
   return m_finished.wait_for(lock, limit, [&] { return m_running == 0; });
+}
+
+RankTimeline Lanes::timeline() const {
+  RankTimeline timeline;
+  for (const std::unique_ptr<LaneExecutor>& executor : m_executors[m_program]) {
+    timeline.push_back(executor->spans());
+  }
+  return timeline;
 }
 
 std::string Lanes::stop_and_describe() {

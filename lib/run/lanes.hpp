@@ -26,11 +26,10 @@ namespace reckon {
 class Lanes {
 public:
   /// `programs`: what a round can be, with the same number of lanes each. `cpus`: the processor of
-  /// each lane, or -1. `crew` works in the passes; null: their time passes. `trace`: notes when the
-  /// first program's ops begin and end.
+  /// each lane, or -1. `crew` works in the passes; null: their time passes.
   Lanes(std::span<const RankProgram* const> programs, Mover& mover,
-        std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus, PassCrew* crew,
-        bool trace);
+        std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus,
+        PassCrew* crew);
   ~Lanes();
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
@@ -41,8 +40,8 @@ public:
   [[nodiscard]] bool finished_within(std::chrono::milliseconds limit);
   /// Of the last round, when it is finished.
   [[nodiscard]] const std::vector<LaneTimes>& times() const { return m_times; }
-  /// Of the last round of the first program, where that was asked for; monotonic_ns().
-  [[nodiscard]] const RankTimeline& timeline() const { return m_timeline; }
+  /// When the ops of the last round began and ended; monotonic_ns().
+  [[nodiscard]] RankTimeline timeline() const;
   /// Makes the lanes end soon, then says which op each of them was waiting for.
   [[nodiscard]] std::string stop_and_describe();
   /// What broke in the last round: "lane 1: ..."; empty when nothing did.
@@ -52,7 +51,6 @@ private:
   void work(std::size_t lane, int cpu);
 
   std::vector<std::vector<std::unique_ptr<LaneExecutor>>> m_executors; ///< [program][lane]
-  RankTimeline m_timeline;                                             ///< as m_times
   std::vector<LaneTimes> m_times; ///< written by the lane, read after finished_within()
   std::mutex m_mutex;
   std::condition_variable m_wake, m_finished;

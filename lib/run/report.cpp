@@ -222,10 +222,9 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   if (one_machine) { // transport is measured there: several stages missed a little each
     return fmt::format("no single stage ({})", size);
   }
-  return fmt::format(
-      "transport ({}): the links moved the bytes {} than the profile says; no rank "
-      "worked for more than {} of it; a new profile and `reckon diff` say which link",
-      size, miss > 0 ? "more slowly" : "faster", to_text(Seconds(longest)));
+  return fmt::format("transport ({}): the links moved the bytes {} than the profile says; no rank "
+                     "worked for more than {} of it",
+                     size, miss > 0 ? "more slowly" : "faster", to_text(Seconds(longest)));
 }
 
 /// Of the iterations of one kind; nothing when there was none.

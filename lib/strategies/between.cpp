@@ -137,9 +137,10 @@ bool raise_bound(Prediction& p, const Schedule& schedule, const Between& between
   p.bound_by = fmt::format("{}: {} at {}", between.names[busiest.station],
                            to_text(Bytes(static_cast<std::uint64_t>(busiest.bytes))),
                            to_text(Bandwidth::bytes_per_s(busiest.bytes_per_s)));
-  for (double* const seconds : {&p.lo_seconds, &p.mid_seconds, &p.hi_seconds}) {
-    *seconds = std::max(*seconds, p.bound_seconds);
-  }
+  const double longer = p.mid_seconds > 0 ? std::max(1.0, p.bound_seconds / p.mid_seconds) : 1;
+  p.mid_seconds = std::max(p.mid_seconds, p.bound_seconds);
+  p.lo_seconds = std::clamp(p.lo_seconds * longer, p.bound_seconds, p.mid_seconds);
+  p.hi_seconds = std::max(p.hi_seconds * longer, p.mid_seconds);
   return true;
 }
 

@@ -317,13 +317,13 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   CellKey pattern;
   pattern.test = k_port_bandwidth;
   pattern.transport = m_transport;
-  std::map<std::string, double> published; // by machine or member: ranks of a group have the same
+  std::map<std::string, Rate> published; // by machine or member: ranks of a group have the same
   const auto port_of = [&](const std::string& id) {
-    const auto [at, added] = published.emplace(id, 0);
+    const auto [at, added] = published.emplace(id, Rate{});
     if (added && !id.empty()) {
       pattern.from = id;
       for (const Cell* cell : profile.select(pattern)) {
-        at->second = std::max(at->second, cell->p50);
+        at->second = cell->p50 > at->second.mid ? measured_rate(*cell) : at->second;
       }
     }
     return at->second;
@@ -337,11 +337,14 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
       continue;
     }
     // What is its own, before the group's.
-    rank.port_bytes_per_s = port_of(rank.member);
-    if (rank.port_bytes_per_s == 0) {
-      rank.port_bytes_per_s = port_of(rank.machine);
+    Rate port = port_of(rank.member);
+    if (port.mid == 0) {
+      port = port_of(rank.machine);
     }
-    if (rank.port_bytes_per_s == 0 && m_ranks.size() > 1) {
+    rank.port_bytes_per_s = port.mid;
+    if (port.mid > 0) {
+      rank.port_share = scaled(port, 1 / port.mid);
+    } else if (m_ranks.size() > 1) {
       missing.insert(rank.machine);
     }
   }
@@ -352,7 +355,7 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   uplinks.test = k_uplink;
   for (const Cell* cell : profile.select(uplinks)) {
     if (cell->p50 > 0 && (cell->key.transport == m_transport || cell->key.transport.empty())) {
-      m_uplinks[cell->key.from] = cell->p50;
+      m_uplinks[cell->key.from] = measured_rate(*cell);
     }
   }
   if (!m_uplinks.empty()) {
@@ -659,7 +662,12 @@ Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
 
 double CostModel::uplink_bytes_per_s(const std::string& rack) const {
   const auto at = m_uplinks.find(rack);
-  return at == m_uplinks.end() ? std::numeric_limits<double>::infinity() : at->second;
+  return at == m_uplinks.end() ? std::numeric_limits<double>::infinity() : at->second.mid;
+}
+
+Rate CostModel::uplink_share(const std::string& rack) const {
+  const auto at = m_uplinks.find(rack);
+  return at == m_uplinks.end() ? Rate{1, 1, 1} : scaled(at->second, 1 / at->second.mid);
 }
 
 Star CostModel::star(double model_bytes) const {

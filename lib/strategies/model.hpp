@@ -18,20 +18,6 @@
 
 namespace reckon {
 
-/// One rank of the job to be planned.
-struct RankModel {
-  std::string machine;  ///< MachineGroup id
-  std::string member;   ///< which of the group's, where those have names
-  std::string rack;     ///< of the machine; empty: the profile knows no racks
-  std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
-  bool worker = false, server = false;
-  int lanes = 1; ///< 0: to be solved
-  double port_bytes_per_s =
-      0; ///< of its own network ports together, each direction; 0: it shares its machine
-  std::vector<std::string> ports{}; ///< ids, where it has several: its lanes take them in turn
-  std::vector<double> single_port_bytes_per_s{}; ///< of `ports`, each alone; 0: not measured
-};
-
 /// Which of the three numbers of every prediction: an optimistic, a middle, a pessimistic time.
 enum class Estimate { lo, mid, hi };
 
@@ -41,6 +27,25 @@ struct Rate {
   [[nodiscard]] double slow_to_fast(Estimate e) const {
     return e == Estimate::lo ? hi : e == Estimate::hi ? lo : mid;
   }
+};
+
+/// One rank of the job to be planned.
+struct RankModel {
+  /// Of its ports together: the estimate's time of a byte is one over it.
+  [[nodiscard]] double port_rate(Estimate e) const {
+    return port_bytes_per_s * port_share.slow_to_fast(e);
+  }
+  std::string machine;  ///< MachineGroup id
+  std::string member;   ///< which of the group's, where those have names
+  std::string rack;     ///< of the machine; empty: the profile knows no racks
+  std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
+  bool worker = false, server = false;
+  int lanes = 1; ///< 0: to be solved
+  double port_bytes_per_s =
+      0; ///< of its own network ports together, each direction; 0: it shares its machine
+  Rate port_share{1, 1, 1}; ///< of port_bytes_per_s: where its samples lie, as parts of it
+  std::vector<std::string> ports{}; ///< ids, where it has several: its lanes take them in turn
+  std::vector<double> single_port_bytes_per_s{}; ///< of `ports`, each alone; 0: not measured
 };
 
 /// How sums are written, and what that is worth.
@@ -108,6 +113,8 @@ public:
   /// Bytes per second that a rack sends to others while as much comes in; infinite when the profile
   /// does not know.
   [[nodiscard]] double uplink_bytes_per_s(const std::string& rack) const;
+  /// Where the samples of that rate lie, as parts of it.
+  [[nodiscard]] Rate uplink_share(const std::string& rack) const;
   /// The racks of the ranks, in order of the first rank in each; one without a name when the
   /// profile knows none.
   [[nodiscard]] const std::vector<std::string>& racks() const { return m_racks; }
@@ -180,7 +187,7 @@ private:
   std::vector<SharedPoint> m_shared;
   std::optional<Curve> m_port_curve;
   std::vector<ReducePoint> m_reduce;
-  std::map<std::string, double> m_uplinks;
+  std::map<std::string, Rate> m_uplinks;
   std::vector<StoresPoint> m_stores;
   std::vector<StepPoint> m_steps;
   std::vector<CopyPoint> m_copies;

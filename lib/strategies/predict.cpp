@@ -87,6 +87,11 @@ struct PortTimes {
   double fill_s = 0;
 };
 
+/// What the slowest uplink takes.
+double uplink_seconds(const CostModel& model, const Load& load, Estimate e) {
+  return load.uplink_seconds / model.uplink_share(load.slowest_uplink).slow_to_fast(e);
+}
+
 /// Equation 14.
 PortTimes server_times(const CostModel& model, const Load& load, const PartShape& shape,
                        Estimate e) {
@@ -103,7 +108,7 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
       continue;
     }
     const RankModel& rank = model.ranks()[r];
-    const double rate = rank.port_bytes_per_s * efficiency;
+    const double rate = rank.port_rate(e) * efficiency;
     const double port = std::max(load.egress_bytes[r], load.ingress_bytes[r]) / rate;
     const double lane_rate =
         model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
@@ -116,7 +121,7 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
     const double one_sum = shape.part_bytes * static_cast<double>(load.operands - 1) / lane_rate;
     times.fill_s = std::max(times.fill_s, at_once * shape.part_bytes / rate + one_sum);
   }
-  times.transport_s = std::max(times.transport_s, load.uplink_seconds / efficiency);
+  times.transport_s = std::max(times.transport_s, uplink_seconds(model, load, e) / efficiency);
   times.fill_s += 2 * model.latency_s();
   return times;
 }
@@ -131,7 +136,7 @@ RingSteps ring_of(const CostModel& model, const PartShape& shape, Estimate e) {
     if (rank.worker) {
       ++steps.ranks;
       steps.write_s +=
-          shape.part_bytes / (rank.port_bytes_per_s * model.port_efficiency(shape.part_bytes));
+          shape.part_bytes / (rank.port_rate(e) * model.port_efficiency(shape.part_bytes));
       steps.sum_s +=
           shape.part_bytes / model.sum_rate(rank, shape.dtype, 2, shape.part_bytes).slow_to_fast(e);
     }
@@ -146,7 +151,7 @@ PortTimes ring_times(const CostModel& model, const Load& load, const PartShape& 
   const double efficiency = model.port_efficiency(shape.part_bytes);
   RingSteps steps = ring_of(model, shape, e);
   PortTimes times;
-  times.transport_s = load.uplink_seconds / efficiency;
+  times.transport_s = uplink_seconds(model, load, e) / efficiency;
   double summing = 0;
   for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
     if (load.egress_bytes[r] <= 0) {
@@ -157,7 +162,7 @@ PortTimes ring_times(const CostModel& model, const Load& load, const PartShape& 
         model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
     times.transport_s =
         std::max(times.transport_s, std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
-                                        (rank.port_bytes_per_s * efficiency));
+                                        (rank.port_rate(e) * efficiency));
     summing = std::max(summing, load.summed_bytes[r] / (lane_rate * rank.lanes));
   }
   times.reduction_s = std::max(0.0, summing - times.transport_s);
@@ -204,7 +209,8 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
   for (const Estimate e : k_estimates) {
     const PortTimes times =
         solution.ring ? ring_times(model, load, shape, e) : server_times(model, load, shape, e);
-    set(p, e, times.transport_s + times.reduction_s + times.fill_s);
+    // The bound is of the ports' middle rates: no time is below it.
+    set(p, e, std::max(p.bound_seconds, times.transport_s + times.reduction_s + times.fill_s));
     if (e == Estimate::mid) {
       p.terms = {{"transport", times.transport_s},
                  {"reduction", times.reduction_s},
@@ -300,7 +306,7 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
 void replace_by_played(Prediction& p, double seconds) {
   seconds = std::max(seconds, p.bound_seconds);
   const double factor = p.mid_seconds > 0 ? seconds / p.mid_seconds : 1;
-  p.lo_seconds = std::min(seconds, p.lo_seconds * factor);
+  p.lo_seconds = std::clamp(p.lo_seconds * factor, p.bound_seconds, seconds);
   p.mid_seconds = seconds;
   p.hi_seconds = std::max(seconds, p.hi_seconds * factor);
   double steady = 0;

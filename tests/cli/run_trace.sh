@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# run --trace: every op of the last iteration is timed; the trace stands beside the predicted one, and is refused with
+# run --trace: every op of a median iteration is timed; the trace stands beside the predicted one, and is refused with
 # another plan.
 source "$(dirname "$0")/../support/shell.sh"
 printf 'name,elements\na,40000\nb,90000\n' > two.csv

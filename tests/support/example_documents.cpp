@@ -276,6 +276,13 @@ Report example_report() {
                             .scenarios = {"rank 0 out at 0.5 of its rate"},
                             .undisturbed_seconds = 0.5,
                             .stations = {{"rank 0 out", 4094, 1.25e9, 0.75}}};
+  r.diagnosis = Diagnosis{.verdict = "alpha's port carries 0.50 of the profile's 1.25 GB/s",
+                          .places = {{"port", "alpha's port", {0}, 0.5, 1.25e9}},
+                          .planned_seconds = 0.5,
+                          .explained_seconds = 0.75,
+                          .measured_seconds = 0.8,
+                          .new_plan_seconds = 0.625,
+                          .next = {"reckon probe -o new-profile.json"}};
   r.stages = {{.name = "total",
                .predicted_seconds = 0.75,
                .measured_seconds = 0.8,

@@ -444,6 +444,11 @@ Report random_report(std::mt19937_64& random) {
   r.p99_seconds = r.p50_seconds * (1 + draw.unit());
   put_right(draw, r.prediction);
   make_different(r.stages, &StageReport::name);
+  if (r.diagnosis) {
+    for (SlowPlaceReport& place : r.diagnosis->places) {
+      place.ranks.clear();
+    }
+  }
   if (r.emulation) {
     r.emulation->late_writes = draw.from(0, r.emulation->writes);
   }

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "adapt/slow_places.hpp"
+
+#include "strategies/lower.hpp"
+#include "unit/strategies/fixtures.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+
+namespace reckon {
+namespace {
+
+using namespace test;
+using Kind = SlowPlace::Kind;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+/// Four workers and two servers behind ports of 100 MB/s, which add up 400 MB/s a thread.
+Profile ports() {
+  Profile p = cluster(100e6, 100e6);
+  p.cells.push_back(sum_rate("gpu", 1, 400e6));
+  return p;
+}
+
+struct Job {
+  Plan plan;
+  Schedule schedule;
+  PlanNetwork network;
+};
+
+Job job_of(const Profile& profile, const std::string& strategy, std::uint64_t workers,
+           std::uint64_t servers, bool with_passes = false) {
+  PlanOptions options;
+  options.strategy = strategy;
+  options.part_bytes = 256 << 10;
+  if (with_passes) {
+    options.forward_seconds = 0.1;
+    options.backward_seconds = 0.3;
+  }
+  Job job{plan_for(profile, equal_tensors(8, 1 << 20), workers, servers, options), {}, {}};
+  job.schedule = lower(job.plan);
+  job.network = network_of(job.plan, profile);
+  return job;
+}
+
+/// What is seen where the network, the costs and the schedule are these: the play's times, each
+/// pair's and rank's up to 8 % longer or shorter, as measurements are.
+Observation seen_on(const Schedule& schedule, const PlanNetwork& network) {
+  RankTimelines timelines;
+  static_cast<void>(play(schedule, network.network, network.cost, &timelines));
+  Observation seen = observe(schedule, timelines);
+  std::mt19937 random(7); // NOLINT: the same noise every time
+  for (double& busy : seen.busy_s) {
+    busy *= 0.92 + 0.16 * static_cast<double>(random()) / static_cast<double>(random.max());
+  }
+  return seen;
+}
+
+struct Fault {
+  const char* name;
+  const char* strategy;
+  std::uint64_t workers, servers;
+  std::function<void(Job&)> make; ///< stations of rank r: 2 r out, 2 r + 1 in
+  std::vector<SlowPlace> wanted;  ///< in any order
+};
+
+void PrintTo(const Fault& fault, std::ostream* os) {
+  *os << fault.name;
+}
+
+std::function<void(Job&)> stations(std::vector<std::size_t> numbers, double factor) {
+  return [numbers = std::move(numbers), factor](Job& job) {
+    for (const std::size_t s : numbers) {
+      job.network.network.station_bytes_per_s[s] *= factor;
+    }
+  };
+}
+
+std::function<void(Job&)> pair(std::uint32_t from, std::uint32_t to, double bytes_per_s) {
+  return [=](Job& job) {
+    PlayNetwork& network = job.network.network;
+    network.paths[from][to].insert(network.paths[from][to].begin() + 1,
+                                   static_cast<std::uint32_t>(network.station_bytes_per_s.size()));
+    network.station_bytes_per_s.push_back(bytes_per_s);
+  };
+}
+
+std::function<void(Job&)> sums(std::size_t slow, double times) {
+  return [=](Job& job) {
+    job.network.cost = [cost = job.network.cost, slow, times](std::size_t rank, const Op& op) {
+      return cost(rank, op) * (rank == slow ? times : 1);
+    };
+  };
+}
+
+class SlowPlaces : public testing::TestWithParam<Fault> {};
+
+TEST_P(SlowPlaces, AreFoundWithTheirFactor) {
+  const Fault& fault = GetParam();
+  const Job planned = job_of(ports(), fault.strategy, fault.workers, fault.servers);
+  Job real = planned;
+  fault.make(real);
+  const Observation seen = seen_on(real.schedule, real.network);
+  const Explanation found = explain(planned.schedule, planned.network, seen);
+  ASSERT_THAT(found.places, SizeIs(fault.wanted.size()));
+  for (const SlowPlace& wanted : fault.wanted) {
+    const auto at =
+        std::find_if(found.places.begin(), found.places.end(), [&](const SlowPlace& place) {
+          return place.kind == wanted.kind && place.rank == wanted.rank &&
+                 place.peer == wanted.peer;
+        });
+    ASSERT_NE(at, found.places.end())
+        << "not " << int(wanted.kind) << " but " << int(found.places[0].kind) << " of rank "
+        << found.places[0].rank << ", " << found.places[0].peer;
+    EXPECT_NEAR(at->factor / wanted.factor, 1, 0.12);
+  }
+  EXPECT_EQ(found.measured_seconds, seen.seconds);
+  EXPECT_GT(seen.seconds, 1.2 * found.planned_seconds); // else there was nothing to find
+  EXPECT_NEAR(found.explained_seconds / seen.seconds, 1, 0.12);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfPorts, SlowPlaces,
+    testing::Values(
+        Fault{"a worker's port",
+              "byteps_split",
+              4,
+              2,
+              stations({4, 5}, 0.4),
+              {{Kind::port, 2, 0, 0, 0.4}}},
+        Fault{"a server's port",
+              "byteps_split",
+              4,
+              2,
+              stations({8, 9}, 0.3),
+              {{Kind::port, 4, 0, 0, 0.3}}},
+        Fault{"the only server's port",
+              "ps_noncolocated",
+              4,
+              1,
+              stations({8, 9}, 0.5),
+              {{Kind::port, 4, 0, 0, 0.5}}},
+        Fault{"one way out",
+              "byteps_split",
+              4,
+              2,
+              stations({2}, 0.3),
+              {{Kind::sending, 1, 0, 0, 0.3}}},
+        Fault{"one way in",
+              "byteps_split",
+              4,
+              2,
+              stations({7}, 0.3),
+              {{Kind::receiving, 3, 0, 0, 0.3}}},
+        Fault{
+            "a port in a ring", "ring", 4, 0, stations({4, 5}, 0.4), {{Kind::port, 2, 0, 0, 0.4}}},
+        Fault{"a way in a ring", "ring", 4, 0, stations({4}, 0.4), {{Kind::pair, 2, 3, 0, 0.4}}},
+        Fault{"a pair", "byteps_split", 4, 2, pair(0, 5, 8e6), {{Kind::pair, 0, 5, 0, 0.08}}},
+        Fault{"two ports",
+              "byteps_split",
+              6,
+              2,
+              stations({0, 1, 6, 7}, 0.4),
+              {{Kind::port, 0, 0, 0, 0.4}, {Kind::port, 3, 0, 0, 0.4}}},
+        Fault{"every port",
+              "byteps_split",
+              4,
+              2,
+              stations({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 0.6),
+              {{Kind::every_port, 0, 0, 0, 0.6}}},
+        Fault{"a server's processors",
+              "ps_noncolocated",
+              4,
+              2,
+              sums(4, 12),
+              {{Kind::processors, 4, 0, 0, 1.0 / 12}}}));
+
+TEST(SlowPlacesFound, AStragglersPasses) {
+  const Job planned = job_of(ports(), "byteps_split", 4, 2, true);
+  Job real = planned;
+  slow_down(real.schedule, 1, 2.5);
+  const Explanation found =
+      explain(planned.schedule, planned.network, seen_on(real.schedule, real.network));
+  ASSERT_THAT(found.places, SizeIs(1));
+  EXPECT_EQ(found.places[0].kind, Kind::passes);
+  EXPECT_EQ(found.places[0].rank, 1U);
+  EXPECT_NEAR(found.places[0].factor, 0.4, 0.04);
+}
+
+TEST(SlowPlacesFound, TheMemoryOfAMachine) {
+  const Job planned = job_of(one_machine(), "ring", 4, 0);
+  Job real = planned;
+  real.network.network.station_bytes_per_s[0] *= 0.5;
+  const Explanation found =
+      explain(planned.schedule, planned.network, seen_on(real.schedule, real.network));
+  ASSERT_THAT(found.places, SizeIs(1));
+  EXPECT_TRUE(found.places[0].kind == Kind::station || found.places[0].kind == Kind::every_port);
+  EXPECT_NEAR(found.places[0].factor, 0.5, 0.06);
+  EXPECT_EQ(planned_rate(planned.network, found.places[0]),
+            planned.network.network.station_bytes_per_s[0]);
+}
+
+TEST(SlowPlacesFound, NoneWhereAllIsAsPlanned) {
+  const Job job = job_of(ports(), "byteps_split", 4, 2);
+  EXPECT_THAT(explain(job.schedule, job.network, seen_on(job.schedule, job.network)).places,
+              IsEmpty());
+}
+
+/// Everybody paused for a second: no place was slow.
+TEST(SlowPlacesFound, NoneWhereNoneExplainsIt) {
+  const Job job = job_of(ports(), "byteps_split", 4, 2);
+  Observation seen = seen_on(job.schedule, job.network);
+  seen.seconds += 1;
+  const Explanation found = explain(job.schedule, job.network, seen);
+  EXPECT_THAT(found.places, IsEmpty());
+  EXPECT_EQ(found.explained_seconds, found.planned_seconds);
+}
+
+} // namespace
+} // namespace reckon

@@ -344,40 +344,39 @@ struct Part {
   std::vector<std::string> ends;
   Fact fact;
 };
+using PartsByGroup = std::map<std::string, std::vector<Part>>;
 
-std::vector<Part> parts_of(const Profile& profile, const Fact& all, const MachineOf& machine_of,
-                           const std::string& group, bool other_hosts) {
+PartsByGroup parts_of(const Profile& profile, const Fact& all, bool other_hosts) {
+  const MachineOf machine_of(profile);
   const auto inside = [&](const std::string& id) {
     const MachineOf::Place place = machine_of.of(id);
     return place.group.empty() ? id : place.rest.empty() ? "machine" : place.rest.substr(1);
   };
   const Fact& topology = *all.find("topology");
-  std::vector<Part> parts;
+  PartsByGroup parts;
   for (std::size_t i = 0; i < profile.topology.objects.size(); ++i) {
     const TopologyObject& object = profile.topology.objects[i];
-    if (machine_of.of(object.id).group == group) {
-      Fact fact = topology.find("objects")->members[i].second;
-      for (auto& [key, value] : fact.members) {
-        if (key == "parent" && !object.parent.empty()) {
-          value.value.text = inside(object.parent);
-        } else if (key == "name" && object.id == group && other_hosts) {
-          value.value = {}; // the host's
-        }
+    const std::string group = machine_of.of(object.id).group;
+    Fact fact = topology.find("objects")->members[i].second;
+    for (auto& [key, value] : fact.members) {
+      if (key == "parent" && !object.parent.empty()) {
+        value.value.text = inside(object.parent);
+      } else if (key == "name" && object.id == group && other_hosts) {
+        value.value = {}; // the host's
       }
-      Fact processors;
-      processors.whole = true;
-      processors.value = number_side(static_cast<double>(object.cpus.size()), "");
-      fact.members.emplace_back("processors", std::move(processors));
-      parts.push_back({inside(object.id), {inside(object.id)}, std::move(fact)});
     }
+    Fact processors;
+    processors.whole = true;
+    processors.value = number_side(static_cast<double>(object.cpus.size()), "");
+    fact.members.emplace_back("processors", std::move(processors));
+    parts[group].push_back({inside(object.id), {inside(object.id)}, std::move(fact)});
   }
   for (std::size_t i = 0; i < profile.topology.links.size(); ++i) {
     const PeerLink& link = profile.topology.links[i];
-    if (machine_of.of(link.from).group == group) {
-      const std::vector<std::string> ends{inside(link.from), inside(link.to)};
-      parts.push_back({fmt::format("{} - {} {}", ends[0], ends[1], name_of(link.kind)), ends,
-                       topology.find("links")->members[i].second});
-    }
+    const std::vector<std::string> ends{inside(link.from), inside(link.to)};
+    parts[machine_of.of(link.from).group].push_back(
+        {fmt::format("{} - {} {}", ends[0], ends[1], name_of(link.kind)), ends,
+         topology.find("links")->members[i].second});
   }
   return parts;
 }
@@ -385,44 +384,42 @@ std::vector<Part> parts_of(const Profile& profile, const Fact& all, const Machin
 void compare_machines(Builder& out, const Profile& before, const Profile& after,
                       const Machines& machines, bool other_hosts) {
   const Fact a = facts_of(before), b = facts_of(after);
-  const MachineOf machine_of_a(before), machine_of_b(after);
+  PartsByGroup a_parts = parts_of(before, a, other_hosts),
+               b_parts = parts_of(after, b, other_hosts);
   const auto group = [](const Fact& all, const MachineGroup* machine) {
     return machine != nullptr ? all.find("machines")->find(machine->id) : nullptr;
   };
+  auto& differences = out.result().differences;
   for (const SameMachines& set : machines) {
-    std::size_t first = out.result().differences.size();
-    const auto are_about = [&](const std::vector<std::string>& parts) {
-      for (; first < out.result().differences.size(); ++first) {
-        for (const std::string& part : parts) {
-          out.result().differences[first].places.push_back(set.name + part);
+    std::size_t first = differences.size();
+    /// What was found since is about these parts of the machines.
+    const auto are_about = [&](const std::vector<std::string>& ends) {
+      for (; first < differences.size(); ++first) {
+        for (const std::string& end : ends) {
+          differences[first].places.push_back(end.empty() ? set.name : set.name + "/" + end);
         }
       }
     };
     compare_facts(out, "machines/*", "machines/" + set.name, group(a, set.before),
                   group(b, set.after));
-    are_about({""});
     if (set.before == nullptr || set.after == nullptr) {
+      are_about({""});
       continue;
     }
     if (set.whole) {
       out.count("fact", "machines", fmt::format("machines/{}/count", set.name),
                 static_cast<double>(set.before->count), static_cast<double>(set.after->count), "",
                 Better::higher);
-      are_about({""});
     }
-    const auto x = parts_of(before, a, machine_of_a, set.before->id, other_hosts);
-    const auto y = parts_of(after, b, machine_of_b, set.after->id, other_hosts);
-    for (const auto& [name, sides] : paired(x, y, &Part::name)) {
+    are_about({""});
+    for (const auto& [name, sides] :
+         paired(a_parts[set.before->id], b_parts[set.after->id], &Part::name)) {
       const auto fact = [](const Part* part) { return part != nullptr ? &part->fact : nullptr; };
-      const bool link = (sides.first != nullptr ? sides.first : sides.second)->ends.size() > 1;
-      compare_facts(out, link ? "topology/links/*" : "topology/objects/*",
+      const Part& any = sides.first != nullptr ? *sides.first : *sides.second;
+      compare_facts(out, any.ends.size() > 1 ? "topology/links/*" : "topology/objects/*",
                     fmt::format("topology/{}/{}", set.name, name), fact(sides.first),
                     fact(sides.second));
-      std::vector<std::string> places;
-      for (const std::string& end : (sides.first != nullptr ? sides.first : sides.second)->ends) {
-        places.push_back("/" + end);
-      }
-      are_about(places);
+      are_about(any.ends);
     }
   }
   compare_facts(out, "endpoint", "endpoint", a.find("endpoint"), b.find("endpoint"));

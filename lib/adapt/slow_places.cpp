@@ -27,7 +27,7 @@ constexpr double k_as_planned = 0.93;
 constexpr double k_left = 0.85, k_each = 0.12;
 /// One way of a port is told from both where it comes so much nearer, and a pair from its port
 /// where it is longer busy than others of the port by so much.
-constexpr double k_one_way = 0.75, k_one_pair = 1.5;
+constexpr double k_one_way = 0.75, k_one_pair = 2;
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;

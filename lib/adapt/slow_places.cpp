@@ -27,7 +27,7 @@ constexpr double k_as_planned = 0.93;
 constexpr double k_left = 0.85, k_each = 0.12;
 /// One way of a port is told from both where it comes so much nearer, and a pair from its port
 /// where it is longer busy than others of the port by so much.
-constexpr double k_one_way = 0.75, k_one_pair = 1.5;
+constexpr double k_one_way = 0.75, k_one_pair = 2;
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -255,7 +255,8 @@ private:
   struct Fit {
     std::vector<SlowPlace> places;
     Observation played;
-    double distance;
+    double distance = 0;
+    double off = 0; ///< the same, and what is off of the time at every rank: by this one chooses
   };
 
   [[nodiscard]] Observation play_with(const std::vector<SlowPlace>& places) const {
@@ -347,18 +348,12 @@ private:
       std::vector<SlowPlace> all = places;
       all.push_back(suspect.place);
       all.back().factor = std::exp(log_factor);
-      Fit fit{std::move(all), Observation(m_seen.ranks), 0};
+      Fit fit{std::move(all), Observation(m_seen.ranks)};
       fit.played = play_with(fit.places);
       fit.distance = distance(m_seen, fit.played);
+      fit.off = fit.distance +
+                static_cast<double>(m_seen.ranks) * std::abs(fit.played.seconds - m_seen.seconds);
       return fit;
-    };
-    // Of the factors that explain the pattern, that which also gives the time.
-    const auto nearer = [&](const Fit& a, const Fit& b) {
-      const auto off = [&](const Fit& fit) {
-        return fit.distance +
-               static_cast<double>(m_seen.ranks) * std::abs(fit.played.seconds - m_seen.seconds);
-      };
-      return off(a) < off(b);
     };
     // What waits anyway hides some of the slowness.
     constexpr double k_hidden = 4;
@@ -369,7 +364,7 @@ private:
     Fit best = with(-step / 2);
     double at = -step / 2;
     for (int i = 1; i <= k_steps; ++i) {
-      if (Fit next = with(-i * step); nearer(next, best)) {
+      if (Fit next = with(-i * step); next.off < best.off) {
         best = std::move(next);
         at = -i * step;
       }
@@ -378,7 +373,7 @@ private:
     for (double width = step / 2; width > step / (1 << k_halvings); width /= 2) {
       const double middle = at;
       for (const double other : {middle - width, middle + width}) {
-        if (Fit next = with(std::min(other, 0.0)); nearer(next, best)) {
+        if (Fit next = with(std::min(other, 0.0)); next.off < best.off) {
           best = std::move(next);
           at = std::min(other, 0.0);
         }
@@ -405,7 +400,7 @@ private:
     std::optional<Fit> best;
     for (const auto& [gain, i] : by_relief) {
       Fit next = fit(all.places, m_suspects[i], all.played);
-      if (!best || next.distance < best->distance) {
+      if (!best || next.off < best->off) {
         best = std::move(next);
       }
     }
@@ -413,7 +408,7 @@ private:
     const Suspect* const both = suspect_of(Kind::port, found.rank);
     if ((found.kind == Kind::sending || found.kind == Kind::receiving) && both != nullptr) {
       Fit port = fit(all.places, *both, all.played);
-      if (port.distance < k_left * all.distance && best->distance > k_one_way * port.distance) {
+      if (port.distance < k_left * all.distance && best->off > k_one_way * port.off) {
         best = std::move(port);
       }
     }

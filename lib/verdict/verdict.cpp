@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/verdict.hpp"
+
+#include "core/json.hpp"
+#include "core/units.hpp"
+#include "documents/cells.hpp"
+#include "verdict/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace reckon {
+
+using namespace verdict_detail;
+
+namespace verdict_detail {
+
+Side text_side(std::string text) {
+  return {.text = std::move(text), .number = std::nullopt, .unit = ""};
+}
+
+Side number_side(double number, std::string unit) {
+  return {.text = "", .number = number, .unit = std::move(unit)};
+}
+
+std::string to_place(const std::string& from, const std::string& to) {
+  return to.empty() ? from : from + " -> " + to;
+}
+
+std::string setting_of(CellKey key) {
+  const std::uint64_t bytes = std::exchange(key.bytes, 0);
+  key.from.clear();
+  key.to.clear();
+  key.in_flight = 0;
+  return key.text() + (bytes > 0 ? " " + to_text(Bytes(bytes)) : "");
+}
+
+std::string make_of(const TopologyObject& nic) {
+  std::string last = nic.name.substr(nic.name.find_last_of(' ') + 1);
+  std::erase_if(last, [](char c) { return c >= '0' && c <= '9'; });
+  return last;
+}
+
+std::string remedy_for(const Profile& profile, const std::string& id) {
+  const TopologyObject* const object = profile.topology.find(id);
+  if (object != nullptr && object->kind == ObjectKind::gpu) {
+    return "see its clocks, power and temperature (`nvidia-smi -q -d PERFORMANCE`, `rocm-smi`) and "
+           "who else uses it; then its slot";
+  }
+  if (object != nullptr && object->kind == ObjectKind::numa_node) {
+    return "see who else runs there (`numastat`, `top`); then its memory modules (`dmidecode -t "
+           "memory`)";
+  }
+  const bool machine = std::ranges::any_of(profile.machines, [&](const MachineGroup& m) {
+    return m.id == id || std::ranges::find(m.members, id) != m.members.end();
+  });
+  if (machine) {
+    return "see its port's speed and errors (`ethtool`, `ip -s link`, `ibstat`), its cable and the "
+           "switch's port; and who else runs there";
+  }
+  return "measure again when nothing else runs; then see the link between them";
+}
+
+} // namespace verdict_detail
+
+namespace {
+
+bool is_broken(const Cell& cell) {
+  return cell.status == CellStatus::failed || cell.status == CellStatus::timeout ||
+         cell.status == CellStatus::mismatch;
+}
+
+void check_data(const Profile& profile, Verdict& verdict) {
+  for (const Cell& cell : profile.cells) {
+    verdict.checks += cell.has_value() || is_broken(cell) ? 1U : 0U;
+    if (is_broken(cell)) {
+      verdict.findings.push_back(
+          {.kind = FindingKind::data,
+           .place = to_place(cell.key.from, cell.key.to),
+           .what = cell.key.test,
+           .value = text_side(fmt::format("{}: {}", name_of(cell.status), cell.reason)),
+           .expected = {},
+           .against = "",
+           .remedy = cell.status == CellStatus::mismatch
+                         ? "wrong data: use this part no more; measure again, then replace it"
+                         : "measure again; if it stays, see the kernel's and the driver's log"});
+    }
+  }
+}
+
+bool matches(const std::string& pattern, const std::string& id) {
+  return pattern.ends_with('*')
+             ? id.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1))
+             : pattern.empty() || pattern == id;
+}
+
+void check_cell(const RequiredCell& required, const Cell& cell, const std::string& against,
+                Verdict& verdict) {
+  ++verdict.checks;
+  const bool low = required.at_least && cell.p50 < *required.at_least;
+  if (!low && !(required.at_most && cell.p50 > *required.at_most)) {
+    return;
+  }
+  const double limit = low ? *required.at_least : *required.at_most;
+  const std::string place = to_place(cell.key.from, cell.key.to);
+  verdict.findings.push_back({.kind = FindingKind::requirement,
+                              .place = place,
+                              .what = setting_of(cell.key),
+                              .value = number_side(cell.p50, cell.unit),
+                              .expected = number_side(limit, cell.unit),
+                              .against = fmt::format("at {}, {}", low ? "least" : "most", against),
+                              .remedy = required.remedy,
+                              .share = low ? cell.p50 / limit : limit / cell.p50});
+}
+
+void check_requirements(const Profile& profile, const Requirements& requirements,
+                        Verdict& verdict) {
+  for (const RequiredCell& required : requirements.cells) {
+    CellKey pattern = required.key;
+    pattern.from.clear();
+    pattern.to.clear();
+    bool found = false;
+    for (const Cell* cell : profile.select(pattern)) {
+      if (matches(required.key.from, cell->key.from) && matches(required.key.to, cell->key.to)) {
+        found = true;
+        check_cell(required, *cell, requirements.name, verdict);
+      }
+    }
+    if (!found) {
+      verdict.findings.push_back({.kind = FindingKind::requirement,
+                                  .place = profile.name,
+                                  .what = setting_of(required.key),
+                                  .value = text_side("not measured"),
+                                  .expected = {},
+                                  .against = requirements.name,
+                                  .remedy = "measure it: its reason is in the profile, if it was "
+                                            "tried; or correct the requirement"});
+    }
+  }
+  for (const RequiredParts& required : requirements.parts) {
+    ++verdict.checks;
+    const auto parts = profile.topology.of_kind(required.kind);
+    const auto count = std::ranges::count_if(parts, [&](const TopologyObject* part) {
+      return part->name.find(required.name) != std::string::npos;
+    });
+    if (static_cast<std::uint64_t>(count) < required.at_least) {
+      const auto at_least = static_cast<double>(required.at_least);
+      verdict.findings.push_back(
+          {.kind = FindingKind::requirement,
+           .place = profile.name,
+           .what = fmt::format("number of {}{}{}", name_of(required.kind),
+                               required.name.empty() ? "" : " ", required.name),
+           .value = number_side(static_cast<double>(count), ""),
+           .expected = number_side(at_least, ""),
+           .against = fmt::format("at least, {}", requirements.name),
+           .remedy = "see `lspci`, the kernel's log and the driver's: a part is missing or down",
+           .share = static_cast<double>(count) / at_least});
+    }
+  }
+}
+
+void check_baseline(const Profile& profile, const VerdictOptions& options, Verdict& verdict) {
+  const Comparison comparison = compare(*options.baseline, profile, {.only_worse = true});
+  verdict.checks += comparison.compared;
+  for (const Difference& d : comparison.differences) {
+    if (!d.counts) {
+      continue;
+    }
+    const double a = d.before.number.value_or(0);
+    const double b = d.after.number.value_or(0);
+    verdict.findings.push_back(
+        {.kind = FindingKind::baseline,
+         .place = d.group,
+         .what = d.where.starts_with(d.group + " ") ? d.where.substr(d.group.size() + 1) : d.where,
+         .value = d.after,
+         .expected = d.before,
+         .against = options.baseline_name,
+         .remedy = "`reckon diff` of the two profiles shows all that changed",
+         .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0});
+  }
+  if (!comparison.undecided.empty()) {
+    verdict.unknown.push_back(
+        fmt::format("whether {} of the baseline changed: too few samples, or too scattered",
+                    counted(comparison.undecided.size(), "quantity")));
+  }
+}
+
+/// One of a place and kind, the worst; of links and requirements one of what they are about, too.
+/// What was measured where a link is found wanting follows from that.
+void fold(std::vector<Finding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    return std::pair(a.kind, a.share) < std::pair(b.kind, b.share);
+  });
+  std::vector<Finding> kept;
+  for (Finding& finding : findings) {
+    const auto same = std::ranges::find_if(kept, [&](const Finding& known) {
+      if (known.place != finding.place) {
+        return false;
+      }
+      if (finding.kind == FindingKind::link || finding.kind == FindingKind::requirement) {
+        return known.kind == finding.kind && known.what == finding.what;
+      }
+      const bool follows = known.kind == FindingKind::link || known.kind == FindingKind::like;
+      const bool measured =
+          finding.kind == FindingKind::like || finding.kind == FindingKind::ceiling;
+      return known.kind == finding.kind || (measured && follows);
+    });
+    if (same == kept.end()) {
+      kept.push_back(std::move(finding));
+    } else if (finding.kind != FindingKind::link) {
+      ++same->others;
+    }
+  }
+  findings = std::move(kept);
+}
+
+Json to_json(const Side& side) {
+  return side.number ? finite_or_null(*side.number) : Json(side.text);
+}
+
+} // namespace
+
+std::string_view name_of(FindingKind kind) {
+  switch (kind) {
+  case FindingKind::data:
+    return "data";
+  case FindingKind::link:
+    return "link";
+  case FindingKind::like:
+    return "like";
+  case FindingKind::ceiling:
+    return "ceiling";
+  case FindingKind::requirement:
+    return "requirement";
+  case FindingKind::baseline:
+    break;
+  }
+  return "baseline";
+}
+
+Verdict judge(const Profile& profile, const VerdictOptions& options) {
+  Verdict verdict;
+  verdict.name = profile.name;
+  check_data(profile, verdict);
+  check_links(profile, verdict);
+  check_measured(profile, verdict);
+  if (options.requirements != nullptr) {
+    check_requirements(profile, *options.requirements, verdict);
+  }
+  if (options.baseline != nullptr) {
+    check_baseline(profile, options, verdict);
+  }
+  fold(verdict.findings);
+  return verdict;
+}
+
+Json to_json(const Verdict& verdict) {
+  Json findings = Json::array();
+  for (const Finding& f : verdict.findings) {
+    findings.push_back({{"kind", name_of(f.kind)},
+                        {"place", f.place},
+                        {"what", f.what},
+                        {"value", to_json(f.value)},
+                        {"expected", to_json(f.expected)},
+                        {"unit", f.value.unit},
+                        {"against", f.against},
+                        {"share", f.share},
+                        {"others", f.others},
+                        {"remedy", f.remedy}});
+  }
+  return {{"schema", "verdict"},      {"profile", verdict.name}, {"passed", verdict.passed()},
+          {"checks", verdict.checks}, {"findings", findings},    {"not_known", verdict.unknown}};
+}
+
+} // namespace reckon

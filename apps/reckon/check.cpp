@@ -10,6 +10,7 @@
 #include "present/verdict_text.hpp"
 #include "verdict/verdict.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,7 +43,7 @@ int run_check(const CheckArguments& arguments) {
   if (!arguments.baseline.empty()) {
     baseline = read_profile(arguments.baseline);
     options.baseline = &*baseline;
-    options.baseline_name = arguments.baseline;
+    options.baseline_name = std::filesystem::path(arguments.baseline).filename().string();
   }
   if (!arguments.require.empty()) {
     requirements = read_requirements(arguments.require);

@@ -324,8 +324,8 @@ bool is_digest(std::string_view text) {
 std::string kind_in_header(const JsonView& document) {
   if (!document.raw().is_object() || !document.find("schema")) {
     document.fail(
-        fmt::format("this is no reckon document; the key \"schema\" must be one of {0}{1}",
-                    k_prefix, fmt::join(k_kinds, fmt::format(", {}", k_prefix))));
+        fmt::format("this is no reckon document; the key \"schema\" must be one of {0}{1}, {0}{2}",
+                    k_prefix, fmt::join(k_kinds, fmt::format(", {}", k_prefix)), k_requirements));
   }
   const JsonView schema = document.at("schema");
   const std::string text = schema.one_of({"reckon/profile", "reckon/workload", "reckon/roles",

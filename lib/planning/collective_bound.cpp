@@ -106,6 +106,19 @@ std::vector<std::string> binding_links(const InsideModel& model) {
   return names;
 }
 
+/// Without the ways from host bridges to their processor, which nothing describes.
+std::vector<std::string> unknown_links(const Profile& machine, const std::string& id,
+                                       const InsideModel& model) {
+  std::vector<std::string> links = model.unknown;
+  for (const TopologyObject* bridge : machine.topology.of_kind(ObjectKind::host_bridge)) {
+    const std::string name = bridge->id.substr(id.size() + 1);
+    std::erase_if(links, [&](const std::string& link) {
+      return link.starts_with(name + " > ") || link.ends_with(" > " + name);
+    });
+  }
+  return links;
+}
+
 std::string listed(const std::vector<std::string>& all) {
   constexpr std::size_t k_named = 3;
   const std::size_t named = std::min(all.size(), k_named);
@@ -131,15 +144,16 @@ CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measu
   const double network = hosts.count > 1 ? among(hosts.count) : 0;
   double seconds_per_byte = 0;
   for (const std::vector<std::string>& gpus : hosts.all) {
-    const InsideModel model = inside_model(
-        machine, hosts.machine(), {.workers = gpus, .network = network, .gpu_direct = true});
+    // NCCL sums on GPUs only.
+    const InsideModel model =
+        inside_model(machine, hosts.machine(),
+                     {.workers = gpus, .relays = std::vector<std::string>{}, .network = network});
     const InsideBound bound = inside_bound(model);
     if (bound.seconds_per_byte > seconds_per_byte) {
       seconds_per_byte = bound.seconds_per_byte;
       out.by = bound.by;
-      out.links =
-          gpus.size() > 1 || network > 0 ? binding_links(model) : std::vector<std::string>{};
-      out.unknown = model.unknown;
+      out.links = network > 0 ? std::vector<std::string>{} : binding_links(model);
+      out.unknown = unknown_links(machine, hosts.machine(), model);
     }
   }
   std::size_t nics = 0;
@@ -201,15 +215,16 @@ Json to_json(const CollectiveBound& bound) {
 }
 
 std::string render(const CollectiveBound& bound, const Style& style) {
-  std::string out = folded(
-      printable(fmt::format("all-reduce of {} on {}{}: no way to sum beats a bus bandwidth of {} "
-                            "GB/s; it is bound by "
-                            "{}{}",
-                            counted(bound.ranks, "rank"),
-                            bound.hosts > 1 ? fmt::format("{} x ", bound.hosts) : "", bound.machine,
-                            gb_per_s_text(bound.bus_bytes_per_second), bound.by,
-                            bound.links.empty() ? "" : fmt::format(" ({})", listed(bound.links)))),
-      style);
+  std::string out = fmt::format(
+      "all-reduce of {} on {}{}: bus bandwidth of {} GB/s at most, whatever the algorithm\n",
+      counted(bound.ranks, "rank"), bound.hosts > 1 ? fmt::format("{} x ", bound.hosts) : "",
+      printable(bound.machine), gb_per_s_text(bound.bus_bytes_per_second));
+  out += folded(printable("  bound by  " + (bound.links.empty() ? bound.by : listed(bound.links))),
+                style);
+  if (!bound.unknown.empty()) {
+    out +=
+        folded(printable("  unknown   " + listed(bound.unknown) + ": counted as unlimited"), style);
+  }
   const CollectiveRow* best = nullptr;
   Table table(2, ">size|>time|>GB/s|>of the bound|~");
   std::string test;
@@ -238,11 +253,6 @@ std::string render(const CollectiveBound& bound, const Style& style) {
             "(\"via SHM\" is through the host's memory), and `reckon check` the machine.";
   }
   out += folded(says, style);
-  if (!bound.unknown.empty()) {
-    out += folded(
-        printable(fmt::format("not known, and counted as unlimited: {}", listed(bound.unknown))),
-        style);
-  }
   return out;
 }
 

@@ -8,28 +8,45 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace reckon {
 namespace {
 
 std::string side_text(const Side& side) {
-  return side.number ? quantity_text(*side.number, side.unit) : side.text;
+  return side.absent() ? "" : side.number ? quantity_text(*side.number, side.unit) : side.text;
+}
+
+/// "12 links, 40 measured values"
+std::string judged(const Verdict& verdict) {
+  constexpr std::array<std::pair<FindingKind, const char*>, 6> k_words{
+      {{FindingKind::link, "links, ports and memories"},
+       {FindingKind::data, "measured cells"},
+       {FindingKind::like, "comparisons of parts that are alike"},
+       {FindingKind::ceiling, "copies against their links"},
+       {FindingKind::requirement, "requirements"},
+       {FindingKind::baseline, "quantities against the baseline"}}};
+  std::vector<std::string> parts;
+  for (const auto& [kind, words] : k_words) {
+    if (const auto found = verdict.checks.find(kind);
+        found != verdict.checks.end() && found->second > 0) {
+      parts.push_back(fmt::format("{} {}", found->second, words));
+    }
+  }
+  return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
 }
 
 } // namespace
 
 std::string render(const Verdict& verdict, const Style& style) {
-  const std::string checks = counted(verdict.checks, "check");
   std::string out =
       printable(verdict.name) + ": " +
-      (verdict.passed()
-           ? toned("nothing odd", Tone::good, style) + fmt::format(" in {}", checks)
-           : toned(fmt::format("{} to look at", counted(verdict.findings.size(), "place")),
-                   Tone::bad, style) +
-                 fmt::format(", {}", checks)) +
-      "\n";
+      (verdict.passed() ? toned("nothing odd", Tone::good, style)
+                        : toned(counted(verdict.findings.size(), "finding"), Tone::bad, style)) +
+      "; judged: " + judged(verdict) + "\n";
   if (!verdict.passed()) {
     Table table(2, "where|what|>is|>should be|>share|~which is");
     std::map<std::string, std::vector<std::string>> remedies;
@@ -41,7 +58,7 @@ std::string render(const Verdict& verdict, const Style& style) {
       }
       table.row({{f.place, Tone::strong},
                  f.what,
-                 side_text(f.value),
+                 f.value.absent() ? "(none)" : side_text(f.value),
                  side_text(f.expected),
                  {f.share > 0 ? percent_text(f.share) : "", Tone::bad},
                  {against, Tone::dim}});

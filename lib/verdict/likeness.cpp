@@ -163,7 +163,7 @@ private:
     for (const Cell* cell : group) {
       values.push_back(goodness(*cell));
     }
-    m_verdict.checks += values.size();
+    m_verdict.checks[FindingKind::like] += values.size();
     OddOnes odd = odd_ones(values, tolerance_of(group));
     std::vector<double> others;
     for (std::size_t i = 0; i < group.size(); ++i) {
@@ -286,7 +286,7 @@ private:
       if (least == 0) {
         continue;
       }
-      ++m_verdict.checks;
+      ++m_verdict.checks[FindingKind::ceiling];
       const double allowed =
           cell.status == CellStatus::noisy ? k_least_of_link / 2 : k_least_of_link;
       if (cell.p50 < allowed * least) {

@@ -114,7 +114,7 @@ private:
     if (!o.pcie || !o.pcie_possible) {
       return;
     }
-    ++m_verdict.checks;
+    ++m_verdict.checks[FindingKind::link];
     const PcieLink& now = *o.pcie;
     const PcieLink& possible = *o.pcie_possible;
     const double rate = now.bytes_per_second();
@@ -150,7 +150,7 @@ private:
         values.push_back(*value);
       }
     }
-    m_verdict.checks += values.size();
+    m_verdict.checks[FindingKind::link] += values.size();
     if (values.size() < 3) {
       return; // two may well differ on purpose
     }
@@ -272,7 +272,7 @@ private:
     if (peers == of.end() || !peers->second.switched || model == k_switched_links.end()) {
       return;
     }
-    ++m_verdict.checks;
+    ++m_verdict.checks[FindingKind::link];
     const int count = peers->second.count;
     if (count < model->second) {
       add(gpu.id, "NVLinks", number_side(count, ""), number_side(model->second, ""),
@@ -292,7 +292,7 @@ private:
       for (const TopologyObject* node : alike) {
         sizes.push_back(static_cast<double>(*node->bytes));
       }
-      m_verdict.checks += sizes.size() > 1 ? sizes.size() : 0;
+      m_verdict.checks[FindingKind::link] += sizes.size() > 1 ? sizes.size() : 0;
       // Of two nodes, too: what is missing is a module.
       const double most = *std::ranges::max_element(sizes);
       const double tolerance = std::max(k_memory_share, static_cast<double>(k_memory_kept) / most) /
@@ -331,7 +331,7 @@ private:
       at = comma == text.npos ? text.size() : comma + 2;
     }
     const int packages = static_cast<int>(m_topology.of_kind(ObjectKind::package).size());
-    ++m_verdict.checks;
+    ++m_verdict.checks[FindingKind::link];
     const bool uneven = packages > 1 && count % packages != 0;
     if (uneven || (most < count && 3 * most >= 2 * count)) {
       add(m_profile.machines.front().id, "memory modules", text_side(text),

@@ -73,8 +73,10 @@ bool is_broken(const Cell& cell) {
 }
 
 void check_data(const Profile& profile, Verdict& verdict) {
+  std::uint64_t skipped = 0;
   for (const Cell& cell : profile.cells) {
-    verdict.checks += cell.has_value() || is_broken(cell) ? 1U : 0U;
+    skipped += cell.status == CellStatus::skipped ? 1U : 0U;
+    verdict.checks[FindingKind::data] += cell.has_value() || is_broken(cell) ? 1U : 0U;
     if (is_broken(cell)) {
       verdict.findings.push_back(
           {.kind = FindingKind::data,
@@ -88,6 +90,10 @@ void check_data(const Profile& profile, Verdict& verdict) {
                          : "measure again; if it stays, see the kernel's and the driver's log"});
     }
   }
+  if (skipped > 0) {
+    verdict.unknown.push_back(fmt::format("{} of {} had no time; give more with --budget", skipped,
+                                          counted(profile.cells.size(), "cell")));
+  }
 }
 
 bool matches(const std::string& pattern, const std::string& id) {
@@ -98,7 +104,7 @@ bool matches(const std::string& pattern, const std::string& id) {
 
 void check_cell(const RequiredCell& required, const Cell& cell, const std::string& against,
                 Verdict& verdict) {
-  ++verdict.checks;
+  ++verdict.checks[FindingKind::requirement];
   const bool low = required.at_least && cell.p50 < *required.at_least;
   if (!low && !(required.at_most && cell.p50 > *required.at_most)) {
     return;
@@ -110,7 +116,7 @@ void check_cell(const RequiredCell& required, const Cell& cell, const std::strin
                               .what = setting_of(cell.key),
                               .value = number_side(cell.p50, cell.unit),
                               .expected = number_side(limit, cell.unit),
-                              .against = fmt::format("at {}, {}", low ? "least" : "most", against),
+                              .against = fmt::format("at {}: {}", low ? "least" : "most", against),
                               .remedy = required.remedy,
                               .share = low ? cell.p50 / limit : limit / cell.p50});
 }
@@ -140,7 +146,7 @@ void check_requirements(const Profile& profile, const Requirements& requirements
     }
   }
   for (const RequiredParts& required : requirements.parts) {
-    ++verdict.checks;
+    ++verdict.checks[FindingKind::requirement];
     const auto parts = profile.topology.of_kind(required.kind);
     const auto count = std::ranges::count_if(parts, [&](const TopologyObject* part) {
       return part->name.find(required.name) != std::string::npos;
@@ -154,37 +160,71 @@ void check_requirements(const Profile& profile, const Requirements& requirements
                                required.name.empty() ? "" : " ", required.name),
            .value = number_side(static_cast<double>(count), ""),
            .expected = number_side(at_least, ""),
-           .against = fmt::format("at least, {}", requirements.name),
+           .against = fmt::format("at least: {}", requirements.name),
            .remedy = "see `lspci`, the kernel's log and the driver's: a part is missing or down",
            .share = static_cast<double>(count) / at_least});
     }
   }
 }
 
-void check_baseline(const Profile& profile, const VerdictOptions& options, Verdict& verdict) {
-  const Comparison comparison = compare(*options.baseline, profile, {.only_worse = true});
-  verdict.checks += comparison.compared;
-  for (const Difference& d : comparison.differences) {
-    if (!d.counts) {
-      continue;
+/// Where a difference is, and in what: a cell's places and setting, a part of the topology and its
+/// property, else what the comparison calls it.
+std::pair<std::string, std::string> place_and_what(const Difference& d, const Profile& profile,
+                                                   const Profile& baseline) {
+  for (const Profile* in : {&profile, &baseline}) {
+    for (const Cell& cell : in->cells) {
+      if (cell.key.test == d.group && cell.key.text() == d.where) {
+        return {to_place(cell.key.from, cell.key.to), setting_of(cell.key)};
+      }
     }
-    const double a = d.before.number.value_or(0);
-    const double b = d.after.number.value_or(0);
-    verdict.findings.push_back(
-        {.kind = FindingKind::baseline,
-         .place = d.group,
-         .what = d.where.starts_with(d.group + " ") ? d.where.substr(d.group.size() + 1) : d.where,
-         .value = d.after,
-         .expected = d.before,
-         .against = options.baseline_name,
-         .remedy = "`reckon diff` of the two profiles shows all that changed",
-         .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0});
   }
-  if (!comparison.undecided.empty()) {
-    verdict.unknown.push_back(
-        fmt::format("whether {} of the baseline changed: too few samples, or too scattered",
-                    counted(comparison.undecided.size(), "quantity")));
+  constexpr std::string_view k_topology = "topology/";
+  if (!d.where.starts_with(k_topology)) {
+    return {profile.name, d.where};
   }
+  const std::string path = d.where.substr(k_topology.size());
+  const auto is_here = [&](const TopologyObject& o) { return o.id == path; };
+  if (std::ranges::any_of(baseline.topology.objects, is_here)) {
+    return {path, "the part itself"};
+  }
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? std::pair(profile.name, path)
+                            : std::pair(path.substr(0, slash), path.substr(slash + 1));
+}
+
+void check_baseline(const Profile& profile, const VerdictOptions& options, Verdict& verdict) {
+  const Profile& baseline = *options.baseline;
+  const Comparison comparison = compare(baseline, profile);
+  verdict.checks[FindingKind::baseline] += comparison.compared;
+  std::uint64_t lost = 0;
+  for (const Difference& d : comparison.differences) {
+    const bool part_gone =
+        d.group == "topology" && d.after.absent() && !d.before.absent() && !d.before.number;
+    if (d.before.number && !d.after.number) {
+      ++lost;
+    } else if (d.effect == Effect::worse || part_gone) {
+      const double a = d.before.number.value_or(0);
+      const double b = d.after.number.value_or(0);
+      auto [place, what] = place_and_what(d, profile, baseline);
+      verdict.findings.push_back({.kind = FindingKind::baseline,
+                                  .place = std::move(place),
+                                  .what = std::move(what),
+                                  .value = d.after,
+                                  .expected = d.before,
+                                  .against = options.baseline_name,
+                                  .remedy = "`reckon diff` of the two profiles has every change",
+                                  .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0});
+    }
+  }
+  const auto note = [&](std::uint64_t count, const char* text) {
+    if (count > 0) {
+      verdict.unknown.push_back(
+          fmt::format(fmt::runtime(text), counted(count, "quantity", "quantities")));
+    }
+  };
+  note(lost, "{} of the baseline, not measured now");
+  note(comparison.undecided.size(),
+       "whether {} of the baseline changed: the samples are too few or too scattered");
 }
 
 /// One of a place and kind, the worst; of links and requirements one of what they are about, too.
@@ -270,8 +310,12 @@ Json to_json(const Verdict& verdict) {
                         {"others", f.others},
                         {"remedy", f.remedy}});
   }
-  return {{"schema", "verdict"},      {"profile", verdict.name}, {"passed", verdict.passed()},
-          {"checks", verdict.checks}, {"findings", findings},    {"not_known", verdict.unknown}};
+  Json checks = Json::object();
+  for (const auto& [kind, count] : verdict.checks) {
+    checks[std::string(name_of(kind))] = count;
+  }
+  return {{"schema", "verdict"}, {"profile", verdict.name}, {"passed", verdict.passed()},
+          {"checks", checks},    {"findings", findings},    {"not_known", verdict.unknown}};
 }
 
 } // namespace reckon

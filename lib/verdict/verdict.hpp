@@ -7,6 +7,7 @@
 #include "documents/requirements.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,7 +43,8 @@ struct Verdict {
   /// link is found wanting counts there (Finding::others).
   std::vector<Finding> findings;
   std::vector<std::string> unknown; ///< what could not be judged, and why; no part of the verdict
-  std::uint64_t checks = 0;         ///< facts and quantities that were judged
+  /// How many facts and quantities were judged, by what they were judged for.
+  std::map<FindingKind, std::uint64_t> checks;
   [[nodiscard]] bool passed() const { return findings.empty(); }
 };
 

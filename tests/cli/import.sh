@@ -56,7 +56,7 @@ refused 'did you mean all_gather?' \
 } > box.xml
 ok probe --topology box.xml -o box.json
 ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json -o rows.json
-stdout_has 'all-reduce of 4 ranks on box' 'bus bandwidth of 63.02 GB/s' 'best: 43 % at 128 MiB' 'NCCL_DEBUG=INFO'
+stdout_has 'all-reduce of 4 ranks on box: bus bandwidth of 63.02 GB/s at most' 'best: 43 % at 128 MiB' 'NCCL_DEBUG=INFO'
 stdout_matches '^ +128 MiB +7\.384 ms +27\.26 +43 % +nccl_all_reduce fp32|^ +128 MiB +7\.384 ms +27\.26 +43 %$'
 ok show rows.json
 ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json --json

@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-/// GPUs with 300 GB/s each to NVSwitches, and NICs of 12.5 GB/s.
+/// GPUs with 300 GB/s each to NVSwitches and 20 GB/s to the processor, which copies between
+/// GPUs do not pass, and NICs of 12.5 GB/s.
 Profile machine(int gpus, int nics) {
   Profile p;
   p.name = "box";
@@ -27,7 +28,8 @@ Profile machine(int gpus, int nics) {
     objects.push_back({.id = fmt::format("m0/gpu{}", i),
                        .kind = ObjectKind::gpu,
                        .parent = "m0/numa0",
-                       .pci_address = fmt::format("0000:{:02x}:00.0", 16 - i)});
+                       .pci_address = fmt::format("0000:{:02x}:00.0", 16 - i),
+                       .pcie_bytes_per_second = 20e9});
   }
   for (int i = 0; i < nics; ++i) {
     objects.push_back({.id = fmt::format("m0/nic{}", i),
@@ -90,8 +92,8 @@ TEST(CollectiveBound, BetweenHostsIsThatOfTheirPorts) {
 }
 
 TEST(CollectiveBound, KnowsAGpuByItsAddressBeforeItsNumber) {
-  // GPU 3 has half of its links, and took part as number 0: 2 gradients over 150 and 300 GB/s, and
-  // one at least into the slow one: 1 / 150 GB/s.
+  // GPU 3 has half of its links, and took part as number 0: one gradient at least goes into it, at
+  // 150 GB/s.
   Profile box = machine(4, 0);
   box.topology.links[3].bytes_per_second = 150e9;
   Profile log = measured(1, 2);
@@ -116,6 +118,9 @@ TEST(CollectiveBound, IsRefusedWithoutWhatItNeeds) {
   EXPECT_THAT(refusal(machine(8, 0), measured(1, 1)), StartsWith("one rank alone"));
   Profile unknown = machine(8, 0);
   unknown.topology.links.clear();
+  for (TopologyObject& object : unknown.topology.objects) {
+    object.pcie_bytes_per_second.reset();
+  }
   EXPECT_THAT(refusal(unknown, measured(1, 8)), HasSubstr("no rate is known"));
 }
 

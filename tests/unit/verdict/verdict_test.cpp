@@ -22,6 +22,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 /// "link m0/gpu3 PCIe link: 3.0 x16, 4.0 x16", or of numbers the share in percent.
 std::string text(const Finding& f) {
@@ -170,7 +171,10 @@ TEST(Verdict, IsSilentOnAMachineWhosePartsAreAlike) {
   const Verdict verdict = judge(dgx());
   EXPECT_THAT(findings(verdict), IsEmpty());
   EXPECT_TRUE(verdict.passed());
-  EXPECT_GT(verdict.checks, 100U);
+  // Of each GPU: PCIe, NVLinks of its model, and their number and rate beside the others'; of each
+  // NIC: PCIe and port; of the nodes their memory.
+  EXPECT_EQ(verdict.checks.at(FindingKind::link), 8U * 4 + 8U * 2 + 2);
+  EXPECT_EQ(verdict.checks.at(FindingKind::data), 2U * 2 + 8U * 2 + 56);
 }
 
 struct Fault {
@@ -453,10 +457,29 @@ TEST(Verdict, CountsWhatGotWorseSinceTheBaseline) {
   EXPECT_THAT(findings(judge(before, {.baseline = &before})), IsEmpty());
   EXPECT_THAT(found(now), IsEmpty());
   const Verdict verdict = judge(now, {.baseline = &before, .baseline_name = "may.json"});
-  ASSERT_THAT(verdict.findings, SizeIs(1));
-  EXPECT_EQ(verdict.findings[0].kind, FindingKind::baseline);
-  EXPECT_EQ(verdict.findings[0].against, "may.json");
-  EXPECT_NEAR(verdict.findings[0].share, 0.8, 1e-6);
+  ASSERT_THAT(verdict.findings, SizeIs(8));
+  for (const Finding& finding : verdict.findings) {
+    EXPECT_EQ(finding.kind, FindingKind::baseline);
+    EXPECT_THAT(finding.place, StartsWith("m0/numa"));
+    EXPECT_EQ(finding.against, "may.json");
+    EXPECT_NEAR(finding.share, 0.8, 1e-6);
+  }
+}
+
+TEST(Verdict, TellsAPartThatIsGoneFromAQuantityThatWasNotMeasured) {
+  const Profile before = dgx();
+  Profile now = before;
+  std::erase_if(now.topology.objects, [](const TopologyObject& o) { return o.id == "m0/nic7"; });
+  for (Cell& cell : now.cells) {
+    if (cell.key.test == k_memory_latency) {
+      cell = Cell{
+          .key = cell.key, .status = CellStatus::skipped, .reason = "no time", .unit = cell.unit};
+    }
+  }
+  const Verdict verdict = judge(now, {.baseline = &before});
+  EXPECT_THAT(findings(verdict), ElementsAre("baseline m0/nic7 the part itself: , nic mlx5_7"));
+  EXPECT_THAT(verdict.unknown, Contains(HasSubstr("2 quantities of the baseline, not measured")));
+  EXPECT_THAT(verdict.unknown, Contains(HasSubstr("2 of 76 cells had no time")));
 }
 
 } // namespace

@@ -14,6 +14,8 @@ void check_measured(const Profile& profile, Verdict& verdict);
 
 [[nodiscard]] Side text_side(std::string text);
 [[nodiscard]] Side number_side(double number, std::string unit);
+/// A group of one machine by that machine's own name; any other id as it is.
+[[nodiscard]] std::string shown_place(const Profile& profile, const std::string& id);
 [[nodiscard]] std::string to_place(const std::string& from, const std::string& to);
 /// What a cell measures, without its places.
 [[nodiscard]] std::string setting_of(CellKey key);

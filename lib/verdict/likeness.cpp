@@ -156,8 +156,8 @@ private:
     return std::min(tolerance, 0.9);
   }
 
-  /// The odd ones of a group, but for those that their samples do not tell from the others; too few
-  /// samples tell nothing, and the values decide.
+  /// The odd ones of a group, but for those that their samples do not tell from the others. Too few
+  /// samples tell nothing: then the values decide, unless the cell was disturbed.
   OddOnes odd_cells(const Group& group) {
     std::vector<double> values;
     for (const Cell* cell : group) {
@@ -174,7 +174,7 @@ private:
     const double alpha = k_alpha / static_cast<double>(group.size());
     std::erase_if(odd.places, [&](std::size_t i) {
       const auto p = rank_test(group[i]->samples, others, alpha);
-      return p && *p >= alpha;
+      return p ? *p >= alpha : group[i]->status == CellStatus::noisy;
     });
     return odd;
   }
@@ -215,7 +215,7 @@ private:
     std::set<std::string> found;
     for (const std::size_t i : odd.places) {
       const std::string& id = cells[i]->key.*end;
-      tell(*cells[i], id, odd, cells.size() - odd.places.size());
+      tell(*cells[i], shown_place(m_profile, id), odd, cells.size() - odd.places.size());
       found.insert(id);
     }
     return found;
@@ -247,7 +247,8 @@ private:
     }
     for (const std::size_t i : odd.places) {
       const CellKey& key = rest[i]->key;
-      tell(*rest[i], to_place(key.from, key.to), odd, rest.size() - odd.places.size());
+      tell(*rest[i], to_place(shown_place(m_profile, key.from), shown_place(m_profile, key.to)),
+           odd, rest.size() - odd.places.size());
     }
   }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace reckon {
@@ -23,6 +24,12 @@ Side text_side(std::string text) {
 
 Side number_side(double number, std::string unit) {
   return {.text = "", .number = number, .unit = std::move(unit)};
+}
+
+std::string shown_place(const Profile& profile, const std::string& id) {
+  const auto group = std::ranges::find_if(
+      profile.machines, [&](const MachineGroup& m) { return m.id == id && m.members.size() == 1; });
+  return group == profile.machines.end() ? id : group->members.front();
 }
 
 std::string to_place(const std::string& from, const std::string& to) {
@@ -174,7 +181,8 @@ std::pair<std::string, std::string> place_and_what(const Difference& d, const Pr
   for (const Profile* in : {&profile, &baseline}) {
     for (const Cell& cell : in->cells) {
       if (cell.key.test == d.group && cell.key.text() == d.where) {
-        return {to_place(cell.key.from, cell.key.to), setting_of(cell.key)};
+        return {to_place(shown_place(*in, cell.key.from), shown_place(*in, cell.key.to)),
+                setting_of(cell.key)};
       }
     }
   }
@@ -227,30 +235,43 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
        "whether {} of the baseline changed: the samples are too few or too scattered");
 }
 
-/// One of a place and kind, the worst; of links and requirements one of what they are about, too.
-/// What was measured where a link is found wanting follows from that.
+/// Whether a place is another, or a pair that has it as an end.
+bool is_at(const std::string& place, const std::string& other) {
+  return place == other || place.starts_with(other + " -> ") || place.ends_with(" -> " + other);
+}
+
+/// Whether `finding` is told of together with `known`, which is at least as serious: measured where
+/// a link is found wanting, or with a place that is slow; or of one place and kind. Links and
+/// requirements are told of one by one.
+bool goes_with(const Finding& finding, const Finding& known) {
+  if (finding.kind == FindingKind::link || finding.kind == FindingKind::requirement) {
+    return false;
+  }
+  const bool cause = known.kind == FindingKind::link || known.kind == FindingKind::like;
+  return (cause && is_at(finding.place, known.place)) ||
+         (known.kind == finding.kind && known.place == finding.place);
+}
+
+/// Causes before what follows from them, the worst first.
 void fold(std::vector<Finding>& findings) {
-  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
-    return std::pair(a.kind, a.share) < std::pair(b.kind, b.share);
-  });
+  const auto rank = [](const Finding& f) {
+    const bool pair = f.place.find(" -> ") != std::string::npos;
+    return std::tuple(f.kind, pair, f.share);
+  };
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
   std::vector<Finding> kept;
   for (Finding& finding : findings) {
-    const auto same = std::ranges::find_if(kept, [&](const Finding& known) {
-      if (known.place != finding.place) {
-        return false;
-      }
-      if (finding.kind == FindingKind::link || finding.kind == FindingKind::requirement) {
-        return known.kind == finding.kind && known.what == finding.what;
-      }
-      const bool follows = known.kind == FindingKind::link || known.kind == FindingKind::like;
-      const bool measured =
-          finding.kind == FindingKind::like || finding.kind == FindingKind::ceiling;
-      return known.kind == finding.kind || (measured && follows);
+    const auto cause =
+        std::ranges::find_if(kept, [&](const Finding& known) { return goes_with(finding, known); });
+    const bool twice = std::ranges::any_of(kept, [&](const Finding& known) {
+      return known.kind == finding.kind && known.place == finding.place &&
+             known.what == finding.what;
     });
-    if (same == kept.end()) {
+    if (cause != kept.end()) {
+      ++cause->others;
+    } else if (!twice) {
       kept.push_back(std::move(finding));
-    } else if (finding.kind != FindingKind::link) {
-      ++same->others;
     }
   }
   findings = std::move(kept);

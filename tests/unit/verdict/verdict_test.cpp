@@ -424,6 +424,31 @@ TEST(Verdict, HoldsMachinesOfAClusterAgainstEachOther) {
   }
   const Verdict verdict = judge(p);
   EXPECT_THAT(findings(verdict), ElementsAre("like w2 fan_in_bandwidth: 42 %"));
+  // What its pairs lost since the baseline follows from that: 6 of 12, and its fan-in.
+  Profile before = p;
+  before.cells.clear();
+  for (const Cell& cell : p.cells) {
+    measure(before, cell.key.test, cell.key.from, cell.key.to, 24e6);
+  }
+  const Verdict compared = judge(p, {.baseline = &before});
+  EXPECT_THAT(findings(compared), SizeIs(1));
+  EXPECT_EQ(compared.findings.at(0).others, verdict.findings.at(0).others + 7);
+}
+
+TEST(Verdict, NamesTheMachineOfAGroupOfOne) {
+  Profile p;
+  for (int i = 0; i < 4; ++i) {
+    const std::string id = fmt::format("m{}", i);
+    p.machines.push_back({.id = id, .cores = 2, .members = {fmt::format("w{}", i)}});
+    measure(p, k_port_bandwidth, id, "", i == 2 ? 10e6 : 24e6);
+  }
+  EXPECT_THAT(found(p), ElementsAre("like w2 port_bandwidth: 42 %"));
+  // One sample of a disturbed cell is no proof.
+  p.cells[2].samples.resize(1);
+  summarize_cell(p.cells[2]);
+  EXPECT_THAT(found(p), SizeIs(1));
+  p.cells[2].status = CellStatus::noisy;
+  EXPECT_THAT(found(p), IsEmpty());
 }
 
 TEST(Verdict, CountsARequirementThatIsMissed) {

@@ -15,8 +15,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace reckon {
 namespace {

@@ -42,13 +42,14 @@ std::string judged(const Verdict& verdict) {
 } // namespace
 
 std::string render(const Verdict& verdict, const Style& style) {
+  const std::string rest = printable("; judged: " + judged(verdict));
   std::string out =
       printable(verdict.name) + ": " +
       (verdict.passed() ? toned("nothing odd", Tone::good, style)
                         : toned(counted(verdict.findings.size(), "finding"), Tone::bad, style)) +
-      "; judged: " + judged(verdict) + "\n";
+      rest + "\n";
   if (!verdict.passed()) {
-    Table table(2, "where|what|>is|>should be|>share|~which is");
+    Table table(2, "where|what|>is|>should be|>share|~as");
     std::map<std::string, std::vector<std::string>> remedies;
     std::vector<std::string> order;
     for (const Finding& f : verdict.findings) {

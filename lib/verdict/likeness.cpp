@@ -10,11 +10,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace reckon::verdict_detail {
 namespace {
@@ -186,7 +188,7 @@ private:
                                   .what = setting_of(cell.key),
                                   .value = number_side(cell.p50, cell.unit),
                                   .expected = number_side(expected, cell.unit),
-                                  .against = fmt::format("{} like it, median", others),
+                                  .against = fmt::format("the median of {} like it", others),
                                   .remedy = remedy_for(m_profile, where),
                                   .share = goodness(cell) / odd.expected});
   }

@@ -9,9 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace reckon::verdict_detail {
 namespace {

@@ -118,14 +118,15 @@ void check_cell(const RequiredCell& required, const Cell& cell, const std::strin
   }
   const double limit = low ? *required.at_least : *required.at_most;
   const std::string place = to_place(cell.key.from, cell.key.to);
-  verdict.findings.push_back({.kind = FindingKind::requirement,
-                              .place = place,
-                              .what = setting_of(cell.key),
-                              .value = number_side(cell.p50, cell.unit),
-                              .expected = number_side(limit, cell.unit),
-                              .against = fmt::format("at {}: {}", low ? "least" : "most", against),
-                              .remedy = required.remedy,
-                              .share = low ? cell.p50 / limit : limit / cell.p50});
+  verdict.findings.push_back(
+      {.kind = FindingKind::requirement,
+       .place = place,
+       .what = setting_of(cell.key),
+       .value = number_side(cell.p50, cell.unit),
+       .expected = number_side(limit, cell.unit),
+       .against = fmt::format("{} says: at {}", against, low ? "least" : "most"),
+       .remedy = required.remedy,
+       .share = low ? cell.p50 / limit : limit / cell.p50});
 }
 
 void check_requirements(const Profile& profile, const Requirements& requirements,
@@ -147,7 +148,7 @@ void check_requirements(const Profile& profile, const Requirements& requirements
                                   .what = setting_of(required.key),
                                   .value = text_side("not measured"),
                                   .expected = {},
-                                  .against = requirements.name,
+                                  .against = requirements.name + " says",
                                   .remedy = "measure it: its reason is in the profile, if it was "
                                             "tried; or correct the requirement"});
     }
@@ -167,7 +168,7 @@ void check_requirements(const Profile& profile, const Requirements& requirements
                                required.name.empty() ? "" : " ", required.name),
            .value = number_side(static_cast<double>(count), ""),
            .expected = number_side(at_least, ""),
-           .against = fmt::format("at least: {}", requirements.name),
+           .against = requirements.name + " says: at least",
            .remedy = "see `lspci`, the kernel's log and the driver's: a part is missing or down",
            .share = static_cast<double>(count) / at_least});
     }
@@ -219,7 +220,7 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
                                   .what = std::move(what),
                                   .value = d.after,
                                   .expected = d.before,
-                                  .against = options.baseline_name,
+                                  .against = "in " + options.baseline_name,
                                   .remedy = "`reckon diff` of the two profiles has every change",
                                   .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0});
     }

@@ -31,7 +31,7 @@ struct Finding {
   std::string place; ///< id of a machine or a part, "m0/gpu1 -> m0/gpu3", or a case
   std::string what;  ///< "PCIe link", "port_bandwidth, two_way"
   Side value, expected;
-  std::string against; ///< what `expected` is: "both ends could do", "7 like it"
+  std::string against; ///< why that is expected: "both ends could do", "7 like it have"
   std::string remedy;  ///< what to do
   double share = 0; ///< how much of what is expected there is, 0 to 1; 0 where there is no number
   std::uint64_t others = 0; ///< further findings of this place that follow from it or are like it

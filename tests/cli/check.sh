@@ -56,7 +56,7 @@ ok check byteps-nvlink --require site.json
 requirements '"parts": [{"kind": "gpu", "at_least": 9}], "cells": [{"case": "link_bandwidth", "to": "m0/gpu3", "at_least": 2e10, "remedy": "call the vendor"},
   {"case": "stream_copy", "at_least": 1}]'
 exits 1 check byteps-nvlink --require site.json
-stdout_matches '^  m0/sw1 -> m0/gpu3 +link_bandwidth .*at least: site' 'number of gpu +8 +9 +89 %' 'stream_copy +not measured'
+stdout_matches '^  m0/sw1 -> m0/gpu3 +link_bandwidth .*site says: at least' 'number of gpu +8 +9 +89 %' 'stream_copy +not measured'
 stdout_has 'm0/sw1 -> m0/gpu3: call the vendor'
 requirements '"cells": [{"case": "stream_copy"}]'
 refused 'sets no limit' check byteps-nvlink --require site.json

@@ -486,7 +486,7 @@ TEST(Verdict, CountsWhatGotWorseSinceTheBaseline) {
   for (const Finding& finding : verdict.findings) {
     EXPECT_EQ(finding.kind, FindingKind::baseline);
     EXPECT_THAT(finding.place, StartsWith("m0/numa"));
-    EXPECT_EQ(finding.against, "may.json");
+    EXPECT_EQ(finding.against, "in may.json");
     EXPECT_NEAR(finding.share, 0.8, 1e-6);
   }
 }

@@ -59,7 +59,7 @@ private:
         }
       }
     }
-    const std::string id = m_id + gpu.id.substr(gpu.id.find('/'));
+    std::string id = m_id + gpu.id.substr(gpu.id.find('/'));
     if (m_machine.topology.find(id) == nullptr) {
       fail(ErrorKind::input,
            fmt::format("profile '{}': machine {} has no {}, which took part; give a profile of the "

@@ -69,7 +69,7 @@ public:
 
 private:
   static std::string kind_of(const TopologyObject& o) {
-    const std::string kind(name_of(o.kind));
+    std::string kind(name_of(o.kind));
     switch (o.kind) {
     case ObjectKind::gpu:
       return kind + " " + o.name;

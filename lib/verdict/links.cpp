@@ -228,7 +228,7 @@ private:
     }
     const auto gpus = m_topology.of_kind(ObjectKind::gpu);
     if (all.empty() && gpus.size() > 1) {
-      m_verdict.unknown.push_back(
+      m_verdict.unknown.emplace_back(
           "no NVLink or xGMI link between GPUs is known (hwloc tells them only when it was built "
           "with NVML or RSMI)");
     }

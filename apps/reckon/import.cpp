@@ -10,6 +10,7 @@
 #include "documents/json.hpp"
 #include "import/astra_workload.hpp"
 #include "import/import.hpp"
+#include "planning/collective_bound.hpp"
 #include "present/document_text.hpp"
 
 #include <fmt/format.h>
@@ -26,7 +27,7 @@ constexpr std::string_view k_astra_sim = "astra-sim";
 
 struct ImportArguments {
   std::vector<std::string> files;
-  std::string output, format, machine, collective, merge;
+  std::string output, format, machine, collective, merge, profile;
   bool json = false;
 };
 
@@ -41,12 +42,11 @@ int conclude(const T& document, const ImportArguments& arguments) {
 int import_workload(const std::string& text, const std::string& file,
                     const ImportArguments& arguments) {
   if (arguments.files.size() > 1 || !arguments.machine.empty() || !arguments.collective.empty() ||
-      !arguments.merge.empty()) {
-    fail(
-        ErrorKind::usage,
-        fmt::format("{} is a workload of ASTRA-sim: give it alone, without --machine, --collective "
-                    "and --merge, which are for measurements",
-                    file));
+      !arguments.merge.empty() || !arguments.profile.empty()) {
+    fail(ErrorKind::usage,
+         fmt::format("{} is a workload of ASTRA-sim: give it alone, without --machine, "
+                     "--collective, --merge and --profile, which are for measurements",
+                     file));
   }
   const AstraWorkload imported = read_astra_workload(text, file);
   const LeftOut& out = imported.left_out;
@@ -115,6 +115,14 @@ int run_import(const ImportArguments& arguments) {
   }
   // What is written must read: an odd name in an input would show here and not in the next command.
   const Profile checked = profile_from_json(to_json(*profile), "the imported profile");
+  if (!arguments.profile.empty()) {
+    const CollectiveBound bound = bound_of_all_reduce(read_profile(arguments.profile), checked);
+    hand_out(canonical_text(checked), arguments.output, false, [&] {
+      return arguments.json ? canonical(to_json(bound))
+                            : render(bound, style_for(ColorMode::automatic, STDOUT_FILENO));
+    });
+    return k_exit_ok;
+  }
   return conclude(checked, arguments);
 }
 
@@ -143,6 +151,11 @@ void add_import_command(Arguments& program) {
               "file does not say")
       .type("NAME");
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it, too")
+      .type("PROFILE");
+  command
+      .option("-p,--profile", &arguments->profile,
+              "Set each row of an all_reduce_perf beside the bound on this machine, and say what "
+              "binds")
       .type("PROFILE");
   command.option("--json", &arguments->json, "The document on standard output, not its tables");
   command.action([arguments] { return run_import(*arguments); });

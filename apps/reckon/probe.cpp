@@ -10,6 +10,7 @@
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "launch/rendezvous.hpp"
+#include "measuring.hpp"
 #include "present/document_text.hpp"
 #include "probe/cluster.hpp"
 #include "probe/description.hpp"
@@ -224,6 +225,35 @@ int run_topology(const Flags& flags) {
   return k_exit_ok;
 }
 
+ProbeOptions options_of(const Flags& flags) {
+  ProbeOptions options;
+  if (!flags.budget.empty()) {
+    options.budget = budget_of(flags.budget);
+  }
+  options.thorough = flags.thorough;
+  options.only = flags.only;
+  options.transports = flags.transports;
+  options.nvlink = !flags.no_nvlink;
+  return options;
+}
+
+ProbeResult measure(const Flags& flags) {
+  try {
+    require_own_machine(job_from_environment());
+  } catch (const Error& error) { // a launcher that tells nobody about the others
+    if (error.kind() != ErrorKind::unavailable) {
+      throw;
+    }
+  }
+  ProbeOptions options = options_of(flags);
+  options.starting = [](std::size_t cells, Seconds estimate) {
+    tell_begin(fmt::format("this machine: {} cells", cells), estimate);
+  };
+  std::optional<Progress> progress(std::in_place); // takes its line away when it goes
+  ask(options, flags, progress);
+  return probe_machine(options);
+}
+
 int run_probe(const Flags& flags) {
   if (!flags.topology.empty()) {
     return run_topology(flags);
@@ -235,37 +265,25 @@ int run_probe(const Flags& flags) {
     fail(ErrorKind::usage,
          "--pair-writes is of the machines of a cluster: give --cluster, or leave it away");
   }
-  try {
-    require_own_machine(job_from_environment());
-  } catch (const Error& error) { // a launcher that tells nobody about the others
-    if (error.kind() != ErrorKind::unavailable) {
-      throw;
-    }
-  }
-  ProbeOptions options;
-  if (!flags.budget.empty()) {
-    options.budget = budget_of(flags.budget);
-  }
-  options.thorough = flags.thorough;
-  options.only = flags.only;
-  options.transports = flags.transports;
-  options.nvlink = !flags.no_nvlink;
   if (flags.list) {
-    return list_cells(options);
+    return list_cells(options_of(flags));
   }
   const std::string output = flags.json ? "-" : flags.output;
   check_output(output, flags.force);
-  options.starting = [](std::size_t cells, Seconds estimate) {
-    tell_begin(fmt::format("this machine: {} cells", cells), estimate);
-  };
-  std::optional<Progress> progress(std::in_place);
-  ask(options, flags, progress);
-  const ProbeResult result = probe_machine(options);
-  progress.reset(); // takes its line away
-  return conclude(result, output, false);
+  return conclude(measure(flags), output, false);
 }
 
 } // namespace
+
+ProbeResult measure_this_machine(const std::string& budget) {
+  Flags flags;
+  flags.budget = budget;
+  return measure(flags);
+}
+
+void refuse_to_replace(const std::string& path) {
+  check_output(path, false);
+}
 
 void add_probe_command(Arguments& program) {
   auto flags = std::make_shared<Flags>();

@@ -19,6 +19,7 @@
 #include <vector>
 
 namespace reckon {
+struct CellKey;
 struct Profile;
 struct Workload;
 struct Roles;
@@ -27,6 +28,7 @@ struct Report;
 struct DocumentLink;
 struct Prediction;
 struct Endpoint;
+struct Requirements;
 } // namespace reckon
 
 /// Every type of a document is described once, by a function `describe` that hands each member to a
@@ -275,5 +277,8 @@ void describe(Visitor& v, Report& report);
 void describe(Visitor& v, DocumentLink& link);
 void describe(Visitor& v, Prediction& prediction);
 void describe(Visitor& v, Endpoint& endpoint);
+void describe(Visitor& v, Requirements& requirements);
+/// The members of a key stand among the members of what has the key.
+void describe_key(Visitor& v, CellKey& key, bool with_bytes);
 
 } // namespace reckon::documents

@@ -92,6 +92,11 @@ std::string kind_of(const Document& document) {
 
 Document document_from_json(const Json& json, const std::string& file) {
   const std::string kind = documents::kind_in_header(JsonView(json, file));
+  if (kind == documents::k_requirements) {
+    JsonView(json, file)
+        .at("schema")
+        .fail("these are requirements, which only `reckon check --require` takes");
+  }
   return kind == "profile"    ? Document(profile_from_json(json, file))
          : kind == "workload" ? workload_from_json(json, file)
          : kind == "roles"    ? roles_from_json(json, file)

@@ -16,7 +16,9 @@ namespace {
 constexpr std::string_view k_prefix = "reckon/";
 
 std::string with_article(std::string_view kind) {
-  return kind == "roles" ? "a roles document" : fmt::format("a {}", kind);
+  return kind == "roles"          ? "a roles document"
+         : kind == k_requirements ? "a file of requirements"
+                                  : fmt::format("a {}", kind);
 }
 
 /// Absent has one spelling: no key.
@@ -322,12 +324,12 @@ bool is_digest(std::string_view text) {
 std::string kind_in_header(const JsonView& document) {
   if (!document.raw().is_object() || !document.find("schema")) {
     document.fail(
-        fmt::format("this is no reckon document; the key \"schema\" must be one of {0}{1}",
-                    k_prefix, fmt::join(k_kinds, fmt::format(", {}", k_prefix))));
+        fmt::format("this is no reckon document; the key \"schema\" must be one of {0}{1}, {0}{2}",
+                    k_prefix, fmt::join(k_kinds, fmt::format(", {}", k_prefix)), k_requirements));
   }
   const JsonView schema = document.at("schema");
-  const std::string text = schema.one_of(
-      {"reckon/profile", "reckon/workload", "reckon/roles", "reckon/plan", "reckon/report"});
+  const std::string text = schema.one_of({"reckon/profile", "reckon/workload", "reckon/roles",
+                                          "reckon/plan", "reckon/report", "reckon/requirements"});
   const JsonView version = document.at("schema_version");
   if (const std::int64_t v = whole_number(version, k_positive_count); v > k_schema_version) {
     version.fail(fmt::format("is {}, and this reckon reads up to {}: written by a newer reckon; "

@@ -18,8 +18,11 @@ namespace reckon::documents {
 /// In the order of the alternatives of a Document.
 inline constexpr std::array<std::string_view, 5> k_kinds{"profile", "workload", "roles", "plan",
                                                          "report"};
+/// What is read like a document, but is none that other commands take.
+inline constexpr std::string_view k_requirements = "requirements";
 
-/// What kind of document this is. Throws Error{input} when it is none, or one of a newer reckon.
+/// What kind of document this is, or k_requirements. Throws Error{input} when it is neither, or of
+/// a newer reckon.
 [[nodiscard]] std::string kind_in_header(const JsonView& document);
 
 /// Reads a document whose header must say `kind` into `record`, which has its defaults.

@@ -401,8 +401,7 @@ static void describe(Visitor& v, Ceiling& c) {
   v("value", c.value, k_positive, "The limit, in the cell's unit.");
 }
 
-/// The members of a key stand among the cell's or the fit's own; a fit is about all sizes.
-static void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
+void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
   v("case", key.test, k_snake, "What is measured: fabric_write, numa_to_numa_copy_cpu, ...");
   v("from", key.from, k_name.maybe(),
     "Id of the machine or topology object where it starts, or that it is about.");
@@ -493,7 +492,7 @@ static void describe(Visitor& v, FitSegment& s) {
 static void describe(Visitor& v, Fit& f) {
   v.about("fit", "A fit over all cells that agree with this key in everything but bytes; no two "
                  "fits have equal keys.");
-  describe_key(v, f.key, false);
+  describe_key(v, f.key, false); // a fit is about all sizes
   v("segments", f.segments, k_any.some("segment"), "Ascending ranges that do not overlap.");
   v("knee_bytes", f.knee_bytes, k_non_negative.defaulted(),
     "Smallest size with 90 % of the best bandwidth, bytes; 0: none.");

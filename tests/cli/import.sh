@@ -46,6 +46,28 @@ stdout_has nccl_all_gather
 refused 'did you mean all_gather?' \
   import --collective all_gater "$outputs/nccl-all-gather-8xa100.log"
 
+# Is this number normal? Four GPUs at PCIe 5.0 x16 (63.0 GB/s each way) that copy through host memory: 27.28 of 63.0 GB/s.
+{
+  echo '<system version="1"><cpu numaid="0" affinity="ff" arch="x86_64" vendor="AuthenticAMD">'
+  for gpu in 0 1 2 3; do
+    echo "<pci busid=\"0000:$((2 * gpu))1:00.0\" class=\"0x030000\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\"><gpu dev=\"$gpu\" sm=\"120\" rank=\"$gpu\" gdr=\"0\"/></pci>"
+  done
+  echo '</cpu></system>'
+} > box.xml
+ok probe --topology box.xml -o box.json
+ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json -o rows.json
+stdout_has 'all-reduce of 4 ranks on box: bus bandwidth of 63.02 GB/s at most' 'best: 43 % at 128 MiB' 'NCCL_DEBUG=INFO'
+stdout_matches '^ +128 MiB +7\.384 ms +27\.26 +43 % +nccl_all_reduce fp32|^ +128 MiB +7\.384 ms +27\.26 +43 %$'
+ok show rows.json
+ok import "$outputs/nccl-all-reduce-4x5090.txt" -p box.json --json
+cp .last/stdout bound.json
+json_check bound.json << 'END'
+assert bound["schema"] == "collective_bound" and bound["ranks"] == 4 and near(bound["bus_bytes_per_second"], 63.0e9, 1e-3)
+assert len(bound["rows"]) == 50 and near(max(row["share"] for row in bound["rows"]), 27.28 / 63.0, 2e-3)
+END
+refused 'no all_reduce_perf' import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -p byteps-nvlink
+refused 'has no topology' import "$outputs/nccl-all-reduce-4x5090.txt" -p byteps-cluster
+
 # Broken files: one line with file and line, status 2, nothing written.
 head -n 16 "$outputs/p2p-2x4090.txt" > cut.txt
 cat "$outputs/p2p-2x4090.txt" "$outputs/mlc-icelake.txt" > mixed.txt

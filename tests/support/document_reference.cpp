@@ -3,6 +3,7 @@
 
 #include "core/json.hpp"
 #include "documents/fields.hpp"
+#include "documents/requirements.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -224,7 +225,8 @@ Json schema_of(std::string_view kind) {
   : kind == "workload" ? add(Workload())
   : kind == "roles"    ? add(Roles())
   : kind == "plan"     ? add(Plan())
-                       : add(Report());
+  : kind == "report"   ? add(Report())
+                       : add(Requirements());
   Json& json = schema.object;
   json["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   json["title"] = fmt::format("reckon {}", kind);

@@ -11,8 +11,8 @@ namespace reckon::test {
 
 // What docs/ says of the documents' fields, from their descriptions (documents/describe.hpp).
 
-inline constexpr std::array<std::string_view, 5> k_kinds{"profile", "workload", "roles", "plan",
-                                                         "report"};
+inline constexpr std::array<std::string_view, 6> k_kinds{"profile", "workload", "roles",
+                                                         "plan",    "report",   "requirements"};
 
 /// The JSON schema (draft 2020-12) of a kind of document.
 [[nodiscard]] Json schema_of(std::string_view kind);

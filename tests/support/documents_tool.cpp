@@ -18,7 +18,11 @@ namespace {
 
 std::string verdict(const Json& json) {
   try {
-    static_cast<void>(document_from_json(json, "f.json"));
+    if (json.is_object() && json.value("schema", Json()) == "reckon/requirements") {
+      static_cast<void>(requirements_from_json(json, "f.json"));
+    } else {
+      static_cast<void>(document_from_json(json, "f.json"));
+    }
     return "ok";
   } catch (const Error& e) {
     return e.kind() == ErrorKind::input ? e.what() : std::string("not an input error: ") + e.what();
@@ -30,7 +34,8 @@ int work(const std::string& task) {
     for (const std::string& text :
          {canonical_text(test::example_profile()), canonical_text(test::example_workload()),
           canonical_text(test::example_roles()), canonical_text(test::example_plan()),
-          canonical_text(test::example_report())}) {
+          canonical_text(test::example_report()),
+          canonical(to_json(test::example_requirements()))}) {
       std::cout << Json(text).dump() << '\n';
     }
     return 0;

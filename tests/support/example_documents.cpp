@@ -162,6 +162,30 @@ Roles example_roles() {
   return r;
 }
 
+Requirements example_requirements() {
+  Requirements r;
+  r.name = "two fast nodes";
+  r.cells = {{.key = {.test = "fabric_write",
+                      .from = "m0/*",
+                      .to = "m0/numa1",
+                      .bytes = 4096,
+                      .threads = 2,
+                      .pairs = 1,
+                      .in_flight = 4,
+                      .sources = 2,
+                      .dtype = "fp32",
+                      .transport = "host",
+                      .direction = "one_way",
+                      .operation = "sgd",
+                      .state = "cold"},
+              .at_least = std::nullopt,
+              .at_most = 2e-5,
+              .remedy = "stop what else runs"},
+             {.key = {.test = "stream_copy"}, .at_least = 2e10, .at_most = 4e11, .remedy = ""}};
+  r.parts = {{ObjectKind::gpu, "H100", 8}, {ObjectKind::nic, "", 1}};
+  return r;
+}
+
 Plan example_plan() {
   Plan p;
   p.profile = link_to("example", canonical_text(example_profile()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "documents/document.hpp"
+#include "documents/requirements.hpp"
 
 namespace reckon::test {
 
@@ -11,6 +12,7 @@ namespace reckon::test {
 [[nodiscard]] Profile example_profile();
 [[nodiscard]] Workload example_workload();
 [[nodiscard]] Roles example_roles();
+[[nodiscard]] Requirements example_requirements();
 [[nodiscard]] Plan example_plan();
 [[nodiscard]] Report example_report();
 

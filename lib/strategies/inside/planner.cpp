@@ -38,7 +38,9 @@ std::string strategy_text(std::string name) {
 class Planner {
 public:
   Planner(const InsideInputs& inputs, const InsidePlanOptions& options)
-      : m_inputs(inputs), m_options(options), m_machine(machine_of(inputs.profile, options)),
+      : m_inputs(inputs), m_options(options),
+        m_machine(options.machine.empty() ? machine_with_topology(inputs.profile)
+                                          : options.machine),
         m_layout(layout_of(inputs.workload)),
         m_model(inside_model(inputs.profile, m_machine, options.inside)),
         m_solution(solve_inside(m_model, options.inside.tolerance)) {
@@ -96,22 +98,6 @@ private:
     if (wide.prediction.mid_seconds <= best.prediction.mid_seconds * (1 + k_worth)) {
       best = std::move(wide);
     }
-  }
-
-  static std::string machine_of(const Profile& profile, const InsidePlanOptions& options) {
-    if (!options.machine.empty()) {
-      return options.machine;
-    }
-    for (const MachineGroup& group : profile.machines) {
-      const TopologyObject* const object = profile.topology.find(group.id);
-      if (object != nullptr && object->kind == ObjectKind::machine) {
-        return group.id;
-      }
-    }
-    fail(ErrorKind::input,
-         fmt::format("profile '{}' has no topology of a machine; probe the machine itself (without "
-                     "--cluster), or take one with `reckon probe --topology FILE`",
-                     profile.name));
   }
 
   [[nodiscard]] bool gpu_works() const {
@@ -537,6 +523,19 @@ PlanRank rank_at(const Topology& topology, const std::string& machine,
   const TopologyObject* const node = numa_node_of(topology, endpoint);
   rank.cpus = node != nullptr ? node->cpus : std::vector<int>();
   return rank;
+}
+
+std::string machine_with_topology(const Profile& profile) {
+  for (const MachineGroup& group : profile.machines) {
+    const TopologyObject* const object = profile.topology.find(group.id);
+    if (object != nullptr && object->kind == ObjectKind::machine) {
+      return group.id;
+    }
+  }
+  fail(ErrorKind::input,
+       fmt::format("profile '{}' has no topology of a machine; probe the machine itself (without "
+                   "--cluster), or take one with `reckon probe --topology FILE`",
+                   profile.name));
 }
 
 Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options) {

@@ -47,6 +47,9 @@ inline constexpr std::string_view k_unlimited_resources = "unlimited_resources";
 /// take.
 [[nodiscard]] Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options);
 
+/// The first machine of the profile that is a topology object. Throws Error{input} where none is.
+[[nodiscard]] std::string machine_with_topology(const Profile& profile);
+
 /// The links and memories of a model as stations of a play between these endpoints (indices of the
 /// model's).
 [[nodiscard]] PlayNetwork network_of(const InsideModel& model,

@@ -22,7 +22,7 @@ except ImportError:
     print("skipped: the Python module jsonschema is missing (Debian: python3-jsonschema)")
     sys.exit(77)
 
-KINDS = ["profile", "workload", "roles", "plan", "report"]
+KINDS = ["profile", "workload", "roles", "plan", "report", "requirements"]
 
 # Messages about what lies beyond one value: sums, references, order, names that occur twice.
 k_reader_only = re.compile("|".join([

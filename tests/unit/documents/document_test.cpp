@@ -25,14 +25,14 @@ using test::verdict;
 TEST(Header, SaysWhatIsWrongWithIt) {
   const std::string no_document =
       "/: this is no reckon document; the key \"schema\" must be one of reckon/profile, "
-      "reckon/workload, reckon/roles, reckon/plan, reckon/report";
+      "reckon/workload, reckon/roles, reckon/plan, reckon/report, reckon/requirements";
   expect_messages(
       to_json(test::example_roles()),
       {
           {{remove("/schema")}, no_document},
           {{set("/schema", "roles")},
            "/schema: is \"roles\"; must be one of reckon/profile, reckon/workload, reckon/roles, "
-           "reckon/plan, reckon/report"},
+           "reckon/plan, reckon/report, reckon/requirements"},
           {{remove("/schema_version")}, "/: the key \"schema_version\" is missing; add it"},
           {{set("/schema_version", 0)}, "/schema_version: must be at least 1, is 0"},
           {{set("/schema_version", "1")}, "/schema_version: must be a number, is \"1\""},

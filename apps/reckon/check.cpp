@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/json.hpp"
+#include "core/log.hpp"
+#include "documents/document.hpp"
+#include "measuring.hpp"
+#include "present/verdict_text.hpp"
+#include "verdict/verdict.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+struct CheckArguments {
+  std::string profile, baseline, require, output, budget;
+  bool json = false, quiet = false;
+  ColorMode color = ColorMode::automatic;
+};
+
+int run_check(const CheckArguments& arguments) {
+  const bool measures = arguments.profile.empty();
+  if (!measures && !(arguments.output.empty() && arguments.budget.empty())) {
+    fail(ErrorKind::usage,
+         "check PROFILE measures nothing: leave -o and --budget away, or PROFILE to measure this "
+         "machine");
+  }
+  refuse_overwriting(arguments.output, {arguments.baseline, arguments.require});
+  if (!arguments.output.empty()) {
+    refuse_to_replace(arguments.output);
+  }
+  // Before half a minute of measuring.
+  VerdictOptions options;
+  std::optional<Profile> baseline;
+  std::optional<Requirements> requirements;
+  if (!arguments.baseline.empty()) {
+    baseline = read_profile(arguments.baseline);
+    options.baseline = &*baseline;
+    options.baseline_name = std::filesystem::path(arguments.baseline).filename().string();
+  }
+  if (!arguments.require.empty()) {
+    requirements = read_requirements(arguments.require);
+    options.requirements = &*requirements;
+  }
+  Profile profile;
+  if (measures) {
+    ProbeResult result = measure_this_machine(arguments.budget);
+    for (const std::string& warning : result.warnings) {
+      log(LogLevel::info, "{}", warning);
+    }
+    if (!arguments.output.empty()) {
+      write_file(arguments.output, canonical_text(result.profile));
+    }
+    if (result.interrupted) {
+      return k_exit_interrupted;
+    }
+    profile = std::move(result.profile);
+  } else {
+    profile = read_profile(arguments.profile);
+  }
+  const Verdict verdict = judge(profile, options);
+  if (arguments.json) {
+    write_file("-", canonical(to_json(verdict)));
+  } else if (!arguments.quiet || !verdict.passed()) {
+    write_file("-", render(verdict, style_for(arguments.color, STDOUT_FILENO)));
+  }
+  return verdict.passed() ? k_exit_ok : k_exit_verdict;
+}
+
+} // namespace
+
+void add_check_command(Arguments& program) {
+  auto arguments = std::make_shared<CheckArguments>();
+  Arguments& command =
+      program.command("check", "Measure this machine, or take a profile, and say what is odd");
+  command.option("profile", &arguments->profile,
+                 "A profile, or the name of a shipped one; - is standard input. Default: this "
+                 "machine is measured as `reckon probe` does it");
+  command
+      .option("--baseline", &arguments->baseline,
+              "A profile of this machine, or of one of its type: what got worse since counts")
+      .type("PROFILE");
+  command.option("--require", &arguments->require, "Thresholds that must be met").type("FILE");
+  command
+      .option("-o,--output", &arguments->output,
+              "Keep what was measured; an older profile is replaced")
+      .type("PROFILE");
+  command.option("--budget", &arguments->budget, "Time to measure, as of probe");
+  command.option("-q,--quiet", &arguments->quiet, "Print nothing when nothing is odd");
+  command.option("--json", &arguments->json, "One JSON document on standard output");
+  command.color(&arguments->color);
+  command.footer("Exit status: 0 nothing odd; 1 something is; 2 usage or bad input; 3 not "
+                 "available here; 130 interrupted.");
+  command.action([arguments] { return run_check(*arguments); });
+}
+
+} // namespace reckon

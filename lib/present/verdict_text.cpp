@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "present/verdict_text.hpp"
+
+#include "core/units.hpp"
+#include "present/numbers.hpp"
+#include "present/table.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+std::string side_text(const Side& side) {
+  return side.absent() ? "" : side.number ? quantity_text(*side.number, side.unit) : side.text;
+}
+
+/// "12 links, 40 measured values"
+std::string judged(const Verdict& verdict) {
+  constexpr std::array<std::pair<FindingKind, const char*>, 6> k_words{
+      {{FindingKind::link, "links, ports and memories"},
+       {FindingKind::data, "measured cells"},
+       {FindingKind::like, "comparisons of parts that are alike"},
+       {FindingKind::ceiling, "copies against their links"},
+       {FindingKind::requirement, "requirements"},
+       {FindingKind::baseline, "quantities against the baseline"}}};
+  std::vector<std::string> parts;
+  for (const auto& [kind, words] : k_words) {
+    if (const auto found = verdict.checks.find(kind);
+        found != verdict.checks.end() && found->second > 0) {
+      parts.push_back(fmt::format("{} {}", found->second, words));
+    }
+  }
+  return parts.empty() ? "nothing" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+} // namespace
+
+std::string render(const Verdict& verdict, const Style& style) {
+  const std::string rest = printable("; judged: " + judged(verdict));
+  std::string out =
+      printable(verdict.name) + ": " +
+      (verdict.passed() ? toned("nothing odd", Tone::good, style)
+                        : toned(counted(verdict.findings.size(), "finding"), Tone::bad, style)) +
+      rest + "\n";
+  if (!verdict.passed()) {
+    Table table(2, "where|what|>is|>should be|>share|~as");
+    std::map<std::string, std::vector<std::string>> remedies;
+    std::vector<std::string> order;
+    for (const Finding& f : verdict.findings) {
+      std::string against = f.against;
+      if (f.others > 0) {
+        against += fmt::format("; {} more here", f.others);
+      }
+      table.row({{f.place, Tone::strong},
+                 f.what,
+                 f.value.absent() ? "(none)" : side_text(f.value),
+                 side_text(f.expected),
+                 {f.share > 0 ? percent_text(f.share) : "", Tone::bad},
+                 {against, Tone::dim}});
+      if (f.remedy.empty()) {
+        continue;
+      }
+      auto& places = remedies[f.remedy];
+      if (places.empty()) {
+        order.push_back(f.remedy);
+      }
+      if (places.empty() || places.back() != f.place) {
+        places.push_back(f.place);
+      }
+    }
+    out += "\n" + table.text(style) + "\n";
+    for (const std::string& remedy : order) {
+      out += folded(printable(fmt::format("  {}: {}", fmt::join(remedies[remedy], ", "), remedy)),
+                    style);
+    }
+  }
+  if (!verdict.unknown.empty()) {
+    out += "\n" +
+           folded(printable(fmt::format("not known: {}", fmt::join(verdict.unknown, "; "))), style);
+  }
+  return out;
+}
+
+} // namespace reckon

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "present/style.hpp"
+#include "verdict/verdict.hpp"
+
+#include <string>
+
+namespace reckon {
+
+/// A verdict: one line that says whether anything is odd, a table of what is, what to do about each
+/// place, and one paragraph of what is not known.
+[[nodiscard]] std::string render(const Verdict& verdict, const Style& style);
+
+} // namespace reckon

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "documents/cells.hpp"
+#include "documents/contention.hpp"
+#include "stats/rank_test.hpp"
+#include "topology/numa.hpp"
+#include "topology/paths.hpp"
+#include "verdict/checks.hpp"
+#include "verdict/odd_ones.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reckon::verdict_detail {
+namespace {
+
+// Equal parts of one machine differ by 1 to 3 %, their latencies by more.
+constexpr double k_rate_tolerance = 0.10;
+constexpr double k_latency_tolerance = 0.25;
+/// Others' work alone may take so much of a cell that the probe calls noisy.
+constexpr double k_noisy_tolerance = 0.5;
+constexpr double k_least_spreads = 3;
+/// Of one false alarm in a group of cells.
+constexpr double k_alpha = 0.01;
+/// A copy engine reaches 75 to 90 % of what PCIe or NVLink carries after line coding.
+constexpr double k_least_of_link = 0.6;
+
+struct Place {
+  std::string kind; ///< equal for places that are alike; empty: of no known kind
+  const TopologyObject* object = nullptr;
+  std::string rack;
+};
+
+using Group = std::vector<const Cell*>;
+
+class Measured {
+public:
+  Measured(const Profile& profile, Verdict& verdict) : m_profile(profile), m_verdict(verdict) {
+    for (const MachineGroup& machine : profile.machines) {
+      const Place place{fmt::format("machine of {} cores", machine.cores), nullptr, machine.rack};
+      m_places.emplace(machine.id, place);
+      for (const std::string& member : machine.members) {
+        m_places.emplace(member, place);
+      }
+    }
+    for (const TopologyObject& o : profile.topology.objects) {
+      if (o.kind != ObjectKind::machine && o.kind != ObjectKind::core) {
+        m_places.emplace(o.id, Place{kind_of(o), &o, ""});
+      }
+    }
+  }
+
+  void check() {
+    for (const auto& [key, group] : groups()) {
+      const std::set<std::string> odd_from = odd_places(group, &CellKey::from, {});
+      std::set<std::string> odd = odd_places(group, &CellKey::to, odd_from);
+      odd.insert(odd_from.begin(), odd_from.end());
+      odd_pairs(group, odd);
+    }
+    copies();
+  }
+
+private:
+  static std::string kind_of(const TopologyObject& o) {
+    std::string kind(name_of(o.kind));
+    switch (o.kind) {
+    case ObjectKind::gpu:
+      return kind + " " + o.name;
+    case ObjectKind::nic:
+      return kind + " " + make_of(o);
+    case ObjectKind::numa_node:
+      return fmt::format("{} of {} processors", kind, o.cpus.size());
+    default:
+      return kind;
+    }
+  }
+
+  [[nodiscard]] const Place* place(const std::string& id) const {
+    const auto found = m_places.find(id);
+    return found == m_places.end() || found->second.kind.empty() ? nullptr : &found->second;
+  }
+
+  /// What makes pairs of such places alike; nullopt: they cannot be compared.
+  [[nodiscard]] std::optional<std::string> relation(const std::string& from,
+                                                    const std::string& to) const {
+    const Place* const a = place(from);
+    if (a == nullptr || to.empty()) {
+      return a == nullptr ? std::nullopt : std::optional(a->kind);
+    }
+    const Place* const b = place(to);
+    if (b == nullptr || (a->object == nullptr) != (b->object == nullptr)) {
+      return std::nullopt;
+    }
+    std::string way = from == to ? "itself" : a->rack == b->rack ? "" : "another rack";
+    if (from != to && a->object != nullptr) {
+      const auto is_end = [](const TopologyObject& o) {
+        return o.kind == ObjectKind::gpu || o.kind == ObjectKind::nic ||
+               o.kind == ObjectKind::numa_node || o.kind == ObjectKind::memory_device;
+      };
+      if (is_end(*a->object) && is_end(*b->object)) {
+        const Path path = path_between(m_profile.topology, from, to);
+        way = fmt::format("{} over {} links", path.text(), path.links.size());
+      }
+    }
+    return fmt::format("{}, {}, {}", a->kind, b->kind, way);
+  }
+
+  /// Cells that measure the same thing of places that are alike; of sizes the one that most places
+  /// have, the largest of those.
+  [[nodiscard]] std::vector<std::pair<CellKey, Group>> groups() const {
+    std::map<std::pair<CellKey, std::string>, std::map<std::uint64_t, Group>> by_size;
+    for (const Cell& cell : m_profile.cells) {
+      if (!cell.has_value() || is_contention(cell.key) || cell.key.test == k_fabric_window) {
+        continue;
+      }
+      if (const auto like = relation(cell.key.from, cell.key.to)) {
+        CellKey key = cell.key;
+        key.from.clear();
+        key.to.clear();
+        key.bytes = 0;
+        key.in_flight = 0;
+        by_size[{key, *like}][cell.key.bytes].push_back(&cell);
+      }
+    }
+    std::vector<std::pair<CellKey, Group>> out;
+    for (const auto& [key, sizes] : by_size) {
+      const auto most =
+          std::max_element(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
+            return std::pair(a.second.size(), a.first) < std::pair(b.second.size(), b.first);
+          });
+      if (most->second.size() > 1) {
+        out.emplace_back(key.first, most->second);
+      }
+    }
+    return out;
+  }
+
+  /// More is better.
+  static double goodness(const Cell& cell) {
+    return cell.unit == k_seconds ? 1 / cell.p50 : cell.p50;
+  }
+
+  static double tolerance_of(const Group& group) {
+    double tolerance = group.front()->unit == k_seconds ? k_latency_tolerance : k_rate_tolerance;
+    for (const Cell* cell : group) {
+      tolerance = std::max(tolerance, k_least_spreads * cell->spread);
+      if (cell->status == CellStatus::noisy) {
+        tolerance = std::max(tolerance, k_noisy_tolerance);
+      }
+    }
+    return std::min(tolerance, 0.9);
+  }
+
+  /// The odd ones of a group, but for those that their samples do not tell from the others. Too few
+  /// samples tell nothing: then the values decide, unless the cell was disturbed.
+  OddOnes odd_cells(const Group& group) {
+    std::vector<double> values;
+    for (const Cell* cell : group) {
+      values.push_back(goodness(*cell));
+    }
+    m_verdict.checks[FindingKind::like] += values.size();
+    OddOnes odd = odd_ones(values, tolerance_of(group));
+    std::vector<double> others;
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (std::ranges::find(odd.places, i) == odd.places.end()) {
+        others.insert(others.end(), group[i]->samples.begin(), group[i]->samples.end());
+      }
+    }
+    const double alpha = k_alpha / static_cast<double>(group.size());
+    std::erase_if(odd.places, [&](std::size_t i) {
+      const auto p = rank_test(group[i]->samples, others, alpha);
+      return p ? *p >= alpha : group[i]->status == CellStatus::noisy;
+    });
+    return odd;
+  }
+
+  void tell(const Cell& cell, const std::string& where, const OddOnes& odd, std::size_t others) {
+    const double expected = cell.unit == k_seconds ? 1 / odd.expected : odd.expected;
+    m_verdict.findings.push_back({.kind = FindingKind::like,
+                                  .place = where,
+                                  .what = setting_of(cell.key),
+                                  .value = number_side(cell.p50, cell.unit),
+                                  .expected = number_side(expected, cell.unit),
+                                  .against = fmt::format("the median of {} like it", others),
+                                  .remedy = remedy_for(m_profile, where),
+                                  .share = goodness(cell) / odd.expected});
+  }
+
+  /// Each place by the best of its cells: one that is slow with everybody. `known`: those that are
+  /// told of already.
+  std::set<std::string> odd_places(const Group& group, std::string CellKey::*end,
+                                   const std::set<std::string>& known) {
+    std::map<std::string, const Cell*> best;
+    for (const Cell* cell : group) {
+      const std::string& id = cell->key.*end;
+      if (id.empty() || known.contains(cell->key.from)) {
+        continue;
+      }
+      const Cell*& of = best[id];
+      of = of == nullptr || goodness(*cell) > goodness(*of) ? cell : of;
+    }
+    if (best.size() < 2) {
+      return {};
+    }
+    Group cells;
+    for (const auto& [id, cell] : best) {
+      cells.push_back(cell);
+    }
+    const OddOnes odd = odd_cells(cells);
+    std::set<std::string> found;
+    for (const std::size_t i : odd.places) {
+      const std::string& id = cells[i]->key.*end;
+      tell(*cells[i], shown_place(m_profile, id), odd, cells.size() - odd.places.size());
+      found.insert(id);
+    }
+    return found;
+  }
+
+  /// Pairs that are slow although both ends are as fast as others. Where every place has such a
+  /// partner, the machine is built so.
+  void odd_pairs(const Group& group, const std::set<std::string>& odd_places) {
+    constexpr std::size_t k_least_pairs = 4;
+    Group rest;
+    std::set<std::string> places;
+    for (const Cell* cell : group) {
+      if (!cell->key.to.empty() && !odd_places.contains(cell->key.from) &&
+          !odd_places.contains(cell->key.to)) {
+        rest.push_back(cell);
+        places.insert(cell->key.from);
+      }
+    }
+    if (rest.size() < k_least_pairs) {
+      return;
+    }
+    const OddOnes odd = odd_cells(rest);
+    std::set<std::string> slow;
+    for (const std::size_t i : odd.places) {
+      slow.insert(rest[i]->key.from);
+    }
+    if (slow.size() == places.size()) {
+      return;
+    }
+    for (const std::size_t i : odd.places) {
+      const CellKey& key = rest[i]->key;
+      tell(*rest[i], to_place(shown_place(m_profile, key.from), shown_place(m_profile, key.to)),
+           odd, rest.size() - odd.places.size());
+    }
+  }
+
+  /// Copies between a GPU and its own processor, and between GPUs whose links or switch they share,
+  /// against the slowest link on their way.
+  void copies() {
+    for (const Cell& cell : m_profile.cells) {
+      const std::string& test = cell.key.test;
+      const bool host = test == k_host_to_device_ce || test == k_device_to_host_ce;
+      const bool pair = test == k_device_write_ce || test == k_device_read_ce;
+      const Place* const from = place(cell.key.from);
+      const Place* const to = place(cell.key.to);
+      if (!cell.has_value() || (!host && !pair) || from == nullptr || to == nullptr ||
+          from->object == nullptr || to->object == nullptr || cell.key.state == "pageable" ||
+          cell.key.state == "staged" || cell.key.from == cell.key.to) {
+        continue;
+      }
+      const Topology& topology = m_profile.topology;
+      const Path path = path_between(topology, cell.key.from, cell.key.to);
+      const std::string& gpu = from->object->kind == ObjectKind::gpu ? cell.key.from : cell.key.to;
+      const std::string& memory = gpu == cell.key.from ? cell.key.to : cell.key.from;
+      const TopologyObject* const own = numa_node_of(topology, gpu);
+      if (host ? own == nullptr || own->id != memory
+               : path.path_class != PathClass::nv && path.path_class != PathClass::pix) {
+        continue;
+      }
+      double least = 0;
+      LinkEnd slowest;
+      for (const LinkEnd& link : path.links) {
+        const double rate = described_bytes_per_second(topology, link);
+        if (rate > 0 && (least == 0 || rate < least)) {
+          least = rate;
+          slowest = link;
+        }
+      }
+      if (least == 0) {
+        continue;
+      }
+      ++m_verdict.checks[FindingKind::ceiling];
+      const double allowed =
+          cell.status == CellStatus::noisy ? k_least_of_link / 2 : k_least_of_link;
+      if (cell.p50 < allowed * least) {
+        m_verdict.findings.push_back({.kind = FindingKind::ceiling,
+                                      .place = host ? gpu : to_place(cell.key.from, cell.key.to),
+                                      .what = setting_of(cell.key),
+                                      .value = number_side(cell.p50, cell.unit),
+                                      .expected = number_side(k_least_of_link * least, cell.unit),
+                                      .against = fmt::format("{:.0f} % of the link {}",
+                                                             100 * k_least_of_link, slowest.text()),
+                                      .remedy = remedy_for(m_profile, gpu),
+                                      .share = cell.p50 / (k_least_of_link * least)});
+      }
+    }
+  }
+
+  const Profile& m_profile;
+  Verdict& m_verdict;
+  std::map<std::string, Place> m_places;
+};
+
+} // namespace
+
+void check_measured(const Profile& profile, Verdict& verdict) {
+  Measured(profile, verdict).check();
+}
+
+} // namespace reckon::verdict_detail

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace reckon {
+
+/// Those of equal things that have less than most.
+struct OddOnes {
+  double expected = 0;             ///< median of the others
+  std::vector<std::size_t> places; ///< indices; empty: all are alike, or no majority is
+};
+
+/// `values`: more is better. An odd one is below the median by more than `tolerance` of it, where
+/// at least two thirds are within `tolerance` of the median, so that a machine whose parts differ
+/// on purpose has none. Of two values the smaller is odd when it is below the other by twice that.
+/// Fewer than two values have none.
+[[nodiscard]] OddOnes odd_ones(std::span<const double> values, double tolerance);
+
+} // namespace reckon

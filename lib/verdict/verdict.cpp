@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "verdict/verdict.hpp"
+
+#include "core/json.hpp"
+#include "core/units.hpp"
+#include "documents/cells.hpp"
+#include "verdict/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace reckon {
+
+using namespace verdict_detail;
+
+namespace verdict_detail {
+
+Side text_side(std::string text) {
+  return {.text = std::move(text), .number = std::nullopt, .unit = ""};
+}
+
+Side number_side(double number, std::string unit) {
+  return {.text = "", .number = number, .unit = std::move(unit)};
+}
+
+std::string shown_place(const Profile& profile, const std::string& id) {
+  const auto group = std::ranges::find_if(
+      profile.machines, [&](const MachineGroup& m) { return m.id == id && m.members.size() == 1; });
+  return group == profile.machines.end() ? id : group->members.front();
+}
+
+std::string to_place(const std::string& from, const std::string& to) {
+  return to.empty() ? from : from + " -> " + to;
+}
+
+std::string setting_of(CellKey key) {
+  const std::uint64_t bytes = std::exchange(key.bytes, 0);
+  key.from.clear();
+  key.to.clear();
+  key.in_flight = 0;
+  return key.text() + (bytes > 0 ? " " + to_text(Bytes(bytes)) : "");
+}
+
+std::string make_of(const TopologyObject& nic) {
+  std::string last = nic.name.substr(nic.name.find_last_of(' ') + 1);
+  std::erase_if(last, [](char c) { return c >= '0' && c <= '9'; });
+  return last;
+}
+
+std::string remedy_for(const Profile& profile, const std::string& id) {
+  const TopologyObject* const object = profile.topology.find(id);
+  if (object != nullptr && object->kind == ObjectKind::gpu) {
+    return "see its clocks, power and temperature (`nvidia-smi -q -d PERFORMANCE`, `rocm-smi`) and "
+           "who else uses it; then its slot";
+  }
+  if (object != nullptr && object->kind == ObjectKind::numa_node) {
+    return "see who else runs there (`numastat`, `top`); then its memory modules (`dmidecode -t "
+           "memory`)";
+  }
+  const bool machine = std::ranges::any_of(profile.machines, [&](const MachineGroup& m) {
+    return m.id == id || std::ranges::find(m.members, id) != m.members.end();
+  });
+  if (machine) {
+    return "see its port's speed and errors (`ethtool`, `ip -s link`, `ibstat`), its cable and the "
+           "switch's port; and who else runs there";
+  }
+  return "measure again when nothing else runs; then see the link between them";
+}
+
+} // namespace verdict_detail
+
+namespace {
+
+bool is_broken(const Cell& cell) {
+  return cell.status == CellStatus::failed || cell.status == CellStatus::timeout ||
+         cell.status == CellStatus::mismatch;
+}
+
+void check_data(const Profile& profile, Verdict& verdict) {
+  std::uint64_t skipped = 0;
+  for (const Cell& cell : profile.cells) {
+    skipped += cell.status == CellStatus::skipped ? 1U : 0U;
+    verdict.checks[FindingKind::data] += cell.has_value() || is_broken(cell) ? 1U : 0U;
+    if (is_broken(cell)) {
+      verdict.findings.push_back(
+          {.kind = FindingKind::data,
+           .place = to_place(cell.key.from, cell.key.to),
+           .what = cell.key.test,
+           .value = text_side(fmt::format("{}: {}", name_of(cell.status), cell.reason)),
+           .expected = {},
+           .against = "",
+           .remedy = cell.status == CellStatus::mismatch
+                         ? "wrong data: use this part no more; measure again, then replace it"
+                         : "measure again; if it stays, see the kernel's and the driver's log"});
+    }
+  }
+  if (skipped > 0) {
+    verdict.unknown.push_back(fmt::format("{} of {} had no time; give more with --budget", skipped,
+                                          counted(profile.cells.size(), "cell")));
+  }
+}
+
+bool matches(const std::string& pattern, const std::string& id) {
+  return pattern.ends_with('*')
+             ? id.starts_with(std::string_view(pattern).substr(0, pattern.size() - 1))
+             : pattern.empty() || pattern == id;
+}
+
+void check_cell(const RequiredCell& required, const Cell& cell, const std::string& against,
+                Verdict& verdict) {
+  ++verdict.checks[FindingKind::requirement];
+  const bool low = required.at_least && cell.p50 < *required.at_least;
+  if (!low && !(required.at_most && cell.p50 > *required.at_most)) {
+    return;
+  }
+  const double limit = low ? *required.at_least : *required.at_most;
+  const std::string place = to_place(cell.key.from, cell.key.to);
+  verdict.findings.push_back(
+      {.kind = FindingKind::requirement,
+       .place = place,
+       .what = setting_of(cell.key),
+       .value = number_side(cell.p50, cell.unit),
+       .expected = number_side(limit, cell.unit),
+       .against = fmt::format("{} says: at {}", against, low ? "least" : "most"),
+       .remedy = required.remedy,
+       .share = low ? cell.p50 / limit : limit / cell.p50});
+}
+
+void check_requirements(const Profile& profile, const Requirements& requirements,
+                        Verdict& verdict) {
+  for (const RequiredCell& required : requirements.cells) {
+    CellKey pattern = required.key;
+    pattern.from.clear();
+    pattern.to.clear();
+    bool found = false;
+    for (const Cell* cell : profile.select(pattern)) {
+      if (matches(required.key.from, cell->key.from) && matches(required.key.to, cell->key.to)) {
+        found = true;
+        check_cell(required, *cell, requirements.name, verdict);
+      }
+    }
+    if (!found) {
+      verdict.findings.push_back({.kind = FindingKind::requirement,
+                                  .place = profile.name,
+                                  .what = setting_of(required.key),
+                                  .value = text_side("not measured"),
+                                  .expected = {},
+                                  .against = requirements.name + " says",
+                                  .remedy = "measure it: its reason is in the profile, if it was "
+                                            "tried; or correct the requirement"});
+    }
+  }
+  for (const RequiredParts& required : requirements.parts) {
+    ++verdict.checks[FindingKind::requirement];
+    const auto parts = profile.topology.of_kind(required.kind);
+    const auto count = std::ranges::count_if(parts, [&](const TopologyObject* part) {
+      return part->name.find(required.name) != std::string::npos;
+    });
+    if (static_cast<std::uint64_t>(count) < required.at_least) {
+      const auto at_least = static_cast<double>(required.at_least);
+      verdict.findings.push_back(
+          {.kind = FindingKind::requirement,
+           .place = profile.name,
+           .what = fmt::format("number of {}{}{}", name_of(required.kind),
+                               required.name.empty() ? "" : " ", required.name),
+           .value = number_side(static_cast<double>(count), ""),
+           .expected = number_side(at_least, ""),
+           .against = requirements.name + " says: at least",
+           .remedy = "see `lspci`, the kernel's log and the driver's: a part is missing or down",
+           .share = static_cast<double>(count) / at_least});
+    }
+  }
+}
+
+/// Where a difference is, and in what: a cell's places and setting, a part of the topology and its
+/// property, else what the comparison calls it.
+std::pair<std::string, std::string> place_and_what(const Difference& d, const Profile& profile,
+                                                   const Profile& baseline) {
+  for (const Profile* in : {&profile, &baseline}) {
+    for (const Cell& cell : in->cells) {
+      if (cell.key.test == d.group && cell.key.text() == d.where) {
+        return {to_place(shown_place(*in, cell.key.from), shown_place(*in, cell.key.to)),
+                setting_of(cell.key)};
+      }
+    }
+  }
+  constexpr std::string_view k_topology = "topology/";
+  if (!d.where.starts_with(k_topology)) {
+    return {profile.name, d.where};
+  }
+  const std::string path = d.where.substr(k_topology.size());
+  const auto is_here = [&](const TopologyObject& o) { return o.id == path; };
+  if (std::ranges::any_of(baseline.topology.objects, is_here)) {
+    return {path, "the part itself"};
+  }
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? std::pair(profile.name, path)
+                            : std::pair(path.substr(0, slash), path.substr(slash + 1));
+}
+
+void check_baseline(const Profile& profile, const VerdictOptions& options, Verdict& verdict) {
+  const Profile& baseline = *options.baseline;
+  const Comparison comparison = compare(baseline, profile);
+  verdict.checks[FindingKind::baseline] += comparison.compared;
+  std::uint64_t lost = 0;
+  for (const Difference& d : comparison.differences) {
+    const bool part_gone =
+        d.group == "topology" && d.after.absent() && !d.before.absent() && !d.before.number;
+    if (d.before.number && !d.after.number) {
+      ++lost;
+    } else if (d.effect == Effect::worse || part_gone) {
+      const double a = d.before.number.value_or(0);
+      const double b = d.after.number.value_or(0);
+      auto [place, what] = place_and_what(d, profile, baseline);
+      verdict.findings.push_back({.kind = FindingKind::baseline,
+                                  .place = std::move(place),
+                                  .what = std::move(what),
+                                  .value = d.after,
+                                  .expected = d.before,
+                                  .against = "in " + options.baseline_name,
+                                  .remedy = "`reckon diff` of the two profiles has every change",
+                                  .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0});
+    }
+  }
+  const auto note = [&](std::uint64_t count, const char* text) {
+    if (count > 0) {
+      verdict.unknown.push_back(
+          fmt::format(fmt::runtime(text), counted(count, "quantity", "quantities")));
+    }
+  };
+  note(lost, "{} of the baseline, not measured now");
+  note(comparison.undecided.size(),
+       "whether {} of the baseline changed: the samples are too few or too scattered");
+}
+
+/// Whether a place is another, or a pair that has it as an end.
+bool is_at(const std::string& place, const std::string& other) {
+  return place == other || place.starts_with(other + " -> ") || place.ends_with(" -> " + other);
+}
+
+/// Whether `finding` is told of together with `known`, which is at least as serious: measured where
+/// a link is found wanting, or with a place that is slow; or of one place and kind. Links and
+/// requirements are told of one by one.
+bool goes_with(const Finding& finding, const Finding& known) {
+  if (finding.kind == FindingKind::link || finding.kind == FindingKind::requirement) {
+    return false;
+  }
+  const bool cause = known.kind == FindingKind::link || known.kind == FindingKind::like;
+  return (cause && is_at(finding.place, known.place)) ||
+         (known.kind == finding.kind && known.place == finding.place);
+}
+
+/// Causes before what follows from them, the worst first.
+void fold(std::vector<Finding>& findings) {
+  const auto rank = [](const Finding& f) {
+    const bool pair = f.place.find(" -> ") != std::string::npos;
+    return std::tuple(f.kind, pair, f.share);
+  };
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&](const Finding& a, const Finding& b) { return rank(a) < rank(b); });
+  std::vector<Finding> kept;
+  for (Finding& finding : findings) {
+    const auto cause =
+        std::ranges::find_if(kept, [&](const Finding& known) { return goes_with(finding, known); });
+    const bool twice = std::ranges::any_of(kept, [&](const Finding& known) {
+      return known.kind == finding.kind && known.place == finding.place &&
+             known.what == finding.what;
+    });
+    if (cause != kept.end()) {
+      ++cause->others;
+    } else if (!twice) {
+      kept.push_back(std::move(finding));
+    }
+  }
+  findings = std::move(kept);
+}
+
+Json to_json(const Side& side) {
+  return side.number ? finite_or_null(*side.number) : Json(side.text);
+}
+
+} // namespace
+
+std::string_view name_of(FindingKind kind) {
+  switch (kind) {
+  case FindingKind::data:
+    return "data";
+  case FindingKind::link:
+    return "link";
+  case FindingKind::like:
+    return "like";
+  case FindingKind::ceiling:
+    return "ceiling";
+  case FindingKind::requirement:
+    return "requirement";
+  case FindingKind::baseline:
+    break;
+  }
+  return "baseline";
+}
+
+Verdict judge(const Profile& profile, const VerdictOptions& options) {
+  Verdict verdict;
+  verdict.name = profile.name;
+  check_data(profile, verdict);
+  check_links(profile, verdict);
+  check_measured(profile, verdict);
+  if (options.requirements != nullptr) {
+    check_requirements(profile, *options.requirements, verdict);
+  }
+  if (options.baseline != nullptr) {
+    check_baseline(profile, options, verdict);
+  }
+  fold(verdict.findings);
+  return verdict;
+}
+
+Json to_json(const Verdict& verdict) {
+  Json findings = Json::array();
+  for (const Finding& f : verdict.findings) {
+    findings.push_back({{"kind", name_of(f.kind)},
+                        {"place", f.place},
+                        {"what", f.what},
+                        {"value", to_json(f.value)},
+                        {"expected", to_json(f.expected)},
+                        {"unit", f.value.unit},
+                        {"against", f.against},
+                        {"share", f.share},
+                        {"others", f.others},
+                        {"remedy", f.remedy}});
+  }
+  Json checks = Json::object();
+  for (const auto& [kind, count] : verdict.checks) {
+    checks[std::string(name_of(kind))] = count;
+  }
+  return {{"schema", "verdict"}, {"profile", verdict.name}, {"passed", verdict.passed()},
+          {"checks", checks},    {"findings", findings},    {"not_known", verdict.unknown}};
+}
+
+} // namespace reckon

@@ -53,14 +53,18 @@ void add_diff_command(Arguments& program) {
   command.option(
       "--tolerance", Take([&options](const std::string& text, std::string_view flag) {
         fraction (&options.exact_tolerance)(text, flag);
-        options.latency_tolerance = options.bandwidth_tolerance = options.exact_tolerance;
+        options.machine_tolerance = options.latency_tolerance = options.bandwidth_tolerance =
+            options.exact_tolerance;
       }),
-      "Changes up to this are none, e.g. 5%. Default: 15% for measured latencies, 5% for measured "
-      "bandwidths and iteration times, rounding for what is solved, predicted or published");
+      "Changes up to this are none, e.g. 5%. Default: 20% for what a machine was measured to do by "
+      "itself; between machines 15% for latencies and 5% for bandwidths; 5% for iteration times; "
+      "rounding for what is solved, predicted or published");
+  command.option("--machine-tolerance", fraction(&options.machine_tolerance),
+                 "The same, only for what a machine was measured to do by itself");
   command.option("--latency-tolerance", fraction(&options.latency_tolerance),
-                 "The same, for measured latencies only");
+                 "The same, only for latencies between machines");
   command.option("--bandwidth-tolerance", fraction(&options.bandwidth_tolerance),
-                 "The same, for measured bandwidths and iteration times only");
+                 "The same, only for bandwidths between machines and iteration times");
   command.option("--only-worse", &options.only_worse,
                  "Exit 1 only for what got worse: a machine that is slower or lacks something, a "
                  "plan with a longer predicted time, a report with a longer measured time or wrong "

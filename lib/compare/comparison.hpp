@@ -14,11 +14,15 @@ namespace reckon {
 /// When two numbers differ by meaning. All tolerances are relative to the smaller of the two, so
 /// that exchanging the documents gives the same verdict.
 struct CompareOptions {
-  /// Measured times of single operations: small messages vary more than bulk transfers do, so they
-  /// have a tolerance of their own.
+  /// Measured times of single operations between machines: small messages vary more than bulk
+  /// transfers do, so they have a tolerance of their own.
   double latency_tolerance = 0.15;
-  /// Measured bandwidths, and measured times of whole iterations, which are bulk transfers.
+  /// Measured bandwidths between machines, and measured times of whole iterations, which are bulk
+  /// transfers.
   double bandwidth_tolerance = 0.05;
+  /// What one machine does by itself: where pages lie, and what else uses its caches and memory,
+  /// moves its rates and times from one probe to the next.
+  double machine_tolerance = 0.20;
   /// Numbers without noise (solved, predicted, published). Only rounding may differ.
   double exact_tolerance = 1e-9;
   /// Chance of one false alarm in a whole comparison of two documents between which nothing

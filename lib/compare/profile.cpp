@@ -54,6 +54,12 @@ Difference cell_difference(const CellKey& key, const Cell* before, const Cell* a
   return d;
 }
 
+double tolerance_of(const Cell& cell, const CompareOptions& options) {
+  return !is_between_machines(cell.key.test) ? options.machine_tolerance
+         : cell.unit == k_seconds            ? options.latency_tolerance
+                                             : options.bandwidth_tolerance;
+}
+
 /// Two cells that both have a value.
 void compare_values(Builder& out, Measured& measured, const CellKey& key, Difference d,
                     const Cell& a, const Cell& b) {
@@ -68,7 +74,7 @@ void compare_values(Builder& out, Measured& measured, const CellKey& key, Differ
     return;
   }
   const CompareOptions& options = out.options();
-  const bool latency = a.unit == k_seconds;
+  const bool latency = a.unit == k_seconds, between = is_between_machines(key.test);
   d.kind = latency ? "latency" : "bandwidth";
   if (a_published) {
     if (beyond(a.p50, b.p50, options.exact_tolerance)) {
@@ -76,12 +82,11 @@ void compare_values(Builder& out, Measured& measured, const CellKey& key, Differ
     }
     return;
   }
-  const bool between = is_between_machines(key.test);
   measured.add(std::move(d),
                {.before = a.samples,
                 .after = b.samples,
                 .spread = std::max(a.spread, b.spread),
-                .tolerance = latency ? options.latency_tolerance : options.bandwidth_tolerance,
+                .tolerance = tolerance_of(a, options),
                 .rate = !latency,
                 .doubtful = is_noisy(a, b),
                 // A sample between machines is a window of a tenth of a second.
@@ -212,8 +217,7 @@ public:
     for (const auto& [key, sides] : cells) {
       const auto& [a, b] = sides;
       if (key.bytes > 0 && a != nullptr && b != nullptr && a->has_value() && b->has_value()) {
-        const double tolerance =
-            a->unit == k_seconds ? options.latency_tolerance : options.bandwidth_tolerance;
+        const double tolerance = tolerance_of(*a, options);
         auto& curve = m_curves[curve_of(key)];
         curve.push_back({key.text(), beyond(a->p50, b->p50, tolerance) ? b->p50 - a->p50 : 0,
                          is_noisy(*a, *b)});

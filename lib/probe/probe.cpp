@@ -16,7 +16,6 @@
 #include "probe/gpu.hpp"
 #include "probe/links.hpp"
 #include "probe/machine_campaigns.hpp"
-#include "probe/sampling.hpp"
 #include "probe/workbench.hpp"
 
 #include <fmt/format.h>
@@ -99,17 +98,23 @@ Campaign absent_gpus(const std::vector<std::string>& only, const std::string& wh
 /// A machine, and what there is to measure on it.
 class Subject {
 public:
-  Subject(const ProbeOptions& options, const Clock& clock)
+  Subject(const ProbeOptions& options, const Environment& environment, const Clock& clock)
       : m_discovery(discover()), m_cpus(processors(m_discovery.topology)), m_guard(m_cpus),
         m_bench(m_discovery.topology, k_machine, clock, options.seed, options.interrupted) {
     if (options.thorough) {
       m_bench.measure_thoroughly();
     }
+    const auto fact = environment.facts.find("virtual_machine");
+    const bool is_virtual = fact != environment.facts.end() && fact->second == "yes";
     const std::uint64_t share = available_memory_bytes() / (8 * m_bench.nodes().size());
     m_bench.limit_memory(std::bit_floor(share)); // not what it has, but what it has to spare
     const std::vector<std::string> transports = transports_to_measure(options, m_left_out);
+    // How far a virtual machine's cores are from each other changes as its hypervisor moves them.
+    if (!is_virtual || options.thorough || !options.only.empty()) {
+      m_campaigns.push_back(core_latency_campaign(m_bench));
+    }
     for (Campaign (*make)(Workbench&) :
-         {&core_latency_campaign, &memory_latency_campaign, &stream_campaign, &reduce_campaign,
+         {&memory_latency_campaign, &stream_campaign, &reduce_campaign,
           &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
           &contention_campaign}) {
       m_campaigns.push_back(make(m_bench));
@@ -187,7 +192,7 @@ void require_own_machine(const std::optional<JobEnvironment>& job) {
 ProbeList list_probe(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
-  const Subject subject(options, clock);
+  const Subject subject(options, describe_environment(real_system_files()), clock);
   ProbeList list{{}, estimate(subject.campaigns(), options.budget)};
   for (const Campaign& campaign : subject.campaigns()) {
     for (const CellPlan& plan : campaign.plans) {
@@ -201,7 +206,7 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
   Environment environment = describe_environment(real_system_files());
-  Subject subject(options, clock);
+  Subject subject(options, environment, clock);
   if (options.starting) {
     std::size_t cells = 0;
     for (const Campaign& campaign : subject.campaigns()) {
@@ -220,13 +225,6 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   subject.bench().release_memory();
 
   add_ceilings(run.cells);
-  const auto virtual_machine = environment.facts.find("virtual_machine");
-  for (Cell& cell : run.cells) {
-    if (cell.key.test == k_core_to_core && virtual_machine != environment.facts.end() &&
-        virtual_machine->second == "yes") {
-      remark(cell, CellStatus::noisy, "the hypervisor may move these cores about");
-    }
-  }
   profile.cells = std::move(run.cells);
   subject.describe(context);
   describe_machine(profile, subject.take_topology(), environment);

@@ -59,7 +59,7 @@ void check(const Report& report, const JsonView& view) {
               .at("places")
               .elements()[p]
               .at("ranks")
-              .fail(fmt::format("names rank {}, and there are {}", rank, report.ranks.size()));
+              .fail(fmt::format("rank {} < {} ranks must hold", rank, report.ranks.size()));
         }
       }
     }

@@ -219,5 +219,15 @@ TEST(SlowPlacesFound, NoneWhereNoneExplainsIt) {
   EXPECT_EQ(found.explained_seconds, found.planned_seconds);
 }
 
+/// A port is slow, but that is not what the iteration took three times as long for.
+TEST(SlowPlacesFound, NoneWhereTheSlowOneDoesNotAccountForTheTime) {
+  const Job planned = job_of(ports(), "byteps_split", 4, 2);
+  Job real = planned;
+  stations({4, 5}, 0.7)(real);
+  Observation seen = seen_on(real.schedule, real.network);
+  seen.seconds *= 3;
+  EXPECT_THAT(explain(planned.schedule, planned.network, seen).places, IsEmpty());
+}
+
 } // namespace
 } // namespace reckon

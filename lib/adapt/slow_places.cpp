@@ -25,6 +25,8 @@ constexpr double k_as_planned = 0.93;
 /// What the places together must leave of the distance between seen and played, at most, and what
 /// each must take away. Of two equal ones each alone explains little.
 constexpr double k_left = 0.85, k_each = 0.12;
+/// What one more place may leave of what those before it left: much of that is no place's.
+constexpr double k_left_by_another = 0.7;
 /// One way of a port is told from both where it comes so much nearer, and a pair from its port
 /// where it is longer busy than others of the port by so much.
 constexpr double k_one_way = 0.75, k_one_pair = 2;
@@ -456,7 +458,8 @@ private:
         others.pop_back();
         next = fit(others, {again, {}}, m_planned);
       }
-      if (next->distance > all.distance - k_each * at_first) {
+      if (next->distance > all.distance - k_each * at_first ||
+          (!all.places.empty() && next->distance > k_left_by_another * all.distance)) {
         break;
       }
       all = *std::move(next);

@@ -55,8 +55,11 @@ void check(const Report& report, const JsonView& view) {
     for (std::size_t p = 0; p < report.diagnosis->places.size(); ++p) {
       for (const std::uint64_t rank : report.diagnosis->places[p].ranks) {
         if (rank >= report.ranks.size()) {
-          view.at(fmt::format("diagnosis/places/{}/ranks", p))
-              .fail(fmt::format("names rank {}, and there are {}", rank, report.ranks.size()));
+          view.at("diagnosis")
+              .at("places")
+              .elements()[p]
+              .at("ranks")
+              .fail(fmt::format("rank {} < {} ranks must hold", rank, report.ranks.size()));
         }
       }
     }

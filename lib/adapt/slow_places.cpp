@@ -28,8 +28,8 @@ constexpr double k_left = 0.85, k_each = 0.12;
 /// What one more place may leave of what those before it left: much of that is no place's.
 constexpr double k_left_by_another = 0.7;
 /// One way of a port is told from both where it comes so much nearer, and a pair from its port
-/// where it is longer busy than others of the port by so much.
-constexpr double k_one_way = 0.75, k_one_pair = 2;
+/// where it is longer busy than others of the port by so much; so is one more port from the others.
+constexpr double k_one_way = 0.75, k_one_pair = 2, k_one_port = 1.25;
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -393,7 +393,7 @@ private:
         return other.rank == place.rank && (of_port(other.kind) || other.kind == place.kind) &&
                (of_port(place.kind) || other.kind == place.kind) && other.peer == place.peer;
       });
-      if (!found && stands_out(m_suspects[i], all.played)) {
+      if (!found && stands_out(m_suspects[i], all)) {
         by_relief.emplace_back(-relief(m_suspects[i], all.played), i);
       }
     }
@@ -423,18 +423,30 @@ private:
     return at == m_suspects.end() ? nullptr : &*at;
   }
 
-  /// Whether a pair was longer busy than others of the sender and of the receiver; a place that is
-  /// no pair does.
-  [[nodiscard]] bool stands_out(const Suspect& suspect, const Observation& played) const {
-    if (suspect.place.kind != Kind::pair) {
+  /// Whether a pair was longer busy than others of the sender and of the receiver; whether a port,
+  /// beside places already found, was longer busy than those of the other ranks. Others do.
+  [[nodiscard]] bool stands_out(const Suspect& suspect, const Fit& all) const {
+    const auto [kind, from, to, station, factor] = suspect.place;
+    const double longer = lengthening(suspect, all.played);
+    if (of_port(kind) && !all.places.empty()) {
+      for (const Suspect& other : m_suspects) {
+        const bool known = std::ranges::any_of(
+            all.places, [&](const SlowPlace& p) { return p.rank == other.place.rank; });
+        if (other.place.kind == kind && other.place.rank != from && !known &&
+            longer < k_one_port * lengthening(other, all.played)) {
+          return false;
+        }
+      }
       return true;
     }
-    const auto [kind, from, to, station, factor] = suspect.place;
+    if (kind != Kind::pair) {
+      return true;
+    }
     for (const Suspect* port : {suspect_of(Kind::sending, from), suspect_of(Kind::receiving, to)}) {
       if (port != nullptr) {
         Suspect others = *port;
         std::erase(others.lengthens, m_seen.writes(from, to));
-        if (lengthening(suspect, played) < k_one_pair * lengthening(others, played)) {
+        if (longer < k_one_pair * lengthening(others, all.played)) {
           return false;
         }
       }

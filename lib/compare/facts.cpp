@@ -49,6 +49,7 @@ constexpr FactRule k_rules[] = {
     {"profile", "name", never, k_label},
     {"profile", "source", own, ""},
     {"profile", "context", own, ""},
+    {"profile", "context/disturbed", never, k_every_time},
     {"profile", "context/drift", never, k_every_time},
     {"profile", "context/measured_at", never, k_every_time},
     {"profile", "context/seed", never, k_every_time},

@@ -62,7 +62,7 @@ double tolerance_of(const Cell& cell, const CompareOptions& options) {
 
 /// Two cells that both have a value.
 void compare_values(Builder& out, Measured& measured, const CellKey& key, Difference d,
-                    const Cell& a, const Cell& b) {
+                    const Cell& a, const Cell& b, bool crowded) {
   const bool a_published = a.status == CellStatus::published;
   const bool b_published = b.status == CellStatus::published;
   if (a.unit != b.unit || a.bytes_convention != b.bytes_convention || a_published != b_published) {
@@ -82,18 +82,18 @@ void compare_values(Builder& out, Measured& measured, const CellKey& key, Differ
     }
     return;
   }
-  measured.add(std::move(d),
-               {.before = a.samples,
-                .after = b.samples,
-                .spread = std::max(a.spread, b.spread),
-                .tolerance = tolerance_of(a, options),
-                .rate = !latency,
-                .doubtful = is_noisy(a, b),
-                // A sample between machines is a window of a tenth of a second.
-                .least = between ? 1 : options.least_samples,
-                .together = between && !key.to.empty() && key.test != k_pair_latency
-                                ? key.from + " -> " + key.to
-                                : ""});
+  measured.add(std::move(d), {.before = a.samples,
+                              .after = b.samples,
+                              .spread = std::max(a.spread, b.spread),
+                              .tolerance = tolerance_of(a, options),
+                              .rate = !latency,
+                              .doubtful = is_noisy(a, b),
+                              .crowded = crowded,
+                              // A sample between machines is a window of a tenth of a second.
+                              .least = between ? 1 : options.least_samples,
+                              .together = between && !key.to.empty() && key.test != k_pair_latency
+                                              ? key.from + " -> " + key.to
+                                              : ""});
 }
 
 /// Cells under keys that name machines as both profiles can: a cell of a group is one of each of
@@ -305,6 +305,8 @@ void compare_cells(Builder& out, const Profile& before, const Profile& after,
   const CellsByKey a_cells = cells_by_machines(before, machines, &SameMachines::before);
   const CellsByKey b_cells = cells_by_machines(after, machines, &SameMachines::after);
   const Sizes sizes_before = sizes_of(a_cells), sizes_after = sizes_of(b_cells);
+  // The probe says so in its context where it was much.
+  const bool crowded = before.context.contains("disturbed") || after.context.contains("disturbed");
   std::set<const Cell*> compared;
   const std::map<CellKey, Sides> cells = matched(a_cells, b_cells);
   for (const auto& [key, sides] : cells) {
@@ -325,7 +327,7 @@ void compare_cells(Builder& out, const Profile& before, const Profile& after,
             fmt::format("{} and {} writes in flight", std::min(a->key.in_flight, b->key.in_flight),
                         std::max(a->key.in_flight, b->key.in_flight));
       }
-      compare_values(out, measured, key, std::move(d), *a, *b);
+      compare_values(out, measured, key, std::move(d), *a, *b, crowded);
     } else if (skipped(*a) || skipped(*b)) {
       coverage.add(key, skipped(*a) ? nullptr : a, skipped(*b) ? nullptr : b);
     } else if (a->status != b->status) {

@@ -185,11 +185,12 @@ private:
             100 * *m_result.drift));
       }
     }
-    if (const std::string text = m_guard.end(); !text.empty()) {
-      m_result.warnings.push_back(fmt::format(
-          "{}; what needs all processors is less than this machine can: measure again when it is "
-          "quiet",
-          text));
+    m_result.disturbance = m_guard.end();
+    if (!m_result.disturbance.empty()) {
+      m_result.warnings.push_back(
+          fmt::format("{}; what needs all processors may be less than this machine can: measure "
+                      "again when it is quiet",
+                      m_result.disturbance));
     }
   }
 

@@ -63,6 +63,7 @@ struct RunResult {
   /// Median over the cells of how much slower the second pass was than the first: -0.1 is a tenth
   /// faster. Absent with less than three cells in both.
   std::optional<double> drift;
+  std::string disturbance; ///< what others did meanwhile (Guard::end)
   std::vector<std::string> warnings;
   bool interrupted = false;
   Seconds took{0};

@@ -3,10 +3,13 @@
 
 #include "documents/cells.hpp"
 #include "probe/pattern.hpp"
+#include "stats/random.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <random>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -28,9 +31,17 @@ std::uint64_t stride_for(std::uint64_t count) {
 void measure_copy(Workbench& bench, std::uint64_t size, bool cold, Cell& cell, Seconds budget) {
   const Seconds since = bench.clock().now();
   const std::uint64_t whole = bench.cold_bytes(0);
-  std::byte* const from = bench.memory(0, 0, whole).data();
-  std::byte* const to = bench.memory(0, 1, whole).data();
   const std::uint64_t place = (size + 63) / 64 * 64;
+  // Warm, each visit has other places: how two of them share a cache depends on where they are.
+  constexpr std::uint64_t k_page = 4096;
+  std::mt19937_64 engine(bench.seed() + static_cast<std::uint64_t>(since.count() * 1e9));
+  const auto somewhere = [&](std::size_t which) {
+    const std::span<std::byte> memory = bench.memory(0, which, whole);
+    return memory.data() +
+           (cold ? 0 : uniform_index(engine, (whole - place) / k_page + 1) * k_page);
+  };
+  std::byte* const from = somewhere(0);
+  std::byte* const to = somewhere(1);
   const std::uint64_t places = cold ? whole / place : 1;
   const std::uint64_t stride = stride_for(places);
   Team& team = bench.team(bench.cpus_near(0, 1));

@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <sstream>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
@@ -159,6 +160,15 @@ Placement NodeMemory::placement() const {
                               found.pages_elsewhere, found.pages_checked, *m_node);
   }
   return found;
+}
+
+Precedence::Precedence()
+    : m_before(getpriority(PRIO_PROCESS, 0)), m_granted(setpriority(PRIO_PROCESS, 0, -20) == 0) {}
+
+Precedence::~Precedence() {
+  if (m_granted) {
+    static_cast<void>(setpriority(PRIO_PROCESS, 0, m_before));
+  }
 }
 
 } // namespace reckon

@@ -52,4 +52,19 @@ private:
   std::optional<int> m_node;
 };
 
+/// As long as it lives, this thread, and the threads and processes that it starts, go before those
+/// of others, where the system allows it: what they do then takes little from what is measured.
+class Precedence {
+public:
+  Precedence();
+  ~Precedence();
+  Precedence(const Precedence&) = delete;
+  Precedence& operator=(const Precedence&) = delete;
+  [[nodiscard]] bool granted() const { return m_granted; }
+
+private:
+  int m_before;
+  bool m_granted;
+};
+
 } // namespace reckon

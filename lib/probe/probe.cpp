@@ -16,6 +16,7 @@
 #include "probe/gpu.hpp"
 #include "probe/links.hpp"
 #include "probe/machine_campaigns.hpp"
+#include "probe/pin.hpp"
 #include "probe/workbench.hpp"
 
 #include <fmt/format.h>
@@ -114,8 +115,8 @@ public:
       m_campaigns.push_back(core_latency_campaign(m_bench));
     }
     for (Campaign (*make)(Workbench&) :
-         {&memory_latency_campaign, &stream_campaign, &reduce_campaign,
-          &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
+         {&memory_latency_campaign, &stream_campaign, &reduce_campaign, &stores_campaign,
+          &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
           &contention_campaign}) {
       m_campaigns.push_back(make(m_bench));
     }
@@ -206,6 +207,7 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
   Environment environment = describe_environment(real_system_files());
+  const Precedence precedence; // before any thread or process is started
   Subject subject(options, environment, clock);
   if (options.starting) {
     std::size_t cells = 0;
@@ -231,6 +233,8 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   profile.name = !options.name.empty()               ? options.name
                  : !profile.machines[0].name.empty() ? profile.machines[0].name
                                                      : "this-machine";
+  context["precedence"] = precedence.granted() ? "over other programs" : "";
+  context["disturbed"] = run.disturbance;
   if (run.drift) {
     context["drift"] = fmt::format("{:+.1f} %", 100 * *run.drift);
   }

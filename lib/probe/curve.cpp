@@ -81,6 +81,14 @@ CellPlan copy_plan(Workbench& bench, std::uint64_t size, bool cold) {
           }};
 }
 
+/// Whether source and destination nearly fill a cache: then it is chance whether they fit.
+bool nearly_fills_a_cache(const Workbench& bench, std::uint64_t size) {
+  return std::ranges::any_of(bench.caches(), [&](const auto& cache) {
+    const double share = 2 * static_cast<double>(size) / static_cast<double>(cache.second);
+    return share > 0.75 && share < 1.25;
+  });
+}
+
 } // namespace
 
 std::vector<std::uint64_t> curve_sizes(std::uint64_t smallest, std::uint64_t largest,
@@ -104,7 +112,9 @@ Campaign memcpy_curve_campaign(Workbench& bench) {
   for (const bool cold : {false, true}) {
     for (const std::uint64_t size :
          curve_sizes(k_smallest, std::min(largest, bench.cold_bytes(0)), bench.thorough())) {
-      campaign.plans.push_back(copy_plan(bench, size, cold));
+      if (cold || bench.thorough() || !nearly_fills_a_cache(bench, size)) {
+        campaign.plans.push_back(copy_plan(bench, size, cold));
+      }
     }
   }
   return campaign;

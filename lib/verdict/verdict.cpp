@@ -205,13 +205,11 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
   const Profile& baseline = *options.baseline;
   const Comparison comparison = compare(baseline, profile);
   verdict.checks[FindingKind::baseline] += comparison.compared;
-  std::uint64_t lost = 0;
   for (const Difference& d : comparison.differences) {
     const bool part_gone =
         d.group == "topology" && d.after.absent() && !d.before.absent() && !d.before.number;
-    if (d.before.number && !d.after.number) {
-      ++lost;
-    } else if (d.effect == Effect::worse || part_gone) {
+    const bool fails_now = d.before.number && !d.after.number;
+    if (d.effect == Effect::worse || part_gone || fails_now) {
       const double a = d.before.number.value_or(0);
       const double b = d.after.number.value_or(0);
       auto [place, what] = place_and_what(d, profile, baseline);
@@ -231,7 +229,7 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
           fmt::format(fmt::runtime(text), counted(count, "quantity", "quantities")));
     }
   };
-  note(lost, "{} of the baseline, not measured now");
+  note(comparison.only_before.size(), "{} of the baseline, not measured now");
   note(comparison.undecided.size(),
        "whether {} of the baseline changed: the samples are too few or too scattered");
 }

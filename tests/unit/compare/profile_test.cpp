@@ -94,15 +94,18 @@ Comparison compare_cell(const Cell& a, const Cell& b, const CompareOptions& opti
 
 TEST(CompareProfiles, HasSeparateTolerancesForLatencyAndBandwidth) {
   // 10 samples against 10 that do not overlap: p = 2 / C(20, 10) = 1.1e-5. Spread 0.5 %, of which
-  // three are below both tolerances. 10 % is beyond 5 % and within 15 %.
-  const auto slower_by_a_tenth = [](const std::string& unit) {
-    return compare_cell(cell("x", unit, around(100, 10)), cell("x", unit, around(110, 10)));
+  // three are below all tolerances.
+  const auto slower = [](const std::string& test, const std::string& unit, double to) {
+    return compare_cell(cell(test, unit, around(100, 10)), cell(test, unit, around(to, 10)));
   };
-  EXPECT_TRUE(slower_by_a_tenth("seconds").same());
-  const Comparison c = slower_by_a_tenth("bytes_per_second");
+  EXPECT_TRUE(slower("pair_latency", "seconds", 110).same()); // 15 %
+  EXPECT_FALSE(slower("pair_latency", "seconds", 117).same());
+  EXPECT_TRUE(slower("x", "bytes_per_second", 117).same()); // of one machine: 20 %
+  EXPECT_FALSE(slower("x", "seconds", 122).same());
+  const Comparison c = slower("pair_bandwidth", "bytes_per_second", 110); // 5 %
   ASSERT_THAT(c.differences, SizeIs(1));
   EXPECT_EQ(c.differences[0].kind, "bandwidth");
-  EXPECT_EQ(c.differences[0].group, "x");
+  EXPECT_EQ(c.differences[0].group, "pair_bandwidth");
   EXPECT_EQ(c.differences[0].effect, Effect::better);
   EXPECT_NEAR(c.differences[0].change.value(), 0.1, 1e-9);
   EXPECT_NEAR(c.differences[0].p_value.value(), 2.0 / 184756, 1e-9);
@@ -110,8 +113,8 @@ TEST(CompareProfiles, HasSeparateTolerancesForLatencyAndBandwidth) {
 
 TEST(CompareProfiles, MeasuresTheToleranceFromTheSmallerValue) {
   // 100 -> 116 is 16 % up but only 13.8 % down; both directions must say the same.
-  const Cell a = cell("x", "seconds", around(100, 10));
-  const Cell b = cell("x", "seconds", around(116, 10));
+  const Cell a = cell("pair_latency", "seconds", around(100, 10));
+  const Cell b = cell("pair_latency", "seconds", around(116, 10));
   EXPECT_FALSE(compare_cell(a, b).same());
   EXPECT_FALSE(compare_cell(b, a).same());
   EXPECT_EQ(compare_cell(a, b).differences[0].effect, Effect::worse);

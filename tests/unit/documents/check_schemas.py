@@ -37,6 +37,7 @@ k_reader_only = re.compile("|".join([
     "must stand after .* among the objects",
     "is in another machine than",
     r"is \d+, but there are \d+ samples",
+    "but that of the samples is",
     r"below from_bytes",
     "but the segment before ends at",
     "below bound_seconds",

@@ -234,7 +234,7 @@ std::string take_identity(Fact& element) {
                                 : fact->value.text;
   };
   const auto drop = [&](std::string_view key) {
-    std::erase_if(element.members, [&](const auto& member) { return member.first == key; });
+    std::erase_if(element.members, [&](const auto& member) { return member.name == key; });
   };
   if (element.find("from") != nullptr && element.find("kind") != nullptr) { // a peer link
     std::string name = fmt::format("{} {} - {}", text("kind"), text("from"), text("to"));
@@ -267,7 +267,7 @@ std::string said_of(const Fact& thing) {
 class Collector : public Visitor {
 public:
   Collector(std::string_view kind, std::string place) : m_kind(kind), m_place(std::move(place)) {}
-  std::vector<std::pair<std::string, Fact>> members;
+  std::vector<Fact::Member> members;
 
 protected:
   void field(const Field& field, const Ref& ref) override {
@@ -283,7 +283,7 @@ protected:
     if (field.rule.presence == Rule::Presence::maybe && fact.value.number == 0.0) {
       fact.value = {};
     }
-    members.emplace_back(field.key, std::move(fact));
+    members.push_back({field.key, std::move(fact)});
   }
 
 private:
@@ -325,14 +325,14 @@ private:
   Fact fact_of(const Field& field, const Texts* to, const std::string& place) const {
     Fact fact;
     for (const auto& [key, text] : *to) {
-      fact.members.emplace_back(key, fact_of(field, &text, place));
+      fact.members.push_back({key, fact_of(field, &text, place)});
     }
     return fact;
   }
   Fact fact_of(const Field& field, const Numbers* to, const std::string& place) const {
     Fact fact;
     for (const auto& [key, number] : *to) {
-      fact.members.emplace_back(key, fact_of(field, &number, place));
+      fact.members.push_back({key, fact_of(field, &number, place)});
     }
     return fact;
   }
@@ -373,7 +373,7 @@ private:
       name = name.empty() ? fmt::format("{}", i)
                           : (times > 1 ? fmt::format("{} #{}", name, times) : name);
       fact.thing = true;
-      list.members.emplace_back(std::move(name), std::move(fact));
+      list.members.push_back({std::move(name), std::move(fact)});
     }
     if (!texts.empty()) {
       list.value = text_side(fmt::format("{}", fmt::join(texts, ", ")));
@@ -475,8 +475,8 @@ void compare_leaf(Builder& out, const std::string& place, const std::string& gro
 
 const Fact* Fact::find(std::string_view name) const {
   const auto it = std::find_if(members.begin(), members.end(),
-                               [&](const auto& member) { return member.first == name; });
-  return it == members.end() ? nullptr : &it->second;
+                               [&](const auto& member) { return member.name == name; });
+  return it == members.end() ? nullptr : &it->fact;
 }
 
 std::span<const FactRule> fact_rules() {

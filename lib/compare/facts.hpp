@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -22,9 +21,14 @@ struct Fact {
   std::vector<double> column;
   /// In the document's order. Elements of lists by what they are known by: id, name, strategy,
   /// scheme or client; peer links by kind and ends; others by their number.
-  std::vector<std::pair<std::string, Fact>> members;
+  struct Member;
+  std::vector<Member> members;
   /// nullptr when there is none of that name.
   [[nodiscard]] const Fact* find(std::string_view name) const;
+};
+struct Fact::Member {
+  std::string name;
+  Fact fact;
 };
 
 /// What becomes of the facts at a place and below it. Facts that no rule names are compared as they

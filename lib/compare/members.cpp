@@ -62,8 +62,8 @@ std::vector<SameMachines> same_machines(const Profile& before, const Profile& af
   std::vector<SameMachines> all;
   for (const auto& [groups, names] : together) {
     const auto [a, b] = groups;
-    const auto all_of = [&](const MachineGroup* group) {
-      return !by_name || (group != nullptr && group->members.size() == names.size());
+    const auto all_of = [&, count = names.size()](const MachineGroup* group) {
+      return !by_name || (group != nullptr && group->members.size() == count);
     };
     all.push_back({names.size() == 1 ? names[0] : names.front() + ".." + names.back(), names, a, b,
                    all_of(a) && all_of(b)});

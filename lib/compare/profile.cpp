@@ -248,12 +248,13 @@ private:
     if (place == m_place.end() || place->second.first->size() < k_least_sizes) {
       return false;
     }
-    const auto& [curve, i] = place->second;
-    if (!(*curve)[i].noisy) {
+    const std::vector<Point>& curve = *place->second.first;
+    const std::size_t i = place->second.second;
+    if (!curve[i].noisy) {
       return false;
     }
-    const auto moved = [&, change = (*curve)[i].change](std::size_t other) {
-      return other < curve->size() && (*curve)[other].change * change > 0;
+    const auto moved = [&](std::size_t other) {
+      return other < curve.size() && curve[other].change * curve[i].change > 0;
     };
     return !moved(i - 1) && !moved(i + 1); // 0 - 1 is no place
   }
@@ -363,7 +364,7 @@ PartsByGroup parts_of(const Profile& profile, const Fact& all, bool other_hosts)
   for (std::size_t i = 0; i < profile.topology.objects.size(); ++i) {
     const TopologyObject& object = profile.topology.objects[i];
     const std::string group = machine_of.of(object.id).group;
-    Fact fact = topology.find("objects")->members[i].second;
+    Fact fact = topology.find("objects")->members[i].fact;
     for (auto& [key, value] : fact.members) {
       if (key == "parent" && !object.parent.empty()) {
         value.value.text = inside(object.parent);
@@ -374,7 +375,7 @@ PartsByGroup parts_of(const Profile& profile, const Fact& all, bool other_hosts)
     Fact processors;
     processors.whole = true;
     processors.value = number_side(static_cast<double>(object.cpus.size()), "");
-    fact.members.emplace_back("processors", std::move(processors));
+    fact.members.push_back({"processors", std::move(processors)});
     parts[group].push_back({inside(object.id), {inside(object.id)}, std::move(fact)});
   }
   for (std::size_t i = 0; i < profile.topology.links.size(); ++i) {
@@ -382,7 +383,7 @@ PartsByGroup parts_of(const Profile& profile, const Fact& all, bool other_hosts)
     const std::vector<std::string> ends{inside(link.from), inside(link.to)};
     parts[machine_of.of(link.from).group].push_back(
         {fmt::format("{} - {} {}", ends[0], ends[1], name_of(link.kind)), ends,
-         topology.find("links")->members[i].second});
+         topology.find("links")->members[i].fact});
   }
   return parts;
 }

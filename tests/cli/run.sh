@@ -50,6 +50,7 @@ unset WORLD_SIZE MASTER_ADDR MASTER_PORT RECKON_JOB_TOKEN
 
 # Starts a job that does not end by itself, and waits for its first iterations; sets job and ranks (process ids).
 start_endless() { # ARGUMENTS...
+  : > dead.err # what the one before said is not to be waited for
   "$RECKON" -vv run plan.json -n 1000000 --tolerance 1e9% "$@" > dead.out 2> dead.err &
   job=$!
   at_end "kill -KILL $job 2> /dev/null"

@@ -265,7 +265,7 @@ private:
         rendezvous.broadcast(late ? "late" : "", m_options.limit).empty()) {
       return;
     }
-    RankTimelines all = gather_timelines(rendezvous, mine, m_options.limit);
+    RankTimelines all = gather_timelines(rendezvous, m_schedules.usual, mine, m_options.limit);
     if (late) {
       find_slow_place(*report, all);
     }

@@ -330,9 +330,14 @@ private:
     return gather(m_rendezvous, mine, m_options.limit);
   }
 
-  /// Keeps when the ops of the last iteration began and ended if it took about the median of all
-  /// so far. All ranks have the same samples, so that all keep the same iteration.
+  /// Keeps when the ops of the last iteration began and ended if it took about the median of those
+  /// so far, at most the first hundred. All ranks have the same samples, so that all keep the same
+  /// iteration.
   void keep_timeline(const std::vector<RankSample>& samples) {
+    constexpr std::size_t k_most = 100;
+    if (m_seconds.size() == k_most) {
+      return;
+    }
     const double seconds = iteration_seconds(samples);
     m_seconds.push_back(seconds);
     const double middle = median(m_seconds);

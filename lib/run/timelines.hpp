@@ -3,12 +3,15 @@
 
 #include "core/units.hpp"
 #include "launch/rendezvous.hpp"
+#include "schedule/schedule.hpp"
 #include "schedule/timeline.hpp"
 
 namespace reckon {
 
-/// All ranks' timelines, at every rank; each calls this with its own. `limit`: of the meeting.
-[[nodiscard]] RankTimelines gather_timelines(Rendezvous& rendezvous, const RankTimeline& mine,
-                                             Seconds limit);
+/// All ranks' timelines of an iteration of this schedule, at every rank; each calls this with its
+/// own. `limit`: of the meeting. Throws PeerError, which names a rank whose times are not those of
+/// the schedule's ops.
+[[nodiscard]] RankTimelines gather_timelines(Rendezvous& rendezvous, const Schedule& schedule,
+                                             const RankTimeline& mine, Seconds limit);
 
 } // namespace reckon

@@ -6,6 +6,7 @@
 #include "run/folder_lock.hpp"
 #include "run/job.hpp"
 #include "run/load_checkpoint.hpp"
+#include "run/timelines.hpp"
 #include "support/local_job.hpp"
 
 #include <gtest/gtest.h>
@@ -75,6 +76,31 @@ TEST(TextOfPeers, ThatProposesNonsenseToResumeFromNamesRank0) {
             "rank 0 sent a message that cannot be read: 'steps' is [\"x\"]");
   EXPECT_EQ(proposed(R"({"steps": [4], "digests": ["a"], "trouble": ""})"),
             "rank 0 proposed a checkpoint without its step or without a part of a rank");
+}
+
+TEST(TextOfPeers, OfTheTimesOfTheirOpsNamesTheRank) {
+  Schedule schedule;
+  schedule.ranks.resize(2);
+  schedule.ranks[0].lanes.resize(1);
+  schedule.ranks[1].lanes.resize(2);
+  schedule.ranks[1].lanes[1].append_await(0, 0, 7);
+  const auto sent = [&](const std::string& text) {
+    return error_of(
+        0,
+        [&](Rendezvous& r) {
+          const RankTimelines all = gather_timelines(r, schedule, {{}}, k_limit);
+          ASSERT_EQ(all.size(), 2U);
+          ASSERT_EQ(all[1].size(), 2U);
+          ASSERT_EQ(all[1][1].size(), 1U);
+          EXPECT_EQ(all[1][1][0].begin_ns, -5);
+          EXPECT_EQ(all[1][1][0].end_ns, 3);
+        },
+        [&](Rendezvous& r) { static_cast<void>(r.all_gather(text, k_limit)); });
+  };
+  EXPECT_EQ(sent(R"({"first_ns": -5, "since_ns": [0, 8]})"), "");
+  EXPECT_EQ(sent("[[1, 2]]"), "rank 1 sent a message that cannot be read: it is no JSON object");
+  EXPECT_EQ(sent(R"({"first_ns": 0, "since_ns": [1]})"),
+            "rank 1 sent 1 times of its ops, and the plan has 2");
 }
 
 TEST(TextOfPeers, ThatIsNonsenseInAnIterationNamesTheRankAndTheField) {

@@ -225,7 +225,8 @@ TEST(FabricCampaigns, AsManyPairsAsAskedForOrHalfTheProcessors) {
   const RunClock clock;
   const auto most_pairs = [&] {
     int most = 0;
-    for (const CellPlan& plan : fabric_campaigns(options, clock)[0].plans) {
+    const std::vector<Campaign> campaigns = fabric_campaigns(options, clock);
+    for (const CellPlan& plan : campaigns[0].plans) {
       most = std::max(most, plan.key.pairs);
     }
     return most;

@@ -110,17 +110,7 @@ public:
     const std::uint64_t share = available_memory_bytes() / (8 * m_bench.nodes().size());
     m_bench.limit_memory(std::bit_floor(share)); // not what it has, but what it has to spare
     const std::vector<std::string> transports = transports_to_measure(options, m_left_out);
-    // How far a virtual machine's cores are from each other changes as its hypervisor moves them.
-    if (!is_virtual || options.thorough || !options.only.empty()) {
-      m_campaigns.push_back(core_latency_campaign(m_bench));
-    }
-    for (Campaign (*make)(Workbench&) :
-         {&memory_latency_campaign, &stream_campaign, &reduce_campaign, &stores_campaign,
-          &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
-          &contention_campaign}) {
-      m_campaigns.push_back(make(m_bench));
-    }
-    m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));
+    // What plans read first, should time end early.
     FabricProbeOptions fabric;
     fabric.machine = k_machine;
     fabric.transports = transports;
@@ -132,6 +122,17 @@ public:
     fabric.interrupted = options.interrupted;
     fabric.started = [this](pid_t pid) { m_guard.add_own_process(pid); };
     std::ranges::move(fabric_campaigns(fabric, clock), std::back_inserter(m_campaigns));
+    // How far a virtual machine's cores are from each other changes as its hypervisor moves them.
+    if (!is_virtual || options.thorough || !options.only.empty()) {
+      m_campaigns.push_back(core_latency_campaign(m_bench));
+    }
+    for (Campaign (*make)(Workbench&) :
+         {&memory_latency_campaign, &stream_campaign, &reduce_campaign, &stores_campaign,
+          &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
+          &contention_campaign}) {
+      m_campaigns.push_back(make(m_bench));
+    }
+    m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));
     if (GpuLibrary* const gpus = gpu_library(&m_no_gpu)) {
       const GpuProbeOptions of_gpus{.nvlink = options.nvlink, .links_time = k_links_time};
       std::ranges::move(gpu_campaigns(*gpus, m_bench, m_discovery.topology, of_gpus),

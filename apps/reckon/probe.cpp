@@ -46,20 +46,6 @@ struct Flags {
        pair_writes = false, thorough = false;
 };
 
-/// Throws unless writing a profile to `path` destroys nothing but an older profile.
-void check_output(const std::string& path, bool force) {
-  if (path == "-" || force || !std::filesystem::exists(path)) {
-    return;
-  }
-  try {
-    static_cast<void>(read_profile(path));
-  } catch (const Error&) {
-    fail(ErrorKind::usage,
-         fmt::format("{} exists and is no profile; give another -o, or --force to replace it",
-                     path));
-  }
-}
-
 std::string command_line(const Flags& flags) {
   std::string text = flags.cluster ? "--cluster " : "";
   text += flags.budget.empty() ? "" : "--budget " + flags.budget;
@@ -187,7 +173,7 @@ int run_cluster_probe(const Flags& flags) {
   }
   const std::string output = flags.json ? "-" : flags.output;
   if (job->rank == 0) {
-    check_output(output, flags.force);
+    refuse_to_replace(output, flags.force);
   }
   ClusterProbeOptions options;
   if (!flags.budget.empty()) {
@@ -214,7 +200,7 @@ int run_topology(const Flags& flags) {
          "away, or leave --topology away to measure this machine");
   }
   const std::string output = flags.json ? "-" : flags.output;
-  check_output(output, flags.force);
+  refuse_to_replace(output, flags.force);
   const Profile profile = profile_of_topology_file(flags.topology, flags.name);
   write_file(output, canonical_text(profile));
   if (output != "-") {
@@ -269,7 +255,7 @@ int run_probe(const Flags& flags) {
     return list_cells(options_of(flags));
   }
   const std::string output = flags.json ? "-" : flags.output;
-  check_output(output, flags.force);
+  refuse_to_replace(output, flags.force);
   return conclude(measure(flags), output, false);
 }
 
@@ -281,8 +267,17 @@ ProbeResult measure_this_machine(const std::string& budget) {
   return measure(flags);
 }
 
-void refuse_to_replace(const std::string& path) {
-  check_output(path, false);
+void refuse_to_replace(const std::string& path, bool force) {
+  if (path == "-" || force || !std::filesystem::exists(path)) {
+    return;
+  }
+  try {
+    static_cast<void>(read_profile(path));
+  } catch (const Error&) {
+    fail(ErrorKind::usage,
+         fmt::format("{} exists and is no profile; give another -o, or --force to replace it",
+                     path));
+  }
 }
 
 void add_probe_command(Arguments& program) {

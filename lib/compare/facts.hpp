@@ -23,7 +23,7 @@ struct Fact {
   /// scheme or client; peer links by kind and ends; others by their number.
   struct Member;
   std::vector<Member> members;
-  /// nullptr when there is none of that name.
+  /// The member of that name; nullptr: the record has no such member.
   [[nodiscard]] const Fact* find(std::string_view name) const;
 };
 struct Fact::Member {

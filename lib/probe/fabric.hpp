@@ -23,9 +23,8 @@ struct FabricProbeOptions : FabricCrewOptions {
 /// What processes of this machine get from each transport, through the same movers, waits and steps
 /// as the executor's lanes:
 ///
-/// fabric_write_window   seconds per write of 1 MiB, both ways, by writes in flight. All other
-/// cases
-///                       have 4 of them.
+/// fabric_write_window   seconds per write of 1 MiB, both ways, by writes in flight; all other
+///                       cases have 4 of them.
 /// fabric_write_latency  seconds from the start of an 8-byte write to its arrival seen by a peer
 ///                       that slept: half a round trip.
 /// fabric_write          seconds per write by size, one_way and two_way (both ranks send; each

@@ -433,6 +433,9 @@ std::vector<CellPlan> kernel_plans(const Places& places) {
         }
       }
     }
+    if (!thorough) {
+      continue;
+    }
     const int all = places->library()
                         .devices()[static_cast<std::size_t>(places->gpus()[gpu].device)]
                         .multiprocessors;
@@ -443,9 +446,6 @@ std::vector<CellPlan> kernel_plans(const Places& places) {
         ways.push_back({{true, gpu}, {true, other}});
         break; // one is enough for the shape of the curve
       }
-    }
-    if (!thorough) {
-      continue;
     }
     for (Copy& copy : ways) {
       copy.engine = Engine::sm;

@@ -101,7 +101,7 @@ void Measured::judge(Candidate& c, std::size_t tests, std::size_t& differing) {
     within("perhaps by chance");
   } else if (e.doubtful && !fast_end_moved(c)) {
     within("measured while disturbed, and the fast end of the samples is where it was");
-  } else if (e.doubtful && e.crowded) {
+  } else if (e.crowded) {
     undecided("other programs used the processors meanwhile; measure when they do not");
   } else if (*d.p_value > options.alpha) {
     undecided(fmt::format("p {:.2g} alone, but not among {} tests; measure longer", *c.p, tests));

@@ -25,7 +25,7 @@ public:
     double tolerance = 0;
     bool rate = false;     ///< the samples are rates, so that the fast end is the high one
     bool doubtful = false; ///< the probe itself says that something disturbed it
-    bool crowded = false;  ///< so much that other programs had a part of the processors throughout
+    bool crowded = false;  ///< other programs had a part of the processors that it needs
     std::size_t least = 0; ///< samples on either side
     /// Quantities of one name that have too few samples alone are tested together, each relative to
     /// its own medians. Empty: alone or not at all.

@@ -82,13 +82,18 @@ void compare_values(Builder& out, Measured& measured, const CellKey& key, Differ
     }
     return;
   }
+  // What processors lose to other programs is what that case is for; traffic between processes
+  // needs several of them.
+  const bool doubtful = key.test != k_processor_loop && ((crowded && !between) || is_noisy(a, b));
+  const bool needs_all =
+      key.test == k_fabric_latency || key.test == k_fabric_write || key.test == k_fabric_aggregate;
   measured.add(std::move(d), {.before = a.samples,
                               .after = b.samples,
                               .spread = std::max(a.spread, b.spread),
                               .tolerance = tolerance_of(a, options),
                               .rate = !latency,
-                              .doubtful = is_noisy(a, b),
-                              .crowded = crowded,
+                              .doubtful = doubtful,
+                              .crowded = crowded && doubtful && (needs_all || is_noisy(a, b)),
                               // A sample between machines is a window of a tenth of a second.
                               .least = between ? 1 : options.least_samples,
                               .together = between && !key.to.empty() && key.test != k_pair_latency
@@ -208,9 +213,10 @@ bool is_refinement(const CellKey& key, const Sizes& other) {
          *curve->second.begin() < key.bytes && key.bytes < *curve->second.rbegin();
 }
 
-/// Moves differences of noisy cells to the undecided ones that are alone on their curve: the sizes
-/// next to theirs, which the same way serves, are as they were. A disturbance lasts as long as a
-/// cell or two.
+/// Moves differences of cells to the undecided ones that are alone on their curve: the sizes next
+/// to theirs, which the same way serves, are as they were. A disturbance lasts as long as a cell or
+/// two, and where a process finds its memory makes one size faster than another. Between machines
+/// the largest size stays, unless it is noisy: it alone may have the port's rate.
 class Curves {
 public:
   Curves(const std::map<CellKey, Sides>& cells, const CompareOptions& options) {
@@ -219,8 +225,12 @@ public:
       if (key.bytes > 0 && a != nullptr && b != nullptr && a->has_value() && b->has_value()) {
         const double tolerance = tolerance_of(*a, options);
         auto& curve = m_curves[curve_of(key)];
+        const bool between = is_between_machines(key.test);
+        if (between && !curve.empty()) { // sizes ascend
+          curve.back().doubtful = true;
+        }
         curve.push_back({key.text(), beyond(a->p50, b->p50, tolerance) ? b->p50 - a->p50 : 0,
-                         is_noisy(*a, *b)});
+                         !between || is_noisy(*a, *b)});
         m_place[curve.back().where] = {&curve, curve.size() - 1};
       }
     }
@@ -240,7 +250,7 @@ private:
   struct Point {
     std::string where;
     double change; ///< 0: within the tolerance
-    bool noisy;
+    bool doubtful; ///< where it is alone
   };
   [[nodiscard]] bool is_alone(const Difference& d) const {
     constexpr std::size_t k_least_sizes = 3;
@@ -250,7 +260,7 @@ private:
     }
     const std::vector<Point>& curve = *place->second.first;
     const std::size_t i = place->second.second;
-    if (!curve[i].noisy) {
+    if (!curve[i].doubtful) {
       return false;
     }
     const auto moved = [&](std::size_t other) {

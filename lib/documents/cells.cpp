@@ -20,6 +20,8 @@ constexpr const char* k_stream = "stream";
 constexpr CellCase k_cases[] = {
     {k_core_to_core, machine, k_seconds, "",
      "how long one core takes to see what another has written"},
+    {k_processor_loop, machine, k_seconds, "",
+     "how long 20 million dependent multiplications take on all cores at once"},
     {k_memory_latency, machine, k_seconds, "",
      "how long a dependent load takes, from L1 to each NUMA node's memory"},
     {k_stream_copy, machine, k_rate, k_stream,

@@ -11,6 +11,7 @@ namespace reckon {
 
 // One machine.
 inline constexpr const char* k_core_to_core = "core_to_core_latency_cas";
+inline constexpr const char* k_processor_loop = "processor_loop";
 inline constexpr const char* k_memory_latency = "memory_latency_chase";
 inline constexpr const char* k_stream_copy = "stream_copy";
 inline constexpr const char* k_stream_add = "stream_add";

@@ -45,6 +45,7 @@ struct Part {
 };
 constexpr Part k_parts[] = {
     {k_core_to_core, &everything},
+    {k_processor_loop, &everything},
     {k_memory_latency, &everything},
     {k_stream_copy, &whole_machine},
     {k_stream_add, &whole_machine},

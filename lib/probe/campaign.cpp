@@ -159,7 +159,7 @@ private:
   }
 
   void conclude() {
-    std::vector<double> ratios; // second pass to first, as times
+    std::vector<double> ratios; // last pass to first, as times
     for (std::size_t c = 0; c < m_campaigns.size(); ++c) {
       for (std::size_t i = 0; i < m_cells[c].size(); ++i) {
         Progress& progress = m_cells[c][i];
@@ -180,8 +180,8 @@ private:
       m_result.drift = median(ratios) - 1;
       if (std::abs(*m_result.drift) > k_drift_limit) {
         m_result.warnings.push_back(fmt::format(
-            "the machine changed while it was measured: in the second half everything took {:+.0f} "
-            "% longer; measure again when it is quiet",
+            "the machine changed while it was measured: in the end everything took {:+.0f} % "
+            "longer; measure again when it is quiet",
             100 * *m_result.drift));
       }
     }
@@ -199,13 +199,13 @@ private:
       return std::nullopt;
     }
     const std::span<const Cell> all(progress.visits);
-    const std::size_t half = progress.passes.front();
-    if (half == 0 || half == all.size()) {
+    const std::size_t early = progress.passes.front(), late = progress.passes.end()[-2];
+    if (early == 0 || late == all.size()) {
       return std::nullopt;
     }
-    const Cell first = merged(all.first(half), k_keep_samples);
-    const Cell second = merged(all.subspan(half), k_keep_samples);
-    return is_time(first) ? second.p50 / first.p50 : first.p50 / second.p50;
+    const Cell first = merged(all.first(early), k_keep_samples);
+    const Cell last = merged(all.subspan(late), k_keep_samples);
+    return is_time(first) ? last.p50 / first.p50 : first.p50 / last.p50;
   }
 
   static void end_cell(Progress& progress, const CellPlan& plan, CellStatus status,

@@ -47,7 +47,7 @@ struct Campaign {
 [[nodiscard]] Cell merged(std::span<const Cell> visits, std::size_t keep);
 
 /// A run goes through all campaigns so often, and visits each cell so often each time.
-inline constexpr int k_passes = 2, k_visits = 3;
+inline constexpr int k_passes = 3, k_visits = 2;
 
 struct RunnerOptions {
   /// Less time than all visits take makes them shorter, then fewer; more makes more of them.
@@ -60,7 +60,7 @@ struct RunnerOptions {
 
 struct RunResult {
   std::vector<Cell> cells; ///< every cell of every campaign, whatever became of it
-  /// Median over the cells of how much slower the second pass was than the first: -0.1 is a tenth
+  /// Median over the cells of how much slower the last pass was than the first: -0.1 is a tenth
   /// faster. Absent with less than three cells in both.
   std::optional<double> drift;
   std::string disturbance; ///< what others did meanwhile (Guard::end)

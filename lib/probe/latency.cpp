@@ -248,6 +248,31 @@ Campaign core_latency_campaign(Workbench& bench) {
   return campaign;
 }
 
+Campaign processor_campaign(Workbench& bench) {
+  std::vector<int> cpus;
+  for (const CorePlace& core : bench.cores()) {
+    cpus.push_back(core.cpu);
+  }
+  CellPlan plan{.key = {.test = k_processor_loop,
+                        .from = bench.machine(),
+                        .threads = static_cast<int>(cpus.size())},
+                .visit = Seconds(0.2)};
+  plan.measure = [&bench, cpus](Cell& cell, Seconds budget) {
+    constexpr std::uint64_t k_steps = 20'000'000;
+    fill_cell(cell,
+              bench.sample(bench.team(cpus), bench.clock().now(), budget,
+                           [](std::size_t rank, std::uint64_t) noexcept {
+                             std::uint64_t x = rank;
+                             for (std::uint64_t i = 0; i < k_steps; ++i) {
+                               x = x * 6364136223846793005U + 1;
+                               asm volatile("" : "+r"(x)); // every step must be made
+                             }
+                           }),
+              0);
+  };
+  return {.name = "processors", .plans = {std::move(plan)}};
+}
+
 Campaign memory_latency_campaign(Workbench& bench) {
   Campaign campaign{.name = "memory latency"};
   for (const auto& [level, bytes] : bench.caches()) {

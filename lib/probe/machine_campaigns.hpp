@@ -15,6 +15,11 @@ namespace reckon {
 /// All ordered pairs of 4 cores that are spread evenly; thoroughly of 16.
 [[nodiscard]] Campaign core_latency_campaign(Workbench& bench);
 
+/// How long 20 million multiplications take, each of which needs the one before, on every core at
+/// once, until the last core has them: the clock rate of the slowest core, and whether others keep
+/// it busy. A sample lasts longer than others' turns on a processor.
+[[nodiscard]] Campaign processor_campaign(Workbench& bench);
+
 /// How long a dependent load takes (rule 10): in each cache of the first node (`state` L1, L2, ...;
 /// half of it is visited), and from each node to each memory ("memory"; four times the
 /// last-level cache). `from` is where the thread runs, `to` where the memory is. Thoroughly also by

@@ -333,32 +333,78 @@ TEST(CompareProfiles, DoesNotMindThatACurveWasRefinedAtOtherSizes) {
   EXPECT_THAT(compare(two, plain).only_after, SizeIs(1));
 }
 
-TEST(CompareProfiles, LeavesANoisySizeThatIsAloneOnItsCurveUndecided) {
+TEST(CompareProfiles, LeavesASizeThatIsAloneOnItsCurveUndecided) {
   // Sizes 8, 64, 512 and 4096; those of `slower` take twice as long.
+  const char* test = "x";
   CellStatus status = CellStatus::noisy;
   const auto curve = [&](const std::vector<std::size_t>& slower) {
     std::vector<Cell> cells;
     for (std::size_t i = 0; i < 4; ++i) {
       const bool slow = std::find(slower.begin(), slower.end(), i) != slower.end();
-      cells.push_back(cell("x", "seconds", around(slow ? 200 : 100, 20)));
+      cells.push_back(cell(test, "seconds", around(slow ? 200 : 100, 20)));
       cells.back().key.bytes = 8U << (3 * i);
       cells.back().status = status;
-      cells.back().reason = "another process";
+      cells.back().reason = status == CellStatus::noisy ? "another process" : "";
     }
     return with_cells(cells);
   };
-  for (const std::size_t i : {0U, 1U, 3U}) {
-    const Comparison c = compare(curve({}), curve({i}));
-    EXPECT_TRUE(c.same()) << i;
-    ASSERT_THAT(c.undecided, SizeIs(1)) << i;
-    EXPECT_THAT(c.undecided[0].note, HasSubstr("sizes next to it"));
+  for (const CellStatus s : {CellStatus::noisy, CellStatus::ok}) {
+    status = s;
+    for (const std::size_t i : {0U, 1U, 3U}) {
+      const Comparison c = compare(curve({}), curve({i}));
+      EXPECT_TRUE(c.same()) << i;
+      ASSERT_THAT(c.undecided, SizeIs(1)) << i;
+      EXPECT_THAT(c.undecided[0].note, HasSubstr("sizes next to it"));
+    }
+    EXPECT_THAT(compare(curve({}), curve({1, 2})).differences, SizeIs(2));
+    EXPECT_THAT(compare(curve({0, 3}), curve({})).undecided, SizeIs(2));
+    // One of them up and its neighbour down is no common change.
+    EXPECT_THAT(compare(curve({1}), curve({2})).undecided, SizeIs(2));
   }
-  EXPECT_THAT(compare(curve({}), curve({1, 2})).differences, SizeIs(2));
-  EXPECT_THAT(compare(curve({0, 3}), curve({})).undecided, SizeIs(2));
-  // One of them up and its neighbour down is no common change.
-  EXPECT_THAT(compare(curve({1}), curve({2})).undecided, SizeIs(2));
-  status = CellStatus::ok;
-  EXPECT_THAT(compare(curve({}), curve({1})).differences, SizeIs(1));
+  // Between machines the largest may be the only one with the port's rate.
+  test = "pair_write";
+  EXPECT_THAT(compare(curve({}), curve({1})).undecided, SizeIs(1));
+  EXPECT_THAT(compare(curve({}), curve({3})).differences, SizeIs(1));
+  status = CellStatus::noisy;
+  EXPECT_THAT(compare(curve({}), curve({3})).undecided, SizeIs(1));
+}
+
+TEST(CompareProfiles, LeavesTrafficBetweenProcessesUndecidedWhileOthersUseTheProcessors) {
+  const auto machine = [](double slower, bool disturbed) {
+    std::vector<Cell> cells{cell("fabric_aggregate", "bytes_per_second", around(100 / slower, 20)),
+                            cell("stream_copy", "bytes_per_second", around(100, 20))};
+    Profile p = with_cells(cells);
+    if (disturbed) {
+      p.context["disturbed"] = "other processes used 0.5 of 2 processors";
+    }
+    return p;
+  };
+  EXPECT_THAT(compare(machine(1, false), machine(2, false)).differences, SizeIs(1));
+  for (const bool before : {true, false}) {
+    const Comparison c = compare(machine(1, before), machine(2, !before));
+    EXPECT_TRUE(c.same());
+    ASSERT_THAT(c.undecided, SizeIs(1));
+    EXPECT_THAT(c.undecided[0].note, HasSubstr("other programs"));
+  }
+}
+
+TEST(CompareProfiles, SeesProcessorsThatOthersTakeAndWhatFollowsFromIt) {
+  const auto machine = [](double slower) {
+    std::vector<Cell> cells{cell("processor_loop", "seconds", around(100 * slower, 20)),
+                            cell("reduce_sum", "bytes_per_second", around(100 / slower, 20))};
+    Profile p = with_cells(cells);
+    if (slower > 1) {
+      p.context["disturbed"] = "other processes used 0.6 of 2 processors";
+      p.cells[0].status = CellStatus::noisy;
+      p.cells[0].reason = "varies";
+    }
+    return p;
+  };
+  const Comparison c = compare(machine(1), machine(1 / 0.75));
+  ASSERT_THAT(c.differences, SizeIs(2));
+  EXPECT_EQ(c.differences[0].group, "processor_loop");
+  EXPECT_EQ(c.differences[0].effect, Effect::worse);
+  EXPECT_EQ(c.differences[1].follows_from, c.differences[0].where);
 }
 
 TEST(CompareProfiles, TakesAnyChangeOfAPublishedNumberForOne) {

@@ -64,17 +64,17 @@ TEST(Campaign, VisitsAreSpreadOverTheRun) {
   const RunResult result =
       b.run({Bench::campaign({b.cell(1, 2), b.cell(2, 3)}), Bench::campaign({b.cell(3, 1)})});
   EXPECT_EQ(result.count(CellStatus::ok), 3U);
-  // Two passes; in each the first campaign's cells three times in turn, then the second's.
+  // Three passes; in each the first campaign's cells twice in turn, then the second's.
   std::vector<std::uint64_t> order;
   for (const auto& [number, seconds] : b.order) {
     order.push_back(number);
     EXPECT_DOUBLE_EQ(seconds, number == 1 ? 2 : number == 2 ? 3 : 1);
   }
   ASSERT_EQ(order.size(), 18U);
-  for (const std::size_t at : {0U, 2U, 4U, 9U, 11U, 13U}) {
+  for (const std::size_t at : {0U, 2U, 6U, 8U, 12U, 14U}) {
     EXPECT_EQ(order[at] + order[at + 1], 3U); // both before either comes again
   }
-  for (const std::size_t at : {6U, 7U, 8U, 15U, 16U, 17U}) {
+  for (const std::size_t at : {4U, 5U, 10U, 11U, 16U, 17U}) {
     EXPECT_EQ(order[at], 3U);
   }
   EXPECT_DOUBLE_EQ(result.took.count(), 36);
@@ -101,7 +101,7 @@ TEST_P(BudgetOfCells, MakesMoreVisitsOrFewerThenShorterOnes) {
 }
 // Three quarters of a budget are for visits: 80 s for six of each cell.
 INSTANTIATE_TEST_SUITE_P(Campaign, BudgetOfCells,
-                         testing::Values(Share{81, 6, 1}, Share{160.1, 12, 1}, Share{40.1, 2, 1},
+                         testing::Values(Share{81, 6, 1}, Share{160.1, 12, 1}, Share{40.1, 3, 1},
                                          Share{20, 1, 1}, Share{10, 1, 0.75}, Share{4, 1, 0.3}));
 
 TEST(Campaign, WhatThereIsNoTimeForIsMarked) {
@@ -336,8 +336,8 @@ TEST(Campaign, OneThatMeasuresWhenItBeginsIsVisitedOnceAPass) {
   campaign.begin = [&] { ++begun; };
   campaign.once = true;
   static_cast<void>(b.run({campaign}));
-  EXPECT_EQ(begun, 2);
-  EXPECT_EQ(b.order.size(), 2U);
+  EXPECT_EQ(begun, 3);
+  EXPECT_EQ(b.order.size(), 3U);
 }
 
 TEST(Campaign, EstimateIsWhatAllVisitsTakeOrTheBudget) {

@@ -16,7 +16,7 @@
 namespace reckon {
 namespace {
 
-using Kind = SlowPlace::Kind;
+using Kind = SlowKind;
 
 /// Puts places into words.
 class Words {
@@ -30,6 +30,7 @@ public:
 
   [[nodiscard]] SlowPlaceReport report_of(const SlowPlace& place) const {
     SlowPlaceReport out;
+    out.kind = place.kind;
     out.factor = place.factor;
     if (const double rate = planned_rate(m_network, place); rate > 0) {
       out.bytes_per_second = rate;
@@ -37,24 +38,19 @@ public:
     out.ranks = {place.rank};
     switch (place.kind) {
     case Kind::port:
-      out.kind = "port";
       out.name = name(place.rank) + "'s port";
       break;
     case Kind::sending:
-      out.kind = "sending";
       out.name = fmt::format("{}'s port, outward,", name(place.rank));
       break;
     case Kind::receiving:
-      out.kind = "receiving";
       out.name = fmt::format("{}'s port, inward,", name(place.rank));
       break;
     case Kind::pair:
-      out.kind = "pair";
       out.name = fmt::format("the way {} -> {}", name(place.rank), name(place.peer));
       out.ranks.push_back(place.peer);
       break;
     case Kind::station:
-      out.kind = "station";
       out.name = m_network.stations[place.station];
       if (m_network.stations.size() == 1) {
         out.name = fmt::format("the {} of {}", out.name, m_report.ranks.front().host);
@@ -62,27 +58,33 @@ public:
       out.ranks.clear();
       break;
     case Kind::every_port:
-      out.kind = "every_port";
       out.name = "every port";
       out.ranks.clear();
       break;
     case Kind::processors:
-      out.kind = "processors";
       out.name = name(place.rank) + "'s processors";
       break;
     case Kind::passes:
-      out.kind = "passes";
       out.name = name(place.rank) + "'s passes";
+      break;
+    case Kind::delay:
+      out.name = name(place.rank) + "'s port";
+      out.factor = 1;
+      out.delay_seconds = place.delay_s;
       break;
     }
     return out;
   }
 
   [[nodiscard]] std::string text(const SlowPlaceReport& place) const {
-    if (place.kind == "passes") {
+    if (place.kind == Kind::delay) {
+      return fmt::format("each write through {} takes {} longer than the profile says", place.name,
+                         to_text(Seconds(*place.delay_seconds)));
+    }
+    if (place.kind == Kind::passes) {
       return fmt::format("{} take {:.2f} times as long as planned", place.name, 1 / place.factor);
     }
-    if (place.kind == "processors") {
+    if (place.kind == Kind::processors) {
       return fmt::format("{} work at {:.2f} of the profile's rate{}", place.name, place.factor,
                          taken(place.ranks.front()));
     }
@@ -137,12 +139,12 @@ std::optional<Profile> with_slow_places(Profile profile, const Plan& plan,
   const std::vector<std::string> names = pair_names(profile, machines);
   const auto scales = [&](const SlowPlaceReport& place, const CellKey& key) {
     if (key.test == k_port_bandwidth && key.transport == plan.transport) {
-      const bool of_rank = place.kind == "port" || place.kind == "sending" ||
-                           place.kind == "receiving"; // a port has one rate for both ways
-      return place.kind == "every_port" || (of_rank && (key.from == names[place.ranks[0]] ||
-                                                        key.from == machines[place.ranks[0]]));
+      const bool of_rank = place.kind == Kind::port || place.kind == Kind::sending ||
+                           place.kind == Kind::receiving; // a port has one rate for both ways
+      return place.kind == Kind::every_port || (of_rank && (key.from == names[place.ranks[0]] ||
+                                                            key.from == machines[place.ranks[0]]));
     }
-    return (key.test == k_pair_write || key.test == k_pair_bandwidth) && place.kind == "pair" &&
+    return (key.test == k_pair_write || key.test == k_pair_bandwidth) && place.kind == Kind::pair &&
            key.from == names[place.ranks[0]] && key.to == names[place.ranks[1]];
   };
   for (const SlowPlaceReport& place : places) {
@@ -150,7 +152,7 @@ std::optional<Profile> with_slow_places(Profile profile, const Plan& plan,
     for (const Cell& cell : profile.cells) {
       if (cell.has_value() && scales(place, cell.key)) {
         changed.push_back(scaled(cell, place.factor));
-        if (place.kind != "every_port") {
+        if (place.kind != Kind::every_port) {
           changed.back().key.from = names[place.ranks[0]]; // its own goes before its group's
         }
       }

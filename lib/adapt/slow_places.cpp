@@ -15,7 +15,7 @@
 namespace reckon {
 namespace {
 
-using Kind = SlowPlace::Kind;
+using Kind = SlowKind;
 
 /// Plays that only compare make no more pieces than these; ten plays then take a second or two.
 constexpr double k_most_pieces = 20'000;
@@ -30,6 +30,9 @@ constexpr double k_left_by_another = 0.7;
 /// One way of a port is told from both where it comes so much nearer, and a pair from its port
 /// where it is longer busy than others of the port by so much; so is one more port from the others.
 constexpr double k_one_way = 0.75, k_one_pair = 2, k_one_port = 1.25;
+/// A delay makes much the same longer as a slow port: it is one where it comes as near, and the
+/// shortest writes say so.
+constexpr double k_as_likely = 1.2;
 
 double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
@@ -146,6 +149,9 @@ public:
       }
       reckon::slow_down(*m_slowed, place.rank, 1 / place.factor);
       break;
+    case Kind::delay:
+      delay(place.rank, place.delay_s);
+      break;
     }
   }
 
@@ -174,6 +180,17 @@ private:
         }
         network.station_busy[s] = BusyCurve(std::move(points));
       }
+    }
+  }
+
+  void delay(std::size_t rank, double seconds) {
+    PlayNetwork& network = m_network.network;
+    if (network.path_latency_s.empty()) {
+      network.path_latency_s.assign(m_ranks, std::vector<double>(m_ranks, network.latency_s));
+    }
+    for (std::size_t peer = 0; peer < m_ranks; ++peer) {
+      network.path_latency_s[rank][peer] += seconds;
+      network.path_latency_s[peer][rank] += seconds;
     }
   }
 
@@ -223,6 +240,15 @@ class Search {
 public:
   Search(const Schedule& schedule, const PlanNetwork& network, const Observation& seen)
       : m_schedule(schedule), m_network(network), m_seen(seen), m_planned(play_with({})) {
+    std::size_t writes = 1;
+    for (const RankProgram& rank : schedule.ranks) {
+      for (const LaneProgram& lane : rank.lanes) {
+        const auto count =
+            static_cast<std::size_t>(std::ranges::count(lane.ops(), OpKind::write, &Op::kind));
+        writes = std::max(writes, count);
+      }
+    }
+    m_write_seconds = m_planned.seconds / static_cast<double>(writes);
     for (std::size_t i = 0; i < seen.busy_s.size(); ++i) {
       m_talk = m_talk || (i < seen.ranks * seen.ranks && m_planned.busy_s[i] > 0);
     }
@@ -350,6 +376,9 @@ private:
       std::vector<SlowPlace> all = places;
       all.push_back(suspect.place);
       all.back().factor = std::exp(log_factor);
+      if (suspect.place.kind == Kind::delay) {
+        all.back().delay_s = (1 / all.back().factor - 1) * m_write_seconds;
+      }
       Fit fit{std::move(all), Observation(m_seen.ranks)};
       fit.played = play_with(fit.places);
       fit.distance = distance(m_seen, fit.played);
@@ -414,7 +443,28 @@ private:
         best = std::move(port);
       }
     }
+    if (of_port(found.kind)) {
+      Fit delayed = fit(all.places, {{Kind::delay, found.rank}, {}}, all.played);
+      if (delayed.off < k_as_likely * best->off &&
+          quickest_off(delayed, found.rank) < quickest_off(*best, found.rank)) {
+        best = std::move(delayed);
+      }
+    }
     return best;
+  }
+
+  /// How far the rank's shortest writes are from those seen. A slow port carries a short write, or
+  /// the first one of a burst, soon; a delay is part of each.
+  [[nodiscard]] double quickest_off(const Fit& fit, std::size_t rank) const {
+    double off = 0;
+    for (std::size_t peer = 0; peer < m_seen.ranks; ++peer) {
+      for (const std::size_t i : {m_seen.writes(rank, peer), m_seen.writes(peer, rank)}) {
+        if (std::isfinite(m_seen.quickest_s[i]) && std::isfinite(fit.played.quickest_s[i])) {
+          off += std::abs(m_seen.quickest_s[i] - fit.played.quickest_s[i]);
+        }
+      }
+    }
+    return off;
   }
 
   [[nodiscard]] const Suspect* suspect_of(Kind kind, std::size_t rank) const {
@@ -426,7 +476,8 @@ private:
   /// Whether a pair was longer busy than others of the sender and of the receiver; whether a port,
   /// beside places already found, was longer busy than those of the other ranks. Others do.
   [[nodiscard]] bool stands_out(const Suspect& suspect, const Fit& all) const {
-    const auto [kind, from, to, station, factor] = suspect.place;
+    const SlowKind kind = suspect.place.kind;
+    const std::size_t from = suspect.place.rank, to = suspect.place.peer;
     const double longer = lengthening(suspect, all.played);
     if (of_port(kind) && !all.places.empty()) {
       for (const Suspect& other : m_suspects) {
@@ -487,7 +538,8 @@ private:
   const PlanNetwork& m_network;
   const Observation& m_seen;
   Observation m_planned;
-  bool m_talk = false; ///< whether any rank writes to another
+  bool m_talk = false;        ///< whether any rank writes to another
+  double m_write_seconds = 0; ///< about the time of one write of a lane
   std::vector<Suspect> m_suspects;
 };
 
@@ -525,8 +577,10 @@ Observation observe(const Schedule& schedule, const RankTimelines& timelines) {
   std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> under_way(ranks * ranks);
   for_each_op([&](std::size_t r, std::size_t lane, const Op& op, const OpSpan& span) {
     if (op.kind == OpKind::write) {
-      under_way[seen.writes(r, op.peer)].emplace_back(span.begin_ns,
-                                                      arrivals[op.peer][lane].at(op.tag));
+      const std::size_t pair = seen.writes(r, op.peer);
+      const std::int64_t arrival = arrivals[op.peer][lane].at(op.tag);
+      under_way[pair].emplace_back(span.begin_ns, arrival);
+      seen.quickest_s[pair] = std::min(seen.quickest_s[pair], seconds(arrival - span.begin_ns));
     }
   });
   for (std::size_t pair = 0; pair < under_way.size(); ++pair) {
@@ -555,6 +609,7 @@ double planned_rate(const PlanNetwork& network, const SlowPlace& place) {
     return slowest(stations, own_stations(stations, 0, true));
   case Kind::processors:
   case Kind::passes:
+  case Kind::delay:
     break;
   }
   return 0;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "documents/report.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/timeline.hpp"
 #include "strategies/plan_network.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace reckon {
@@ -14,7 +16,8 @@ namespace reckon {
 /// What kept the ranks busy in one iteration, as measured or as a play has it.
 struct Observation {
   explicit Observation(std::size_t rank_count)
-      : ranks(rank_count), busy_s(rank_count * (rank_count + 2), 0) {}
+      : ranks(rank_count), busy_s(rank_count * (rank_count + 2), 0),
+        quickest_s(rank_count * rank_count, std::numeric_limits<double>::infinity()) {}
   std::size_t ranks;
   double seconds = 0; ///< until the last op was done
   std::vector<double> busy_s;
@@ -26,6 +29,8 @@ struct Observation {
   /// Of sums, copies and steps, all lanes together.
   [[nodiscard]] std::size_t local(std::size_t rank) const { return ranks * ranks + rank; }
   [[nodiscard]] std::size_t passes(std::size_t rank) const { return ranks * (ranks + 1) + rank; }
+  /// [writes(from, to)]: of the shortest write, from its post to its arrival; infinite without any.
+  std::vector<double> quickest_s;
 };
 
 /// `timelines`: of this schedule, from the iteration's beginning on.
@@ -33,18 +38,10 @@ struct Observation {
 
 /// A place that is slower than the profile says.
 struct SlowPlace {
-  enum class Kind : std::uint8_t {
-    port,       ///< of `rank`, both ways
-    sending,    ///< what leaves `rank`
-    receiving,  ///< what comes to `rank`
-    pair,       ///< from `rank` to `peer`
-    station,    ///< `station` of the network
-    every_port, ///< all stations alike
-    processors, ///< of `rank`: its sums, copies and steps; inside one machine its writes too
-    passes,     ///< of `rank`
-  } kind = Kind::port;
+  SlowKind kind = SlowKind::port;
   std::size_t rank = 0, peer = 0, station = 0;
-  double factor = 1; ///< that it keeps of its rate, below 1
+  double factor = 1;  ///< that it keeps of its rate, below 1
+  double delay_s = 0; ///< of a delay: what each write takes longer
 };
 
 /// Why an iteration took longer than played.
@@ -63,7 +60,8 @@ struct Explanation {
 [[nodiscard]] Explanation explain(const Schedule& schedule, const PlanNetwork& network,
                                   const Observation& seen);
 
-/// Bytes per second of the place in the network, were it not slow; 0 for processors and passes.
+/// Bytes per second of the place in the network, were it not slow; 0 for processors, passes and
+/// delays.
 [[nodiscard]] double planned_rate(const PlanNetwork& network, const SlowPlace& place);
 
 } // namespace reckon

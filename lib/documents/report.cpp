@@ -11,8 +11,9 @@ namespace documents {
 namespace {
 
 constexpr std::array<std::string_view, 2> k_report_kinds{"run", "simulation"};
-constexpr std::array<std::string_view, 8> k_slow_kinds{
-    "port", "sending", "receiving", "pair", "station", "every_port", "processors", "passes"};
+constexpr std::array<std::string_view, 9> k_slow_kinds{"port",       "sending", "receiving",
+                                                       "pair",       "station", "every_port",
+                                                       "processors", "passes",  "delay"};
 
 void check(const Emulation& emulation, const JsonView& view) {
   if (emulation.late_writes > emulation.writes) {
@@ -262,12 +263,14 @@ static void describe(Visitor& v, SlowPlaceReport& p) {
   v("kind", p.kind, one_of(k_slow_kinds),
     "port: of a rank, both ways; sending, receiving: one way; pair: between two ranks; station: a "
     "link or memory of several ranks; every_port: all ports alike; processors: of a rank's sums "
-    "and copies; passes: of a rank.");
+    "and copies; passes: of a rank; delay: of all that leaves a rank or comes to it.");
   v("name", p.name, k_some_text, "The place in words, with its host.");
   v("ranks", p.ranks, k_count, "Ranks that it belongs to; none: all of them.");
-  v("factor", p.factor, k_positive, "The part of its rate that it kept: below 1.");
+  v("factor", p.factor, k_positive, "The part of its rate that it kept: below 1; of a delay 1.");
+  v("delay_seconds", p.delay_seconds, k_positive,
+    "How much longer each write took, seconds; only of a delay.");
   v("bytes_per_second", p.bytes_per_second, k_positive,
-    "Its rate by the profile; absent for processors and passes.");
+    "Its rate by the profile; absent for processors, passes and delays.");
 }
 
 static void describe(Visitor& v, Diagnosis& d) {
@@ -345,6 +348,10 @@ void describe(Visitor& v, Report& r) {
 }
 
 } // namespace documents
+
+std::string_view name_of(SlowKind kind) {
+  return documents::k_slow_kinds[static_cast<std::size_t>(kind)];
+}
 
 Report report_from_json(const Json& json, const std::string& file) {
   return documents::read_as<Report>("report", json, file);

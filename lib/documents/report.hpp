@@ -138,12 +138,28 @@ struct Simulation {
   bool operator==(const Simulation&) const = default;
 };
 
+/// What was slow.
+enum class SlowKind : std::uint8_t {
+  port,       ///< of a rank, both ways
+  sending,    ///< what leaves a rank
+  receiving,  ///< what comes to a rank
+  pair,       ///< from one rank to another
+  station,    ///< of the network, that several ranks use
+  every_port, ///< all stations alike
+  processors, ///< of a rank: its sums, copies and steps; inside one machine its writes too
+  passes,     ///< of a rank
+  delay,      ///< of all that leaves a rank or comes to it
+};
+/// "every_port".
+[[nodiscard]] std::string_view name_of(SlowKind kind);
+
 /// A place that was slower than the profile says.
 struct SlowPlaceReport {
-  std::string kind;                         ///< what it is: one of k_slow_kinds
+  SlowKind kind = SlowKind::port;
   std::string name;                         ///< "w2's port"
   std::vector<std::uint64_t> ranks;         ///< that it belongs to; none: to all
-  double factor = 1;                        ///< that it kept of its rate
+  double factor = 1;                        ///< that it kept of its rate; of a delay 1
+  std::optional<double> delay_seconds{};    ///< that each write took longer; of a delay
   std::optional<double> bytes_per_second{}; ///< its rate by the profile; absent: of passes and sums
   bool operator==(const SlowPlaceReport&) const = default;
 };

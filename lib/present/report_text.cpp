@@ -43,7 +43,9 @@ std::string slow_text(const Report& report, std::size_t rank) {
   for (const SlowPlaceReport& place :
        report.diagnosis ? report.diagnosis->places : std::vector<SlowPlaceReport>()) {
     if (std::ranges::find(place.ranks, rank) != place.ranks.end()) {
-      text += fmt::format("{}{} {:.2f} x", text.empty() ? "" : ", ", place.kind, place.factor);
+      text += text.empty() ? "" : ", ";
+      text += place.delay_seconds ? fmt::format("{} later", time_text(*place.delay_seconds))
+                                  : fmt::format("{} {:.2f} x", name_of(place.kind), place.factor);
     }
   }
   return text;

@@ -247,6 +247,11 @@ Plan example_plan() {
   p.update = UpdatePlan{Optimizer::momentum, UpdatePlace::server};
   p.passes = Passes{{2000, 4040, 4150}, {0.001, 0.002, 0.0005}, {0.0005, 0.001, 0.00025}};
   p.asynchronous = AsyncPlan{3};
+  for (std::size_t r = p.ranks.size(); r-- > 0;) {
+    if (p.ranks[r].worker) {
+      p.ring_order.push_back(r);
+    }
+  }
   p.fixed_point = FixedPointPlan{24, 0.5, 21};
   p.prediction = prediction(1);
   p.assignment_gap = 0.0009765625;
@@ -301,7 +306,8 @@ Report example_report() {
                             .undisturbed_seconds = 0.5,
                             .stations = {{"rank 0 out", 4094, 1.25e9, 0.75}}};
   r.diagnosis = Diagnosis{.verdict = "alpha's port carries 0.50 of the profile's 1.25 GB/s",
-                          .places = {{"port", "alpha's port", {0}, 0.5, 1.25e9}},
+                          .places = {{SlowKind::port, "alpha\'s port", {0}, 0.5, {}, 1.25e9},
+                                     {SlowKind::delay, "beta's port", {0}, 1, 0.02, {}}},
                           .planned_seconds = 0.5,
                           .explained_seconds = 0.75,
                           .measured_seconds = 0.8,

@@ -14,7 +14,7 @@ namespace reckon {
 namespace {
 
 using namespace test;
-using Kind = SlowPlace::Kind;
+using Kind = SlowKind;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -188,6 +188,26 @@ TEST(SlowPlacesFound, AStragglersPasses) {
   EXPECT_EQ(found.places[0].kind, Kind::passes);
   EXPECT_EQ(found.places[0].rank, 1U);
   EXPECT_NEAR(found.places[0].factor, 0.4, 0.04);
+}
+
+/// A long way to one machine keeps ports as busy as a slow one does; the shortest writes tell.
+TEST(SlowPlacesFound, ADelayOnTheWayToARank) {
+  for (const std::size_t rank : {1U, 4U}) {
+    const Job planned = job_of(ports(), "byteps_split", 4, 2);
+    Job real = planned;
+    PlayNetwork& network = real.network.network;
+    network.path_latency_s.assign(6, std::vector<double>(6, network.latency_s));
+    for (std::size_t peer = 0; peer < 6; ++peer) {
+      network.path_latency_s[rank][peer] += 0.02;
+      network.path_latency_s[peer][rank] += 0.02;
+    }
+    const Explanation found =
+        explain(planned.schedule, planned.network, seen_on(real.schedule, real.network));
+    ASSERT_THAT(found.places, SizeIs(1));
+    EXPECT_EQ(found.places[0].kind, Kind::delay);
+    EXPECT_EQ(found.places[0].rank, rank);
+    EXPECT_NEAR(found.places[0].delay_s, 0.02, 0.003);
+  }
 }
 
 TEST(SlowPlacesFound, TheMemoryOfAMachine) {

@@ -185,6 +185,13 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
           "gradient: parts go as the backward pass makes them; priority: first what the next "
           "forward pass needs first; auto: what leaves less exposed")
       .defaults_to("auto");
+  command
+      .choice<RingOrdering>(
+          "--ring-order", &options.ring_order,
+          {{"best", RingOrdering::best}, {"given", RingOrdering::given}},
+          "best: a ring goes round the workers as their links are fastest; given: "
+          "as ranks are numbered")
+      .defaults_to("best");
   const Argument contention =
       command
           .option("--contention", &a.contention.operation,
@@ -248,13 +255,37 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
 }
 
 void set_argument(Arguments& command, const std::string& name, const std::string& value) {
-  const std::vector<std::string> known{
-      "async-steps",    "backward",  "cutting",   "forward",         "gpu-direct",
-      "gradient-bound", "k",         "lanes",     "machine",         "n",
-      "network",        "optimizer", "order",     "part-bytes",      "port-bandwidth",
-      "proxy-bytes",    "queues",    "reduction", "ring-directions", "server-port-bandwidth",
-      "servers",        "service",   "shape",     "shards",          "strategy",
-      "tolerance",      "transport", "update",    "window",          "workers"};
+  const std::vector<std::string> known{"async-steps",
+                                       "backward",
+                                       "cutting",
+                                       "forward",
+                                       "gpu-direct",
+                                       "gradient-bound",
+                                       "k",
+                                       "lanes",
+                                       "machine",
+                                       "n",
+                                       "network",
+                                       "optimizer",
+                                       "order",
+                                       "part-bytes",
+                                       "port-bandwidth",
+                                       "proxy-bytes",
+                                       "queues",
+                                       "reduction",
+                                       "ring-directions",
+                                       "ring-order",
+                                       "server-port-bandwidth",
+                                       "servers",
+                                       "service",
+                                       "shape",
+                                       "shards",
+                                       "strategy",
+                                       "tolerance",
+                                       "transport",
+                                       "update",
+                                       "window",
+                                       "workers"};
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
     fail(ErrorKind::usage,

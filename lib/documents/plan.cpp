@@ -283,6 +283,22 @@ void check_passes(const Passes& passes, const JsonView& view, std::uint64_t grad
   column("forward_seconds", passes.forward_seconds);
 }
 
+void check_ring_order(const Plan& plan, const JsonView& view) {
+  if (plan.ring_order.empty()) {
+    return;
+  }
+  std::vector<std::uint64_t> workers, sorted = plan.ring_order;
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    if (plan.ranks[r].worker) {
+      workers.push_back(r);
+    }
+  }
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted != workers) {
+    view.at("ring_order").fail("must have every worker's rank once, and no other");
+  }
+}
+
 void check(const Plan& plan, const JsonView& view) {
   if (std::none_of(plan.ranks.begin(), plan.ranks.end(),
                    [](const PlanRank& r) { return r.worker; })) {
@@ -297,6 +313,7 @@ void check(const Plan& plan, const JsonView& view) {
   if (plan.torus) {
     check_shape(*plan.torus, below(view, "torus/shape"), plan.ranks.size());
   }
+  check_ring_order(plan, view);
   check_parts(plan, view.at("parts"));
   check_routing(plan, view);
   if (plan.passes) {
@@ -553,6 +570,9 @@ void describe(Visitor& v, Plan& p) {
   v("stores", p.stores, one_of(k_stores).maybe(),
     "How ranks that sum and have no gradient of their own write their sums: through the caches, "
     "which absent means too, or around them.");
+  v("ring_order", p.ring_order, k_count.maybe(),
+    "Of strategy ring: the workers' ranks in the order in which sums go round, the first after the "
+    "last; absent: as they are numbered.");
   v("parts", p.parts, k_any, "The pieces of the gradient.");
   v("update", p.update, k_any, "The optimizer's step, when it is part of the plan.");
   v("asynchronous", p.asynchronous, k_any, "When no worker waits for another.");

@@ -208,6 +208,8 @@ struct Plan {
   Stores stores = Stores::cached;
   /// Parts of a lane that a worker has sent and whose sums are not back: its credit.
   std::uint64_t window_parts = 1;
+  /// Of strategy "ring": the workers in the order in which sums go round; empty: as their numbers.
+  std::vector<std::uint64_t> ring_order;
   Parts parts;
   std::vector<SumTree> trees{};   ///< empty: each part's server sums what all workers send to it
   std::optional<TorusPlan> torus; ///< absent unless the ranks are the nodes of a torus

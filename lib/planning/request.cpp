@@ -2,7 +2,9 @@
 #include "planning/request.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "core/shape.hpp"
+#include "core/units.hpp"
 #include "documents/document.hpp"
 #include "strategies/model.hpp"
 #include "strategies/torus/planner.hpp"
@@ -195,21 +197,7 @@ void check_request(const PlanRequest& request) {
   }
 }
 
-} // namespace
-
-PlanDocuments read_plan_documents(const std::string& profile, const std::string& workload,
-                                  const std::string& roles) {
-  PlanDocuments out{read_profile(profile), read_workload(workload), {}, {}, {}, {}};
-  out.profile_link = link_to(out.profile.name, canonical_text(out.profile));
-  out.workload_link = link_to(out.workload.name, canonical_text(out.workload));
-  if (!roles.empty()) {
-    out.roles = read_roles(roles);
-    out.roles_link = link_to(out.roles->name, canonical_text(*out.roles));
-  }
-  return out;
-}
-
-Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   if (request.inside) {
     return plan_inside_as_asked(documents, request);
   }
@@ -240,6 +228,43 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   if (!documents.roles && !request.servers && request.options.strategy == "auto") {
     add_candidate_with_servers(plan, inputs, request.options, workers, lanes);
   }
+  return plan;
+}
+
+/// Plans are of what is summed: says what else the workload sends.
+void add_exchanges(Plan& plan, const Workload& workload) {
+  const std::size_t tensors = workload.all_to_all.size();
+  if (tensors == 0) {
+    return;
+  }
+  plan.quantities.push_back(
+      {"all_to_all_tensors",
+       static_cast<double>(tensors),
+       "exchanged between workers, not summed: they are not in this plan and not in its times",
+       {}});
+  log(LogLevel::warn,
+      "workload '{}': {} tensors are exchanged by all-to-all; this plan has only the gradients "
+      "that are summed ({}), and its times leave the exchanges out",
+      workload.name, tensors, to_text(Bytes(workload.bytes())));
+}
+
+} // namespace
+
+PlanDocuments read_plan_documents(const std::string& profile, const std::string& workload,
+                                  const std::string& roles) {
+  PlanDocuments out{read_profile(profile), read_workload(workload), {}, {}, {}, {}};
+  out.profile_link = link_to(out.profile.name, canonical_text(out.profile));
+  out.workload_link = link_to(out.workload.name, canonical_text(out.workload));
+  if (!roles.empty()) {
+    out.roles = read_roles(roles);
+    out.roles_link = link_to(out.roles->name, canonical_text(*out.roles));
+  }
+  return out;
+}
+
+Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  Plan plan = plan_of_sums(documents, request);
+  add_exchanges(plan, documents.workload);
   return plan;
 }
 

@@ -56,7 +56,8 @@ void add_uplinks(Between& between, const CostModel& model) {
 std::optional<Between> measured_pairs(const Profile& profile, const CostModel& model,
                                       const CostModel::WhatIf& what_if) {
   const bool known = std::any_of(profile.cells.begin(), profile.cells.end(), [&](const Cell& cell) {
-    return (cell.key.test == k_pair_write || cell.key.test == k_pair_bandwidth) &&
+    return (cell.key.test == k_pair_write || cell.key.test == k_pair_bandwidth ||
+            cell.key.test == k_pair_latency) &&
            cell.key.transport == model.transport();
   });
   if (!known || model.one_machine() || what_if.worker_port_bytes_per_s || model.ports() > 1) {

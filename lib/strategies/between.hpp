@@ -23,10 +23,11 @@ struct Between {
 };
 
 /// The measured ways between the machines of the model's ranks (pair_network()) and the uplinks of
-/// their racks. nullopt where the profile has no cell `pair_write` or `pair_bandwidth` of the
-/// model's transport, where the ranks share a machine, where ports were made up, and where machines
-/// have several ports: one write between two of them, which is what was measured, passes one port,
-/// and the lanes of a plan use all. Throws Error{input} as pair_network() does.
+/// their racks. nullopt where the profile has no cell `pair_write`, `pair_bandwidth` or
+/// `pair_latency` of the model's transport, where the ranks share a machine, where ports were made
+/// up, and where machines have several ports: one write between two of them, which is what was
+/// measured, passes one port, and the lanes of a plan use all. Throws Error{input} as
+/// pair_network() does.
 [[nodiscard]] std::optional<Between> measured_pairs(const Profile& profile, const CostModel& model,
                                                     const CostModel::WhatIf& what_if);
 

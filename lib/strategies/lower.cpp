@@ -38,7 +38,8 @@ std::uint32_t narrow(std::uint64_t value) {
 
 struct Context {
   const Plan& plan;
-  std::vector<std::uint32_t> workers; ///< ranks
+  std::vector<std::uint32_t> workers; ///< ranks, in a ring in its order
+  std::vector<std::uint32_t> place;   ///< by rank: a worker's place among them
   std::uint64_t lanes = 1;
   std::uint64_t window = 1; ///< parts of a lane that are under way
   std::vector<DType> dtype; ///< of each part
@@ -110,11 +111,16 @@ void find_racks(Context& c) {
 }
 
 Context make_context(const Plan& plan) {
-  Context c{plan, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}, {}, {}, {}, {}};
+  Context c{plan, {}, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}, {}, {}, {}, {}};
   for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
     if (plan.ranks[r].worker) {
       c.workers.push_back(r);
     }
+  }
+  std::ranges::transform(plan.ring_order, c.workers.begin(), narrow);
+  c.place.resize(plan.ranks.size());
+  for (std::uint32_t i = 0; i < c.workers.size(); ++i) {
+    c.place[c.workers[i]] = i;
   }
   const Parts& parts = plan.parts;
   if (!parts.lane.empty()) {
@@ -421,9 +427,8 @@ public:
     std::vector<std::vector<std::vector<std::uint32_t>>> owned( // [lane][place of the owner]: parts
         m_c.lanes, std::vector<std::vector<std::uint32_t>>(n));
     for (std::uint32_t p = 0; p < plan.parts.size(); ++p) {
-      const auto owner =
-          std::lower_bound(m_c.workers.begin(), m_c.workers.end(), narrow(plan.parts.server[p]));
-      owned[plan.parts.lane[p]][static_cast<std::size_t>(owner - m_c.workers.begin())].push_back(p);
+      const std::uint32_t owner = m_c.place[narrow(plan.parts.server[p])];
+      owned[plan.parts.lane[p]][owner].push_back(p);
     }
     for (const auto& lane : owned) {
       lower_lane(lane);
@@ -520,13 +525,12 @@ private:
 };
 
 void lower_ring(const Context& c, std::uint32_t rank, RankProgram& program) {
-  const auto self = std::lower_bound(c.workers.begin(), c.workers.end(), rank);
-  if (self == c.workers.end() || *self != rank) { // a server has no part in a ring
+  if (!c.plan.ranks[rank].worker) { // a server has no part in a ring
     program.buffer_bytes = {0, 0};
   } else if (c.workers.size() < 2) {
     program.buffer_bytes = {c.plan.gradient_bytes, 0};
   } else {
-    RingLowering(c, static_cast<std::size_t>(self - c.workers.begin()), program).lower();
+    RingLowering(c, c.place[rank], program).lower();
   }
 }
 

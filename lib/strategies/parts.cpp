@@ -7,9 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
 #include <queue>
+#include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -105,6 +109,45 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31U);
 }
 
+/// What each tensor's layer takes of the forward and of the backward pass: seconds where the layers
+/// say any, else operations. A layer's is divided evenly among its tensors; that of one without any
+/// counts to the layer before it. All 0 where the layers say nothing.
+struct PassWeights {
+  std::vector<double> forward, backward;
+};
+
+PassWeights weights_of_tensors(const Workload& workload) {
+  const std::size_t count = workload.tensors.size();
+  PassWeights out{std::vector<double>(count, 0), std::vector<double>(count, 0)};
+  std::map<std::string_view, std::size_t> number;
+  for (std::size_t t = 0; t < count; ++t) {
+    number.emplace(workload.tensors[t].name, t);
+  }
+  const bool seconds = std::ranges::any_of(workload.layers, [](const Layer& l) {
+    return l.forward.seconds || l.input_gradient.seconds || l.weight_gradient.seconds;
+  });
+  const auto weight = [&](const Computation& c) {
+    return seconds ? c.seconds.value_or(0) : static_cast<double>(c.flops_per_sample);
+  };
+  double forward = 0, backward = 0;
+  const Layer* of = nullptr; // the last one with tensors
+  for (auto layer = workload.layers.rbegin(); layer != workload.layers.rend(); ++layer) {
+    forward += weight(layer->forward);
+    backward += weight(layer->input_gradient) + weight(layer->weight_gradient);
+    of = layer->tensors.empty() ? of : &*layer;
+    const bool first = std::next(layer) == workload.layers.rend();
+    if (of != nullptr && (of == &*layer || first)) {
+      const auto tensors = static_cast<double>(of->tensors.size());
+      for (const std::string& name : of->tensors) {
+        out.forward[number.at(name)] += forward / tensors;
+        out.backward[number.at(name)] += backward / tensors;
+      }
+      forward = backward = 0;
+    }
+  }
+  return out;
+}
+
 } // namespace
 
 Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t part_bytes,
@@ -149,12 +192,19 @@ Parts cut(const GradientLayout& layout, const Workload& workload, std::uint64_t 
 Passes passes_of(const GradientLayout& layout, const Workload& workload, double forward_seconds,
                  double backward_seconds) {
   Passes passes;
-  const auto layers = static_cast<double>(workload.tensors.size());
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
     passes.end_bytes.push_back(layout.tensor_offset_bytes[t] + workload.tensors[t].bytes());
-    passes.backward_seconds.push_back(backward_seconds / layers);
-    passes.forward_seconds.push_back(forward_seconds / layers);
   }
+  auto [forward, backward] = weights_of_tensors(workload);
+  const auto scaled_to = [](std::vector<double> weights, double seconds) {
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (double& w : weights) {
+      w = sum > 0 ? w * (seconds / sum) : seconds / static_cast<double>(weights.size());
+    }
+    return weights;
+  };
+  passes.forward_seconds = scaled_to(std::move(forward), forward_seconds);
+  passes.backward_seconds = scaled_to(std::move(backward), backward_seconds);
   return passes;
 }
 

@@ -36,8 +36,9 @@ using RankCost = std::function<double(std::size_t rank, double bytes)>;
 /// rank.
 double assign_servers(Parts& parts, std::span<const double> shares, const RankCost& cost);
 
-/// The model's passes as they are played: `forward_seconds` and `backward_seconds` spread evenly
-/// over the tensors, each of which counts as a layer (a workload does not say more).
+/// The model's passes as they are played: `forward_seconds` and `backward_seconds` spread over the
+/// tensors as the workload's layers say, by their seconds, else by their operations; evenly where
+/// it has no layers.
 [[nodiscard]] Passes passes_of(const GradientLayout& layout, const Workload& workload,
                                double forward_seconds, double backward_seconds);
 

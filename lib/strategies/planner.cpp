@@ -171,8 +171,15 @@ PassSeconds pass_seconds(const Workload& workload, const PlanOptions& options) {
   if (options.zero_compute) {
     return {};
   }
-  return {options.forward_seconds.value_or(workload.forward_seconds.value_or(0)),
-          options.backward_seconds.value_or(workload.backward_seconds.value_or(0))};
+  PassSeconds of_layers;
+  for (const Layer& l : workload.layers) {
+    of_layers.forward += l.forward.seconds.value_or(0);
+    of_layers.backward +=
+        l.input_gradient.seconds.value_or(0) + l.weight_gradient.seconds.value_or(0);
+  }
+  return {
+      options.forward_seconds.value_or(workload.forward_seconds.value_or(of_layers.forward)),
+      options.backward_seconds.value_or(workload.backward_seconds.value_or(of_layers.backward))};
 }
 
 } // namespace reckon

@@ -25,6 +25,12 @@ enum class Order {
   priority,  ///< among those that are there, first what the next forward pass needs first
 };
 
+/// In which order the workers of a ring hand sums on.
+enum class RingOrdering {
+  best,  ///< best_ring_order()
+  given, ///< as the ranks are numbered
+};
+
 /// Sums in whole numbers.
 struct FixedPointRequest {
   int bits = 32;             ///< that a sum may take: 2 to 32
@@ -41,6 +47,7 @@ struct PlanOptions {
   std::optional<double> forward_seconds, backward_seconds;
   bool zero_compute = false; ///< only the traffic counts, whatever the workload says (PHub 4)
   Order order = Order::automatic;
+  RingOrdering ring_order = RingOrdering::best;
   /// What the passes compute and where; none: passes and traffic are taken not to slow each other.
   std::optional<ContentionRequest> contention;
   std::optional<Optimizer> optimizer;       ///< none: the plan ends with the sums
@@ -56,7 +63,7 @@ struct PlanOptions {
 struct PassSeconds {
   double forward = 0, backward = 0;
 };
-/// As asked for, else the workload's; none where only the traffic counts.
+/// As asked for, else the workload's, else its layers'; none where only the traffic counts.
 [[nodiscard]] PassSeconds pass_seconds(const Workload& workload, const PlanOptions& options);
 
 /// Documents that a plan is made from, with the links to be written into it.

@@ -105,6 +105,7 @@ bool all_equal(const std::vector<double>& v) {
 
 void solve_ring(Solution& s, const Star& star, const Counts& c) {
   s.ring = true;
+  s.ring_order = c.workers;
   const auto n = static_cast<double>(c.workers.size());
   for (const std::size_t r : c.workers) {
     s.share_bytes[r] = star.model_bytes / n;
@@ -363,14 +364,14 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
   load.summed_bytes.assign(loads.size(), 0);
   if (solution.ring) {
     for (std::size_t i = 0; i < n && n > 1; ++i) {
-      const std::size_t r = c.workers[i];
-      const double mine = loads[r];
+      const std::size_t r = solution.ring_order[i], next = solution.ring_order[(i + 1) % n],
+                        previous = solution.ring_order[(i + n - 1) % n];
       // Reduce-scatter: all but what we own leaves, all but what starts here (owned by the rank
       // before) comes. All-gather: all but what the next owns leaves, all but what we own comes.
-      load.egress_bytes[r] = 2 * total - mine - loads[c.workers[(i + 1) % n]];
-      load.ingress_bytes[r] = 2 * total - mine - loads[c.workers[(i + n - 1) % n]];
-      load.summed_bytes[r] = total - loads[c.workers[(i + n - 1) % n]];
-      if (model.ranks()[c.workers[(i + 1) % n]].rack != model.ranks()[r].rack) {
+      load.egress_bytes[r] = 2 * total - loads[r] - loads[next];
+      load.ingress_bytes[r] = 2 * total - loads[r] - loads[previous];
+      load.summed_bytes[r] = total - loads[previous];
+      if (model.ranks()[next].rack != model.ranks()[r].rack) {
         load.uplink_bytes[model.ranks()[r].rack] += load.egress_bytes[r];
       }
     }

@@ -23,8 +23,9 @@ struct Solution {
   /// Ports differ, but the scheme's shares do not follow them: parts follow the shares. Otherwise
   /// parts go where they are done first.
   bool fixed_shares = false;
-  bool ring = false;  ///< sums travel round the ring of workers instead of to a server
-  bool racks = false; ///< sums are made in each rack, then over the racks
+  bool ring = false; ///< sums travel round the ring of workers instead of to a server
+  std::vector<std::size_t> ring_order; ///< of a ring: the workers, each before whom it sends to
+  bool racks = false;                  ///< sums are made in each rack, then over the racks
 };
 
 /// "ring", "ps_noncolocated", "ps_colocated", "byteps_split", "rack_hierarchical".

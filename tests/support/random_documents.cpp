@@ -412,6 +412,12 @@ Plan random_plan(std::mt19937_64& random) {
     }
   }
   put_parts_right(draw, p);
+  p.ring_order.clear();
+  for (std::size_t r = 0; r < p.ranks.size(); ++r) {
+    if (p.ranks[r].worker) {
+      p.ring_order.insert(p.ring_order.begin(), r);
+    }
+  }
   p.trees.clear(); // parts would have to go by them
   p.torus.reset();
   p.routing.clear();

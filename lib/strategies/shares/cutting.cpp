@@ -170,6 +170,9 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority
   plan.stores = stores_of(job, load, plan.part_bytes);
   add_fixed_point(plan, job);
   plan.strategy = solution.strategy;
+  if (!std::ranges::is_sorted(solution.ring_order)) {
+    plan.ring_order.assign(solution.ring_order.begin(), solution.ring_order.end());
+  }
   plan.gradient_bytes = job.layout.total_bytes;
   plan.runs = job.layout.runs;
   if (solution.racks) {

@@ -50,6 +50,9 @@ void add_options(Plan& plan, const SharesJob& job) {
   if (job.passes && !options.async_steps) {
     add_order(plan, options.order);
   }
+  if (options.ring_order == RingOrdering::given) {
+    plan.options["ring_order"] = "given";
+  }
   add_made_up_ports(plan, options.what_if);
   if (options.async_steps) {
     plan.options["async_steps"] = std::to_string(*options.async_steps);

@@ -6,6 +6,7 @@
 #include "equations/fixed_point.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
+#include "strategies/ring_order.hpp"
 #include "strategies/strategy.hpp"
 
 #include <fmt/format.h>
@@ -144,6 +145,24 @@ std::optional<Between> pairs_of(const SharesJob& job) {
   return pairs;
 }
 
+/// Where the ways between machines, or the racks that they are in, differ: the best one.
+std::vector<std::size_t> ring_order_of(const SharesJob& job) {
+  std::vector<std::size_t> workers;
+  for (std::size_t r = 0; r < job.model.ranks().size(); ++r) {
+    if (job.model.ranks()[r].worker) {
+      workers.push_back(r);
+    }
+  }
+  const bool differ = job.pairs || job.model.racks().size() > 1;
+  if (!differ || job.model.one_machine() || job.options.ring_order == RingOrdering::given) {
+    return workers;
+  }
+  return best_ring_order(job.pairs ? job.pairs->network
+                                   : ports_between(job.model, k_typical_part_bytes).network,
+                         workers)
+      .ranks;
+}
+
 void check_dtypes(const SharesJob& job) {
   for (const DTypeRun& run : job.layout.runs) {
     if (job.options.fixed_point && run.dtype != DType::fp32) {
@@ -181,6 +200,7 @@ SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_option
   }
   check_options(*this);
   pairs = pairs_of(*this);
+  ring_order = ring_order_of(*this);
   check_dtypes(*this);
 }
 

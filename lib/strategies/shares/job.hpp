@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 namespace reckon {
 
@@ -30,7 +31,8 @@ struct SharesJob {
   bool lanes_given = false;
   std::optional<Passes> passes;
   std::optional<ContentionFactors> contention;
-  std::optional<Between> pairs; ///< measured ways between the ranks' machines
+  std::optional<Between> pairs;        ///< measured ways between the ranks' machines
+  std::vector<std::size_t> ring_order; ///< of the workers
 
   /// Exchanges of a worker in one iteration.
   [[nodiscard]] double steps() const {

@@ -64,6 +64,7 @@ k_reader_only = re.compile("|".join([
     r"has parts \d+ to \d+, but there are",
     'the key "tree" is missing',
     "come to .* bytes, its assigned_bytes",
+    "must have every worker's rank once",
     "no part covers",
     "is the first byte that no other part covers",
     "lies outside of /runs",

@@ -14,6 +14,9 @@
 namespace reckon {
 namespace {
 
+using namespace testing;
+using test::equal_tensors;
+
 void expect_cover(const Parts& parts, const GradientLayout& layout, std::uint64_t part_bytes) {
   std::uint64_t total = 0, expected = 0;
   for (const DTypeRun& run : layout.runs) {
@@ -187,6 +190,51 @@ TEST(Lanes, GetEqualBytesOfEveryServer) {
     const auto [least, most] = std::minmax_element(lane.begin(), lane.end());
     EXPECT_LE(*most - *least, 4096); // longest first: never more than one part apart
   }
+}
+
+/// The input layer has no tensors: its backward pass comes last and its forward pass first.
+Workload layered() {
+  Workload w = equal_tensors(3, 100); // in gradient order: 0 and 1 of the last layer, 2 before them
+  const auto took = [](double seconds) { return Computation{.seconds = seconds}; };
+  const auto names = [&](std::size_t from, std::size_t to) {
+    std::vector<std::string> out;
+    for (std::size_t t = from; t < to; ++t) {
+      out.push_back(w.tensors[t].name);
+    }
+    return out;
+  };
+  w.layers = {{"input", {}, took(1), {}, took(2), {}},
+              {"first", names(2, 3), took(4), {}, took(8), {}},
+              {"pool", {}, took(16), took(32), {}, {}},
+              {"last", names(0, 2), took(64), took(128), took(256), {}}};
+  return w;
+}
+
+TEST(PassesOf, FollowTheLayers) {
+  const Workload w = layered();
+  // Forward 85 s in all: last 64 over two tensors; first 4, with the pool behind it and the input.
+  const Passes p = passes_of(layout_of(w), w, 85, 426);
+  EXPECT_THAT(p.forward_seconds, ElementsAre(DoubleEq(32), DoubleEq(32), DoubleEq(21)));
+  EXPECT_THAT(p.backward_seconds, ElementsAre(DoubleEq(192), DoubleEq(192), DoubleEq(42)));
+  EXPECT_EQ(pass_seconds(w, {}).forward, 85);
+  EXPECT_EQ(pass_seconds(w, {}).backward, 426);
+  // Other totals keep the proportions.
+  EXPECT_THAT(passes_of(layout_of(w), w, 8.5, 0).forward_seconds,
+              ElementsAre(DoubleNear(3.2, 1e-12), DoubleNear(3.2, 1e-12), DoubleNear(2.1, 1e-12)));
+}
+
+TEST(PassesOf, FollowOperationsWhereNoTimesAreKnownAndAreEvenWithoutLayers) {
+  Workload w = layered();
+  for (Layer& l : w.layers) {
+    l.forward = {.flops_per_sample = static_cast<std::uint64_t>(*l.forward.seconds)};
+    l.input_gradient = l.weight_gradient = {};
+  }
+  const Passes p = passes_of(layout_of(w), w, 85, 3);
+  EXPECT_THAT(p.forward_seconds, ElementsAre(DoubleEq(32), DoubleEq(32), DoubleEq(21)));
+  EXPECT_THAT(p.backward_seconds, Each(DoubleEq(1)));
+  w.layers.clear();
+  EXPECT_THAT(passes_of(layout_of(w), w, 3, 6).forward_seconds, Each(DoubleEq(1)));
+  EXPECT_THAT(passes_of(layout_of(w), w, 3, 6).backward_seconds, Each(DoubleEq(2)));
 }
 
 TEST(Parts, PriorityTakesWhatTheForwardPassNeedsFirstAmongWhatIsThere) {

@@ -653,5 +653,46 @@ TEST(PlannerUpdate, EveryCandidateMakesTheStep) {
   EXPECT_EQ(steps, 4); // all but the hierarchy: there are no racks
 }
 
+/// Machines in this order, all pairs at 1 GB/s but a -> b at 0.1.
+Profile one_slow_way(const std::vector<std::string>& names) {
+  Profile p = empty_profile("slow way");
+  for (const std::string& from : names) {
+    p.machines.push_back({from, from, 1, 8, 0});
+    add_port(p, from, 1e9);
+    for (const std::string& to : names) {
+      if (from != to) {
+        add_rate(p,
+                 {.test = "pair_bandwidth",
+                  .from = from,
+                  .to = to,
+                  .transport = "verbs",
+                  .direction = "one_way"},
+                 from == "a" && to == "b" ? 0.1e9 : 1e9);
+        add_time(p, {.test = "pair_latency", .from = from, .to = to, .transport = "verbs"}, 1e-5);
+      }
+    }
+  }
+  return p;
+}
+
+TEST(Planner, ARingAvoidsASlowWayWhateverTheOrderOfTheMachines) {
+  PlanOptions options;
+  options.strategy = "ring";
+  const Workload w = equal_tensors(8, 1 << 20);
+  const Plan best = plan_for(one_slow_way({"a", "b", "c", "d"}), w, 4, 0, options);
+  EXPECT_EQ(best.ring_order.size(), 4U);
+  options.ring_order = RingOrdering::given;
+  const Plan given = plan_for(one_slow_way({"a", "b", "c", "d"}), w, 4, 0, options);
+  EXPECT_TRUE(given.ring_order.empty());
+  EXPECT_GT(given.prediction.mid_seconds, 5 * best.prediction.mid_seconds);
+  EXPECT_LE(best.prediction.bound_seconds, best.prediction.mid_seconds);
+  options.ring_order = RingOrdering::best;
+  for (const auto& names : {std::vector<std::string>{"d", "a", "c", "b"}, {"c", "b", "a", "d"}}) {
+    const Plan other = plan_for(one_slow_way(names), w, 4, 0, options);
+    EXPECT_NEAR(other.prediction.mid_seconds / best.prediction.mid_seconds, 1, 0.002);
+    EXPECT_NEAR(other.prediction.bound_seconds / best.prediction.bound_seconds, 1, 1e-9);
+  }
+}
+
 } // namespace
 } // namespace reckon

@@ -240,15 +240,6 @@ class Search {
 public:
   Search(const Schedule& schedule, const PlanNetwork& network, const Observation& seen)
       : m_schedule(schedule), m_network(network), m_seen(seen), m_planned(play_with({})) {
-    std::size_t writes = 1;
-    for (const RankProgram& rank : schedule.ranks) {
-      for (const LaneProgram& lane : rank.lanes) {
-        const auto count =
-            static_cast<std::size_t>(std::ranges::count(lane.ops(), OpKind::write, &Op::kind));
-        writes = std::max(writes, count);
-      }
-    }
-    m_write_seconds = m_planned.seconds / static_cast<double>(writes);
     for (std::size_t i = 0; i < seen.busy_s.size(); ++i) {
       m_talk = m_talk || (i < seen.ranks * seen.ranks && m_planned.busy_s[i] > 0);
     }
@@ -369,22 +360,23 @@ private:
     return gone;
   }
 
+  [[nodiscard]] Fit played_fit(std::vector<SlowPlace> places, const SlowPlace& place) const {
+    places.push_back(place);
+    Fit fit{std::move(places), Observation(m_seen.ranks)};
+    fit.played = play_with(fit.places);
+    fit.distance = distance(m_seen, fit.played);
+    fit.off = fit.distance +
+              static_cast<double>(m_seen.ranks) * std::abs(fit.played.seconds - m_seen.seconds);
+    return fit;
+  }
+
   /// The suspect's factor with which, beside `places`, a play is nearest to what was seen.
   [[nodiscard]] Fit fit(const std::vector<SlowPlace>& places, const Suspect& suspect,
                         const Observation& played) const {
     const auto with = [&](double log_factor) {
-      std::vector<SlowPlace> all = places;
-      all.push_back(suspect.place);
-      all.back().factor = std::exp(log_factor);
-      if (suspect.place.kind == Kind::delay) {
-        all.back().delay_s = (1 / all.back().factor - 1) * m_write_seconds;
-      }
-      Fit fit{std::move(all), Observation(m_seen.ranks)};
-      fit.played = play_with(fit.places);
-      fit.distance = distance(m_seen, fit.played);
-      fit.off = fit.distance +
-                static_cast<double>(m_seen.ranks) * std::abs(fit.played.seconds - m_seen.seconds);
-      return fit;
+      SlowPlace place = suspect.place;
+      place.factor = std::exp(log_factor);
+      return played_fit(places, place);
     };
     // What waits anyway hides some of the slowness.
     constexpr double k_hidden = 4;
@@ -444,22 +436,44 @@ private:
       }
     }
     if (of_port(found.kind)) {
-      Fit delayed = fit(all.places, {{Kind::delay, found.rank}, {}}, all.played);
-      if (delayed.off < k_as_likely * best->off &&
-          quickest_off(delayed, found.rank) < quickest_off(*best, found.rank)) {
-        best = std::move(delayed);
+      std::optional<Fit> delay = delayed(found.rank, all);
+      if (delay && delay->off < k_as_likely * best->off &&
+          quickest_off(*delay, found.rank) < quickest_off(*best, found.rank)) {
+        best = std::move(delay);
       }
     }
     return best;
   }
 
-  /// How far the rank's shortest writes are from those seen. A slow port carries a short write, or
-  /// the first one of a burst, soon; a delay is part of each.
+  /// A delay is part of each of the rank's writes, the shortest too, which a slow port carries, as
+  /// it does the first ones of a burst, as soon as ever: they take it alone, or beside what they
+  /// were planned to take.
+  [[nodiscard]] std::optional<Fit> delayed(std::size_t rank, const Fit& all) const {
+    double seen = std::numeric_limits<double>::infinity(), planned = seen;
+    for (std::size_t peer = 0; peer < m_seen.ranks; ++peer) {
+      for (const std::size_t i : {m_seen.writes(rank, peer), m_seen.writes(peer, rank)}) {
+        seen = std::min(seen, m_seen.quickest_s[i]);
+        planned = std::min(planned, all.played.quickest_s[i]);
+      }
+    }
+    std::optional<Fit> best;
+    for (const double delay : {seen, seen - planned}) {
+      if (std::isfinite(delay) && delay > 0) {
+        Fit fit = played_fit(all.places, {.kind = Kind::delay, .rank = rank, .delay_s = delay});
+        if (!best || fit.off < best->off) {
+          best = std::move(fit);
+        }
+      }
+    }
+    return best;
+  }
+
+  /// How far the rank's shortest writes are from those seen.
   [[nodiscard]] double quickest_off(const Fit& fit, std::size_t rank) const {
     double off = 0;
     for (std::size_t peer = 0; peer < m_seen.ranks; ++peer) {
       for (const std::size_t i : {m_seen.writes(rank, peer), m_seen.writes(peer, rank)}) {
-        if (std::isfinite(m_seen.quickest_s[i]) && std::isfinite(fit.played.quickest_s[i])) {
+        if (std::isfinite(m_seen.quickest_s[i])) {
           off += std::abs(m_seen.quickest_s[i] - fit.played.quickest_s[i]);
         }
       }
@@ -510,7 +524,8 @@ private:
     Fit all{{}, m_planned, at_first};
     while (all.places.size() < k_most_places) {
       std::optional<Fit> next = one_more(all);
-      if (!next || next->places.back().factor > k_as_planned) {
+      if (!next ||
+          (next->places.back().factor > k_as_planned && next->places.back().kind != Kind::delay)) {
         break;
       }
       // What the places before took over from this one, they give back.
@@ -519,7 +534,8 @@ private:
         std::rotate(others.begin(), others.begin() + 1, others.end());
         const SlowPlace again = others.back();
         others.pop_back();
-        next = fit(others, {again, {}}, m_planned);
+        next = again.kind == Kind::delay ? played_fit(std::move(others), again)
+                                         : fit(others, {again, {}}, m_planned);
       }
       if (next->distance > all.distance - k_each * at_first ||
           (!all.places.empty() && next->distance > k_left_by_another * all.distance)) {
@@ -538,8 +554,7 @@ private:
   const PlanNetwork& m_network;
   const Observation& m_seen;
   Observation m_planned;
-  bool m_talk = false;        ///< whether any rank writes to another
-  double m_write_seconds = 0; ///< about the time of one write of a lane
+  bool m_talk = false; ///< whether any rank writes to another
   std::vector<Suspect> m_suspects;
 };
 

@@ -236,7 +236,7 @@ RingOrder best_ring_order(const StationNetwork& network, std::span<const std::si
     out.exact = tries >= 0;
   }
   out.seconds_per_byte = hops.cost(order).busiest;
-  std::ranges::rotate(order, std::ranges::find(order, std::size_t{0}));
+  std::rotate(order.begin(), std::find(order.begin(), order.end(), std::size_t{0}), order.end());
   for (const std::size_t place : order) {
     out.ranks.push_back(workers[place]);
   }

@@ -80,6 +80,7 @@ RankPorts add_ports(PlayNetwork& network, std::uint32_t r, const RankModel& rank
 
 PlayNetwork single_port_network(const CostModel& model, double part_bytes) {
   PlayNetwork network = port_network(model, part_bytes);
+  network.cut_evenly(network.quantum_bytes);
   if (model.ports() == 1) {
     return network;
   }

@@ -5,13 +5,18 @@
 #include "core/file.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/units.hpp"
 #include "documents/document.hpp"
 #include "measuring.hpp"
 #include "present/verdict_text.hpp"
 #include "verdict/verdict.hpp"
 
+#include <fmt/format.h>
+
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <unistd.h>
@@ -24,6 +29,11 @@ struct CheckArguments {
   bool json = false, quiet = false;
   ColorMode color = ColorMode::automatic;
 };
+
+std::uint64_t machines_of(const Profile& profile) {
+  return std::accumulate(profile.machines.begin(), profile.machines.end(), std::uint64_t{0},
+                         [](std::uint64_t n, const MachineGroup& m) { return n + m.count; });
+}
 
 int run_check(const CheckArguments& arguments) {
   const bool measures = arguments.profile.empty();
@@ -64,6 +74,12 @@ int run_check(const CheckArguments& arguments) {
     profile = std::move(result.profile);
   } else {
     profile = read_profile(arguments.profile);
+  }
+  if (baseline && (machines_of(profile) > 1) != (machines_of(*baseline) > 1)) {
+    fail(ErrorKind::input,
+         fmt::format("--baseline {}: '{}' is of {}, and '{}' of {}; compare like with like",
+                     arguments.baseline, baseline->name, counted(machines_of(*baseline), "machine"),
+                     profile.name, counted(machines_of(profile), "machine")));
   }
   const Verdict verdict = judge(profile, options);
   if (arguments.json) {

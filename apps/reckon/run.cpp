@@ -252,10 +252,12 @@ private:
     const PlanAgain again = plan_again(m_plan, m_arguments.plan, changed, "new-profile.json");
     diagnosis.new_plan_seconds = again.seconds;
     const bool cluster = report.ranks.front().host != report.ranks.back().host;
+    const char* const started = cluster ? " # on all machines, started as this run was" : "";
     diagnosis.next = {
-        fmt::format("reckon probe {}-o new-profile.json", cluster ? "--cluster " : ""),
+        fmt::format("reckon probe {}-o new-profile.json{}", cluster ? "--cluster " : "", started),
+        fmt::format("reckon check new-profile.json --baseline {}", planned.file),
         fmt::format("reckon diff {} new-profile.json", planned.file),
-        again.command + " -o new-plan.json"};
+        again.command + " -o new-plan.json", fmt::format("reckon run new-plan.json{}", started)};
   }
 
   /// What all ranks' timelines are for: the trace, and finding the slow place.

@@ -173,7 +173,8 @@ std::string change_and_effect(const Difference& d) {
   const std::string effect = d.effect == Effect::worse    ? "worse"
                              : d.effect == Effect::better ? "better"
                                                           : "";
-  return d.change ? change_text(*d.change) + (effect.empty() ? "" : " " + effect) : effect;
+  const std::string change = d.change ? change_text(*d.change) : "";
+  return change + (change.empty() || effect.empty() ? "" : " ") + effect;
 }
 
 Tone tone_of(Effect effect) {
@@ -557,7 +558,7 @@ std::string render(const Comparison& comparison, const std::string& before_name,
   if (all && !followers.empty()) {
     out += group_text("follows from these", followers, true, most, style);
   } else if (!followers.empty()) {
-    counted_only.push_back(fmt::format("what follows from these {}", followers.size()));
+    counted_only.push_back(fmt::format("{} that follow from those above", followers.size()));
     hidden += followers.size();
   }
   if (hidden > 0) {

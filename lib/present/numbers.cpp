@@ -54,6 +54,13 @@ std::string bytes_text(double bytes) {
 }
 
 std::string change_text(double change) {
+  constexpr double k_most = 1000;
+  if (change <= -1) { // to nothing, or to the other sign: no part of what it was
+    return "";
+  }
+  if (change >= k_most || change < 1 / k_most - 1) {
+    return change > 0 ? fmt::format("x > {:.0f}", k_most) : fmt::format("x < {:g}", 1 / k_most);
+  }
   if (change >= 1 || change < -0.5) {
     return fmt::format("x {}", significant(1 + change, 2));
   }

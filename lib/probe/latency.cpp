@@ -256,7 +256,7 @@ Campaign processor_campaign(Workbench& bench) {
   CellPlan plan{.key = {.test = k_processor_loop,
                         .from = bench.machine(),
                         .threads = static_cast<int>(cpus.size())},
-                .visit = Seconds(0.2)};
+                .visit = Seconds(0.3)};
   plan.measure = [&bench, cpus](Cell& cell, Seconds budget) {
     constexpr std::uint64_t k_steps = 20'000'000;
     fill_cell(cell,

@@ -318,8 +318,8 @@ private:
     const auto found = m_profile.context.find("memory_modules");
     if (found == m_profile.context.end()) {
       if (m_profile.context.contains("kernel")) {
-        m_verdict.unknown.emplace_back("memory modules and channels: root reads them in "
-                                       "/sys/firmware/dmi, where the firmware tells them");
+        m_verdict.unknown.emplace_back("memory modules and channels: no table of the firmware "
+                                       "was read (/sys/firmware/dmi; only root may)");
       }
       return;
     }

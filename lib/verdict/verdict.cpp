@@ -182,14 +182,17 @@ std::pair<std::string, std::string> place_and_what(const Difference& d, const Pr
   for (const Profile* in : {&profile, &baseline}) {
     for (const Cell& cell : in->cells) {
       if (cell.key.test == d.group && cell.key.text() == d.where) {
-        return {to_place(shown_place(*in, cell.key.from), shown_place(*in, cell.key.to)),
-                setting_of(cell.key)};
+        const std::string place =
+            to_place(shown_place(*in, cell.key.from), shown_place(*in, cell.key.to));
+        return {place.empty() ? profile.name : place, setting_of(cell.key)};
       }
     }
   }
   constexpr std::string_view k_topology = "topology/";
   if (!d.where.starts_with(k_topology)) {
-    return {profile.name, d.where};
+    return {d.places.empty() ? profile.name
+                             : to_place(d.places[0], d.places.size() > 1 ? d.places[1] : ""),
+            d.where};
   }
   const std::string path = d.where.substr(k_topology.size());
   const auto is_here = [&](const TopologyObject& o) { return o.id == path; };

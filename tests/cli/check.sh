@@ -70,4 +70,5 @@ ok show this.json
 ok check this.json --baseline this.json
 refused 'is also an input' check --baseline this.json -o this.json
 refused 'measures nothing' check this.json -o other.json
+refused "'byteps-cluster' is of 2048 machines" check byteps-nvlink --baseline byteps-cluster
 absent other.json

@@ -78,11 +78,11 @@ std::string remedy_of(const CLI::ParseError& error, const CLI::App& command,
     }
     const std::string name = unknown.front().substr(0, unknown.front().find('='));
     const std::string near = option ? did_you_mean(name, options_of(*innermost)) : "";
+    const std::string remedy = near.empty() ? fmt::format("see reckon {}--help", path)
+                                            : fmt::format("did you mean '{}'?", near);
     fail(ErrorKind::usage,
-         fmt::format("{} '{}': {}", option ? "there is no option" : "nothing is known to do with",
-                     one_line(name),
-                     near.empty() ? fmt::format("see reckon {}--help", path)
-                                  : fmt::format("did you mean '{}'?", near)));
+         option ? fmt::format("there is no option '{}': {}", one_line(name), remedy)
+                : fmt::format("reckon {}does not take '{}': {}", path, one_line(name), remedy));
   }
   fail(ErrorKind::usage,
        fmt::format("{}; {}", one_line(error.what()), remedy_of(error, *innermost, path)));

@@ -152,9 +152,9 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
         const std::uint64_t all =
             std::accumulate(profile.machines.begin(), profile.machines.end(), std::uint64_t{0},
                             [](std::uint64_t sum, const MachineGroup& m) { return sum + m.count; });
-        fail(ErrorKind::input,
-             fmt::format("profile '{}' has {} machines; {} workers and {} servers need {}",
-                         profile.name, all, workers, servers, workers + servers));
+        fail(ErrorKind::input, fmt::format("profile '{}' has {}; {} and {} need {}", profile.name,
+                                           counted(all, "machine"), counted(workers, "worker"),
+                                           counted(servers, "server"), workers + servers));
       }
     };
     take(workers, true);

@@ -32,7 +32,7 @@ refused "there is no command 'solve toruss'; did you mean 'torus'?" solve toruss
 refused "there is no command 'sovle'; did you mean 'solve'?" sovle
 refused "there is no option '--shap': did you mean '--shape'?" solve torus --shap 4x4x4
 refused "there is no option '--shap': did you mean '--shape'?" solve torus --shap=4x4x4
-refused "nothing is known to do with 'twice'" solve torus --shape 4x4x4 twice
+refused "reckon solve torus does not take 'twice': see reckon solve torus --help" solve torus --shape 4x4x4 twice
 refused '--shape is required; see reckon solve torus --help' solve torus
 refused '--cores = 2.5' solve placement --cores 2.5
 

@@ -121,7 +121,7 @@ Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned_
     plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
   }
   if (job.pairs && raise_bound(plan.prediction, lower(plan), *job.pairs)) {
-    plan.prediction.relief = "a faster way between these two, or a strategy with fewer bytes on it";
+    plan.prediction.relief = "more bandwidth there, or a strategy with fewer bytes on it";
     Term& transport = plan.prediction.terms.front();
     transport.seconds = std::max(transport.seconds, plan.prediction.bound_seconds);
   }

@@ -275,8 +275,7 @@ void refuse_to_replace(const std::string& path, bool force) {
     static_cast<void>(read_profile(path));
   } catch (const Error&) {
     fail(ErrorKind::usage,
-         fmt::format("{} exists and is no profile; give another -o, or remove it first",
-                     path));
+         fmt::format("{} exists and is no profile; give another -o, or remove it first", path));
   }
 }
 

@@ -127,8 +127,8 @@ public:
       m_campaigns.push_back(core_latency_campaign(m_bench));
     }
     for (Campaign (*make)(Workbench&) :
-         {&processor_campaign, &memory_latency_campaign, &stream_campaign, &reduce_campaign, &stores_campaign,
-          &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
+         {&processor_campaign, &memory_latency_campaign, &stream_campaign, &reduce_campaign,
+          &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
           &contention_campaign}) {
       m_campaigns.push_back(make(m_bench));
     }

@@ -7,9 +7,9 @@
 #include "documents/cells.hpp"
 #include "present/numbers.hpp"
 #include "present/table.hpp"
-#include "strategies/inside/bound.hpp"
-#include "strategies/inside/inside.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/bound.hpp"
+#include "strategies/forest/forest.hpp"
+#include "strategies/forest/planner.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,12 +94,12 @@ double ports(const Profile& machine, const std::string& id, std::size_t& count) 
 }
 
 /// Resources that the best of all trees keep busy all the time, the dearest first.
-std::vector<std::string> binding_links(const InsideModel& model) {
+std::vector<std::string> binding_links(const Network& model) {
   std::vector<std::string> names;
   if (model.workers > k_most_workers) {
     return names;
   }
-  for (const InsidePrice& price : solve_inside(model, 0.01, InsideGains::left_out).prices) {
+  for (const StationPrice& price : solve_forest(model, 0.01, Gains::left_out).prices) {
     if (price.price > 0) {
       names.push_back(price.resource);
     }
@@ -109,7 +109,7 @@ std::vector<std::string> binding_links(const InsideModel& model) {
 
 /// Without the ways from host bridges to their processor, which nothing describes.
 std::vector<std::string> unknown_links(const Profile& machine, const std::string& id,
-                                       const InsideModel& model) {
+                                       const Network& model) {
   std::vector<std::string> links = model.unknown;
   for (const TopologyObject* bridge : machine.topology.of_kind(ObjectKind::host_bridge)) {
     const std::string name = bridge->id.substr(id.size() + 1);
@@ -146,10 +146,10 @@ CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measu
   double seconds_per_byte = 0;
   for (const std::vector<std::string>& gpus : hosts.all) {
     // NCCL sums on GPUs only.
-    const InsideModel model =
-        inside_model(machine, hosts.machine(),
+    const Network model =
+        network_inside_machine(machine, hosts.machine(),
                      {.workers = gpus, .relays = std::vector<std::string>{}, .network = network});
-    const InsideBound bound = inside_bound(model);
+    const NetworkBound bound = network_bound(model);
     if (bound.seconds_per_byte > seconds_per_byte) {
       seconds_per_byte = bound.seconds_per_byte;
       out.by = bound.by;

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/plan_network.hpp"
 

@@ -5,7 +5,7 @@
 #include "documents/profile.hpp"
 #include "documents/roles.hpp"
 #include "documents/workload.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/planner.hpp"
 #include "strategies/proxies/planner.hpp"
 

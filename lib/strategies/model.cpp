@@ -104,15 +104,6 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
 
 } // namespace
 
-Rate measured_rate(const Cell& cell) {
-  if (cell.samples.size() < 3) {
-    return {cell.p50, cell.p50, cell.p50};
-  }
-  std::vector<double> sorted = cell.samples;
-  std::sort(sorted.begin(), sorted.end());
-  return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
-}
-
 bool has_named_machines(const Profile& profile) {
   constexpr std::size_t k_several = 3; // of two groups one works and one serves
   return (!profile.machines.empty() && !profile.machines.front().members.empty()) ||

@@ -7,6 +7,7 @@
 #include "documents/profile.hpp"
 #include "documents/roles.hpp"
 #include "equations/split.hpp"
+#include "network/rate.hpp"
 #include "stats/curve.hpp"
 
 #include <cstddef>
@@ -17,17 +18,6 @@
 #include <vector>
 
 namespace reckon {
-
-/// Which of the three numbers of every prediction: an optimistic, a middle, a pessimistic time.
-enum class Estimate { lo, mid, hi };
-
-/// A rate with the interval its measurements lie in. From published figures all three are equal.
-struct Rate {
-  double lo = 0, mid = 0, hi = 0; ///< bytes per second
-  [[nodiscard]] double slow_to_fast(Estimate e) const {
-    return e == Estimate::lo ? hi : e == Estimate::hi ? lo : mid;
-  }
-};
 
 /// One rank of the job to be planned.
 struct RankModel {
@@ -43,7 +33,7 @@ struct RankModel {
   int lanes = 1; ///< 0: to be solved
   double port_bytes_per_s =
       0; ///< of its own network ports together, each direction; 0: it shares its machine
-  Rate port_share{1, 1, 1}; ///< of port_bytes_per_s: where its samples lie, as parts of it
+  Rate port_share{1, 1, 1};         ///< of port_bytes_per_s: where its samples lie, as parts of it
   std::vector<std::string> ports{}; ///< ids, where it has several: its lanes take them in turn
   std::vector<double> single_port_bytes_per_s{}; ///< of `ports`, each alone; 0: not measured
 };
@@ -57,10 +47,6 @@ struct StoresChoice {
   std::size_t sources = 0;
   std::uint64_t bytes = 0;
 };
-
-/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
-/// without samples).
-[[nodiscard]] Rate measured_rate(const Cell& cell);
 
 /// The numbers of a profile that a prediction needs, for one set of ranks and one transport. Where
 /// the profile lacks something the model says so: a prediction that leaves out a cost names it.

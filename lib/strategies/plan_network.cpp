@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "strategies/between.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/lane_places.hpp"
 #include "strategies/model.hpp"
 #include "strategies/port_network.hpp"
@@ -84,7 +84,7 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
   const auto places = std::make_shared<const PlanPlaces>(places_of(plan, profile));
   PlanNetwork network;
   network.network = network_of(places->model, places->index);
-  for (const InsideResource& resource : places->model.resources) {
+  for (const Station& resource : places->model.stations) {
     network.stations.push_back(resource.name);
   }
   network.cost = [places, cost = op_cost(places->model, places->index)](
@@ -147,12 +147,12 @@ PlanPlaces places_of(const Plan& plan, const Profile& profile) {
   for (const PlanRank& rank : plan.ranks) {
     (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
   }
-  PlanPlaces places{inside_model(profile, plan.ranks.front().machine, options), {}};
+  PlanPlaces places{network_inside_machine(profile, plan.ranks.front().machine, options), {}};
   for (const PlanRank& rank : plan.ranks) {
     const auto it =
-        std::find_if(places.model.endpoints.begin(), places.model.endpoints.end(),
-                     [&](const InsideEndpoint& endpoint) { return endpoint.id == rank.endpoint; });
-    places.index.push_back(static_cast<std::size_t>(it - places.model.endpoints.begin()));
+        std::find_if(places.model.places.begin(), places.model.places.end(),
+                     [&](const Place& endpoint) { return endpoint.id == rank.endpoint; });
+    places.index.push_back(static_cast<std::size_t>(it - places.model.places.begin()));
   }
   return places;
 }

@@ -3,7 +3,7 @@
 
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
-#include "strategies/inside/model.hpp"
+#include "network/network.hpp"
 #include "strategies/play.hpp"
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct PlanNetwork {
 
 /// The places inside a machine that a plan's ranks are.
 struct PlanPlaces {
-  InsideModel model;
+  Network model;
   std::vector<std::size_t> index; ///< by rank: endpoint of the model
 };
 /// The plan's ranks name endpoints. Throws Error{input} when the profile's machine lacks one.

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/proxies/routes.hpp"
@@ -43,11 +43,11 @@ std::optional<ProxyWays::Inside> ProxyWays::inside_of(const PlanInputs& inputs) 
   if (inside.endpoints.empty()) {
     return std::nullopt;
   }
-  inside.model = inside_model(inputs.profile, machine, options);
+  inside.model = network_inside_machine(inputs.profile, machine, options);
   for (const std::string& id : inside.endpoints) {
-    const auto it = std::find_if(inside.model.endpoints.begin(), inside.model.endpoints.end(),
-                                 [&](const InsideEndpoint& e) { return e.id == id; });
-    inside.index.push_back(static_cast<std::size_t>(it - inside.model.endpoints.begin()));
+    const auto it = std::find_if(inside.model.places.begin(), inside.model.places.end(),
+                                 [&](const Place& e) { return e.id == id; });
+    inside.index.push_back(static_cast<std::size_t>(it - inside.model.places.begin()));
   }
   inside.network = network_of(inside.model, inside.index);
   return inside;
@@ -57,9 +57,9 @@ std::optional<ProxyWays::Inside> ProxyWays::inside_of(const PlanInputs& inputs) 
 CostModel::WhatIf ProxyWays::what_if_of(const std::optional<Inside>& inside,
                                         const PlanOptions& options) {
   CostModel::WhatIf what_if = options.what_if;
-  for (std::size_t r = 0; inside && r < inside->model.resources.size(); ++r) {
+  for (std::size_t r = 0; inside && r < inside->model.stations.size(); ++r) {
     what_if.worker_port_bytes_per_s = std::max(what_if.worker_port_bytes_per_s.value_or(0),
-                                               inside->model.resources[r].bytes_per_second);
+                                               inside->model.stations[r].bytes_per_second);
   }
   return what_if;
 }
@@ -73,7 +73,7 @@ Between ProxyWays::between(double part_bytes) const {
   Between between;
   if (m_inside) {
     between.network = m_inside->network;
-    for (const InsideResource& resource : m_inside->model.resources) {
+    for (const Station& resource : m_inside->model.stations) {
       between.names.push_back(resource.name);
     }
   } else {

@@ -3,7 +3,7 @@
 
 #include "stats/curve.hpp"
 #include "strategies/between.hpp"
-#include "strategies/inside/model.hpp"
+#include "network/network.hpp"
 #include "strategies/planner.hpp"
 
 #include <cstddef>
@@ -51,7 +51,7 @@ private:
   /// Ranks that are places inside a machine.
   struct Inside {
     InsideOptions options; ///< workers and memory devices
-    InsideModel model;
+    Network model;
     std::vector<std::string> endpoints; ///< by rank
     std::vector<std::size_t> index;     ///< by rank: endpoint of the model
     PlayNetwork network;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
-#include "strategies/inside/bound.hpp"
-#include "strategies/inside/inside.hpp"
-#include "strategies/inside/program.hpp"
+#include "strategies/forest/bound.hpp"
+#include "strategies/forest/forest.hpp"
+#include "strategies/forest/program.hpp"
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/random_cases.hpp"
@@ -30,7 +30,7 @@ using Parents = std::vector<std::int64_t>;
 struct Case {
   Profile profile;
   InsideOptions options;
-  InsideModel model;
+  Network model;
 };
 
 Case random_case(std::mt19937_64& random, std::size_t gpus) {
@@ -41,15 +41,15 @@ Case random_case(std::mt19937_64& random, std::size_t gpus) {
     out.options.gpu_direct = random() % 2 == 0;
     out.options.service = random() % 3 == 0 ? 1.0 : 0.0;
   }
-  out.model = inside_model(out.profile, "m0", out.options);
+  out.model = network_inside_machine(out.profile, "m0", out.options);
   return out;
 }
 
 /// The same with at most four endpoints, whose trees can be counted.
-InsideModel with_few_relays(const Case& c) {
+Network with_few_relays(const Case& c) {
   InsideOptions options = c.options;
   options.relays = std::vector<std::string>{"m0/numa0"};
-  return c.model.endpoints.size() <= 4 ? c.model : inside_model(c.profile, "m0", options);
+  return c.model.places.size() <= 4 ? c.model : network_inside_machine(c.profile, "m0", options);
 }
 
 template <class Check>
@@ -59,8 +59,8 @@ void for_cases(std::size_t gpus, Check check) {
 }
 
 /// All ways to give every endpoint a parent, or none, that form one tree with this root.
-std::vector<Parents> all_trees(const InsideModel& model, std::size_t root, bool up) {
-  const std::size_t n = model.endpoints.size();
+std::vector<Parents> all_trees(const Network& model, std::size_t root, bool up) {
+  const std::size_t n = model.places.size();
   std::vector<Parents> out;
   std::vector<std::size_t> digits(n, 0); // 0: none, p + 1: parent p
   for (;;) {
@@ -71,7 +71,7 @@ std::vector<Parents> all_trees(const InsideModel& model, std::size_t root, bool 
       valid = valid && (v == root) == (digits[v] == v + 1) && (digits[v] > 0 || v >= model.workers);
       if (valid && digits[v] > 0 && v != root) {
         const std::size_t p = digits[v] - 1;
-        valid = up ? model.copy[v][p].has_value() : model.copy[p][v].has_value();
+        valid = up ? model.ways[v][p].has_value() : model.ways[p][v].has_value();
       }
     }
     for (std::size_t v = 0; v < n && valid; ++v) {
@@ -95,12 +95,12 @@ std::vector<Parents> all_trees(const InsideModel& model, std::size_t root, bool 
 }
 
 /// What a tree costs, counted here: nothing of loads_of.
-double cost_of(const InsideModel& model, const Parents& parents, bool up,
+double cost_of(const Network& model, const Parents& parents, bool up,
                const std::vector<double>& prices) {
-  const auto price = [&](const InsideUses& uses) {
+  const auto price = [&](const Uses& uses) {
     double sum = 0;
-    for (const InsideUse& use : uses) {
-      sum += prices[use.resource] * use.amount;
+    for (const Use& use : uses) {
+      sum += prices[use.station] * use.amount;
     }
     return sum;
   };
@@ -108,7 +108,7 @@ double cost_of(const InsideModel& model, const Parents& parents, bool up,
   for (std::size_t v = 0; v < parents.size(); ++v) {
     const auto p = static_cast<std::size_t>(parents[v]);
     if (parents[v] >= 0 && p != v) {
-      cost += price(up ? *model.copy[v][p] : *model.copy[p][v]);
+      cost += price(up ? *model.ways[v][p] : *model.ways[p][v]);
     }
     if (up) {
       int streams = v < model.workers ? 1 : 0;
@@ -124,19 +124,19 @@ double cost_of(const InsideModel& model, const Parents& parents, bool up,
 TEST(InsideTreesProperty, TheCheapestTreesAreThoseOfAllTrees) {
   for_cases(3, [](const Case& c, std::mt19937_64& random) {
     std::vector<double> prices;
-    for (std::size_t r = 0; r < c.model.resources.size(); ++r) {
+    for (std::size_t r = 0; r < c.model.stations.size(); ++r) {
       prices.push_back(random() % 3 == 0 ? 0.0 : static_cast<double>(random() % 1000) / 100);
     }
-    std::vector<bool> found(c.model.endpoints.size(), false);
+    std::vector<bool> found(c.model.places.size(), false);
     for (const PricedTree& priced : cheapest_trees(c.model, prices)) {
       const std::size_t root = root_of(priced.tree);
       found[root] = true;
       EXPECT_TRUE(is_possible(c.model, priced.tree));
       double exit = std::numeric_limits<double>::infinity();
-      for (const InsideExit& way : c.model.exits[root]) {
+      for (const Exit& way : c.model.exits[root]) {
         double cost = 0;
-        for (const InsideUse& use : way.uses) {
-          cost += prices[use.resource] * use.amount;
+        for (const Use& use : way.uses) {
+          cost += prices[use.station] * use.amount;
         }
         exit = std::min(exit, cost);
       }
@@ -169,16 +169,16 @@ TEST(InsideProperty, TheSearchFindsTheBestMixOfAllTrees) {
   std::size_t total = 0;
   int compared = 0;
   for_cases(3, [&](const Case& c, std::mt19937_64&) {
-    const InsideModel model = with_few_relays(c);
+    const Network model = with_few_relays(c);
     std::vector<double> capacities;
     std::vector<double> background;
-    for (const InsideResource& resource : model.resources) {
+    for (const Station& resource : model.stations) {
       capacities.push_back(resource.bytes_per_second);
       background.push_back(resource.background);
     }
     SharesProgram program(capacities, background);
     std::size_t columns = 0;
-    for (std::size_t root = 0; root < model.endpoints.size(); ++root) {
+    for (std::size_t root = 0; root < model.places.size(); ++root) {
       const std::vector<Parents> downs = all_trees(model, root, false);
       for (const Parents& up : all_trees(model, root, true)) {
         for (const Parents& down : downs) {
@@ -190,11 +190,11 @@ TEST(InsideProperty, TheSearchFindsTheBestMixOfAllTrees) {
       }
     }
     if (columns == 0) {
-      EXPECT_ERROR(solve_inside(model, 0.01, InsideGains::left_out));
+      EXPECT_ERROR(solve_forest(model, 0.01, Gains::left_out));
       return;
     }
     const double expected = program.solve().seconds_per_byte;
-    const InsidePlan plan = solve_inside(model, 0.01, InsideGains::left_out);
+    const Forest plan = solve_forest(model, 0.01, Gains::left_out);
     EXPECT_NEAR(plan.optimum_seconds_per_byte, expected, k_precision * expected);
     EXPECT_NEAR(plan.certificate_seconds_per_byte, expected, k_precision * expected);
     most = std::max(most, columns);
@@ -208,9 +208,9 @@ TEST(InsideProperty, TheSearchFindsTheBestMixOfAllTrees) {
 
 TEST(InsideProperty, APlanKeepsWhatItSays) {
   for_cases(6, [](const Case& c, std::mt19937_64&) {
-    InsidePlan plan;
+    Forest plan;
     try {
-      plan = solve_inside(c.model, 0.01, InsideGains::left_out);
+      plan = solve_forest(c.model, 0.01, Gains::left_out);
     } catch (const Error&) {
       return; // pairs that cannot copy leave a worker alone
     }
@@ -219,7 +219,7 @@ TEST(InsideProperty, APlanKeepsWhatItSays) {
     EXPECT_NEAR(plan.certificate_seconds_per_byte, best, k_precision * best);
     EXPECT_LE(plan.certificate_seconds_per_byte, best * (1 + k_precision));
     double prices = 0;
-    for (const InsidePrice& price : plan.prices) {
+    for (const StationPrice& price : plan.prices) {
       prices += price.price;
       EXPECT_GE(price.price, 0) << price.resource;
       EXPECT_LE(price.busy, 1 + k_precision) << price.resource;
@@ -237,20 +237,20 @@ TEST(InsideProperty, APlanKeepsWhatItSays) {
     // The trees, counted again from what the plan hands over.
     double shares = 0;
     ASSERT_EQ(plan.exits.size(), plan.trees.size());
-    std::vector<double> loads(c.model.resources.size(), 0.0);
+    std::vector<double> loads(c.model.stations.size(), 0.0);
     for (std::size_t t = 0; t < plan.trees.size(); ++t) {
       const SumTree& tree = plan.trees[t];
       shares += tree.share;
       EXPECT_GT(tree.share, 0);
-      InsideTree whole;
-      whole.up.assign(c.model.endpoints.size(), -1);
+      Tree whole;
+      whole.up.assign(c.model.places.size(), -1);
       whole.down = whole.up;
       std::vector<std::size_t> endpoint;
       for (const std::string& id : plan.endpoints) {
-        endpoint.push_back(static_cast<std::size_t>(
-            std::find_if(c.model.endpoints.begin(), c.model.endpoints.end(),
-                         [&](const InsideEndpoint& e) { return e.id == id; }) -
-            c.model.endpoints.begin()));
+        endpoint.push_back(
+            static_cast<std::size_t>(std::find_if(c.model.places.begin(), c.model.places.end(),
+                                                  [&](const Place& e) { return e.id == id; }) -
+                                     c.model.places.begin()));
       }
       for (std::size_t v = 0; v < endpoint.size(); ++v) {
         const auto parent = [&](std::int64_t p) {
@@ -273,7 +273,7 @@ TEST(InsideProperty, APlanKeepsWhatItSays) {
     EXPECT_NEAR(shares, 1, 1e-9);
     double longest = 0;
     for (std::size_t r = 0; r < loads.size(); ++r) {
-      const InsideResource& resource = c.model.resources[r];
+      const Station& resource = c.model.stations[r];
       longest = std::max(longest, (resource.background + loads[r]) / resource.bytes_per_second);
     }
     EXPECT_NEAR(plan.seconds_per_byte, longest, k_precision * longest);
@@ -284,30 +284,29 @@ TEST(InsideProperty, DualValuesPredictWhatMoreBandwidthGives) {
   int priced = 0;
   int exact = 0;
   for_cases(4, [&](const Case& c, std::mt19937_64&) {
-    InsidePlan plan;
+    Forest plan;
     try {
-      plan = solve_inside(c.model, 0.01, InsideGains::left_out);
+      plan = solve_forest(c.model, 0.01, Gains::left_out);
     } catch (const Error&) {
       return;
     }
     const double best = plan.optimum_seconds_per_byte;
-    for (const InsidePrice& price : plan.prices) {
+    for (const StationPrice& price : plan.prices) {
       if (price.price <= 0) {
         continue;
       }
       const auto at = static_cast<std::size_t>(
-          std::find_if(c.model.resources.begin(), c.model.resources.end(),
-                       [&](const InsideResource& r) { return r.name == price.resource; }) -
-          c.model.resources.begin());
+          std::find_if(c.model.stations.begin(), c.model.stations.end(),
+                       [&](const Station& r) { return r.name == price.resource; }) -
+          c.model.stations.begin());
       // T is the greatest of (cost + background) / (capacities times prices) over all prices. Those
       // of the plan are still allowed with other capacities, so that T is at least theirs; and it
       // is theirs where they are the only ones.
       constexpr double k_step = 1e-3;
       for (const double step : {k_step, -k_step}) {
-        InsideModel changed = c.model;
-        changed.resources[at].bytes_per_second *= 1 + step;
-        const double time =
-            solve_inside(changed, 0.01, InsideGains::left_out).optimum_seconds_per_byte;
+        Network changed = c.model;
+        changed.stations[at].bytes_per_second *= 1 + step;
+        const double time = solve_forest(changed, 0.01, Gains::left_out).optimum_seconds_per_byte;
         const double predicted = best / (1 + step * price.price);
         EXPECT_GE(time, predicted * (1 - k_precision)) << price.resource << " by " << step;
         EXPECT_LE(step > 0 ? time : best, (step > 0 ? best : time) * (1 + k_precision))
@@ -323,15 +322,15 @@ TEST(InsideProperty, DualValuesPredictWhatMoreBandwidthGives) {
 
 TEST(InsideProperty, FasterLinksNeverCostTime) {
   for_cases(4, [](const Case& c, std::mt19937_64& random) {
-    InsideModel faster = c.model;
-    for (InsideResource& resource : faster.resources) {
+    Network faster = c.model;
+    for (Station& resource : faster.stations) {
       resource.bytes_per_second *= random() % 2 == 0 ? 1.5 : 1.0;
     }
-    EXPECT_LE(inside_bound(faster).seconds_per_byte,
-              inside_bound(c.model).seconds_per_byte * (1 + 1e-9));
+    EXPECT_LE(network_bound(faster).seconds_per_byte,
+              network_bound(c.model).seconds_per_byte * (1 + 1e-9));
     try {
-      EXPECT_LE(solve_inside(faster, 0.01, InsideGains::left_out).optimum_seconds_per_byte,
-                solve_inside(c.model, 0.01, InsideGains::left_out).optimum_seconds_per_byte *
+      EXPECT_LE(solve_forest(faster, 0.01, Gains::left_out).optimum_seconds_per_byte,
+                solve_forest(c.model, 0.01, Gains::left_out).optimum_seconds_per_byte *
                     (1 + k_precision));
     } catch (const Error&) {
     }

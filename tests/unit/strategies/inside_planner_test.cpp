@@ -5,7 +5,7 @@
 #include "core/json.hpp"
 #include "documents/json.hpp"
 #include "schedule/checker.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/random_cases.hpp"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/inside.hpp"
+#include "strategies/forest/forest.hpp"
 
 #include "core/error.hpp"
 #include "documents/document.hpp"
 #include "equations/aggregation.hpp"
 #include "fixtures.hpp"
-#include "strategies/inside/bound.hpp"
+#include "strategies/forest/bound.hpp"
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/machines.hpp"
@@ -37,8 +37,8 @@ InsideOptions with_network(double network = 1) {
   return options;
 }
 
-double seconds_of(const InsidePlan& plan, const std::string& scheme) {
-  for (const InsideCandidate& candidate : plan.candidates) {
+double seconds_of(const Forest& plan, const std::string& scheme) {
+  for (const ForestCandidate& candidate : plan.candidates) {
     if (candidate.name == scheme) {
       return candidate.seconds_per_byte;
     }
@@ -47,12 +47,12 @@ double seconds_of(const InsidePlan& plan, const std::string& scheme) {
   return 0;
 }
 
-bool has(const InsidePlan& plan, const std::string& scheme) {
+bool has(const Forest& plan, const std::string& scheme) {
   return std::any_of(plan.candidates.begin(), plan.candidates.end(),
-                     [&](const InsideCandidate& c) { return c.name == scheme; });
+                     [&](const ForestCandidate& c) { return c.name == scheme; });
 }
 
-std::set<std::string> schemes_of(const InsidePlan& plan) {
+std::set<std::string> schemes_of(const Forest& plan) {
   std::set<std::string> out;
   for (const SumTree& tree : plan.trees) {
     out.insert(tree.scheme);
@@ -91,8 +91,8 @@ Profile switch_tree(std::size_t n, std::size_t p, double gpu, double uplink) {
 }
 
 TEST(Inside, ThePcieMachineIsBestCpuAssisted) {
-  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-pcie"), "m0", with_network());
-  EXPECT_EQ(plan.choice, InsideChoice::single);
+  const Forest plan = forest_inside(shipped_profile("byteps-pcie"), "m0", with_network());
+  EXPECT_EQ(plan.choice, ForestChoice::single);
   EXPECT_THAT(schemes_of(plan), ElementsAre("cpu_assisted numa0"));
   // A GPU's link carries 2 * 3/4 + 1/4 each way: 7/4 GB / 13.125 GB/s. The memory is read five
   // times (two streams of the sum, once for the NIC, twice for the way back): 5 / 37.5, the same.
@@ -115,7 +115,7 @@ TEST(Inside, ThePcieMachineIsBestCpuAssisted) {
 }
 
 TEST(Inside, ThePcieMachinesRingRunsAtTheCopyAcrossSwitches) {
-  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-pcie"), "m0");
+  const Forest plan = forest_inside(shipped_profile("byteps-pcie"), "m0");
   // Equation 24: 2 * 7/8 / 10 GB/s.
   EXPECT_CLOSE(seconds_of(plan, "ring"),
                ring_aggregation_s({4, 2, 1.0, 105 * k_gbit, 105 * k_gbit}, 80 * k_gbit));
@@ -127,12 +127,12 @@ TEST(Inside, ThePcieMachinesRingRunsAtTheCopyAcrossSwitches) {
   // less than 37.5/13.125 * 8/5 = 4.57. Nothing can be faster.
   EXPECT_CLOSE(plan.mix_seconds_per_byte, 1.6 / 13.125e9);
   EXPECT_CLOSE(plan.bound_seconds_per_byte, 1.6 / 13.125e9);
-  EXPECT_EQ(plan.choice, InsideChoice::mix);
+  EXPECT_EQ(plan.choice, ForestChoice::mix);
 }
 
 TEST(Inside, TheNvlinkMachineIsBestWithRootsBesideTheNicsSwitch) {
-  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-nvlink"), "m0", with_network());
-  EXPECT_EQ(plan.choice, InsideChoice::single);
+  const Forest plan = forest_inside(shipped_profile("byteps-nvlink"), "m0", with_network());
+  EXPECT_EQ(plan.choice, ForestChoice::single);
   EXPECT_THAT(schemes_of(plan), ElementsAre("reduce_broadcast gpu2 gpu3"));
   // The NIC's port: 1 GB / 12.5 GB/s, and nothing is slower.
   EXPECT_CLOSE(plan.seconds_per_byte, 1 / 12.5e9);
@@ -154,7 +154,7 @@ TEST(Inside, TheNvlinkMachineIsBestWithRootsBesideTheNicsSwitch) {
 TEST(Inside, AServiceOnTheNvlinkMachineMakesTheNicsLinkDearer) {
   InsideOptions options = with_network();
   options.service = 1;
-  const InsidePlan plan = make_inside_plan(shipped_profile("byteps-nvlink"), "m0", options);
+  const Forest plan = forest_inside(shipped_profile("byteps-nvlink"), "m0", options);
   // Through the NIC go the job's gradient and the service's, each way.
   EXPECT_CLOSE(plan.seconds_per_byte, 2 / 12.5e9);
   EXPECT_CLOSE(plan.bound_seconds_per_byte, 2 / 12.5e9);
@@ -166,19 +166,19 @@ TEST(Inside, GpuDirectIsOnlyForGpusThatShareTheNicsSwitch) {
   InsideOptions options = with_network();
   options.gpu_direct = true;
   const Profile profile = shipped_profile("byteps-nvlink");
-  const InsideModel model = inside_model(profile, "m0", options);
+  const Network model = network_inside_machine(profile, "m0", options);
   std::vector<std::string> roots;
-  for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+  for (std::size_t v = 0; v < model.places.size(); ++v) {
     if (!model.exits[v].empty()) {
-      roots.push_back(model.endpoints[v].id);
+      roots.push_back(model.places[v].id);
     }
   }
   EXPECT_THAT(roots, ElementsAre("m0/gpu0", "m0/gpu1", "m0/numa0", "m0/numa1"));
   // Then root 0 leaves the switch's link to the processor alone.
   EXPECT_CLOSE(
-      seconds_of(solve_inside(model, 0.01, InsideGains::left_out), "reduce_broadcast gpu0"),
+      seconds_of(solve_forest(model, 0.01, Gains::left_out), "reduce_broadcast gpu0"),
       1 / 12.5e9);
-  EXPECT_THAT(inside_model(shipped_profile("byteps-pcie"), "m0", options).exits[0], IsEmpty());
+  EXPECT_THAT(network_inside_machine(shipped_profile("byteps-pcie"), "m0", options).exits[0], IsEmpty());
 }
 
 TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
@@ -189,8 +189,8 @@ TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
     const double uplink = gpu * std::exp2(static_cast<double>(random() % 600) / 100 - 3);
     SCOPED_TRACE(testing::Message()
                  << "n " << n << ", p " << p << ", b_N " << gpu << ", b_S " << uplink);
-    const InsideModel model = inside_model(switch_tree(n, p, gpu, uplink), "m0", {});
-    const InsidePlan plan = solve_inside(model, 0.01, InsideGains::left_out);
+    const Network model = network_inside_machine(switch_tree(n, p, gpu, uplink), "m0", {});
+    const Forest plan = solve_forest(model, 0.01, Gains::left_out);
     const double expected = solve_aggregation({n, p, 1.0, gpu, uplink}).time_s;
     EXPECT_CLOSE(plan.mix_seconds_per_byte, expected);
     EXPECT_CLOSE(plan.optimum_seconds_per_byte, expected);
@@ -209,7 +209,7 @@ TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {
       }
     }
   }
-  const InsidePlan plan = make_inside_plan(profile, "m0");
+  const Forest plan = forest_inside(profile, "m0");
   EXPECT_FALSE(has(plan, "ring"));
   EXPECT_FALSE(has(plan, "hierarchical"));
   EXPECT_FALSE(has(plan, "reduce_broadcast gpu0"));
@@ -219,7 +219,7 @@ TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {
 
 TEST(Inside, LinksOfUnknownCapacityAreNamed) {
   Profile profile = switch_tree(2, 2, 10e9, 10e9);
-  const InsidePlan plan = make_inside_plan(profile, "m0");
+  const Forest plan = forest_inside(profile, "m0");
   EXPECT_THAT(plan.unknown, UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
 }
 
@@ -229,7 +229,7 @@ TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
                 [](const TopologyObject& o) { return o.kind == ObjectKind::gpu; });
   add_link_rate(profile, "link_bandwidth", "m0/numa0", "m0/numa1", 8e9);
   add_link_rate(profile, "link_bandwidth", "m0/numa1", "m0/numa0", 8e9);
-  const InsidePlan plan = make_inside_plan(profile, "m0");
+  const Forest plan = forest_inside(profile, "m0");
   EXPECT_THAT(plan.endpoints, ElementsAre("m0/numa0", "m0/numa1"));
   // Each direction carries one gradient, whoever is the root.
   EXPECT_CLOSE(plan.seconds_per_byte, 1 / 8e9);
@@ -237,8 +237,8 @@ TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
 }
 
 TEST(Inside, OneGpuAloneHasNothingToDo) {
-  const InsidePlan plan =
-      make_inside_plan(switch_tree(2, 2, 10e9, 10e9), "m0", {.workers = {"m0/gpu1"}});
+  const Forest plan =
+      forest_inside(switch_tree(2, 2, 10e9, 10e9), "m0", {.workers = {"m0/gpu1"}});
   EXPECT_EQ(plan.seconds_per_byte, 0);
   EXPECT_EQ(plan.bound_seconds_per_byte, 0);
   ASSERT_EQ(plan.trees.size(), 1U);
@@ -248,9 +248,9 @@ TEST(Inside, OneGpuAloneHasNothingToDo) {
 TEST(Inside, SaysWhatIsMissing) {
   const Profile profile = switch_tree(2, 2, 10e9, 10e9);
   const auto plan = [&](const InsideOptions& options) {
-    return make_inside_plan(profile, "m0", options);
+    return forest_inside(profile, "m0", options);
   };
-  EXPECT_REFUSED(input, "no machine \"m7\"", make_inside_plan(profile, "m7"));
+  EXPECT_REFUSED(input, "no machine \"m7\"", forest_inside(profile, "m7"));
   EXPECT_REFUSED(input, "no NIC", plan(with_network()));
   EXPECT_REFUSED(usage, "not negative", plan(with_network(-1)));
   EXPECT_REFUSED(input, "m0/gpu9", plan({.workers = {"m0/gpu9"}}));

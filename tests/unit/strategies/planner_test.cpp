@@ -5,7 +5,7 @@
 #include "core/file.hpp"
 #include "core/json.hpp"
 #include "documents/ceilings.hpp"
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/model.hpp"
 #include "strategies/predict.hpp"

@@ -4,7 +4,7 @@
 // number would differ from process to process.
 #include "fixtures.hpp"
 
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 #include "strategies/proxies/planner.hpp"
 #include "strategies/proxies/replan.hpp"
 #include "strategies/torus/planner.hpp"

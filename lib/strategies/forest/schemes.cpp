@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/schemes.hpp"
+#include "strategies/forest/schemes.hpp"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,13 @@ constexpr double k_same = 1e-9;
 using Group = std::vector<std::size_t>;
 
 /// "gpu2" of "m0/gpu2".
-std::string short_name(const InsideModel& model, std::size_t endpoint) {
-  const std::string& id = model.endpoints[endpoint].id;
+std::string short_name(const Network& model, std::size_t endpoint) {
+  const std::string& id = model.places[endpoint].id;
   const std::size_t slash = id.find('/');
   return slash == std::string::npos ? id : id.substr(slash + 1);
 }
 
-std::string names(const InsideModel& model, std::string_view scheme, const Group& endpoints) {
+std::string names(const Network& model, std::string_view scheme, const Group& endpoints) {
   std::string out(scheme);
   for (const std::size_t endpoint : endpoints) {
     out += " " + short_name(model, endpoint);
@@ -32,28 +32,28 @@ std::string names(const InsideModel& model, std::string_view scheme, const Group
 }
 
 /// How fast one copy alone can be; 0 where none can be made.
-double solo(const InsideModel& model, std::size_t from, std::size_t to) {
-  if (!model.copy[from][to]) {
+double solo(const Network& model, std::size_t from, std::size_t to) {
+  if (!model.ways[from][to]) {
     return 0;
   }
   double least = std::numeric_limits<double>::infinity();
-  for (const InsideUse& use : *model.copy[from][to]) {
-    least = std::min(least, model.resources[use.resource].bytes_per_second / use.amount);
+  for (const Use& use : *model.ways[from][to]) {
+    least = std::min(least, model.stations[use.station].bytes_per_second / use.amount);
   }
   return least;
 }
 
 class Namer {
 public:
-  explicit Namer(const InsideModel& model) : m_model(model), m_endpoints(model.endpoints.size()) {
+  explicit Namer(const Network& model) : m_model(model), m_endpoints(model.places.size()) {
     for (std::size_t v = 0; v < m_endpoints; ++v) {
-      if (model.endpoints[v].memory && !model.exits[v].empty()) {
+      if (model.places[v].memory && !model.exits[v].empty()) {
         m_memories.push_back(v);
       }
     }
   }
 
-  [[nodiscard]] std::vector<InsideScheme> all() {
+  [[nodiscard]] std::vector<NamedScheme> all() {
     reduce_broadcast();
     cpu_assisted();
     brute_force();
@@ -64,21 +64,21 @@ public:
 
 private:
   /// Nobody has a parent yet but the root.
-  [[nodiscard]] InsideTree tree(std::size_t root) const {
-    InsideTree out;
+  [[nodiscard]] Tree tree(std::size_t root) const {
+    Tree out;
     out.up.assign(m_endpoints, -1);
     out.down.assign(m_endpoints, -1);
     join(out, root, root);
     return out;
   }
-  static void join(InsideTree& tree, std::size_t child, std::size_t parent) {
+  static void join(Tree& tree, std::size_t child, std::size_t parent) {
     tree.up[child] = static_cast<std::int64_t>(parent);
     tree.down[child] = static_cast<std::int64_t>(parent);
   }
 
   /// `name` with the trees, if all are possible.
-  void take(std::string name, std::vector<InsideTree> trees) {
-    const auto possible = [&](const InsideTree& t) { return is_possible(m_model, t); };
+  void take(std::string name, std::vector<Tree> trees) {
+    const auto possible = [&](const Tree& t) { return is_possible(m_model, t); };
     if (!trees.empty() && std::all_of(trees.begin(), trees.end(), possible)) {
       m_schemes.push_back({std::move(name), std::move(trees)});
     }
@@ -86,8 +86,8 @@ private:
 
   /// The trees with `top` as the place where the sum of all workers comes together: itself the root
   /// where it may be one, and below every memory that may be one in turn where it may not.
-  [[nodiscard]] std::vector<InsideTree> rooted(const InsideTree& below, std::size_t top) const {
-    std::vector<InsideTree> out;
+  [[nodiscard]] std::vector<Tree> rooted(const Tree& below, std::size_t top) const {
+    std::vector<Tree> out;
     for (std::size_t i = 0; i < m_model.exits[top].size(); ++i) {
       out.push_back(below);
       out.back().exit = i;
@@ -99,14 +99,13 @@ private:
   }
 
   /// Every way out goes by the memory that has the shortest one to it.
-  [[nodiscard]] std::vector<InsideTree> below_memory(const InsideTree& below,
-                                                     std::size_t top) const {
-    std::vector<InsideTree> out;
+  [[nodiscard]] std::vector<Tree> below_memory(const Tree& below, std::size_t top) const {
+    std::vector<Tree> out;
     for (const auto& [memory, exit] : exits_by_nic()) {
       if (below.up[memory] >= 0) {
         continue; // it already is a part of the tree
       }
-      InsideTree whole = below;
+      Tree whole = below;
       join(whole, top, memory);
       join(whole, memory, memory);
       whole.exit = exit;
@@ -121,7 +120,7 @@ private:
     std::vector<std::pair<std::size_t, std::size_t>> out;
     for (const std::size_t memory : m_memories) {
       for (std::size_t i = 0; i < m_model.exits[memory].size(); ++i) {
-        const InsideExit& exit = m_model.exits[memory][i];
+        const Exit& exit = m_model.exits[memory][i];
         const auto known = std::find(nics.begin(), nics.end(), exit.nic);
         if (known == nics.end()) {
           nics.push_back(exit.nic);
@@ -137,8 +136,8 @@ private:
     return out;
   }
 
-  [[nodiscard]] std::vector<InsideTree> star(std::size_t root) const {
-    InsideTree below = tree(root);
+  [[nodiscard]] std::vector<Tree> star(std::size_t root) const {
+    Tree below = tree(root);
     for (std::size_t v = 0; v < m_model.workers; ++v) {
       join(below, v, root);
     }
@@ -147,7 +146,7 @@ private:
 
   /// Every worker by the way, over other workers, whose slowest copy is the fastest, then by the
   /// one with the fewest copies: where NVLinks do not join every pair, over those that they join.
-  [[nodiscard]] std::vector<InsideTree> widest(std::size_t root) const {
+  [[nodiscard]] std::vector<Tree> widest(std::size_t root) const {
     struct Way {
       double width = 0;
       std::size_t copies = 0, next = 0;
@@ -179,7 +178,7 @@ private:
         }
       }
     }
-    InsideTree below = tree(root);
+    Tree below = tree(root);
     for (std::size_t v = 0; v < ways.size(); ++v) {
       join(below, v, ways[v].next);
     }
@@ -189,9 +188,9 @@ private:
   /// Roots take turns: each alone, those of each switch, all.
   void reduce_broadcast() {
     const auto scheme = [&](const Group& roots) {
-      std::vector<InsideTree> trees;
+      std::vector<Tree> trees;
       for (const std::size_t root : roots) {
-        const std::vector<InsideTree> one = widest(root);
+        const std::vector<Tree> one = widest(root);
         trees.insert(trees.end(), one.begin(), one.end());
       }
       take(names(m_model, "reduce_broadcast", roots), std::move(trees));
@@ -209,9 +208,9 @@ private:
       }
     }
     if (m_model.workers > 1) {
-      std::vector<InsideTree> trees;
+      std::vector<Tree> trees;
       for (const std::size_t root : everyone) {
-        const std::vector<InsideTree> one = widest(root);
+        const std::vector<Tree> one = widest(root);
         trees.insert(trees.end(), one.begin(), one.end());
       }
       take("reduce_broadcast all", std::move(trees));
@@ -221,12 +220,12 @@ private:
   /// One scheme for each memory that may be the root, and one with all of them in turn.
   template <class Trees>
   void by_memory(std::string_view name, const Trees& trees_of) {
-    std::vector<InsideTree> all;
+    std::vector<Tree> all;
     for (const std::size_t memory : m_memories) {
       if (memory < m_model.workers) {
         continue; // reduce_broadcast
       }
-      const std::vector<InsideTree> trees = trees_of(memory);
+      const std::vector<Tree> trees = trees_of(memory);
       take(names(m_model, name, {memory}), trees);
       all.insert(all.end(), trees.begin(), trees.end());
     }
@@ -249,16 +248,16 @@ private:
       return; // brute force
     }
     by_memory("cpu_assisted", [&](std::size_t memory) {
-      std::vector<InsideTree> trees;
+      std::vector<Tree> trees;
       for (std::size_t place = 0; place < places(); ++place) {
-        InsideTree below = tree(memory);
+        Tree below = tree(memory);
         for (const Group& group : m_model.groups) {
           const std::size_t head = group[place % group.size()];
           for (const std::size_t v : group) {
             join(below, v, v == head ? memory : head);
           }
         }
-        const std::vector<InsideTree> whole = rooted(below, memory);
+        const std::vector<Tree> whole = rooted(below, memory);
         trees.insert(trees.end(), whole.begin(), whole.end());
       }
       return trees;
@@ -275,15 +274,15 @@ private:
       return;
     }
     const auto trees_by = [&](bool staged) {
-      std::vector<InsideTree> trees;
+      std::vector<Tree> trees;
       for (const Group& home : m_model.groups) {
         for (std::size_t place = 0; place < home.size(); ++place) {
           const std::size_t root = home[place];
           const std::size_t relay = staged ? staging_memory(root) : root;
           if (relay == m_endpoints) {
-            return std::vector<InsideTree>{};
+            return std::vector<Tree>{};
           }
-          InsideTree below = tree(root);
+          Tree below = tree(root);
           if (staged) {
             join(below, relay, root);
           }
@@ -295,7 +294,7 @@ private:
               }
             }
           }
-          const std::vector<InsideTree> whole = rooted(below, root);
+          const std::vector<Tree> whole = rooted(below, root);
           trees.insert(trees.end(), whole.begin(), whole.end());
         }
       }
@@ -309,7 +308,7 @@ private:
   [[nodiscard]] std::size_t staging_memory(std::size_t root) const {
     std::size_t best = m_endpoints;
     for (std::size_t v = m_model.workers; v < m_endpoints; ++v) {
-      if (m_model.endpoints[v].memory &&
+      if (m_model.places[v].memory &&
           (best == m_endpoints || solo(m_model, v, root) > solo(m_model, best, root))) {
         best = v;
       }
@@ -338,30 +337,30 @@ private:
       used[next] = true;
       order.push_back(next);
     }
-    std::vector<InsideTree> trees;
+    std::vector<Tree> trees;
     for (std::size_t end = 0; end < n; ++end) {
-      InsideTree below = tree(order[end]);
+      Tree below = tree(order[end]);
       // Up from the one after the end round to the end; down from the end round the same way.
       for (std::size_t i = 1; i < n; ++i) {
         const std::size_t at = order[(end + i) % n];
         below.up[at] = static_cast<std::int64_t>(order[(end + i + 1) % n]);
         below.down[at] = static_cast<std::int64_t>(order[(end + i - 1) % n]);
       }
-      const std::vector<InsideTree> whole = rooted(below, order[end]);
+      const std::vector<Tree> whole = rooted(below, order[end]);
       trees.insert(trees.end(), whole.begin(), whole.end());
     }
     take("ring", std::move(trees));
   }
 
-  const InsideModel& m_model;
+  const Network& m_model;
   std::size_t m_endpoints;
   std::vector<std::size_t> m_memories; ///< that may be roots
-  std::vector<InsideScheme> m_schemes;
+  std::vector<NamedScheme> m_schemes;
 };
 
 } // namespace
 
-std::vector<InsideScheme> named_schemes(const InsideModel& model) {
+std::vector<NamedScheme> named_schemes(const Network& model) {
   return Namer(model).all();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "strategies/inside/model.hpp"
+#include "network/network.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -14,26 +14,26 @@ namespace reckon {
 
 /// Two trees over a model's endpoints with one root, as SumTree has them, and the way from the root
 /// to the network.
-struct InsideTree {
+struct Tree {
   std::vector<std::int64_t> up; ///< by endpoint: whom it hands its sum to; the root: itself; or -1
   std::vector<std::int64_t> down; ///< by endpoint: who gives it the sum; the root: itself; or -1
   std::size_t exit = 0;           ///< of model.exits[root]
-  bool operator==(const InsideTree&) const = default;
+  bool operator==(const Tree&) const = default;
 };
 
-[[nodiscard]] std::size_t root_of(const InsideTree& tree);
+[[nodiscard]] std::size_t root_of(const Tree& tree);
 
 /// Whether both trees lead to one root that has such an exit, hold every worker, and make only
 /// copies that can be made.
-[[nodiscard]] bool is_possible(const InsideModel& model, const InsideTree& tree);
+[[nodiscard]] bool is_possible(const Network& model, const Tree& tree);
 
 /// By resource: bytes for each byte of the gradient when all of it goes this way; without what
 /// passes anyway. A relay that c others hand their sums to adds c - 1 times, a worker c times.
-[[nodiscard]] std::vector<double> loads_of(const InsideModel& model, const InsideTree& tree);
+[[nodiscard]] std::vector<double> loads_of(const Network& model, const Tree& tree);
 
 /// Endpoints that hand nothing to anyone although they are no workers are taken out of the trees,
 /// which never costs anything.
-void prune(const InsideModel& model, InsideTree& tree);
+void prune(const Network& model, Tree& tree);
 
 /// Parents of the cheapest tree that reaches all nodes from `root` (Chu and Liu 1965, Edmonds
 /// 1967); cost[p][v] is that of p being the parent of v, infinite where it cannot be. Costs may be
@@ -42,13 +42,13 @@ void prune(const InsideModel& model, InsideTree& tree);
 cheapest_arborescence(const std::vector<std::vector<double>>& cost, std::size_t root);
 
 struct PricedTree {
-  InsideTree tree;
+  Tree tree;
   double cost = std::numeric_limits<double>::infinity();
 };
 
 /// The cheapest trees of all with each root, over every choice of relays, when a byte through
 /// resource r costs prices[r] >= 0. Exact. A root that reaches no worker has no entry.
-[[nodiscard]] std::vector<PricedTree> cheapest_trees(const InsideModel& model,
+[[nodiscard]] std::vector<PricedTree> cheapest_trees(const Network& model,
                                                      const std::vector<double>& prices);
 
 } // namespace reckon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/trees.hpp"
+#include "strategies/forest/trees.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -44,15 +44,15 @@ bool leads_to_root(const std::vector<std::int64_t>& parents, std::size_t root,
   return true;
 }
 
-double cost_of(const InsideUses& uses, const std::vector<double>& prices) {
+double cost_of(const Uses& uses, const std::vector<double>& prices) {
   double cost = 0;
-  for (const InsideUse& use : uses) {
-    cost += use.amount * prices[use.resource];
+  for (const Use& use : uses) {
+    cost += use.amount * prices[use.station];
   }
   return cost;
 }
 
-void prune_leaves(const InsideModel& model, std::vector<std::int64_t>& parents, std::size_t root) {
+void prune_leaves(const Network& model, std::vector<std::int64_t>& parents, std::size_t root) {
   for (bool again = true; again;) {
     again = false;
     const std::vector<std::size_t> children = children_of(parents);
@@ -68,14 +68,14 @@ void prune_leaves(const InsideModel& model, std::vector<std::int64_t>& parents, 
 /// Searches the cheapest trees for one set of prices.
 class Search {
 public:
-  Search(const InsideModel& model, const std::vector<double>& prices) : m_model(model) {
-    const std::size_t n = model.endpoints.size();
+  Search(const Network& model, const std::vector<double>& prices) : m_model(model) {
+    const std::size_t n = model.places.size();
     m_copy.assign(n, std::vector<double>(n, k_never));
     m_add.assign(n, 0.0);
     for (std::size_t u = 0; u < n; ++u) {
       for (std::size_t v = 0; v < n; ++v) {
-        if (u != v && model.copy[u][v]) {
-          m_copy[u][v] = cost_of(*model.copy[u][v], prices);
+        if (u != v && model.ways[u][v]) {
+          m_copy[u][v] = cost_of(*model.ways[u][v], prices);
         }
       }
       m_add[u] = cost_of(model.add[u], prices);
@@ -90,7 +90,7 @@ public:
   [[nodiscard]] Found up(std::size_t root) {
     Found best;
     for_relays(root, [&](const std::vector<std::size_t>& members) {
-      std::vector<std::size_t> forced(m_model.endpoints.size(), k_none);
+      std::vector<std::size_t> forced(m_model.places.size(), k_none);
       branch(root, members, forced, best);
     });
     return best;
@@ -116,7 +116,7 @@ private:
   template <class Call>
   void for_relays(std::size_t root, const Call& call) const {
     std::vector<std::size_t> relays;
-    for (std::size_t v = m_model.workers; v < m_model.endpoints.size(); ++v) {
+    for (std::size_t v = m_model.workers; v < m_model.places.size(); ++v) {
       if (v != root) {
         relays.push_back(v);
       }
@@ -149,7 +149,7 @@ private:
     if (parent.empty()) {
       return found;
     }
-    found.parents.assign(m_model.endpoints.size(), -1);
+    found.parents.assign(m_model.places.size(), -1);
     found.cost = fixed;
     for (std::size_t v = 0; v < members.size(); ++v) {
       found.parents[members[v]] = static_cast<std::int64_t>(members[parent[v]]);
@@ -181,18 +181,18 @@ private:
         const std::size_t parent = members[p];
         if (forced[child] == k_none || forced[child] == parent) {
           cost[p][v] = m_copy[child][parent] + m_add[parent] -
-                       (m_model.endpoints[child].worker ? 0.0 : m_add[child]);
+                       (m_model.places[child].worker ? 0.0 : m_add[child]);
         }
       }
     }
-    const double first = m_model.endpoints[root].worker ? 0.0 : m_add[root];
+    const double first = m_model.places[root].worker ? 0.0 : m_add[root];
     Found found = arborescence(root, members, cost, -first);
     if (!(found.cost < best.cost - k_tie * std::abs(best.cost == k_never ? 0 : best.cost))) {
       return;
     }
     const std::vector<std::size_t> children = children_of(found.parents);
     const auto idle = std::find_if(members.begin(), members.end(), [&](std::size_t v) {
-      return !m_model.endpoints[v].worker && v != root && children[v] == 0;
+      return !m_model.places[v].worker && v != root && children[v] == 0;
     });
     if (idle == members.end()) {
       best = std::move(found);
@@ -207,14 +207,14 @@ private:
     }
   }
 
-  const InsideModel& m_model;
+  const Network& m_model;
   Costs m_copy; ///< from, to
   std::vector<double> m_add;
 };
 
 } // namespace
 
-std::size_t root_of(const InsideTree& tree) {
+std::size_t root_of(const Tree& tree) {
   for (std::size_t v = 0; v < tree.up.size(); ++v) {
     if (tree.up[v] == static_cast<std::int64_t>(v)) {
       return v;
@@ -223,8 +223,8 @@ std::size_t root_of(const InsideTree& tree) {
   return tree.up.size();
 }
 
-bool is_possible(const InsideModel& model, const InsideTree& tree) {
-  const std::size_t n = model.endpoints.size();
+bool is_possible(const Network& model, const Tree& tree) {
+  const std::size_t n = model.places.size();
   if (tree.up.size() != n || tree.down.size() != n) {
     return false;
   }
@@ -239,26 +239,26 @@ bool is_possible(const InsideModel& model, const InsideTree& tree) {
     }
   }
   const auto up = [&](std::size_t v, std::size_t parent) {
-    return v != parent && model.copy[v][parent].has_value();
+    return v != parent && model.ways[v][parent].has_value();
   };
   const auto down = [&](std::size_t v, std::size_t parent) {
-    return v != parent && model.copy[parent][v].has_value();
+    return v != parent && model.ways[parent][v].has_value();
   };
   return leads_to_root(tree.up, root, up) && leads_to_root(tree.down, root, down);
 }
 
-std::vector<double> loads_of(const InsideModel& model, const InsideTree& tree) {
-  std::vector<double> loads(model.resources.size(), 0.0);
+std::vector<double> loads_of(const Network& model, const Tree& tree) {
+  std::vector<double> loads(model.stations.size(), 0.0);
   const std::size_t root = root_of(tree);
   const std::vector<std::size_t> children = children_of(tree.up);
-  for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+  for (std::size_t v = 0; v < model.places.size(); ++v) {
     if (tree.up[v] >= 0 && v != root) {
-      add_uses(loads, *model.copy[v][static_cast<std::size_t>(tree.up[v])]);
+      add_uses(loads, *model.ways[v][static_cast<std::size_t>(tree.up[v])]);
     }
     if (tree.down[v] >= 0 && v != root) {
-      add_uses(loads, *model.copy[static_cast<std::size_t>(tree.down[v])][v]);
+      add_uses(loads, *model.ways[static_cast<std::size_t>(tree.down[v])][v]);
     }
-    const std::size_t own = model.endpoints[v].worker ? 1 : 0;
+    const std::size_t own = model.places[v].worker ? 1 : 0;
     if (children[v] + own > 1) {
       add_uses(loads, model.add[v], static_cast<double>(children[v] + own - 1));
     }
@@ -267,7 +267,7 @@ std::vector<double> loads_of(const InsideModel& model, const InsideTree& tree) {
   return loads;
 }
 
-void prune(const InsideModel& model, InsideTree& tree) {
+void prune(const Network& model, Tree& tree) {
   const std::size_t root = root_of(tree);
   prune_leaves(model, tree.up, root);
   prune_leaves(model, tree.down, root);
@@ -357,11 +357,10 @@ std::vector<std::size_t> cheapest_arborescence(const std::vector<std::vector<dou
   return parent;
 }
 
-std::vector<PricedTree> cheapest_trees(const InsideModel& model,
-                                       const std::vector<double>& prices) {
+std::vector<PricedTree> cheapest_trees(const Network& model, const std::vector<double>& prices) {
   std::vector<PricedTree> out;
   Search search(model, prices);
-  for (std::size_t root = 0; root < model.endpoints.size(); ++root) {
+  for (std::size_t root = 0; root < model.places.size(); ++root) {
     if (model.exits[root].empty()) {
       continue;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "documents/plan.hpp"
-#include "strategies/inside/schemes.hpp"
+#include "strategies/forest/schemes.hpp"
 
 #include <string>
 #include <string_view>
@@ -11,7 +11,7 @@
 namespace reckon {
 
 /// A named scheme, or a mix, with what it costs.
-struct InsideCandidate {
+struct ForestCandidate {
   std::string name;
   double seconds_per_byte = 0; ///< of the gradient, until the busiest resource is done
   std::string limit;           ///< that resource
@@ -21,7 +21,7 @@ struct InsideCandidate {
 };
 
 /// A resource in the chosen trees, and its dual value in the best of all trees.
-struct InsidePrice {
+struct StationPrice {
   std::string resource;
   std::string source;          ///< of its capacity
   double bytes_per_second = 0; ///< capacity
@@ -33,22 +33,22 @@ struct InsidePrice {
   double gain_per_gb_s = 0;
 };
 
-enum class InsideChoice {
+enum class ForestChoice {
   single,  ///< one named scheme
   mix,     ///< several named schemes
   optimum, ///< trees that have no name
 };
-[[nodiscard]] std::string_view name_of(InsideChoice choice);
+[[nodiscard]] std::string_view name_of(ForestChoice choice);
 
 /// How one machine's workers sum their gradients and get the sum back, solved on the profile's
 /// rates. Times are for each byte of a worker's gradient: a gradient of M bytes takes M times as
 /// long. Immutable data; nothing in it depends on anything but its inputs.
-struct InsidePlan {
+struct Forest {
   std::vector<std::string> endpoints; ///< topology ids by rank: the workers, then relays in use
   std::size_t workers = 0;
   std::vector<SumTree> trees;     ///< over `endpoints`; shares add up to 1
   std::vector<std::string> exits; ///< by tree: NIC of its root's traffic; empty without network
-  InsideChoice choice = InsideChoice::single;
+  ForestChoice choice = ForestChoice::single;
   double seconds_per_byte = 0; ///< of these trees
   std::string limit;           ///< the resource that is busy all that time
   /// The same trees with every capacity at the high, and at the low end of its samples.
@@ -61,24 +61,24 @@ struct InsidePlan {
   double certificate_seconds_per_byte = 0;
   double bound_seconds_per_byte = 0; ///< no algorithm whatever can beat this (equation 27)
   std::string bound_by;
-  std::vector<InsideCandidate> candidates; ///< all named schemes and the best mix, fastest first
-  std::vector<InsidePrice> prices;         ///< dearest first, then busiest
+  std::vector<ForestCandidate> candidates; ///< all named schemes and the best mix, fastest first
+  std::vector<StationPrice> prices;        ///< dearest first, then busiest
   std::vector<std::string> unknown;        ///< links of unknown capacity, counted as unlimited
 };
 
 /// The best way to sum inside `machine` (a MachineGroup's id that is a topology object). Throws
 /// Error{input} when the profile lacks what is needed, Error{usage} for options that contradict
 /// each other.
-[[nodiscard]] InsidePlan make_inside_plan(const Profile& profile, const std::string& machine,
-                                          const InsideOptions& options = {});
+[[nodiscard]] Forest forest_inside(const Profile& profile, const std::string& machine,
+                                   const InsideOptions& options = {});
 
-enum class InsideGains {
+enum class Gains {
   solved,
   left_out ///< gain_per_gb_s stays 0: a tenth of the work
 };
 
 /// The same from a model.
-[[nodiscard]] InsidePlan solve_inside(const InsideModel& model, double tolerance = 0.01,
-                                      InsideGains gains = InsideGains::solved);
+[[nodiscard]] Forest solve_forest(const Network& model, double tolerance = 0.01,
+                                  Gains gains = Gains::solved);
 
 } // namespace reckon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/program.hpp"
+#include "strategies/forest/program.hpp"
 
 #include "core/error.hpp"
 

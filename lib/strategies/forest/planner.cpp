@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/planner.hpp"
+#include "strategies/forest/planner.hpp"
 
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "strategies/inside/bound.hpp"
+#include "strategies/forest/bound.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "topology/numa.hpp"
@@ -42,12 +42,12 @@ public:
         m_machine(options.machine.empty() ? machine_with_topology(inputs.profile)
                                           : options.machine),
         m_layout(layout_of(inputs.workload)),
-        m_model(inside_model(inputs.profile, m_machine, options.inside)),
-        m_solution(solve_inside(m_model, options.inside.tolerance)) {
+        m_model(network_inside_machine(inputs.profile, m_machine, options.inside)),
+        m_solution(solve_forest(m_model, options.inside.tolerance)) {
     for (const std::string& id : m_solution.endpoints) {
-      const auto it = std::find_if(m_model.endpoints.begin(), m_model.endpoints.end(),
-                                   [&](const InsideEndpoint& e) { return e.id == id; });
-      m_index.push_back(static_cast<std::size_t>(it - m_model.endpoints.begin()));
+      const auto it = std::find_if(m_model.places.begin(), m_model.places.end(),
+                                   [&](const Place& e) { return e.id == id; });
+      m_index.push_back(static_cast<std::size_t>(it - m_model.places.begin()));
     }
   }
 
@@ -157,7 +157,7 @@ private:
       }
     }
     for (const std::size_t endpoint : m_index) {
-      const InsideEndpoint& e = m_model.endpoints[endpoint];
+      const Place& e = m_model.places[endpoint];
       if (e.memory && m_model.add[endpoint].empty()) {
         out.push_back(fmt::format("memory and sums {}", e.id.substr(m_machine.size() + 1)));
       }
@@ -241,7 +241,7 @@ private:
   /// Bytes for each byte of the gradient on every resource, of the trees as the parts use them,
   /// without what passes besides.
   [[nodiscard]] std::vector<double> loads(const Plan& plan) const {
-    std::vector<double> bytes(plan.trees.size(), 0), out(m_model.resources.size(), 0);
+    std::vector<double> bytes(plan.trees.size(), 0), out(m_model.stations.size(), 0);
     for (std::size_t p = 0; p < plan.parts.size(); ++p) {
       bytes[plan.parts.tree[p]] += static_cast<double>(plan.parts.bytes[p]);
     }
@@ -249,7 +249,7 @@ private:
       std::vector<std::size_t> arrivals(m_index.size(), 0);
       const double share = bytes[t] / static_cast<double>(plan.gradient_bytes);
       const auto copy = [&](std::size_t from, std::size_t to) {
-        add_uses(out, *m_model.copy[m_index[from]][m_index[to]], share);
+        add_uses(out, *m_model.ways[m_index[from]][m_index[to]], share);
       };
       for (std::size_t r = 0; r < m_index.size(); ++r) {
         const auto parent = plan.trees[t].up[r], giver = plan.trees[t].down[r];
@@ -276,13 +276,13 @@ private:
     double steady_seconds = 0; ///< of the busiest resource
   };
   /// Of one iteration with the capacities of `model`.
-  [[nodiscard]] Time time_of(const Plan& plan, const InsideModel& model) const {
+  [[nodiscard]] Time time_of(const Plan& plan, const Network& model) const {
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     const std::vector<double> load = loads(plan);
     Time time;
     for (std::size_t r = 0; r < load.size(); ++r) {
-      time.steady_seconds = std::max(time.steady_seconds,
-                                     model_bytes * load[r] / model.resources[r].bytes_per_second);
+      time.steady_seconds =
+          std::max(time.steady_seconds, model_bytes * load[r] / model.stations[r].bytes_per_second);
     }
     time.seconds = time.steady_seconds;
     const PlayNetwork network = network_of(model, m_index);
@@ -315,7 +315,7 @@ private:
     const std::vector<double> load = loads(plan);
     std::size_t count = 0;
     for (std::size_t r = 0; r < load.size(); ++r) {
-      count += load[r] > 0 && m_model.resources[r].ranged() ? 1U : 0U;
+      count += load[r] > 0 && m_model.stations[r].ranged() ? 1U : 0U;
     }
     return count;
   }
@@ -335,8 +335,8 @@ private:
     InsideOptions alone = m_options.inside;
     alone.network = alone.service = 0;
     // At the high end of what was measured: else what is only uncertain would seem impossible.
-    const InsideBound bound =
-        inside_bound(at_high_capacities(inside_model(m_inputs.profile, m_machine, alone)));
+    const NetworkBound bound = network_bound(
+        at_high_capacities(network_inside_machine(m_inputs.profile, m_machine, alone)));
     Prediction& p = plan.prediction;
     p.bound_seconds =
         std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes), p.lo_seconds);
@@ -344,7 +344,7 @@ private:
                              bound.by.empty() ? "nothing whose rate is known" : bound.by,
                              passes_besides() ? ", without what passes besides" : "");
     const auto dearest = std::max_element(m_solution.prices.begin(), m_solution.prices.end(),
-                                          [](const InsidePrice& a, const InsidePrice& b) {
+                                          [](const StationPrice& a, const StationPrice& b) {
                                             return a.gain_per_gb_s < b.gain_per_gb_s;
                                           });
     constexpr double k_worth_saying = 0.001;
@@ -354,7 +354,7 @@ private:
     } else {
       const auto bind =
           std::count_if(m_solution.prices.begin(), m_solution.prices.end(),
-                        [](const InsidePrice& price) { return price.busy > 1 - 1e-6; });
+                        [](const StationPrice& price) { return price.busy > 1 - 1e-6; });
       p.relief = bind > 0 ? fmt::format("no single link: {} bind together", bind)
                           : "unknown: no link that is used has a known rate";
     }
@@ -367,7 +367,7 @@ private:
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     set_range(plan);
     set_bound(plan);
-    plan.strategy = m_solution.choice == InsideChoice::single
+    plan.strategy = m_solution.choice == ForestChoice::single
                         ? strategy_text(m_solution.trees.front().scheme)
                         : fmt::format("inside_{}", name_of(m_solution.choice));
     plan.transport = transport();
@@ -377,7 +377,7 @@ private:
       plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
     }
     add_candidates(plan);
-    for (const InsidePrice& price : m_solution.prices) {
+    for (const StationPrice& price : m_solution.prices) {
       plan.resources.push_back({price.resource, price.source, price.bytes_per_second,
                                 price.load * model_bytes, price.busy, price.price,
                                 price.gain_per_gb_s});
@@ -416,18 +416,18 @@ private:
 
   void add_candidates(Plan& plan) const {
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
-    std::vector<InsideCandidate> candidates = m_solution.candidates;
+    std::vector<ForestCandidate> candidates = m_solution.candidates;
     std::vector<std::string> ties;
     constexpr double k_tie = 1e-8; // the solver's precision
-    const bool any_range = std::any_of(m_model.resources.begin(), m_model.resources.end(),
-                                       [](const InsideResource& r) { return r.ranged(); });
-    if (m_solution.choice == InsideChoice::optimum) {
+    const bool any_range = std::any_of(m_model.stations.begin(), m_model.stations.end(),
+                                       [](const Station& r) { return r.ranged(); });
+    if (m_solution.choice == ForestChoice::optimum) {
       candidates.insert(candidates.begin(),
                         {plan.strategy, m_solution.seconds_per_byte, m_solution.limit,
                          plan.trees.size(), m_solution.low_seconds_per_byte,
                          m_solution.high_seconds_per_byte});
     }
-    for (const InsideCandidate& c : candidates) {
+    for (const ForestCandidate& c : candidates) {
       const std::string name = c.name.starts_with("mix:") ? "inside_mix" : strategy_text(c.name);
       const bool known =
           std::any_of(plan.candidates.begin(), plan.candidates.end(),
@@ -467,28 +467,28 @@ private:
   const InsidePlanOptions& m_options;
   std::string m_machine;
   GradientLayout m_layout;
-  InsideModel m_model;
-  InsidePlan m_solution;
+  Network m_model;
+  Forest m_solution;
   std::vector<std::size_t> m_index; ///< by rank: endpoint of the model
 };
 
 } // namespace
 
-PlayNetwork network_of(const InsideModel& model, std::span<const std::size_t> endpoints) {
+PlayNetwork network_of(const Network& model, std::span<const std::size_t> endpoints) {
   PlayNetwork network;
-  for (const InsideResource& resource : model.resources) {
+  for (const Station& resource : model.stations) {
     network.station_bytes_per_s.push_back(resource.bytes_per_second);
   }
   network.paths.assign(endpoints.size(), std::vector<std::vector<std::uint32_t>>(endpoints.size()));
   for (std::size_t u = 0; u < endpoints.size(); ++u) {
     for (std::size_t v = 0; v < endpoints.size(); ++v) {
-      const auto& uses = model.copy[endpoints[u]][endpoints[v]];
+      const auto& uses = model.ways[endpoints[u]][endpoints[v]];
       if (u == v || !uses) {
         continue;
       }
-      for (const InsideUse& use : *uses) {
+      for (const Use& use : *uses) {
         for (long times = std::lround(use.amount); times > 0; --times) {
-          network.paths[u][v].push_back(static_cast<std::uint32_t>(use.resource));
+          network.paths[u][v].push_back(static_cast<std::uint32_t>(use.station));
         }
       }
     }
@@ -496,14 +496,14 @@ PlayNetwork network_of(const InsideModel& model, std::span<const std::size_t> en
   return network;
 }
 
-OpCost op_cost(const InsideModel& model, std::vector<std::size_t> endpoints) {
+OpCost op_cost(const Network& model, std::vector<std::size_t> endpoints) {
   return [&model, endpoints = std::move(endpoints)](std::size_t rank, const Op& op) {
     if (op.kind != OpKind::reduce) {
       return 0.0;
     }
     double longest = 0;
-    for (const InsideUse& use : model.add[endpoints[rank]]) {
-      longest = std::max(longest, use.amount / model.resources[use.resource].bytes_per_second);
+    for (const Use& use : model.add[endpoints[rank]]) {
+      longest = std::max(longest, use.amount / model.stations[use.station].bytes_per_second);
     }
     return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
   };

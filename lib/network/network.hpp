@@ -34,7 +34,7 @@ struct InsideOptions {
 };
 
 /// Something that carries only so many bytes in a second.
-struct InsideResource {
+struct Station {
   std::string name;            ///< "gpu0 > bridge0", "copy gpu0 > gpu4", "memory read numa0"
   double bytes_per_second = 0; ///< greater than 0
   std::string source;          ///< "link_bandwidth", "described", ...
@@ -46,46 +46,46 @@ struct InsideResource {
 };
 
 /// So many bytes of a resource for every byte of the gradient.
-struct InsideUse {
-  std::size_t resource = 0;
+struct Use {
+  std::size_t station = 0;
   double amount = 0;
 };
-using InsideUses = std::vector<InsideUse>;
+using Uses = std::vector<Use>;
 
-struct InsideEndpoint {
+struct Place {
   std::string id;
   bool worker = false;
   bool memory = false; ///< of a processor: not a GPU
 };
 
 /// How what a root has summed leaves the machine and what the others summed comes to it.
-struct InsideExit {
+struct Exit {
   std::string nic; ///< empty without network traffic
-  InsideUses uses; ///< both directions
+  Uses uses;       ///< both directions
 };
 
 /// A direction of a link of the graph that the bounds are cut from.
-struct InsideLink {
-  std::size_t from = 0, to = 0;        ///< nodes
-  std::optional<std::size_t> resource; ///< absent: its capacity is not known
+struct GraphLink {
+  std::size_t from = 0, to = 0;       ///< nodes
+  std::optional<std::size_t> station; ///< absent: its capacity is not known
 };
 
 /// One machine as the linear program sees it. Everything is in bytes for each byte of a worker's
 /// gradient.
-struct InsideModel {
-  std::vector<InsideEndpoint> endpoints; ///< workers first, in order
+struct Network {
+  std::vector<Place> places; ///< workers first, in order
   std::size_t workers = 0;
-  std::vector<InsideResource> resources;
+  std::vector<Station> stations;
   /// copy[u][v]: of a copy from u to v, absent where none can be made.
-  std::vector<std::vector<std::optional<InsideUses>>> copy;
+  std::vector<std::vector<std::optional<Uses>>> ways;
   /// Of adding one more stream to what the endpoint has.
-  std::vector<InsideUses> add;
+  std::vector<Uses> add;
   /// By endpoint: the ways out of the machine of trees that have their root there. None: no root.
-  std::vector<std::vector<InsideExit>> exits;
+  std::vector<std::vector<Exit>> exits;
   /// Workers that share a PCIe switch, by endpoint number. A worker without one is alone.
   std::vector<std::vector<std::size_t>> groups;
   /// The measured graph: what bytes can pass, whatever way they take.
-  std::vector<InsideLink> links;
+  std::vector<GraphLink> links;
   std::vector<std::size_t> node_of;   ///< by endpoint
   std::vector<std::size_t> nic_nodes; ///< of the NICs of a job with network traffic
   double network = 0;                 ///< InsideOptions::network
@@ -95,14 +95,14 @@ struct InsideModel {
 
 /// Throws Error{input} when the machine or an endpoint is not in the profile, Error{usage} for
 /// options that contradict each other.
-[[nodiscard]] InsideModel inside_model(const Profile& profile, const std::string& machine,
-                                       const InsideOptions& options);
+[[nodiscard]] Network network_inside_machine(const Profile& profile, const std::string& machine,
+                                             const InsideOptions& options);
 
 /// The same machine with every capacity at the low or the high end of its samples.
-[[nodiscard]] InsideModel at_low_capacities(InsideModel model);
-[[nodiscard]] InsideModel at_high_capacities(InsideModel model);
+[[nodiscard]] Network at_low_capacities(Network model);
+[[nodiscard]] Network at_high_capacities(Network model);
 
 /// The bytes of every resource for each byte of the gradient: sum over `uses`.
-void add_uses(std::vector<double>& loads, const InsideUses& uses, double factor = 1);
+void add_uses(std::vector<double>& loads, const Uses& uses, double factor = 1);
 
 } // namespace reckon

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "strategies/inside/model.hpp"
+#include "network/network.hpp"
 
 #include <string>
 
 namespace reckon {
 
-struct InsideBound {
+struct NetworkBound {
   double seconds_per_byte = 0;
   std::string by; ///< "gpu0 alone", "gpu0 gpu1 against the rest", ...
 };
@@ -16,6 +16,6 @@ struct InsideBound {
 /// copies where. Cuts between the workers of a set and everything else, and the number of messages
 /// that the sums of that set need. Sets are each worker, each group, the workers behind each node
 /// of the graph, all of them, and with at most 8 workers every set.
-[[nodiscard]] InsideBound inside_bound(const InsideModel& model);
+[[nodiscard]] NetworkBound network_bound(const Network& model);
 
 } // namespace reckon

@@ -4,7 +4,7 @@
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
 #include "documents/workload.hpp"
-#include "strategies/inside/inside.hpp"
+#include "strategies/forest/forest.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/play.hpp"
 
@@ -39,11 +39,11 @@ struct InsideInputs {
 /// nothing; absent where all are known.
 inline constexpr std::string_view k_unlimited_resources = "unlimited_resources";
 
-/// The best mix of trees on the machine's links (make_inside_plan) as a plan that can be run: one
+/// The best mix of trees on the machine's links (forest_inside) as a plan that can be run: one
 /// rank for each endpoint in use, the gradient cut into parts, each part's tree, lane and window.
 /// The prediction is what one iteration takes inside the machine, played link by link; the traffic
 /// with other machines (options.inside.network) decides about the trees but is not part of it.
-/// Throws as make_inside_plan, and Error{input} when no rate is known of anything that the sums
+/// Throws as forest_inside, and Error{input} when no rate is known of anything that the sums
 /// take.
 [[nodiscard]] Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options);
 
@@ -52,12 +52,11 @@ inline constexpr std::string_view k_unlimited_resources = "unlimited_resources";
 
 /// The links and memories of a model as stations of a play between these endpoints (indices of the
 /// model's).
-[[nodiscard]] PlayNetwork network_of(const InsideModel& model,
-                                     std::span<const std::size_t> endpoints);
+[[nodiscard]] PlayNetwork network_of(const Network& model, std::span<const std::size_t> endpoints);
 
 /// What a rank's local ops cost there: adding one more stream to what is there keeps the resource
 /// busy that needs longest for it, and nothing else takes time. `model` must outlive it.
-[[nodiscard]] OpCost op_cost(const InsideModel& model, std::vector<std::size_t> endpoints);
+[[nodiscard]] OpCost op_cost(const Network& model, std::vector<std::size_t> endpoints);
 
 /// The rank of a plan that is this object of the topology: its endpoint, kind, PCI address and the
 /// processors of the NUMA node that it is or hangs from. Throws Error{input} when there is none.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/model.hpp"
+#include "network/network.hpp"
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "documents/profile.hpp"
-#include "strategies/model.hpp"
+#include "network/rate.hpp"
 #include "topology/paths.hpp"
 
 #include <fmt/format.h>
@@ -52,7 +52,7 @@ public:
   Builder(const Profile& profile, const std::string& machine, const InsideOptions& options)
       : m_profile(profile), m_topology(profile.topology), m_machine(machine), m_options(options) {}
 
-  [[nodiscard]] InsideModel build() {
+  [[nodiscard]] Network build() {
     check_options();
     choose_endpoints();
     choose_nics();
@@ -61,7 +61,7 @@ public:
     exits();
     service();
     groups();
-    for (const InsideEndpoint& endpoint : m_model.endpoints) {
+    for (const Place& endpoint : m_model.places) {
       m_model.node_of.push_back(node(endpoint.id));
     }
     if (m_options.network > 0) {
@@ -140,14 +140,14 @@ private:
                        m_profile.name, m_machine));
     }
     const auto add = [&](const std::string& id, bool worker) {
-      const auto known = std::find_if(m_model.endpoints.begin(), m_model.endpoints.end(),
-                                      [&](const InsideEndpoint& e) { return e.id == id; });
-      if (known != m_model.endpoints.end()) {
+      const auto known = std::find_if(m_model.places.begin(), m_model.places.end(),
+                                      [&](const Place& e) { return e.id == id; });
+      if (known != m_model.places.end()) {
         fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
       }
       const TopologyObject& object =
           endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
-      m_model.endpoints.push_back({id, worker, object.kind == ObjectKind::numa_node});
+      m_model.places.push_back({id, worker, object.kind == ObjectKind::numa_node});
     };
     for (const std::string& id : workers) {
       add(id, true);
@@ -164,10 +164,10 @@ private:
         }
       }
     }
-    if (m_model.endpoints.size() - m_model.workers > k_most_relays) {
+    if (m_model.places.size() - m_model.workers > k_most_relays) {
       fail(ErrorKind::usage,
            fmt::format("inside: {} endpoints without a gradient; name at most {} that may sum",
-                       m_model.endpoints.size() - m_model.workers, k_most_relays));
+                       m_model.places.size() - m_model.workers, k_most_relays));
     }
   }
 
@@ -187,9 +187,9 @@ private:
   }
 
   std::size_t resource(std::string name, const Rate& rate, std::string source) {
-    m_model.resources.push_back({std::move(name), rate.mid, std::move(source), 0,
-                                 std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid)});
-    return m_model.resources.size() - 1;
+    m_model.stations.push_back({std::move(name), rate.mid, std::move(source), 0,
+                                std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid)});
+    return m_model.stations.size() - 1;
   }
 
   std::size_t node(const std::string& id) {
@@ -257,7 +257,7 @@ private:
       const auto write = limit(k_memory_write, id, "memory write");
       const auto both = limit(k_stream_copy, id, "memory traffic");
       const auto sums = limit(k_reduce_sum, id, "sums");
-      const auto use = [](InsideUses& uses, std::optional<std::size_t> of, double amount) {
+      const auto use = [](Uses& uses, std::optional<std::size_t> of, double amount) {
         if (of) {
           uses.push_back({*of, amount});
         }
@@ -275,21 +275,21 @@ private:
     }
   }
 
-  static void append(InsideUses& uses, const InsideUses& more, double factor = 1) {
-    for (const InsideUse& use : more) {
-      const auto known = std::find_if(
-          uses.begin(), uses.end(), [&](const InsideUse& u) { return u.resource == use.resource; });
+  static void append(Uses& uses, const Uses& more, double factor = 1) {
+    for (const Use& use : more) {
+      const auto known = std::find_if(uses.begin(), uses.end(),
+                                      [&](const Use& u) { return u.station == use.station; });
       if (known != uses.end()) {
         known->amount += factor * use.amount;
       } else {
-        uses.push_back({use.resource, factor * use.amount});
+        uses.push_back({use.station, factor * use.amount});
       }
     }
   }
 
   /// The links of a copy and the memories at its ends.
-  InsideUses way(const std::string& from, const std::string& to) {
-    InsideUses uses;
+  Uses way(const std::string& from, const std::string& to) {
+    Uses uses;
     for (const LinkEnd& end : path_between(m_topology, from, to).links) {
       if (const auto of = link(end)) {
         append(uses, {{*of, 1.0}});
@@ -326,20 +326,20 @@ private:
   }
 
   void copies() {
-    const std::size_t n = m_model.endpoints.size();
-    m_model.copy.assign(n, std::vector<std::optional<InsideUses>>(n));
+    const std::size_t n = m_model.places.size();
+    m_model.ways.assign(n, std::vector<std::optional<Uses>>(n));
     for (std::size_t u = 0; u < n; ++u) {
       for (std::size_t v = 0; v < n; ++v) {
-        const std::string& from = m_model.endpoints[u].id;
-        const std::string& to = m_model.endpoints[v].id;
+        const std::string& from = m_model.places[u].id;
+        const std::string& to = m_model.places[v].id;
         const std::optional<Rate> rate = u == v ? std::nullopt : pair_rate(from, to);
         if (!rate) {
           continue;
         }
-        InsideUses uses = way(from, to);
+        Uses uses = way(from, to);
         double links = std::numeric_limits<double>::infinity();
-        for (const InsideUse& use : uses) {
-          links = std::min(links, m_model.resources[use.resource].bytes_per_second / use.amount);
+        for (const Use& use : uses) {
+          links = std::min(links, m_model.stations[use.station].bytes_per_second / use.amount);
         }
         // A pair that is as fast as what it passes is no limit of its own.
         if (rate->mid > 0 && rate->mid < links) {
@@ -347,10 +347,10 @@ private:
               {resource(fmt::format("copy {}", short_text({from, to})), *rate, "measured pair"),
                1.0});
         }
-        m_model.copy[u][v] = std::move(uses);
+        m_model.ways[u][v] = std::move(uses);
       }
-      const auto memory = m_memories.find(m_model.endpoints[u].id);
-      m_model.add.push_back(memory == m_memories.end() ? InsideUses{} : memory->second.add);
+      const auto memory = m_memories.find(m_model.places[u].id);
+      m_model.add.push_back(memory == m_memories.end() ? Uses{} : memory->second.add);
       if (memory == m_memories.end()) {
         gpu_sums(u);
       }
@@ -359,7 +359,7 @@ private:
 
   /// A GPU sums at a rate that the profile may have.
   void gpu_sums(std::size_t endpoint) {
-    const std::string& id = m_model.endpoints[endpoint].id;
+    const std::string& id = m_model.places[endpoint].id;
     CellKey pattern;
     pattern.test = k_reduce_sum;
     pattern.from = id;
@@ -383,15 +383,15 @@ private:
     return {{described, described, described}, "described"};
   }
 
-  InsideUses port(const std::string& nic) {
-    InsideUses uses;
+  Uses port(const std::string& nic) {
+    Uses uses;
     if (const auto [rate, source] = port_rate(nic); rate.mid > 0) {
       for (const char* const direction : {"out", "in"}) {
         const std::string name = fmt::format("port {} {}", short_name(nic), direction);
-        const auto known = std::find_if(m_model.resources.begin(), m_model.resources.end(),
-                                        [&](const InsideResource& r) { return r.name == name; });
-        const std::size_t of = known != m_model.resources.end()
-                                   ? static_cast<std::size_t>(known - m_model.resources.begin())
+        const auto known = std::find_if(m_model.stations.begin(), m_model.stations.end(),
+                                        [&](const Station& r) { return r.name == name; });
+        const std::size_t of = known != m_model.stations.end()
+                                   ? static_cast<std::size_t>(known - m_model.stations.begin())
                                    : resource(name, rate, source);
         uses.push_back({of, 1.0});
       }
@@ -400,8 +400,8 @@ private:
   }
 
   void exits() {
-    for (const InsideEndpoint& endpoint : m_model.endpoints) {
-      std::vector<InsideExit> ways;
+    for (const Place& endpoint : m_model.places) {
+      std::vector<Exit> ways;
       if (m_options.network <= 0) {
         ways.push_back({});
       } else {
@@ -410,7 +410,7 @@ private:
               !endpoint.memory && m_options.gpu_direct &&
               path_between(m_topology, endpoint.id, nic).path_class <= PathClass::pxb;
           if (endpoint.memory || direct) {
-            InsideUses uses;
+            Uses uses;
             append(uses, way(endpoint.id, nic), m_options.network);
             append(uses, way(nic, endpoint.id), m_options.network);
             append(uses, port(nic), m_options.network);
@@ -443,12 +443,12 @@ private:
                                            "topology for a summation service",
                                            m_profile.name, m_machine));
       }
-      InsideUses uses = way(nic, nearest);
+      Uses uses = way(nic, nearest);
       append(uses, way(nearest, nic));
       append(uses, m_memories.at(nearest).add);
       append(uses, port(nic));
-      for (const InsideUse& use : uses) {
-        m_model.resources[use.resource].background +=
+      for (const Use& use : uses) {
+        m_model.stations[use.station].background +=
             m_options.service / static_cast<double>(m_nics.size()) * use.amount;
       }
     }
@@ -473,21 +473,21 @@ private:
   }
 
   [[nodiscard]] bool share_switch(std::size_t v, std::size_t w) const {
-    const InsideEndpoint& a = m_model.endpoints[v];
-    const InsideEndpoint& b = m_model.endpoints[w];
+    const Place& a = m_model.places[v];
+    const Place& b = m_model.places[w];
     return !a.memory && !b.memory &&
            path_between(m_topology, a.id, b.id, true).path_class <= PathClass::pxb;
   }
 
   struct Memory {
-    InsideUses read, write, add;
+    Uses read, write, add;
   };
 
   const Profile& m_profile;
   const Topology& m_topology;
   const std::string& m_machine;
   const InsideOptions& m_options;
-  InsideModel m_model;
+  Network m_model;
   std::vector<std::string> m_nics;
   std::map<std::string, std::size_t> m_nodes;
   std::map<LinkEnd, std::optional<std::size_t>> m_links;
@@ -497,28 +497,28 @@ private:
 
 } // namespace
 
-InsideModel inside_model(const Profile& profile, const std::string& machine,
-                         const InsideOptions& options) {
+Network network_inside_machine(const Profile& profile, const std::string& machine,
+                               const InsideOptions& options) {
   return Builder(profile, machine, options).build();
 }
 
-InsideModel at_low_capacities(InsideModel model) {
-  for (InsideResource& resource : model.resources) {
+Network at_low_capacities(Network model) {
+  for (Station& resource : model.stations) {
     resource.bytes_per_second = resource.low_bytes_per_second;
   }
   return model;
 }
 
-InsideModel at_high_capacities(InsideModel model) {
-  for (InsideResource& resource : model.resources) {
+Network at_high_capacities(Network model) {
+  for (Station& resource : model.stations) {
     resource.bytes_per_second = resource.high_bytes_per_second;
   }
   return model;
 }
 
-void add_uses(std::vector<double>& loads, const InsideUses& uses, double factor) {
-  for (const InsideUse& use : uses) {
-    loads[use.resource] += factor * use.amount;
+void add_uses(std::vector<double>& loads, const Uses& uses, double factor) {
+  for (const Use& use : uses) {
+    loads[use.station] += factor * use.amount;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/bound.hpp"
+#include "strategies/forest/bound.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -81,12 +81,12 @@ private:
 
 class Bounds {
 public:
-  explicit Bounds(const InsideModel& model) : m_model(model) {}
+  explicit Bounds(const Network& model) : m_model(model) {}
 
-  [[nodiscard]] InsideBound best() {
+  [[nodiscard]] NetworkBound best() {
     busy_already();
     for (const std::vector<std::size_t>& set : sets()) {
-      std::vector<bool> inside(m_model.endpoints.size(), false);
+      std::vector<bool> inside(m_model.places.size(), false);
       for (const std::size_t v : set) {
         inside[v] = true;
       }
@@ -105,7 +105,7 @@ public:
 private:
   /// A resource is busy with what passes anyway.
   void busy_already() {
-    for (const InsideResource& resource : m_model.resources) {
+    for (const Station& resource : m_model.stations) {
       offer(resource.background / resource.bytes_per_second, resource.name);
     }
   }
@@ -124,7 +124,7 @@ private:
     std::map<std::string, std::set<std::uint64_t>> numbers;
     std::vector<std::string> parts;
     for (const std::size_t v : set) {
-      const std::string& id = m_model.endpoints[v].id;
+      const std::string& id = m_model.places[v].id;
       const std::string name = id.substr(id.find('/') + 1);
       constexpr std::size_t k_most_digits = 9;
       const std::size_t digits = name.find_last_not_of("0123456789") + 1;
@@ -190,7 +190,7 @@ private:
     while (!queue.empty()) {
       const std::size_t at = queue.front();
       queue.pop();
-      for (const InsideLink& link : m_model.links) {
+      for (const GraphLink& link : m_model.links) {
         if (link.from == at && link.to != node && !seen[link.to]) {
           seen[link.to] = true;
           queue.push(link.to);
@@ -214,16 +214,16 @@ private:
     Flow flow(m_model.nodes + 2);
     const std::size_t source = m_model.nodes;
     const std::size_t sink = m_model.nodes + 1;
-    for (const InsideLink& link : m_model.links) {
+    for (const GraphLink& link : m_model.links) {
       double capacity = k_infinite;
-      if (link.resource) {
-        const InsideResource& resource = m_model.resources[*link.resource];
+      if (link.station) {
+        const Station& resource = m_model.stations[*link.station];
         capacity =
             std::max(0.0, resource.bytes_per_second * seconds_per_byte - resource.background);
       }
       flow.edge(reversed ? link.to : link.from, reversed ? link.from : link.to, capacity);
     }
-    for (std::size_t v = 0; v < m_model.endpoints.size(); ++v) {
+    for (std::size_t v = 0; v < m_model.places.size(); ++v) {
       if (inside[v]) {
         flow.edge(source, m_model.node_of[v], k_infinite);
       } else if (v < m_model.workers || !only_workers) {
@@ -238,7 +238,7 @@ private:
       return false;
     }
     for (std::size_t i = 0; i < m_model.links.size(); ++i) {
-      const InsideLink& link = m_model.links[i];
+      const GraphLink& link = m_model.links[i];
       if (seen[reversed ? link.to : link.from] && !seen[reversed ? link.from : link.to]) {
         links.push_back(i);
       }
@@ -251,10 +251,10 @@ private:
     double capacity = 0;
     double bytes = needed;
     for (const std::size_t i : links) {
-      if (!m_model.links[i].resource) {
+      if (!m_model.links[i].station) {
         return 0;
       }
-      const InsideResource& resource = m_model.resources[*m_model.links[i].resource];
+      const Station& resource = m_model.stations[*m_model.links[i].station];
       capacity += resource.bytes_per_second;
       bytes += resource.background;
     }
@@ -284,7 +284,7 @@ private:
   /// Long enough that background fills no link.
   [[nodiscard]] double first_guess() const {
     double guess = 0;
-    for (const InsideResource& resource : m_model.resources) {
+    for (const Station& resource : m_model.stations) {
       guess = std::max(guess, (resource.background + 1) / resource.bytes_per_second);
     }
     return guess;
@@ -305,14 +305,14 @@ private:
              bool reversed) {
     std::vector<std::size_t> own;
     for (std::size_t i = 0; i < m_model.links.size(); ++i) {
-      const InsideLink& link = m_model.links[i];
+      const GraphLink& link = m_model.links[i];
       for (const std::size_t v : set) {
         if ((reversed ? link.from : link.to) == m_model.node_of[v]) {
           own.push_back(i);
         }
       }
     }
-    const auto known = [&](std::size_t i) { return m_model.links[i].resource.has_value(); };
+    const auto known = [&](std::size_t i) { return m_model.links[i].station.has_value(); };
     if (messages <= 0 || !std::all_of(own.begin(), own.end(), known)) {
       return;
     }
@@ -320,13 +320,13 @@ private:
           fmt::format("{:g} gradients at least over links of {}", messages, text(set)));
   }
 
-  const InsideModel& m_model;
-  InsideBound m_best;
+  const Network& m_model;
+  NetworkBound m_best;
 };
 
 } // namespace
 
-InsideBound inside_bound(const InsideModel& model) {
+NetworkBound network_bound(const Network& model) {
   return Bounds(model).best();
 }
 

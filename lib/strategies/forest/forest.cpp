@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/inside/inside.hpp"
+#include "strategies/forest/forest.hpp"
 
 #include "core/error.hpp"
-#include "strategies/inside/bound.hpp"
-#include "strategies/inside/program.hpp"
+#include "strategies/forest/bound.hpp"
+#include "strategies/forest/optimum.hpp"
+#include "strategies/forest/program.hpp"
+#include "strategies/forest/spanning.hpp"
 
 #include <fmt/format.h>
 
@@ -18,9 +20,6 @@ namespace {
 
 /// Times that differ by less, relatively, are the same: the solver's precision.
 constexpr double k_same = 1e-8;
-/// A search over all trees ends when the dual values leave no more than this to gain.
-constexpr double k_gap = 1e-9;
-constexpr int k_most_rounds = 2000;
 /// Shares are whole multiples of this, and none is smaller than k_least_share: what the solver's
 /// rounding leaves would be trees of a few bytes.
 constexpr double k_share_step = 1e-9;
@@ -34,10 +33,10 @@ struct Busiest {
   std::size_t resource = 0;
 };
 
-Busiest busiest(const InsideModel& model, const std::vector<double>& loads) {
+Busiest busiest(const Network& model, const std::vector<double>& loads) {
   Busiest out;
   for (std::size_t r = 0; r < loads.size(); ++r) {
-    const InsideResource& resource = model.resources[r];
+    const Station& resource = model.stations[r];
     const double seconds = (resource.background + loads[r]) / resource.bytes_per_second;
     if (seconds > out.seconds_per_byte * (1 + 1e-12)) {
       out = {seconds, r};
@@ -47,33 +46,33 @@ Busiest busiest(const InsideModel& model, const std::vector<double>& loads) {
 }
 
 /// With every capacity at an end of its samples.
-double busiest_at(const InsideModel& model, const std::vector<double>& loads,
-                  double InsideResource::*capacity) {
+double busiest_at(const Network& model, const std::vector<double>& loads,
+                  double Station::*capacity) {
   double longest = 0;
   for (std::size_t r = 0; r < loads.size(); ++r) {
-    const InsideResource& resource = model.resources[r];
+    const Station& resource = model.stations[r];
     longest = std::max(longest, (resource.background + loads[r]) / resource.*capacity);
   }
   return longest;
 }
-double least_busy(const InsideModel& model, const std::vector<double>& loads) {
-  return busiest_at(model, loads, &InsideResource::high_bytes_per_second);
+double least_busy(const Network& model, const std::vector<double>& loads) {
+  return busiest_at(model, loads, &Station::high_bytes_per_second);
 }
-double most_busy(const InsideModel& model, const std::vector<double>& loads) {
-  return busiest_at(model, loads, &InsideResource::low_bytes_per_second);
+double most_busy(const Network& model, const std::vector<double>& loads) {
+  return busiest_at(model, loads, &Station::low_bytes_per_second);
 }
 
-std::string name_at(const InsideModel& model, const Busiest& busiest) {
-  return busiest.seconds_per_byte > 0 ? model.resources[busiest.resource].name : "nothing";
+std::string name_at(const Network& model, const Busiest& busiest) {
+  return busiest.seconds_per_byte > 0 ? model.stations[busiest.resource].name : "nothing";
 }
 
 /// Trees with shares, and what they put on every resource.
 struct Shared {
-  std::vector<std::pair<InsideTree, std::pair<std::string, double>>> trees;
+  std::vector<std::pair<Tree, std::pair<std::string, double>>> trees;
   std::vector<double> loads;
 };
 
-void take(Shared& shared, const InsideTree& tree, const std::string& name, double share) {
+void take(Shared& shared, const Tree& tree, const std::string& name, double share) {
   for (auto& [known, named] : shared.trees) {
     if (known == tree) {
       named.second += share;
@@ -84,7 +83,7 @@ void take(Shared& shared, const InsideTree& tree, const std::string& name, doubl
 }
 
 /// Whole multiples of the step that add up to 1; the greatest share takes what rounding leaves.
-void settle(const InsideModel& model, Shared& shared) {
+void settle(const Network& model, Shared& shared) {
   std::erase_if(shared.trees, [](const auto& tree) { return tree.second.second < k_least_share; });
   double sum = 0;
   for (const auto& tree : shared.trees) {
@@ -99,7 +98,7 @@ void settle(const InsideModel& model, Shared& shared) {
     greatest = greatest == nullptr || share > *greatest ? &share : greatest;
   }
   *greatest += rest;
-  shared.loads.assign(model.resources.size(), 0.0);
+  shared.loads.assign(model.stations.size(), 0.0);
   for (const auto& [tree, named] : shared.trees) {
     const std::vector<double> loads = loads_of(model, tree);
     for (std::size_t r = 0; r < loads.size(); ++r) {
@@ -108,9 +107,9 @@ void settle(const InsideModel& model, Shared& shared) {
   }
 }
 
-std::vector<double> loads_of(const InsideModel& model, const InsideScheme& scheme) {
-  std::vector<double> out(model.resources.size(), 0.0);
-  for (const InsideTree& tree : scheme.trees) {
+std::vector<double> loads_of(const Network& model, const NamedScheme& scheme) {
+  std::vector<double> out(model.stations.size(), 0.0);
+  for (const Tree& tree : scheme.trees) {
     const std::vector<double> loads = loads_of(model, tree);
     for (std::size_t r = 0; r < loads.size(); ++r) {
       out[r] += loads[r] / static_cast<double>(scheme.trees.size());
@@ -119,91 +118,41 @@ std::vector<double> loads_of(const InsideModel& model, const InsideScheme& schem
   return out;
 }
 
-std::pair<std::vector<double>, std::vector<double>> limits(const InsideModel& model) {
+std::pair<std::vector<double>, std::vector<double>> limits(const Network& model) {
   std::vector<double> capacities;
   std::vector<double> background;
-  for (const InsideResource& resource : model.resources) {
+  for (const Station& resource : model.stations) {
     capacities.push_back(resource.bytes_per_second);
     background.push_back(resource.background);
   }
   return {capacities, background};
 }
 
-/// The best of all trees: those known, and as long as the prices leave a cheaper one, that one too.
-struct Optimum {
-  std::vector<InsideTree> trees;
-  std::vector<double> shares; ///< by tree
-  std::vector<double> prices;
-  double seconds_per_byte = 0;
-  double certificate = 0;
-};
-
-Optimum optimum_of(const InsideModel& model, std::vector<InsideTree> trees) {
-  const auto [capacities, background] = limits(model);
-  SharesProgram program(capacities, background);
-  for (const InsideTree& tree : trees) {
-    program.add(loads_of(model, tree));
-  }
-  Optimum out;
-  SharesProgram::Solution solution = program.solve();
-  for (int round = 0; round < k_most_rounds; ++round) {
-    const std::vector<PricedTree> cheapest = cheapest_trees(model, solution.prices);
-    double least = solution.share_price;
-    for (const PricedTree& tree : cheapest) {
-      least = std::min(least, tree.cost);
-    }
-    // Weak duality: prices >= 0 with sum capacity price = 1 bound every mix of trees from below.
-    double scale = 0;
-    double bound = least;
-    for (std::size_t r = 0; r < capacities.size(); ++r) {
-      scale += capacities[r] * solution.prices[r];
-      bound += background[r] * solution.prices[r];
-    }
-    out.certificate = std::max(out.certificate, scale > 0 ? bound / scale : 0.0);
-    if (solution.seconds_per_byte <= out.certificate * (1 + k_gap)) {
-      break;
-    }
-    const std::size_t before = trees.size();
-    for (const PricedTree& tree : cheapest) {
-      if (tree.cost < solution.share_price * (1 - k_gap) &&
-          std::find(trees.begin(), trees.end(), tree.tree) == trees.end()) {
-        trees.push_back(tree.tree);
-        program.add(loads_of(model, tree.tree));
-      }
-    }
-    if (trees.size() == before) {
-      break;
-    }
-    solution = program.solve();
-  }
-  out.seconds_per_byte = solution.seconds_per_byte;
-  out.prices = solution.prices;
-  out.shares = program.least_work(solution);
-  out.trees = std::move(trees);
-  return out;
-}
-
 /// The trees to begin with: those with names, and the cheapest when every resource costs what it is
 /// slow, in case none with a name is possible.
-std::vector<InsideTree> first_trees(const InsideModel& model,
-                                    const std::vector<InsideScheme>& schemes) {
-  std::vector<InsideTree> out;
-  const auto add = [&](const InsideTree& tree) {
+std::vector<Tree> first_trees(const Network& model, const std::vector<NamedScheme>& schemes) {
+  std::vector<Tree> out;
+  const auto add = [&](const Tree& tree) {
     if (std::find(out.begin(), out.end(), tree) == out.end()) {
       out.push_back(tree);
     }
   };
-  for (const InsideScheme& scheme : schemes) {
-    for (const InsideTree& tree : scheme.trees) {
+  for (const NamedScheme& scheme : schemes) {
+    for (const Tree& tree : scheme.trees) {
       add(tree);
     }
   }
   std::vector<double> slow;
-  for (const InsideResource& resource : model.resources) {
+  for (const Station& resource : model.stations) {
     slow.push_back(1 / resource.bytes_per_second);
   }
-  for (const PricedTree& tree : cheapest_trees(model, slow)) {
-    add(tree.tree);
+  if (const std::optional<Tree> tree = Spanning(model, slow).tree(0)) {
+    add(*tree);
+  }
+  if (out.empty()) { // none that is the same there and back
+    for (const PricedTree& tree : cheapest_trees(model, slow)) {
+      add(tree.tree);
+    }
   }
   return out;
 }
@@ -224,27 +173,27 @@ struct Rank {
   }
 };
 
-Rank rank_of(const InsideModel& model, const std::vector<double>& loads, std::size_t trees) {
+Rank rank_of(const Network& model, const std::vector<double>& loads, std::size_t trees) {
   Rank rank;
   rank.seconds_per_byte = busiest(model, loads).seconds_per_byte;
   rank.trees = trees;
   for (std::size_t r = 0; r < loads.size(); ++r) {
-    const double busy = loads[r] / model.resources[r].bytes_per_second;
+    const double busy = loads[r] / model.stations[r].bytes_per_second;
     rank.work += busy;
     rank.squares += busy * busy;
   }
   return rank;
 }
 
-void fill_trees(const InsideModel& model, const Shared& shared, InsidePlan& plan) {
-  std::vector<std::int64_t> rank(model.endpoints.size(), -1);
-  for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+void fill_trees(const Network& model, const Shared& shared, Forest& plan) {
+  std::vector<std::int64_t> rank(model.places.size(), -1);
+  for (std::size_t v = 0; v < model.places.size(); ++v) {
     const bool used = std::any_of(shared.trees.begin(), shared.trees.end(), [&](const auto& tree) {
       return tree.first.up[v] >= 0 || tree.first.down[v] >= 0;
     });
     if (v < model.workers || used) {
       rank[v] = static_cast<std::int64_t>(plan.endpoints.size());
-      plan.endpoints.push_back(model.endpoints[v].id);
+      plan.endpoints.push_back(model.places[v].id);
     }
   }
   plan.workers = model.workers;
@@ -252,7 +201,7 @@ void fill_trees(const InsideModel& model, const Shared& shared, InsidePlan& plan
     SumTree out;
     out.scheme = named.first;
     out.share = named.second;
-    for (std::size_t v = 0; v < model.endpoints.size(); ++v) {
+    for (std::size_t v = 0; v < model.places.size(); ++v) {
       if (rank[v] >= 0) {
         const auto parent = [&](std::int64_t p) {
           return p < 0 ? p : rank[static_cast<std::size_t>(p)];
@@ -266,16 +215,16 @@ void fill_trees(const InsideModel& model, const Shared& shared, InsidePlan& plan
   }
 }
 
-void fill_prices(const InsideModel& model, const Shared& shared, const Optimum& optimum,
-                 InsideGains gains, InsidePlan& plan) {
-  std::vector<std::size_t> order(model.resources.size());
+void fill_prices(const Network& model, const Shared& shared, const Optimum& optimum, Gains gains,
+                 Forest& plan) {
+  std::vector<std::size_t> order(model.stations.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto price = [&](std::size_t r) {
-    const double part = model.resources[r].bytes_per_second * optimum.prices[r];
+    const double part = model.stations[r].bytes_per_second * optimum.prices[r];
     return part > k_same ? part : 0.0;
   };
   const auto busy = [&](std::size_t r) {
-    const InsideResource& resource = model.resources[r];
+    const Station& resource = model.stations[r];
     const double seconds = (resource.background + shared.loads[r]) / resource.bytes_per_second;
     return plan.seconds_per_byte > 0 ? seconds / plan.seconds_per_byte : 0.0;
   };
@@ -286,17 +235,17 @@ void fill_prices(const InsideModel& model, const Shared& shared, const Optimum& 
     return busy(a) > busy(b) + k_same;
   });
   for (const std::size_t r : order) {
-    const InsideResource& resource = model.resources[r];
-    InsidePrice out{resource.name,
-                    resource.source,
-                    resource.bytes_per_second,
-                    resource.background + shared.loads[r],
-                    busy(r),
-                    price(r),
-                    0};
-    if (gains == InsideGains::solved && out.price > 0 && plan.prices.size() < k_gains) {
-      InsideModel more = model;
-      more.resources[r].bytes_per_second += k_gb_per_s;
+    const Station& resource = model.stations[r];
+    StationPrice out{resource.name,
+                     resource.source,
+                     resource.bytes_per_second,
+                     resource.background + shared.loads[r],
+                     busy(r),
+                     price(r),
+                     0};
+    if (gains == Gains::solved && out.price > 0 && plan.prices.size() < k_gains) {
+      Network more = model;
+      more.stations[r].bytes_per_second += k_gb_per_s;
       const double seconds = optimum_of(more, optimum.trees).seconds_per_byte;
       out.gain_per_gb_s = std::max(0.0, 1 - seconds / optimum.seconds_per_byte);
     }
@@ -306,10 +255,10 @@ void fill_prices(const InsideModel& model, const Shared& shared, const Optimum& 
   }
 }
 
-InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) {
-  InsidePlan plan;
-  const std::vector<InsideScheme> schemes = named_schemes(model);
-  const std::vector<InsideTree> first = first_trees(model, schemes);
+Forest solve(const Network& model, double tolerance, Gains gains) {
+  Forest plan;
+  const std::vector<NamedScheme> schemes = named_schemes(model);
+  const std::vector<Tree> first = first_trees(model, schemes);
   if (first.empty()) {
     fail(ErrorKind::input, "no tree of copies that can be made joins all workers; see which pairs "
                            "of endpoints the profile says are unsupported");
@@ -333,7 +282,7 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
 
   Shared chosen;
   const double good_enough = optimum.seconds_per_byte * (1 + tolerance);
-  plan.choice = InsideChoice::optimum;
+  plan.choice = ForestChoice::optimum;
   if (best < schemes.size()) {
     const auto [capacities, background] = limits(model);
     SharesProgram program(capacities, background);
@@ -345,7 +294,7 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
     Shared mix;
     std::string names;
     for (std::size_t i = 0; i < schemes.size(); ++i) {
-      for (const InsideTree& tree : schemes[i].trees) {
+      for (const Tree& tree : schemes[i].trees) {
         take(mix, tree, schemes[i].name, shares[i] / static_cast<double>(schemes[i].trees.size()));
       }
       if (shares[i] >= k_least_share) {
@@ -359,17 +308,17 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
                                name_at(model, busiest(model, mix.loads)), mix.trees.size(),
                                least_busy(model, mix.loads), most_busy(model, mix.loads)});
     if (ranks[best].seconds_per_byte <= good_enough * (1 + k_same)) {
-      plan.choice = InsideChoice::single;
-      for (const InsideTree& tree : schemes[best].trees) {
+      plan.choice = ForestChoice::single;
+      for (const Tree& tree : schemes[best].trees) {
         take(chosen, tree, schemes[best].name,
              1.0 / static_cast<double>(schemes[best].trees.size()));
       }
     } else if (solution.seconds_per_byte <= good_enough * (1 + k_same)) {
-      plan.choice = InsideChoice::mix;
+      plan.choice = ForestChoice::mix;
       chosen = std::move(mix);
     }
   }
-  if (plan.choice == InsideChoice::optimum) {
+  if (plan.choice == ForestChoice::optimum) {
     for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
       take(chosen, optimum.trees[i], "tree", optimum.shares[i]);
     }
@@ -386,7 +335,7 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
   plan.high_seconds_per_byte = most_busy(model, chosen.loads);
   fill_trees(model, chosen, plan);
   fill_prices(model, chosen, optimum, gains, plan);
-  const InsideBound bound = inside_bound(model);
+  const NetworkBound bound = network_bound(model);
   plan.bound_seconds_per_byte = bound.seconds_per_byte;
   plan.bound_by = bound.by;
   plan.unknown = model.unknown;
@@ -395,25 +344,25 @@ InsidePlan solve(const InsideModel& model, double tolerance, InsideGains gains) 
 
 } // namespace
 
-std::string_view name_of(InsideChoice choice) {
+std::string_view name_of(ForestChoice choice) {
   switch (choice) {
-  case InsideChoice::single:
+  case ForestChoice::single:
     return "single";
-  case InsideChoice::mix:
+  case ForestChoice::mix:
     return "mix";
-  case InsideChoice::optimum:
+  case ForestChoice::optimum:
     return "optimum";
   }
   return "?";
 }
 
-InsidePlan solve_inside(const InsideModel& model, double tolerance, InsideGains gains) {
+Forest solve_forest(const Network& model, double tolerance, Gains gains) {
   return solve(model, tolerance, gains);
 }
 
-InsidePlan make_inside_plan(const Profile& profile, const std::string& machine,
-                            const InsideOptions& options) {
-  return solve_inside(inside_model(profile, machine, options), options.tolerance);
+Forest forest_inside(const Profile& profile, const std::string& machine,
+                     const InsideOptions& options) {
+  return solve_forest(network_inside_machine(profile, machine, options), options.tolerance);
 }
 
 } // namespace reckon

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "strategies/inside/trees.hpp"
+#include "strategies/forest/trees.hpp"
 
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@
 namespace reckon {
 
 /// A way to sum that has a name: trees with equal shares.
-struct InsideScheme {
+struct NamedScheme {
   std::string name; ///< "cpu_assisted numa0", "reduce_broadcast gpu2 gpu3", "ring", ...
-  std::vector<InsideTree> trees;
+  std::vector<Tree> trees;
 };
 
 /// All named schemes that are possible on the machine (docs/equations.md has the list).
-[[nodiscard]] std::vector<InsideScheme> named_schemes(const InsideModel& model);
+[[nodiscard]] std::vector<NamedScheme> named_schemes(const Network& model);
 
 } // namespace reckon

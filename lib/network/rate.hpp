@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace reckon {
+
+struct Cell;
+
+/// Which of the three numbers of every prediction: an optimistic, a middle, a pessimistic time.
+enum class Estimate { lo, mid, hi };
+
+/// A rate with the interval its measurements lie in. From published figures all three are equal.
+struct Rate {
+  double lo = 0, mid = 0, hi = 0; ///< bytes per second
+  [[nodiscard]] double slow_to_fast(Estimate e) const {
+    return e == Estimate::lo ? hi : e == Estimate::hi ? lo : mid;
+  }
+};
+
+/// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
+/// without samples).
+[[nodiscard]] Rate measured_rate(const Cell& cell);
+
+} // namespace reckon

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/forest/optimum.hpp"
+
+#include "strategies/forest/program.hpp"
+#include "strategies/forest/spanning.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// A search ends when the dual values leave no more than this to gain.
+constexpr double k_gap = 1e-9;
+constexpr int k_most_rounds = 2000;
+/// Arborescences take n^3 for each root and choice of relays.
+constexpr std::size_t k_most_places_exact = 20;
+/// Trees that a round of spanning trees looks for: from other starts, and with prices changed at
+/// random by up to k_disturbance. 16 a round need a seventh of the rounds that one does.
+constexpr std::size_t k_starts = 8, k_disturbed = 8;
+constexpr double k_disturbance = 0.2;
+/// Prices between the LP's and those of the best bound so far jump about less (Wentges 1997).
+constexpr double k_smoothing = 0.7;
+
+class Search {
+public:
+  Search(const Network& network, std::vector<Tree> trees)
+      : m_network(network), m_program(capacities_of(network), backgrounds_of(network)) {
+    std::map<std::pair<double, double>, std::size_t> classes;
+    for (const Station& s : network.stations) {
+      m_class.push_back(
+          classes.try_emplace({s.bytes_per_second, s.background}, classes.size()).first->second);
+    }
+    for (Tree& tree : trees) {
+      take(std::move(tree));
+    }
+    m_solution = m_program.solve();
+  }
+
+  [[nodiscard]] Optimum run() {
+    spanning_rounds();
+    if (!is_closed() && m_network.places.size() <= k_most_places_exact) {
+      arborescence_rounds();
+    }
+    Optimum out;
+    out.seconds_per_byte = m_solution.seconds_per_byte;
+    out.certificate = m_certificate;
+    out.prices = m_solution.prices;
+    out.shares = m_program.least_work(m_solution);
+    out.trees = std::move(m_trees);
+    return out;
+  }
+
+private:
+  static std::vector<double> capacities_of(const Network& network) {
+    std::vector<double> out;
+    for (const Station& station : network.stations) {
+      out.push_back(station.bytes_per_second);
+    }
+    return out;
+  }
+  static std::vector<double> backgrounds_of(const Network& network) {
+    std::vector<double> out;
+    for (const Station& station : network.stations) {
+      out.push_back(station.background);
+    }
+    return out;
+  }
+
+  [[nodiscard]] bool is_closed() const {
+    return m_solution.seconds_per_byte <= m_certificate * (1 + k_gap);
+  }
+
+  /// Adds a tree that is not known yet. Stations that every tree loads alike stay in one class.
+  bool take(Tree tree) {
+    if (!m_known.insert({tree.up, tree.down, tree.exit}).second) {
+      return false;
+    }
+    const std::vector<double> loads = loads_of(m_network, tree);
+    std::map<std::pair<std::size_t, double>, std::size_t> classes;
+    for (std::size_t s = 0; s < loads.size(); ++s) {
+      m_class[s] = classes.try_emplace({m_class[s], loads[s]}, classes.size()).first->second;
+    }
+    m_program.add(loads);
+    m_trees.push_back(std::move(tree));
+    return true;
+  }
+
+  /// Stations of one class may share their prices in any way without a change of the LP's value. In
+  /// equal parts the price of a way is that of the way back wherever the links allow it.
+  [[nodiscard]] std::vector<double> even_prices() const {
+    std::vector<double> sum(m_class.size(), 0), count(m_class.size(), 0);
+    for (std::size_t s = 0; s < m_class.size(); ++s) {
+      sum[m_class[s]] += m_solution.prices[s];
+      ++count[m_class[s]];
+    }
+    std::vector<double> out(m_class.size());
+    for (std::size_t s = 0; s < m_class.size(); ++s) {
+      out[s] = sum[m_class[s]] / count[m_class[s]];
+    }
+    return out;
+  }
+
+  /// Weak duality: prices >= 0 with sum capacity price = 1 bound every mix of trees from below.
+  void certify(const std::vector<double>& prices, double least_cost) {
+    double scale = 0, bound = least_cost;
+    for (std::size_t s = 0; s < prices.size(); ++s) {
+      scale += m_network.stations[s].bytes_per_second * prices[s];
+      bound += m_network.stations[s].background * prices[s];
+    }
+    if (scale > 0 && bound / scale > m_certificate) {
+      m_certificate = bound / scale;
+      m_best_prices = prices;
+    }
+  }
+
+  /// Of a tree, by the LP's own prices: whether it can make the mix faster.
+  [[nodiscard]] bool helps(const Tree& tree) const {
+    const std::vector<double> loads = loads_of(m_network, tree);
+    double cost = 0;
+    for (std::size_t s = 0; s < loads.size(); ++s) {
+      cost += loads[s] * m_solution.prices[s];
+    }
+    return cost < m_solution.share_price * (1 - k_gap);
+  }
+
+  void spanning_rounds() {
+    std::mt19937_64 random(1); // the same network gives the same trees
+    std::size_t start = 0;
+    for (int round = 0; round < k_most_rounds; ++round) {
+      const std::vector<double> prices = even_prices();
+      std::vector<Tree> found;
+      const auto look = [&](const std::vector<double>& at, std::size_t starts, bool bound) {
+        const Spanning spanning(m_network, at);
+        if (bound && spanning.bounds()) {
+          certify(at, spanning.least_cost());
+        }
+        for (std::size_t i = 0; i < starts; ++i) {
+          if (std::optional<Tree> tree = spanning.tree(start++)) {
+            found.push_back(std::move(*tree));
+          }
+        }
+      };
+      look(prices, k_starts, true);
+      if (!m_best_prices.empty()) {
+        std::vector<double> smooth = prices;
+        for (std::size_t s = 0; s < smooth.size(); ++s) {
+          smooth[s] = k_smoothing * m_best_prices[s] + (1 - k_smoothing) * smooth[s];
+        }
+        look(smooth, 1, true);
+      }
+      if (is_closed()) {
+        return;
+      }
+      for (std::size_t i = 0; i < k_disturbed; ++i) {
+        std::vector<double> disturbed = prices;
+        for (double& price : disturbed) {
+          constexpr double k_whole = 18446744073709551616.0; // 2^64
+          price *= 1 + k_disturbance * (2 * static_cast<double>(random()) / k_whole - 1);
+        }
+        look(disturbed, 1, false);
+      }
+      bool added = false;
+      for (Tree& tree : found) {
+        if (helps(tree)) {
+          added = take(std::move(tree)) || added;
+        }
+      }
+      if (!added) {
+        return;
+      }
+      m_solution = m_program.solve();
+    }
+  }
+
+  void arborescence_rounds() {
+    for (int round = 0; round < k_most_rounds; ++round) {
+      std::vector<PricedTree> cheapest = cheapest_trees(m_network, m_solution.prices);
+      double least = m_solution.share_price;
+      for (const PricedTree& tree : cheapest) {
+        least = std::min(least, tree.cost);
+      }
+      certify(m_solution.prices, least);
+      if (is_closed()) {
+        return;
+      }
+      bool added = false;
+      for (PricedTree& tree : cheapest) {
+        if (tree.cost < m_solution.share_price * (1 - k_gap)) {
+          added = take(std::move(tree.tree)) || added;
+        }
+      }
+      if (!added) {
+        return;
+      }
+      m_solution = m_program.solve();
+    }
+  }
+
+  const Network& m_network;
+  SharesProgram m_program;
+  std::vector<Tree> m_trees;
+  std::set<std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::size_t>> m_known;
+  std::vector<std::size_t> m_class; ///< by station
+  SharesProgram::Solution m_solution;
+  double m_certificate = 0;
+  std::vector<double> m_best_prices; ///< of the certificate
+};
+
+} // namespace
+
+Optimum optimum_of(const Network& network, std::vector<Tree> trees) {
+  return Search(network, std::move(trees)).run();
+}
+
+} // namespace reckon

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/forest/trees.hpp"
+
+#include <vector>
+
+namespace reckon {
+
+/// The best mix of trees on a network (equation 25): the least time that any trees with any shares
+/// need, found by column generation.
+struct Optimum {
+  std::vector<Tree> trees;
+  std::vector<double> shares; ///< by tree; they add up to 1
+  /// By station, >= 0: dual values, with sum of capacity times price = 1.
+  std::vector<double> prices;
+  double seconds_per_byte = 0; ///< of these shares, until the busiest station is done
+  /// No mix of trees is faster than this, by dual values (weak duality).
+  double certificate = 0;
+};
+
+/// Starts from `trees`, which must not be empty, and adds trees as long as prices show a cheaper
+/// one. Prices trees by spanning trees whose lower half mirrors the upper one, which loses nothing
+/// where links are as fast in both directions; small networks are then finished with arborescences,
+/// which are exact for any directions. O(rounds places^2) with spanning trees.
+[[nodiscard]] Optimum optimum_of(const Network& network, std::vector<Tree> trees);
+
+} // namespace reckon

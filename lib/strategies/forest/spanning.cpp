@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/forest/spanning.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace reckon {
+namespace {
+
+constexpr double k_never = std::numeric_limits<double>::infinity();
+/// Up to so many steps of Prim every choice of relays is looked at; beyond, none, each alone, and
+/// the best with more as long as these help.
+constexpr double k_most_steps = 2e7;
+constexpr std::size_t k_most_relays = 16;
+
+double price_of(const Uses& uses, const std::vector<double>& prices) {
+  double cost = 0;
+  for (const Use& use : uses) {
+    cost += use.amount * prices[use.station];
+  }
+  return cost;
+}
+
+/// The place from which the farthest of a tree is nearest: the middle of its longest way.
+std::size_t centre_of(const std::vector<std::vector<std::size_t>>& neighbours, std::size_t any) {
+  std::vector<std::size_t> before(neighbours.size());
+  const auto farthest = [&](std::size_t from) {
+    std::vector<std::size_t> order{from};
+    before[from] = from;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      for (const std::size_t next : neighbours[order[i]]) {
+        if (next != before[order[i]]) {
+          before[next] = order[i];
+          order.push_back(next);
+        }
+      }
+    }
+    return order.back(); // breadth first: the last is one of the farthest
+  };
+  const std::size_t one_end = farthest(any);
+  std::size_t at = farthest(one_end);
+  std::vector<std::size_t> way{at};
+  while (at != one_end) {
+    at = before[at];
+    way.push_back(at);
+  }
+  return way[way.size() / 2];
+}
+
+} // namespace
+
+Spanning::Spanning(const Network& network, const std::vector<double>& prices)
+    : m_network(network), m_prices(prices), m_places(network.places.size()) {
+  const std::size_t n = m_places;
+  std::vector<double> one_way(n * n, k_never);
+  double dearest = 0;
+  for (std::size_t u = 0; u < n; ++u) {
+    m_add.push_back(price_of(network.add[u], prices));
+    m_sums_cost = m_sums_cost || m_add.back() > 0;
+    for (std::size_t v = 0; v < n; ++v) {
+      if (u != v && network.ways[u][v]) {
+        one_way[u * n + v] = price_of(*network.ways[u][v], prices);
+        dearest = std::max(dearest, one_way[u * n + v]);
+      }
+    }
+  }
+  constexpr double k_rounding = 1e-9;
+  m_tie = k_rounding * dearest;
+  m_both.assign(n * n, k_never);
+  m_up = m_down = m_both;
+  for (std::size_t u = 0; u < n; ++u) {
+    for (std::size_t v = 0; v < n; ++v) {
+      const double there = one_way[u * n + v], back = one_way[v * n + u];
+      m_both[u * n + v] = there + back;
+      m_down[u * n + v] = std::min(there, back);
+      m_up[u * n + v] = std::min(there + m_add[v], back + m_add[u]);
+    }
+  }
+  choose_relays();
+}
+
+/// Prim's algorithm; of equally cheap links the one that leads least far from the start.
+Spanning::Grown Spanning::grow(const std::vector<double>& cost,
+                               const std::vector<std::size_t>& members, std::size_t start) const {
+  const std::size_t count = members.size();
+  Grown out;
+  out.parent.assign(count, start);
+  std::vector<double> least(count, k_never);
+  std::vector<std::size_t> depth(count, 0);
+  std::vector<char> joined(count, 0);
+  std::size_t at = start;
+  for (std::size_t done = 1;; ++done) {
+    joined[at] = 1;
+    if (done == count) {
+      return out;
+    }
+    const double* const row = cost.data() + members[at] * m_places;
+    std::size_t next = count;
+    for (std::size_t v = 0; v < count; ++v) {
+      if (joined[v] != 0) {
+        continue;
+      }
+      const double through = row[members[v]];
+      if (through < least[v] - m_tie ||
+          (through <= least[v] + m_tie && depth[at] < depth[out.parent[v]])) {
+        least[v] = std::min(through, least[v]);
+        out.parent[v] = at;
+      }
+      if (next == count || least[v] < least[next] - m_tie ||
+          (least[v] <= least[next] + m_tie && depth[out.parent[v]] < depth[out.parent[next]])) {
+        next = v;
+      }
+    }
+    if (next == count || least[next] == k_never) {
+      out.cost = k_never;
+      return out;
+    }
+    out.cost += least[next];
+    depth[next] = depth[out.parent[next]] + 1;
+    at = next;
+  }
+}
+
+/// The relays of the cheapest mirrored tree, and the bound over all choices of them.
+void Spanning::choose_relays() {
+  const std::size_t relays = m_places - m_network.workers;
+  const auto members_with = [&](const std::vector<std::size_t>& chosen) {
+    std::vector<std::size_t> members(m_network.workers);
+    for (std::size_t v = 0; v < members.size(); ++v) {
+      members[v] = v;
+    }
+    members.insert(members.end(), chosen.begin(), chosen.end());
+    return members;
+  };
+  m_least = k_never;
+  double cheapest = k_never;
+  double exit = m_places > 0 ? k_never : 0;
+  for (const std::vector<Exit>& ways : m_network.exits) {
+    for (const Exit& way : ways) {
+      exit = std::min(exit, price_of(way.uses, m_prices));
+    }
+  }
+  /// Whether it is cheaper than all before.
+  const auto look = [&](const std::vector<std::size_t>& chosen) {
+    const std::vector<std::size_t> members = members_with(chosen);
+    double first = 0; // a relay that sums c streams adds c - 1 times
+    for (const std::size_t r : chosen) {
+      first += m_add[r];
+    }
+    const double down = grow(m_down, members, 0).cost;
+    const double up = m_sums_cost ? grow(m_up, members, 0).cost - first : down;
+    m_least = std::min(m_least, up + down + exit);
+    const double cost = grow(m_both, members, 0).cost;
+    if (cost >= cheapest - m_tie) {
+      return false;
+    }
+    cheapest = cost;
+    m_members = members;
+    return true;
+  };
+  look({});
+  const double steps = static_cast<double>(m_places) * static_cast<double>(m_places);
+  if (relays <= k_most_relays &&
+      steps * static_cast<double>(std::size_t{1} << relays) <= k_most_steps) {
+    for (std::size_t bits = 1; bits < (std::size_t{1} << relays); ++bits) {
+      std::vector<std::size_t> chosen;
+      for (std::size_t i = 0; i < relays; ++i) {
+        if ((bits >> i & 1U) != 0) {
+          chosen.push_back(m_network.workers + i);
+        }
+      }
+      look(chosen);
+    }
+    return;
+  }
+  m_bounds = false;
+  std::vector<std::size_t> chosen;
+  for (bool helped = true; helped;) {
+    helped = false;
+    std::vector<std::size_t> best;
+    for (std::size_t r = m_network.workers; r < m_places; ++r) {
+      if (std::find(chosen.begin(), chosen.end(), r) == chosen.end()) {
+        std::vector<std::size_t> more = chosen;
+        more.push_back(r);
+        if (look(more)) {
+          best = more;
+          helped = true;
+        }
+      }
+    }
+    chosen = helped ? best : chosen;
+  }
+}
+
+double Spanning::cost_of(const Tree& tree) const {
+  const std::vector<double> loads = loads_of(m_network, tree);
+  double cost = 0;
+  for (std::size_t s = 0; s < loads.size(); ++s) {
+    cost += loads[s] * m_prices[s];
+  }
+  return cost;
+}
+
+/// The same links with another root, and its cheapest way out.
+void Spanning::root_at(Tree& tree, std::size_t root) const {
+  std::int64_t child = static_cast<std::int64_t>(root), at = child;
+  for (std::int64_t next = tree.up[root];; next = tree.up[static_cast<std::size_t>(next)]) {
+    const std::int64_t after = tree.up[static_cast<std::size_t>(next)];
+    tree.up[static_cast<std::size_t>(at)] = child;
+    if (next == at) {
+      break;
+    }
+    child = at;
+    at = next;
+    tree.up[static_cast<std::size_t>(at)] = after;
+  }
+  tree.down = tree.up;
+  double least = k_never;
+  for (std::size_t i = 0; i < m_network.exits[root].size(); ++i) {
+    const double cost = price_of(m_network.exits[root][i].uses, m_prices);
+    if (cost < least) {
+      least = cost;
+      tree.exit = i;
+    }
+  }
+}
+
+std::optional<Tree> Spanning::tree(std::size_t start) const {
+  if (m_members.empty()) {
+    return std::nullopt;
+  }
+  const Grown grown = grow(m_both, m_members, start % m_members.size());
+  if (grown.cost == k_never) {
+    return std::nullopt;
+  }
+  std::vector<std::vector<std::size_t>> neighbours(m_places);
+  for (std::size_t i = 0; i < m_members.size(); ++i) {
+    if (grown.parent[i] != i) {
+      neighbours[m_members[i]].push_back(m_members[grown.parent[i]]);
+      neighbours[m_members[grown.parent[i]]].push_back(m_members[i]);
+    }
+  }
+  // Breadth first from the centre: the first that may be a root is one.
+  const std::size_t centre = centre_of(neighbours, m_members.front());
+  std::vector<std::size_t> order{centre};
+  std::vector<std::int64_t> parent(m_places, -1);
+  parent[centre] = static_cast<std::int64_t>(centre);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const std::size_t next : neighbours[order[i]]) {
+      if (parent[next] < 0) {
+        parent[next] = static_cast<std::int64_t>(order[i]);
+        order.push_back(next);
+      }
+    }
+  }
+  const auto rooted = [&](std::size_t root) {
+    Tree tree{parent, parent, 0};
+    root_at(tree, root);
+    prune(m_network, tree);
+    return tree;
+  };
+  std::optional<Tree> best;
+  double cheapest = k_never;
+  for (const std::size_t root : order) {
+    if (m_network.exits[root].empty()) {
+      continue;
+    }
+    Tree tree = rooted(root);
+    const bool exits_differ = m_network.exits[root].size() > 1 || m_network.network > 0;
+    if (!m_sums_cost && !exits_differ) {
+      return tree;
+    }
+    const double cost = cost_of(tree);
+    if (cost < cheapest - m_tie) {
+      cheapest = cost;
+      best = std::move(tree);
+    }
+  }
+  return best;
+}
+
+} // namespace reckon

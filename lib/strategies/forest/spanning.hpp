@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/forest/trees.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace reckon {
+
+/// Cheapest trees whose lower half mirrors the upper one, when a byte through station s costs
+/// prices[s] >= 0. Such a tree loads each of its links in both directions, so that the cheapest is
+/// a spanning tree without direction (Prim), and its root can be chosen afterwards.
+class Spanning {
+public:
+  Spanning(const Network& network, const std::vector<double>& prices);
+
+  /// Whether least_cost() holds for every tree: false where there are so many places that only sum
+  /// that not every choice of them was looked at.
+  [[nodiscard]] bool bounds() const { return m_bounds; }
+  /// No tree, mirrored or not, costs less. Exact where prices and ways are the same in both
+  /// directions and sums cost the same everywhere.
+  [[nodiscard]] double least_cost() const { return m_least; }
+
+  /// A cheapest tree, shallow among equals, grown from place `start` (modulo their number), with
+  /// its root where the longest way to it is the shortest. nullopt where no tree joins all workers.
+  [[nodiscard]] std::optional<Tree> tree(std::size_t start) const;
+
+private:
+  struct Grown {
+    double cost = 0;
+    std::vector<std::size_t> parent; ///< by member
+  };
+  [[nodiscard]] Grown grow(const std::vector<double>& cost, const std::vector<std::size_t>& members,
+                           std::size_t start) const;
+  void choose_relays();
+  [[nodiscard]] double cost_of(const Tree& tree) const;
+  void root_at(Tree& tree, std::size_t root) const;
+
+  const Network& m_network;
+  const std::vector<double>& m_prices;
+  std::size_t m_places;
+  std::vector<double> m_both;         ///< [u n + v]: there and back, infinite where it cannot be
+  std::vector<double> m_up, m_down;   ///< the least of a link's directions, for the bound
+  std::vector<double> m_add;          ///< by place
+  std::vector<std::size_t> m_members; ///< workers and the relays that make the cheapest tree
+  double m_least = 0, m_tie = 0;
+  bool m_bounds = true, m_sums_cost = false;
+};
+
+} // namespace reckon

@@ -132,6 +132,16 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       "Sum inside one machine: the best mix of ways over its measured links, between "
       "its GPUs, or its NUMA nodes where it has no GPU");
   command
+      .choice<std::optional<PlacesAsked>>("--places", &a.asked.places,
+                                          {{"machine", PlacesAsked::machine},
+                                           {"numa", PlacesAsked::numa},
+                                           {"gpu", PlacesAsked::gpu}},
+                                          "What a rank is: a machine, or every NUMA node or GPU of "
+                                          "each; --workers and --servers count machines. Default: "
+                                          "machine")
+      .excludes(roles)
+      .excludes(inside);
+  command
       .option("--machine", &a.place.machine, "With --inside: which. Default: the profile's first")
       .needs(inside);
   command
@@ -269,6 +279,7 @@ void set_argument(Arguments& command, const std::string& name, const std::string
                                        "optimizer",
                                        "order",
                                        "part-bytes",
+                                       "places",
                                        "port-bandwidth",
                                        "proxy-bytes",
                                        "queues",

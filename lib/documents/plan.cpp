@@ -390,6 +390,8 @@ static void describe(Visitor& v, PlanRank& r) {
   v.about("rank", "One rank of the job.",
           R"({"dependentRequired": {"endpoint": ["endpoint_kind"]}})");
   v("machine", r.machine, k_name, "Id of an entry of the profile's machines.");
+  v("machine_number", r.machine_number, k_count,
+    "Which of the entry's machines, from 0 on; stands where ranks are places in several machines.");
   v("rack", r.rack, k_name.maybe(),
     "The rack that the machine stands in, as the profile names it; absent: not known.");
   v("worker", r.worker, k_any, "Has gradients and wants their sum.");
@@ -624,6 +626,14 @@ std::vector<std::size_t> Parts::by_offset() const {
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return offset_bytes[i]; });
   }
   return order;
+}
+
+std::string PlanRank::place_name() const {
+  if (!machine_number) {
+    return endpoint.empty() ? machine : endpoint;
+  }
+  const std::string name = machine + "." + std::to_string(*machine_number);
+  return endpoint.starts_with(machine + "/") ? name + endpoint.substr(machine.size()) : name;
 }
 
 std::size_t SumTree::root() const {

@@ -64,7 +64,9 @@ struct LanePlace {
 
 struct PlanRank {
   std::string machine; ///< MachineGroup id
-  std::string rack{};  ///< as the profile names it; empty: not known
+  /// Which of the group's machines, from 0 on; only where ranks are places in several machines.
+  std::optional<std::uint64_t> machine_number{};
+  std::string rack{}; ///< as the profile names it; empty: not known
   /// The GPU or NUMA node of the machine whose memory it works in; empty: the machine's.
   std::string endpoint{};
   std::string endpoint_kind{}; ///< of the topology's: "gpu", "numa_node", "memory_device"
@@ -80,6 +82,9 @@ struct PlanRank {
   std::vector<LanePlace> lane_places{}; ///< one a lane; empty: it has one port, or shares it
   /// What the schedule makes this rank send to others and receive in one iteration.
   std::uint64_t egress_bytes = 0, ingress_bytes = 0;
+  /// Its place for people: "m0/gpu3", in the second of several machines "m0.1/gpu3", else the
+  /// machine.
+  [[nodiscard]] std::string place_name() const;
   bool operator==(const PlanRank&) const = default;
 };
 

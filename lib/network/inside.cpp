@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "network/network.hpp"
+#include "network/inside.hpp"
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
@@ -61,6 +61,51 @@ public:
     exits();
     service();
     groups();
+    return finished();
+  }
+
+  /// As one of several machines.
+  [[nodiscard]] OpenedMachine open(const std::string& transport) {
+    check_options();
+    choose_endpoints();
+    processors();
+    copies();
+    exits();
+    groups();
+    ports(transport);
+    m_opened.network = finished();
+    return std::move(m_opened);
+  }
+
+  /// Seen from outside: one place, the machine itself.
+  [[nodiscard]] OpenedMachine closed(bool works, const std::string& transport) {
+    m_model.places.push_back({m_machine, works, true});
+    m_model.workers = works ? 1 : 0;
+    m_model.ways.assign(1, std::vector<std::optional<Uses>>(1));
+    Memory memory = memory_of(m_machine);
+    m_model.add.push_back(memory.add);
+    m_memories.emplace(m_machine, std::move(memory));
+    exits();
+    if (works) {
+      m_model.groups.push_back({0});
+    }
+    if (m_topology.find(m_machine) != nullptr) {
+      m_nics = nics_with_rates(transport);
+    }
+    const Rate rates = whole_port(transport);
+    const std::size_t at = node(m_machine);
+    const OpenedMachine::Port port = add_port("port", rates, at);
+    Uses out = m_memories.at(m_machine).read, in = m_memories.at(m_machine).write;
+    append(out, {{port.out, 1.0}});
+    append(in, {{port.in, 1.0}});
+    m_opened.leave.push_back({out});
+    m_opened.enter.push_back({in});
+    m_opened.network = finished();
+    return std::move(m_opened);
+  }
+
+private:
+  [[nodiscard]] Network finished() {
     for (const Place& endpoint : m_model.places) {
       m_model.node_of.push_back(node(endpoint.id));
     }
@@ -71,10 +116,10 @@ public:
     }
     m_model.network = m_options.network;
     m_model.nodes = m_nodes.size();
+    m_model.machines.push_back({m_machine, 0, m_machine});
     return std::move(m_model);
   }
 
-private:
   void check_options() const {
     const auto check = [](double value, const char* what) {
       if (!std::isfinite(value) || value < 0) {
@@ -186,7 +231,7 @@ private:
     }
   }
 
-  std::size_t resource(std::string name, const Rate& rate, std::string source) {
+  std::size_t station(std::string name, const Rate& rate, std::string source) {
     m_model.stations.push_back({std::move(name), rate.mid, std::move(source), 0,
                                 std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid)});
     return m_model.stations.size() - 1;
@@ -205,10 +250,10 @@ private:
     std::optional<std::size_t> out;
     if (const Rate measured = fastest(m_profile, k_link_bandwidth, end.from, end.to);
         measured.mid > 0) {
-      out = resource(short_text(end), measured, k_link_bandwidth);
+      out = station(short_text(end), measured, k_link_bandwidth);
     } else if (const double described = described_bytes_per_second(m_topology, end);
                described > 0) {
-      out = resource(short_text(end), {described, described, described}, "described");
+      out = station(short_text(end), {described, described, described}, "described");
     } else {
       m_model.unknown.push_back(short_text(end));
     }
@@ -225,53 +270,61 @@ private:
     return short_name(end.from) + " > " + short_name(end.to);
   }
 
-  /// What reading, writing and adding in a memory uses, by NUMA node: rates of the node itself
-  /// where the profile has them, else those of the whole machine.
-  void processors() {
-    const auto limit = [&](const char* test, const std::string& node_id, const char* what) {
+  struct Memory {
+    Uses read, write, add;
+  };
+
+  /// What reading, writing and adding in a memory uses: rates of the NUMA node itself where the
+  /// profile has them, else those of the whole machine.
+  [[nodiscard]] Memory memory_of(const std::string& id) {
+    const auto limit = [&](const char* test, const char* what) {
       std::optional<std::size_t> out;
-      for (const std::string& id : {node_id, m_machine}) {
-        const auto key = std::pair<std::string, std::string>(test, id);
+      for (const std::string& of : {id, m_machine}) {
+        const auto key = std::pair<std::string, std::string>(test, of);
         const auto known = m_memory.find(key);
         if (known != m_memory.end()) {
           return std::optional<std::size_t>(known->second);
         }
         CellKey pattern;
         pattern.test = test;
-        pattern.from = id;
+        pattern.from = of;
         if (pattern.test == k_reduce_sum) {
           pattern.dtype = "fp32";
           pattern.sources = 2;
         }
         if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
-          out = resource(fmt::format("{} {}", what, short_name(id)), rate, test);
+          out = station(fmt::format("{} {}", what, short_name(of)), rate, test);
           m_memory.emplace(key, *out);
           return out;
         }
       }
       return out;
     };
+    Memory memory;
+    const auto read = limit(k_memory_read, "memory read");
+    const auto write = limit(k_memory_write, "memory write");
+    const auto both = limit(k_stream_copy, "memory traffic");
+    const auto sums = limit(k_reduce_sum, "sums");
+    const auto use = [](Uses& uses, std::optional<std::size_t> of, double amount) {
+      if (of) {
+        uses.push_back({*of, amount});
+      }
+    };
+    use(memory.read, read, 1);
+    use(memory.read, both, 1);
+    use(memory.write, write, 1);
+    use(memory.write, both, 1);
+    // What comes is added to what is there: both are read, the sum is written.
+    use(memory.add, read, 2);
+    use(memory.add, write, 1);
+    use(memory.add, both, 3);
+    use(memory.add, sums, 1);
+    return memory;
+  }
+
+  void processors() {
     for (const std::string& id : here(ObjectKind::numa_node)) {
-      Memory memory;
-      const auto read = limit(k_memory_read, id, "memory read");
-      const auto write = limit(k_memory_write, id, "memory write");
-      const auto both = limit(k_stream_copy, id, "memory traffic");
-      const auto sums = limit(k_reduce_sum, id, "sums");
-      const auto use = [](Uses& uses, std::optional<std::size_t> of, double amount) {
-        if (of) {
-          uses.push_back({*of, amount});
-        }
-      };
-      use(memory.read, read, 1);
-      use(memory.read, both, 1);
-      use(memory.write, write, 1);
-      use(memory.write, both, 1);
-      // What comes is added to what is there: both are read, the sum is written.
-      use(memory.add, read, 2);
-      use(memory.add, write, 1);
-      use(memory.add, both, 3);
-      use(memory.add, sums, 1);
-      m_memories.emplace(id, std::move(memory));
+      m_memories.emplace(id, memory_of(id));
     }
   }
 
@@ -344,7 +397,7 @@ private:
         // A pair that is as fast as what it passes is no limit of its own.
         if (rate->mid > 0 && rate->mid < links) {
           uses.push_back(
-              {resource(fmt::format("copy {}", short_text({from, to})), *rate, "measured pair"),
+              {station(fmt::format("copy {}", short_text({from, to})), *rate, "measured pair"),
                1.0});
         }
         m_model.ways[u][v] = std::move(uses);
@@ -366,7 +419,7 @@ private:
     pattern.sources = 2;
     if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
       m_model.add[endpoint].push_back(
-          {resource(fmt::format("sums {}", short_name(id)), rate, k_reduce_sum), 1.0});
+          {station(fmt::format("sums {}", short_name(id)), rate, k_reduce_sum), 1.0});
     }
   }
 
@@ -392,7 +445,7 @@ private:
                                         [&](const Station& r) { return r.name == name; });
         const std::size_t of = known != m_model.stations.end()
                                    ? static_cast<std::size_t>(known - m_model.stations.begin())
-                                   : resource(name, rate, source);
+                                   : station(name, rate, source);
         uses.push_back({of, 1.0});
       }
     }
@@ -429,15 +482,7 @@ private:
       return;
     }
     for (const std::string& nic : m_nics) {
-      std::string nearest;
-      std::size_t fewest = 0;
-      for (const auto& [id, memory] : m_memories) {
-        const std::size_t links = path_between(m_topology, nic, id).links.size();
-        if (nearest.empty() || links < fewest) {
-          nearest = id;
-          fewest = links;
-        }
-      }
+      const std::string nearest = nearest_memory(nic);
       if (nearest.empty()) {
         fail(ErrorKind::input, fmt::format("profile '{}': machine {} has no NUMA node in its "
                                            "topology for a summation service",
@@ -452,6 +497,215 @@ private:
             m_options.service / static_cast<double>(m_nics.size()) * use.amount;
       }
     }
+  }
+
+  [[nodiscard]] Rate port_cell(const std::string& of, const std::string& transport) const {
+    CellKey pattern;
+    pattern.test = k_port_bandwidth;
+    pattern.from = of;
+    pattern.transport = transport;
+    return fastest(m_profile, pattern);
+  }
+
+  /// One direction of a NIC as one of `nics` of the machine.
+  [[nodiscard]] Rate nic_rate(const std::string& nic, std::size_t nics,
+                              const std::string& transport) const {
+    if (const Rate measured = port_cell(nic, transport); measured.mid > 0) {
+      return measured;
+    }
+    const double described = m_topology.find(nic)->link_bytes_per_second.value_or(0);
+    if (const Rate all = port_cell(m_machine, transport);
+        all.mid > 0 && (nics == 1 || described <= 0)) {
+      const auto share = static_cast<double>(nics);
+      return {all.lo / share, all.mid / share, all.hi / share};
+    }
+    return {described, described, described};
+  }
+
+  [[nodiscard]] std::vector<std::string> nics_with_rates(const std::string& transport) const {
+    std::vector<std::string> nics = here(ObjectKind::nic);
+    const std::size_t all = nics.size();
+    std::erase_if(nics,
+                  [&](const std::string& nic) { return nic_rate(nic, all, transport).mid <= 0; });
+    return nics;
+  }
+
+  /// Of the whole machine: what was measured, else its NICs together.
+  [[nodiscard]] Rate whole_port(const std::string& transport) const {
+    Rate rate = port_cell(m_machine, transport);
+    for (const std::string& nic : rate.mid > 0 ? std::vector<std::string>() : m_nics) {
+      const Rate one = nic_rate(nic, m_nics.size(), transport);
+      rate = {rate.lo + one.lo, rate.mid + one.mid, rate.hi + one.hi};
+    }
+    if (rate.mid <= 0) {
+      fail(ErrorKind::input,
+           fmt::format("profile '{}': no rate of a network port of machine {} is known{}; measure "
+                       "it with `reckon probe --cluster`, or add a port_bandwidth cell or the "
+                       "link_bytes_per_second of its NICs",
+                       m_profile.name, m_machine,
+                       transport.empty() ? "" : fmt::format(" over transport {}", transport)));
+    }
+    return rate;
+  }
+
+  OpenedMachine::Port add_port(const std::string& name, const Rate& rate, std::size_t at) {
+    const std::size_t out = station(name + " out", rate, k_port_bandwidth);
+    const std::size_t in = station(name + " in", rate, k_port_bandwidth);
+    m_opened.ports.push_back({at, out, in});
+    return m_opened.ports.back();
+  }
+
+  /// The NICs that are nearest to an endpoint.
+  [[nodiscard]] std::vector<std::string> nearest_nics(const std::string& id) const {
+    std::vector<std::string> nearest;
+    std::pair<PathClass, std::size_t> least;
+    for (const std::string& nic : m_nics) {
+      const Path path = path_between(m_topology, id, nic);
+      const std::pair distance(path.path_class, path.links.size());
+      if (nearest.empty() || distance < least) {
+        nearest.clear();
+        least = distance;
+      }
+      if (distance == least) {
+        nearest.push_back(nic);
+      }
+    }
+    return nearest;
+  }
+
+  /// A way between a place and a NIC: what a NIC may not reach directly goes through the memory
+  /// next to it.
+  Uses nic_way(const std::string& from, const std::string& to, const std::string& nic) {
+    Uses uses = way(from, to);
+    const std::string& place = from == nic ? to : from;
+    const bool direct = m_memories.contains(place) ||
+                        path_between(m_topology, place, nic).path_class <= PathClass::pxb;
+    if (const std::string memory = direct ? "" : nearest_memory(nic); !memory.empty()) {
+      append(uses, m_memories.at(memory).write);
+      append(uses, m_memories.at(memory).read);
+    }
+    return uses;
+  }
+
+  [[nodiscard]] std::string nearest_memory(const std::string& id) const {
+    std::string nearest;
+    std::size_t fewest = 0;
+    for (const auto& [memory, rates] : m_memories) {
+      const std::size_t links = path_between(m_topology, id, memory).links.size();
+      if (nearest.empty() || links < fewest) {
+        nearest = memory;
+        fewest = links;
+      }
+    }
+    return nearest;
+  }
+
+  /// How every place leaves the machine and is reached from outside.
+  void ports(const std::string& transport) {
+    m_nics = nics_with_rates(transport);
+    if (m_nics.empty()) {
+      const OpenedMachine::Port port =
+          add_port("port", whole_port(transport), node(m_machine + "/port"));
+      for (const Place& place : m_model.places) {
+        const auto memory = m_memories.find(place.id);
+        Uses out{{port.out, 1.0}}, in{{port.in, 1.0}};
+        if (memory != m_memories.end()) {
+          append(out, memory->second.read);
+          append(in, memory->second.write);
+        }
+        m_opened.leave.push_back({out});
+        m_opened.enter.push_back({in});
+        m_model.links.push_back({node(place.id), port.node, std::nullopt});
+        m_model.links.push_back({port.node, node(place.id), std::nullopt});
+      }
+      return;
+    }
+    std::vector<std::vector<std::string>> nearest;
+    for (const Place& place : m_model.places) {
+      nearest.push_back(nearest_nics(place.id));
+    }
+    // NICs that the same places use are one port; NICs that only some of these use take turns.
+    bool apart = true;
+    for (const std::vector<std::string>& a : nearest) {
+      for (const std::vector<std::string>& b : nearest) {
+        apart = apart && (a == b || std::none_of(a.begin(), a.end(), [&](const std::string& nic) {
+                            return std::find(b.begin(), b.end(), nic) != b.end();
+                          }));
+      }
+    }
+    std::map<std::vector<std::string>, OpenedMachine::Port> made;
+    const auto port_of = [&](const std::vector<std::string>& nics, const Rate& rate) {
+      const auto known = made.find(nics);
+      if (known != made.end()) {
+        return known->second;
+      }
+      std::string name = "port";
+      for (const std::string& nic : nics) {
+        name += (nic == nics.front() ? " " : "+") + short_name(nic);
+      }
+      const std::size_t at = nics.size() == 1 ? node(nics.front()) : node(m_machine + "/" + name);
+      const OpenedMachine::Port port = add_port(name, rate, at);
+      for (const std::string& nic : nics) {
+        if (node(nic) != at) {
+          m_model.links.push_back({node(nic), at, std::nullopt});
+          m_model.links.push_back({at, node(nic), std::nullopt});
+        }
+      }
+      made.emplace(nics, port);
+      return port;
+    };
+    for (std::size_t v = 0; v < m_model.places.size(); ++v) {
+      const std::string& id = m_model.places[v].id;
+      std::vector<Uses> leave, enter;
+      if (apart && nearest[v].size() > 1) {
+        Rate together;
+        std::vector<Uses> outs, ins;
+        for (const std::string& nic : nearest[v]) {
+          outs.push_back(nic_way(id, nic, nic));
+          ins.push_back(nic_way(nic, id, nic));
+        }
+        const Uses out = common(outs), in = common(ins);
+        for (std::size_t i = 0; i < nearest[v].size(); ++i) {
+          Rate one = nic_rate(nearest[v][i], m_nics.size(), transport);
+          for (const Use& use : outs[i]) {
+            if (std::none_of(out.begin(), out.end(),
+                             [&](const Use& c) { return c.station == use.station; })) {
+              const double most = m_model.stations[use.station].bytes_per_second / use.amount;
+              one = {std::min(one.lo, most), std::min(one.mid, most), std::min(one.hi, most)};
+            }
+          }
+          together = {together.lo + one.lo, together.mid + one.mid, together.hi + one.hi};
+        }
+        const OpenedMachine::Port port = port_of(nearest[v], together);
+        leave.push_back(out);
+        append(leave.back(), {{port.out, 1.0}});
+        enter.push_back({{port.in, 1.0}});
+        append(enter.back(), in);
+      } else {
+        for (const std::string& nic : nearest[v]) {
+          const OpenedMachine::Port port = port_of({nic}, nic_rate(nic, m_nics.size(), transport));
+          leave.push_back(nic_way(id, nic, nic));
+          append(leave.back(), {{port.out, 1.0}});
+          enter.push_back({{port.in, 1.0}});
+          append(enter.back(), nic_way(nic, id, nic));
+        }
+      }
+      m_opened.leave.push_back(std::move(leave));
+      m_opened.enter.push_back(std::move(enter));
+    }
+  }
+
+  /// What all of them use.
+  static Uses common(const std::vector<Uses>& all) {
+    Uses out = all.front();
+    std::erase_if(out, [&](const Use& use) {
+      return !std::all_of(all.begin(), all.end(), [&](const Uses& other) {
+        return std::any_of(other.begin(), other.end(), [&](const Use& u) {
+          return u.station == use.station && u.amount == use.amount;
+        });
+      });
+    });
+    return out;
   }
 
   /// Workers whose PCIe way to each other passes no host bridge share a switch.
@@ -479,15 +733,12 @@ private:
            path_between(m_topology, a.id, b.id, true).path_class <= PathClass::pxb;
   }
 
-  struct Memory {
-    Uses read, write, add;
-  };
-
   const Profile& m_profile;
   const Topology& m_topology;
   const std::string& m_machine;
   const InsideOptions& m_options;
   Network m_model;
+  OpenedMachine m_opened;
   std::vector<std::string> m_nics;
   std::map<std::string, std::size_t> m_nodes;
   std::map<LinkEnd, std::optional<std::size_t>> m_links;
@@ -500,6 +751,29 @@ private:
 Network network_inside_machine(const Profile& profile, const std::string& machine,
                                const InsideOptions& options) {
   return Builder(profile, machine, options).build();
+}
+
+OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
+                           const std::string& transport) {
+  InsideOptions options;
+  options.workers = machine.workers;
+  options.relays = machine.relays;
+  Builder builder(profile, machine.group, options);
+  if (machine.workers.empty() && machine.relays.empty()) {
+    return builder.closed(machine.works, transport);
+  }
+  return builder.open(transport);
+}
+
+std::string Network::name_of(std::size_t place) const {
+  const Place& p = places[place];
+  const NetworkMachine& machine = machines[p.machine];
+  const std::string prefix = machine.group + "/";
+  if (!p.id.starts_with(prefix)) {
+    return machine.name;
+  }
+  return machines.size() == 1 ? p.id.substr(prefix.size())
+                              : machine.name + "/" + p.id.substr(prefix.size());
 }
 
 Network at_low_capacities(Network model) {

@@ -52,10 +52,19 @@ struct Use {
 };
 using Uses = std::vector<Use>;
 
+/// Where gradients can be: a GPU, a NUMA node, a memory device, or a whole machine.
 struct Place {
-  std::string id;
+  std::string id; ///< of the topology's object; of a whole machine: its group's
   bool worker = false;
-  bool memory = false; ///< of a processor: not a GPU
+  bool memory = false;     ///< of a processor: not a GPU
+  std::size_t machine = 0; ///< number in Network::machines
+};
+
+/// A machine of the network: one of a MachineGroup.
+struct NetworkMachine {
+  std::string group;        ///< MachineGroup id
+  std::uint64_t number = 0; ///< which of the group's machines
+  std::string name;         ///< the member's id; without members "m0.3", of a group of one "m0"
 };
 
 /// How what a root has summed leaves the machine and what the others summed comes to it.
@@ -70,13 +79,14 @@ struct GraphLink {
   std::optional<std::size_t> station; ///< absent: its capacity is not known
 };
 
-/// One machine as the linear program sees it. Everything is in bytes for each byte of a worker's
-/// gradient.
+/// What lies between the places of a job, as the linear program and the plays see it. Everything is
+/// in bytes for each byte of a worker's gradient.
 struct Network {
+  std::vector<NetworkMachine> machines;
   std::vector<Place> places; ///< workers first, in order
   std::size_t workers = 0;
   std::vector<Station> stations;
-  /// copy[u][v]: of a copy from u to v, absent where none can be made.
+  /// ways[u][v]: of a write from u to v, absent where none can be made.
   std::vector<std::vector<std::optional<Uses>>> ways;
   /// Of adding one more stream to what the endpoint has.
   std::vector<Uses> add;
@@ -91,7 +101,29 @@ struct Network {
   double network = 0;                 ///< InsideOptions::network
   std::size_t nodes = 0;
   std::vector<std::string> unknown; ///< links whose capacity is not known: counted as unlimited
+  /// Seconds of an empty write between two machines; 0 where the profile does not say.
+  double latency_s = 0;
+  /// Of a place for people: "gpu3", with several machines "m0.1/gpu3".
+  [[nodiscard]] std::string name_of(std::size_t place) const;
 };
+
+/// A machine of a job and how deep it is opened.
+struct OpenMachine {
+  std::string group;        ///< MachineGroup id
+  std::uint64_t number = 0; ///< which of the group's machines
+  /// Topology ids of the group's machine. Both empty: the machine is one place, seen from outside.
+  std::vector<std::string> workers, relays;
+  bool works = true; ///< of a machine that is one place: whether it has a gradient
+};
+
+/// The machines with what lies inside them, joined by their NICs (where the topology has any that a
+/// place can reach, else the machine's port as a whole), the uplinks of their racks and the
+/// measured pairs. A place leaves its machine by the NICs next to it; several serve in turn. Places
+/// of one machine whose NICs are the same use them as one port of their summed rate. `transport` ""
+/// takes any. Throws Error{input} where a machine, an endpoint or the rate of a port is not known.
+[[nodiscard]] Network network_between_machines(const Profile& profile,
+                                               const std::vector<OpenMachine>& machines,
+                                               const std::string& transport);
 
 /// Throws Error{input} when the machine or an endpoint is not in the profile, Error{usage} for
 /// options that contradict each other.

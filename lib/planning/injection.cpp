@@ -26,7 +26,8 @@ void check_ways(const Schedule& schedule, const Plan& plan, const StationNetwork
                fmt::format("profile '{}' knows no link or memory with a rate between {} and {}, "
                            "which the plan writes between; give a profile of a machine that has "
                            "these, or the one that the plan was made from",
-                           profile.name, plan.ranks[rank].endpoint, plan.ranks[op.peer].endpoint));
+                           profile.name, plan.ranks[rank].place_name(),
+                           plan.ranks[op.peer].place_name()));
         }
       }
     }
@@ -52,7 +53,8 @@ Injection injection_of(const Plan& plan, const Schedule& schedule, const std::st
   for (const PlanRank& rank : plan.ranks) {
     machines.push_back(rank.machine);
   }
-  const bool inside = !plan.ranks.empty() && !plan.ranks.front().endpoint.empty();
+  const bool inside = !plan.ranks.empty() &&
+                      (!plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number);
   return {inside ? inside_network(plan, schedule, profile)
                  : pair_network(profile, machines).network,
           link_to(path, canonical_text(profile))};

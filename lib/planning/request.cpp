@@ -96,13 +96,13 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
 
 /// Throws Error{usage} for what a plan inside a machine has no place for. --zero-compute it has:
 /// there only the traffic counts in any case.
-void check_inside(const PlanRequest& request) {
+void check_inside(const PlanRequest& request, bool several) {
   constexpr const char* k_no_roles =
       "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
   constexpr const char* k_own_ports =
       "the NICs' rates are the profile's (port_bandwidth cells); --network says what passes them";
-  constexpr const char* k_only_sums = "such a plan ends with the sums; plan without --inside, with "
-                                      "--workers and --servers, to have more in it";
+  constexpr const char* k_only_sums = "such a plan ends with the sums; plan with a rank a machine "
+                                      "(without --inside and --places) to have more in it";
   constexpr const char* k_strategies = "all schemes are solved at once; --roles limits who may sum";
   constexpr const char* k_proxies = "is of --strategy coarse and dense; leave one of the two out";
   struct Asked {
@@ -113,8 +113,8 @@ void check_inside(const PlanRequest& request) {
   const PlanOptions &asked = request.options, plain;
   const ProxyOptions &proxies = request.proxies, plain_proxies;
   for (const auto& [flag, is_asked, instead] : std::initializer_list<Asked>{
-           {"--workers", request.workers.has_value(), k_no_roles},
-           {"--servers", request.servers.has_value(), k_no_roles},
+           {"--workers", request.workers.has_value() && !several, k_no_roles},
+           {"--servers", request.servers.has_value() && !several, k_no_roles},
            {"--strategy", asked.strategy != plain.strategy, k_strategies},
            {"--shape", !request.shape.empty(), k_strategies},
            {"--forward", asked.forward_seconds.has_value(), k_only_sums},
@@ -136,13 +136,14 @@ void check_inside(const PlanRequest& request) {
            {"--shards", proxies.paper_shards, k_proxies},
            {"--queues", proxies.one_queue, k_proxies}}) {
     if (is_asked) {
-      fail(ErrorKind::usage, fmt::format("{} with --inside: {}", flag, instead));
+      fail(ErrorKind::usage,
+           fmt::format("{} with {}: {}", flag, several ? "--places" : "--inside", instead));
     }
   }
 }
 
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
-  check_inside(request);
+  check_inside(request, false);
   InsidePlanOptions options = *request.inside;
   options.transport = request.options.transport;
   options.part_bytes = request.options.part_bytes;
@@ -166,6 +167,90 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
   if (options.inside.gpu_direct) {
     plan.options["gpu_direct"] = "yes";
   }
+  return plan;
+}
+
+/// The machine's objects of a kind, by group; none where the profile has no topology of it.
+std::vector<std::string> objects_in(const Profile& profile, const std::string& machine,
+                                    ObjectKind kind) {
+  std::vector<std::string> out;
+  for (const TopologyObject* const object : profile.topology.of_kind(kind)) {
+    if (object->id.starts_with(machine + "/")) {
+      out.push_back(object->id);
+    }
+  }
+  return out;
+}
+
+/// The first machines of the profile whose group has such places work; those of the last group, or
+/// the next of the same, only sum.
+std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequest& request) {
+  const ObjectKind kind =
+      request.places == PlacesAsked::gpu ? ObjectKind::gpu : ObjectKind::numa_node;
+  std::vector<std::pair<const MachineGroup*, std::uint64_t>> working, others;
+  for (const MachineGroup& group : profile.machines) {
+    const bool works = !objects_in(profile, group.id, kind).empty();
+    for (std::uint64_t i = 0; i < group.count; ++i) {
+      (works ? working : others).emplace_back(&group, i);
+    }
+  }
+  const std::uint64_t servers = request.servers.value_or(0);
+  const std::uint64_t borrowed = servers - std::min<std::uint64_t>(servers, others.size());
+  const std::uint64_t workers =
+      request.workers.value_or(working.size() - std::min<std::uint64_t>(working.size(), borrowed));
+  const char* const what = kind == ObjectKind::gpu ? "a GPU" : "a NUMA node";
+  if (working.empty()) {
+    fail(ErrorKind::input,
+         fmt::format("profile '{}': no machine has {} in its topology; plan without --places, or "
+                     "add the machine's objects (docs/topology.md)",
+                     profile.name, what));
+  }
+  if (workers == 0 || workers + borrowed > working.size()) {
+    fail(ErrorKind::input,
+         fmt::format("{} machines that work and {} that only sum: profile '{}' has {} with {} and "
+                     "{} without; ask for at least one that works and no more than there are",
+                     workers, servers, profile.name, working.size(), what, others.size()));
+  }
+  std::vector<OpenMachine> out;
+  constexpr std::uint64_t k_most_relays = 10; // with more not every choice of them is looked at
+  for (std::uint64_t i = 0; i < workers; ++i) {
+    const std::string& id = working[i].first->id;
+    OpenMachine machine{id, working[i].second, objects_in(profile, id, kind), {}};
+    const std::vector<std::string> memories = objects_in(profile, id, ObjectKind::numa_node);
+    if (kind == ObjectKind::gpu && workers * memories.size() + servers <= k_most_relays) {
+      machine.relays = memories;
+    }
+    out.push_back(std::move(machine));
+  }
+  for (std::uint64_t i = 0; i < servers; ++i) {
+    const auto& [group, number] =
+        i < others.size() ? others[i] : working[workers + i - others.size()];
+    out.push_back({group->id, number, {}, {}, false});
+  }
+  return out;
+}
+
+Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  check_inside(request, true);
+  if (documents.roles) {
+    fail(ErrorKind::usage, "--places with --roles: roles say themselves which places there are; "
+                           "leave one of the two out");
+  }
+  InsidePlanOptions options;
+  options.machines = machines_to_open(documents.profile, request);
+  options.transport = request.options.transport;
+  options.part_bytes = request.options.part_bytes;
+  options.window_parts = request.options.window_parts;
+  options.cutting = request.options.cutting;
+  options.lanes = request.lanes.value_or(1);
+  Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
+                           documents.workload_link, documents.roles_link},
+                          options);
+  const std::uint64_t servers = request.servers.value_or(0);
+  plan.options = {{"places", request.places == PlacesAsked::gpu ? "gpu" : "numa"},
+                  {"workers", fmt::format("{}", options.machines.size() - servers)},
+                  {"servers", fmt::format("{}", servers)},
+                  {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
   return plan;
 }
 
@@ -200,6 +285,9 @@ void check_request(const PlanRequest& request) {
 Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   if (request.inside) {
     return plan_inside_as_asked(documents, request);
+  }
+  if (request.places && request.places != PlacesAsked::machine) {
+    return plan_places_as_asked(documents, request);
   }
   check_request(request);
   const Profile& profile = documents.profile;

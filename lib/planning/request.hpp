@@ -29,12 +29,22 @@ struct PlanDocuments {
                                                 const std::string& workload,
                                                 const std::string& roles);
 
+/// How deep machines are opened.
+enum class PlacesAsked : std::uint8_t {
+  machine, ///< a rank a machine
+  numa,    ///< a rank a NUMA node
+  gpu,     ///< a rank a GPU
+};
+
 /// What is asked of the planners; the strategy decides which of them answers.
 struct PlanRequest {
   PlanOptions options;
   ProxyOptions proxies;                                 ///< of strategies over memory devices
   std::string shape;                                    ///< of a torus, as parse_shape() has it
   std::optional<std::uint64_t> workers, servers, lanes; ///< where no roles say who works
+  /// A rank for each place of this kind in every machine; absent: a rank a machine, or as roles
+  /// say.
+  std::optional<PlacesAsked> places;
   /// Inside one machine, whatever the strategy; of the common options those of PlanOptions count.
   std::optional<InsidePlanOptions> inside;
 };

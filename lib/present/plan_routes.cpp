@@ -19,7 +19,8 @@ namespace reckon {
 std::string place_text(const Plan& plan, std::size_t rank) {
   const PlanRank& r = plan.ranks[rank];
   const std::string prefix = r.machine + "/";
-  return r.endpoint.empty()               ? fmt::format("{}", rank)
+  return r.machine_number                 ? r.place_name()
+         : r.endpoint.empty()             ? fmt::format("{}", rank)
          : r.endpoint.starts_with(prefix) ? r.endpoint.substr(prefix.size())
                                           : r.endpoint;
 }

@@ -148,6 +148,11 @@ struct Span {
   }
 };
 
+/// Ranks of several machines by their kind: "m0 gpu".
+std::string cluster_place(const PlanRank& rank) {
+  return rank.endpoint_kind.empty() ? rank.machine : rank.machine + " " + rank.endpoint_kind;
+}
+
 std::string ranks_text(const Plan& plan, const Style& style) {
   struct Group {
     std::vector<std::size_t> ranks;
@@ -159,9 +164,10 @@ std::string ranks_text(const Plan& plan, const Style& style) {
   for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
     const PlanRank& r = plan.ranks[i];
     const Key key{role_text(r),
-                  !r.endpoint.empty() ? r.endpoint
-                  : r.rack.empty()    ? r.machine
-                                      : r.machine + " in " + r.rack,
+                  r.machine_number      ? cluster_place(r)
+                  : !r.endpoint.empty() ? r.endpoint
+                  : r.rack.empty()      ? r.machine
+                                        : r.machine + " in " + r.rack,
                   r.lanes, r.port_bytes_per_second};
     Group& group = groups[key];
     if (group.ranks.empty()) {

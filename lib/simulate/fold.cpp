@@ -22,7 +22,7 @@ using Likeness = std::pair<std::tuple<std::string, std::string, std::string, boo
 
 Likeness likeness_of(const Plan& plan, std::size_t rank) {
   const PlanRank& r = plan.ranks[rank];
-  Likeness likeness{{r.machine, r.rack, r.endpoint, r.server, r.lanes, r.port_bytes_per_second},
+  Likeness likeness{{r.machine, r.rack, r.place_name(), r.server, r.lanes, r.port_bytes_per_second},
                     {}};
   for (const SumTree& tree : plan.trees) {
     likeness.second.emplace_back(tree.up[rank], tree.down[rank]);

@@ -74,7 +74,7 @@ void add_ranks(Report& report, const SimulatedPlan& simulated, const SimResult& 
   for (std::size_t r = 0; r < simulated.plan.ranks.size(); ++r) {
     const PlanRank& planned = simulated.plan.ranks[r];
     RankReport rank = played[simulated.representative[r]];
-    rank.host = planned.endpoint.empty() ? planned.machine : planned.endpoint;
+    rank.host = planned.place_name();
     rank.egress_bytes = planned.egress_bytes;
     rank.ingress_bytes = planned.ingress_bytes;
     report.ranks.push_back(std::move(rank));

@@ -92,6 +92,38 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
   return network;
 }
 
+/// Of ranks that are places in several machines.
+PlanPlaces cluster_places_of(const Plan& plan, const Profile& profile) {
+  std::vector<OpenMachine> machines;
+  const auto machine_of = [&](const PlanRank& rank) {
+    const std::uint64_t number = rank.machine_number.value_or(0);
+    const auto known = std::find_if(machines.begin(), machines.end(), [&](const OpenMachine& m) {
+      return m.group == rank.machine && m.number == number;
+    });
+    if (known != machines.end()) {
+      return static_cast<std::size_t>(known - machines.begin());
+    }
+    machines.push_back({rank.machine, number, {}, {}, rank.worker});
+    return machines.size() - 1;
+  };
+  for (const PlanRank& rank : plan.ranks) {
+    OpenMachine& machine = machines[machine_of(rank)];
+    if (!rank.endpoint.empty()) {
+      (rank.worker ? machine.workers : machine.relays).push_back(rank.endpoint);
+    }
+  }
+  PlanPlaces places{network_between_machines(profile, machines, plan.transport), {}};
+  for (const PlanRank& rank : plan.ranks) {
+    const std::size_t machine = machine_of(rank);
+    const std::string& id = rank.endpoint.empty() ? rank.machine : rank.endpoint;
+    const auto it =
+        std::find_if(places.model.places.begin(), places.model.places.end(),
+                     [&](const Place& p) { return p.machine == machine && p.id == id; });
+    places.index.push_back(static_cast<std::size_t>(it - places.model.places.begin()));
+  }
+  return places;
+}
+
 PlanNetwork network_of_ports(const CostModel& model, const Topology& topology, double part_bytes) {
   PlanNetwork network;
   network.network = single_port_network(model, part_bytes);
@@ -142,6 +174,9 @@ PlanNetwork network_of_memory(const std::shared_ptr<const CostModel>& model, dou
 } // namespace
 
 PlanPlaces places_of(const Plan& plan, const Profile& profile) {
+  if (plan.ranks.front().machine_number) {
+    return cluster_places_of(plan, profile);
+  }
   InsideOptions options;
   options.relays.emplace();
   for (const PlanRank& rank : plan.ranks) {
@@ -149,16 +184,15 @@ PlanPlaces places_of(const Plan& plan, const Profile& profile) {
   }
   PlanPlaces places{network_inside_machine(profile, plan.ranks.front().machine, options), {}};
   for (const PlanRank& rank : plan.ranks) {
-    const auto it =
-        std::find_if(places.model.places.begin(), places.model.places.end(),
-                     [&](const Place& endpoint) { return endpoint.id == rank.endpoint; });
+    const auto it = std::find_if(places.model.places.begin(), places.model.places.end(),
+                                 [&](const Place& place) { return place.id == rank.endpoint; });
     places.index.push_back(static_cast<std::size_t>(it - places.model.places.begin()));
   }
   return places;
 }
 
 PlanNetwork network_of(const Plan& plan, const Profile& profile) {
-  if (!plan.ranks.front().endpoint.empty()) {
+  if (!plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number) {
     return network_inside(plan, profile);
   }
   if (plan.torus && profile.endpoint) {

@@ -124,8 +124,7 @@ private:
     std::map<std::string, std::set<std::uint64_t>> numbers;
     std::vector<std::string> parts;
     for (const std::size_t v : set) {
-      const std::string& id = m_model.places[v].id;
-      const std::string name = id.substr(id.find('/') + 1);
+      const std::string name = m_model.name_of(v);
       constexpr std::size_t k_most_digits = 9;
       const std::size_t digits = name.find_last_not_of("0123456789") + 1;
       std::uint64_t number = 0;
@@ -164,6 +163,24 @@ private:
         }
         out.insert(std::move(set));
       }
+    } else if (m_model.machines.size() > 1) {
+      // Of machines that are alike one is enough.
+      std::map<std::string, std::vector<std::size_t>> machines; // by group: the first's workers
+      std::map<std::string, std::size_t> first;
+      std::vector<std::size_t> all;
+      for (std::size_t v = 0; v < n; ++v) {
+        const std::size_t machine = m_model.places[v].machine;
+        const std::string& group = m_model.machines[machine].group;
+        all.push_back(v);
+        if (first.try_emplace(group, machine).first->second == machine) {
+          out.insert({v});
+          machines[group].push_back(v);
+        }
+      }
+      for (const auto& [group, workers] : machines) {
+        out.insert(workers);
+      }
+      out.insert(all);
     } else {
       std::vector<std::size_t> all;
       for (std::size_t v = 0; v < n; ++v) {

@@ -24,8 +24,9 @@ constexpr double k_same = 1e-8;
 /// rounding leaves would be trees of a few bytes.
 constexpr double k_share_step = 1e-9;
 constexpr double k_least_share = 1e-6;
-/// How many of the dearest resources are solved again with more bandwidth.
-constexpr std::size_t k_gains = 16;
+/// How many of the dearest stations are solved again with more bandwidth; of a network with more
+/// places none, which would take too long.
+constexpr std::size_t k_gains = 16, k_most_places_for_gains = 16;
 constexpr double k_gb_per_s = 1e9;
 
 struct Busiest {
@@ -194,6 +195,7 @@ void fill_trees(const Network& model, const Shared& shared, Forest& plan) {
     if (v < model.workers || used) {
       rank[v] = static_cast<std::int64_t>(plan.endpoints.size());
       plan.endpoints.push_back(model.places[v].id);
+      plan.places.push_back(v);
     }
   }
   plan.workers = model.workers;
@@ -243,7 +245,8 @@ void fill_prices(const Network& model, const Shared& shared, const Optimum& opti
                      busy(r),
                      price(r),
                      0};
-    if (gains == Gains::solved && out.price > 0 && plan.prices.size() < k_gains) {
+    if (gains == Gains::solved && model.places.size() <= k_most_places_for_gains && out.price > 0 &&
+        plan.prices.size() < k_gains) {
       Network more = model;
       more.stations[r].bytes_per_second += k_gb_per_s;
       const double seconds = optimum_of(more, optimum.trees).seconds_per_byte;

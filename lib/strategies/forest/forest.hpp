@@ -45,6 +45,7 @@ enum class ForestChoice {
 /// long. Immutable data; nothing in it depends on anything but its inputs.
 struct Forest {
   std::vector<std::string> endpoints; ///< topology ids by rank: the workers, then relays in use
+  std::vector<std::size_t> places;    ///< the same as places of the network
   std::size_t workers = 0;
   std::vector<SumTree> trees;     ///< over `endpoints`; shares add up to 1
   std::vector<std::string> exits; ///< by tree: NIC of its root's traffic; empty without network

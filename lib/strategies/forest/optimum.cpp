@@ -14,11 +14,13 @@
 namespace reckon {
 namespace {
 
-/// A search ends when the dual values leave no more than this to gain.
-constexpr double k_gap = 1e-9;
+/// A search ends when the dual values leave no more than this to gain; on a large network, where a
+/// play tells no smaller difference, than the second.
+constexpr double k_gap = 1e-9, k_gap_of_many = 1e-4;
+constexpr std::size_t k_many_places = 24;
 constexpr int k_most_rounds = 2000;
 /// Arborescences take n^3 for each root and choice of relays.
-constexpr std::size_t k_most_places_exact = 20;
+constexpr std::size_t k_most_places_exact = 12;
 /// Trees that a round of spanning trees looks for: from other starts, and with prices changed at
 /// random by up to k_disturbance. 16 a round need a seventh of the rounds that one does.
 constexpr std::size_t k_starts = 8, k_disturbed = 8;
@@ -72,7 +74,8 @@ private:
   }
 
   [[nodiscard]] bool is_closed() const {
-    return m_solution.seconds_per_byte <= m_certificate * (1 + k_gap);
+    const double gap = m_network.places.size() >= k_many_places ? k_gap_of_many : k_gap;
+    return m_solution.seconds_per_byte <= m_certificate * (1 + gap);
   }
 
   /// Adds a tree that is not known yet. Stations that every tree loads alike stay in one class.

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "strategies/forest/bound.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
@@ -14,6 +15,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -38,17 +41,17 @@ std::string strategy_text(std::string name) {
 class Planner {
 public:
   Planner(const InsideInputs& inputs, const InsidePlanOptions& options)
-      : m_inputs(inputs), m_options(options),
-        m_machine(options.machine.empty() ? machine_with_topology(inputs.profile)
-                                          : options.machine),
-        m_layout(layout_of(inputs.workload)),
-        m_model(network_inside_machine(inputs.profile, m_machine, options.inside)),
+      : m_inputs(inputs), m_options(options), m_machines(options.machines),
+        m_machine(!options.machines.empty() ? options.machines.front().group
+                  : options.machine.empty() ? machine_with_topology(inputs.profile)
+                                            : options.machine),
+        m_layout(layout_of(inputs.workload)), m_model(network_for(options.inside)),
         m_solution(solve_forest(m_model, options.inside.tolerance)) {
-    for (const std::string& id : m_solution.endpoints) {
-      const auto it = std::find_if(m_model.places.begin(), m_model.places.end(),
-                                   [&](const Place& e) { return e.id == id; });
-      m_index.push_back(static_cast<std::size_t>(it - m_model.places.begin()));
+    if (several() && m_solution.places.size() < m_model.places.size()) {
+      leave_out_idle_relays(); // without them others may share NICs
+      m_solution = solve_forest(m_model, options.inside.tolerance);
     }
+    m_index = m_solution.places;
   }
 
   [[nodiscard]] Plan make() const {
@@ -100,15 +103,51 @@ private:
     }
   }
 
+  [[nodiscard]] bool several() const { return !m_options.machines.empty(); }
+
+  void leave_out_idle_relays() {
+    std::set<std::pair<std::size_t, std::string>> used;
+    for (const std::size_t place : m_solution.places) {
+      used.emplace(m_model.places[place].machine, m_model.places[place].id);
+    }
+    std::vector<OpenMachine> kept;
+    for (std::size_t m = 0; m < m_machines.size(); ++m) {
+      OpenMachine machine = m_machines[m];
+      std::erase_if(machine.relays, [&](const std::string& id) { return !used.contains({m, id}); });
+      const bool closed = m_machines[m].workers.empty() && m_machines[m].relays.empty();
+      if (closed ? used.contains({m, machine.group})
+                 : !(machine.workers.empty() && machine.relays.empty())) {
+        kept.push_back(std::move(machine));
+      }
+    }
+    m_machines = std::move(kept);
+    m_model = network_for(m_options.inside);
+  }
+
+  [[nodiscard]] Network network_for(const InsideOptions& inside) const {
+    return several() ? network_between_machines(m_inputs.profile, m_machines, m_options.transport)
+                     : network_inside_machine(m_inputs.profile, m_machine, inside);
+  }
+
   [[nodiscard]] bool gpu_works() const {
     return std::any_of(m_solution.endpoints.begin(),
                        m_solution.endpoints.begin() +
                            static_cast<std::ptrdiff_t>(m_solution.workers),
                        [&](const std::string& id) {
-                         return m_inputs.profile.topology.find(id)->kind == ObjectKind::gpu;
+                         const TopologyObject* const o = m_inputs.profile.topology.find(id);
+                         return o != nullptr && o->kind == ObjectKind::gpu;
                        });
   }
   [[nodiscard]] std::string transport() const {
+    if (several() && m_options.transport.empty()) {
+      CellKey ports;
+      ports.test = k_port_bandwidth;
+      for (const Cell* const cell : m_inputs.profile.select(ports)) {
+        if (!cell->key.transport.empty()) {
+          return cell->key.transport;
+        }
+      }
+    }
     return !m_options.transport.empty() ? m_options.transport : gpu_works() ? "cuda" : "host";
   }
 
@@ -121,7 +160,7 @@ private:
                        m_machine));
     }
     const std::string wanted = transport();
-    const bool known = wanted == "cuda" || wanted == "host" ||
+    const bool known = several() || wanted == "cuda" || wanted == "host" ||
                        std::any_of(m_inputs.profile.cells.begin(), m_inputs.profile.cells.end(),
                                    [&](const Cell& cell) {
                                      return cell.key.from == m_machine &&
@@ -159,7 +198,7 @@ private:
     for (const std::size_t endpoint : m_index) {
       const Place& e = m_model.places[endpoint];
       if (e.memory && m_model.add[endpoint].empty()) {
-        out.push_back(fmt::format("memory and sums {}", e.id.substr(m_machine.size() + 1)));
+        out.push_back(fmt::format("memory and sums {}", m_model.name_of(endpoint)));
       }
     }
     return out;
@@ -220,7 +259,7 @@ private:
     }
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (std::size_t r = 0; r < m_solution.endpoints.size(); ++r) {
-      PlanRank rank = rank_at(m_inputs.profile.topology, m_machine, m_solution.endpoints[r]);
+      PlanRank rank = rank_of(m_index[r]);
       rank.worker = r < m_solution.workers;
       rank.server = !rank.worker;
       rank.lanes = static_cast<int>(m_options.lanes);
@@ -236,6 +275,25 @@ private:
       plan.ranks[plan.parts.server[p]].assigned_bytes += plan.parts.bytes[p];
     }
     return plan;
+  }
+
+  [[nodiscard]] PlanRank rank_of(std::size_t place) const {
+    if (!several()) {
+      return rank_at(m_inputs.profile.topology, m_machine, m_model.places[place].id);
+    }
+    const NetworkMachine& machine = m_model.machines[m_model.places[place].machine];
+    PlanRank rank;
+    if (m_model.places[place].id == machine.group) {
+      rank.machine = machine.group;
+    } else {
+      rank = rank_at(m_inputs.profile.topology, machine.group, m_model.places[place].id);
+    }
+    rank.machine_number = machine.number;
+    const auto group =
+        std::find_if(m_inputs.profile.machines.begin(), m_inputs.profile.machines.end(),
+                     [&](const MachineGroup& g) { return g.id == machine.group; });
+    rank.rack = group->rack;
+    return rank;
   }
 
   /// Bytes for each byte of the gradient on every resource, of the trees as the parts use them,
@@ -465,6 +523,7 @@ private:
 
   const InsideInputs& m_inputs;
   const InsidePlanOptions& m_options;
+  std::vector<OpenMachine> m_machines; ///< of several, those in use
   std::string m_machine;
   GradientLayout m_layout;
   Network m_model;
@@ -476,6 +535,16 @@ private:
 
 PlayNetwork network_of(const Network& model, std::span<const std::size_t> endpoints) {
   PlayNetwork network;
+  if (model.latency_s > 0) {
+    network.path_latency_s.assign(endpoints.size(), std::vector<double>(endpoints.size(), 0));
+    for (std::size_t u = 0; u < endpoints.size(); ++u) {
+      for (std::size_t v = 0; v < endpoints.size(); ++v) {
+        if (model.places[endpoints[u]].machine != model.places[endpoints[v]].machine) {
+          network.path_latency_s[u][v] = model.latency_s;
+        }
+      }
+    }
+  }
   for (const Station& resource : model.stations) {
     network.station_bytes_per_s.push_back(resource.bytes_per_second);
   }

@@ -18,9 +18,11 @@
 namespace reckon {
 
 struct InsidePlanOptions {
-  std::string machine;   ///< a MachineGroup of the profile that is a topology object; empty: its
-                         ///< first
-  InsideOptions inside;  ///< who works, and what else passes the links
+  std::string machine;  ///< a MachineGroup of the profile that is a topology object; empty: its
+                        ///< first
+  InsideOptions inside; ///< who works, and what else passes the links
+  /// Several machines and how deep each is opened; empty: only `machine`, as `inside` says.
+  std::vector<OpenMachine> machines{};
   std::string transport; ///< empty: "cuda" where a worker is a GPU, else "host"
   std::uint64_t lanes = 1;
   std::optional<std::uint64_t> part_bytes, window_parts; ///< absent: by the played time

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string_view>
@@ -54,6 +55,11 @@ public:
   }
 
   [[nodiscard]] std::vector<NamedScheme> all() {
+    if (m_model.machines.size() > 1) {
+      ring();
+      between_machines();
+      return std::move(m_schemes);
+    }
     reduce_broadcast();
     cpu_assisted();
     brute_force();
@@ -314,6 +320,142 @@ private:
       }
     }
     return best;
+  }
+
+  /// A tree of each machine's workers, and the place where its sum comes together.
+  struct Inner {
+    std::vector<std::int64_t> parent; ///< by place; -1: not of this machine
+    std::size_t head = 0;
+  };
+  /// The ways to sum in each machine: how many turns there are, and the tree of machine m in turn
+  /// t.
+  struct InnerScheme {
+    std::string name;
+    std::size_t turns = 0;
+    std::function<Inner(std::size_t machine, std::size_t turn)> tree;
+  };
+
+  /// Everywhere the sum of a machine's workers first, then between the machines; by every worker or
+  /// place below a switch in turn, so that every NIC has the same to do.
+  void between_machines() {
+    std::vector<std::vector<std::size_t>> workers(m_model.machines.size());
+    std::vector<std::vector<Group>> groups(m_model.machines.size());
+    std::vector<std::vector<std::size_t>> memories(m_model.machines.size());
+    for (std::size_t v = 0; v < m_endpoints; ++v) {
+      const Place& place = m_model.places[v];
+      if (place.worker) {
+        workers[place.machine].push_back(v);
+      } else if (place.memory) {
+        memories[place.machine].push_back(v);
+      }
+    }
+    for (const Group& group : m_model.groups) {
+      groups[m_model.places[group.front()].machine].push_back(group);
+    }
+    Group working, serving; // machines, and places that only sum
+    std::size_t most = 0, per_switch = 0;
+    bool with_memories = true;
+    for (std::size_t m = 0; m < workers.size(); ++m) {
+      if (workers[m].empty()) {
+        serving.insert(serving.end(), memories[m].begin(), memories[m].end());
+        continue;
+      }
+      working.push_back(m);
+      most = std::max(most, workers[m].size());
+      with_memories = with_memories && !memories[m].empty();
+      for (const Group& group : groups[m]) {
+        per_switch = std::max(per_switch, group.size());
+      }
+    }
+    const auto start = [&](std::size_t head) {
+      Inner inner{std::vector<std::int64_t>(m_endpoints, -1), head};
+      inner.parent[head] = static_cast<std::int64_t>(head);
+      return inner;
+    };
+    std::vector<InnerScheme> inner;
+    inner.push_back({"", most, [&](std::size_t m, std::size_t turn) {
+                       Inner out = start(workers[m][turn % workers[m].size()]);
+                       for (const std::size_t v : workers[m]) {
+                         out.parent[v] = static_cast<std::int64_t>(out.head);
+                       }
+                       return out;
+                     }});
+    // First below each switch, then between the switches; and the same into a memory.
+    const auto switches = [&](std::size_t m, std::size_t turn, std::size_t head) {
+      Inner out = start(head);
+      const std::size_t place = turn / groups[m].size();
+      for (const Group& group : groups[m]) {
+        const auto holds = std::find(group.begin(), group.end(), head) != group.end();
+        const std::size_t own = holds ? head : group[place % group.size()];
+        for (const std::size_t v : group) {
+          out.parent[v] = static_cast<std::int64_t>(v == own ? head : own);
+        }
+      }
+      return out;
+    };
+    if (per_switch > 1) {
+      inner.push_back({"switches ", most, [&, switches](std::size_t m, std::size_t turn) {
+                         const Group& home = groups[m][turn % groups[m].size()];
+                         return switches(m, turn, home[turn / groups[m].size() % home.size()]);
+                       }});
+    }
+    if (with_memories && !working.empty()) {
+      inner.push_back({"memories ", std::max(most, memories[working.front()].size()),
+                       [&, switches](std::size_t m, std::size_t turn) {
+                         return switches(m, turn, memories[m][turn % memories[m].size()]);
+                       }});
+    }
+    for (const InnerScheme& scheme : inner) {
+      outer(scheme, working, serving);
+    }
+  }
+
+  /// Between the heads of the machines: round, each in turn the root, and over those that only sum.
+  void outer(const InnerScheme& inner, const Group& machines, const Group& serving) {
+    const std::size_t n = machines.size();
+    std::vector<Tree> ring, star, binomial, servers;
+    for (std::size_t turn = 0; turn < inner.turns; ++turn) {
+      std::vector<std::size_t> head;
+      std::vector<std::int64_t> below(m_endpoints, -1);
+      for (const std::size_t m : machines) {
+        const Inner part = inner.tree(m, turn);
+        head.push_back(part.head);
+        for (std::size_t v = 0; v < m_endpoints; ++v) {
+          below[v] = part.parent[v] >= 0 ? part.parent[v] : below[v];
+        }
+      }
+      const auto add = [&](std::vector<Tree>& to, std::size_t root, const auto& parents) {
+        Tree tree{below, below, 0};
+        for (std::size_t i = 0; i < n; ++i) {
+          const auto [up, down] = parents(i);
+          tree.up[head[i]] = static_cast<std::int64_t>(up);
+          tree.down[head[i]] = static_cast<std::int64_t>(down);
+        }
+        tree.up[root] = tree.down[root] = static_cast<std::int64_t>(root);
+        to.push_back(std::move(tree));
+      };
+      for (std::size_t r = 0; r < n; ++r) {
+        add(ring, head[r],
+            [&](std::size_t i) { return std::pair(head[(i + 1) % n], head[(i + n - 1) % n]); });
+        add(star, head[r], [&](std::size_t) { return std::pair(head[r], head[r]); });
+        // The place number i after the root hands on to i without its lowest one bit.
+        add(binomial, head[r], [&](std::size_t i) {
+          const std::size_t after = (i + n - r) % n;
+          const std::size_t to = head[(r + (after & (after - 1))) % n];
+          return after == 0 ? std::pair(head[r], head[r]) : std::pair(to, to);
+        });
+      }
+      for (const std::size_t server : serving) {
+        add(servers, server, [&](std::size_t) { return std::pair(server, server); });
+      }
+    }
+    const std::string name = "hierarchical " + inner.name;
+    take(name + "ring", std::move(ring));
+    if (n > 2) {
+      take(name + "all to all", std::move(star));
+      take(name + "binomial", std::move(binomial));
+    }
+    take(name + "servers", std::move(servers));
   }
 
   /// From every worker on, the workers one after another in one order: the next is the one that is

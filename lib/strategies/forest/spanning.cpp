@@ -10,7 +10,7 @@ namespace {
 constexpr double k_never = std::numeric_limits<double>::infinity();
 /// Up to so many steps of Prim every choice of relays is looked at; beyond, none, each alone, and
 /// the best with more as long as these help.
-constexpr double k_most_steps = 2e7;
+constexpr double k_most_steps = 2e6;
 constexpr std::size_t k_most_relays = 16;
 
 double price_of(const Uses& uses, const std::vector<double>& prices) {

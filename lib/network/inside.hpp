@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "network/network.hpp"
+
+#include <string>
+#include <vector>
+
+namespace reckon {
+
+/// A machine of a cluster, before it is joined with others. Its stations have no machine's name.
+struct OpenedMachine {
+  Network network;
+  /// By place: the ways from it out of the machine, and into it, with the port at their end.
+  std::vector<std::vector<Uses>> leave, enter;
+  /// Where the machine ends: a node of the network's graph and the stations of its port.
+  struct Port {
+    std::size_t node = 0, out = 0, in = 0;
+  };
+  std::vector<Port> ports;
+};
+
+/// Throws Error{input} where the group, an endpoint or the rate of a port is not known.
+[[nodiscard]] OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
+                                         const std::string& transport);
+
+} // namespace reckon

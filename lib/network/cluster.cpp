@@ -186,10 +186,10 @@ private:
     pattern.test = k_pair_bandwidth;
     pattern.from = m_out.machines[from].name;
     pattern.to = m_out.machines[to].name;
-    pattern.transport = m_transport;
     std::optional<std::size_t> out;
     for (const Cell* const cell : m_profile.select(pattern)) {
-      if (cell->key.direction != "two_way" && cell->p50 > 0 && cell->p50 < ports && !out) {
+      if (is_over(*cell, m_transport) && cell->key.direction != "two_way" && cell->p50 > 0 &&
+          cell->p50 < ports && !out) {
         const Rate rate = measured_rate(*cell);
         out = m_out.stations.size();
         m_out.stations.push_back({fmt::format("{} -> {}", pattern.from, pattern.to), rate.mid,
@@ -239,11 +239,12 @@ private:
   void latency() {
     CellKey pattern;
     pattern.test = k_fabric_latency;
-    pattern.transport = m_transport;
     for (const NetworkMachine& machine : m_out.machines) {
       pattern.from = machine.group;
       for (const Cell* const cell : m_profile.select(pattern)) {
-        m_out.latency_s = std::max(m_out.latency_s, cell->p50);
+        if (is_over(*cell, m_transport)) {
+          m_out.latency_s = std::max(m_out.latency_s, cell->p50);
+        }
       }
     }
   }

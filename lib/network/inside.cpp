@@ -503,8 +503,13 @@ private:
     CellKey pattern;
     pattern.test = k_port_bandwidth;
     pattern.from = of;
-    pattern.transport = transport;
-    return fastest(m_profile, pattern);
+    Rate best;
+    for (const Cell* const cell : m_profile.select(pattern)) {
+      if (is_over(*cell, transport) && cell->p50 > best.mid) {
+        best = measured_rate(*cell);
+      }
+    }
+    return best;
   }
 
   /// One direction of a NIC as one of `nics` of the machine.
@@ -620,92 +625,26 @@ private:
       }
       return;
     }
-    std::vector<std::vector<std::string>> nearest;
-    for (const Place& place : m_model.places) {
-      nearest.push_back(nearest_nics(place.id));
-    }
-    // NICs that the same places use are one port; NICs that only some of these use take turns.
-    bool apart = true;
-    for (const std::vector<std::string>& a : nearest) {
-      for (const std::vector<std::string>& b : nearest) {
-        apart = apart && (a == b || std::none_of(a.begin(), a.end(), [&](const std::string& nic) {
-                            return std::find(b.begin(), b.end(), nic) != b.end();
-                          }));
-      }
-    }
-    std::map<std::vector<std::string>, OpenedMachine::Port> made;
-    const auto port_of = [&](const std::vector<std::string>& nics, const Rate& rate) {
-      const auto known = made.find(nics);
-      if (known != made.end()) {
-        return known->second;
-      }
-      std::string name = "port";
-      for (const std::string& nic : nics) {
-        name += (nic == nics.front() ? " " : "+") + short_name(nic);
-      }
-      const std::size_t at = nics.size() == 1 ? node(nics.front()) : node(m_machine + "/" + name);
-      const OpenedMachine::Port port = add_port(name, rate, at);
-      for (const std::string& nic : nics) {
-        if (node(nic) != at) {
-          m_model.links.push_back({node(nic), at, std::nullopt});
-          m_model.links.push_back({at, node(nic), std::nullopt});
-        }
-      }
-      made.emplace(nics, port);
-      return port;
+    std::map<std::string, OpenedMachine::Port> made;
+    const auto port_of = [&](const std::string& nic) {
+      const auto known = made.find(nic);
+      return known != made.end()
+                 ? known->second
+                 : made.emplace(nic, add_port("port " + short_name(nic),
+                                              nic_rate(nic, m_nics.size(), transport), node(nic)))
+                       .first->second;
     };
-    for (std::size_t v = 0; v < m_model.places.size(); ++v) {
-      const std::string& id = m_model.places[v].id;
-      std::vector<Uses> leave, enter;
-      if (apart && nearest[v].size() > 1) {
-        Rate together;
-        std::vector<Uses> outs, ins;
-        for (const std::string& nic : nearest[v]) {
-          outs.push_back(nic_way(id, nic, nic));
-          ins.push_back(nic_way(nic, id, nic));
-        }
-        const Uses out = common(outs), in = common(ins);
-        for (std::size_t i = 0; i < nearest[v].size(); ++i) {
-          Rate one = nic_rate(nearest[v][i], m_nics.size(), transport);
-          for (const Use& use : outs[i]) {
-            if (std::none_of(out.begin(), out.end(),
-                             [&](const Use& c) { return c.station == use.station; })) {
-              const double most = m_model.stations[use.station].bytes_per_second / use.amount;
-              one = {std::min(one.lo, most), std::min(one.mid, most), std::min(one.hi, most)};
-            }
-          }
-          together = {together.lo + one.lo, together.mid + one.mid, together.hi + one.hi};
-        }
-        const OpenedMachine::Port port = port_of(nearest[v], together);
-        leave.push_back(out);
+    for (const Place& place : m_model.places) {
+      std::vector<Uses>&leave = m_opened.leave.emplace_back(),
+      &enter = m_opened.enter.emplace_back();
+      for (const std::string& nic : nearest_nics(place.id)) {
+        const OpenedMachine::Port port = port_of(nic);
+        leave.push_back(nic_way(place.id, nic, nic));
         append(leave.back(), {{port.out, 1.0}});
         enter.push_back({{port.in, 1.0}});
-        append(enter.back(), in);
-      } else {
-        for (const std::string& nic : nearest[v]) {
-          const OpenedMachine::Port port = port_of({nic}, nic_rate(nic, m_nics.size(), transport));
-          leave.push_back(nic_way(id, nic, nic));
-          append(leave.back(), {{port.out, 1.0}});
-          enter.push_back({{port.in, 1.0}});
-          append(enter.back(), nic_way(nic, id, nic));
-        }
+        append(enter.back(), nic_way(nic, place.id, nic));
       }
-      m_opened.leave.push_back(std::move(leave));
-      m_opened.enter.push_back(std::move(enter));
     }
-  }
-
-  /// What all of them use.
-  static Uses common(const std::vector<Uses>& all) {
-    Uses out = all.front();
-    std::erase_if(out, [&](const Use& use) {
-      return !std::all_of(all.begin(), all.end(), [&](const Uses& other) {
-        return std::any_of(other.begin(), other.end(), [&](const Use& u) {
-          return u.station == use.station && u.amount == use.amount;
-        });
-      });
-    });
-    return out;
   }
 
   /// Workers whose PCIe way to each other passes no host bridge share a switch.

@@ -19,4 +19,8 @@ Rate measured_rate(const Cell& cell) {
   return {percentile(sorted, 0.1), cell.p50, percentile(sorted, 0.9)};
 }
 
+bool is_over(const Cell& cell, std::string_view transport) {
+  return transport.empty() || cell.key.transport.empty() || cell.key.transport == transport;
+}
+
 } // namespace reckon

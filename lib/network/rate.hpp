@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string_view>
+
 namespace reckon {
 
 struct Cell;
@@ -19,5 +21,8 @@ struct Rate {
 /// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
 /// without samples).
 [[nodiscard]] Rate measured_rate(const Cell& cell);
+
+/// Whether a cell counts for this transport: it names it or none, or any is asked for ("").
+[[nodiscard]] bool is_over(const Cell& cell, std::string_view transport);
 
 } // namespace reckon

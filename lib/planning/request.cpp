@@ -101,8 +101,10 @@ void check_inside(const PlanRequest& request, bool several) {
       "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
   constexpr const char* k_own_ports =
       "the NICs' rates are the profile's (port_bandwidth cells); --network says what passes them";
-  constexpr const char* k_only_sums = "such a plan ends with the sums; plan with a rank a machine "
-                                      "(without --inside and --places) to have more in it";
+  const char* const only_sums =
+      several ? "such a plan ends with the sums; plan without --places to have more in it"
+              : "such a plan ends with the sums; plan without --inside, with --workers and "
+                "--servers, to have more in it";
   constexpr const char* k_strategies = "all schemes are solved at once; --roles limits who may sum";
   constexpr const char* k_proxies = "is of --strategy coarse and dense; leave one of the two out";
   struct Asked {
@@ -117,16 +119,16 @@ void check_inside(const PlanRequest& request, bool several) {
            {"--servers", request.servers.has_value() && !several, k_no_roles},
            {"--strategy", asked.strategy != plain.strategy, k_strategies},
            {"--shape", !request.shape.empty(), k_strategies},
-           {"--forward", asked.forward_seconds.has_value(), k_only_sums},
-           {"--backward", asked.backward_seconds.has_value(), k_only_sums},
-           {"--order", asked.order != plain.order, k_only_sums},
-           {"--contention", asked.contention.has_value(), k_only_sums},
+           {"--forward", asked.forward_seconds.has_value(), only_sums},
+           {"--backward", asked.backward_seconds.has_value(), only_sums},
+           {"--order", asked.order != plain.order, only_sums},
+           {"--contention", asked.contention.has_value(), only_sums},
            {"--async", asked.async_steps.has_value(),
             "no rank of a tree keeps the latest parameters; plan without --inside, with --workers "
             "and --servers"},
-           {"--optimizer", asked.optimizer.has_value(), k_only_sums},
-           {"--update", asked.update_at.has_value(), k_only_sums},
-           {"--reduction", asked.fixed_point.has_value(), k_only_sums},
+           {"--optimizer", asked.optimizer.has_value(), only_sums},
+           {"--update", asked.update_at.has_value(), only_sums},
+           {"--reduction", asked.fixed_point.has_value(), only_sums},
            {"--port-bandwidth", asked.what_if.worker_port_bytes_per_s.has_value(), k_own_ports},
            {"--server-port-bandwidth", asked.what_if.server_port_bytes_per_s.has_value(),
             k_own_ports},

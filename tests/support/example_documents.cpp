@@ -227,6 +227,7 @@ Plan example_plan() {
   p.ranks = {worker,
              both,
              {.machine = "m0",
+              .machine_number = 1,
               .rack = "rack0",
               .endpoint = "m0/numa0",
               .endpoint_kind = "numa_node",

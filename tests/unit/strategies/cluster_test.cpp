@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Places in several machines: networks, forests over them and their plans.
+#include "fixtures.hpp"
+
+#include "core/error.hpp"
+#include "schedule/checker.hpp"
+#include "strategies/forest/forest.hpp"
+#include "strategies/forest/planner.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
+#include "support/inside_profiles.hpp"
+#include "support/refusals.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+namespace reckon {
+namespace {
+
+using namespace testing;
+using namespace test;
+
+constexpr double k_nic = 10e9, k_nvlink = 1e12;
+
+/// Machines "box" of `gpus` GPUs on a switch with one NIC, or one for each GPU, and machines "cpu"
+/// with one port.
+Profile boxes(std::size_t gpus, bool nic_each = false) {
+  Profile profile;
+  profile.name = "boxes";
+  profile.machines.push_back({.id = "box", .name = "GPUs", .count = 16});
+  profile.machines.push_back({.id = "cpu", .name = "CPUs", .count = 16});
+  const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
+    TopologyObject object{.id = id, .kind = kind, .parent = parent};
+    profile.topology.objects.push_back(object);
+  };
+  const auto link = [&](const std::string& a, const std::string& b, double rate) {
+    add_link_rate(profile, "link_bandwidth", a, b, rate);
+    add_link_rate(profile, "link_bandwidth", b, a, rate);
+  };
+  add(ObjectKind::machine, "box", "");
+  add(ObjectKind::pci_bridge, "box/sw", "box");
+  for (std::size_t g = 0; g < gpus; ++g) {
+    const std::string id = "box/gpu" + std::to_string(g);
+    add(ObjectKind::gpu, id, "box/sw");
+    link(id, "box/sw", k_nvlink);
+    if (nic_each || g == 0) {
+      const std::string nic = "box/nic" + std::to_string(g);
+      add(ObjectKind::nic, nic, "box/sw");
+      link(nic, "box/sw", k_nvlink);
+      add_link_rate(profile, "port_bandwidth", nic, "", k_nic);
+    }
+  }
+  add_link_rate(profile, "port_bandwidth", "cpu", "", k_nic);
+  return profile;
+}
+
+std::vector<OpenMachine> machines(std::size_t boxes, std::size_t gpus, std::size_t servers) {
+  std::vector<OpenMachine> out;
+  for (std::size_t b = 0; b < boxes; ++b) {
+    OpenMachine machine{"box", b, {}, {}};
+    for (std::size_t g = 0; g < gpus; ++g) {
+      machine.workers.push_back("box/gpu" + std::to_string(g));
+    }
+    out.push_back(machine);
+  }
+  for (std::size_t s = 0; s < servers; ++s) {
+    out.push_back({"cpu", s, {}, {}, false});
+  }
+  return out;
+}
+
+TEST(Cluster, TheBestForestOfBoxesAndServersIsBytePssSplit) {
+  // Equations 1 to 4: 2 n (n - 1) / (n^2 + n k - 2 k) of the gradient through each NIC.
+  for (const double n : {2.0, 3.0, 4.0}) {
+    for (double k = 0; k <= n; ++k) {
+      const Network network = network_between_machines(
+          boxes(4), machines(static_cast<std::size_t>(n), 4, static_cast<std::size_t>(k)), "");
+      const Forest forest = solve_forest(network, 0.0, Gains::left_out);
+      const double expected = 2 * n * (n - 1) / (n * n + n * k - 2 * k) / k_nic;
+      EXPECT_NEAR(forest.optimum_seconds_per_byte, expected, 1e-6 * expected) << n << " " << k;
+      EXPECT_NEAR(forest.certificate_seconds_per_byte, expected, 1e-6 * expected) << n << " " << k;
+      EXPECT_NEAR(forest.mix_seconds_per_byte, expected, 1e-6 * expected)
+          << "the named schemes between machines hold it: " << n << " " << k;
+    }
+  }
+}
+
+TEST(Cluster, ANicForEachGpuCarriesItsPartOfTheSum) {
+  const Network network = network_between_machines(boxes(4, true), machines(4, 4, 0), "");
+  const Forest forest = solve_forest(network);
+  EXPECT_EQ(forest.choice, ForestChoice::single);
+  // 2 (n - 1) / n of a quarter of the gradient.
+  EXPECT_NEAR(forest.seconds_per_byte, 1.5 / 4 / k_nic, 1e-6 * 1.5 / 4 / k_nic);
+  EXPECT_THAT(forest.trees, SizeIs(16)); // every GPU of every machine in turn
+}
+
+TEST(Cluster, PlacesAreNamedByTheirMachine) {
+  const Network network = network_between_machines(boxes(2), machines(2, 2, 1), "");
+  ASSERT_THAT(network.places, SizeIs(5));
+  EXPECT_EQ(network.workers, 4U);
+  EXPECT_EQ(network.name_of(0), "box.0/gpu0");
+  EXPECT_EQ(network.name_of(3), "box.1/gpu1");
+  EXPECT_EQ(network.name_of(4), "cpu.0");
+  EXPECT_EQ(network.stations[network.ways[0][4]->back().station].name, "cpu.0 port in");
+}
+
+TEST(Cluster, APlanOfPlacesIsProvedAndPlayedOnTheNetworkItWasMadeFor) {
+  const Profile profile = boxes(4);
+  InsidePlanOptions options;
+  options.machines = machines(3, 4, 2);
+  const Workload model = one_tensor(16U << 20U);
+  const Plan plan =
+      plan_inside({profile, model, {"p", digest_of("p")}, {"w", digest_of("w")}}, options);
+  EXPECT_THAT(check(lower(plan)).faults, IsEmpty());
+  EXPECT_EQ(plan.ranks[5].place_name(), "box.1/gpu1");
+  EXPECT_EQ(plan.ranks[12].place_name(), "cpu.0");
+  EXPECT_TRUE(plan.ranks[12].server);
+  const Prediction& p = plan.prediction;
+  EXPECT_LE(p.bound_seconds, p.lo_seconds);
+  const double optimum =
+      2.0 * 3 * 2 / (9 + 6 - 4) / k_nic * static_cast<double>(plan.gradient_bytes);
+  EXPECT_GE(p.mid_seconds, optimum * (1 - 1e-6));
+  EXPECT_LE(p.mid_seconds, optimum * 1.05) << "windows and parts that keep the NICs busy";
+  const PlanNetwork network = network_of(plan, profile);
+  EXPECT_NEAR(play(lower(plan), network.network, network.cost).total_seconds, p.mid_seconds,
+              0.01 * p.mid_seconds);
+}
+
+TEST(Cluster, AnUplinkThatIsSlowIsCrossedOnce) {
+  Profile profile = boxes(2);
+  profile.machines = {{.id = "box", .name = "GPUs", .count = 2, .rack = "a"},
+                      {.id = "cpu", .name = "CPUs", .count = 2, .rack = "b"}};
+  add_link_rate(profile, "uplink_bandwidth", "a", "", k_nic / 10);
+  add_link_rate(profile, "uplink_bandwidth", "b", "", k_nic / 10);
+  std::vector<OpenMachine> all = machines(2, 2, 2);
+  all[2].works = all[3].works = true;
+  const Forest forest =
+      solve_forest(network_between_machines(profile, all, ""), 0.01, Gains::left_out);
+  // The sum of one rack leaves it once, and that of the other comes in.
+  EXPECT_NEAR(forest.optimum_seconds_per_byte, 10 / k_nic, 1e-6 * 10 / k_nic);
+}
+
+TEST(Cluster, WhatTheProfileLacksIsNamed) {
+  Profile profile = boxes(2);
+  EXPECT_REFUSED(input, "has 16 machines \"box\"",
+                 network_between_machines(profile, machines(17, 2, 0), ""));
+  EXPECT_REFUSED(input, "has no machines \"none\"",
+                 network_between_machines(profile, {{"none", 0, {}, {}}}, ""));
+  std::erase_if(profile.cells, [](const Cell& c) { return c.key.test == "port_bandwidth"; });
+  EXPECT_REFUSED(input, "no rate of a network port of machine cpu is known",
+                 network_between_machines(profile, {{"cpu", 0, {}, {}}}, ""));
+}
+
+} // namespace
+} // namespace reckon

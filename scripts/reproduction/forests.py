@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mixes of trees on networks inside a machine and of several: bound, named schemes, optimum, certificate, play and simulation."""
+"""Mixes of trees inside machines and over several: bound, named schemes, optimum, certificate, play, simulation."""
 
 import itertools
 import json
@@ -50,11 +50,12 @@ def grid_links(shape, wraps):
 
 def published(case, value, **key):
     return {"case": case, "unit": "bytes_per_second", "bytes_convention": "payload", "status": "published",
-            "reason": "assumed for this page", "n": 0, "spread": 0, "p50": value, "min": value, "max": value, "p99": value, **key}
+            "reason": "assumed for this page", "n": 0, "spread": 0, "p50": value, "min": value, "max": value,
+            "p99": value, **key}
 
 
 def profile_of(folder, name, gpus, links, per_switch, draw=None):
-    """A machine of GPUs with these links {(a, b): bytes a second}; with `draw` each rate is changed, alike in both directions."""
+    """A machine of GPUs with these links {(a, b): bytes a second}; `draw` changes the rate of each, both ways alike."""
     def rate(value):
         return value * (1 + draw.uniform(-CHANGE, CHANGE)) if draw else value
 
@@ -68,7 +69,8 @@ def profile_of(folder, name, gpus, links, per_switch, draw=None):
     for gpu in range(gpus):
         switch = gpu // per_switch
         if gpu % per_switch == 0:
-            objects += [{"id": f"m0/hb{switch}", "kind": "host_bridge", "parent": f"m0/numa{0 if gpu < (gpus + 1) // 2 else 1}"},
+            node = 0 if gpu < (gpus + 1) // 2 else 1
+            objects += [{"id": f"m0/hb{switch}", "kind": "host_bridge", "parent": f"m0/numa{node}"},
                         {"id": f"m0/sw{switch}", "kind": "pci_bridge", "parent": f"m0/hb{switch}", "pcie": pcie()}]
         objects.append({"id": f"m0/gpu{gpu}", "kind": "gpu", "parent": f"m0/sw{switch}", "pcie": pcie()})
     ways = [{"kind": "socket", "from": "m0/numa0", "to": "m0/numa1", "count": 2, "bytes_per_second": rate(SOCKETS)}]
@@ -91,7 +93,8 @@ def networks(folder, seed):
 
     def cluster(name, machines, servers=0):
         options = ("--places", "gpu", "--workers", machines, *(("--servers", servers) if servers else ()))
-        text = f"{name}, {machines} machine{'s' if machines > 1 else ''}" + (f", {servers} that serve" if servers else "")
+        text = f"{name}, {machines} machine{'s' if machines > 1 else ''}" + (
+            f" and {servers} server{'s' if servers > 1 else ''}" if servers else "")
         return text, name, options, gpus_of(name) * machines
 
     found = [(name, name, ("--inside",), gpus_of(name)) for name in INSIDE]
@@ -131,10 +134,11 @@ def best_named(document):
 
 
 def simulated(folder, plan, profile):
-    """Seconds; None and why, where it takes too long or there is no simulator. Each part is played: none stand for others."""
+    """Seconds; None and why, where it takes too long or there is no simulator. Every part is played by itself."""
     report = folder / "report.json"
     report.unlink(missing_ok=True)
-    status, _, said = limited(SIMULATION_LIMIT, RECKON, "simulate", plan, "--profile", profile, "--coarsen", "none", "-o", report)
+    status, _, said = limited(SIMULATION_LIMIT, RECKON, "simulate", plan, "--profile", profile, "--coarsen",
+                              "none", "-o", report)
     if status in DIFFERS:
         return json.loads(report.read_text())["p50_seconds"], ""
     if status is None:
@@ -149,7 +153,8 @@ def one(folder, model, network):
     path = folder / "plan.json"
     path.unlink(missing_ok=True)
     row = {"model": model, "network": name, "gpus": gpus, "options": " ".join(map(str, options))}
-    status, seconds, said = limited(PLAN_LIMIT, RECKON, "plan", "--profile", profile, "--workload", model, *options, "-o", path)
+    status, seconds, said = limited(PLAN_LIMIT, RECKON, "plan", "--profile", profile, "--workload", model, *options,
+                                    "-o", path)
     row["planning_seconds"] = seconds
     if status is None:
         return {**row, "failed": f"over {PLAN_LIMIT} s"}
@@ -184,13 +189,14 @@ def cells(row):
     first = (row["network"], row["gpus"])
     if "failed" in row:
         return (*first, *["-"] * 8, row["failed"], "-")
-    return (*first, milliseconds(row["lower_bound"]), row["named"], milliseconds(row["single"]), milliseconds(row["optimum"]),
-            over(row["optimum"], row["certificate"]), milliseconds(row["played"]), over(row["played"], row["optimum"]),
-            milliseconds(row["simulated"]), row["strategy"], f"{row['planning_seconds']:.1f}")
+    return (*first, milliseconds(row["lower_bound"]), row["named"], milliseconds(row["single"]),
+            milliseconds(row["optimum"]), over(row["optimum"], max(row["certificate"], row["lower_bound"])), milliseconds(row["played"]),
+            over(row["played"], row["optimum"]), milliseconds(row["simulated"]), row["strategy"],
+            f"{row['planning_seconds']:.1f}")
 
 
-HEADERS = ("network", "GPUs", "bound", "best named scheme", "its time", "optimum", "left open", "played", "over optimum", "simulated",
-           "chosen", "planning s")
+HEADERS = ("network", "GPUs", "bound", "best named scheme", "its time", "optimum", "left open", "played",
+           "over optimum", "simulated", "chosen", "planning s")
 
 
 def forests(arguments, folder):
@@ -201,28 +207,33 @@ def forests(arguments, folder):
         row = one(folder, model, network)
         rows.append(row)
         say(f"[{number}/{len(MODELS) * len(found)}] {model}, {network[0]}: " + (
-            row["failed"] if "failed" in row else f"optimum {milliseconds(row['optimum'])} ms, played {milliseconds(row['played'])} "
-            f"ms, simulated {milliseconds(row['simulated'])} ms, planned in {row['planning_seconds']:.1f} s"))
+            row["failed"] if "failed" in row else f"optimum {milliseconds(row['optimum'])} ms, played "
+            f"{milliseconds(row['played'])} ms, simulated {milliseconds(row['simulated'])} ms, planned in "
+            f"{row['planning_seconds']:.1f} s"))
     own = sum(profile not in (*INSIDE, *CLUSTERS) for _, profile, _, _ in found)
     lines = ["# Mixes of trees", "",
-             "`scripts/reproduce all --only forests` makes this page: each row is one `reckon plan` and one `reckon simulate` of the plan "
-             "(`scripts/reproduce forests` leaves it in `results/`). Times are in ms, and nothing is measured but the time of the planning.",
-             "",
-             "No plan can beat `bound` (equation 27). `optimum` is the best mix of trees that the planner found, and `left open` is how far the "
-             "certificate (the planner's dual values) lets it be over the best mix there is; the bound holds besides, wherever the certificate "
-             f"says little. The plan predicts `played` for the strategy that it chose, with parts of a finite size; SimGrid plays every part "
-             f"of the same plan in `simulated`, and `-` stands there if that takes over {SIMULATION_LIMIT} s or no simulator is built.", "",
-             f"The script writes the last {own} networks itself. DGX-1 is eight V100 in a hybrid cube mesh of NVLinks of {NVLINK / 1e9:g} "
-             f"GB/s each way, where some pairs have two; a link of the torus and the mesh carries {size(LINK)}/s each way. The rest of these "
-             "machines is assumed, and mixes may use it: copies between GPUs without a direct link cross PCIe, so each GPU has PCIe 3.0 x16 "
-             f"below a switch ({DGX1_PER_SWITCH} GPUs a switch in DGX-1, {OTHERS_PER_SWITCH} in the others), two processors have "
-             f"{SOCKETS / 1e9:g} GB/s each way between them, and their memory reads and writes {MEMORY / 1e9:g} GB/s each. `rates changed` is "
-             f"the same machine where each link, those of PCIe and between the processors too, has a rate up to {100 * CHANGE:g} % higher or "
-             f"lower, at random and alike in both directions (seed {arguments.seed}; `--seed` takes another).", ""]
+             "`scripts/reproduce all --only forests` makes this page (`scripts/reproduce forests` leaves it in "
+             "`results/`): each row is one `reckon plan` and one `reckon simulate` of that plan. Times are in ms. "
+             "Nothing is measured but the time of the planning.", "",
+             "No plan can beat `bound` (equation 27). `optimum` is the best mix of trees that the planner found; by "
+             "the certificate (the planner's dual values) or the bound, whichever is more, it is at most `left open` over "
+             "the best mix there is. The plan predicts `played` for the strategy that it chose, with parts of a "
+             "finite size. SimGrid plays every part of the same plan in `simulated`; `-` stands there if that takes "
+             f"over {SIMULATION_LIMIT} s or no simulator is built.", "",
+             f"The script writes the last {own} networks itself. DGX-1 is eight V100 in a hybrid cube mesh of "
+             f"NVLinks of {NVLINK / 1e9:g} GB/s each way, where some pairs have two; a link of the torus and the "
+             f"mesh carries {size(LINK)}/s each way. Copies between GPUs without a direct link cross PCIe, which is "
+             f"assumed, and mixes use it where it helps: each GPU has PCIe 3.0 x16 below a switch ({DGX1_PER_SWITCH} "
+             f"GPUs a switch in DGX-1, {OTHERS_PER_SWITCH} in the others), two processors have {SOCKETS / 1e9:g} "
+             f"GB/s each way between them, and their memory reads and writes {MEMORY / 1e9:g} GB/s each. `rates "
+             "changed` is the same machine where the rate of each link, those of PCIe and between the processors "
+             f"too, is up to {100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed "
+             f"{arguments.seed}; `--seed` takes another).", ""]
     for model in MODELS:
         mine = [r for r in rows if r["model"] == model]
         known = next((r["bytes"] for r in mine if "bytes" in r), None)
-        lines += [f"## {model}" + (f", {size(known)}" if known else ""), "", table(HEADERS, [cells(r) for r in mine]), ""]
+        lines += [f"## {model}" + (f", {size(known)}" if known else ""), "", table(HEADERS, [cells(r) for r in mine]),
+                  ""]
     finish(folder, "forests", lines, rows)
 
 

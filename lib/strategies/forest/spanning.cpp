@@ -2,6 +2,7 @@
 #include "strategies/forest/spanning.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace reckon {
@@ -66,14 +67,28 @@ Spanning::Spanning(const Network& network, const std::vector<double>& prices)
   }
   constexpr double k_rounding = 1e-9;
   m_tie = k_rounding * dearest;
+  // Half of what it costs more to leave a place than to come to it, in the mean.
+  std::vector<double> tilt(n, 0.0);
+  for (std::size_t u = 0; u < n; ++u) {
+    double count = 0;
+    for (std::size_t v = 0; v < n; ++v) {
+      const double there = one_way[u * n + v], back = one_way[v * n + u];
+      if (there < k_never && back < k_never) {
+        tilt[u] += there - back;
+        ++count;
+      }
+    }
+    tilt[u] /= std::max(1.0, count);
+    m_tilted = m_tilted || std::abs(tilt[u]) > m_tie;
+  }
   m_both.assign(n * n, k_never);
   m_up = m_down = m_both;
   for (std::size_t u = 0; u < n; ++u) {
     for (std::size_t v = 0; v < n; ++v) {
       const double there = one_way[u * n + v], back = one_way[v * n + u];
-      m_both[u * n + v] = there + back;
-      m_down[u * n + v] = std::min(there, back);
-      m_up[u * n + v] = std::min(there + m_add[v], back + m_add[u]);
+      m_both[u * n + v] = there + back + m_add[u] + m_add[v];
+      m_up[u * n + v] = std::min(there - tilt[u], back - tilt[v]) + m_add[u] + m_add[v];
+      m_down[u * n + v] = std::min(there + tilt[v], back + tilt[u]);
     }
   }
   choose_relays();
@@ -143,14 +158,19 @@ void Spanning::choose_relays() {
   /// Whether it is cheaper than all before.
   const auto look = [&](const std::vector<std::size_t>& chosen) {
     const std::vector<std::size_t> members = members_with(chosen);
-    double first = 0; // a relay that sums c streams adds c - 1 times
-    for (const std::size_t r : chosen) {
-      first += m_add[r];
+    // A place with d links has d - 1 children, a root d. A worker adds once for each, a relay once
+    // less: all sums are those of d for each place, less one for a worker and two for a relay, and
+    // one more for the root.
+    double less = 0, root = k_never;
+    for (const std::size_t v : members) {
+      less += (v < m_network.workers ? 1 : 2) * m_add[v];
+      root = m_network.exits[v].empty() ? root : std::min(root, m_add[v]);
     }
+    const double sums = (root == k_never ? 0 : root) - less;
     const double down = grow(m_down, members, 0).cost;
-    const double up = m_sums_cost ? grow(m_up, members, 0).cost - first : down;
+    const double up = m_sums_cost || m_tilted ? grow(m_up, members, 0).cost + sums : down;
     m_least = std::min(m_least, up + down + exit);
-    const double cost = grow(m_both, members, 0).cost;
+    const double cost = grow(m_both, members, 0).cost + sums;
     if (cost >= cheapest - m_tie) {
       return false;
     }

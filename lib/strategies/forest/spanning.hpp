@@ -19,8 +19,8 @@ public:
   /// Whether least_cost() holds for every tree: false where there are so many places that only sum
   /// that not every choice of them was looked at.
   [[nodiscard]] bool bounds() const { return m_bounds; }
-  /// No tree, mirrored or not, costs less. Exact where prices and ways are the same in both
-  /// directions and sums cost the same everywhere.
+  /// No tree, mirrored or not, costs less. Exact where a way and the way back differ only by what
+  /// it costs to leave and to come to their ends, but for the root's own sums.
   [[nodiscard]] double least_cost() const { return m_least; }
 
   /// A cheapest tree, shallow among equals, grown from place `start` (modulo their number), with
@@ -41,12 +41,13 @@ private:
   const Network& m_network;
   const std::vector<double>& m_prices;
   std::size_t m_places;
-  std::vector<double> m_both;         ///< [u n + v]: there and back, infinite where it cannot be
+  /// [u n + v]: there and back, and a sum at each end; infinite where it cannot be.
+  std::vector<double> m_both;
   std::vector<double> m_up, m_down;   ///< the least of a link's directions, for the bound
   std::vector<double> m_add;          ///< by place
   std::vector<std::size_t> m_members; ///< workers and the relays that make the cheapest tree
   double m_least = 0, m_tie = 0;
-  bool m_bounds = true, m_sums_cost = false;
+  bool m_bounds = true, m_sums_cost = false, m_tilted = false;
 };
 
 } // namespace reckon

@@ -65,7 +65,7 @@ public:
     out.seconds_per_byte = m_solution.seconds_per_byte;
     out.certificate = m_certificate;
     // Those that the certificate is from hold for all trees, the LP's only for those it knows.
-    out.prices = is_closed() ? m_best_prices : m_solution.prices;
+    out.prices = is_closed() && !m_best_prices.empty() ? m_best_prices : m_solution.prices;
     out.shares = m_program.least_work(m_solution);
     out.trees = std::move(m_trees);
     return out;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "network/network.hpp"
 #include "stats/curve.hpp"
 #include "strategies/between.hpp"
-#include "network/network.hpp"
 #include "strategies/planner.hpp"
 
 #include <cstddef>

@@ -175,10 +175,10 @@ TEST(Inside, GpuDirectIsOnlyForGpusThatShareTheNicsSwitch) {
   }
   EXPECT_THAT(roots, ElementsAre("m0/gpu0", "m0/gpu1", "m0/numa0", "m0/numa1"));
   // Then root 0 leaves the switch's link to the processor alone.
-  EXPECT_CLOSE(
-      seconds_of(solve_forest(model, 0.01, Gains::left_out), "reduce_broadcast gpu0"),
-      1 / 12.5e9);
-  EXPECT_THAT(network_inside_machine(shipped_profile("byteps-pcie"), "m0", options).exits[0], IsEmpty());
+  EXPECT_CLOSE(seconds_of(solve_forest(model, 0.01, Gains::left_out), "reduce_broadcast gpu0"),
+               1 / 12.5e9);
+  EXPECT_THAT(network_inside_machine(shipped_profile("byteps-pcie"), "m0", options).exits[0],
+              IsEmpty());
 }
 
 TEST(Inside, TheBestOfAllTreesIsTheMixOfEquations8And9) {
@@ -237,8 +237,7 @@ TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {
 }
 
 TEST(Inside, OneGpuAloneHasNothingToDo) {
-  const Forest plan =
-      forest_inside(switch_tree(2, 2, 10e9, 10e9), "m0", {.workers = {"m0/gpu1"}});
+  const Forest plan = forest_inside(switch_tree(2, 2, 10e9, 10e9), "m0", {.workers = {"m0/gpu1"}});
   EXPECT_EQ(plan.seconds_per_byte, 0);
   EXPECT_EQ(plan.bound_seconds_per_byte, 0);
   ASSERT_EQ(plan.trees.size(), 1U);

@@ -38,11 +38,12 @@ Case random_case(std::mt19937_64& random) {
   Case out;
   out.profile = test::random_inside_profile(random, 3);
   const std::size_t boxes = 2 + random() % 2, servers = random() % 3;
-  MachineGroup& group = out.profile.machines.front();
+  MachineGroup group = out.profile.machines.front();
   group.count = boxes;
   for (std::size_t b = 0; b < boxes; ++b) {
     group.members.push_back("b" + std::to_string(b));
   }
+  out.profile.machines.front() = group;
   out.profile.machines.push_back({.id = "s", .name = "servers", .count = 2});
   test::add_link_rate(out.profile, "port_bandwidth", "m0", "", rate(1e9, 20e9));
   test::add_link_rate(out.profile, "port_bandwidth", "s", "", rate(1e9, 20e9));

@@ -27,11 +27,11 @@ constexpr std::array k_pair_cases{k_device_read_ce,    k_device_write_ce,   k_de
                                   k_device_write_sm,   k_host_to_device_ce, k_host_to_device_sm,
                                   k_device_to_host_ce, k_device_to_host_sm, k_numa_copy};
 
-Rate fastest(const Profile& profile, const CellKey& pattern) {
+Rate fastest(const Profile& profile, const CellKey& pattern, std::string_view transport = {}) {
   Rate best;
   for (const Cell* const cell : profile.select(pattern)) {
     if (cell->unit == "bytes_per_second" && cell->key.direction != "two_way" &&
-        cell->p50 > best.mid) {
+        is_over(*cell, transport) && cell->p50 > best.mid) {
       best = measured_rate(*cell);
     }
   }
@@ -89,17 +89,8 @@ public:
     if (works) {
       m_model.groups.push_back({0});
     }
-    if (m_topology.find(m_machine) != nullptr) {
-      m_nics = nics_with_rates(transport);
-    }
-    const Rate rates = whole_port(transport);
-    const std::size_t at = node(m_machine);
-    const OpenedMachine::Port port = add_port("port", rates, at);
-    Uses out = m_memories.at(m_machine).read, in = m_memories.at(m_machine).write;
-    append(out, {{port.out, 1.0}});
-    append(in, {{port.in, 1.0}});
-    m_opened.leave.push_back({out});
-    m_opened.enter.push_back({in});
+    m_nics = nics_with_rates(transport);
+    through_one_port(transport);
     m_opened.network = finished();
     return std::move(m_opened);
   }
@@ -140,28 +131,14 @@ private:
     }
   }
 
-  [[nodiscard]] bool is_here(const TopologyObject& object) const {
-    const TopologyObject* at = &object;
-    while (!at->parent.empty()) {
-      at = m_topology.find(at->parent);
-    }
-    return at->id == m_machine;
-  }
-
   [[nodiscard]] std::vector<std::string> here(ObjectKind kind) const {
-    std::vector<std::string> out;
-    for (const TopologyObject* const object : m_topology.of_kind(kind)) {
-      if (is_here(*object)) {
-        out.push_back(object->id);
-      }
-    }
-    return out;
+    return m_topology.ids_in(m_machine, kind);
   }
 
   const TopologyObject& endpoint_named(const std::string& id,
                                        std::initializer_list<ObjectKind> kinds) const {
     const TopologyObject* const object = m_topology.find(id);
-    if (object == nullptr || !is_here(*object) ||
+    if (object == nullptr || !m_topology.is_in(*object, m_machine) ||
         std::find(kinds.begin(), kinds.end(), object->kind) == kinds.end()) {
       fail(ErrorKind::input, fmt::format("profile '{}': machine {} has no endpoint \"{}\" of the "
                                          "kind that is needed",
@@ -503,13 +480,7 @@ private:
     CellKey pattern;
     pattern.test = k_port_bandwidth;
     pattern.from = of;
-    Rate best;
-    for (const Cell* const cell : m_profile.select(pattern)) {
-      if (is_over(*cell, transport) && cell->p50 > best.mid) {
-        best = measured_rate(*cell);
-      }
-    }
-    return best;
+    return fastest(m_profile, pattern, transport);
   }
 
   /// One direction of a NIC as one of `nics` of the machine.
@@ -605,24 +576,30 @@ private:
     return nearest;
   }
 
+  /// All places of the machine by its port as a whole.
+  void through_one_port(const std::string& transport) {
+    const OpenedMachine::Port port =
+        add_port("port", whole_port(transport), node(m_machine + "/port"));
+    for (const Place& place : m_model.places) {
+      Uses out, in;
+      if (const auto memory = m_memories.find(place.id); memory != m_memories.end()) {
+        out = memory->second.read;
+        in = memory->second.write;
+      }
+      append(out, {{port.out, 1.0}});
+      append(in, {{port.in, 1.0}});
+      m_opened.leave.push_back({out});
+      m_opened.enter.push_back({in});
+      m_model.links.push_back({node(place.id), port.node, std::nullopt});
+      m_model.links.push_back({port.node, node(place.id), std::nullopt});
+    }
+  }
+
   /// How every place leaves the machine and is reached from outside.
   void ports(const std::string& transport) {
     m_nics = nics_with_rates(transport);
     if (m_nics.empty()) {
-      const OpenedMachine::Port port =
-          add_port("port", whole_port(transport), node(m_machine + "/port"));
-      for (const Place& place : m_model.places) {
-        const auto memory = m_memories.find(place.id);
-        Uses out{{port.out, 1.0}}, in{{port.in, 1.0}};
-        if (memory != m_memories.end()) {
-          append(out, memory->second.read);
-          append(in, memory->second.write);
-        }
-        m_opened.leave.push_back({out});
-        m_opened.enter.push_back({in});
-        m_model.links.push_back({node(place.id), port.node, std::nullopt});
-        m_model.links.push_back({port.node, node(place.id), std::nullopt});
-      }
+      through_one_port(transport);
       return;
     }
     std::map<std::string, OpenedMachine::Port> made;
@@ -727,6 +704,14 @@ Network at_high_capacities(Network model) {
     resource.bytes_per_second = resource.high_bytes_per_second;
   }
   return model;
+}
+
+double cost_of(const Uses& uses, const std::vector<double>& prices) {
+  double cost = 0;
+  for (const Use& use : uses) {
+    cost += use.amount * prices[use.station];
+  }
+  return cost;
 }
 
 void add_uses(std::vector<double>& loads, const Uses& uses, double factor) {

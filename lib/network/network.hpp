@@ -137,4 +137,7 @@ struct OpenMachine {
 /// The bytes of every resource for each byte of the gradient: sum over `uses`.
 void add_uses(std::vector<double>& loads, const Uses& uses, double factor = 1);
 
+/// When a byte through station s costs prices[s].
+[[nodiscard]] double cost_of(const Uses& uses, const std::vector<double>& prices);
+
 } // namespace reckon

@@ -144,14 +144,19 @@ void check_inside(const PlanRequest& request, bool several) {
   }
 }
 
-Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
-  check_inside(request, false);
-  InsidePlanOptions options = *request.inside;
+/// With what plans of places take from the options that all plans have.
+InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& request) {
   options.transport = request.options.transport;
   options.part_bytes = request.options.part_bytes;
   options.window_parts = request.options.window_parts;
   options.cutting = request.options.cutting;
   options.lanes = request.lanes.value_or(1);
+  return options;
+}
+
+Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  check_inside(request, false);
+  InsidePlanOptions options = with_common(*request.inside, request);
   if (documents.roles) {
     take_roles(options, *documents.roles);
   }
@@ -172,18 +177,6 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
   return plan;
 }
 
-/// The machine's objects of a kind, by group; none where the profile has no topology of it.
-std::vector<std::string> objects_in(const Profile& profile, const std::string& machine,
-                                    ObjectKind kind) {
-  std::vector<std::string> out;
-  for (const TopologyObject* const object : profile.topology.of_kind(kind)) {
-    if (object->id.starts_with(machine + "/")) {
-      out.push_back(object->id);
-    }
-  }
-  return out;
-}
-
 /// The first machines of the profile whose group has such places work; those of the last group, or
 /// the next of the same, only sum.
 std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequest& request) {
@@ -191,7 +184,7 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
       request.places == PlacesAsked::gpu ? ObjectKind::gpu : ObjectKind::numa_node;
   std::vector<std::pair<const MachineGroup*, std::uint64_t>> working, others;
   for (const MachineGroup& group : profile.machines) {
-    const bool works = !objects_in(profile, group.id, kind).empty();
+    const bool works = !profile.topology.ids_in(group.id, kind).empty();
     for (std::uint64_t i = 0; i < group.count; ++i) {
       (works ? working : others).emplace_back(&group, i);
     }
@@ -217,8 +210,8 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
   constexpr std::uint64_t k_most_relays = 10; // with more not every choice of them is looked at
   for (std::uint64_t i = 0; i < workers; ++i) {
     const std::string& id = working[i].first->id;
-    OpenMachine machine{id, working[i].second, objects_in(profile, id, kind), {}};
-    const std::vector<std::string> memories = objects_in(profile, id, ObjectKind::numa_node);
+    OpenMachine machine{id, working[i].second, profile.topology.ids_in(id, kind), {}};
+    const std::vector<std::string> memories = profile.topology.ids_in(id, ObjectKind::numa_node);
     if (kind == ObjectKind::gpu && workers * memories.size() + servers <= k_most_relays) {
       machine.relays = memories;
     }
@@ -238,13 +231,8 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
     fail(ErrorKind::usage, "--places with --roles: roles say themselves which places there are; "
                            "leave one of the two out");
   }
-  InsidePlanOptions options;
+  InsidePlanOptions options = with_common({}, request);
   options.machines = machines_to_open(documents.profile, request);
-  options.transport = request.options.transport;
-  options.part_bytes = request.options.part_bytes;
-  options.window_parts = request.options.window_parts;
-  options.cutting = request.options.cutting;
-  options.lanes = request.lanes.value_or(1);
   Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
                            documents.workload_link, documents.roles_link},
                           options);

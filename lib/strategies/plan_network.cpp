@@ -92,36 +92,32 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
   return network;
 }
 
-/// Of ranks that are places in several machines.
-PlanPlaces cluster_places_of(const Plan& plan, const Profile& profile) {
+/// Of ranks that are places in several machines: in use, in the order in which ranks name them.
+std::vector<OpenMachine> machines_of(const Plan& plan) {
   std::vector<OpenMachine> machines;
-  const auto machine_of = [&](const PlanRank& rank) {
+  for (const PlanRank& rank : plan.ranks) {
     const std::uint64_t number = rank.machine_number.value_or(0);
-    const auto known = std::find_if(machines.begin(), machines.end(), [&](const OpenMachine& m) {
+    auto machine = std::find_if(machines.begin(), machines.end(), [&](const OpenMachine& m) {
       return m.group == rank.machine && m.number == number;
     });
-    if (known != machines.end()) {
-      return static_cast<std::size_t>(known - machines.begin());
+    if (machine == machines.end()) {
+      machine = machines.insert(machine, {rank.machine, number, {}, {}, rank.worker});
     }
-    machines.push_back({rank.machine, number, {}, {}, rank.worker});
-    return machines.size() - 1;
-  };
-  for (const PlanRank& rank : plan.ranks) {
-    OpenMachine& machine = machines[machine_of(rank)];
     if (!rank.endpoint.empty()) {
-      (rank.worker ? machine.workers : machine.relays).push_back(rank.endpoint);
+      (rank.worker ? machine->workers : machine->relays).push_back(rank.endpoint);
     }
   }
-  PlanPlaces places{network_between_machines(profile, machines, plan.transport), {}};
+  return machines;
+}
+
+/// Of ranks that are places in one machine.
+Network network_inside_plan(const Plan& plan, const Profile& profile) {
+  InsideOptions options;
+  options.relays.emplace();
   for (const PlanRank& rank : plan.ranks) {
-    const std::size_t machine = machine_of(rank);
-    const std::string& id = rank.endpoint.empty() ? rank.machine : rank.endpoint;
-    const auto it =
-        std::find_if(places.model.places.begin(), places.model.places.end(),
-                     [&](const Place& p) { return p.machine == machine && p.id == id; });
-    places.index.push_back(static_cast<std::size_t>(it - places.model.places.begin()));
+    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
   }
-  return places;
+  return network_inside_machine(profile, plan.ranks.front().machine, options);
 }
 
 PlanNetwork network_of_ports(const CostModel& model, const Topology& topology, double part_bytes) {
@@ -174,18 +170,18 @@ PlanNetwork network_of_memory(const std::shared_ptr<const CostModel>& model, dou
 } // namespace
 
 PlanPlaces places_of(const Plan& plan, const Profile& profile) {
-  if (plan.ranks.front().machine_number) {
-    return cluster_places_of(plan, profile);
-  }
-  InsideOptions options;
-  options.relays.emplace();
+  PlanPlaces places{plan.ranks.front().machine_number
+                        ? network_between_machines(profile, machines_of(plan), plan.transport)
+                        : network_inside_plan(plan, profile),
+                    {}};
   for (const PlanRank& rank : plan.ranks) {
-    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
-  }
-  PlanPlaces places{network_inside_machine(profile, plan.ranks.front().machine, options), {}};
-  for (const PlanRank& rank : plan.ranks) {
-    const auto it = std::find_if(places.model.places.begin(), places.model.places.end(),
-                                 [&](const Place& place) { return place.id == rank.endpoint; });
+    const std::string& id = rank.endpoint.empty() ? rank.machine : rank.endpoint;
+    const auto it = std::find_if(
+        places.model.places.begin(), places.model.places.end(), [&](const Place& place) {
+          const NetworkMachine& machine = places.model.machines[place.machine];
+          return place.id == id && machine.group == rank.machine &&
+                 machine.number == rank.machine_number.value_or(0);
+        });
     places.index.push_back(static_cast<std::size_t>(it - places.model.places.begin()));
   }
   return places;

@@ -60,6 +60,24 @@ std::vector<const TopologyObject*> Topology::of_kind(ObjectKind kind) const {
   return found;
 }
 
+bool Topology::is_in(const TopologyObject& object, std::string_view machine) const {
+  const TopologyObject* at = &object;
+  while (!at->parent.empty()) {
+    at = find(at->parent);
+  }
+  return at->id == machine;
+}
+
+std::vector<std::string> Topology::ids_in(std::string_view machine, ObjectKind kind) const {
+  std::vector<std::string> out;
+  for (const TopologyObject* const object : of_kind(kind)) {
+    if (is_in(*object, machine)) {
+      out.push_back(object->id);
+    }
+  }
+  return out;
+}
+
 std::vector<const TopologyObject*> Topology::children(std::string_view id) const {
   std::vector<const TopologyObject*> found;
   for (const TopologyObject& o : objects) {

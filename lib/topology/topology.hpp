@@ -89,6 +89,10 @@ struct Topology {
   /// nullptr when there is none of that id.
   [[nodiscard]] const TopologyObject* find(std::string_view id) const;
   [[nodiscard]] std::vector<const TopologyObject*> of_kind(ObjectKind kind) const;
+  /// Whether the object is this machine or in it.
+  [[nodiscard]] bool is_in(const TopologyObject& object, std::string_view machine) const;
+  /// Ids of a machine's objects of one kind, in order; none where there is no such machine.
+  [[nodiscard]] std::vector<std::string> ids_in(std::string_view machine, ObjectKind kind) const;
   [[nodiscard]] std::vector<const TopologyObject*> children(std::string_view id) const;
   bool operator==(const Topology&) const = default;
 };

@@ -14,7 +14,7 @@ stdout_has "numa0 < (gpu0 < gpu1 gpu2 gpu3) (gpu4 < gpu5 gpu6 gpu7), and back th
 ok "${nvlink[@]}" --network 1 --part-bytes 64KiB -o nvlink.json
 stdout_has "plan: reduce_broadcast_gpu2_gpu3"
 ok "${pcie[@]}" --part-bytes 64KiB --lanes 2 -o mix.json
-stdout_has "plan: cpu_assisted_" # fewer trees than the mix fill faster with so few bytes
+stdout_has "plan: cpu_assisted_numa0" # fewer trees than the mix fill faster with so few bytes
 
 for plan in pcie nvlink mix; do
   ok run $plan.json --check
@@ -53,8 +53,8 @@ nvlink=("${inside[@]}" --profile byteps-nvlink)
 # What a terminal of 80 columns shows: links and schemes that are alike in one row, a tie by its name, the bound in short.
 reckon probe --topology "$machines/amd-mi50-switches.xml" -o tie.json
 ok "${inside[@]}" --profile tie.json --part-bytes 64KiB -o tie-plan.json
-stdout_has "what gpu0-3 must send (equation 27)" "same time as "
-stdout_has "reduce_broadcast_gpu0 and 10 alike" " such"
+stdout_has "what gpu0-3 must send (equation 27)" "same time as cpu_assisted_numa0, hierarchical, staging, inside_mix"
+stdout_has "reduce_broadcast_gpu0 and 10 alike" "bridge1 > bridge0, 7 such"
 reckon show tie-plan.json --csv
 stdout_has "part,offset_bytes,bytes,server,lane,tree"
 reckon "${pcie[@]}" --part-bytes 64KiB

@@ -19,6 +19,18 @@ void add_link_rate(Profile& profile, const std::string& test, const std::string&
   profile.cells.push_back(std::move(cell));
 }
 
+void add_link_both_ways(Profile& profile, const std::string& a, const std::string& b,
+                        double bytes_per_second) {
+  add_link_rate(profile, "link_bandwidth", a, b, bytes_per_second);
+  add_link_rate(profile, "link_bandwidth", b, a, bytes_per_second);
+}
+
+void add_object(Profile& profile, ObjectKind kind, const std::string& id,
+                const std::string& parent) {
+  TopologyObject object{.id = id, .kind = kind, .parent = parent};
+  profile.topology.objects.push_back(std::move(object));
+}
+
 Profile random_inside_profile(std::mt19937_64& random, std::size_t gpus) {
   const auto chance = [&](unsigned of) { return random() % of == 0; };
   const auto uniform = [&] { return static_cast<double>(random() >> 11U) * 0x1p-53; };
@@ -29,8 +41,7 @@ Profile random_inside_profile(std::mt19937_64& random, std::size_t gpus) {
   profile.source = "made for a test";
   profile.machines.push_back({.id = "m0", .name = "random"});
   const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
-    TopologyObject object{.id = id, .kind = kind, .parent = parent};
-    profile.topology.objects.push_back(object);
+    add_object(profile, kind, id, parent);
   };
   const auto link = [&](const std::string& a, const std::string& b, double around) {
     add_link_rate(profile, "link_bandwidth", a, b, rate(around));

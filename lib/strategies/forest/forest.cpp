@@ -4,7 +4,6 @@
 #include "core/error.hpp"
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/optimum.hpp"
-#include "strategies/forest/program.hpp"
 #include "strategies/forest/spanning.hpp"
 
 #include <fmt/format.h>
@@ -120,16 +119,6 @@ std::vector<double> loads_of(const Network& model, const NamedScheme& scheme) {
     }
   }
   return out;
-}
-
-std::pair<std::vector<double>, std::vector<double>> limits(const Network& model) {
-  std::vector<double> capacities;
-  std::vector<double> background;
-  for (const Station& resource : model.stations) {
-    capacities.push_back(resource.bytes_per_second);
-    background.push_back(resource.background);
-  }
-  return {capacities, background};
 }
 
 /// The trees to begin with: those with names, and the cheapest when every resource costs what it is
@@ -276,7 +265,21 @@ void fill_prices(const Network& model, const Shared& shared, const Optimum& opti
   }
 }
 
-std::vector<Forest> solve(const Network& model, double tolerance, Gains gains) {
+} // namespace
+
+std::string_view name_of(ForestChoice choice) {
+  switch (choice) {
+  case ForestChoice::single:
+    return "single";
+  case ForestChoice::mix:
+    return "mix";
+  case ForestChoice::optimum:
+    return "optimum";
+  }
+  return "?";
+}
+
+std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains) {
   Forest plan;
   const std::vector<NamedScheme> schemes = named_schemes(model);
   const std::vector<Tree> first = first_trees(model, schemes);
@@ -311,8 +314,7 @@ std::vector<Forest> solve(const Network& model, double tolerance, Gains gains) {
   std::vector<std::pair<ForestChoice, Shared>> taken; // the first is the one to take
   const double good_enough = optimum.seconds_per_byte * (1 + tolerance);
   if (best < schemes.size()) {
-    const auto [capacities, background] = limits(model);
-    SharesProgram program(capacities, background);
+    SharesProgram program = program_of(model);
     for (const std::vector<double>& load : loads) {
       program.add(load);
     }
@@ -390,26 +392,8 @@ std::vector<Forest> solve(const Network& model, double tolerance, Gains gains) {
   return out;
 }
 
-} // namespace
-
-std::string_view name_of(ForestChoice choice) {
-  switch (choice) {
-  case ForestChoice::single:
-    return "single";
-  case ForestChoice::mix:
-    return "mix";
-  case ForestChoice::optimum:
-    return "optimum";
-  }
-  return "?";
-}
-
-std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains) {
-  return solve(model, tolerance, gains);
-}
-
 Forest solve_forest(const Network& model, double tolerance, Gains gains) {
-  return solve(model, tolerance, gains).front();
+  return solve_forests(model, tolerance, gains).front();
 }
 
 Forest forest_inside(const Profile& profile, const std::string& machine,

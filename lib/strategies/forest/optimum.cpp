@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/optimum.hpp"
 
-#include "strategies/forest/program.hpp"
 #include "strategies/forest/spanning.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace reckon {
@@ -31,7 +30,7 @@ constexpr double k_smoothing = 0.7;
 class Search {
 public:
   Search(const Network& network, std::vector<Tree> trees)
-      : m_network(network), m_program(capacities_of(network), backgrounds_of(network)) {
+      : m_network(network), m_program(program_of(network)) {
     std::map<std::pair<double, double>, std::size_t> classes;
     for (const Station& s : network.stations) {
       m_class.push_back(
@@ -39,8 +38,8 @@ public:
     }
     // With mirrored trees alone a station and the one of the way back are loaded alike, so that
     // they can share their prices: only then does a spanning tree bound all trees.
-    const auto others = std::stable_partition(trees.begin(), trees.end(),
-                                              [](const Tree& t) { return t.up == t.down; });
+    const auto others = std::stable_partition(
+        trees.begin(), trees.end(), [&](const Tree& t) { return is_small() || t.up == t.down; });
     m_later.assign(others, trees.end());
     trees.erase(others, trees.end());
     for (Tree& tree : trees) {
@@ -53,40 +52,28 @@ public:
   }
 
   [[nodiscard]] Optimum run() {
-    spanning_rounds();
-    if (!is_closed() && !m_later.empty()) {
-      take_later();
-      m_solution = m_program.solve();
-    }
-    if (!is_closed() && m_network.places.size() <= k_most_places_exact) {
+    if (is_small()) {
       arborescence_rounds();
+    } else {
+      spanning_rounds();
+      if (!is_closed() && !m_later.empty()) {
+        take_later();
+        m_solution = m_program.solve();
+      }
     }
     Optimum out;
     out.seconds_per_byte = m_solution.seconds_per_byte;
     out.certificate = m_certificate;
-    // Those that the certificate is from hold for all trees, the LP's only for those it knows.
-    out.prices = is_closed() && !m_best_prices.empty() ? m_best_prices : m_solution.prices;
+    // Spanning trees bound all trees by prices that are shared evenly, not by the LP's own.
+    const bool even = !is_small() && is_closed() && !m_best_prices.empty();
+    out.prices = even ? m_best_prices : m_solution.prices;
     out.shares = m_program.least_work(m_solution);
     out.trees = std::move(m_trees);
     return out;
   }
 
 private:
-  static std::vector<double> capacities_of(const Network& network) {
-    std::vector<double> out;
-    for (const Station& station : network.stations) {
-      out.push_back(station.bytes_per_second);
-    }
-    return out;
-  }
-  static std::vector<double> backgrounds_of(const Network& network) {
-    std::vector<double> out;
-    for (const Station& station : network.stations) {
-      out.push_back(station.background);
-    }
-    return out;
-  }
-
+  [[nodiscard]] bool is_small() const { return m_network.places.size() <= k_most_places_exact; }
   [[nodiscard]] bool is_closed() const {
     const double gap = m_network.places.size() >= k_many_places ? k_gap_of_many : k_gap;
     return m_solution.seconds_per_byte <= m_certificate * (1 + gap);
@@ -147,12 +134,7 @@ private:
 
   /// Of a tree, by the LP's own prices: whether it can make the mix faster.
   [[nodiscard]] bool helps(const Tree& tree) const {
-    const std::vector<double> loads = loads_of(m_network, tree);
-    double cost = 0;
-    for (std::size_t s = 0; s < loads.size(); ++s) {
-      cost += loads[s] * m_solution.prices[s];
-    }
-    return cost < m_solution.share_price * (1 - k_gap);
+    return cost_of(m_network, tree, m_solution.prices) < m_solution.share_price * (1 - k_gap);
   }
 
   void spanning_rounds() {
@@ -239,6 +221,15 @@ private:
 };
 
 } // namespace
+
+SharesProgram program_of(const Network& network) {
+  std::vector<double> capacities, background;
+  for (const Station& station : network.stations) {
+    capacities.push_back(station.bytes_per_second);
+    background.push_back(station.background);
+  }
+  return SharesProgram(capacities, background);
+}
 
 Optimum optimum_of(const Network& network, std::vector<Tree> trees) {
   return Search(network, std::move(trees)).run();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "strategies/forest/program.hpp"
 #include "strategies/forest/trees.hpp"
 
 #include <vector>
@@ -19,10 +20,13 @@ struct Optimum {
   double certificate = 0;
 };
 
+/// Equation 25 on a network's stations, without columns.
+[[nodiscard]] SharesProgram program_of(const Network& network);
+
 /// Starts from `trees`, which must not be empty, and adds trees as long as prices show a cheaper
-/// one. Prices trees by spanning trees whose lower half mirrors the upper one, which loses nothing
-/// where links are as fast in both directions; small networks are then finished with arborescences,
-/// which are exact for any directions. O(rounds places^2) with spanning trees.
+/// one: in networks of at most 12 places arborescences, which are exact for any directions; in
+/// larger ones spanning trees whose lower half mirrors the upper one, which loses nothing where
+/// links are as fast in both directions, in O(rounds places^2).
 [[nodiscard]] Optimum optimum_of(const Network& network, std::vector<Tree> trees);
 
 } // namespace reckon

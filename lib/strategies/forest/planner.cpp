@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 #include <utility>
 
 namespace reckon {
@@ -256,6 +255,7 @@ private:
     }
     return sizes.empty() ? std::vector<std::uint64_t>{k_part_bytes.back()} : sizes;
   }
+
   /// `times` as many parts as keep every station busy while one of them makes its way: parts wait
   /// for each other where trees share stations.
   [[nodiscard]] std::uint64_t window(const Plan& plan, double times) const {
@@ -285,25 +285,21 @@ private:
     };
     double mean = 0;
     for (const SumTree& tree : plan.trees) {
-      double up = 0, down = 0;
-      for (std::size_t r = 0; r < m_index.size(); ++r) {
-        double there = 0, back = 0;
-        for (std::size_t at = r;
-             tree.up[at] >= 0 && tree.up[at] != static_cast<std::int64_t>(at);) {
-          const auto next = static_cast<std::size_t>(tree.up[at]);
-          there += hop(at, next);
-          at = next;
+      const auto longest = [&](const std::vector<std::int64_t>& parents, bool up) {
+        double most = 0;
+        for (std::size_t r = 0; r < m_index.size(); ++r) {
+          double seconds = 0;
+          for (std::size_t at = r;
+               parents[at] >= 0 && parents[at] != static_cast<std::int64_t>(at);) {
+            const auto next = static_cast<std::size_t>(parents[at]);
+            seconds += up ? hop(at, next) : hop(next, at);
+            at = next;
+          }
+          most = std::max(most, seconds);
         }
-        for (std::size_t at = r;
-             tree.down[at] >= 0 && tree.down[at] != static_cast<std::int64_t>(at);) {
-          const auto next = static_cast<std::size_t>(tree.down[at]);
-          back += hop(next, at);
-          at = next;
-        }
-        up = std::max(up, there);
-        down = std::max(down, back);
-      }
-      mean += tree.share * (up + down);
+        return most;
+      };
+      mean += tree.share * (longest(tree.up, true) + longest(tree.down, false));
     }
     return mean;
   }
@@ -544,8 +540,8 @@ private:
     InsideOptions alone = m_options.inside;
     alone.network = alone.service = 0;
     // At the high end of what was measured: else what is only uncertain would seem impossible.
-    const NetworkBound bound = network_bound(
-        at_high_capacities(network_inside_machine(m_inputs.profile, m_machine, alone)));
+    const NetworkBound bound =
+        network_bound(at_high_capacities(passes_besides() ? network_for(alone) : m_model));
     Prediction& p = plan.prediction;
     p.bound_seconds =
         std::min(bound.seconds_per_byte * static_cast<double>(plan.gradient_bytes), p.lo_seconds);

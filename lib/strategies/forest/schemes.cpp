@@ -17,17 +17,10 @@ constexpr double k_same = 1e-9;
 
 using Group = std::vector<std::size_t>;
 
-/// "gpu2" of "m0/gpu2".
-std::string short_name(const Network& model, std::size_t endpoint) {
-  const std::string& id = model.places[endpoint].id;
-  const std::size_t slash = id.find('/');
-  return slash == std::string::npos ? id : id.substr(slash + 1);
-}
-
 std::string names(const Network& model, std::string_view scheme, const Group& endpoints) {
   std::string out(scheme);
   for (const std::size_t endpoint : endpoints) {
-    out += " " + short_name(model, endpoint);
+    out += " " + model.name_of(endpoint);
   }
   return out;
 }

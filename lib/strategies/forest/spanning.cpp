@@ -14,36 +14,35 @@ constexpr double k_never = std::numeric_limits<double>::infinity();
 constexpr double k_most_steps = 2e6;
 constexpr std::size_t k_most_relays = 16;
 
-double price_of(const Uses& uses, const std::vector<double>& prices) {
-  double cost = 0;
-  for (const Use& use : uses) {
-    cost += use.amount * prices[use.station];
+using Neighbours = std::vector<std::vector<std::size_t>>;
+
+/// All places of a tree, the nearest to `root` first, with the parent of each by place; the root's
+/// is itself, and -1 stands for a place that is not in the tree.
+struct Rooted {
+  std::vector<std::size_t> order;
+  std::vector<std::int64_t> parent;
+};
+Rooted rooted_at(const Neighbours& neighbours, std::size_t root) {
+  Rooted out{{root}, std::vector<std::int64_t>(neighbours.size(), -1)};
+  out.parent[root] = static_cast<std::int64_t>(root);
+  for (std::size_t i = 0; i < out.order.size(); ++i) {
+    for (const std::size_t next : neighbours[out.order[i]]) {
+      if (out.parent[next] < 0) {
+        out.parent[next] = static_cast<std::int64_t>(out.order[i]);
+        out.order.push_back(next);
+      }
+    }
   }
-  return cost;
+  return out;
 }
 
 /// The place from which the farthest of a tree is nearest: the middle of its longest way.
-std::size_t centre_of(const std::vector<std::vector<std::size_t>>& neighbours, std::size_t any) {
-  std::vector<std::size_t> before(neighbours.size());
-  const auto farthest = [&](std::size_t from) {
-    std::vector<std::size_t> order{from};
-    before[from] = from;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      for (const std::size_t next : neighbours[order[i]]) {
-        if (next != before[order[i]]) {
-          before[next] = order[i];
-          order.push_back(next);
-        }
-      }
-    }
-    return order.back(); // breadth first: the last is one of the farthest
-  };
-  const std::size_t one_end = farthest(any);
-  std::size_t at = farthest(one_end);
-  std::vector<std::size_t> way{at};
-  while (at != one_end) {
-    at = before[at];
-    way.push_back(at);
+std::size_t centre_of(const Neighbours& neighbours, std::size_t any) {
+  const std::size_t one_end = rooted_at(neighbours, any).order.back();
+  const Rooted tree = rooted_at(neighbours, one_end);
+  std::vector<std::size_t> way{tree.order.back()};
+  while (way.back() != one_end) {
+    way.push_back(static_cast<std::size_t>(tree.parent[way.back()]));
   }
   return way[way.size() / 2];
 }
@@ -56,11 +55,11 @@ Spanning::Spanning(const Network& network, const std::vector<double>& prices)
   std::vector<double> one_way(n * n, k_never);
   double dearest = 0;
   for (std::size_t u = 0; u < n; ++u) {
-    m_add.push_back(price_of(network.add[u], prices));
+    m_add.push_back(cost_of(network.add[u], prices));
     m_sums_cost = m_sums_cost || m_add.back() > 0;
     for (std::size_t v = 0; v < n; ++v) {
       if (u != v && network.ways[u][v]) {
-        one_way[u * n + v] = price_of(*network.ways[u][v], prices);
+        one_way[u * n + v] = cost_of(*network.ways[u][v], prices);
         dearest = std::max(dearest, one_way[u * n + v]);
       }
     }
@@ -150,10 +149,8 @@ void Spanning::choose_relays() {
   m_least = k_never;
   double cheapest = k_never;
   double exit = m_places > 0 ? k_never : 0;
-  for (const std::vector<Exit>& ways : m_network.exits) {
-    for (const Exit& way : ways) {
-      exit = std::min(exit, price_of(way.uses, m_prices));
-    }
+  for (std::size_t root = 0; root < m_places; ++root) {
+    exit = std::min(exit, cheapest_exit(m_network, root, m_prices).cost);
   }
   /// Whether it is cheaper than all before.
   const auto look = [&](const std::vector<std::size_t>& chosen) {
@@ -212,39 +209,6 @@ void Spanning::choose_relays() {
   }
 }
 
-double Spanning::cost_of(const Tree& tree) const {
-  const std::vector<double> loads = loads_of(m_network, tree);
-  double cost = 0;
-  for (std::size_t s = 0; s < loads.size(); ++s) {
-    cost += loads[s] * m_prices[s];
-  }
-  return cost;
-}
-
-/// The same links with another root, and its cheapest way out.
-void Spanning::root_at(Tree& tree, std::size_t root) const {
-  std::int64_t child = static_cast<std::int64_t>(root), at = child;
-  for (std::int64_t next = tree.up[root];; next = tree.up[static_cast<std::size_t>(next)]) {
-    const std::int64_t after = tree.up[static_cast<std::size_t>(next)];
-    tree.up[static_cast<std::size_t>(at)] = child;
-    if (next == at) {
-      break;
-    }
-    child = at;
-    at = next;
-    tree.up[static_cast<std::size_t>(at)] = after;
-  }
-  tree.down = tree.up;
-  double least = k_never;
-  for (std::size_t i = 0; i < m_network.exits[root].size(); ++i) {
-    const double cost = price_of(m_network.exits[root][i].uses, m_prices);
-    if (cost < least) {
-      least = cost;
-      tree.exit = i;
-    }
-  }
-}
-
 std::optional<Tree> Spanning::tree(std::size_t start) const {
   if (m_members.empty()) {
     return std::nullopt;
@@ -253,44 +217,28 @@ std::optional<Tree> Spanning::tree(std::size_t start) const {
   if (grown.cost == k_never) {
     return std::nullopt;
   }
-  std::vector<std::vector<std::size_t>> neighbours(m_places);
+  Neighbours neighbours(m_places);
   for (std::size_t i = 0; i < m_members.size(); ++i) {
     if (grown.parent[i] != i) {
       neighbours[m_members[i]].push_back(m_members[grown.parent[i]]);
       neighbours[m_members[grown.parent[i]]].push_back(m_members[i]);
     }
   }
-  // Breadth first from the centre: the first that may be a root is one.
-  const std::size_t centre = centre_of(neighbours, m_members.front());
-  std::vector<std::size_t> order{centre};
-  std::vector<std::int64_t> parent(m_places, -1);
-  parent[centre] = static_cast<std::int64_t>(centre);
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    for (const std::size_t next : neighbours[order[i]]) {
-      if (parent[next] < 0) {
-        parent[next] = static_cast<std::int64_t>(order[i]);
-        order.push_back(next);
-      }
-    }
-  }
-  const auto rooted = [&](std::size_t root) {
-    Tree tree{parent, parent, 0};
-    root_at(tree, root);
-    prune(m_network, tree);
-    return tree;
-  };
   std::optional<Tree> best;
   double cheapest = k_never;
-  for (const std::size_t root : order) {
+  const std::size_t centre = centre_of(neighbours, m_members.front());
+  for (const std::size_t root : rooted_at(neighbours, centre).order) {
     if (m_network.exits[root].empty()) {
       continue;
     }
-    Tree tree = rooted(root);
+    const std::vector<std::int64_t> parent = rooted_at(neighbours, root).parent;
+    Tree tree{parent, parent, cheapest_exit(m_network, root, m_prices).exit};
+    prune(m_network, tree);
     const bool exits_differ = m_network.exits[root].size() > 1 || m_network.network > 0;
     if (!m_sums_cost && !exits_differ) {
       return tree;
     }
-    const double cost = cost_of(tree);
+    const double cost = cost_of(m_network, tree, m_prices);
     if (cost < cheapest - m_tie) {
       cheapest = cost;
       best = std::move(tree);

@@ -35,8 +35,6 @@ private:
   [[nodiscard]] Grown grow(const std::vector<double>& cost, const std::vector<std::size_t>& members,
                            std::size_t start) const;
   void choose_relays();
-  [[nodiscard]] double cost_of(const Tree& tree) const;
-  void root_at(Tree& tree, std::size_t root) const;
 
   const Network& m_network;
   const std::vector<double>& m_prices;

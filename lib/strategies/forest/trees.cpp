@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace reckon {
 namespace {
@@ -42,14 +43,6 @@ bool leads_to_root(const std::vector<std::int64_t>& parents, std::size_t root,
     }
   }
   return true;
-}
-
-double cost_of(const Uses& uses, const std::vector<double>& prices) {
-  double cost = 0;
-  for (const Use& use : uses) {
-    cost += use.amount * prices[use.station];
-  }
-  return cost;
 }
 
 void prune_leaves(const Network& model, std::vector<std::int64_t>& parents, std::size_t root) {
@@ -267,6 +260,23 @@ std::vector<double> loads_of(const Network& model, const Tree& tree) {
   return loads;
 }
 
+double cost_of(const Network& model, const Tree& tree, const std::vector<double>& prices) {
+  const std::vector<double> loads = loads_of(model, tree);
+  return std::inner_product(loads.begin(), loads.end(), prices.begin(), 0.0);
+}
+
+PricedExit cheapest_exit(const Network& model, std::size_t root,
+                         const std::vector<double>& prices) {
+  PricedExit best;
+  for (std::size_t i = 0; i < model.exits[root].size(); ++i) {
+    const double cost = cost_of(model.exits[root][i].uses, prices);
+    if (cost < best.cost) {
+      best = {i, cost};
+    }
+  }
+  return best;
+}
+
 void prune(const Network& model, Tree& tree) {
   const std::size_t root = root_of(tree);
   prune_leaves(model, tree.up, root);
@@ -372,15 +382,9 @@ std::vector<PricedTree> cheapest_trees(const Network& model, const std::vector<d
     PricedTree best;
     best.tree.up = std::move(up.parents);
     best.tree.down = std::move(down.parents);
-    double exit_cost = k_never;
-    for (std::size_t i = 0; i < model.exits[root].size(); ++i) {
-      const double cost = cost_of(model.exits[root][i].uses, prices);
-      if (cost < exit_cost) {
-        exit_cost = cost;
-        best.tree.exit = i;
-      }
-    }
-    best.cost = up.cost + down.cost + exit_cost;
+    const PricedExit exit = cheapest_exit(model, root, prices);
+    best.tree.exit = exit.exit;
+    best.cost = up.cost + down.cost + exit.cost;
     prune(model, best.tree);
     out.push_back(std::move(best));
   }

@@ -31,6 +31,18 @@ struct Tree {
 /// passes anyway. A relay that c others hand their sums to adds c - 1 times, a worker c times.
 [[nodiscard]] std::vector<double> loads_of(const Network& model, const Tree& tree);
 
+/// Of all of the gradient by this tree, when a byte through station s costs prices[s].
+[[nodiscard]] double cost_of(const Network& model, const Tree& tree,
+                             const std::vector<double>& prices);
+
+/// The way out of the machine that costs least at a root, of model.exits[root]; infinite without.
+struct PricedExit {
+  std::size_t exit = 0;
+  double cost = std::numeric_limits<double>::infinity();
+};
+[[nodiscard]] PricedExit cheapest_exit(const Network& model, std::size_t root,
+                                       const std::vector<double>& prices);
+
 /// Endpoints that hand nothing to anyone although they are no workers are taken out of the trees,
 /// which never costs anything.
 void prune(const Network& model, Tree& tree);

@@ -93,7 +93,7 @@ TEST(ClusterProperty, NoForestIsFasterThanTheBoundAndTheCertificate) {
       ++schemes;
     }
     ++all;
-    closed += forest.certificate_seconds_per_byte >= optimum * (1 - 1e-4) ? 1 : 0;
+    closed += forest.certificate_seconds_per_byte >= optimum * (1 - 1e-4) ? 1U : 0U;
   });
   std::cout << schemes << " schemes; " << closed << " of " << all << " proved optimal\n";
 }
@@ -150,7 +150,7 @@ TEST(ClusterProperty, SpanningTreesBoundEveryTree) {
       EXPECT_TRUE(is_possible(network, *tree));
     }
     ++all;
-    equal += spanning.least_cost() >= cheapest * (1 - k_precision) ? 1 : 0;
+    equal += spanning.least_cost() >= cheapest * (1 - k_precision) ? 1U : 0U;
   });
   std::cout << equal << " of " << all << " bounds are exact\n";
 }

@@ -66,12 +66,10 @@ Profile switch_tree(std::size_t n, std::size_t p, double gpu, double uplink) {
   profile.name = "tree";
   profile.machines.push_back({.id = "m0", .name = "tree"});
   const auto add = [&](ObjectKind kind, const std::string& id, const std::string& parent) {
-    TopologyObject object{.id = id, .kind = kind, .parent = parent};
-    profile.topology.objects.push_back(object);
+    add_object(profile, kind, id, parent);
   };
   const auto link = [&](const std::string& a, const std::string& b, double rate) {
-    add_link_rate(profile, "link_bandwidth", a, b, rate);
-    add_link_rate(profile, "link_bandwidth", b, a, rate);
+    add_link_both_ways(profile, a, b, rate);
   };
   add(ObjectKind::machine, "m0", "");
   add(ObjectKind::numa_node, "m0/numa0", "m0");

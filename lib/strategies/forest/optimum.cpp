@@ -38,8 +38,8 @@ public:
     }
     // With mirrored trees alone a station and the one of the way back are loaded alike, so that
     // they can share their prices: only then does a spanning tree bound all trees.
-    const auto others = std::stable_partition(
-        trees.begin(), trees.end(), [&](const Tree& t) { return is_small() || t.up == t.down; });
+    const auto others = std::stable_partition(trees.begin(), trees.end(),
+                                              [](const Tree& t) { return t.up == t.down; });
     m_later.assign(others, trees.end());
     trees.erase(others, trees.end());
     for (Tree& tree : trees) {
@@ -52,14 +52,13 @@ public:
   }
 
   [[nodiscard]] Optimum run() {
+    spanning_rounds();
+    if (is_small() || !is_closed()) {
+      take_later();
+      m_solution = m_program.solve();
+    }
     if (is_small()) {
-      arborescence_rounds();
-    } else {
-      spanning_rounds();
-      if (!is_closed() && !m_later.empty()) {
-        take_later();
-        m_solution = m_program.solve();
-      }
+      arborescence_rounds(); // until no tree helps by the LP's own prices
     }
     Optimum out;
     out.seconds_per_byte = m_solution.seconds_per_byte;
@@ -194,9 +193,6 @@ private:
         least = std::min(least, tree.cost);
       }
       certify(m_solution.prices, least);
-      if (is_closed()) {
-        return;
-      }
       bool added = false;
       for (PricedTree& tree : cheapest) {
         if (tree.cost < m_solution.share_price * (1 - k_gap)) {

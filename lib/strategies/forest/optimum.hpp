@@ -24,9 +24,9 @@ struct Optimum {
 [[nodiscard]] SharesProgram program_of(const Network& network);
 
 /// Starts from `trees`, which must not be empty, and adds trees as long as prices show a cheaper
-/// one: in networks of at most 12 places arborescences, which are exact for any directions; in
-/// larger ones spanning trees whose lower half mirrors the upper one, which loses nothing where
-/// links are as fast in both directions, in O(rounds places^2).
+/// one: spanning trees whose lower half mirrors the upper one, which loses nothing where links are
+/// as fast in both directions, in O(rounds places^2); then, in networks of at most 12 places,
+/// arborescences, which are exact for any directions.
 [[nodiscard]] Optimum optimum_of(const Network& network, std::vector<Tree> trees);
 
 } // namespace reckon

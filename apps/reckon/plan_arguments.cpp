@@ -101,12 +101,13 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       .excludes(roles);
   command
       .option("--strategy", &options.strategy,
-              fmt::format("auto, or one of {}, or over memory devices: coarse, dense, or "
-                          "with --shape: torus, torus_scatter",
+              fmt::format("auto compares all that apply; or one of {}, optimum (the best of all "
+                          "trees), over memory devices coarse, dense, or with --shape torus, "
+                          "torus_scatter",
                           fmt::join(strategy_names(), ", ")))
       .shows_default();
   command.option("--shape", &a.asked.shape,
-                 "With --strategy torus: nodes LxVxH, local, vertical, horizontal; 4x4x4");
+                 "The ranks are a torus of LxVxH nodes, local, vertical, horizontal: 4x4x4");
   command.option("--transport", &options.transport,
                  "Plan for this transport. Default: the fastest in the profile");
   command.option("--part-bytes",

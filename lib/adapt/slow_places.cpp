@@ -69,15 +69,10 @@ Stations own_stations(const StationNetwork& network, std::size_t rank, bool out)
   return stations;
 }
 
-double station_rate(const StationNetwork& network, std::uint32_t station) {
-  const bool own = !network.station_busy.empty() && !network.station_busy[station].empty();
-  return own ? network.station_busy[station].bytes_per_s() : network.station_bytes_per_s[station];
-}
-
 double slowest(const StationNetwork& network, const auto& stations) {
   double rate = std::numeric_limits<double>::infinity();
   for (const std::uint32_t station : stations) {
-    rate = std::min(rate, station_rate(network, station));
+    rate = std::min(rate, network.rate_of(station));
   }
   return rate;
 }
@@ -619,7 +614,7 @@ double planned_rate(const PlanNetwork& network, const SlowPlace& place) {
   case Kind::pair:
     return slowest(stations, stations.paths[place.rank][place.peer]);
   case Kind::station:
-    return station_rate(stations, static_cast<std::uint32_t>(place.station));
+    return stations.rate_of(static_cast<std::uint32_t>(place.station));
   case Kind::every_port:
     return slowest(stations, own_stations(stations, 0, true));
   case Kind::processors:

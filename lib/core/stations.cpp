@@ -53,6 +53,11 @@ double BusyCurve::bytes_per_s() const noexcept {
                      : std::numeric_limits<double>::infinity();
 }
 
+double StationNetwork::rate_of(std::size_t station) const noexcept {
+  const bool own = station < station_busy.size() && !station_busy[station].empty();
+  return own ? station_busy[station].bytes_per_s() : station_bytes_per_s[station];
+}
+
 double StationNetwork::busy_seconds(std::uint32_t station, double piece_bytes,
                                     double write_bytes) const noexcept {
   if (station < station_busy.size() && !station_busy[station].empty()) {

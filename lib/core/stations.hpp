@@ -61,6 +61,8 @@ struct StationNetwork {
   [[nodiscard]] double latency_of(std::size_t from, std::size_t to) const noexcept {
     return path_latency_s.empty() ? latency_s : path_latency_s[from][to];
   }
+  /// Of long writes: its own curve's where it has one.
+  [[nodiscard]] double rate_of(std::size_t station) const noexcept;
   /// Seconds that the station is busy with `piece_bytes` of a write of `write_bytes`.
   [[nodiscard]] double busy_seconds(std::uint32_t station, double piece_bytes,
                                     double write_bytes) const noexcept;

@@ -6,12 +6,16 @@
 #include "core/shape.hpp"
 #include "core/units.hpp"
 #include "documents/document.hpp"
+#include "strategies/between.hpp"
+#include "strategies/forest/machines.hpp"
 #include "strategies/model.hpp"
+#include "strategies/proxies/description.hpp"
 #include "strategies/torus/planner.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -244,14 +248,110 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   return plan;
 }
 
+/// Plans nearer than this to what no trees beat leave nothing to look for.
+constexpr double k_near_bound = 0.01;
+constexpr double k_worth = 0.002;
+
+bool is_near_bound(const Plan& plan) {
+  return plan.prediction.mid_seconds <= plan.prediction.bound_seconds * (1 + k_near_bound);
+}
+
+std::string near_bound_text(const Plan& plan) {
+  return fmt::format(
+      "{} is within {:.2g} % of the bound, which no trees beat", plan.strategy,
+      100 * std::max(0.0, plan.prediction.mid_seconds / plan.prediction.bound_seconds - 1));
+}
+
+/// Puts `other` beside the plan, or in its place where it is faster, or asked for.
+void set_beside(Plan& plan, Plan other, bool asked_for) {
+  const bool taken =
+      asked_for || other.prediction.mid_seconds < plan.prediction.mid_seconds * (1 - k_worth);
+  other.candidates = std::move(plan.candidates);
+  other.candidates.push_back({other.strategy, other.prediction, ""});
+  if (taken) {
+    plan = std::move(other);
+    plan.runner_up.clear();
+    compare_with_candidates(plan);
+  } else {
+    plan.candidates = std::move(other.candidates);
+  }
+}
+
+/// Whether the profile tells the ways between these machines apart: of equal ports byteps_split is
+/// the best of all trees (equation 8).
+bool ways_differ(const PlanInputs& inputs, const PlanOptions& options) {
+  const CostModel model(inputs.profile, inputs.roles, options.transport, options.what_if);
+  return measured_pairs(inputs.profile, model, options.what_if).has_value() ||
+         std::any_of(model.racks().begin(), model.racks().end(), [&](const std::string& rack) {
+           return std::isfinite(model.uplink_bytes_per_s(rack));
+         });
+}
+
+void compare_trees(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
+                   bool asked_for) {
+  const std::string reason = why_no_trees(inputs, options, plan);
+  if (asked_for && !reason.empty()) {
+    fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", k_optimum, reason));
+  }
+  const auto leave_out = [&](std::string why) {
+    plan.candidates.push_back({k_optimum, {}, std::move(why)});
+  };
+  if (!reason.empty()) {
+    leave_out(reason);
+  } else if (!asked_for && !ways_differ(inputs, options)) {
+    leave_out("on ports alone byteps_split is the best of all trees (equation 8)");
+  } else if (!asked_for && is_near_bound(plan)) {
+    leave_out(near_bound_text(plan));
+  } else {
+    if (options.progress) {
+      options.progress("the best of all trees", 1);
+    }
+    Plan trees = with_best_trees(plan, inputs, options);
+    set_beside(plan, std::move(trees), asked_for);
+  }
+}
+
+/// COARSE's memory devices: ranks that only serve.
+void compare_devices(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
+                     bool other_asked_for) {
+  const bool devices =
+      std::any_of(inputs.roles.groups.begin(), inputs.roles.groups.end(),
+                  [](const RoleGroup& group) { return !group.worker && group.server; });
+  const auto leave_out = [&](std::string why) {
+    plan.candidates.push_back({"coarse", {}, std::move(why)});
+  };
+  if (!devices) {
+    leave_out("there is no rank that only serves; add --servers");
+  } else if (options.async_steps || options.fixed_point || options.contention) {
+    leave_out("it has neither --async nor --reduction fixed nor --contention");
+  } else if (!ways_differ(inputs, options)) {
+    leave_out("on equal ways no proxy is nearer than another; --strategy coarse plans it");
+  } else if (is_near_bound(plan)) {
+    leave_out(near_bound_text(plan));
+  } else {
+    PlanOptions coarse = options;
+    coarse.strategy = "coarse";
+    ProxyOptions proxies;
+    proxies.all_candidates = false;
+    Plan other = plan_proxies(inputs, coarse, proxies);
+    if (other_asked_for) {
+      plan.candidates.push_back({other.strategy, other.prediction, ""});
+    } else {
+      set_beside(plan, std::move(other), false);
+    }
+  }
+}
+
 /// Throws Error{usage} for what is asked of one strategy and given to another.
 void check_request(const PlanRequest& request) {
   const PlanOptions& options = request.options;
   const ProxyOptions &asked = request.proxies, plain;
-  if (is_torus_strategy(options.strategy) == request.shape.empty()) {
-    fail(ErrorKind::usage, request.shape.empty()
-                               ? "--strategy torus: give --shape LxVxH, for example 4x4x4"
-                               : "--shape needs --strategy torus or torus_scatter");
+  if (is_torus_strategy(options.strategy) && request.shape.empty()) {
+    fail(ErrorKind::usage, "--strategy torus: give --shape LxVxH, for example 4x4x4");
+  }
+  if (!is_torus_strategy(options.strategy) && options.strategy != "auto" &&
+      !request.shape.empty()) {
+    fail(ErrorKind::usage, "--shape needs --strategy torus, torus_scatter or auto");
   }
   if (is_proxy_strategy(options.strategy)) {
     if (options.contention) {
@@ -284,7 +384,7 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   if (profile.machines.empty()) {
     fail(ErrorKind::input, fmt::format("profile '{}' has no machines", profile.name));
   }
-  const bool torus = is_torus_strategy(request.options.strategy);
+  const bool torus = is_torus_strategy(request.options.strategy) || !request.shape.empty();
   const std::uint64_t workers = workers_for(profile, request, torus);
   const auto lanes = static_cast<int>(request.lanes.value_or(0));
   const Roles roles = documents.roles
@@ -302,10 +402,20 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   if (torus) {
     return plan_torus(inputs, request.options, parse_shape(request.shape));
   }
-  Plan plan = make_plan(inputs, request.options);
-  if (!documents.roles && !request.servers && request.options.strategy == "auto") {
-    add_candidate_with_servers(plan, inputs, request.options, workers, lanes);
+  const bool asks_for_trees = request.options.strategy == k_optimum;
+  PlanOptions options = request.options;
+  options.strategy = asks_for_trees ? "auto" : options.strategy;
+  Plan plan = make_plan(inputs, options);
+  if (options.strategy != "auto") {
+    return plan;
   }
+  compare_trees(plan, inputs, options, asks_for_trees);
+  compare_devices(plan, inputs, options, asks_for_trees);
+  plan.candidates.push_back({"torus", {}, "give --shape LxVxH, which says who is next to whom"});
+  if (!documents.roles && !request.servers && !asks_for_trees) {
+    add_candidate_with_servers(plan, inputs, options, workers, lanes);
+  }
+  plan.options["strategy"] = request.options.strategy;
   return plan;
 }
 

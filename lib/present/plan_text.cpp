@@ -47,9 +47,11 @@ std::string_view scheme_of(std::string_view strategy) {
   return strategy;
 }
 
-/// Of a plan inside one machine: its trees are over links, not over ports.
+/// Of a plan whose trees are between places in machines, over links and not over ports.
 bool inside_machine(const Plan& plan) {
-  return !plan.trees.empty() && plan.routing.empty();
+  return !plan.trees.empty() && plan.routing.empty() &&
+         std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                     [](const PlanRank& r) { return !r.endpoint.empty() || r.machine_number; });
 }
 
 std::string candidates_text(const Plan& plan, const Style& style) {
@@ -85,7 +87,7 @@ std::string candidates_text(const Plan& plan, const Style& style) {
     const std::string mark = is_chosen ? "*" : "";
     if (!c.prediction) {
       refused += folded(
-          "  " + printable(fmt::format("{} does not apply: {}", c.strategy, c.reason)), style);
+          "  " + printable(fmt::format("{} is not compared: {}", c.strategy, c.reason)), style);
       continue;
     }
     const Prediction& p = *c.prediction;

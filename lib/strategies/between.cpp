@@ -118,9 +118,7 @@ BusiestStation busiest_station(const Schedule& schedule, const PlayNetwork& netw
   }
   BusiestStation busiest;
   for (std::size_t s = 0; s < bytes.size(); ++s) {
-    const bool own = !network.station_busy.empty() && !network.station_busy[s].empty();
-    const double carries =
-        own ? network.station_busy[s].bytes_per_s() : network.station_bytes_per_s[s];
+    const double carries = network.rate_of(s);
     if (bytes[s] / carries > busiest.seconds) {
       busiest = {s, bytes[s], carries, bytes[s] / carries};
     }

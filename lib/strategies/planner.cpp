@@ -100,10 +100,9 @@ Choice* asked_for(std::vector<Choice>& choices, const std::string& strategy) {
   const auto it = std::find_if(choices.begin(), choices.end(),
                                [&](const Choice& c) { return c.solution.strategy == strategy; });
   if (it == choices.end()) {
-    fail(ErrorKind::usage,
-         fmt::format(
-             "--strategy {}: unknown; use auto or one of {}, coarse, dense, torus, torus_scatter",
-             strategy, fmt::join(strategy_names(), ", ")));
+    fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; use auto or one of {}, optimum, "
+                                       "coarse, dense, torus, torus_scatter",
+                                       strategy, fmt::join(strategy_names(), ", ")));
   }
   if (!it->solution.reason.empty()) {
     fail(ErrorKind::input,

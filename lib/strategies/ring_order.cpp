@@ -22,9 +22,7 @@ public:
   Hops(const StationNetwork& network, std::span<const std::size_t> workers)
       : m_workers(workers), m_paths(workers.size() * workers.size()) {
     for (std::size_t s = 0; s < network.station_bytes_per_s.size(); ++s) {
-      const bool own = !network.station_busy.empty() && !network.station_busy[s].empty();
-      m_seconds.push_back(
-          1 / (own ? network.station_busy[s].bytes_per_s() : network.station_bytes_per_s[s]));
+      m_seconds.push_back(1 / network.rate_of(s));
     }
     m_hops.assign(m_seconds.size(), 0);
     for (std::size_t a = 0; a < workers.size(); ++a) {

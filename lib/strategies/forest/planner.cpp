@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "strategies/forest/bound.hpp"
+#include "strategies/forest/cutting.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "topology/numa.hpp"
@@ -29,9 +30,6 @@ constexpr double k_first_writes = 200'000, k_smallest_writes = 1'000'000;
 constexpr std::size_t k_most_searched = 3;
 /// Windows to begin and to end with, in lives of a part.
 constexpr double k_first_window = 4, k_widest_window = 64;
-/// Parts begin at whole multiples of this in their run; and sizes that differ by less are equal.
-constexpr std::uint64_t k_alignment = 64;
-constexpr double k_rounding = 1e-9;
 /// Every part of a window has a slot at each child's parent: more would be memory without use.
 constexpr double k_most_under_way = 512;
 constexpr std::array<std::uint64_t, 8> k_part_bytes{
@@ -309,100 +307,14 @@ private:
            static_cast<double>(m_solution->endpoints.size() - 1);
   }
 
-  /// Each part to the tree that is farthest behind its share: at any time every tree has had its
-  /// proportion.
-  static void deal(Plan& plan) {
-    std::vector<double> given(plan.trees.size(), 0);
-    for (const std::uint64_t bytes : plan.parts.bytes) {
-      std::size_t to = 0;
-      const auto after = [&](std::size_t tree) {
-        return (given[tree] + static_cast<double>(bytes)) / plan.trees[tree].share;
-      };
-      for (std::size_t t = 1; t < plan.trees.size(); ++t) {
-        to = after(t) < after(to) ? t : to;
-      }
-      given[to] += static_cast<double>(bytes);
-      plan.parts.tree.push_back(to);
-    }
-  }
-
-  /// Each tree's share in equal parts of its own, so that no share is rounded to parts; those of
-  /// all trees take turns. What crosses the end of a run of one element type is two parts.
-  void cut_by_shares(Plan& plan, std::uint64_t part_bytes) const {
-    if (part_bytes < k_alignment) {
-      static_cast<void>(
-          cut(m_layout, m_inputs.workload, part_bytes, Cutting::fused, 1)); // refuses it
-    }
-    std::uint64_t total = 0;
-    for (const DTypeRun& run : m_layout.runs) {
-      total += run.bytes;
-    }
-    struct Piece {
-      double middle = 0; ///< of its place among its tree's, in [0, 1]
-      std::size_t tree = 0;
-      double bytes = 0;
-    };
-    std::vector<Piece> pieces;
-    const auto most = static_cast<double>(part_bytes), step = static_cast<double>(k_alignment);
-    for (std::size_t t = 0; t < plan.trees.size(); ++t) {
-      const double bytes = plan.trees[t].share * static_cast<double>(total);
-      double count = std::max(1.0, std::ceil(bytes / most * (1 - k_rounding)));
-      if (bytes / count > most - step &&
-          std::fmod(most, step) + most - bytes / count > k_rounding * most) {
-        ++count; // rounding would exceed the size
-      }
-      for (double i = 0; i < count; ++i) {
-        pieces.push_back({(i + 0.5) / count, t, bytes / count});
-      }
-    }
-    std::stable_sort(pieces.begin(), pieces.end(),
-                     [](const Piece& a, const Piece& b) { return a.middle < b.middle; });
-    double end = 0, run_begin = 0;
-    std::size_t run = 0;
-    std::uint64_t taken = 0; // of the run
-    for (const Piece& piece : pieces) {
-      end += piece.bytes;
-      while (run < m_layout.runs.size()) {
-        const DTypeRun& in = m_layout.runs[run];
-        const double until = std::max(0.0, end - run_begin) / static_cast<double>(k_alignment);
-        const bool last = &piece == &pieces.back();
-        const std::uint64_t stop =
-            last
-                ? in.bytes
-                : std::min(in.bytes, k_alignment * static_cast<std::uint64_t>(std::llround(until)));
-        if (stop > taken) {
-          plan.parts.offset_bytes.push_back(in.offset_bytes + taken);
-          plan.parts.bytes.push_back(stop - taken);
-          plan.parts.tree.push_back(piece.tree);
-          taken = stop;
-        }
-        if (taken < in.bytes) {
-          break;
-        }
-        run_begin += static_cast<double>(in.bytes);
-        taken = 0;
-        ++run;
-      }
-    }
-  }
-
   [[nodiscard]] Plan cut_and_assign(std::uint64_t part_bytes) const {
     Plan plan;
     plan.trees = m_solution->trees;
     plan.runs = m_layout.runs;
     plan.gradient_bytes = m_layout.total_bytes;
-    if (m_options.cutting == Cutting::fused) {
-      cut_by_shares(plan, part_bytes);
-    } else {
-      plan.parts = cut(m_layout, m_inputs.workload, part_bytes, m_options.cutting, 1);
-      deal(plan);
-    }
-    // The lanes of a tree's parts take turns.
-    std::vector<std::uint64_t> turn(plan.trees.size(), 0);
-    for (const std::uint64_t tree : plan.parts.tree) {
-      plan.parts.lane.push_back(turn[tree]++ % m_options.lanes);
-      plan.parts.server.push_back(plan.trees[tree].root());
-    }
+    plan.parts =
+        cut_for_trees(m_layout, m_inputs.workload, plan.trees, part_bytes, m_options.cutting);
+    give_lanes(plan, m_options.lanes);
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (std::size_t r = 0; r < m_solution->endpoints.size(); ++r) {
       PlanRank rank = rank_of(m_index[r]);

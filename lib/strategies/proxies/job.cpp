@@ -26,4 +26,17 @@ ProxyJob job_without_ranks(const PlanInputs& inputs, const PlanOptions& options)
   return job;
 }
 
+ProxyJob job_between(const PlanInputs& inputs, const PlanOptions& options, const CostModel& model) {
+  ProxyJob job = job_without_ranks(inputs, options);
+  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
+    const RankModel& rank = model.ranks()[r];
+    if (rank.worker) {
+      job.workers.push_back(r);
+    } else if (rank.server) {
+      job.devices.push_back(r);
+    }
+  }
+  return job;
+}
+
 } // namespace reckon

@@ -35,4 +35,9 @@ struct ProxyJob {
 /// Without its ranks. Throws Error{input} for a workload that has no gradient.
 [[nodiscard]] ProxyJob job_without_ranks(const PlanInputs& inputs, const PlanOptions& options);
 
+/// With the model's workers, and its other ranks that serve as devices. Throws as
+/// job_without_ranks().
+[[nodiscard]] ProxyJob job_between(const PlanInputs& inputs, const PlanOptions& options,
+                                   const CostModel& model);
+
 } // namespace reckon

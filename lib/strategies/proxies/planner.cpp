@@ -55,19 +55,6 @@ void check_options(const PlanInputs& inputs, const PlanOptions& options,
   }
 }
 
-ProxyJob job_of(const PlanInputs& inputs, const PlanOptions& options, const CostModel& model) {
-  ProxyJob job = job_without_ranks(inputs, options);
-  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-    const RankModel& rank = model.ranks()[r];
-    if (rank.worker) {
-      job.workers.push_back(r);
-    } else if (rank.server) {
-      job.devices.push_back(r);
-    }
-  }
-  return job;
-}
-
 /// Of those that the roles give each rank; whether they do.
 std::pair<int, bool> given_lanes(const CostModel& model) {
   int lanes = 1;
@@ -183,7 +170,7 @@ bool is_proxy_strategy(std::string_view name) {
 Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                   const ProxyOptions& proxies) {
   ProxyWays ways(inputs, options);
-  const ProxyJob job = job_of(inputs, options, ways.model());
+  const ProxyJob job = job_between(inputs, options, ways.model());
   check_options(inputs, options, proxies, job);
   const auto [lanes, lanes_given] = given_lanes(ways.model());
   ways.set_lanes(lanes);
@@ -224,7 +211,7 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
 
 Prediction predict_proxies(const PlanInputs& inputs, const PlanOptions& options, const Plan& plan) {
   ProxyWays ways(inputs, options);
-  const ProxyJob job = job_of(inputs, options, ways.model());
+  const ProxyJob job = job_between(inputs, options, ways.model());
   const bool dual =
       std::any_of(plan.tensors.begin(), plan.tensors.end(),
                   [&](const TensorRoute& t) { return t.by_workers != plan.tensors[0].by_workers; });

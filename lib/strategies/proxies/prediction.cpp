@@ -84,6 +84,7 @@ void predict_trees(Plan& plan, const ProxyJob& job, const ProxyWays& ways,
   Prediction& p = plan.prediction;
   if (ways.model().one_machine()) {
     p = predict_shared(ways.model(), load_of_trees(plan, schedule), shape);
+    lower_bound(p, ways.least());
     add_shared_update(plan, job, ways.model(), p);
     if (plan.passes) {
       add_passes(p, *plan.passes, std::nullopt);
@@ -96,6 +97,7 @@ void predict_trees(Plan& plan, const ProxyJob& job, const ProxyWays& ways,
   p.relief = relief_of(plan);
   p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds / ways.efficiency(shape.part_bytes);
   p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
+  lower_bound(p, ways.least());
   std::optional<double> played;
   if (shape.part_count * job.writes_per_part() <= effort.most_writes) {
     const double moved = std::accumulate(

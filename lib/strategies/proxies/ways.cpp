@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
+#include "strategies/forest/bound.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/predict.hpp"
@@ -17,7 +18,12 @@ namespace reckon {
 ProxyWays::ProxyWays(const PlanInputs& inputs, const PlanOptions& options)
     : m_profile(inputs.profile), m_inside(inside_of(inputs)),
       m_model(inputs.profile, inputs.roles, options.transport, what_if_of(m_inside, options)) {
-  if (!m_inside) {
+  const auto bytes = static_cast<double>(inputs.workload.bytes());
+  if (m_inside) {
+    const NetworkBound bound = network_bound(m_inside->model);
+    m_least = {bytes * bound.seconds_per_byte, bound.by + " (equation 27)"};
+  } else {
+    m_least = least_time(m_model, bytes);
     m_pairs = measured_pairs(inputs.profile, m_model, options.what_if);
   }
 }

@@ -4,6 +4,7 @@
 #include "network/network.hpp"
 #include "stats/curve.hpp"
 #include "strategies/between.hpp"
+#include "strategies/least.hpp"
 #include "strategies/planner.hpp"
 
 #include <cstddef>
@@ -30,6 +31,8 @@ public:
   }
   void set_lanes(int lanes) { m_model.set_lanes(lanes); }
 
+  /// What no trees between the ranks beat, of the whole gradient.
+  [[nodiscard]] const LeastTime& least() const { return m_least; }
   /// Of one write between two ranks; `source` gets the cells that it was read from.
   [[nodiscard]] Curve curve(std::size_t from, std::size_t to, std::string* source) const;
   /// For writes of about `part_bytes`.
@@ -63,6 +66,7 @@ private:
   const Profile& m_profile;
   std::optional<Inside> m_inside;
   CostModel m_model;
+  LeastTime m_least;
   std::optional<Between> m_pairs;
 };
 

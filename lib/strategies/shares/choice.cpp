@@ -67,6 +67,7 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   for (const double size : sizes) {
     const PartShape shape = shape_for(job, size, best.solution.ring);
     predictions.push_back(predict(job.model, best.solution, best.solution.share_bytes, shape));
+    lower_bound(predictions.back(), job.least);
     const Prediction& p = predictions.back();
     predicted_s.push_back(p.mid_seconds);
     compared_s.push_back(p.mid_seconds);

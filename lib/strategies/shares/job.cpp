@@ -199,6 +199,7 @@ SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_option
          fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
   }
   check_options(*this);
+  least = least_time(model, bytes);
   pairs = pairs_of(*this);
   ring_order = ring_order_of(*this);
   check_dtypes(*this);

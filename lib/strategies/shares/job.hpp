@@ -5,6 +5,7 @@
 #include "documents/workload.hpp"
 #include "equations/contended.hpp"
 #include "strategies/between.hpp"
+#include "strategies/least.hpp"
 #include "strategies/model.hpp"
 #include "strategies/planner.hpp"
 
@@ -31,6 +32,7 @@ struct SharesJob {
   bool lanes_given = false;
   std::optional<Passes> passes;
   std::optional<ContentionFactors> contention;
+  LeastTime least;                     ///< no strategy beats it
   std::optional<Between> pairs;        ///< measured ways between the ranks' machines
   std::vector<std::size_t> ring_order; ///< of the workers
 

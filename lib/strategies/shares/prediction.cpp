@@ -125,6 +125,7 @@ Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned_
     Term& transport = plan.prediction.terms.front();
     transport.seconds = std::max(transport.seconds, plan.prediction.bound_seconds);
   }
+  lower_bound(plan.prediction, job.least);
   if (job.options.async_steps) {
     add_async_steps(plan, assigned);
     return plan;

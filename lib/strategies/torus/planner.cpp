@@ -107,20 +107,32 @@ public:
       }
       plans.push_back(best(strategy));
     }
-    const auto asked = std::find_if(plans.begin(), plans.end(), [&](const Plan& plan) {
-      return plan.strategy == m_options.strategy;
-    });
-    Plan plan = *asked;
+    const bool any = m_options.strategy == "auto";
+    const auto taken =
+        any ? std::min_element(plans.begin(), plans.end(),
+                               [](const Plan& a, const Plan& b) {
+                                 return a.prediction.mid_seconds < b.prediction.mid_seconds;
+                               })
+            : std::find_if(plans.begin(), plans.end(),
+                           [&](const Plan& plan) { return plan.strategy == m_options.strategy; });
+    Plan plan = *taken;
     for (const Plan& each : plans) {
       plan.candidates.push_back({each.strategy, each.prediction, ""});
     }
     if (m_ways) { // on machines' ports all else that they can do stands beside it
       PlanOptions others = m_options;
       others.strategy = "auto";
-      others.part_bytes.reset();
-      others.window_parts.reset();
-      for (Candidate& candidate : make_plan(m_inputs, others).candidates) {
-        plan.candidates.push_back(std::move(candidate));
+      if (!any) {
+        others.part_bytes.reset();
+        others.window_parts.reset();
+      }
+      Plan best = make_plan(m_inputs, others);
+      plan.candidates.insert(plan.candidates.end(), best.candidates.begin(), best.candidates.end());
+      if (any && worth_it(best, plan)) {
+        best.candidates = std::move(plan.candidates);
+        compare_with_candidates(best);
+        best.options["shape"] = shape_text();
+        return best;
       }
     }
     compare_with_candidates(plan);
@@ -129,6 +141,10 @@ public:
   }
 
 private:
+  [[nodiscard]] std::string shape_text() const {
+    return fmt::format("{}x{}x{}", m_shape[0], m_shape[1], m_shape[2]);
+  }
+
   /// Of one strategy: the part size and the window with the least predicted time. Sizes get
   /// smaller until that has twice not been worth it. Shorter parts need more of them under way to
   /// cover latencies, so the window only gets wider; not on ports, where more of them than are
@@ -264,6 +280,7 @@ private:
     Prediction& p = plan.prediction;
     p = {};
     raise_bound(p, schedule, *m_links);
+    lower_bound(p, least());
     p.relief = "faster links there, or another shape (--shape)";
     p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
     const std::optional<double> seconds = torus_seconds(plan, m_links->network, most_writes);
@@ -274,13 +291,23 @@ private:
     }
   }
 
+  /// Of any trees over the endpoint's links: each of 2 (n - 1) gradients passes one at least.
+  [[nodiscard]] LeastTime least() const {
+    double rate = 0;
+    for (const double station : m_links->network.station_bytes_per_s) {
+      rate += station;
+    }
+    return {2 * static_cast<double>(m_places.size() - 1) * m_job.bytes() / rate,
+            "all links together: each of 2 (n - 1) gradients passes one at least"};
+  }
+
   void describe(Plan& plan) const {
     add_provenance(plan, m_inputs, m_options);
     add_made_up_ports(plan, m_options.what_if);
     plan.transport = m_ways                        ? m_ways->model().transport()
                      : m_options.transport.empty() ? "host"
                                                    : m_options.transport;
-    plan.options["shape"] = fmt::format("{}x{}x{}", m_shape[0], m_shape[1], m_shape[2]);
+    plan.options["shape"] = shape_text();
     plan.options["lanes"] = m_lanes_given ? std::to_string(m_lanes) : "auto";
     if (plan.passes) {
       plan.options["forward"] = fmt::format("{} s", m_job.forward_s);

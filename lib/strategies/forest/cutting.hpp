@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/workload.hpp"
+#include "strategies/parts.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace reckon {
+
+/// The gradient in parts of at most `part_bytes`, each with its tree; servers and lanes are not
+/// set. `fused`: each tree's share in equal parts of its own, so that no share is rounded to parts;
+/// those of all trees take turns, and what crosses the end of a run of one element type is two
+/// parts. `tensors`: equal pieces of each tensor, each for the tree that is farthest behind its
+/// share. At any time every tree has had its proportion. `part_bytes` must be at least 64
+/// (Error{usage}).
+[[nodiscard]] Parts cut_for_trees(const GradientLayout& layout, const Workload& workload,
+                                  const std::vector<SumTree>& trees, std::uint64_t part_bytes,
+                                  Cutting cutting);
+
+/// Gives each part of the plan its tree's root as server, and a lane: those of one tree take turns.
+void give_lanes(Plan& plan, std::uint64_t lanes);
+
+} // namespace reckon

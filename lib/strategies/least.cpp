@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/least.hpp"
+
+#include "core/units.hpp"
+#include "equations/split.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace reckon {
+namespace {
+
+/// Trees between racks: what leaves and enters a rack passes its uplink, or its ports.
+Star star_of_racks(const CostModel& model, double model_bytes) {
+  struct Rack {
+    double ports = 0;
+    bool works = false;
+  };
+  std::vector<Rack> racks(model.racks().size());
+  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
+    Rack& rack = racks[model.rack_of()[r]];
+    rack.ports += model.ranks()[r].port_bytes_per_s;
+    rack.works = rack.works || model.ranks()[r].worker;
+  }
+  Star star;
+  star.model_bytes = model_bytes;
+  for (std::size_t number = 0; number < racks.size(); ++number) {
+    const double rate =
+        std::min(racks[number].ports, model.uplink_bytes_per_s(model.racks()[number]));
+    (racks[number].works ? star.worker_bytes_per_s : star.server_bytes_per_s).push_back(rate);
+  }
+  return star;
+}
+
+LeastTime least_of(const Star& star, const char* single, const char* several) {
+  const StarSplit split = solve_star_split(star);
+  switch (split.limit) {
+  case StarLimit::nothing:
+    return {0, fmt::format("nothing leaves {}", single)};
+  case StarLimit::slowest_workers:
+    return {split.time_s,
+            fmt::format("{}, the slowest: the gradient has to leave it (equation 8)", single)};
+  case StarLimit::all_ports:
+  case StarLimit::servers:
+    break;
+  }
+  return {split.time_s, fmt::format("{} together (equation 8)", several)};
+}
+
+LeastTime least_in_memory(const CostModel& model, double model_bytes) {
+  const auto workers = static_cast<double>(std::count_if(
+      model.ranks().begin(), model.ranks().end(), [](const RankModel& r) { return r.worker; }));
+  const double moved = 2 * (workers - 1) * model_bytes;
+  return {moved / model.best_shared_rate(),
+          fmt::format(
+              "the machine's memory and cores: {} between ranks at the best rate ever measured, {}",
+              to_text(Bytes(static_cast<std::uint64_t>(moved))),
+              to_text(Bandwidth::bytes_per_s(model.best_shared_rate())))};
+}
+
+} // namespace
+
+LeastTime least_time(const CostModel& model, double model_bytes) {
+  if (model.one_machine()) {
+    return least_in_memory(model, model_bytes);
+  }
+  LeastTime least = least_of(model.star(model_bytes), "a worker's port", "all ports");
+  if (model.racks().size() > 1) {
+    LeastTime racks = least_of(star_of_racks(model, model_bytes), "a rack's uplink", "all uplinks");
+    least = racks.seconds > least.seconds ? std::move(racks) : std::move(least);
+  }
+  return least;
+}
+
+void lower_bound(Prediction& prediction, const LeastTime& least) {
+  constexpr double k_rounding = 1e-9; // what is the same keeps its own words
+  if (least.seconds < prediction.bound_seconds * (1 - k_rounding)) {
+    prediction.bound_seconds = least.seconds;
+    prediction.bound_by = least.by;
+  }
+}
+
+} // namespace reckon

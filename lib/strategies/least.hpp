@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "strategies/model.hpp"
+
+#include <string>
+
+namespace reckon {
+
+/// What no trees between some ranks beat, whichever scheme a plan has.
+struct LeastTime {
+  double seconds = 0;
+  std::string by; ///< what binds, with its equation
+};
+
+/// Of a gradient of `model_bytes` between the model's ranks: equation 8 over their ports, and over
+/// the racks' uplinks where these are slower. Among ranks that share a machine each of n - 1
+/// gradients has to be read by another rank, and each of n - 1 sums, at the best rate ever
+/// measured. Measured pairs only make it longer: that a linear program finds (equation 26).
+[[nodiscard]] LeastTime least_time(const CostModel& model, double model_bytes);
+
+/// Lowers the prediction's bound from what its own scheme needs to what any trees need.
+void lower_bound(Prediction& prediction, const LeastTime& least);
+
+} // namespace reckon

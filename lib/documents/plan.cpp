@@ -344,7 +344,7 @@ static void describe(Visitor& v, Term& t) {
 void describe(Visitor& v, Prediction& p) {
   v.about("prediction", "A time for one iteration, in seconds: bound_seconds <= mid_seconds and "
                         "lo_seconds <= mid_seconds <= hi_seconds.");
-  v("bound_seconds", p.bound_seconds, k_non_negative, "Seconds that nothing can beat.");
+  v("bound_seconds", p.bound_seconds, k_non_negative, "Seconds that no strategy can beat.");
   v("bound_by", p.bound_by, k_any, "The binding resource, and the equation.");
   v("lo_seconds", p.lo_seconds, k_non_negative,
     "Lower end of the prediction, seconds, from the spread of the profile's samples.");
@@ -352,6 +352,10 @@ void describe(Visitor& v, Prediction& p) {
   v("hi_seconds", p.hi_seconds, k_non_negative, "Upper end of the prediction, seconds.");
   v("terms", p.terms, k_any, "What mid_seconds is the sum of; names are unique.");
   v("relief", p.relief, k_any.maybe(), "What would relieve the binding resource, with the gain.");
+  v("busiest_seconds", p.busiest_seconds, k_non_negative,
+    "Seconds for which this strategy keeps its busiest resource busy, where that is more than "
+    "bound_seconds.");
+  v("busiest_by", p.busiest_by, k_any.maybe(), "That resource.");
   v.check([&](const JsonView& view) { check(p, view); });
 }
 

@@ -39,11 +39,20 @@ struct Term {
 };
 
 struct Prediction {
-  double bound_seconds = 0; ///< nothing can beat it
+  double bound_seconds = 0; ///< no strategy can beat it, whichever the plan's is
   std::string bound_by;     ///< the binding resource, and the equation
   double lo_seconds = 0, mid_seconds = 0, hi_seconds = 0;
   std::vector<Term> terms; ///< sum to mid_seconds
   std::string relief;      ///< what would relieve the binding resource, with the gain
+  /// Of this strategy: the resource that it keeps busy longest, and for how long, where that is
+  /// more than the bound.
+  std::optional<double> busiest_seconds{};
+  std::string busiest_by{};
+  /// Of its busiest resource in any case.
+  [[nodiscard]] double busy_seconds() const { return busiest_seconds.value_or(bound_seconds); }
+  [[nodiscard]] const std::string& busy_by() const {
+    return busiest_seconds ? busiest_by : bound_by;
+  }
   bool operator==(const Prediction&) const = default;
 };
 

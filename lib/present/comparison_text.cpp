@@ -64,12 +64,13 @@ std::string spaced(std::string text) {
 }
 
 std::string label_of(const Difference& d) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> k_labels{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> k_labels{
       {{"prediction/mid_seconds", "predicted time"},
        {"prediction/lo_seconds", "  optimistic"},
        {"prediction/hi_seconds", "  pessimistic"},
        {"prediction/bound_seconds", "bound"},
        {"prediction/bound_by", "bound by"},
+       {"prediction/busiest_seconds", "busiest resource"},
        {"iteration_seconds", "measured time"},
        {"parts/server", "summed by"},
        {"part_bytes", "part size"},

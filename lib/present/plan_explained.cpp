@@ -23,6 +23,9 @@ std::string prediction_text(const Plan& plan, const Style& style) {
   const Prediction& p = plan.prediction;
   Table table(2, "|>|~");
   table.row({"bound", time_text(p.bound_seconds), p.bound_by});
+  if (p.busiest_seconds) {
+    table.row({"busiest", time_text(*p.busiest_seconds), p.busiest_by});
+  }
   const std::string share =
       p.mid_seconds > 0
           ? fmt::format("; the bound is {} of it", percent_text(p.bound_seconds / p.mid_seconds))

@@ -20,7 +20,8 @@ struct LeastTime {
 /// measured. Measured pairs only make it longer: that a linear program finds (equation 26).
 [[nodiscard]] LeastTime least_time(const CostModel& model, double model_bytes);
 
-/// Lowers the prediction's bound from what its own scheme needs to what any trees need.
+/// Lowers the prediction's bound from what its own scheme needs, which becomes its busiest
+/// resource, to what any trees need.
 void lower_bound(Prediction& prediction, const LeastTime& least);
 
 } // namespace reckon

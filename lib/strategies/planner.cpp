@@ -60,7 +60,7 @@ void draft_cut(const SharesJob& job, Choice& choice) {
       }
     }
     if (choice.draft->prediction.mid_seconds * (1 - gain) <=
-        choice.draft->prediction.bound_seconds) {
+        choice.draft->prediction.busy_seconds()) {
       break;
     }
   }

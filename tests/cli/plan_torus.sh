@@ -27,7 +27,16 @@ ok plan -p byteps-cluster -m small.json --strategy torus --shape 2x2x1 -o ports.
 stdout_has 'ring '
 
 refused 'give --shape LxVxH' plan -p ace-torus -m small.json --strategy torus
-refused '--shape needs --strategy torus' plan -p byteps-cluster -m small.json --shape 2x2x2
+refused '--shape needs --strategy torus' plan -p byteps-cluster -m small.json --strategy ring --shape 2x2x2
+ok plan -p ace-torus -m small.json --shape 2x3x1 -o auto.json
+grep -q '"strategy": "torus' auto.json || fail 'auto on an endpoint takes one of the torus strategies'
+ok plan -p byteps-cluster -m small.json --shape 2x2x1 -o auto.json
+python3 - <<'EOF' || fail 'auto with a shape compares torus with the others'
+import json
+plan = json.load(open('auto.json'))
+names = {c['strategy'] for c in plan['candidates']}
+assert {'torus', 'torus_scatter', 'ring', 'byteps_split'} <= names, names
+EOF
 for more in "--optimizer adam" "--reduction fixed:32"; do
   # shellcheck disable=SC2086
   refused 'ends with the sums; leave out --optimizer, --async and --reduction fixed' \

@@ -46,6 +46,9 @@ void scale(Prediction& prediction, double exchanges) {
                                 &prediction.mid_seconds, &prediction.hi_seconds}) {
     *seconds *= exchanges;
   }
+  if (prediction.busiest_seconds) {
+    *prediction.busiest_seconds *= exchanges;
+  }
   for (Term& t : prediction.terms) {
     t.seconds *= exchanges;
   }

@@ -95,7 +95,11 @@ TEST(PlanAsAsked, RefusesWhatIsAskedOfOneStrategyAndGivenToAnother) {
     return "";
   };
   const std::pair<std::function<void(PlanRequest&)>, const char*> cases[] = {
-      {[](PlanRequest& r) { r.shape = "2x2x2"; }, "--shape needs --strategy torus"},
+      {[](PlanRequest& r) {
+         r.options.strategy = "ring";
+         r.shape = "2x2x2";
+       },
+       "--shape needs --strategy torus"},
       {[](PlanRequest& r) { r.options.strategy = "torus"; }, "give --shape"},
       {[](PlanRequest& r) { r.proxies.one_queue = true; }, "need --strategy coarse"},
       {[](PlanRequest& r) { r.proxies.tolerance = 0.1; }, "need --strategy coarse"},

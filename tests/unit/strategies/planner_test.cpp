@@ -216,7 +216,7 @@ TEST(Planner, RacksAreSummedFirstWhenTheirUplinksAreThin) {
       EXPECT_NEAR(static_cast<double>(plan.ranks[8].ingress_bytes), 5 * m, 0.05 * m);
       for (const Candidate& c : plan.candidates) {
         if (c.strategy == "ps_noncolocated") {
-          EXPECT_NEAR(c.prediction->bound_seconds, 4 * m / uplink, 1e-9);
+          EXPECT_NEAR(c.prediction->busy_seconds(), 4 * m / uplink, 1e-9);
         }
       }
     } else {
@@ -402,9 +402,9 @@ TEST(Planner, AServerWithTenPortsCountsAllOfThemAndGivesEachLaneOne) {
   EXPECT_NEAR(plan_for(p, k_model, 8, 1, whole, 10).prediction.mid_seconds,
               2 * 8 * static_cast<double>(k_model.bytes()) / 0.8e9, 0.02);
   const Prediction all = plan_for(p, k_model, 8, 1, options, 10).prediction;
-  EXPECT_NEAR(all.bound_seconds, 8 * static_cast<double>(k_model.bytes()) / 3e9, 1e-9);
-  EXPECT_GE(all.mid_seconds, all.bound_seconds);
-  EXPECT_LE(all.mid_seconds, 1.05 * all.bound_seconds);
+  EXPECT_NEAR(all.busy_seconds(), 8 * static_cast<double>(k_model.bytes()) / 3e9, 1e-9);
+  EXPECT_GE(all.mid_seconds, all.busy_seconds());
+  EXPECT_LE(all.mid_seconds, 1.05 * all.busy_seconds());
 }
 
 TEST(Planner, NoCandidateBeatsItsBoundOnUnequalPortsAndEveryPlanReadsBack) {

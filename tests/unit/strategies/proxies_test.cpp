@@ -198,7 +198,7 @@ TEST(Proxies, TheBaselinesTooPassTheSlowWaysBetweenPairs) {
   const Plan plan = plan_of(p, roles_of(4, 4), one_tensor(4U << 20U), k_coarse);
   const Prediction ring = candidate(plan, "ring");
   const double bound = 1.5 * (16 << 20) / 0.1e9;
-  EXPECT_NEAR(ring.bound_seconds, bound, 1e-3 * bound);
+  EXPECT_NEAR(ring.busy_seconds(), bound, 1e-3 * bound);
   EXPECT_NEAR(ring.mid_seconds, bound, 0.05 * bound);
   EXPECT_LT(plan.prediction.mid_seconds, bound / 2);
 }
@@ -222,16 +222,16 @@ TEST(Proxies, EveryStrategyIsBoundByASlowWayBetweenTwoMachines) {
   }
   const Prediction ring = planned("ring").prediction;
   const double bound = bytes / 0.25e9;
-  EXPECT_NEAR(ring.bound_seconds, bound, 1e-3 * bound);
-  EXPECT_THAT(ring.bound_by, HasSubstr("gpu0 -> gpu1: "));
-  EXPECT_GE(ring.mid_seconds, ring.bound_seconds);
+  EXPECT_NEAR(ring.busy_seconds(), bound, 1e-3 * bound);
+  EXPECT_THAT(ring.busy_by(), HasSubstr("gpu0 -> gpu1: "));
+  EXPECT_GE(ring.mid_seconds, ring.busy_seconds());
   EXPECT_LT(ring.mid_seconds, 1.1 * bound);
   EXPECT_LE(ring.lo_seconds, ring.mid_seconds);
   // Every worker that serves takes a quarter from each other one, and gives it back: 8 MiB over
   // each way, 33.55 ms on the slow one. No strategy is held against its ports alone.
   const Plan served = planned("ps_colocated");
-  EXPECT_NEAR(served.prediction.bound_seconds, (8 << 20) / 0.25e9, 1e-3 * (8 << 20) / 0.25e9);
-  EXPECT_NEAR(candidate(served, "ring").bound_seconds, bound, 1e-3 * bound);
+  EXPECT_NEAR(served.prediction.busy_seconds(), (8 << 20) / 0.25e9, 1e-3 * (8 << 20) / 0.25e9);
+  EXPECT_NEAR(candidate(served, "ring").busy_seconds(), bound, 1e-3 * bound);
 }
 
 TEST(Proxies, MoreBytesThroughTheProxiesThanThereAreIsAnError) {
@@ -278,9 +278,9 @@ TEST(Proxies, DenseHasOneDeviceThatEverythingPasses) {
   EXPECT_EQ(plan.strategy, "dense");
   EXPECT_THAT(plan.parts.server, Each(4U));
   // C8: p n / B in each direction.
-  EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 64.0 * (1 << 20) / k_port, 1e-9);
-  EXPECT_GT(plan.prediction.mid_seconds, plan.prediction.bound_seconds);
-  EXPECT_LT(plan.prediction.mid_seconds, 1.1 * plan.prediction.bound_seconds);
+  EXPECT_NEAR(plan.prediction.busy_seconds(), 4 * 64.0 * (1 << 20) / k_port, 1e-9);
+  EXPECT_GT(plan.prediction.mid_seconds, plan.prediction.busy_seconds());
+  EXPECT_LT(plan.prediction.mid_seconds, 1.1 * plan.prediction.busy_seconds());
   EXPECT_THAT(plan.prediction.relief, HasSubstr("--strategy coarse"));
   // The search for dense has no ring of the workers.
   EXPECT_THAT(candidates_of(plan), AllOf(Contains("coarse_without_ring"), Not(Contains("coarse"))));
@@ -304,14 +304,14 @@ TEST(Proxies, ALaneUsesOnePortOfItsMachine) {
   Roles roles = roles_of(2, 1);
   const double on_one_port_s = 2 * 67108864 / k_port;
   const Plan one = plan_of(p, roles, w, options);
-  EXPECT_NEAR(one.prediction.bound_seconds, on_one_port_s, 1e-9);
-  EXPECT_THAT(one.prediction.bound_by, HasSubstr("port dev0/port0 of rank 2"));
+  EXPECT_NEAR(one.prediction.busy_seconds(), on_one_port_s, 1e-9);
+  EXPECT_THAT(one.prediction.busy_by(), HasSubstr("port dev0/port0 of rank 2"));
   for (RoleGroup& group : roles.groups) {
     group.lanes = 0; // to be solved
   }
   const Plan both = plan_of(p, roles, w, options);
   EXPECT_EQ(both.ranks.front().lanes % 2, 0);
-  EXPECT_NEAR(both.prediction.bound_seconds, on_one_port_s / 2, 0.02 * on_one_port_s);
+  EXPECT_NEAR(both.prediction.busy_seconds(), on_one_port_s / 2, 0.02 * on_one_port_s);
   EXPECT_LT(both.prediction.mid_seconds, 0.7 * one.prediction.mid_seconds);
 }
 
@@ -385,7 +385,7 @@ TEST(Proxies, GpusOfAMachineCanBeTheMemoryDevices) {
   // The devices' ring, in their order: 2 3 of its 8 hops for each part lead from one switch to the
   // other, 2 of 4 each way (gpu3 > gpu6, gpu7 > gpu2): 1.5 of the gradient passes each of their
   // links, client's traffic does not.
-  EXPECT_THAT(plan.prediction.bound_by, HasSubstr("sw"));
+  EXPECT_THAT(plan.prediction.busy_by(), HasSubstr("sw"));
   EXPECT_LE(candidate(plan, "inside_").bound_seconds, plan.prediction.mid_seconds);
 }
 

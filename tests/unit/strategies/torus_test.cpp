@@ -387,7 +387,7 @@ TEST(TorusPlanner, SaysWhatANodeSendsAndWhichLinkBindsWithoutAllOfTheParts) {
     EXPECT_EQ(plan.ranks[r].ingress_bytes, traffic.ingress_bytes[r]);
   }
   const Between links = torus_between(table_v(), {2, 3, 2});
-  EXPECT_DOUBLE_EQ(plan.prediction.bound_seconds, busiest_station(schedule, links.network).seconds);
+  EXPECT_DOUBLE_EQ(plan.prediction.busy_seconds(), busiest_station(schedule, links.network).seconds);
 }
 
 TEST(TorusPlan, NeighboursHaveTheirOwnLinksAndOthersTakeTheShorterWay) {

@@ -150,8 +150,12 @@ Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
       draft(job, c);
     }
   }
-  Choice* const chosen = asked != nullptr ? asked : fastest(job, choices, nullptr);
-  const Choice* const second = fastest(job, choices, chosen);
+  Choice* chosen = asked != nullptr ? asked : fastest(job, choices, nullptr);
+  Choice* second = fastest(job, choices, chosen);
+  if (asked == nullptr && second != nullptr &&
+      second->prediction.mid_seconds < chosen->prediction.mid_seconds) {
+    std::swap(chosen, second); // faster when it is played than its formula said
+  }
   Plan plan = std::move(*chosen->draft);
   if (second != nullptr) {
     plan.runner_up = second->solution.strategy;

@@ -292,7 +292,15 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
   p.lo_seconds = computed + (traffic > 0 ? exposed * p.lo_seconds / traffic : exposed);
   p.hi_seconds = computed + (traffic > 0 ? exposed * p.hi_seconds / traffic : exposed);
   p.mid_seconds = computed + exposed;
+  p.lo_seconds = std::min(p.lo_seconds, p.mid_seconds); // but for rounding they are
+  p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds);
   p.terms = {{"passes", computed}, {"exposed", exposed}};
+  if (p.busiest_seconds && first + *p.busiest_seconds > computed) {
+    *p.busiest_seconds += first;
+  } else {
+    p.busiest_seconds.reset();
+    p.busiest_by.clear();
+  }
   if (first + p.bound_seconds > computed) {
     p.bound_seconds += first;
     p.bound_by += ", after the first layer's backward pass";

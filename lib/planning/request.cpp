@@ -98,8 +98,7 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
   }
 }
 
-/// Throws Error{usage} for what a plan inside a machine has no place for. --zero-compute it has:
-/// there only the traffic counts in any case.
+/// Throws Error{usage} for what a plan inside a machine has no place for.
 void check_inside(const PlanRequest& request, bool several) {
   constexpr const char* k_no_roles =
       "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
@@ -123,8 +122,6 @@ void check_inside(const PlanRequest& request, bool several) {
            {"--servers", request.servers.has_value() && !several, k_no_roles},
            {"--strategy", asked.strategy != plain.strategy, k_strategies},
            {"--shape", !request.shape.empty(), k_strategies},
-           {"--forward", asked.forward_seconds.has_value(), only_sums},
-           {"--backward", asked.backward_seconds.has_value(), only_sums},
            {"--order", asked.order != plain.order, only_sums},
            {"--contention", asked.contention.has_value(), only_sums},
            {"--async", asked.async_steps.has_value(),
@@ -149,7 +146,9 @@ void check_inside(const PlanRequest& request, bool several) {
 }
 
 /// With what plans of places take from the options that all plans have.
-InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& request) {
+InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& request,
+                              const Workload& workload) {
+  options.passes = pass_seconds(workload, request.options);
   options.transport = request.options.transport;
   options.part_bytes = request.options.part_bytes;
   options.window_parts = request.options.window_parts;
@@ -160,7 +159,7 @@ InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& requ
 
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, false);
-  InsidePlanOptions options = with_common(*request.inside, request);
+  InsidePlanOptions options = with_common(*request.inside, request, documents.workload);
   if (documents.roles) {
     take_roles(options, *documents.roles);
   }
@@ -235,7 +234,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
     fail(ErrorKind::usage, "--places with --roles: roles say themselves which places there are; "
                            "leave one of the two out");
   }
-  InsidePlanOptions options = with_common({}, request);
+  InsidePlanOptions options = with_common({}, request, documents.workload);
   options.machines = machines_to_open(documents.profile, request);
   Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
                            documents.workload_link, documents.roles_link},

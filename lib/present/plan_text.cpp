@@ -63,7 +63,7 @@ std::string candidates_text(const Plan& plan, const Style& style) {
       });
   Table table(0, trees && ranged ? "|~strategy" : "|strategy");
   if (!trees) {
-    table.column("bound", Align::right);
+    table.column("busiest", Align::right);
   }
   if (ranged) {
     table.column("low", Align::right);
@@ -110,7 +110,7 @@ std::string candidates_text(const Plan& plan, const Style& style) {
         {alike > 0 ? fmt::format("{} and {} alike", c.strategy, alike) : c.strategy,
          is_chosen ? Tone::strong : Tone::plain}};
     if (!trees) {
-      row.emplace_back(time_text(p.bound_seconds));
+      row.emplace_back(time_text(p.busy_seconds()));
     }
     if (ranged) {
       row.emplace_back(time_text(p.lo_seconds));

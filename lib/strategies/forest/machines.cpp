@@ -316,7 +316,12 @@ Plan with_best_trees(Plan& plan, const PlanInputs& inputs, const PlanOptions& op
     const double raised = std::min(machines.certificate_seconds, p.lo_seconds);
     if (!each->passes && raised > p.bound_seconds) {
       p.bound_seconds = raised;
-      p.bound_by = "no trees between these machines are faster, by the dual values (equation 26)";
+      p.bound_by = k_by_dual_values;
+    }
+    constexpr double k_rounding = 1e-3; // of the search
+    if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {
+      p.bound_by = fmt::format("{} (equation 26)", std::exchange(p.busiest_by, ""));
+      p.busiest_seconds.reset();
     }
   }
   return best;

@@ -8,6 +8,8 @@
 #include "strategies/forest/cutting.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/predict.hpp"
+#include "strategies/provenance.hpp"
 #include "topology/numa.hpp"
 
 #include <fmt/format.h>
@@ -108,6 +110,7 @@ public:
     }
     take(chosen);
     describe(*best);
+    play_passes(*best);
     return std::move(*best);
   }
 
@@ -427,6 +430,22 @@ private:
     plan.prediction.terms = {{"transport", steady}, {"fill", seconds - steady}};
   }
 
+  /// The iteration with the model's passes, once all about its traffic is known.
+  void play_passes(Plan& plan) const {
+    const auto [forward, backward] = m_options.passes;
+    if (forward + backward <= 0) {
+      return;
+    }
+    plan.passes = passes_of(m_layout, m_inputs.workload, forward, backward);
+    std::optional<double> played;
+    if (writes(plan.part_bytes) <= k_most_writes) {
+      played = play(reckon::lower(plan), network_of(m_model, m_index), op_cost(m_model, m_index))
+                   .total_seconds;
+    }
+    add_passes(plan.prediction, *plan.passes, played);
+    plan.quantities.insert(plan.quantities.begin(), exposed_quantity(plan, forward, backward));
+  }
+
   /// Links, memories and sums that the plan uses and whose samples have a spread.
   [[nodiscard]] std::size_t ranged(const Plan& plan) const {
     const std::vector<double> load = loads(plan);
@@ -447,6 +466,16 @@ private:
     p.hi_seconds = std::max(p.mid_seconds, time_of(plan, at_low_capacities(m_model)).seconds);
   }
 
+  /// What no trees beat, with every capacity at the high end of its samples.
+  [[nodiscard]] double certificate_seconds(const Plan& plan) const {
+    double faster = 1;
+    for (const Station& station : m_model.stations) {
+      faster = std::max(faster, station.high_bytes_per_second / station.bytes_per_second);
+    }
+    return m_solution->certificate_seconds_per_byte * static_cast<double>(plan.gradient_bytes) /
+           faster;
+  }
+
   /// The bound of what runs: without the traffic of other machines.
   void set_bound(Plan& plan) const {
     InsideOptions alone = m_options.inside;
@@ -460,6 +489,11 @@ private:
     p.bound_by = fmt::format("{} (equation 27{})",
                              bound.by.empty() ? "nothing whose rate is known" : bound.by,
                              passes_besides() ? ", without what passes besides" : "");
+    if (const double seconds = std::min(certificate_seconds(plan), p.lo_seconds);
+        !passes_besides() && seconds > p.bound_seconds) {
+      p.bound_seconds = seconds;
+      p.bound_by = k_by_dual_values;
+    }
     const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {
                                             return a.gain_per_gb_s < b.gain_per_gb_s;

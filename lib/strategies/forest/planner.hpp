@@ -6,6 +6,7 @@
 #include "documents/workload.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/planner.hpp"
 #include "strategies/play.hpp"
 
 #include <cstdint>
@@ -27,6 +28,7 @@ struct InsidePlanOptions {
   std::uint64_t lanes = 1;
   std::optional<std::uint64_t> part_bytes, window_parts; ///< absent: by the played time
   Cutting cutting = Cutting::fused;
+  PassSeconds passes{}; ///< of the model, played beside the traffic; 0: only the traffic counts
 };
 
 /// Documents that a plan is made from, with the links to be written into it.

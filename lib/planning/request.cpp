@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,8 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
     options.machine = options.machine.empty() ? group.machine : options.machine;
     if (group.machine != options.machine) {
       fail(ErrorKind::input,
-           fmt::format("roles '{}': groups on {} and {}; inside a machine all are on one",
+           fmt::format("roles '{}': groups on {} and {}; inside a machine all are on one: leave "
+                       "--inside out",
                        roles.name, options.machine, group.machine));
     }
     options.lanes = static_cast<std::uint64_t>(std::max(1, group.lanes));
@@ -228,17 +230,61 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
   return out;
 }
 
+bool names_endpoints(const Roles& roles) {
+  return std::any_of(roles.groups.begin(), roles.groups.end(),
+                     [](const RoleGroup& group) { return !group.endpoints.empty(); });
+}
+
+/// The machines that roles open: a group without endpoints is whole machines, the next ones of
+/// their group; endpoints that the machine in hand already has are of the next one.
+std::vector<OpenMachine> machines_of(const Roles& roles) {
+  std::vector<OpenMachine> out;
+  std::map<std::string, std::uint64_t> used; // of each group of machines
+  std::map<std::string, std::size_t> in_hand;
+  const auto next = [&](const std::string& group) -> OpenMachine& {
+    in_hand[group] = out.size();
+    return out.emplace_back(OpenMachine{group, used[group]++, {}, {}});
+  };
+  for (const RoleGroup& group : roles.groups) {
+    for (std::uint64_t i = 0; group.endpoints.empty() && i < group.count; ++i) {
+      next(group.machine).works = group.worker;
+      in_hand.erase(group.machine);
+    }
+    for (const std::string& id : group.endpoints) {
+      const auto at = in_hand.find(group.machine);
+      const auto has = [&](const OpenMachine& machine) {
+        return std::count(machine.workers.begin(), machine.workers.end(), id) +
+                   std::count(machine.relays.begin(), machine.relays.end(), id) >
+               0;
+      };
+      OpenMachine& machine =
+          at == in_hand.end() || has(out[at->second]) ? next(group.machine) : out[at->second];
+      (group.worker ? machine.workers : machine.relays).push_back(id);
+    }
+  }
+  return out;
+}
+
 Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, true);
-  if (documents.roles) {
+  if (documents.roles && request.places) {
     fail(ErrorKind::usage, "--places with --roles: roles say themselves which places there are; "
                            "leave one of the two out");
   }
   InsidePlanOptions options = with_common({}, request, documents.workload);
-  options.machines = machines_to_open(documents.profile, request);
+  options.machines = documents.roles ? machines_of(*documents.roles)
+                                     : machines_to_open(documents.profile, request);
+  for (const RoleGroup& group :
+       documents.roles ? documents.roles->groups : std::vector<RoleGroup>()) {
+    options.lanes = std::max(options.lanes, static_cast<std::uint64_t>(std::max(0, group.lanes)));
+  }
   Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
                            documents.workload_link, documents.roles_link},
                           options);
+  if (documents.roles) {
+    plan.options = {{"places", "as the roles say"}};
+    return plan;
+  }
   const std::uint64_t servers = request.servers.value_or(0);
   plan.options = {{"places", request.places == PlacesAsked::gpu ? "gpu" : "numa"},
                   {"workers", fmt::format("{}", options.machines.size() - servers)},
@@ -371,9 +417,39 @@ void check_request(const PlanRequest& request) {
   }
 }
 
+/// Whether ranks are GPUs where nobody says what they are: where the first machines have some,
+/// the links between them are known, and nothing is asked for that plans of places have not.
+bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
+  const PlanOptions& options = request.options;
+  const Profile& profile = documents.profile;
+  if (request.places || documents.roles || profile.machines.empty() || !request.shape.empty() ||
+      options.strategy != "auto" || options.optimizer || options.async_steps ||
+      options.fixed_point || options.contention || options.order == Order::priority ||
+      options.what_if.worker_port_bytes_per_s) {
+    return false;
+  }
+  const MachineGroup& first = profile.machines.front();
+  const std::vector<std::string> gpus = profile.topology.ids_in(first.id, ObjectKind::gpu);
+  if (gpus.size() < 2 || request.workers.value_or(1) > first.count) {
+    return false;
+  }
+  InsideOptions all;
+  all.workers = gpus;
+  const Network network = network_inside_machine(profile, first.id, all);
+  return network.ways[0][1] && !network.ways[0][1]->empty();
+}
+
 Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   if (request.inside) {
     return plan_inside_as_asked(documents, request);
+  }
+  if (documents.roles && names_endpoints(*documents.roles) && request.options.strategy == "auto") {
+    return plan_places_as_asked(documents, request);
+  }
+  if (are_gpus(documents, request)) {
+    PlanRequest of_gpus = request;
+    of_gpus.places = PlacesAsked::gpu;
+    return plan_places_as_asked(documents, of_gpus);
   }
   if (request.places && request.places != PlacesAsked::machine) {
     return plan_places_as_asked(documents, request);

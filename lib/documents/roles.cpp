@@ -41,8 +41,9 @@ static void describe(Visitor& v, RoleGroup& g) {
     "Threads that move parts, each with its own endpoint; 0: as many as the plan needs. All ranks "
     "of a plan have the most that a group asks for.");
   v("endpoints", g.endpoints, k_name.some("endpoint").maybe(),
-    "For plans inside a machine: the GPUs, NUMA nodes or memory devices that the ranks are; count "
-    "is their number.");
+    "The GPUs, NUMA nodes or memory devices of the machine that the ranks are; count is their "
+    "number. Endpoints that the groups before have named are those of the next machine of its "
+    "group.");
   v.check([&](const JsonView& view) { check(g, view); });
 }
 

@@ -37,6 +37,15 @@ double solo(const Network& model, std::size_t from, std::size_t to) {
   return least;
 }
 
+/// The parent of place i of n in a binary tree in which every second place is a leaf: without the
+/// lowest one bit, and with the next higher one where that is a place. 0 is the root, with one
+/// child.
+std::size_t binary_parent(std::size_t i, std::size_t n) {
+  const std::size_t bit = i & (~i + 1), without = i ^ bit;
+  const std::size_t with_next = without | (bit << 1U);
+  return i == 0 ? 0 : with_next < n ? with_next : without;
+}
+
 class Namer {
 public:
   explicit Namer(const Network& model) : m_model(model), m_endpoints(model.places.size()) {
@@ -406,7 +415,7 @@ private:
   /// Between the heads of the machines: round, each in turn the root, and over those that only sum.
   void outer(const InnerScheme& inner, const Group& machines, const Group& serving) {
     const std::size_t n = machines.size();
-    std::vector<Tree> ring, star, binomial, servers;
+    std::vector<Tree> ring, star, binomial, binary, servers;
     for (std::size_t turn = 0; turn < inner.turns; ++turn) {
       std::vector<std::size_t> head;
       std::vector<std::int64_t> below(m_endpoints, -1);
@@ -438,6 +447,16 @@ private:
           return after == 0 ? std::pair(head[r], head[r]) : std::pair(to, to);
         });
       }
+      for (const bool second : {false, true}) { // its leaves are the inner places of the first
+        const auto place = [&](std::size_t i) {
+          return !second ? i : n % 2 == 0 ? n - 1 - i : (i + 1) % n;
+        };
+        add(binary, head[place(0)], [&](std::size_t i) {
+          const std::size_t at = n % 2 == 0 || !second ? place(i) : (i + n - 1) % n;
+          const std::size_t to = head[place(binary_parent(at, n))];
+          return std::pair(to, to);
+        });
+      }
       for (const std::size_t server : serving) {
         add(servers, server, [&](std::size_t) { return std::pair(server, server); });
       }
@@ -447,6 +466,7 @@ private:
     if (n > 2) {
       take(name + "all to all", std::move(star));
       take(name + "binomial", std::move(binomial));
+      take(name + "double binary", std::move(binary));
     }
     take(name + "servers", std::move(servers));
   }

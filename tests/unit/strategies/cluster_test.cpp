@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace reckon {
 namespace {
@@ -66,6 +67,44 @@ std::vector<OpenMachine> machines(std::size_t boxes, std::size_t gpus, std::size
     out.push_back({"cpu", s, {}, {}, false});
   }
   return out;
+}
+
+TEST(Cluster, TheInnerPlacesOfADoubleBinaryTreeAreLeavesOfTheOther) {
+  for (std::size_t n = 3; n <= 16; ++n) {
+    const Network network = network_between_machines(boxes(1), machines(n, 1, 0), "");
+    const std::vector<NamedScheme> schemes = named_schemes(network);
+    const auto scheme = std::find_if(schemes.begin(), schemes.end(), [](const NamedScheme& s) {
+      return s.name == "hierarchical double binary";
+    });
+    ASSERT_NE(scheme, schemes.end()) << n;
+    ASSERT_EQ(scheme->trees.size(), 2U);
+    std::vector<std::size_t> pairs_of_children(n, 0);
+    for (const Tree& tree : scheme->trees) {
+      EXPECT_TRUE(is_possible(network, tree));
+      std::vector<std::size_t> children(n, 0);
+      for (std::size_t v = 0; v < n; ++v) {
+        std::size_t at = v, depth = 0;
+        for (; tree.up[at] != static_cast<std::int64_t>(at); ++depth) {
+          at = static_cast<std::size_t>(tree.up[at]);
+        }
+        // A root with one child above a binary tree of the other n - 1.
+        EXPECT_LE(depth, 1 + static_cast<std::size_t>(std::log2(n - 1))) << v << " of " << n;
+        children[static_cast<std::size_t>(tree.up[v])] += depth > 0 ? 1 : 0;
+      }
+      for (std::size_t v = 0; v < n; ++v) {
+        EXPECT_LE(children[v], 2U);
+        pairs_of_children[v] += children[v] == 2 ? 1 : 0;
+      }
+    }
+    EXPECT_THAT(pairs_of_children, Each(Le(1U))) << n;
+    // With every port: at most two children in one tree of a half, none in the other, and back.
+    const Forest forest = solve_forest(network, 0.0, Gains::left_out);
+    for (const ForestCandidate& candidate : forest.candidates) {
+      if (candidate.name == "hierarchical double binary") {
+        EXPECT_LE(candidate.seconds_per_byte, 2 / k_nic * (1 + 1e-9));
+      }
+    }
+  }
 }
 
 TEST(Cluster, TheBestForestOfBoxesAndServersIsBytePssSplit) {

@@ -278,6 +278,15 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
        documents.roles ? documents.roles->groups : std::vector<RoleGroup>()) {
     options.lanes = std::max(options.lanes, static_cast<std::uint64_t>(std::max(0, group.lanes)));
   }
+  const std::size_t machines = options.machines.size();
+  if (machines == 1) { // nothing leaves it
+    const OpenMachine alone = std::exchange(options.machines, {}).front();
+    options.machine = alone.group;
+    options.inside.workers = alone.workers;
+    if (documents.roles || !alone.relays.empty()) {
+      options.inside.relays = alone.relays;
+    }
+  }
   Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
                            documents.workload_link, documents.roles_link},
                           options);
@@ -287,7 +296,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   }
   const std::uint64_t servers = request.servers.value_or(0);
   plan.options = {{"places", request.places == PlacesAsked::gpu ? "gpu" : "numa"},
-                  {"workers", fmt::format("{}", options.machines.size() - servers)},
+                  {"workers", fmt::format("{}", machines - servers)},
                   {"servers", fmt::format("{}", servers)},
                   {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
   return plan;

@@ -28,7 +28,7 @@ stdout_matches '^  1 +rank 3  53\.71 KiB +rank 2 .* 53\.71 KiB$'
 stdout_has '2 tensors with 117.2 KiB through the proxies'
 stdout_has 'pair_latency: 4 pairs of client and proxy'
 # The near way takes 20000 B at 50 MB/s; a device's port, 2 x 120000 B at 1 GB/s, would take 240 us.
-stdout_matches '^  bound +400\.0 us +gpu0 -> dev0: 19\.53 KiB at 50 MB/s$'
+stdout_matches '^  busiest +400\.0 us +gpu0 -> dev0: 19\.53 KiB at 50 MB/s$'
 stdout_has 'proxy_bytes all,'
 cp all.json plan.json
 json_check plan.json << 'END'
@@ -82,7 +82,7 @@ for candidate in coarse coarse_without_ring dense ring ps_noncolocated; do stdou
 
 # DENSE: one device for all, also for the client whose way to it is slow: 120000 B / 50 MB/s.
 ok "${two[@]}" --strategy dense -o dense.json
-stdout_matches '^  bound +2\.400 ms +gpu0 -> dev0: 117\.2 KiB at 50 MB/s$'
+stdout_matches '^  busiest +2\.400 ms +gpu0 -> dev0: 117\.2 KiB at 50 MB/s$'
 stdout_matches '^  0-1 +rank 2  none +rank 2 ' '^  3 +idle '
 
 # With passes: what the next forward pass needs first goes first, if that is faster.

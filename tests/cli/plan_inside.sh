@@ -45,7 +45,8 @@ absent unknown-plan.json
 reckon probe --topology "$machines/aws-p4d.xml" -o some.json
 ok "${inside[@]}" --profile some.json
 stderr_has "no rate is known of numa0 > numa1, numa1 > numa0"
-refused "or --inside" plan --profile some.json --workload model.csv
+ok plan --profile some.json --workload model.csv
+stdout_has "places gpu, servers 0, workers 1"
 inside=(plan --inside --workload model.csv)
 pcie=("${inside[@]}" --profile byteps-pcie)
 nvlink=("${inside[@]}" --profile byteps-nvlink)

@@ -108,6 +108,10 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       .shows_default();
   command.option("--shape", &a.asked.shape,
                  "The ranks are a torus of LxVxH nodes, local, vertical, horizontal: 4x4x4");
+  command.option(
+      "--configuration", &options.configuration,
+      "With --shape and a profile with an endpoint: which of its configurations moves the "
+      "bytes (docs/documents.md); default: only the links count");
   command.option("--transport", &options.transport,
                  "Plan for this transport. Default: the fastest in the profile");
   command.option("--part-bytes",

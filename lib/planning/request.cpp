@@ -397,7 +397,7 @@ void compare_devices(Plan& plan, const PlanInputs& inputs, const PlanOptions& op
 }
 
 /// Throws Error{usage} for what is asked of one strategy and given to another.
-void check_request(const PlanRequest& request) {
+void check_request(const PlanRequest& request, const Profile& profile) {
   const PlanOptions& options = request.options;
   const ProxyOptions &asked = request.proxies, plain;
   if (is_torus_strategy(options.strategy) && request.shape.empty()) {
@@ -417,6 +417,10 @@ void check_request(const PlanRequest& request) {
              asked.ring_directions || asked.one_queue) {
     fail(ErrorKind::usage, "--proxy-bytes, --tolerance, --shards, --ring-directions and --queues "
                            "need --strategy coarse or dense");
+  }
+  if (!options.configuration.empty() && (request.shape.empty() || !profile.endpoint)) {
+    fail(ErrorKind::usage, "--configuration needs --shape and a profile with an endpoint, such as "
+                           "ace-torus");
   }
   if (options.update_at && !options.optimizer) {
     fail(ErrorKind::usage, "--update says where the optimizer's step is made: give --optimizer");
@@ -463,8 +467,8 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   if (request.places && request.places != PlacesAsked::machine) {
     return plan_places_as_asked(documents, request);
   }
-  check_request(request);
   const Profile& profile = documents.profile;
+  check_request(request, profile);
   if (profile.machines.empty()) {
     fail(ErrorKind::input, fmt::format("profile '{}' has no machines", profile.name));
   }

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "strategies/between.hpp"
+#include "strategies/endpoint/configured.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lane_places.hpp"
 #include "strategies/model.hpp"
@@ -192,7 +193,10 @@ PlanNetwork network_of(const Plan& plan, const Profile& profile) {
     return network_inside(plan, profile);
   }
   if (plan.torus && profile.endpoint) {
-    Between links = torus_between(*profile.endpoint, plan.torus->shape);
+    const auto asked = plan.options.find("configuration");
+    Between links = torus_between(
+        *profile.endpoint, plan.torus->shape,
+        configuration_named(*profile.endpoint, asked == plan.options.end() ? "" : asked->second));
     return {std::move(links.network), std::move(links.names),
             [](std::size_t, const Op&) { return 0.0; }};
   }

@@ -55,6 +55,7 @@ struct PlanOptions {
   std::optional<std::uint64_t> async_steps; ///< training without waiting for others; needs SGD
   std::optional<FixedPointRequest> fixed_point;
   CostModel::WhatIf what_if;
+  std::string configuration{}; ///< of a torus of endpoints; empty: only the links count
   /// Told what is being planned, and which part of all is done, in [0, 1]; empty: nobody asks.
   std::function<void(std::string_view step, double part_done)> progress{};
 };

@@ -37,6 +37,11 @@ plan = json.load(open('auto.json'))
 names = {c['strategy'] for c in plan['candidates']}
 assert {'torus', 'torus_scatter', 'ring', 'byteps_split'} <= names, names
 EOF
+ok plan -p ace-torus -m resnet50-astra-sim --shape 2x2x1 --strategy torus --part-bytes 256KiB --configuration ace -o ace.json
+stdout_has 'configuration ace' 'overlap_seconds'
+refused 'must be one of no-overlap, comm-opt, comp-opt, ace, ideal' \
+  plan -p ace-torus -m small.json --shape 2x2x1 --configuration big
+refused 'needs --shape and a profile with an endpoint' plan -p byteps-cluster -m small.json --configuration ace
 for more in "--optimizer adam" "--reduction fixed:32"; do
   # shellcheck disable=SC2086
   refused 'ends with the sums; leave out --optimizer, --async and --reduction fixed' \

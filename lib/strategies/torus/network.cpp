@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/torus/network.hpp"
 
+#include "strategies/endpoint/overlap.hpp"
 #include "strategies/torus/places.hpp"
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
@@ -13,9 +16,47 @@ namespace {
 constexpr std::array<const char*, TorusPlaces::k_dimensions> k_names{"local", "vertical",
                                                                      "horizontal"};
 
+std::string_view name_of(CollectiveLimit limit) {
+  switch (limit) {
+  case CollectiveLimit::memory:
+    return "memory";
+  case CollectiveLimit::cores:
+    return "SMs";
+  case CollectiveLimit::bus:
+    return "bus";
+  case CollectiveLimit::network:
+    break;
+  }
+  return "links";
+}
+
+/// Puts what a configuration gives to communication before the links of every node.
+void add_endpoints(Between& between, const Endpoint& endpoint,
+                   const std::array<std::uint64_t, 3>& shape,
+                   const EndpointConfiguration& configuration) {
+  const CommunicationShare share = communication_share(
+      endpoint, configuration, torus_all_reduce(torus_of(endpoint, shape)), true);
+  const CollectiveRate rate = collective_rate(std::numeric_limits<double>::max(), share);
+  if (rate.limit == CollectiveLimit::network) {
+    return; // ideal: nothing limits it
+  }
+  PlayNetwork& network = between.network;
+  for (std::size_t r = 0; r < network.paths.size(); ++r) {
+    const auto station = static_cast<std::uint32_t>(between.names.size());
+    network.station_bytes_per_s.push_back(rate.bytes_per_s);
+    between.names.push_back(fmt::format("rank {} {}", r, name_of(rate.limit)));
+    for (std::vector<std::uint32_t>& path : network.paths[r]) {
+      if (!path.empty()) {
+        path.insert(path.begin(), station);
+      }
+    }
+  }
+}
+
 } // namespace
 
-Between torus_between(const Endpoint& endpoint, const std::array<std::uint64_t, 3>& shape) {
+Between torus_between(const Endpoint& endpoint, const std::array<std::uint64_t, 3>& shape,
+                      const EndpointConfiguration* configuration) {
   const TorusPlaces places(shape);
   const std::uint64_t ranks = places.size();
   Between between;
@@ -51,6 +92,9 @@ Between torus_between(const Endpoint& endpoint, const std::array<std::uint64_t, 
         }
       }
     }
+  }
+  if (configuration != nullptr) {
+    add_endpoints(between, endpoint, shape, *configuration);
   }
   return between;
 }

@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "documents/own_machines.hpp"
 #include "equations/torus.hpp"
+#include "strategies/endpoint/configured.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/provenance.hpp"
@@ -67,7 +68,20 @@ public:
   Planner(const PlanInputs& inputs, const PlanOptions& options,
           const std::array<std::uint64_t, 3>& shape)
       : m_inputs(inputs), m_options(options), m_places(shape), m_shape(shape),
-        m_job(job_of(inputs, options, m_places.size())) {
+        m_configuration(inputs.profile.endpoint
+                            ? configuration_named(*inputs.profile.endpoint, options.configuration)
+                            : nullptr),
+        m_configured(
+            m_configuration != nullptr
+                ? configured(inputs.workload, *inputs.profile.endpoint, shape, *m_configuration)
+                : ConfiguredWorkload{inputs.workload}),
+        m_job(job_of({inputs.profile, m_configured.workload, inputs.roles, inputs.profile_link,
+                      inputs.workload_link, inputs.roles_link},
+                     options, m_places.size())) {
+    if (m_configuration != nullptr && !m_configuration->communication &&
+        m_configuration->mover == EndpointMover::cores && m_job.passes) {
+      m_job.passes = one_after_the_other(*m_job.passes);
+    }
     std::uint64_t workers = 0, ranks = 0;
     int lanes = 0;
     for (const RoleGroup& group : inputs.roles.groups) {
@@ -85,7 +99,7 @@ public:
                          "profile '{}', which has no ports; leave --port-bandwidth out",
                          options.strategy, inputs.profile.name));
       }
-      m_links = torus_between(*inputs.profile.endpoint, shape);
+      m_links = torus_between(*inputs.profile.endpoint, shape, m_configuration);
     } else {
       m_ways.emplace(inputs, options);
       if (m_ways->inside_a_machine()) {
@@ -291,14 +305,27 @@ private:
     }
   }
 
-  /// Of any trees over the endpoint's links: each of 2 (n - 1) gradients passes one at least.
+  /// Of any trees over the endpoint's links: each of 2 (n - 1) gradients passes one at least, and
+  /// what an endpoint gives to communication.
   [[nodiscard]] LeastTime least() const {
-    double rate = 0;
-    for (const double station : m_links->network.station_bytes_per_s) {
-      rate += station;
+    double links = 0, endpoints = 0;
+    for (std::size_t s = 0; s < m_links->names.size(); ++s) {
+      const bool link = m_links->names[s].find(" -> ") != std::string::npos;
+      (link ? links : endpoints) += m_links->network.station_bytes_per_s[s];
     }
-    return {2 * static_cast<double>(m_places.size() - 1) * m_job.bytes() / rate,
-            "all links together: each of 2 (n - 1) gradients passes one at least"};
+    const bool narrow = endpoints > 0 && endpoints < links;
+    return {2 * static_cast<double>(m_places.size() - 1) * m_job.bytes() /
+                (narrow ? endpoints : links),
+            fmt::format("all {} together: each of 2 (n - 1) gradients passes one at least",
+                        narrow ? "endpoints" : "links")};
+  }
+
+  /// Passes that traffic waits for the end of, as on an endpoint that does one or the other.
+  [[nodiscard]] static Passes one_after_the_other(const Passes& passes) {
+    const auto sum = [](const std::vector<double>& seconds) {
+      return std::vector<double>{std::accumulate(seconds.begin(), seconds.end(), 0.0)};
+    };
+    return {{passes.end_bytes.back()}, sum(passes.backward_seconds), sum(passes.forward_seconds)};
   }
 
   void describe(Plan& plan) const {
@@ -308,6 +335,15 @@ private:
                      : m_options.transport.empty() ? "host"
                                                    : m_options.transport;
     plan.options["shape"] = shape_text();
+    if (m_configuration != nullptr) {
+      plan.options["configuration"] = m_configuration->name;
+      if (m_configured.iteration_s > 0) {
+        plan.quantities.push_back({"overlap_seconds",
+                                   m_configured.iteration_s,
+                                   "equations 49 to 53: an iteration by `solve overlap`",
+                                   {}});
+      }
+    }
     plan.options["lanes"] = m_lanes_given ? std::to_string(m_lanes) : "auto";
     if (plan.passes) {
       plan.options["forward"] = fmt::format("{} s", m_job.forward_s);
@@ -350,6 +386,8 @@ private:
   const PlanOptions& m_options;
   TorusPlaces m_places;
   std::array<std::uint64_t, 3> m_shape;
+  const EndpointConfiguration* m_configuration; ///< of the endpoint; null: only its links count
+  ConfiguredWorkload m_configured;
   ProxyJob m_job;
   int m_lanes = 1;
   bool m_lanes_given = false;

@@ -38,6 +38,7 @@ struct TorusMove {
 
 /// From a rank to a neighbour.
 struct TorusLink {
+  std::uint32_t endpoint = k_none; ///< what the sender gives to communication
   std::uint32_t station = 0, to = 0;
   double latency_s = 0;
 };
@@ -121,7 +122,9 @@ private:
           TorusLink link;
           link.to = m_places.next(r, d, backward);
           if (link.to != r) {
-            link.station = m_links.paths[r][link.to].front();
+            const std::vector<std::uint32_t>& path = m_links.paths[r][link.to];
+            link.endpoint = path.size() > 1 ? path.front() : k_none;
+            link.station = path.back();
             link.latency_s = m_links.latency_of(r, link.to);
           }
           m_link.push_back(link);
@@ -216,8 +219,15 @@ private:
   void write(std::uint32_t p, std::uint32_t rank, const TorusMove& move) {
     const TorusLink& link = m_link[rank * 2 * TorusPlaces::k_dimensions + move.link];
     const auto bytes = static_cast<double>(m_plan.parts.bytes[p]);
+    // The head of a write is on its link while its tail is still at the endpoint.
+    double head = m_now, tail = m_now;
+    if (link.endpoint != k_none) {
+      head = std::max(m_free[link.endpoint], m_now);
+      tail = head + bytes / m_links.station_bytes_per_s[link.endpoint];
+      m_free[link.endpoint] = tail;
+    }
     double& free = m_free[link.station];
-    free = std::max(free, m_now) + bytes / m_links.station_bytes_per_s[link.station];
+    free = std::max(std::max(free, head) + bytes / m_links.station_bytes_per_s[link.station], tail);
     push(free + link.latency_s, p, link.to, move.arrives_as);
     if (move.reports) {
       push(free, p, rank, k_gone);

@@ -3,6 +3,7 @@
 
 #include "schedule/checker.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
 #include "strategies/play.hpp"
 #include "strategies/torus/network.hpp"
 #include "strategies/torus/places.hpp"
@@ -12,6 +13,7 @@
 #include "support/refusals.hpp"
 #include "support/schedules.hpp"
 #include "support/torus_plans.hpp"
+#include "unit/strategies/fixtures.hpp"
 
 #include <gmock/gmock.h>
 
@@ -367,6 +369,46 @@ TEST(TorusPlanner, FindsThePartSizeAndTheWindow) {
   }
 }
 
+TEST(TorusPlanner, EveryConfigurationTakesWhatTheOverlapEquationsSay) {
+  // Two equal layers of 8 MiB, computed for 400 us each in a pass on the whole endpoint. By
+  // equations 49 to 53 and, part by part over memory, bus and links, by the play.
+  Profile profile = read_profile(RECKON_SOURCE_DIR "/profiles/ace-torus.json");
+  Workload workload;
+  workload.name = "two layers";
+  for (const char* const name : {"b", "a"}) { // the gradient of the last layer first
+    workload.tensors.push_back({name, 4U << 20U, DType::fp16});
+  }
+  for (const char* const name : {"a", "b"}) {
+    Layer layer;
+    layer.name = name;
+    layer.tensors = {name};
+    // A plan has a layer's gradient at the end of its backward pass, the equations before the
+    // input's gradient: next to nothing here.
+    layer.forward.seconds = layer.weight_gradient.seconds = 400e-6;
+    layer.input_gradient.seconds = 1e-9;
+    workload.layers.push_back(layer);
+  }
+  Roles roles;
+  roles.groups.push_back({"m", 8, true, true, 1});
+  std::map<std::string, double> seconds;
+  for (const EndpointConfiguration& c : profile.endpoint->configurations) {
+    const PlanOptions options{
+        .strategy = "torus", .part_bytes = 64U << 10U, .window_parts = 64, .configuration = c.name};
+    const Plan plan =
+        plan_torus({profile, workload, roles, {}, {}, std::nullopt}, options, {2, 2, 2});
+    EXPECT_EQ(plan.options.at("configuration"), c.name);
+    const Quantity* const solved = quantity_of(plan, "overlap_seconds");
+    ASSERT_NE(solved, nullptr);
+    seconds[c.name] = plan.prediction.mid_seconds;
+    EXPECT_NEAR(plan.prediction.mid_seconds, solved->value, 0.04 * solved->value) << c.name;
+    // What re-predicts and simulates the plan has the same stations.
+    EXPECT_EQ(network_of(plan, profile).stations.size(), 8U * 3 + (c.name == "ideal" ? 0 : 8));
+  }
+  // Communication after computation is the slowest, memory that is short holds traffic up.
+  EXPECT_LT(seconds.at("ideal"), seconds.at("comp-opt"));
+  EXPECT_LT(seconds.at("comp-opt"), seconds.at("no-overlap"));
+}
+
 TEST(TorusPlanner, OfWhatItCannotPlayFourPartsANodeAreUnderWay) {
   // 8192 parts, each written 144 times, beside passes, of which no beginning stands for the rest.
   PlanOptions options{
@@ -387,7 +429,8 @@ TEST(TorusPlanner, SaysWhatANodeSendsAndWhichLinkBindsWithoutAllOfTheParts) {
     EXPECT_EQ(plan.ranks[r].ingress_bytes, traffic.ingress_bytes[r]);
   }
   const Between links = torus_between(table_v(), {2, 3, 2});
-  EXPECT_DOUBLE_EQ(plan.prediction.busy_seconds(), busiest_station(schedule, links.network).seconds);
+  EXPECT_DOUBLE_EQ(plan.prediction.busy_seconds(),
+                   busiest_station(schedule, links.network).seconds);
 }
 
 TEST(TorusPlan, NeighboursHaveTheirOwnLinksAndOthersTakeTheShorterWay) {

@@ -117,7 +117,10 @@ Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned_
   plan.prediction = predict(job.model, choice.solution, assigned.loads, assigned.shape);
   const double exact = port_seconds(job, choice.solution, choice.solution.share_bytes);
   const double time = port_seconds(job, choice.solution, assigned.loads);
-  if (!job.model.one_machine() && time < exact) { // whole parts can spare the slowest port a little
+  constexpr double k_rounding = 1e-9;
+  const bool ports_bind = plan.prediction.bound_seconds <= exact * (1 + k_rounding);
+  if (!job.model.one_machine() && ports_bind && time < exact) {
+    // Whole parts can spare the slowest port a little.
     plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
   }
   if (job.pairs && raise_bound(plan.prediction, lower(plan), *job.pairs)) {

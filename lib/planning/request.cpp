@@ -151,7 +151,19 @@ InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& requ
   options.window_parts = request.options.window_parts;
   options.cutting = request.options.cutting;
   options.lanes = request.lanes.value_or(1);
+  options.collective = request.collective;
+  options.root = request.root.value_or(0);
   return options;
+}
+
+/// What a plan of places says that was asked for beside the places.
+void add_collective(Plan& plan) {
+  if (plan.collective != Collective::all_reduce) {
+    plan.options["collective"] = name_of(plan.collective);
+  }
+  if (has_root(plan.collective)) {
+    plan.options["root"] = fmt::format("{}", plan.root);
+  }
 }
 
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
@@ -174,6 +186,7 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
   if (options.inside.gpu_direct) {
     plan.options["gpu_direct"] = "yes";
   }
+  add_collective(plan);
   return plan;
 }
 
@@ -241,7 +254,26 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
                   {"workers", fmt::format("{}", options.machines.size() - servers)},
                   {"servers", fmt::format("{}", servers)},
                   {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
+  add_collective(plan);
   return plan;
+}
+
+/// Throws Error{usage} where no planner has the collective.
+void check_collective(const PlanRequest& request) {
+  const bool of_places =
+      request.inside || (request.places && request.places != PlacesAsked::machine);
+  if (request.root && !has_root(request.collective)) {
+    fail(ErrorKind::usage,
+         fmt::format("--root with --collective {}: of a broadcast or a reduce it says from or to "
+                     "which rank; leave it out, or give one of these",
+                     name_of(request.collective)));
+  }
+  if (request.collective != Collective::all_reduce && !of_places) {
+    fail(ErrorKind::usage,
+         fmt::format("--collective {}: only plans of places have it; give --places gpu, --places "
+                     "numa or --inside",
+                     name_of(request.collective)));
+  }
 }
 
 /// Throws Error{usage} for what is asked of one strategy and given to another.
@@ -273,6 +305,7 @@ void check_request(const PlanRequest& request) {
 }
 
 Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
+  check_collective(request);
   if (request.inside) {
     return plan_inside_as_asked(documents, request);
   }

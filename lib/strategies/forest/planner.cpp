@@ -154,9 +154,36 @@ private:
   [[nodiscard]] bool several() const { return !m_options.machines.empty(); }
 
   [[nodiscard]] Network network_for(const InsideOptions& inside) const {
-    return several()
-               ? network_between_machines(m_inputs.profile, m_options.machines, m_options.transport)
-               : network_inside_machine(m_inputs.profile, m_machine, inside);
+    Network network = several() ? network_between_machines(m_inputs.profile, m_options.machines,
+                                                           m_options.transport)
+                                : network_inside_machine(m_inputs.profile, m_machine, inside);
+    network.collective = m_options.collective;
+    network.root = m_options.root;
+    check_collective(network);
+    return network;
+  }
+
+  void check_collective(const Network& network) const {
+    if (network.collective == Collective::all_reduce) {
+      return;
+    }
+    const std::string_view name = name_of(network.collective);
+    if (has_root(network.collective) && network.root >= network.workers) {
+      fail(ErrorKind::usage, fmt::format("--root {}: the plan has {} workers, ranks 0 to {}",
+                                         network.root, network.workers, network.workers - 1));
+    }
+    if (passes_besides()) {
+      fail(ErrorKind::usage,
+           fmt::format("--collective {} with --network or --service: what other machines add and "
+                       "want is of an all-reduce; leave them out",
+                       name));
+    }
+    if (has_nths(network.collective) && m_options.cutting == Cutting::tensors) {
+      fail(ErrorKind::usage,
+           fmt::format("--collective {} with --cutting tensors: every worker's n-th is cut by "
+                       "itself, wherever tensors end; leave --cutting out",
+                       name));
+    }
   }
 
   [[nodiscard]] bool gpu_works() const {
@@ -305,7 +332,8 @@ private:
   }
 
   [[nodiscard]] double writes(std::uint64_t part_bytes) const {
-    return static_cast<double>(m_layout.total_bytes) / static_cast<double>(part_bytes) * 2 *
+    const double halves = m_options.collective == Collective::all_reduce ? 2 : 1;
+    return static_cast<double>(m_layout.total_bytes) / static_cast<double>(part_bytes) * halves *
            static_cast<double>(m_solution->endpoints.size() - 1);
   }
 
@@ -326,6 +354,44 @@ private:
     }
   }
 
+  /// The gradient by root: a worker's own n-th where the collective gives each of them one, from
+  /// byte floor(k M / n) of the runs put together on, ends rounded down to whole elements; else all
+  /// of it.
+  [[nodiscard]] std::vector<std::vector<DTypeRun>> stretches() const {
+    if (!has_nths(m_options.collective)) {
+      return {m_layout.runs};
+    }
+    std::uint64_t total = 0, before = 0;
+    for (const DTypeRun& run : m_layout.runs) {
+      total += run.bytes;
+    }
+    const std::uint64_t n = m_model.workers;
+    std::vector<std::vector<DTypeRun>> out(n);
+    for (const DTypeRun& run : m_layout.runs) {
+      const auto end_of = [&](std::uint64_t nths) { // in this run
+        const std::uint64_t end = total / n * nths + total % n * nths / n;
+        const std::uint64_t within = std::clamp(end, before, before + run.bytes) - before;
+        return within / size_of(run.dtype) * size_of(run.dtype);
+      };
+      for (std::uint64_t k = 0; k < n; ++k) {
+        const std::uint64_t begin = end_of(k), end = end_of(k + 1);
+        if (begin < end) {
+          out[k].push_back({run.offset_bytes + begin, end - begin, run.dtype});
+        }
+      }
+      before += run.bytes;
+    }
+    return out;
+  }
+
+  /// A tree's part and its place among its tree's, in [0, 1].
+  struct Piece {
+    double middle = 0;
+    std::size_t tree = 0;
+    double bytes = 0;
+    std::uint64_t offset = 0; ///< of the part, in the buffer
+  };
+
   /// Each tree's share in equal parts of its own, so that no share is rounded to parts; those of
   /// all trees take turns. What crosses the end of a run of one element type is two parts.
   void cut_by_shares(Plan& plan, std::uint64_t part_bytes) const {
@@ -333,19 +399,44 @@ private:
       static_cast<void>(
           cut(m_layout, m_inputs.workload, part_bytes, Cutting::fused, 1)); // refuses it
     }
+    const std::vector<std::vector<DTypeRun>> by_root = stretches();
+    std::vector<Piece> parts;
+    for (std::size_t root = 0; root < by_root.size(); ++root) {
+      std::vector<std::size_t> trees;
+      for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+        if (by_root.size() == 1 || plan.trees[t].root() == root) {
+          trees.push_back(t);
+        }
+      }
+      const std::vector<Piece> cut =
+          cut_stretch(plan, by_root[root], trees, static_cast<double>(by_root.size()), part_bytes);
+      parts.insert(parts.end(), cut.begin(), cut.end());
+    }
+    if (by_root.size() > 1) {
+      std::stable_sort(parts.begin(), parts.end(),
+                       [](const Piece& a, const Piece& b) { return a.middle < b.middle; });
+    }
+    for (const Piece& part : parts) {
+      plan.parts.offset_bytes.push_back(part.offset);
+      plan.parts.bytes.push_back(static_cast<std::uint64_t>(part.bytes));
+      plan.parts.tree.push_back(part.tree);
+    }
+  }
+
+  /// Of one stretch of the gradient, which is that of these trees: their shares, times `whole`, add
+  /// up to 1.
+  [[nodiscard]] static std::vector<Piece> cut_stretch(const Plan& plan,
+                                                      const std::vector<DTypeRun>& runs,
+                                                      const std::vector<std::size_t>& trees,
+                                                      double whole, std::uint64_t part_bytes) {
     std::uint64_t total = 0;
-    for (const DTypeRun& run : m_layout.runs) {
+    for (const DTypeRun& run : runs) {
       total += run.bytes;
     }
-    struct Piece {
-      double middle = 0; ///< of its place among its tree's, in [0, 1]
-      std::size_t tree = 0;
-      double bytes = 0;
-    };
-    std::vector<Piece> pieces;
+    std::vector<Piece> pieces, out;
     const auto most = static_cast<double>(part_bytes), step = static_cast<double>(k_alignment);
-    for (std::size_t t = 0; t < plan.trees.size(); ++t) {
-      const double bytes = plan.trees[t].share * static_cast<double>(total);
+    for (const std::size_t t : trees) {
+      const double bytes = plan.trees[t].share * whole * static_cast<double>(total);
       double count = std::max(1.0, std::ceil(bytes / most * (1 - k_rounding)));
       if (bytes / count > most - step &&
           std::fmod(most, step) + most - bytes / count > k_rounding * most) {
@@ -362,8 +453,8 @@ private:
     std::uint64_t taken = 0; // of the run
     for (const Piece& piece : pieces) {
       end += piece.bytes;
-      while (run < m_layout.runs.size()) {
-        const DTypeRun& in = m_layout.runs[run];
+      while (run < runs.size()) {
+        const DTypeRun& in = runs[run];
         const double until = std::max(0.0, end - run_begin) / static_cast<double>(k_alignment);
         const bool last = &piece == &pieces.back();
         const std::uint64_t stop =
@@ -371,9 +462,8 @@ private:
                 ? in.bytes
                 : std::min(in.bytes, k_alignment * static_cast<std::uint64_t>(std::llround(until)));
         if (stop > taken) {
-          plan.parts.offset_bytes.push_back(in.offset_bytes + taken);
-          plan.parts.bytes.push_back(stop - taken);
-          plan.parts.tree.push_back(piece.tree);
+          out.push_back({piece.middle, piece.tree, static_cast<double>(stop - taken),
+                         in.offset_bytes + taken});
           taken = stop;
         }
         if (taken < in.bytes) {
@@ -384,11 +474,14 @@ private:
         ++run;
       }
     }
+    return out;
   }
 
   [[nodiscard]] Plan cut_and_assign(std::uint64_t part_bytes) const {
     Plan plan;
     plan.trees = m_solution->trees;
+    plan.collective = m_options.collective;
+    plan.root = has_root(m_options.collective) ? m_options.root : 0;
     plan.runs = m_layout.runs;
     plan.gradient_bytes = m_layout.total_bytes;
     if (m_options.cutting == Cutting::fused) {

@@ -27,6 +27,8 @@ struct InsidePlanOptions {
   std::uint64_t lanes = 1;
   std::optional<std::uint64_t> part_bytes, window_parts; ///< absent: by the played time
   Cutting cutting = Cutting::fused;
+  Collective collective = Collective::all_reduce;
+  std::uint64_t root = 0; ///< rank that a broadcast is from and a reduce is to
 };
 
 /// Documents that a plan is made from, with the links to be written into it.

@@ -23,10 +23,11 @@ Take automatic_or(std::optional<T>* to, Parse parse) {
     *to = text == "auto" ? std::nullopt : std::optional<T>(parse(text, flag));
   };
 }
-Take automatic_or_count(std::optional<std::uint64_t>* to, std::uint64_t most) {
-  return automatic_or(to, [most](const std::string& text, std::string_view flag) {
+Take automatic_or_count(std::optional<std::uint64_t>* to, std::uint64_t most,
+                        std::uint64_t least = 1) {
+  return automatic_or(to, [most, least](const std::string& text, std::string_view flag) {
     std::uint64_t value = 0;
-    whole_number(&value, 1, most)(text, flag);
+    whole_number(&value, least, most)(text, flag);
     return value;
   });
 }
@@ -146,6 +147,18 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
                                           "machine")
       .excludes(roles)
       .excludes(inside);
+  command
+      .choice<Collective>("--collective", &a.asked.collective,
+                          {{"all-reduce", Collective::all_reduce},
+                           {"reduce-scatter", Collective::reduce_scatter},
+                           {"all-gather", Collective::all_gather},
+                           {"broadcast", Collective::broadcast},
+                           {"reduce", Collective::reduce}},
+                          "With --inside or --places numa or gpu: what the workers exchange: "
+                          "all-reduce, reduce-scatter, all-gather, broadcast or reduce")
+      .defaults_to("all-reduce");
+  command.option("--root", automatic_or_count(&a.asked.root, k_most_ranks, 0),
+                 "With --collective broadcast or reduce: the rank it is from or to. Default: 0");
   command
       .option("--machine", &a.place.machine, "With --inside: which. Default: the profile's first")
       .needs(inside);
@@ -270,22 +283,40 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
 }
 
 void set_argument(Arguments& command, const std::string& name, const std::string& value) {
-  const std::vector<std::string> known{"async-steps", "backward",
-                                       "cutting",     "forward",
-                                       "gpu-direct",  "gradient-bound",
-                                       "k",           "lanes",
-                                       "machine",     "n",
-                                       "network",     "optimizer",
-                                       "order",       "part-bytes",
-                                       "places",      "port-bandwidth",
-                                       "proxy-bytes", "queues",
-                                       "reduction",   "ring-directions",
-                                       "ring-order",  "server-port-bandwidth",
-                                       "servers",     "service",
-                                       "shape",       "shards",
-                                       "strategy",    "tolerance",
-                                       "transport",   "update",
-                                       "window",      "workers"};
+  const std::vector<std::string> known{"async-steps",
+                                       "backward",
+                                       "collective",
+                                       "cutting",
+                                       "forward",
+                                       "gpu-direct",
+                                       "gradient-bound",
+                                       "k",
+                                       "lanes",
+                                       "machine",
+                                       "n",
+                                       "network",
+                                       "optimizer",
+                                       "order",
+                                       "part-bytes",
+                                       "places",
+                                       "port-bandwidth",
+                                       "proxy-bytes",
+                                       "queues",
+                                       "reduction",
+                                       "ring-directions",
+                                       "ring-order",
+                                       "server-port-bandwidth",
+                                       "servers",
+                                       "service",
+                                       "root",
+                                       "shape",
+                                       "shards",
+                                       "strategy",
+                                       "tolerance",
+                                       "transport",
+                                       "update",
+                                       "window",
+                                       "workers"};
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
     fail(ErrorKind::usage,

@@ -213,6 +213,7 @@ void compare_shares(Builder& out, const Plan& before, const Plan& after) {
 /// planner leaves out what was not asked for.
 std::map<std::string, std::string> options_beside(const Plan& plan, const Plan& other) {
   static const std::map<std::string, std::string> k_unasked{
+      {"collective", "all-reduce"},
       {"gpu_direct", "no"},
       {"lanes", "auto"},
       {"network", "0"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective.hpp"
 #include "core/dtype.hpp"
 #include "core/optimizer.hpp"
 #include "core/stores.hpp"
@@ -117,7 +118,8 @@ struct Parts {
 /// with one root. A rank sums what its children sent (and its own gradient, if it is a worker) and
 /// hands that on; the root's sum is the whole one and goes back the other tree. Every scheme is
 /// such trees: a parameter server a star, a ring one chain for each rank, BytePS's CPU-assisted
-/// aggregation one tree for each place under a switch.
+/// aggregation one tree for each place under a switch. A collective that only sums has trees whose
+/// `down` is the root alone, one that sums nothing such an `up`.
 struct SumTree {
   std::string scheme;             ///< "cpu_assisted", "reduce_broadcast gpu2", ...
   std::vector<std::int64_t> up;   ///< by rank: whom it hands its sum to; the root: itself; -1: none
@@ -225,6 +227,8 @@ struct Plan {
   /// Of strategy "ring": the workers in the order in which sums go round; empty: as their numbers.
   std::vector<std::uint64_t> ring_order;
   Parts parts;
+  Collective collective = Collective::all_reduce; ///< any other only with trees
+  std::uint64_t root = 0;         ///< rank that a broadcast is from and a reduce is to; else 0
   std::vector<SumTree> trees{};   ///< empty: each part's server sums what all workers send to it
   std::optional<TorusPlan> torus; ///< absent unless the ranks are the nodes of a torus
   std::vector<PlanResource> resources{}; ///< dearest first; only with trees

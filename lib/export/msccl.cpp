@@ -71,6 +71,12 @@ void require_all_reduce(const Plan& plan, const Schedule& schedule) {
                     "its own; {}",
                     idle - schedule.worker.begin(), remedy));
   }
+  if (schedule.collective != Collective::all_reduce) {
+    fail(ErrorKind::input,
+         fmt::format("MSCCL: the plan is of {}, and this format's is an all-reduce; "
+                     "--format goal and --format trace can hold it",
+                     name_of(schedule.collective)));
+  }
   if (schedule.outcome != Outcome::sums) {
     fail(ErrorKind::input,
          "MSCCL: the plan ends with more than sums of floating-point numbers; plan without "

@@ -681,6 +681,17 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   return builder.open(transport);
 }
 
+std::vector<double> Network::root_shares() const {
+  if (collective == Collective::all_reduce) {
+    return {};
+  }
+  std::vector<double> shares(workers, has_root(collective) ? 0 : 1 / static_cast<double>(workers));
+  if (has_root(collective)) {
+    shares.at(root) = 1;
+  }
+  return shares;
+}
+
 std::string Network::name_of(std::size_t place) const {
   const Place& p = places[place];
   const NetworkMachine& machine = machines[p.machine];

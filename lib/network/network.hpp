@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective.hpp"
+
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -103,6 +105,11 @@ struct Network {
   std::vector<std::string> unknown; ///< links whose capacity is not known: counted as unlimited
   /// Seconds of an empty write between two machines; 0 where the profile does not say.
   double latency_s = 0;
+  Collective collective = Collective::all_reduce;
+  std::size_t root = 0; ///< place of the worker that a broadcast or a reduce is from or to
+  /// By worker: how much of the gradient has its root there; empty where any place may be the root
+  /// of any amount. They add up to 1.
+  [[nodiscard]] std::vector<double> root_shares() const;
   /// Of a place for people: "gpu3", with several machines "m0.1/gpu3".
   [[nodiscard]] std::string name_of(std::size_t place) const;
 };

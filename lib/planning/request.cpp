@@ -150,13 +150,27 @@ void check_inside(const PlanRequest& request, bool several) {
 /// With what plans of places take from the options that all plans have.
 InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& request,
                               const Workload& workload) {
-  options.passes = pass_seconds(workload, request.options);
+  if (request.collective == Collective::all_reduce) {
+    options.passes = pass_seconds(workload, request.options);
+  }
   options.transport = request.options.transport;
   options.part_bytes = request.options.part_bytes;
   options.window_parts = request.options.window_parts;
   options.cutting = request.options.cutting;
   options.lanes = request.lanes.value_or(1);
+  options.collective = request.collective;
+  options.root = request.root.value_or(0);
   return options;
+}
+
+/// What a plan of places says that was asked for beside the places.
+void add_collective(Plan& plan) {
+  if (plan.collective != Collective::all_reduce) {
+    plan.options["collective"] = name_of(plan.collective);
+  }
+  if (has_root(plan.collective)) {
+    plan.options["root"] = fmt::format("{}", plan.root);
+  }
 }
 
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
@@ -179,6 +193,7 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
   if (options.inside.gpu_direct) {
     plan.options["gpu_direct"] = "yes";
   }
+  add_collective(plan);
   return plan;
 }
 
@@ -272,14 +287,23 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
                            "leave one of the two out");
   }
   InsidePlanOptions options = with_common({}, request, documents.workload);
-  options.machines = documents.roles ? machines_of(*documents.roles)
-                                     : machines_to_open(documents.profile, request);
+  const std::uint64_t servers = request.servers.value_or(0);
+  const bool whole = request.places == PlacesAsked::machine;
+  if (documents.roles || whole) {
+    options.machines =
+        machines_of(documents.roles ? *documents.roles
+                                    : default_roles(documents.profile,
+                                                    workers_for(documents.profile, request, false),
+                                                    servers, 1));
+  } else {
+    options.machines = machines_to_open(documents.profile, request);
+  }
   for (const RoleGroup& group :
        documents.roles ? documents.roles->groups : std::vector<RoleGroup>()) {
     options.lanes = std::max(options.lanes, static_cast<std::uint64_t>(std::max(0, group.lanes)));
   }
   const std::size_t machines = options.machines.size();
-  if (machines == 1) { // nothing leaves it
+  if (machines == 1 && !options.machines.front().workers.empty()) { // nothing leaves it
     const OpenMachine alone = std::exchange(options.machines, {}).front();
     options.machine = alone.group;
     options.inside.workers = alone.workers;
@@ -292,13 +316,16 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
                           options);
   if (documents.roles) {
     plan.options = {{"places", "as the roles say"}};
+    add_collective(plan);
     return plan;
   }
-  const std::uint64_t servers = request.servers.value_or(0);
-  plan.options = {{"places", request.places == PlacesAsked::gpu ? "gpu" : "numa"},
+  plan.options = {{"places", whole                                ? "machine"
+                             : request.places == PlacesAsked::gpu ? "gpu"
+                                                                  : "numa"},
                   {"workers", fmt::format("{}", machines - servers)},
                   {"servers", fmt::format("{}", servers)},
                   {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
+  add_collective(plan);
   return plan;
 }
 
@@ -396,6 +423,22 @@ void compare_devices(Plan& plan, const PlanInputs& inputs, const PlanOptions& op
   }
 }
 
+/// Throws Error{usage} for what a collective has no place for.
+void check_collective(const PlanRequest& request) {
+  if (request.root && !has_root(request.collective)) {
+    fail(ErrorKind::usage,
+         fmt::format("--root with --collective {}: of a broadcast or a reduce it says from or to "
+                     "which rank; leave it out, or give one of these",
+                     name_of(request.collective)));
+  }
+  if (request.collective != Collective::all_reduce &&
+      (request.options.forward_seconds || request.options.backward_seconds)) {
+    fail(ErrorKind::usage, fmt::format("--collective {}: its traffic alone is predicted; leave out "
+                                       "--forward and --backward",
+                                       name_of(request.collective)));
+  }
+}
+
 /// Throws Error{usage} for what is asked of one strategy and given to another.
 void check_request(const PlanRequest& request, const Profile& profile) {
   const PlanOptions& options = request.options;
@@ -453,18 +496,22 @@ bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
 }
 
 Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
+  check_collective(request);
   if (request.inside) {
     return plan_inside_as_asked(documents, request);
   }
-  if (documents.roles && names_endpoints(*documents.roles) && request.options.strategy == "auto") {
+  const bool other_collective = request.collective != Collective::all_reduce;
+  if (documents.roles && (other_collective || (names_endpoints(*documents.roles) &&
+                                               request.options.strategy == "auto"))) {
     return plan_places_as_asked(documents, request);
   }
-  if (are_gpus(documents, request)) {
-    PlanRequest of_gpus = request;
-    of_gpus.places = PlacesAsked::gpu;
-    return plan_places_as_asked(documents, of_gpus);
+  if (const bool gpus = are_gpus(documents, request);
+      gpus || (other_collective && !request.places)) {
+    PlanRequest of_places = request;
+    of_places.places = gpus ? PlacesAsked::gpu : PlacesAsked::machine;
+    return plan_places_as_asked(documents, of_places);
   }
-  if (request.places && request.places != PlacesAsked::machine) {
+  if (request.places && (request.places != PlacesAsked::machine || other_collective)) {
     return plan_places_as_asked(documents, request);
   }
   const Profile& profile = documents.profile;

@@ -45,6 +45,9 @@ struct PlanRequest {
   /// A rank for each place of this kind in every machine; absent: a rank a machine, or as roles
   /// say.
   std::optional<PlacesAsked> places;
+  /// Any but all-reduce only for plans of places.
+  Collective collective = Collective::all_reduce;
+  std::optional<std::uint64_t> root; ///< rank that a broadcast is from and a reduce is to
   /// Inside one machine, whatever the strategy; of the common options those of PlanOptions count.
   std::optional<InsidePlanOptions> inside;
 };

@@ -27,24 +27,28 @@ std::string place_text(const Plan& plan, std::size_t rank) {
 
 namespace {
 
-/// A tree from its root on, "numa0 < (gpu0 < gpu1, gpu2)": who sums what whom sends.
-std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents,
-                      std::size_t root) {
+/// A tree from its root on, "numa0 < (gpu0 < gpu1, gpu2)": who sums what whom sends; with '>' who
+/// gives to whom.
+std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents, std::size_t root,
+                      char arrow = '<') {
   std::vector<std::string> below;
   for (std::size_t r = 0; r < parents.size(); ++r) {
     if (r != root && parents[r] == static_cast<std::int64_t>(root)) {
-      const std::string text = tree_text(plan, parents, r);
+      const std::string text = tree_text(plan, parents, r, arrow);
       below.push_back(text.find(' ') == std::string::npos ? text : "(" + text + ")");
     }
   }
-  return below.empty() ? place_text(plan, root)
-                       : fmt::format("{} < {}", place_text(plan, root), fmt::join(below, " "));
+  return below.empty()
+             ? place_text(plan, root)
+             : fmt::format("{} {} {}", place_text(plan, root), arrow, fmt::join(below, " "));
 }
 
 } // namespace
 
 std::string trees_text(const Plan& plan, const Style& style) {
-  Table table(2, ">share|scheme|~who sums for whom");
+  Table table(2, ">share|scheme");
+  table.column(sums(plan.collective) ? "who sums for whom" : "who gives to whom", Align::left,
+               true);
   constexpr std::size_t k_most_rows = 12;
   std::vector<const SumTree*> largest;
   for (const SumTree& tree : plan.trees) {
@@ -62,9 +66,14 @@ std::string trees_text(const Plan& plan, const Style& style) {
       continue;
     }
     const std::size_t root = tree.root();
+    if (!sums(plan.collective)) {
+      table.row({percent_text(tree.share), tree.scheme, tree_text(plan, tree.down, root, '>')});
+      continue;
+    }
     const std::string up = tree_text(plan, tree.up, root);
     table.row({percent_text(tree.share), tree.scheme,
-               tree.up == tree.down
+               !gives(plan.collective) ? up
+               : tree.up == tree.down
                    ? up + ", and back the same way"
                    : fmt::format("{}; back {}", up, tree_text(plan, tree.down, root))});
   }

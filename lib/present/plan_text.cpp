@@ -351,6 +351,13 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   if (plan.roles) {
     made.row({{"roles", Tone::dim}, link_text(*plan.roles)});
   }
+  if (plan.collective != Collective::all_reduce) {
+    made.row({{"collective", Tone::dim},
+              has_root(plan.collective)
+                  ? fmt::format("{} {} rank {}", name_of(plan.collective),
+                                sums(plan.collective) ? "to" : "from", plan.root)
+                  : std::string(name_of(plan.collective))});
+  }
   std::vector<std::string> options;
   for (const auto& [name, value] : plan.options) {
     options.push_back(fmt::format("{} {}", name, option_text(name, value)));

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <bit>
-#include <optional>
 #include <type_traits>
 
 namespace reckon {
@@ -78,6 +77,22 @@ private:
   std::array<std::uint32_t, 1U << k_most_bits> m_words{};
 };
 
+/// The run that a stretch lies in.
+const DTypeRun& run_of(std::span<const DTypeRun> runs, const OwnedRun& owned) {
+  return *std::find_if(runs.begin(), runs.end(), [&](const DTypeRun& run) {
+    return owned.offset_bytes >= run.offset_bytes &&
+           owned.offset_bytes < run.offset_bytes + run.bytes;
+  });
+}
+/// The stretch by itself, as a run.
+DTypeRun as_run(std::span<const DTypeRun> runs, const OwnedRun& owned) {
+  return {owned.offset_bytes, owned.bytes, run_of(runs, owned).dtype};
+}
+std::uint64_t first_element(std::span<const DTypeRun> runs, const OwnedRun& owned) {
+  const DTypeRun& run = run_of(runs, owned);
+  return (owned.offset_bytes - run.offset_bytes) / size_of(run.dtype);
+}
+
 /// Calls f with a run's elements as words of their size.
 template <class Byte, class F>
 void with_words(std::span<Byte> memory, const DTypeRun& run, F f) {
@@ -130,26 +145,49 @@ void TestValues::fill(std::span<std::byte> buffer, std::span<const DTypeRun> run
   }
 }
 
+void TestValues::fill_owned(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
+                            std::span<const OwnedRun> owned, std::uint32_t index,
+                            std::uint32_t iteration) const {
+  poison(buffer);
+  for (const OwnedRun& stretch : owned) {
+    const DTypeRun run = as_run(runs, stretch);
+    const Table table(run.dtype, m_workers, index);
+    with_words(buffer, run,
+               [&](auto words) { table.put(words, first_element(runs, stretch), iteration); });
+  }
+}
+
 RankVerification TestValues::check(std::span<const std::byte> buffer,
                                    std::span<const DTypeRun> runs, std::uint32_t iteration) const {
   RankVerification result;
   for (const DTypeRun& run : runs) {
-    const Table table(run.dtype, m_workers, std::nullopt);
-    with_words(buffer, run, [&]<class Word>(std::span<const Word> words) {
-      std::array<Word, k_compared_block> expected; // NOLINT: filled before it is read
-      for (std::size_t at = 0; at < words.size(); at += k_compared_block) {
-        const auto got = words.subspan(at, std::min(k_compared_block, words.size() - at));
-        table.put(std::span(expected).first(got.size()), at, iteration);
-        // A sum of 0 may come out as -0 in no way we use (x + y of opposite values is +0), so bits
-        // may be compared.
-        count_wrong<Word>(result, got, std::span(expected).first(got.size()), [&](std::size_t i) {
-          return fmt::format("gradient byte {} ({}): expected {}, got {}",
-                             run.offset_bytes + (at + i) * sizeof(Word), name_of(run.dtype),
-                             decode(run.dtype, expected[i]), decode(run.dtype, got[i]));
-        });
-      }
-    });
+    result.add(check_owned(buffer, runs, {0, run.offset_bytes, run.bytes}, {}, iteration));
   }
+  return result;
+}
+
+RankVerification TestValues::check_owned(std::span<const std::byte> buffer,
+                                         std::span<const DTypeRun> runs, const OwnedRun& owned,
+                                         std::optional<std::uint32_t> index,
+                                         std::uint32_t iteration) const {
+  RankVerification result;
+  const DTypeRun run = as_run(runs, owned);
+  const std::uint64_t first = first_element(runs, owned);
+  const Table table(run.dtype, m_workers, index);
+  with_words(buffer, run, [&]<class Word>(std::span<const Word> words) {
+    std::array<Word, k_compared_block> expected; // NOLINT: filled before it is read
+    for (std::size_t at = 0; at < words.size(); at += k_compared_block) {
+      const auto got = words.subspan(at, std::min(k_compared_block, words.size() - at));
+      table.put(std::span(expected).first(got.size()), first + at, iteration);
+      // A sum of 0 may come out as -0 in no way we use (x + y of opposite values is +0), so bits
+      // may be compared.
+      count_wrong<Word>(result, got, std::span(expected).first(got.size()), [&](std::size_t i) {
+        return fmt::format("gradient byte {} ({}): expected {}, got {}",
+                           run.offset_bytes + (at + i) * sizeof(Word), name_of(run.dtype),
+                           decode(run.dtype, expected[i]), decode(run.dtype, got[i]));
+      });
+    }
+  });
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -45,6 +46,19 @@ public:
   [[nodiscard]] RankVerification check(std::span<const std::byte> buffer,
                                        std::span<const DTypeRun> runs,
                                        std::uint32_t iteration) const;
+
+  /// The same of the stretches `owned`: fills them with worker `index`'s gradient, and all else
+  /// with the poison.
+  void fill_owned(std::span<std::byte> buffer, std::span<const DTypeRun> runs,
+                  std::span<const OwnedRun> owned, std::uint32_t index,
+                  std::uint32_t iteration) const;
+
+  /// Compares every element of one stretch with worker `index`'s; without one, with the sum over
+  /// all workers.
+  [[nodiscard]] RankVerification check_owned(std::span<const std::byte> buffer,
+                                             std::span<const DTypeRun> runs, const OwnedRun& owned,
+                                             std::optional<std::uint32_t> index,
+                                             std::uint32_t iteration) const;
 
   /// The sums of elements [first, first + out.size()) of an fp32 run.
   void sums(std::span<float> out, std::uint64_t first, std::uint32_t iteration) const;

@@ -44,6 +44,46 @@ private:
   Values m_values;
 };
 
+/// Outcome::sums of another collective than all-reduce.
+class RootsVerifier final : public Verifier {
+public:
+  RootsVerifier(const Schedule& schedule, std::size_t rank, const TestValues& values)
+      : m_schedule(schedule), m_rank(rank), m_index(worker_index(schedule, rank)),
+        m_values(values) {
+    for (const OwnedRun& run : schedule.owned) {
+      if (run.rank == rank) {
+        m_owned.push_back(run);
+      }
+    }
+  }
+  void fill(Views views, std::uint32_t iteration) const override {
+    if (m_index && sums(m_schedule.collective)) {
+      m_values.fill(views[k_gradient_buffer], m_schedule.runs, *m_index, iteration);
+    } else if (m_index) {
+      m_values.fill_owned(views[k_gradient_buffer], m_schedule.runs, m_owned, *m_index, iteration);
+    }
+  }
+  [[nodiscard]] RankVerification check(Views views, std::uint32_t iteration) override {
+    RankVerification result;
+    for (const OwnedRun& run : m_schedule.owned) {
+      if (m_index && (run.rank == m_rank || !sums(m_schedule.collective))) {
+        const std::optional<std::uint32_t> of =
+            sums(m_schedule.collective) ? std::nullopt : worker_index(m_schedule, run.rank);
+        result.add(
+            m_values.check_owned(views[k_gradient_buffer], m_schedule.runs, run, of, iteration));
+      }
+    }
+    return result;
+  }
+
+private:
+  const Schedule& m_schedule;
+  std::size_t m_rank;
+  std::optional<std::uint32_t> m_index;
+  TestValues m_values;
+  std::vector<OwnedRun> m_owned; ///< by this rank
+};
+
 /// Outcome::parameters.
 class ParameterVerifier final : public SumVerifier<TestValues> {
 public:
@@ -96,6 +136,9 @@ std::optional<std::uint32_t> worker_index(const Schedule& schedule, std::size_t 
 
 std::unique_ptr<Verifier> make_verifier(const Schedule& schedule, std::size_t rank) {
   const std::uint32_t workers = workers_of(schedule);
+  if (schedule.collective != Collective::all_reduce) {
+    return std::make_unique<RootsVerifier>(schedule, rank, TestValues(workers));
+  }
   switch (schedule.outcome) {
   case Outcome::fixed_sums:
     return std::make_unique<SumVerifier<FixedValues>>(schedule, rank,

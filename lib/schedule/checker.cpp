@@ -408,6 +408,15 @@ private:
         }
         continue;
       }
+      if (!sums(m_schedule.collective) && m_schedule.worker[r]) { // only roots have anything
+        Memory& gradient = m_memory[r][k_gradient_buffer];
+        gradient = Memory(gradient.bytes(), {{k_none, 1}});
+        for (const OwnedRun& run : m_schedule.owned) {
+          if (run.rank == r) {
+            gradient.set(run.offset_bytes, run.offset_bytes + run.bytes, {{r, 1}});
+          }
+        }
+      }
       for (const ParameterRun& run : rank.parameters) {
         if (run.bytes > 0) {
           m_memory[r][run.at.buffer].set(run.at.offset, run.at.offset + run.bytes,
@@ -524,6 +533,10 @@ private:
   }
 
   void check_sums() {
+    check_owned();
+    if (!m_result.ok()) {
+      return;
+    }
     fill_memory();
     // Any topological order gives the same result, once check_races has shown that all conflicts
     // are ordered.
@@ -578,6 +591,10 @@ private:
     if (m_schedule.outcome == Outcome::latest) {
       check_latest_cover();
     }
+    if (m_schedule.collective != Collective::all_reduce) {
+      check_roots();
+      return;
+    }
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
       if (m_schedule.outcome == Outcome::restored) {
         check_restored(r);
@@ -598,6 +615,62 @@ private:
                       }
                     });
         }
+      }
+    }
+  }
+
+  /// Every byte of the gradient has one root, a worker.
+  void check_owned() {
+    if (m_schedule.collective == Collective::all_reduce) {
+      return;
+    }
+    if (m_schedule.outcome != Outcome::sums) {
+      end_fault("a {} ends with sums or copies of gradients only", name_of(m_schedule.collective));
+    }
+    std::size_t next = 0;
+    for (const DTypeRun& run : m_schedule.runs) {
+      std::uint64_t at = run.offset_bytes;
+      for (; next < m_schedule.owned.size() && m_schedule.owned[next].offset_bytes == at &&
+             m_schedule.owned[next].bytes <= run.offset_bytes + run.bytes - at;
+           ++next) {
+        const OwnedRun& owned = m_schedule.owned[next];
+        if (owned.rank >= m_schedule.worker.size() || !m_schedule.worker[owned.rank]) {
+          end_fault("gradient byte {} has rank {} as its root, which is no worker", at, owned.rank);
+        }
+        at += owned.bytes;
+      }
+      if (at != run.offset_bytes + run.bytes) {
+        end_fault("gradient byte {} has no root, or several", at);
+        return;
+      }
+    }
+    if (next != m_schedule.owned.size()) {
+      end_fault("gradient byte {} has a root, but lies in no run",
+                m_schedule.owned[next].offset_bytes);
+    }
+  }
+
+  /// Roots have the sums, or all workers what the roots had.
+  void check_roots() {
+    for (const OwnedRun& run : m_schedule.owned) {
+      const Content expected = sums(m_schedule.collective) ? m_all : Content{{run.rank, 1}};
+      for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
+        if (!m_schedule.worker[r] || (sums(m_schedule.collective) && r != run.rank)) {
+          continue;
+        }
+        pieces_of(r, {k_gradient_buffer, run.offset_bytes}, run.bytes,
+                  [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                    if (content == expected) {
+                      return;
+                    }
+                    if (sums(m_schedule.collective)) {
+                      end_fault("rank {}: gradient bytes [{}, {}) end with {}", r, b, e,
+                                wrong_in(content, m_all));
+                    } else {
+                      end_fault("rank {}: gradient bytes [{}, {}) do not end with what rank {} had",
+                                r, b, e, run.rank);
+                    }
+                  });
       }
     }
   }

@@ -22,11 +22,12 @@ inline constexpr std::size_t k_max_faults = 10;
 /// - no deadlock: the graph over all ranks (dependencies, and a write before its await) has no
 /// cycle;
 /// - sums: every byte of every worker's gradient ends as the sum over all workers, each counted
-/// exactly once; or, with Outcome::parameters, every parameter that a rank holds makes exactly one
-/// step, with the sum over all workers, and every worker holds all of them; or, with
-/// Outcome::latest, every step of every worker is in the latest parameters exactly once, and all of
-/// a worker's own are in what it has, no other's more than once; whole numbers and fp32 are never
-/// added to each other;
+/// exactly once; in another collective than all-reduce the roots' stretches do, or every worker
+/// ends with what their roots had, and each byte has one root; or, with Outcome::parameters, every
+/// parameter that a rank holds makes exactly one step, with the sum over all workers, and every
+/// worker holds all of them; or, with Outcome::latest, every step of every worker is in the latest
+/// parameters exactly once, and all of a worker's own are in what it has, no other's more than
+/// once; whole numbers and fp32 are never added to each other;
 /// - what is saved (snapshot.hpp): every byte of the parameters and of the optimizer's states by
 /// one rank, with one copy made before the byte changes; with Outcome::restored every rank ends
 /// with what was saved of all that it keeps;

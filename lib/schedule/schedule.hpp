@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/collective.hpp"
 #include "core/dtype.hpp"
 #include "core/optimizer.hpp"
 #include "core/slice.hpp"
@@ -145,6 +146,14 @@ struct FixedPointRule {
   double gradient_bound = 0; ///< magnitude that no gradient exceeds
 };
 
+/// A stretch of the gradient, inside one run, that has its root at a rank: the sum of it ends
+/// there, or what the rank has of it is what all get.
+struct OwnedRun {
+  std::uint32_t rank = 0;
+  std::uint64_t offset_bytes = 0, bytes = 0;
+  auto operator<=>(const OwnedRun&) const = default;
+};
+
 /// A whole job: what every rank does in one iteration. The executor runs it, the simulator plays
 /// it, the checker proves things of it.
 struct Schedule {
@@ -155,6 +164,10 @@ struct Schedule {
   Optimizer optimizer = Optimizer::sgd; ///< of all updates
   std::uint32_t steps = 1;              ///< of each worker in an iteration: Outcome::latest
   FixedPointRule fixed;                 ///< Outcome::fixed_sums
+  /// Of Outcome::sums: who ends with which sums. What a rank has of the rest of the gradient then
+  /// means nothing.
+  Collective collective = Collective::all_reduce;
+  std::vector<OwnedRun> owned; ///< ascending, every byte of the runs once; all-reduce: empty
 };
 
 /// Makes all delays of one rank `factor` times as long: a straggler. Returns how many it has.

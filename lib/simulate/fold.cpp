@@ -198,6 +198,9 @@ FoldedPlan fold_ranks(const Plan& plan, const std::function<Schedule(const Plan&
   for (std::uint64_t& server : folded.plan.parts.server) {
     server = static_cast<std::uint64_t>(number[server]);
   }
+  if (has_root(plan.collective)) { // it sums or gives, so that nobody else plays it
+    folded.plan.root = static_cast<std::uint64_t>(number[plan.root]);
+  }
   for (SumTree& tree : folded.plan.trees) {
     for (auto* const parents : {&tree.up, &tree.down}) {
       std::vector<std::int64_t> of_played;

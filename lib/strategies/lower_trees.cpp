@@ -1,111 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/lower_trees.hpp"
 
-#include "core/error.hpp"
+#include "strategies/lower_halves.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/played_passes.hpp"
-
-#include <fmt/format.h>
+#include "strategies/tree_places.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
 namespace reckon {
 namespace {
 
-constexpr std::uint32_t k_inbox_buffer = 1; ///< what children sent
-constexpr std::uint32_t k_sum_buffer = 2;   ///< sums of a rank without a gradient of its own
-constexpr std::uint64_t k_page_bytes = 4096;
-
 std::uint32_t narrow(std::uint64_t value) {
   return static_cast<std::uint32_t>(value);
-}
-
-/// A tree as its ranks see it.
-struct Places {
-  std::uint32_t root = 0;
-  std::vector<std::vector<std::uint32_t>> up_children, down_children; ///< by rank
-};
-
-/// [rank]: those whose `parent` it is.
-std::vector<std::vector<std::uint32_t>> children_of(const std::vector<std::int64_t>& parent) {
-  std::vector<std::vector<std::uint32_t>> children(parent.size());
-  for (std::uint32_t r = 0; r < parent.size(); ++r) {
-    if (parent[r] >= 0 && parent[r] != r) {
-      children[static_cast<std::size_t>(parent[r])].push_back(r);
-    }
-  }
-  return children;
-}
-
-Places places_of(const Plan& plan, std::size_t number) {
-  const SumTree& tree = plan.trees[number];
-  const auto refuse = [&](const std::string& problem) {
-    fail(ErrorKind::input,
-         fmt::format("tree {} of the plan ('{}') {}", number, tree.scheme, problem));
-  };
-  const auto ranks = static_cast<std::int64_t>(plan.ranks.size());
-  std::array<std::int64_t, 2> root{-1, -1};
-  for (const bool down : {false, true}) {
-    const std::vector<std::int64_t>& parent = down ? tree.down : tree.up;
-    if (static_cast<std::int64_t>(parent.size()) != ranks) {
-      refuse(fmt::format("names {} ranks of {}", parent.size(), ranks));
-    }
-    for (std::int64_t r = 0; r < ranks; ++r) {
-      std::int64_t at = r, steps = 0;
-      while (parent[static_cast<std::size_t>(at)] >= 0 &&
-             parent[static_cast<std::size_t>(at)] != at && steps <= ranks) {
-        at = parent[static_cast<std::size_t>(at)];
-        if (at >= ranks) {
-          refuse(fmt::format("hands a sum to rank {}, but there are {}", at, ranks));
-        }
-        ++steps;
-      }
-      const bool member = parent[static_cast<std::size_t>(r)] >= 0;
-      if (!member && plan.ranks[static_cast<std::size_t>(r)].worker) {
-        refuse(fmt::format("leaves out worker {}", r));
-      }
-      if (member && (steps > ranks || parent[static_cast<std::size_t>(at)] != at)) {
-        refuse(fmt::format("has no way from rank {} to the root", r));
-      }
-      if (member && root[down] >= 0 && root[down] != at) {
-        refuse(fmt::format("has two roots, {} and {}", root[down], at));
-      }
-      root[down] = member ? at : root[down];
-    }
-  }
-  if (root[0] != root[1]) {
-    refuse(fmt::format("sums at rank {} but gives back from rank {}", root[0], root[1]));
-  }
-  Places places{narrow(static_cast<std::uint64_t>(root[0])), children_of(tree.up),
-                children_of(tree.down)};
-  for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
-    const bool gives = tree.up[r] < 0 || !places.up_children[r].empty();
-    const bool takes = tree.down[r] < 0 || r == places.root || !places.down_children[r].empty();
-    if (!plan.ranks[r].worker && !(gives && takes)) {
-      refuse(fmt::format("has rank {} at its end, which has no gradient", r));
-    }
-  }
-  return places;
 }
 
 class TreeLowering {
 public:
   explicit TreeLowering(const Plan& plan) : m_plan(plan), m_dtype(part_dtypes(plan)) {
     for (std::size_t t = 0; t < plan.trees.size(); ++t) {
-      m_trees.push_back(places_of(plan, t));
+      m_trees.push_back(tree_places(plan, t));
     }
     m_lanes = 1 + *std::max_element(plan.parts.lane.begin(), plan.parts.lane.end());
     m_window = std::max<std::uint64_t>(1, plan.window_parts);
-    m_slot_bytes = (plan.part_bytes + k_page_bytes - 1) / k_page_bytes * k_page_bytes;
+    m_slot_bytes = slot_bytes(plan);
     std::vector<std::uint64_t> count(m_lanes, 0);
     for (std::size_t p = 0; p < plan.parts.size(); ++p) {
       m_position.push_back(count[plan.parts.lane[p]]++);
     }
     m_inbox.resize(plan.ranks.size());
-    for (const Places& places : m_trees) {
+    for (const TreePlaces& places : m_trees) {
       for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
         for (const std::uint32_t child : places.up_children[r]) {
           m_inbox[r].emplace(child, m_inbox[r].size());
@@ -155,7 +81,7 @@ private:
     return narrow(m_plan.parts.size() + std::uint64_t{p} * m_plan.ranks.size() + from);
   }
 
-  void lower_part(std::uint32_t rank, std::uint32_t p, const Places& tree, LaneProgram& out,
+  void lower_part(std::uint32_t rank, std::uint32_t p, const TreePlaces& tree, LaneProgram& out,
                   PlayedPasses& passes) {
     const SumTree& parents = m_plan.trees[m_plan.parts.tree[p]];
     const bool worker = m_plan.ranks[rank].worker, root = tree.root == rank;
@@ -226,7 +152,7 @@ private:
 
   const Plan& m_plan;
   std::vector<DType> m_dtype; ///< by part
-  std::vector<Places> m_trees;
+  std::vector<TreePlaces> m_trees;
   std::uint64_t m_lanes = 1, m_window = 1, m_slot_bytes = 0;
   std::vector<std::uint64_t> m_position; ///< by part: of its lane
   std::vector<std::map<std::uint32_t, std::uint64_t>>
@@ -238,6 +164,9 @@ private:
 } // namespace
 
 Schedule lower_trees(const Plan& plan) {
+  if (plan.collective != Collective::all_reduce) {
+    return lower_halves(plan);
+  }
   Schedule schedule;
   schedule.runs = plan.runs;
   TreeLowering lowering(plan);

@@ -93,9 +93,10 @@ public:
       // How much of the gradient others add to, and want the sum of.
       const double others = set.size() < m_model.workers ? 1.0 : m_model.network;
       const double size = static_cast<double>(set.size());
-      const double messages = 2 * (size - 1) + 2 * std::min(1.0, others);
+      const double halves = m_model.collective == Collective::all_reduce ? 2 : 1;
+      const double messages = halves * (size - 1) + halves * std::min(1.0, others);
       for (const bool reversed : {false, true}) {
-        cut(set, inside, others, reversed);
+        cut(set, inside, crossing(inside, others, reversed), reversed);
         count(set, inside, messages, reversed);
       }
     }
@@ -108,6 +109,26 @@ private:
     for (const Station& resource : m_model.stations) {
       offer(resource.background / resource.bytes_per_second, resource.name);
     }
+  }
+
+  /// How much of the gradient the workers of a set must send to the others; `reversed`: receive.
+  /// Sums go to their roots, and what roots have goes to everybody else.
+  [[nodiscard]] double crossing(const std::vector<bool>& inside, double others,
+                                bool reversed) const {
+    const std::vector<double> shares = m_model.root_shares();
+    if (shares.empty()) {
+      return others;
+    }
+    double within = 0, without = 0;
+    std::size_t members = 0;
+    for (std::size_t v = 0; v < shares.size(); ++v) {
+      (inside[v] ? within : without) += shares[v];
+      members += inside[v] ? 1U : 0U;
+    }
+    if (members == m_model.workers) {
+      return 0;
+    }
+    return sums(m_model.collective) == reversed ? within : without;
   }
 
   void offer(double seconds_per_byte, std::string by) {
@@ -164,7 +185,17 @@ private:
         out.insert(std::move(set));
       }
     } else if (m_model.machines.size() > 1) {
-      // Of machines that are alike one is enough.
+      // Of machines that are alike one is enough, but that of a collective's root is not like them.
+      if (has_root(m_model.collective)) {
+        const std::size_t home = m_model.places[m_model.root].machine;
+        std::vector<std::size_t> neighbours, others;
+        for (std::size_t v = 0; v < n; ++v) {
+          (m_model.places[v].machine == home ? neighbours : others).push_back(v);
+        }
+        out.insert({m_model.root});
+        out.insert(neighbours);
+        out.insert(others);
+      }
       std::map<std::string, std::vector<std::size_t>> machines; // by group: the first's workers
       std::map<std::string, std::size_t> first;
       std::vector<std::size_t> all;

@@ -85,22 +85,37 @@ void take(Shared& shared, const Tree& tree, const std::string& name, double shar
   shared.trees.push_back({tree, {name, share}});
 }
 
-/// Whole multiples of the step that add up to 1; the greatest share takes what rounding leaves.
-void settle(const Network& model, Shared& shared) {
-  std::erase_if(shared.trees, [](const auto& tree) { return tree.second.second < k_least_share; });
+/// Shares of trees as whole multiples of the step that add up to `whole`; the greatest takes what
+/// rounding leaves.
+void round_shares(const std::vector<double*>& shares, double whole) {
   double sum = 0;
-  for (const auto& tree : shared.trees) {
-    sum += tree.second.second;
+  for (const double* const share : shares) {
+    sum += *share;
   }
-  double rest = 1;
+  double rest = whole;
   double* greatest = nullptr;
-  for (auto& tree : shared.trees) {
-    double& share = tree.second.second;
-    share = std::round(share / sum / k_share_step) * k_share_step;
-    rest -= share;
-    greatest = greatest == nullptr || share > *greatest ? &share : greatest;
+  for (double* const share : shares) {
+    *share = std::round(*share * whole / sum / k_share_step) * k_share_step;
+    rest -= *share;
+    greatest = greatest == nullptr || *share > *greatest ? share : greatest;
   }
   *greatest += rest;
+}
+
+/// Without shares of a few bytes; they add up to 1, and those of each root to what the collective
+/// gives it.
+void settle(const Network& model, Shared& shared) {
+  std::erase_if(shared.trees, [](const auto& tree) { return tree.second.second < k_least_share; });
+  const std::vector<double> wanted = model.root_shares();
+  std::vector<std::vector<double*>> by_root(std::max<std::size_t>(1, wanted.size()));
+  for (auto& [tree, named] : shared.trees) {
+    by_root[wanted.empty() ? 0 : root_of(tree)].push_back(&named.second);
+  }
+  for (std::size_t root = 0; root < by_root.size(); ++root) {
+    if (!by_root[root].empty()) {
+      round_shares(by_root[root], wanted.empty() ? 1.0 : wanted[root]);
+    }
+  }
   shared.loads.assign(model.stations.size(), 0.0);
   for (const auto& [tree, named] : shared.trees) {
     const std::vector<double> loads = loads_of(model, tree);
@@ -121,6 +136,27 @@ std::vector<double> loads_of(const Network& model, const NamedScheme& scheme) {
   return out;
 }
 
+/// For each root that the collective has the cheapest tree, without places that only sum where
+/// workers alone can do it. Empties `out` where a root has none.
+void add_for_each_root(const Network& model, const std::vector<double>& prices,
+                       std::vector<Tree>& out) {
+  const std::vector<double> shares = model.root_shares();
+  const auto wanted = static_cast<std::size_t>(
+      std::count_if(shares.begin(), shares.end(), [](double share) { return share > 0; }));
+  std::vector<PricedTree> trees = cheapest_trees(model, prices, Relays::none);
+  if (trees.size() < wanted) {
+    trees = cheapest_trees(model, prices);
+  }
+  for (const PricedTree& tree : trees) {
+    if (std::find(out.begin(), out.end(), tree.tree) == out.end()) {
+      out.push_back(tree.tree);
+    }
+  }
+  if (trees.size() < wanted) {
+    out.clear();
+  }
+}
+
 /// The trees to begin with: those with names, and the cheapest when every resource costs what it is
 /// slow, in case none with a name is possible.
 std::vector<Tree> first_trees(const Network& model, const std::vector<NamedScheme>& schemes) {
@@ -138,6 +174,10 @@ std::vector<Tree> first_trees(const Network& model, const std::vector<NamedSchem
   std::vector<double> slow;
   for (const Station& resource : model.stations) {
     slow.push_back(1 / resource.bytes_per_second);
+  }
+  if (model.collective != Collective::all_reduce) {
+    add_for_each_root(model, slow, out);
+    return out;
   }
   if (const std::optional<Tree> tree = Spanning(model, slow).tree(0)) {
     add(*tree);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/optimum.hpp"
 
+#include "strategies/forest/bound.hpp"
 #include "strategies/forest/spanning.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <random>
 #include <set>
@@ -26,6 +28,8 @@ constexpr std::size_t k_starts = 8, k_disturbed = 8;
 constexpr double k_disturbance = 0.2;
 /// Prices between the LP's and those of the best bound so far jump about less (Wentges 1997).
 constexpr double k_smoothing = 0.7;
+/// Steps of all arborescences of a search in a network of more than k_most_places_exact places.
+constexpr double k_most_pricing = 3e8;
 
 class Search {
 public:
@@ -133,7 +137,8 @@ private:
 
   /// Of a tree, by the LP's own prices: whether it can make the mix faster.
   [[nodiscard]] bool helps(const Tree& tree) const {
-    return cost_of(m_network, tree, m_solution.prices) < m_solution.share_price * (1 - k_gap);
+    return cost_of(m_network, tree, m_solution.prices) <
+           m_solution.share_prices.front() * (1 - k_gap);
   }
 
   void spanning_rounds() {
@@ -188,14 +193,14 @@ private:
   void arborescence_rounds() {
     for (int round = 0; round < k_most_rounds; ++round) {
       std::vector<PricedTree> cheapest = cheapest_trees(m_network, m_solution.prices);
-      double least = m_solution.share_price;
+      double least = m_solution.share_prices.front();
       for (const PricedTree& tree : cheapest) {
         least = std::min(least, tree.cost);
       }
       certify(m_solution.prices, least);
       bool added = false;
       for (PricedTree& tree : cheapest) {
-        if (tree.cost < m_solution.share_price * (1 - k_gap)) {
+        if (tree.cost < m_solution.share_prices.front() * (1 - k_gap)) {
           added = take(std::move(tree.tree)) || added;
         }
       }
@@ -218,6 +223,84 @@ private:
 
 } // namespace
 
+namespace {
+
+/// Equation 25 with a group of columns for each root that the collective has.
+SharesProgram program_by_root(const Network& network) {
+  std::vector<double> capacities, background;
+  for (const Station& station : network.stations) {
+    capacities.push_back(station.bytes_per_second);
+    background.push_back(station.background);
+  }
+  return {capacities, background, network.root_shares()};
+}
+
+/// The best mix where the roots are given, which is the upper or the lower half of a forest: each
+/// root prices its own trees. Exact in networks of at most k_most_places_exact places, and in
+/// larger ones without relays as far as there is time; else `certificate` is equation 27's bound.
+Optimum optimum_of_halves(const Network& network, std::vector<Tree> trees) {
+  const std::size_t n = network.places.size();
+  const std::vector<double> wanted = network.root_shares();
+  const bool small = n <= k_most_places_exact, exact = small || network.workers == n;
+  const double gap = n >= k_many_places ? k_gap_of_many : k_gap;
+  const auto size = static_cast<double>(network.workers);
+  const double roots = has_root(network.collective) ? 1.0 : size;
+  const double rounds =
+      small ? k_most_rounds : std::floor(k_most_pricing / (roots * size * size * size));
+  SharesProgram program = program_by_root(network);
+  std::set<std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::size_t>> known;
+  Optimum out;
+  const auto take = [&](Tree tree) {
+    if (!known.insert({tree.up, tree.down, tree.exit}).second) {
+      return false;
+    }
+    program.add(loads_of(network, tree), root_of(tree));
+    out.trees.push_back(std::move(tree));
+    return true;
+  };
+  for (Tree& tree : trees) {
+    take(std::move(tree));
+  }
+  out.certificate = network_bound(network).seconds_per_byte;
+  SharesProgram::Solution solution = program.solve();
+  for (double round = 0; round < rounds; ++round) {
+    if (!small && solution.seconds_per_byte <= out.certificate * (1 + gap)) {
+      break;
+    }
+    std::vector<PricedTree> cheapest =
+        cheapest_trees(network, solution.prices, small ? Relays::every_choice : Relays::none);
+    // Weak duality, with the share of each root times what its cheapest tree costs.
+    double scale = 0, bound = 0;
+    for (std::size_t s = 0; s < solution.prices.size(); ++s) {
+      scale += network.stations[s].bytes_per_second * solution.prices[s];
+      bound += network.stations[s].background * solution.prices[s];
+    }
+    bool added = false;
+    for (PricedTree& tree : cheapest) {
+      const std::size_t root = root_of(tree.tree);
+      const double price = solution.share_prices[root];
+      bound += wanted[root] * std::min(price, tree.cost);
+      if (tree.cost < price - k_gap * std::abs(price)) {
+        added = take(std::move(tree.tree)) || added;
+      }
+    }
+    if (exact && scale > 0) {
+      out.certificate = std::max(out.certificate, bound / scale);
+    }
+    if (!added) {
+      break;
+    }
+    solution = program.solve();
+  }
+  out.seconds_per_byte = solution.seconds_per_byte;
+  out.certificate = std::min(out.certificate, out.seconds_per_byte);
+  out.prices = solution.prices;
+  out.shares = program.least_work(solution);
+  return out;
+}
+
+} // namespace
+
 SharesProgram program_of(const Network& network) {
   std::vector<double> capacities, background;
   for (const Station& station : network.stations) {
@@ -228,6 +311,9 @@ SharesProgram program_of(const Network& network) {
 }
 
 Optimum optimum_of(const Network& network, std::vector<Tree> trees) {
+  if (network.collective != Collective::all_reduce) {
+    return optimum_of_halves(network, std::move(trees));
+  }
   return Search(network, std::move(trees)).run();
 }
 

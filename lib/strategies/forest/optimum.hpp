@@ -26,7 +26,8 @@ struct Optimum {
 /// Starts from `trees`, which must not be empty, and adds trees as long as prices show a cheaper
 /// one: spanning trees whose lower half mirrors the upper one, which loses nothing where links are
 /// as fast in both directions, in O(rounds places^2); then, in networks of at most 12 places,
-/// arborescences, which are exact for any directions.
+/// arborescences, which are exact for any directions. Where the collective gives the roots,
+/// arborescences for each of them only; `trees` must have one for each.
 [[nodiscard]] Optimum optimum_of(const Network& network, std::vector<Tree> trees);
 
 } // namespace reckon

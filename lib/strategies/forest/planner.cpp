@@ -155,9 +155,36 @@ private:
   [[nodiscard]] bool several() const { return !m_options.machines.empty(); }
 
   [[nodiscard]] Network network_for(const InsideOptions& inside) const {
-    return several()
-               ? network_between_machines(m_inputs.profile, m_options.machines, m_options.transport)
-               : network_inside_machine(m_inputs.profile, m_machine, inside);
+    Network network = several() ? network_between_machines(m_inputs.profile, m_options.machines,
+                                                           m_options.transport)
+                                : network_inside_machine(m_inputs.profile, m_machine, inside);
+    network.collective = m_options.collective;
+    network.root = m_options.root;
+    check_collective(network);
+    return network;
+  }
+
+  void check_collective(const Network& network) const {
+    if (network.collective == Collective::all_reduce) {
+      return;
+    }
+    const std::string_view name = name_of(network.collective);
+    if (has_root(network.collective) && network.root >= network.workers) {
+      fail(ErrorKind::usage, fmt::format("--root {}: the plan has {} workers, ranks 0 to {}",
+                                         network.root, network.workers, network.workers - 1));
+    }
+    if (passes_besides()) {
+      fail(ErrorKind::usage,
+           fmt::format("--collective {} with --network or --service: what other machines add and "
+                       "want is of an all-reduce; leave them out",
+                       name));
+    }
+    if (has_nths(network.collective) && m_options.cutting == Cutting::tensors) {
+      fail(ErrorKind::usage,
+           fmt::format("--collective {} with --cutting tensors: every worker's n-th is cut by "
+                       "itself, wherever tensors end; leave --cutting out",
+                       name));
+    }
   }
 
   [[nodiscard]] bool gpu_works() const {
@@ -306,17 +333,21 @@ private:
   }
 
   [[nodiscard]] double writes(std::uint64_t part_bytes) const {
-    return static_cast<double>(m_layout.total_bytes) / static_cast<double>(part_bytes) * 2 *
+    const double halves = m_options.collective == Collective::all_reduce ? 2 : 1;
+    return static_cast<double>(m_layout.total_bytes) / static_cast<double>(part_bytes) * halves *
            static_cast<double>(m_solution->endpoints.size() - 1);
   }
 
   [[nodiscard]] Plan cut_and_assign(std::uint64_t part_bytes) const {
     Plan plan;
     plan.trees = m_solution->trees;
+    plan.collective = m_options.collective;
+    plan.root = has_root(m_options.collective) ? m_options.root : 0;
     plan.runs = m_layout.runs;
     plan.gradient_bytes = m_layout.total_bytes;
     plan.parts =
-        cut_for_trees(m_layout, m_inputs.workload, plan.trees, part_bytes, m_options.cutting);
+        cut_for_trees(m_layout, m_inputs.workload, plan.trees, part_bytes, m_options.cutting,
+                      has_nths(m_options.collective) ? m_model.workers : 1);
     give_lanes(plan, m_options.lanes);
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (std::size_t r = 0; r < m_solution->endpoints.size(); ++r) {

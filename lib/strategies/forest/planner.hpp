@@ -29,6 +29,8 @@ struct InsidePlanOptions {
   std::optional<std::uint64_t> part_bytes, window_parts; ///< absent: by the played time
   Cutting cutting = Cutting::fused;
   PassSeconds passes{}; ///< of the model, played beside the traffic; 0: only the traffic counts
+  Collective collective = Collective::all_reduce;
+  std::uint64_t root = 0; ///< rank that a broadcast is from and a reduce is to
 };
 
 /// Documents that a plan is made from, with the links to be written into it.

@@ -28,7 +28,8 @@ void check_optimal(const ClpSimplex& simplex) {
 } // namespace
 
 SharesProgram::SharesProgram(const std::vector<double>& capacities,
-                             const std::vector<double>& background)
+                             const std::vector<double>& background,
+                             const std::vector<double>& groups)
     : m_simplex(std::make_unique<ClpSimplex>()), m_capacities(capacities) {
   if (!capacities.empty()) {
     m_scale = *std::max_element(capacities.begin(), capacities.end());
@@ -38,11 +39,13 @@ SharesProgram::SharesProgram(const std::vector<double>& capacities,
   simplex.setPrimalTolerance(k_precision);
   simplex.setDualTolerance(k_precision);
   const int rows = static_cast<int>(capacities.size());
-  simplex.resize(rows + 1, 0);
+  simplex.resize(rows + static_cast<int>(groups.size()), 0);
   for (int r = 0; r < rows; ++r) {
     simplex.setRowBounds(r, background[static_cast<std::size_t>(r)], COIN_DBL_MAX);
   }
-  simplex.setRowBounds(rows, 1.0, 1.0);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    simplex.setRowBounds(rows + static_cast<int>(g), groups[g], groups[g]);
+  }
   std::vector<int> row(capacities.size());
   std::iota(row.begin(), row.end(), 0);
   std::vector<double> scaled = capacities;
@@ -56,7 +59,7 @@ SharesProgram::~SharesProgram() = default;
 SharesProgram::SharesProgram(SharesProgram&&) noexcept = default;
 SharesProgram& SharesProgram::operator=(SharesProgram&&) noexcept = default;
 
-std::size_t SharesProgram::add(const std::vector<double>& loads) {
+std::size_t SharesProgram::add(const std::vector<double>& loads, std::size_t group) {
   std::vector<int> row;
   std::vector<double> element;
   double work = 0;
@@ -67,7 +70,7 @@ std::size_t SharesProgram::add(const std::vector<double>& loads) {
       work += loads[r] / m_capacities[r];
     }
   }
-  row.push_back(static_cast<int>(loads.size()));
+  row.push_back(static_cast<int>(loads.size() + group));
   element.push_back(1.0);
   m_simplex->addColumn(static_cast<int>(row.size()), row.data(), element.data(), 0.0, COIN_DBL_MAX,
                        0.0);
@@ -89,7 +92,9 @@ SharesProgram::Solution SharesProgram::solve() {
   for (std::size_t r = 0; r < m_capacities.size(); ++r) {
     out.prices.push_back(std::max(0.0, duals[r]) / m_scale);
   }
-  out.share_price = duals[m_capacities.size()] / m_scale;
+  for (int g = static_cast<int>(m_capacities.size()); g < simplex.numberRows(); ++g) {
+    out.share_prices.push_back(duals[g] / m_scale);
+  }
   return out;
 }
 

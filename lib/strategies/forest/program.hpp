@@ -10,18 +10,20 @@ class ClpSimplex;
 namespace reckon {
 
 /// The linear program
-///   least T with  background_r + sum_c share_c load_rc <= capacity_r T  for all r,  sum share = 1
+///   least T with  background_r + sum_c share_c load_rc <= capacity_r T  for all r,
+///   sum share = 1; or, of columns in several groups, sum share of the group = its part of 1
 /// solved by COIN-OR CLP, to which columns can be added. Capacities in bytes per second, loads in
 /// bytes for each byte of the gradient, T in seconds for each byte. Thread-compatible.
 class SharesProgram {
 public:
-  SharesProgram(const std::vector<double>& capacities, const std::vector<double>& background);
+  SharesProgram(const std::vector<double>& capacities, const std::vector<double>& background,
+                const std::vector<double>& groups = {1.0});
   ~SharesProgram();
   SharesProgram(SharesProgram&&) noexcept;
   SharesProgram& operator=(SharesProgram&&) noexcept;
 
   /// One entry a resource. Returns the column's number.
-  std::size_t add(const std::vector<double>& loads);
+  std::size_t add(const std::vector<double>& loads, std::size_t group = 0);
 
   struct Solution {
     double seconds_per_byte = 0;
@@ -29,7 +31,8 @@ public:
     /// By resource, >= 0: seconds that a further byte on it costs, for each byte of the gradient.
     /// sum capacity price = 1 unless T is 0.
     std::vector<double> prices;
-    double share_price = 0; ///< the dual value of sum share = 1: no column costs less than this
+    /// By group: the dual value of the sum of its shares: no column of it costs less than this.
+    std::vector<double> share_prices;
   };
   /// Throws Error{operation} when the solver finds no optimum (also without columns).
   [[nodiscard]] Solution solve();

@@ -57,6 +57,7 @@ public:
   }
 
   [[nodiscard]] std::vector<NamedScheme> all() {
+    scatter();
     if (m_model.machines.size() > 1) {
       ring();
       between_machines();
@@ -84,8 +85,43 @@ private:
     tree.down[child] = static_cast<std::int64_t>(parent);
   }
 
-  /// `name` with the trees, if all are possible.
+  /// What the collective takes of a scheme for all-reduce: the halves of those trees that have a
+  /// root of its. None where it would need roots that the scheme has not, or not equally often.
+  [[nodiscard]] std::vector<Tree> halved(std::vector<Tree> trees) const {
+    const std::vector<double> wanted = m_model.root_shares();
+    std::vector<std::size_t> count(wanted.size(), 0);
+    std::vector<Tree> out;
+    for (Tree& tree : trees) {
+      const std::size_t root = root_of(tree);
+      if (root < wanted.size() && wanted[root] > 0) {
+        halve(m_model, tree);
+        ++count[root];
+        out.push_back(std::move(tree));
+      }
+    }
+    std::size_t each = 0; // trees that every root has
+    for (std::size_t root = 0; root < wanted.size(); ++root) {
+      if (wanted[root] > 0) {
+        each = each == 0 ? count[root] : each;
+        if (count[root] != each || each == 0) {
+          return {};
+        }
+      }
+    }
+    return out;
+  }
+
+  /// `name` with the trees, if all are possible; of those that become the same by halving the
+  /// first.
   void take(std::string name, std::vector<Tree> trees) {
+    if (m_model.collective != Collective::all_reduce) {
+      trees = halved(std::move(trees));
+      for (const NamedScheme& known : m_schemes) {
+        if (known.trees == trees) {
+          return;
+        }
+      }
+    }
     const auto possible = [&](const Tree& t) { return is_possible(m_model, t); };
     if (!trees.empty() && std::all_of(trees.begin(), trees.end(), possible)) {
       m_schemes.push_back({std::move(name), std::move(trees)});
@@ -223,6 +259,27 @@ private:
       }
       take("reduce_broadcast all", std::move(trees));
     }
+  }
+
+  /// From one root by each other worker in turn to the rest, or back (van de Geijn): what a scatter
+  /// and an all-gather do, without a wait between them.
+  void scatter() {
+    if (!has_root(m_model.collective) || m_model.workers < 3) {
+      return;
+    }
+    std::vector<Tree> trees;
+    for (std::size_t head = 0; head < m_model.workers; ++head) {
+      if (head != m_model.root) {
+        Tree whole = tree(m_model.root);
+        for (std::size_t v = 0; v < m_model.workers; ++v) {
+          if (v != m_model.root) {
+            join(whole, v, v == head ? m_model.root : head);
+          }
+        }
+        trees.push_back(std::move(whole));
+      }
+    }
+    take("scatter", std::move(trees));
   }
 
   /// One scheme for each memory that may be the root, and one with all of them in turn.

@@ -14,7 +14,8 @@ struct NamedScheme {
   std::vector<Tree> trees;
 };
 
-/// All named schemes that are possible on the machine (docs/equations.md has the list).
+/// All named schemes that are possible on the machine (docs/equations.md has the list). Of other
+/// collectives than all-reduce the halves of those that have the roots that it needs.
 [[nodiscard]] std::vector<NamedScheme> named_schemes(const Network& model);
 
 } // namespace reckon

@@ -61,7 +61,8 @@ void prune_leaves(const Network& model, std::vector<std::int64_t>& parents, std:
 /// Searches the cheapest trees for one set of prices.
 class Search {
 public:
-  Search(const Network& model, const std::vector<double>& prices) : m_model(model) {
+  Search(const Network& model, const std::vector<double>& prices, Relays relays)
+      : m_model(model), m_relays(relays) {
     const std::size_t n = model.places.size();
     m_copy.assign(n, std::vector<double>(n, k_never));
     m_add.assign(n, 0.0);
@@ -110,7 +111,7 @@ private:
   void for_relays(std::size_t root, const Call& call) const {
     std::vector<std::size_t> relays;
     for (std::size_t v = m_model.workers; v < m_model.places.size(); ++v) {
-      if (v != root) {
+      if (v != root && m_relays == Relays::every_choice) {
         relays.push_back(v);
       }
     }
@@ -201,6 +202,7 @@ private:
   }
 
   const Network& m_model;
+  Relays m_relays;
   Costs m_copy; ///< from, to
   std::vector<double> m_add;
 };
@@ -216,6 +218,17 @@ std::size_t root_of(const Tree& tree) {
   return tree.up.size();
 }
 
+void halve(const Network& model, Tree& tree) {
+  const std::size_t root = root_of(tree);
+  for (const auto& [used, parents] : {std::pair(sums(model.collective), &tree.up),
+                                      std::pair(gives(model.collective), &tree.down)}) {
+    if (!used) {
+      parents->assign(parents->size(), -1);
+      parents->at(root) = static_cast<std::int64_t>(root);
+    }
+  }
+}
+
 bool is_possible(const Network& model, const Tree& tree) {
   const std::size_t n = model.places.size();
   if (tree.up.size() != n || tree.down.size() != n) {
@@ -227,7 +240,8 @@ bool is_possible(const Network& model, const Tree& tree) {
     return false;
   }
   for (std::size_t v = 0; v < model.workers; ++v) {
-    if (tree.up[v] < 0 || tree.down[v] < 0) {
+    if ((tree.up[v] < 0 && sums(model.collective)) ||
+        (tree.down[v] < 0 && gives(model.collective))) {
       return false;
     }
   }
@@ -367,15 +381,22 @@ std::vector<std::size_t> cheapest_arborescence(const std::vector<std::vector<dou
   return parent;
 }
 
-std::vector<PricedTree> cheapest_trees(const Network& model, const std::vector<double>& prices) {
+std::vector<PricedTree> cheapest_trees(const Network& model, const std::vector<double>& prices,
+                                       Relays relays) {
   std::vector<PricedTree> out;
-  Search search(model, prices);
+  Search search(model, prices, relays);
+  const std::vector<double> shares = model.root_shares();
   for (std::size_t root = 0; root < model.places.size(); ++root) {
-    if (model.exits[root].empty()) {
+    const bool wanted = shares.empty() || (root < shares.size() && shares[root] > 0);
+    if (model.exits[root].empty() || !wanted) {
       continue;
     }
-    Search::Found up = search.up(root);
-    Search::Found down = search.down(root);
+    Search::Found alone;
+    alone.parents.assign(model.places.size(), -1);
+    alone.parents[root] = static_cast<std::int64_t>(root);
+    alone.cost = 0;
+    Search::Found up = sums(model.collective) ? search.up(root) : alone;
+    Search::Found down = gives(model.collective) ? search.down(root) : alone;
     if (up.parents.empty() || down.parents.empty()) {
       continue;
     }

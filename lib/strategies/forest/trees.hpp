@@ -13,7 +13,7 @@
 namespace reckon {
 
 /// Two trees over a model's endpoints with one root, as SumTree has them, and the way from the root
-/// to the network.
+/// to the network. The half that the model's collective has no use for is the root alone.
 struct Tree {
   std::vector<std::int64_t> up; ///< by endpoint: whom it hands its sum to; the root: itself; or -1
   std::vector<std::int64_t> down; ///< by endpoint: who gives it the sum; the root: itself; or -1
@@ -23,8 +23,11 @@ struct Tree {
 
 [[nodiscard]] std::size_t root_of(const Tree& tree);
 
-/// Whether both trees lead to one root that has such an exit, hold every worker, and make only
-/// copies that can be made.
+/// Makes the half that the model's collective has no use for the root alone.
+void halve(const Network& model, Tree& tree);
+
+/// Whether both trees lead to one root that has such an exit, hold every worker as far as the
+/// collective uses them, and make only copies that can be made.
 [[nodiscard]] bool is_possible(const Network& model, const Tree& tree);
 
 /// By resource: bytes for each byte of the gradient when all of it goes this way; without what
@@ -58,9 +61,16 @@ struct PricedTree {
   double cost = std::numeric_limits<double>::infinity();
 };
 
-/// The cheapest trees of all with each root, over every choice of relays, when a byte through
-/// resource r costs prices[r] >= 0. Exact. A root that reaches no worker has no entry.
+/// Which places that only sum are looked at as members of a tree.
+enum class Relays {
+  every_choice, ///< exact; exponential in their number
+  none,         ///< exact where there are none
+};
+
+/// The cheapest trees of all with each root that the collective has, when a byte through resource r
+/// costs prices[r] >= 0. A root that reaches no worker has no entry.
 [[nodiscard]] std::vector<PricedTree> cheapest_trees(const Network& model,
-                                                     const std::vector<double>& prices);
+                                                     const std::vector<double>& prices,
+                                                     Relays relays = Relays::every_choice);
 
 } // namespace reckon

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/tree_places.hpp"
+
+#include "core/error.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+namespace reckon {
+namespace {
+
+constexpr std::uint64_t k_page_bytes = 4096;
+
+/// [rank]: those whose `parent` it is.
+std::vector<std::vector<std::uint32_t>> children_of(const std::vector<std::int64_t>& parent) {
+  std::vector<std::vector<std::uint32_t>> children(parent.size());
+  for (std::uint32_t r = 0; r < parent.size(); ++r) {
+    if (parent[r] >= 0 && parent[r] != r) {
+      children[static_cast<std::size_t>(parent[r])].push_back(r);
+    }
+  }
+  return children;
+}
+
+} // namespace
+
+std::uint64_t slot_bytes(const Plan& plan) {
+  return (plan.part_bytes + k_page_bytes - 1) / k_page_bytes * k_page_bytes;
+}
+
+TreePlaces tree_places(const Plan& plan, std::size_t number) {
+  const SumTree& tree = plan.trees[number];
+  const auto refuse = [&](const std::string& problem) {
+    fail(ErrorKind::input,
+         fmt::format("tree {} of the plan ('{}') {}", number, tree.scheme, problem));
+  };
+  const auto ranks = static_cast<std::int64_t>(plan.ranks.size());
+  std::array<std::int64_t, 2> root{-1, -1};
+  for (const bool down : {false, true}) {
+    const std::vector<std::int64_t>& parent = down ? tree.down : tree.up;
+    if (static_cast<std::int64_t>(parent.size()) != ranks) {
+      refuse(fmt::format("names {} ranks of {}", parent.size(), ranks));
+    }
+    for (std::int64_t r = 0; r < ranks; ++r) {
+      std::int64_t at = r, steps = 0;
+      while (parent[static_cast<std::size_t>(at)] >= 0 &&
+             parent[static_cast<std::size_t>(at)] != at && steps <= ranks) {
+        at = parent[static_cast<std::size_t>(at)];
+        if (at >= ranks) {
+          refuse(fmt::format("hands a sum to rank {}, but there are {}", at, ranks));
+        }
+        ++steps;
+      }
+      const bool member = parent[static_cast<std::size_t>(r)] >= 0;
+      const bool used = down ? gives(plan.collective) : sums(plan.collective);
+      if (used && !member && plan.ranks[static_cast<std::size_t>(r)].worker) {
+        refuse(fmt::format("leaves out worker {}", r));
+      }
+      if (member && (steps > ranks || parent[static_cast<std::size_t>(at)] != at)) {
+        refuse(fmt::format("has no way from rank {} to the root", r));
+      }
+      if (member && root[down] >= 0 && root[down] != at) {
+        refuse(fmt::format("has two roots, {} and {}", root[down], at));
+      }
+      root[down] = member ? at : root[down];
+    }
+  }
+  if (root[0] != root[1]) {
+    refuse(fmt::format("sums at rank {} but gives back from rank {}", root[0], root[1]));
+  }
+  TreePlaces places{static_cast<std::uint32_t>(root[0]), children_of(tree.up),
+                    children_of(tree.down)};
+  for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
+    const bool hands = tree.up[r] < 0 || !places.up_children[r].empty();
+    const bool takes = tree.down[r] < 0 || r == places.root || !places.down_children[r].empty();
+    if (!plan.ranks[r].worker && !(hands && takes)) {
+      refuse(fmt::format("has rank {} at its end, which has no gradient", r));
+    }
+  }
+  return places;
+}
+
+} // namespace reckon

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes of trees inside machines and over several: bound, named schemes, optimum, certificate, play, simulation."""
 
+import concurrent.futures
 import itertools
 import json
 import os
@@ -11,7 +12,7 @@ import time
 
 from reproduction.computed import DIFFERS, finish, milliseconds, need_build
 from reproduction.lab import RECKON, die, say, size, table
-from reproduction.networks import (CHANGE, DGX1, DGX2_GPUS, DGX2_NVLINKS, GRID_LINK, MEMORY, MESH, MI250, NIC, NVLINK, PCIE3,
+from reproduction.networks import (CHANGE, DGX1, DGX2_GPUS, DGX2_NVLINKS, GRID_LINK, MEMORY, MESH, MI250, NIC, NVLINK,
                                    PCIE4, SOCKETS, TORUS, XGMI, changed, counted, gpus_in, grid_links, joined, machine,
                                    published, renamed, shipped, write)
 
@@ -29,23 +30,31 @@ MIXED = (("a100-cluster", 2), ("h100-cluster", 2))
 BYTEPS_MACHINES, BYTEPS_SERVERS = 4, (0, 1, 2, 4)
 
 
-PROVENANCE = (
-    (", ".join((*INSIDE, *CLUSTERS)), "the shipped profiles: [profiles/README.md](../../profiles/README.md)"),
-    ("byteps-pcie and byteps-nvlink in clusters", "these profiles with their NICs of 100 Gb/s; a server is a CPU machine of the "
-     f"profile `byteps-cluster` with its sums and a port of {NIC / 1e9:g} GB/s, the NIC's rate without protocols"),
-    ("DGX-1", f"eight V100 in NVIDIA's hybrid cube mesh, {NVLINK / 1e9:g} GB/s each way a NVLink, some pairs with two; GPUs on PCIe "
-     "3.0 x16, two a switch; its host is the one below"),
-    ("NDv2", f"eight V100 with NVLink and one NIC of 100 Gb/s (Microsoft, NDv2 series); assumed: the NVLinks, switches and host are "
-     "DGX-1's, the NIC is at the switch of GPUs 0 and 1"),
-    ("DGX-2", f"16 V100, each with {DGX2_NVLINKS} NVLinks of {NVLINK / 1e9:g} GB/s each way to NVSwitches, which are taken as one; "
-     "assumed: PCIe 3.0 x16, two GPUs a switch, DGX-1's host"),
-    ("MI250", "which dies xGMI joins, and that eight of 16 PCIe lanes reach a die: RCCL's model of such a machine "
-     f"(ROCm/rccl, `tools/topo_expl/models/topo_16p1h.xml`); {XGMI / 1e9:g} GB/s each way a link (AMD, MI250 microarchitecture); "
-     "assumed: one PCIe 4.0 x16 switch a NUMA node, and between any two of the four NUMA nodes and in their memory the rates of "
-     "DGX-1's host"),
-    ("torus, mesh", f"assumed: a link carries {size(GRID_LINK)}/s each way; a PCIe 3.0 x16 switch for each GPU; DGX-1's host"),
-    ("DGX-1's host", f"assumed: {SOCKETS / 1e9:g} GB/s each way between two processors (two QPI links), memory that reads and writes "
-     f"{MEMORY / 1e9:g} GB/s each (half of two processors' four channels DDR4-2400)"))
+# network: where its rates are from
+PROVENANCE = {
+    ", ".join((*INSIDE, *CLUSTERS)): "the shipped profiles: [profiles/README.md](../../profiles/README.md)",
+    "byteps-pcie and byteps-nvlink in clusters":
+        "these profiles with their NICs of 100 Gb/s; a server is a CPU machine of the profile `byteps-cluster` with "
+        f"its sums and a port of {NIC / 1e9:g} GB/s, the NIC's rate without protocols",
+    "DGX-1":
+        f"eight V100 in NVIDIA's hybrid cube mesh, {NVLINK / 1e9:g} GB/s each way a NVLink, some pairs with two; "
+        "assumed: PCIe 3.0 x16, two GPUs a switch, and the host below",
+    "NDv2":
+        "eight V100 with NVLink and one NIC of 100 Gb/s (Microsoft, NDv2 series); assumed: the NVLinks, switches and "
+        "host are DGX-1's, the NIC is at the switch of GPUs 0 and 1",
+    "DGX-2":
+        f"16 V100, each with {DGX2_NVLINKS} NVLinks of {NVLINK / 1e9:g} GB/s each way to NVSwitches, which are taken "
+        "as one; assumed: PCIe 3.0 x16, two GPUs a switch, DGX-1's host",
+    "MI250":
+        "which dies xGMI joins, and that eight of 16 PCIe lanes reach a die: RCCL's model of such a machine "
+        f"(ROCm/rccl, `tools/topo_expl/models/topo_16p1h.xml`); {XGMI / 1e9:g} GB/s each way a link (AMD, MI250 "
+        "microarchitecture); assumed: one PCIe 4.0 x16 switch a NUMA node, and between any two of the four NUMA "
+        "nodes and in their memory the rates of DGX-1's host",
+    "torus, mesh":
+        f"assumed: a link carries {size(GRID_LINK)}/s each way; a PCIe 3.0 x16 switch for each GPU; DGX-1's host",
+    "DGX-1's host":
+        f"assumed: {SOCKETS / 1e9:g} GB/s each way between two processors (two QPI links), memory that reads and "
+        f"writes {MEMORY / 1e9:g} GB/s each (half of two processors' four channels DDR4-2400)"}
 
 
 class Networks:
@@ -62,8 +71,8 @@ class Networks:
         as_it_is = document or shipped(file)
         draw = random.Random(f"{file} {self._seed}")
         self._add(text, write(self._folder, file, document) if document else file, ("--inside",), gpus_in(as_it_is))
-        self._add(f"{text}, rates changed", write(self._folder, f"{file}-changed", changed(as_it_is, draw)), ("--inside",),
-                  gpus_in(as_it_is))
+        self._add(f"{text}, rates changed", write(self._folder, f"{file}-changed", changed(as_it_is, draw)),
+                  ("--inside",), gpus_in(as_it_is))
 
     def cluster(self, text, file, members, servers=0, cpus=(), alike=None):
         """Machines [(document, count)] of which the last `servers` only sum, or CPU machines do; `alike`: the shipped
@@ -79,8 +88,8 @@ class Networks:
         self._add(text, alike if isinstance(alike, str) else write(self._folder, file, alike or own), options, gpus)
         if machines <= MOST_CHANGED:
             draw = random.Random(f"{own['name']} {self._seed}")
-            self._add(f"{text}, rates changed", write(self._folder, f"{file}-changed", joined(file, members, cpus, draw)),
-                      options, gpus)
+            self._add(f"{text}, rates changed",
+                      write(self._folder, f"{file}-changed", joined(file, members, cpus, draw)), options, gpus)
 
 
 def several(count, what):
@@ -200,9 +209,9 @@ def cells(row):
     if "failed" in row:
         return (*first, *["-"] * 8, row["failed"], "-")
     return (*first, milliseconds(row["lower_bound"]), row["named"], milliseconds(row["single"]),
-            milliseconds(row["optimum"]), over(row["optimum"], max(row["certificate"], row["lower_bound"])), milliseconds(row["played"]),
-            over(row["played"], row["optimum"]), milliseconds(row["simulated"]), row["strategy"],
-            f"{row['planning_seconds']:.1f}")
+            milliseconds(row["optimum"]), over(row["optimum"], max(row["certificate"], row["lower_bound"])),
+            milliseconds(row["played"]), over(row["played"], row["optimum"]), milliseconds(row["simulated"]),
+            row["strategy"], f"{row['planning_seconds']:.1f}")
 
 
 HEADERS = ("network", "GPUs", "bound", "best named scheme", "its time", "optimum", "left open", "played",
@@ -229,29 +238,36 @@ def rows_of(folder, found):
     return rows
 
 
-def forests(arguments, folder):
-    need_build()
-    rows = rows_of(folder, networks(folder, arguments.seed))
+def page(rows, seed):
     lines = ["# Mixes of trees", "",
              "`scripts/reproduce all --only forests` makes this page (`scripts/reproduce forests` leaves it in "
              "`results/`): each row is one `reckon plan` and one `reckon simulate` of that plan. Times are in ms. "
              "Nothing is measured but the time of the planning.", "",
              "No plan can beat `bound` (equation 27). `optimum` is the best mix of trees that the planner found; by "
-             "the certificate (the planner's dual values) or the bound, whichever is more, it is at most `left open` over "
-             "the best mix there is. The plan predicts `played` for the strategy that it chose, with parts of a "
+             "the certificate (the planner's dual values) or the bound, whichever is more, it is at most `left open` "
+             "over the best mix there is. The plan predicts `played` for the strategy that it chose, with parts of a "
              "finite size. SimGrid plays every part of the same plan in `simulated`; `-` stands there if that takes "
              f"over {SIMULATION_LIMIT} s or no simulator is built.", "",
              "`rates changed` is the same network where the rate of each link, NIC, port and measured copy is up to "
-             f"{100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed {arguments.seed}; `--seed` "
-             "takes another). Each machine has rates of its own then, the same whatever the number of servers; the rates of "
-             f"memories and sums stay. Rows with more than {MOST_CHANGED} machines have no such twin.", "",
-             "## Where the rates are from", "", table(("network", "rates"), PROVENANCE), ""]
+             f"{100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed {seed}; `--seed` "
+             "takes another). Each machine has rates of its own then, the same whatever the number of servers; the "
+             f"rates of memories and sums stay. Rows with more than {MOST_CHANGED} machines have no such twin.", "",
+             "NUMA nodes sum only where no more than ten places only sum ([cli.md](../cli.md)): with four servers "
+             "they do not, and `bound` is then of plans without them.", "",
+             "## Where the rates are from", "",
+             *(f"- **{network}**: {rates}." for network, rates in PROVENANCE.items()), ""]
     for model in MODELS:
         mine = [r for r in rows if r["model"] == model]
         known = next((r["bytes"] for r in mine if "bytes" in r), None)
         lines += [f"## {model}" + (f", {size(known)}" if known else ""), "", table(HEADERS, [cells(r) for r in mine]),
                   ""]
-    finish(folder, "forests", lines, rows)
+    return lines
+
+
+def forests(arguments, folder):
+    need_build()
+    rows = rows_of(folder, networks(folder, arguments.seed))
+    finish(folder, "forests", page(rows, arguments.seed), rows)
 
 
 EXPERIMENTS = {"forests": forests}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Networks of GPUs that are planned on: profiles of machines by their figures, put together, and with their rates changed."""
+"""Networks of GPUs that are planned on: machines by their figures, put together, and with their rates changed."""
 
 import copy
 import itertools
@@ -22,7 +22,8 @@ DGX2_GPUS, DGX2_NVLINKS = 16, 6
 # xGMI links between two dies of eight MI250 in one machine; two dies of a package have four.
 MI250 = {(0, 1): 4, (0, 2): 1, (0, 4): 2, (1, 2): 1, (1, 3): 1, (1, 5): 1, (2, 3): 4, (2, 6): 1, (3, 7): 2, (4, 5): 4,
          (4, 12): 1, (5, 13): 1, (5, 14): 1, (6, 7): 4, (6, 13): 1, (6, 14): 1, (7, 15): 1, (8, 9): 4, (8, 10): 1,
-         (8, 12): 2, (9, 10): 1, (9, 11): 1, (9, 13): 1, (10, 11): 4, (10, 14): 1, (11, 15): 2, (12, 13): 4, (14, 15): 4}
+         (8, 12): 2, (9, 10): 1, (9, 11): 1, (9, 13): 1, (10, 11): 4, (10, 14): 1, (11, 15): 2, (12, 13): 4,
+         (14, 15): 4}
 TORUS, MESH = (3, 3, 3), (5, 5)
 GRID_LINK = 50 * GIB
 
@@ -76,7 +77,8 @@ def machine(name, gpus, links, per_switch, nodes=2, pcie=PCIE3, gpu_pcie=PCIE3, 
     ways += [{"kind": "nvlink", "from": f"m0/gpu{a}", "to": f"m0/gpu{b}", "count": 1, "bytes_per_second": value}
              for (a, b), value in links.items()]
     if switched:
-        ways += [{"kind": "nvlink", "from": "m0/nvswitch0", "to": f"m0/gpu{gpu}", "count": 1, "bytes_per_second": switched}
+        ways += [{"kind": "nvlink", "from": "m0/nvswitch0", "to": f"m0/gpu{gpu}", "count": 1,
+                  "bytes_per_second": switched}
                  for gpu in range(gpus)]
     cells = [published(f"memory_{what}_bandwidth", MEMORY, **{"from": "m0"}) for what in ("read", "write")]
     return profile_of(name, [{"id": "m0", "name": name, "count": 1, "cores": 40}], cells, objects, ways)
@@ -143,8 +145,8 @@ def changed(document, draw):
     out = copy.deepcopy(document)
     for item in out["topology"]["objects"]:
         if "pcie" in item:
-            item["pcie"] = {**item["pcie"], "transfers_per_second": rate(item["pcie"]["transfers_per_second"], item["id"],
-                                                                         item["parent"])}
+            was = item["pcie"]["transfers_per_second"]
+            item["pcie"] = {**item["pcie"], "transfers_per_second": rate(was, item["id"], item["parent"])}
         if "link_bytes_per_second" in item:
             item["link_bytes_per_second"] = rate(item["link_bytes_per_second"])
     for link in out["topology"].get("links", []):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which scheme wins where: over the size of a message, the number of machines and of servers, as the planner predicts it."""
+"""Which scheme wins where: over the size of a message, machines and servers, as the planner predicts it."""
 
 import collections
 import json
@@ -46,8 +46,8 @@ def ports(folder):
 def planned(folder, profile, model_bytes, machines, servers, *options):
     path = folder / "plan.json"
     done = subprocess.run([str(a) for a in (
-        RECKON, "plan", "--profile", profile, "--workload", one_tensor(folder, model_bytes), "--workers", machines, "--servers",
-        servers, *options, "-o", path)], text=True, capture_output=True)
+        RECKON, "plan", "--profile", profile, "--workload", one_tensor(folder, model_bytes), "--workers", machines,
+        "--servers", servers, *options, "-o", path)], text=True, capture_output=True)
     if done.returncode != 0:
         die(f"reckon plan for {size(model_bytes)} and {machines} machines\n{done.stderr}exit code {done.returncode}", 4)
     document = json.loads(path.read_text())
@@ -74,9 +74,12 @@ def microseconds(seconds):
 
 
 def cells(row):
-    behind = "-" if row["behind"] is None else f"{row['runner_up']} ({100 * row['behind'] + 0:+.1f} %)".replace("-0.0", "+0.0")
+    behind = "-"
+    if row["behind"] is not None:
+        behind = f"{row['runner_up']} ({100 * row['behind']:+.1f} %)".replace("-0.0 ", "+0.0 ")
     return (row["machines"], size(row["bytes"]), row["strategy"], microseconds(row["played"]),
-            f"{row['played'] / row['bound']:.2f}", f"{row['played'] / LATENCY:.1f}", behind)
+            f"{row['played'] / row['bound']:.2f}",
+            f"{row['played'] / LATENCY:.1f}" if row["bytes"] <= SHORT and row["machines"] > 1 else "-", behind)
 
 
 HEADERS = ("machines", "message", "chosen", "played µs", "times the bound", "in latencies", "runner-up")
@@ -93,11 +96,12 @@ def conclusion(rows):
     short, longer = [r for r in several if r["bytes"] <= SHORT], [r for r in several if r["bytes"] > SHORT]
     worst = max(longer, key=lambda r: r["played"] / r["bound"])
     slowest = max(short, key=lambda r: r["played"])
-    return (f"Among several machines, messages of up to {size(SHORT)} are won by {winners(short)} (of {len(short)}), longer ones by "
-            f"{winners(longer)} (of {len(longer)}). The longer ones take {statistics.median(r['played'] / r['bound'] for r in longer):.2f} "
-            f"times the bound in the median and {worst['played'] / worst['bound']:.2f} at most ({size(worst['bytes'])}, "
-            f"{worst['machines']} machines), the short ones up to {slowest['played'] / LATENCY:.0f} latencies "
-            f"({size(slowest['bytes'])}, {slowest['machines']} machines, `{slowest['strategy']}`).")
+    return (f"Among several machines, messages of up to {size(SHORT)} are won by {winners(short)} (of {len(short)}), "
+            f"longer ones by {winners(longer)} (of {len(longer)}). The longer ones take "
+            f"{statistics.median(r['played'] / r['bound'] for r in longer):.2f} times the bound in the median and "
+            f"{worst['played'] / worst['bound']:.2f} at most ({size(worst['bytes'])}, {worst['machines']} machines), "
+            f"the short ones up to {slowest['played'] / LATENCY:.0f} latencies ({size(slowest['bytes'])}, "
+            f"{slowest['machines']} machines, `{slowest['strategy']}`).")
 
 
 def winners(arguments, folder):
@@ -111,18 +115,20 @@ def winners(arguments, folder):
         rows = one_network(folder, f"ports, {text}", profile, [(n, servers(n)) for n in PORT_MACHINES])
         sections.append((f"Machines with a port, {text}", rows))
     lines = ["# Which scheme wins where", "",
-             "`scripts/reproduce all --only winners` makes this page (`scripts/reproduce winners` leaves it in `results/`). Each row "
-             "is one `reckon plan` of a gradient of one tensor: the strategy that it chose, the time that it predicts by playing the "
-             "plan's parts, how many times the bound that is (rates count there, latency does not), and how many times the latency. "
-             "`runner-up` is the next among the candidates and how far it is behind: of GPUs by the bytes at the busiest "
-             "link alone, which is all that a plan says of the others, so that a scheme that is chosen for its fewer steps can "
-             "have a runner-up that is no slower, or faster (a negative number); of machines with a port by the time played, or by "
+             "`scripts/reproduce all --only winners` makes this page (`scripts/reproduce winners` leaves it in "
+             "`results/`). Each row is one `reckon plan` of a gradient of one tensor: the strategy that it chose, "
+             "the time that it predicts by playing the plan's parts, how many times the bound that is (rates count "
+             "there, latency does not), and, if short, how many times the latency. `runner-up` is the next among the "
+             "candidates and how far it is behind: of GPUs by the bytes at the busiest link alone, which is all that "
+             "a plan says of the others, so that a scheme that is chosen for its fewer steps can have a runner-up "
+             "that is no slower, or faster (a negative number); of machines with a port by the time played, or by "
              "the papers' formulas where the formula is slower already. Nothing is measured.", "",
-             f"Assumed, as in [scale.md](scale.md): a write between machines takes {1e6 * LATENCY:g} µs beside its bytes. GPUs and "
-             "their links are the shipped profiles'. These have no latency for writes inside a machine, so that the rows of one "
-             "machine are about rates only, and those of short messages in several machines count the latency between "
-             f"machines alone. The machines with a port send and receive {8e-9 * PORT:g} Gb/s at once, and each write costs a "
-             f"port {1e6 * WRITE_COST:g} µs beside its bytes (assumed, too).", ""]
+             f"Assumed, as in [scale.md](scale.md): a write between machines takes {1e6 * LATENCY:g} µs beside its "
+             "bytes. GPUs and their links are the shipped profiles'. These have no latency for writes inside a "
+             "machine, so that the rows of one machine are about rates only, and those of short messages in several "
+             "machines count the latency between machines alone. The machines with a port send and receive "
+             f"{8e-9 * PORT:g} Gb/s at once, and each write costs a port {1e6 * WRITE_COST:g} µs beside its bytes "
+             "(assumed, too).", ""]
     for title, rows in sections:
         lines += [f"## {title}", "", conclusion(rows), "", table(HEADERS, [cells(r) for r in rows]), ""]
     finish(folder, "winners", lines, [row for _, rows in sections for row in rows])

@@ -65,7 +65,10 @@ private:
 
   void add(const OpenMachine& machine) {
     const MachineGroup& group = group_of(m_profile, machine);
-    const auto key = std::tuple(machine.group, machine.workers, machine.relays, machine.works);
+    const std::string own_name =
+        machine.number < group.members.size() ? group.members[machine.number] : "";
+    const auto key =
+        std::tuple(machine.group, own_name, machine.workers, machine.relays, machine.works);
     auto known = m_opened.find(key);
     if (known == m_opened.end()) {
       known = m_opened.emplace(key, open_machine(m_profile, machine, m_transport)).first;
@@ -256,7 +259,8 @@ private:
   const Profile& m_profile;
   std::string m_transport;
   Network m_out;
-  using Key = std::tuple<std::string, std::vector<std::string>, std::vector<std::string>, bool>;
+  using Key = std::tuple<std::string, std::string, std::vector<std::string>,
+                         std::vector<std::string>, bool>;
   std::map<Key, OpenedMachine> m_opened;
   std::vector<Member> m_members;
   std::map<std::string, Rack> m_racks;

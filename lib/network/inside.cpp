@@ -49,8 +49,10 @@ Rate fastest(const Profile& profile, const char* test, const std::string& from,
 
 class Builder {
 public:
-  Builder(const Profile& profile, const std::string& machine, const InsideOptions& options)
-      : m_profile(profile), m_topology(profile.topology), m_machine(machine), m_options(options) {}
+  Builder(const Profile& profile, const std::string& machine, const InsideOptions& options,
+          std::string member = "")
+      : m_profile(profile), m_topology(profile.topology), m_machine(machine),
+        m_member(std::move(member)), m_options(options) {}
 
   [[nodiscard]] Network build() {
     check_options();
@@ -490,12 +492,17 @@ private:
       return measured;
     }
     const double described = m_topology.find(nic)->link_bytes_per_second.value_or(0);
-    if (const Rate all = port_cell(m_machine, transport);
-        all.mid > 0 && (nics == 1 || described <= 0)) {
+    if (const Rate all = machine_port(transport); all.mid > 0 && (nics == 1 || described <= 0)) {
       const auto share = static_cast<double>(nics);
       return {all.lo / share, all.mid / share, all.hi / share};
     }
     return {described, described, described};
+  }
+
+  /// What was measured of the machine itself, before its group's.
+  [[nodiscard]] Rate machine_port(const std::string& transport) const {
+    const Rate own = m_member.empty() ? Rate{} : port_cell(m_member, transport);
+    return own.mid > 0 ? own : port_cell(m_machine, transport);
   }
 
   [[nodiscard]] std::vector<std::string> nics_with_rates(const std::string& transport) const {
@@ -508,7 +515,7 @@ private:
 
   /// Of the whole machine: what was measured, else its NICs together.
   [[nodiscard]] Rate whole_port(const std::string& transport) const {
-    Rate rate = port_cell(m_machine, transport);
+    Rate rate = machine_port(transport);
     for (const std::string& nic : rate.mid > 0 ? std::vector<std::string>() : m_nics) {
       const Rate one = nic_rate(nic, m_nics.size(), transport);
       rate = {rate.lo + one.lo, rate.mid + one.mid, rate.hi + one.hi};
@@ -652,6 +659,7 @@ private:
   const Profile& m_profile;
   const Topology& m_topology;
   const std::string& m_machine;
+  std::string m_member; ///< which of the group's machines it is, where those have names
   const InsideOptions& m_options;
   Network m_model;
   OpenedMachine m_opened;
@@ -674,7 +682,10 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   InsideOptions options;
   options.workers = machine.workers;
   options.relays = machine.relays;
-  Builder builder(profile, machine.group, options);
+  const auto group = std::find_if(profile.machines.begin(), profile.machines.end(),
+                                  [&](const MachineGroup& g) { return g.id == machine.group; });
+  const bool named = group != profile.machines.end() && machine.number < group->members.size();
+  Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");
   if (machine.workers.empty() && machine.relays.empty()) {
     return builder.closed(machine.works, transport);
   }

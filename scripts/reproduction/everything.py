@@ -14,7 +14,7 @@ from reproduction.lab import ROOT, die, say, table
 DOCUMENTS = ROOT / "docs/results"
 # Computed or simulated: about how long each takes, in turn.
 MADE = {"ace": "2 min", "coarse-queues": "10 s", "pbox-scale": "2 min", "coarse-scale": "5 min", "byteps": "15 min", "scale": "10 min",
-        "forests": "5 min"}
+        "forests": "8 min", "winners": "3 min"}
 # Documents that people wrote around the tables that these make.
 WRITTEN_AROUND = {"ace": "ace", "coarse-queues": "coarse"}
 # Measured: what for, where, about how long, by the number and length of their iterations.

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mixes of trees inside machines and over several: bound, named schemes, optimum, certificate, play, simulation."""
 
+import concurrent.futures
 import itertools
 import json
 import os
@@ -10,107 +11,126 @@ import subprocess
 import time
 
 from reproduction.computed import DIFFERS, finish, milliseconds, need_build
-from reproduction.lab import RECKON, ROOT, die, say, size, table
+from reproduction.lab import RECKON, die, say, size, table
+from reproduction.networks import (CHANGE, DGX1, DGX2_GPUS, DGX2_NVLINKS, GRID_LINK, MEMORY, MESH, MI250, NIC, NVLINK,
+                                   PCIE4, SOCKETS, TORUS, XGMI, changed, counted, gpus_in, grid_links, joined, machine,
+                                   published, renamed, shipped, write)
 
 MODELS = ("bert-large", "resnet50")
 PLAN_LIMIT, SIMULATION_LIMIT = 120, 60  # seconds
 NO_NAMED = ("optimum", "mix", "inside_optimum", "inside_mix")  # candidates that are not schemes by themselves
-CHANGE, SEED = 0.2, 1
+SEED = 1
 FAR_OPEN = 10  # beyond this the certificate says nothing, and the page says only that
-GIB = 2**30
 INSIDE = ("byteps-pcie", "byteps-nvlink")
 CLUSTERS = ("h100-cluster", "a100-cluster")
-MACHINES = (2, 4, 8, 16)
+MACHINES = (1, 2, 4, 8, 16)
+MOST_CHANGED = 4  # machines: with rates changed none is like another, and more take long to plan for
 WITH_SERVERS = ("a100-cluster", 4, (1, 2, 4))
-# The host of the machines written here: DGX-1's processors, and GPUs on PCIe 3.0 x16.
-PCIE = {"transfers_per_second": 8e9, "width": 16}
-SOCKETS = 2 * 19.2e9
-MEMORY = 2 * 76.8e9 / 2
-NVLINK = 25e9
-# DGX-1 with V100: how many NVLinks join two GPUs.
-DGX1 = {(0, 1): 1, (0, 2): 1, (0, 3): 2, (0, 4): 2, (1, 2): 2, (1, 3): 1, (1, 5): 2, (2, 3): 2, (2, 6): 1, (3, 7): 1,
-        (4, 5): 1, (4, 6): 1, (4, 7): 2, (5, 6): 2, (5, 7): 1, (6, 7): 2}
-DGX1_PER_SWITCH, OTHERS_PER_SWITCH = 2, 1
-TORUS, MESH = (3, 3, 3), (5, 5)
-LINK = 50 * GIB
+MIXED = (("a100-cluster", 2), ("h100-cluster", 2))
+BYTEPS_MACHINES, BYTEPS_SERVERS = 4, (0, 1, 2, 4)
 
 
-def grid_links(shape, wraps):
-    """Neighbours of a grid as (smaller, larger) numbers, each pair once."""
-    places = list(itertools.product(*map(range, shape)))
-    number = {place: i for i, place in enumerate(places)}
-    pairs = set()
-    for place in places:
-        for axis, length in enumerate(shape):
-            if place[axis] + 1 < length or wraps:
-                other = tuple((x + 1) % length if i == axis else x for i, x in enumerate(place))
-                pairs.add((min(number[place], number[other]), max(number[place], number[other])))
-    return sorted(pairs)
+# network: where its rates are from
+PROVENANCE = {
+    ", ".join((*INSIDE, *CLUSTERS)): "the shipped profiles: [profiles/README.md](../../profiles/README.md)",
+    "byteps-pcie and byteps-nvlink in clusters":
+        "these profiles with their NICs of 100 Gb/s; a server is a CPU machine of the profile `byteps-cluster` with "
+        f"its sums and a port of {NIC / 1e9:g} GB/s, the NIC's rate without protocols",
+    "DGX-1":
+        f"eight V100 in NVIDIA's hybrid cube mesh, {NVLINK / 1e9:g} GB/s each way a NVLink, some pairs with two; "
+        "assumed: PCIe 3.0 x16, two GPUs a switch, and the host below",
+    "NDv2":
+        "eight V100 with NVLink and one NIC of 100 Gb/s (Microsoft, NDv2 series); assumed: the NVLinks, switches and "
+        "host are DGX-1's, the NIC is at the switch of GPUs 0 and 1",
+    "DGX-2":
+        f"16 V100, each with {DGX2_NVLINKS} NVLinks of {NVLINK / 1e9:g} GB/s each way to NVSwitches, which are taken "
+        "as one; assumed: PCIe 3.0 x16, two GPUs a switch, DGX-1's host",
+    "MI250":
+        "which dies xGMI joins, and that eight of 16 PCIe lanes reach a die: RCCL's model of such a machine "
+        f"(ROCm/rccl, `tools/topo_expl/models/topo_16p1h.xml`); {XGMI / 1e9:g} GB/s each way a link (AMD, MI250 "
+        "microarchitecture); assumed: one PCIe 4.0 x16 switch a NUMA node, and between any two of the four NUMA "
+        "nodes and in their memory the rates of DGX-1's host",
+    "torus, mesh":
+        f"assumed: a link carries {size(GRID_LINK)}/s each way; a PCIe 3.0 x16 switch for each GPU; DGX-1's host",
+    "DGX-1's host":
+        f"assumed: {SOCKETS / 1e9:g} GB/s each way between two processors (two QPI links), memory that reads and "
+        f"writes {MEMORY / 1e9:g} GB/s each (half of two processors' four channels DDR4-2400)"}
 
 
-def published(case, value, **key):
-    return {"case": case, "unit": "bytes_per_second", "bytes_convention": "payload", "status": "published",
-            "reason": "assumed for this page", "n": 0, "spread": 0, "p50": value, "min": value, "max": value,
-            "p99": value, **key}
+class Networks:
+    """What is planned on, in the order of the page: (name, profile, options of the plan, GPUs)."""
+
+    def __init__(self, folder, seed):
+        self._folder, self._seed, self.all = folder, seed, []
+
+    def _add(self, text, profile, options, gpus):
+        self.all.append((text, profile, options, gpus))
+
+    def inside(self, text, file, document=None):
+        """One machine, shipped or written here, as it is and with its rates changed."""
+        as_it_is = document or shipped(file)
+        draw = random.Random(f"{file} {self._seed}")
+        self._add(text, write(self._folder, file, document) if document else file, ("--inside",), gpus_in(as_it_is))
+        self._add(f"{text}, rates changed", write(self._folder, f"{file}-changed", changed(as_it_is, draw)),
+                  ("--inside",), gpus_in(as_it_is))
+
+    def cluster(self, text, file, members, servers=0, cpus=(), alike=None):
+        """Machines [(document, count)] of which the last `servers` only sum, or CPU machines do; `alike`: the shipped
+        profile or the document that says the same with groups of equal machines. Rates are changed from one machine to
+        the next, alike for any number of servers."""
+        machines = sum(count for _, count in members) - servers
+        servers += len(cpus)
+        options = ("--places", "gpu", "--workers", machines, *(("--servers", servers) if servers else ()))
+        text += f" and {several(servers, 'server')}" if servers else ""
+        own = joined(file, members, cpus)
+        gpus = gpus_in(own, machines)
+        file += f"-{machines}-{servers}"
+        self._add(text, alike if isinstance(alike, str) else write(self._folder, file, alike or own), options, gpus)
+        if machines <= MOST_CHANGED:
+            draw = random.Random(f"{own['name']} {self._seed}")
+            self._add(f"{text}, rates changed",
+                      write(self._folder, f"{file}-changed", joined(file, members, cpus, draw)), options, gpus)
 
 
-def profile_of(folder, name, gpus, links, per_switch, draw=None):
-    """A machine of GPUs with these links {(a, b): bytes a second}; `draw` changes the rate of each, both ways alike."""
-    def rate(value):
-        return value * (1 + draw.uniform(-CHANGE, CHANGE)) if draw else value
+def several(count, what):
+    return f"{count} {what}{'s' if count > 1 else ''}"
 
-    def pcie():
-        return {**PCIE, "transfers_per_second": rate(PCIE["transfers_per_second"])}
 
-    objects = [{"id": "m0", "kind": "machine"}]
-    for node in range(2):
-        objects += [{"id": f"m0/pkg{node}", "kind": "package", "parent": "m0"},
-                    {"id": f"m0/numa{node}", "kind": "numa_node", "os_index": node, "parent": f"m0/pkg{node}"}]
-    for gpu in range(gpus):
-        switch = gpu // per_switch
-        if gpu % per_switch == 0:
-            node = 0 if gpu < (gpus + 1) // 2 else 1
-            objects += [{"id": f"m0/hb{switch}", "kind": "host_bridge", "parent": f"m0/numa{node}"},
-                        {"id": f"m0/sw{switch}", "kind": "pci_bridge", "parent": f"m0/hb{switch}", "pcie": pcie()}]
-        objects.append({"id": f"m0/gpu{gpu}", "kind": "gpu", "parent": f"m0/sw{switch}", "pcie": pcie()})
-    ways = [{"kind": "socket", "from": "m0/numa0", "to": "m0/numa1", "count": 2, "bytes_per_second": rate(SOCKETS)}]
-    ways += [{"kind": "nvlink", "from": f"m0/gpu{a}", "to": f"m0/gpu{b}", "count": 1, "bytes_per_second": rate(value)}
-             for (a, b), value in links.items()]
-    cells = [published(f"memory_{what}_bandwidth", MEMORY, **{"from": "m0"}) for what in ("read", "write")]
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps({
-        "schema": "reckon/profile", "schema_version": 1, "name": name, "source": "assumed, scripts/reproduce forests",
-        "context": {}, "fits": [], "cells": cells, "topology": {"objects": objects, "links": ways},
-        "machines": [{"id": "m0", "name": name, "count": 1, "cores": 40}]}, indent=1) + "\n")
-    return path
+def cpu_machines(count):
+    """BytePS's machines without GPUs: [(group, cells)]."""
+    sums = [cell for cell in shipped("byteps-cluster")["cells"]
+            if cell["case"] == "reduce_sum" and cell["from"] == "cpu-machine"]
+    return [({"id": f"cpu{i}", "name": "CPU only, 100 GbE", "count": 1, "cores": 32},
+             [published("port_bandwidth", NIC, **{"from": f"cpu{i}"}), *renamed(sums, "cpu-machine", f"cpu{i}")])
+            for i in range(count)]
 
 
 def networks(folder, seed):
-    """(name, profile, options of the plan, GPUs), as the page has them."""
-    def gpus_of(name):
-        objects = json.loads((ROOT / f"profiles/{name}.json").read_text())["topology"]["objects"]
-        return sum(o["kind"] == "gpu" for o in objects)
-
-    def cluster(name, machines, servers=0):
-        options = ("--places", "gpu", "--workers", machines, *(("--servers", servers) if servers else ()))
-        text = f"{name}, {machines} machine{'s' if machines > 1 else ''}" + (
-            f" and {servers} server{'s' if servers > 1 else ''}" if servers else "")
-        return text, name, options, gpus_of(name) * machines
-
-    found = [(name, name, ("--inside",), gpus_of(name)) for name in INSIDE]
-    found += [cluster(name, 1) for name in CLUSTERS]
-    found += [cluster(name, machines) for name in CLUSTERS for machines in MACHINES]
+    found = Networks(folder, seed)
+    for name in INSIDE:
+        found.inside(name, name)
+    for name, machines in itertools.product(CLUSTERS, MACHINES):
+        found.cluster(f"{name}, {several(machines, 'machine')}", name, [(shipped(name), machines)], alike=name)
     name, machines, servers = WITH_SERVERS
-    found += [cluster(name, machines, k) for k in servers]
-    written = (("dgx1", "DGX-1", 8, {pair: count * NVLINK for pair, count in DGX1.items()}, DGX1_PER_SWITCH),
-               ("torus", "torus 3x3x3", 27, dict.fromkeys(grid_links(TORUS, True), LINK), OTHERS_PER_SWITCH),
-               ("mesh", "mesh 5x5", 25, dict.fromkeys(grid_links(MESH, False), LINK), OTHERS_PER_SWITCH))
-    for file, text, gpus, links, per_switch in written:
-        found.append((text, profile_of(folder, file, gpus, links, per_switch), ("--inside",), gpus))
-        found.append((f"{text}, rates changed",
-                      profile_of(folder, f"{file}-changed", gpus, links, per_switch, random.Random(f"{file} {seed}")),
-                      ("--inside",), gpus))
-    return found
+    for k in servers:
+        found.cluster(f"{name}, {several(machines, 'machine')}", name, [(shipped(name), machines + k)], k, alike=name)
+    found.cluster(f"{' and '.join(f'{count} {name}' for name, count in MIXED)} machines", "mixed",
+                  [(shipped(name), count) for name, count in MIXED])
+    found.cluster(f"{' and '.join(INSIDE)}, one each", "byteps-both", [(shipped(name), 1) for name in INSIDE])
+    for k in BYTEPS_SERVERS:
+        found.cluster(f"byteps-pcie, {several(BYTEPS_MACHINES, 'machine')}", "byteps-pcie",
+                      [(shipped("byteps-pcie"), BYTEPS_MACHINES)], 0, cpu_machines(k))
+    dgx1 = {pair: count * NVLINK for pair, count in DGX1.items()}
+    ndv2 = machine("ndv2", 8, dgx1, 2, nics=(0,))
+    found.cluster("NDv2, 2 machines", "ndv2", [(ndv2, 2)], alike=counted(ndv2, "ndv2", 2))
+    found.inside("DGX-1", "dgx1", machine("dgx1", 8, dgx1, 2))
+    found.inside("DGX-2", "dgx2", machine("dgx2", DGX2_GPUS, {}, 2, switched=DGX2_NVLINKS * NVLINK))
+    found.inside("MI250, 16 dies", "mi250", machine(
+        "mi250", 16, {pair: count * XGMI for pair, count in MI250.items()}, 4, nodes=4, pcie=PCIE4,
+        gpu_pcie={**PCIE4, "width": 8}))
+    found.inside("torus 3x3x3", "torus", machine("torus", 27, dict.fromkeys(grid_links(TORUS, True), GRID_LINK), 1))
+    found.inside("mesh 5x5", "mesh", machine("mesh", 25, dict.fromkeys(grid_links(MESH, False), GRID_LINK), 1))
+    return found.all
 
 
 def limited(limit, *command):
@@ -133,14 +153,16 @@ def best_named(document):
     return min(named, key=lambda c: c["prediction"]["mid_seconds"])["strategy"] if named else ""
 
 
-def simulated(folder, plan, profile):
+def simulated(plan, profile):
     """Seconds; None and why, where it takes too long or there is no simulator. Every part is played by itself."""
-    report = folder / "report.json"
-    report.unlink(missing_ok=True)
+    report = plan.with_name(f"report-{plan.name}")
     status, _, said = limited(SIMULATION_LIMIT, RECKON, "simulate", plan, "--profile", profile, "--coarsen",
                               "none", "-o", report)
     if status in DIFFERS:
-        return json.loads(report.read_text())["p50_seconds"], ""
+        seconds = json.loads(report.read_text())["p50_seconds"]
+        report.unlink()
+        plan.unlink()
+        return seconds, ""
     if status is None:
         return None, f"over {SIMULATION_LIMIT} s"
     if status in (2, 3):
@@ -148,9 +170,9 @@ def simulated(folder, plan, profile):
     die(f"reckon simulate {plan}\n{said}exit code {status}", 4)
 
 
-def one(folder, model, network):
+def one(path, model, network):
+    """A row without the simulation of its plan, which is left at `path`."""
     name, profile, options, gpus = network
-    path = folder / "plan.json"
     path.unlink(missing_ok=True)
     row = {"model": model, "network": name, "gpus": gpus, "options": " ".join(map(str, options))}
     status, seconds, said = limited(PLAN_LIMIT, RECKON, "plan", "--profile", profile, "--workload", model, *options,
@@ -169,9 +191,6 @@ def one(folder, model, network):
         row["lower_bound"] = document["prediction"]["bound_seconds"]
     row |= {"bytes": document["gradient_bytes"], "named": best_named(document), "strategy": document["strategy"],
             "played": document["prediction"]["mid_seconds"]}
-    row["simulated"], row["not_simulated"] = simulated(folder, path, profile)
-    if row["not_simulated"]:
-        say(f"reproduce: {model}, {name}: not simulated: {row['not_simulated']}")
     return row
 
 
@@ -190,51 +209,65 @@ def cells(row):
     if "failed" in row:
         return (*first, *["-"] * 8, row["failed"], "-")
     return (*first, milliseconds(row["lower_bound"]), row["named"], milliseconds(row["single"]),
-            milliseconds(row["optimum"]), over(row["optimum"], max(row["certificate"], row["lower_bound"])), milliseconds(row["played"]),
-            over(row["played"], row["optimum"]), milliseconds(row["simulated"]), row["strategy"],
-            f"{row['planning_seconds']:.1f}")
+            milliseconds(row["optimum"]), over(row["optimum"], max(row["certificate"], row["lower_bound"])),
+            milliseconds(row["played"]), over(row["played"], row["optimum"]), milliseconds(row["simulated"]),
+            row["strategy"], f"{row['planning_seconds']:.1f}")
 
 
 HEADERS = ("network", "GPUs", "bound", "best named scheme", "its time", "optimum", "left open", "played",
            "over optimum", "simulated", "chosen", "planning s")
 
 
-def forests(arguments, folder):
-    need_build()
-    found = networks(folder, arguments.seed)
-    rows = []
-    for number, (model, network) in enumerate(itertools.product(MODELS, found), 1):
-        row = one(folder, model, network)
-        rows.append(row)
-        say(f"[{number}/{len(MODELS) * len(found)}] {model}, {network[0]}: " + (
-            row["failed"] if "failed" in row else f"optimum {milliseconds(row['optimum'])} ms, played "
-            f"{milliseconds(row['played'])} ms, simulated {milliseconds(row['simulated'])} ms, planned in "
-            f"{row['planning_seconds']:.1f} s"))
-    own = sum(profile not in (*INSIDE, *CLUSTERS) for _, profile, _, _ in found)
+def rows_of(folder, found):
+    """Each plan is simulated while the next is made."""
+    rows, waiting = [], []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as simulator:
+        for number, (model, network) in enumerate(itertools.product(MODELS, found), 1):
+            path = folder / f"plan-{number}.json"
+            row = one(path, model, network)
+            rows.append(row)
+            say(f"[{number}/{len(MODELS) * len(found)}] {model}, {network[0]}: " + (
+                row["failed"] if "failed" in row else f"optimum {milliseconds(row['optimum'])} ms, played "
+                f"{milliseconds(row['played'])} ms, planned in {row['planning_seconds']:.1f} s"))
+            if "failed" not in row:
+                waiting.append((row, simulator.submit(simulated, path, network[1])))
+        for row, simulation in waiting:
+            row["simulated"], row["not_simulated"] = simulation.result()
+            if row["not_simulated"]:
+                say(f"reproduce: {row['model']}, {row['network']}: not simulated: {row['not_simulated']}")
+    return rows
+
+
+def page(rows, seed):
     lines = ["# Mixes of trees", "",
              "`scripts/reproduce all --only forests` makes this page (`scripts/reproduce forests` leaves it in "
              "`results/`): each row is one `reckon plan` and one `reckon simulate` of that plan. Times are in ms. "
              "Nothing is measured but the time of the planning.", "",
              "No plan can beat `bound` (equation 27). `optimum` is the best mix of trees that the planner found; by "
-             "the certificate (the planner's dual values) or the bound, whichever is more, it is at most `left open` over "
-             "the best mix there is. The plan predicts `played` for the strategy that it chose, with parts of a "
+             "the certificate (the planner's dual values) or the bound, whichever is more, it is at most `left open` "
+             "over the best mix there is. The plan predicts `played` for the strategy that it chose, with parts of a "
              "finite size. SimGrid plays every part of the same plan in `simulated`; `-` stands there if that takes "
              f"over {SIMULATION_LIMIT} s or no simulator is built.", "",
-             f"The script writes the last {own} networks itself. DGX-1 is eight V100 in a hybrid cube mesh of "
-             f"NVLinks of {NVLINK / 1e9:g} GB/s each way, where some pairs have two; a link of the torus and the "
-             f"mesh carries {size(LINK)}/s each way. Copies between GPUs without a direct link cross PCIe, which is "
-             f"assumed, and mixes use it where it helps: each GPU has PCIe 3.0 x16 below a switch ({DGX1_PER_SWITCH} "
-             f"GPUs a switch in DGX-1, {OTHERS_PER_SWITCH} in the others), two processors have {SOCKETS / 1e9:g} "
-             f"GB/s each way between them, and their memory reads and writes {MEMORY / 1e9:g} GB/s each. `rates "
-             "changed` is the same machine where the rate of each link, those of PCIe and between the processors "
-             f"too, is up to {100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed "
-             f"{arguments.seed}; `--seed` takes another).", ""]
+             "`rates changed` is the same network where the rate of each link, NIC, port and measured copy is up to "
+             f"{100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed {seed}; `--seed` "
+             "takes another). Each machine has rates of its own then, the same whatever the number of servers; the "
+             f"rates of memories and sums stay. Rows with more than {MOST_CHANGED} machines have no such twin.", "",
+             "NUMA nodes sum only where no more than ten places only sum ([cli.md](../cli.md)): with four servers "
+             "they do not, and `bound` is then of plans without them.", "",
+             "## Where the rates are from", "",
+             *(f"- **{network}**: {rates}." for network, rates in PROVENANCE.items()), ""]
     for model in MODELS:
         mine = [r for r in rows if r["model"] == model]
         known = next((r["bytes"] for r in mine if "bytes" in r), None)
         lines += [f"## {model}" + (f", {size(known)}" if known else ""), "", table(HEADERS, [cells(r) for r in mine]),
                   ""]
-    finish(folder, "forests", lines, rows)
+    return lines
+
+
+def forests(arguments, folder):
+    need_build()
+    rows = rows_of(folder, networks(folder, arguments.seed))
+    finish(folder, "forests", page(rows, arguments.seed), rows)
 
 
 EXPERIMENTS = {"forests": forests}

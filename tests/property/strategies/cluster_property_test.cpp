@@ -21,7 +21,7 @@ namespace reckon {
 namespace {
 
 constexpr std::uint64_t k_seed = 1717;
-constexpr int k_cases = support::cases(200);
+constexpr int k_cases = support::cases(2000);
 constexpr double k_precision = 1e-6;
 
 struct Case {
@@ -118,7 +118,7 @@ TEST(ClusterProperty, APlanSumsEveryByteAndIsNotFasterThanItsBound) {
   Workload workload;
   workload.name = "w";
   workload.tensors.push_back({"t", 300'000, DType::fp32});
-  for_cases(k_cases / 2, [&](const Case& c, std::mt19937_64&) {
+  for_cases(k_cases / 5, [&](const Case& c, std::mt19937_64&) {
     InsidePlanOptions options;
     options.machines = c.machines;
     options.part_bytes = 1U << 16U;

@@ -478,11 +478,18 @@ private:
     }
   }
 
+  /// Of each direction while both are busy, which is what cells of ports say.
   [[nodiscard]] Rate port_cell(const std::string& of, const std::string& transport) const {
     CellKey pattern;
     pattern.test = k_port_bandwidth;
     pattern.from = of;
-    return fastest(m_profile, pattern, transport);
+    Rate best;
+    for (const Cell* const cell : m_profile.select(pattern)) {
+      if (is_over(*cell, transport) && cell->p50 > best.mid) {
+        best = measured_rate(*cell);
+      }
+    }
+    return best;
   }
 
   /// One direction of a NIC as one of `nics` of the machine.

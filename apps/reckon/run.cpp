@@ -137,7 +137,8 @@ private:
   [[nodiscard]] std::string verdict_text() const {
     const std::size_t ops = prove(m_schedules, m_plan, m_arguments.plan);
     const std::string_view proved =
-        m_plan.asynchronous  ? "every change in the latest parameters exactly once"
+        !sums(m_plan.collective) ? "every byte of a root's at every worker"
+        : m_plan.asynchronous    ? "every change in the latest parameters exactly once"
         : m_schedules.saving ? "every byte summed, every parameter stepped and saved exactly once"
         : m_plan.update      ? "every byte summed and every parameter stepped exactly once"
                              : "every byte summed exactly once";

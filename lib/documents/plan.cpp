@@ -215,51 +215,6 @@ void check_parents(const std::vector<std::int64_t>& parents, const JsonView& vie
   }
 }
 
-/// The n-th of every worker differs from another's by less than this: its ends are those of whole
-/// elements.
-constexpr std::uint64_t k_nth_slack_bytes = 8;
-
-void check_collective(const Plan& plan, const JsonView& view) {
-  const Collective collective = plan.collective;
-  if (!has_root(collective) && plan.root != 0) {
-    view.at("root").fail(fmt::format("says where a broadcast or a reduce begins or ends, but the "
-                                     "plan is of {}",
-                                     name_of(collective)));
-  }
-  if (collective == Collective::all_reduce) {
-    return;
-  }
-  const auto refuse = [&](const std::string& what) {
-    view.at("collective").fail(fmt::format("is {}: {}", name_of(collective), what));
-  };
-  if (plan.trees.empty() || !plan.routing.empty()) {
-    refuse("that needs trees, and no routing");
-  }
-  if (plan.update || plan.asynchronous || plan.fixed_point || plan.passes) {
-    refuse("update, asynchronous, fixed_point and passes go with all-reduce only");
-  }
-  std::uint64_t workers = 0, bytes = 0;
-  for (const PlanRank& rank : plan.ranks) {
-    workers += rank.worker ? 1U : 0U;
-    bytes += rank.assigned_bytes;
-  }
-  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    const PlanRank& rank = plan.ranks[r];
-    const std::uint64_t nth = rank.worker ? bytes / workers : 0;
-    if (has_nths(collective) && (rank.assigned_bytes + k_nth_slack_bytes < nth ||
-                                 rank.assigned_bytes > nth + k_nth_slack_bytes)) {
-      refuse(fmt::format("rank {} is the root of {} bytes, but its n-th are {}", r,
-                         rank.assigned_bytes, nth));
-    }
-    if (has_root(collective) && r != plan.root && rank.assigned_bytes > 0) {
-      refuse(fmt::format("parts have rank {} as their root, not rank {}", r, plan.root));
-    }
-  }
-  if (has_root(collective) && (plan.root >= plan.ranks.size() || !plan.ranks[plan.root].worker)) {
-    view.fail(fmt::format("root is {}, which is no worker", plan.root));
-  }
-}
-
 void check_shape(const TorusPlan& torus, const JsonView& shape, std::size_t ranks) {
   std::uint64_t nodes = 1;
   for (const std::uint64_t length : torus.shape) {
@@ -361,7 +316,6 @@ void check(const Plan& plan, const JsonView& view) {
   }
   check_ring_order(plan, view);
   check_parts(plan, view.at("parts"));
-  check_collective(plan, view);
   check_routing(plan, view);
   if (plan.passes) {
     check_passes(*plan.passes, view.at("passes"), plan.gradient_bytes);

@@ -59,6 +59,12 @@ std::vector<std::uint64_t> chunk_numbers(const Plan& plan, std::uint64_t workers
 }
 
 void require_all_reduce(const Plan& plan, const Schedule& schedule) {
+  if (schedule.collective != Collective::all_reduce) {
+    fail(ErrorKind::input,
+         fmt::format("MSCCL: the plan is of {}, and this format's is an all-reduce; "
+                     "--format goal and --format trace can hold it",
+                     name_of(schedule.collective)));
+  }
   const auto idle = std::find(schedule.worker.begin(), schedule.worker.end(), false);
   if (idle != schedule.worker.end()) {
     const char* const remedy = plan.options.contains("inside")
@@ -70,12 +76,6 @@ void require_all_reduce(const Plan& plan, const Schedule& schedule) {
         fmt::format("MSCCL: rank {} only serves, and in an MSCCL all-reduce every rank has data of "
                     "its own; {}",
                     idle - schedule.worker.begin(), remedy));
-  }
-  if (schedule.collective != Collective::all_reduce) {
-    fail(ErrorKind::input,
-         fmt::format("MSCCL: the plan is of {}, and this format's is an all-reduce; "
-                     "--format goal and --format trace can hold it",
-                     name_of(schedule.collective)));
   }
   if (schedule.outcome != Outcome::sums) {
     fail(ErrorKind::input,

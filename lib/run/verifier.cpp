@@ -5,8 +5,10 @@
 #include "run/latest.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace reckon {
 namespace {

@@ -5,6 +5,7 @@
 #include "strategies/aggregators.hpp"
 #include "strategies/lower_async.hpp"
 #include "strategies/lower_fixed.hpp"
+#include "strategies/lower_halves.hpp"
 #include "strategies/lower_trees.hpp"
 #include "strategies/lower_update.hpp"
 #include "strategies/parts.hpp"
@@ -555,6 +556,9 @@ Schedule lower_flat(const Plan& plan) {
 } // namespace
 
 Schedule lower(const Plan& plan) {
+  if (plan.collective != Collective::all_reduce) {
+    return lower_halves(plan);
+  }
   if (plan.asynchronous) {
     return lower_async(plan);
   }

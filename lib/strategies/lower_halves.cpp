@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/lower_halves.hpp"
 
+#include "core/error.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/tree_places.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -16,6 +21,44 @@ constexpr std::uint32_t k_none = 0xFFFFFFFFU;
 
 std::uint32_t narrow(std::uint64_t value) {
   return static_cast<std::uint32_t>(value);
+}
+
+/// The n-th of every worker differs from another's by less than this: its ends are those of whole
+/// elements.
+constexpr std::uint64_t k_nth_slack_bytes = 8;
+
+/// Throws Error{input} where the plan's roots are not those of its collective, or it asks for more.
+void check_roots(const Plan& plan) {
+  const auto refuse = [&](const std::string& what) {
+    fail(ErrorKind::input,
+         fmt::format("the plan's collective is {}: {}", name_of(plan.collective), what));
+  };
+  if (plan.trees.empty() || !plan.routing.empty() || plan.torus) {
+    refuse("that needs trees, and neither routing nor a torus");
+  }
+  if (plan.update || plan.asynchronous || plan.fixed_point || plan.passes) {
+    refuse("update, asynchronous, fixed_point and passes go with all-reduce only");
+  }
+  if (has_root(plan.collective) &&
+      (plan.root >= plan.ranks.size() || !plan.ranks[plan.root].worker)) {
+    refuse(fmt::format("its root {} is no worker", plan.root));
+  }
+  std::uint64_t workers = 0, bytes = 0;
+  for (const PlanRank& rank : plan.ranks) {
+    workers += rank.worker ? 1U : 0U;
+    bytes += rank.assigned_bytes;
+  }
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    const std::uint64_t has = plan.ranks[r].assigned_bytes;
+    const std::uint64_t nth = plan.ranks[r].worker ? bytes / workers : 0;
+    if (has_nths(plan.collective) &&
+        (has + k_nth_slack_bytes < nth || has > nth + k_nth_slack_bytes)) {
+      refuse(fmt::format("rank {} is the root of {} bytes, but its n-th are {}", r, has, nth));
+    }
+    if (has_root(plan.collective) && r != plan.root && has > 0) {
+      refuse(fmt::format("parts have rank {} as their root, not rank {}", r, plan.root));
+    }
+  }
 }
 
 class HalfLowering {
@@ -224,6 +267,7 @@ std::vector<OwnedRun> owned_runs(const Plan& plan) {
 } // namespace
 
 Schedule lower_halves(const Plan& plan) {
+  check_roots(plan);
   Schedule schedule;
   schedule.runs = plan.runs;
   schedule.collective = plan.collective;

@@ -18,7 +18,8 @@ namespace reckon {
 /// for every part; a rank sends the i-th part of a lane when its own writes of the (i -
 /// window_parts)-th are over, so that a link is shared in proportion to the trees' parts.
 ///
-/// Throws Error{input} as tree_places().
+/// Throws Error{input} as tree_places(), where the roots are not those of the collective (each
+/// worker's n-th, or all at plan.root) and where the plan asks for more than the collective.
 [[nodiscard]] Schedule lower_halves(const Plan& plan);
 
 } // namespace reckon

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/lower_trees.hpp"
 
-#include "strategies/lower_halves.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/played_passes.hpp"
 #include "strategies/tree_places.hpp"
@@ -164,9 +163,6 @@ private:
 } // namespace
 
 Schedule lower_trees(const Plan& plan) {
-  if (plan.collective != Collective::all_reduce) {
-    return lower_halves(plan);
-  }
   Schedule schedule;
   schedule.runs = plan.runs;
   TreeLowering lowering(plan);

@@ -203,6 +203,8 @@ Plan example_plan() {
   p.part_bytes = 2048;
   p.window_parts = 2;
   p.stores = Stores::streaming;
+  p.collective = Collective::broadcast;
+  p.root = 1;
   p.parts.offset_bytes = {4096, 0, 2048};
   p.parts.bytes = {54, 2048, 1992};
   p.parts.server = {1, 2, 1};

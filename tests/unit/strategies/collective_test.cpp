@@ -80,7 +80,11 @@ TEST(Collective, UnequalDirectionsBindWhereTheyAreUsed) {
   const Profile profile = gpus_on_a_switch(
       {{k_port / 4, k_port}, {k_port, k_port}, {k_port, k_port}, {k_port, k_port}});
   const auto time = [&](Collective collective, std::size_t root = 0) {
-    return solve_forest(network_of(profile, collective, root)).optimum_seconds_per_byte * k_port;
+    const Forest forest = solve_forest(network_of(profile, collective, root));
+    const double seconds = forest.optimum_seconds_per_byte;
+    // Here no more binds than what one of them must send or receive.
+    EXPECT_NEAR(forest.bound_seconds_per_byte, seconds, 1e-7 * seconds) << name_of(collective);
+    return seconds * k_port;
   };
   // It sends its 3/4 of a reduce-scatter itself: 3/4 / (1/4). In an all-gather its own 1/4 once,
   // and others pass it on: 1/4 / (1/4), which is more than the 3/4 that each receives. A broadcast

@@ -7,7 +7,7 @@ plan=(plan --profile byteps-nvlink --workload model.csv --inside --transport hos
 
 for collective in reduce-scatter all-gather broadcast reduce; do
   ok "${plan[@]}" --collective "$collective" -o "$collective.json"
-  stdout_has "collective  $collective" "(equation 27)"
+  stdout_has "collective  $collective" "(equation 2"
   ok run "$collective.json" --check
   stdout_has "no deadlock" "no races"
   ok run "$collective.json" --transport host --iterations 2 --tolerance 10000000% -o "$collective-report.json"
@@ -48,9 +48,16 @@ grep -q '"collective"' plain.json && fail "a plan of all-reduce names it"
 ok plan --workload model.csv --profile h100-cluster --places gpu --workers 2 --part-bytes 64KiB --collective broadcast -o boxes.json
 ok run boxes.json --check
 
+# Machines of which nothing is known but their ports: n - 1 of n parts leave each, 3/4 of 1.9 MB at 12.5 GB/s.
+ok plan --workload model.csv --profile byteps-cluster --workers 4 --collective reduce-scatter -o machines.json
+stdout_has "places machine" "114.0 us"
+ok run machines.json --check
+ok run machines.json --transport host --iterations 2 --tolerance 10000000%
+stdout_has "every element correct"
+
 # What cannot be.
-exits 2 plan -p byteps-cluster -m model.csv --collective broadcast
-stderr_has "only plans of places have it; give --places gpu"
+exits 2 plan -p byteps-cluster -m model.csv --workers 4 --collective broadcast --forward 1ms
+stderr_has "leave out --forward and --backward"
 exits 2 "${plan[@]}" --collective reduce-scatter --root 1
 stderr_has "--root with --collective reduce-scatter"
 exits 2 "${plan[@]}" --collective broadcast --root 8

@@ -2,29 +2,20 @@
 #include "strategies/play.hpp"
 
 #include "core/error.hpp"
+#include "core/interrupt.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <functional>
-#include <map>
+#include <limits>
 #include <queue>
-#include <tuple>
+#include <span>
+#include <utility>
 
 namespace reckon {
 namespace {
-
-/// One piece of a write on its way.
-struct Piece {
-  std::uint32_t connection = 0;
-  std::uint32_t op = 0; ///< of the sender's lane
-  std::uint32_t bytes = 0;
-  std::uint32_t hop = 0; ///< station of the path that it comes to
-  bool last = false;     ///< of its write
-  double head_s = 0;     ///< when its first byte comes to that station
-};
 
 struct Event {
   enum class Kind : std::uint8_t {
@@ -36,35 +27,185 @@ struct Event {
   };
   double seconds = 0;
   std::uint64_t number = 0; ///< breaks ties in the order of creation
+  /// Of a piece of a write: when its first byte comes to the station.
+  double head_s = 0;
+  std::uint32_t from = 0; ///< a piece's connection, else the lane
+  std::uint32_t op = 0;   ///< of the (sender's) lane
+  std::uint32_t bytes = 0;
+  std::uint16_t hop = 0; ///< station of the path that a piece comes to
   Kind kind = Kind::at_station;
-  std::uint32_t lane = 0; ///< lane_free: index of the lane
-  Piece piece;
-  bool operator>(const Event& other) const {
-    return std::tie(seconds, number) > std::tie(other.seconds, other.number);
+  bool last = false; ///< piece of its write
+
+  [[nodiscard]] bool before(const Event& other) const {
+    return seconds < other.seconds || (seconds == other.seconds && number < other.number);
   }
 };
 
-using Heap = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
+/// Events in the order in which they are to happen, the oldest first.
+class EventQueue {
+public:
+  [[nodiscard]] bool empty() const { return m_first == m_events.size(); }
+  [[nodiscard]] const Event& front() const { return m_events[m_first]; }
+  /// Whether an event created now would be the last of them.
+  [[nodiscard]] bool goes_last(double seconds) const {
+    return empty() || seconds >= m_events.back().seconds;
+  }
+  void push(const Event& event) { m_events.push_back(event); }
+  void pop() {
+    constexpr std::size_t k_worth_moving = 256;
+    ++m_first;
+    if (m_first == m_events.size()) {
+      m_events.clear();
+      m_first = 0;
+    } else if (m_first >= k_worth_moving && 2 * m_first >= m_events.size()) {
+      m_events.erase(m_events.begin(), m_events.begin() + static_cast<std::ptrdiff_t>(m_first));
+      m_first = 0;
+    }
+  }
+
+private:
+  std::vector<Event> m_events;
+  std::size_t m_first = 0; ///< those before it have happened
+};
+
+/// All events to come. What one source creates is nearly always in the order of time already, as
+/// what leaves a station is: it waits in the source's own queue, and the heap has only the first of
+/// each queue. What happens at once does not pass the heap at all.
+class Agenda {
+public:
+  explicit Agenda(std::size_t sources) : m_of_source(sources) {}
+
+  [[nodiscard]] bool empty() const { return m_heap.empty() && m_at_once.empty(); }
+
+  /// `source`: any below the number given, but the same for events whose times rarely go back.
+  void push(std::size_t source, double now, Event event) {
+    event.number = m_number++;
+    if (event.seconds == now && m_at_once.goes_last(now)) {
+      m_at_once.push(event);
+      return;
+    }
+    EventQueue& queue = m_of_source[source];
+    if (queue.goes_last(event.seconds)) {
+      if (queue.empty()) {
+        rise({event.seconds, event.number, source});
+      }
+      queue.push(event);
+      return;
+    }
+    std::size_t place = m_others.size();
+    if (m_free.empty()) {
+      m_others.push_back(event);
+    } else {
+      place = m_free.back();
+      m_free.pop_back();
+      m_others[place] = event;
+    }
+    rise({event.seconds, event.number, m_of_source.size() + place});
+  }
+
+  [[nodiscard]] Event pop() {
+    if (!m_at_once.empty() &&
+        (m_heap.empty() || !m_heap.front().before(Entry{m_at_once.front()}))) {
+      const Event event = m_at_once.front();
+      m_at_once.pop();
+      return event;
+    }
+    const std::size_t source = m_heap.front().source;
+    if (source >= m_of_source.size()) {
+      m_free.push_back(source - m_of_source.size());
+      take_last_to_front();
+      return m_others[m_free.back()];
+    }
+    EventQueue& queue = m_of_source[source];
+    const Event event = queue.front();
+    queue.pop();
+    if (queue.empty()) {
+      take_last_to_front();
+    } else {
+      sink({queue.front().seconds, queue.front().number, source});
+    }
+    return event;
+  }
+
+private:
+  struct Entry {
+    double seconds = 0;
+    std::uint64_t number = 0;
+    std::size_t source = 0; ///< from m_of_source's size on: a place of m_others
+    Entry(double s, std::uint64_t n, std::size_t of) : seconds(s), number(n), source(of) {}
+    explicit Entry(const Event& event) : seconds(event.seconds), number(event.number) {}
+    [[nodiscard]] bool before(const Entry& other) const {
+      return seconds < other.seconds || (seconds == other.seconds && number < other.number);
+    }
+  };
+
+  void take_last_to_front() {
+    const Entry last = m_heap.back();
+    m_heap.pop_back();
+    if (!m_heap.empty()) {
+      sink(last);
+    }
+  }
+  /// Puts a new entry into the heap.
+  void rise(const Entry& entry) {
+    std::size_t at = m_heap.size();
+    m_heap.push_back(entry);
+    for (; at > 0 && entry.before(m_heap[(at - 1) / 2]); at = (at - 1) / 2) {
+      m_heap[at] = m_heap[(at - 1) / 2];
+    }
+    m_heap[at] = entry;
+  }
+  /// Puts an entry in place of the first.
+  void sink(const Entry& entry) {
+    std::size_t at = 0;
+    for (std::size_t child = 1; child < m_heap.size(); child = 2 * at + 1) {
+      child += child + 1 < m_heap.size() && m_heap[child + 1].before(m_heap[child]) ? 1U : 0U;
+      if (!m_heap[child].before(entry)) {
+        break;
+      }
+      m_heap[at] = m_heap[child];
+      at = child;
+    }
+    m_heap[at] = entry;
+  }
+
+  std::vector<EventQueue> m_of_source;
+  EventQueue m_at_once;
+  std::vector<Event> m_others; ///< those that came out of their source's order
+  std::vector<std::size_t> m_free;
+  std::vector<Entry> m_heap;
+  std::uint64_t m_number = 0;
+};
+
+using Ready = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
+
+constexpr std::uint32_t k_none = std::numeric_limits<std::uint32_t>::max();
 
 /// A lane of a rank: the same rules as the executor's.
 struct Lane {
   const LaneProgram* program = nullptr;
   std::uint32_t rank = 0, number = 0;
   std::vector<std::uint32_t> successor_begin, successors, missing;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> await_of; ///< (tag, op), sorted
-  Heap local;                                                    ///< local ops that are ready
+  /// By op: a write's connection, then (once all lanes are known) the await that it ends there.
+  std::vector<std::uint32_t> connection, await;
+  Ready local; ///< local ops that are ready
   std::size_t left = 0;
   bool busy = false;
   std::uint32_t running = 0;
   double done_seconds = 0;
 };
 
-/// The writes of one lane to the same lane of another rank, in the order posted.
+/// The writes of one lane to the same lane of another rank.
 struct Connection {
   std::uint32_t lane = 0, peer_lane = 0;
-  const std::vector<std::uint32_t>* path = nullptr;
-  std::deque<std::pair<std::uint32_t, std::uint64_t>> posted; ///< (op, bytes not sent yet)
-  std::uint64_t queued_bytes = 0;                             ///< in the first station's queue
+  std::span<const std::uint32_t> path;
+  double latency_s = 0;
+  std::vector<std::uint32_t> writes; ///< ops of `lane`, in order of the program
+  std::vector<std::uint32_t> awaits; ///< ops of `peer_lane`
+  std::vector<std::uint32_t> posted; ///< writes in the order posted
+  std::size_t sent = 0;              ///< of those posted: wholly
+  std::uint64_t sent_bytes = 0;      ///< of the next
+  std::uint64_t queued_bytes = 0;    ///< in the first station's queue
 };
 
 class Player {
@@ -72,14 +213,15 @@ public:
   Player(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost,
          RankTimelines* timeline)
       : m_schedule(schedule), m_network(network), m_cost(cost), m_timeline(timeline),
-        m_free(network.station_bytes_per_s.size(), 0) {
+        m_own_curves(!network.station_busy.empty()), m_free(network.station_bytes_per_s.size(), 0),
+        m_agenda(2 * network.station_bytes_per_s.size() + 1) {
     m_lane_count = schedule.ranks.empty() ? 0 : schedule.ranks.front().lanes.size();
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
       for (std::size_t l = 0; l < schedule.ranks[r].lanes.size(); ++l) {
         add_lane(schedule.ranks[r].lanes[l], r, l);
       }
     }
-    m_connection_of.resize(m_lanes.size());
+    connect();
     if (m_timeline != nullptr) {
       m_timeline->assign(schedule.ranks.size(), {});
       for (const Lane& lane : m_lanes) {
@@ -98,9 +240,12 @@ public:
       }
       start_local(lane);
     }
-    while (!m_events.empty()) {
-      const Event event = m_events.top();
-      m_events.pop();
+    constexpr std::uint64_t k_between_polls = 1 << 16;
+    for (std::uint64_t events = 0; !m_agenda.empty(); ++events) {
+      if (events % k_between_polls == 0) {
+        stop_if_interrupted();
+      }
+      const Event event = m_agenda.pop();
       m_now = event.seconds;
       handle(event);
     }
@@ -128,7 +273,9 @@ private:
     lane.left = count;
     lane.successor_begin.assign(count + 1, 0);
     lane.missing.assign(count, 0);
-    for (std::size_t i = 0; i < count; ++i) {
+    lane.connection.assign(count, k_none);
+    std::vector<std::uint32_t> to(m_schedule.ranks.size(), k_none); // by peer: connection
+    for (std::uint32_t i = 0; i < count; ++i) {
       for (const std::uint32_t d : program.dependencies(i)) {
         ++lane.successor_begin[d + 1];
         ++lane.missing[i];
@@ -136,66 +283,122 @@ private:
       const Op& op = program.ops()[i];
       if (op.kind == OpKind::await) {
         ++lane.missing[i];
-        lane.await_of.emplace_back(op.tag, static_cast<std::uint32_t>(i));
+      } else if (op.kind == OpKind::write) {
+        if (to[op.peer] == k_none) {
+          to[op.peer] = static_cast<std::uint32_t>(m_connections.size());
+          Connection connection;
+          connection.lane = static_cast<std::uint32_t>(m_lanes.size());
+          connection.peer_lane = static_cast<std::uint32_t>(op.peer * m_lane_count + number);
+          connection.path = m_network.path(number, rank, op.peer);
+          connection.latency_s = m_network.latency_of(rank, op.peer);
+          m_connections.push_back(std::move(connection));
+        }
+        lane.connection[i] = to[op.peer];
+        m_connections[to[op.peer]].writes.push_back(i);
       }
     }
-    std::sort(lane.await_of.begin(), lane.await_of.end());
     for (std::size_t i = 0; i < count; ++i) {
       lane.successor_begin[i + 1] += lane.successor_begin[i];
     }
     lane.successors.resize(lane.successor_begin.back());
     std::vector<std::uint32_t> next = lane.successor_begin;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::uint32_t i = 0; i < count; ++i) {
       for (const std::uint32_t d : program.dependencies(i)) {
-        lane.successors[next[d]++] = static_cast<std::uint32_t>(i);
+        lane.successors[next[d]++] = i;
       }
     }
     m_lanes.push_back(std::move(lane));
   }
 
-  void push(double seconds, Event::Kind kind, std::uint32_t lane, const Piece& piece) {
-    m_events.push({seconds, m_number++, kind, lane, piece});
+  /// Finds for each write the await that it ends: those of a connection are in the same order at
+  /// both ends nearly always.
+  void connect() {
+    std::vector<std::vector<std::uint32_t>> into(m_lanes.size()); // connections
+    for (std::uint32_t c = 0; c < m_connections.size(); ++c) {
+      into[m_connections[c].peer_lane].push_back(c);
+      m_lanes[m_connections[c].lane].await.resize(m_lanes[m_connections[c].lane].missing.size());
+    }
+    for (std::size_t l = 0; l < m_lanes.size(); ++l) {
+      std::vector<std::uint32_t> from(m_schedule.ranks.size(), k_none); // by peer: connection
+      for (const std::uint32_t c : into[l]) {
+        from[m_lanes[m_connections[c].lane].rank] = c;
+      }
+      const std::span<const Op> ops = m_lanes[l].program->ops();
+      for (std::uint32_t i = 0; i < ops.size(); ++i) {
+        if (ops[i].kind == OpKind::await && from[ops[i].peer] != k_none) {
+          m_connections[from[ops[i].peer]].awaits.push_back(i);
+        }
+      }
+    }
+    for (Connection& connection : m_connections) {
+      connect(connection);
+    }
   }
+
+  void connect(Connection& connection) {
+    Lane& lane = m_lanes[connection.lane];
+    const auto sent_tag = [&](std::uint32_t op) { return lane.program->ops()[op].tag; };
+    const auto awaited_tag = [&](std::uint32_t op) {
+      return m_lanes[connection.peer_lane].program->ops()[op].tag;
+    };
+    std::vector<std::uint32_t>&writes = connection.writes, &awaits = connection.awaits;
+    if (!std::ranges::equal(writes, awaits, {}, sent_tag, awaited_tag)) {
+      std::ranges::sort(writes, {}, sent_tag);
+      std::ranges::sort(awaits, {}, awaited_tag);
+      if (!std::ranges::equal(writes, awaits, {}, sent_tag, awaited_tag)) {
+        fail(ErrorKind::internal,
+             fmt::format("play: lane {} of rank {} and of rank {} do not write and await the same",
+                         lane.number, lane.rank, m_lanes[connection.peer_lane].rank));
+      }
+    }
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      lane.await[writes[i]] = awaits[i];
+    }
+    connection.posted = std::move(awaits); // of the same size
+    connection.posted.clear();
+    writes = {};
+  }
+
+  /// Sources of events: the first of a station is what leaves it as its path's first, the second
+  /// what it sends on; then all others.
+  void push(std::size_t source, const Event& event) { m_agenda.push(source, m_now, event); }
+  [[nodiscard]] std::size_t of_lanes() const { return 2 * m_free.size(); }
 
   void handle(const Event& event) {
     switch (event.kind) {
     case Event::Kind::at_station:
-      serve(event.piece);
+      serve(event);
       break;
     case Event::Kind::left_first: {
-      Connection& connection = m_connections[event.piece.connection];
-      connection.queued_bytes -= event.piece.bytes;
+      Connection& connection = m_connections[event.from];
+      connection.queued_bytes -= event.bytes;
       const std::uint32_t lane = connection.lane;
-      if (event.piece.last) {
-        complete(lane, event.piece.op);
+      if (event.last) {
+        complete(lane, event.op);
       }
-      send(event.piece.connection);
+      send(event.from);
       start_local(lane);
       break;
     }
     case Event::Kind::arrived: {
-      const Connection& connection = m_connections[event.piece.connection];
-      const Op& op = m_lanes[connection.lane].program->ops()[event.piece.op];
-      Lane& peer = m_lanes[connection.peer_lane];
+      const Connection& connection = m_connections[event.from];
       const std::uint32_t lane = connection.peer_lane;
-      const auto at = std::lower_bound(peer.await_of.begin(), peer.await_of.end(),
-                                       std::pair<std::uint32_t, std::uint32_t>(op.tag, 0));
-      const std::uint32_t await = at->second;
-      if (--peer.missing[await] == 0) {
+      const std::uint32_t await = m_lanes[connection.lane].await[event.op];
+      if (--m_lanes[lane].missing[await] == 0) {
         make_ready(lane, await);
       }
       start_local(lane);
       break;
     }
     case Event::Kind::delayed:
-      complete(event.lane, event.piece.op);
-      start_local(event.lane);
+      complete(event.from, event.op);
+      start_local(event.from);
       break;
     case Event::Kind::lane_free: {
-      Lane& lane = m_lanes[event.lane];
+      Lane& lane = m_lanes[event.from];
       lane.busy = false;
-      complete(event.lane, lane.running);
-      start_local(event.lane);
+      complete(event.from, lane.running);
+      start_local(event.from);
       break;
     }
     }
@@ -221,14 +424,16 @@ private:
     if (op.kind == OpKind::await) {
       complete(lane_index, op_index);
     } else if (op.kind == OpKind::write) {
-      const std::uint32_t connection = connection_to(lane_index, op.peer);
-      m_connections[connection].posted.emplace_back(op_index, op.bytes);
+      const std::uint32_t connection = lane.connection[op_index];
+      m_connections[connection].posted.push_back(op_index);
       send(connection);
     } else if (op.kind == OpKind::delay) {
-      Piece piece;
-      piece.op = op_index;
-      push(m_now + static_cast<double>(op.duration_ns) * 1e-9, Event::Kind::delayed, lane_index,
-           piece);
+      Event over;
+      over.kind = Event::Kind::delayed;
+      over.seconds = m_now + static_cast<double>(op.duration_ns) * 1e-9;
+      over.from = lane_index;
+      over.op = op_index;
+      push(of_lanes(), over);
     } else {
       lane.local.push(op_index);
     }
@@ -243,8 +448,11 @@ private:
     lane.running = lane.local.top();
     lane.local.pop();
     record(lane, lane.running, &OpSpan::begin_ns);
-    push(m_now + m_cost(lane.rank, lane.program->ops()[lane.running]), Event::Kind::lane_free,
-         lane_index, {});
+    Event free;
+    free.kind = Event::Kind::lane_free;
+    free.seconds = m_now + m_cost(lane.rank, lane.program->ops()[lane.running]);
+    free.from = lane_index;
+    push(of_lanes(), free);
   }
 
   void record(const Lane& lane, std::uint32_t op, std::int64_t OpSpan::*what) {
@@ -253,78 +461,80 @@ private:
     }
   }
 
-  std::uint32_t connection_to(std::uint32_t lane_index, std::uint32_t peer) {
-    const auto [at, added] =
-        m_connection_of[lane_index].emplace(peer, static_cast<std::uint32_t>(m_connections.size()));
-    if (added) {
-      const Lane& lane = m_lanes[lane_index];
-      Connection connection;
-      connection.lane = lane_index;
-      connection.peer_lane = static_cast<std::uint32_t>(peer * m_lane_count + lane.number);
-      connection.path = &m_network.path(lane.number, lane.rank, peer);
-      m_connections.push_back(std::move(connection));
-    }
-    return at->second;
+  [[nodiscard]] const Op& op_of(const Connection& connection, std::uint32_t op) const {
+    return m_lanes[connection.lane].program->ops()[op];
   }
 
   /// Puts as much into the first station's queue as the connection may have there.
   void send(std::uint32_t index) {
     Connection& connection = m_connections[index];
-    while (!connection.posted.empty() && connection.queued_bytes < m_network.quantum_bytes) {
-      auto& [op, bytes] = connection.posted.front();
+    while (connection.sent < connection.posted.size() &&
+           connection.queued_bytes < m_network.quantum_bytes) {
+      const std::uint32_t op = connection.posted[connection.sent];
+      const std::uint64_t bytes = op_of(connection, op).bytes - connection.sent_bytes;
       const std::uint64_t room = m_network.quantum_bytes - connection.queued_bytes;
       if (room < std::min<std::uint64_t>(bytes, m_network.least_piece_bytes)) {
         return;
       }
-      Piece piece;
-      piece.connection = index;
+      Event piece;
+      piece.seconds = piece.head_s = m_now;
+      piece.from = index;
       piece.op = op;
       piece.bytes = static_cast<std::uint32_t>(std::min(bytes, room));
-      bytes -= piece.bytes;
-      piece.last = bytes == 0;
-      if (piece.last) {
-        connection.posted.pop_front();
-      }
+      piece.last = piece.bytes == bytes;
+      connection.sent_bytes = piece.last ? 0 : connection.sent_bytes + piece.bytes;
+      connection.sent += piece.last ? 1 : 0;
       connection.queued_bytes += piece.bytes;
-      piece.head_s = m_now;
-      push(m_now, Event::Kind::at_station, 0, piece);
+      push(of_lanes(), piece);
     }
   }
 
-  void serve(Piece piece) {
-    const Connection& connection = m_connections[piece.connection];
-    const std::vector<std::uint32_t>& path = *connection.path;
-    const Lane& lane = m_lanes[connection.lane];
-    const Op& op = lane.program->ops()[piece.op];
-    const double latency = m_network.latency_of(lane.rank, op.peer);
+  [[nodiscard]] double busy_seconds(std::uint32_t station, const Event& piece,
+                                    const Connection& connection) const {
+    return m_own_curves
+               ? m_network.busy_seconds(station, piece.bytes,
+                                        static_cast<double>(op_of(connection, piece.op).bytes))
+               : piece.bytes / m_network.station_bytes_per_s[station];
+  }
+
+  void serve(Event piece) {
+    const Connection& connection = m_connections[piece.from];
+    const std::span<const std::uint32_t> path = connection.path;
+    Event next = piece;
     if (path.empty()) { // shared memory: no link to wait for
-      push(m_now, Event::Kind::left_first, 0, piece);
+      next.kind = Event::Kind::left_first;
+      push(of_lanes(), next);
       if (piece.last) {
-        push(m_now + latency, Event::Kind::arrived, 0, piece);
+        next.kind = Event::Kind::arrived;
+        next.seconds = m_now + connection.latency_s;
+        push(of_lanes(), next);
       }
       return;
     }
-    const auto busy = [&](std::uint32_t station) {
-      return m_network.busy_seconds(station, piece.bytes, static_cast<double>(op.bytes));
-    };
     const std::uint32_t station = path[piece.hop];
     const double head = std::max(piece.head_s, m_free[station]);
-    const double end = std::max(m_now, m_free[station]) + busy(station) +
+    const double end = std::max(m_now, m_free[station]) + busy_seconds(station, piece, connection) +
                        (piece.hop == 0 && piece.last ? m_network.write_overhead_s : 0);
     m_free[station] = end;
     if (piece.hop == 0) {
-      push(end, Event::Kind::left_first, 0, piece);
+      next.kind = Event::Kind::left_first;
+      next.seconds = end;
+      push(2 * station, next);
     }
-    if (piece.hop + 1 < path.size()) {
+    if (piece.hop + 1U < path.size()) {
       // The head of the piece comes on while its tail is still here; a faster station takes it no
       // sooner than lets it end after the slower one.
-      const double later = piece.hop == 0 ? latency : 0;
-      const double next_time = busy(path[piece.hop + 1]);
-      ++piece.hop;
-      piece.head_s = head + later;
-      push(std::max(head, end - next_time) + later, Event::Kind::at_station, 0, piece);
+      const double later = piece.hop == 0 ? connection.latency_s : 0;
+      const double next_time = busy_seconds(path[piece.hop + 1U], piece, connection);
+      next.kind = Event::Kind::at_station;
+      ++next.hop;
+      next.head_s = head + later;
+      next.seconds = std::max(head, end - next_time) + later;
+      push(2 * station + 1, next);
     } else if (piece.last) {
-      push(end + (path.size() == 1 ? latency : 0), Event::Kind::arrived, 0, piece);
+      next.kind = Event::Kind::arrived;
+      next.seconds = end + (path.size() == 1 ? connection.latency_s : 0);
+      push(2 * station + 1, next);
     }
   }
 
@@ -332,13 +542,12 @@ private:
   const PlayNetwork& m_network;
   const OpCost& m_cost;
   RankTimelines* m_timeline; ///< null: nobody asks
+  bool m_own_curves;         ///< of some stations
   std::size_t m_lane_count = 0;
   std::vector<double> m_free; ///< by station: when it has served all that is queued
   std::vector<Lane> m_lanes;
   std::vector<Connection> m_connections;
-  std::vector<std::map<std::uint32_t, std::uint32_t>> m_connection_of; ///< [lane]: peer -> index
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> m_events;
-  std::uint64_t m_number = 0;
+  Agenda m_agenda;
   double m_now = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -35,10 +36,6 @@ struct Event {
   std::uint16_t hop = 0; ///< station of the path that a piece comes to
   Kind kind = Kind::at_station;
   bool last = false; ///< piece of its write
-
-  [[nodiscard]] bool before(const Event& other) const {
-    return seconds < other.seconds || (seconds == other.seconds && number < other.number);
-  }
 };
 
 /// Events in the order in which they are to happen, the oldest first.
@@ -87,7 +84,7 @@ public:
     EventQueue& queue = m_of_source[source];
     if (queue.goes_last(event.seconds)) {
       if (queue.empty()) {
-        rise({event.seconds, event.number, source});
+        rise({event, source});
       }
       queue.push(event);
       return;
@@ -100,12 +97,11 @@ public:
       m_free.pop_back();
       m_others[place] = event;
     }
-    rise({event.seconds, event.number, m_of_source.size() + place});
+    rise({event, m_of_source.size() + place});
   }
 
   [[nodiscard]] Event pop() {
-    if (!m_at_once.empty() &&
-        (m_heap.empty() || !m_heap.front().before(Entry{m_at_once.front()}))) {
+    if (!m_at_once.empty() && (m_heap.empty() || !m_heap.front().before({m_at_once.front(), 0}))) {
       const Event event = m_at_once.front();
       m_at_once.pop();
       return event;
@@ -122,20 +118,24 @@ public:
     if (queue.empty()) {
       take_last_to_front();
     } else {
-      sink({queue.front().seconds, queue.front().number, source});
+      sink({queue.front(), source});
     }
     return event;
   }
 
 private:
   struct Entry {
-    double seconds = 0;
+    std::uint64_t time = 0; ///< not negative: as doubles their bits sort like their values
     std::uint64_t number = 0;
     std::size_t source = 0; ///< from m_of_source's size on: a place of m_others
-    Entry(double s, std::uint64_t n, std::size_t of) : seconds(s), number(n), source(of) {}
-    explicit Entry(const Event& event) : seconds(event.seconds), number(event.number) {}
+    Entry(const Event& event, std::size_t of)
+        : time(std::bit_cast<std::uint64_t>(event.seconds)), number(event.number), source(of) {}
+    /// Without branches, which nobody could foretell.
     [[nodiscard]] bool before(const Entry& other) const {
-      return seconds < other.seconds || (seconds == other.seconds && number < other.number);
+      const bool earlier = time < other.time, same = time == other.time,
+                 older = number < other.number;
+      return (static_cast<unsigned>(earlier) |
+              (static_cast<unsigned>(same) & static_cast<unsigned>(older))) != 0;
     }
   };
 
@@ -181,13 +181,22 @@ using Ready = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std
 
 constexpr std::uint32_t k_none = std::numeric_limits<std::uint32_t>::max();
 
+/// What a play needs to know of an op again and again, close together.
+struct Step {
+  std::uint64_t bytes = 0;
+  std::uint32_t missing = 0;         ///< dependencies that are not done; and of an await its write
+  std::uint32_t successors = 0;      ///< Lane::successors from here to the next step's
+  std::uint32_t connection = k_none; ///< write
+  std::uint32_t await = k_none;      ///< write: the op at its peer that it ends
+  OpKind kind = OpKind::write;
+};
+
 /// A lane of a rank: the same rules as the executor's.
 struct Lane {
   const LaneProgram* program = nullptr;
   std::uint32_t rank = 0, number = 0;
-  std::vector<std::uint32_t> successor_begin, successors, missing;
-  /// By op: a write's connection, then (once all lanes are known) the await that it ends there.
-  std::vector<std::uint32_t> connection, await;
+  std::vector<Step> steps; ///< by op, and one more for the end of the last one's successors
+  std::vector<std::uint32_t> successors;
   Ready local; ///< local ops that are ready
   std::size_t left = 0;
   bool busy = false;
@@ -200,9 +209,7 @@ struct Connection {
   std::uint32_t lane = 0, peer_lane = 0;
   std::span<const std::uint32_t> path;
   double latency_s = 0;
-  std::vector<std::uint32_t> writes; ///< ops of `lane`, in order of the program
-  std::vector<std::uint32_t> awaits; ///< ops of `peer_lane`
-  std::vector<std::uint32_t> posted; ///< writes in the order posted
+  std::vector<std::uint32_t> writes; ///< ops of `lane`; once connected, those posted, in that order
   std::size_t sent = 0;              ///< of those posted: wholly
   std::uint64_t sent_bytes = 0;      ///< of the next
   std::uint64_t queued_bytes = 0;    ///< in the first station's queue
@@ -234,7 +241,7 @@ public:
     for (std::uint32_t lane = 0; lane < m_lanes.size(); ++lane) {
       const std::size_t count = m_lanes[lane].program->ops().size();
       for (std::uint32_t op = 0; op < count; ++op) {
-        if (m_lanes[lane].missing[op] == 0) {
+        if (m_lanes[lane].steps[op].missing == 0) {
           make_ready(lane, op);
         }
       }
@@ -271,21 +278,22 @@ private:
     lane.number = static_cast<std::uint32_t>(number);
     const std::size_t count = program.ops().size();
     lane.left = count;
-    lane.successor_begin.assign(count + 1, 0);
-    lane.missing.assign(count, 0);
-    lane.connection.assign(count, k_none);
-    std::vector<std::uint32_t> to(m_schedule.ranks.size(), k_none); // by peer: connection
+    lane.steps.resize(count + 1);
+    m_peers.assign(m_schedule.ranks.size(), k_none); // their connections
     for (std::uint32_t i = 0; i < count; ++i) {
-      for (const std::uint32_t d : program.dependencies(i)) {
-        ++lane.successor_begin[d + 1];
-        ++lane.missing[i];
-      }
       const Op& op = program.ops()[i];
+      Step& step = lane.steps[i];
+      step.kind = op.kind;
+      step.bytes = op.bytes;
+      for (const std::uint32_t d : program.dependencies(i)) {
+        ++lane.steps[d + 1].successors;
+        ++step.missing;
+      }
       if (op.kind == OpKind::await) {
-        ++lane.missing[i];
+        ++step.missing;
       } else if (op.kind == OpKind::write) {
-        if (to[op.peer] == k_none) {
-          to[op.peer] = static_cast<std::uint32_t>(m_connections.size());
+        if (m_peers[op.peer] == k_none) {
+          m_peers[op.peer] = static_cast<std::uint32_t>(m_connections.size());
           Connection connection;
           connection.lane = static_cast<std::uint32_t>(m_lanes.size());
           connection.peer_lane = static_cast<std::uint32_t>(op.peer * m_lane_count + number);
@@ -293,15 +301,17 @@ private:
           connection.latency_s = m_network.latency_of(rank, op.peer);
           m_connections.push_back(std::move(connection));
         }
-        lane.connection[i] = to[op.peer];
-        m_connections[to[op.peer]].writes.push_back(i);
+        step.connection = m_peers[op.peer];
+        m_connections[step.connection].writes.push_back(i);
       }
     }
     for (std::size_t i = 0; i < count; ++i) {
-      lane.successor_begin[i + 1] += lane.successor_begin[i];
+      lane.steps[i + 1].successors += lane.steps[i].successors;
     }
-    lane.successors.resize(lane.successor_begin.back());
-    std::vector<std::uint32_t> next = lane.successor_begin;
+    lane.successors.resize(lane.steps.back().successors);
+    std::vector<std::uint32_t> next(count);
+    std::ranges::transform(lane.steps.begin(), lane.steps.end() - 1, next.begin(),
+                           &Step::successors);
     for (std::uint32_t i = 0; i < count; ++i) {
       for (const std::uint32_t d : program.dependencies(i)) {
         lane.successors[next[d]++] = i;
@@ -310,53 +320,49 @@ private:
     m_lanes.push_back(std::move(lane));
   }
 
-  /// Finds for each write the await that it ends: those of a connection are in the same order at
-  /// both ends nearly always.
+  /// Finds for each write the await that it ends.
   void connect() {
     std::vector<std::vector<std::uint32_t>> into(m_lanes.size()); // connections
     for (std::uint32_t c = 0; c < m_connections.size(); ++c) {
       into[m_connections[c].peer_lane].push_back(c);
-      m_lanes[m_connections[c].lane].await.resize(m_lanes[m_connections[c].lane].missing.size());
     }
+    std::vector<std::vector<std::uint32_t>> awaits(m_schedule.ranks.size()); // by peer
     for (std::size_t l = 0; l < m_lanes.size(); ++l) {
-      std::vector<std::uint32_t> from(m_schedule.ranks.size(), k_none); // by peer: connection
-      for (const std::uint32_t c : into[l]) {
-        from[m_lanes[m_connections[c].lane].rank] = c;
-      }
       const std::span<const Op> ops = m_lanes[l].program->ops();
       for (std::uint32_t i = 0; i < ops.size(); ++i) {
-        if (ops[i].kind == OpKind::await && from[ops[i].peer] != k_none) {
-          m_connections[from[ops[i].peer]].awaits.push_back(i);
+        if (ops[i].kind == OpKind::await) {
+          awaits[ops[i].peer].push_back(i);
         }
       }
-    }
-    for (Connection& connection : m_connections) {
-      connect(connection);
+      for (const std::uint32_t c : into[l]) {
+        connect(m_connections[c], awaits[m_lanes[m_connections[c].lane].rank]);
+      }
+      for (std::vector<std::uint32_t>& of_peer : awaits) {
+        of_peer.clear();
+      }
     }
   }
 
-  void connect(Connection& connection) {
-    Lane& lane = m_lanes[connection.lane];
+  /// `awaits`: ops of the peer's lane. They are in the order of the writes nearly always.
+  void connect(Connection& connection, std::vector<std::uint32_t>& awaits) {
+    Lane &lane = m_lanes[connection.lane], &peer = m_lanes[connection.peer_lane];
+    std::vector<std::uint32_t>& writes = connection.writes;
     const auto sent_tag = [&](std::uint32_t op) { return lane.program->ops()[op].tag; };
-    const auto awaited_tag = [&](std::uint32_t op) {
-      return m_lanes[connection.peer_lane].program->ops()[op].tag;
-    };
-    std::vector<std::uint32_t>&writes = connection.writes, &awaits = connection.awaits;
-    if (!std::ranges::equal(writes, awaits, {}, sent_tag, awaited_tag)) {
+    const auto awaited_tag = [&](std::uint32_t op) { return peer.program->ops()[op].tag; };
+    const auto fit = [&] { return std::ranges::equal(writes, awaits, {}, sent_tag, awaited_tag); };
+    if (!fit()) {
       std::ranges::sort(writes, {}, sent_tag);
       std::ranges::sort(awaits, {}, awaited_tag);
-      if (!std::ranges::equal(writes, awaits, {}, sent_tag, awaited_tag)) {
+      if (!fit()) {
         fail(ErrorKind::internal,
-             fmt::format("play: lane {} of rank {} and of rank {} do not write and await the same",
-                         lane.number, lane.rank, m_lanes[connection.peer_lane].rank));
+             fmt::format("play: lane {} of rank {} does not write what rank {} awaits of it",
+                         lane.number, lane.rank, peer.rank));
       }
     }
     for (std::size_t i = 0; i < writes.size(); ++i) {
-      lane.await[writes[i]] = awaits[i];
+      lane.steps[writes[i]].await = awaits[i];
     }
-    connection.posted = std::move(awaits); // of the same size
-    connection.posted.clear();
-    writes = {};
+    writes.clear();
   }
 
   /// Sources of events: the first of a station is what leaves it as its path's first, the second
@@ -383,8 +389,8 @@ private:
     case Event::Kind::arrived: {
       const Connection& connection = m_connections[event.from];
       const std::uint32_t lane = connection.peer_lane;
-      const std::uint32_t await = m_lanes[connection.lane].await[event.op];
-      if (--m_lanes[lane].missing[await] == 0) {
+      const std::uint32_t await = m_lanes[connection.lane].steps[event.op].await;
+      if (--m_lanes[lane].steps[await].missing == 0) {
         make_ready(lane, await);
       }
       start_local(lane);
@@ -409,9 +415,9 @@ private:
     --lane.left;
     lane.done_seconds = m_now;
     record(lane, op, &OpSpan::end_ns);
-    for (std::uint32_t i = lane.successor_begin[op]; i < lane.successor_begin[op + 1]; ++i) {
+    for (std::uint32_t i = lane.steps[op].successors; i < lane.steps[op + 1].successors; ++i) {
       const std::uint32_t successor = lane.successors[i];
-      if (--lane.missing[successor] == 0) {
+      if (--lane.steps[successor].missing == 0) {
         make_ready(lane_index, successor);
       }
     }
@@ -419,18 +425,17 @@ private:
 
   void make_ready(std::uint32_t lane_index, std::uint32_t op_index) {
     Lane& lane = m_lanes[lane_index];
-    const Op& op = lane.program->ops()[op_index];
+    const Step& step = lane.steps[op_index];
     record(lane, op_index, &OpSpan::begin_ns); // of a local op that waits for its lane: too early
-    if (op.kind == OpKind::await) {
+    if (step.kind == OpKind::await) {
       complete(lane_index, op_index);
-    } else if (op.kind == OpKind::write) {
-      const std::uint32_t connection = lane.connection[op_index];
-      m_connections[connection].posted.push_back(op_index);
-      send(connection);
-    } else if (op.kind == OpKind::delay) {
+    } else if (step.kind == OpKind::write) {
+      m_connections[step.connection].writes.push_back(op_index);
+      send(step.connection);
+    } else if (step.kind == OpKind::delay) {
       Event over;
       over.kind = Event::Kind::delayed;
-      over.seconds = m_now + static_cast<double>(op.duration_ns) * 1e-9;
+      over.seconds = m_now + static_cast<double>(lane.program->ops()[op_index].duration_ns) * 1e-9;
       over.from = lane_index;
       over.op = op_index;
       push(of_lanes(), over);
@@ -461,17 +466,17 @@ private:
     }
   }
 
-  [[nodiscard]] const Op& op_of(const Connection& connection, std::uint32_t op) const {
-    return m_lanes[connection.lane].program->ops()[op];
+  [[nodiscard]] std::uint64_t bytes_of(const Connection& connection, std::uint32_t op) const {
+    return m_lanes[connection.lane].steps[op].bytes;
   }
 
   /// Puts as much into the first station's queue as the connection may have there.
   void send(std::uint32_t index) {
     Connection& connection = m_connections[index];
-    while (connection.sent < connection.posted.size() &&
+    while (connection.sent < connection.writes.size() &&
            connection.queued_bytes < m_network.quantum_bytes) {
-      const std::uint32_t op = connection.posted[connection.sent];
-      const std::uint64_t bytes = op_of(connection, op).bytes - connection.sent_bytes;
+      const std::uint32_t op = connection.writes[connection.sent];
+      const std::uint64_t bytes = bytes_of(connection, op) - connection.sent_bytes;
       const std::uint64_t room = m_network.quantum_bytes - connection.queued_bytes;
       if (room < std::min<std::uint64_t>(bytes, m_network.least_piece_bytes)) {
         return;
@@ -493,7 +498,7 @@ private:
                                     const Connection& connection) const {
     return m_own_curves
                ? m_network.busy_seconds(station, piece.bytes,
-                                        static_cast<double>(op_of(connection, piece.op).bytes))
+                                        static_cast<double>(bytes_of(connection, piece.op)))
                : piece.bytes / m_network.station_bytes_per_s[station];
   }
 
@@ -547,6 +552,7 @@ private:
   std::vector<double> m_free; ///< by station: when it has served all that is queued
   std::vector<Lane> m_lanes;
   std::vector<Connection> m_connections;
+  std::vector<std::uint32_t> m_peers; ///< of the lane that is being added
   Agenda m_agenda;
   double m_now = 0;
 };

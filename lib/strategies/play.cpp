@@ -65,14 +65,70 @@ private:
   std::size_t m_first = 0; ///< those before it have happened
 };
 
+/// Who of many comes first. When one of them changes, only its games are played again.
+class Tournament {
+public:
+  struct Key {
+    std::uint64_t time = k_never; ///< not negative: as doubles their bits sort like their values
+    std::uint64_t number = k_never;
+    Key() = default;
+    explicit Key(const Event& event)
+        : time(std::bit_cast<std::uint64_t>(event.seconds)), number(event.number) {}
+    /// Without branches, which no processor could foretell.
+    [[nodiscard]] bool before(const Key& other) const {
+      const unsigned earlier = time < other.time ? 1 : 0, same = time == other.time ? 1 : 0,
+                     older = number < other.number ? 1 : 0;
+      return (earlier | (same & older)) != 0;
+    }
+  };
+
+  explicit Tournament(std::size_t players)
+      : m_players(std::bit_ceil(std::max<std::size_t>(2, players))), m_keys(m_players),
+        m_winner(2 * m_players, 0) {
+    for (std::size_t p = 0; p < m_players; ++p) {
+      m_winner[m_players + p] = static_cast<std::uint32_t>(p);
+    }
+    for (std::size_t game = m_players - 1; game > 0; --game) {
+      m_winner[game] = m_winner[2 * game];
+    }
+  }
+
+  [[nodiscard]] std::size_t first() const { return m_winner[1]; }
+  [[nodiscard]] const Key& first_key() const { return m_keys[first()]; }
+  [[nodiscard]] bool empty() const { return first_key().time == k_never; }
+  void change(std::size_t player, const Key& key) {
+    m_keys[player] = key;
+    auto winner = static_cast<std::uint32_t>(player);
+    Key least = key;
+    for (std::size_t at = m_players + player; at > 1; at /= 2) {
+      const std::uint32_t other = m_winner[at ^ 1U];
+      const Key others = m_keys[other];
+      const bool lost = others.before(least);
+      winner = lost ? other : winner;
+      least.time = lost ? others.time : least.time;
+      least.number = lost ? others.number : least.number;
+      if (winner != player && winner == m_winner[at / 2]) {
+        return; // who lost has lost there before
+      }
+      m_winner[at / 2] = winner;
+    }
+  }
+
+private:
+  static constexpr std::uint64_t k_never = std::numeric_limits<std::uint64_t>::max();
+  std::size_t m_players; ///< a power of two
+  std::vector<Key> m_keys;
+  std::vector<std::uint32_t> m_winner; ///< of each game, the final's in [1]; then the players
+};
+
 /// All events to come. What one source creates is nearly always in the order of time already, as
-/// what leaves a station is: it waits in the source's own queue, and the heap has only the first of
-/// each queue. What happens at once does not pass the heap at all.
+/// what leaves a station is: it waits in the source's own queue, and only the first of each queue
+/// is held against the others. What happens at once does not wait at all.
 class Agenda {
 public:
-  explicit Agenda(std::size_t sources) : m_of_source(sources) {}
+  explicit Agenda(std::size_t sources) : m_of_source(sources), m_next(sources + 1) {}
 
-  [[nodiscard]] bool empty() const { return m_heap.empty() && m_at_once.empty(); }
+  [[nodiscard]] bool empty() const { return m_at_once.empty() && m_next.empty(); }
 
   /// `source`: any below the number given, but the same for events whose times rarely go back.
   void push(std::size_t source, double now, Event event) {
@@ -84,96 +140,45 @@ public:
     EventQueue& queue = m_of_source[source];
     if (queue.goes_last(event.seconds)) {
       if (queue.empty()) {
-        rise({event, source});
+        m_next.change(source, Tournament::Key(event));
       }
       queue.push(event);
-      return;
-    }
-    std::size_t place = m_others.size();
-    if (m_free.empty()) {
-      m_others.push_back(event);
     } else {
-      place = m_free.back();
-      m_free.pop_back();
-      m_others[place] = event;
+      m_others.push(event);
+      m_next.change(m_of_source.size(), Tournament::Key(m_others.top()));
     }
-    rise({event, m_of_source.size() + place});
   }
 
   [[nodiscard]] Event pop() {
-    if (!m_at_once.empty() && (m_heap.empty() || !m_heap.front().before({m_at_once.front(), 0}))) {
+    if (!m_at_once.empty() && Tournament::Key(m_at_once.front()).before(m_next.first_key())) {
       const Event event = m_at_once.front();
       m_at_once.pop();
       return event;
     }
-    const std::size_t source = m_heap.front().source;
-    if (source >= m_of_source.size()) {
-      m_free.push_back(source - m_of_source.size());
-      take_last_to_front();
-      return m_others[m_free.back()];
+    const std::size_t source = m_next.first();
+    if (source == m_of_source.size()) {
+      const Event event = m_others.top();
+      m_others.pop();
+      m_next.change(source, m_others.empty() ? Tournament::Key() : Tournament::Key(m_others.top()));
+      return event;
     }
     EventQueue& queue = m_of_source[source];
     const Event event = queue.front();
     queue.pop();
-    if (queue.empty()) {
-      take_last_to_front();
-    } else {
-      sink({queue.front(), source});
-    }
+    m_next.change(source, queue.empty() ? Tournament::Key() : Tournament::Key(queue.front()));
     return event;
   }
 
 private:
-  struct Entry {
-    std::uint64_t time = 0; ///< not negative: as doubles their bits sort like their values
-    std::uint64_t number = 0;
-    std::size_t source = 0; ///< from m_of_source's size on: a place of m_others
-    Entry(const Event& event, std::size_t of)
-        : time(std::bit_cast<std::uint64_t>(event.seconds)), number(event.number), source(of) {}
-    /// Without branches, which nobody could foretell.
-    [[nodiscard]] bool before(const Entry& other) const {
-      const bool earlier = time < other.time, same = time == other.time,
-                 older = number < other.number;
-      return (static_cast<unsigned>(earlier) |
-              (static_cast<unsigned>(same) & static_cast<unsigned>(older))) != 0;
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return Tournament::Key(b).before(Tournament::Key(a));
     }
   };
-
-  void take_last_to_front() {
-    const Entry last = m_heap.back();
-    m_heap.pop_back();
-    if (!m_heap.empty()) {
-      sink(last);
-    }
-  }
-  /// Puts a new entry into the heap.
-  void rise(const Entry& entry) {
-    std::size_t at = m_heap.size();
-    m_heap.push_back(entry);
-    for (; at > 0 && entry.before(m_heap[(at - 1) / 2]); at = (at - 1) / 2) {
-      m_heap[at] = m_heap[(at - 1) / 2];
-    }
-    m_heap[at] = entry;
-  }
-  /// Puts an entry in place of the first.
-  void sink(const Entry& entry) {
-    std::size_t at = 0;
-    for (std::size_t child = 1; child < m_heap.size(); child = 2 * at + 1) {
-      child += child + 1 < m_heap.size() && m_heap[child + 1].before(m_heap[child]) ? 1U : 0U;
-      if (!m_heap[child].before(entry)) {
-        break;
-      }
-      m_heap[at] = m_heap[child];
-      at = child;
-    }
-    m_heap[at] = entry;
-  }
-
-  std::vector<EventQueue> m_of_source;
   EventQueue m_at_once;
-  std::vector<Event> m_others; ///< those that came out of their source's order
-  std::vector<std::size_t> m_free;
-  std::vector<Entry> m_heap;
+  std::vector<EventQueue> m_of_source;
+  std::priority_queue<Event, std::vector<Event>, Later> m_others; ///< out of their source's order
+  Tournament m_next;                                              ///< of m_of_source, and m_others
   std::uint64_t m_number = 0;
 };
 
@@ -215,13 +220,19 @@ struct Connection {
   std::uint64_t queued_bytes = 0;    ///< in the first station's queue
 };
 
+struct PlayedStation {
+  double free_s = 0; ///< when it has served all that is queued
+  /// Sources of events: what leaves it as its path's first, and what it sends on.
+  std::uint32_t first = k_none, on = k_none;
+};
+
 class Player {
 public:
   Player(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost,
          RankTimelines* timeline)
       : m_schedule(schedule), m_network(network), m_cost(cost), m_timeline(timeline),
-        m_own_curves(!network.station_busy.empty()), m_free(network.station_bytes_per_s.size(), 0),
-        m_agenda(2 * network.station_bytes_per_s.size() + 1) {
+        m_own_curves(!network.station_busy.empty()),
+        m_stations(network.station_bytes_per_s.size()) {
     m_lane_count = schedule.ranks.empty() ? 0 : schedule.ranks.front().lanes.size();
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
       for (std::size_t l = 0; l < schedule.ranks[r].lanes.size(); ++l) {
@@ -229,6 +240,7 @@ public:
       }
     }
     connect();
+    number_sources();
     if (m_timeline != nullptr) {
       m_timeline->assign(schedule.ranks.size(), {});
       for (const Lane& lane : m_lanes) {
@@ -365,10 +377,24 @@ private:
     writes.clear();
   }
 
-  /// Sources of events: the first of a station is what leaves it as its path's first, the second
-  /// what it sends on; then all others.
-  void push(std::size_t source, const Event& event) { m_agenda.push(source, m_now, event); }
-  [[nodiscard]] std::size_t of_lanes() const { return 2 * m_free.size(); }
+  /// Only of stations that are passed: there may be many more.
+  void number_sources() {
+    std::uint32_t count = 1 + k_of_lanes;
+    const auto number = [&](std::uint32_t& source) {
+      source = source == k_none ? count++ : source;
+    };
+    for (const Connection& connection : m_connections) {
+      for (const std::uint32_t& station : connection.path) {
+        number(m_stations[station].on);
+        if (&station == &connection.path.front()) {
+          number(m_stations[station].first);
+        }
+      }
+    }
+    m_agenda = Agenda(count);
+  }
+
+  void push(std::uint32_t source, const Event& event) { m_agenda.push(source, m_now, event); }
 
   void handle(const Event& event) {
     switch (event.kind) {
@@ -438,7 +464,7 @@ private:
       over.seconds = m_now + static_cast<double>(lane.program->ops()[op_index].duration_ns) * 1e-9;
       over.from = lane_index;
       over.op = op_index;
-      push(of_lanes(), over);
+      push(k_of_lanes, over);
     } else {
       lane.local.push(op_index);
     }
@@ -457,7 +483,7 @@ private:
     free.kind = Event::Kind::lane_free;
     free.seconds = m_now + m_cost(lane.rank, lane.program->ops()[lane.running]);
     free.from = lane_index;
-    push(of_lanes(), free);
+    push(k_of_lanes, free);
   }
 
   void record(const Lane& lane, std::uint32_t op, std::int64_t OpSpan::*what) {
@@ -490,7 +516,7 @@ private:
       connection.sent_bytes = piece.last ? 0 : connection.sent_bytes + piece.bytes;
       connection.sent += piece.last ? 1 : 0;
       connection.queued_bytes += piece.bytes;
-      push(of_lanes(), piece);
+      push(k_of_lanes, piece);
     }
   }
 
@@ -508,23 +534,24 @@ private:
     Event next = piece;
     if (path.empty()) { // shared memory: no link to wait for
       next.kind = Event::Kind::left_first;
-      push(of_lanes(), next);
+      push(k_of_lanes, next);
       if (piece.last) {
         next.kind = Event::Kind::arrived;
         next.seconds = m_now + connection.latency_s;
-        push(of_lanes(), next);
+        push(k_of_lanes, next);
       }
       return;
     }
-    const std::uint32_t station = path[piece.hop];
-    const double head = std::max(piece.head_s, m_free[station]);
-    const double end = std::max(m_now, m_free[station]) + busy_seconds(station, piece, connection) +
+    PlayedStation& station = m_stations[path[piece.hop]];
+    const double head = std::max(piece.head_s, station.free_s);
+    const double end = std::max(m_now, station.free_s) +
+                       busy_seconds(path[piece.hop], piece, connection) +
                        (piece.hop == 0 && piece.last ? m_network.write_overhead_s : 0);
-    m_free[station] = end;
+    station.free_s = end;
     if (piece.hop == 0) {
       next.kind = Event::Kind::left_first;
       next.seconds = end;
-      push(2 * station, next);
+      push(station.first, next);
     }
     if (piece.hop + 1U < path.size()) {
       // The head of the piece comes on while its tail is still here; a faster station takes it no
@@ -535,11 +562,11 @@ private:
       ++next.hop;
       next.head_s = head + later;
       next.seconds = std::max(head, end - next_time) + later;
-      push(2 * station + 1, next);
+      push(station.on, next);
     } else if (piece.last) {
       next.kind = Event::Kind::arrived;
       next.seconds = end + (path.size() == 1 ? connection.latency_s : 0);
-      push(2 * station + 1, next);
+      push(station.on, next);
     }
   }
 
@@ -549,11 +576,12 @@ private:
   RankTimelines* m_timeline; ///< null: nobody asks
   bool m_own_curves;         ///< of some stations
   std::size_t m_lane_count = 0;
-  std::vector<double> m_free; ///< by station: when it has served all that is queued
+  static constexpr std::uint32_t k_of_lanes = 0; ///< source of all events but stations'
+  std::vector<PlayedStation> m_stations;
   std::vector<Lane> m_lanes;
   std::vector<Connection> m_connections;
   std::vector<std::uint32_t> m_peers; ///< of the lane that is being added
-  Agenda m_agenda;
+  Agenda m_agenda{0};
   double m_now = 0;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/interrupt.hpp"
 
+#include "core/error.hpp"
+
 #include <atomic>
 #include <csignal>
 
@@ -32,6 +34,12 @@ void install_interrupt_handlers() {
 
 bool interrupted() noexcept {
   return g_interrupted.load(std::memory_order_relaxed);
+}
+
+void stop_if_interrupted() {
+  if (interrupted()) {
+    fail(ErrorKind::operation, "interrupted");
+  }
 }
 
 } // namespace reckon

@@ -10,4 +10,7 @@ void install_interrupt_handlers();
 /// True once SIGINT or SIGTERM has arrived. Loops end at their next check and keep what they have.
 [[nodiscard]] bool interrupted() noexcept;
 
+/// For loops that have nothing worth keeping: throws Error{operation} once interrupted().
+void stop_if_interrupted();
+
 } // namespace reckon

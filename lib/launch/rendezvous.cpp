@@ -46,12 +46,6 @@ int poll_timeout_ms(std::int64_t deadline_ns) {
       std::clamp<std::int64_t>(left, 0, 100)); // wake up now and then to see an interrupt
 }
 
-void stop_if_interrupted() {
-  if (interrupted()) {
-    fail(ErrorKind::operation, "interrupted");
-  }
-}
-
 /// Texts of the environment need not be UTF-8.
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

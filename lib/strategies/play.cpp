@@ -2,29 +2,21 @@
 #include "strategies/play.hpp"
 
 #include "core/error.hpp"
+#include "core/interrupt.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <deque>
 #include <functional>
-#include <map>
+#include <limits>
 #include <queue>
-#include <tuple>
+#include <span>
+#include <utility>
 
 namespace reckon {
 namespace {
-
-/// One piece of a write on its way.
-struct Piece {
-  std::uint32_t connection = 0;
-  std::uint32_t op = 0; ///< of the sender's lane
-  std::uint32_t bytes = 0;
-  std::uint32_t hop = 0; ///< station of the path that it comes to
-  bool last = false;     ///< of its write
-  double head_s = 0;     ///< when its first byte comes to that station
-};
 
 struct Event {
   enum class Kind : std::uint8_t {
@@ -36,35 +28,202 @@ struct Event {
   };
   double seconds = 0;
   std::uint64_t number = 0; ///< breaks ties in the order of creation
+  /// Of a piece of a write: when its first byte comes to the station.
+  double head_s = 0;
+  std::uint32_t from = 0; ///< a piece's connection, else the lane
+  std::uint32_t op = 0;   ///< of the (sender's) lane
+  std::uint32_t bytes = 0;
+  std::uint16_t hop = 0; ///< station of the path that a piece comes to
   Kind kind = Kind::at_station;
-  std::uint32_t lane = 0; ///< lane_free: index of the lane
-  Piece piece;
-  bool operator>(const Event& other) const {
-    return std::tie(seconds, number) > std::tie(other.seconds, other.number);
-  }
+  bool last = false; ///< piece of its write
 };
 
-using Heap = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
+/// Events in the order in which they are to happen, the oldest first.
+class EventQueue {
+public:
+  [[nodiscard]] bool empty() const { return m_first == m_events.size(); }
+  [[nodiscard]] const Event& front() const { return m_events[m_first]; }
+  /// Whether an event created now would be the last of them.
+  [[nodiscard]] bool goes_last(double seconds) const {
+    return empty() || seconds >= m_events.back().seconds;
+  }
+  void push(const Event& event) { m_events.push_back(event); }
+  void pop() {
+    constexpr std::size_t k_worth_moving = 256;
+    ++m_first;
+    if (m_first == m_events.size()) {
+      m_events.clear();
+      m_first = 0;
+    } else if (m_first >= k_worth_moving && 2 * m_first >= m_events.size()) {
+      m_events.erase(m_events.begin(), m_events.begin() + static_cast<std::ptrdiff_t>(m_first));
+      m_first = 0;
+    }
+  }
+
+private:
+  std::vector<Event> m_events;
+  std::size_t m_first = 0; ///< those before it have happened
+};
+
+/// Who of many comes first. When one of them changes, only its games are played again.
+class Tournament {
+public:
+  struct Key {
+    std::uint64_t time = k_never; ///< not negative: as doubles their bits sort like their values
+    std::uint64_t number = k_never;
+    Key() = default;
+    explicit Key(const Event& event)
+        : time(std::bit_cast<std::uint64_t>(event.seconds)), number(event.number) {}
+    /// Without branches, which no processor could foretell.
+    [[nodiscard]] bool before(const Key& other) const {
+      const unsigned earlier = time < other.time ? 1 : 0, same = time == other.time ? 1 : 0,
+                     older = number < other.number ? 1 : 0;
+      return (earlier | (same & older)) != 0;
+    }
+  };
+
+  explicit Tournament(std::size_t players)
+      : m_players(std::bit_ceil(std::max<std::size_t>(2, players))), m_keys(m_players),
+        m_winner(2 * m_players, 0) {
+    for (std::size_t p = 0; p < m_players; ++p) {
+      m_winner[m_players + p] = static_cast<std::uint32_t>(p);
+    }
+    for (std::size_t game = m_players - 1; game > 0; --game) {
+      m_winner[game] = m_winner[2 * game];
+    }
+  }
+
+  [[nodiscard]] std::size_t first() const { return m_winner[1]; }
+  [[nodiscard]] const Key& first_key() const { return m_keys[first()]; }
+  [[nodiscard]] bool empty() const { return first_key().time == k_never; }
+  void change(std::size_t player, const Key& key) {
+    m_keys[player] = key;
+    auto winner = static_cast<std::uint32_t>(player);
+    Key least = key;
+    for (std::size_t at = m_players + player; at > 1; at /= 2) {
+      const std::uint32_t other = m_winner[at ^ 1U];
+      const Key others = m_keys[other];
+      const bool lost = others.before(least);
+      winner = lost ? other : winner;
+      least.time = lost ? others.time : least.time;
+      least.number = lost ? others.number : least.number;
+      if (winner != player && winner == m_winner[at / 2]) {
+        return; // who lost has lost there before
+      }
+      m_winner[at / 2] = winner;
+    }
+  }
+
+private:
+  static constexpr std::uint64_t k_never = std::numeric_limits<std::uint64_t>::max();
+  std::size_t m_players; ///< a power of two
+  std::vector<Key> m_keys;
+  std::vector<std::uint32_t> m_winner; ///< of each game, the final's in [1]; then the players
+};
+
+/// All events to come. What one source creates is nearly always in the order of time already, as
+/// what leaves a station is: it waits in the source's own queue, and only the first of each queue
+/// is held against the others. What happens at once does not wait at all.
+class Agenda {
+public:
+  explicit Agenda(std::size_t sources) : m_of_source(sources), m_next(sources + 1) {}
+
+  [[nodiscard]] bool empty() const { return m_at_once.empty() && m_next.empty(); }
+
+  /// `source`: any below the number given, but the same for events whose times rarely go back.
+  void push(std::size_t source, double now, Event event) {
+    event.number = m_number++;
+    if (event.seconds == now && m_at_once.goes_last(now)) {
+      m_at_once.push(event);
+      return;
+    }
+    EventQueue& queue = m_of_source[source];
+    if (queue.goes_last(event.seconds)) {
+      if (queue.empty()) {
+        m_next.change(source, Tournament::Key(event));
+      }
+      queue.push(event);
+    } else {
+      m_others.push(event);
+      m_next.change(m_of_source.size(), Tournament::Key(m_others.top()));
+    }
+  }
+
+  [[nodiscard]] Event pop() {
+    if (!m_at_once.empty() && Tournament::Key(m_at_once.front()).before(m_next.first_key())) {
+      const Event event = m_at_once.front();
+      m_at_once.pop();
+      return event;
+    }
+    const std::size_t source = m_next.first();
+    if (source == m_of_source.size()) {
+      const Event event = m_others.top();
+      m_others.pop();
+      m_next.change(source, m_others.empty() ? Tournament::Key() : Tournament::Key(m_others.top()));
+      return event;
+    }
+    EventQueue& queue = m_of_source[source];
+    const Event event = queue.front();
+    queue.pop();
+    m_next.change(source, queue.empty() ? Tournament::Key() : Tournament::Key(queue.front()));
+    return event;
+  }
+
+private:
+  struct Later {
+    bool operator()(const Event& a, const Event& b) const {
+      return Tournament::Key(b).before(Tournament::Key(a));
+    }
+  };
+  EventQueue m_at_once;
+  std::vector<EventQueue> m_of_source;
+  std::priority_queue<Event, std::vector<Event>, Later> m_others; ///< out of their source's order
+  Tournament m_next;                                              ///< of m_of_source, and m_others
+  std::uint64_t m_number = 0;
+};
+
+using Ready = std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>>;
+
+constexpr std::uint32_t k_none = std::numeric_limits<std::uint32_t>::max();
+
+/// What a play needs to know of an op again and again, close together.
+struct Step {
+  std::uint64_t bytes = 0;
+  std::uint32_t missing = 0;         ///< dependencies that are not done; and of an await its write
+  std::uint32_t successors = 0;      ///< Lane::successors from here to the next step's
+  std::uint32_t connection = k_none; ///< write
+  std::uint32_t await = k_none;      ///< write: the op at its peer that it ends
+  OpKind kind = OpKind::write;
+};
 
 /// A lane of a rank: the same rules as the executor's.
 struct Lane {
   const LaneProgram* program = nullptr;
   std::uint32_t rank = 0, number = 0;
-  std::vector<std::uint32_t> successor_begin, successors, missing;
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> await_of; ///< (tag, op), sorted
-  Heap local;                                                    ///< local ops that are ready
+  std::vector<Step> steps; ///< by op, and one more for the end of the last one's successors
+  std::vector<std::uint32_t> successors;
+  Ready local; ///< local ops that are ready
   std::size_t left = 0;
   bool busy = false;
   std::uint32_t running = 0;
   double done_seconds = 0;
 };
 
-/// The writes of one lane to the same lane of another rank, in the order posted.
+/// The writes of one lane to the same lane of another rank.
 struct Connection {
   std::uint32_t lane = 0, peer_lane = 0;
-  const std::vector<std::uint32_t>* path = nullptr;
-  std::deque<std::pair<std::uint32_t, std::uint64_t>> posted; ///< (op, bytes not sent yet)
-  std::uint64_t queued_bytes = 0;                             ///< in the first station's queue
+  std::span<const std::uint32_t> path;
+  double latency_s = 0;
+  std::vector<std::uint32_t> writes; ///< ops of `lane`; once connected, those posted, in that order
+  std::size_t sent = 0;              ///< of those posted: wholly
+  std::uint64_t sent_bytes = 0;      ///< of the next
+  std::uint64_t queued_bytes = 0;    ///< in the first station's queue
+};
+
+struct PlayedStation {
+  double free_s = 0; ///< when it has served all that is queued
+  /// Sources of events: what leaves it as its path's first, and what it sends on.
+  std::uint32_t first = k_none, on = k_none;
 };
 
 class Player {
@@ -72,14 +231,16 @@ public:
   Player(const Schedule& schedule, const PlayNetwork& network, const OpCost& cost,
          RankTimelines* timeline)
       : m_schedule(schedule), m_network(network), m_cost(cost), m_timeline(timeline),
-        m_free(network.station_bytes_per_s.size(), 0) {
+        m_own_curves(!network.station_busy.empty()),
+        m_stations(network.station_bytes_per_s.size()) {
     m_lane_count = schedule.ranks.empty() ? 0 : schedule.ranks.front().lanes.size();
     for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
       for (std::size_t l = 0; l < schedule.ranks[r].lanes.size(); ++l) {
         add_lane(schedule.ranks[r].lanes[l], r, l);
       }
     }
-    m_connection_of.resize(m_lanes.size());
+    connect();
+    number_sources();
     if (m_timeline != nullptr) {
       m_timeline->assign(schedule.ranks.size(), {});
       for (const Lane& lane : m_lanes) {
@@ -92,15 +253,18 @@ public:
     for (std::uint32_t lane = 0; lane < m_lanes.size(); ++lane) {
       const std::size_t count = m_lanes[lane].program->ops().size();
       for (std::uint32_t op = 0; op < count; ++op) {
-        if (m_lanes[lane].missing[op] == 0) {
+        if (m_lanes[lane].steps[op].missing == 0) {
           make_ready(lane, op);
         }
       }
       start_local(lane);
     }
-    while (!m_events.empty()) {
-      const Event event = m_events.top();
-      m_events.pop();
+    constexpr std::uint64_t k_between_polls = 1 << 16;
+    for (std::uint64_t events = 0; !m_agenda.empty(); ++events) {
+      if (events % k_between_polls == 0) {
+        stop_if_interrupted();
+      }
+      const Event event = m_agenda.pop();
       m_now = event.seconds;
       handle(event);
     }
@@ -126,76 +290,147 @@ private:
     lane.number = static_cast<std::uint32_t>(number);
     const std::size_t count = program.ops().size();
     lane.left = count;
-    lane.successor_begin.assign(count + 1, 0);
-    lane.missing.assign(count, 0);
-    for (std::size_t i = 0; i < count; ++i) {
-      for (const std::uint32_t d : program.dependencies(i)) {
-        ++lane.successor_begin[d + 1];
-        ++lane.missing[i];
-      }
+    lane.steps.resize(count + 1);
+    m_peers.assign(m_schedule.ranks.size(), k_none); // their connections
+    for (std::uint32_t i = 0; i < count; ++i) {
       const Op& op = program.ops()[i];
+      Step& step = lane.steps[i];
+      step.kind = op.kind;
+      step.bytes = op.bytes;
+      for (const std::uint32_t d : program.dependencies(i)) {
+        ++lane.steps[d + 1].successors;
+        ++step.missing;
+      }
       if (op.kind == OpKind::await) {
-        ++lane.missing[i];
-        lane.await_of.emplace_back(op.tag, static_cast<std::uint32_t>(i));
+        ++step.missing;
+      } else if (op.kind == OpKind::write) {
+        if (m_peers[op.peer] == k_none) {
+          m_peers[op.peer] = static_cast<std::uint32_t>(m_connections.size());
+          Connection connection;
+          connection.lane = static_cast<std::uint32_t>(m_lanes.size());
+          connection.peer_lane = static_cast<std::uint32_t>(op.peer * m_lane_count + number);
+          connection.path = m_network.path(number, rank, op.peer);
+          connection.latency_s = m_network.latency_of(rank, op.peer);
+          m_connections.push_back(std::move(connection));
+        }
+        step.connection = m_peers[op.peer];
+        m_connections[step.connection].writes.push_back(i);
       }
     }
-    std::sort(lane.await_of.begin(), lane.await_of.end());
     for (std::size_t i = 0; i < count; ++i) {
-      lane.successor_begin[i + 1] += lane.successor_begin[i];
+      lane.steps[i + 1].successors += lane.steps[i].successors;
     }
-    lane.successors.resize(lane.successor_begin.back());
-    std::vector<std::uint32_t> next = lane.successor_begin;
-    for (std::size_t i = 0; i < count; ++i) {
+    lane.successors.resize(lane.steps.back().successors);
+    std::vector<std::uint32_t> next(count);
+    std::ranges::transform(lane.steps.begin(), lane.steps.end() - 1, next.begin(),
+                           &Step::successors);
+    for (std::uint32_t i = 0; i < count; ++i) {
       for (const std::uint32_t d : program.dependencies(i)) {
-        lane.successors[next[d]++] = static_cast<std::uint32_t>(i);
+        lane.successors[next[d]++] = i;
       }
     }
     m_lanes.push_back(std::move(lane));
   }
 
-  void push(double seconds, Event::Kind kind, std::uint32_t lane, const Piece& piece) {
-    m_events.push({seconds, m_number++, kind, lane, piece});
+  /// Finds for each write the await that it ends.
+  void connect() {
+    std::vector<std::vector<std::uint32_t>> into(m_lanes.size()); // connections
+    for (std::uint32_t c = 0; c < m_connections.size(); ++c) {
+      into[m_connections[c].peer_lane].push_back(c);
+    }
+    std::vector<std::vector<std::uint32_t>> awaits(m_schedule.ranks.size()); // by peer
+    for (std::size_t l = 0; l < m_lanes.size(); ++l) {
+      const std::span<const Op> ops = m_lanes[l].program->ops();
+      for (std::uint32_t i = 0; i < ops.size(); ++i) {
+        if (ops[i].kind == OpKind::await) {
+          awaits[ops[i].peer].push_back(i);
+        }
+      }
+      for (const std::uint32_t c : into[l]) {
+        connect(m_connections[c], awaits[m_lanes[m_connections[c].lane].rank]);
+      }
+      for (std::vector<std::uint32_t>& of_peer : awaits) {
+        of_peer.clear();
+      }
+    }
   }
+
+  /// `awaits`: ops of the peer's lane. They are in the order of the writes nearly always.
+  void connect(Connection& connection, std::vector<std::uint32_t>& awaits) {
+    Lane &lane = m_lanes[connection.lane], &peer = m_lanes[connection.peer_lane];
+    std::vector<std::uint32_t>& writes = connection.writes;
+    const auto sent_tag = [&](std::uint32_t op) { return lane.program->ops()[op].tag; };
+    const auto awaited_tag = [&](std::uint32_t op) { return peer.program->ops()[op].tag; };
+    const auto fit = [&] { return std::ranges::equal(writes, awaits, {}, sent_tag, awaited_tag); };
+    if (!fit()) {
+      std::ranges::sort(writes, {}, sent_tag);
+      std::ranges::sort(awaits, {}, awaited_tag);
+      if (!fit()) {
+        fail(ErrorKind::internal,
+             fmt::format("play: lane {} of rank {} does not write what rank {} awaits of it",
+                         lane.number, lane.rank, peer.rank));
+      }
+    }
+    for (std::size_t i = 0; i < writes.size(); ++i) {
+      lane.steps[writes[i]].await = awaits[i];
+    }
+    writes.clear();
+  }
+
+  /// Only of stations that are passed: there may be many more.
+  void number_sources() {
+    std::uint32_t count = 1 + k_of_lanes;
+    const auto number = [&](std::uint32_t& source) {
+      source = source == k_none ? count++ : source;
+    };
+    for (const Connection& connection : m_connections) {
+      for (const std::uint32_t& station : connection.path) {
+        number(m_stations[station].on);
+        if (&station == &connection.path.front()) {
+          number(m_stations[station].first);
+        }
+      }
+    }
+    m_agenda = Agenda(count);
+  }
+
+  void push(std::uint32_t source, const Event& event) { m_agenda.push(source, m_now, event); }
 
   void handle(const Event& event) {
     switch (event.kind) {
     case Event::Kind::at_station:
-      serve(event.piece);
+      serve(event);
       break;
     case Event::Kind::left_first: {
-      Connection& connection = m_connections[event.piece.connection];
-      connection.queued_bytes -= event.piece.bytes;
+      Connection& connection = m_connections[event.from];
+      connection.queued_bytes -= event.bytes;
       const std::uint32_t lane = connection.lane;
-      if (event.piece.last) {
-        complete(lane, event.piece.op);
+      if (event.last) {
+        complete(lane, event.op);
       }
-      send(event.piece.connection);
+      send(event.from);
       start_local(lane);
       break;
     }
     case Event::Kind::arrived: {
-      const Connection& connection = m_connections[event.piece.connection];
-      const Op& op = m_lanes[connection.lane].program->ops()[event.piece.op];
-      Lane& peer = m_lanes[connection.peer_lane];
+      const Connection& connection = m_connections[event.from];
       const std::uint32_t lane = connection.peer_lane;
-      const auto at = std::lower_bound(peer.await_of.begin(), peer.await_of.end(),
-                                       std::pair<std::uint32_t, std::uint32_t>(op.tag, 0));
-      const std::uint32_t await = at->second;
-      if (--peer.missing[await] == 0) {
+      const std::uint32_t await = m_lanes[connection.lane].steps[event.op].await;
+      if (--m_lanes[lane].steps[await].missing == 0) {
         make_ready(lane, await);
       }
       start_local(lane);
       break;
     }
     case Event::Kind::delayed:
-      complete(event.lane, event.piece.op);
-      start_local(event.lane);
+      complete(event.from, event.op);
+      start_local(event.from);
       break;
     case Event::Kind::lane_free: {
-      Lane& lane = m_lanes[event.lane];
+      Lane& lane = m_lanes[event.from];
       lane.busy = false;
-      complete(event.lane, lane.running);
-      start_local(event.lane);
+      complete(event.from, lane.running);
+      start_local(event.from);
       break;
     }
     }
@@ -206,9 +441,9 @@ private:
     --lane.left;
     lane.done_seconds = m_now;
     record(lane, op, &OpSpan::end_ns);
-    for (std::uint32_t i = lane.successor_begin[op]; i < lane.successor_begin[op + 1]; ++i) {
+    for (std::uint32_t i = lane.steps[op].successors; i < lane.steps[op + 1].successors; ++i) {
       const std::uint32_t successor = lane.successors[i];
-      if (--lane.missing[successor] == 0) {
+      if (--lane.steps[successor].missing == 0) {
         make_ready(lane_index, successor);
       }
     }
@@ -216,19 +451,20 @@ private:
 
   void make_ready(std::uint32_t lane_index, std::uint32_t op_index) {
     Lane& lane = m_lanes[lane_index];
-    const Op& op = lane.program->ops()[op_index];
+    const Step& step = lane.steps[op_index];
     record(lane, op_index, &OpSpan::begin_ns); // of a local op that waits for its lane: too early
-    if (op.kind == OpKind::await) {
+    if (step.kind == OpKind::await) {
       complete(lane_index, op_index);
-    } else if (op.kind == OpKind::write) {
-      const std::uint32_t connection = connection_to(lane_index, op.peer);
-      m_connections[connection].posted.emplace_back(op_index, op.bytes);
-      send(connection);
-    } else if (op.kind == OpKind::delay) {
-      Piece piece;
-      piece.op = op_index;
-      push(m_now + static_cast<double>(op.duration_ns) * 1e-9, Event::Kind::delayed, lane_index,
-           piece);
+    } else if (step.kind == OpKind::write) {
+      m_connections[step.connection].writes.push_back(op_index);
+      send(step.connection);
+    } else if (step.kind == OpKind::delay) {
+      Event over;
+      over.kind = Event::Kind::delayed;
+      over.seconds = m_now + static_cast<double>(lane.program->ops()[op_index].duration_ns) * 1e-9;
+      over.from = lane_index;
+      over.op = op_index;
+      push(k_of_lanes, over);
     } else {
       lane.local.push(op_index);
     }
@@ -243,8 +479,11 @@ private:
     lane.running = lane.local.top();
     lane.local.pop();
     record(lane, lane.running, &OpSpan::begin_ns);
-    push(m_now + m_cost(lane.rank, lane.program->ops()[lane.running]), Event::Kind::lane_free,
-         lane_index, {});
+    Event free;
+    free.kind = Event::Kind::lane_free;
+    free.seconds = m_now + m_cost(lane.rank, lane.program->ops()[lane.running]);
+    free.from = lane_index;
+    push(k_of_lanes, free);
   }
 
   void record(const Lane& lane, std::uint32_t op, std::int64_t OpSpan::*what) {
@@ -253,78 +492,81 @@ private:
     }
   }
 
-  std::uint32_t connection_to(std::uint32_t lane_index, std::uint32_t peer) {
-    const auto [at, added] =
-        m_connection_of[lane_index].emplace(peer, static_cast<std::uint32_t>(m_connections.size()));
-    if (added) {
-      const Lane& lane = m_lanes[lane_index];
-      Connection connection;
-      connection.lane = lane_index;
-      connection.peer_lane = static_cast<std::uint32_t>(peer * m_lane_count + lane.number);
-      connection.path = &m_network.path(lane.number, lane.rank, peer);
-      m_connections.push_back(std::move(connection));
-    }
-    return at->second;
+  [[nodiscard]] std::uint64_t bytes_of(const Connection& connection, std::uint32_t op) const {
+    return m_lanes[connection.lane].steps[op].bytes;
   }
 
   /// Puts as much into the first station's queue as the connection may have there.
   void send(std::uint32_t index) {
     Connection& connection = m_connections[index];
-    while (!connection.posted.empty() && connection.queued_bytes < m_network.quantum_bytes) {
-      auto& [op, bytes] = connection.posted.front();
+    while (connection.sent < connection.writes.size() &&
+           connection.queued_bytes < m_network.quantum_bytes) {
+      const std::uint32_t op = connection.writes[connection.sent];
+      const std::uint64_t bytes = bytes_of(connection, op) - connection.sent_bytes;
       const std::uint64_t room = m_network.quantum_bytes - connection.queued_bytes;
       if (room < std::min<std::uint64_t>(bytes, m_network.least_piece_bytes)) {
         return;
       }
-      Piece piece;
-      piece.connection = index;
+      Event piece;
+      piece.seconds = piece.head_s = m_now;
+      piece.from = index;
       piece.op = op;
       piece.bytes = static_cast<std::uint32_t>(std::min(bytes, room));
-      bytes -= piece.bytes;
-      piece.last = bytes == 0;
-      if (piece.last) {
-        connection.posted.pop_front();
-      }
+      piece.last = piece.bytes == bytes;
+      connection.sent_bytes = piece.last ? 0 : connection.sent_bytes + piece.bytes;
+      connection.sent += piece.last ? 1 : 0;
       connection.queued_bytes += piece.bytes;
-      piece.head_s = m_now;
-      push(m_now, Event::Kind::at_station, 0, piece);
+      push(k_of_lanes, piece);
     }
   }
 
-  void serve(Piece piece) {
-    const Connection& connection = m_connections[piece.connection];
-    const std::vector<std::uint32_t>& path = *connection.path;
-    const Lane& lane = m_lanes[connection.lane];
-    const Op& op = lane.program->ops()[piece.op];
-    const double latency = m_network.latency_of(lane.rank, op.peer);
+  [[nodiscard]] double busy_seconds(std::uint32_t station, const Event& piece,
+                                    const Connection& connection) const {
+    return m_own_curves
+               ? m_network.busy_seconds(station, piece.bytes,
+                                        static_cast<double>(bytes_of(connection, piece.op)))
+               : piece.bytes / m_network.station_bytes_per_s[station];
+  }
+
+  void serve(Event piece) {
+    const Connection& connection = m_connections[piece.from];
+    const std::span<const std::uint32_t> path = connection.path;
+    Event next = piece;
     if (path.empty()) { // shared memory: no link to wait for
-      push(m_now, Event::Kind::left_first, 0, piece);
+      next.kind = Event::Kind::left_first;
+      push(k_of_lanes, next);
       if (piece.last) {
-        push(m_now + latency, Event::Kind::arrived, 0, piece);
+        next.kind = Event::Kind::arrived;
+        next.seconds = m_now + connection.latency_s;
+        push(k_of_lanes, next);
       }
       return;
     }
-    const auto busy = [&](std::uint32_t station) {
-      return m_network.busy_seconds(station, piece.bytes, static_cast<double>(op.bytes));
-    };
-    const std::uint32_t station = path[piece.hop];
-    const double head = std::max(piece.head_s, m_free[station]);
-    const double end = std::max(m_now, m_free[station]) + busy(station) +
+    PlayedStation& station = m_stations[path[piece.hop]];
+    const double head = std::max(piece.head_s, station.free_s);
+    const double end = std::max(m_now, station.free_s) +
+                       busy_seconds(path[piece.hop], piece, connection) +
                        (piece.hop == 0 && piece.last ? m_network.write_overhead_s : 0);
-    m_free[station] = end;
+    station.free_s = end;
     if (piece.hop == 0) {
-      push(end, Event::Kind::left_first, 0, piece);
+      next.kind = Event::Kind::left_first;
+      next.seconds = end;
+      push(station.first, next);
     }
-    if (piece.hop + 1 < path.size()) {
+    if (piece.hop + 1U < path.size()) {
       // The head of the piece comes on while its tail is still here; a faster station takes it no
       // sooner than lets it end after the slower one.
-      const double later = piece.hop == 0 ? latency : 0;
-      const double next_time = busy(path[piece.hop + 1]);
-      ++piece.hop;
-      piece.head_s = head + later;
-      push(std::max(head, end - next_time) + later, Event::Kind::at_station, 0, piece);
+      const double later = piece.hop == 0 ? connection.latency_s : 0;
+      const double next_time = busy_seconds(path[piece.hop + 1U], piece, connection);
+      next.kind = Event::Kind::at_station;
+      ++next.hop;
+      next.head_s = head + later;
+      next.seconds = std::max(head, end - next_time) + later;
+      push(station.on, next);
     } else if (piece.last) {
-      push(end + (path.size() == 1 ? latency : 0), Event::Kind::arrived, 0, piece);
+      next.kind = Event::Kind::arrived;
+      next.seconds = end + (path.size() == 1 ? connection.latency_s : 0);
+      push(station.on, next);
     }
   }
 
@@ -332,13 +574,14 @@ private:
   const PlayNetwork& m_network;
   const OpCost& m_cost;
   RankTimelines* m_timeline; ///< null: nobody asks
+  bool m_own_curves;         ///< of some stations
   std::size_t m_lane_count = 0;
-  std::vector<double> m_free; ///< by station: when it has served all that is queued
+  static constexpr std::uint32_t k_of_lanes = 0; ///< source of all events but stations'
+  std::vector<PlayedStation> m_stations;
   std::vector<Lane> m_lanes;
   std::vector<Connection> m_connections;
-  std::vector<std::map<std::uint32_t, std::uint32_t>> m_connection_of; ///< [lane]: peer -> index
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> m_events;
-  std::uint64_t m_number = 0;
+  std::vector<std::uint32_t> m_peers; ///< of the lane that is being added
+  Agenda m_agenda{0};
   double m_now = 0;
 };
 

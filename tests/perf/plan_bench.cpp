@@ -2,10 +2,15 @@
 // How long planning takes: reading the profile and the workload is not counted, writing the plan's
 // text is.
 #include "documents/document.hpp"
+#include "planning/request.hpp"
+#include "present/document_text.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/planner.hpp"
 
 #include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <string>
 
 namespace reckon {
 namespace {
@@ -13,6 +18,10 @@ namespace {
 const Profile& cluster() {
   static const Profile profile = read_profile(RECKON_SOURCE_DIR "/profiles/byteps-cluster.json");
   return profile;
+}
+
+std::string workload_file(const std::string& name) {
+  return RECKON_SOURCE_DIR "/profiles/workloads/" + name + ".json";
 }
 
 Workload tensors(std::uint64_t count, std::uint64_t elements) {
@@ -38,9 +47,70 @@ void plan(benchmark::State& state, const Workload& workload, std::uint64_t worke
 }
 
 void bert_large_on_32_and_16(benchmark::State& state) {
-  plan(state, read_workload(RECKON_SOURCE_DIR "/profiles/workloads/bert-large.json"), 32, 16, {});
+  plan(state, read_workload(workload_file("bert-large")), 32, 16, {});
 }
 BENCHMARK(bert_large_on_32_and_16)->Unit(benchmark::kMillisecond);
+
+/// What `plan` does once its documents are read.
+Plan as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  Plan made = plan_as_asked(documents, request);
+  benchmark::DoNotOptimize(canonical_text(made));
+  return made;
+}
+
+/// `plan --explain`: what prints the equations must cost nothing beside what solves them.
+void bert_large_on_32_and_16_explained(benchmark::State& state) {
+  const PlanDocuments documents =
+      read_plan_documents("byteps-cluster", workload_file("bert-large"), "");
+  PlanRequest request;
+  request.workers = 32;
+  request.servers = 16;
+  for ([[maybe_unused]] auto _ : state) {
+    benchmark::DoNotOptimize(explain(as_asked(documents, request), Style{}));
+  }
+}
+BENCHMARK(bert_large_on_32_and_16_explained)->Unit(benchmark::kMillisecond);
+
+/// `plan --sweep part-bytes=64KiB,128KiB,...,8MiB`: the first argument is how many sizes.
+void vgg16_on_16_in_part_sizes(benchmark::State& state) {
+  const PlanDocuments documents = read_plan_documents("byteps-cluster", workload_file("vgg16"), "");
+  PlanRequest request;
+  request.workers = 16;
+  for ([[maybe_unused]] auto _ : state) {
+    for (std::int64_t size = 0; size < state.range(0); ++size) {
+      request.options.part_bytes = std::uint64_t{64} << (10 + size);
+      as_asked(documents, request);
+    }
+  }
+}
+BENCHMARK(vgg16_on_16_in_part_sizes)->Arg(8)->Unit(benchmark::kMillisecond);
+
+/// `plan --places gpu`: the first argument is how many machines of 8 GPUs.
+void bert_large_on_machines_of_8_gpus(benchmark::State& state) {
+  const PlanDocuments documents =
+      read_plan_documents("a100-cluster", workload_file("bert-large"), "");
+  PlanRequest request;
+  request.places = PlacesAsked::gpu;
+  request.workers = static_cast<std::uint64_t>(state.range(0));
+  for ([[maybe_unused]] auto _ : state) {
+    as_asked(documents, request);
+  }
+}
+BENCHMARK(bert_large_on_machines_of_8_gpus)->Arg(4)->Arg(16)->Unit(benchmark::kMillisecond);
+
+/// `plan --cutting tensors` of 400 tensors, no two alike: 672 parts of as many lengths.
+void unequal_tensors_on_16_and_4(benchmark::State& state) {
+  Workload w;
+  w.name = "generated";
+  for (std::uint64_t t = 0; t < 400; ++t) {
+    w.tensors.push_back({"t" + std::to_string(t), 50'000 + 5640 * (t * 37 % 400), DType::fp32});
+  }
+  PlanOptions options;
+  options.cutting = Cutting::tensors;
+  options.part_bytes = 4'096'000;
+  plan(state, w, 16, 4, options);
+}
+BENCHMARK(unequal_tensors_on_16_and_4)->Unit(benchmark::kMillisecond);
 
 void tensors_10000_on_1024_and_512(benchmark::State& state) {
   plan(state, tensors(10'000, 100'000), 1024, 512, {});
@@ -79,7 +149,7 @@ BENCHMARK(uneven_parts)
     ->Complexity(benchmark::oNLogN);
 
 void lower_resnet50_on_8_and_8(benchmark::State& state) {
-  const Workload w = read_workload(RECKON_SOURCE_DIR "/profiles/workloads/resnet50.json");
+  const Workload w = read_workload(workload_file("resnet50"));
   const Roles roles = default_roles(cluster(), 8, 8, 0);
   PlanOptions options;
   options.part_bytes = 262144;

@@ -69,7 +69,7 @@ struct Forest {
 
 /// Prediction::bound_by of a bound that the dual values prove.
 inline constexpr const char* k_by_dual_values =
-    "no trees are faster, by the dual values (equation 26)";
+    "all links together: no trees are faster (equation 26)";
 
 /// The best way to sum inside `machine` (a MachineGroup's id that is a topology object). Throws
 /// Error{input} when the profile lacks what is needed, Error{usage} for options that contradict

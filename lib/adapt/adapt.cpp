@@ -4,6 +4,7 @@
 #include "compare/comparison.hpp"
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/interrupt.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
 #include "core/units.hpp"
@@ -301,7 +302,16 @@ private:
 
   std::string plan_anew(PauseReport& pause) {
     const PlanInputs inputs = inputs_of(m_inputs, m_request.roles, m_plan);
-    const Replanned replanned = replan(m_plan, inputs, m_request, m_inputs.gain);
+    Replanned replanned;
+    try {
+      replanned = replan(m_plan, inputs, m_request, m_inputs.gain);
+    } catch (const Error&) {
+      if (!interrupted()) {
+        throw;
+      }
+      pause.verdict = "interrupted"; // the run ends by itself, with what it measured
+      return "";
+    }
     pause.verdict = replanned.why;
     if (!replanned.change) {
       return "";

@@ -307,7 +307,8 @@ private:
   void push(std::uint32_t p, Lane& lane, std::uint32_t server) {
     const std::uint64_t number = m_c.plan.parts.lane[p];
     const std::uint64_t at = m_at[m_c.rack_of[m_rank]];
-    std::vector<std::uint32_t> dependencies;
+    std::vector<std::uint32_t>& dependencies = m_dependencies;
+    dependencies.clear();
     // In order through one window over all servers: what each of them gets of the link is then its
     // share of the parts, not of the connections.
     const std::uint64_t count = lane.returned.size();
@@ -334,8 +335,10 @@ private:
     const std::uint64_t at = m_at[rack];
     const std::uint32_t root = narrow(m_c.plan.parts.server[p]);
     const std::vector<std::uint32_t>& workers = m_c.rack_workers[rack];
-    std::vector<std::uint32_t> dependencies;
-    std::vector<Slice> operands;
+    std::vector<std::uint32_t>& dependencies = m_dependencies;
+    std::vector<Slice>& operands = m_operands;
+    dependencies.clear();
+    operands.clear();
     // In rank order: the same sum bit for bit, whatever arrives first.
     for (const std::uint32_t worker : workers) {
       if (worker == m_rank) {
@@ -410,6 +413,8 @@ private:
   bool m_worker;
   PlayedPasses m_passes;
   std::vector<Lane> m_lanes;
+  std::vector<std::uint32_t> m_dependencies; ///< of the op in hand
+  std::vector<Slice> m_operands;
   std::vector<std::uint32_t> m_at; ///< [rack]: position of the part at the rank that sums it there
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> m_pair_count;
 };

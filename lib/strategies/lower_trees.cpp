@@ -86,8 +86,10 @@ private:
     const bool worker = m_plan.ranks[rank].worker, root = tree.root == rank;
     const std::uint64_t bytes = m_plan.parts.bytes[p], lane = m_plan.parts.lane[p];
     const std::uint64_t at = m_position[p];
-    std::vector<std::uint32_t> depends_on;
-    std::vector<Slice> operands;
+    std::vector<std::uint32_t>& depends_on = m_depends_on;
+    std::vector<Slice>& operands = m_operands;
+    depends_on.clear();
+    operands.clear();
     if (worker) {
       operands.push_back(sum(rank, p));
       if (at >= m_window && m_back[lane][at - m_window] != k_none) { // credit
@@ -153,7 +155,9 @@ private:
   std::vector<DType> m_dtype; ///< by part
   std::vector<TreePlaces> m_trees;
   std::uint64_t m_lanes = 1, m_window = 1, m_slot_bytes = 0;
-  std::vector<std::uint64_t> m_position; ///< by part: of its lane
+  std::vector<std::uint64_t> m_position;   ///< by part: of its lane
+  std::vector<std::uint32_t> m_depends_on; ///< of the op in hand
+  std::vector<Slice> m_operands;
   std::vector<std::map<std::uint32_t, std::uint64_t>>
       m_inbox;                                    ///< [rank][child]: number of its slots
   std::vector<std::vector<std::uint32_t>> m_back; ///< [lane][position]: when the sum is here

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,16 @@ WindowsToTry windows_to_try(const SharesJob& job, const Choice& choice) {
   return out;
 }
 
+/// Parts that a window is of, in the lane that has most of them.
+std::size_t all_in_a_window(const Plan& plan, bool ring) {
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::size_t> count; // lane, in a ring owner
+  std::size_t most = 0;
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    most = std::max(most, ++count[{plan.parts.lane[p], ring ? plan.parts.server[p] : 0}]);
+  }
+  return most;
+}
+
 /// Cuts, assigns and predicts the plan in every order and window that is open, and keeps the
 /// fastest.
 void draft_cut(const SharesJob& job, Choice& choice) {
@@ -51,7 +63,16 @@ void draft_cut(const SharesJob& job, Choice& choice) {
     assigned.push_back(cut_and_assign(job, choice, true));
   }
   const auto [windows, gain] = windows_to_try(job, choice);
+  const auto all =
+      windows.size() > 1
+          ? static_cast<double>(all_in_a_window(assigned.front(), choice.solution.ring))
+          : 0;
+  bool all_at_once = false;
   for (const double window : windows) {
+    if (all_at_once && window >= all && !job.passes && !job.options.async_steps) {
+      continue; // the same plan once more
+    }
+    all_at_once = all_at_once || window >= all;
     for (const Plan& parts : assigned) {
       Plan plan = predicted(job, choice, parts, window);
       if (!choice.draft ||
@@ -65,6 +86,16 @@ void draft_cut(const SharesJob& job, Choice& choice) {
     }
   }
   choice.prediction = choice.draft->prediction;
+}
+
+/// Tells whoever asks what is being planned, and that of all strategies so many have been.
+void tell(const SharesJob& job, const std::vector<Choice>& choices, const Choice& now) {
+  if (job.options.progress) {
+    const auto done = std::ranges::count_if(
+        choices, [](const Choice& c) { return c.draft || !c.solution.reason.empty(); });
+    job.options.progress(now.solution.strategy,
+                         static_cast<double>(done) / static_cast<double>(choices.size()));
+  }
 }
 
 /// Cuts, assigns and predicts the plan; where the ways between pairs of machines are slower than
@@ -125,6 +156,7 @@ Choice* fastest(const SharesJob& job, std::vector<Choice>& choices, const Choice
     if (best == nullptr || best->draft) {
       return best;
     }
+    tell(job, choices, *best);
     draft(job, *best);
   }
 }
@@ -139,14 +171,12 @@ Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
   }
   Choice* const asked = asked_for(choices, options.strategy);
   if (asked != nullptr) {
+    tell(job, choices, *asked);
     draft(job, *asked);
   }
   for (Choice& c : choices) { // the formulas know ports, and not the ways between pairs
-    if (options.progress) {
-      options.progress(c.solution.strategy, static_cast<double>(&c - choices.data()) /
-                                                static_cast<double>(choices.size()));
-    }
     if (job.pairs && c.solution.reason.empty() && !c.draft) {
+      tell(job, choices, c);
       draft(job, c);
     }
   }

@@ -38,8 +38,8 @@ struct PlayResult {
 
 /// Plays one iteration of a schedule on a model of the network: what the executor would do, on a
 /// clock of its own. Deterministic. The schedule must be one that check() accepts (Error{internal}
-/// when it comes to a halt). `timeline`, where it is given,
-/// gets when each op began and ended.
+/// when it comes to a halt). `timeline`, where it is given, gets when each op began and ended.
+/// Throws Error{operation} when interrupted().
 [[nodiscard]] PlayResult play(const Schedule& schedule, const PlayNetwork& network,
                               const OpCost& cost, RankTimelines* timeline = nullptr);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/optimum.hpp"
 
+#include "core/interrupt.hpp"
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/spanning.hpp"
 
@@ -145,6 +146,7 @@ private:
     std::mt19937_64 random(1); // the same network gives the same trees
     std::size_t start = 0;
     for (int round = 0; round < k_most_rounds; ++round) {
+      stop_if_interrupted();
       const std::vector<double> prices = even_prices();
       std::vector<Tree> found;
       const auto look = [&](const std::vector<double>& at, std::size_t starts, bool bound) {
@@ -192,6 +194,7 @@ private:
 
   void arborescence_rounds() {
     for (int round = 0; round < k_most_rounds; ++round) {
+      stop_if_interrupted();
       std::vector<PricedTree> cheapest = cheapest_trees(m_network, m_solution.prices);
       double least = m_solution.share_prices.front();
       for (const PricedTree& tree : cheapest) {
@@ -264,6 +267,7 @@ Optimum optimum_of_halves(const Network& network, std::vector<Tree> trees) {
   out.certificate = network_bound(network).seconds_per_byte;
   SharesProgram::Solution solution = program.solve();
   for (double round = 0; round < rounds; ++round) {
+    stop_if_interrupted();
     if (!small && solution.seconds_per_byte <= out.certificate * (1 + gap)) {
       break;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/torus/play.hpp"
 
+#include "core/interrupt.hpp"
 #include "equations/torus.hpp"
 #include "strategies/played_passes.hpp"
 #include "strategies/torus/steps.hpp"
@@ -92,7 +93,11 @@ public:
         begin(p, rank);
       }
     }
-    while (!m_events.empty()) {
+    constexpr std::uint64_t k_between_polls = 1 << 16;
+    for (std::uint64_t times = 0; !m_events.empty(); ++times) {
+      if (times % k_between_polls == 0) {
+        stop_if_interrupted();
+      }
       const TorusEvent event = m_events.top();
       m_events.pop();
       m_now = event.seconds;

@@ -61,6 +61,8 @@ private:
     std::string rack;
     std::size_t first_station = 0, first_node = 0;
     std::vector<std::size_t> place; ///< in the cluster, by place of its own
+    /// By place: whose turn it is where several NICs serve, whichever other places are opened.
+    std::vector<std::size_t> turn;
   };
 
   void add(const OpenMachine& machine) {
@@ -76,7 +78,10 @@ private:
       m_out.unknown.insert(m_out.unknown.end(), unknown.begin(), unknown.end());
     }
     const OpenedMachine& opened = known->second;
-    Member member{&opened, group.rack, m_out.stations.size(), m_nodes, {}};
+    Member member{&opened, group.rack, m_out.stations.size(), m_nodes, {}, {}};
+    for (const Place& place : opened.network.places) {
+      member.turn.push_back(machine.number + number_in_machine(group.id, place.id));
+    }
     m_out.machines.push_back({group.id, machine.number, name_of(group, machine.number)});
     for (Station station : opened.network.stations) {
       station.name = fmt::format("{} {}", m_out.machines.back().name, station.name);
@@ -88,6 +93,17 @@ private:
     }
     m_nodes += opened.network.nodes;
     m_members.push_back(std::move(member));
+  }
+
+  /// Of a GPU or a NUMA node among its like; 0 of a whole machine.
+  [[nodiscard]] std::size_t number_in_machine(const std::string& group,
+                                              const std::string& id) const {
+    const TopologyObject* const object = m_profile.topology.find(id);
+    if (object == nullptr || id == group) {
+      return 0;
+    }
+    const std::vector<std::string> alike = m_profile.topology.ids_in(group, object->kind);
+    return static_cast<std::size_t>(std::find(alike.begin(), alike.end(), id) - alike.begin());
   }
 
   static std::optional<std::size_t> shifted(std::optional<std::size_t> station, const Member& to) {
@@ -228,9 +244,9 @@ private:
         for (std::size_t u = 0; u < from.place.size(); ++u) {
           for (std::size_t v = 0; v < to.place.size(); ++v) {
             const std::vector<Uses>&leave = from.opened->leave[u], &enter = to.opened->enter[v];
-            Uses uses = shifted(leave[to.place[v] % leave.size()], from);
+            Uses uses = shifted(leave[to.turn[v] % leave.size()], from);
             uses.insert(uses.end(), middle.begin(), middle.end());
-            const Uses last = shifted(enter[from.place[u] % enter.size()], to);
+            const Uses last = shifted(enter[from.turn[u] % enter.size()], to);
             uses.insert(uses.end(), last.begin(), last.end());
             m_out.ways[from.place[u]][to.place[v]] = std::move(uses);
           }

@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 namespace reckon {
 namespace {
@@ -164,6 +166,48 @@ TEST(Cluster, APlanOfPlacesIsProvedAndPlayedOnTheNetworkItWasMadeFor) {
   const PlanNetwork network = network_of(plan, profile);
   EXPECT_NEAR(play(lower(plan), network.network, network.cost).total_seconds, p.mid_seconds,
               0.01 * p.mid_seconds);
+}
+
+TEST(Cluster, TheNicOfAWayDoesNotDependOnWhichOtherPlacesAreOpened) {
+  // Two NICs, one half as fast, serve all GPUs in turn. A plan that drops a memory has the ways
+  // that it was planned with.
+  Profile profile = boxes(4);
+  add_object(profile, ObjectKind::nic, "box/nic1", "box/sw");
+  add_link_both_ways(profile, "box/nic1", "box/sw", k_nvlink);
+  add_link_rate(profile, "port_bandwidth", "box/nic1", "", k_nic / 2);
+  add_object(profile, ObjectKind::numa_node, "box/numa0", "box");
+  add_link_both_ways(profile, "box/numa0", "box/sw", k_nvlink);
+  std::vector<OpenMachine> opened = machines(3, 4, 2);
+  const Network alone = network_between_machines(profile, opened, "");
+  for (OpenMachine& machine : opened) {
+    if (!machine.workers.empty()) {
+      machine.relays = {"box/numa0"};
+    }
+  }
+  const Network both = network_between_machines(profile, opened, "");
+  ASSERT_EQ(both.places.size(), alone.places.size() + 3);
+  const auto place_of = [&](std::size_t v) { // servers stand behind the memories
+    return v < alone.workers ? v : v + 3;
+  };
+  const auto stations = [](const Network& network, std::size_t u, std::size_t v) {
+    std::vector<std::string> names;
+    for (const Use& use : *network.ways[u][v]) {
+      names.push_back(network.stations[use.station].name);
+    }
+    return names;
+  };
+  std::set<std::string> nics;
+  for (std::size_t u = 0; u < alone.places.size(); ++u) {
+    for (std::size_t v = 0; v < alone.places.size(); ++v) {
+      if (u != v && alone.places[u].machine != alone.places[v].machine) {
+        const std::vector<std::string> names = stations(alone, u, v);
+        EXPECT_EQ(stations(both, place_of(u), place_of(v)), names);
+        std::copy_if(names.begin(), names.end(), std::inserter(nics, nics.end()),
+                     [](const std::string& name) { return name.find("nic") != name.npos; });
+      }
+    }
+  }
+  EXPECT_GT(nics.size(), 6U) << "both NICs are used";
 }
 
 TEST(Cluster, AnUplinkThatIsSlowIsCrossedOnce) {

@@ -29,6 +29,7 @@ Json row_of(const std::string& name, const SweptPlan& swept) {
            {"strategy", plan.strategy},
            {"part_bytes", plan.part_bytes},
            {"bound_seconds", plan.prediction.bound_seconds},
+           {"busiest_seconds", plan.prediction.busy_seconds()},
            {"lo_seconds", plan.prediction.lo_seconds},
            {"mid_seconds", plan.prediction.mid_seconds},
            {"hi_seconds", plan.prediction.hi_seconds},

@@ -4,7 +4,7 @@
 import json
 
 from reproduction.computed import (claims, finish, gigabits, milliseconds, need_build, one_tensor, plan, plot, simulate, solve)
-from reproduction.lab import RECKON, call, percent, say, table
+from reproduction.lab import RECKON, call, own_bound, percent, say, table
 
 PROFILE, INSIDE = "byteps-cluster", "byteps-nvlink"
 GOODPUT = "90Gb/s"
@@ -23,7 +23,7 @@ def exchange(folder, model, n, k, strategy, *more, unbuffered=False):
     """`unbuffered`: also where nothing waits between links."""
     path, document = plan(folder, PROFILE, model, n, k, strategy, *more)
     report, _ = simulate(path, PROFILE)
-    return {"planned": document["prediction"]["mid_seconds"], "bound": document["prediction"]["bound_seconds"],
+    return {"planned": document["prediction"]["mid_seconds"], "bound": own_bound(document),
             "part_bytes": document["part_bytes"], "simulated": report["p50_seconds"],
             "merged": report["simulation"]["merged_parts"],
             "unbuffered": simulate(path, PROFILE, "--no-buffers")[0]["p50_seconds"] if unbuffered else None}
@@ -98,7 +98,7 @@ def between(folder):
                     continue
                 path, document = plan(folder, PROFILE, model, n, n if with_servers else 0, strategy)
                 row = {"model": model, "n": n, "system": system, "bytes": document["gradient_bytes"],
-                       "bound": document["prediction"]["bound_seconds"], "planned": document["prediction"]["mid_seconds"],
+                       "bound": own_bound(document), "planned": document["prediction"]["mid_seconds"],
                        "part_bytes": document["part_bytes"], "simulated": None, "merged": None}
                 if n == MOST:
                     report, _ = simulate(path, PROFILE, "--budget", "20s")
@@ -110,7 +110,7 @@ def between(folder):
             if n == MOST:
                 _, document = plan(folder, PROFILE, model, n, n, "byteps_split", "--part-bytes", PAPERS_PARTS)
                 rows.append({"model": model, "n": n, "system": "4 MB", "bytes": document["gradient_bytes"],
-                             "planned": document["prediction"]["mid_seconds"], "bound": document["prediction"]["bound_seconds"],
+                             "planned": document["prediction"]["mid_seconds"], "bound": own_bound(document),
                              "parts": len(document["parts"]["bytes"]), "simulated": None})
     return {(r["model"], r["n"], r["system"]): r for r in rows}
 

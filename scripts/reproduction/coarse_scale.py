@@ -4,7 +4,7 @@
 import json
 
 from reproduction.computed import claims, finish, milliseconds, need_build, simulate
-from reproduction.lab import RECKON, call, percent, say, table
+from reproduction.lab import RECKON, call, own_bound, percent, say, table
 
 MODELS = {"resnet50": "ResNet-50", "bert-large": "BERT-large"}
 SYSTEMS = {"DENSE": "dense", "all-reduce": "ring", "COARSE": "coarse", "PS on the devices": "ps_noncolocated"}
@@ -43,7 +43,7 @@ def exchanges(folder):
                 path, document = planned(folder, profile, model, workers, devices_of(system, devices), SYSTEMS[system])
                 report, why = simulate(path, profile, "--budget", "20s")
                 rows[machine, workers, devices, model, system] = row = {
-                    "planned": document["prediction"]["mid_seconds"], "bound": document["prediction"]["bound_seconds"],
+                    "planned": document["prediction"]["mid_seconds"], "bound": own_bound(document),
                     "simulated": report["p50_seconds"] if report else None, "why": why,
                     "busiest": report["simulation"]["stations"][0] if report else None}
                 say(f"{machine} {workers}+{devices} {model} {system}: planned {milliseconds(row['planned'])} ms, simulated "

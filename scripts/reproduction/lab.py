@@ -176,6 +176,11 @@ exec "{NETLAB}" exec "w$number" -- sh -c "${{*:2}}"
     return [float(line) for line in text.split()][1:]
 
 
+def own_bound(document):
+    """Seconds that a plan's own strategy takes at least: its bound where no other strategy needs less."""
+    return document["prediction"].get("busiest_seconds", document["prediction"]["bound_seconds"])
+
+
 def percent(value):
     return f"{100 * value:+.1f} %"
 

@@ -4,7 +4,7 @@
 import json
 
 from reproduction.computed import claims, finish, milliseconds, need_build, plan, plot, simulate, solve
-from reproduction.lab import die, percent, say, table
+from reproduction.lab import die, own_bound, percent, say, table
 
 PORTS, PORT = 10, "56Gb/s"
 PORT_BYTES = 56e9 / 8
@@ -49,7 +49,7 @@ def at_scale(folder, profile):
             report, why = simulate(path, profile)
             if report is None:
                 die(f"{n} workers: {why}", 4)
-            row[name] = {"planned": document["prediction"]["mid_seconds"], "bound": document["prediction"]["bound_seconds"],
+            row[name] = {"planned": document["prediction"]["mid_seconds"], "bound": own_bound(document),
                          "simulated": report["p50_seconds"], "busiest": report["simulation"]["stations"][0],
                          "merged": report["simulation"]["merged_parts"]}
         rows.append(row)

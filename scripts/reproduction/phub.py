@@ -4,7 +4,8 @@
 import json
 import statistics
 
-from reproduction.lab import RECKON, Lab, build, call, measure, parse_bytes, percent, probe, say, size, table, workload
+from reproduction.lab import (RECKON, Lab, build, call, measure, own_bound, parse_bytes, percent, probe, say, size, table,
+                              workload)
 
 PORTS = 10
 RATE, PORT_RATE = "40mbit", "20mbit"  # a worker's port, and each of the server's: they bind from 5 workers on
@@ -49,7 +50,7 @@ def one_curve(lab, folder, profile, model, strategy, servers_for, arguments, lan
         path, document = plan_on(folder, profile, model, n, k, lanes, strategy)
         seconds = [s for _ in range(arguments.rounds) for s in measure(lab, folder, path, machines_of(n, k))]
         prediction = document["prediction"]
-        rows.append({"n": n, "servers": k, "lanes": document["ranks"][0]["lanes"], "bound": prediction["bound_seconds"],
+        rows.append({"n": n, "servers": k, "lanes": document["ranks"][0]["lanes"], "bound": own_bound(document),
                      "predicted": prediction["mid_seconds"], "measured": statistics.median(seconds), "samples": seconds})
         say(f"{strategy} n={n} k={k}: predicted {rows[-1]['predicted']:.3f} s, measured {rows[-1]['measured']:.3f} s")
     return rows

@@ -4,7 +4,7 @@
 import json
 
 from reproduction.computed import finish, milliseconds, need_build, plan, plot, simulate
-from reproduction.lab import RECKON, call, die, percent, say, size, table
+from reproduction.lab import RECKON, call, die, own_bound, percent, say, size, table
 
 PORT_BYTES = 90e9 / 8
 WRITE_COST = 1e-6       # seconds a write costs its port beside its bytes
@@ -93,7 +93,7 @@ def in_planner(folder, racked):
 
 def losses(row, strategy, latency):
     """What a prediction is longer by than its bound, seconds, by cause: they add up to (14) without a play."""
-    bound, terms = row["bound_seconds"], row["terms_seconds"]
+    bound, terms = row["busiest_seconds"], row["terms_seconds"]
     write = 1 + WRITE_COST * PORT_BYTES / row["part_bytes"]  # a write on the wire, over its bytes
     # Round a ring latency is of the chain, and only what the chain is longer than the traffic (14b).
     waits = {"latency": min(terms["fill"], 2 * (row["n"] - 1) * latency) if strategy == "ring" else 2 * latency}
@@ -107,12 +107,12 @@ def losses(row, strategy, latency):
 def binds(row, strategy, latency):
     waits = losses(row, strategy, latency)
     worst = max(waits, key=waits.get)
-    return "ports" if waits[worst] < 0.1 * row["bound_seconds"] else worst
+    return "ports" if waits[worst] < 0.1 * row["busiest_seconds"] else worst
 
 
 def stops(rows, factor):
     """The first count whose prediction is `factor` times its bound; None: none does."""
-    return next((r["n"] for r in rows if r["mid_seconds"] > factor * r["bound_seconds"]), None)
+    return next((r["n"] for r in rows if r["mid_seconds"] > factor * r["busiest_seconds"]), None)
 
 
 def in_simulator(folder):
@@ -124,7 +124,7 @@ def in_simulator(folder):
             path, document = plan(folder, profile, MODELS[0], n, servers(n), strategy)
             report, why = simulate(path, profile, "--budget", BUDGET)
             row = {"name": name, "n": n, "k": servers(n), "planned": document["prediction"]["mid_seconds"],
-                   "bound": document["prediction"]["bound_seconds"], "part_bytes": document["part_bytes"],
+                   "bound": own_bound(document), "part_bytes": document["part_bytes"],
                    "window_parts": document["window_parts"], "simulated": None, "why": why}
             if report:
                 simulation = report["simulation"]
@@ -141,7 +141,7 @@ def over_bound(folder, name, rows, of, title):
                         'set ylabel "predicted time over its bound"', "set key outside right", "set xrange [2:131072]",
                         "set yrange [0.95:*]"],
          [(label, f"linespoints lw 2 pt {number + 4} lc {number}",
-           [(r["n"], r["mid_seconds"] / r["bound_seconds"]) for r in rows[key] if r["bound_seconds"] > 0])
+           [(r["n"], r["mid_seconds"] / r["busiest_seconds"]) for r in rows[key] if r["busiest_seconds"] > 0])
           for number, (label, key) in enumerate(of, 1)])
 
 
@@ -153,7 +153,7 @@ def answers(rows, model, names, latency):
         last = mine[-1]
         half, twice = stops(mine, 1.5), stops(mine, 2)
         worst = sorted(losses(last, strategy, latency).items(), key=lambda item: -item[1])[:2]
-        cells.append((name, milliseconds(mine[0]["bound_seconds"]), milliseconds(last["bound_seconds"]), half or "none",
+        cells.append((name, milliseconds(mine[0]["busiest_seconds"]), milliseconds(last["busiest_seconds"]), half or "none",
                       binds(next(r for r in mine if r["n"] == half), strategy, latency) if half else "-", twice or "none",
                       milliseconds(last["mid_seconds"]), size(last["part_bytes"]),
                       ", ".join(f"{cause} {milliseconds(seconds, 3)}" for cause, seconds in worst)))
@@ -194,7 +194,7 @@ def answer(rows, racked, simulated):
     return ["## In short", "",
             f"- **ring**: the chain. A part is sent on 2(n-1) times, each time for its bytes and the latency: with {most} workers "
             f"{milliseconds(chain(ring, LATENCY))} ms for parts of {size(ring['part_bytes'])}, of it {milliseconds(2 * most * LATENCY)} ms "
-            f"latency, against a bound of {milliseconds(ring['bound_seconds'])} ms. {model} is predicted at 1.5 bounds from n = "
+            f"latency, against a bound of {milliseconds(ring['busiest_seconds'])} ms. {model} is predicted at 1.5 bounds from n = "
             f"{first('ring', 1.5)} on, {MODELS[1]} from {first('ring', 1.5, MODELS[1])}: the shorter the gradient, the sooner.",
             f"- While a ring has parts enough for its ports the chain costs nothing (14b): n = {last['n']} is predicted with "
             f"{milliseconds(last['planned'])} ms and simulated with {milliseconds(last['simulated'])}; its ports need "
@@ -209,7 +209,7 @@ def answer(rows, racked, simulated):
             f"help little: at {most} {model} takes {milliseconds(of('ps_colocated', most)['mid_seconds'])} ms without any. A parameter server "
             "with n/2 takes 2 M/B.",
             "- **Racks**: servers that do not know of racks are bound by uplinks at once; their bound is "
-            f"{of('ps_colocated', most, racked)['bound_seconds'] / of('rack_hierarchical', most, racked)['bound_seconds']:.0f} times that of "
+            f"{of('ps_colocated', most, racked)['busiest_seconds'] / of('rack_hierarchical', most, racked)['busiest_seconds']:.0f} times that of "
             f"sums in each rack at n = {most}. A ring and sums in each rack cross an uplink as often as they must; the ring's chain is long, "
             f"that over racks short: {milliseconds(of('ring', most, racked)['mid_seconds'])} against "
             f"{milliseconds(of('rack_hierarchical', most, racked)['mid_seconds'])} ms with {most} workers.",

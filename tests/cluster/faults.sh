@@ -86,8 +86,10 @@ one_trial() {
     [[ $line == 1 ]] || problem "rank $r has $line messages"
     line=$(sed -n 's/^reckon: error: //p' "$log/rank$r.err" | tail -1)
     # Who has not joined yet when rank 0 learns of the death finds nobody there any more, or is let go.
-    [[ $hit != rendezvous && $hit != start ]] ||
-      ! grep -qE " cannot reach rank 0 at |rank 0 at .* let rank $r go before the job began" <<< "$line" || continue
+    if [[ $hit == rendezvous || $hit == start ]] &&
+      grep -qE " cannot reach rank 0 at |^rank 0 at .* let rank $r go before the job began" <<< "$line"; then
+      continue
+    fi
     grep -qE "^(rank $victim( \(${machines[victim]}\))? (died|was not heard of|did not join)|rank [0-9] \([ws][0-9]\) cannot reach rank $victim |rank $victim at .* (let rank|does not answer))" \
       <<< "$line" || problem "rank $r says: $line"
   done

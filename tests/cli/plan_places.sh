@@ -51,6 +51,18 @@ assert plan["prediction"]["mid_seconds"] < 1.05 * optimum, plan["prediction"]
 assert [r.get("machine_number") for r in plan["ranks"]][:8] == [0] * 4 + [1] * 4
 PY
 
+# The cluster that docs/cli.md describes by hand, as it stands there: each NIC carries the gradient once each way.
+sed -n '/^### GPUs in several machines/,/^### /{/^```json/,/^```$/{/^```/!p}}' "$source_dir/docs/cli.md" > two-boxes.json
+ok plan --profile two-boxes.json --workload resnet50 -o two-boxes-plan.json
+stdout_has "bound        8.178 ms"
+ok run two-boxes-plan.json --check
+python3 - << 'PY' || fail "the cluster in docs/cli.md has another bound than its NICs"
+import json
+plan = json.load(open("two-boxes-plan.json"))
+assert len(plan["ranks"]) == 8
+assert abs(plan["prediction"]["bound_seconds"] - plan["gradient_bytes"] / 12.5e9) < 1e-6, plan["prediction"]
+PY
+
 # What cannot be.
 refused "ask for at least one that works and no more than there are" "${gpus[@]}" --profile hand.json --workers 3
 refused "no machine has a GPU in its topology" "${gpus[@]}" --profile byteps-cluster

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "strategies/forest/planner.hpp"
 #include "strategies/pair_network.hpp"
 #include "strategies/plan_network.hpp"
 
@@ -35,12 +34,12 @@ void check_ways(const Schedule& schedule, const Plan& plan, const StationNetwork
 }
 
 StationNetwork inside_network(const Plan& plan, const Schedule& schedule, const Profile& profile) {
-  const PlanPlaces places = places_of(plan, profile);
-  StationNetwork network = network_of(places.model, places.index);
+  const Places places = places_of(plan, profile);
+  StationNetwork network = network_of(*places.network, places.of_rank);
   check_ways(schedule, plan, network, profile);
-  if (!places.model.unknown.empty()) {
+  if (!places.network->unknown.empty()) {
     log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
-        fmt::join(places.model.unknown, ", "));
+        fmt::join(places.network->unknown, ", "));
   }
   return network;
 }

@@ -148,15 +148,8 @@ void check_inside(const PlanRequest& request, bool several) {
 }
 
 /// With what plans of places take from the options that all plans have.
-InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& request,
-                              const Workload& workload) {
-  if (request.collective == Collective::all_reduce) {
-    options.passes = pass_seconds(workload, request.options);
-  }
-  options.transport = request.options.transport;
-  options.part_bytes = request.options.part_bytes;
-  options.window_parts = request.options.window_parts;
-  options.cutting = request.options.cutting;
+InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& request) {
+  options.plan = request.options;
   options.lanes = request.lanes.value_or(1);
   options.collective = request.collective;
   options.root = request.root.value_or(0);
@@ -175,7 +168,7 @@ void add_collective(Plan& plan) {
 
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, false);
-  InsidePlanOptions options = with_common(*request.inside, request, documents.workload);
+  InsidePlanOptions options = with_common(*request.inside, request);
   if (documents.roles) {
     take_roles(options, *documents.roles);
   }
@@ -286,7 +279,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
     fail(ErrorKind::usage, "--places with --roles: roles say themselves which places there are; "
                            "leave one of the two out");
   }
-  InsidePlanOptions options = with_common({}, request, documents.workload);
+  InsidePlanOptions options = with_common({}, request);
   const std::uint64_t servers = request.servers.value_or(0);
   const bool whole = request.places == PlacesAsked::machine;
   if (documents.roles || whole) {

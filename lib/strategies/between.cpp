@@ -103,22 +103,34 @@ Between ports_between(const CostModel& model, double part_bytes) {
   return between;
 }
 
-BusiestStation busiest_station(const Schedule& schedule, const PlayNetwork& network) {
+std::vector<double> station_bytes(const Schedule& schedule, const Between& between) {
+  const PlayNetwork& network = between.network;
   std::vector<double> bytes(network.station_bytes_per_s.size(), 0);
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    double added = 0;
     for (std::size_t lane = 0; lane < schedule.ranks[r].lanes.size(); ++lane) {
       for (const Op& op : schedule.ranks[r].lanes[lane].ops()) {
         if (op.kind == OpKind::write) {
           for (const std::uint32_t station : network.path(lane, r, op.peer)) {
             bytes[station] += static_cast<double>(op.bytes);
           }
+        } else if (op.kind == OpKind::reduce) {
+          added += static_cast<double>(op.bytes) * (op.source_count - 1);
         }
       }
     }
+    if (!between.add.empty()) {
+      add_uses(bytes, between.add[r], added);
+    }
   }
+  return bytes;
+}
+
+BusiestStation busiest_station(const Schedule& schedule, const Between& between) {
+  const std::vector<double> bytes = station_bytes(schedule, between);
   BusiestStation busiest;
   for (std::size_t s = 0; s < bytes.size(); ++s) {
-    const double carries = network.rate_of(s);
+    const double carries = between.network.rate_of(s);
     if (bytes[s] / carries > busiest.seconds) {
       busiest = {s, bytes[s], carries, bytes[s] / carries};
     }
@@ -127,7 +139,7 @@ BusiestStation busiest_station(const Schedule& schedule, const PlayNetwork& netw
 }
 
 bool raise_bound(Prediction& p, const Schedule& schedule, const Between& between) {
-  const BusiestStation busiest = busiest_station(schedule, between.network);
+  const BusiestStation busiest = busiest_station(schedule, between);
   constexpr double k_rounding = 1e-6;
   if (busiest.seconds <= p.bound_seconds * (1 + k_rounding)) {
     return false;

@@ -3,6 +3,7 @@
 
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
+#include "network/network.hpp"
 #include "schedule/schedule.hpp"
 #include "strategies/model.hpp"
 #include "strategies/play.hpp"
@@ -20,6 +21,8 @@ struct Between {
   PlayNetwork network;
   std::vector<std::string> names; ///< by station: "w0 -> s1", "the port of rank 2"
   std::vector<std::string> sources{};
+  /// By rank, or empty: what adding one more stream to what is there keeps busy besides writes.
+  std::vector<Uses> add{};
 };
 
 /// The measured ways between the machines of the model's ranks (pair_network()) and the uplinks of
@@ -39,7 +42,9 @@ struct BusiestStation {
   std::size_t station = 0;
   double bytes = 0, bytes_per_s = 1, seconds = 0;
 };
-[[nodiscard]] BusiestStation busiest_station(const Schedule& schedule, const PlayNetwork& network);
+[[nodiscard]] BusiestStation busiest_station(const Schedule& schedule, const Between& between);
+/// What a schedule's writes and sums have pass each station.
+[[nodiscard]] std::vector<double> station_bytes(const Schedule& schedule, const Between& between);
 
 /// Raises the bound, and the times that would be below it, to what the busiest station needs, where
 /// that is more; says so in bound_by. Returns whether it was.

@@ -229,22 +229,29 @@ std::vector<std::size_t> latest_first(std::span<const double> ready_s,
   return order;
 }
 
-void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s) {
-  // Parts are in gradient order: the next forward pass needs the last first.
+std::vector<std::size_t> priority_order(const Parts& parts, const Passes& passes,
+                                        double bytes_per_s) {
+  // In gradient order the next forward pass needs the last part first.
   std::vector<double> ready(passes.size());
   std::partial_sum(passes.backward_seconds.begin(), passes.backward_seconds.end(), ready.begin());
-  std::vector<double> ready_at;
-  for (std::size_t p = 0; p < parts.size(); ++p) {
+  const std::vector<std::size_t> by_offset = parts.by_offset();
+  std::vector<double> ready_at, takes;
+  for (const std::size_t p : by_offset) {
     const auto it = std::upper_bound(passes.end_bytes.begin(), passes.end_bytes.end(),
                                      parts.offset_bytes[p] + parts.bytes[p] - 1);
     const auto layer = static_cast<std::size_t>(it - passes.end_bytes.begin());
     ready_at.push_back(ready[std::min(layer, ready.size() - 1)]);
+    takes.push_back(static_cast<double>(parts.bytes[p]) / bytes_per_s);
   }
-  std::vector<double> takes;
-  for (const std::uint64_t bytes : parts.bytes) {
-    takes.push_back(static_cast<double>(bytes) / bytes_per_s);
+  std::vector<std::size_t> order = latest_first(ready_at, takes);
+  for (std::size_t& p : order) {
+    p = by_offset[p];
   }
-  const std::vector<std::size_t> order = latest_first(ready_at, takes);
+  return order;
+}
+
+void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s) {
+  const std::vector<std::size_t> order = priority_order(parts, passes, bytes_per_s);
   const std::vector<std::uint64_t> offsets = parts.offset_bytes, bytes = parts.bytes;
   for (std::size_t i = 0; i < order.size(); ++i) {
     parts.offset_bytes[i] = offsets[order[i]];

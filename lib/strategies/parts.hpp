@@ -47,10 +47,13 @@ double assign_servers(Parts& parts, std::span<const double> shares, const RankCo
 [[nodiscard]] std::vector<std::size_t> latest_first(std::span<const double> ready_s,
                                                     std::span<const double> takes_s);
 
-/// Puts the parts into the order in which a link that moves `bytes_per_s` of gradient would best
-/// take them: of those whose backward pass is done, the one whose forward pass comes first (BytePS
-/// 6.1, ByteScheduler). The order is fixed in the plan, the same on every rank: a priority decided
-/// anew at each rank would make servers wait for the last of them.
+/// The order in which a link that moves `bytes_per_s` of gradient would best take the parts: of
+/// those whose backward pass is done, the one whose forward pass comes first (BytePS 6.1,
+/// ByteScheduler). The order is fixed in the plan, the same on every rank: a priority decided anew
+/// at each rank would make servers wait for the last of them.
+[[nodiscard]] std::vector<std::size_t> priority_order(const Parts& parts, const Passes& passes,
+                                                      double bytes_per_s);
+/// Puts parts that have neither server nor lane yet into that order.
 void order_by_priority(Parts& parts, const Passes& passes, double bytes_per_s);
 
 /// Whether parts go as the backward pass makes them.

@@ -5,7 +5,6 @@
 #include "documents/cells.hpp"
 #include "strategies/between.hpp"
 #include "strategies/endpoint/configured.hpp"
-#include "strategies/forest/planner.hpp"
 #include "strategies/lane_places.hpp"
 #include "strategies/model.hpp"
 #include "strategies/port_network.hpp"
@@ -82,15 +81,10 @@ CostModel::WhatIf what_if_of(const Plan& plan) {
 }
 
 PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
-  const auto places = std::make_shared<const PlanPlaces>(places_of(plan, profile));
-  PlanNetwork network;
-  network.network = network_of(places->model, places->index);
-  for (const Station& resource : places->model.stations) {
-    network.stations.push_back(resource.name);
-  }
-  network.cost = [places, cost = op_cost(places->model, places->index)](
-                     std::size_t rank, const Op& op) { return cost(rank, op); };
-  return network;
+  const Ways ways(profile, places_of(plan, profile));
+  const auto part_bytes = static_cast<double>(plan.part_bytes);
+  Between between = ways.between(part_bytes);
+  return {std::move(between.network), std::move(between.names), ways.op_cost(part_bytes)};
 }
 
 /// Of ranks that are places in several machines: in use, in the order in which ranks name them.
@@ -170,20 +164,21 @@ PlanNetwork network_of_memory(const std::shared_ptr<const CostModel>& model, dou
 
 } // namespace
 
-PlanPlaces places_of(const Plan& plan, const Profile& profile) {
-  PlanPlaces places{plan.ranks.front().machine_number
-                        ? network_between_machines(profile, machines_of(plan), plan.transport)
-                        : network_inside_plan(plan, profile),
-                    {}};
+Places places_of(const Plan& plan, const Profile& profile) {
+  const auto network = std::make_shared<const Network>(
+      plan.ranks.front().machine_number
+          ? network_between_machines(profile, machines_of(plan), plan.transport)
+          : network_inside_plan(plan, profile));
+  Places places{network, {}};
   for (const PlanRank& rank : plan.ranks) {
     const std::string& id = rank.endpoint.empty() ? rank.machine : rank.endpoint;
-    const auto it = std::find_if(
-        places.model.places.begin(), places.model.places.end(), [&](const Place& place) {
-          const NetworkMachine& machine = places.model.machines[place.machine];
+    const auto it =
+        std::find_if(network->places.begin(), network->places.end(), [&](const Place& place) {
+          const NetworkMachine& machine = network->machines[place.machine];
           return place.id == id && machine.group == rank.machine &&
                  machine.number == rank.machine_number.value_or(0);
         });
-    places.index.push_back(static_cast<std::size_t>(it - places.model.places.begin()));
+    places.of_rank.push_back(static_cast<std::size_t>(it - network->places.begin()));
   }
   return places;
 }

@@ -3,8 +3,7 @@
 
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
-#include "network/network.hpp"
-#include "strategies/play.hpp"
+#include "strategies/ways.hpp"
 
 #include <cstddef>
 #include <string>
@@ -19,16 +18,11 @@ struct PlanNetwork {
   OpCost cost;
 };
 
-/// The places inside a machine that a plan's ranks are.
-struct PlanPlaces {
-  Network model;
-  std::vector<std::size_t> index; ///< by rank: endpoint of the model
-};
 /// The plan's ranks name endpoints. Throws Error{input} when the profile's machine lacks one.
-[[nodiscard]] PlanPlaces places_of(const Plan& plan, const Profile& profile);
+[[nodiscard]] Places places_of(const Plan& plan, const Profile& profile);
 
 /// The network that a plan's prediction is played on, from any profile of the same machines:
-/// - ranks inside a machine: its links and memories (network_of() of strategies/inside);
+/// - ranks inside a machine: its links and memories (network_of() of strategies/ways.hpp);
 /// - nodes of a torus of the profile's endpoint: its links (torus_between());
 /// - machines whose pairs the profile knows: the ways between them (measured_pairs());
 /// - ranks with ports: each port and the racks' uplinks (single_port_network()): "rank 3 out" and

@@ -269,6 +269,7 @@ public:
       handle(event);
     }
     PlayResult result;
+    result.middle_half_seconds = m_middle_end_s - m_middle_begin_s;
     result.rank_seconds.assign(m_schedule.ranks.size(), 0);
     for (const Lane& lane : m_lanes) {
       if (lane.left > 0) {
@@ -313,6 +314,7 @@ private:
           connection.latency_s = m_network.latency_of(rank, op.peer);
           m_connections.push_back(std::move(connection));
         }
+        ++m_writes;
         step.connection = m_peers[op.peer];
         m_connections[step.connection].writes.push_back(i);
       }
@@ -413,6 +415,9 @@ private:
       break;
     }
     case Event::Kind::arrived: {
+      ++m_arrived;
+      m_middle_begin_s = 4 * m_arrived <= m_writes ? m_now : m_middle_begin_s;
+      m_middle_end_s = 4 * m_arrived <= 3 * m_writes ? m_now : m_middle_end_s;
       const Connection& connection = m_connections[event.from];
       const std::uint32_t lane = connection.peer_lane;
       const std::uint32_t await = m_lanes[connection.lane].steps[event.op].await;
@@ -583,6 +588,8 @@ private:
   std::vector<std::uint32_t> m_peers; ///< of the lane that is being added
   Agenda m_agenda{0};
   double m_now = 0;
+  std::uint64_t m_writes = 0, m_arrived = 0;
+  double m_middle_begin_s = 0, m_middle_end_s = 0;
 };
 
 } // namespace

@@ -34,6 +34,9 @@ using OpCost = std::function<double(std::size_t rank, const Op& op)>;
 struct PlayResult {
   std::vector<double> rank_seconds;
   double total_seconds = 0;
+  /// While the middle half of all writes arrived: twice that is what they take without the time in
+  /// which the network fills and empties.
+  double middle_half_seconds = 0;
 };
 
 /// Plays one iteration of a schedule on a model of the network: what the executor would do, on a

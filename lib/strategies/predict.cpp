@@ -364,7 +364,7 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
     Played played;
     played.seconds = play(schedule, network, cost).total_seconds;
     if (pairs != nullptr) {
-      played.steady_seconds = busiest_station(schedule, network).seconds;
+      played.steady_seconds = busiest_station(schedule, *pairs).seconds;
       return played;
     }
     const Traffic traffic = traffic_of(schedule);
@@ -390,7 +390,7 @@ std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
   const double beyond = longer.seconds - longer.steady_seconds;
   const double growth = std::max(0.0, (beyond - (shorter.seconds - shorter.steady_seconds)) /
                                           static_cast<double>(most - most / 2));
-  double steady = pairs != nullptr ? busiest_station(lower(plan), network).seconds : uplink_seconds;
+  double steady = pairs != nullptr ? busiest_station(lower(plan), *pairs).seconds : uplink_seconds;
   for (const PlanRank& r : plan.ranks) {
     steady = std::max(steady, static_cast<double>(std::max(r.egress_bytes, r.ingress_bytes)) /
                                   r.port_bytes_per_second);

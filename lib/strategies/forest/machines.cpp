@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/machines.hpp"
 
-#include "strategies/forest/cutting.hpp"
 #include "strategies/forest/forest.hpp"
-#include "strategies/lower.hpp"
+#include "strategies/forest/search.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/proxies/prediction.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -21,17 +17,7 @@
 namespace reckon {
 namespace {
 
-constexpr std::array<std::uint64_t, 6> k_part_bytes{16U << 10U, 64U << 10U, 256U << 10U,
-                                                    1U << 20U,  4U << 20U,  16U << 20U};
 constexpr double k_usual_part_bytes = 1U << 20U;
-/// Trees need small parts: as many writes as the plan that is taken, in coarser pieces.
-constexpr PlayEffort k_search{200'000, 80'000};
-/// Wider windows and smaller parts must be worth it.
-constexpr double k_worth = 0.002;
-
-bool is_faster(const Plan& plan, const std::optional<Plan>& than) {
-  return !than || plan.prediction.mid_seconds < than->prediction.mid_seconds * (1 - k_worth);
-}
 
 /// By station: whether the linear program needs it.
 std::vector<bool> that_can_bind(const StationNetwork& network) {
@@ -89,13 +75,17 @@ public:
       if (f > 0 && forests[f].choice != ForestChoice::optimum) {
         continue;
       }
-      Plan plan = fastest_cut(forests[f], solved.rank_of);
-      if (is_faster(plan, best)) {
+      const TreeSearch search(m_job, m_ways, m_options,
+                              forests[f].seconds_per_byte * m_job.bytes());
+      Plan plan = search.fastest(base(forests[f], solved.rank_of));
+      if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
         best = std::move(plan);
         taken = f;
       }
     }
-    predict_trees(*best, m_job, m_ways, best->window_parts, k_thorough);
+    best->update = m_plan.update;
+    predict(*best, m_job, m_ways, best->window_parts, k_thorough);
+    add_passes_to_trees(*best, m_job, m_ways, m_options);
     certificate_seconds = forests.front().certificate_seconds_per_byte * m_job.bytes();
     describe(*best, forests[taken]);
     return std::move(*best);
@@ -104,58 +94,15 @@ public:
   double certificate_seconds = 0; ///< no trees beat it
 
 private:
-  [[nodiscard]] Plan fastest_cut(const Forest& forest,
-                                 const std::vector<std::size_t>& rank_of) const {
-    std::optional<Plan> best;
-    for (const std::uint64_t size : part_sizes()) {
-      Plan plan = cut(forest, rank_of, size);
-      const auto parts = static_cast<std::uint64_t>(plan.parts.size());
-      std::optional<Plan> of_size;
-      for (std::uint64_t window = first_window(parts);; window = std::min(2 * window, parts)) {
-        predict_trees(plan, m_job, m_ways, window, k_search);
-        if (!is_faster(plan, of_size)) {
-          break;
-        }
-        of_size = plan;
-        if (m_options.window_parts || window >= parts) {
-          break;
-        }
-      }
-      if (!is_faster(*of_size, best)) {
-        break;
-      }
-      best = std::move(of_size);
-    }
-    return std::move(*best);
-  }
-
-  [[nodiscard]] std::uint64_t first_window(std::uint64_t parts) const {
-    constexpr std::uint64_t k_times_the_ranks = 2;
-    return m_options.window_parts.value_or(
-        std::clamp<std::uint64_t>(k_times_the_ranks * m_plan.ranks.size(), 1, parts));
-  }
-
-  /// The smallest that can be played first.
-  [[nodiscard]] std::vector<std::uint64_t> part_sizes() const {
-    if (m_options.part_bytes) {
-      return {*m_options.part_bytes};
-    }
-    std::vector<std::uint64_t> sizes;
-    for (const std::uint64_t size : k_part_bytes) {
-      if (m_job.bytes() / static_cast<double>(size) * m_job.writes_per_part() <=
-          k_search.most_writes) {
-        sizes.push_back(size);
-      }
-    }
-    return sizes.empty() ? std::vector<std::uint64_t>{k_part_bytes.back()} : sizes;
-  }
-
-  [[nodiscard]] Plan cut(const Forest& forest, const std::vector<std::size_t>& rank_of,
-                         std::uint64_t part_bytes) const {
+  /// The plan with the forest's trees in the place of its strategy.
+  [[nodiscard]] Plan base(const Forest& forest, const std::vector<std::size_t>& rank_of) const {
     Plan plan = m_plan;
     plan.strategy = k_optimum;
     plan.stores = Stores::cached;
     plan.ring_order.clear();
+    plan.passes.reset();
+    plan.update.reset();
+    plan.parts = {};
     plan.trees.clear();
     for (const SumTree& tree : forest.trees) {
       SumTree& all = plan.trees.emplace_back();
@@ -171,26 +118,6 @@ private:
         all.up[r] = tree.up[v] < 0 ? -1 : rank(tree.up[v]);
         all.down[r] = tree.down[v] < 0 ? -1 : rank(tree.down[v]);
       }
-    }
-    plan.parts =
-        cut_for_trees(m_job.layout, m_job.workload, plan.trees, part_bytes, m_options.cutting);
-    give_lanes(plan, m_lanes);
-    plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
-    for (PlanRank& rank : plan.ranks) {
-      rank.server = false;
-      rank.share_bytes = 0;
-      rank.assigned_bytes = 0;
-    }
-    for (const SumTree& tree : plan.trees) {
-      PlanRank& root = plan.ranks[tree.root()];
-      root.server = true;
-      root.share_bytes += tree.share * m_job.bytes();
-    }
-    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-      plan.ranks[plan.parts.server[p]].assigned_bytes += plan.parts.bytes[p];
-    }
-    for (PlanRank& rank : plan.ranks) {
-      rank.server = rank.server || !rank.worker;
     }
     return plan;
   }
@@ -231,8 +158,8 @@ private:
 
   const Plan& m_plan;
   const PlanOptions& m_options;
-  ProxyWays m_ways;
-  ProxyJob m_job;
+  Ways m_ways;
+  Job m_job;
   std::uint64_t m_lanes = 1;
 };
 

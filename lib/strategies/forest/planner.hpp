@@ -5,13 +5,10 @@
 #include "documents/profile.hpp"
 #include "documents/workload.hpp"
 #include "strategies/forest/forest.hpp"
-#include "strategies/parts.hpp"
 #include "strategies/planner.hpp"
-#include "strategies/play.hpp"
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,13 +21,12 @@ struct InsidePlanOptions {
   InsideOptions inside; ///< who works, and what else passes the links
   /// Several machines and how deep each is opened; empty: only `machine`, as `inside` says.
   std::vector<OpenMachine> machines{};
-  std::string transport; ///< empty: "cuda" where a worker is a GPU, else "host"
   std::uint64_t lanes = 1;
-  std::optional<std::uint64_t> part_bytes, window_parts; ///< absent: by the played time
-  Cutting cutting = Cutting::fused;
-  PassSeconds passes{}; ///< of the model, played beside the traffic; 0: only the traffic counts
   Collective collective = Collective::all_reduce;
   std::uint64_t root = 0; ///< rank that a broadcast is from and a reduce is to
+  /// As of all plans: strategy ("auto", or a candidate's name), transport (empty: "cuda" where a
+  /// worker is a GPU, else "host"), part size, window, cutting, passes, order and optimizer.
+  PlanOptions plan{};
 };
 
 /// Documents that a plan is made from, with the links to be written into it.
@@ -55,18 +51,5 @@ inline constexpr std::string_view k_unlimited_resources = "unlimited_resources";
 
 /// The first machine of the profile that is a topology object. Throws Error{input} where none is.
 [[nodiscard]] std::string machine_with_topology(const Profile& profile);
-
-/// The links and memories of a model as stations of a play between these endpoints (indices of the
-/// model's).
-[[nodiscard]] PlayNetwork network_of(const Network& model, std::span<const std::size_t> endpoints);
-
-/// What a rank's local ops cost there: adding one more stream to what is there keeps the resource
-/// busy that needs longest for it, and nothing else takes time. `model` must outlive it.
-[[nodiscard]] OpCost op_cost(const Network& model, std::vector<std::size_t> endpoints);
-
-/// The rank of a plan that is this object of the topology: its endpoint, kind, PCI address and the
-/// processors of the NUMA node that it is or hangs from. Throws Error{input} when there is none.
-[[nodiscard]] PlanRank rank_at(const Topology& topology, const std::string& machine,
-                               const std::string& endpoint);
 
 } // namespace reckon

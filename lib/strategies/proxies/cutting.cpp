@@ -21,7 +21,7 @@ constexpr std::int64_t k_none = -1;
 
 class Cutter {
 public:
-  Cutter(const ProxyJob& job, const ProxyWays& ways, const std::vector<ProxyRoute>& routes,
+  Cutter(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
          const TreeCut& cut)
       : m_job(job), m_ways(ways), m_routes(routes), m_cut(cut) {}
 
@@ -171,15 +171,15 @@ private:
     return order;
   }
 
-  const ProxyJob& m_job;
-  const ProxyWays& m_ways;
+  const Job& m_job;
+  const Ways& m_ways;
   const std::vector<ProxyRoute>& m_routes;
   const TreeCut& m_cut;
 };
 
 } // namespace
 
-Plan cut_into_trees(const ProxyJob& job, const ProxyWays& ways,
+Plan cut_into_trees(const Job& job, const Ways& ways,
                     const std::vector<ProxyRoute>& routes, const TreeCut& cut) {
   return Cutter(job, ways, routes, cut).cut();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "strategies/proxies/job.hpp"
-#include "strategies/proxies/ways.hpp"
+#include "strategies/job.hpp"
+#include "strategies/ways.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -33,7 +33,7 @@ struct TreeCut {
 
 /// The plan's tensors, parts, trees and ranks; with neither window nor prediction. Shards go to the
 /// member of their ring that has the least so far.
-[[nodiscard]] Plan cut_into_trees(const ProxyJob& job, const ProxyWays& ways,
+[[nodiscard]] Plan cut_into_trees(const Job& job, const Ways& ways,
                                   const std::vector<ProxyRoute>& routes, const TreeCut& cut);
 
 } // namespace reckon

@@ -13,8 +13,8 @@
 namespace reckon {
 namespace {
 
-std::string transport_of(const Plan& plan, const PlanOptions& options, const ProxyWays& ways) {
-  if (!ways.inside_a_machine() || !options.transport.empty()) {
+std::string transport_of(const Plan& plan, const PlanOptions& options, const Ways& ways) {
+  if (ways.places() == nullptr || !options.transport.empty()) {
     return ways.model().transport();
   }
   const bool gpu = std::any_of(plan.ranks.begin(), plan.ranks.end(),
@@ -25,7 +25,7 @@ std::string transport_of(const Plan& plan, const PlanOptions& options, const Pro
 } // namespace
 
 void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
-              const ProxyOptions& proxies, const ProxyJob& job, const ProxyWays& ways,
+              const ProxyOptions& proxies, const Job& job, const Ways& ways,
               const ProxyFindings& found) {
   add_provenance(plan, inputs, options);
   plan.transport = transport_of(plan, options, ways);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "strategies/proxies/job.hpp"
+#include "strategies/job.hpp"
 #include "strategies/proxies/planner.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "strategies/proxies/search.hpp"
@@ -19,7 +19,7 @@ struct ProxyFindings {
 
 /// Writes into a plan what it was made from, what was asked for, and the quantities behind it.
 void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
-              const ProxyOptions& proxies, const ProxyJob& job, const ProxyWays& ways,
+              const ProxyOptions& proxies, const Job& job, const Ways& ways,
               const ProxyFindings& found);
 
 /// The candidate that would be fastest if not for the plan's own strategy, and how far off it is.

@@ -20,13 +20,11 @@
 namespace reckon {
 namespace {
 
-/// The step at the workers, too: the storage is on the devices.
-constexpr double k_worth_moving = 0.01;
 /// Of a plan's time, what goes into the strategies over memory devices; the rest into the others.
 constexpr double k_own_part = 0.7;
 
 void check_options(const PlanInputs& inputs, const PlanOptions& options,
-                   const ProxyOptions& proxies, const ProxyJob& job) {
+                   const ProxyOptions& proxies, const Job& job) {
   const Workload& workload = inputs.workload;
   if (options.async_steps || options.fixed_point) {
     fail(ErrorKind::usage, fmt::format("--strategy {}: leave out --async and --reduction fixed; "
@@ -65,7 +63,7 @@ std::pair<int, bool> given_lanes(const CostModel& model) {
 }
 
 /// The fewest lanes with which no rank adds up slower than its port brings the operands.
-int needed_lanes(const ProxyJob& job, const ProxyWays& ways, const std::vector<ProxyRoute>& routes,
+int needed_lanes(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
                  double shard_bytes) {
   TreeCut cut;
   cut.boundary = job.tensors();
@@ -77,7 +75,7 @@ int needed_lanes(const ProxyJob& job, const ProxyWays& ways, const std::vector<P
   for (const bool dense : {false, true}) {
     cut.dense = dense;
     const Plan plan = cut_into_trees(job, ways, routes, cut);
-    needed = std::max(needed, lanes_needed(ways.model(), load_of_trees(plan, lower(plan)),
+    needed = std::max(needed, lanes_needed(ways.model(), load_of(plan, lower(plan)),
                                            job.workload.tensors.front().dtype,
                                            static_cast<double>(plan.part_bytes)));
   }
@@ -85,7 +83,7 @@ int needed_lanes(const ProxyJob& job, const ProxyWays& ways, const std::vector<P
 }
 
 RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
-                         const ProxyOptions& proxies, const ProxyJob& job, const ProxyWays& ways) {
+                         const ProxyOptions& proxies, const Job& job, const Ways& ways) {
   std::vector<double> sizes;
   for (const Tensor& t : inputs.workload.tensors) {
     sizes.push_back(static_cast<double>(t.bytes()));
@@ -115,7 +113,7 @@ RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
 
 /// COARSE's storage holds the parameters on the memory devices: the step is made there, unless it
 /// was asked for at the workers, or nothing is summed anywhere.
-std::optional<UpdatePlan> first_update(const PlanOptions& options, const ProxyJob& job) {
+std::optional<UpdatePlan> first_update(const PlanOptions& options, const Job& job) {
   if (!options.optimizer) {
     return std::nullopt;
   }
@@ -124,26 +122,17 @@ std::optional<UpdatePlan> first_update(const PlanOptions& options, const ProxyJo
                     options.update_at.value_or(alone ? UpdatePlace::worker : UpdatePlace::server)};
 }
 
-void try_update_at_workers(Plan& plan, const PlanOptions& options, const ProxyJob& job,
-                           const ProxyWays& ways) {
-  if (!plan.update || options.update_at || job.workers.size() == 1) {
-    return;
-  }
-  Plan other = plan;
-  other.update->place = UpdatePlace::worker;
-  predict_trees(other, job, ways, other.window_parts, k_thorough);
-  if (other.prediction.mid_seconds < plan.prediction.mid_seconds * (1 - k_worth_moving)) {
-    plan = std::move(other);
-  }
-}
-
 /// What the other planners have for the same inputs.
 std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOptions& options,
-                                        const ProxyWays& ways) {
-  if (const InsideOptions* const inside = ways.inside_options()) { // the best of all trees
+                                        const Ways& ways) {
+  if (ways.places() != nullptr) { // the best of all trees
     InsidePlanOptions trees;
     trees.machine = ways.model().ranks().front().machine;
-    trees.inside = *inside;
+    trees.inside.relays.emplace();
+    for (const RoleGroup& group : inputs.roles.groups) {
+      std::vector<std::string>& ids = group.worker ? trees.inside.workers : *trees.inside.relays;
+      ids.insert(ids.end(), group.endpoints.begin(), group.endpoints.end());
+    }
     const Plan best = plan_inside({inputs.profile, inputs.workload, inputs.profile_link,
                                    inputs.workload_link, inputs.roles_link},
                                   trees);
@@ -169,8 +158,8 @@ bool is_proxy_strategy(std::string_view name) {
 
 Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                   const ProxyOptions& proxies) {
-  ProxyWays ways(inputs, options);
-  const ProxyJob job = job_between(inputs, options, ways.model());
+  Ways ways(inputs, options);
+  const Job job = job_between(inputs, options, ways.model());
   check_options(inputs, options, proxies, job);
   const auto [lanes, lanes_given] = given_lanes(ways.model());
   ways.set_lanes(lanes);
@@ -179,7 +168,7 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
   for (const ProxyRoute& r : routing.routes) {
     partition = std::max(partition, r.partition_bytes);
   }
-  if (!lanes_given && !ways.model().one_machine() && !ways.inside_a_machine()) {
+  if (!lanes_given && !ways.one_machine() && ways.places() == nullptr) {
     ways.set_lanes(needed_lanes(job, ways, routing.routes, partition));
   }
   const DualSolutions dual =
@@ -187,7 +176,7 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
   ProxySearch search(job, ways, routing.routes, options, proxies, dual);
   const ProxyPlans found = search.search(partition, first_update(options, job));
   Plan plan = found.dual ? *found.dual : found.dense;
-  try_update_at_workers(plan, options, job, ways);
+  choose_update_place(plan, job, ways, options.update_at, k_thorough);
   plan.strategy = options.strategy;
   if (proxies.one_queue) {
     plan.one_queue = true;
@@ -210,14 +199,14 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
 }
 
 Prediction predict_proxies(const PlanInputs& inputs, const PlanOptions& options, const Plan& plan) {
-  ProxyWays ways(inputs, options);
-  const ProxyJob job = job_between(inputs, options, ways.model());
+  Ways ways(inputs, options);
+  const Job job = job_between(inputs, options, ways.model());
   const bool dual =
       std::any_of(plan.tensors.begin(), plan.tensors.end(),
                   [&](const TensorRoute& t) { return t.by_workers != plan.tensors[0].by_workers; });
   ways.set_lanes(plan.ranks.front().lanes / (dual ? 2 : 1)); // each ring has its own
   Plan again = plan;
-  predict_trees(again, job, ways, plan.window_parts, k_thorough);
+  predict(again, job, ways, plan.window_parts, k_thorough);
   return again.prediction;
 }
 

@@ -18,7 +18,7 @@ constexpr std::array<std::uint64_t, 5> k_windows{4, 8, 16, 32, 64};
 constexpr double k_worth_cutting = 0.02;
 
 /// The whole number of tensors whose bytes come nearest to m.
-std::size_t boundary_at(const ProxyJob& job, double bytes) {
+std::size_t boundary_at(const Job& job, double bytes) {
   bytes = std::min(bytes, job.bytes());
   std::size_t best = 0;
   double distance = bytes;
@@ -32,7 +32,7 @@ std::size_t boundary_at(const ProxyJob& job, double bytes) {
 }
 
 /// The least rate of a write between two ranks of a group, in a ring in the order of ranks.
-double ring_bandwidth(const ProxyWays& ways, const std::vector<std::size_t>& members) {
+double ring_bandwidth(const Ways& ways, const std::vector<std::size_t>& members) {
   double least = k_infinity;
   for (std::size_t i = 0; members.size() > 1 && i < members.size(); ++i) {
     const Curve between = ways.curve(members[i], members[(i + 1) % members.size()], nullptr);
@@ -43,7 +43,7 @@ double ring_bandwidth(const ProxyWays& ways, const std::vector<std::size_t>& mem
 
 } // namespace
 
-DualSolutions solve_dual(const ProxyJob& job, const ProxyWays& ways,
+DualSolutions solve_dual(const Job& job, const Ways& ways,
                          const std::vector<ProxyRoute>& routes) {
   DualSolutions dual;
   if (job.workers.size() < 2 || job.devices.size() < 2) {
@@ -69,7 +69,7 @@ DualSolutions solve_dual(const ProxyJob& job, const ProxyWays& ways,
   return dual;
 }
 
-ProxySearch::ProxySearch(const ProxyJob& job, const ProxyWays& ways,
+ProxySearch::ProxySearch(const Job& job, const Ways& ways,
                          const std::vector<ProxyRoute>& routes, const PlanOptions& options,
                          const ProxyOptions& proxies, const DualSolutions& dual)
     : m_job(job), m_ways(ways), m_routes(routes), m_options(options), m_proxies(proxies),
@@ -136,7 +136,7 @@ double ProxySearch::seconds_of(const TreeCut& cut, std::uint64_t window) {
       coarser.shard_bytes *= 2;
     }
     Plan plan = cut_into_trees(m_job, m_ways, m_routes, coarser);
-    predict_trees(plan, m_job, m_ways, window, k_quick);
+    predict(plan, m_job, m_ways, window, k_quick);
     at->second = plan.prediction.mid_seconds;
   }
   return at->second;
@@ -234,14 +234,14 @@ std::optional<ProxySearch::Found> ProxySearch::best_boundary(const Found& whole)
 
 Plan ProxySearch::thorough(const Found& found) const {
   Plan plan = cut_into_trees(m_job, m_ways, m_routes, found.cut);
-  predict_trees(plan, m_job, m_ways, found.window, k_thorough);
+  predict(plan, m_job, m_ways, found.window, k_thorough);
   return plan;
 }
 
 /// Equation 30's S', or less of it.
 void ProxySearch::choose_shards(double partition_bytes, TreeCut cut) {
   m_shard = partition_bytes;
-  if (m_options.part_bytes || m_proxies.paper_shards || m_ways.model().one_machine()) {
+  if (m_options.part_bytes || m_proxies.paper_shards || m_ways.one_machine()) {
     return;
   }
   cut.dense = m_options.strategy == "dense";

@@ -4,7 +4,7 @@
 #include "equations/coarse.hpp"
 #include "strategies/proxies/cutting.hpp"
 #include "strategies/proxies/planner.hpp"
-#include "strategies/proxies/prediction.hpp"
+#include "strategies/prediction.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ struct DualSolutions {
   DualSync inputs;
   std::optional<DualSplit> paper, corrected;
 };
-[[nodiscard]] DualSolutions solve_dual(const ProxyJob& job, const ProxyWays& ways,
+[[nodiscard]] DualSolutions solve_dual(const Job& job, const Ways& ways,
                                        const std::vector<ProxyRoute>& routes);
 
 /// One device for all; all through the proxies; and with the workers' ring, which a search for
@@ -38,7 +38,7 @@ struct ProxyPlans {
 /// predicted thoroughly. Deterministic.
 class ProxySearch {
 public:
-  ProxySearch(const ProxyJob& job, const ProxyWays& ways, const std::vector<ProxyRoute>& routes,
+  ProxySearch(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
               const PlanOptions& options, const ProxyOptions& proxies, const DualSolutions& dual);
 
   /// `partition_bytes`: equation 30's S', the longest that shards may be at least.
@@ -60,8 +60,8 @@ private:
   void choose_shards(double partition_bytes, TreeCut cut);
   void tell(const char* step, double done) const;
 
-  const ProxyJob& m_job;
-  const ProxyWays& m_ways;
+  const Job& m_job;
+  const Ways& m_ways;
   const std::vector<ProxyRoute>& m_routes;
   const PlanOptions& m_options;
   const ProxyOptions& m_proxies;

@@ -8,12 +8,11 @@
 #include "strategies/endpoint/configured.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
+#include "strategies/prediction.hpp"
 #include "strategies/provenance.hpp"
 #include "strategies/proxies/description.hpp"
-#include "strategies/proxies/prediction.hpp"
 #include "strategies/torus/network.hpp"
 #include "strategies/torus/places.hpp"
-#include "strategies/torus/play.hpp"
 
 #include <fmt/format.h>
 
@@ -26,8 +25,12 @@ namespace reckon {
 namespace {
 
 constexpr std::array<const char*, 2> k_strategies{"torus", "torus_scatter"};
-/// What is played at most: of the plan that is taken, and to compare it with others.
-constexpr double k_most_writes = 3e6, k_compared_writes = 1e6;
+/// Writes that are played on an endpoint's links: of three turns of all servers and ways, within
+/// these. Passes are played from their first part to their last or not at all.
+constexpr double k_fewest_writes = 100'000, k_most_writes = 400'000,
+                 k_writes_with_passes = 400'000;
+/// Windows of a beginning: to compare plans, and of the one that is taken.
+constexpr double k_compared_bursts = 4, k_thorough_bursts = 8;
 constexpr std::uint64_t k_least_part_bytes = 4U << 10U, k_most_part_bytes = 16U << 20U;
 /// Of machines' ports: shorter writes cost processors more than profiles say.
 constexpr std::uint64_t k_least_port_part_bytes = 16U << 10U;
@@ -38,8 +41,8 @@ bool worth_it(const Plan& plan, const Plan& instead_of) {
   return plan.prediction.mid_seconds < instead_of.prediction.mid_seconds * (1 - k_worth);
 }
 
-ProxyJob job_of(const PlanInputs& inputs, const PlanOptions& options, std::uint64_t ranks) {
-  ProxyJob job = job_without_ranks(inputs, options);
+Job job_of(const PlanInputs& inputs, const PlanOptions& options, std::uint64_t ranks) {
+  Job job = job_without_ranks(inputs.workload, options);
   job.workers.resize(ranks);
   std::iota(job.workers.begin(), job.workers.end(), std::size_t{0});
   return job;
@@ -99,10 +102,12 @@ public:
                          "profile '{}', which has no ports; leave --port-bandwidth out",
                          options.strategy, inputs.profile.name));
       }
-      m_links = torus_between(*inputs.profile.endpoint, shape, m_configuration);
+      Between links = torus_between(*inputs.profile.endpoint, shape, m_configuration);
+      LeastTime least = least_over(links);
+      m_ways.emplace(inputs.profile, std::move(links), std::move(least));
     } else {
       m_ways.emplace(inputs, options);
-      if (m_ways->inside_a_machine()) {
+      if (m_ways->places() != nullptr) {
         fail(ErrorKind::usage, fmt::format("--strategy {}: the ranks are machines, not places in "
                                            "one; use roles without endpoints",
                                            options.strategy));
@@ -133,7 +138,7 @@ public:
     for (const Plan& each : plans) {
       plan.candidates.push_back({each.strategy, each.prediction, ""});
     }
-    if (m_ways) { // on machines' ports all else that they can do stands beside it
+    if (on_ports()) { // on machines' ports all else that they can do stands beside it
       PlanOptions others = m_options;
       others.strategy = "auto";
       if (!any) {
@@ -168,7 +173,7 @@ private:
     std::uint64_t window = m_places.size();
     std::size_t parts_before = 0;
     const std::uint64_t least =
-        m_options.part_bytes.value_or(m_ways ? k_least_port_part_bytes : k_least_part_bytes);
+        m_options.part_bytes.value_or(on_ports() ? k_least_port_part_bytes : k_least_part_bytes);
     int in_vain = 0;
     for (std::uint64_t size = m_options.part_bytes.value_or(k_most_part_bytes);
          size >= least && in_vain < 2; size /= 2) {
@@ -182,7 +187,7 @@ private:
         continue;
       }
       // What no play finds: four of each node hide latencies and hardly run ahead.
-      window = !played ? 4 * m_places.size() : m_ways ? m_places.size() : window;
+      window = !played ? 4 * m_places.size() : on_ports() ? m_places.size() : window;
       Plan of_size = predicted(parts, m_options.window_parts.value_or(std::min(window, all)));
       while (played && !m_options.window_parts && of_size.window_parts < all) {
         Plan wider = predicted(parts, std::min(2 * of_size.window_parts, all));
@@ -199,22 +204,24 @@ private:
         ++in_vain;
       }
     }
-    if (!m_ways) { // ports are played as thoroughly to compare
-      predict(*best, k_most_writes);
-    }
-    return std::move(*best);
+    return on_ports() ? *best : predicted(*best, best->window_parts, k_thorough_bursts);
   }
 
-  [[nodiscard]] Plan predicted(Plan plan, std::uint64_t window) const {
+  [[nodiscard]] bool on_ports() const { return m_ways->has_model(); }
+
+  [[nodiscard]] Plan predicted(Plan plan, std::uint64_t window,
+                               double bursts = k_compared_bursts) const {
     plan.window_parts = window;
-    predict(plan, k_compared_writes);
+    predict(plan, m_job, *m_ways, window, effort(plan, bursts));
+    plan.prediction.relief = on_ports() ? "a faster port there, or another shape (--shape)"
+                                        : "faster links there, or another shape (--shape)";
     return plan;
   }
 
   /// Lanes that either strategy needs on machines' ports. Ranks that share a machine have one: they
   /// already are several threads.
   [[nodiscard]] int needed_lanes() const {
-    if (m_ways->model().one_machine()) {
+    if (m_ways->one_machine()) {
       return 1;
     }
     constexpr std::uint64_t k_usual_part_bytes = 1U << 20U; // the part size is not known yet
@@ -222,7 +229,7 @@ private:
     for (const char* const strategy : k_strategies) {
       const Plan plan = together(cut_and_assign(strategy, k_usual_part_bytes));
       needed =
-          std::max(needed, lanes_needed(m_ways->model(), load_of_trees(plan, lower(plan)),
+          std::max(needed, lanes_needed(m_ways->model(), load_of(plan, lower(plan)),
                                         m_job.workload.tensors.front().dtype, k_usual_part_bytes));
     }
     return needed;
@@ -239,7 +246,7 @@ private:
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
     for (const RoleGroup& group : m_inputs.roles.groups) {
       for (std::uint64_t i = 0; i < group.count; ++i) {
-        plan.ranks.push_back(m_ways ? m_ways->place_of(plan.ranks.size()) : PlanRank());
+        plan.ranks.push_back(m_ways->place_of(plan.ranks.size()));
         plan.ranks.back().machine = group.machine;
         plan.ranks.back().worker = true;
         plan.ranks.back().lanes = m_lanes;
@@ -250,68 +257,37 @@ private:
     return plan;
   }
 
+  /// In which every server and way has a part.
+  [[nodiscard]] double writes_of_a_turn(const Plan& plan) const {
+    return static_cast<double>(m_places.size() * plan.torus->ways.size()) * m_job.writes_per_part();
+  }
+  /// Parts come in bursts of a window: a beginning has several.
+  [[nodiscard]] PlayEffort effort(const Plan& plan, double bursts) const {
+    if (on_ports()) {
+      return k_thorough;
+    }
+    const double windows =
+        bursts * static_cast<double>(plan.window_parts) * m_job.writes_per_part();
+    const double writes = plan.passes ? k_writes_with_passes
+                                      : std::clamp(std::max(3 * writes_of_a_turn(plan), windows),
+                                                   k_fewest_writes, k_most_writes);
+    return {writes, writes, true};
+  }
+  /// Wholly, or a beginning of at least two turns.
   [[nodiscard]] bool can_be_played(const Plan& plan) const {
-    if (m_ways) {
-      return m_ways->model().one_machine() ||
-             static_cast<double>(plan.parts.size()) * m_job.writes_per_part() <=
-                 k_thorough.most_writes;
-    }
-    return can_play_torus(plan, k_compared_writes);
-  }
-
-  /// A plan with the same traffic and few parts: one for each server and way, with all their bytes.
-  [[nodiscard]] static Plan together(const Plan& plan) {
-    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> bytes;
-    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-      bytes[{plan.parts.server[p], plan.parts.tree[p]}] += plan.parts.bytes[p];
-    }
-    Plan few = plan;
-    few.passes.reset();
-    few.parts = {};
-    std::uint64_t offset = 0;
-    for (const auto& [server_and_way, count] : bytes) {
-      few.parts.offset_bytes.push_back(std::exchange(offset, offset + count));
-      few.parts.bytes.push_back(count);
-      few.parts.server.push_back(server_and_way.first);
-      few.parts.tree.push_back(server_and_way.second);
-      few.parts.lane.push_back(0);
-    }
-    return few;
-  }
-
-  void predict(Plan& plan, double most_writes) const {
-    if (m_ways) {
-      predict_trees(plan, m_job, *m_ways, plan.window_parts, k_thorough);
-      plan.prediction.relief = "a faster port there, or another shape (--shape)";
-      return;
-    }
-    const Schedule schedule = lower(together(plan));
-    const Traffic traffic = traffic_of(schedule);
-    for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-      plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
-      plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
-    }
-    Prediction& p = plan.prediction;
-    p = {};
-    raise_bound(p, schedule, *m_links);
-    lower_bound(p, least());
-    p.relief = "faster links there, or another shape (--shape)";
-    p.terms = {{"transport", p.mid_seconds}, {"fill", 0}};
-    const std::optional<double> seconds = torus_seconds(plan, m_links->network, most_writes);
-    if (plan.passes) {
-      add_passes(p, *plan.passes, seconds);
-    } else if (seconds) {
-      replace_by_played(p, *seconds);
-    }
+    const double writes = static_cast<double>(plan.parts.size()) * m_job.writes_per_part();
+    const bool may_begin = !on_ports() && !plan.passes;
+    return m_ways->one_machine() || (may_begin ? std::min(writes, 2 * writes_of_a_turn(plan))
+                                               : writes) <= effort(plan, 0).most_writes;
   }
 
   /// Of any trees over the endpoint's links: each of 2 (n - 1) gradients passes one at least, and
   /// what an endpoint gives to communication.
-  [[nodiscard]] LeastTime least() const {
+  [[nodiscard]] LeastTime least_over(const Between& between) const {
     double links = 0, endpoints = 0;
-    for (std::size_t s = 0; s < m_links->names.size(); ++s) {
-      const bool link = m_links->names[s].find(" -> ") != std::string::npos;
-      (link ? links : endpoints) += m_links->network.station_bytes_per_s[s];
+    for (std::size_t s = 0; s < between.names.size(); ++s) {
+      const bool link = between.names[s].find(" -> ") != std::string::npos;
+      (link ? links : endpoints) += between.network.station_bytes_per_s[s];
     }
     const bool narrow = endpoints > 0 && endpoints < links;
     return {2 * static_cast<double>(m_places.size() - 1) * m_job.bytes() /
@@ -331,7 +307,7 @@ private:
   void describe(Plan& plan) const {
     add_provenance(plan, m_inputs, m_options);
     add_made_up_ports(plan, m_options.what_if);
-    plan.transport = m_ways                        ? m_ways->model().transport()
+    plan.transport = on_ports()                    ? m_ways->model().transport()
                      : m_options.transport.empty() ? "host"
                                                    : m_options.transport;
     plan.options["shape"] = shape_text();
@@ -359,7 +335,7 @@ private:
     }
     plan.quantities.push_back(
         {"node_sent_bytes", sent, "equation 42, of the node that sends most", nodes});
-    if (m_links && plan.strategy == k_strategies[0]) {
+    if (!on_ports() && plan.strategy == k_strategies[0]) {
       Torus torus{m_shape, {}};
       for (std::size_t d = 0; d < m_shape.size(); ++d) {
         const Endpoint& endpoint = *m_inputs.profile.endpoint;
@@ -376,8 +352,8 @@ private:
                                  {}});
     }
     for (const std::string& source :
-         m_ways ? m_ways->model().sources()
-                : std::vector<std::string>{std::string(k_endpoint_links)}) {
+         on_ports() ? m_ways->model().sources()
+                    : std::vector<std::string>{std::string(k_endpoint_links)}) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
   }
@@ -388,11 +364,10 @@ private:
   std::array<std::uint64_t, 3> m_shape;
   const EndpointConfiguration* m_configuration; ///< of the endpoint; null: only its links count
   ConfiguredWorkload m_configured;
-  ProxyJob m_job;
+  Job m_job;
   int m_lanes = 1;
   bool m_lanes_given = false;
-  std::optional<Between> m_links;  ///< of the endpoint's torus
-  std::optional<ProxyWays> m_ways; ///< or what lies between the profile's machines
+  std::optional<Ways> m_ways; ///< the endpoint's links, or what lies between the profile's machines
 };
 
 } // namespace

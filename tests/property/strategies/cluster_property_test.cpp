@@ -121,7 +121,7 @@ TEST(ClusterProperty, APlanSumsEveryByteAndIsNotFasterThanItsBound) {
   for_cases(k_cases / 5, [&](const Case& c, std::mt19937_64&) {
     InsidePlanOptions options;
     options.machines = c.machines;
-    options.part_bytes = 1U << 16U;
+    options.plan.part_bytes = 1U << 16U;
     const Plan plan = plan_inside({c.profile, workload, {"p", {}}, {"w", {}}}, options);
     EXPECT_TRUE(check(lower(plan)).faults.empty());
     EXPECT_LE(plan.prediction.bound_seconds, plan.prediction.lo_seconds);

@@ -6,8 +6,8 @@
 #include "fixtures.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/play.hpp"
+#include "strategies/prediction.hpp"
 #include "strategies/torus/network.hpp"
-#include "strategies/torus/play.hpp"
 #include "support/torus_plans.hpp"
 
 #include <tuple>
@@ -73,8 +73,9 @@ TEST(SimulatedTorus, ShortPartsTakeWhatIsPredictedFromTheirBeginning) {
     for (const std::uint64_t part_bytes : {4096U, 16384U}) {
       const Plan plan = torus_plan("torus", {4, 2, 2}, 2400, part_bytes, 64);
       const double writes = torus_all_reduce({{4, 2, 2}, {1, 1, 1}}).sent_bytes * 16 * 2400;
-      const std::optional<double> predicted =
-          torus_seconds(plan, torus_between(endpoint, plan.torus->shape).network, 0.45 * writes);
+      const std::optional<double> predicted = played_seconds(
+          plan, torus_between(endpoint, plan.torus->shape),
+          [](std::size_t, const Op&) { return 0.0; }, writes, {0.45 * writes, 1e18, true});
       ASSERT_TRUE(predicted);
       const double expected = simulated(lower(plan), links(plan, endpoint)).seconds;
       EXPECT_NEAR(*predicted, expected, 0.025 * expected)

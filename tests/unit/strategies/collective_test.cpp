@@ -109,7 +109,7 @@ TEST(Collective, EveryWorkersNthIsANeighbourhoodOfWholeElements) {
   // and 2,000,001, which is 2,000,000.
   const Workload model = workload({{"a", 700'001, DType::fp32}, {"b", 99'999, DType::fp16}});
   const Profile profile = gpus_on_a_switch({{k_port, k_port}, {k_port, k_port}, {k_port, k_port}});
-  InsidePlanOptions options{.part_bytes = 64U << 10U};
+  InsidePlanOptions options{.plan = {.part_bytes = 64U << 10U}};
   options.collective = Collective::reduce_scatter;
   const Plan plan = plan_of(profile, model, options);
   const Schedule schedule = lower(plan);
@@ -130,10 +130,11 @@ TEST(Collective, OnRandomMachinesPlansAreProvedAndReadBack) {
   for_cases(11, 200, [&](Random& random) {
     const Profile profile = random_inside_profile(random, 5);
     InsidePlanOptions options{
-        .lanes = random.whole(1, 3), .part_bytes = 128U << 10U, .window_parts = random.whole(1, 6)};
+        .lanes = random.whole(1, 3),
+        .plan = {.part_bytes = 128U << 10U, .window_parts = random.whole(1, 6)}};
     options.collective = k_halves[random.below(4)];
     options.root = has_root(options.collective) ? random.below(2) : 0;
-    small_windows += *options.window_parts < 3 ? 1U : 0U;
+    small_windows += *options.plan.window_parts < 3 ? 1U : 0U;
     const Workload model = workload({{"a", 700'001, DType::fp32}, {"b", 99'999, DType::fp16}});
     const Plan plan = plan_of(profile, model, options);
     const CheckResult result = check(lower(plan));

@@ -30,7 +30,7 @@ const Workload k_model = one_tensor(16U << 20U); // 64 MiB
 TEST(PlanInside, ThePapersPcieMachineSendsWhatEquationsEightAndNineSay) {
   InsidePlanOptions options;
   options.inside.network = 1;
-  options.part_bytes = 1U << 20U;
+  options.plan.part_bytes = 1U << 20U;
   const Plan plan = plan_of(shipped_profile("byteps-pcie"), k_model, options);
   EXPECT_EQ(plan.strategy, "cpu_assisted_numa0");
   ASSERT_THAT(check(lower(plan)).faults, IsEmpty());
@@ -66,7 +66,8 @@ TEST(PlanInside, OnRandomMachinesPlansAreProvedReadBackAndNeverBeatTheirBound) {
   for_cases(1, 200, [&](Random& random) {
     const Profile profile = random_inside_profile(random, 5);
     const InsidePlanOptions options{
-        .lanes = random.whole(1, 3), .part_bytes = 256U << 10U, .window_parts = random.whole(1, 8)};
+        .lanes = random.whole(1, 3),
+        .plan = {.part_bytes = 256U << 10U, .window_parts = random.whole(1, 8)}};
     const Workload model = workload({{"a", 700'001, DType::fp32}, {"b", 99'999, DType::fp16}});
     const Plan plan = plan_of(profile, model, options);
     mixes += plan.trees.size() > 1 ? 1U : 0U;
@@ -94,7 +95,7 @@ TEST(PlanInside, OnRandomMachinesPlansAreProvedReadBackAndNeverBeatTheirBound) {
 TEST(PlanInside, TheRangeIsThatOfTheSamples) {
   InsidePlanOptions options;
   options.inside.network = 1;
-  options.part_bytes = 1U << 20U;
+  options.plan.part_bytes = 1U << 20U;
   Profile profile = shipped_profile("byteps-pcie");
   const Plan single = plan_of(profile, k_model, options);
   EXPECT_EQ(single.prediction.lo_seconds, single.prediction.mid_seconds);
@@ -128,7 +129,7 @@ TEST(PlanInside, RolesSayWhichGpuWorksAndWhichStandsForAMemoryDevice) {
   InsidePlanOptions options;
   options.inside.workers = {"m0/gpu0", "m0/gpu1"};
   options.inside.relays = std::vector<std::string>{"m0/gpu4"};
-  options.part_bytes = 1U << 20U;
+  options.plan.part_bytes = 1U << 20U;
   const Plan plan = plan_of(shipped_profile("byteps-pcie"), k_model, options);
   std::vector<std::string> workers;
   for (const PlanRank& rank : plan.ranks) {
@@ -157,7 +158,7 @@ double unlimited_in(const Plan& plan) {
 }
 
 TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {
-  const InsidePlanOptions options{.part_bytes = 1U << 20U};
+  const InsidePlanOptions options{.plan = {.part_bytes = 1U << 20U}};
   // Its host bridges' ways to the processors have none, which is no news.
   Profile profile = shipped_profile("byteps-pcie");
   EXPECT_EQ(unlimited_in(plan_of(profile, k_model, options)), 0);

@@ -5,10 +5,10 @@
 #include "strategies/lower.hpp"
 #include "strategies/plan_network.hpp"
 #include "strategies/play.hpp"
+#include "strategies/prediction.hpp"
 #include "strategies/torus/network.hpp"
 #include "strategies/torus/places.hpp"
 #include "strategies/torus/planner.hpp"
-#include "strategies/torus/play.hpp"
 #include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 #include "support/schedules.hpp"
@@ -230,54 +230,6 @@ TEST(TorusPlan, OfManyPartsEachCostsWhatTheBusiestRingsNeed) {
   EXPECT_GT(one, 2.25 * 1024 * k_part / ideal);
 }
 
-TEST(TorusPlan, PlayedWithoutAScheduleItIsAsTheScheduleIsPlayed) {
-  for_cases(11, 200, [](Random& random) {
-    const std::array<std::uint64_t, 3> shape = random_shape(random, 4, 24);
-    const char* const strategy = random.coin() ? "torus" : "torus_scatter";
-    const auto rate = [&] { return 1e8 * static_cast<double>(random.whole(10, 1000)); };
-    const auto latency = [&] { return 1e-9 * static_cast<double>(random.whole(0, 2000)); };
-    const Endpoint endpoint =
-        torus_endpoint({rate(), rate(), rate()}, {latency(), latency(), latency()});
-    Plan plan = torus_plan(strategy, shape, random.whole(1, 100), 100'000, random.whole(1, 60));
-    // No two parts of a size: what comes at the same time may be served in either order. Some are
-    // longer than a connection's queue.
-    std::uint64_t offset = 0;
-    for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-      plan.parts.bytes[p] = random.whole(1000, 90'000) / 211 * 211 + p;
-      plan.parts.offset_bytes[p] = std::exchange(offset, offset + plan.parts.bytes[p]);
-    }
-    const double without = played(plan, endpoint);
-    if (random.whole(0, 2) == 0) {
-      plan.passes = two_layers(offset, without * static_cast<double>(random.whole(0, 20)) / 10,
-                               without * static_cast<double>(random.whole(0, 20)) / 10);
-    }
-    const double expected = played(plan, endpoint);
-    // Passes are lowered to whole nanoseconds.
-    EXPECT_NEAR(play_torus(plan, torus_between(endpoint, shape).network, plan.parts.size()),
-                expected, 1e-9 * expected + (plan.passes ? 4e-9 : 0))
-        << strategy << " " << shape[0] << "x" << shape[1] << "x" << shape[2] << ", "
-        << plan.parts.size() << " parts, window " << plan.window_parts
-        << (plan.passes ? ", passes" : "");
-  });
-}
-
-TEST(TorusPlan, EqualPartsAndLanesArePlayedAsTheirScheduleWithinTwoHundredths) {
-  // Which of two that come at the same time is served first, and how lanes share a link.
-  const Endpoint table_v = torus_endpoint({400e9, 50e9, 50e9}, {72e-9, 402e-9, 402e-9});
-  const Endpoint no_latency = torus_endpoint({400e9, 50e9, 50e9}, {0, 0, 0});
-  for (const Endpoint& endpoint : {table_v, no_latency}) {
-    for (const int lanes : {1, 2}) {
-      for (const char* const strategy : {"torus", "torus_scatter"}) {
-        const Plan plan = torus_plan(strategy, {4, 2, 4}, 1280, 8192, 128, lanes);
-        const double expected = played(plan, endpoint);
-        EXPECT_NEAR(play_torus(plan, torus_between(endpoint, {4, 2, 4}).network, 1280), expected,
-                    0.02 * expected)
-            << strategy << ", " << lanes << " lanes";
-      }
-    }
-  }
-}
-
 TEST(TorusPlan, WhatIsTooLongToPlayGoesOnAsItBegan) {
   constexpr int k_rounds = 10;
   int near = 0;
@@ -294,11 +246,14 @@ TEST(TorusPlan, WhatIsTooLongToPlayGoesOnAsItBegan) {
       const std::uint64_t parts = 200 * nodes + random.whole(0, nodes);
       const std::uint64_t part_bytes = 4096U << random.whole(0, 2);
       const Plan plan = torus_plan(strategy, shape, parts, part_bytes, nodes << random.whole(1, 3));
-      const PlayNetwork links = torus_between(endpoint, shape).network;
-      const double whole = play_torus(plan, links, plan.parts.size());
+      const double whole = played(plan, endpoint);
       const double writes = torus_all_reduce({shape, {1, 1, 1}}).sent_bytes *
                             static_cast<double>(nodes) * static_cast<double>(plan.parts.size());
-      const std::optional<double> begun = torus_seconds(plan, links, 0.45 * writes);
+      const auto with_writes = [&](double most) {
+        return played_seconds(plan, torus_between(endpoint, shape), no_cost, writes,
+                              {most, 1e18, true});
+      };
+      const std::optional<double> begun = with_writes(0.45 * writes);
       ASSERT_TRUE(begun);
       EXPECT_NE(*begun, whole);
       near += std::abs(*begun - whole) <= 0.025 * whole ? 1 : 0;
@@ -306,26 +261,22 @@ TEST(TorusPlan, WhatIsTooLongToPlayGoesOnAsItBegan) {
           << strategy << " " << shape[0] << "x" << shape[1] << "x" << shape[2] << ", "
           << plan.parts.size() << " parts of " << plan.part_bytes << ", window "
           << plan.window_parts << ", latency " << latency;
-      EXPECT_EQ(torus_seconds(plan, links, writes), whole);
+      EXPECT_EQ(with_writes(writes), whole);
     }
   }
   // Of 300 such plans six were farther off, by 8.6 % at most.
   EXPECT_GE(near, 2 * k_rounds * 9 / 10);
 }
 
-TEST(TorusPlan, OfWhatHasNoBeginningThereIsNoPlay) {
-  const PlayNetwork links =
-      torus_between(torus_endpoint({1e9, 1e9, 1e9}, {0, 0, 0}), {2, 2, 1}).network;
+TEST(TorusPlan, OfPassesThereIsNoPace) {
+  const Between links = torus_between(torus_endpoint({1e9, 1e9, 1e9}, {0, 0, 0}), {2, 2, 1});
   Plan plan = torus_plan("torus", {2, 2, 1}, 80, 4096, 8);
-  // 4 nodes send 1.5 of each part: 480 writes, 48 of a turn of 8 parts, and a play of two turns and
-  // one needs three.
-  EXPECT_TRUE(can_play_torus(plan, 480));
-  EXPECT_TRUE(can_play_torus(plan, 144));
-  EXPECT_FALSE(can_play_torus(plan, 143));
-  EXPECT_FALSE(torus_seconds(plan, links, 143));
+  constexpr double k_writes = 480; // 4 nodes send 1.5 of each part
+  EXPECT_TRUE(played_seconds(plan, links, no_cost, k_writes, {k_writes - 1, 1e18, true}));
+  EXPECT_FALSE(played_seconds(plan, links, no_cost, k_writes, {k_writes - 1, 1e18, false}));
   plan.passes = two_layers(plan.gradient_bytes, 1e-3, 1e-3);
-  EXPECT_TRUE(torus_seconds(plan, links, 480));
-  EXPECT_FALSE(torus_seconds(plan, links, 479)) << "of passes there is no pace";
+  EXPECT_TRUE(played_seconds(plan, links, no_cost, k_writes, {k_writes, 1e18, true}));
+  EXPECT_FALSE(played_seconds(plan, links, no_cost, k_writes, {k_writes - 1, 1e18, true}));
 }
 
 const Endpoint& table_v() {
@@ -359,8 +310,7 @@ TEST(TorusPlanner, FindsThePartSizeAndTheWindow) {
       Plan plan =
           torus_plan(strategy, shape, k_bytes / *options.part_bytes, *options.part_bytes, 1);
       for (plan.window_parts = 16; plan.window_parts <= plan.parts.size(); plan.window_parts *= 2) {
-        best = std::min(
-            best, play_torus(plan, torus_between(table_v(), shape).network, plan.parts.size()));
+        best = std::min(best, played(plan, table_v()));
       }
     }
     EXPECT_LT(found.prediction.mid_seconds, 1.01 * best) << strategy;
@@ -429,8 +379,7 @@ TEST(TorusPlanner, SaysWhatANodeSendsAndWhichLinkBindsWithoutAllOfTheParts) {
     EXPECT_EQ(plan.ranks[r].ingress_bytes, traffic.ingress_bytes[r]);
   }
   const Between links = torus_between(table_v(), {2, 3, 2});
-  EXPECT_DOUBLE_EQ(plan.prediction.busy_seconds(),
-                   busiest_station(schedule, links.network).seconds);
+  EXPECT_DOUBLE_EQ(plan.prediction.busy_seconds(), busiest_station(schedule, links).seconds);
 }
 
 TEST(TorusPlan, NeighboursHaveTheirOwnLinksAndOthersTakeTheShorterWay) {

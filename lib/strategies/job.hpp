@@ -11,9 +11,8 @@
 
 namespace reckon {
 
-/// What is to be planned, before any choice: plain facts that the rooms of the planner over memory
-/// devices read.
-struct ProxyJob {
+/// What is to be planned, before any choice.
+struct Job {
   const Workload& workload;
   GradientLayout layout;
   std::vector<std::size_t> workers, devices; ///< ranks
@@ -27,17 +26,18 @@ struct ProxyJob {
   [[nodiscard]] double bytes_before(std::size_t tensor) const {
     return tensor == 0 ? 0 : ends[tensor - 1];
   }
+  /// Of an all-reduce of which every rank is a part.
   [[nodiscard]] double writes_per_part() const {
     return 2.0 * static_cast<double>(workers.size() + devices.size() - 1);
   }
 };
 
 /// Without its ranks. Throws Error{input} for a workload that has no gradient.
-[[nodiscard]] ProxyJob job_without_ranks(const PlanInputs& inputs, const PlanOptions& options);
+[[nodiscard]] Job job_without_ranks(const Workload& workload, const PlanOptions& options);
 
 /// With the model's workers, and its other ranks that serve as devices. Throws as
 /// job_without_ranks().
-[[nodiscard]] ProxyJob job_between(const PlanInputs& inputs, const PlanOptions& options,
-                                   const CostModel& model);
+[[nodiscard]] Job job_between(const PlanInputs& inputs, const PlanOptions& options,
+                              const CostModel& model);
 
 } // namespace reckon

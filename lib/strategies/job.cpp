@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/proxies/job.hpp"
+#include "strategies/job.hpp"
 
 #include "core/error.hpp"
 #include "strategies/parts.hpp"
@@ -8,9 +8,8 @@
 
 namespace reckon {
 
-ProxyJob job_without_ranks(const PlanInputs& inputs, const PlanOptions& options) {
-  const Workload& workload = inputs.workload;
-  ProxyJob job{workload, layout_of(workload), {}, {}, {}, {}};
+Job job_without_ranks(const Workload& workload, const PlanOptions& options) {
+  Job job{workload, layout_of(workload), {}, {}, {}, {}};
   if (job.layout.total_bytes == 0) {
     fail(ErrorKind::input, fmt::format("workload '{}' has no gradient bytes", workload.name));
   }
@@ -26,8 +25,8 @@ ProxyJob job_without_ranks(const PlanInputs& inputs, const PlanOptions& options)
   return job;
 }
 
-ProxyJob job_between(const PlanInputs& inputs, const PlanOptions& options, const CostModel& model) {
-  ProxyJob job = job_without_ranks(inputs, options);
+Job job_between(const PlanInputs& inputs, const PlanOptions& options, const CostModel& model) {
+  Job job = job_without_ranks(inputs.workload, options);
   for (std::size_t r = 0; r < model.ranks().size(); ++r) {
     const RankModel& rank = model.ranks()[r];
     if (rank.worker) {

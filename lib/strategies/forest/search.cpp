@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/forest/search.hpp"
+
+#include "strategies/forest/cutting.hpp"
+#include "strategies/parts.hpp"
+#include "strategies/provenance.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// A play of more writes takes longer than a plan is worth.
+constexpr double k_most_writes = 100'000;
+/// Half parts: fewer pieces, fewer events.
+constexpr PlayEffort k_played{k_most_writes, 2 * k_most_writes, true};
+/// Of all parts, of which a play has the beginning: in the play that compares forests, and of the
+/// smallest parts that are tried.
+constexpr double k_first_writes = 200'000, k_smallest_writes = 1'000'000;
+/// Windows to begin and to end with, in lives of a part.
+constexpr double k_first_window = 4, k_widest_window = 64;
+/// Every part of a window has a slot at each child's parent: more would be memory without use.
+constexpr double k_most_under_way = 512;
+constexpr std::array<std::uint64_t, 8> k_part_bytes{
+    64U << 10U, 128U << 10U, 256U << 10U, 512U << 10U, 1U << 20U, 2U << 20U, 4U << 20U, 8U << 20U};
+
+/// Puts whole parts into another order.
+void reorder(Parts& parts, const std::vector<std::size_t>& order) {
+  for (std::vector<std::uint64_t>* const column :
+       {&parts.offset_bytes, &parts.bytes, &parts.server, &parts.lane, &parts.tree}) {
+    const std::vector<std::uint64_t> before = *column;
+    for (std::size_t i = 0; i < before.size(); ++i) {
+      (*column)[i] = before[order[i]];
+    }
+  }
+}
+
+} // namespace
+
+Plan TreeSearch::first(const Plan& base) const {
+  Plan plan = cut(base, part_sizes(base, k_first_writes).front());
+  predict(plan, m_job, m_ways, window(plan, 4 * k_first_window), k_played);
+  return plan;
+}
+
+/// Smaller parts fill less, until what each write costs tells: from the smallest that can be played
+/// on up, as long as that helps. Of the windows, too, the narrowest that is as good as any.
+Plan TreeSearch::fastest(const Plan& base) const {
+  std::optional<Plan> best;
+  for (const std::uint64_t part_bytes : part_sizes(base, k_smallest_writes)) {
+    Plan plan = cut(base, part_bytes);
+    double least = 0;
+    const auto with = [&](double times) {
+      predict(plan, m_job, m_ways, window(plan, times), k_played);
+      const bool better = least == 0 || plan.prediction.mid_seconds < least * (1 - k_worth);
+      least = better ? plan.prediction.mid_seconds : least;
+      if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
+        best = plan;
+      }
+      return better;
+    };
+    const double before = best ? best->prediction.mid_seconds : 0;
+    with(k_first_window);
+    for (double times = 4 * k_first_window;
+         !m_options.window_parts && window(plan, times) > best->window_parts &&
+         times <= k_widest_window && with(times);
+         times *= 4) {
+    }
+    if (before > 0 && best->prediction.mid_seconds >= before) {
+      break;
+    }
+  }
+  return std::move(*best);
+}
+
+/// Each tree's share by itself.
+Plan TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
+  Plan plan = base;
+  const auto lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
+  plan.parts =
+      cut_for_trees(m_job.layout, m_job.workload, plan.trees, part_bytes, m_options.cutting,
+                    has_nths(plan.collective) ? m_job.workers.size() : 1);
+  give_lanes(plan, lanes);
+  plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
+  for (PlanRank& rank : plan.ranks) {
+    rank.server = !rank.worker;
+    rank.share_bytes = 0;
+    rank.assigned_bytes = 0;
+  }
+  for (const SumTree& tree : plan.trees) {
+    PlanRank& root = plan.ranks[tree.root()];
+    root.server = true;
+    root.share_bytes += tree.share * static_cast<double>(plan.gradient_bytes);
+  }
+  for (std::size_t p = 0; p < plan.parts.size(); ++p) {
+    plan.ranks[plan.parts.server[p]].assigned_bytes += plan.parts.bytes[p];
+  }
+  return plan;
+}
+
+/// Sizes that make at most so many writes, the smallest first; the largest where none does.
+std::vector<std::uint64_t> TreeSearch::part_sizes(const Plan& base, double most_writes) const {
+  if (m_options.part_bytes) {
+    return {*m_options.part_bytes};
+  }
+  const double halves = base.collective == Collective::all_reduce ? 2 : 1;
+  const double writes_per_byte = halves * static_cast<double>(base.ranks.size() - 1);
+  std::vector<std::uint64_t> sizes;
+  for (const std::uint64_t size : k_part_bytes) {
+    if (static_cast<double>(m_job.layout.total_bytes) / static_cast<double>(size) *
+            writes_per_byte <=
+        most_writes) {
+      sizes.push_back(size);
+    }
+  }
+  return sizes.empty() ? std::vector<std::uint64_t>{k_part_bytes.back()} : sizes;
+}
+
+/// `times` as many parts as keep every station busy while one of them makes its way: parts wait for
+/// each other where trees share stations.
+std::uint64_t TreeSearch::window(const Plan& plan, double times) const {
+  if (m_options.window_parts) {
+    return *m_options.window_parts;
+  }
+  const double parts = static_cast<double>(plan.parts.size()) / plan.ranks.front().lanes;
+  return static_cast<std::uint64_t>(
+      std::clamp(std::ceil(times * life_seconds(plan) / m_steady_s * parts), 2.0,
+                 std::max(2.0, std::min(std::ceil(parts), k_most_under_way))));
+}
+
+/// From a part's first write to its last where it is alone: the longest way up a tree and the
+/// longest way down, the mean over the trees by their shares.
+double TreeSearch::life_seconds(const Plan& plan) const {
+  const auto bytes = static_cast<double>(plan.part_bytes);
+  const PlayNetwork network = m_ways.between(bytes).network;
+  double mean = 0;
+  for (const SumTree& tree : plan.trees) {
+    const auto longest = [&](const std::vector<std::int64_t>& parents, bool up) {
+      double most = 0;
+      for (std::size_t r = 0; r < parents.size(); ++r) {
+        double seconds = 0;
+        for (std::size_t at = r;
+             parents[at] >= 0 && parents[at] != static_cast<std::int64_t>(at);) {
+          const auto next = static_cast<std::size_t>(parents[at]);
+          seconds +=
+              up ? network.write_seconds(at, next, bytes) : network.write_seconds(next, at, bytes);
+          at = next;
+        }
+        most = std::max(most, seconds);
+      }
+      return most;
+    };
+    mean += tree.share * (longest(tree.up, true) + longest(tree.down, false));
+  }
+  return mean;
+}
+
+void add_passes_to_trees(Plan& plan, const Job& job, const Ways& ways, const PlanOptions& options) {
+  if (!job.passes) {
+    return;
+  }
+  const double traffic_s = plan.prediction.mid_seconds;
+  plan.passes = job.passes;
+  Plan by_priority = plan;
+  if (options.order != Order::priority) {
+    predict(plan, job, ways, plan.window_parts, k_thorough);
+  }
+  if (options.order != Order::gradient && traffic_s > 0) {
+    reorder(by_priority.parts,
+            priority_order(by_priority.parts, *job.passes, job.bytes() / traffic_s));
+    predict(by_priority, job, ways, plan.window_parts, k_thorough);
+    if (options.order == Order::priority ||
+        by_priority.prediction.mid_seconds < plan.prediction.mid_seconds * (1 - k_worth)) {
+      plan = std::move(by_priority);
+    }
+  }
+}
+
+} // namespace reckon

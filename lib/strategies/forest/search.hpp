@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "strategies/prediction.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace reckon {
+
+/// Smaller parts, wider windows and other trees must be worth it: of all that is equal to this, the
+/// one with fewer parts.
+inline constexpr double k_worth = 0.002;
+
+/// Looks for the part size and window with which a plan of trees takes the least predicted time.
+/// Holds references.
+class TreeSearch {
+public:
+  /// `options`: part size, window, cutting and order, as far as they are asked for. `steady_s`:
+  /// what the trees keep their busiest station.
+  TreeSearch(const Job& job, const Ways& ways, const PlanOptions& options, double steady_s)
+      : m_job(job), m_ways(ways), m_options(options), m_steady_s(steady_s) {}
+
+  /// Both take a plan of ranks, trees and collective, without parts, and predict its traffic alone:
+  /// by one short play, and by a search.
+  [[nodiscard]] Plan first(const Plan& base) const;
+  [[nodiscard]] Plan fastest(const Plan& base) const;
+
+private:
+  [[nodiscard]] Plan cut(const Plan& base, std::uint64_t part_bytes) const;
+  [[nodiscard]] std::vector<std::uint64_t> part_sizes(const Plan& base, double most_writes) const;
+  [[nodiscard]] std::uint64_t window(const Plan& plan, double times) const;
+  [[nodiscard]] double life_seconds(const Plan& plan) const;
+
+  const Job& m_job;
+  const Ways& m_ways;
+  const PlanOptions& m_options;
+  double m_steady_s;
+};
+
+/// Adds the job's passes to a plan of trees, with the parts in the order asked for, or in the one
+/// with less of the traffic exposed.
+void add_passes_to_trees(Plan& plan, const Job& job, const Ways& ways, const PlanOptions& options);
+
+} // namespace reckon

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies/ways.hpp"
+
+#include "core/error.hpp"
+#include "documents/cells.hpp"
+#include "strategies/forest/bound.hpp"
+#include "strategies/pair_network.hpp"
+#include "strategies/predict.hpp"
+#include "strategies/proxies/routes.hpp"
+#include "topology/numa.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace reckon {
+namespace {
+
+/// Inside a machine nothing is asked of ports: they are as fast as its fastest station.
+CostModel::WhatIf what_if_of(const std::optional<Places>& places, const PlanOptions& options) {
+  CostModel::WhatIf what_if = options.what_if;
+  for (std::size_t s = 0; places && s < places->network->stations.size(); ++s) {
+    what_if.worker_port_bytes_per_s = std::max(what_if.worker_port_bytes_per_s.value_or(0),
+                                               places->network->stations[s].bytes_per_second);
+  }
+  return what_if;
+}
+
+} // namespace
+
+Ways::Ways(const PlanInputs& inputs, const PlanOptions& options)
+    : m_profile(inputs.profile), m_places(places_of(inputs)),
+      m_model(std::in_place, inputs.profile, inputs.roles, options.transport,
+              what_if_of(m_places, options)) {
+  const auto bytes = static_cast<double>(inputs.workload.bytes());
+  if (m_places) {
+    const NetworkBound bound = network_bound(*m_places->network);
+    m_least = {bytes * bound.seconds_per_byte, bound.by + " (equation 27)"};
+  } else {
+    m_least = least_time(*m_model, bytes);
+    m_links = measured_pairs(inputs.profile, *m_model, options.what_if);
+  }
+}
+
+Ways::Ways(const Profile& profile, Places places)
+    : m_profile(profile), m_places(std::move(places)) {}
+
+Ways::Ways(const Profile& profile, Between links, LeastTime least)
+    : m_profile(profile), m_least(std::move(least)), m_links(std::move(links)) {}
+
+std::optional<Places> Ways::places_of(const PlanInputs& inputs) {
+  InsideOptions options;
+  options.relays.emplace();
+  std::vector<std::string> endpoints;
+  std::string machine;
+  for (const RoleGroup& group : inputs.roles.groups) {
+    if (group.endpoints.empty() != inputs.roles.groups.front().endpoints.empty() ||
+        (!machine.empty() && group.machine != machine && !group.endpoints.empty())) {
+      fail(ErrorKind::input,
+           fmt::format("roles '{}': either all groups name endpoints of one machine or none does",
+                       inputs.roles.name));
+    }
+    machine = group.machine;
+    for (const std::string& id : group.endpoints) {
+      endpoints.push_back(id);
+      (group.worker ? options.workers : *options.relays).push_back(id);
+    }
+  }
+  if (endpoints.empty()) {
+    return std::nullopt;
+  }
+  const auto network =
+      std::make_shared<const Network>(network_inside_machine(inputs.profile, machine, options));
+  Places places{network, {}};
+  for (const std::string& id : endpoints) {
+    const auto it = std::find_if(network->places.begin(), network->places.end(),
+                                 [&](const Place& place) { return place.id == id; });
+    places.of_rank.push_back(static_cast<std::size_t>(it - network->places.begin()));
+  }
+  return places;
+}
+
+std::vector<std::string> Ways::ids_of_places() const {
+  std::vector<std::string> ids;
+  for (const std::size_t place : m_places->of_rank) {
+    ids.push_back(m_places->network->places[place].id);
+  }
+  return ids;
+}
+
+Curve Ways::curve(std::size_t from, std::size_t to, std::string* source) const {
+  return m_places ? copy_curve(m_profile, between(0).network, ids_of_places(), from, to, source)
+                  : write_curve(m_profile, *m_model, from, to, source);
+}
+
+Between Ways::between(double part_bytes) const {
+  Between between;
+  if (m_places) {
+    between.network = network_of(*m_places->network, m_places->of_rank);
+    for (const Station& station : m_places->network->stations) {
+      between.names.push_back(station.name);
+    }
+    for (const std::size_t place : m_places->of_rank) {
+      between.add.push_back(m_places->network->add[place]);
+    }
+  } else {
+    between = m_links ? *m_links : ports_between(*m_model, part_bytes);
+  }
+  between.network.cut_evenly(between.network.quantum_bytes);
+  return between;
+}
+
+OpCost Ways::op_cost(double part_bytes) const {
+  if (m_places) {
+    return [network = m_places->network,
+            cost = reckon::op_cost(*m_places->network, m_places->of_rank)](
+               std::size_t rank, const Op& op) { return cost(rank, op); };
+  }
+  return m_model ? reckon::op_cost(*m_model, part_bytes)
+                 : OpCost([](std::size_t, const Op&) { return 0.0; });
+}
+
+double Ways::efficiency(double part_bytes) const {
+  return m_places || m_links ? 1 : m_model->port_efficiency(part_bytes);
+}
+
+std::pair<double, double> Ways::spread(const std::vector<double>& station_bytes) const {
+  double slow = 1, fast = 1;
+  if (m_places) {
+    const auto busiest = [&](double Station::*capacity) {
+      double longest = 0;
+      for (std::size_t s = 0; s < station_bytes.size(); ++s) {
+        longest = std::max(longest, station_bytes[s] / m_places->network->stations[s].*capacity);
+      }
+      return longest;
+    };
+    const double middle = busiest(&Station::bytes_per_second);
+    return middle > 0 ? std::pair(middle / busiest(&Station::low_bytes_per_second),
+                                  middle / busiest(&Station::high_bytes_per_second))
+                      : std::pair(slow, fast);
+  }
+  if (!m_model) {
+    return {slow, fast};
+  }
+  CellKey pattern;
+  pattern.test = k_port_bandwidth;
+  for (const Cell* cell : m_profile.select(pattern)) {
+    if (cell->samples.size() < 3 || cell->p50 <= 0 || cell->key.transport != m_model->transport()) {
+      continue;
+    }
+    const auto [low, high] = std::minmax_element(cell->samples.begin(), cell->samples.end());
+    slow = std::min(slow, *low / cell->p50);
+    fast = std::max(fast, *high / cell->p50);
+  }
+  constexpr double k_least = 0.5, k_most = 2; // one disturbed sample says no more
+  return {std::max(slow, k_least), std::min(fast, k_most)};
+}
+
+PlanRank Ways::place_of(std::size_t r) const {
+  PlanRank rank;
+  if (m_places) {
+    const Network& network = *m_places->network;
+    const Place& place = network.places[m_places->of_rank[r]];
+    const NetworkMachine& machine = network.machines[place.machine];
+    if (place.id != machine.group) {
+      rank = rank_at(m_profile.topology, machine.group, place.id);
+    }
+    rank.machine = machine.group;
+    rank.worker = place.worker;
+    if (network.machines.size() > 1) {
+      rank.machine_number = machine.number;
+    }
+    const auto group = std::find_if(m_profile.machines.begin(), m_profile.machines.end(),
+                                    [&](const MachineGroup& g) { return g.id == machine.group; });
+    if (group != m_profile.machines.end()) {
+      rank.rack = group->rack;
+    }
+    return rank;
+  }
+  if (m_model) {
+    const RankModel& model = m_model->ranks()[r];
+    rank.machine = model.machine;
+    rank.rack = model.rack;
+    rank.worker = model.worker;
+    rank.port_bytes_per_second = model.port_bytes_per_s;
+  }
+  return rank;
+}
+
+std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
+                                 const std::vector<std::size_t>& devices) const {
+  if (!m_links) {
+    return 0;
+  }
+  std::vector<std::string> machines;
+  for (const RankModel& r : m_model->ranks()) {
+    machines.push_back(r.machine);
+  }
+  const std::vector<std::string> names = pair_names(m_profile, machines);
+  std::size_t guessed = 0;
+  for (const std::size_t client : clients) {
+    for (const std::size_t device : devices) {
+      CellKey pattern;
+      pattern.transport = m_model->transport();
+      pattern.from = names[client];
+      pattern.to = names[device];
+      pattern.test = k_pair_write;
+      const bool written = !m_profile.select(pattern).empty();
+      pattern.test = k_pair_bandwidth;
+      const std::vector<const Cell*> rates = m_profile.select(pattern);
+      guessed += !written && !rates.empty() && rates.front()->status != CellStatus::published;
+    }
+  }
+  return guessed;
+}
+
+PlanRank rank_at(const Topology& topology, const std::string& machine,
+                 const std::string& endpoint) {
+  const TopologyObject* const object = topology.find(endpoint);
+  if (object == nullptr) {
+    fail(ErrorKind::input, fmt::format("the topology has no '{}'", endpoint));
+  }
+  PlanRank rank;
+  rank.machine = machine;
+  rank.endpoint = endpoint;
+  rank.endpoint_kind = name_of(object->kind);
+  rank.pci_address = object->pci_address;
+  const TopologyObject* const node = numa_node_of(topology, endpoint);
+  rank.cpus = node != nullptr ? node->cpus : std::vector<int>();
+  return rank;
+}
+
+PlayNetwork network_of(const Network& model, std::span<const std::size_t> places) {
+  PlayNetwork network;
+  if (model.latency_s > 0) {
+    network.path_latency_s.assign(places.size(), std::vector<double>(places.size(), 0));
+    for (std::size_t u = 0; u < places.size(); ++u) {
+      for (std::size_t v = 0; v < places.size(); ++v) {
+        if (model.places[places[u]].machine != model.places[places[v]].machine) {
+          network.path_latency_s[u][v] = model.latency_s;
+        }
+      }
+    }
+  }
+  for (const Station& station : model.stations) {
+    network.station_bytes_per_s.push_back(station.bytes_per_second);
+  }
+  network.paths.assign(places.size(), std::vector<std::vector<std::uint32_t>>(places.size()));
+  for (std::size_t u = 0; u < places.size(); ++u) {
+    for (std::size_t v = 0; v < places.size(); ++v) {
+      const auto& uses = model.ways[places[u]][places[v]];
+      if (u == v || !uses) {
+        continue;
+      }
+      for (const Use& use : *uses) {
+        for (long times = std::lround(use.amount); times > 0; --times) {
+          network.paths[u][v].push_back(static_cast<std::uint32_t>(use.station));
+        }
+      }
+    }
+  }
+  return network;
+}
+
+OpCost op_cost(const Network& model, std::vector<std::size_t> places) {
+  return [&model, places = std::move(places)](std::size_t rank, const Op& op) {
+    if (op.kind != OpKind::reduce) {
+      return 0.0;
+    }
+    double longest = 0;
+    for (const Use& use : model.add[places[rank]]) {
+      longest = std::max(longest, use.amount / model.stations[use.station].bytes_per_second);
+    }
+    return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
+  };
+}
+
+} // namespace reckon

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "network/network.hpp"
+#include "stats/curve.hpp"
+#include "strategies/between.hpp"
+#include "strategies/least.hpp"
+#include "strategies/planner.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace reckon {
+
+/// A network, and the place of it that each rank is.
+struct Places {
+  std::shared_ptr<const Network> network;
+  std::vector<std::size_t> of_rank;
+};
+
+/// What lies between the ranks of a job, and what their local ops cost there: every plan is cut for
+/// it, bounded by it and played on it.
+class Ways {
+public:
+  /// Between the ranks that the roles name: the links of a machine where these are places in one,
+  /// else the measured pairs of machines, else their ports. Throws Error{input} for roles of which
+  /// only some name endpoints, and as CostModel.
+  Ways(const PlanInputs& inputs, const PlanOptions& options);
+  /// Between places, which may be in several machines.
+  Ways(const Profile& profile, Places places);
+  /// Along the links of a torus of endpoints; local ops cost nothing there.
+  Ways(const Profile& profile, Between links, LeastTime least);
+
+  /// Of machines' ranks. Not where the ranks are places of several machines or nodes of a torus of
+  /// endpoints.
+  [[nodiscard]] const CostModel& model() const { return m_model.value(); }
+  [[nodiscard]] bool has_model() const { return m_model.has_value(); }
+  /// Whether the ranks share one machine's memory, which is all that lies between them.
+  [[nodiscard]] bool one_machine() const { return m_model && !m_places && m_model->one_machine(); }
+  /// Of ranks that are places; else null.
+  [[nodiscard]] const Places* places() const { return m_places ? &*m_places : nullptr; }
+  void set_lanes(int lanes) { m_model->set_lanes(lanes); }
+
+  /// What no trees between the ranks beat, of the whole gradient.
+  [[nodiscard]] const LeastTime& least() const { return m_least; }
+  /// Of one write between two ranks; `source` gets the cells that it was read from.
+  [[nodiscard]] Curve curve(std::size_t from, std::size_t to, std::string* source) const;
+  /// For writes of about `part_bytes`.
+  [[nodiscard]] Between between(double part_bytes) const;
+  [[nodiscard]] OpCost op_cost(double part_bytes) const;
+  /// Rate of what lies between relative to its best, for parts of that size; 1 where the network
+  /// itself knows sizes.
+  [[nodiscard]] double efficiency(double part_bytes) const;
+  /// How much slower and faster what lies between may be than its medians: of ports as they were
+  /// seen at most, of places what their capacities' samples make of the busiest station when
+  /// `station_bytes` pass each.
+  [[nodiscard]] std::pair<double, double> spread(const std::vector<double>& station_bytes) const;
+  /// Rank r of a plan as far as its place goes.
+  [[nodiscard]] PlanRank place_of(std::size_t rank) const;
+  /// Pairs of client and device whose curve is made of a measured latency and a measured rate
+  /// because the writes themselves were not measured.
+  [[nodiscard]] std::size_t guessed_curves(const std::vector<std::size_t>& clients,
+                                           const std::vector<std::size_t>& devices) const;
+
+private:
+  [[nodiscard]] static std::optional<Places> places_of(const PlanInputs& inputs);
+  [[nodiscard]] std::vector<std::string> ids_of_places() const;
+
+  const Profile& m_profile;
+  std::optional<Places> m_places;
+  std::optional<CostModel> m_model;
+  LeastTime m_least;
+  std::optional<Between> m_links; ///< measured pairs, or those of a torus
+};
+
+/// The rank of a plan that is this object of the topology: its endpoint, kind, PCI address and the
+/// processors of the NUMA node that it is or hangs from. Throws Error{input} when there is none.
+[[nodiscard]] PlanRank rank_at(const Topology& topology, const std::string& machine,
+                               const std::string& endpoint);
+
+/// The links and memories of a network as stations of a play between these places.
+[[nodiscard]] PlayNetwork network_of(const Network& model, std::span<const std::size_t> places);
+
+/// What a rank's local ops cost there: adding one more stream to what is there keeps the station
+/// busy that needs longest for it, and nothing else takes time. `model` must outlive it.
+[[nodiscard]] OpCost op_cost(const Network& model, std::vector<std::size_t> places);
+
+} // namespace reckon

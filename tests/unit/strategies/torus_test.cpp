@@ -354,9 +354,11 @@ TEST(TorusPlanner, EveryConfigurationTakesWhatTheOverlapEquationsSay) {
     // What re-predicts and simulates the plan has the same stations.
     EXPECT_EQ(network_of(plan, profile).stations.size(), 8U * 3 + (c.name == "ideal" ? 0 : 8));
   }
-  // Communication after computation is the slowest, memory that is short holds traffic up.
-  EXPECT_LT(seconds.at("ideal"), seconds.at("comp-opt"));
-  EXPECT_LT(seconds.at("comp-opt"), seconds.at("no-overlap"));
+  // In the order of the equations: 1.692 ms, 1.781 ms after computation, and 1.799 ms with as
+  // little memory as comp-opt leaves to traffic.
+  EXPECT_LT(seconds.at("ideal"), seconds.at("no-overlap"));
+  EXPECT_LT(seconds.at("comm-opt"), seconds.at("no-overlap"));
+  EXPECT_LT(seconds.at("no-overlap"), seconds.at("comp-opt"));
 }
 
 TEST(TorusPlanner, OfWhatItCannotPlayFourPartsANodeAreUnderWay) {

@@ -31,7 +31,7 @@ struct WindowsToTry {
 WindowsToTry windows_to_try(const SharesJob& job, const Choice& choice) {
   WindowsToTry out{{choice.shape.window_parts}, 1e-9};
   constexpr double k_small_job = 16; // workers: beyond it a play takes long, and shares are finer
-  const bool open = !job.options.window_parts && !job.model.one_machine();
+  const bool open = !job.options.window_parts && !job.model().one_machine();
   if (open && choice.solution.ring) {
     out.gain = tolerance(job);
     for (int doubled = 1; doubled <= 6; ++doubled) {
@@ -104,7 +104,7 @@ void draft(const SharesJob& job, Choice& choice) {
   constexpr double k_pairs_bind = 0.05; // less is what two ways to predict the same differ by
   const Choice by_formula = choice;
   draft_cut(job, choice);
-  if (!job.pairs || job.options.part_bytes ||
+  if (!job.pairs() || job.options.part_bytes ||
       choice.prediction.mid_seconds <= by_formula.prediction.mid_seconds * (1 + k_pairs_bind)) {
     return;
   }
@@ -175,7 +175,7 @@ Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
     draft(job, *asked);
   }
   for (Choice& c : choices) { // the formulas know ports, and not the ways between pairs
-    if (job.pairs && c.solution.reason.empty() && !c.draft) {
+    if (job.pairs() && c.solution.reason.empty() && !c.draft) {
       tell(job, choices, c);
       draft(job, c);
     }

@@ -3,11 +3,7 @@
 
 #include "core/units.hpp"
 #include "equations/ring.hpp"
-#include "strategies/between.hpp"
-#include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
-#include "strategies/play.hpp"
-#include "strategies/port_network.hpp"
 
 #include <fmt/format.h>
 
@@ -330,72 +326,6 @@ void replace_by_played(Prediction& p, double seconds) {
   for (auto& term : p.terms) {
     term.seconds = term.name == "fill" ? fill : term.seconds * shorter;
   }
-}
-
-std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
-                                     double uplink_seconds, const Between* pairs) {
-  const double workers = static_cast<double>(std::count_if(
-      plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& r) { return r.worker; }));
-  constexpr double k_most_writes = 100'000;
-  const double steps = plan.asynchronous ? static_cast<double>(plan.asynchronous->steps) : 1;
-  const double writes_per_part = 2 * workers * steps;
-  const std::size_t parts = plan.parts.size();
-  const auto most = static_cast<std::size_t>(k_most_writes / writes_per_part);
-  // A beginning says how the rest goes on only if it is much longer than what is under way at once.
-  // A window is of all parts, in a ring of those of one owner.
-  const double owners = plan.strategy == "ring" ? workers : 1;
-  const auto under_way = static_cast<std::size_t>(owners * static_cast<double>(plan.window_parts) *
-                                                  plan.ranks[0].lanes);
-  // Of passes there is no beginning that stands for the rest.
-  if (model.one_machine() || (parts > most && (plan.passes || most / 2 < 2 * under_way))) {
-    return std::nullopt;
-  }
-  const auto part_bytes = static_cast<double>(plan.part_bytes);
-  const PlayNetwork network =
-      pairs != nullptr ? pairs->network : single_port_network(model, part_bytes);
-  const OpCost cost = op_cost(model, part_bytes);
-  const std::uint64_t whole_bytes =
-      std::accumulate(plan.parts.bytes.begin(), plan.parts.bytes.end(), std::uint64_t{0});
-  struct Played {
-    double seconds = 0, steady_seconds = 0;
-  };
-  const auto play_it = [&](const Plan& p) {
-    const Schedule schedule = lower(p);
-    Played played;
-    played.seconds = play(schedule, network, cost).total_seconds;
-    if (pairs != nullptr) {
-      played.steady_seconds = busiest_station(schedule, *pairs).seconds;
-      return played;
-    }
-    const Traffic traffic = traffic_of(schedule);
-    for (std::size_t r = 0; r < p.ranks.size(); ++r) {
-      const std::uint64_t bytes = std::max(traffic.egress_bytes[r], traffic.ingress_bytes[r]);
-      played.steady_seconds = std::max(
-          played.steady_seconds, static_cast<double>(bytes) / model.ranks()[r].port_bytes_per_s);
-    }
-    double out = 0; // of the busiest uplink, in proportion to the parts
-    for (const std::uint64_t b : p.parts.bytes) {
-      out += static_cast<double>(b);
-    }
-    played.steady_seconds =
-        std::max(played.steady_seconds, uplink_seconds * out / static_cast<double>(whole_bytes));
-    return played;
-  };
-  if (parts <= most) {
-    return play_it(plan).seconds;
-  }
-  // What a beginning takes beyond the steady traffic of its own parts, and how that grows.
-  const Played longer = play_it(beginning(plan, most)),
-               shorter = play_it(beginning(plan, most / 2));
-  const double beyond = longer.seconds - longer.steady_seconds;
-  const double growth = std::max(0.0, (beyond - (shorter.seconds - shorter.steady_seconds)) /
-                                          static_cast<double>(most - most / 2));
-  double steady = pairs != nullptr ? busiest_station(lower(plan), *pairs).seconds : uplink_seconds;
-  for (const PlanRank& r : plan.ranks) {
-    steady = std::max(steady, static_cast<double>(std::max(r.egress_bytes, r.ingress_bytes)) /
-                                  r.port_bytes_per_second);
-  }
-  return steady + beyond + growth * static_cast<double>(parts - most);
 }
 
 } // namespace reckon

@@ -59,14 +59,4 @@ void replace_by_played(Prediction& prediction, double seconds);
 /// What the ranks' local ops cost on ports, in parts of about `part_bytes`.
 [[nodiscard]] OpCost op_cost(const CostModel& model, double part_bytes);
 
-/// What one iteration of the plan takes on ports when every piece queues where it does in a network
-/// (strategies/play.hpp): unlike the formula it knows the window, the order of the parts and what
-/// few or unequal parts cost. Of a plan with many parts two beginnings of different length are
-/// played, and the rest goes on at the pace between them. None for ranks that share one machine,
-/// and for jobs too large to be played. `uplink_seconds`: Load's, of the whole plan. `pairs`:
-/// played on these instead of ports (measured_pairs()).
-[[nodiscard]] std::optional<double> played_seconds(const CostModel& model, const Plan& plan,
-                                                   double uplink_seconds,
-                                                   const Between* pairs = nullptr);
-
 } // namespace reckon

@@ -119,18 +119,34 @@ std::size_t writes_of(const Schedule& schedule) {
 } // namespace
 
 std::optional<double> played_seconds(const Plan& plan, const Between& between, const OpCost& cost,
-                                     double writes, const PlayEffort& effort) {
+                                     double writes, double steady_s, const PlayEffort& effort) {
   if (writes <= effort.most_writes) {
     return play(lower(plan), between.network, cost).total_seconds;
   }
   const auto parts = static_cast<double>(plan.parts.size());
-  const auto begun = static_cast<std::size_t>(parts * effort.most_writes / writes);
-  if (!effort.beginnings || plan.passes || begun < 2) {
+  const auto longer = static_cast<std::size_t>(parts * effort.most_writes / writes * 2 / 3);
+  if (!effort.beginnings || plan.passes || longer < 2) {
     return std::nullopt;
   }
-  const PlayResult result = play(lower(beginning(plan, begun)), between.network, cost);
-  const double pace_s = 2 * result.middle_half_seconds / static_cast<double>(begun);
-  return result.total_seconds + pace_s * (parts - static_cast<double>(begun));
+  struct Begun {
+    double seconds = 0, steady_s = 0, middle_half_s = 0;
+  };
+  const auto begun = [&](std::size_t count) {
+    const Schedule schedule = lower(beginning(plan, count));
+    const PlayResult played = play(schedule, between.network, cost);
+    return Begun{played.total_seconds, busiest_station(schedule, between).seconds,
+                 played.middle_half_seconds};
+  };
+  const Begun with_longer = begun(longer), with_shorter = begun(longer / 2);
+  const auto count = static_cast<double>(longer), rest = parts - count;
+  // The rest goes on as the middle of the longer one; or it takes what its busiest station needs,
+  // and as much more as the longer beginning had more of it than the shorter. Both see the network
+  // fill, and so too much: the truth is nearer to the less of them.
+  const double as_its_middle = with_longer.seconds + rest * 2 * with_longer.middle_half_s / count;
+  const double beyond = with_longer.seconds - with_longer.steady_s;
+  const double growth = std::max(0.0, beyond - (with_shorter.seconds - with_shorter.steady_s)) /
+                        static_cast<double>(longer - longer / 2);
+  return std::min(as_its_middle, steady_s + beyond + growth * rest);
 }
 
 void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_parts,
@@ -174,7 +190,7 @@ void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_
   const double played_part = std::min(1.0, effort.most_writes / writes);
   between.network = in_pieces(std::move(between.network), moved * played_part, effort.most_pieces);
   std::optional<double> played =
-      played_seconds(plan, between, ways.op_cost(shape.part_bytes), writes, effort);
+      played_seconds(plan, between, ways.op_cost(shape.part_bytes), writes, steady_s, effort);
   if (played) { // sums keep a memory busy, too, which a play does not know
     played = std::max(*played, steady_s);
   }

@@ -28,11 +28,11 @@ inline constexpr PlayEffort k_quick{80'000, 80'000};
 /// all their bytes. Nothing else is left of the plan: no passes, steps or one queue.
 [[nodiscard]] Plan together(const Plan& plan);
 
-/// Seconds of an iteration on what lies between the ranks, played as far as the effort allows;
-/// `writes`: of the whole plan.
+/// Seconds of an iteration on what lies between the ranks, played as far as the effort allows. Of
+/// the whole plan: `writes`, and what its busiest station needs.
 [[nodiscard]] std::optional<double> played_seconds(const Plan& plan, const Between& between,
                                                    const OpCost& cost, double writes,
-                                                   const PlayEffort& effort);
+                                                   double steady_s, const PlayEffort& effort);
 
 /// Gives a plan a window, and what follows from it: the bytes of each rank, the bound by what lies
 /// between the ranks, and the predicted time, played where the effort allows.

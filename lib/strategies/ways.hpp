@@ -41,6 +41,8 @@ public:
   [[nodiscard]] bool has_model() const { return m_model.has_value(); }
   /// Whether the ranks share one machine's memory, which is all that lies between them.
   [[nodiscard]] bool one_machine() const { return m_model && !m_places && m_model->one_machine(); }
+  /// The measured ways between machines, or the links of a torus; null where there are none.
+  [[nodiscard]] const Between* measured() const { return m_links ? &*m_links : nullptr; }
   /// Of ranks that are places; else null.
   [[nodiscard]] const Places* places() const { return m_places ? &*m_places : nullptr; }
   void set_lanes(int lanes) { m_model->set_lanes(lanes); }

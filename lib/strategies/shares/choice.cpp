@@ -17,7 +17,7 @@ std::vector<double> part_sizes(const SharesJob& job) {
     return {static_cast<double>(*job.options.part_bytes)};
   }
   constexpr double k_most = 16 * 1024 * 1024;
-  const double least = job.model.one_machine() ? 64 * 1024 : 16 * 1024;
+  const double least = job.model().one_machine() ? 64 * 1024 : 16 * 1024;
   std::vector<double> sizes;
   for (double s = least; s <= k_most && s < 2 * job.bytes; s *= 2) {
     sizes.push_back(s);
@@ -56,7 +56,7 @@ void scale(Prediction& prediction, double exchanges) {
 
 Choice evaluate(const SharesJob& job, const std::string& strategy) {
   Choice best;
-  best.solution = solve(strategy, job.model, job.bytes);
+  best.solution = solve(strategy, job.model(), job.bytes);
   best.solution.ring_order = best.solution.ring ? job.ring_order : std::vector<std::size_t>();
   if (job.options.async_steps && (best.solution.ring || best.solution.racks)) {
     best.solution.reason = "asynchronous training needs a server that keeps the latest parameters";
@@ -69,16 +69,16 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   std::vector<double> predicted_s, compared_s;
   for (const double size : sizes) {
     const PartShape shape = shape_for(job, size, best.solution.ring);
-    predictions.push_back(predict(job.model, best.solution, best.solution.share_bytes, shape));
-    lower_bound(predictions.back(), job.least);
+    predictions.push_back(predict(job.model(), best.solution, best.solution.share_bytes, shape));
+    lower_bound(predictions.back(), job.least());
     const Prediction& p = predictions.back();
     predicted_s.push_back(p.mid_seconds);
     compared_s.push_back(p.mid_seconds);
-    if (best.solution.ring && !job.model.one_machine()) {
+    if (best.solution.ring && !job.model().one_machine()) {
       // What a port's other parts hide of the chain counts, too: with parts as long as that only
       // just allows, every rank that is late makes all others wait.
       compared_s.back() =
-          p.mid_seconds - p.terms.back().seconds + ring_chain_seconds(job.model, shape);
+          p.mid_seconds - p.terms.back().seconds + ring_chain_seconds(job.model(), shape);
     }
   }
   std::size_t chosen = largest_of_best(compared_s, tolerance(job));
@@ -91,9 +91,10 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   best.shape.part_bytes = sizes[chosen];
   best.prediction = std::move(predictions[chosen]);
   if (job.options.optimizer) {
-    best.prediction = choose_update(job.model, best.solution, best.solution.share_bytes, best.shape,
-                                    best.prediction, *job.options.optimizer, job.options.update_at)
-                          .prediction;
+    best.prediction =
+        choose_update(job.model(), best.solution, best.solution.share_bytes, best.shape,
+                      best.prediction, *job.options.optimizer, job.options.update_at)
+            .prediction;
   }
   scale(best.prediction, job.steps());
   return best;

@@ -37,13 +37,13 @@ std::uint64_t streams(const std::string& strategy, const CostModel& model) {
 /// Bytes per second of a rank's port. On one machine, where there are none, any: only proportions
 /// count.
 double port_rate(const SharesJob& job, std::size_t rank) {
-  return job.model.one_machine() ? 1e9 : job.model.ranks()[rank].port_bytes_per_s;
+  return job.model().one_machine() ? 1e9 : job.model().ranks()[rank].port_bytes_per_s;
 }
 
 /// When one rank's port is done if it owns `bytes` (equation 5); in a ring what counts is the
 /// largest chunk, in a scheme of fixed shares how much of its own a rank has.
 double cost_of(const SharesJob& job, const Solution& solution, std::size_t r, double bytes) {
-  const RankModel& rank = job.model.ranks()[r];
+  const RankModel& rank = job.model().ranks()[r];
   const double port = port_rate(job, r);
   if (solution.ring || solution.racks || port == 0) {
     return bytes;
@@ -60,8 +60,8 @@ std::vector<PlanRank> ranks_of(const SharesJob& job, const Solution& solution,
                                std::span<const double> loads, const Load& load,
                                std::uint64_t lanes) {
   std::vector<PlanRank> ranks;
-  for (std::size_t r = 0; r < job.model.ranks().size(); ++r) {
-    const RankModel& rank = job.model.ranks()[r];
+  for (std::size_t r = 0; r < job.model().ranks().size(); ++r) {
+    const RankModel& rank = job.model().ranks()[r];
     PlanRank& out = ranks.emplace_back();
     out.machine = rank.machine;
     out.rack = rank.rack;
@@ -80,10 +80,10 @@ std::vector<PlanRank> ranks_of(const SharesJob& job, const Solution& solution,
 /// Of all ranks that sum: streaming where it gains at one of them.
 Stores stores_of(const SharesJob& job, const Load& load, std::uint64_t part_bytes) {
   Stores stores = Stores::cached;
-  for (std::size_t r = 0; r < job.model.ranks().size(); ++r) {
+  for (std::size_t r = 0; r < job.model().ranks().size(); ++r) {
     if (load.summed_bytes[r] > 0) {
-      const StoresChoice choice =
-          job.model.stores_of(job.model.ranks()[r], load.operands, static_cast<double>(part_bytes));
+      const StoresChoice choice = job.model().stores_of(job.model().ranks()[r], load.operands,
+                                                        static_cast<double>(part_bytes));
       stores = std::max(stores, choice.stores);
     }
   }
@@ -130,7 +130,7 @@ void count_whole_parts(Plan& plan, const SharesJob& job) {
 } // namespace
 
 double port_seconds(const SharesJob& job, const Solution& solution, std::span<const double> loads) {
-  const Load load = load_of(solution, job.model, loads);
+  const Load load = load_of(solution, job.model(), loads);
   double longest = 0;
   for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
     if (const double port = port_rate(job, r); port > 0) {
@@ -145,7 +145,7 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority
   Plan plan;
   const auto part_bytes = static_cast<std::uint64_t>(choice.shape.part_bytes);
   plan.parts = cut(job.layout, job.inputs.workload, part_bytes, job.options.cutting,
-                   job.options.part_bytes ? 1 : streams(solution.strategy, job.model));
+                   job.options.part_bytes ? 1 : streams(solution.strategy, job.model()));
   plan.passes = job.passes;
   if (job.passes && by_priority) {
     order_by_priority(plan.parts, *job.passes, job.bytes / choice.prediction.mid_seconds);
@@ -153,19 +153,19 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority
   assign_servers(plan.parts, solution.share_bytes, [&](std::size_t rank, double bytes) {
     return cost_of(job, solution, rank, bytes);
   });
-  const std::vector<double> loads = loads_of(plan.parts, job.model.ranks().size());
+  const std::vector<double> loads = loads_of(plan.parts, job.model().ranks().size());
   const double exact = port_seconds(job, solution, solution.share_bytes);
   plan.assignment_gap = exact > 0 ? port_seconds(job, solution, loads) / exact - 1 : 0;
   std::uint64_t lanes = 1;
-  for (const RankModel& r : job.model.ranks()) {
+  for (const RankModel& r : job.model().ranks()) {
     lanes = std::max<std::uint64_t>(lanes, static_cast<std::uint64_t>(r.lanes));
   }
-  assign_lanes(plan.parts, job.model.ranks().size(), lanes);
+  assign_lanes(plan.parts, job.model().ranks().size(), lanes);
   plan.part_bytes = plan.parts.size() == 0
                         ? part_bytes
                         : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
   plan.window_parts = static_cast<std::uint64_t>(choice.shape.window_parts);
-  const Load load = load_of(solution, job.model, loads);
+  const Load load = load_of(solution, job.model(), loads);
   plan.ranks = ranks_of(job, solution, loads, load, lanes);
   plan.stores = stores_of(job, load, plan.part_bytes);
   add_fixed_point(plan, job);

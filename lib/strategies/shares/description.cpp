@@ -20,7 +20,7 @@ namespace {
 
 void add_lane_places(Plan& plan, const SharesJob& job) {
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    if (const std::vector<std::string>& ports = job.model.ranks()[r].ports; !ports.empty()) {
+    if (const std::vector<std::string>& ports = job.model().ranks()[r].ports; !ports.empty()) {
       plan.ranks[r].lane_places = lane_places(job.inputs.profile.topology, ports,
                                               static_cast<std::size_t>(plan.ranks[r].lanes));
     }
@@ -30,13 +30,13 @@ void add_lane_places(Plan& plan, const SharesJob& job) {
 void add_options(Plan& plan, const SharesJob& job) {
   const PlanOptions& options = job.options;
   std::size_t servers = 0;
-  for (const RankModel& r : job.model.ranks()) {
+  for (const RankModel& r : job.model().ranks()) {
     servers += !r.worker && r.server ? 1 : 0;
   }
   plan.options["workers"] = std::to_string(job.workers);
   plan.options["servers"] = std::to_string(servers);
   plan.options["lanes"] =
-      job.lanes_given ? std::to_string(job.model.ranks().front().lanes) : "auto";
+      job.lanes_given ? std::to_string(job.model().ranks().front().lanes) : "auto";
   plan.options["cutting"] = options.cutting == Cutting::fused ? "fused" : "tensors";
   if (options.forward_seconds || options.backward_seconds) {
     plan.options["forward"] = fmt::format("{} s", options.forward_seconds.value_or(0));
@@ -92,7 +92,7 @@ void add_passes_quantities(Plan& plan, const SharesJob& job) {
 std::vector<Quantity> solved_quantities(const Plan& plan, const SharesJob& job,
                                         const Solution& solution) {
   std::vector<Quantity> quantities = solution.quantities;
-  if (!job.model.one_machine()) {
+  if (!job.model().one_machine()) {
     return quantities;
   }
   // There are no ports: the shares hold (all ports count as equal), the equations' times do not.
@@ -115,10 +115,10 @@ std::vector<Quantity> solved_quantities(const Plan& plan, const SharesJob& job,
 /// Why sums are written as they are; nothing where that is not known.
 std::optional<Quantity> stores_quantity(const Plan& plan, const SharesJob& job,
                                         const Solution& solution) {
-  const Load load = load_of(solution, job.model, solution.share_bytes);
+  const Load load = load_of(solution, job.model(), solution.share_bytes);
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    const StoresChoice choice = job.model.stores_of(job.model.ranks()[r], load.operands,
-                                                    static_cast<double>(plan.part_bytes));
+    const StoresChoice choice = job.model().stores_of(job.model().ranks()[r], load.operands,
+                                                      static_cast<double>(plan.part_bytes));
     if (load.summed_bytes[r] == 0 || !choice.streaming) {
       continue;
     }
@@ -147,10 +147,11 @@ void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) 
   if (auto stores = stores_quantity(plan, job, solution)) {
     quantities.push_back(std::move(*stores));
   }
-  for (const std::string& source : job.model.sources()) {
+  for (const std::string& source : job.model().sources()) {
     quantities.push_back({"profile", 0, source, {}});
   }
-  for (const std::string& source : job.pairs ? job.pairs->sources : std::vector<std::string>()) {
+  for (const std::string& source :
+       job.pairs() != nullptr ? job.pairs()->sources : std::vector<std::string>()) {
     quantities.push_back({"profile", 0, source, {}});
   }
   plan.quantities.insert(plan.quantities.begin(), quantities.begin(), quantities.end());
@@ -185,7 +186,7 @@ void add_margin(Plan& plan, bool asked_for) {
 
 void describe(Plan& plan, const SharesJob& job, const Solution& solution) {
   add_provenance(plan, job.inputs, job.options);
-  plan.transport = job.model.transport();
+  plan.transport = job.model().transport();
   add_lane_places(plan, job);
   add_options(plan, job);
   add_quantities(plan, job, solution);

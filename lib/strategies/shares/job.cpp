@@ -66,7 +66,7 @@ constexpr double k_typical_part_bytes = 1 << 20; // the part size is not known y
 /// change is applied by itself and the latest copied for it; a worker that sends changes copies,
 /// steps and subtracts.
 void load_async(const SharesJob& job, const Solution& solution, Load& load) {
-  const CostModel& model = job.model;
+  const CostModel& model = job.model();
   load.operands = 2;
   const double sums = model.reduce_rate(job.dtype, 1, load.operands, k_typical_part_bytes).mid;
   const bool changes = job.options.update_at != UpdatePlace::server;
@@ -85,7 +85,7 @@ void load_async(const SharesJob& job, const Solution& solution, Load& load) {
 /// Lanes that any strategy needs. Ranks that share a machine have one: they already are several
 /// threads.
 int needed_lanes(const SharesJob& job) {
-  const CostModel& model = job.model;
+  const CostModel& model = job.model();
   int needed = 1;
   for (const std::string& name : strategy_names()) {
     const Solution solution = solve(name, model, job.bytes);
@@ -107,15 +107,15 @@ int needed_lanes(const SharesJob& job) {
 /// `lanes`: as the roles give them; 0: to be solved.
 void choose_lanes(SharesJob& job, int lanes) {
   job.lanes_given = lanes > 0;
-  if (job.lanes_given && lanes % job.model.ports() != 0) {
+  if (job.lanes_given && lanes % job.model().ports() != 0) {
     log(LogLevel::warn,
         "--lanes {}: machines with {} network ports were measured, and a lane uses one of them; "
         "{} or a multiple use all alike",
-        lanes, job.model.ports(), job.model.ports());
+        lanes, job.model().ports(), job.model().ports());
   }
-  job.model.set_lanes(std::max(1, lanes));
+  job.ways.set_lanes(std::max(1, lanes));
   if (lanes == 0) {
-    job.model.set_lanes(needed_lanes(job));
+    job.ways.set_lanes(needed_lanes(job));
   }
 }
 
@@ -135,32 +135,19 @@ void check_options(const SharesJob& job) {
   }
 }
 
-std::optional<Between> pairs_of(const SharesJob& job) {
-  constexpr double k_most_pieces = 40'000; // of a play: as long as a comparison bears
-  std::optional<Between> pairs = measured_pairs(job.inputs.profile, job.model, job.options.what_if);
-  if (pairs) {
-    const double writes = 2 * static_cast<double>(job.workers);
-    pairs->network = in_pieces(std::move(pairs->network), writes * job.bytes, k_most_pieces);
-  }
-  return pairs;
-}
-
 /// Where the ways between machines, or the racks that they are in, differ: the best one.
 std::vector<std::size_t> ring_order_of(const SharesJob& job) {
   std::vector<std::size_t> workers;
-  for (std::size_t r = 0; r < job.model.ranks().size(); ++r) {
-    if (job.model.ranks()[r].worker) {
+  for (std::size_t r = 0; r < job.model().ranks().size(); ++r) {
+    if (job.model().ranks()[r].worker) {
       workers.push_back(r);
     }
   }
-  const bool differ = job.pairs || job.model.racks().size() > 1;
-  if (!differ || job.model.one_machine() || job.options.ring_order == RingOrdering::given) {
+  const bool differ = job.pairs() || job.model().racks().size() > 1;
+  if (!differ || job.model().one_machine() || job.options.ring_order == RingOrdering::given) {
     return workers;
   }
-  return best_ring_order(job.pairs ? job.pairs->network
-                                   : ports_between(job.model, k_typical_part_bytes).network,
-                         workers)
-      .ranks;
+  return best_ring_order(job.ways.between(k_typical_part_bytes).network, workers).ranks;
 }
 
 void check_dtypes(const SharesJob& job) {
@@ -185,9 +172,9 @@ void check_dtypes(const SharesJob& job) {
 SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_options)
     : inputs(the_inputs), options(the_options), layout(layout_of(inputs.workload)),
       dtype(most_common(layout)), bytes(static_cast<double>(inputs.workload.bytes())),
-      model(inputs.profile, inputs.roles, options.transport, options.what_if) {
+      ways(inputs, options) {
   int lanes = 0;
-  for (const RankModel& r : model.ranks()) {
+  for (const RankModel& r : model().ranks()) {
     workers += r.worker ? 1 : 0;
     lanes = std::max(lanes, r.lanes);
   }
@@ -199,8 +186,6 @@ SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_option
          fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
   }
   check_options(*this);
-  least = least_time(model, bytes);
-  pairs = pairs_of(*this);
   ring_order = ring_order_of(*this);
   check_dtypes(*this);
 }

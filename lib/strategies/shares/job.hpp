@@ -4,10 +4,8 @@
 #include "documents/plan.hpp"
 #include "documents/workload.hpp"
 #include "equations/contended.hpp"
-#include "strategies/between.hpp"
-#include "strategies/least.hpp"
-#include "strategies/model.hpp"
 #include "strategies/planner.hpp"
+#include "strategies/ways.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -18,23 +16,25 @@ namespace reckon {
 /// What is to be planned, before any choice: plain facts that the rooms of the planner read whose
 /// strategies give each rank a share of the gradient to sum.
 struct SharesJob {
-  /// Throws Error{input} where the options do not fit each other or the workload, and as CostModel
-  /// and measured_pairs().
+  /// Throws Error{input} where the options do not fit each other or the workload, and as Ways.
   SharesJob(const PlanInputs& inputs, const PlanOptions& options);
 
   const PlanInputs& inputs;
   const PlanOptions& options;
   GradientLayout layout;
-  DType dtype;     ///< of most of the gradient
-  double bytes;    ///< of the gradient
-  CostModel model; ///< with as many lanes as were given, or are needed
+  DType dtype;  ///< of most of the gradient
+  double bytes; ///< of the gradient
+  Ways ways;    ///< with as many lanes as were given, or are needed
   std::size_t workers = 0;
   bool lanes_given = false;
   std::optional<Passes> passes;
   std::optional<ContentionFactors> contention;
-  LeastTime least;                     ///< no strategy beats it
-  std::optional<Between> pairs;        ///< measured ways between the ranks' machines
   std::vector<std::size_t> ring_order; ///< of the workers
+
+  [[nodiscard]] const CostModel& model() const { return ways.model(); }
+  [[nodiscard]] const LeastTime& least() const { return ways.least(); }
+  /// Measured ways between the ranks' machines; else null.
+  [[nodiscard]] const Between* pairs() const { return ways.measured(); }
 
   /// Exchanges of a worker in one iteration.
   [[nodiscard]] double steps() const {

@@ -3,6 +3,7 @@
 
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/prediction.hpp"
 #include "strategies/shares/cutting.hpp"
 #include "strategies/update.hpp"
 
@@ -20,14 +21,35 @@ struct Assigned {
   const Solution& solution;
   std::vector<double> loads; ///< by rank: bytes that it owns
   PartShape shape;
-  double uplink_seconds = 0; ///< Load's
-
   [[nodiscard]] std::optional<double> played(const Plan& plan) const {
-    return played_seconds(job.model, plan, uplink_seconds, job.pairs ? &*job.pairs : nullptr);
+    constexpr PlayEffort k_effort{150'000, 40'000, true};
+    const double writes_per_part =
+        2 * static_cast<double>(job.workers) *
+        (plan.asynchronous ? static_cast<double>(plan.asynchronous->steps) : 1);
+    const auto parts = static_cast<double>(plan.parts.size());
+    // A beginning says how the rest goes on only if it is much longer than what is under way at
+    // once. A window is of all parts, in a ring of those of one owner.
+    const double under_way = (solution.ring ? static_cast<double>(job.workers) : 1) *
+                             static_cast<double>(plan.window_parts) * plan.ranks.front().lanes;
+    if (job.model().one_machine() || (parts * writes_per_part > k_effort.most_writes &&
+                                      4 * under_way * writes_per_part > k_effort.most_writes)) {
+      return std::nullopt;
+    }
+    const auto part_bytes = static_cast<double>(plan.part_bytes);
+    Between between = job.ways.between(part_bytes);
+    if (job.pairs() != nullptr) { // which have curves of their own
+      between.network =
+          in_pieces(std::move(between.network), 2 * static_cast<double>(job.workers) * job.bytes,
+                    k_effort.most_pieces);
+    }
+    const double steady_s = busiest_station(lower(together(plan)), between).seconds *
+                            (plan.asynchronous ? job.steps() : 1);
+    return played_seconds(plan, between, job.ways.op_cost(part_bytes), parts * writes_per_part,
+                          steady_s, k_effort);
   }
   [[nodiscard]] UpdateChoice update(const Prediction& sums,
                                     const PlayedWithStep& played_with_step = {}) const {
-    return choose_update(job.model, solution, loads, shape, sums, *job.options.optimizer,
+    return choose_update(job.model(), solution, loads, shape, sums, *job.options.optimizer,
                          job.options.update_at, played_with_step);
   }
 };
@@ -108,27 +130,26 @@ Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned_
                double window) {
   Plan plan = assigned_plan;
   plan.window_parts = static_cast<std::uint64_t>(window);
-  Assigned assigned{job, choice.solution, loads_of(plan.parts, job.model.ranks().size()),
+  Assigned assigned{job, choice.solution, loads_of(plan.parts, job.model().ranks().size()),
                     choice.shape};
   assigned.shape.window_parts = window;
   assigned.shape.part_bytes = static_cast<double>(plan.part_bytes);
   assigned.shape.part_count = static_cast<double>(plan.parts.size());
-  assigned.uplink_seconds = load_of(choice.solution, job.model, assigned.loads).uplink_seconds;
-  plan.prediction = predict(job.model, choice.solution, assigned.loads, assigned.shape);
+  plan.prediction = predict(job.model(), choice.solution, assigned.loads, assigned.shape);
   const double exact = port_seconds(job, choice.solution, choice.solution.share_bytes);
   const double time = port_seconds(job, choice.solution, assigned.loads);
   constexpr double k_rounding = 1e-9;
   const bool ports_bind = plan.prediction.bound_seconds <= exact * (1 + k_rounding);
-  if (!job.model.one_machine() && ports_bind && time < exact) {
+  if (!job.model().one_machine() && ports_bind && time < exact) {
     // Whole parts can spare the slowest port a little.
     plan.prediction.bound_seconds = std::min(plan.prediction.bound_seconds, time);
   }
-  if (job.pairs && raise_bound(plan.prediction, lower(plan), *job.pairs)) {
+  if (job.pairs() != nullptr && raise_bound(plan.prediction, lower(together(plan)), *job.pairs())) {
     plan.prediction.relief = "more bandwidth there, or a strategy with fewer bytes on it";
     Term& transport = plan.prediction.terms.front();
     transport.seconds = std::max(transport.seconds, plan.prediction.bound_seconds);
   }
-  lower_bound(plan.prediction, job.least);
+  lower_bound(plan.prediction, job.least());
   if (job.options.async_steps) {
     add_async_steps(plan, assigned);
     return plan;

@@ -36,7 +36,7 @@ bool unequal_ports(const CostModel& model) {
 /// to spare, and in a ring all. In a ring with unequal ports what keeps them busy, and no less
 /// than k_ring_bytes.
 double window_for(const SharesJob& job, double part_bytes, bool ring) {
-  const CostModel& model = job.model;
+  const CostModel& model = job.model();
   if (model.one_machine() && ring) {
     return std::ceil(job.bytes / part_bytes); // nothing gathers anywhere: all at once
   }
@@ -71,7 +71,7 @@ PartShape shape_for(const SharesJob& job, double part_bytes, bool ring) {
 }
 
 double tolerance(const SharesJob& job) {
-  return job.model.one_machine() ? 0.01 : 0.002;
+  return job.model().one_machine() ? 0.01 : 0.002;
 }
 
 } // namespace reckon

@@ -30,7 +30,7 @@ constexpr std::array<const char*, 2> k_strategies{"torus", "torus_scatter"};
 constexpr double k_fewest_writes = 100'000, k_most_writes = 400'000,
                  k_writes_with_passes = 400'000;
 /// Windows of a beginning: to compare plans, and of the one that is taken.
-constexpr double k_compared_bursts = 4, k_thorough_bursts = 8;
+constexpr double k_compared_bursts = 7, k_thorough_bursts = 10;
 constexpr std::uint64_t k_least_part_bytes = 4U << 10U, k_most_part_bytes = 16U << 20U;
 /// Of machines' ports: shorter writes cost processors more than profiles say.
 constexpr std::uint64_t k_least_port_part_bytes = 16U << 10U;

@@ -75,7 +75,10 @@ TEST(SimulatedTorus, ShortPartsTakeWhatIsPredictedFromTheirBeginning) {
       const double writes = torus_all_reduce({{4, 2, 2}, {1, 1, 1}}).sent_bytes * 16 * 2400;
       const std::optional<double> predicted = played_seconds(
           plan, torus_between(endpoint, plan.torus->shape),
-          [](std::size_t, const Op&) { return 0.0; }, writes, {0.45 * writes, 1e18, true});
+          [](std::size_t, const Op&) { return 0.0; }, writes,
+          busiest_station(lower(together(plan)), torus_between(endpoint, plan.torus->shape))
+              .seconds,
+          {0.45 * writes, 1e18, true});
       ASSERT_TRUE(predicted);
       const double expected = simulated(lower(plan), links(plan, endpoint)).seconds;
       EXPECT_NEAR(*predicted, expected, 0.025 * expected)

@@ -9,7 +9,9 @@
 #include "strategies/between.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/model.hpp"
+#include "strategies/provenance.hpp"
 #include "strategies/proxies/description.hpp"
+#include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
 
 #include <fmt/format.h>
@@ -106,10 +108,8 @@ void check_inside(const PlanRequest& request, bool several) {
       "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
   constexpr const char* k_own_ports =
       "the NICs' rates are the profile's (port_bandwidth cells); --network says what passes them";
-  const char* const only_sums =
-      several ? "such a plan ends with the sums; plan without --places to have more in it"
-              : "such a plan ends with the sums; plan without --inside, with --workers and "
-                "--servers, to have more in it";
+  constexpr const char* k_only_sums =
+      "a tree's ranks have it not yet; plan between machines, with --places machine";
   constexpr const char* k_strategies = "all schemes are solved at once; --roles limits who may sum";
   constexpr const char* k_proxies = "is of --strategy coarse and dense; leave one of the two out";
   struct Asked {
@@ -122,16 +122,12 @@ void check_inside(const PlanRequest& request, bool several) {
   for (const auto& [flag, is_asked, instead] : std::initializer_list<Asked>{
            {"--workers", request.workers.has_value() && !several, k_no_roles},
            {"--servers", request.servers.has_value() && !several, k_no_roles},
-           {"--strategy", asked.strategy != plain.strategy, k_strategies},
            {"--shape", !request.shape.empty(), k_strategies},
-           {"--order", asked.order != plain.order, only_sums},
-           {"--contention", asked.contention.has_value(), only_sums},
+           {"--contention", asked.contention.has_value(), k_only_sums},
            {"--async", asked.async_steps.has_value(),
             "no rank of a tree keeps the latest parameters; plan without --inside, with --workers "
             "and --servers"},
-           {"--optimizer", asked.optimizer.has_value(), only_sums},
-           {"--update", asked.update_at.has_value(), only_sums},
-           {"--reduction", asked.fixed_point.has_value(), only_sums},
+           {"--reduction", asked.fixed_point.has_value(), k_only_sums},
            {"--port-bandwidth", asked.what_if.worker_port_bytes_per_s.has_value(), k_own_ports},
            {"--server-port-bandwidth", asked.what_if.server_port_bytes_per_s.has_value(),
             k_own_ports},
@@ -157,7 +153,18 @@ InsidePlanOptions with_common(InsidePlanOptions options, const PlanRequest& requ
 }
 
 /// What a plan of places says that was asked for beside the places.
-void add_collective(Plan& plan) {
+void add_what_was_asked(Plan& plan, const PlanRequest& request) {
+  const PlanOptions& options = request.options;
+  if (options.strategy != "auto") {
+    plan.options["strategy"] = options.strategy;
+  }
+  if (plan.update) {
+    plan.options["optimizer"] = name_of(plan.update->optimizer);
+    plan.options["update"] = name_of(plan.update->place);
+  }
+  if (plan.passes) {
+    add_order(plan, options.order);
+  }
   if (plan.collective != Collective::all_reduce) {
     plan.options["collective"] = name_of(plan.collective);
   }
@@ -186,7 +193,7 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
   if (options.inside.gpu_direct) {
     plan.options["gpu_direct"] = "yes";
   }
-  add_collective(plan);
+  add_what_was_asked(plan, request);
   return plan;
 }
 
@@ -309,7 +316,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
                           options);
   if (documents.roles) {
     plan.options = {{"places", "as the roles say"}};
-    add_collective(plan);
+    add_what_was_asked(plan, request);
     return plan;
   }
   plan.options = {{"places", whole                                ? "machine"
@@ -318,7 +325,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
                   {"workers", fmt::format("{}", machines - servers)},
                   {"servers", fmt::format("{}", servers)},
                   {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
-  add_collective(plan);
+  add_what_was_asked(plan, request);
   return plan;
 }
 
@@ -466,15 +473,21 @@ void check_request(const PlanRequest& request, const Profile& profile) {
   }
 }
 
+/// Strategies that a rank a machine has, and places have not.
+bool is_between_machines(const std::string& strategy) {
+  const std::vector<std::string>& names = strategy_names();
+  return is_proxy_strategy(strategy) || is_torus_strategy(strategy) ||
+         std::find(names.begin(), names.end(), strategy) != names.end();
+}
+
 /// Whether ranks are GPUs where nobody says what they are: where the first machines have some,
 /// the links between them are known, and nothing is asked for that plans of places have not.
 bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
   const PlanOptions& options = request.options;
   const Profile& profile = documents.profile;
   if (request.places || documents.roles || profile.machines.empty() || !request.shape.empty() ||
-      options.strategy != "auto" || options.optimizer || options.async_steps ||
-      options.fixed_point || options.contention || options.order == Order::priority ||
-      options.what_if.worker_port_bytes_per_s) {
+      is_between_machines(options.strategy) || options.async_steps || options.fixed_point ||
+      options.contention || options.what_if.worker_port_bytes_per_s) {
     return false;
   }
   const MachineGroup& first = profile.machines.front();

@@ -319,7 +319,16 @@ std::string_view name_of(ForestChoice choice) {
   return "?";
 }
 
-std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains) {
+std::string strategy_text(std::string scheme) {
+  for (char& c : scheme) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    c = plain ? c : '_';
+  }
+  return scheme;
+}
+
+std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains,
+                                  std::string_view wanted) {
   Forest plan;
   const std::vector<NamedScheme> schemes = named_schemes(model);
   const std::vector<Tree> first = first_trees(model, schemes);
@@ -383,9 +392,11 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
     std::iota(by_time.begin(), by_time.end(), std::size_t{0});
     std::stable_sort(by_time.begin(), by_time.end(),
                      [&](std::size_t a, std::size_t b) { return ranks[a].before(ranks[b]); });
-    for (std::size_t i = 0; i < std::min(by_time.size(), k_most_singles); ++i) {
-      if (i == 0 ||
-          ranks[by_time[i]].seconds_per_byte <= optimum.seconds_per_byte * (1 + k_worth_a_play)) {
+    for (std::size_t i = 0; i < by_time.size(); ++i) {
+      const bool worth_a_play =
+          ranks[by_time[i]].seconds_per_byte <= optimum.seconds_per_byte * (1 + k_worth_a_play);
+      if (i == 0 || (i < k_most_singles && worth_a_play) ||
+          strategy_text(schemes[by_time[i]].name) == wanted) {
         // A single scheme stands before the mix only where it is the one to take.
         const auto at = i == 0 && single ? taken.begin() : taken.end();
         taken.insert(at, {ForestChoice::single, of_scheme(schemes[by_time[i]])});

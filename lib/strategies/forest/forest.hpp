@@ -82,11 +82,16 @@ enum class Gains {
   left_out ///< gain_per_gb_s stays 0: a tenth of the work
 };
 
+/// "cpu_assisted numa0" as the name of a strategy: cpu_assisted_numa0.
+[[nodiscard]] std::string strategy_text(std::string scheme);
+
 /// Forests whose played times decide: the one that solve_forest() takes, then the other named
-/// schemes that need at most a quarter more than the best of all trees (but no more than eight),
-/// the best mix of them and the best of all trees.
+/// schemes that need at most a quarter more than the best of all trees (but no more than eight, and
+/// in any case the one whose strategy_text() is `wanted`), the best mix of them and the best of all
+/// trees.
 [[nodiscard]] std::vector<Forest> solve_forests(const Network& model, double tolerance = 0.01,
-                                                Gains gains = Gains::solved);
+                                                Gains gains = Gains::solved,
+                                                std::string_view wanted = {});
 
 /// The first of these. Throws Error{input} where no trees join all workers.
 [[nodiscard]] Forest solve_forest(const Network& model, double tolerance = 0.01,

@@ -17,6 +17,8 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace reckon {
@@ -24,15 +26,6 @@ namespace {
 
 /// Forests that part sizes and windows are searched for.
 constexpr std::size_t k_most_searched = 3;
-
-/// "cpu_assisted numa0" as the name of a strategy.
-std::string strategy_text(std::string name) {
-  for (char& c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    c = plain ? c : '_';
-  }
-  return name;
-}
 
 class Planner {
 public:
@@ -43,12 +36,14 @@ public:
                                             : options.machine),
         m_job(job_without_ranks(inputs.workload, options.plan)),
         m_network(std::make_shared<const Network>(network_for(options.inside))),
-        m_model(*m_network), m_forests(solve_forests(m_model, options.inside.tolerance)) {
+        m_model(*m_network), m_forests(solve_forests(m_model, options.inside.tolerance,
+                                                     Gains::solved, options.plan.strategy)) {
     m_job.workers.resize(m_model.workers);
     std::iota(m_job.workers.begin(), m_job.workers.end(), std::size_t{0});
     if (m_options.collective != Collective::all_reduce) {
       m_job.passes.reset();
     }
+    keep_what_is_asked_for();
     if (passes_besides()) {
       m_forests.resize(1); // a play has not what passes besides, which the solution counts
     }
@@ -106,6 +101,30 @@ public:
   }
 
 private:
+  void keep_what_is_asked_for() {
+    const std::string& asked = m_options.plan.strategy;
+    if (asked == "auto") {
+      return;
+    }
+    const auto name = [&](const Forest& forest) {
+      return forest.choice == ForestChoice::single ? strategy_text(forest.trees.front().scheme)
+                                                   : std::string(name_of(forest.choice));
+    };
+    std::set<std::string> names{"mix", "optimum"};
+    for (const ForestCandidate& candidate : m_forests.front().candidates) {
+      names.insert(strategy_text(candidate.name));
+    }
+    std::erase_if(names, [](const std::string& known) { return known.starts_with("mix_"); });
+    std::erase_if(m_forests, [&](const Forest& forest) {
+      return name(forest) != asked && fmt::format("inside_{}", name(forest)) != asked;
+    });
+    if (m_forests.empty()) {
+      fail(ErrorKind::usage, fmt::format("--strategy {}: unknown between these places; use auto or "
+                                         "one of {}",
+                                         asked, fmt::join(names, ", ")));
+    }
+  }
+
   void take(std::size_t forest) {
     m_taken = forest;
     m_solution = &m_forests[forest];

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 
 namespace reckon {
@@ -60,7 +61,18 @@ TEST(CanonicalOrder, OfRandomMachinesInAnyOrder) {
     for (std::size_t s = 0; s < servers; ++s) {
       machines.push_back({"s", s, {}, {}, false});
     }
-    expect_canonical(network_between_machines(profile, machines, ""), random);
+    for (MachineGroup& group : profile.machines) { // some racks, one of them with a known uplink
+      group.rack = random.coin() ? "rack 0" : "rack 1";
+    }
+    if (random.coin()) {
+      test::add_link_rate(profile, "uplink_bandwidth", "rack 0", "", random.uniform(1e9, 20e9));
+    }
+    const Network network = network_between_machines(profile, machines, "");
+    expect_canonical(network, random);
+    std::shuffle(machines.begin(), machines.end(), random);
+    ASSERT_EQ(
+        test::text_of(canonical_order(network_between_machines(profile, machines, "")).network),
+        test::text_of(canonical_order(network).network));
   });
 }
 

@@ -104,8 +104,10 @@ void put(std::string& out, const Json& v, std::size_t indent) {
     }
     out += '}';
   } else if (v.is_array()) {
-    const bool flat =
-        std::none_of(v.begin(), v.end(), [](const Json& e) { return e.is_structured(); });
+    const auto is_scalar = [](const Json& e) { return !e.is_structured(); };
+    const bool flat = std::all_of(v.begin(), v.end(), [&](const Json& e) {
+      return e.is_array() ? std::all_of(e.begin(), e.end(), is_scalar) : is_scalar(e);
+    });
     out += '[';
     bool first = true;
     for (const Json& e : v) {

@@ -84,8 +84,8 @@ private:
 /// with the file and the line and column, or the JSON pointer.
 [[nodiscard]] Json parse_json(std::string_view text, const std::string& file);
 
-/// The canonical text: sorted keys, 2 spaces, arrays of scalars on one line, shortest numbers that
-/// read back the same, final newline. Bytes of a string that are not UTF-8 become U+FFFD. Throws
+/// The canonical text: sorted keys, 2 spaces, arrays of scalars and of such arrays on one line,
+/// shortest numbers that read back the same, final newline. Bytes of a string that are not UTF-8 become U+FFFD. Throws
 /// Error{internal} on NaN or infinity: a document never holds them.
 [[nodiscard]] std::string canonical(const Json& value);
 

@@ -64,6 +64,13 @@ struct Rule {
   Presence presence = Presence::required;
   bool written = true;          ///< of Presence::given
   const char* schema = nullptr; ///< more of its schema: what is checked by hand and can be said
+  /// Of a list of whole numbers: whether elements may be repeats (documents/repeats.hpp).
+  enum class Repeats {
+    none,
+    own,    ///< of numbers of this list
+    across, ///< also of those of the lists before it in the document that have this rule
+  };
+  Repeats repeats = Repeats::none;
 
   [[nodiscard]] constexpr Rule defaulted() const {
     Rule rule = *this;
@@ -80,6 +87,11 @@ struct Rule {
     Rule rule = *this;
     rule.presence = Presence::given;
     rule.written = condition;
+    return rule;
+  }
+  [[nodiscard]] constexpr Rule repeating(Repeats of) const {
+    Rule rule = *this;
+    rule.repeats = of;
     return rule;
   }
   /// A list with at least one element.
@@ -172,7 +184,7 @@ using Numbers = std::map<std::string, double>;
 /// A member, its type erased.
 struct Ref {
   std::variant<WholeRef, double*, std::string*, Texts*, Numbers*, std::vector<std::uint64_t>*,
-               std::vector<double>*, OptionalRef, ListRef, RecordRef>
+               std::vector<std::int64_t>*, std::vector<double>*, OptionalRef, ListRef, RecordRef>
       to;
 };
 
@@ -234,7 +246,7 @@ template <class T>
 inline constexpr bool k_is_plain =
     std::is_same_v<T, double> || std::is_same_v<T, std::string> || std::is_same_v<T, Texts> ||
     std::is_same_v<T, Numbers> || std::is_same_v<T, std::vector<std::uint64_t>> ||
-    std::is_same_v<T, std::vector<double>>;
+    std::is_same_v<T, std::vector<std::int64_t>> || std::is_same_v<T, std::vector<double>>;
 
 template <class T>
 Ref Visitor::ref(T& value) {

@@ -2,6 +2,7 @@
 #include "documents/fields.hpp"
 
 #include "core/error.hpp"
+#include "documents/repeats.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace reckon::documents {
 namespace {
@@ -123,6 +125,42 @@ void check_column(const std::vector<T>& column, const JsonView& value, const Rul
   }
 }
 
+/// More numbers than any document has: a repeat is short, what it stands for need not be.
+constexpr std::size_t k_most_numbers = std::size_t{1} << 24U;
+
+/// Appends what a repeat stands for to the numbers before it.
+void read_repeat(const JsonView& repeat, const Rule& rule, std::vector<std::int64_t>& numbers) {
+  const std::vector<JsonView> members = repeat.elements();
+  if (members.size() != 3) {
+    repeat.fail(fmt::format("has {} members; a repeat is [count, back, step]: so many numbers, "
+                            "each by so much more than the one so many places before it",
+                            members.size()));
+  }
+  const auto count = static_cast<std::size_t>(whole_number(members[0], k_positive_count));
+  const auto back = static_cast<std::size_t>(whole_number(members[1], k_positive_count));
+  const double step = members[2].number();
+  if (step != std::trunc(step) || std::abs(step) > static_cast<double>(k_max_count)) {
+    members[2].fail(fmt::format("must be a whole number from -2^53 to 2^53, is {}", step));
+  }
+  if (back > numbers.size()) {
+    members[1].fail(fmt::format("goes back {} places, but {} numbers stand before; a repeat is of "
+                                "numbers before it",
+                                back, numbers.size()));
+  }
+  if (count > k_most_numbers - std::min(numbers.size(), k_most_numbers)) {
+    members[0].fail(fmt::format("is {}, which makes more than {} numbers", count, k_most_numbers));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t number = numbers[numbers.size() - back] + static_cast<std::int64_t>(step);
+    if (!allows(rule, static_cast<double>(number))) {
+      members[2].fail(fmt::format("makes number {} of this repeat {}; must be at {} {}", i, number,
+                                  static_cast<double>(number) < rule.low ? "least" : "most",
+                                  static_cast<double>(number) < rule.low ? rule.low : rule.high));
+    }
+    numbers.push_back(number);
+  }
+}
+
 /// Lists the keys of a record.
 class Keys : public Visitor {
 public:
@@ -200,8 +238,10 @@ private:
       to->emplace(key, number(value, rule));
     }
   }
-  static void read_to(const JsonView& view, const Rule& rule, std::vector<std::uint64_t>* to) {
-    if (!rule.names.empty()) {
+  void read_to(const JsonView& view, const Rule& rule, std::vector<std::uint64_t>* to) {
+    if (rule.repeats != Rule::Repeats::none && has_repeats(view)) {
+      read_numbers(view, rule, to);
+    } else if (!rule.names.empty()) {
       for (const JsonView& element : view.elements()) {
         to->push_back(static_cast<std::uint64_t>(choice(element, rule)));
       }
@@ -210,6 +250,28 @@ private:
       check_column(*to, view, rule);
     }
     refuse_empty(view, rule);
+  }
+  void read_to(const JsonView& view, const Rule& rule, std::vector<std::int64_t>* to) {
+    read_numbers(view, rule, to);
+    refuse_empty(view, rule);
+  }
+  static bool has_repeats(const JsonView& view) {
+    return view.raw().is_array() && std::any_of(view.raw().begin(), view.raw().end(),
+                                                [](const Json& e) { return e.is_array(); });
+  }
+  template <class T>
+  void read_numbers(const JsonView& view, const Rule& rule, std::vector<T>* to) {
+    std::vector<std::int64_t> own;
+    std::vector<std::int64_t>& numbers = rule.repeats == Rule::Repeats::across ? m_numbers : own;
+    const std::size_t first = numbers.size();
+    for (const JsonView& element : view.elements()) {
+      if (rule.repeats != Rule::Repeats::none && element.raw().is_array()) {
+        read_repeat(element, rule, numbers);
+      } else {
+        numbers.push_back(whole_number(element, rule));
+      }
+    }
+    to->assign(numbers.begin() + static_cast<std::ptrdiff_t>(first), numbers.end());
   }
   static void read_to(const JsonView& view, const Rule& rule, std::vector<double>* to) {
     *to = view.numbers();
@@ -237,14 +299,16 @@ private:
   }
 
   const JsonView* m_view = nullptr;
+  std::vector<std::int64_t> m_numbers; ///< of lists whose repeats go across
   std::map<void (*)(Visitor&, void*), std::vector<std::string>> m_known;
 };
 
 class Writer : public Visitor {
 public:
+  explicit Writer(RepeatWriter& across) : m_across(across) {}
   Json object = Json::object();
 
-  [[nodiscard]] static Json value(const Ref& value, const Rule& rule) {
+  [[nodiscard]] Json value(const Ref& value, const Rule& rule) {
     return std::visit([&](const auto& of) { return json(of, rule); }, value.to);
   }
 
@@ -277,22 +341,29 @@ private:
     }
     return of.truth ? Json(number != 0) : Json(number);
   }
-  static Json json(const OptionalRef& of, const Rule& rule) {
-    return value(of.get(of.value), rule);
-  }
-  static Json json(const ListRef& of, const Rule& rule) {
+  Json json(const OptionalRef& of, const Rule& rule) { return value(of.get(of.value), rule); }
+  Json json(const ListRef& of, const Rule& rule) {
     Json list = Json::array();
     for (std::size_t i = 0; i < of.size(of.list); ++i) {
       list.push_back(value(of.at(of.list, i), rule));
     }
     return list;
   }
-  static Json json(const RecordRef& of, const Rule&) {
-    Writer writer;
+  Json json(const RecordRef& of, const Rule&) {
+    Writer writer(m_across);
     of.describe(writer, of.record);
     return std::move(writer.object);
   }
-  static Json json(const std::vector<std::uint64_t>* of, const Rule& rule) {
+  Json json(const std::vector<std::int64_t>* of, const Rule& rule) {
+    return rule.repeats == Rule::Repeats::none  ? Json(*of)
+           : rule.repeats == Rule::Repeats::own ? RepeatWriter().elements(*of)
+                                                : m_across.elements(*of);
+  }
+  Json json(const std::vector<std::uint64_t>* of, const Rule& rule) {
+    if (rule.repeats != Rule::Repeats::none) {
+      const std::vector<std::int64_t> numbers(of->begin(), of->end());
+      return json(&numbers, rule);
+    }
     if (rule.names.empty()) {
       return *of;
     }
@@ -306,6 +377,8 @@ private:
   static Json json(const T* of, const Rule&) {
     return *of;
   }
+
+  RepeatWriter& m_across;
 };
 
 } // namespace
@@ -350,7 +423,8 @@ void read_document_into(const JsonView& document, std::string_view kind, const R
 }
 
 Json json_of(const Ref& value, const Rule& rule) {
-  return Writer::value(value, rule);
+  RepeatWriter across;
+  return Writer(across).value(value, rule);
 }
 
 JsonView below(const JsonView& view, std::string_view path) {

@@ -3,6 +3,7 @@
 
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
+#include "documents/repeats.hpp"
 
 #include <fmt/format.h>
 
@@ -23,7 +24,9 @@ constexpr std::array<std::string_view, 3> k_endpoint_kinds{"gpu", "numa_node", "
 constexpr std::array<std::string_view, 2> k_queues{"client", "fcfs"};
 constexpr std::array<std::string_view, 2> k_ways_of_tensors{"proxies", "workers"};
 /// Number of a rank, or -1.
-constexpr Rule k_parent = whole(-1, std::numeric_limits<int>::max());
+constexpr Rule k_parent =
+    whole(-1, std::numeric_limits<int>::max()).repeating(Rule::Repeats::across);
+constexpr Rule k_column = k_count.repeating(Rule::Repeats::own);
 
 void check(const Prediction& p, const JsonView& view) {
   if (p.lo_seconds > p.mid_seconds || p.mid_seconds > p.hi_seconds) {
@@ -97,7 +100,7 @@ void check_runs(const Plan& plan, const JsonView& view) {
 /// Names the part at fault in one column.
 [[noreturn]] void fail_part(const JsonView& parts, const char* column, std::size_t i,
                             const std::string& problem) {
-  fail_below(parts, fmt::format("{}/{}", column, i), problem);
+  source_of(parts.at(column), i).fail(problem);
 }
 
 /// Every byte of every run belongs to exactly one part.
@@ -207,7 +210,7 @@ void check_parents(const std::vector<std::int64_t>& parents, const JsonView& vie
                    std::size_t ranks) {
   for (std::size_t i = 0; i < parents.size(); ++i) {
     if (parents[i] >= static_cast<std::int64_t>(ranks)) {
-      view.elements()[i].fail(fmt::format("is rank {}, but there are {} ranks", parents[i], ranks));
+      source_of(view, i).fail(fmt::format("is rank {}, but there are {} ranks", parents[i], ranks));
     }
   }
   if (parents.size() != ranks) {
@@ -441,11 +444,12 @@ static void describe(Visitor& v, DTypeRun& r) {
 static void describe(Visitor& v, Parts& p) {
   v.about("parts", "The pieces of the gradient, as columns of equal length, in the order in which "
                    "they are sent. Together they cover every byte of runs exactly once.");
-  v("offset_bytes", p.offset_bytes, k_count, "Where the part begins in the gradient buffer.");
-  v("bytes", p.bytes, k_positive_count, "Length of the part; whole elements, inside one run.");
-  v("server", p.server, k_count, "Rank that sums the part.");
-  v("lane", p.lane, k_count, "Lane that moves the part.");
-  v("tree", p.tree, k_count.maybe(),
+  v("offset_bytes", p.offset_bytes, k_column, "Where the part begins in the gradient buffer.");
+  v("bytes", p.bytes, k_positive_count.repeating(Rule::Repeats::own),
+    "Length of the part; whole elements, inside one run.");
+  v("server", p.server, k_column, "Rank that sums the part.");
+  v("lane", p.lane, k_column, "Lane that moves the part.");
+  v("tree", p.tree, k_column.maybe(),
     "Number of the tree, or of the torus's way, that the part takes; only with trees or a torus.");
 }
 

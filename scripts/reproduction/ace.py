@@ -8,7 +8,7 @@ import statistics
 
 from reproduction.ace_orderings import (NAMES, OURS, PUBLISHED, SHAPES, held, iterations, orderings, overlap, published_lines, solve,
                                         times, with_latencies, with_torus)
-from reproduction.lab import RECKON, call, die, parse_bytes, say, size, table, workload
+from reproduction.lab import RECKON, call, die, parse_bytes, say, size, table, whole, workload
 
 RINGS = ("--local-bandwidth", "400GB/s", "--vertical-bandwidth", "50GB/s", "--horizontal-bandwidth", "50GB/s")
 # Of the text, for 128 nodes: percent of the ideal, and iterations of both baselines over ACE's.
@@ -87,7 +87,7 @@ def simulated(folder, model, shape, strategy, part_bytes, window=None, profile=(
     call(RECKON, "simulate", plan, *profile, "-o", report, "--coarsen", "none", "--tolerance", "100%", "--budget", "5min", timeout=1800)
     planned, played = json.loads(plan.read_text()), json.loads(report.read_text())
     sent = max(rank["egress_bytes"] for rank in planned["ranks"])
-    return {"parts": len(planned["parts"]["bytes"]), "part_bytes": planned["part_bytes"], "window": planned["window_parts"],
+    return {"parts": len(whole(planned["parts"]["bytes"])), "part_bytes": planned["part_bytes"], "window": planned["window_parts"],
             "planned": sent / planned["prediction"]["mid_seconds"], "simulated": sent / played["p50_seconds"],
             "seconds": played["p50_seconds"], "sent": sent}
 

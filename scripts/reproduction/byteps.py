@@ -4,7 +4,7 @@
 import json
 
 from reproduction.computed import (claims, finish, gigabits, milliseconds, need_build, one_tensor, plan, plot, simulate, solve)
-from reproduction.lab import RECKON, call, own_bound, percent, say, table
+from reproduction.lab import RECKON, call, own_bound, percent, say, table, whole
 
 PROFILE, INSIDE = "byteps-cluster", "byteps-nvlink"
 GOODPUT = "90Gb/s"
@@ -111,7 +111,7 @@ def between(folder):
                 _, document = plan(folder, PROFILE, model, n, n, "byteps_split", "--part-bytes", PAPERS_PARTS)
                 rows.append({"model": model, "n": n, "system": "4 MB", "bytes": document["gradient_bytes"],
                              "planned": document["prediction"]["mid_seconds"], "bound": own_bound(document),
-                             "parts": len(document["parts"]["bytes"]), "simulated": None})
+                             "parts": len(whole(document["parts"]["bytes"])), "simulated": None})
     return {(r["model"], r["n"], r["system"]): r for r in rows}
 
 

@@ -45,6 +45,19 @@ def parse_bytes(text):
     return int(match[1]) * {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}.get(match[2], 1)
 
 
+def whole(column):
+    """A column of a plan's parts with its repeats written out (docs/documents.md)."""
+    numbers = []
+    for entry in column:
+        if isinstance(entry, list):
+            count, back, step = entry
+            for _ in range(count):
+                numbers.append(numbers[-back] + step)
+        else:
+            numbers.append(entry)
+    return numbers
+
+
 def size(value):
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if value >= factor:

@@ -5,7 +5,7 @@ import json
 import statistics
 
 from reproduction.lab import (RECKON, Lab, build, call, measure, own_bound, parse_bytes, percent, probe, say, size, table,
-                              workload)
+                              whole, workload)
 
 PORTS = 10
 RATE, PORT_RATE = "40mbit", "20mbit"  # a worker's port, and each of the server's: they bind from 5 workers on
@@ -175,10 +175,10 @@ def chunks(arguments, folder):
             path, document = plan_on(folder, profile, CHUNKED, 4, 1, PORTS, "ps_noncolocated", *options)
             seconds = [s for _ in range(arguments.rounds) for s in measure(lab, folder, path, machines_of(4, 1))]
             of_lane = {}
-            for lane, bytes_ in zip(document["parts"]["lane"], document["parts"]["bytes"]):
+            for lane, bytes_ in zip(whole(document["parts"]["lane"]), whole(document["parts"]["bytes"])):
                 of_lane[lane] = of_lane.get(lane, 0) + bytes_
             lanes = document["ranks"][0]["lanes"]
-            rows.append({"name": name, "parts": len(document["parts"]["bytes"]), "part_bytes": document["part_bytes"],
+            rows.append({"name": name, "parts": len(whole(document["parts"]["bytes"])), "part_bytes": document["part_bytes"],
                          "evenness": max(of_lane.values()) * lanes / sum(of_lane.values()),
                          "predicted": document["prediction"]["mid_seconds"], "measured": statistics.median(seconds)})
             say(f"{name}: predicted {rows[-1]['predicted']:.3f} s, measured {rows[-1]['measured']:.3f} s")

@@ -25,6 +25,13 @@ Ref element_of(const ListRef& list) {
   return list.at(list.list, 0);
 }
 
+constexpr const char* k_repeat =
+    R"({"type": "array", "minItems": 3, "maxItems": 3,
+        "description": "[count, back, step]: count numbers, each step more than the one back before it.",
+        "prefixItems": [{"type": "integer", "minimum": 1, "maximum": 9007199254740992},
+                        {"type": "integer", "minimum": 1, "maximum": 9007199254740992},
+                        {"type": "integer", "minimum": -9007199254740992, "maximum": 9007199254740992}]})";
+
 class Schema : public Visitor {
 public:
   explicit Schema(Json& definitions) : m_definitions(definitions) {}
@@ -106,7 +113,12 @@ private:
   template <class T>
   Json schema_of(const std::vector<T>*, const Rule& rule) {
     T number = 0;
-    return list_of(Visitor::ref(number), rule);
+    Json schema = list_of(Visitor::ref(number), rule);
+    if (rule.repeats != Rule::Repeats::none) {
+      m_definitions["repeat"] = Json::parse(k_repeat);
+      schema["items"] = {{"anyOf", {schema["items"], {{"$ref", "#/$defs/repeat"}}}}};
+    }
+    return schema;
   }
   Json schema_of(const OptionalRef& of, const Rule& rule) {
     return std::visit([&](const auto& inside) { return schema_of(inside, rule); },
@@ -175,6 +187,9 @@ private:
         add(m_definitions.at(name), path + ".");
       }
       return added ? "object" : fmt::format("as `{}`", first->second);
+    }
+    if (field.contains("anyOf")) {
+      return values_of(field.at("anyOf")[0], path) + " or repeat";
     }
     if (field.contains("enum")) {
       const auto names = field.at("enum").get<std::vector<std::string>>();

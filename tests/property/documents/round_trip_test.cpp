@@ -41,6 +41,65 @@ TEST(RoundTrip, OfRandomDocuments) {
   expect_round_trips(test::random_report);
 }
 
+/// A plan of `random` with trees and parts like those of clusters: trees that are others moved by
+/// some machines or places, parts that go to the ranks in turn, mistakes in the pattern.
+Plan plan_of_turns(Random& random) {
+  Plan plan = test::random_plan(random);
+  const std::size_t places = random.whole(1, 8), machines = random.whole(1, 12);
+  const std::size_t ranks = places * machines;
+  plan.ranks.assign(ranks, PlanRank{.machine = "m0", .worker = true, .lanes = 4});
+  plan.ring_order.clear();
+  plan.routing.clear();
+  plan.tensors.clear();
+  plan.one_queue = false;
+  plan.torus.reset();
+  plan.passes.reset();
+  plan.parts = {};
+  plan.trees.clear();
+  std::vector<std::int64_t> first(ranks);
+  for (std::int64_t& parent : first) {
+    parent = random.coin() ? 0 : static_cast<std::int64_t>(random.below(ranks));
+  }
+  first[0] = 0;
+  for (std::size_t root = 0; root < ranks; ++root) {
+    const auto moved = [&](std::size_t rank) {
+      return (rank / places + root / places) % machines * places +
+             (rank % places + root % places) % places;
+    };
+    SumTree tree{"tree", std::vector<std::int64_t>(ranks), {}, 1 / static_cast<double>(ranks)};
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      tree.up[moved(rank)] =
+          static_cast<std::int64_t>(moved(static_cast<std::size_t>(first[rank])));
+    }
+    tree.down = tree.up;
+    if (random.below(4) == 0) {
+      tree.down[random.below(ranks)] = -1;
+    }
+    plan.trees.push_back(std::move(tree));
+  }
+  std::uint64_t at = 0;
+  const std::uint64_t step = random.whole(1, 5);
+  for (std::uint64_t part = 0, parts = random.whole(1, 200); part < parts; ++part) {
+    const std::uint64_t server = random.below(20) == 0 ? random.below(ranks) : part * step % ranks;
+    plan.parts.offset_bytes.push_back(at);
+    plan.parts.bytes.push_back(4 * (100 + part * step % 3 % 2));
+    plan.parts.server.push_back(server);
+    plan.parts.lane.push_back(part / ranks % 4);
+    plan.parts.tree.push_back(server);
+    plan.ranks[server].assigned_bytes += plan.parts.bytes.back();
+    at += plan.parts.bytes.back();
+  }
+  plan.gradient_bytes = at;
+  plan.runs = {{0, at, DType::fp32}};
+  return plan;
+}
+
+TEST(RoundTrip, OfPlansWhoseTreesAndPartsRepeat) {
+  expect_round_trips<Plan>([](std::mt19937_64& random) {
+    return plan_of_turns(static_cast<Random&>(random)); // which it is
+  });
+}
+
 TEST(RoundTrip, TheOrderOfCellsInMemoryDoesNotMatter) {
   for_cases(k_seed, k_cases, [](Random& random) {
     Profile profile = test::random_profile(random);

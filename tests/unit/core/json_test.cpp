@@ -87,7 +87,7 @@ TEST(ParseJson, AnErrorIsOneShortLineWhateverTheFileHolds) {
   EXPECT_EQ(parse_error("[x\n\n\n").find('\n'), std::string::npos);
 }
 
-TEST(Canonical, SortsKeysAndKeepsArraysOfScalarsOnOneLine) {
+TEST(Canonical, SortsKeysAndKeepsArraysOfScalarsAndOfSuchArraysOnOneLine) {
   const Json json = Json::parse(
       R"({"b": [1, 2.5, "x", null, true], "a": {"d": [], "c": {}}, "e": [[1, 2], [3]], "f": [{}]})");
   EXPECT_EQ(canonical(json), R"({
@@ -96,10 +96,7 @@ TEST(Canonical, SortsKeysAndKeepsArraysOfScalarsOnOneLine) {
     "d": []
   },
   "b": [1, 2.5, "x", null, true],
-  "e": [
-    [1, 2],
-    [3]
-  ],
+  "e": [[1, 2], [3]],
   "f": [
     {}
   ]

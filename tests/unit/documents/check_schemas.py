@@ -27,6 +27,9 @@ KINDS = ["profile", "workload", "roles", "plan", "report", "requirements"]
 # Messages about what lies beyond one value: sums, references, order, names that occur twice.
 k_reader_only = re.compile("|".join([
     "must hold",
+    "a repeat is of numbers before it",
+    r"of this repeat -?\d+; must be at",
+    r"makes more than \d+ numbers",
     "occurs twice",
     "no machine and no topology object has the id",
     "no entry of /machines has the id",

@@ -69,7 +69,8 @@ void warn_of(const Plan& plan) {
   for (const Quantity& quantity : plan.quantities) {
     if (quantity.name == k_unlimited_resources) {
       log(LogLevel::warn,
-          "{}; the machine may be slower than predicted: `reckon probe` on it finds out",
+          "{}; the machine may be slower than predicted: `reckon probe` on it finds out, or give "
+          "links their bytes_per_second and objects their pcie",
           quantity.equation);
     }
   }

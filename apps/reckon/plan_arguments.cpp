@@ -88,7 +88,8 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
   command
       .option("--workers", whole_number(&a.asked.workers, 0, k_most_ranks),
-              "Ranks with gradients. Default: the processors of one machine, or all machines")
+              "Ranks with gradients, with --port-bandwidth machines. Default: the processors of "
+              "one machine, or all machines")
       .excludes(roles);
   command
       .option("--servers", whole_number(&a.asked.servers, 0, k_most_ranks),

@@ -28,6 +28,11 @@ std::string escape_pointer(std::string_view key) {
   return out;
 }
 
+/// How a message begins: the file, and the place in it where that is not the whole document.
+std::string place_of(const std::string& file, const std::string& pointer) {
+  return file + (pointer.empty() ? "" : ": " + pointer) + ": ";
+}
+
 /// At most `limit` bytes of `text`, not cut inside a character.
 std::string clipped(std::string text, std::size_t limit) {
   if (text.size() > limit) {
@@ -163,8 +168,8 @@ public:
   bool key(std::string& key) {
     const auto [member, added] = m_open.back().value->emplace(key, nullptr);
     if (!added) {
-      fail(fmt::format("{}: {}: the key {} occurs twice in one object; keep one", m_file, pointer(),
-                       shown(key)));
+      fail(fmt::format("{}the key {} occurs twice in one object; keep one",
+                       place_of(m_file, pointer()), shown(key)));
     }
     m_open.back().key = std::move(key);
     m_open.back().member = &*member;
@@ -210,7 +215,7 @@ private:
       out += level.value->is_array() ? std::to_string(level.value->size() - 1)
                                      : escape_pointer(level.key);
     }
-    return out.empty() ? "/" : out;
+    return out;
   }
   template <class T>
   Json* place(T&& value) {
@@ -255,7 +260,7 @@ JsonView::JsonView(const Json& value, std::string file)
     : m_value(&value), m_file(std::make_shared<const std::string>(std::move(file))) {}
 
 void JsonView::fail(const std::string& problem) const {
-  reckon::fail(ErrorKind::input, one_line(fmt::format("{}: {}: {}", *m_file, pointer(), problem)));
+  reckon::fail(ErrorKind::input, one_line(place_of(*m_file, m_pointer) + problem));
 }
 
 const Json& JsonView::object() const {

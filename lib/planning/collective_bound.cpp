@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "present/numbers.hpp"
@@ -12,7 +13,6 @@
 #include "strategies/forest/planner.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -120,14 +120,6 @@ std::vector<std::string> unknown_links(const Profile& machine, const std::string
   return links;
 }
 
-std::string listed(const std::vector<std::string>& all) {
-  constexpr std::size_t k_named = 3;
-  const std::size_t named = std::min(all.size(), k_named);
-  return fmt::format("{}{}",
-                     fmt::join(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                     named < all.size() ? fmt::format(" and {} more", all.size() - named) : "");
-}
-
 } // namespace
 
 CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measured) {
@@ -220,11 +212,12 @@ std::string render(const CollectiveBound& bound, const Style& style) {
       "all-reduce of {} on {}{}: bus bandwidth of {} GB/s at most, whatever the algorithm\n",
       counted(bound.ranks, "rank"), bound.hosts > 1 ? fmt::format("{} x ", bound.hosts) : "",
       printable(bound.machine), gb_per_s_text(bound.bus_bytes_per_second));
-  out += folded(printable("  bound by  " + (bound.links.empty() ? bound.by : listed(bound.links))),
-                style);
+  out += folded(
+      printable("  bound by  " + (bound.links.empty() ? bound.by : first_names(bound.links))),
+      style);
   if (!bound.unknown.empty()) {
-    out +=
-        folded(printable("  unknown   " + listed(bound.unknown) + ": counted as unlimited"), style);
+    out += folded(printable("  unknown   " + first_names(bound.unknown) + ": counted as unlimited"),
+                  style);
   }
   const CollectiveRow* best = nullptr;
   Table table(2, ">size|>time|>GB/s|>of the bound|~");

@@ -5,6 +5,7 @@
 #include "core/log.hpp"
 #include "core/shape.hpp"
 #include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "strategies/between.hpp"
 #include "strategies/forest/machines.hpp"
@@ -48,7 +49,17 @@ std::uint64_t workers_for(const Profile& profile, const PlanRequest& request, bo
     return all - std::min(all, request.servers.value_or(0));
   }
   const MachineGroup& first = profile.machines.front();
-  return first.count > 1 ? first.count : std::max<std::uint64_t>(2, first.cores);
+  if (first.count > 1) {
+    return first.count;
+  }
+  if (request.options.what_if.worker_port_bytes_per_s) {
+    fail(
+        ErrorKind::usage,
+        fmt::format("--port-bandwidth: every rank is a machine with a port of its own, and profile "
+                    "'{}' has one \"{}\"; say with --workers how many there are",
+                    profile.name, first.id));
+  }
+  return std::max<std::uint64_t>(2, first.cores);
 }
 
 /// What the best strategy would give if machines that are idle served.
@@ -123,6 +134,9 @@ void check_inside(const PlanRequest& request, bool several) {
            {"--workers", request.workers.has_value() && !several, k_no_roles},
            {"--servers", request.servers.has_value() && !several, k_no_roles},
            {"--shape", !request.shape.empty(), k_strategies},
+           {"--configuration", !asked.configuration.empty(),
+            "it is of an endpoint in a torus; give --shape and a profile that has one, such as "
+            "ace-torus"},
            {"--contention", asked.contention.has_value(), k_only_sums},
            {"--async", asked.async_steps.has_value(),
             "no rank of a tree keeps the latest parameters; plan without --inside, with --workers "
@@ -439,16 +453,42 @@ void check_collective(const PlanRequest& request) {
   }
 }
 
+bool has_cells(const Profile& profile, std::initializer_list<const char*> tests) {
+  return std::any_of(tests.begin(), tests.end(), [&](const char* test) {
+    CellKey pattern;
+    pattern.test = test;
+    return !profile.select(pattern).empty();
+  });
+}
+
+/// Throws Error{usage} for a shape with more nodes than there can be.
+void check_shape(const PlanRequest& request, const Profile& profile) {
+  const auto [local, vertical, horizontal] = parse_shape(request.shape);
+  const std::uint64_t nodes = local * vertical * horizontal, machines = machines_of(profile);
+  const bool processes = has_cells(profile, {k_fabric_aggregate}); // that share a machine
+  if (!profile.endpoint && !request.options.what_if.worker_port_bytes_per_s && !processes &&
+      nodes > machines) {
+    fail(ErrorKind::usage,
+         fmt::format("--shape {} has {} nodes; profile '{}' has {}, and no endpoint with links to "
+                     "neighbours (as ace-torus has); give a shape of no more nodes",
+                     request.shape, nodes, profile.name, counted(machines, "machine")));
+  }
+}
+
 /// Throws Error{usage} for what is asked of one strategy and given to another.
 void check_request(const PlanRequest& request, const Profile& profile) {
   const PlanOptions& options = request.options;
   const ProxyOptions &asked = request.proxies, plain;
+  check_strategy(options.strategy);
   if (is_torus_strategy(options.strategy) && request.shape.empty()) {
     fail(ErrorKind::usage, "--strategy torus: give --shape LxVxH, for example 4x4x4");
   }
   if (!is_torus_strategy(options.strategy) && options.strategy != "auto" &&
       !request.shape.empty()) {
     fail(ErrorKind::usage, "--shape needs --strategy torus, torus_scatter or auto");
+  }
+  if (!request.shape.empty()) {
+    check_shape(request, profile);
   }
   if (is_proxy_strategy(options.strategy)) {
     if (options.contention) {
@@ -481,7 +521,8 @@ bool is_between_machines(const std::string& strategy) {
 }
 
 /// Whether ranks are GPUs where nobody says what they are: where the first machines have some,
-/// the links between them are known, and nothing is asked for that plans of places have not.
+/// the links between them are known or nothing else is, and nothing is asked for that plans of
+/// places have not.
 bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
   const PlanOptions& options = request.options;
   const Profile& profile = documents.profile;
@@ -492,8 +533,11 @@ bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
   }
   const MachineGroup& first = profile.machines.front();
   const std::vector<std::string> gpus = profile.topology.ids_in(first.id, ObjectKind::gpu);
-  if (gpus.size() < 2 || request.workers.value_or(1) > first.count) {
+  if (gpus.size() < 2 || (machines_of(profile) == 1 && request.workers.value_or(1) > 1)) {
     return false;
+  }
+  if (!has_cells(profile, {k_port_bandwidth, k_fabric_aggregate})) {
+    return true; // nothing else is known of the machines
   }
   InsideOptions all;
   all.workers = gpus;
@@ -577,11 +621,53 @@ void add_exchanges(Plan& plan, const Workload& workload) {
       workload.name, tensors, to_text(Bytes(workload.bytes())));
 }
 
+/// Says where nobody knows how long an empty write between two machines takes.
+void add_missing_latency(Plan& plan, const Profile& profile) {
+  const auto apart = [&](const PlanRank& rank) {
+    return rank.port_bytes_per_second > 0 ||
+           rank.machine_number != plan.ranks.front().machine_number ||
+           rank.machine != plan.ranks.front().machine;
+  };
+  if (std::any_of(plan.ranks.begin(), plan.ranks.end(), apart) &&
+      !has_cells(profile, {k_fabric_latency, k_pair_latency, k_pair_write})) {
+    plan.quantities.push_back(
+        {"profile", 0, "latency between machines: none, so short messages take longer", {}});
+  }
+}
+
+/// Rates of a profile that look as if they were in another unit.
+void warn_of_rates(const Profile& profile) {
+  constexpr double k_least = 1e6;
+  const auto doubt = [&](const std::string& what, const std::optional<double>& rate) {
+    if (rate && *rate < k_least) {
+      log(LogLevel::warn,
+          "profile '{}': {} is {:g} bytes per second, and documents hold no other unit: 12.5 GB/s "
+          "is 12.5e9",
+          profile.name, what, *rate);
+    }
+  };
+  for (const TopologyObject& object : profile.topology.objects) {
+    doubt("link_bytes_per_second of " + object.id, object.link_bytes_per_second);
+    doubt("pcie_bytes_per_second of " + object.id, object.pcie_bytes_per_second);
+  }
+  for (const PeerLink& link : profile.topology.links) {
+    doubt(fmt::format("bytes_per_second of the link {} - {}", link.from, link.to),
+          link.bytes_per_second);
+  }
+  for (const Cell& cell : profile.cells) {
+    if (cell.status == CellStatus::published && cell.unit == "bytes_per_second") {
+      doubt(cell.key.text(), cell.p50);
+    }
+  }
+}
+
 } // namespace
 
 PlanDocuments read_plan_documents(const std::string& profile, const std::string& workload,
                                   const std::string& roles) {
   PlanDocuments out{read_profile(profile), read_workload(workload), {}, {}, {}, {}};
+  warn_of_rates(out.profile);
+  out.profile_file = profile == out.profile.name || profile == "-" ? "" : profile;
   out.profile_link = link_to(out.profile.name, canonical_text(out.profile));
   out.workload_link = link_to(out.workload.name, canonical_text(out.workload));
   if (!roles.empty()) {
@@ -592,7 +678,19 @@ PlanDocuments read_plan_documents(const std::string& profile, const std::string&
 }
 
 Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
-  Plan plan = plan_of_sums(documents, request);
+  Plan plan = [&] {
+    try {
+      return plan_of_sums(documents, request);
+    } catch (const Error& error) { // planners know profiles by their names
+      const std::string_view what = error.what();
+      if (error.kind() != ErrorKind::input || !what.starts_with("profile '") ||
+          documents.profile_file.empty()) {
+        throw;
+      }
+      fail(error.kind(), fmt::format("{}: {}", documents.profile_file, what));
+    }
+  }();
+  add_missing_latency(plan, documents.profile);
   add_exchanges(plan, documents.workload);
   return plan;
 }

@@ -522,7 +522,8 @@ std::string render(const Comparison& comparison, const std::string& before_name,
   struct Group {
     std::string name;
     std::vector<const Difference*> differences;
-    bool leading = false; ///< has what is worse or better, and follows from nothing
+    /// Has what is worse or better and follows from nothing, or is what that may follow from.
+    bool leading = false;
   };
   std::vector<Group> groups;
   std::vector<const Difference*> followers;
@@ -537,7 +538,8 @@ std::string render(const Comparison& comparison, const std::string& before_name,
       group = groups.insert(groups.end(), {d.group, {}, false});
     }
     group->differences.push_back(&d);
-    group->leading = group->leading || d.effect != Effect::neutral;
+    group->leading = group->leading || d.effect != Effect::neutral ||
+                     (d.group == "resources" && d.change); // a link of another rate
   }
   std::stable_partition(groups.begin(), groups.end(),
                         [](const Group& group) { return group.leading; });

@@ -27,7 +27,11 @@ std::string significant(double value, int digits) {
 
 std::string time_text(double seconds) {
   constexpr std::array<std::string_view, 4> k_units{"ns", "us", "ms", "s"};
-  if (seconds == 0 || !std::isfinite(seconds)) {
+  constexpr double k_rounding = 1e-12; // of a difference of times; nothing here is so short
+  if (std::abs(seconds) < k_rounding) {
+    return "0 s";
+  }
+  if (!std::isfinite(seconds)) {
     return fmt::format("{:g} s", seconds);
   }
   double value = seconds * 1e9;
@@ -65,6 +69,9 @@ std::string change_text(double change) {
     return fmt::format("x {}", significant(1 + change, 2));
   }
   const double percent = change * 100;
+  if (change != 0 && std::abs(percent) < 0.005) { // "-0.00 %" would be none
+    return "< 0.01 %";
+  }
   const int decimals = std::abs(percent) >= 10 ? 0 : (std::abs(percent) >= 1 ? 1 : 2);
   return fmt::format("{:+.{}f} %", percent, decimals);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/plan_sections.hpp"
 
+#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "present/numbers.hpp"
 #include "present/option_text.hpp"
@@ -27,20 +28,31 @@ std::string place_text(const Plan& plan, std::size_t rank) {
 
 namespace {
 
-/// A tree from its root on, "numa0 < (gpu0 < gpu1, gpu2)": who sums what whom sends; with '>' who
+/// A tree from its root on, "numa0 < gpu4 (gpu0 < gpu1-3)": who sums what whom sends; with '>' who
 /// gives to whom.
 std::string tree_text(const Plan& plan, const std::vector<std::int64_t>& parents, std::size_t root,
                       char arrow = '<') {
-  std::vector<std::string> below;
+  std::vector<std::string> leaves, branches;
   for (std::size_t r = 0; r < parents.size(); ++r) {
     if (r != root && parents[r] == static_cast<std::int64_t>(root)) {
-      const std::string text = tree_text(plan, parents, r, arrow);
-      below.push_back(text.find(' ') == std::string::npos ? text : "(" + text + ")");
+      std::string text = tree_text(plan, parents, r, arrow);
+      if (text.find(' ') == std::string::npos) {
+        leaves.push_back(std::move(text));
+      } else {
+        branches.push_back("(" + text + ")");
+      }
     }
   }
+  std::vector<std::string> below = name_ranges(leaves);
+  below.insert(below.end(), branches.begin(), branches.end());
   return below.empty()
              ? place_text(plan, root)
              : fmt::format("{} {} {}", place_text(plan, root), arrow, fmt::join(below, " "));
+}
+
+/// "12.5 %".
+std::string share_text(double share) {
+  return fmt::format("{:.3g} %", 100 * share);
 }
 
 } // namespace
@@ -67,11 +79,11 @@ std::string trees_text(const Plan& plan, const Style& style) {
     }
     const std::size_t root = tree.root();
     if (!sums(plan.collective)) {
-      table.row({percent_text(tree.share), tree.scheme, tree_text(plan, tree.down, root, '>')});
+      table.row({share_text(tree.share), tree.scheme, tree_text(plan, tree.down, root, '>')});
       continue;
     }
     const std::string up = tree_text(plan, tree.up, root);
-    table.row({percent_text(tree.share), tree.scheme,
+    table.row({share_text(tree.share), tree.scheme,
                !gives(plan.collective) ? up
                : tree.up == tree.down
                    ? up + ", and back the same way"
@@ -79,8 +91,8 @@ std::string trees_text(const Plan& plan, const Style& style) {
   }
   std::string out = heading("trees", style) + table.text(style);
   if (largest.size() > k_most_rows) {
-    out += fmt::format("  {} more with {} together\n", largest.size() - k_most_rows,
-                       percent_text(rest));
+    out +=
+        fmt::format("  {} more with {} together\n", largest.size() - k_most_rows, share_text(rest));
   }
   return out;
 }

@@ -10,10 +10,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -73,6 +76,9 @@ std::string candidates_text(const Plan& plan, const Style& style) {
     table.column("high", Align::right);
   }
   table.column("to chosen", Align::right);
+  if (trees) {
+    table.column("which", Align::left, !ranged);
+  }
   // Of trees only the chosen ones are played: like is compared with like.
   double chosen = plan.prediction.mid_seconds;
   for (const Candidate& c : plan.candidates) {
@@ -120,16 +126,26 @@ std::string candidates_text(const Plan& plan, const Style& style) {
       row.emplace_back(time_text(p.hi_seconds));
     }
     row.emplace_back(is_chosen || chosen <= 0 ? "" : slower_text(p.mid_seconds / chosen - 1));
+    if (trees) {
+      row.emplace_back(p.bound_by);
+    }
     table.row(std::move(row));
   }
-  std::string out = heading("candidates", style) + table.text(style) + refused;
+  std::string out =
+      heading(trees ? "candidates: the time of the busiest link alone, not played" : "candidates",
+              style) +
+      table.text(style) + refused;
   if (!plan.runner_up.empty()) {
-    // Where a slower strategy was asked for, its text says all.
-    const std::string text =
-        plan.margin < 0 && !plan.margin_text.empty()
-            ? plan.margin_text
-            : fmt::format("runner-up {}, margin {}{}{}", plan.runner_up, percent_text(plan.margin),
-                          plan.margin_text.empty() ? "" : ": ", plan.margin_text);
+    // Where a slower strategy was asked for, or is slower only when played, its text says all.
+    std::string text =
+        fmt::format("runner-up {}, margin {}", plan.runner_up, percent_text(plan.margin));
+    if (!plan.margin_text.empty()) {
+      text = plan.margin < 0 || (trees && plan.margin == 0) ? plan.margin_text
+             : trees ? fmt::format("{}; {} by the busiest link", plan.margin_text, text)
+                     : fmt::format("{}: {}", text, plan.margin_text);
+    } else if (trees) {
+      text += " by the busiest link";
+    }
     out += folded(printable("  " + text), style);
   }
   return out;
@@ -153,6 +169,22 @@ struct Span {
 /// Ranks of several machines by their kind: "m0 gpu".
 std::string cluster_place(const PlanRank& rank) {
   return rank.endpoint_kind.empty() ? rank.machine : rank.machine + " " + rank.endpoint_kind;
+}
+
+/// Of machines that were asked for to sum, and that no tree leads over.
+std::string idle_servers_text(const Plan& plan) {
+  const auto asked = plan.options.find("servers");
+  if (asked == plan.options.end() || !inside_machine(plan)) {
+    return "";
+  }
+  const auto used = std::ranges::count_if(plan.ranks, [](const PlanRank& r) {
+    return !r.worker && r.machine_number && r.endpoint.empty();
+  });
+  std::int64_t servers = 0; // of a text that somebody may have edited
+  std::from_chars(asked->second.data(), asked->second.data() + asked->second.size(), servers);
+  return servers <= used ? ""
+                         : fmt::format("  {} of {} servers sum nothing: the trees do without\n",
+                                       servers - used, servers);
 }
 
 std::string ranks_text(const Plan& plan, const Style& style) {
@@ -201,7 +233,12 @@ std::string ranks_text(const Plan& plan, const Style& style) {
     }
     table.row(std::move(row));
   }
-  return heading("ranks", style) + table.text(style);
+  // By ports ranks are machines, whatever they have in common.
+  const bool machines = !trees && plan.ranks.size() > 1 &&
+                        std::all_of(plan.ranks.begin(), plan.ranks.end(),
+                                    [](const PlanRank& r) { return r.port_bytes_per_second > 0; });
+  return heading(machines ? "ranks, each on a machine of its own" : "ranks", style) +
+         table.text(style) + idle_servers_text(plan);
 }
 
 /// Of ranks with several network ports: each lane's port, where its thread is, and what it carries
@@ -301,13 +338,11 @@ std::string resources_text(const Plan& plan, const Style& style) {
 }
 
 std::string parts_text(const Plan& plan, const Style& style) {
-  std::map<std::uint64_t, std::uint64_t> servers;
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> lanes;
+  std::map<std::uint64_t, std::set<std::uint64_t>> lanes; // by server
   std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t most = 0;
   for (std::size_t i = 0; i < plan.parts.size(); ++i) {
-    servers[plan.parts.server[i]] += plan.parts.bytes[i];
-    lanes[{plan.parts.server[i], plan.parts.lane[i]}] += plan.parts.bytes[i];
+    lanes[plan.parts.server[i]].insert(plan.parts.lane[i]);
     least = std::min(least, plan.parts.bytes[i]);
     most = std::max(most, plan.parts.bytes[i]);
   }
@@ -329,10 +364,17 @@ std::string parts_text(const Plan& plan, const Style& style) {
     table.row({"parts", fmt::format("{} of {}, cut at {}; {} in flight", plan.parts.size(), sizes,
                                     to_text(Bytes(plan.part_bytes)), plan.window_parts)});
   }
-  table.row(
-      {"assignment",
-       fmt::format("{}, {}; {} slower than the solved shares", counted(servers.size(), "server"),
-                   counted(lanes.size(), "lane"), percent_text(plan.assignment_gap))});
+  Span each;
+  for (const auto& [server, its] : lanes) {
+    each.add(static_cast<double>(its.size()));
+  }
+  const std::string lanes_each = lanes.empty() ? "none"
+                                 : each.low == each.high
+                                     ? counted(lanes.begin()->second.size(), "lane")
+                                     : fmt::format("{:.0f} to {:.0f} lanes", each.low, each.high);
+  table.row({"assignment", fmt::format("{}, {} each; {} slower than the solved shares",
+                                       counted(lanes.size(), "server"), lanes_each,
+                                       percent_text(plan.assignment_gap))});
   if (plan.stores == Stores::streaming) {
     table.row({"stores", "sums are written around the caches, with streaming stores"});
   }

@@ -250,7 +250,9 @@ std::string report_table(const Report& report, const Style& style) {
   out += table.text(style) + "\n";
   Table facts(0, "|~");
   const Prediction& p = report.prediction;
-  if (report.as_planned()) {
+  if (report.emulation && report.cause.starts_with("void")) {
+    facts.row({{"verdict", Tone::dim}, {"none: the result is void", Tone::bad}});
+  } else if (report.as_planned()) {
     facts.row(
         {{"verdict", Tone::dim},
          {fmt::format("{} the tolerance of {}{}", report.within_tolerance ? "within" : "outside",

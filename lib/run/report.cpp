@@ -184,6 +184,9 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds) {
     return fmt::format("within the range of the profile's own spread ({})", size);
   }
+  if (report.within_tolerance) {
+    return fmt::format("within the tolerance ({}): not looked for", size);
+  }
   // Imbalance: the longest rank against the mean, among those that move anything.
   double sum = 0, longest = 0, cpu = 0;
   std::size_t count = 0;

@@ -59,10 +59,13 @@ Rate between(const Rate& a, const Rate& b, double t) {
                           : "measure it";
   fail(ErrorKind::input,
        fmt::format("profile '{}' has no port_bandwidth{} for machine{} {}{}; {}, or plan with "
-                   "--port-bandwidth",
+                   "--port-bandwidth{}",
                    profile.name,
                    transport == "unspecified" ? "" : " over transport '" + transport + "'",
-                   machines.size() > 1 ? "s" : "", fmt::join(machines, ", "), others, remedy));
+                   machines.size() > 1 ? "s" : "", fmt::join(machines, ", "), others, remedy,
+                   profile.topology.of_kind(ObjectKind::gpu).empty()
+                       ? ""
+                       : ", or without --strategy between its GPUs"));
 }
 
 /// The transport whose slowest port of these ranks is the fastest: one that some machine lacks is
@@ -272,16 +275,18 @@ void CostModel::read_shared(const Profile& profile) {
                         measured_rate(*cell)});
   }
   if (m_shared.empty()) {
-    fail(ErrorKind::input,
-         fmt::format(
-             "profile '{}' has no fabric_aggregate measurement between processes on machine "
-             "'{}'{}; run "
-             "`reckon probe` on it, or give --port-bandwidth to plan for machines with ports{}",
-             profile.name, machine,
-             m_transport.empty() ? "" : " over transport '" + m_transport + "'",
-             profile.topology.of_kind(ObjectKind::gpu).empty()
-                 ? ""
-                 : ", or --inside for sums between its GPUs"));
+    fail(
+        ErrorKind::input,
+        fmt::format(
+            "{} ranks would be processes of machine '{}', and profile '{}' has no fabric_aggregate "
+            "measurement between such{}; run `reckon probe` on it, or give --port-bandwidth to "
+            "plan "
+            "for machines with ports{}",
+            m_ranks.size(), machine, profile.name,
+            m_transport.empty() ? "" : " over transport '" + m_transport + "'",
+            profile.topology.of_kind(ObjectKind::gpu).empty()
+                ? ""
+                : ", or leave out --strategy and --workers for sums between its GPUs"));
   }
   std::sort(m_shared.begin(), m_shared.end(), [](const SharedPoint& a, const SharedPoint& b) {
     return std::tie(a.talkers, a.bytes) < std::tie(b.talkers, b.bytes);

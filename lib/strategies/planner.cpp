@@ -2,6 +2,7 @@
 #include "strategies/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/json_fwd.hpp"
 #include "strategies/shares/choice.hpp"
 #include "strategies/shares/cutting.hpp"
 #include "strategies/shares/description.hpp"
@@ -128,12 +129,11 @@ Choice* asked_for(std::vector<Choice>& choices, const std::string& strategy) {
   if (strategy == "auto") {
     return nullptr;
   }
+  check_strategy(strategy);
   const auto it = std::find_if(choices.begin(), choices.end(),
                                [&](const Choice& c) { return c.solution.strategy == strategy; });
-  if (it == choices.end()) {
-    fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; use auto or one of {}, optimum, "
-                                       "coarse, dense, torus, torus_scatter",
-                                       strategy, fmt::join(strategy_names(), ", ")));
+  if (it == choices.end()) { // one of another planner's
+    fail(ErrorKind::usage, fmt::format("--strategy {} does not apply here", strategy));
   }
   if (!it->solution.reason.empty()) {
     fail(ErrorKind::input,
@@ -162,6 +162,18 @@ Choice* fastest(const SharesJob& job, std::vector<Choice>& choices, const Choice
 }
 
 } // namespace
+
+void check_strategy(const std::string& name) {
+  std::vector<std::string> known = strategy_names();
+  known.insert(known.begin(), "auto");
+  known.insert(known.end(), {"optimum", "coarse", "dense", "torus", "torus_scatter"});
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const std::string near = did_you_mean(name, known);
+    fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; {}it is one of {}", name,
+                                       near.empty() ? "" : fmt::format("did you mean {}? ", near),
+                                       fmt::join(known, ", ")));
+  }
+}
 
 Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
   const SharesJob job(inputs, options);

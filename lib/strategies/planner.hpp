@@ -83,4 +83,7 @@ struct PlanInputs {
 /// strategy asked for does not apply.
 [[nodiscard]] Plan make_plan(const PlanInputs& inputs, const PlanOptions& options);
 
+/// Throws Error{usage} where `name` is neither "auto" nor a strategy of any planner.
+void check_strategy(const std::string& name);
+
 } // namespace reckon

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/name_ranges.hpp"
 #include "documents/cells.hpp"
 #include "verdict/checks.hpp"
 #include "verdict/odd_ones.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -33,14 +33,6 @@ constexpr std::array<std::pair<std::string_view, int>, 5> k_switched_links{
 constexpr const char* k_reseat =
     "reseat the card or cable; then the slot's setting in the firmware (generation, bifurcation), "
     "then another slot";
-
-std::string listed(const std::vector<std::string>& ids) {
-  constexpr std::size_t k_named = 3;
-  const std::size_t named = std::min(ids.size(), k_named);
-  return fmt::format("{}{}",
-                     fmt::join(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(named), ", "),
-                     ids.size() > named ? fmt::format(" and {} more", ids.size() - named) : "");
-}
 
 std::optional<double> pcie_rate(const TopologyObject& o) {
   return o.pcie ? std::optional(o.pcie->bytes_per_second()) : o.pcie_bytes_per_second;
@@ -79,7 +71,7 @@ private:
   }
   void note(const std::vector<std::string>& ids, const char* text) {
     if (!ids.empty()) {
-      m_verdict.unknown.push_back(fmt::format(fmt::runtime(text), listed(ids)));
+      m_verdict.unknown.push_back(fmt::format(fmt::runtime(text), first_names(ids)));
     }
   }
 

@@ -63,6 +63,55 @@ assert len(plan["ranks"]) == 8
 assert abs(plan["prediction"]["bound_seconds"] - plan["gradient_bytes"] / 12.5e9) < 1e-6, plan["prediction"]
 PY
 
+# What a newcomer does next with it: machines by their names, one of which has a slow NIC, which the plan and diff name.
+cat > change.py << 'PY'
+import json, sys
+def boxes():
+    profile = json.load(open("two-boxes.json"))
+    box = profile["topology"]
+    for machine in "ab":
+        profile["machines"].append({"id": machine, "name": "4 GPUs", "count": 1, "cores": 32})
+    profile["machines"].pop(0)
+    profile["topology"] = {key: [{k: v.replace("box", m) if isinstance(v, str) else v for k, v in o.items()}
+                                 for m in "ab" for o in box[key]] for key in ("objects", "links")}
+    return profile
+def nic(profile, rate):
+    next(o for o in profile["topology"]["objects"] if o["id"] == "b/nic0")["link_bytes_per_second"] = rate
+    return profile
+json.dump(boxes(), open("ab.json", "w"))
+json.dump(nic(boxes(), 2.5e9), open("slow.json", "w"))
+json.dump(nic(boxes(), 12.5), open("unit.json", "w"))
+unrated = boxes()
+for link in unrated["topology"]["links"]: del link["bytes_per_second"]
+json.dump(unrated, open("unrated.json", "w"))
+silent = boxes()
+for o in silent["topology"]["objects"]: o.pop("link_bytes_per_second", None)
+json.dump(silent, open("silent.json", "w"))
+PY
+python3 change.py
+ok plan -p ab.json -m resnet50 -o ab-plan.json
+stdout_has "port nic0" "no trees are faster (equation 26)" "12.5 %  hierarchical ring" "8 servers, 1 lane each"
+stdout_has "latency between machines: none" "by the busiest link"
+ok plan -p slow.json -m resnet50 -o slow-plan.json
+stdout_has "what a/gpu0-3 must send over b port nic0 in" "no single link: b port nic0 in, b port nic0 out bind together"
+exits 1 diff ab-plan.json slow-plan.json
+stdout_matches '^ +b port nic0 in/bytes per second +12.5 GB/s +-> +2.5 GB/s '
+ok plan -p unit.json -m resnet50
+stderr_has "link_bytes_per_second of b/nic0 is 12.5 bytes per second"
+ok plan -p unrated.json -m resnet50
+stderr_has "no rate is known of gpu0 > gpu1" "give links their bytes_per_second"
+refused "silent.json: profile 'two boxes': no rate of a network port of machine a is known" plan -p silent.json -m resnet50
+# What is asked for is looked at before what is measured.
+ok plan -p ab.json -m resnet50 --workers 2
+stdout_has "places gpu, servers 0, workers 2"
+refused "3 machines that work and 0 that only sum" plan -p ab.json -m resnet50 --workers 3
+refused "--strategy rng: unknown; did you mean ring?" plan -p ab.json -m resnet50 --strategy rng
+refused "--shape 2x2x2 has 8 nodes; profile 'two boxes' has 2 machines" plan -p ab.json -m resnet50 --shape 2x2x2
+refused "--configuration with --places" plan -p ab.json -m resnet50 --configuration ace
+refused "say with --workers how many there are" plan -p ab.json -m resnet50 --port-bandwidth 100Gb/s
+ok plan -p ab.json -m resnet50 --port-bandwidth 100Gb/s --workers 4
+stdout_has "ranks, each on a machine of its own"
+
 # What cannot be.
 refused "ask for at least one that works and no more than there are" "${gpus[@]}" --profile hand.json --workers 3
 refused "no machine has a GPU in its topology" "${gpus[@]}" --profile byteps-cluster

@@ -39,6 +39,10 @@ assert {'torus', 'torus_scatter', 'ring', 'byteps_split'} <= names, names
 EOF
 ok plan -p ace-torus -m resnet50-astra-sim --shape 2x2x1 --strategy torus --part-bytes 256KiB --configuration ace -o ace.json
 stdout_has 'configuration ace' 'overlap_seconds'
+# `solve overlap` has ACE's four phases only: nothing stands beside another plan's time.
+ok plan -p ace-torus -m resnet50-astra-sim --shape 2x2x1 --strategy torus_scatter --part-bytes 256KiB --configuration ace
+stdout_has 'configuration ace'
+stdout_lacks 'overlap_seconds'
 refused 'must be one of no-overlap, comm-opt, comp-opt, ace, ideal' \
   plan -p ace-torus -m small.json --shape 2x2x1 --configuration big
 refused 'needs --shape and a profile with an endpoint' plan -p byteps-cluster -m small.json --configuration ace

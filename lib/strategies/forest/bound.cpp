@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/bound.hpp"
 
+#include "core/name_ranges.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <limits>
 #include <map>
 #include <queue>
@@ -141,34 +141,11 @@ private:
     if (set.size() == m_model.workers) {
       return "all workers";
     }
-    // "gpu0-3, gpu6" of their names in the machine.
-    std::map<std::string, std::set<std::uint64_t>> numbers;
-    std::vector<std::string> parts;
+    std::vector<std::string> names;
     for (const std::size_t v : set) {
-      const std::string name = m_model.name_of(v);
-      constexpr std::size_t k_most_digits = 9;
-      const std::size_t digits = name.find_last_not_of("0123456789") + 1;
-      std::uint64_t number = 0;
-      std::from_chars(name.data() + digits, name.data() + name.size(), number);
-      if (digits == name.size() || name.size() - digits > k_most_digits ||
-          name.substr(digits) != std::to_string(number)) {
-        parts.push_back(name);
-      } else {
-        numbers[name.substr(0, digits)].insert(number);
-      }
+      names.push_back(m_model.name_of(v));
     }
-    for (const auto& [word, all] : numbers) {
-      for (auto it = all.begin(); it != all.end();) {
-        const std::uint64_t first = *it;
-        std::uint64_t last = first;
-        while (++it != all.end() && *it == last + 1) {
-          last = *it;
-        }
-        parts.push_back(first == last ? fmt::format("{}{}", word, first)
-                                      : fmt::format("{}{}-{}", word, first, last));
-      }
-    }
-    return fmt::format("{}", fmt::join(parts, ", "));
+    return fmt::format("{}", fmt::join(name_ranges(names), ", "));
   }
 
   [[nodiscard]] std::vector<std::vector<std::size_t>> sets() const {
@@ -309,24 +286,29 @@ private:
     return capacity > 0 ? bytes / capacity : 0;
   }
 
+  struct Cut {
+    double time = 0;
+    std::vector<std::size_t> links;
+  };
   /// The greatest time of any cut together with the links `fixed`: from the cut that is the least
   /// in a time, its own time, and again (Dinkelbach).
-  [[nodiscard]] double longest(const std::vector<bool>& inside, bool only_workers, bool reversed,
-                               double needed, const std::vector<std::size_t>& fixed) const {
-    double time = 0;
+  [[nodiscard]] Cut longest(const std::vector<bool>& inside, bool only_workers, bool reversed,
+                            double needed, const std::vector<std::size_t>& fixed) const {
+    Cut cut;
     for (int i = 0; i < 100; ++i) {
       std::vector<std::size_t> links = fixed;
       // The first cut is that of the capacities themselves.
-      if (!least_cut(inside, only_workers, reversed, time > 0 ? time : first_guess(), links)) {
-        return time;
+      if (!least_cut(inside, only_workers, reversed, cut.time > 0 ? cut.time : first_guess(),
+                     links)) {
+        return cut;
       }
       const double next = time_of(links, needed);
-      if (!(next > time * (1 + 1e-12))) {
-        return time;
+      if (!(next > cut.time * (1 + 1e-12))) {
+        return cut;
       }
-      time = next;
+      cut = {next, std::move(links)};
     }
-    return time;
+    return cut;
   }
 
   /// Long enough that background fills no link.
@@ -341,8 +323,13 @@ private:
   void cut(const std::vector<std::size_t>& set, const std::vector<bool>& inside, double gradients,
            bool reversed) {
     if (gradients > 0) {
-      offer(longest(inside, true, reversed, gradients, {}),
-            fmt::format("what {} must {}", text(set), reversed ? "receive" : "send"));
+      const Cut least = longest(inside, true, reversed, gradients, {});
+      std::vector<std::string> names;
+      for (const std::size_t i : least.links) {
+        names.push_back(m_model.stations[*m_model.links[i].station].name);
+      }
+      offer(least.time, fmt::format("what {} must {} over {}", text(set),
+                                    reversed ? "receive" : "send", first_names(names)));
     }
   }
 
@@ -364,7 +351,7 @@ private:
     if (messages <= 0 || !std::all_of(own.begin(), own.end(), known)) {
       return;
     }
-    offer(longest(inside, false, reversed, messages, own),
+    offer(longest(inside, false, reversed, messages, own).time,
           fmt::format("{:g} gradients at least over links of {}", messages, text(set)));
   }
 

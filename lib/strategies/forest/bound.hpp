@@ -9,7 +9,7 @@ namespace reckon {
 
 struct NetworkBound {
   double seconds_per_byte = 0;
-  std::string by; ///< "gpu0 alone", "gpu0 gpu1 against the rest", ...
+  std::string by; ///< "what b/gpu0-3 must send over b port nic0 out", ...
 };
 
 /// Equation 27 of docs/equations.md: no way to sum on the model's links is faster, whatever it

@@ -2,6 +2,7 @@
 #include "strategies/forest/forest.hpp"
 
 #include "core/error.hpp"
+#include "core/name_ranges.hpp"
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/optimum.hpp"
 #include "strategies/forest/spanning.hpp"
@@ -325,6 +326,17 @@ std::string strategy_text(std::string scheme) {
     c = plain ? c : '_';
   }
   return scheme;
+}
+
+std::string by_dual_values(const Forest& forest) {
+  std::vector<std::string> names;
+  for (const StationPrice& station : forest.prices) {
+    if (station.price > 0) {
+      names.push_back(station.resource);
+    }
+  }
+  return fmt::format("{}{}: no trees are faster (equation 26)", first_names(names),
+                     names.size() > 1 ? " together" : "");
 }
 
 std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains,

@@ -67,9 +67,8 @@ struct Forest {
   std::vector<std::string> unknown;        ///< links of unknown capacity, counted as unlimited
 };
 
-/// Prediction::bound_by of a bound that the dual values prove.
-inline constexpr const char* k_by_dual_values =
-    "all links together: no trees are faster (equation 26)";
+/// Prediction::bound_by of a bound that the dual values prove, with the dearest stations.
+[[nodiscard]] std::string by_dual_values(const Forest& forest);
 
 /// The best way to sum inside `machine` (a MachineGroup's id that is a topology object). Throws
 /// Error{input} when the profile lacks what is needed, Error{usage} for options that contradict

@@ -87,11 +87,13 @@ public:
     predict(*best, m_job, m_ways, best->window_parts, k_thorough);
     add_passes_to_trees(*best, m_job, m_ways, m_options);
     certificate_seconds = forests.front().certificate_seconds_per_byte * m_job.bytes();
+    certificate_by = by_dual_values(forests.front());
     describe(*best, forests[taken]);
     return std::move(*best);
   }
 
   double certificate_seconds = 0; ///< no trees beat it
+  std::string certificate_by;     ///< by_dual_values()
 
 private:
   /// The plan with the forest's trees in the place of its strategy.
@@ -243,7 +245,7 @@ Plan with_best_trees(Plan& plan, const PlanInputs& inputs, const PlanOptions& op
     const double raised = std::min(machines.certificate_seconds, p.lo_seconds);
     if (!each->passes && raised > p.bound_seconds) {
       p.bound_seconds = raised;
-      p.bound_by = k_by_dual_values;
+      p.bound_by = machines.certificate_by;
     }
     constexpr double k_rounding = 1e-3; // of the search
     if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {

@@ -2,6 +2,7 @@
 #include "strategies/forest/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "strategies/forest/bound.hpp"
@@ -10,7 +11,6 @@
 #include "strategies/provenance.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -63,7 +63,8 @@ public:
       fail(ErrorKind::input,
            fmt::format("profile '{}': no rate is known of anything that the sums of machine {} "
                        "would take ({}); there is nothing to solve by: measure the machine with "
-                       "`reckon probe`, or add link_bandwidth cells",
+                       "`reckon probe`, or give its links their bytes_per_second and its objects "
+                       "their pcie or pcie_bytes_per_second",
                        m_inputs.profile.name, m_machine, listed(unlimited())));
     }
     // One short play of each forest, and a search with those that play best.
@@ -286,14 +287,7 @@ private:
     }
     return out;
   }
-  /// "gpu0 > numa0, numa0 > gpu0 and 4 more"
-  static std::string listed(const std::vector<std::string>& all) {
-    constexpr std::size_t k_named = 4;
-    const std::size_t named = std::min(all.size(), k_named);
-    const auto end = all.begin() + static_cast<std::ptrdiff_t>(named);
-    return fmt::format("{}{}", fmt::join(all.begin(), end, ", "),
-                       named < all.size() ? fmt::format(" and {} more", all.size() - named) : "");
-  }
+  static std::string listed(const std::vector<std::string>& all) { return first_names(all, 4); }
 
   /// Links, memories and sums that the plan uses and whose samples have a spread.
   [[nodiscard]] std::size_t ranged(const Plan& plan) const {
@@ -332,7 +326,7 @@ private:
     if (const double seconds = std::min(certificate_seconds(plan), p.lo_seconds);
         !passes_besides() && seconds > p.bound_seconds) {
       p.bound_seconds = seconds;
-      p.bound_by = k_by_dual_values;
+      p.bound_by = by_dual_values(*m_solution);
     }
     const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {
@@ -343,11 +337,14 @@ private:
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
                              dearest->resource, 100 * dearest->gain_per_gb_s);
     } else {
-      const auto bind =
-          std::count_if(m_solution->prices.begin(), m_solution->prices.end(),
-                        [](const StationPrice& price) { return price.busy > 1 - 1e-6; });
-      p.relief = bind > 0 ? fmt::format("no single link: {} bind together", bind)
-                          : "unknown: no link that is used has a known rate";
+      std::vector<std::string> bind;
+      for (const StationPrice& price : m_solution->prices) {
+        if (price.busy > 1 - 1e-6) {
+          bind.push_back(price.resource);
+        }
+      }
+      p.relief = bind.empty() ? "unknown: no link that is used has a known rate"
+                              : fmt::format("no single link: {} bind together", first_names(bind));
     }
   }
 

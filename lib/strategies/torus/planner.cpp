@@ -313,7 +313,8 @@ private:
     plan.options["shape"] = shape_text();
     if (m_configuration != nullptr) {
       plan.options["configuration"] = m_configuration->name;
-      if (m_configured.iteration_s > 0) {
+      // `solve overlap` has the four phases of ACE, and no other all-reduce.
+      if (m_configured.iteration_s > 0 && plan.strategy == k_strategies[0]) {
         plan.quantities.push_back({"overlap_seconds",
                                    m_configured.iteration_s,
                                    "equations 49 to 53: an iteration by `solve overlap`",

@@ -60,7 +60,7 @@ TEST(ParseJson, RefusesNumbersBeyondDoubles) {
 
 TEST(ParseJson, RefusesAKeyThatOccursTwiceAndSaysWhere) {
   EXPECT_EQ(parse_error(R"({"a": 1, "a": 1})"),
-            "f.json: /: the key \"a\" occurs twice in one object; keep one");
+            "f.json: the key \"a\" occurs twice in one object; keep one");
   EXPECT_EQ(parse_error(R"({"a": {"x/y": [{"k": 1}, {"k": 1, "l": [2], "k": 2}]}})"),
             "f.json: /a/x~1y/1: the key \"k\" occurs twice in one object; keep one");
   EXPECT_EQ(parse_error(R"([[], [0, {"\u001b": 1, "\u001b": 1}]])"),
@@ -191,7 +191,7 @@ TEST_F(View, ReadsWhatIsThere) {
 }
 
 TEST_F(View, EveryWrongKindIsNamedWithItsPlace) {
-  EXPECT_SAYS("f.json: /: the key \"none\" is missing; add it", v.at("none"));
+  EXPECT_SAYS("f.json: the key \"none\" is missing; add it", v.at("none"));
   EXPECT_SAYS("f.json: /s: must be an object, is \"text\"", v.at("s").at("x"));
   EXPECT_SAYS("f.json: /s: must be an object, is \"text\"", v.at("s").find("x"));
   EXPECT_SAYS("f.json: /s: must be an object, is \"text\"", v.at("s").members());
@@ -250,7 +250,7 @@ TEST_F(View, LongAndHostileValuesAreShownShort) {
   EXPECT_SAYS("f.json: /k\\u000a: must be a number, is \"" + std::string(56, 'y') + "...",
               v.at("k\n").number());
   m_json = Json("\x1b[31m");
-  EXPECT_SAYS("f.json: /: must be a number, is \"\\u001b[31m\"", v.number());
+  EXPECT_SAYS("f.json: must be a number, is \"\\u001b[31m\"", v.number());
   // 'ü' has two bytes; the cut never falls between them
   for (int pad = 0; pad < 2; ++pad) {
     std::string text(static_cast<std::size_t>(pad), 'x');

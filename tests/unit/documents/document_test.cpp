@@ -24,7 +24,7 @@ using test::verdict;
 
 TEST(Header, SaysWhatIsWrongWithIt) {
   const std::string no_document =
-      "/: this is no reckon document; the key \"schema\" must be one of reckon/profile, "
+      "this is no reckon document; the key \"schema\" must be one of reckon/profile, "
       "reckon/workload, reckon/roles, reckon/plan, reckon/report, reckon/requirements";
   expect_messages(
       to_json(test::example_roles()),
@@ -33,7 +33,7 @@ TEST(Header, SaysWhatIsWrongWithIt) {
           {{set("/schema", "roles")},
            "/schema: is \"roles\"; must be one of reckon/profile, reckon/workload, reckon/roles, "
            "reckon/plan, reckon/report, reckon/requirements"},
-          {{remove("/schema_version")}, "/: the key \"schema_version\" is missing; add it"},
+          {{remove("/schema_version")}, "the key \"schema_version\" is missing; add it"},
           {{set("/schema_version", 0)}, "/schema_version: must be at least 1, is 0"},
           {{set("/schema_version", "1")}, "/schema_version: must be a number, is \"1\""},
           {{set("/schema_version", 2)},
@@ -120,7 +120,7 @@ TEST(Roles, MistakesAreNamed) {
   expect_messages(
       to_json(test::example_roles()),
       {
-          {{remove("/name")}, "/: the key \"name\" is missing; add it"},
+          {{remove("/name")}, "the key \"name\" is missing; add it"},
           {{set("/groups", Json::array())},
            "/groups: is empty; at least one group of ranks is needed"},
           {{set("/groups/0/count", 0)}, "/groups/0/count: must be at least 1, is 0"},

@@ -23,7 +23,7 @@ TEST(Plan, MistakesInLinksAndOptionsAreNamed) {
   expect_messages(
       to_json(test::example_plan()),
       {
-          {{remove("/profile")}, "/: the key \"profile\" is missing; add it"},
+          {{remove("/profile")}, "the key \"profile\" is missing; add it"},
           {{set("/profile/digest", "sha256:12")},
            "/profile/digest: is \"sha256:12\"; " + digest_rule},
           {{set("/workload/digest", "md5:" + std::string(67, '0'))},
@@ -182,9 +182,9 @@ TEST(Report, MistakesAreNamed) {
            "/iteration_seconds: is empty; at least one iteration is needed"},
           {{set("/iteration_seconds/1", 0)}, "/iteration_seconds/1: must be greater than 0, is 0"},
           {{set("/min_seconds", 0.81)},
-           "/: min_seconds 0.81 <= p50_seconds 0.8 <= p99_seconds 0.85 must hold"},
+           "min_seconds 0.81 <= p50_seconds 0.8 <= p99_seconds 0.85 must hold"},
           {{set("/p99_seconds", 0.7)},
-           "/: min_seconds 0.75 <= p50_seconds 0.8 <= p99_seconds 0.7 must hold"},
+           "min_seconds 0.75 <= p50_seconds 0.8 <= p99_seconds 0.7 must hold"},
           {{set("/goodput_over_bound", -0.1)},
            "/goodput_over_bound: must not be negative, is -0.1"},
           {{set("/tolerance", -0.1)}, "/tolerance: must not be negative, is -0.1"},

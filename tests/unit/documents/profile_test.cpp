@@ -28,7 +28,7 @@ TEST(Profile, MistakesInTheHeadAndTheMachinesAreNamed) {
   expect_messages(
       to_json(test::example_profile()),
       {
-          {{remove("/source")}, "/: the key \"source\" is missing; add it"},
+          {{remove("/source")}, "the key \"source\" is missing; add it"},
           {{set("/source", "")}, "/source: must not be empty"},
           {{set("/context/host", 3)}, "/context/host: must be a string, is 3"},
           {{set("/context", Json{{"", "x"}})},

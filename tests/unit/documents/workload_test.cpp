@@ -20,7 +20,7 @@ TEST(Workload, MistakesAreNamed) {
   expect_messages(
       to_json(test::example_workload()),
       {
-          {{remove("/tensors")}, "/: the key \"tensors\" is missing; add it"},
+          {{remove("/tensors")}, "the key \"tensors\" is missing; add it"},
           {{set("/tensors", Json::array())}, "/tensors: is empty; at least one tensor is needed"},
           {{set("/tensors", Json::object())}, "/tensors: must be an array, is {}"},
           {{set("/tensors/1/name", "fc.bias")},

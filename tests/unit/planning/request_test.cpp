@@ -3,7 +3,9 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "documents/cells.hpp"
 #include "documents/json.hpp"
+#include "support/refusals.hpp"
 #include "unit/strategies/fixtures.hpp"
 
 #include <gmock/gmock.h>
@@ -101,6 +103,20 @@ TEST(PlanAsAsked, RefusesWhatIsAskedOfOneStrategyAndGivenToAnother) {
        },
        "--shape needs --strategy torus"},
       {[](PlanRequest& r) { r.options.strategy = "torus"; }, "give --shape"},
+      {[](PlanRequest& r) { r.options.strategy = "rng"; }, "unknown; did you mean ring?"},
+      {[](PlanRequest& r) { r.shape = "200x200x1"; }, "has 40000 nodes; profile"},
+      {[](PlanRequest& r) { r.options.configuration = "ace"; }, "--configuration needs --shape"},
+      {[](PlanRequest& r) {
+         r.options.configuration = "ace";
+         r.places = PlacesAsked::gpu;
+       },
+       "--configuration with --places"},
+      {[](PlanRequest& r) {
+         r.options.configuration = "ace";
+         r.workers.reset();
+         r.inside = InsidePlanOptions();
+       },
+       "--configuration with --inside"},
       {[](PlanRequest& r) { r.proxies.one_queue = true; }, "need --strategy coarse"},
       {[](PlanRequest& r) { r.proxies.tolerance = 0.1; }, "need --strategy coarse"},
       {[](PlanRequest& r) { r.options.update_at = UpdatePlace::server; }, "give --optimizer"},
@@ -114,6 +130,42 @@ TEST(PlanAsAsked, RefusesWhatIsAskedOfOneStrategyAndGivenToAnother) {
   for (const auto& [change, words] : cases) {
     EXPECT_THAT(message(change), testing::HasSubstr(words));
   }
+}
+
+TEST(PlanAsAsked, PortsThatAreMadeUpAreOfMachinesAndNotOfCores) {
+  Profile profile = test::cluster(k_rate, k_rate, 4);
+  PlanRequest request;
+  request.options.what_if.worker_port_bytes_per_s = k_rate;
+  EXPECT_EQ(plan_as_asked(documents(profile), request).ranks.size(), 4U);
+  profile.machines.resize(1);
+  profile.machines.front().count = 1;
+  profile.machines.front().cores = 32;
+  std::erase_if(profile.cells, [](const Cell& c) { return c.key.from == "cpu"; });
+  EXPECT_REFUSED(usage, "say with --workers", plan_as_asked(documents(profile), request));
+  request.workers = 3;
+  EXPECT_EQ(plan_as_asked(documents(profile), request).ranks.size(), 3U);
+}
+
+TEST(PlanAsAsked, SaysWhereNoLatencyBetweenMachinesIsKnown) {
+  const auto says = [](const Profile& profile) {
+    PlanRequest request;
+    request.workers = 2;
+    const std::vector<Quantity> all = plan_as_asked(documents(profile), request).quantities;
+    return std::any_of(all.begin(), all.end(), [](const Quantity& q) {
+      return q.equation.starts_with("latency between machines: none");
+    });
+  };
+  Profile profile = test::cluster(k_rate, k_rate, 4);
+  std::erase_if(profile.cells, [](const Cell& c) { return c.unit == "seconds"; });
+  EXPECT_TRUE(says(profile));
+  Cell latency;
+  latency.key.test = k_fabric_latency;
+  latency.key.from = profile.machines.front().id;
+  latency.unit = "seconds";
+  latency.status = CellStatus::published;
+  latency.p50 = latency.min = latency.max = latency.p99 = 1e-6;
+  profile.cells.push_back(latency);
+  EXPECT_FALSE(says(profile));
 }
 
 } // namespace

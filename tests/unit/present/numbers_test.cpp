@@ -25,6 +25,7 @@ TEST(TimeText, ChoosesTheUnit) {
   EXPECT_EQ(time_text(0.15), "150.0 ms");
   EXPECT_EQ(time_text(75), "75.00 s");
   EXPECT_EQ(time_text(-0.002), "-2.000 ms");
+  EXPECT_EQ(time_text(4.684e-16), "0 s"); // what the difference of two times leaves
 }
 
 TEST(GbPerS, HasTwoDecimalsOrTwoDigits) {
@@ -38,6 +39,8 @@ TEST(ChangeText, SpeaksInPercentAndFromAFactorOfTwoOnInFactors) {
   EXPECT_EQ(change_text(0.062), "+6.2 %");
   EXPECT_EQ(change_text(-0.12), "-12 %");
   EXPECT_EQ(change_text(0.0004), "+0.04 %");
+  EXPECT_EQ(change_text(-1e-7), "< 0.01 %"); // not "-0.00 %"
+  EXPECT_EQ(change_text(0), "+0.00 %");
   EXPECT_EQ(change_text(0.99), "+99 %");
   EXPECT_EQ(change_text(1), "x 2.0");
   EXPECT_EQ(change_text(2.4), "x 3.4");

@@ -83,5 +83,87 @@ TEST(RenderPlan, HasOneTextForANegativeMargin) {
               AllOf(HasSubstr("  " + p.margin_text), Not(HasSubstr("runner-up"))));
 }
 
+/// Two GPUs of two machines each, the sums in each first.
+Plan tree_plan() {
+  Plan p;
+  p.strategy = "hierarchical_ring";
+  p.prediction.mid_seconds = p.prediction.lo_seconds = p.prediction.hi_seconds = 2;
+  for (std::uint64_t i = 0; i < 4; ++i) {
+    PlanRank rank;
+    rank.machine = "m0";
+    rank.machine_number = i / 2;
+    rank.endpoint = i % 2 == 0 ? "m0/gpu0" : "m0/gpu1";
+    rank.endpoint_kind = "gpu";
+    rank.worker = true;
+    p.ranks.push_back(rank);
+  }
+  p.trees = {{"hierarchical ring", {0, 0, 0, 2}, {0, 0, 0, 2}, 0.125},
+             {"hierarchical ring", {1, 1, 1, 1}, {1, 1, 1, 1}, 0.875}};
+  Prediction busiest;
+  busiest.mid_seconds = busiest.lo_seconds = busiest.hi_seconds = 1;
+  busiest.bound_by = "m0.0 port nic0 out";
+  p.candidates = {{p.strategy, busiest, ""}, {"ring", busiest, ""}};
+  p.candidates[1].prediction->mid_seconds = p.candidates[1].prediction->hi_seconds = 1.5;
+  p.runner_up = "ring";
+  p.margin = 0.5;
+  return p;
+}
+
+TEST(RenderPlan, SaysOfTreesThatCandidatesAreComparedByTheirBusiestLinkAndWhichThatIs) {
+  Plan p = tree_plan();
+  EXPECT_THAT(render(p, Style{}),
+              AllOf(HasSubstr("candidates: the time of the busiest link alone, not played"),
+                    HasSubstr("m0.0 port nic0 out"),
+                    HasSubstr("  runner-up ring, margin 50 % by the busiest link")));
+  p.margin_text = "same time as mix";
+  EXPECT_THAT(render(p, Style{}),
+              HasSubstr("  same time as mix; runner-up ring, margin 50 % by the busiest link"));
+  p.margin = 0; // the runner-up is the one that the text names
+  EXPECT_THAT(render(p, Style{}),
+              AllOf(HasSubstr("  same time as mix\n"), Not(HasSubstr("runner-up"))));
+}
+
+TEST(RenderPlan, HasSharesOfTreesToThreeDigitsAndPlacesInRanges) {
+  EXPECT_THAT(render(tree_plan(), Style{}),
+              AllOf(HasSubstr("12.5 %  hierarchical ring  m0.0/gpu0 < m0.0/gpu1 (m0.1/gpu0 < "
+                              "m0.1/gpu1), and back"),
+                    HasSubstr("87.5 %  hierarchical ring  m0.0/gpu1 < m0.0/gpu0 m0.1/gpu0-1,")));
+}
+
+TEST(RenderPlan, SaysWhichServersThatWereAskedForSumNothing) {
+  Plan p = tree_plan();
+  p.options["servers"] = "2";
+  EXPECT_THAT(render(p, Style{}), HasSubstr("2 of 2 servers sum nothing"));
+  PlanRank& server = p.ranks.emplace_back();
+  server.machine = "cpu";
+  server.machine_number = 0;
+  server.server = true;
+  for (SumTree& tree : p.trees) {
+    tree.up.push_back(-1);
+    tree.down.push_back(-1);
+  }
+  EXPECT_THAT(render(p, Style{}), HasSubstr("1 of 2 servers sum nothing"));
+  p.options["servers"] = "1";
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("sum nothing")));
+}
+
+TEST(RenderPlan, CountsTheLanesOfEachServer) {
+  Plan p = proxy_plan(); // a part in lane 0 of rank 1, and one of rank 2's
+  p.parts.server = {1, 2};
+  p.parts.lane = {0, 0};
+  EXPECT_THAT(render(p, Style{}), HasSubstr("2 servers, 1 lane each;"));
+  p.parts = {{0, 100, 200}, {100, 100, 100}, {1, 1, 2}, {0, 1, 0}};
+  EXPECT_THAT(render(p, Style{}), HasSubstr("2 servers, 1 to 2 lanes each;"));
+}
+
+TEST(RenderPlan, SaysThatRanksWithPortsAreMachines) {
+  Plan p = proxy_plan();
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("machine of its own")));
+  for (PlanRank& rank : p.ranks) {
+    rank.port_bytes_per_second = 1e9;
+  }
+  EXPECT_THAT(render(p, Style{}), HasSubstr("ranks, each on a machine of its own"));
+}
+
 } // namespace
 } // namespace reckon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/report.hpp"
 
+#include "run/emulation.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -138,6 +140,31 @@ TEST(ReportOfARun, StragglersThatWereAskedForAreTheCauseAndInTheContext) {
   f.iterations(120, 19, 120);
   EXPECT_THAT(f.report().cause, testing::StartsWith("stragglers, as asked (+100.0 %): 1=2x"));
   EXPECT_THAT(f.report().context.at("stragglers"), testing::HasSubstr("1=2x"));
+}
+
+TEST(ReportOfARun, WithinTheToleranceNoCauseIsLookedFor) {
+  Fixture f;
+  f.iterations(66, 20, 60); // 10 % more than predicted
+  EXPECT_THAT(f.report(0.15).cause, testing::StartsWith("within the tolerance (+10.0 %)"));
+  EXPECT_THAT(f.report(0.05).cause, testing::Not(testing::HasSubstr("tolerance")));
+}
+
+TEST(ReportOfARun, AnEmulationWhoseWritesWereMostlyLateIsVoid) {
+  Fixture f;
+  f.plan.profile = {"links", "sha256:1"};
+  f.iterations(120, 20, 60); // twice the prediction
+  const auto cause = [&](double tolerance, const DocumentLink& links, std::uint64_t late) {
+    Report report = f.report(tolerance);
+    mark_emulated(report, links, {100, late, 0.01});
+    return report.cause;
+  };
+  EXPECT_THAT(cause(0.15, f.plan.profile, 98),
+              testing::StartsWith("void (+100.0 %): 98 of 100 writes took longer here"));
+  for (const std::string& other :
+       {cause(0.15, f.plan.profile, 50), cause(2, f.plan.profile, 98),
+        cause(0.15, {"others", "sha256:2"}, 98)}) { // which the prediction is not for
+    EXPECT_THAT(other, testing::Not(testing::StartsWith("void")));
+  }
 }
 
 TEST(ReportOfARun, NoTimePredictedForTrafficIsNeverWithinTheTolerance) {

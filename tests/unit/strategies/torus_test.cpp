@@ -353,6 +353,12 @@ TEST(TorusPlanner, EveryConfigurationTakesWhatTheOverlapEquationsSay) {
     ASSERT_NE(solved, nullptr);
     seconds[c.name] = plan.prediction.mid_seconds;
     EXPECT_NEAR(plan.prediction.mid_seconds, solved->value, 0.04 * solved->value) << c.name;
+    PlanOptions scatter = options; // whose traffic the equations do not have
+    scatter.strategy = "torus_scatter";
+    EXPECT_EQ(quantity_of(
+                  plan_torus({profile, workload, roles, {}, {}, std::nullopt}, scatter, {2, 2, 2}),
+                  "overlap_seconds"),
+              nullptr);
     // What re-predicts and simulates the plan has the same stations.
     EXPECT_EQ(network_of(plan, profile).stations.size(), 8U * 3 + (c.name == "ideal" ? 0 : 8));
   }

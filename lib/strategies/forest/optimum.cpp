@@ -24,6 +24,8 @@ namespace {
 constexpr double k_never = std::numeric_limits<double>::infinity();
 constexpr double k_gap = 1e-9, k_gap_of_many = 1e-4;
 constexpr std::size_t k_many_places = 24;
+/// In a network of no more places the search goes on until no tree helps by the LP's own prices.
+constexpr std::size_t k_few_places = 12;
 constexpr int k_most_rounds = 2000;
 /// Trees that a round of spanning trees looks for: from other starts, and with prices changed at
 /// random by up to k_disturbance. 16 a round need a seventh of the rounds that one does.
@@ -149,7 +151,7 @@ public:
 private:
   /// Whether the lower half of a tree may mirror the upper one.
   [[nodiscard]] bool mirrors() const { return m_network.collective == Collective::all_reduce; }
-  [[nodiscard]] bool is_small() const { return m_network.places.size() <= 12; }
+  [[nodiscard]] bool is_small() const { return m_network.places.size() <= k_few_places; }
   [[nodiscard]] bool is_closed() const {
     const double gap = m_network.places.size() >= k_many_places ? k_gap_of_many : k_gap;
     return m_solution.seconds_per_byte <= m_certificate * (1 + gap);

@@ -241,7 +241,8 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
                      workers, servers, profile.name, working.size(), what, others.size()));
   }
   std::vector<OpenMachine> out;
-  constexpr std::uint64_t k_most_relays = 10; // with more not every choice of them is looked at
+  constexpr std::uint64_t k_most_relays =
+      12; // with more the bound of all choices of them may stay open
   for (std::uint64_t i = 0; i < workers; ++i) {
     const std::string& id = working[i].first->id;
     OpenMachine machine{id, working[i].second, profile.topology.ids_in(id, kind), {}};

@@ -252,8 +252,7 @@ def page(rows, seed):
              f"{100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed {seed}; `--seed` "
              "takes another). Each machine has rates of its own then, the same whatever the number of servers; the "
              f"rates of memories and sums stay. Rows with more than {MOST_CHANGED} machines have no such twin.", "",
-             "NUMA nodes sum only where no more than ten places only sum ([cli.md](../cli.md)): with four servers "
-             "they do not, and `bound` is then of plans without them.", "",
+             "NUMA nodes sum only where no more than twelve places only sum ([cli.md](../cli.md)).", "",
              "## Where the rates are from", "",
              *(f"- **{network}**: {rates}." for network, rates in PROVENANCE.items()), ""]
     for model in MODELS:

@@ -4,6 +4,7 @@
 #include "documents/document.hpp"
 #include "planning/request.hpp"
 #include "present/document_text.hpp"
+#include "strategies/forest/forest.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/planner.hpp"
 
@@ -11,6 +12,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -50,6 +52,45 @@ void bert_large_on_32_and_16(benchmark::State& state) {
   plan(state, read_workload(workload_file("bert-large")), 32, 16, {});
 }
 BENCHMARK(bert_large_on_32_and_16)->Unit(benchmark::kMillisecond);
+
+/// The best mix of trees alone, with its certificate: machines of a shipped profile, each with its
+/// GPUs, and whole machines that only sum.
+void best_trees(benchmark::State& state, const std::string& name, std::uint64_t workers,
+                std::uint64_t servers) {
+  Profile profile = read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
+  MachineGroup& group = profile.machines.front();
+  group.count = workers + servers;
+  std::vector<OpenMachine> machines;
+  for (std::uint64_t i = 0; i < workers; ++i) {
+    machines.push_back({group.id, i, profile.topology.ids_in(group.id, ObjectKind::gpu), {}});
+  }
+  for (std::uint64_t i = 0; i < servers; ++i) {
+    machines.push_back({group.id, workers + i, {}, {}, false});
+  }
+  const Network network = network_between_machines(profile, machines, "");
+  double open = 0;
+  for ([[maybe_unused]] auto _ : state) {
+    const Forest forest = solve_forest(network, 0.01, Gains::left_out);
+    open = forest.optimum_seconds_per_byte / forest.certificate_seconds_per_byte - 1;
+  }
+  state.counters["places"] = static_cast<double>(network.places.size());
+  state.counters["open_percent"] = 100 * open;
+}
+
+void best_trees_of_128_gpus(benchmark::State& state) {
+  best_trees(state, "h100-cluster", 16, 0);
+}
+BENCHMARK(best_trees_of_128_gpus)->Unit(benchmark::kMillisecond);
+
+void best_trees_of_32_gpus_and_4_servers(benchmark::State& state) {
+  best_trees(state, "a100-cluster", 4, 4);
+}
+BENCHMARK(best_trees_of_32_gpus_and_4_servers)->Unit(benchmark::kMillisecond);
+
+void best_trees_of_1024_gpus(benchmark::State& state) {
+  best_trees(state, "h100-cluster", 128, 0);
+}
+BENCHMARK(best_trees_of_1024_gpus)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 /// What `plan` does once its documents are read.
 Plan as_asked(const PlanDocuments& documents, const PlanRequest& request) {

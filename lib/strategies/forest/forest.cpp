@@ -137,17 +137,13 @@ std::vector<double> loads_of(const Network& model, const NamedScheme& scheme) {
   return out;
 }
 
-/// For each root that the collective has the cheapest tree, without places that only sum where
-/// workers alone can do it. Empties `out` where a root has none.
+/// For each root that the collective has the cheapest tree. Empties `out` where a root has none.
 void add_for_each_root(const Network& model, const std::vector<double>& prices,
                        std::vector<Tree>& out) {
   const std::vector<double> shares = model.root_shares();
   const auto wanted = static_cast<std::size_t>(
       std::count_if(shares.begin(), shares.end(), [](double share) { return share > 0; }));
-  std::vector<PricedTree> trees = cheapest_trees(model, prices, Relays::none);
-  if (trees.size() < wanted) {
-    trees = cheapest_trees(model, prices);
-  }
+  const std::vector<PricedTree> trees = cheapest_trees(model, prices).trees;
   for (const PricedTree& tree : trees) {
     if (std::find(out.begin(), out.end(), tree.tree) == out.end()) {
       out.push_back(tree.tree);
@@ -184,7 +180,7 @@ std::vector<Tree> first_trees(const Network& model, const std::vector<NamedSchem
     add(*tree);
   }
   if (out.empty()) { // none that is the same there and back
-    for (const PricedTree& tree : cheapest_trees(model, slow)) {
+    for (const PricedTree& tree : cheapest_trees(model, slow).trees) {
       add(tree.tree);
     }
   }

@@ -6,7 +6,10 @@
 #include "strategies/forest/spanning.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -18,33 +21,100 @@ namespace {
 
 /// A search ends when the dual values leave no more than this to gain; on a large network, where a
 /// play tells no smaller difference, than the second.
+constexpr double k_never = std::numeric_limits<double>::infinity();
 constexpr double k_gap = 1e-9, k_gap_of_many = 1e-4;
 constexpr std::size_t k_many_places = 24;
+/// In a network of no more places the search goes on until no tree helps by the LP's own prices.
+constexpr std::size_t k_few_places = 12;
 constexpr int k_most_rounds = 2000;
-/// Arborescences take n^3 for each root and choice of relays.
-constexpr std::size_t k_most_places_exact = 12;
 /// Trees that a round of spanning trees looks for: from other starts, and with prices changed at
 /// random by up to k_disturbance. 16 a round need a seventh of the rounds that one does.
 constexpr std::size_t k_starts = 8, k_disturbed = 8;
 constexpr double k_disturbance = 0.2;
+/// Of the trees that are found at once the cheapest are taken.
+constexpr std::size_t k_most_taken = 16;
+/// Steps of looking for the cheapest trees: more when the search would end with a gap.
+constexpr double k_first_steps = 3e5, k_more_steps = 4, k_most_steps = 2e7;
 /// Prices between the LP's and those of the best bound so far jump about less (Wentges 1997).
 constexpr double k_smoothing = 0.7;
-/// Steps of all arborescences of a search in a network of more than k_most_places_exact places.
-constexpr double k_most_pricing = 3e8;
+
+std::uint64_t mixed(std::uint64_t a, std::uint64_t b) { // Steele, Lea and Flood 2014
+  std::uint64_t z = a * 0x9e3779b97f4a7c15U + b;
+  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+  return z ^ (z >> 31U);
+}
+std::uint64_t mixed(std::uint64_t a, double b) {
+  return mixed(a, std::bit_cast<std::uint64_t>(b));
+}
+
+/// By station: a number that those share which no ways tell apart (colour refinement). Whatever is
+/// alike by a symmetry of the network shares its number.
+std::vector<std::size_t> kinds_of_stations(const Network& network) {
+  const std::size_t n = network.places.size();
+  const std::vector<double> shares = network.root_shares();
+  std::vector<std::uint64_t> station, place;
+  for (const Station& s : network.stations) {
+    station.push_back(mixed(mixed(0, s.bytes_per_second), s.background));
+  }
+  for (std::size_t v = 0; v < n; ++v) {
+    place.push_back(mixed(network.places[v].worker ? 1 : 2, v < shares.size() ? shares[v] : 0.0));
+  }
+  for (std::size_t known = 0;;) {
+    std::vector<std::uint64_t> next_station = station, next_place = place;
+    const auto see = [&](const Uses& uses, std::uint64_t by) {
+      for (const Use& use : uses) {
+        by += mixed(station[use.station], use.amount);
+      }
+      for (const Use& use : uses) {
+        next_station[use.station] += mixed(by, use.amount);
+      }
+      return mixed(by, 1.0);
+    };
+    for (std::size_t u = 0; u < n; ++u) {
+      next_place[u] += see(network.add[u], mixed(place[u], std::uint64_t{1}));
+      for (const Exit& exit : network.exits[u]) {
+        next_place[u] += see(exit.uses, mixed(place[u], std::uint64_t{2}));
+      }
+      for (std::size_t v = 0; v < n; ++v) {
+        if (u != v && network.ways[u][v]) {
+          const std::uint64_t way = see(*network.ways[u][v], mixed(place[u], place[v]));
+          next_place[u] += mixed(way, std::uint64_t{3});
+          next_place[v] += mixed(way, std::uint64_t{4});
+        }
+      }
+    }
+    std::map<std::uint64_t, std::size_t> numbers;
+    std::vector<std::size_t> out;
+    for (std::size_t s = 0; s < station.size(); ++s) {
+      station[s] = mixed(next_station[s], std::uint64_t{5});
+      out.push_back(numbers.try_emplace(station[s], numbers.size()).first->second);
+    }
+    for (std::size_t v = 0; v < n; ++v) {
+      place[v] = mixed(next_place[v], std::uint64_t{6});
+    }
+    if (numbers.size() == known) {
+      return out;
+    }
+    known = numbers.size();
+  }
+}
 
 class Search {
 public:
   Search(const Network& network, std::vector<Tree> trees)
-      : m_network(network), m_program(program_of(network)) {
+      : m_network(network), m_wanted(network.root_shares()),
+        m_program(program_of(network, m_wanted.empty() ? std::vector<double>{1.0} : m_wanted)),
+        m_kind(kinds_of_stations(network)) {
     std::map<std::pair<double, double>, std::size_t> classes;
     for (const Station& s : network.stations) {
       m_class.push_back(
           classes.try_emplace({s.bytes_per_second, s.background}, classes.size()).first->second);
     }
     // With mirrored trees alone a station and the one of the way back are loaded alike, so that
-    // they can share their prices: only then does a spanning tree bound all trees.
-    const auto others = std::stable_partition(trees.begin(), trees.end(),
-                                              [](const Tree& t) { return t.up == t.down; });
+    // they can share their prices, and what spanning trees find is of use.
+    const auto others = std::stable_partition(
+        trees.begin(), trees.end(), [&](const Tree& t) { return t.up == t.down || !mirrors(); });
     m_later.assign(others, trees.end());
     trees.erase(others, trees.end());
     for (Tree& tree : trees) {
@@ -57,31 +127,37 @@ public:
   }
 
   [[nodiscard]] Optimum run() {
-    spanning_rounds();
-    if (is_small() || !is_closed()) {
+    if (mirrors()) {
+      spanning_rounds();
+    } else {
+      m_certificate = network_bound(m_network).seconds_per_byte;
+    }
+    if (!is_closed() || is_small()) {
       take_later();
       m_solution = m_program.solve();
-    }
-    if (is_small()) {
-      arborescence_rounds(); // until no tree helps by the LP's own prices
+      arborescence_rounds();
     }
     Optimum out;
     out.seconds_per_byte = m_solution.seconds_per_byte;
     out.certificate = m_certificate;
-    // Spanning trees bound all trees by prices that are shared evenly, not by the LP's own.
-    const bool even = !is_small() && is_closed() && !m_best_prices.empty();
-    out.prices = even ? m_best_prices : m_solution.prices;
+    // Prices that are shared evenly where they prove the optimum, else the LP's own.
+    out.prices =
+        !is_small() && is_closed() && !m_best_prices.empty() ? m_best_prices : m_solution.prices;
     out.shares = m_program.least_work(m_solution);
     out.trees = std::move(m_trees);
     return out;
   }
 
 private:
-  [[nodiscard]] bool is_small() const { return m_network.places.size() <= k_most_places_exact; }
+  /// Whether the lower half of a tree may mirror the upper one.
+  [[nodiscard]] bool mirrors() const { return m_network.collective == Collective::all_reduce; }
+  [[nodiscard]] bool is_small() const { return m_network.places.size() <= k_few_places; }
   [[nodiscard]] bool is_closed() const {
     const double gap = m_network.places.size() >= k_many_places ? k_gap_of_many : k_gap;
     return m_solution.seconds_per_byte <= m_certificate * (1 + gap);
   }
+  /// Of the shares that a tree's belongs to.
+  [[nodiscard]] std::size_t group_of(std::size_t root) const { return m_wanted.empty() ? 0 : root; }
 
   /// Adds a tree that is not known yet. Stations that every tree loads alike stay in one class.
   bool take(Tree tree) {
@@ -93,7 +169,7 @@ private:
     for (std::size_t s = 0; s < loads.size(); ++s) {
       m_class[s] = classes.try_emplace({m_class[s], loads[s]}, classes.size()).first->second;
     }
-    m_program.add(loads);
+    m_program.add(loads, group_of(root_of(tree)));
     m_trees.push_back(std::move(tree));
     return true;
   }
@@ -105,27 +181,57 @@ private:
     m_later.clear();
   }
 
-  /// Stations of one class may share their prices in any way without a change of the LP's value. In
-  /// equal parts the price of a way is that of the way back wherever the links allow it.
-  [[nodiscard]] std::vector<double> even_prices() const {
-    std::vector<double> sum(m_class.size(), 0), count(m_class.size(), 0);
-    for (std::size_t s = 0; s < m_class.size(); ++s) {
-      sum[m_class[s]] += m_solution.prices[s];
-      ++count[m_class[s]];
+  /// Shared evenly between stations of one class.
+  [[nodiscard]] static std::vector<double> evened(const std::vector<double>& prices,
+                                                  const std::vector<std::size_t>& classes) {
+    std::vector<double> sum(classes.size(), 0), count(classes.size(), 0);
+    for (std::size_t s = 0; s < classes.size(); ++s) {
+      sum[classes[s]] += prices[s];
+      ++count[classes[s]];
     }
-    std::vector<double> out(m_class.size());
-    for (std::size_t s = 0; s < m_class.size(); ++s) {
-      out[s] = sum[m_class[s]] / count[m_class[s]];
+    std::vector<double> out;
+    for (const std::size_t c : classes) {
+      out.push_back(sum[c] / count[c]);
     }
     return out;
   }
 
+  /// Stations that all trees load alike may share their prices in any way without a change of the
+  /// LP's value: in equal parts the price of a way is that of the way back wherever the links allow
+  /// it. Shared among stations that are alike they bound the trees no worse, and places that only
+  /// sum become alike.
+  [[nodiscard]] std::vector<double> even_prices() const {
+    return evened(evened(m_solution.prices, m_class), m_kind);
+  }
+
+  /// The cheapest trees of those that are cheaper than all that are known, and what they prove.
   /// Weak duality: prices >= 0 with sum capacity price = 1 bound every mix of trees from below.
-  void certify(const std::vector<double>& prices, double least_cost) {
-    double scale = 0, bound = least_cost;
+  std::vector<PricedTree> look(const std::vector<double>& prices) {
+    std::vector<double> of_group(m_solution.share_prices.size(), k_never);
+    const std::vector<double> costs = m_program.costs(prices);
+    for (std::size_t c = 0; c < costs.size(); ++c) {
+      double& least = of_group[group_of(root_of(m_trees[c]))];
+      least = std::min(least, costs[c]);
+    }
+    std::vector<double> below(m_network.places.size(), k_never);
+    for (std::size_t v = 0; v < below.size(); ++v) {
+      below[v] = m_wanted.empty() ? of_group.front() : v < m_wanted.size() ? of_group[v] : k_never;
+    }
+    CheapestTrees found = cheapest_trees(m_network, prices, below, m_steps);
+    double scale = 0, bound = 0;
     for (std::size_t s = 0; s < prices.size(); ++s) {
       scale += m_network.stations[s].bytes_per_second * prices[s];
       bound += m_network.stations[s].background * prices[s];
+    }
+    if (m_wanted.empty()) {
+      double least = of_group.front();
+      for (const double cost : found.least) {
+        least = std::min(least, cost);
+      }
+      bound += least;
+    }
+    for (std::size_t v = 0; v < m_wanted.size(); ++v) {
+      bound += m_wanted[v] > 0 ? m_wanted[v] * std::min(found.least[v], of_group[v]) : 0;
     }
     if (scale > 0 && bound / scale > m_certificate) {
       m_certificate = bound / scale;
@@ -134,12 +240,37 @@ private:
         price /= scale;
       }
     }
+    std::stable_sort(found.trees.begin(), found.trees.end(),
+                     [](const auto& a, const auto& b) { return a.cost < b.cost; });
+    if (m_wanted.empty() && found.trees.size() > k_most_taken) {
+      found.trees.resize(k_most_taken);
+    }
+    return std::move(found.trees);
   }
 
   /// Of a tree, by the LP's own prices: whether it can make the mix faster.
   [[nodiscard]] bool helps(const Tree& tree) const {
-    return cost_of(m_network, tree, m_solution.prices) <
-           m_solution.share_prices.front() * (1 - k_gap);
+    const double price = m_solution.share_prices[group_of(root_of(tree))];
+    return cost_of(m_network, tree, m_solution.prices) < price - k_gap * std::abs(price);
+  }
+
+  /// Between given prices and those of the best bound.
+  [[nodiscard]] std::vector<double> smoothed(std::vector<double> prices) const {
+    for (std::size_t s = 0; s < m_best_prices.size(); ++s) {
+      prices[s] = k_smoothing * m_best_prices[s] + (1 - k_smoothing) * prices[s];
+    }
+    return prices;
+  }
+
+  /// Whether any of them was new and helps.
+  bool take_what_helps(std::vector<Tree> found) {
+    bool added = false;
+    for (Tree& tree : found) {
+      if (helps(tree)) {
+        added = take(std::move(tree)) || added;
+      }
+    }
+    return added;
   }
 
   void spanning_rounds() {
@@ -148,25 +279,21 @@ private:
     for (int round = 0; round < k_most_rounds; ++round) {
       stop_if_interrupted();
       const std::vector<double> prices = even_prices();
+      look(prices);
       std::vector<Tree> found;
-      const auto look = [&](const std::vector<double>& at, std::size_t starts, bool bound) {
+      const auto grow = [&](const std::vector<double>& at, std::size_t starts) {
         const Spanning spanning(m_network, at);
-        if (bound && spanning.bounds()) {
-          certify(at, spanning.least_cost());
-        }
         for (std::size_t i = 0; i < starts; ++i) {
           if (std::optional<Tree> tree = spanning.tree(start++)) {
             found.push_back(std::move(*tree));
           }
         }
       };
-      look(prices, k_starts, true);
+      grow(prices, k_starts);
       if (!m_best_prices.empty()) {
-        std::vector<double> smooth = prices;
-        for (std::size_t s = 0; s < smooth.size(); ++s) {
-          smooth[s] = k_smoothing * m_best_prices[s] + (1 - k_smoothing) * smooth[s];
-        }
-        look(smooth, 1, true);
+        const std::vector<double> smooth = smoothed(prices);
+        look(smooth);
+        grow(smooth, 1);
       }
       if (is_closed()) {
         return;
@@ -177,15 +304,9 @@ private:
           constexpr double k_whole = 18446744073709551616.0; // 2^64
           price *= 1 + k_disturbance * (2 * static_cast<double>(random()) / k_whole - 1);
         }
-        look(disturbed, 1, false);
+        grow(disturbed, 1);
       }
-      bool added = false;
-      for (Tree& tree : found) {
-        if (helps(tree)) {
-          added = take(std::move(tree)) || added;
-        }
-      }
-      if (!added) {
+      if (!take_what_helps(std::move(found))) {
         return;
       }
       m_solution = m_program.solve();
@@ -195,129 +316,57 @@ private:
   void arborescence_rounds() {
     for (int round = 0; round < k_most_rounds; ++round) {
       stop_if_interrupted();
-      std::vector<PricedTree> cheapest = cheapest_trees(m_network, m_solution.prices);
-      double least = m_solution.share_prices.front();
-      for (const PricedTree& tree : cheapest) {
-        least = std::min(least, tree.cost);
-      }
-      certify(m_solution.prices, least);
+      // Prices between the best that are known and the LP's lead there in fewer rounds; the LP's
+      // own say at last that no tree helps.
       bool added = false;
-      for (PricedTree& tree : cheapest) {
-        if (tree.cost < m_solution.share_prices.front() * (1 - k_gap)) {
-          added = take(std::move(tree.tree)) || added;
+      for (const std::vector<double>& prices :
+           {smoothed(even_prices()), even_prices(), m_solution.prices}) {
+        std::vector<Tree> found;
+        for (PricedTree& tree : look(prices)) {
+          found.push_back(std::move(tree.tree));
+        }
+        if (is_closed() && !is_small()) {
+          return;
+        }
+        if (take_what_helps(std::move(found))) {
+          added = true;
+          break;
         }
       }
-      if (!added) {
+      if (added) {
+        m_solution = m_program.solve();
+      } else if (is_closed() || m_steps > k_most_steps) {
         return;
+      } else {
+        m_steps *= k_more_steps;
       }
-      m_solution = m_program.solve();
     }
   }
 
   const Network& m_network;
+  std::vector<double> m_wanted; ///< by worker, where the collective gives the roots
   SharesProgram m_program;
   std::vector<Tree> m_trees, m_later; ///< m_later: those that are not mirrored
   std::set<std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::size_t>> m_known;
-  std::vector<std::size_t> m_class; ///< by station
+  std::vector<std::size_t> m_class, m_kind; ///< by station
   SharesProgram::Solution m_solution;
   double m_certificate = 0;
+  double m_steps = k_first_steps;    ///< of a look for the cheapest trees
   std::vector<double> m_best_prices; ///< of the certificate
 };
 
 } // namespace
 
-namespace {
-
-/// Equation 25 with a group of columns for each root that the collective has.
-SharesProgram program_by_root(const Network& network) {
+SharesProgram program_of(const Network& network, const std::vector<double>& groups) {
   std::vector<double> capacities, background;
   for (const Station& station : network.stations) {
     capacities.push_back(station.bytes_per_second);
     background.push_back(station.background);
   }
-  return {capacities, background, network.root_shares()};
-}
-
-/// The best mix where the roots are given, which is the upper or the lower half of a forest: each
-/// root prices its own trees. Exact in networks of at most k_most_places_exact places, and in
-/// larger ones without relays as far as there is time; else `certificate` is equation 27's bound.
-Optimum optimum_of_halves(const Network& network, std::vector<Tree> trees) {
-  const std::size_t n = network.places.size();
-  const std::vector<double> wanted = network.root_shares();
-  const bool small = n <= k_most_places_exact, exact = small || network.workers == n;
-  const double gap = n >= k_many_places ? k_gap_of_many : k_gap;
-  const auto size = static_cast<double>(network.workers);
-  const double roots = has_root(network.collective) ? 1.0 : size;
-  const double rounds =
-      small ? k_most_rounds : std::floor(k_most_pricing / (roots * size * size * size));
-  SharesProgram program = program_by_root(network);
-  std::set<std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::size_t>> known;
-  Optimum out;
-  const auto take = [&](Tree tree) {
-    if (!known.insert({tree.up, tree.down, tree.exit}).second) {
-      return false;
-    }
-    program.add(loads_of(network, tree), root_of(tree));
-    out.trees.push_back(std::move(tree));
-    return true;
-  };
-  for (Tree& tree : trees) {
-    take(std::move(tree));
-  }
-  out.certificate = network_bound(network).seconds_per_byte;
-  SharesProgram::Solution solution = program.solve();
-  for (double round = 0; round < rounds; ++round) {
-    stop_if_interrupted();
-    if (!small && solution.seconds_per_byte <= out.certificate * (1 + gap)) {
-      break;
-    }
-    std::vector<PricedTree> cheapest =
-        cheapest_trees(network, solution.prices, small ? Relays::every_choice : Relays::none);
-    // Weak duality, with the share of each root times what its cheapest tree costs.
-    double scale = 0, bound = 0;
-    for (std::size_t s = 0; s < solution.prices.size(); ++s) {
-      scale += network.stations[s].bytes_per_second * solution.prices[s];
-      bound += network.stations[s].background * solution.prices[s];
-    }
-    bool added = false;
-    for (PricedTree& tree : cheapest) {
-      const std::size_t root = root_of(tree.tree);
-      const double price = solution.share_prices[root];
-      bound += wanted[root] * std::min(price, tree.cost);
-      if (tree.cost < price - k_gap * std::abs(price)) {
-        added = take(std::move(tree.tree)) || added;
-      }
-    }
-    if (exact && scale > 0) {
-      out.certificate = std::max(out.certificate, bound / scale);
-    }
-    if (!added) {
-      break;
-    }
-    solution = program.solve();
-  }
-  out.seconds_per_byte = solution.seconds_per_byte;
-  out.certificate = std::min(out.certificate, out.seconds_per_byte);
-  out.prices = solution.prices;
-  out.shares = program.least_work(solution);
-  return out;
-}
-
-} // namespace
-
-SharesProgram program_of(const Network& network) {
-  std::vector<double> capacities, background;
-  for (const Station& station : network.stations) {
-    capacities.push_back(station.bytes_per_second);
-    background.push_back(station.background);
-  }
-  return SharesProgram(capacities, background);
+  return {capacities, background, groups};
 }
 
 Optimum optimum_of(const Network& network, std::vector<Tree> trees) {
-  if (network.collective != Collective::all_reduce) {
-    return optimum_of_halves(network, std::move(trees));
-  }
   return Search(network, std::move(trees)).run();
 }
 

@@ -21,13 +21,13 @@ struct Optimum {
 };
 
 /// Equation 25 on a network's stations, without columns.
-[[nodiscard]] SharesProgram program_of(const Network& network);
+[[nodiscard]] SharesProgram program_of(const Network& network,
+                                       const std::vector<double>& groups = {1.0});
 
 /// Starts from `trees`, which must not be empty, and adds trees as long as prices show a cheaper
 /// one: spanning trees whose lower half mirrors the upper one, which loses nothing where links are
-/// as fast in both directions, in O(rounds places^2); then, in networks of at most 12 places,
-/// arborescences, which are exact for any directions. Where the collective gives the roots,
-/// arborescences for each of them only; `trees` must have one for each.
+/// as fast in both directions; then, where a gap is left, arborescences. Where the collective gives
+/// the roots, arborescences for each of them only; `trees` must have one for each.
 [[nodiscard]] Optimum optimum_of(const Network& network, std::vector<Tree> trees);
 
 } // namespace reckon

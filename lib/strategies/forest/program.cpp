@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace reckon {
@@ -96,6 +97,14 @@ SharesProgram::Solution SharesProgram::solve() {
     out.share_prices.push_back(duals[g] / m_scale);
   }
   return out;
+}
+
+std::vector<double> SharesProgram::costs(const std::vector<double>& prices) const {
+  std::vector<double> rows(static_cast<std::size_t>(m_simplex->numberRows()), 0.0);
+  std::transform(prices.begin(), prices.end(), rows.begin(), std::negate<>());
+  std::vector<double> out(m_work.size() + 1);
+  m_simplex->matrix()->transposeTimes(rows.data(), out.data());
+  return {out.begin() + 1, out.end()}; // without T's
 }
 
 std::vector<double> SharesProgram::least_work(const Solution& solution) {

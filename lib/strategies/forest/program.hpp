@@ -37,6 +37,9 @@ public:
   /// Throws Error{operation} when the solver finds no optimum (also without columns).
   [[nodiscard]] Solution solve();
 
+  /// By column: its loads times `prices`, which are by resource.
+  [[nodiscard]] std::vector<double> costs(const std::vector<double>& prices) const;
+
   /// Among all shares that reach `solution`'s time the ones that keep all resources together busy
   /// for the shortest time.
   [[nodiscard]] std::vector<double> least_work(const Solution& solution);

@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 namespace reckon {
 namespace {
 
 constexpr double k_never = std::numeric_limits<double>::infinity();
-/// Up to so many steps of Prim every choice of relays is looked at; beyond, none, each alone, and
-/// the best with more as long as these help.
-constexpr double k_most_steps = 2e6;
-constexpr std::size_t k_most_relays = 16;
 
 using Neighbours = std::vector<std::vector<std::size_t>>;
 
@@ -66,36 +64,17 @@ Spanning::Spanning(const Network& network, const std::vector<double>& prices)
   }
   constexpr double k_rounding = 1e-9;
   m_tie = k_rounding * dearest;
-  // Half of what it costs more to leave a place than to come to it, in the mean.
-  std::vector<double> tilt(n, 0.0);
-  for (std::size_t u = 0; u < n; ++u) {
-    double count = 0;
-    for (std::size_t v = 0; v < n; ++v) {
-      const double there = one_way[u * n + v], back = one_way[v * n + u];
-      if (there < k_never && back < k_never) {
-        tilt[u] += there - back;
-        ++count;
-      }
-    }
-    tilt[u] /= std::max(1.0, count);
-    m_tilted = m_tilted || std::abs(tilt[u]) > m_tie;
-  }
   m_both.assign(n * n, k_never);
-  m_up = m_down = m_both;
   for (std::size_t u = 0; u < n; ++u) {
     for (std::size_t v = 0; v < n; ++v) {
-      const double there = one_way[u * n + v], back = one_way[v * n + u];
-      m_both[u * n + v] = there + back + m_add[u] + m_add[v];
-      m_up[u * n + v] = std::min(there - tilt[u], back - tilt[v]) + m_add[u] + m_add[v];
-      m_down[u * n + v] = std::min(there + tilt[v], back + tilt[u]);
+      m_both[u * n + v] = one_way[u * n + v] + one_way[v * n + u] + m_add[u] + m_add[v];
     }
   }
   choose_relays();
 }
 
 /// Prim's algorithm; of equally cheap links the one that leads least far from the start.
-Spanning::Grown Spanning::grow(const std::vector<double>& cost,
-                               const std::vector<std::size_t>& members, std::size_t start) const {
+Spanning::Grown Spanning::grow(const std::vector<std::size_t>& members, std::size_t start) const {
   const std::size_t count = members.size();
   Grown out;
   out.parent.assign(count, start);
@@ -108,7 +87,7 @@ Spanning::Grown Spanning::grow(const std::vector<double>& cost,
     if (done == count) {
       return out;
     }
-    const double* const row = cost.data() + members[at] * m_places;
+    const double* const row = m_both.data() + members[at] * m_places;
     std::size_t next = count;
     for (std::size_t v = 0; v < count; ++v) {
       if (joined[v] != 0) {
@@ -135,26 +114,10 @@ Spanning::Grown Spanning::grow(const std::vector<double>& cost,
   }
 }
 
-/// The relays of the cheapest mirrored tree, and the bound over all choices of them.
 void Spanning::choose_relays() {
-  const std::size_t relays = m_places - m_network.workers;
-  const auto members_with = [&](const std::vector<std::size_t>& chosen) {
-    std::vector<std::size_t> members(m_network.workers);
-    for (std::size_t v = 0; v < members.size(); ++v) {
-      members[v] = v;
-    }
-    members.insert(members.end(), chosen.begin(), chosen.end());
-    return members;
-  };
-  m_least = k_never;
   double cheapest = k_never;
-  double exit = m_places > 0 ? k_never : 0;
-  for (std::size_t root = 0; root < m_places; ++root) {
-    exit = std::min(exit, cheapest_exit(m_network, root, m_prices).cost);
-  }
   /// Whether it is cheaper than all before.
-  const auto look = [&](const std::vector<std::size_t>& chosen) {
-    const std::vector<std::size_t> members = members_with(chosen);
+  const auto look = [&](std::vector<std::size_t> members) {
     // A place with d links has d - 1 children, a root d. A worker adds once for each, a relay once
     // less: all sums are those of d for each place, less one for a worker and two for a relay, and
     // one more for the root.
@@ -163,49 +126,29 @@ void Spanning::choose_relays() {
       less += (v < m_network.workers ? 1 : 2) * m_add[v];
       root = m_network.exits[v].empty() ? root : std::min(root, m_add[v]);
     }
-    const double sums = (root == k_never ? 0 : root) - less;
-    const double down = grow(m_down, members, 0).cost;
-    const double up = m_sums_cost || m_tilted ? grow(m_up, members, 0).cost + sums : down;
-    m_least = std::min(m_least, up + down + exit);
-    const double cost = grow(m_both, members, 0).cost + sums;
+    const double cost = grow(members, 0).cost + (root == k_never ? 0 : root) - less;
     if (cost >= cheapest - m_tie) {
       return false;
     }
     cheapest = cost;
-    m_members = members;
+    m_members = std::move(members);
     return true;
   };
-  look({});
-  const double steps = static_cast<double>(m_places) * static_cast<double>(m_places);
-  if (relays <= k_most_relays &&
-      steps * static_cast<double>(std::size_t{1} << relays) <= k_most_steps) {
-    for (std::size_t bits = 1; bits < (std::size_t{1} << relays); ++bits) {
-      std::vector<std::size_t> chosen;
-      for (std::size_t i = 0; i < relays; ++i) {
-        if ((bits >> i & 1U) != 0) {
-          chosen.push_back(m_network.workers + i);
-        }
-      }
-      look(chosen);
-    }
-    return;
-  }
-  m_bounds = false;
-  std::vector<std::size_t> chosen;
+  std::vector<std::size_t> members(m_places);
+  std::iota(members.begin(), members.end(), std::size_t{0});
+  look(members);
+  members.resize(m_network.workers);
+  look(members);
   for (bool helped = true; helped;) {
     helped = false;
-    std::vector<std::size_t> best;
-    for (std::size_t r = m_network.workers; r < m_places; ++r) {
-      if (std::find(chosen.begin(), chosen.end(), r) == chosen.end()) {
-        std::vector<std::size_t> more = chosen;
-        more.push_back(r);
-        if (look(more)) {
-          best = more;
-          helped = true;
-        }
+    const std::vector<std::size_t> before = m_members;
+    for (std::size_t r = m_network.workers; r < m_places && !before.empty(); ++r) {
+      std::vector<std::size_t> changed = before;
+      if (std::erase(changed, r) == 0) {
+        changed.push_back(r);
       }
+      helped = look(std::move(changed)) || helped;
     }
-    chosen = helped ? best : chosen;
   }
 }
 
@@ -213,7 +156,7 @@ std::optional<Tree> Spanning::tree(std::size_t start) const {
   if (m_members.empty()) {
     return std::nullopt;
   }
-  const Grown grown = grow(m_both, m_members, start % m_members.size());
+  const Grown grown = grow(m_members, start % m_members.size());
   if (grown.cost == k_never) {
     return std::nullopt;
   }

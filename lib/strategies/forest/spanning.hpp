@@ -11,17 +11,11 @@ namespace reckon {
 
 /// Cheapest trees whose lower half mirrors the upper one, when a byte through station s costs
 /// prices[s] >= 0. Such a tree loads each of its links in both directions, so that the cheapest is
-/// a spanning tree without direction (Prim), and its root can be chosen afterwards.
+/// a spanning tree without direction (Prim), and its root can be chosen afterwards. Places that
+/// only sum join it, or leave it, one by one as long as that makes it cheaper.
 class Spanning {
 public:
   Spanning(const Network& network, const std::vector<double>& prices);
-
-  /// Whether least_cost() holds for every tree: false where there are so many places that only sum
-  /// that not every choice of them was looked at.
-  [[nodiscard]] bool bounds() const { return m_bounds; }
-  /// No tree, mirrored or not, costs less. Exact where a way and the way back differ only by what
-  /// it costs to leave and to come to their ends, but for the root's own sums.
-  [[nodiscard]] double least_cost() const { return m_least; }
 
   /// A cheapest tree, shallow among equals, grown from place `start` (modulo their number), with
   /// its root where the longest way to it is the shortest. nullopt where no tree joins all workers.
@@ -32,8 +26,7 @@ private:
     double cost = 0;
     std::vector<std::size_t> parent; ///< by member
   };
-  [[nodiscard]] Grown grow(const std::vector<double>& cost, const std::vector<std::size_t>& members,
-                           std::size_t start) const;
+  [[nodiscard]] Grown grow(const std::vector<std::size_t>& members, std::size_t start) const;
   void choose_relays();
 
   const Network& m_network;
@@ -41,11 +34,10 @@ private:
   std::size_t m_places;
   /// [u n + v]: there and back, and a sum at each end; infinite where it cannot be.
   std::vector<double> m_both;
-  std::vector<double> m_up, m_down;   ///< the least of a link's directions, for the bound
   std::vector<double> m_add;          ///< by place
   std::vector<std::size_t> m_members; ///< workers and the relays that make the cheapest tree
-  double m_least = 0, m_tie = 0;
-  bool m_bounds = true, m_sums_cost = false, m_tilted = false;
+  double m_tie = 0;
+  bool m_sums_cost = false;
 };
 
 } // namespace reckon

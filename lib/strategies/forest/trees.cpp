@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -13,7 +14,7 @@ constexpr double k_never = std::numeric_limits<double>::infinity();
 constexpr double k_tie = 1e-13;
 constexpr std::size_t k_none = std::numeric_limits<std::size_t>::max();
 
-using Costs = std::vector<std::vector<double>>;
+using Costs = std::vector<double>; ///< [v n + p]: of p being the parent of v
 
 std::vector<std::size_t> children_of(const std::vector<std::int64_t>& parents) {
   std::vector<std::size_t> children(parents.size(), 0);
@@ -58,153 +59,366 @@ void prune_leaves(const Network& model, std::vector<std::int64_t>& parents, std:
   }
 }
 
-/// Searches the cheapest trees for one set of prices.
-class Search {
+/// By place: which places are alike: of machines that can change places without a change of any
+/// cost those with the same position.
+class Alike {
 public:
-  Search(const Network& model, const std::vector<double>& prices, Relays relays)
-      : m_model(model), m_relays(relays) {
-    const std::size_t n = model.places.size();
-    m_copy.assign(n, std::vector<double>(n, k_never));
-    m_add.assign(n, 0.0);
-    for (std::size_t u = 0; u < n; ++u) {
-      for (std::size_t v = 0; v < n; ++v) {
-        if (u != v && model.ways[u][v]) {
-          m_copy[u][v] = cost_of(*model.ways[u][v], prices);
+  Alike(const Network& network, const std::vector<const Costs*>& costs,
+        const std::vector<double>& ends)
+      : m_kind(network.places.size()), m_machines(network.machines.size()) {
+    const std::size_t n = network.places.size();
+    const std::vector<double> shares = network.root_shares();
+    for (std::size_t v = 0; v < n; ++v) {
+      m_kind[v] = v;
+      m_machines[network.places[v].machine].push_back(v);
+    }
+    if (n == network.workers) {
+      return; // nothing to choose
+    }
+    const auto differ = [](double a, double b) {
+      return a != b && !(std::abs(a - b) <= k_tie * std::min(std::abs(a), std::abs(b)));
+    };
+    const auto can_change = [&](const std::vector<std::size_t>& a,
+                                const std::vector<std::size_t>& b) {
+      const std::vector<std::size_t> other = changed(a, b);
+      for (const std::size_t u : a) {
+        if ((u < network.workers) != (other[u] < network.workers) ||
+            differ(ends[u], ends[other[u]]) ||
+            (u < shares.size() && differ(shares[u], shares[other[u]]))) {
+          return false;
+        }
+        for (const Costs* const cost : costs) {
+          for (std::size_t v = 0; v < n; ++v) {
+            if (differ((*cost)[u * n + v], (*cost)[other[u] * n + other[v]]) ||
+                differ((*cost)[v * n + u], (*cost)[other[v] * n + other[u]])) {
+              return false;
+            }
+          }
         }
       }
-      m_add[u] = cost_of(model.add[u], prices);
+      return true;
+    };
+    for (std::size_t b = 1; b < m_machines.size(); ++b) {
+      for (std::size_t a = 0; a < b; ++a) {
+        const std::vector<std::size_t>&one = m_machines[a], &two = m_machines[b];
+        if (one.size() == two.size() && m_kind[one.front()] == one.front() &&
+            can_change(one, two)) {
+          for (std::size_t i = 0; i < two.size(); ++i) {
+            m_kind[two[i]] = one[i];
+          }
+          break;
+        }
+      }
     }
   }
 
-  struct Found {
-    std::vector<std::int64_t> parents;
-    double cost = k_never;
-  };
+  /// The number of the first place that is like this one.
+  [[nodiscard]] std::size_t kind(std::size_t place) const { return m_kind[place]; }
 
-  [[nodiscard]] Found up(std::size_t root) {
-    Found best;
-    for_relays(root, [&](const std::vector<std::size_t>& members) {
-      std::vector<std::size_t> forced(m_model.places.size(), k_none);
-      branch(root, members, forced, best);
-    });
-    return best;
-  }
-
-  [[nodiscard]] Found down(std::size_t root) {
-    Found best;
-    for_relays(root, [&](const std::vector<std::size_t>& members) {
-      Costs cost;
-      for (const std::size_t p : members) {
-        std::vector<double>& row = cost.emplace_back();
-        for (const std::size_t v : members) {
-          row.push_back(m_copy[p][v]);
-        }
-      }
-      take(root, members, cost, 0.0, best);
-    });
-    return best;
+  /// A tree after its root's machine and that of the place `root`, which is like it, have changed
+  /// places.
+  [[nodiscard]] std::vector<std::int64_t> moved(const Network& network,
+                                                const std::vector<std::int64_t>& parents,
+                                                std::size_t from, std::size_t root) const {
+    if (from == root) {
+      return parents;
+    }
+    const std::vector<std::size_t> other =
+        changed(m_machines[network.places[from].machine], m_machines[network.places[root].machine]);
+    std::vector<std::int64_t> out(parents.size(), -1);
+    for (std::size_t v = 0; v < parents.size(); ++v) {
+      out[other[v]] = parents[v] < 0
+                          ? -1
+                          : static_cast<std::int64_t>(other[static_cast<std::size_t>(parents[v])]);
+    }
+    return out;
   }
 
 private:
-  /// Calls with the workers, the root and every subset of the other relays.
-  template <class Call>
-  void for_relays(std::size_t root, const Call& call) const {
-    std::vector<std::size_t> relays;
-    for (std::size_t v = m_model.workers; v < m_model.places.size(); ++v) {
-      if (v != root && m_relays == Relays::every_choice) {
-        relays.push_back(v);
+  /// By place: the one in its stead when two machines change places.
+  [[nodiscard]] std::vector<std::size_t> changed(const std::vector<std::size_t>& a,
+                                                 const std::vector<std::size_t>& b) const {
+    std::vector<std::size_t> out(m_kind.size());
+    std::iota(out.begin(), out.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      out[a[i]] = b[i];
+      out[b[i]] = a[i];
+    }
+    return out;
+  }
+
+  std::vector<std::size_t> m_kind;
+  std::vector<std::vector<std::size_t>> m_machines; ///< places
+};
+
+/// The cheapest trees of one half, up or down, for each root. Branch and bound over the places that
+/// only sum: one that is not decided yet can be used and need not be reached.
+class Half {
+public:
+  /// cost[v n + p]: of p being the parent of v; `ends`: of being the root.
+  Half(const Network& network, const Alike& alike, Costs cost, std::vector<double> ends)
+      : m_network(network), m_alike(alike), m_places(network.places.size()),
+        m_cost(std::move(cost)), m_ends(std::move(ends)), m_best(m_places, k_never),
+        m_least(m_places, k_never), m_parents(m_places) {
+    m_first.state.assign(m_places, State::in);
+    std::fill(m_first.state.begin() + static_cast<std::ptrdiff_t>(m_network.workers),
+              m_first.state.end(), State::open);
+    m_first.child_of.assign(m_places, k_none);
+    m_free.emplace(relaxed(m_first));
+  }
+
+  /// A lower bound, with every place free to use.
+  [[nodiscard]] double first_least(std::size_t root) const {
+    return m_free->cost(root) + m_ends[root];
+  }
+
+  /// Looks for trees that cost less than `below`, by root.
+  void solve(std::vector<double> below, double steps) {
+    m_best = std::move(below);
+    look(std::move(m_first), *m_free);
+    const double size = static_cast<double>(m_places);
+    while (!m_open.empty() && steps > 0) {
+      std::pop_heap(m_open.begin(), m_open.end(), later);
+      const Node node = std::move(m_open.back());
+      m_open.pop_back();
+      if (can_help(node)) {
+        steps -= size * size * static_cast<double>(branch(node));
       }
     }
-    for (std::size_t subset = 0; subset < (std::size_t{1} << relays.size()); ++subset) {
-      std::vector<std::size_t> members;
-      for (std::size_t v = 0; v < m_model.workers; ++v) {
-        members.push_back(v);
+    for (const Node& node : m_open) {
+      keep(node.least);
+    }
+  }
+
+  /// No tree of this half with its root there costs less: one that is not below what was asked for
+  /// is not looked for, and its least is that.
+  [[nodiscard]] double least(std::size_t root) const {
+    return std::min(m_least[m_alike.kind(root)], m_best[m_alike.kind(root)]);
+  }
+  /// Empty where there is none.
+  [[nodiscard]] std::vector<std::int64_t> parents(std::size_t root) const {
+    const std::vector<std::int64_t>& found = m_parents[m_alike.kind(root)];
+    return found.empty() ? found : m_alike.moved(m_network, found, m_alike.kind(root), root);
+  }
+
+private:
+  enum class State : char { in, out, open };
+  struct Node {
+    std::vector<State> state;          ///< by place
+    std::vector<std::size_t> child_of; ///< by place: its parent where that is decided
+    std::vector<double> least;         ///< by root
+    std::size_t undecided = k_none;    ///< the place to decide of next
+    double key = k_never;
+    std::size_t number = 0;
+  };
+  static bool later(const Node& a, const Node& b) {
+    return a.key > b.key || (a.key == b.key && a.number > b.number);
+  }
+
+  /// What is left unlooked at bounds all that it stands for.
+  void keep(const std::vector<double>& least) {
+    for (std::size_t root = 0; root < m_places; ++root) {
+      double& kept = m_least[m_alike.kind(root)];
+      kept = std::min(kept, least[root]);
+    }
+  }
+
+  [[nodiscard]] bool is_below(double cost, double than) const {
+    return cost < than && (than == k_never || cost < than - k_tie * std::abs(than));
+  }
+  [[nodiscard]] bool can_help(const Node& node) const {
+    for (std::size_t root = 0; root < m_places; ++root) {
+      if (is_below(node.least[root], m_best[m_alike.kind(root)])) {
+        return true;
       }
-      if (root >= m_model.workers) {
-        members.push_back(root);
+    }
+    return false;
+  }
+
+  struct Looked {
+    double cost = k_never;
+    std::size_t undecided = k_none;
+  };
+  Looked look_at(const Node& node, std::size_t root, std::vector<std::int64_t>& parents) const {
+    std::vector<std::size_t> children = children_of(parents);
+    Looked out;
+    std::size_t most = 0;
+    for (std::size_t v = m_network.workers; v < m_places; ++v) {
+      if (v != root && parents[v] == static_cast<std::int64_t>(v) && children[v] > most) {
+        most = children[v]; // used, but nothing pays for reaching it
+        out.undecided = v;
       }
-      for (std::size_t i = 0; i < relays.size(); ++i) {
-        if ((subset >> i & 1U) != 0) {
-          members.push_back(relays[i]);
+    }
+    if (out.undecided != k_none) {
+      return out;
+    }
+    for (std::size_t v = m_network.workers; v < m_places; ++v) {
+      if (v != root && parents[v] == static_cast<std::int64_t>(v)) {
+        parents[v] = -1;
+      }
+    }
+    const std::vector<std::int64_t> before = parents;
+    prune_leaves(m_network, parents, root);
+    out.cost = m_ends[root];
+    for (std::size_t v = 0; v < m_places; ++v) {
+      if (v == root || before[v] < 0) {
+        continue;
+      }
+      const double edge = m_cost[v * m_places + static_cast<std::size_t>(before[v])];
+      if (parents[v] >= 0) {
+        out.cost += edge;
+      } else if (edge < 0 && (out.undecided == k_none || node.state[v] == State::open)) {
+        out.undecided = v; // saved a sum that it does not make
+      }
+    }
+    // Where it has a child already, that one is in the tree without any of its own.
+    const auto& child_of = node.child_of;
+    for (auto child = child_of.end(); out.undecided != k_none;
+         out.undecided = static_cast<std::size_t>(child - child_of.begin())) {
+      child = std::find(child_of.begin(), child_of.end(), out.undecided);
+      if (child == child_of.end()) {
+        break;
+      }
+    }
+    return out;
+  }
+
+  /// By place that is not out.
+  [[nodiscard]] std::vector<std::size_t> members_of(const Node& node) const {
+    std::vector<std::size_t> out;
+    for (std::size_t v = 0; v < m_places; ++v) {
+      if (node.state[v] != State::out) {
+        out.push_back(v);
+      }
+    }
+    return out;
+  }
+
+  [[nodiscard]] Arborescences relaxed(const Node& node) const {
+    const std::vector<std::size_t> members = members_of(node);
+    const std::size_t count = members.size();
+    Costs cost(count * count, k_never);
+    std::vector<char> free;
+    for (std::size_t i = 0; i < count; ++i) {
+      const double* const row = m_cost.data() + members[i] * m_places;
+      const std::size_t only = node.child_of[members[i]];
+      free.push_back(node.state[members[i]] == State::open ? 1 : 0);
+      for (std::size_t j = 0; j < count; ++j) {
+        if (only == k_none || only == members[j]) {
+          cost[i * count + j] = row[members[j]];
         }
       }
-      call(members);
     }
+    return {std::move(cost), std::move(free)};
   }
 
-  /// The arborescence over `members`, when it is cheaper than `best`. Returns whether it was, and
-  /// leaves it in `found`.
-  Found arborescence(std::size_t root, const std::vector<std::size_t>& members, const Costs& cost,
-                     double fixed) const {
-    const auto at =
-        static_cast<std::size_t>(std::find(members.begin(), members.end(), root) - members.begin());
-    const std::vector<std::size_t> parent = cheapest_arborescence(cost, at);
-    Found found;
-    if (parent.empty()) {
-      return found;
-    }
-    found.parents.assign(m_model.places.size(), -1);
-    found.cost = fixed;
-    for (std::size_t v = 0; v < members.size(); ++v) {
-      found.parents[members[v]] = static_cast<std::int64_t>(members[parent[v]]);
-      found.cost += v == at ? 0.0 : cost[parent[v]][v];
-    }
-    return found;
+  void look(Node node) {
+    const Arborescences all = relaxed(node);
+    look(std::move(node), all);
   }
 
-  void take(std::size_t root, const std::vector<std::size_t>& members, const Costs& cost,
-            double fixed, Found& best) const {
-    Found found = arborescence(root, members, cost, fixed);
-    if (found.cost < best.cost) {
-      best = std::move(found);
-    }
-  }
-
-  /// A relay adds once less than it has children, so that its first stream is free. Counted as one
-  /// off its edge to its parent, this is right for every relay with children, and too cheap for one
-  /// without. Such a relay is made to have a child, each endpoint in turn; what it would cost to do
-  /// without it is found with the smaller set of relays. A branch that already costs more than the
-  /// best is given up: the count is never too dear.
-  void branch(std::size_t root, const std::vector<std::size_t>& members,
-              std::vector<std::size_t>& forced, Found& best) const {
-    const std::size_t n = members.size();
-    Costs cost(n, std::vector<double>(n, k_never));
-    for (std::size_t v = 0; v < n; ++v) {
-      for (std::size_t p = 0; p < n; ++p) {
-        const std::size_t child = members[v];
-        const std::size_t parent = members[p];
-        if (forced[child] == k_none || forced[child] == parent) {
-          cost[p][v] = m_copy[child][parent] + m_add[parent] -
-                       (m_model.places[child].worker ? 0.0 : m_add[child]);
+  /// Bounds the trees of a node from below, and puts it aside where more must be decided.
+  void look(Node node, const Arborescences& all) {
+    const std::vector<std::size_t> members = members_of(node);
+    const std::size_t count = members.size();
+    node.least.assign(m_places, k_never);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t root = members[i];
+      const double least = all.cost(i) + m_ends[root];
+      double& best = m_best[m_alike.kind(root)];
+      if (node.child_of[root] != k_none || !is_below(least, best)) {
+        continue;
+      }
+      std::vector<std::int64_t> parents(m_places, -1);
+      const std::vector<std::size_t> found = all.parents(i);
+      for (std::size_t j = 0; j < count; ++j) {
+        parents[members[j]] = static_cast<std::int64_t>(members[found[j]]);
+      }
+      const Looked looked = look_at(node, root, parents);
+      if (is_below(looked.cost, best)) {
+        best = looked.cost;
+        m_parents[m_alike.kind(root)] = m_alike.moved(m_network, parents, root, m_alike.kind(root));
+      }
+      if (looked.undecided != k_none && is_below(least, best)) {
+        node.least[root] = least;
+        if (least < node.key) {
+          node.key = least;
+          node.undecided = looked.undecided;
         }
       }
     }
-    const double first = m_model.places[root].worker ? 0.0 : m_add[root];
-    Found found = arborescence(root, members, cost, -first);
-    if (!(found.cost < best.cost - k_tie * std::abs(best.cost == k_never ? 0 : best.cost))) {
-      return;
-    }
-    const std::vector<std::size_t> children = children_of(found.parents);
-    const auto idle = std::find_if(members.begin(), members.end(), [&](std::size_t v) {
-      return !m_model.places[v].worker && v != root && children[v] == 0;
-    });
-    if (idle == members.end()) {
-      best = std::move(found);
-      return;
-    }
-    for (const std::size_t child : members) {
-      if (child != *idle && child != root && forced[child] == k_none) {
-        forced[child] = *idle;
-        branch(root, members, forced, best);
-        forced[child] = k_none;
-      }
+    if (node.undecided != k_none) {
+      node.number = ++m_looked;
+      m_open.push_back(std::move(node));
+      std::push_heap(m_open.begin(), m_open.end(), later);
     }
   }
 
-  const Network& m_model;
-  Relays m_relays;
-  Costs m_copy; ///< from, to
-  std::vector<double> m_add;
+  /// Decides of one place: in, or out with all that are like it (Ostrowski et al. 2011); one that
+  /// is in and has no child gets each other place as one in turn. Returns how many nodes were
+  /// looked at.
+  std::size_t branch(const Node& node) {
+    const std::size_t at = node.undecided;
+    if (node.state[at] == State::open) {
+      Node with = node, without = node;
+      with.key = without.key = k_never;
+      with.undecided = without.undecided = k_none;
+      with.state[at] = State::in;
+      for (std::size_t v = m_network.workers; v < m_places; ++v) {
+        if (v == at || (node.state[v] == State::open && stands_like(node, v, at))) {
+          without.state[v] = State::out;
+        }
+      }
+      look(std::move(with));
+      look(std::move(without));
+      return 2;
+    }
+    std::size_t looked = 0;
+    for (std::size_t child = 0; child < m_places; ++child) {
+      if (child != at && node.state[child] != State::out && node.child_of[child] == k_none) {
+        Node next = node;
+        next.key = k_never;
+        next.undecided = k_none;
+        next.state[child] = State::in;
+        next.child_of[child] = at;
+        look(std::move(next));
+        ++looked;
+      }
+    }
+    return looked;
+  }
+
+  /// Whether two places and what is decided in their machines are alike.
+  [[nodiscard]] bool stands_like(const Node& node, std::size_t a, std::size_t b) const {
+    if (m_alike.kind(a) != m_alike.kind(b)) {
+      return false;
+    }
+    const auto decided = [&](std::size_t place) {
+      std::vector<std::pair<std::size_t, State>> out;
+      for (std::size_t v = 0; v < m_places; ++v) {
+        if (m_network.places[v].machine == m_network.places[place].machine) {
+          out.emplace_back(m_alike.kind(v), node.state[v]);
+        }
+      }
+      return out;
+    };
+    return std::all_of(node.child_of.begin(), node.child_of.end(),
+                       [](std::size_t parent) { return parent == k_none; }) &&
+           decided(a) == decided(b);
+  }
+
+  const Network& m_network;
+  const Alike& m_alike;
+  std::size_t m_places;
+  Costs m_cost;
+  std::vector<double> m_ends;
+  std::vector<double> m_best;  ///< by kind of root: of a tree that was found, or what is asked for
+  std::vector<double> m_least; ///< by kind of root: of what was not looked at
+  std::vector<std::vector<std::int64_t>> m_parents; ///< by kind of root
+  Node m_first;
+  std::optional<Arborescences> m_free;
+  std::vector<Node> m_open; ///< a heap
+  std::size_t m_looked = 0;
 };
 
 } // namespace
@@ -297,117 +511,235 @@ void prune(const Network& model, Tree& tree) {
   prune_leaves(model, tree.down, root);
 }
 
-std::vector<std::size_t> cheapest_arborescence(const std::vector<std::vector<double>>& cost,
-                                               std::size_t root) {
-  const std::size_t n = cost.size();
-  std::vector<std::size_t> parent(n, root);
+Arborescences::Arborescences(std::vector<double> in, std::vector<char> free)
+    : m_nodes(free.size()), m_cost(free.size(), k_never) {
+  const std::size_t n = m_nodes;
+  // Of the groups that are not contracted yet, each at the number of one of its nodes.
+  std::vector<std::size_t> group(n);
+  std::vector<std::uint32_t> from(n * n), to(n * n); // which nodes an entry of `in` is between
+  std::vector<double> left(n, k_never);              // of what it costs not to be reached
+  std::vector<std::size_t> left_at(n);
+  enum class At : char { start, stack, done, gone };
+  std::vector<At> at(n, At::start);
   for (std::size_t v = 0; v < n; ++v) {
-    if (v == root) {
-      continue;
-    }
-    double least = k_never;
+    m_groups.push_back({v, 0, v, v});
+    group[v] = left_at[v] = v;
+    left[v] = free[v] != 0 ? 0 : k_never;
     for (std::size_t p = 0; p < n; ++p) {
-      if (p != v && cost[p][v] < least) {
-        least = cost[p][v];
-        parent[v] = p;
+      from[v * n + p] = static_cast<std::uint32_t>(p);
+      to[v * n + p] = static_cast<std::uint32_t>(v);
+    }
+  }
+  const auto contract = [&](const std::vector<std::size_t>& cycle) {
+    const std::size_t rest = cycle.back(); // stands for all of them afterwards
+    std::vector<double> into(n, k_never);
+    double leave = k_never;
+    for (auto it = cycle.rbegin(); it != cycle.rend(); ++it) {
+      const std::size_t c = *it;
+      const Group& member = m_groups[group[c]];
+      const double replaced = member.least == k_never ? 0 : member.least;
+      for (std::size_t p = 0; p < n; ++p) {
+        const double cost = in[c * n + p] - replaced;
+        if (at[p] != At::gone && cost < into[p]) {
+          into[p] = cost;
+          from[rest * n + p] = from[c * n + p];
+          to[rest * n + p] = to[c * n + p];
+        }
+      }
+      if (left[c] - replaced < leave) {
+        leave = left[c] - replaced;
+        left_at[rest] = left_at[c];
       }
     }
-    if (least == k_never) {
-      return {};
-    }
-  }
-  // A cycle among the cheapest parents, if there is one.
-  std::vector<std::size_t> seen(n, k_none);
-  std::vector<bool> in_cycle(n, false);
-  std::size_t cycle = k_none;
-  for (std::size_t start = 0; start < n && cycle == k_none; ++start) {
-    std::size_t v = start;
-    while (v != root && seen[v] == k_none) {
-      seen[v] = start;
-      v = parent[v];
-    }
-    if (v != root && seen[v] == start) {
-      cycle = v;
-    }
-  }
-  if (cycle == k_none) {
-    return parent;
-  }
-  for (std::size_t v = cycle; !in_cycle[v]; v = parent[v]) {
-    in_cycle[v] = true;
-  }
-  // The cycle becomes one node, the last. Entering it at v replaces v's parent in the cycle.
-  std::vector<std::size_t> outside;
-  for (std::size_t v = 0; v < n; ++v) {
-    if (!in_cycle[v]) {
-      outside.push_back(v);
-    }
-  }
-  const std::size_t merged = outside.size();
-  Costs smaller(merged + 1, std::vector<double>(merged + 1, k_never));
-  std::vector<std::size_t> enters(merged, k_none); // by outside node: where it enters the cycle
-  std::vector<std::size_t> leaves(merged, k_none); // and from where it is reached
-  std::size_t small_root = 0;
-  for (std::size_t i = 0; i < merged; ++i) {
-    small_root = outside[i] == root ? i : small_root;
-    for (std::size_t j = 0; j < merged; ++j) {
-      smaller[i][j] = cost[outside[i]][outside[j]];
-    }
-    for (std::size_t v = 0; v < n; ++v) {
-      if (!in_cycle[v]) {
+    std::copy(into.begin(), into.end(), in.begin() + static_cast<std::ptrdiff_t>(rest * n));
+    left[rest] = leave;
+    for (const std::size_t c : cycle) {
+      m_groups[group[c]].within = m_groups.size();
+      if (c == rest) {
         continue;
       }
-      const double into = cost[outside[i]][v] - cost[parent[v]][v];
-      if (into < smaller[i][merged]) {
-        smaller[i][merged] = into;
-        enters[i] = v;
-      }
-      if (cost[v][outside[i]] < smaller[merged][i]) {
-        smaller[merged][i] = cost[v][outside[i]];
-        leaves[i] = v;
+      at[c] = At::gone;
+      for (std::size_t v = 0; v < n; ++v) {
+        if (in[v * n + c] < in[v * n + rest]) {
+          in[v * n + rest] = in[v * n + c];
+          from[v * n + rest] = from[v * n + c];
+          to[v * n + rest] = to[v * n + c];
+        }
       }
     }
-  }
-  const std::vector<std::size_t> small = cheapest_arborescence(smaller, small_root);
-  if (small.empty()) {
-    return {};
-  }
-  for (std::size_t i = 0; i < merged; ++i) {
-    if (i != small_root) {
-      parent[outside[i]] = small[i] == merged ? leaves[i] : outside[small[i]];
+    group[rest] = m_groups.size();
+    m_groups.push_back({m_groups.size(), 0, 0, 0});
+    at[rest] = At::start;
+  };
+  constexpr std::size_t k_last = std::numeric_limits<std::size_t>::max();
+  std::size_t last = k_last; // the group that holds all nodes: nothing reaches it
+  for (std::size_t start = 0; start < n; ++start) {
+    std::vector<std::size_t> stack;
+    for (std::size_t c = start; at[start] != At::done && at[start] != At::gone;) {
+      if (at[c] == At::stack) {
+        std::vector<std::size_t> cycle;
+        do {
+          cycle.push_back(stack.back());
+          stack.pop_back();
+        } while (cycle.back() != c);
+        contract(cycle);
+      }
+      at[c] = At::stack;
+      stack.push_back(c);
+      std::size_t best = n;
+      for (std::size_t p = 0; p < n; ++p) {
+        if (p != c && at[p] != At::gone && (best == n || in[c * n + p] < in[c * n + best])) {
+          best = p;
+        }
+      }
+      Group& entered = m_groups[group[c]];
+      const bool leaves = left[c] < (best == n ? k_never : in[c * n + best]);
+      if (leaves) {
+        entered.least = left[c];
+        entered.from = entered.to = left_at[c];
+      } else if (best == n) {
+        last = group[c];
+      } else {
+        entered.least = in[c * n + best];
+        entered.from = from[c * n + best];
+        entered.to = to[c * n + best];
+      }
+      if (leaves || best == n || at[best] == At::done) {
+        for (const std::size_t done : stack) {
+          at[done] = At::done;
+        }
+        break;
+      }
+      c = best;
     }
   }
-  parent[enters[small[merged]]] = outside[small[merged]];
-  return parent;
+  // A root replaces the ways into all groups that it is in.
+  double all = 0;
+  std::size_t never = 0;
+  std::vector<double> around(m_groups.size(), 0);
+  std::vector<std::size_t> never_around(m_groups.size(), 0);
+  for (std::size_t g = m_groups.size(); g-- > 0;) {
+    const Group& it = m_groups[g];
+    const bool reached = g != last;
+    if (it.within != g) {
+      around[g] = around[it.within];
+      never_around[g] = never_around[it.within];
+    }
+    if (reached && it.least == k_never) {
+      ++never;
+      ++never_around[g];
+    } else if (reached) {
+      all += it.least;
+      around[g] += it.least;
+    }
+  }
+  for (std::size_t v = 0; v < n; ++v) {
+    m_cost[v] = never > never_around[v] ? k_never : all - around[v];
+  }
 }
 
-std::vector<PricedTree> cheapest_trees(const Network& model, const std::vector<double>& prices,
-                                       Relays relays) {
-  std::vector<PricedTree> out;
-  Search search(model, prices, relays);
-  const std::vector<double> shares = model.root_shares();
-  for (std::size_t root = 0; root < model.places.size(); ++root) {
-    const bool wanted = shares.empty() || (root < shares.size() && shares[root] > 0);
-    if (model.exits[root].empty() || !wanted) {
-      continue;
+std::vector<std::size_t> Arborescences::parents(std::size_t root) const {
+  std::vector<std::size_t> out(m_nodes, root);
+  std::vector<char> replaced(m_groups.size(), 0);
+  const auto replace = [&](std::size_t node, std::size_t up_to) {
+    for (std::size_t g = node;; g = m_groups[g].within) {
+      replaced[g] = 1;
+      if (g == up_to || m_groups[g].within == g) {
+        return;
+      }
     }
-    Search::Found alone;
-    alone.parents.assign(model.places.size(), -1);
-    alone.parents[root] = static_cast<std::int64_t>(root);
-    alone.cost = 0;
-    Search::Found up = sums(model.collective) ? search.up(root) : alone;
-    Search::Found down = gives(model.collective) ? search.down(root) : alone;
-    if (up.parents.empty() || down.parents.empty()) {
+  };
+  replace(root, m_groups.size());
+  for (std::size_t g = m_groups.size(); g-- > 0;) {
+    if (replaced[g] == 0) {
+      out[m_groups[g].to] = m_groups[g].from;
+      replace(m_groups[g].to, g);
+    }
+  }
+  return out;
+}
+
+CheapestTrees cheapest_trees(const Network& network, const std::vector<double>& prices,
+                             const std::vector<double>& below, double steps) {
+  const std::size_t n = network.places.size();
+  Costs up(n * n, k_never), down(n * n, k_never);
+  std::vector<double> saved(n, 0.0), ends(n, k_never);
+  const std::vector<double> shares = network.root_shares();
+  for (std::size_t v = 0; v < n; ++v) {
+    // A relay's first stream needs no sum: taken off what it pays for handing its own on.
+    const double add = cost_of(network.add[v], prices);
+    saved[v] = network.places[v].worker ? 0 : -add;
+    for (std::size_t u = 0; u < n; ++u) {
+      if (u != v && network.ways[u][v]) {
+        down[v * n + u] = cost_of(*network.ways[u][v], prices);
+        up[u * n + v] = down[v * n + u] + add;
+      }
+    }
+    if (shares.empty() || (v < shares.size() && shares[v] > 0)) {
+      ends[v] = cheapest_exit(network, v, prices).cost;
+    }
+  }
+  for (std::size_t v = network.workers; v < n; ++v) {
+    for (std::size_t p = 0; p < n; ++p) {
+      up[v * n + p] += saved[v];
+    }
+  }
+  const Alike alike(network, {&up, &down}, ends);
+  std::vector<Half> halves;
+  halves.reserve(2);
+  if (sums(network.collective)) {
+    halves.emplace_back(network, alike, std::move(up), std::move(saved));
+  }
+  if (gives(network.collective)) {
+    halves.emplace_back(network, alike, std::move(down), std::vector<double>(n, 0.0));
+  }
+  std::vector<char> possible(n, 1);
+  for (std::size_t root = 0; root < n; ++root) {
+    for (const Half& half : halves) {
+      possible[root] =
+          ends[root] < k_never && half.first_least(root) < k_never ? possible[root] : 0;
+    }
+  }
+  for (std::size_t h = 0; h < halves.size(); ++h) {
+    std::vector<double> most(n, -k_never);
+    for (std::size_t root = 0; root < n; ++root) {
+      if (possible[root] == 0) {
+        continue;
+      }
+      most[root] = (below.empty() ? k_never : below[root]) - ends[root];
+      for (std::size_t other = 0; other < halves.size(); ++other) {
+        if (other != h) {
+          most[root] -= other < h ? halves[other].least(root) : halves[other].first_least(root);
+        }
+      }
+    }
+    halves[h].solve(std::move(most), steps);
+    for (std::size_t root = 0; root < n; ++root) {
+      possible[root] = halves[h].least(root) < k_never ? possible[root] : 0;
+    }
+  }
+  CheapestTrees out;
+  for (std::size_t root = 0; root < n; ++root) {
+    out.least.push_back(possible[root] != 0 ? ends[root] : k_never);
+    if (possible[root] == 0) {
       continue;
     }
     PricedTree best;
-    best.tree.up = std::move(up.parents);
-    best.tree.down = std::move(down.parents);
-    const PricedExit exit = cheapest_exit(model, root, prices);
-    best.tree.exit = exit.exit;
-    best.cost = up.cost + down.cost + exit.cost;
-    prune(model, best.tree);
-    out.push_back(std::move(best));
+    best.tree.up.assign(n, -1);
+    best.tree.up[root] = static_cast<std::int64_t>(root);
+    best.tree.down = best.tree.up;
+    bool found = true;
+    for (std::size_t h = 0; h < halves.size(); ++h) {
+      out.least[root] += halves[h].least(root);
+      std::vector<std::int64_t> parents = halves[h].parents(root);
+      found = found && !parents.empty();
+      (h == 0 && sums(network.collective) ? best.tree.up : best.tree.down) = std::move(parents);
+    }
+    if (found) {
+      best.tree.exit = cheapest_exit(network, root, prices).exit;
+      best.cost = cost_of(network, best.tree, prices);
+      out.trees.push_back(std::move(best));
+    }
   }
   return out;
 }

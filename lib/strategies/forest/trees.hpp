@@ -50,27 +50,50 @@ struct PricedExit {
 /// which never costs anything.
 void prune(const Network& model, Tree& tree);
 
-/// Parents of the cheapest tree that reaches all nodes from `root` (Chu and Liu 1965, Edmonds
-/// 1967); cost[p][v] is that of p being the parent of v, infinite where it cannot be. Costs may be
-/// negative. parent[root] is root. Empty when no tree reaches all. O(n^3).
-[[nodiscard]] std::vector<std::size_t>
-cheapest_arborescence(const std::vector<std::vector<double>>& cost, std::size_t root);
+/// The cheapest trees that reach all nodes, from every root at once: nodes are contracted until one
+/// is left (Edmonds 1967, Tarjan 1977), which is the same for all roots. O(n^2); a tree takes O(n)
+/// more.
+class Arborescences {
+public:
+  /// cost[p n + v] is that of p being the parent of v, infinite where it cannot be, and may be
+  /// negative. A node that is free need not be reached: it is a parent at no cost.
+  Arborescences(std::vector<double> cost, std::vector<char> free);
+
+  /// Infinite where not all nodes can be reached.
+  [[nodiscard]] double cost(std::size_t root) const { return m_cost[root]; }
+  /// The root's is itself, and so is that of free nodes that nothing reaches.
+  [[nodiscard]] std::vector<std::size_t> parents(std::size_t root) const;
+
+private:
+  /// A node, or several that were contracted, with the cheapest way in from outside.
+  struct Group {
+    std::size_t within; ///< number of the group it was contracted into; itself
+    double least = 0;   ///< of the way in, less what the nodes of it that it replaces cost
+    std::size_t from, to;
+  };
+  std::size_t m_nodes;
+  std::vector<Group> m_groups; ///< nodes first
+  std::vector<double> m_cost;  ///< by root
+};
 
 struct PricedTree {
   Tree tree;
   double cost = std::numeric_limits<double>::infinity();
 };
 
-/// Which places that only sum are looked at as members of a tree.
-enum class Relays {
-  every_choice, ///< exact; exponential in their number
-  none,         ///< exact where there are none
+struct CheapestTrees {
+  std::vector<PricedTree> trees; ///< at most one for each root, in order
+  /// By place: no tree with its root there costs less; infinite where there is none.
+  std::vector<double> least;
 };
 
-/// The cheapest trees of all with each root that the collective has, when a byte through resource r
-/// costs prices[r] >= 0. A root that reaches no worker has no entry.
-[[nodiscard]] std::vector<PricedTree> cheapest_trees(const Network& model,
-                                                     const std::vector<double>& prices,
-                                                     Relays relays = Relays::every_choice);
+/// The cheapest trees with each root that the collective has, when a byte through station s costs
+/// prices[s] >= 0; of trees that cost less than `below`, which is by place, and of one root of
+/// those that are alike. Places that only sum are tried by branch and bound, each free to use at
+/// first: where that does not end, `least` is lower than the cost of the tree, or there is none.
+[[nodiscard]] CheapestTrees cheapest_trees(const Network& network,
+                                           const std::vector<double>& prices,
+                                           const std::vector<double>& below = {},
+                                           double steps = 3e6);
 
 } // namespace reckon

@@ -128,7 +128,7 @@ TEST(InsideTreesProperty, TheCheapestTreesAreThoseOfAllTrees) {
       prices.push_back(random() % 3 == 0 ? 0.0 : static_cast<double>(random() % 1000) / 100);
     }
     std::vector<bool> found(c.model.places.size(), false);
-    for (const PricedTree& priced : cheapest_trees(c.model, prices)) {
+    for (const PricedTree& priced : cheapest_trees(c.model, prices).trees) {
       const std::size_t root = root_of(priced.tree);
       found[root] = true;
       EXPECT_TRUE(is_possible(c.model, priced.tree));

@@ -255,21 +255,39 @@ TEST(Inside, SaysWhatIsMissing) {
   EXPECT_REFUSED(input, "m0/sw0", plan({.workers = {"m0/sw0"}}));
 }
 
-TEST(CheapestArborescence, BreaksCycles) {
-  // 1 and 2 are each other's cheapest parents (1 each); from the root 0: 10 to 1, 4 to 2. Best: 0
-  // to 2 to 1.
+/// Costs of parents by node, in one row.
+std::vector<double> in_one(const std::vector<std::vector<double>>& rows) {
+  std::vector<double> out;
+  for (const std::vector<double>& row : rows) {
+    out.insert(out.end(), row.begin(), row.end());
+  }
+  return out;
+}
+
+TEST(ArborescencesOfEveryRoot, BreakCycles) {
+  // A row says what each node costs as the parent of this one. 1 and 2 are each other's cheapest
+  // parents (1 each); from the root 0: 10 to 1, 4 to 2. Best: 0 to 2 to 1. 0 has no parent.
   const double never = std::numeric_limits<double>::infinity();
-  EXPECT_THAT(cheapest_arborescence({{never, 10, 4}, {never, never, 1}, {never, 1, never}}, 0),
-              ElementsAre(0, 2, 0));
+  const Arborescences two(in_one({{never, never, never}, {10, never, 1}, {4, 1, never}}),
+                          {0, 0, 0});
+  EXPECT_EQ(two.cost(0), 5);
+  EXPECT_THAT(two.parents(0), ElementsAre(0, 2, 0));
+  EXPECT_EQ(two.cost(1), never);
   // A cycle within a cycle: 1-2-3, entered cheapest at 3 by 4, which is reached from 1 only.
-  EXPECT_THAT(cheapest_arborescence({{never, 9, never, never, never},
-                                     {never, never, 1, never, 2},
-                                     {never, never, never, 1, never},
+  const Arborescences nested(in_one({{never, never, never, never, never},
+                                     {9, never, never, 1, never},
                                      {never, 1, never, never, never},
-                                     {never, never, never, 0, never}},
-                                    0),
-              ElementsAre(0, 0, 1, 4, 1));
-  EXPECT_THAT(cheapest_arborescence({{never, never}, {1, never}}, 0), IsEmpty());
+                                     {never, never, 1, never, 0},
+                                     {never, 2, never, never, never}}),
+                             {0, 0, 0, 0, 0});
+  EXPECT_EQ(nested.cost(0), 12); // 9 + 1 + 2 + 0
+  EXPECT_THAT(nested.parents(0), ElementsAre(0, 0, 1, 4, 1));
+  // 2 need not be reached, and so is a parent for 1 alone.
+  const Arborescences free(in_one({{never, 7, never}, {6, never, 1}, {5, 5, never}}), {0, 0, 1});
+  EXPECT_EQ(free.cost(0), 1);
+  EXPECT_THAT(free.parents(0), ElementsAre(0, 2, 2));
+  EXPECT_EQ(free.cost(1), 7);
+  EXPECT_EQ(Arborescences(in_one({{never, 1}, {never, never}}), {0, 0}).cost(0), never);
 }
 
 } // namespace

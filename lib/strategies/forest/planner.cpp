@@ -25,7 +25,7 @@ namespace reckon {
 namespace {
 
 /// Forests that part sizes and windows are searched for.
-constexpr std::size_t k_most_searched = 3;
+constexpr std::size_t k_most_searched = 2;
 
 class Planner {
 public:

@@ -15,19 +15,22 @@
 namespace reckon {
 namespace {
 
-/// A play of more writes takes longer than a plan is worth.
-constexpr double k_most_writes = 100'000;
-/// Half parts: fewer pieces, fewer events.
+/// Of more writes plays have the beginnings: of the search, in half parts, which are fewer events.
+constexpr double k_most_writes = 150'000;
 constexpr PlayEffort k_played{k_most_writes, 2 * k_most_writes, true};
-/// Of all parts, of which a play has the beginning: in the play that compares forests, and of the
-/// smallest parts that are tried.
-constexpr double k_first_writes = 200'000, k_smallest_writes = 1'000'000;
+/// Of the plan that is taken.
+constexpr PlayEffort k_taken{400'000, 800'000, true};
+/// Of all parts: in the play that compares forests, and of the smallest parts that are tried.
+constexpr double k_first_writes = 200'000, k_smallest_writes = 2'000'000;
+/// More parts would be an unwieldy plan.
+constexpr double k_most_parts = 25'000;
 /// Windows to begin and to end with, in lives of a part.
 constexpr double k_first_window = 4, k_widest_window = 64;
 /// Every part of a window has a slot at each child's parent: more would be memory without use.
 constexpr double k_most_under_way = 512;
-constexpr std::array<std::uint64_t, 8> k_part_bytes{
-    64U << 10U, 128U << 10U, 256U << 10U, 512U << 10U, 1U << 20U, 2U << 20U, 4U << 20U, 8U << 20U};
+constexpr std::array<std::uint64_t, 10> k_part_bytes{
+    16U << 10U,  32U << 10U, 64U << 10U, 128U << 10U, 256U << 10U,
+    512U << 10U, 1U << 20U,  2U << 20U,  4U << 20U,   8U << 20U};
 
 /// Puts whole parts into another order.
 void reorder(Parts& parts, const std::vector<std::size_t>& order) {
@@ -75,6 +78,7 @@ Plan TreeSearch::fastest(const Plan& base) const {
       break;
     }
   }
+  predict(*best, m_job, m_ways, best->window_parts, k_taken);
   return std::move(*best);
 }
 
@@ -109,12 +113,11 @@ std::vector<std::uint64_t> TreeSearch::part_sizes(const Plan& base, double most_
     return {*m_options.part_bytes};
   }
   const double halves = base.collective == Collective::all_reduce ? 2 : 1;
-  const double writes_per_byte = halves * static_cast<double>(base.ranks.size() - 1);
+  const double writes_per_part = halves * static_cast<double>(base.ranks.size() - 1);
   std::vector<std::uint64_t> sizes;
   for (const std::uint64_t size : k_part_bytes) {
-    if (static_cast<double>(m_job.layout.total_bytes) / static_cast<double>(size) *
-            writes_per_byte <=
-        most_writes) {
+    const double parts = static_cast<double>(m_job.layout.total_bytes) / static_cast<double>(size);
+    if (parts <= k_most_parts && parts * writes_per_part <= most_writes) {
       sizes.push_back(size);
     }
   }

@@ -546,6 +546,12 @@ bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
   return network.ways[0][1] && !network.ways[0][1]->empty();
 }
 
+/// Whether whole machines are places with a memory, which sums and writes pass, and not only ports.
+bool knows_memories(const Profile& profile) {
+  return !profile.machines.empty() &&
+         !profile.topology.ids_in(profile.machines.front().id, ObjectKind::numa_node).empty();
+}
+
 Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   check_collective(request);
   if (request.inside) {
@@ -562,7 +568,8 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
     of_places.places = gpus ? PlacesAsked::gpu : PlacesAsked::machine;
     return plan_places_as_asked(documents, of_places);
   }
-  if (request.places && (request.places != PlacesAsked::machine || other_collective)) {
+  if (request.places && (request.places != PlacesAsked::machine || other_collective ||
+                         knows_memories(documents.profile))) {
     return plan_places_as_asked(documents, request);
   }
   const Profile& profile = documents.profile;

@@ -5,6 +5,7 @@
 #include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
+#include "network/canonical.hpp"
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/search.hpp"
 #include "strategies/lower.hpp"
@@ -35,7 +36,7 @@ public:
                   : options.machine.empty() ? machine_with_topology(inputs.profile)
                                             : options.machine),
         m_job(job_without_ranks(inputs.workload, options.plan)),
-        m_network(std::make_shared<const Network>(network_for(options.inside))),
+        m_network(std::make_shared<const Network>(in_canonical_order(network_for(options.inside)))),
         m_model(*m_network), m_forests(solve_forests(m_model, options.inside.tolerance,
                                                      Gains::solved, options.plan.strategy)) {
     m_job.workers.resize(m_model.workers);
@@ -98,10 +99,59 @@ public:
     take(chosen);
     describe(*best);
     finish(*best);
+    in_order_given(*best);
     return std::move(*best);
   }
 
 private:
+  /// Of several machines, so that neither their names nor their order changes a plan's times. A
+  /// worker's n-th is the one of its number: there the order stays.
+  [[nodiscard]] Network in_canonical_order(Network network) {
+    if (!several() || has_nths(network.collective)) {
+      return network;
+    }
+    CanonicalNetwork canonical = canonical_order(std::move(network));
+    m_given.resize(canonical.place_now.size());
+    for (std::size_t place = 0; place < m_given.size(); ++place) {
+      m_given[canonical.place_now[place]] = place;
+    }
+    return std::move(canonical.network);
+  }
+
+  /// The ranks as their machines were given.
+  void in_order_given(Plan& plan) const {
+    if (m_given.empty()) {
+      return;
+    }
+    const std::vector<std::size_t>& places = m_solution->places;
+    std::vector<std::size_t> order(places.size()); // by rank as given: the rank now
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::sort(order, {}, [&](std::size_t r) { return m_given[places[r]]; });
+    std::vector<std::uint64_t> number(order.size()); // by rank now: as given
+    std::vector<PlanRank> ranks;
+    for (std::size_t r = 0; r < order.size(); ++r) {
+      number[order[r]] = r;
+      ranks.push_back(std::move(plan.ranks[order[r]]));
+    }
+    plan.ranks = std::move(ranks);
+    plan.root = has_root(plan.collective) ? number[plan.root] : 0;
+    for (SumTree& tree : plan.trees) {
+      for (std::vector<std::int64_t>* const parents : {&tree.up, &tree.down}) {
+        std::vector<std::int64_t> given(parents->size());
+        for (std::size_t r = 0; r < given.size(); ++r) {
+          const std::int64_t parent = (*parents)[order[r]];
+          given[r] = parent < 0
+                         ? parent
+                         : static_cast<std::int64_t>(number[static_cast<std::size_t>(parent)]);
+        }
+        *parents = std::move(given);
+      }
+    }
+    for (std::uint64_t& server : plan.parts.server) {
+      server = number[server];
+    }
+  }
+
   void keep_what_is_asked_for() {
     const std::string& asked = m_options.plan.strategy;
     if (asked == "auto") {
@@ -145,7 +195,7 @@ private:
     Plan plan;
     plan.trees = m_solution->trees;
     plan.collective = m_options.collective;
-    plan.root = has_root(m_options.collective) ? m_options.root : 0;
+    plan.root = has_root(m_options.collective) ? m_model.root : 0; // workers are the first ranks
     plan.runs = m_job.layout.runs;
     plan.gradient_bytes = m_job.layout.total_bytes;
     for (std::size_t r = 0; r < m_solution->places.size(); ++r) {
@@ -467,6 +517,7 @@ private:
   const InsidePlanOptions& m_options;
   std::string m_machine;
   Job m_job;
+  std::vector<std::size_t> m_given; ///< by place: its number as given; empty: the same
   std::shared_ptr<const Network> m_network;
   const Network& m_model; ///< the same
   std::vector<Forest> m_forests;

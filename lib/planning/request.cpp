@@ -446,10 +446,12 @@ void check_collective(const PlanRequest& request) {
                      "which rank; leave it out, or give one of these",
                      name_of(request.collective)));
   }
+  const PlanOptions& options = request.options;
   if (request.collective != Collective::all_reduce &&
-      (request.options.forward_seconds || request.options.backward_seconds)) {
+      (options.forward_seconds || options.backward_seconds || options.optimizer ||
+       options.order == Order::priority)) {
     fail(ErrorKind::usage, fmt::format("--collective {}: its traffic alone is predicted; leave out "
-                                       "--forward and --backward",
+                                       "--forward and --backward, --optimizer and --order",
                                        name_of(request.collective)));
   }
 }

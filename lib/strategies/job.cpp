@@ -8,11 +8,29 @@
 
 namespace reckon {
 
-Job job_without_ranks(const Workload& workload, const PlanOptions& options) {
-  Job job{workload, layout_of(workload), {}, {}, {}, {}};
-  if (job.layout.total_bytes == 0) {
+void check_workload(const Workload& workload, const PlanOptions& options) {
+  if (workload.bytes() == 0) {
     fail(ErrorKind::input, fmt::format("workload '{}' has no gradient bytes", workload.name));
   }
+  const auto [forward, backward] = pass_seconds(workload, options);
+  if (options.order == Order::priority && forward + backward <= 0) {
+    fail(ErrorKind::input, fmt::format("--order priority: workload '{}' has no forward and "
+                                       "backward times; give --forward and --backward",
+                                       workload.name));
+  }
+  for (const Tensor& t : workload.tensors) {
+    if (options.optimizer && t.dtype != DType::fp32) {
+      fail(ErrorKind::input,
+           fmt::format("--optimizer {}: steps are fp32, and workload '{}' has gradients of {}; "
+                       "leave the step out",
+                       name_of(*options.optimizer), workload.name, name_of(t.dtype)));
+    }
+  }
+}
+
+Job job_without_ranks(const Workload& workload, const PlanOptions& options) {
+  check_workload(workload, options);
+  Job job{workload, layout_of(workload), {}, {}, {}, {}};
   for (const Tensor& t : workload.tensors) {
     job.ends.push_back((job.ends.empty() ? 0 : job.ends.back()) + static_cast<double>(t.bytes()));
   }

@@ -32,7 +32,12 @@ struct Job {
   }
 };
 
-/// Without its ranks. Throws Error{input} for a workload that has no gradient.
+/// Throws Error{input} where the options ask for what the workload has not: an order by priority
+/// without passes, an optimizer's step of gradients other than fp32, or anything without a
+/// gradient.
+void check_workload(const Workload& workload, const PlanOptions& options);
+
+/// Without its ranks. Throws as check_workload().
 [[nodiscard]] Job job_without_ranks(const Workload& workload, const PlanOptions& options);
 
 /// With the model's workers, and its other ranks that serve as devices. Throws as

@@ -67,5 +67,5 @@ stderr_has "with --network or --service"
 exits 2 "${plan[@]}" --collective all-gather --cutting tensors
 stderr_has "is cut by itself"
 exits 2 "${plan[@]}" --collective all-gather --optimizer sgd
-stderr_has "--optimizer with --inside"
+stderr_has "leave out --forward and --backward, --optimizer and --order"
 refused "this format's is an all-reduce" export all-gather.json --format msccl -o x.xml

@@ -77,8 +77,16 @@ fi
 
 refused "no topology of a machine" "${inside[@]}" --profile byteps-cluster
 refused "leave out --workers" "${pcie[@]}" --workers 3
-refused "plan without --inside, with --workers and --servers" "${pcie[@]}" --optimizer sgd
-refused "--order" "${pcie[@]}" --order priority
+refused "steps are fp32, and workload 'model' has gradients of fp16" "${pcie[@]}" --optimizer sgd
+refused "--order priority: workload 'model' has no forward and backward times" "${pcie[@]}" --order priority
+# A candidate by its name, with an optimizer's step and the passes: the plan is proved.
+ok plan --inside --profile byteps-pcie --workload resnet50 --strategy cpu_assisted_numa0 --optimizer adam --forward 10ms \
+  --backward 20ms --order priority -o stepped.json
+stdout_has "plan: cpu_assisted_numa0" "optimizer adam"
+ok run --check stepped.json
+stdout_has "every parameter stepped exactly once"
+refused "--strategy ring_of_fire: unknown; " plan --inside --profile byteps-pcie --workload resnet50 \
+  --strategy ring_of_fire
 for option in "shape 4x4x4" "proxy-bytes all" "tolerance 5%" "shards paper" "ring-directions 2" "queues fcfs"; do
   read -r name value <<< "$option"
   refused "--$name with --inside" "${pcie[@]}" "--$name" "$value"

@@ -93,7 +93,7 @@ ok plan -p ab.json -m resnet50 -o ab-plan.json
 stdout_has "port nic0" "no trees are faster (equation 26)" "12.5 %  hierarchical ring" "8 servers, 1 lane each"
 stdout_has "latency between machines: none" "by the busiest link"
 ok plan -p slow.json -m resnet50 -o slow-plan.json
-stdout_has "what a/gpu0-3 must send over b port nic0 in" "no single link: b port nic0 in, b port nic0 out bind together"
+stdout_has "what b/gpu0-3 must send over b port nic0 out" "no single link: b port nic0 out, b port nic0 in bind together"
 exits 1 diff ab-plan.json slow-plan.json
 stdout_matches '^ +b port nic0 in/bytes per second +12.5 GB/s +-> +2.5 GB/s '
 ok plan -p unit.json -m resnet50
@@ -115,5 +115,15 @@ stdout_has "ranks, each on a machine of its own"
 # What cannot be.
 refused "ask for at least one that works and no more than there are" "${gpus[@]}" --profile hand.json --workers 3
 refused "no machine has a GPU in its topology" "${gpus[@]}" --profile byteps-cluster
-exits 2 "${gpus[@]}" --profile h100-cluster --workers 2 --optimizer sgd
-stderr_has "--optimizer with --places"
+refused "--optimizer sgd: steps are fp32" "${gpus[@]}" --profile h100-cluster --workers 2 --optimizer sgd
+refused "--async with --places" "${gpus[@]}" --profile h100-cluster --workers 2 --optimizer sgd --async
+
+# One network for all: an all-reduce between whole machines takes what its two halves take.
+for collective in all-reduce reduce-scatter all-gather; do
+  ok plan -p h100-cluster -m resnet50 --workers 4 --places machine --collective "$collective" -o "$collective.json"
+done
+python3 - << 'END' || fail "the halves do not add up"
+import json, sys
+seconds = [json.load(open(f"{c}.json"))["prediction"]["bound_seconds"] for c in ("all-reduce", "reduce-scatter", "all-gather")]
+sys.exit(abs(seconds[0] - seconds[1] - seconds[2]) > 1e-6 * seconds[0])
+END

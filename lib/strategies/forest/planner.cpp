@@ -2,6 +2,7 @@
 #include "strategies/forest/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/json_fwd.hpp"
 #include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
@@ -18,7 +19,6 @@
 #include <memory>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -161,18 +161,22 @@ private:
       return forest.choice == ForestChoice::single ? strategy_text(forest.trees.front().scheme)
                                                    : std::string(name_of(forest.choice));
     };
-    std::set<std::string> names{"mix", "optimum"};
+    std::vector<std::string> names{"auto", "mix", "optimum"};
     for (const ForestCandidate& candidate : m_forests.front().candidates) {
-      names.insert(strategy_text(candidate.name));
+      if (!candidate.name.starts_with("mix:")) {
+        names.push_back(strategy_text(candidate.name));
+      }
     }
-    std::erase_if(names, [](const std::string& known) { return known.starts_with("mix_"); });
     std::erase_if(m_forests, [&](const Forest& forest) {
       return name(forest) != asked && fmt::format("inside_{}", name(forest)) != asked;
     });
     if (m_forests.empty()) {
-      fail(ErrorKind::usage, fmt::format("--strategy {}: unknown between these places; use auto or "
-                                         "one of {}",
-                                         asked, fmt::join(names, ", ")));
+      const std::string near = did_you_mean(asked, names);
+      fail(ErrorKind::usage,
+           fmt::format("--strategy {}: unknown; {}between these places it is one "
+                       "of {}",
+                       asked, near.empty() ? "" : fmt::format("did you mean {}? ", near),
+                       fmt::join(names, ", ")));
     }
   }
 
@@ -377,6 +381,11 @@ private:
         !passes_besides() && seconds > p.bound_seconds) {
       p.bound_seconds = seconds;
       p.bound_by = by_dual_values(*m_solution);
+    }
+    constexpr double k_rounding = 1e-3; // of the search
+    if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {
+      p.busiest_seconds.reset(); // the bound says it
+      p.busiest_by.clear();
     }
     const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {

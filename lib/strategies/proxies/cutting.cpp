@@ -179,8 +179,8 @@ private:
 
 } // namespace
 
-Plan cut_into_trees(const Job& job, const Ways& ways,
-                    const std::vector<ProxyRoute>& routes, const TreeCut& cut) {
+Plan cut_into_trees(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
+                    const TreeCut& cut) {
   return Cutter(job, ways, routes, cut).cut();
 }
 

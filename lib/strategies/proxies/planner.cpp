@@ -31,25 +31,12 @@ void check_options(const PlanInputs& inputs, const PlanOptions& options,
                                        "ps_noncolocated has them",
                                        options.strategy));
   }
-  if (options.order == Order::priority && !job.passes) {
-    fail(ErrorKind::input, fmt::format("--order priority: workload '{}' has no forward and "
-                                       "backward times; give --forward and --backward",
-                                       workload.name));
-  }
   if (proxies.proxy_bytes && *proxies.proxy_bytes > job.bytes() &&
       *proxies.proxy_bytes != k_all_proxy_bytes) {
     fail(ErrorKind::input,
          fmt::format("--proxy-bytes {:.0f}: workload '{}' has {:.0f} bytes; give fewer, or 'all', "
                      "or 'auto'",
                      *proxies.proxy_bytes, workload.name, job.bytes()));
-  }
-  for (const Tensor& t : workload.tensors) {
-    if (options.optimizer && t.dtype != DType::fp32) {
-      fail(ErrorKind::input,
-           fmt::format("--optimizer {}: steps are fp32, and workload '{}' has gradients of {}; "
-                       "leave the step out",
-                       name_of(*options.optimizer), workload.name, name_of(t.dtype)));
-    }
   }
 }
 

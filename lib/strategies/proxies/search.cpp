@@ -43,8 +43,7 @@ double ring_bandwidth(const Ways& ways, const std::vector<std::size_t>& members)
 
 } // namespace
 
-DualSolutions solve_dual(const Job& job, const Ways& ways,
-                         const std::vector<ProxyRoute>& routes) {
+DualSolutions solve_dual(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes) {
   DualSolutions dual;
   if (job.workers.size() < 2 || job.devices.size() < 2) {
     return dual;
@@ -69,9 +68,9 @@ DualSolutions solve_dual(const Job& job, const Ways& ways,
   return dual;
 }
 
-ProxySearch::ProxySearch(const Job& job, const Ways& ways,
-                         const std::vector<ProxyRoute>& routes, const PlanOptions& options,
-                         const ProxyOptions& proxies, const DualSolutions& dual)
+ProxySearch::ProxySearch(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
+                         const PlanOptions& options, const ProxyOptions& proxies,
+                         const DualSolutions& dual)
     : m_job(job), m_ways(ways), m_routes(routes), m_options(options), m_proxies(proxies),
       m_dual(dual) {}
 

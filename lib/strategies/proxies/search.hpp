@@ -2,9 +2,9 @@
 #pragma once
 
 #include "equations/coarse.hpp"
+#include "strategies/prediction.hpp"
 #include "strategies/proxies/cutting.hpp"
 #include "strategies/proxies/planner.hpp"
-#include "strategies/prediction.hpp"
 
 #include <cstddef>
 #include <cstdint>

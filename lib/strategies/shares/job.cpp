@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "equations/fixed_point.hpp"
+#include "strategies/job.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/ring_order.hpp"
@@ -35,12 +36,6 @@ std::optional<Passes> passes_to_play(const SharesJob& job) {
   const auto [forward, backward] = pass_seconds(workload, job.options);
   if (forward + backward > 0 && !workload.tensors.empty()) {
     return passes_of(job.layout, workload, forward, backward);
-  }
-  if (job.options.order == Order::priority) {
-    fail(ErrorKind::input,
-         fmt::format("--order priority: workload '{}' has no forward and backward "
-                     "times; give --forward and --backward",
-                     workload.name));
   }
   return std::nullopt;
 }
@@ -157,13 +152,6 @@ void check_dtypes(const SharesJob& job) {
                                          "workload '{}' has some of {}",
                                          job.inputs.workload.name, name_of(run.dtype)));
     }
-    if (job.options.optimizer && run.dtype != DType::fp32) {
-      fail(ErrorKind::input,
-           fmt::format("--optimizer {}: steps are fp32, and workload '{}' has gradients of {}; "
-                       "leave the step out",
-                       name_of(*job.options.optimizer), job.inputs.workload.name,
-                       name_of(run.dtype)));
-    }
   }
 }
 
@@ -173,6 +161,7 @@ SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_option
     : inputs(the_inputs), options(the_options), layout(layout_of(inputs.workload)),
       dtype(most_common(layout)), bytes(static_cast<double>(inputs.workload.bytes())),
       ways(inputs, options) {
+  check_workload(inputs.workload, options);
   int lanes = 0;
   for (const RankModel& r : model().ranks()) {
     workers += r.worker ? 1 : 0;
@@ -181,10 +170,6 @@ SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_option
   passes = passes_to_play(*this);
   contention = contention_of(*this);
   choose_lanes(*this, lanes);
-  if (layout.total_bytes == 0) {
-    fail(ErrorKind::input,
-         fmt::format("workload '{}' has no gradient bytes", inputs.workload.name));
-  }
   check_options(*this);
   ring_order = ring_order_of(*this);
   check_dtypes(*this);

@@ -27,8 +27,7 @@ namespace {
 constexpr std::array<const char*, 2> k_strategies{"torus", "torus_scatter"};
 /// Writes that are played on an endpoint's links: of three turns of all servers and ways, within
 /// these. Passes are played from their first part to their last or not at all.
-constexpr double k_fewest_writes = 100'000, k_most_writes = 400'000,
-                 k_writes_with_passes = 400'000;
+constexpr double k_fewest_writes = 100'000, k_most_writes = 400'000, k_writes_with_passes = 400'000;
 /// Windows of a beginning: to compare plans, and of the one that is taken.
 constexpr double k_compared_bursts = 7, k_thorough_bursts = 10;
 constexpr std::uint64_t k_least_part_bytes = 4U << 10U, k_most_part_bytes = 16U << 20U;

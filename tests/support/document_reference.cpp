@@ -116,7 +116,11 @@ private:
     Json schema = list_of(Visitor::ref(number), rule);
     if (rule.repeats != Rule::Repeats::none) {
       m_definitions["repeat"] = Json::parse(k_repeat);
-      schema["items"] = {{"anyOf", {schema["items"], {{"$ref", "#/$defs/repeat"}}}}};
+      Json either = Json::array();
+      either.push_back(std::move(schema["items"]));
+      either.push_back({{"$ref", "#/$defs/repeat"}});
+      schema["items"] = Json::object();
+      schema["items"]["anyOf"] = std::move(either);
     }
     return schema;
   }

@@ -235,10 +235,12 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
                      profile.name, what));
   }
   if (workers == 0 || workers + borrowed > working.size()) {
-    fail(ErrorKind::input,
-         fmt::format("{} machines that work and {} that only sum: profile '{}' has {} with {} and "
-                     "{} without; ask for at least one that works and no more than there are",
-                     workers, servers, profile.name, working.size(), what, others.size()));
+    fail(
+        ErrorKind::input,
+        fmt::format("{} machines that work and {} that only sum: profile '{}' has {} with {} and "
+                    "{} without; --workers and --servers count machines: ask for at least one that "
+                    "works and no more than there are",
+                    workers, servers, profile.name, working.size(), what, others.size()));
   }
   std::vector<OpenMachine> out;
   constexpr std::uint64_t k_most_relays =

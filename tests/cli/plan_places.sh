@@ -113,10 +113,14 @@ ok plan -p ab.json -m resnet50 --port-bandwidth 100Gb/s --workers 4
 stdout_has "ranks, each on a machine of its own"
 
 # What cannot be.
-refused "ask for at least one that works and no more than there are" "${gpus[@]}" --profile hand.json --workers 3
+refused "--workers and --servers count machines: ask for at least one that works and no more than there are" "${gpus[@]}" --profile hand.json --workers 3
 refused "no machine has a GPU in its topology" "${gpus[@]}" --profile byteps-cluster
 refused "--optimizer sgd: steps are fp32" "${gpus[@]}" --profile h100-cluster --workers 2 --optimizer sgd
 refused "--async with --places" "${gpus[@]}" --profile h100-cluster --workers 2 --optimizer sgd --async
+
+# Of a strategy that was asked for nobody says that the others play slower: they were not played.
+ok plan -p a100-cluster -m resnet50 --places gpu --workers 2 --strategy ring
+stdout_has "this strategy was asked for"
 
 # One network for all: an all-reduce between whole machines takes what its two halves take.
 for collective in all-reduce reduce-scatter all-gather; do

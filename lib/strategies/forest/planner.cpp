@@ -509,9 +509,14 @@ private:
       }
     }
     if (faster.first < -k_worth) {
-      plan.margin_text =
-          fmt::format("by its busiest link {} would be {:.1f} % faster, but it plays slower",
-                      faster.second, -100 * faster.first);
+      if (plan.runner_up.empty()) { // none is slower
+        plan.runner_up = faster.second;
+        plan.margin = faster.first;
+      }
+      plan.margin_text = fmt::format(
+          "by its busiest link {} would be {:.1f} % faster, but {}", faster.second,
+          -100 * faster.first,
+          m_options.plan.strategy == "auto" ? "it plays slower" : "this strategy was asked for");
       return;
     }
     if (!ties.empty()) {

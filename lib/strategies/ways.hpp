@@ -49,6 +49,7 @@ public:
 
   /// What no trees between the ranks beat, of the whole gradient.
   [[nodiscard]] const LeastTime& least() const { return m_least; }
+  void set_least(LeastTime least) { m_least = std::move(least); }
   /// Of one write between two ranks; `source` gets the cells that it was read from.
   [[nodiscard]] Curve curve(std::size_t from, std::size_t to, std::string* source) const;
   /// For writes of about `part_bytes`.

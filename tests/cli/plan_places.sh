@@ -122,6 +122,15 @@ refused "--async with --places" "${gpus[@]}" --profile h100-cluster --workers 2 
 ok plan -p a100-cluster -m resnet50 --places gpu --workers 2 --strategy ring
 stdout_has "this strategy was asked for"
 
+# An optimizer's step and passes leave the traffic its bound.
+for option in "--forward 0s" "--optimizer adam" "--optimizer sgd --forward 1us --backward 1us"; do
+  read -ra given <<< "$option"
+  ok plan -p a100-cluster -m resnet50 --places gpu --workers 2 "${given[@]}" -o bounded.json
+  python3 -c 'import json; p = json.load(open("bounded.json"))["prediction"]; assert 564e-6 < p["bound_seconds"] < 567e-6, p' ||
+    fail "the bound with $option"
+  stdout_has "no trees are faster"
+done
+
 # One network for all: an all-reduce between whole machines takes what its two halves take.
 for collective in all-reduce reduce-scatter all-gather; do
   ok plan -p h100-cluster -m resnet50 --workers 4 --places machine --collective "$collective" -o "$collective.json"

@@ -98,6 +98,7 @@ public:
     }
     take(chosen);
     describe(*best);
+    m_ways->set_least({best->prediction.bound_seconds, best->prediction.bound_by});
     finish(*best);
     in_order_given(*best);
     return std::move(*best);
@@ -213,6 +214,7 @@ private:
   /// optimizer's step.
   void finish(Plan& plan) const {
     const PlanOptions& options = m_options.plan;
+    const std::string relief = plan.prediction.relief; // of the traffic
     add_passes_to_trees(plan, m_job, *m_ways, options);
     if (options.optimizer) {
       plan.update = UpdatePlan{*options.optimizer, options.update_at.value_or(UpdatePlace::worker)};
@@ -223,6 +225,9 @@ private:
                                              "step of {} counts as free",
                                              name_of(*options.optimizer)),
                                  {}});
+    }
+    if (!plan.passes || plan.prediction.bound_seconds > plan.passes->total_seconds()) {
+      plan.prediction.relief = relief;
     }
     if (plan.passes) {
       plan.quantities.insert(plan.quantities.begin(),

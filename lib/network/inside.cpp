@@ -721,13 +721,6 @@ std::string Network::name_of(std::size_t place) const {
                               : machine.name + "/" + p.id.substr(prefix.size());
 }
 
-Network at_low_capacities(Network model) {
-  for (Station& resource : model.stations) {
-    resource.bytes_per_second = resource.low_bytes_per_second;
-  }
-  return model;
-}
-
 Network at_high_capacities(Network model) {
   for (Station& resource : model.stations) {
     resource.bytes_per_second = resource.high_bytes_per_second;

@@ -137,8 +137,7 @@ struct OpenMachine {
 [[nodiscard]] Network network_inside_machine(const Profile& profile, const std::string& machine,
                                              const InsideOptions& options);
 
-/// The same machine with every capacity at the low or the high end of its samples.
-[[nodiscard]] Network at_low_capacities(Network model);
+/// The same machine with every capacity at the high end of its samples.
 [[nodiscard]] Network at_high_capacities(Network model);
 
 /// The bytes of every resource for each byte of the gradient: sum over `uses`.

@@ -137,6 +137,8 @@ void check_inside(const PlanRequest& request, bool several) {
            {"--configuration", !asked.configuration.empty(),
             "it is of an endpoint in a torus; give --shape and a profile that has one, such as "
             "ace-torus"},
+           {"--ring-order", asked.ring_order != plain.ring_order,
+            "between places a ring takes the best order; plan between machines to keep theirs"},
            {"--contention", asked.contention.has_value(), k_only_sums},
            {"--async", asked.async_steps.has_value(),
             "no rank of a tree keeps the latest parameters; plan without --inside, with --workers "
@@ -520,9 +522,8 @@ void check_request(const PlanRequest& request, const Profile& profile) {
 
 /// Strategies that a rank a machine has, and places have not.
 bool is_between_machines(const std::string& strategy) {
-  const std::vector<std::string>& names = strategy_names();
   return is_proxy_strategy(strategy) || is_torus_strategy(strategy) ||
-         std::find(names.begin(), names.end(), strategy) != names.end();
+         strategy == "rack_hierarchical";
 }
 
 /// Whether ranks are GPUs where nobody says what they are: where the first machines have some,

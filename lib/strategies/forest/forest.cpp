@@ -128,10 +128,10 @@ void settle(const Network& model, Shared& shared) {
 
 std::vector<double> loads_of(const Network& model, const NamedScheme& scheme) {
   std::vector<double> out(model.stations.size(), 0.0);
-  for (const Tree& tree : scheme.trees) {
-    const std::vector<double> loads = loads_of(model, tree);
+  for (std::size_t t = 0; t < scheme.trees.size(); ++t) {
+    const std::vector<double> loads = loads_of(model, scheme.trees[t]);
     for (std::size_t r = 0; r < loads.size(); ++r) {
-      out[r] += loads[r] / static_cast<double>(scheme.trees.size());
+      out[r] += loads[r] * scheme.shares[t];
     }
   }
   return out;
@@ -338,7 +338,7 @@ std::string by_dual_values(const Forest& forest) {
 std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains gains,
                                   std::string_view wanted) {
   Forest plan;
-  const std::vector<NamedScheme> schemes = named_schemes(model);
+  const std::vector<NamedScheme> schemes = named_schemes(model, wanted);
   const std::vector<Tree> first = first_trees(model, schemes);
   if (first.empty()) {
     fail(ErrorKind::input, "no tree of copies that can be made joins all workers; see which pairs "
@@ -363,8 +363,8 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
 
   const auto of_scheme = [&](const NamedScheme& scheme) {
     Shared out;
-    for (const Tree& tree : scheme.trees) {
-      take(out, tree, scheme.name, 1.0 / static_cast<double>(scheme.trees.size()));
+    for (std::size_t t = 0; t < scheme.trees.size(); ++t) {
+      take(out, scheme.trees[t], scheme.name, scheme.shares[t]);
     }
     return out;
   };
@@ -380,8 +380,8 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
     Shared mix;
     std::string names;
     for (std::size_t i = 0; i < schemes.size(); ++i) {
-      for (const Tree& tree : schemes[i].trees) {
-        take(mix, tree, schemes[i].name, shares[i] / static_cast<double>(schemes[i].trees.size()));
+      for (std::size_t t = 0; t < schemes[i].trees.size(); ++t) {
+        take(mix, schemes[i].trees[t], schemes[i].name, shares[i] * schemes[i].shares[t]);
       }
       if (shares[i] >= k_least_share) {
         names += fmt::format("{}{:.4g} {}", names.empty() ? "" : ", ", shares[i], schemes[i].name);

@@ -11,6 +11,7 @@
 #include "strategies/forest/search.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/provenance.hpp"
+#include "strategies/strategy.hpp"
 
 #include <fmt/format.h>
 
@@ -171,6 +172,13 @@ private:
     std::erase_if(m_forests, [&](const Forest& forest) {
       return name(forest) != asked && fmt::format("inside_{}", name(forest)) != asked;
     });
+    const std::vector<std::string>& known = strategy_names();
+    if (m_forests.empty() && std::find(known.begin(), known.end(), asked) != known.end()) {
+      fail(ErrorKind::input,
+           fmt::format("--strategy {} does not apply between these places{}; they have {}", asked,
+                       asked == "ps_noncolocated" ? ": no machine only sums, add --servers" : "",
+                       fmt::join(names, ", ")));
+    }
     if (m_forests.empty()) {
       const std::string near = did_you_mean(asked, names);
       fail(ErrorKind::usage,

@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/schemes.hpp"
 
+#include "strategies/forest/optimum.hpp"
+#include "strategies/ring_order.hpp"
+#include "strategies/ways.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <string_view>
+#include <utility>
 
 namespace reckon {
 namespace {
 
 /// Rates that differ by less, relatively, are the same.
 constexpr double k_same = 1e-9;
+/// With more workers, stars at each of them are left out unless they are asked for.
+constexpr std::size_t k_most_stars = 64;
 
 using Group = std::vector<std::size_t>;
 
@@ -48,7 +54,8 @@ std::size_t binary_parent(std::size_t i, std::size_t n) {
 
 class Namer {
 public:
-  explicit Namer(const Network& model) : m_model(model), m_endpoints(model.places.size()) {
+  Namer(const Network& model, std::string_view wanted)
+      : m_model(model), m_wanted(wanted), m_endpoints(model.places.size()) {
     for (std::size_t v = 0; v < m_endpoints; ++v) {
       if (model.places[v].memory && !model.exits[v].empty()) {
         m_memories.push_back(v);
@@ -61,6 +68,7 @@ public:
     if (m_model.machines.size() > 1) {
       ring();
       between_machines();
+      parameter_servers();
       return std::move(m_schemes);
     }
     reduce_broadcast();
@@ -111,8 +119,8 @@ private:
     return out;
   }
 
-  /// `name` with the trees, if all are possible; of those that become the same by halving the
-  /// first.
+  /// `name` with equal shares of the trees, if all are possible; of those that become the same by
+  /// halving the first.
   void take(std::string name, std::vector<Tree> trees) {
     if (m_model.collective != Collective::all_reduce) {
       trees = halved(std::move(trees));
@@ -124,7 +132,9 @@ private:
     }
     const auto possible = [&](const Tree& t) { return is_possible(m_model, t); };
     if (!trees.empty() && std::all_of(trees.begin(), trees.end(), possible)) {
-      m_schemes.push_back({std::move(name), std::move(trees)});
+      const std::size_t count = trees.size();
+      m_schemes.push_back({std::move(name), std::move(trees),
+                           std::vector<double>(count, 1 / static_cast<double>(count))});
     }
   }
 
@@ -473,6 +483,7 @@ private:
   void outer(const InnerScheme& inner, const Group& machines, const Group& serving) {
     const std::size_t n = machines.size();
     std::vector<Tree> ring, star, binomial, binary, servers;
+    std::vector<std::size_t> round; // of the machines
     for (std::size_t turn = 0; turn < inner.turns; ++turn) {
       std::vector<std::size_t> head;
       std::vector<std::int64_t> below(m_endpoints, -1);
@@ -481,6 +492,14 @@ private:
         head.push_back(part.head);
         for (std::size_t v = 0; v < m_endpoints; ++v) {
           below[v] = part.parent[v] >= 0 ? part.parent[v] : below[v];
+        }
+      }
+      if (turn == 0) {
+        const Group order = ring_order(head);
+        round.resize(n);
+        for (std::size_t i = 0; i < n; ++i) {
+          round[i] = static_cast<std::size_t>(std::find(head.begin(), head.end(), order[i]) -
+                                              head.begin());
         }
       }
       const auto add = [&](std::vector<Tree>& to, std::size_t root, const auto& parents) {
@@ -494,8 +513,11 @@ private:
         to.push_back(std::move(tree));
       };
       for (std::size_t r = 0; r < n; ++r) {
-        add(ring, head[r],
-            [&](std::size_t i) { return std::pair(head[(i + 1) % n], head[(i + n - 1) % n]); });
+        add(ring, head[r], [&](std::size_t i) {
+          const auto at =
+              static_cast<std::size_t>(std::find(round.begin(), round.end(), i) - round.begin());
+          return std::pair(head[round[(at + 1) % n]], head[round[(at + n - 1) % n]]);
+        });
         add(star, head[r], [&](std::size_t) { return std::pair(head[r], head[r]); });
         // The place number i after the root hands on to i without its lowest one bit.
         add(binomial, head[r], [&](std::size_t i) {
@@ -518,37 +540,102 @@ private:
         add(servers, server, [&](std::size_t) { return std::pair(server, server); });
       }
     }
-    const std::string name = "hierarchical " + inner.name;
-    take(name + "ring", std::move(ring));
+    const bool flat = inner.turns == 1; // each machine is one worker
+    const std::string name = flat ? "" : "hierarchical " + inner.name;
+    if (!flat || n == 2) { // else ring() has it
+      take(name + "ring", std::move(ring));
+    }
     if (n > 2) {
-      take(name + "all to all", std::move(star));
       take(name + "binomial", std::move(binomial));
       take(name + "double binary", std::move(binary));
     }
-    take(name + "servers", std::move(servers));
+    if (!flat) { // else parameter_servers() has them
+      if (n > 2) {
+        take(name + "all to all", std::move(star));
+      }
+      take(name + "servers", std::move(servers));
+    }
   }
 
-  /// From every worker on, the workers one after another in one order: the next is the one that is
-  /// copied to fastest.
+  /// Each part goes from every worker to one place, and back: a worker (equation 3), a machine that
+  /// only sums (equation 2), or both, as the shares are best (equation 6 on any network).
+  void parameter_servers() {
+    const bool asked =
+        m_wanted == "ps_colocated" || m_wanted == "ps_noncolocated" || m_wanted == "byteps_split";
+    if (m_model.workers > k_most_stars && !asked) {
+      return;
+    }
+    std::vector<bool> works(m_model.machines.size(), false);
+    std::vector<Tree> workers, servers;
+    for (std::size_t v = 0; v < m_endpoints; ++v) {
+      const Place& place = m_model.places[v];
+      works[place.machine] = works[place.machine] || place.worker; // workers are before all others
+      if (place.worker || (place.memory && !works[place.machine])) {
+        const std::vector<Tree> one = star(v);
+        std::vector<Tree>& all = place.worker ? workers : servers;
+        all.insert(all.end(), one.begin(), one.end());
+      }
+    }
+    take("ps colocated", workers);
+    take("ps noncolocated", servers);
+    if (m_model.collective == Collective::all_reduce) {
+      workers.insert(workers.end(), servers.begin(), servers.end());
+      take("byteps split", std::move(workers));
+      solve_shares();
+    }
+  }
+
+  /// The best shares of the latest scheme's trees, in the place of equal ones.
+  void solve_shares() {
+    if (m_schemes.empty() || m_schemes.back().name != "byteps split") {
+      return;
+    }
+    NamedScheme& scheme = m_schemes.back();
+    SharesProgram program = program_of(m_model);
+    for (const Tree& tree : scheme.trees) {
+      program.add(loads_of(m_model, tree));
+    }
+    const std::vector<double> shares = program.least_work(program.solve());
+    std::vector<Tree> trees;
+    scheme.shares.clear();
+    for (std::size_t t = 0; t < shares.size(); ++t) {
+      if (shares[t] > k_same) {
+        trees.push_back(std::move(scheme.trees[t]));
+        scheme.shares.push_back(shares[t]);
+      }
+    }
+    scheme.trees = std::move(trees);
+  }
+
+  /// Of places that hand sums on round a ring: the best order that is known.
+  [[nodiscard]] Group ring_order(const Group& places) const {
+    PlayNetwork network = network_of(m_model, places);
+    const auto impossible = static_cast<std::uint32_t>(network.station_bytes_per_s.size());
+    network.station_bytes_per_s.push_back(1); // byte a second
+    for (std::size_t u = 0; u < places.size(); ++u) {
+      for (std::size_t v = 0; v < places.size(); ++v) {
+        if (!m_model.ways[places[u]][places[v]]) {
+          network.paths[u][v].push_back(impossible);
+        }
+      }
+    }
+    Group numbers(places.size()), order;
+    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+    for (const std::size_t i : best_ring_order(network, numbers).ranks) {
+      order.push_back(places[i]);
+    }
+    return order;
+  }
+
+  /// From every worker on, the workers one after another in one order.
   void ring() {
     const std::size_t n = m_model.workers;
     if (n < 3) {
       return; // reduce_broadcast
     }
-    Group order{0};
-    std::vector<bool> used(n, false);
-    used[0] = true;
-    while (order.size() < n) {
-      std::size_t next = n;
-      for (std::size_t v = 0; v < n; ++v) {
-        if (!used[v] && (next == n || solo(m_model, order.back(), v) >
-                                          solo(m_model, order.back(), next) * (1 + k_same))) {
-          next = v;
-        }
-      }
-      used[next] = true;
-      order.push_back(next);
-    }
+    Group order(n);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    order = ring_order(order);
     std::vector<Tree> trees;
     for (std::size_t end = 0; end < n; ++end) {
       Tree below = tree(order[end]);
@@ -565,6 +652,7 @@ private:
   }
 
   const Network& m_model;
+  std::string_view m_wanted;
   std::size_t m_endpoints;
   std::vector<std::size_t> m_memories; ///< that may be roots
   std::vector<NamedScheme> m_schemes;
@@ -572,8 +660,8 @@ private:
 
 } // namespace
 
-std::vector<NamedScheme> named_schemes(const Network& model) {
-  return Namer(model).all();
+std::vector<NamedScheme> named_schemes(const Network& model, std::string_view wanted) {
+  return Namer(model, wanted).all();
 }
 
 } // namespace reckon

@@ -76,7 +76,7 @@ TEST(Cluster, TheInnerPlacesOfADoubleBinaryTreeAreLeavesOfTheOther) {
     const Network network = network_between_machines(boxes(1), machines(n, 1, 0), "");
     const std::vector<NamedScheme> schemes = named_schemes(network);
     const auto scheme = std::find_if(schemes.begin(), schemes.end(), [](const NamedScheme& s) {
-      return s.name == "hierarchical double binary";
+      return s.name == "double binary";
     });
     ASSERT_NE(scheme, schemes.end()) << n;
     ASSERT_EQ(scheme->trees.size(), 2U);
@@ -102,7 +102,7 @@ TEST(Cluster, TheInnerPlacesOfADoubleBinaryTreeAreLeavesOfTheOther) {
     // With every port: at most two children in one tree of a half, none in the other, and back.
     const Forest forest = solve_forest(network, 0.0, Gains::left_out);
     for (const ForestCandidate& candidate : forest.candidates) {
-      if (candidate.name == "hierarchical double binary") {
+      if (candidate.name == "double binary") {
         EXPECT_LE(candidate.seconds_per_byte, 2 / k_nic * (1 + 1e-9));
       }
     }
@@ -123,6 +123,45 @@ TEST(Cluster, TheBestForestOfBoxesAndServersIsBytePssSplit) {
           << "the named schemes between machines hold it: " << n << " " << k;
     }
   }
+}
+
+TEST(Cluster, ParameterServersAndBytePssSplitAreSchemesBetweenAnyPlaces) {
+  // One GPU and one NIC of rate B a machine: equations 1, 2, 3 and 7.
+  for (const double n : {2.0, 3.0, 5.0}) {
+    for (double k = 0; k <= n; ++k) {
+      const Forest forest = solve_forest(
+          network_between_machines(
+              boxes(1), machines(static_cast<std::size_t>(n), 1, static_cast<std::size_t>(k)), ""),
+          0.0, Gains::left_out);
+      const auto seconds = [&](const std::string& name) {
+        const auto it =
+            std::find_if(forest.candidates.begin(), forest.candidates.end(),
+                         [&](const ForestCandidate& candidate) { return candidate.name == name; });
+        return it == forest.candidates.end() ? 0 : it->seconds_per_byte * k_nic;
+      };
+      EXPECT_NEAR(seconds("ring"), 2 * (n - 1) / n, 1e-6) << n << " " << k;
+      EXPECT_NEAR(seconds("ps colocated"), 2 * (n - 1) / n, 1e-6) << n << " " << k;
+      EXPECT_NEAR(seconds("ps noncolocated"), k > 0 ? std::max(1.0, n / k) : 0, 1e-6)
+          << n << " " << k;
+      EXPECT_NEAR(seconds("byteps split"), 2 * n * (n - 1) / (n * n + n * k - 2 * k), 1e-6)
+          << n << " " << k;
+    }
+  }
+}
+
+TEST(Cluster, ARingAvoidsTheSlowWaysWhereItCan) {
+  Profile profile = boxes(1);
+  profile.machines = {{.id = "box", .name = "GPUs", .count = 4, .members = {"a", "b", "c", "d"}}};
+  // a -> b and c -> d are slow; a c b d, round again to a, passes neither.
+  add_link_rate(profile, "pair_bandwidth", "a", "b", k_nic / 10);
+  add_link_rate(profile, "pair_bandwidth", "c", "d", k_nic / 10);
+  const Forest forest =
+      solve_forest(network_between_machines(profile, machines(4, 1, 0), ""), 0.0, Gains::left_out);
+  const auto ring =
+      std::find_if(forest.candidates.begin(), forest.candidates.end(),
+                   [](const ForestCandidate& candidate) { return candidate.name == "ring"; });
+  ASSERT_NE(ring, forest.candidates.end());
+  EXPECT_NEAR(ring->seconds_per_byte * k_nic, 1.5, 1e-6);
 }
 
 TEST(Cluster, ANicForEachGpuCarriesItsPartOfTheSum) {

@@ -15,7 +15,7 @@
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
 #include "schedule/snapshot.hpp"
-#include "strategies/pair_network.hpp"
+#include "network/pairs.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "strategies/lower.hpp"
-#include "strategies/pair_network.hpp"
+#include "network/pairs.hpp"
 
 #include <fmt/format.h>
 

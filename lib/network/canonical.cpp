@@ -36,7 +36,7 @@ enum class Kind : std::uint8_t { place, machine, node, station };
 
 /// Something that several of them take part in: a way with the places at its ends and the stations
 /// that it uses, a link of the graph, a sum, ...
-enum class Relation : std::uint8_t { way, add, exit, group, link, machine, node, nic };
+enum class Relation : std::uint8_t { way, add, exit, group, link, machine, node, nic, latency };
 /// As what they do. Each use has a role of its own, by its amount and its place in the order.
 enum Role : std::uint8_t { from, to, use };
 
@@ -90,6 +90,15 @@ public:
       join(Kind::node, link.to, to);
       if (link.station) {
         join(Kind::station, *link.station, use);
+      }
+    }
+    for (std::size_t a = 0; a < network.latency_s.size(); ++a) {
+      for (std::size_t b = 0; b < network.latency_s.size(); ++b) {
+        if (network.latency_s[a][b] > 0) {
+          begin(Relation::latency);
+          join(Kind::machine, a, mixed(from, bits_of(network.latency_s[a][b])));
+          join(Kind::machine, b, to);
+        }
       }
     }
     for (const std::size_t nic : network.nic_nodes) {
@@ -311,6 +320,9 @@ std::vector<Hash> looks_of(const Network& network, const Relations& relations) {
                                 station.low_bytes_per_second, station.high_bytes_per_second}) {
       look = mixed(look, bits_of(number));
     }
+    for (const auto& [bytes, seconds] : station.busy.points()) {
+      look = mixed(look, mixed(bits_of(bytes), bits_of(seconds)));
+    }
   }
   return looks;
 }
@@ -392,13 +404,24 @@ CanonicalNetwork canonical_order(Network network) {
       use.station = station_now[use.station];
     }
   };
-  for (std::vector<std::optional<Uses>>& ways : network.ways) {
-    for (std::optional<Uses>& way : ways) {
-      if (way) {
-        renumber_uses(*way);
+  const auto renumber_ways = [&](WaysBetween& all) {
+    for (std::vector<std::optional<Uses>>& ways : all) {
+      for (std::optional<Uses>& way : ways) {
+        if (way) {
+          renumber_uses(*way);
+        }
       }
+      ways = moved(std::move(ways), out.place_now);
     }
-    ways = moved(std::move(ways), out.place_now);
+    all = moved(std::move(all), out.place_now);
+  };
+  renumber_ways(network.ways);
+  std::for_each(network.lane_ways.begin(), network.lane_ways.end(), renumber_ways);
+  for (std::vector<double>& row : network.latency_s) {
+    row = moved(std::move(row), out.machine_now);
+  }
+  if (!network.latency_s.empty()) {
+    network.latency_s = moved(std::move(network.latency_s), out.machine_now);
   }
   std::for_each(network.add.begin(), network.add.end(), renumber_uses);
   for (std::vector<Exit>& exits : network.exits) {
@@ -427,7 +450,6 @@ CanonicalNetwork canonical_order(Network network) {
   network.machines = moved(std::move(network.machines), out.machine_now);
   network.places = moved(std::move(network.places), out.place_now);
   network.stations = moved(std::move(network.stations), station_now);
-  network.ways = moved(std::move(network.ways), out.place_now);
   network.add = moved(std::move(network.add), out.place_now);
   network.exits = moved(std::move(network.exits), out.place_now);
   network.node_of = moved(std::move(network.node_of), out.place_now);

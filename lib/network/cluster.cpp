@@ -3,12 +3,17 @@
 #include "documents/cells.hpp"
 #include "documents/profile.hpp"
 #include "network/inside.hpp"
+#include "network/pairs.hpp"
 #include "network/rate.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace reckon {
@@ -21,7 +26,7 @@ const MachineGroup& group_of(const Profile& profile, const OpenMachine& machine)
     fail(ErrorKind::input,
          fmt::format("profile '{}' has no machines \"{}\"", profile.name, machine.group));
   }
-  if (machine.number >= it->count) {
+  if (machine.number >= it->count && !(machine.port && machine.port->made_up)) {
     fail(ErrorKind::input, fmt::format("profile '{}' has {} machines \"{}\", fewer than are asked "
                                        "for: name fewer, or raise their count",
                                        profile.name, it->count, machine.group));
@@ -33,13 +38,28 @@ std::string name_of(const MachineGroup& group, std::uint64_t number) {
   if (number < group.members.size()) {
     return group.members[number];
   }
-  return group.count == 1 ? group.id : fmt::format("{}.{}", group.id, number);
+  return group.count == 1 && number == 0 ? group.id : fmt::format("{}.{}", group.id, number);
 }
+
+/// A way between two machines that was measured.
+struct Pair {
+  std::optional<std::size_t> station; ///< absent: it is as fast as the ports
+  double latency_s = 0;
+  bool measured = false; ///< its rate is known
+};
+
+constexpr double k_rounding = 1e-9;
 
 class Cluster {
 public:
   Cluster(const Profile& profile, std::string transport)
-      : m_profile(profile), m_transport(std::move(transport)) {}
+      : m_profile(profile), m_transport(std::move(transport)) {
+    m_pairs_known = std::any_of(profile.cells.begin(), profile.cells.end(), [&](const Cell& cell) {
+      return cell.has_value() && is_over(cell, m_transport) &&
+             std::find(k_pair_cases.begin(), k_pair_cases.end(), cell.key.test) !=
+                 k_pair_cases.end();
+    });
+  }
 
   [[nodiscard]] Network join(const std::vector<OpenMachine>& machines) {
     for (const OpenMachine& machine : machines) {
@@ -49,16 +69,20 @@ public:
     uplinks();
     ways_inside();
     ways_between();
-    latency();
+    name_pair_sources();
     m_out.nodes = m_nodes;
     return std::move(m_out);
   }
 
 private:
+  static constexpr std::array k_pair_cases{k_pair_write, k_pair_bandwidth, k_pair_latency};
+
   /// A machine in the cluster: what it looks like alone, and where its parts are now.
   struct Member {
     const OpenedMachine* opened = nullptr;
     std::string rack;
+    std::string own_name;     ///< that cells of pairs have for it
+    bool pairs_count = false; ///< whether what was measured of pairs is true of it
     std::size_t first_station = 0, first_node = 0;
     std::vector<std::size_t> place; ///< in the cluster, by place of its own
     /// By place: whose turn it is where several NICs serve, whichever other places are opened.
@@ -69,8 +93,10 @@ private:
     const MachineGroup& group = group_of(m_profile, machine);
     const std::string own_name =
         machine.number < group.members.size() ? group.members[machine.number] : "";
+    const MachinePort port = machine.port.value_or(MachinePort());
     const auto key =
-        std::tuple(machine.group, own_name, machine.workers, machine.relays, machine.works);
+        std::tuple(machine.group, own_name, machine.workers, machine.relays, machine.works,
+                   std::tuple(port.together.lo, port.together.mid, port.together.hi), port.each);
     auto known = m_opened.find(key);
     if (known == m_opened.end()) {
       known = m_opened.emplace(key, open_machine(m_profile, machine, m_transport)).first;
@@ -78,11 +104,22 @@ private:
       m_out.unknown.insert(m_out.unknown.end(), unknown.begin(), unknown.end());
     }
     const OpenedMachine& opened = known->second;
-    Member member{&opened, group.rack, m_out.stations.size(), m_nodes, {}, {}};
+    // One write between two machines, which is what was measured, passes one port.
+    const bool pairs_count = m_pairs_known && !port.made_up && port.each.size() < 2;
+    Member member{&opened,
+                  group.rack,
+                  own_name.empty() ? group.id : own_name,
+                  pairs_count,
+                  m_out.stations.size(),
+                  m_nodes,
+                  {},
+                  {}};
     for (const Place& place : opened.network.places) {
       member.turn.push_back(machine.number + number_in_machine(group.id, place.id));
     }
-    m_out.machines.push_back({group.id, machine.number, name_of(group, machine.number)});
+    m_out.machines.push_back(
+        {group.id, machine.number,
+         machine.name.empty() ? name_of(group, machine.number) : machine.name});
     for (Station station : opened.network.stations) {
       station.name = fmt::format("{} {}", m_out.machines.back().name, station.name);
       m_out.stations.push_back(std::move(station));
@@ -155,8 +192,10 @@ private:
       CellKey pattern;
       pattern.test = k_uplink;
       pattern.from = member.rack;
-      const std::vector<const Cell*> cells =
+      std::vector<const Cell*> cells =
           member.rack.empty() ? std::vector<const Cell*>() : m_profile.select(pattern);
+      std::erase_if(
+          cells, [&](const Cell* cell) { return !is_over(*cell, m_transport) || cell->p50 <= 0; });
       if (!cells.empty() && !m_racks.contains(member.rack)) {
         const Rate rate = measured_rate(*cells.front());
         Rack rack{m_out.stations.size(), m_out.stations.size() + 1, m_nodes++};
@@ -195,76 +234,171 @@ private:
     }
   }
 
-  /// A pair of machines that was measured and is slower than their ports.
-  std::optional<std::size_t> pair_station(std::size_t from, std::size_t to, double ports) {
-    const std::pair key(from, to);
-    if (const auto known = m_pairs.find(key); known != m_pairs.end()) {
-      return known->second;
+  /// The slower of two machines' ports; infinite where neither is known.
+  [[nodiscard]] static double port_rate(const Member& from, const Member& to) {
+    double rate = std::numeric_limits<double>::infinity();
+    for (const Member* const member : {&from, &to}) {
+      double fastest = 0;
+      for (const OpenedMachine::Port& port : member->opened->ports) {
+        fastest = std::max(fastest, member->opened->network.stations[port.out].bytes_per_second);
+      }
+      rate = fastest > 0 ? std::min(rate, fastest) : rate;
+    }
+    return rate;
+  }
+
+  std::size_t pair_station(std::size_t from, std::size_t to, const Rate& rate,
+                           const std::string& source, BusyCurve busy) {
+    m_out.stations.push_back(
+        {fmt::format("{} -> {}", m_out.machines[from].name, m_out.machines[to].name), rate.mid,
+         source, 0, std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid), std::move(busy)});
+    return m_out.stations.size() - 1;
+  }
+
+  /// What the profile says of the way from a machine to another.
+  Pair measured(std::size_t a, std::size_t b) {
+    const Member &from = m_members[a], &to = m_members[b];
+    Pair pair;
+    if (!from.pairs_count || !to.pairs_count || from.own_name == to.own_name) {
+      pair.latency_s = group_latency(m_out.machines[a].group);
+      return pair;
+    }
+    std::string source;
+    const std::optional<Curve> curve =
+        pair_curve(m_profile, from.own_name, to.own_name, m_transport, &source);
+    const std::optional<double> latency =
+        pair_latency(m_profile, from.own_name, to.own_name, m_transport);
+    pair.latency_s = latency.value_or(curve ? 0 : group_latency(m_out.machines[a].group));
+    const double ports = port_rate(from, to);
+    if (curve) {
+      pair.measured = true;
+      const std::string test = source.substr(0, source.find(' '));
+      ++m_pair_sources[test];
+      pair.latency_s = std::min(pair.latency_s, curve->points().front().seconds);
+      std::vector<std::pair<double, double>> busy;
+      bool slower = false; // than the ports, at any size
+      for (const CurvePoint& point : curve->points()) {
+        busy.emplace_back(point.bytes, std::max(0.0, point.seconds - pair.latency_s));
+        slower = slower || busy.back().second > point.bytes / ports * (1 + k_rounding);
+      }
+      BusyCurve own(std::move(busy));
+      const double rate = own.bytes_per_s();
+      if (std::isfinite(rate) && (slower || rate < ports)) {
+        pair.station = pair_station(a, b, {rate, rate, rate}, test, std::move(own));
+      }
+      return pair;
     }
     CellKey pattern;
     pattern.test = k_pair_bandwidth;
-    pattern.from = m_out.machines[from].name;
-    pattern.to = m_out.machines[to].name;
-    std::optional<std::size_t> out;
+    pattern.from = from.own_name;
+    pattern.to = to.own_name;
     for (const Cell* const cell : m_profile.select(pattern)) {
       if (is_over(*cell, m_transport) && cell->key.direction != "two_way" && cell->p50 > 0 &&
-          cell->p50 < ports && !out) {
-        const Rate rate = measured_rate(*cell);
-        out = m_out.stations.size();
-        m_out.stations.push_back({fmt::format("{} -> {}", pattern.from, pattern.to), rate.mid,
-                                  k_pair_bandwidth, 0, std::min(rate.lo, rate.mid),
-                                  std::max(rate.hi, rate.mid)});
+          !pair.measured) {
+        pair.measured = true;
+        ++m_pair_sources[k_pair_bandwidth];
+        if (cell->p50 < ports) {
+          pair.station = pair_station(a, b, measured_rate(*cell), k_pair_bandwidth, {});
+        }
       }
     }
-    m_pairs.emplace(key, out);
-    return out;
+    return pair;
+  }
+
+  /// Of an empty write from a machine of a group to any other.
+  double group_latency(const std::string& group) {
+    const auto [at, added] = m_latency.try_emplace(group, 0);
+    if (added) {
+      CellKey pattern;
+      pattern.test = k_fabric_latency;
+      pattern.from = group;
+      for (const Cell* const cell : m_profile.select(pattern)) {
+        if (is_over(*cell, m_transport)) {
+          at->second = std::max(at->second, cell->p50);
+        }
+      }
+    }
+    return at->second;
+  }
+
+  /// Throws Error{input} where nothing is known between two machines.
+  void check_known(const Pair& pair, std::size_t a, std::size_t b) const {
+    for (const std::size_t end : {a, b}) {
+      if (!pair.measured && m_members[end].opened->ports.empty()) {
+        const std::string over =
+            m_transport.empty() ? "" : fmt::format(" over transport {}", m_transport);
+        fail(
+            ErrorKind::input,
+            fmt::format("profile '{}': no rate of a network port of machine {} is known{}, nor how "
+                        "long a write from {} to {} takes; measure it with `reckon probe "
+                        "--cluster`, or add a port_bandwidth cell or the link_bytes_per_second of "
+                        "its NICs",
+                        m_profile.name, m_members[end].own_name, over, m_out.machines[a].name,
+                        m_out.machines[b].name));
+      }
+    }
   }
 
   void ways_between() {
-    for (std::size_t a = 0; a < m_members.size(); ++a) {
-      for (std::size_t b = 0; b < m_members.size(); ++b) {
+    const std::size_t machines = m_members.size();
+    m_out.latency_s.assign(machines, std::vector<double>(machines, 0));
+    std::size_t lanes = 1;
+    for (const Member& member : m_members) {
+      lanes = std::lcm(lanes, std::max<std::size_t>(1, member.opened->leave_by_port.size()));
+    }
+    if (lanes > 1) {
+      m_out.lane_ways.assign(lanes, m_out.ways);
+    }
+    for (std::size_t a = 0; a < machines; ++a) {
+      for (std::size_t b = 0; b < machines; ++b) {
         if (a == b) {
           continue;
         }
         const Member &from = m_members[a], &to = m_members[b];
-        double ports = 0;
-        for (const OpenedMachine::Port& port : from.opened->ports) {
-          ports = std::max(ports, from.opened->network.stations[port.out].bytes_per_second);
-        }
+        const Pair pair = measured(a, b);
+        check_known(pair, a, b);
+        m_out.latency_s[a][b] = pair.latency_s;
         Uses middle;
         if (from.rack != to.rack && m_racks.contains(from.rack)) {
           middle.push_back({m_racks.at(from.rack).out, 1});
         }
-        if (const auto pair = pair_station(a, b, ports)) {
-          middle.push_back({*pair, 1});
+        if (pair.station) {
+          middle.push_back({*pair.station, 1});
         }
         if (from.rack != to.rack && m_racks.contains(to.rack)) {
           middle.push_back({m_racks.at(to.rack).in, 1});
         }
+        const auto joined = [&](const Uses& leave, const Uses& enter) {
+          Uses uses = shifted(leave, from);
+          uses.insert(uses.end(), middle.begin(), middle.end());
+          const Uses last = shifted(enter, to);
+          uses.insert(uses.end(), last.begin(), last.end());
+          return uses;
+        };
         for (std::size_t u = 0; u < from.place.size(); ++u) {
           for (std::size_t v = 0; v < to.place.size(); ++v) {
             const std::vector<Uses>&leave = from.opened->leave[u], &enter = to.opened->enter[v];
-            Uses uses = shifted(leave[to.turn[v] % leave.size()], from);
-            uses.insert(uses.end(), middle.begin(), middle.end());
-            const Uses last = shifted(enter[from.turn[u] % enter.size()], to);
-            uses.insert(uses.end(), last.begin(), last.end());
-            m_out.ways[from.place[u]][to.place[v]] = std::move(uses);
+            const Uses &out = leave[to.turn[v] % leave.size()],
+                       &in = enter[from.turn[u] % enter.size()];
+            m_out.ways[from.place[u]][to.place[v]] = joined(out, in);
+            for (std::size_t lane = 0; lane < m_out.lane_ways.size(); ++lane) {
+              m_out.lane_ways[lane][from.place[u]][to.place[v]] =
+                  joined(by_port(from.opened->leave_by_port, lane, out),
+                         by_port(to.opened->enter_by_port, lane, in));
+            }
           }
         }
       }
     }
   }
 
-  void latency() {
-    CellKey pattern;
-    pattern.test = k_fabric_latency;
-    for (const NetworkMachine& machine : m_out.machines) {
-      pattern.from = machine.group;
-      for (const Cell* const cell : m_profile.select(pattern)) {
-        if (is_over(*cell, m_transport)) {
-          m_out.latency_s = std::max(m_out.latency_s, cell->p50);
-        }
-      }
+  static const Uses& by_port(const std::vector<Uses>& ports, std::size_t lane, const Uses& one) {
+    return ports.empty() ? one : ports[lane % ports.size()];
+  }
+
+  void name_pair_sources() {
+    for (const auto& [test, ways] : m_pair_sources) {
+      m_out.pair_sources.push_back(fmt::format("{}: {} ways between machines", test, ways));
     }
   }
 
@@ -275,12 +409,15 @@ private:
   const Profile& m_profile;
   std::string m_transport;
   Network m_out;
-  using Key = std::tuple<std::string, std::string, std::vector<std::string>,
-                         std::vector<std::string>, bool>;
+  using Key =
+      std::tuple<std::string, std::string, std::vector<std::string>, std::vector<std::string>, bool,
+                 std::tuple<double, double, double>, std::vector<std::pair<std::string, double>>>;
   std::map<Key, OpenedMachine> m_opened;
   std::vector<Member> m_members;
   std::map<std::string, Rack> m_racks;
-  std::map<std::pair<std::size_t, std::size_t>, std::optional<std::size_t>> m_pairs;
+  bool m_pairs_known = false;
+  std::map<std::string, std::size_t> m_pair_sources; ///< case: ways that it is known of
+  std::map<std::string, double> m_latency;           ///< by group
   std::size_t m_nodes = 0;
 };
 

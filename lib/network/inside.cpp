@@ -80,7 +80,8 @@ public:
   }
 
   /// Seen from outside: one place, the machine itself.
-  [[nodiscard]] OpenedMachine closed(bool works, const std::string& transport) {
+  [[nodiscard]] OpenedMachine closed(bool works, const std::optional<MachinePort>& port,
+                                     const std::string& transport) {
     m_model.places.push_back({m_machine, works, true});
     m_model.workers = works ? 1 : 0;
     m_model.ways.assign(1, std::vector<std::optional<Uses>>(1));
@@ -92,7 +93,10 @@ public:
       m_model.groups.push_back({0});
     }
     m_nics = nics_with_rates(transport);
-    through_one_port(transport);
+    through_one_port("", port ? port->together : whole_port(transport));
+    if (port && port->each.size() > 1) {
+      through_each(*port);
+    }
     m_opened.network = finished();
     return std::move(m_opened);
   }
@@ -520,27 +524,19 @@ private:
     return nics;
   }
 
-  /// Of the whole machine: what was measured, else its NICs together.
+  /// Of the whole machine: what was measured, else its NICs together; 0 where nothing is known.
   [[nodiscard]] Rate whole_port(const std::string& transport) const {
     Rate rate = machine_port(transport);
     for (const std::string& nic : rate.mid > 0 ? std::vector<std::string>() : m_nics) {
       const Rate one = nic_rate(nic, m_nics.size(), transport);
       rate = {rate.lo + one.lo, rate.mid + one.mid, rate.hi + one.hi};
     }
-    if (rate.mid <= 0) {
-      fail(ErrorKind::input,
-           fmt::format("profile '{}': no rate of a network port of machine {} is known{}; measure "
-                       "it with `reckon probe --cluster`, or add a port_bandwidth cell or the "
-                       "link_bytes_per_second of its NICs",
-                       m_profile.name, m_machine,
-                       transport.empty() ? "" : fmt::format(" over transport {}", transport)));
-    }
     return rate;
   }
 
   OpenedMachine::Port add_port(const std::string& name, const Rate& rate, std::size_t at) {
-    const std::size_t out = station(name + " out", rate, k_port_bandwidth);
-    const std::size_t in = station(name + " in", rate, k_port_bandwidth);
+    const std::size_t out = station(name + "out", rate, k_port_bandwidth);
+    const std::size_t in = station(name + "in", rate, k_port_bandwidth);
     m_opened.ports.push_back({at, out, in});
     return m_opened.ports.back();
   }
@@ -590,22 +586,56 @@ private:
     return nearest;
   }
 
-  /// All places of the machine by its port as a whole.
-  void through_one_port(const std::string& transport) {
-    const OpenedMachine::Port port =
-        add_port("port", whole_port(transport), node(m_machine + "/port"));
+  /// What a write uses inside the machine before it leaves it from a place, or after it has entered
+  /// it for that place.
+  [[nodiscard]] std::pair<Uses, Uses> memory_ways(const Place& place) const {
+    const auto memory = m_memories.find(place.id);
+    return memory == m_memories.end() ? std::pair<Uses, Uses>()
+                                      : std::pair(memory->second.read, memory->second.write);
+  }
+
+  /// All places of the machine by its port as a whole; by nothing where its rate is not known.
+  void through_one_port(const std::string& name, const Rate& rate) {
+    std::optional<OpenedMachine::Port> port;
+    if (rate.mid > 0) {
+      port = add_port(name, rate, node(m_machine + "/port"));
+    }
     for (const Place& place : m_model.places) {
-      Uses out, in;
-      if (const auto memory = m_memories.find(place.id); memory != m_memories.end()) {
-        out = memory->second.read;
-        in = memory->second.write;
+      auto [out, in] = memory_ways(place);
+      if (port) {
+        append(out, {{port->out, 1.0}});
+        append(in, {{port->in, 1.0}});
+        m_model.links.push_back({node(place.id), port->node, std::nullopt});
+        m_model.links.push_back({port->node, node(place.id), std::nullopt});
       }
-      append(out, {{port.out, 1.0}});
-      append(in, {{port.in, 1.0}});
       m_opened.leave.push_back({out});
       m_opened.enter.push_back({in});
-      m_model.links.push_back({node(place.id), port.node, std::nullopt});
-      m_model.links.push_back({port.node, node(place.id), std::nullopt});
+    }
+  }
+
+  /// The machine's place by each of its ports; by all of them together as well where that is less
+  /// than each alone: the machine behind them is the limit.
+  void through_each(const MachinePort& port) {
+    const OpenedMachine::Port together = m_opened.ports.front();
+    const double share = port.together.mid / static_cast<double>(port.each.size());
+    double alone = 0;
+    for (const auto& [name, measured] : port.each) {
+      alone += std::max(measured, share);
+    }
+    constexpr double k_rounding = 1e-9;
+    const bool together_binds = port.together.mid < alone * (1 - k_rounding);
+    for (const auto& [name, measured] : port.each) {
+      const double rate = std::max(measured, share);
+      const Rate each{rate, rate, rate};
+      auto [out, in] = memory_ways(m_model.places.front());
+      append(out, {{station(fmt::format("{} out", name), each, k_single_port), 1.0}});
+      if (together_binds) {
+        append(out, {{together.out, 1.0}});
+        append(in, {{together.in, 1.0}});
+      }
+      append(in, {{station(fmt::format("{} in", name), each, k_single_port), 1.0}});
+      m_opened.leave_by_port.push_back(std::move(out));
+      m_opened.enter_by_port.push_back(std::move(in));
     }
   }
 
@@ -613,7 +643,7 @@ private:
   void ports(const std::string& transport) {
     m_nics = nics_with_rates(transport);
     if (m_nics.empty()) {
-      through_one_port(transport);
+      through_one_port("port ", whole_port(transport));
       return;
     }
     std::map<std::string, OpenedMachine::Port> made;
@@ -621,7 +651,7 @@ private:
       const auto known = made.find(nic);
       return known != made.end()
                  ? known->second
-                 : made.emplace(nic, add_port("port " + short_name(nic),
+                 : made.emplace(nic, add_port("port " + short_name(nic) + " ",
                                               nic_rate(nic, m_nics.size(), transport), node(nic)))
                        .first->second;
     };
@@ -694,7 +724,7 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   const bool named = group != profile.machines.end() && machine.number < group->members.size();
   Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");
   if (machine.workers.empty() && machine.relays.empty()) {
-    return builder.closed(machine.works, transport);
+    return builder.closed(machine.works, machine.port, transport);
   }
   return builder.open(transport);
 }

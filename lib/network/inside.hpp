@@ -13,6 +13,8 @@ struct OpenedMachine {
   Network network;
   /// By place: the ways from it out of the machine, and into it, with the port at their end.
   std::vector<std::vector<Uses>> leave, enter;
+  /// The same by port, of a machine that is one place and has several.
+  std::vector<Uses> leave_by_port, enter_by_port;
   /// Where the machine ends: a node of the network's graph and the stations of its port.
   struct Port {
     std::size_t node = 0, out = 0, in = 0;

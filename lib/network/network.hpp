@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/collective.hpp"
+#include "core/stations.hpp"
+#include "network/rate.hpp"
 
 #include <cstddef>
 #include <optional>
@@ -44,6 +46,9 @@ struct Station {
   /// Where the samples behind it lie, 10th and 90th percentile; bytes_per_second for what is
   /// described, published, or measured less than three times.
   double low_bytes_per_second = 0, high_bytes_per_second = 0;
+  /// Of a measured pair: how long it is busy with a write, by its size; bytes_per_second is of long
+  /// ones. Empty: the rate counts.
+  BusyCurve busy{};
   [[nodiscard]] bool ranged() const { return low_bytes_per_second < high_bytes_per_second; }
 };
 
@@ -81,6 +86,9 @@ struct GraphLink {
   std::optional<std::size_t> station; ///< absent: its capacity is not known
 };
 
+/// [u][v]: of a write from place u to place v, absent where none can be made.
+using WaysBetween = std::vector<std::vector<std::optional<Uses>>>;
+
 /// What lies between the places of a job, as the linear program and the plays see it. Everything is
 /// in bytes for each byte of a worker's gradient.
 struct Network {
@@ -88,8 +96,10 @@ struct Network {
   std::vector<Place> places; ///< workers first, in order
   std::size_t workers = 0;
   std::vector<Station> stations;
-  /// ways[u][v]: of a write from u to v, absent where none can be made.
-  std::vector<std::vector<std::optional<Uses>>> ways;
+  WaysBetween ways;
+  /// Where machines have several ports: lane i goes by lane_ways[i modulo their number]. `ways` has
+  /// their ports together. Else empty.
+  std::vector<WaysBetween> lane_ways;
   /// Of adding one more stream to what the endpoint has.
   std::vector<Uses> add;
   /// By endpoint: the ways out of the machine of trees that have their root there. None: no root.
@@ -103,8 +113,11 @@ struct Network {
   double network = 0;                 ///< InsideOptions::network
   std::size_t nodes = 0;
   std::vector<std::string> unknown; ///< links whose capacity is not known: counted as unlimited
-  /// Seconds of an empty write between two machines; 0 where the profile does not say.
-  double latency_s = 0;
+  /// [from][to], machines: seconds of an empty write; 0 where the profile does not say. Empty: of
+  /// one machine.
+  std::vector<std::vector<double>> latency_s;
+  /// What was measured of pairs of machines: "pair_write: 12 ways between machines".
+  std::vector<std::string> pair_sources;
   Collective collective = Collective::all_reduce;
   std::size_t root = 0; ///< place of the worker that a broadcast or a reduce is from or to
   /// By worker: how much of the gradient has its root there; empty where any place may be the root
@@ -114,6 +127,15 @@ struct Network {
   [[nodiscard]] std::string name_of(std::size_t place) const;
 };
 
+/// The network port of a machine, each direction.
+struct MachinePort {
+  Rate together; ///< of all its ports
+  /// Of a machine with several: names, and what each carries alone.
+  std::vector<std::pair<std::string, double>> each;
+  bool made_up =
+      false; ///< for a what-if question: nothing that was measured between machines counts
+};
+
 /// A machine of a job and how deep it is opened.
 struct OpenMachine {
   std::string group;        ///< MachineGroup id
@@ -121,13 +143,18 @@ struct OpenMachine {
   /// Topology ids of the group's machine. Both empty: the machine is one place, seen from outside.
   std::vector<std::string> workers, relays;
   bool works = true; ///< of a machine that is one place: whether it has a gradient
+  /// Of a machine that is one place: its port; absent: what the profile says of it.
+  std::optional<MachinePort> port{};
+  std::string name{}; ///< for people; empty: the member's id, or that of the group with its number
 };
 
 /// The machines with what lies inside them, joined by their NICs (where the topology has any that a
 /// place can reach, else the machine's port as a whole), the uplinks of their racks and the
-/// measured pairs. A place leaves its machine by the NICs next to it; several serve in turn. Places
-/// of one machine whose NICs are the same use them as one port of their summed rate. `transport` ""
-/// takes any. Throws Error{input} where a machine, an endpoint or the rate of a port is not known.
+/// measured pairs (pair_curve()), each with its latency (pair_latency(), else cell
+/// `fabric_write_latency` of the sender's group). A place leaves its machine by the NICs next to
+/// it; several serve in turn. A machine that is one place has its ports together, and a way for
+/// each lane where it has several. `transport` "" takes any. Throws Error{input} where a machine or
+/// an endpoint is not known, or neither the pair nor both ports of a way between two machines.
 [[nodiscard]] Network network_between_machines(const Profile& profile,
                                                const std::vector<OpenMachine>& machines,
                                                const std::string& transport);

@@ -3,7 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "strategies/pair_network.hpp"
+#include "strategies/between.hpp"
 #include "strategies/plan_network.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ void check_ways(const Schedule& schedule, const Plan& plan, const StationNetwork
 
 StationNetwork inside_network(const Plan& plan, const Schedule& schedule, const Profile& profile) {
   const Places places = places_of(plan, profile);
-  StationNetwork network = network_of(*places.network, places.of_rank);
+  StationNetwork network = between_places(*places.network, places.of_rank).network;
   check_ways(schedule, plan, network, profile);
   if (!places.network->unknown.empty()) {
     log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
@@ -48,14 +48,9 @@ StationNetwork inside_network(const Plan& plan, const Schedule& schedule, const 
 
 Injection injection_of(const Plan& plan, const Schedule& schedule, const std::string& path) {
   const Profile profile = read_profile(path);
-  std::vector<std::string> machines;
-  for (const PlanRank& rank : plan.ranks) {
-    machines.push_back(rank.machine);
-  }
   const bool inside = !plan.ranks.empty() &&
                       (!plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number);
-  return {inside ? inside_network(plan, schedule, profile)
-                 : pair_network(profile, machines).network,
+  return {inside ? inside_network(plan, schedule, profile) : network_of(plan, profile).network,
           link_to(path, canonical_text(profile))};
 }
 

@@ -381,7 +381,7 @@ void set_beside(Plan& plan, Plan other, bool asked_for) {
 /// the best of all trees (equation 8).
 bool ways_differ(const PlanInputs& inputs, const PlanOptions& options) {
   const CostModel model(inputs.profile, inputs.roles, options.transport, options.what_if);
-  return measured_pairs(inputs.profile, model, options.what_if).has_value() ||
+  return knows_pairs(inputs.profile, model, options.what_if) ||
          std::any_of(model.racks().begin(), model.racks().end(), [&](const std::string& rack) {
            return std::isfinite(model.uplink_bytes_per_s(rack));
          });

@@ -3,103 +3,160 @@
 
 #include "core/units.hpp"
 #include "documents/cells.hpp"
-#include "strategies/pair_network.hpp"
-#include "strategies/port_network.hpp"
-#include "strategies/predict.hpp"
+#include "strategies/lane_places.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
+#include <type_traits>
 #include <utility>
 
 namespace reckon {
+
+bool knows_pairs(const Profile& profile, const CostModel& model, const CostModel::WhatIf& what_if) {
+  return !model.one_machine() && !what_if.worker_port_bytes_per_s && model.ports() == 1 &&
+         std::any_of(profile.cells.begin(), profile.cells.end(), [&](const Cell& cell) {
+           return (cell.key.test == k_pair_write || cell.key.test == k_pair_bandwidth ||
+                   cell.key.test == k_pair_latency) &&
+                  cell.key.transport == model.transport();
+         });
+}
+
+Network network_between_ranks(const Profile& profile, const CostModel& model,
+                              const CostModel::WhatIf& what_if) {
+  const bool pairs = knows_pairs(profile, model, what_if);
+  const bool made_up = what_if.worker_port_bytes_per_s.has_value();
+  std::vector<OpenMachine> machines;
+  for (const RankModel& rank : model.ranks()) {
+    OpenMachine& machine = machines.emplace_back();
+    machine.group = rank.machine;
+    machine.number = rank.number;
+    machine.works = rank.worker;
+    if (!pairs) {
+      machine.name = fmt::format("rank {}", machines.size() - 1);
+    }
+    if (made_up || rank.ports.size() > 1) {
+      MachinePort& port = machine.port.emplace();
+      port.together = {rank.port_bytes_per_s * rank.port_share.lo, rank.port_bytes_per_s,
+                       rank.port_bytes_per_s * rank.port_share.hi};
+      port.made_up = made_up;
+      for (std::size_t i = 0; i < rank.ports.size(); ++i) {
+        port.each.emplace_back(port_name(profile.topology, rank.ports[i]),
+                               rank.single_port_bytes_per_s[i]);
+      }
+    }
+  }
+  return network_between_machines(profile, machines, model.transport());
+}
+
+std::vector<std::size_t> places_of_ranks(const Network& network) {
+  std::vector<std::size_t> places(network.places.size());
+  for (std::size_t v = 0; v < network.places.size(); ++v) {
+    places[network.places[v].machine] = v;
+  }
+  return places;
+}
+
 namespace {
 
-/// Puts the racks' uplinks, where their rates are known, into the paths that leave a rack.
-void add_uplinks(Between& between, const CostModel& model) {
-  std::map<std::string, std::uint32_t> out; // the way in is the next station
-  for (const std::string& rack : model.racks()) {
-    const double rate = model.uplink_bytes_per_s(rack);
-    if (std::isfinite(rate)) {
-      out[rack] = static_cast<std::uint32_t>(between.names.size());
-      for (const char* way : {"out of", "into"}) {
-        between.network.station_bytes_per_s.push_back(rate);
-        between.network.station_busy.emplace_back();
-        between.names.push_back(fmt::format("the uplink {} rack {}", way, rack));
-      }
-    }
-  }
-  const std::vector<RankModel>& ranks = model.ranks();
-  for (std::size_t a = 0; a < ranks.size(); ++a) {
-    for (std::size_t b = 0; b < ranks.size(); ++b) {
-      std::vector<std::uint32_t>& path = between.network.paths[a][b];
-      const auto from = out.find(ranks[a].rack), to = out.find(ranks[b].rack);
-      if (ranks[a].rack == ranks[b].rack || path.empty()) {
+/// A copy that uses a station twice passes it twice.
+StationPaths paths_of(const WaysBetween& ways, std::span<const std::size_t> places) {
+  StationPaths paths(places.size(), std::vector<std::vector<std::uint32_t>>(places.size()));
+  for (std::size_t u = 0; u < places.size(); ++u) {
+    for (std::size_t v = 0; v < places.size(); ++v) {
+      const auto& uses = ways[places[u]][places[v]];
+      if (u == v || !uses) {
         continue;
       }
-      auto at = path.begin() + 1;
-      if (from != out.end()) {
-        at = path.insert(at, from->second) + 1;
-      }
-      if (to != out.end()) {
-        path.insert(at, to->second + 1);
+      for (const Use& use : *uses) {
+        for (long times = std::lround(use.amount); times > 0; --times) {
+          paths[u][v].push_back(static_cast<std::uint32_t>(use.station));
+        }
       }
     }
   }
+  return paths;
 }
 
 } // namespace
 
-std::optional<Between> measured_pairs(const Profile& profile, const CostModel& model,
-                                      const CostModel::WhatIf& what_if) {
-  const bool known = std::any_of(profile.cells.begin(), profile.cells.end(), [&](const Cell& cell) {
-    return (cell.key.test == k_pair_write || cell.key.test == k_pair_bandwidth ||
-            cell.key.test == k_pair_latency) &&
-           cell.key.transport == model.transport();
-  });
-  if (!known || model.one_machine() || what_if.worker_port_bytes_per_s || model.ports() > 1) {
-    return std::nullopt;
-  }
-  std::vector<std::string> machines;
-  for (const RankModel& r : model.ranks()) {
-    machines.push_back(r.machine);
-  }
-  PairNetwork pairs = pair_network(profile, machines, model.transport());
-  Between between{std::move(pairs.network), std::move(pairs.stations)};
-  std::map<std::string, std::size_t> cases;
-  for (const std::string& source : pairs.sources) {
-    if (source.starts_with("pair_")) {
-      ++cases[source.substr(0, source.find(' '))];
+Between between_places(const Network& network, std::span<const std::size_t> places) {
+  Between between;
+  PlayNetwork& out = between.network;
+  const auto has_curve = [](const Station& station) { return !station.busy.empty(); };
+  const bool curves = std::any_of(network.stations.begin(), network.stations.end(), has_curve);
+  for (const Station& station : network.stations) {
+    out.station_bytes_per_s.push_back(station.bytes_per_second);
+    between.names.push_back(station.name);
+    if (curves) {
+      out.station_busy.push_back(station.busy);
     }
   }
-  for (const auto& [name, count] : cases) {
-    between.sources.push_back(fmt::format("{}: {} ways between machines", name, count));
+  out.paths = paths_of(network.ways, places);
+  for (const WaysBetween& ways : network.lane_ways) {
+    out.lane_paths.push_back(paths_of(ways, places));
   }
-  add_uplinks(between, model);
+  const auto latency = [&](std::size_t u, std::size_t v) {
+    return network.latency_s.empty() ? 0
+                                     : network.latency_s[network.places[places[u]].machine]
+                                                        [network.places[places[v]].machine];
+  };
+  bool alike = true;
+  out.latency_s = places.size() > 1 ? latency(0, 1) : 0;
+  out.path_latency_s.assign(places.size(), std::vector<double>(places.size(), 0));
+  for (std::size_t u = 0; u < places.size(); ++u) {
+    for (std::size_t v = 0; v < places.size(); ++v) {
+      out.path_latency_s[u][v] = latency(u, v);
+      alike = alike && (u == v || latency(u, v) == out.latency_s);
+    }
+  }
+  if (alike) {
+    out.path_latency_s.clear();
+  }
+  between.sources = network.pair_sources;
   return between;
 }
 
-Between ports_between(const CostModel& model, double part_bytes) {
-  Between between{single_port_network(model, part_bytes), {}};
-  for (const PortStations& stations : port_stations(model)) {
-    const std::size_t r = stations.rank;
-    std::string name;
-    switch (stations.of) {
-    case PortStations::Of::rank:
-      name = fmt::format("the port{} of rank {}", model.ranks()[r].ports.size() > 1 ? "s" : "", r);
-      break;
-    case PortStations::Of::rack:
-      name = fmt::format("the uplink of rack {}", stations.name);
-      break;
-    case PortStations::Of::port:
-      name = fmt::format("port {} of rank {}", stations.name, r);
-      break;
-    }
-    between.names.insert(between.names.end(), 2, name); // out and in
+Between without_idle_stations(Between between) {
+  PlayNetwork& network = between.network;
+  const std::size_t stations = network.station_bytes_per_s.size();
+  std::vector<StationPaths*> all{&network.paths};
+  for (StationPaths& paths : network.lane_paths) {
+    all.push_back(&paths);
   }
+  const auto for_each_passed = [&](const auto& what) {
+    for (StationPaths* const paths : all) {
+      for (auto& row : *paths) {
+        for (std::vector<std::uint32_t>& path : row) {
+          std::for_each(path.begin(), path.end(), what);
+        }
+      }
+    }
+  };
+  std::vector<bool> passed(stations, false);
+  for_each_passed([&](std::uint32_t s) { passed[s] = true; });
+  std::vector<std::uint32_t> now(stations, 0);
+  std::uint32_t count = 0;
+  for (std::size_t s = 0; s < stations; ++s) {
+    if (passed[s]) {
+      now[s] = count++;
+    }
+  }
+  const auto keep_passed = [&](auto& values) {
+    std::remove_reference_t<decltype(values)> out;
+    for (std::size_t s = 0; s < values.size(); ++s) {
+      if (passed[s]) {
+        out.push_back(std::move(values[s]));
+      }
+    }
+    values = std::move(out);
+  };
+  keep_passed(network.station_bytes_per_s);
+  keep_passed(network.station_busy);
+  keep_passed(between.names);
+  for_each_passed([&](std::uint32_t& s) { s = now[s]; });
   return between;
 }
 

@@ -9,7 +9,7 @@
 #include "strategies/play.hpp"
 
 #include <cstddef>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,17 +25,27 @@ struct Between {
   std::vector<Uses> add{};
 };
 
-/// The measured ways between the machines of the model's ranks (pair_network()) and the uplinks of
-/// their racks. nullopt where the profile has no cell `pair_write`, `pair_bandwidth` or
-/// `pair_latency` of the model's transport, where the ranks share a machine, where ports were made
-/// up, and where machines have several ports: one write between two of them, which is what was
-/// measured, passes one port, and the lanes of a plan use all. Throws Error{input} as
-/// pair_network() does.
-[[nodiscard]] std::optional<Between> measured_pairs(const Profile& profile, const CostModel& model,
-                                                    const CostModel::WhatIf& what_if);
+/// Whether what counts between the model's machines is what was measured of their pairs: the
+/// profile has cells `pair_write`, `pair_bandwidth` or `pair_latency` of the model's transport, no
+/// ports are made up, and no machine has several: one write between two of them, which is what was
+/// measured, passes one port, and the lanes of a plan use all.
+[[nodiscard]] bool knows_pairs(const Profile& profile, const CostModel& model,
+                               const CostModel::WhatIf& what_if);
 
-/// The ports and uplinks of the model's ranks, for writes of about `part_bytes`.
-[[nodiscard]] Between ports_between(const CostModel& model, double part_bytes);
+/// What lies between ranks that are machines: place.machine is the rank. Stations are called "w0
+/// out" and "w0 -> s1" where pairs count (knows_pairs()), else "rank 3 out"; racks "rack r0 out".
+/// Throws Error{input} as network_between_machines().
+[[nodiscard]] Network network_between_ranks(const Profile& profile, const CostModel& model,
+                                            const CostModel::WhatIf& what_if);
+
+/// The stations of a network between these places.
+[[nodiscard]] Between between_places(const Network& network, std::span<const std::size_t> places);
+
+/// Without the stations that no way passes.
+[[nodiscard]] Between without_idle_stations(Between between);
+
+/// Of network_between_ranks(): by rank the number of its place.
+[[nodiscard]] std::vector<std::size_t> places_of_ranks(const Network& network);
 
 /// The station that a schedule keeps busy longest: no iteration is shorter.
 struct BusiestStation {

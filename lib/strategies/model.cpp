@@ -214,6 +214,7 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
       RankModel rank;
       rank.machine = group.machine;
       rank.member = number < machine->members.size() ? machine->members[number] : "";
+      rank.number = number;
       rank.rack = machine->rack;
       rank.host = first_host[group.machine] + (machine->count > 1 ? number : 0);
       rank.worker = group.worker;

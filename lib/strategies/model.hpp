@@ -25,9 +25,10 @@ struct RankModel {
   [[nodiscard]] double port_rate(Estimate e) const {
     return port_bytes_per_s * port_share.slow_to_fast(e);
   }
-  std::string machine;  ///< MachineGroup id
-  std::string member;   ///< which of the group's, where those have names
-  std::string rack;     ///< of the machine; empty: the profile knows no racks
+  std::string machine;      ///< MachineGroup id
+  std::string member;       ///< which of the group's, where those have names
+  std::uint64_t number = 0; ///< which of the group's
+  std::string rack;         ///< of the machine; empty: the profile knows no racks
   std::size_t host = 0; ///< which physical machine: ranks with equal numbers share cores and memory
   bool worker = false, server = false;
   int lanes = 1; ///< 0: to be solved

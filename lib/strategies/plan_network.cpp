@@ -5,10 +5,6 @@
 #include "documents/cells.hpp"
 #include "strategies/between.hpp"
 #include "strategies/endpoint/configured.hpp"
-#include "strategies/lane_places.hpp"
-#include "strategies/model.hpp"
-#include "strategies/port_network.hpp"
-#include "strategies/predict.hpp"
 #include "strategies/torus/network.hpp"
 
 #include <fmt/format.h>
@@ -115,49 +111,30 @@ Network network_inside_plan(const Plan& plan, const Profile& profile) {
   return network_inside_machine(profile, plan.ranks.front().machine, options);
 }
 
-PlanNetwork network_of_ports(const CostModel& model, const Topology& topology, double part_bytes) {
-  PlanNetwork network;
-  network.network = single_port_network(model, part_bytes);
-  for (const PortStations& stations : port_stations(model)) {
-    std::string name;
-    switch (stations.of) {
-    case PortStations::Of::rank:
-      name = fmt::format("rank {}", stations.rank);
-      break;
-    case PortStations::Of::rack:
-      name = fmt::format("rack {}", stations.name);
-      break;
-    case PortStations::Of::port:
-      name = fmt::format("rank {} {}", stations.rank, port_name(topology, stations.name));
-      break;
-    }
-    network.stations.push_back(name + " out");
-    network.stations.push_back(name + " in");
-  }
-  return network;
-}
-
-PlanNetwork network_of_memory(const std::shared_ptr<const CostModel>& model, double part_bytes) {
-  const std::size_t ranks = model->ranks().size();
-  const double talkers = static_cast<double>(ranks) * model->ranks().front().lanes;
-  const double threads = std::clamp(talkers, 1.0, static_cast<double>(model->cores()));
+/// Ranks that share a machine pass its memory one after the other.
+PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, double part_bytes) {
+  const CostModel& model = ways->model();
+  const std::size_t ranks = model.ranks().size();
+  const double talkers = static_cast<double>(ranks) * model.ranks().front().lanes;
+  const double threads = std::clamp(talkers, 1.0, static_cast<double>(model.cores()));
   PlanNetwork network;
   network.stations.emplace_back("memory");
   network.network.station_bytes_per_s.push_back(
-      model->shared_rate(talkers, part_bytes, CostModel::Target::gradients).mid);
-  network.network.latency_s = model->latency_s();
+      model.shared_rate(talkers, part_bytes, CostModel::Target::gradients).mid);
+  network.network.latency_s = model.latency_s();
   network.network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks, {0}));
-  network.cost = [model, part_bytes, turns = talkers / threads, threads](std::size_t rank,
-                                                                         const Op& op) {
-    const RankModel& r = model->ranks()[rank];
+  network.cost = [ways, part_bytes, turns = talkers / threads, threads](std::size_t rank,
+                                                                        const Op& op) {
+    const CostModel& rates = ways->model();
+    const RankModel& r = rates.ranks()[rank];
     if (op.kind == OpKind::update) {
       return turns * static_cast<double>(op.bytes) /
-             model->step_rate(r.machine, op.optimizer, static_cast<int>(threads)).mid;
+             rates.step_rate(r.machine, op.optimizer, static_cast<int>(threads)).mid;
     }
     const std::size_t sources = std::max<std::size_t>(2, op.source_count);
     const DType dtype = op.dtype == DType::int32 ? DType::fp32 : op.dtype;
     return turns * static_cast<double>(op.bytes) * static_cast<double>(sources - 1) /
-           model->reduce_rate(dtype, static_cast<int>(threads), sources, part_bytes).mid;
+           rates.reduce_rate(dtype, static_cast<int>(threads), sources, part_bytes).mid;
   };
   return network;
 }
@@ -196,23 +173,17 @@ PlanNetwork network_of(const Plan& plan, const Profile& profile) {
             [](std::size_t, const Op&) { return 0.0; }};
   }
   check_machines(plan, profile);
-  const auto model =
-      std::make_shared<const CostModel>(profile, roles_of(plan), plan.transport, what_if_of(plan));
+  const auto ways =
+      std::make_shared<const Ways>(profile, roles_of(plan), plan.transport, what_if_of(plan));
   const auto part_bytes = static_cast<double>(plan.part_bytes);
-  if (model->one_machine()) {
-    return network_of_memory(model, part_bytes);
+  if (ways->one_machine()) {
+    return network_of_memory(ways, part_bytes);
   }
-  PlanNetwork network;
-  if (std::optional<Between> pairs = measured_pairs(profile, *model, what_if_of(plan))) {
-    network.network = std::move(pairs->network);
-    network.stations = std::move(pairs->names);
-  } else {
-    network = network_of_ports(*model, profile.topology, part_bytes);
-  }
-  network.cost = [model, cost = op_cost(*model, part_bytes)](std::size_t rank, const Op& op) {
-    return cost(rank, op);
-  };
-  return network;
+  Between between = ways->between(part_bytes);
+  return {std::move(between.network), std::move(between.names),
+          [ways, cost = ways->op_cost(part_bytes)](std::size_t rank, const Op& op) {
+            return cost(rank, op);
+          }};
 }
 
 } // namespace reckon

@@ -22,11 +22,9 @@ struct PlanNetwork {
 [[nodiscard]] Places places_of(const Plan& plan, const Profile& profile);
 
 /// The network that a plan's prediction is played on, from any profile of the same machines:
-/// - ranks inside a machine: its links and memories (network_of() of strategies/ways.hpp);
+/// - places in one or several machines: their links and memories (between_places());
 /// - nodes of a torus of the profile's endpoint: its links (torus_between());
-/// - machines whose pairs the profile knows: the ways between them (measured_pairs());
-/// - ranks with ports: each port and the racks' uplinks (single_port_network()): "rank 3 out" and
-///   "rank 3 in", of several ports "rank 3 eth0 out" and so on beside what they carry together;
+/// - machines: measured pairs, ports and the racks' uplinks (network_between_ranks());
 /// - ranks that share one machine: one station, its memory. What they write passes it at the rate
 ///   for that many talkers, and summing takes turns where there are more lanes than processors.
 /// Throws Error{input} when the profile lacks what is needed.

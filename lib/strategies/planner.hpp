@@ -79,7 +79,7 @@ struct PlanInputs {
 /// Solves every strategy, chooses the one with the least predicted time (or takes the one asked
 /// for), cuts the gradient into parts and gives each its server and lane. The same inputs give the
 /// same plan, bit for bit. Where the profile knows pairs of machines, every strategy is cut,
-/// assigned and played over the ways between them (measured_pairs()). Throws Error{input} when the
+/// assigned and played over the ways between them (knows_pairs()). Throws Error{input} when the
 /// strategy asked for does not apply.
 [[nodiscard]] Plan make_plan(const PlanInputs& inputs, const PlanOptions& options);
 

@@ -3,8 +3,8 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
+#include "network/pairs.hpp"
 #include "strategies/forest/bound.hpp"
-#include "strategies/pair_network.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "topology/numa.hpp"
@@ -39,8 +39,14 @@ Ways::Ways(const PlanInputs& inputs, const PlanOptions& options)
     m_least = {bytes * bound.seconds_per_byte, bound.by + " (equation 27)"};
   } else {
     m_least = least_time(*m_model, bytes);
-    m_links = measured_pairs(inputs.profile, *m_model, options.what_if);
+    connect_machines(options.what_if);
   }
+}
+
+Ways::Ways(const Profile& profile, const Roles& roles, const std::string& transport,
+           const CostModel::WhatIf& what_if)
+    : m_profile(profile), m_model(std::in_place, profile, roles, transport, what_if) {
+  connect_machines(what_if);
 }
 
 Ways::Ways(const Profile& profile, Places places)
@@ -94,18 +100,39 @@ Curve Ways::curve(std::size_t from, std::size_t to, std::string* source) const {
                   : write_curve(m_profile, *m_model, from, to, source);
 }
 
+void Ways::connect_machines(const CostModel::WhatIf& what_if) {
+  m_what_if = what_if;
+  if (!m_model->one_machine()) {
+    m_by_ports = !knows_pairs(m_profile, *m_model, m_what_if);
+    if (!m_by_ports) {
+      m_links = between_machines();
+    }
+  }
+}
+
+Between Ways::between_machines() const {
+  const Network network = network_between_ranks(m_profile, *m_model, m_what_if);
+  return without_idle_stations(between_places(network, places_of_ranks(network)));
+}
+
 Between Ways::between(double part_bytes) const {
   Between between;
   if (m_places) {
-    between.network = network_of(*m_places->network, m_places->of_rank);
-    for (const Station& station : m_places->network->stations) {
-      between.names.push_back(station.name);
-    }
+    between = between_places(*m_places->network, m_places->of_rank);
     for (const std::size_t place : m_places->of_rank) {
       between.add.push_back(m_places->network->add[place]);
     }
   } else {
-    between = m_links ? *m_links : ports_between(*m_model, part_bytes);
+    if (!m_links) {
+      m_links = between_machines();
+    }
+    between = *m_links;
+  }
+  if (m_by_ports) {
+    const auto slowest =
+        std::ranges::min_element(m_model->ranks(), {}, &RankModel::port_bytes_per_s);
+    between.network.write_overhead_s =
+        part_bytes / slowest->port_bytes_per_s * (1 / m_model->port_efficiency(part_bytes) - 1);
   }
   between.network.cut_evenly(between.network.quantum_bytes);
   return between;
@@ -229,38 +256,6 @@ PlanRank rank_at(const Topology& topology, const std::string& machine,
   const TopologyObject* const node = numa_node_of(topology, endpoint);
   rank.cpus = node != nullptr ? node->cpus : std::vector<int>();
   return rank;
-}
-
-PlayNetwork network_of(const Network& model, std::span<const std::size_t> places) {
-  PlayNetwork network;
-  if (model.latency_s > 0) {
-    network.path_latency_s.assign(places.size(), std::vector<double>(places.size(), 0));
-    for (std::size_t u = 0; u < places.size(); ++u) {
-      for (std::size_t v = 0; v < places.size(); ++v) {
-        if (model.places[places[u]].machine != model.places[places[v]].machine) {
-          network.path_latency_s[u][v] = model.latency_s;
-        }
-      }
-    }
-  }
-  for (const Station& station : model.stations) {
-    network.station_bytes_per_s.push_back(station.bytes_per_second);
-  }
-  network.paths.assign(places.size(), std::vector<std::vector<std::uint32_t>>(places.size()));
-  for (std::size_t u = 0; u < places.size(); ++u) {
-    for (std::size_t v = 0; v < places.size(); ++v) {
-      const auto& uses = model.ways[places[u]][places[v]];
-      if (u == v || !uses) {
-        continue;
-      }
-      for (const Use& use : *uses) {
-        for (long times = std::lround(use.amount); times > 0; --times) {
-          network.paths[u][v].push_back(static_cast<std::uint32_t>(use.station));
-        }
-      }
-    }
-  }
-  return network;
 }
 
 OpCost op_cost(const Network& model, std::vector<std::size_t> places) {

@@ -30,6 +30,10 @@ public:
   /// else the measured pairs of machines, else their ports. Throws Error{input} for roles of which
   /// only some name endpoints, and as CostModel.
   Ways(const PlanInputs& inputs, const PlanOptions& options);
+  /// Between machines, or ranks that share one, whatever they have inside. Throws Error{input} as
+  /// CostModel.
+  Ways(const Profile& profile, const Roles& roles, const std::string& transport,
+       const CostModel::WhatIf& what_if);
   /// Between places, which may be in several machines.
   Ways(const Profile& profile, Places places);
   /// Along the links of a torus of endpoints; local ops cost nothing there.
@@ -41,8 +45,11 @@ public:
   [[nodiscard]] bool has_model() const { return m_model.has_value(); }
   /// Whether the ranks share one machine's memory, which is all that lies between them.
   [[nodiscard]] bool one_machine() const { return m_model && !m_places && m_model->one_machine(); }
-  /// The measured ways between machines, or the links of a torus; null where there are none.
-  [[nodiscard]] const Between* measured() const { return m_links ? &*m_links : nullptr; }
+  /// The ways between machines whose pairs were measured, or the links of a torus; null where there
+  /// are none.
+  [[nodiscard]] const Between* measured() const {
+    return m_links && !m_by_ports ? &*m_links : nullptr;
+  }
   /// Of ranks that are places; else null.
   [[nodiscard]] const Places* places() const { return m_places ? &*m_places : nullptr; }
   void set_lanes(int lanes) { m_model->set_lanes(lanes); }
@@ -72,21 +79,23 @@ public:
 private:
   [[nodiscard]] static std::optional<Places> places_of(const PlanInputs& inputs);
   [[nodiscard]] std::vector<std::string> ids_of_places() const;
+  void connect_machines(const CostModel::WhatIf& what_if);
+  [[nodiscard]] Between between_machines() const;
 
   const Profile& m_profile;
   std::optional<Places> m_places;
   std::optional<CostModel> m_model;
   LeastTime m_least;
-  std::optional<Between> m_links; ///< measured pairs, or those of a torus
+  CostModel::WhatIf m_what_if;
+  bool m_by_ports = false; ///< machines whose pairs are not known
+  /// Between machines, or of a torus; between machines' ports made when first asked for.
+  mutable std::optional<Between> m_links;
 };
 
 /// The rank of a plan that is this object of the topology: its endpoint, kind, PCI address and the
 /// processors of the NUMA node that it is or hangs from. Throws Error{input} when there is none.
 [[nodiscard]] PlanRank rank_at(const Topology& topology, const std::string& machine,
                                const std::string& endpoint);
-
-/// The links and memories of a network as stations of a play between these places.
-[[nodiscard]] PlayNetwork network_of(const Network& model, std::span<const std::size_t> places);
 
 /// What a rank's local ops cost there: adding one more stream to what is there keeps the station
 /// busy that needs longest for it, and nothing else takes time. `model` must outlive it.

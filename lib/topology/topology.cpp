@@ -62,10 +62,10 @@ std::vector<const TopologyObject*> Topology::of_kind(ObjectKind kind) const {
 
 bool Topology::is_in(const TopologyObject& object, std::string_view machine) const {
   const TopologyObject* at = &object;
-  while (!at->parent.empty()) {
+  while (at != nullptr && !at->parent.empty()) {
     at = find(at->parent);
   }
-  return at->id == machine;
+  return at != nullptr && at->id == machine;
 }
 
 std::vector<std::string> Topology::ids_in(std::string_view machine, ObjectKind kind) const {

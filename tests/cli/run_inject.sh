@@ -29,7 +29,7 @@ exits 1 diff own.json report.json
 stdout_has 'emulat'
 
 # What the profile does not have.
-refused "no machine 'm0'" run plan.json --inject byteps-cluster -n 1
+refused "on machines 'm0', of which profile 'byteps-cluster' has 0" run plan.json --inject byteps-cluster -n 1
 exits 2 run plan.json --inject nothing.json -n 1
 
 # Places inside a machine: its links and memories, here a thousandth as fast. No run is faster than what they carry.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/machines.hpp"
 
+#include "strategies/between.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/forest/search.hpp"
 #include "strategies/provenance.hpp"
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -19,37 +19,55 @@ namespace {
 
 constexpr double k_usual_part_bytes = 1U << 20U;
 
-/// By station: whether the linear program needs it.
-std::vector<bool> that_can_bind(const StationNetwork& network) {
-  std::vector<std::size_t> passed(network.station_bytes_per_s.size(), 0);
-  for (const auto& row : network.paths) {
-    for (const std::vector<std::uint32_t>& path : row) {
-      for (const std::uint32_t s : path) {
-        ++passed[s];
+/// Without ranks that neither work nor sum, and with what ranks can add up. Of a station that only
+/// one way passes, and that is no slower than another on that way, nothing is left there: it never
+/// binds, and there is one for each pair of machines.
+void prepare_for_program(Network& network, const std::vector<RankModel>& ranks,
+                         const std::vector<double>& sums) {
+  std::vector<std::size_t> passed(network.stations.size(), 0);
+  for (std::size_t u = 0; u < network.places.size(); ++u) {
+    for (std::size_t v = 0; v < network.places.size(); ++v) {
+      const RankModel &from = ranks[network.places[u].machine],
+                      &to = ranks[network.places[v].machine];
+      std::optional<Uses>& way = network.ways[u][v];
+      if (!(from.worker || from.server) || !(to.worker || to.server)) {
+        way.reset();
+      }
+      for (const Use& use : way ? *way : Uses()) {
+        ++passed[use.station];
       }
     }
   }
-  std::vector<bool> out;
-  for (std::size_t s = 0; s < passed.size(); ++s) {
-    out.push_back(passed[s] > 0 && std::isfinite(network.rate_of(s)));
-  }
-  for (const auto& row : network.paths) {
-    for (const std::vector<std::uint32_t>& path : row) {
-      for (const std::uint32_t s : path) {
-        const bool covered = std::any_of(path.begin(), path.end(), [&](std::uint32_t other) {
-          return other != s && out[other] && network.rate_of(other) <= network.rate_of(s);
+  const auto rate = [&](const Use& use) {
+    return network.stations[use.station].bytes_per_second / use.amount;
+  };
+  for (auto& row : network.ways) {
+    for (std::optional<Uses>& way : row) {
+      if (way) {
+        const Uses all = *way;
+        std::erase_if(*way, [&](const Use& use) {
+          return passed[use.station] == 1 &&
+                 std::any_of(all.begin(), all.end(), [&](const Use& other) {
+                   return other.station != use.station && rate(other) <= rate(use);
+                 });
         });
-        out[s] = out[s] && !(passed[s] == 1 && covered);
       }
     }
   }
-  return out;
+  for (std::size_t v = 0; v < network.places.size(); ++v) {
+    const std::size_t rank = network.places[v].machine;
+    if (std::isfinite(sums[rank])) {
+      network.add[v].push_back({network.stations.size(), 1});
+      network.stations.push_back({fmt::format("sums of rank {}", rank), sums[rank],
+                                  "as the prediction has it", 0, sums[rank], sums[rank]});
+    }
+  }
 }
 
 class Machines {
 public:
   Machines(const Plan& plan, const PlanInputs& inputs, const PlanOptions& options)
-      : m_plan(plan), m_options(options), m_ways(inputs, options),
+      : m_plan(plan), m_inputs(inputs), m_options(options), m_ways(inputs, options),
         m_job(job_between(inputs, options, m_ways.model())) {
     m_lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
     m_ways.set_lanes(plan.ranks.front().lanes);
@@ -65,10 +83,10 @@ public:
               .mid;
       sums.push_back(one_lane * static_cast<double>(m_lanes));
     }
-    const RanksNetwork solved =
-        network_between_ranks(m_ways.between(k_usual_part_bytes), ranks, sums);
+    Network network = network_between_ranks(m_inputs.profile, m_ways.model(), m_options.what_if);
+    prepare_for_program(network, ranks, sums);
     const std::vector<Forest> forests =
-        solve_forests(solved.network, InsideOptions().tolerance, Gains::left_out);
+        solve_forests(network, InsideOptions().tolerance, Gains::left_out);
     std::optional<Plan> best;
     std::size_t taken = 0;
     for (std::size_t f = 0; f < forests.size(); ++f) {
@@ -77,7 +95,7 @@ public:
       }
       const TreeSearch search(m_job, m_ways, m_options,
                               forests[f].seconds_per_byte * m_job.bytes());
-      Plan plan = search.fastest(base(forests[f], solved.rank_of));
+      Plan plan = search.fastest(base(forests[f], network));
       if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
         best = std::move(plan);
         taken = f;
@@ -97,7 +115,7 @@ public:
 
 private:
   /// The plan with the forest's trees in the place of its strategy.
-  [[nodiscard]] Plan base(const Forest& forest, const std::vector<std::size_t>& rank_of) const {
+  [[nodiscard]] Plan base(const Forest& forest, const Network& network) const {
     Plan plan = m_plan;
     plan.strategy = k_optimum;
     plan.stores = Stores::cached;
@@ -112,13 +130,15 @@ private:
       all.share = tree.share;
       all.up.assign(plan.ranks.size(), -1);
       all.down = all.up;
-      const auto rank = [&](std::int64_t place) {
-        return static_cast<std::int64_t>(rank_of[forest.places[static_cast<std::size_t>(place)]]);
+      const auto rank = [&](std::size_t place) {
+        return network.places[forest.places[place]].machine;
+      };
+      const auto parent = [&](std::int64_t place) {
+        return place < 0 ? -1 : static_cast<std::int64_t>(rank(static_cast<std::size_t>(place)));
       };
       for (std::size_t v = 0; v < tree.up.size(); ++v) {
-        const std::size_t r = rank_of[forest.places[v]];
-        all.up[r] = tree.up[v] < 0 ? -1 : rank(tree.up[v]);
-        all.down[r] = tree.down[v] < 0 ? -1 : rank(tree.down[v]);
+        all.up[rank(v)] = parent(tree.up[v]);
+        all.down[rank(v)] = parent(tree.down[v]);
       }
     }
     return plan;
@@ -159,6 +179,7 @@ private:
   }
 
   const Plan& m_plan;
+  const PlanInputs& m_inputs;
   const PlanOptions& m_options;
   Ways m_ways;
   Job m_job;
@@ -166,60 +187,6 @@ private:
 };
 
 } // namespace
-
-RanksNetwork network_between_ranks(const Between& between, const std::vector<RankModel>& ranks,
-                                   const std::vector<double>& sums) {
-  RanksNetwork out;
-  Network& network = out.network;
-  for (const bool worker : {true, false}) {
-    for (std::size_t r = 0; r < ranks.size(); ++r) {
-      if (ranks[r].worker == worker && (worker || ranks[r].server)) {
-        network.places.push_back({ranks[r].machine, worker, true, out.rank_of.size()});
-        network.machines.push_back({ranks[r].machine, 0, fmt::format("rank {}", r)});
-        network.groups.push_back({out.rank_of.size()});
-        out.rank_of.push_back(r);
-        network.workers += worker ? 1 : 0;
-      }
-    }
-  }
-  network.groups.resize(network.workers);
-  std::map<std::uint32_t, std::size_t> number_of;
-  const std::vector<bool> binds = that_can_bind(between.network);
-  for (std::uint32_t s = 0; s < binds.size(); ++s) {
-    if (binds[s]) {
-      const double rate = between.network.rate_of(s);
-      number_of[s] = network.stations.size();
-      network.stations.push_back(
-          {between.names[s], rate, "as the prediction has it", 0, rate, rate});
-    }
-  }
-  const std::size_t n = out.rank_of.size();
-  network.ways.assign(n, std::vector<std::optional<Uses>>(n));
-  for (std::size_t u = 0; u < n; ++u) {
-    for (std::size_t v = 0; v < n; ++v) {
-      Uses uses;
-      for (const std::uint32_t s : between.network.paths[out.rank_of[u]][out.rank_of[v]]) {
-        if (binds[s]) {
-          uses.push_back({number_of[s], 1});
-        }
-      }
-      if (u != v) {
-        network.ways[u][v] = std::move(uses);
-      }
-    }
-    const double rate = sums[out.rank_of[u]];
-    network.add.emplace_back();
-    if (std::isfinite(rate)) {
-      network.add.back().push_back({network.stations.size(), 1});
-      network.stations.push_back({fmt::format("sums of rank {}", out.rank_of[u]), rate,
-                                  "as the prediction has it", 0, rate, rate});
-    }
-    network.exits.push_back({Exit{}});
-    network.node_of.push_back(u);
-  }
-  network.nodes = n;
-  return out;
-}
 
 std::string why_no_trees(const PlanInputs& inputs, const PlanOptions& options, const Plan& plan) {
   const auto workers = std::count_if(plan.ranks.begin(), plan.ranks.end(),

@@ -1,29 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "network/network.hpp"
-#include "strategies/between.hpp"
 #include "strategies/planner.hpp"
 
 #include <string>
-#include <vector>
 
 namespace reckon {
 
 /// The strategy of plans with the best trees between machines.
 inline constexpr const char* k_optimum = "optimum";
-
-/// What lies between the ranks of a job as the linear program sees it: a place for each rank, the
-/// workers first, and the stations of their ways. A station that only one pair passes, and that is
-/// no slower than another on that way, is left out: it never binds. `sums`: bytes per second that
-/// each rank adds up; infinite where that is not known.
-struct RanksNetwork {
-  Network network;
-  std::vector<std::size_t> rank_of; ///< by place
-};
-[[nodiscard]] RanksNetwork network_between_ranks(const Between& between,
-                                                 const std::vector<RankModel>& ranks,
-                                                 const std::vector<double>& sums);
 
 /// Why no plan with the best trees is made for this job; empty: one can be. `plan` is what
 /// make_plan() has for it.
@@ -33,7 +18,8 @@ struct RanksNetwork {
 /// `plan`, which make_plan() made, with the best trees between its ranks in the place of its
 /// strategy (equation 26): predicted on the same network, with the same lanes, passes and
 /// optimizer, part size and window by the predicted time unless they are asked for. The bound of
-/// both plans is raised to what the dual values prove. Throws Error{input} as measured_pairs().
+/// both plans is raised to what the dual values prove. Throws Error{input} as
+/// network_between_ranks().
 [[nodiscard]] Plan with_best_trees(Plan& plan, const PlanInputs& inputs,
                                    const PlanOptions& options);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/schemes.hpp"
 
+#include "strategies/between.hpp"
 #include "strategies/forest/optimum.hpp"
 #include "strategies/ring_order.hpp"
-#include "strategies/ways.hpp"
 
 #include <fmt/format.h>
 
@@ -609,9 +609,12 @@ private:
 
   /// Of places that hand sums on round a ring: the best order that is known.
   [[nodiscard]] Group ring_order(const Group& places) const {
-    PlayNetwork network = network_of(m_model, places);
+    PlayNetwork network = between_places(m_model, places).network;
     const auto impossible = static_cast<std::uint32_t>(network.station_bytes_per_s.size());
     network.station_bytes_per_s.push_back(1); // byte a second
+    if (!network.station_busy.empty()) {
+      network.station_busy.emplace_back();
+    }
     for (std::size_t u = 0; u < places.size(); ++u) {
       for (std::size_t v = 0; v < places.size(); ++v) {
         if (!m_model.ways[places[u]][places[v]]) {

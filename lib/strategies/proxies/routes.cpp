@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "equations/coarse.hpp"
-#include "strategies/pair_network.hpp"
+#include "network/pairs.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -180,7 +180,7 @@ TEST(Cluster, PlacesAreNamedByTheirMachine) {
   EXPECT_EQ(network.name_of(0), "box.0/gpu0");
   EXPECT_EQ(network.name_of(3), "box.1/gpu1");
   EXPECT_EQ(network.name_of(4), "cpu.0");
-  EXPECT_EQ(network.stations[network.ways[0][4]->back().station].name, "cpu.0 port in");
+  EXPECT_EQ(network.stations[network.ways[0][4]->back().station].name, "cpu.0 in");
 }
 
 TEST(Cluster, APlanOfPlacesIsProvedAndPlayedOnTheNetworkItWasMadeFor) {
@@ -271,7 +271,7 @@ TEST(Cluster, WhatTheProfileLacksIsNamed) {
                  network_between_machines(profile, {{"none", 0, {}, {}}}, ""));
   std::erase_if(profile.cells, [](const Cell& c) { return c.key.test == "port_bandwidth"; });
   EXPECT_REFUSED(input, "no rate of a network port of machine cpu is known",
-                 network_between_machines(profile, {{"cpu", 0, {}, {}}}, ""));
+                 network_between_machines(profile, {{"cpu", 0, {}, {}}, {"cpu", 1, {}, {}}}, ""));
 }
 
 } // namespace

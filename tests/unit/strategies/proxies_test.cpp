@@ -305,7 +305,7 @@ TEST(Proxies, ALaneUsesOnePortOfItsMachine) {
   const double on_one_port_s = 2 * 67108864 / k_port;
   const Plan one = plan_of(p, roles, w, options);
   EXPECT_NEAR(one.prediction.busy_seconds(), on_one_port_s, 1e-9);
-  EXPECT_THAT(one.prediction.busy_by(), HasSubstr("port dev0/port0 of rank 2"));
+  EXPECT_THAT(one.prediction.busy_by(), HasSubstr("rank 2 dev0/port0 out"));
   for (RoleGroup& group : roles.groups) {
     group.lanes = 0; // to be solved
   }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fixtures.hpp"
-#include "strategies/between.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
+#include "strategies/ways.hpp"
 #include "support/random_cases.hpp"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,8 @@ TEST(RingFormula, IsNearThePlay) {
     profile.cells.push_back(write_latency(write_s * 0.01 * factor(2000)));
     profile.cells.push_back(sum_rate("gpu", 1, port * 0.3 * factor(300)));
     const Roles roles = default_roles(profile, n, 0, static_cast<int>(random.whole(1, 3)));
-    const CostModel model(profile, roles, "", {});
+    const Ways ways(profile, roles, "", {});
+    const CostModel& model = ways.model();
     const Plan plan = ring_plan(model, parts, part);
     PartShape shape;
     shape.part_bytes = static_cast<double>(part);
@@ -87,9 +88,9 @@ TEST(RingFormula, IsNearThePlay) {
     const auto whole = static_cast<double>(plan.gradient_bytes);
     const Prediction formula =
         predict(model, solve("ring", model, whole), loads_of(plan.parts, n), shape);
-    const double played = play(lower(plan), ports_between(model, shape.part_bytes).network,
-                               op_cost(model, shape.part_bytes))
-                              .total_seconds;
+    const double played =
+        play(lower(plan), ways.between(shape.part_bytes).network, ways.op_cost(shape.part_bytes))
+            .total_seconds;
     // Where lanes add up no slower than ports bring it, what lanes do in turn is all that differs;
     // else how many parts go round together decides, of which there are whole ones only.
     const double sum_s = static_cast<double>(part) /

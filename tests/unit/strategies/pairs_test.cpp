@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/pair_network.hpp"
+#include "network/pairs.hpp"
 
 #include "fixtures.hpp"
+#include "strategies/between.hpp"
 #include "support/random_cases.hpp"
 #include "support/refusals.hpp"
 #include "support/schedules.hpp"
@@ -34,6 +35,18 @@ MachineGroup machine(const std::string& id, std::vector<std::string> members = {
   return group;
 }
 
+/// Between machines by their groups' ids; the k-th of a group is its k-th machine.
+Between pairs_between(const Profile& profile, const std::vector<std::string>& groups) {
+  std::vector<OpenMachine> machines;
+  for (const std::string& group : groups) {
+    const auto before = std::count_if(machines.begin(), machines.end(),
+                                      [&](const OpenMachine& m) { return m.group == group; });
+    machines.push_back({group, static_cast<std::uint64_t>(before), {}, {}});
+  }
+  const Network network = network_between_machines(profile, machines, "");
+  return between_places(network, places_of_ranks(network));
+}
+
 /// gpu0 writes to the near dev0 at once and slowly, to the far dev1 late and quickly.
 Profile near_and_far() {
   Profile p;
@@ -52,27 +65,27 @@ Profile near_and_far() {
   return p;
 }
 
-TEST(PairNetwork, AWriteTakesTheLatencyAndItsBytesOverThePairsRate) {
-  const PairNetwork n = pair_network(near_and_far(), {"gpu0", "dev0", "dev1"});
+TEST(Pairs, AWriteTakesTheLatencyAndItsBytesOverThePairsRate) {
+  const Between n = pairs_between(near_and_far(), {"gpu0", "dev0", "dev1"});
   // 10 us + 9 MB / 9 GB/s; 20 us + 16 MB / 16 GB/s
   EXPECT_NEAR(n.network.write_seconds(0, 1, 9e6), 1.010e-3, 1e-9);
   EXPECT_NEAR(n.network.write_seconds(0, 2, 16e6), 1.020e-3, 1e-9);
   EXPECT_NEAR(n.network.write_seconds(0, 2, 0), 20e-6, 1e-12);
   EXPECT_TRUE(n.network.paths[0][0].empty());
-  EXPECT_EQ(n.names, (std::vector<std::string>{"gpu0", "dev0", "dev1"}));
 }
 
-TEST(PairNetwork, FollowsTheSamplesOfWritesWhereThereAreAny) {
+TEST(Pairs, FollowsTheSamplesOfWritesWhereThereAreAny) {
   // 1 ms at 4 KiB, 3 ms at 1028 KiB; pair_latency is known the other way: 10 us.
-  const PairNetwork n = pair_network(near_and_far(), {"dev0", "gpu0"});
+  const Between n = pairs_between(near_and_far(), {"dev0", "gpu0"});
   EXPECT_NEAR(n.network.write_seconds(0, 1, 4096), 1e-3, 1e-9);
   EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 524288), 2e-3, 1e-9);  // in the middle
   EXPECT_NEAR(n.network.write_seconds(0, 1, 4096 + 2097152), 5e-3, 1e-9); // 2 ms for each MiB more
   EXPECT_NEAR(n.network.write_seconds(0, 1, 0), 10e-6, 1e-12);
-  EXPECT_THAT(n.sources, Contains(HasSubstr("pair_write dev0 -> gpu0, 2 sizes")));
+  EXPECT_THAT(n.sources, ElementsAre("pair_latency: 1 ways between machines",
+                                     "pair_write: 1 ways between machines"));
 }
 
-TEST(PairNetwork, WithoutALatencyTheCurveIsFollowedBackToNothing) {
+TEST(Pairs, WithoutALatencyTheCurveIsFollowedBackToNothing) {
   Profile p;
   p.machines = {machine("a"), machine("b")};
   // 1 ms and 100 MB/s
@@ -84,26 +97,28 @@ TEST(PairNetwork, WithoutALatencyTheCurveIsFollowedBackToNothing) {
   EXPECT_FALSE(pair_curve(p, "b", "a", ""));
 }
 
-TEST(PairNetwork, PortsAreOfTheMachineOrOfItsGroup) {
+TEST(Pairs, PortsAreOfTheMachineOrOfItsGroup) {
   Profile p;
   p.machines = {machine("m0", {"w0", "w1"}), machine("m1", {"s0"})};
   p.cells = {rate("port_bandwidth", "m0", "", 100e6), rate("port_bandwidth", "m1", "", 50e6)};
-  const PairNetwork n = pair_network(p, {"m0", "m1", "m0"});
-  EXPECT_EQ(n.names, (std::vector<std::string>{"w0", "s0", "w1"}));
-  EXPECT_THAT(n.stations, ElementsAre("w0 out", "w0 in", "s0 out", "s0 in", "w1 out", "w1 in"));
+  const Between n = pairs_between(p, {"m0", "m1", "m0"});
+  EXPECT_EQ(pair_names(p, {"m0", "m1", "m0"}), (std::vector<std::string>{"w0", "s0", "w1"}));
+  EXPECT_THAT(n.names, ElementsAre("w0 out", "w0 in", "s0 out", "s0 in", "w1 out", "w1 in"));
   EXPECT_THAT(n.network.paths[0][2], ElementsAre(0U, 5U));
   EXPECT_NEAR(n.network.write_seconds(0, 2, 1e6), 0.01, 1e-9);
   EXPECT_NEAR(n.network.write_seconds(0, 1, 1e6), 0.02, 1e-9); // the slower port
 }
 
-TEST(PairNetwork, SaysWhatIsMissing) {
+TEST(Pairs, SaysWhatIsMissing) {
   Profile p = near_and_far();
-  EXPECT_REFUSED(input, "no machine 'dev7'", pair_network(p, {"gpu0", "dev7"}));
+  EXPECT_REFUSED(input, "no machine 'dev7'", pair_names(p, {"gpu0", "dev7"}));
+  EXPECT_REFUSED(input, "no machines \"dev7\"", pairs_between(p, {"gpu0", "dev7"}));
   std::erase_if(p.cells, [](const Cell& c) { return c.key.to == "dev1"; });
   EXPECT_REFUSED(input, "how long a write from gpu0 to dev1 takes",
-                 pair_network(p, {"gpu0", "dev1"}));
+                 pairs_between(p, {"gpu0", "dev1"}));
   p.machines.push_back(machine("m0", {"w0"}));
-  EXPECT_REFUSED(input, "has 1 machines of group 'm0'", pair_network(p, {"m0", "m0"}));
+  EXPECT_REFUSED(input, "has 1 machines of group 'm0'", pair_names(p, {"m0", "m0"}));
+  EXPECT_REFUSED(input, "has 1 machines \"m0\", fewer", pairs_between(p, {"m0", "m0"}));
 }
 
 /// Section V-C: which of a local and a remote device is quicker for small and for large tensors.
@@ -116,7 +131,7 @@ TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
        {Expected{"coarse-t4", 0, 0}, {"coarse-p100", -1, -1}, {"coarse-v100", -1, 1}}) {
     SCOPED_TRACE(expected.name);
     const Profile p = shipped_profile(expected.name);
-    const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1", "gpu1"});
+    const Between n = pairs_between(p, {"gpu0", "dev0", "dev1", "gpu1"});
     const auto better = [&](double bytes) {
       const double local = n.network.write_seconds(0, 1, bytes);
       const double remote = n.network.write_seconds(0, 2, bytes);
@@ -127,7 +142,7 @@ TEST(ShippedCoarseMachines, PreferWhatThePaperSays) {
   }
   // 20 us of latency for what 1/4.5 - 1/8 ns a byte win back: 205.7 KB.
   const Profile p = shipped_profile("coarse-v100");
-  const PairNetwork n = pair_network(p, {"gpu0", "dev0", "dev1"});
+  const Between n = pairs_between(p, {"gpu0", "dev0", "dev1"});
   EXPECT_LT(n.network.write_seconds(0, 1, 205'000), n.network.write_seconds(0, 2, 205'000));
   EXPECT_GT(n.network.write_seconds(0, 1, 206'500), n.network.write_seconds(0, 2, 206'500));
 }
@@ -136,7 +151,7 @@ double seconds_of(const Schedule& writes, const PlayNetwork& network) {
   return play(writes, network, no_cost).total_seconds;
 }
 
-TEST(PairNetwork, PlaySaysTheSameOfAWriteAlone) {
+TEST(Pairs, PlaySaysTheSameOfAWriteAlone) {
   for_cases(1, 200, [](Random& random) {
     Profile p;
     p.machines = {machine("a"), machine("b")};
@@ -155,7 +170,7 @@ TEST(PairNetwork, PlaySaysTheSameOfAWriteAlone) {
             rate("port_bandwidth", name, "", 1e8 * static_cast<double>(random.whole(1, 20))));
       }
     }
-    const PairNetwork n = pair_network(p, {"a", "b"});
+    const Between n = pairs_between(p, {"a", "b"});
     const std::uint64_t bytes = random.whole(1, 20'000'000);
     Schedule one = idle(2);
     send(one, 0, 1, bytes, 1);
@@ -170,7 +185,7 @@ TEST(PairNetwork, PlaySaysTheSameOfAWriteAlone) {
   });
 }
 
-TEST(PairNetwork, WritesThroughOnePortTakeTurns) {
+TEST(Pairs, WritesThroughOnePortTakeTurns) {
   Profile p;
   p.machines = {machine("a"), machine("b"), machine("c")};
   for (const auto& [from, to] :
@@ -181,7 +196,7 @@ TEST(PairNetwork, WritesThroughOnePortTakeTurns) {
   for (const char* name : {"a", "b", "c"}) {
     p.cells.push_back(rate("port_bandwidth", name, "", 125e6));
   }
-  const PairNetwork n = pair_network(p, {"a", "b", "c"});
+  const Between n = pairs_between(p, {"a", "b", "c"});
   // Two writes of 10 MB into b: 20 MB at the port's 125 MB/s, and the latency; either alone 0.1 s.
   // Two writes from a, to b and to c: 20 MB through its egress. A piece of 65536 bytes may wait for
   // another.

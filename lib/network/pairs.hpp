@@ -3,9 +3,7 @@
 
 #include "documents/profile.hpp"
 #include "stats/curve.hpp"
-#include "strategies/play.hpp"
 
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,23 +32,5 @@ namespace reckon {
 /// both.
 [[nodiscard]] std::optional<double> pair_latency(const Profile& profile, const std::string& from,
                                                  const std::string& to, std::string_view transport);
-
-/// A cluster's or a machine's devices as stations, for predictions and for emulation.
-struct PairNetwork {
-  /// Path of a pair: the sender's egress and the receiver's ingress, each where the profile has a
-  /// cell `port_bandwidth` of the machine or of its group, and between them a station with the
-  /// pair's own curve less its latency, where pair_curve() knows it. Latency of a pair:
-  /// pair_latency(), else cell `fabric_write_latency` of the sender's group, else 0.
-  PlayNetwork network;
-  std::vector<std::string> names;    ///< by rank: pair_names()
-  std::vector<std::string> stations; ///< by station: "w0 out", "w0 -> s1", "s1 in"
-  std::vector<std::string> sources;  ///< cells used, without repetition
-};
-
-/// Throws Error{input} when nothing in the profile says how fast two of the machines are, naming
-/// them.
-[[nodiscard]] PairNetwork pair_network(const Profile& profile,
-                                       const std::vector<std::string>& machines,
-                                       std::string_view transport = "");
 
 } // namespace reckon

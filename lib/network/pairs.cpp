@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/pair_network.hpp"
+#include "network/pairs.hpp"
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
@@ -63,31 +63,6 @@ const MachineGroup* group_of(const Profile& profile, const std::string& name) {
     if (group.id == name ||
         std::find(group.members.begin(), group.members.end(), name) != group.members.end()) {
       return &group;
-    }
-  }
-  return nullptr;
-}
-
-/// Of an empty write to any other machine; 0 where the profile does not say.
-double machine_latency(const Profile& profile, const std::string& name,
-                       std::string_view transport) {
-  CellKey pattern;
-  pattern.test = k_fabric_latency;
-  pattern.from = group_of(profile, name)->id;
-  pattern.transport = std::string(transport);
-  const std::vector<const Cell*> cells = profile.select(pattern);
-  return cells.empty() ? 0 : cells.front()->p50;
-}
-
-const Cell* port_cell(const Profile& profile, const std::string& name, std::string_view transport) {
-  CellKey pattern;
-  pattern.test = k_port_bandwidth;
-  pattern.transport = std::string(transport);
-  for (const std::string& id : {name, group_of(profile, name)->id}) {
-    pattern.from = id;
-    const std::vector<const Cell*> cells = profile.select(pattern);
-    if (!cells.empty()) {
-      return cells.front();
     }
   }
   return nullptr;
@@ -169,85 +144,6 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
   }
   say(fmt::format("pair_latency and pair_bandwidth {} -> {}", from, to));
   return Curve(std::move(points));
-}
-
-PairNetwork pair_network(const Profile& profile, const std::vector<std::string>& machines,
-                         std::string_view transport) {
-  PairNetwork pairs;
-  pairs.names = pair_names(profile, machines);
-  const std::size_t ranks = machines.size();
-  PlayNetwork& network = pairs.network;
-  network.cut_evenly(network.quantum_bytes);
-  const auto use = [&](const std::string& source) {
-    if (std::find(pairs.sources.begin(), pairs.sources.end(), source) == pairs.sources.end()) {
-      pairs.sources.push_back(source);
-    }
-  };
-  const auto add = [&](std::string name, double bytes_per_s, BusyCurve busy) {
-    network.station_bytes_per_s.push_back(bytes_per_s);
-    network.station_busy.push_back(std::move(busy));
-    pairs.stations.push_back(std::move(name));
-    return static_cast<std::uint32_t>(pairs.stations.size() - 1);
-  };
-  struct Port {
-    std::uint32_t out = 0, in = 0;
-  };
-  std::map<std::string, std::optional<Port>> ports; // ranks of one machine share them
-  for (const std::string& name : pairs.names) {
-    const auto [port, added] = ports.try_emplace(name);
-    const Cell* const cell = added ? port_cell(profile, name, transport) : nullptr;
-    if (cell != nullptr) {
-      port->second = Port{add(name + " out", cell->p50, {}), add(name + " in", cell->p50, {})};
-      use(cell->key.text());
-    }
-  }
-  network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks));
-  network.path_latency_s.assign(ranks, std::vector<double>(ranks, 0));
-  std::map<std::pair<std::string, std::string>, std::uint32_t> between;
-  for (std::size_t a = 0; a < ranks; ++a) {
-    for (std::size_t b = 0; b < ranks; ++b) {
-      const std::string &from = pairs.names[a], &to = pairs.names[b];
-      if (from == to) {
-        continue; // they share memory
-      }
-      const std::optional<Port>&out = ports.at(from), &in = ports.at(to);
-      std::string source;
-      const std::optional<Curve> curve = pair_curve(profile, from, to, transport, &source);
-      if (!curve && (!out || !in)) {
-        fail(ErrorKind::input,
-             fmt::format("profile '{}' does not say how long a write from {} to {} takes: it has "
-                         "neither pair_write nor pair_latency and pair_bandwidth of them, nor "
-                         "port_bandwidth of both; `reckon probe --cluster` measures these",
-                         profile.name, from, to));
-      }
-      double latency = pair_latency(profile, from, to, transport)
-                           .value_or(curve ? 0 : machine_latency(profile, from, transport));
-      auto& path = network.paths[a][b];
-      if (out) {
-        path.push_back(out->out);
-      }
-      if (curve) {
-        latency = std::min(latency, curve->points().front().seconds);
-        const auto [station, added] = between.try_emplace({from, to});
-        if (added) {
-          std::vector<std::pair<double, double>> busy;
-          for (const CurvePoint& point : curve->points()) {
-            busy.emplace_back(point.bytes, std::max(0.0, point.seconds - latency));
-          }
-          BusyCurve own(std::move(busy));
-          const double rate = own.bytes_per_s();
-          station->second = add(fmt::format("{} -> {}", from, to), rate, std::move(own));
-          use(source);
-        }
-        path.push_back(station->second);
-      }
-      if (in) {
-        path.push_back(in->in);
-      }
-      network.path_latency_s[a][b] = latency;
-    }
-  }
-  return pairs;
 }
 
 } // namespace reckon

@@ -85,7 +85,7 @@ if unshare -rm mount -t tmpfs -o ro none /dev/shm 2> /dev/null; then
   no_shm() { # ARGUMENTS...
     run_as_last unshare -rm sh -c 'mount -t tmpfs -o ro none /dev/shm; exec "$@"' sh "$RECKON" "$@"
   }
-  if "$RECKON" run --list | grep -qE '^shm$|^not available: shm'; then
+  if grep -qE "^shm\$|^not available: shm" <<< "$("$RECKON" run --list)"; then
     no_shm run --list
     expect_status 0
     stdout_matches '^not available: shm: shm_open'

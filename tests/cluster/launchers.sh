@@ -69,7 +69,7 @@ fi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 \
   PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
 has_pmix=yes
-if ! ldd "$RECKON" | grep -q libpmix; then
+if [[ $(ldd "$RECKON") != *libpmix* ]]; then # grep -q would end ldd early, and with it the pipe
   has_pmix=no
   left_out+=("this build has no PMIx")
 fi

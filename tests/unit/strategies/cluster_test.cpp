@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "schedule/checker.hpp"
+#include "strategies/between.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
@@ -247,6 +248,34 @@ TEST(Cluster, TheNicOfAWayDoesNotDependOnWhichOtherPlacesAreOpened) {
     }
   }
   EXPECT_GT(nics.size(), 6U) << "both NICs are used";
+}
+
+TEST(Cluster, WhatWasMeasuredOfAPairOfMachinesCountsBetweenTheirGpus) {
+  Profile profile = boxes(2);
+  profile.machines = {{.id = "box", .name = "GPUs", .count = 3, .members = {"a", "b", "c"}}};
+  const auto add = [&](const char* test, const char* from, const char* to, std::uint64_t bytes,
+                       double seconds) {
+    profile.cells.push_back(
+        published({.test = test, .from = from, .to = to, .bytes = bytes, .direction = "one_way"},
+                  "seconds", seconds));
+  };
+  // a -> b: 1 ms for nothing, and 1 GB/s; a -> c: only the latency is known, 3 ms; b -> c: nothing.
+  add("pair_latency", "a", "b", 8, 1e-3);
+  add("pair_write", "a", "b", 1'000'000, 2e-3);
+  add("pair_write", "a", "b", 2'000'000, 3e-3);
+  add("pair_latency", "a", "c", 8, 3e-3);
+  add("fabric_write_latency", "box", "", 8, 5e-3);
+  const Network network = network_between_machines(profile, machines(3, 2, 0), "");
+  const std::vector<std::size_t> places{0, 2, 4}; // the first GPU of each
+  const PlayNetwork play = between_places(network, places).network;
+  EXPECT_NEAR(play.write_seconds(0, 1, 2e6), 3e-3, 1e-9);
+  EXPECT_NEAR(play.write_seconds(0, 1, 12e6), 13e-3, 1e-9);
+  EXPECT_NEAR(play.write_seconds(0, 2, 10e6), 3e-3 + 10e6 / k_nic, 1e-9);
+  EXPECT_NEAR(play.write_seconds(1, 2, 10e6), 5e-3 + 10e6 / k_nic, 1e-9);
+  EXPECT_EQ(network.pair_sources,
+            (std::vector<std::string>{"pair_write: 1 ways between machines"}));
+  const std::vector<std::size_t> inside{0, 1};
+  EXPECT_LT(between_places(network, inside).network.write_seconds(0, 1, 8), 1e-9);
 }
 
 TEST(Cluster, AnUplinkThatIsSlowIsCrossedOnce) {

@@ -32,8 +32,18 @@ struct Case {
   std::vector<OpenMachine> machines;
 };
 
+void add_seconds(Profile& profile, const char* test, const std::string& from, const std::string& to,
+                 std::uint64_t bytes, double seconds) {
+  Cell& cell = profile.cells.emplace_back();
+  cell.key = {.test = test, .from = from, .to = to, .bytes = bytes, .direction = "one_way"};
+  cell.status = CellStatus::published;
+  cell.unit = "seconds";
+  cell.min = cell.p50 = cell.p99 = cell.max = seconds;
+}
+
 /// Two or three machines of random GPUs and links, each direction with a rate of its own, and by
-/// chance machines that only sum; ports of random rates, between pairs sometimes less.
+/// chance machines that only sum; ports of random rates; of some pairs rates, latencies or writes
+/// that were measured.
 Case random_case(std::mt19937_64& random) {
   const auto rate = [&](double least, double most) {
     return least + (most - least) * static_cast<double>(random() % 1000) / 1000;
@@ -55,6 +65,17 @@ Case random_case(std::mt19937_64& random) {
       if (a != b && random() % 3 == 0) {
         test::add_link_rate(out.profile, "pair_bandwidth", group.members[a], group.members[b],
                             rate(0.5e9, 10e9));
+      }
+      if (a != b && random() % 4 == 0) {
+        add_seconds(out.profile, "pair_latency", group.members[a], group.members[b], 8,
+                    rate(1e-6, 1e-3));
+      }
+      if (a != b && random() % 5 == 0) {
+        const double first = rate(1e-5, 1e-3), slope = 1 / rate(0.5e9, 10e9);
+        for (const std::uint64_t bytes : {std::uint64_t{4096}, std::uint64_t{1048576}}) {
+          add_seconds(out.profile, "pair_write", group.members[a], group.members[b], bytes,
+                      first + slope * static_cast<double>(bytes));
+        }
       }
     }
   }

@@ -3,12 +3,13 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "strategies/pair_network.hpp"
 #include "strategies/plan_network.hpp"
 
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -33,30 +34,20 @@ void check_ways(const Schedule& schedule, const Plan& plan, const StationNetwork
   }
 }
 
-StationNetwork inside_network(const Plan& plan, const Schedule& schedule, const Profile& profile) {
-  const Places places = places_of(plan, profile);
-  StationNetwork network = network_of(*places.network, places.of_rank);
-  check_ways(schedule, plan, network, profile);
-  if (!places.network->unknown.empty()) {
-    log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
-        fmt::join(places.network->unknown, ", "));
-  }
-  return network;
-}
-
 } // namespace
 
 Injection injection_of(const Plan& plan, const Schedule& schedule, const std::string& path) {
   const Profile profile = read_profile(path);
-  std::vector<std::string> machines;
-  for (const PlanRank& rank : plan.ranks) {
-    machines.push_back(rank.machine);
+  StationNetwork network = network_of(plan, profile).network;
+  if (has_places(plan)) {
+    check_ways(schedule, plan, network, profile);
+    const Places places = places_of(plan, profile);
+    if (!places.network->unknown.empty()) {
+      log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
+          fmt::join(places.network->unknown, ", "));
+    }
   }
-  const bool inside = !plan.ranks.empty() &&
-                      (!plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number);
-  return {inside ? inside_network(plan, schedule, profile)
-                 : pair_network(profile, machines).network,
-          link_to(path, canonical_text(profile))};
+  return {std::move(network), link_to(path, canonical_text(profile))};
 }
 
 } // namespace reckon

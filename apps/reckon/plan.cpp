@@ -66,12 +66,9 @@ std::string table_of(const std::string& name, const std::vector<SweptPlan>& plan
 }
 
 void warn_of(const Plan& plan) {
-  for (const Quantity& quantity : plan.quantities) {
-    if (quantity.name == k_unlimited_resources) {
-      log(LogLevel::warn,
-          "{}; the machine may be slower than predicted: `reckon probe` on it finds out, or give "
-          "links their bytes_per_second and objects their pcie",
-          quantity.equation);
+  for (const std::string& sentence : plan.assumed) {
+    if (sentence.starts_with(k_no_rate)) {
+      log(LogLevel::warn, "{}, or measure the machine with `reckon probe`", sentence);
     }
   }
   if (plan.one_queue) {

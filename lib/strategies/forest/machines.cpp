@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/machines.hpp"
 
+#include "network/canonical.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/forest/search.hpp"
 #include "strategies/provenance.hpp"
@@ -65,8 +66,13 @@ public:
               .mid;
       sums.push_back(one_lane * static_cast<double>(m_lanes));
     }
-    const RanksNetwork solved =
-        network_between_ranks(m_ways.between(k_usual_part_bytes), ranks, sums);
+    // Of mixes of trees that are as good the search takes one: the same in any order of the ranks.
+    RanksNetwork given = network_between_ranks(m_ways.between(k_usual_part_bytes), ranks, sums);
+    const CanonicalNetwork solved = canonical_order(std::move(given.network));
+    std::vector<std::size_t> rank_of(given.rank_of.size());
+    for (std::size_t place = 0; place < rank_of.size(); ++place) {
+      rank_of[solved.place_now[place]] = given.rank_of[place];
+    }
     const std::vector<Forest> forests =
         solve_forests(solved.network, InsideOptions().tolerance, Gains::left_out);
     std::optional<Plan> best;
@@ -77,7 +83,7 @@ public:
       }
       const TreeSearch search(m_job, m_ways, m_options,
                               forests[f].seconds_per_byte * m_job.bytes());
-      Plan plan = search.fastest(base(forests[f], solved.rank_of));
+      Plan plan = search.fastest(base(forests[f], rank_of));
       if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
         best = std::move(plan);
         taken = f;

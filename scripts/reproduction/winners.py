@@ -7,6 +7,7 @@ import statistics
 import subprocess
 
 from reproduction.computed import finish, milliseconds, need_build, one_tensor
+from reproduction.forests import NO_NAMED
 from reproduction.lab import RECKON, die, say, size, table
 from reproduction.networks import published, profile_of, shipped, write
 
@@ -21,7 +22,6 @@ LATENCY = 5e-6      # seconds, of a write between machines
 WRITE_COST = 1e-6   # seconds that a write costs its port beside its bytes
 TRANSPORT = "verbs;ofi_rxm"
 SHORT = 256 * KIB   # up to here latencies count
-MIXED = ("mix", "inside_mix", "optimum", "inside_optimum")  # several schemes at once
 
 
 def between_machines(machine):
@@ -54,7 +54,7 @@ def planned(folder, profile, model_bytes, machines, servers, *options):
     document = json.loads(path.read_text())
     times = {c["strategy"]: c["prediction"]["mid_seconds"] for c in document["candidates"] if "prediction" in c}
     found, chosen = document["prediction"], document["strategy"]
-    second = min((name for name in times if name not in (chosen, *MIXED)), key=times.get, default="")
+    second = min((name for name in times if name not in (chosen, *NO_NAMED)), key=times.get, default="")
     return {"bytes": model_bytes, "machines": machines, "servers": servers, "strategy": chosen,
             "played": found["mid_seconds"], "bound": found["bound_seconds"], "runner_up": second,
             "behind": times[second] / times[chosen] - 1 if second else None}

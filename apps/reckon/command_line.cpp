@@ -42,6 +42,8 @@ std::vector<std::string> options_of(const CLI::App& app) {
                                 : fmt::format("did you mean '{}'?", near)));
 }
 
+constexpr std::string_view k_did_you_mean = "; did you mean '"; ///< ends what says its own remedy
+
 /// Whether the error is of a word that a flag of the command was given.
 bool is_of_flag(const CLI::ParseError& error, const CLI::App& command) {
   const std::vector<const CLI::Option*> options = command.get_options();
@@ -84,8 +86,10 @@ std::string remedy_of(const CLI::ParseError& error, const CLI::App& command,
          option ? fmt::format("there is no option '{}': {}", one_line(name), remedy)
                 : fmt::format("reckon {}does not take '{}': {}", path, one_line(name), remedy));
   }
-  fail(ErrorKind::usage,
-       fmt::format("{}; {}", one_line(error.what()), remedy_of(error, *innermost, path)));
+  const std::string what = one_line(error.what());
+  fail(ErrorKind::usage, what.find(k_did_you_mean) != std::string::npos
+                             ? what
+                             : fmt::format("{}; {}", what, remedy_of(error, *innermost, path)));
 }
 
 template <class To, class T>
@@ -164,8 +168,16 @@ Argument Argument::defaults_to(const std::string& text) {
   return *this;
 }
 Argument Argument::one_of(const std::vector<std::string>& values, bool listed) {
-  CLI::IsMember check(values);
-  m_option->check(listed ? check : check.description(""));
+  const std::string all = fmt::format("{{{}}}", fmt::join(values, ","));
+  const auto known = [values, all](const std::string& text) {
+    if (std::find(values.begin(), values.end(), text) != values.end()) {
+      return std::string();
+    }
+    const std::string near = did_you_mean(text, values);
+    return fmt::format("{} not in {}{}", text, all,
+                       near.empty() ? "" : fmt::format("{}{}'?", k_did_you_mean, near));
+  };
+  m_option->check(known, listed ? all : "");
   return *this;
 }
 Argument Argument::at_least(std::uint64_t least) {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <set>
 #include <unistd.h>
 
 namespace reckon {
@@ -35,7 +36,8 @@ Json row_of(const std::string& name, const SweptPlan& swept) {
            {"hi_seconds", plan.prediction.hi_seconds},
            {"assignment_gap", plan.assignment_gap},
            {"window_parts", plan.window_parts},
-           {"bound_by", plan.prediction.bound_by}};
+           {"bound_by", plan.prediction.bound_by},
+           {"assumed", plan.assumed}};
   row["candidates_mid_seconds"] = Json::object();
   for (const Candidate& c : plan.candidates) {
     row["candidates_mid_seconds"][c.strategy] =
@@ -53,8 +55,10 @@ std::string table_of(const std::string& name, const std::vector<SweptPlan>& plan
   Table table(0);
   table.column(name, Align::right);
   table.columns("strategy|>part|>bound|>predicted|~binds");
+  std::set<std::string> assumed;
   for (const auto& [value, plan, why_not] : plans) {
     if (plan) {
+      assumed.insert(plan->assumed.begin(), plan->assumed.end());
       table.row({value, plan->strategy, to_text(Bytes(plan->part_bytes)),
                  to_text(Seconds(plan->prediction.bound_seconds)),
                  to_text(Seconds(plan->prediction.mid_seconds)), plan->prediction.bound_by});
@@ -62,16 +66,17 @@ std::string table_of(const std::string& name, const std::vector<SweptPlan>& plan
       table.row({value, "-", "-", "-", "-", why_not});
     }
   }
-  return table.text(style);
+  std::string out = table.text(style);
+  for (const std::string& sentence : assumed) {
+    out += folded(printable("  assumed: " + sentence), style);
+  }
+  return out;
 }
 
 void warn_of(const Plan& plan) {
-  for (const Quantity& quantity : plan.quantities) {
-    if (quantity.name == k_unlimited_resources) {
-      log(LogLevel::warn,
-          "{}; the machine may be slower than predicted: `reckon probe` on it finds out, or give "
-          "links their bytes_per_second and objects their pcie",
-          quantity.equation);
+  for (const std::string& sentence : plan.assumed) {
+    if (sentence.starts_with(k_no_rate)) {
+      log(LogLevel::warn, "{}, or measure the machine with `reckon probe`", sentence);
     }
   }
   if (plan.one_queue) {

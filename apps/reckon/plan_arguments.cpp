@@ -88,13 +88,13 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
   command
       .option("--workers", whole_number(&a.asked.workers, 0, k_most_ranks),
-              "Ranks with gradients, with --port-bandwidth machines. Default: the processors of "
-              "one machine, or all machines")
+              "Ranks with gradients; of GPUs and with --port-bandwidth machines. Default: the "
+              "processors of one machine, or all machines")
       .excludes(roles);
   command
       .option("--servers", whole_number(&a.asked.servers, 0, k_most_ranks),
-              "Ranks that only sum. Default: none; the candidates say what as many as the "
-              "workers would give")
+              "Ranks that only sum, each a machine where ranks are GPUs. Default: none; the "
+              "candidates say what as many as the workers would give")
       .excludes(roles);
   command
       .option("--lanes", automatic_or_count(&a.asked.lanes, 1024),
@@ -104,8 +104,8 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   command
       .option("--strategy", &options.strategy,
               fmt::format("auto compares all that apply; or one of {}, optimum (the best of all "
-                          "trees), over memory devices coarse, dense, or with --shape torus, "
-                          "torus_scatter",
+                          "trees), over memory devices coarse, dense, with --shape torus, "
+                          "torus_scatter, or between GPUs any that the plan's table shows",
                           fmt::join(strategy_names(), ", ")))
       .shows_default();
   command.option("--shape", &a.asked.shape,
@@ -139,13 +139,15 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       "Sum inside one machine: the best mix of ways over its measured links, between "
       "its GPUs, or its NUMA nodes where it has no GPU");
   command
-      .choice<std::optional<PlacesAsked>>("--places", &a.asked.places,
-                                          {{"machine", PlacesAsked::machine},
-                                           {"numa", PlacesAsked::numa},
-                                           {"gpu", PlacesAsked::gpu}},
-                                          "What a rank is: a machine, or every NUMA node or GPU of "
-                                          "each; --workers and --servers count machines. Default: "
-                                          "machine")
+      .choice<std::optional<PlacesAsked>>(
+          "--places", &a.asked.places,
+          {{"machine", PlacesAsked::machine},
+           {"numa", PlacesAsked::numa},
+           {"gpu", PlacesAsked::gpu}},
+          "What a rank is: a machine, or every NUMA node or GPU of "
+          "each; --workers and --servers count machines. Default: "
+          "gpu where the profile knows the links between GPUs, else "
+          "machine")
       .excludes(roles)
       .excludes(inside);
   command

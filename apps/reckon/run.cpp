@@ -31,6 +31,7 @@
 #include "run/timelines.hpp"
 #include "schedule/snapshot.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
 
 #include <fmt/format.h>
 
@@ -101,6 +102,12 @@ public:
     }
     if (leads && !m_arguments.output.empty()) {
       require_writable(m_arguments.output);
+    }
+    if (m_options.transport == k_unspecified_transport) {
+      fail(ErrorKind::usage,
+           fmt::format("{}: the profile that it was made from names no transport of the machines' "
+                       "ports; give --transport, one of those that --list shows",
+                       m_arguments.plan));
     }
     check_transport(m_options.transport);
     if (m_arguments.inject) {

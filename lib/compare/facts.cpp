@@ -104,6 +104,7 @@ constexpr FactRule k_rules[] = {
     {"plan", "transport", grouped, "prediction"},
     {"plan", "prediction/relief", never, k_words},
     {"plan", "prediction/busiest_by", never, k_words},
+    {"plan", "assumed", never, k_words},
     {"plan", "assignment_gap", grouped, "prediction"},
     {"plan", "runner_up", grouped, "candidates"},
     {"plan", "margin", grouped, "candidates"},

@@ -11,6 +11,13 @@
 #include <set>
 
 namespace reckon {
+namespace {
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+} // namespace
 
 std::vector<std::string> name_ranges(const std::vector<std::string>& names) {
   std::map<std::string, std::set<std::uint64_t>> numbers; // by word
@@ -39,6 +46,40 @@ std::vector<std::string> name_ranges(const std::vector<std::string>& names) {
     }
   }
   return out;
+}
+
+bool natural_less(const std::string& a, const std::string& b) {
+  std::size_t i = 0;
+  std::size_t j = 0;
+  const auto number_at = [](const std::string& s, std::size_t& at) {
+    const std::size_t begin = std::min(s.find_first_not_of('0', at), s.size());
+    std::size_t end = begin;
+    while (end < s.size() && is_digit(s[end])) {
+      ++end;
+    }
+    at = end;
+    return s.substr(begin, end - begin);
+  };
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string x = number_at(a, i);
+      const std::string y = number_at(b, j);
+      if (x.size() != y.size()) {
+        return x.size() < y.size();
+      }
+      if (x != y) {
+        return x < y;
+      }
+      continue;
+    }
+    if (a[i] != b[j]) {
+      return a[i] < b[j];
+    }
+    ++i;
+    ++j;
+  }
+  // What is equal but for leading zeros still needs an order.
+  return a.size() - i != b.size() - j ? a.size() - i < b.size() - j : a < b;
 }
 
 std::string first_names(const std::vector<std::string>& names, std::size_t most) {

@@ -599,6 +599,9 @@ void describe(Visitor& v, Plan& p) {
     "How far the inputs may move before the choice flips.");
   v("candidates", p.candidates, k_any, "Every strategy that was considered.");
   v("quantities", p.quantities, k_any, "The numbers that were solved.");
+  v("assumed", p.assumed, k_some_text.maybe(),
+    "What the profile does not know or the plan leaves out, a sentence each: in the prediction it "
+    "counts as free or unlimited.");
   v("passes", p.passes, k_any,
     "The model's passes that are played while its gradients travel, columns of equal length, one "
     "entry a layer in gradient order; absent: only the traffic counts.");

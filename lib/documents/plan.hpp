@@ -32,6 +32,11 @@ struct Quantity {
   bool operator==(const Quantity&) const = default;
 };
 
+/// Quantities of a plan of places: machines of the profile that it leaves out, and GPUs of machines
+/// that only sum; absent where there are none.
+inline constexpr std::string_view k_unused_machines = "unused_machines",
+                                  k_unused_gpus = "unused_gpus";
+
 /// One addend of a predicted time.
 struct Term {
   std::string name; ///< transport, reduction, fill, synchronisation, ...
@@ -246,6 +251,8 @@ struct Plan {
   std::string margin_text;   ///< how far the inputs may move before the choice flips
   std::vector<Candidate> candidates;
   std::vector<Quantity> quantities;
+  /// What the profile does not know or the plan leaves out, a sentence each: it counts as free.
+  std::vector<std::string> assumed{};
   bool operator==(const Plan&) const = default;
 };
 

@@ -3,12 +3,13 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "strategies/between.hpp"
 #include "strategies/plan_network.hpp"
 
 #include <fmt/format.h>
 
 #include <cstddef>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -33,25 +34,20 @@ void check_ways(const Schedule& schedule, const Plan& plan, const StationNetwork
   }
 }
 
-StationNetwork inside_network(const Plan& plan, const Schedule& schedule, const Profile& profile) {
-  const Places places = places_of(plan, profile);
-  StationNetwork network = between_places(*places.network, places.of_rank).network;
-  check_ways(schedule, plan, network, profile);
-  if (!places.network->unknown.empty()) {
-    log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
-        fmt::join(places.network->unknown, ", "));
-  }
-  return network;
-}
-
 } // namespace
 
 Injection injection_of(const Plan& plan, const Schedule& schedule, const std::string& path) {
   const Profile profile = read_profile(path);
-  const bool inside = !plan.ranks.empty() &&
-                      (!plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number);
-  return {inside ? inside_network(plan, schedule, profile) : network_of(plan, profile).network,
-          link_to(path, canonical_text(profile))};
+  StationNetwork network = network_of(plan, profile).network;
+  if (has_places(plan)) {
+    check_ways(schedule, plan, network, profile);
+    const Places places = places_of(plan, profile);
+    if (!places.network->unknown.empty()) {
+      log(LogLevel::warn, "--inject: no rate is known of {}; they delay nothing",
+          fmt::join(places.network->unknown, ", "));
+    }
+  }
+  return {std::move(network), link_to(path, canonical_text(profile))};
 }
 
 } // namespace reckon

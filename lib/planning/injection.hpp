@@ -15,10 +15,10 @@ struct Injection {
   DocumentLink profile;
 };
 
-/// The links that the profile in file `path` has between the machines that the plan's ranks name;
-/// where they name endpoints inside a machine, that machine's links and memories, as `plan
-/// --inside` predicts with them. `schedule` is the plan's. Throws Error{input} when the profile
-/// lacks such a machine or endpoint, or a way that the schedule takes.
+/// The links that the profile in file `path` has between the plan's ranks: those that the plan's
+/// prediction is played on (network_of() of strategies/plan_network.hpp). `schedule` is the plan's.
+/// Throws Error{input} when the profile lacks such a machine or endpoint, or a way that the
+/// schedule takes.
 [[nodiscard]] Injection injection_of(const Plan& plan, const Schedule& schedule,
                                      const std::string& path);
 

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/name_ranges.hpp"
 #include "core/shape.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
@@ -10,12 +11,14 @@
 #include "strategies/between.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/model.hpp"
+#include "strategies/plan_network.hpp"
 #include "strategies/provenance.hpp"
 #include "strategies/proxies/description.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -299,6 +302,39 @@ std::vector<OpenMachine> machines_of(const Roles& roles) {
   return out;
 }
 
+/// Says which of the profile's machines the plan leaves out, and whose GPUs do nothing.
+void add_unused(Plan& plan, const Profile& profile) {
+  using Machine = std::pair<std::string, std::uint64_t>;
+  std::map<Machine, bool> used; // whether it works
+  for (const PlanRank& rank : plan.ranks) {
+    used[{rank.machine, rank.machine_number.value_or(0)}] |= rank.worker;
+  }
+  std::vector<std::string> left_out, idle;
+  std::size_t gpus = 0;
+  for (const MachineGroup& group : profile.machines) {
+    for (std::uint64_t i = 0; i < group.count; ++i) {
+      const std::string name = PlanRank{.machine = group.id, .machine_number = i}.place_name();
+      const auto at = used.find({group.id, i});
+      if (at == used.end()) {
+        left_out.push_back(name);
+      } else if (!at->second) {
+        const std::size_t own = profile.topology.ids_in(group.id, ObjectKind::gpu).size();
+        gpus += own;
+        idle.insert(idle.end(), own > 0 ? 1 : 0, name);
+      }
+    }
+  }
+  const auto add = [&](std::string_view name, std::size_t count, const std::string& of) {
+    if (count > 0) {
+      plan.quantities.push_back({std::string(name), static_cast<double>(count), of, {}});
+    }
+  };
+  add(k_unused_gpus, gpus,
+      fmt::format("of machines that only sum: {}", fmt::join(name_ranges(idle), ", ")));
+  add(k_unused_machines, left_out.size(),
+      fmt::format("neither work nor sum: {}", fmt::join(name_ranges(left_out), ", ")));
+}
+
 Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, true);
   if (documents.roles && request.places) {
@@ -333,6 +369,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
                            documents.workload_link, documents.roles_link},
                           options);
+  add_unused(plan, documents.profile);
   if (documents.roles) {
     plan.options = {{"places", "as the roles say"}};
     add_what_was_asked(plan, request);
@@ -351,6 +388,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
 /// Plans nearer than this to what no trees beat leave nothing to look for.
 constexpr double k_near_bound = 0.01;
 constexpr double k_worth = 0.002;
+constexpr const char* k_needs_shape = "give --shape LxVxH, which says who is next to whom";
 
 bool is_near_bound(const Plan& plan) {
   return plan.prediction.mid_seconds <= plan.prediction.bound_seconds * (1 + k_near_bound);
@@ -372,8 +410,14 @@ void set_beside(Plan& plan, Plan other, bool asked_for) {
     plan = std::move(other);
     plan.runner_up.clear();
     compare_with_candidates(plan);
-  } else {
-    plan.candidates = std::move(other.candidates);
+    return;
+  }
+  plan.candidates = std::move(other.candidates);
+  const double margin = other.prediction.mid_seconds / plan.prediction.mid_seconds - 1;
+  if (plan.runner_up.empty() || margin < plan.margin) {
+    plan.runner_up = other.strategy;
+    plan.margin = margin;
+    plan.margin_text.clear(); // of the runner-up before
   }
 }
 
@@ -520,7 +564,7 @@ void check_request(const PlanRequest& request, const Profile& profile) {
   }
 }
 
-/// Strategies that a rank a machine has, and places have not.
+/// Strategies that a rank a machine has, and places have not: a ring both have.
 bool is_between_machines(const std::string& strategy) {
   return is_proxy_strategy(strategy) || is_torus_strategy(strategy) ||
          strategy == "rack_hierarchical";
@@ -605,11 +649,14 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
   options.strategy = asks_for_trees ? "auto" : options.strategy;
   Plan plan = make_plan(inputs, options);
   if (options.strategy != "auto") {
+    plan.candidates.push_back({k_optimum, {}, "only --strategy optimum and auto search for it"});
+    plan.candidates.push_back({"coarse", {}, "only --strategy coarse and auto plan it"});
+    plan.candidates.push_back({"torus", {}, k_needs_shape});
     return plan;
   }
   compare_trees(plan, inputs, options, asks_for_trees);
   compare_devices(plan, inputs, options, asks_for_trees);
-  plan.candidates.push_back({"torus", {}, "give --shape LxVxH, which says who is next to whom"});
+  plan.candidates.push_back({"torus", {}, k_needs_shape});
   if (!documents.roles && !request.servers && !asks_for_trees) {
     add_candidate_with_servers(plan, inputs, options, workers, lanes);
   }
@@ -623,15 +670,29 @@ void add_exchanges(Plan& plan, const Workload& workload) {
   if (tensors == 0) {
     return;
   }
-  plan.quantities.push_back(
-      {"all_to_all_tensors",
-       static_cast<double>(tensors),
-       "exchanged between workers, not summed: they are not in this plan and not in its times",
-       {}});
-  log(LogLevel::warn,
-      "workload '{}': {} tensors are exchanged by all-to-all; this plan has only the gradients "
-      "that are summed ({}), and its times leave the exchanges out",
-      workload.name, tensors, to_text(Bytes(workload.bytes())));
+  plan.assumed.push_back(fmt::format(
+      "the exchange of {} by all-to-all takes no time: no plan has it, this one has the "
+      "{} that are summed",
+      counted(tensors, "tensor"), to_text(Bytes(workload.bytes()))));
+  log(LogLevel::warn, "workload '{}': {}", workload.name, plan.assumed.back());
+}
+
+/// Says where nobody knows how long the optimizer's step takes.
+void add_missing_step(Plan& plan, const Profile& profile) {
+  if (!plan.update) {
+    return;
+  }
+  const std::string name(name_of(plan.update->optimizer));
+  CellKey pattern;
+  pattern.test = k_optimizer_step;
+  pattern.operation = name;
+  if (has_places(plan) && plan.routing.empty()) {
+    plan.assumed.push_back(fmt::format(
+        "the step of {} takes no time: no profile has its rate on GPUs or NUMA nodes", name));
+  } else if (profile.select(pattern).empty()) {
+    plan.assumed.push_back(fmt::format("the step of {} takes no time: the profile has no {} of it",
+                                       name, k_optimizer_step));
+  }
 }
 
 /// Says where nobody knows how long an empty write between two machines takes.
@@ -643,8 +704,10 @@ void add_missing_latency(Plan& plan, const Profile& profile) {
   };
   if (std::any_of(plan.ranks.begin(), plan.ranks.end(), apart) &&
       !has_cells(profile, {k_fabric_latency, k_pair_latency, k_pair_write})) {
-    plan.quantities.push_back(
-        {"profile", 0, "latency between machines: none, so short messages take longer", {}});
+    plan.assumed.push_back(
+        fmt::format("a write between machines takes no time beside its bytes: the profile has no "
+                    "{}, so short messages take longer",
+                    k_fabric_latency));
   }
 }
 
@@ -704,6 +767,7 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
     }
   }();
   add_missing_latency(plan, documents.profile);
+  add_missing_step(plan, documents.profile);
   add_exchanges(plan, documents.workload);
   return plan;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/contention_text.hpp"
 
+#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "present/groups.hpp"
 #include "present/key_text.hpp"

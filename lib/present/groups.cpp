@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json_fwd.hpp"
+#include "core/name_ranges.hpp"
 #include "documents/cells.hpp"
 #include "documents/contention.hpp"
 #include "present/key_text.hpp"

@@ -16,10 +16,6 @@ std::string counted(int n, std::string_view what) {
   return n == 0 ? "" : fmt::format("{} {}{}", n, what, n == 1 || what == "in flight" ? "" : "s");
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 /// A part of a key: what it is called, and what stands there.
 struct KnownField {
   std::string_view name;
@@ -108,40 +104,6 @@ KeyFields common_fields(const std::vector<const Cell*>& cells) {
     out = without(std::move(out), field);
   }
   return out;
-}
-
-bool natural_less(const std::string& a, const std::string& b) {
-  std::size_t i = 0;
-  std::size_t j = 0;
-  const auto number_at = [](const std::string& s, std::size_t& at) {
-    const std::size_t begin = std::min(s.find_first_not_of('0', at), s.size());
-    std::size_t end = begin;
-    while (end < s.size() && is_digit(s[end])) {
-      ++end;
-    }
-    at = end;
-    return s.substr(begin, end - begin);
-  };
-  while (i < a.size() && j < b.size()) {
-    if (is_digit(a[i]) && is_digit(b[j])) {
-      const std::string x = number_at(a, i);
-      const std::string y = number_at(b, j);
-      if (x.size() != y.size()) {
-        return x.size() < y.size();
-      }
-      if (x != y) {
-        return x < y;
-      }
-      continue;
-    }
-    if (a[i] != b[j]) {
-      return a[i] < b[j];
-    }
-    ++i;
-    ++j;
-  }
-  // What is equal but for leading zeros still needs an order.
-  return a.size() - i != b.size() - j ? a.size() - i < b.size() - j : a < b;
 }
 
 } // namespace reckon

@@ -38,7 +38,5 @@ using KeyFields = std::vector<KeyField>;
 /// Fields that are the same in all cells, and the others.
 [[nodiscard]] KeyFields common_fields(const std::vector<const Cell*>& cells);
 [[nodiscard]] KeyFields varying_fields(const std::vector<const Cell*>& cells);
-/// "core2" before "core10".
-[[nodiscard]] bool natural_less(const std::string& a, const std::string& b);
 
 } // namespace reckon

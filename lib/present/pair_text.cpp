@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/pair_text.hpp"
 
+#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "present/key_text.hpp"
 #include "present/numbers.hpp"

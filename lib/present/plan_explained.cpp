@@ -37,6 +37,9 @@ std::string prediction_text(const Plan& plan, const Style& style) {
     table.row({"  " + term.name, time_text(term.seconds),
                p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
   }
+  for (const std::string& sentence : plan.assumed) {
+    table.row({{"assumed", Tone::warning}, "", sentence});
+  }
   // Of trees, what runs inside the machine is predicted; what passes besides may take longer.
   for (const Quantity& q : plan.quantities) {
     constexpr double k_rounding = 1e-9;
@@ -99,7 +102,11 @@ std::string explain(const Plan& plan, const Style& style) {
                p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
   }
   terms.row({{"predicted", Tone::strong}, {time_text(p.mid_seconds), Tone::strong}});
-  out += heading("where the time goes", style) + terms.text(style) + limit_text(plan, style);
+  out += heading("where the time goes", style) + terms.text(style);
+  for (const std::string& sentence : plan.assumed) {
+    out += folded(printable("  assumed: " + sentence), style);
+  }
+  out += limit_text(plan, style);
   return out.substr(1); // the first title needs no blank line before it
 }
 

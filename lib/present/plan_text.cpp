@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "present/document_text.hpp"
 #include "present/numbers.hpp"
@@ -132,7 +133,11 @@ std::string candidates_text(const Plan& plan, const Style& style) {
     table.row(std::move(row));
   }
   std::string out =
-      heading(trees ? "candidates: the time of the busiest link alone, not played" : "candidates",
+      heading(!trees ? "candidates"
+              : plan.passes
+                  ? "candidates: how long their traffic alone keeps the busiest link, without the "
+                    "passes and not played"
+                  : "candidates: the time of the busiest link alone, not played",
               style) +
       table.text(style) + refused;
   if (!plan.runner_up.empty()) {
@@ -171,20 +176,55 @@ std::string cluster_place(const PlanRank& rank) {
   return rank.endpoint_kind.empty() ? rank.machine : rank.machine + " " + rank.endpoint_kind;
 }
 
-/// Of machines that were asked for to sum, and that no tree leads over.
-std::string idle_servers_text(const Plan& plan) {
-  const auto asked = plan.options.find("servers");
-  if (asked == plan.options.end() || !inside_machine(plan)) {
-    return "";
+/// Of places in several machines: who works, who only sums, who does neither; else empty.
+std::string machines_text(const Plan& plan) {
+  std::map<std::string, bool> works;
+  bool several = false;
+  for (const PlanRank& rank : plan.ranks) {
+    const PlanRank machine{.machine = rank.machine,
+                           .machine_number = rank.machine_number.value_or(0)};
+    works[machine.place_name()] |= rank.worker;
+    several = several || rank.machine_number;
   }
-  const auto used = std::ranges::count_if(plan.ranks, [](const PlanRank& r) {
-    return !r.worker && r.machine_number && r.endpoint.empty();
-  });
-  std::int64_t servers = 0; // of a text that somebody may have edited
-  std::from_chars(asked->second.data(), asked->second.data() + asked->second.size(), servers);
-  return servers <= used ? ""
-                         : fmt::format("  {} of {} servers sum nothing: the trees do without\n",
-                                       servers - used, servers);
+  std::vector<std::string> out;
+  const auto add = [&](std::size_t count, std::string_view does, std::string_view do_,
+                       const std::string& which) {
+    if (count > 0) {
+      out.push_back(fmt::format("{} {} ({})", count, count == 1 ? does : do_, which));
+    }
+  };
+  const auto add_those = [&](bool that_work, std::string_view does, std::string_view do_) {
+    std::vector<std::string> names;
+    for (const auto& [name, work] : works) {
+      if (work == that_work) {
+        names.push_back(name);
+      }
+    }
+    add(names.size(), does, do_, first_names(name_ranges(names), 4));
+  };
+  add_those(true, "works", "work");
+  add_those(false, "only sums", "only sum");
+  for (const Quantity& q : plan.quantities) {
+    if (q.name == k_unused_gpus) {
+      out.back() += fmt::format(", {} unused", counted(static_cast<std::size_t>(q.value), "GPU"));
+    } else if (q.name == k_unused_machines) {
+      several = true;
+      add(static_cast<std::size_t>(q.value), "is unused", "are unused",
+          q.equation.substr(q.equation.find(": ") + 2));
+    }
+  }
+  std::uint64_t asked = 0; // to sum; of a text that somebody may have edited
+  if (const auto servers = plan.options.find("servers"); servers != plan.options.end()) {
+    const std::string& text = servers->second;
+    std::from_chars(text.data(), text.data() + text.size(), asked);
+  }
+  const auto sum = static_cast<std::uint64_t>(
+      std::ranges::count_if(works, [](const auto& machine) { return !machine.second; }));
+  if (asked > sum) {
+    out.push_back(fmt::format("{} of {} servers {} nothing: the trees do without", asked - sum,
+                              asked, asked - sum == 1 ? "sums" : "sum"));
+  }
+  return several && inside_machine(plan) ? fmt::format("{}", fmt::join(out, "; ")) : "";
 }
 
 std::string ranks_text(const Plan& plan, const Style& style) {
@@ -238,7 +278,7 @@ std::string ranks_text(const Plan& plan, const Style& style) {
                         std::all_of(plan.ranks.begin(), plan.ranks.end(),
                                     [](const PlanRank& r) { return r.port_bytes_per_second > 0; });
   return heading(machines ? "ranks, each on a machine of its own" : "ranks", style) +
-         table.text(style) + idle_servers_text(plan);
+         table.text(style);
 }
 
 /// Of ranks with several network ports: each lane's port, where its thread is, and what it carries
@@ -334,7 +374,9 @@ std::string resources_text(const Plan& plan, const Style& style) {
   if (idle > 0) {
     out += fmt::format("  {} more carry less\n", idle);
   }
-  return out;
+  return out + folded("  price: the part of the least time of all trees that this link decides "
+                      "(dual value); all prices add up to 1",
+                      style);
 }
 
 std::string parts_text(const Plan& plan, const Style& style) {
@@ -406,6 +448,9 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
   }
   if (!options.empty()) {
     made.row({{"options", Tone::dim}, fmt::format("{}", fmt::join(options, ", "))});
+  }
+  if (const std::string machines = machines_text(plan); !machines.empty()) {
+    made.row({{"machines", Tone::dim}, machines});
   }
   out += made.text(style) + "\n" + prediction_text(plan, style);
   if (!plan.candidates.empty()) {

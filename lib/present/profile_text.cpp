@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/name_ranges.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "present/contention_text.hpp"

@@ -96,7 +96,7 @@ std::string render(const Workload& w, const Style& style, const ShowOptions& /*o
         tensors_text("tensors, in the order in which their gradients are ready", w.tensors, style);
   }
   if (!w.all_to_all.empty()) {
-    out += tensors_text("exchanged, not reduced", w.all_to_all, style);
+    out += tensors_text("exchanged by all-to-all, not reduced: in no plan", w.all_to_all, style);
   }
   if (!w.layers.empty()) {
     out += layers_text(w, style);

@@ -449,8 +449,11 @@ void CostModel::read_reduction(const Profile& profile) {
                           static_cast<double>(cell->key.bytes), measured_rate(*cell)});
     }
   }
-  m_sources.push_back(m_reduce.empty() ? "reduce_sum: none, so summation counts as free"
-                                       : fmt::format("reduce_sum: {} cells", m_reduce.size()));
+  if (m_reduce.empty()) {
+    m_assumed.emplace_back("sums take no time: the profile has no reduce_sum");
+  } else {
+    m_sources.push_back(fmt::format("reduce_sum: {} cells", m_reduce.size()));
+  }
 }
 
 void CostModel::read_stores(const Profile& profile) {

@@ -123,6 +123,8 @@ public:
   [[nodiscard]] int lanes_over_ports(int lanes) const;
   /// "cell of the profile: what it gave", for the plan.
   [[nodiscard]] const std::vector<std::string>& sources() const { return m_sources; }
+  /// What the profile does not know and counts as free.
+  [[nodiscard]] const std::vector<std::string>& assumed() const { return m_assumed; }
 
 private:
   struct ReducePoint {
@@ -180,7 +182,7 @@ private:
   std::vector<CopyPoint> m_copies;
   std::vector<StreamPoint> m_streams;
   double m_latency_s = 0;
-  std::vector<std::string> m_sources;
+  std::vector<std::string> m_sources, m_assumed;
   int m_ports = 1;
 };
 

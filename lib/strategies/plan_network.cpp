@@ -141,10 +141,16 @@ PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, double pa
 
 } // namespace
 
+bool has_places(const Plan& plan) {
+  return !plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number;
+}
+
 Places places_of(const Plan& plan, const Profile& profile) {
   const auto network = std::make_shared<const Network>(
       plan.ranks.front().machine_number
-          ? network_between_machines(profile, machines_of(plan), plan.transport)
+          ? network_between_machines(profile, machines_of(plan),
+                                     plan.transport == k_unspecified_transport ? std::string()
+                                                                               : plan.transport)
           : network_inside_plan(plan, profile));
   Places places{network, {}};
   for (const PlanRank& rank : plan.ranks) {
@@ -161,7 +167,7 @@ Places places_of(const Plan& plan, const Profile& profile) {
 }
 
 PlanNetwork network_of(const Plan& plan, const Profile& profile) {
-  if (!plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number) {
+  if (has_places(plan)) {
     return network_inside(plan, profile);
   }
   if (plan.torus && profile.endpoint) {

@@ -7,9 +7,13 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
+
+/// Plan::transport between machines of whose ports the profile says none.
+inline constexpr std::string_view k_unspecified_transport = "unspecified";
 
 /// What lies between a plan's ranks, and what their local ops cost there.
 struct PlanNetwork {
@@ -18,7 +22,10 @@ struct PlanNetwork {
   OpCost cost;
 };
 
-/// The plan's ranks name endpoints. Throws Error{input} when the profile's machine lacks one.
+/// Whether the plan's ranks are places inside machines, or machines as places of one network.
+[[nodiscard]] bool has_places(const Plan& plan);
+
+/// Of a plan that has_places(). Throws Error{input} when the profile's machine lacks one.
 [[nodiscard]] Places places_of(const Plan& plan, const Profile& profile);
 
 /// The network that a plan's prediction is played on, from any profile of the same machines:

@@ -204,14 +204,10 @@ UpdateChoice choose_update(const CostModel& model, const Solution& solution,
   if (const auto cost = checkpoint_cost(model, load, loads, shape, choice.update)) {
     choice.quantities.push_back(*cost);
   }
-  choice.quantities.push_back(
-      {"profile",
-       0,
-       fmt::format(
-           "optimizer_step: {}",
-           known ? std::string(name_of(optimizer))
-                 : fmt::format("none for {}, so the step counts as free", name_of(optimizer))),
-       {}});
+  if (known) {
+    choice.quantities.push_back(
+        {"profile", 0, fmt::format("optimizer_step: {}", name_of(optimizer)), {}});
+  }
   return choice;
 }
 

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 
 from reproduction.computed import finish, milliseconds, need_build, one_tensor
+from reproduction.forests import NO_NAMED
 from reproduction.lab import RECKON, die, say, size, table
 from reproduction.networks import published, profile_of, shipped, write
 
@@ -53,7 +54,7 @@ def planned(folder, profile, model_bytes, machines, servers, *options):
     document = json.loads(path.read_text())
     times = {c["strategy"]: c["prediction"]["mid_seconds"] for c in document["candidates"] if "prediction" in c}
     found, chosen = document["prediction"], document["strategy"]
-    second = min((name for name in times if name != chosen), key=times.get, default="")
+    second = min((name for name in times if name not in (chosen, *NO_NAMED)), key=times.get, default="")
     return {"bytes": model_bytes, "machines": machines, "servers": servers, "strategy": chosen,
             "played": found["mid_seconds"], "bound": found["bound_seconds"], "runner_up": second,
             "behind": times[second] / times[chosen] - 1 if second else None}
@@ -82,7 +83,7 @@ def cells(row):
             f"{row['played'] / LATENCY:.1f}" if row["bytes"] <= SHORT and row["machines"] > 1 else "-", behind)
 
 
-HEADERS = ("machines", "message", "chosen", "played µs", "times the bound", "in latencies", "runner-up")
+HEADERS = ("machines", "message", "chosen", "played µs", "times the bound", "in latencies", "next scheme")
 
 
 def conclusion(rows):
@@ -115,20 +116,25 @@ def winners(arguments, folder):
         rows = one_network(folder, f"ports, {text}", profile, [(n, servers(n)) for n in PORT_MACHINES])
         sections.append((f"Machines with a port, {text}", rows))
     lines = ["# Which scheme wins where", "",
-             "`scripts/reproduce all --only winners` makes this page (`scripts/reproduce winners` leaves it in "
-             "`results/`). Each row is one `reckon plan` of a gradient of one tensor: the strategy that it chose, "
-             "the time that it predicts by playing the plan's parts, how many times the bound that is (rates count "
-             "there, latency does not), and, if short, how many times the latency. `runner-up` is the next among the "
-             "candidates and how far it is behind: of GPUs by the bytes at the busiest link alone, which is all that "
-             "a plan says of the others, so that a scheme that is chosen for its fewer steps can have a runner-up "
-             "that is no slower, or faster (a negative number); of machines with a port by the time played, or by "
-             "the papers' formulas where the formula is slower already. Nothing is measured.", "",
-             f"Assumed, as in [scale.md](scale.md): a write between machines takes {1e6 * LATENCY:g} µs beside its "
-             "bytes. GPUs and their links are the shipped profiles'. These have no latency for writes inside a "
-             "machine, so that the rows of one machine are about rates only, and those of short messages in several "
-             "machines count the latency between machines alone. The machines with a port send and receive "
-             f"{8e-9 * PORT:g} Gb/s at once, and each write costs a port {1e6 * WRITE_COST:g} µs beside its bytes "
-             "(assumed, too).", ""]
+             "Which strategy does `reckon plan` choose for a message of this length on so many machines, and how far "
+             "from the bound is it? Nothing is measured here: every time is a prediction. "
+             "`scripts/reproduce all --only winners` makes this page anew; `scripts/reproduce winners` leaves it in "
+             "`results/`. A row is one plan of a gradient of one tensor, by hand:", "",
+             "    printf 'name,elements,dtype\\nx,1048576,fp32\\n' > 4MiB.csv",
+             "    reckon plan -p h100-cluster -m 4MiB.csv --workers 4 --servers 0 --places gpu   # and the latency below", "",
+             "| column | says |", "|---|---|",
+             "| chosen | the strategy of the plan: [what the names mean](../cli.md#gpus-in-several-machines) |",
+             "| played µs | its predicted time: the plan's parts played over the links |",
+             "| times the bound | that time over the bound, which counts rates and no latency: far above 1 for short messages |",
+             "| in latencies | that time over one latency, of short messages |",
+             "| next scheme | the best other scheme with a name of its own (not `mix` or `optimum`, which are several at once), and "
+             "how much longer it takes: of GPUs by how long it keeps its busiest link busy, of machines with a port played, or by "
+             "the papers' formulas where these are slower already. Below 0: its links have less to do, and it plays slower because "
+             "it takes more steps |", "",
+             f"Assumed, as in [scale.md](scale.md): a write between machines takes {1e6 * LATENCY:g} µs beside its bytes "
+             "(`fabric_write_latency`, added to the shipped profiles, which have none). Writes inside a machine take no time "
+             "beside their bytes: rows of one machine are about rates only. The machines with a port send and receive "
+             f"{8e-9 * PORT:g} Gb/s at once, and each write costs a port {1e6 * WRITE_COST:g} µs beside its bytes.", ""]
     for title, rows in sections:
         lines += [f"## {title}", "", conclusion(rows), "", table(HEADERS, [cells(r) for r in rows]), ""]
     finish(folder, "winners", lines, [row for _, rows in sections for row in rows])

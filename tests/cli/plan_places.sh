@@ -91,7 +91,7 @@ PY
 python3 change.py
 ok plan -p ab.json -m resnet50 -o ab-plan.json
 stdout_has "port nic0" "no trees are faster (equation 26)" "12.5 %  hierarchical ring" "8 servers, 1 lane each"
-stdout_has "latency between machines: none" "by the busiest link"
+stdout_has "the profile has no fabric_write_latency" "by the busiest link"
 ok plan -p slow.json -m resnet50 -o slow-plan.json
 stdout_has "what b/gpu0-3 must send over b port nic0 out" "no single link: b port nic0 out, b port nic0 in bind together"
 exits 1 diff ab-plan.json slow-plan.json
@@ -99,7 +99,7 @@ stdout_matches '^ +b port nic0 in/bytes per second +12.5 GB/s +-> +2.5 GB/s '
 ok plan -p unit.json -m resnet50
 stderr_has "link_bytes_per_second of b/nic0 is 12.5 bytes per second"
 ok plan -p unrated.json -m resnet50
-stderr_has "no rate is known of gpu0 > gpu1" "give links their bytes_per_second"
+stderr_has "no rate is known of gpu0 > gpu1" "say it in topology.links, as the bytes_per_second of an entry between the two"
 refused "silent.json: profile 'two boxes': no rate of a network port of machine a is known" plan -p silent.json -m resnet50
 # What is asked for is looked at before what is measured.
 ok plan -p ab.json -m resnet50 --workers 2
@@ -140,3 +140,64 @@ import json, sys
 seconds = [json.load(open(f"{c}.json"))["prediction"]["bound_seconds"] for c in ("all-reduce", "reduce-scatter", "all-gather")]
 sys.exit(abs(seconds[0] - seconds[1] - seconds[2]) > 1e-6 * seconds[0])
 END
+
+# The cluster of GPUs in docs/documents.md, as it stands there: nothing is missing, and each NIC carries the gradient once each way.
+sed -n '/^A cluster of GPUs is the tree/,/^What a plan needs of it/{/^```json/,/^```$/{/^```/!p}}' "$source_dir/docs/documents.md" > two-nodes.json
+ok plan -p two-nodes.json -m resnet50 -o two-nodes-plan.json
+stderr_empty
+stdout_has "over verbs;ofi_rxm" "machines  2 work (node.0-1)" "bound        4.089 ms"
+stdout_lacks "assumed"
+ok run two-nodes-plan.json --check
+python3 - << 'PY' || fail "the cluster in docs/documents.md is planned with more than it says"
+import json
+plan = json.load(open("two-nodes-plan.json"))
+assert len(plan["ranks"]) == 8 and "assumed" not in plan, plan
+assert abs(plan["prediction"]["bound_seconds"] - plan["gradient_bytes"] / 25e9) < 1e-6, plan["prediction"]
+PY
+
+# Who works, who only sums and who does neither; the title, the table and the relief name the same of several links that are alike.
+ok plan -p two-boxes.json -m resnet50
+stdout_has "over unspecified" "machines  2 work (box.0-1)" "box.1 port nic0 out: no trees" "no single link: box.1 port nic0 out" \
+  "box.1 port nic0 out and 3 more" "price: the part of the least time"
+ok plan -p two-boxes.json -m resnet50 --workers 1 --servers 1
+stdout_has "machines  1 works (box.0); 1 only sums (box.1), 4 GPUs unused"
+ok plan -p two-boxes.json -m resnet50 --workers 1
+stdout_has "machines  1 works (box.0); 1 is unused (box.1)"
+ok plan -p hand.json -m model.csv --servers 2 --collective reduce-scatter
+stdout_has "2 work (box.0-1)" "2 of 2 servers sum nothing: the trees do without"
+refused "names no transport of the machines' ports; give --transport" run two-boxes-plan.json
+
+# What counts as free stands beside the time, and in the document; so does what no plan has.
+ok plan -p two-boxes.json -m dlrm --optimizer adam -o assumed.json
+stdout_has "assumed" "the step of adam takes no time" "the exchange of 26 tensors by all-to-all takes no time"
+stderr_has "the exchange of 26 tensors by all-to-all"
+ok show assumed.json
+stdout_has "the exchange of 26 tensors by all-to-all takes no time"
+ok plan -p two-boxes.json -m dlrm --optimizer adam --explain
+stdout_has "assumed: the step of adam takes no time" "box.1 port nic0 out: no trees are faster"
+ok show dlrm
+stdout_has "exchanged by all-to-all, not reduced: in no plan"
+ok plan -p two-boxes.json -m dlrm --json
+python3 - << 'PY' || fail "the document does not say what counts as free"
+import json
+sentences = json.load(open("assumed.json"))["assumed"]
+assert len(sentences) == 3 and "fabric_write_latency" in sentences[0], sentences
+PY
+
+# The best of all trees stands in the table whatever was asked for; with passes it says what its times are.
+ok plan -p two-boxes.json -m resnet50 --strategy ring
+stdout_matches '^   optimum +8.178 ms +-43 %'
+stdout_matches '^\*  ring +14.31 ms'
+ok plan -p two-boxes.json -m resnet50 --forward 10ms --backward 20ms
+stdout_has "candidates: how long their traffic alone keeps the busiest link, without the passes and not played"
+refused "not in {machine,numa,gpu}; did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --places gpus
+refused "did you mean 'priority'?" plan -p two-boxes.json -m resnet50 --order prioritty
+refused "did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --set places=gpus
+
+# Ctrl-C in the midst of a long plan: 130, and no file.
+timeout --preserve-status -s INT 1 "$RECKON" plan -p h100-cluster -m bert-large --workers 32 --places gpu -o late.json > /dev/null 2> interrupted.txt &&
+  fail "it was not interrupted"
+status=$?
+[ "$status" -eq 130 ] || fail "the exit status is $status"
+grep -q interrupted interrupted.txt || fail "it does not say that it was interrupted"
+absent late.json

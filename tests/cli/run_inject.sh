@@ -29,8 +29,20 @@ exits 1 diff own.json report.json
 stdout_has 'emulat'
 
 # What the profile does not have.
-refused "on machines 'm0', of which profile 'byteps-cluster' has 0" run plan.json --inject byteps-cluster -n 1
+refused "the plan has 2 ranks on machines 'm0', of which profile 'byteps-cluster' has 0" run plan.json --inject byteps-cluster -n 1
 exits 2 run plan.json --inject nothing.json -n 1
+
+# The links that the prediction was played on, uplinks of racks among them: four machines in two racks, each rack's workers send
+# the gradient's 200 kB once each way over 10 MB/s, and no run is faster than that, whichever way the sums go.
+make_profiles << 'END'
+cells = [cell("port_bandwidth", 20e6, at=f"n{i}") for i in range(4)] + [cell("uplink_bandwidth", 10e6, at=f"r{i}") for i in (0, 1)]
+write("racks.json", "racks", [{"id": f"n{i}", "count": 1, "rack": f"r{i // 2}"} for i in range(4)], cells)
+END
+for strategy in auto ring; do
+  ok plan -p racks.json -m model.csv --strategy $strategy -o racks-plan.json
+  ok run racks-plan.json --inject racks.json -n 2 -w 1 --tolerance 1e9% -o report.json
+  json_check report.json <<< 'assert report["min_seconds"] >= report["prediction"]["bound_seconds"] >= 0.0199, report'
+done
 
 # Places inside a machine: its links and memories, here a thousandth as fast. No run is faster than what they carry.
 json_check "$source_dir/profiles/byteps-pcie.json" > inside.json << 'END'

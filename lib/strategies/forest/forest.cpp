@@ -20,6 +20,8 @@ namespace {
 
 /// Times that differ by less, relatively, are the same: the solver's precision.
 constexpr double k_same = 1e-8;
+/// Prices and times that texts do not tell apart.
+constexpr double k_alike = 1e-6;
 /// Shares are whole multiples of this, and none is smaller than k_least_share: what the solver's
 /// rounding leaves would be trees of a few bytes.
 constexpr double k_share_step = 1e-9;
@@ -31,23 +33,6 @@ constexpr double k_gb_per_s = 1e9;
 /// Named schemes that are played: those that need at most so much more than the best of all trees.
 constexpr double k_worth_a_play = 0.25;
 constexpr std::size_t k_most_singles = 8;
-
-struct Busiest {
-  double seconds_per_byte = 0;
-  std::size_t resource = 0;
-};
-
-Busiest busiest(const Network& model, const std::vector<double>& loads) {
-  Busiest out;
-  for (std::size_t r = 0; r < loads.size(); ++r) {
-    const Station& resource = model.stations[r];
-    const double seconds = (resource.background + loads[r]) / resource.bytes_per_second;
-    if (seconds > out.seconds_per_byte * (1 + 1e-12)) {
-      out = {seconds, r};
-    }
-  }
-  return out;
-}
 
 /// With every capacity at an end of its samples.
 double busiest_at(const Network& model, const std::vector<double>& loads,
@@ -66,8 +51,44 @@ double most_busy(const Network& model, const std::vector<double>& loads) {
   return busiest_at(model, loads, &Station::low_bytes_per_second);
 }
 
-std::string name_at(const Network& model, const Busiest& busiest) {
-  return busiest.seconds_per_byte > 0 ? model.stations[busiest.resource].name : "nothing";
+double busiest(const Network& model, const std::vector<double>& loads) {
+  return busiest_at(model, loads, &Station::bytes_per_second);
+}
+
+/// Stations in the order in which texts name them: dearest first, then the busiest of these loads,
+/// then by their names, so that of several that are alike every text names the same one.
+std::vector<std::size_t> in_order(const Network& model, const std::vector<double>& loads,
+                                  const Optimum& optimum) {
+  const double seconds = busiest(model, loads);
+  std::vector<std::pair<long, long>> rank;
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    const Station& station = model.stations[r];
+    const double busy =
+        seconds > 0 ? (station.background + loads[r]) / station.bytes_per_second / seconds : 0;
+    rank.emplace_back(std::lround(-station.bytes_per_second * optimum.prices[r] / k_alike),
+                      std::lround(-busy / k_alike));
+  }
+  std::vector<std::size_t> order(loads.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
+    return rank[a] != rank[b] ? rank[a] < rank[b]
+                              : natural_less(model.stations[a].name, model.stations[b].name);
+  });
+  return order;
+}
+
+/// The busiest station, and how many others are as busy.
+std::string limit_of(const Network& model, const std::vector<double>& loads,
+                     const Optimum& optimum) {
+  const double seconds = busiest(model, loads);
+  std::vector<std::string> names;
+  for (const std::size_t r : in_order(model, loads, optimum)) {
+    const Station& station = model.stations[r];
+    if ((station.background + loads[r]) / station.bytes_per_second >= seconds * (1 - k_alike)) {
+      names.push_back(station.name);
+    }
+  }
+  return seconds > 0 ? first_names(names, 1) : "nothing";
 }
 
 /// Trees with shares, and what they put on every resource.
@@ -205,7 +226,7 @@ struct Rank {
 
 Rank rank_of(const Network& model, const std::vector<double>& loads, std::size_t trees) {
   Rank rank;
-  rank.seconds_per_byte = busiest(model, loads).seconds_per_byte;
+  rank.seconds_per_byte = busiest(model, loads);
   rank.trees = trees;
   for (std::size_t r = 0; r < loads.size(); ++r) {
     const double busy = loads[r] / model.stations[r].bytes_per_second;
@@ -270,8 +291,6 @@ std::vector<double> gains_of(const Network& model, const Optimum& optimum) {
 
 void fill_prices(const Network& model, const Shared& shared, const Optimum& optimum,
                  const std::vector<double>& gains, Forest& plan) {
-  std::vector<std::size_t> order(model.stations.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
   const auto price = [&](std::size_t r) {
     const double part = model.stations[r].bytes_per_second * optimum.prices[r];
     return part > k_same ? part : 0.0;
@@ -281,13 +300,7 @@ void fill_prices(const Network& model, const Shared& shared, const Optimum& opti
     const double seconds = (resource.background + shared.loads[r]) / resource.bytes_per_second;
     return plan.seconds_per_byte > 0 ? seconds / plan.seconds_per_byte : 0.0;
   };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    if (std::abs(price(a) - price(b)) > k_same) {
-      return price(a) > price(b);
-    }
-    return busy(a) > busy(b) + k_same;
-  });
-  for (const std::size_t r : order) {
+  for (const std::size_t r : in_order(model, shared.loads, optimum)) {
     const Station& resource = model.stations[r];
     StationPrice out{resource.name,
                      resource.source,
@@ -348,6 +361,19 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
   plan.optimum_seconds_per_byte = optimum.seconds_per_byte;
   plan.certificate_seconds_per_byte = optimum.certificate;
 
+  Shared best_of_all;
+  for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
+    take(best_of_all, optimum.trees[i], "tree", optimum.shares[i]);
+  }
+  settle(model, best_of_all);
+  const std::vector<double> least = best_of_all.loads;
+  plan.optimum = {"optimum",
+                  busiest(model, least),
+                  limit_of(model, least, optimum),
+                  best_of_all.trees.size(),
+                  least_busy(model, least),
+                  most_busy(model, least)};
+
   std::vector<std::vector<double>> loads;
   std::vector<Rank> ranks;
   std::size_t best = schemes.size();
@@ -355,10 +381,9 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
     loads.push_back(loads_of(model, schemes[i]));
     ranks.push_back(rank_of(model, loads[i], schemes[i].trees.size()));
     best = best == schemes.size() || ranks[i].before(ranks[best]) ? i : best;
-    const Busiest limit = busiest(model, loads[i]);
-    plan.candidates.push_back({schemes[i].name, limit.seconds_per_byte, name_at(model, limit),
-                               schemes[i].trees.size(), least_busy(model, loads[i]),
-                               most_busy(model, loads[i])});
+    plan.candidates.push_back({schemes[i].name, busiest(model, loads[i]),
+                               limit_of(model, loads[i], optimum), schemes[i].trees.size(),
+                               least_busy(model, loads[i]), most_busy(model, loads[i])});
   }
 
   const auto of_scheme = [&](const NamedScheme& scheme) {
@@ -391,7 +416,7 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
     plan.single_seconds_per_byte = ranks[best].seconds_per_byte;
     plan.mix_seconds_per_byte = solution.seconds_per_byte;
     plan.candidates.push_back({"mix: " + names, solution.seconds_per_byte,
-                               name_at(model, busiest(model, mix.loads)), mix.trees.size(),
+                               limit_of(model, mix.loads, optimum), mix.trees.size(),
                                least_busy(model, mix.loads), most_busy(model, mix.loads)});
     const bool single = ranks[best].seconds_per_byte <= good_enough * (1 + k_same);
     const bool mixed = solution.seconds_per_byte <= good_enough * (1 + k_same);
@@ -411,12 +436,12 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
       }
     }
     if (single || mixed) {
-      taken.emplace_back(ForestChoice::optimum, Shared());
+      taken.emplace_back(ForestChoice::optimum, std::move(best_of_all));
     } else {
-      taken.insert(taken.begin(), {ForestChoice::optimum, Shared()});
+      taken.insert(taken.begin(), {ForestChoice::optimum, std::move(best_of_all)});
     }
   } else {
-    taken.emplace_back(ForestChoice::optimum, Shared());
+    taken.emplace_back(ForestChoice::optimum, std::move(best_of_all));
   }
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
                    [](const auto& a, const auto& b) {
@@ -432,17 +457,11 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
           : std::vector<double>(model.stations.size(), 0.0);
   std::vector<Forest> out;
   for (auto& [choice, chosen] : taken) {
-    if (choice == ForestChoice::optimum) {
-      for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
-        take(chosen, optimum.trees[i], "tree", optimum.shares[i]);
-      }
-    }
     settle(model, chosen);
     Forest& forest = out.emplace_back(plan);
     forest.choice = choice;
-    const Busiest limit = busiest(model, chosen.loads);
-    forest.seconds_per_byte = limit.seconds_per_byte;
-    forest.limit = name_at(model, limit);
+    forest.seconds_per_byte = busiest(model, chosen.loads);
+    forest.limit = limit_of(model, chosen.loads, optimum);
     forest.low_seconds_per_byte = least_busy(model, chosen.loads);
     forest.high_seconds_per_byte = most_busy(model, chosen.loads);
     fill_trees(model, chosen, forest);

@@ -14,7 +14,7 @@ namespace reckon {
 struct ForestCandidate {
   std::string name;
   double seconds_per_byte = 0; ///< of the gradient, until the busiest resource is done
-  std::string limit;           ///< that resource
+  std::string limit;           ///< that resource, and how many others are as busy
   std::size_t trees = 0;
   /// The same with every capacity at the high, and at the low end of its samples.
   double low_seconds_per_byte = 0, high_seconds_per_byte = 0;
@@ -51,7 +51,7 @@ struct Forest {
   std::vector<std::string> exits; ///< by tree: NIC of its root's traffic; empty without network
   ForestChoice choice = ForestChoice::single;
   double seconds_per_byte = 0; ///< of these trees
-  std::string limit;           ///< the resource that is busy all that time
+  std::string limit;           ///< as a candidate's
   /// The same trees with every capacity at the high, and at the low end of its samples.
   double low_seconds_per_byte = 0, high_seconds_per_byte = 0;
   double single_seconds_per_byte = 0;  ///< best single named scheme
@@ -63,7 +63,8 @@ struct Forest {
   double bound_seconds_per_byte = 0; ///< no algorithm whatever can beat this (equation 27)
   std::string bound_by;
   std::vector<ForestCandidate> candidates; ///< all named schemes and the best mix, fastest first
-  std::vector<StationPrice> prices;        ///< dearest first, then busiest
+  ForestCandidate optimum;                 ///< the best of all trees
+  std::vector<StationPrice> prices;        ///< dearest first, then busiest, then by their names
   std::vector<std::string> unknown;        ///< links of unknown capacity, counted as unlimited
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/machines.hpp"
 
+#include "network/canonical.hpp"
 #include "strategies/between.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/forest/search.hpp"
@@ -83,10 +84,17 @@ public:
               .mid;
       sums.push_back(one_lane * static_cast<double>(m_lanes));
     }
-    Network network = network_between_ranks(m_inputs.profile, m_ways.model(), m_options.what_if);
-    prepare_for_program(network, ranks, sums);
+    Network given = network_between_ranks(m_inputs.profile, m_ways.model(), m_options.what_if);
+    prepare_for_program(given, ranks, sums);
+    const std::vector<Place> places = given.places;
+    // Of mixes of trees that are as good the search takes one: the same in any order of the ranks.
+    const CanonicalNetwork solved = canonical_order(std::move(given));
+    std::vector<std::size_t> rank_of(places.size()); // by place
+    for (std::size_t place = 0; place < places.size(); ++place) {
+      rank_of[solved.place_now[place]] = places[place].machine;
+    }
     const std::vector<Forest> forests =
-        solve_forests(network, InsideOptions().tolerance, Gains::left_out);
+        solve_forests(solved.network, InsideOptions().tolerance, Gains::left_out);
     std::optional<Plan> best;
     std::size_t taken = 0;
     for (std::size_t f = 0; f < forests.size(); ++f) {
@@ -95,7 +103,7 @@ public:
       }
       const TreeSearch search(m_job, m_ways, m_options,
                               forests[f].seconds_per_byte * m_job.bytes());
-      Plan plan = search.fastest(base(forests[f], network));
+      Plan plan = search.fastest(base(forests[f], rank_of));
       if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
         best = std::move(plan);
         taken = f;
@@ -115,7 +123,7 @@ public:
 
 private:
   /// The plan with the forest's trees in the place of its strategy.
-  [[nodiscard]] Plan base(const Forest& forest, const Network& network) const {
+  [[nodiscard]] Plan base(const Forest& forest, const std::vector<std::size_t>& rank_of) const {
     Plan plan = m_plan;
     plan.strategy = k_optimum;
     plan.stores = Stores::cached;
@@ -130,9 +138,7 @@ private:
       all.share = tree.share;
       all.up.assign(plan.ranks.size(), -1);
       all.down = all.up;
-      const auto rank = [&](std::size_t place) {
-        return network.places[forest.places[place]].machine;
-      };
+      const auto rank = [&](std::size_t place) { return rank_of[forest.places[place]]; };
       const auto parent = [&](std::int64_t place) {
         return place < 0 ? -1 : static_cast<std::int64_t>(rank(static_cast<std::size_t>(place)));
       };
@@ -216,8 +222,8 @@ Plan with_best_trees(Plan& plan, const PlanInputs& inputs, const PlanOptions& op
     }
     constexpr double k_rounding = 1e-3; // of the search
     if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {
-      p.bound_by = fmt::format("{} (equation 26)", std::exchange(p.busiest_by, ""));
-      p.busiest_seconds.reset();
+      p.busiest_seconds.reset(); // the bound says it
+      p.busiest_by.clear();
     }
   }
   return best;

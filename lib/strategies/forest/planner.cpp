@@ -10,6 +10,7 @@
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/search.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
 #include "strategies/provenance.hpp"
 #include "strategies/strategy.hpp"
 
@@ -64,10 +65,8 @@ public:
     if (m_solution->seconds_per_byte <= 0) {
       fail(ErrorKind::input,
            fmt::format("profile '{}': no rate is known of anything that the sums of machine {} "
-                       "would take ({}); there is nothing to solve by: measure the machine with "
-                       "`reckon probe`, or give its links their bytes_per_second and its objects "
-                       "their pcie or pcie_bytes_per_second",
-                       m_inputs.profile.name, m_machine, listed(unlimited())));
+                       "would take; there is nothing to solve by: {}",
+                       m_inputs.profile.name, m_machine, fmt::join(unlimited(), "; ")));
     }
     // One short play of each forest, and a search with those that play best.
     std::vector<std::pair<double, std::size_t>> played;
@@ -222,20 +221,18 @@ private:
   /// optimizer's step.
   void finish(Plan& plan) const {
     const PlanOptions& options = m_options.plan;
-    const std::string relief = plan.prediction.relief; // of the traffic
+    const Prediction traffic = plan.prediction;
     add_passes_to_trees(plan, m_job, *m_ways, options);
     if (options.optimizer) {
       plan.update = UpdatePlan{*options.optimizer, options.update_at.value_or(UpdatePlace::worker)};
       predict(plan, m_job, *m_ways, plan.window_parts, k_thorough);
-      plan.quantities.push_back({"profile",
-                                 0,
-                                 fmt::format("optimizer_step: none of GPUs or NUMA nodes, so the "
-                                             "step of {} counts as free",
-                                             name_of(*options.optimizer)),
-                                 {}});
     }
     if (!plan.passes || plan.prediction.bound_seconds > plan.passes->total_seconds()) {
-      plan.prediction.relief = relief;
+      plan.prediction.relief = traffic.relief;
+      constexpr double k_rounding = 1e-6;
+      if (plan.prediction.bound_seconds <= traffic.bound_seconds * (1 + k_rounding)) {
+        plan.prediction.bound_by = traffic.bound_by; // not what this plan's trees keep as busy
+      }
     }
     if (plan.passes) {
       plan.quantities.insert(plan.quantities.begin(),
@@ -287,6 +284,7 @@ private:
                          return o != nullptr && o->kind == ObjectKind::gpu;
                        });
   }
+  /// Between machines that of their ports; nobody may have said which that is.
   [[nodiscard]] std::string transport() const {
     if (several() && m_options.plan.transport.empty()) {
       CellKey ports;
@@ -296,6 +294,7 @@ private:
           return cell->key.transport;
         }
       }
+      return std::string(k_unspecified_transport);
     }
     return !m_options.plan.transport.empty() ? m_options.plan.transport
            : gpu_works()                     ? "cuda"
@@ -328,31 +327,75 @@ private:
     }
   }
 
-  /// What the plan could use and has no known rate. The way from a host bridge to its processor is
-  /// never described or measured by itself, and is left out.
+  /// What the plan could use and has no known rate, with what a profile says it by. The way from a
+  /// host bridge to its processor is never described or measured by itself, and is left out.
   [[nodiscard]] std::vector<std::string> unlimited() const {
-    const auto is_bridge = [&](std::string_view name) {
-      const TopologyObject* const object =
-          m_inputs.profile.topology.find(fmt::format("{}/{}", m_machine, name));
-      return object != nullptr && object->kind == ObjectKind::host_bridge;
-    };
-    std::vector<std::string> out;
-    for (const std::string& link : m_solution->unknown) {
-      constexpr std::string_view k_to = " > ";
-      const std::string_view text = link;
-      const std::size_t at = text.find(k_to);
-      if (at == std::string_view::npos ||
-          (!is_bridge(text.substr(0, at)) && !is_bridge(text.substr(at + k_to.size())))) {
-        out.push_back(link);
+    std::vector<std::string> links, children, ports, other, memories;
+    for (const std::string& name : m_solution->unknown) {
+      const auto [a, b] = ends_of(name);
+      if (a == nullptr || b == nullptr) {
+        other.push_back(name);
+      } else if (a->kind == ObjectKind::host_bridge || b->kind == ObjectKind::host_bridge) {
+        continue;
+      } else if (a->parent == b->id || b->parent == a->id) {
+        children.push_back((a->parent == b->id ? a : b)->id);
+        ports.push_back(name);
+      } else {
+        links.push_back(name);
       }
     }
     for (const std::size_t endpoint : m_solution->places) {
       const Place& e = m_model.places[endpoint];
       if (e.memory && m_model.add[endpoint].empty()) {
-        out.push_back(fmt::format("memory and sums {}", m_model.name_of(endpoint)));
+        memories.push_back(m_model.name_of(endpoint));
       }
     }
+    std::ranges::sort(children);
+    children.erase(std::unique(children.begin(), children.end()), children.end());
+    std::vector<std::string> out;
+    const auto say = [&](const std::string& of, const std::string& remedy) {
+      out.push_back(fmt::format("{}{}, which limit nothing here: {}", k_no_rate, of, remedy));
+    };
+    if (!links.empty()) {
+      say(listed(links),
+          "say it in topology.links, as the bytes_per_second of an entry between the two");
+    }
+    if (!children.empty()) {
+      say(listed(ports),
+          fmt::format("give {} in topology.objects a pcie_bytes_per_second", listed(children)));
+    }
+    if (!memories.empty()) {
+      say(fmt::format("the memory and sums of {}", listed(memories)),
+          fmt::format("add {}, {} or {} cells", k_stream_copy, k_memory_read, k_reduce_sum));
+    }
+    if (!other.empty()) {
+      say(listed(other), "`reckon probe` on the machine measures them");
+    }
     return out;
+  }
+  /// The objects at the ends of a link, "gpu0 > sw" of any of the machines.
+  [[nodiscard]] std::pair<const TopologyObject*, const TopologyObject*>
+  ends_of(std::string_view link) const {
+    constexpr std::string_view k_to = " > ";
+    const std::size_t at = link.find(k_to);
+    if (at == std::string_view::npos) {
+      return {};
+    }
+    std::vector<std::string> machines{m_machine};
+    for (const OpenMachine& machine : m_options.machines) {
+      machines.push_back(machine.group);
+    }
+    for (const std::string& machine : machines) {
+      const auto object = [&](std::string_view name) {
+        return m_inputs.profile.topology.find(fmt::format("{}/{}", machine, name));
+      };
+      const TopologyObject* const a = object(link.substr(0, at));
+      const TopologyObject* const b = object(link.substr(at + k_to.size()));
+      if (a != nullptr && b != nullptr) {
+        return {a, b};
+      }
+    }
+    return {};
   }
   static std::string listed(const std::vector<std::string>& all) { return first_names(all, 4); }
 
@@ -400,11 +443,11 @@ private:
       p.busiest_seconds.reset(); // the bound says it
       p.busiest_by.clear();
     }
+    constexpr double k_worth_saying = 0.001, k_alike = 1e-6;
     const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {
-                                            return a.gain_per_gb_s < b.gain_per_gb_s;
+                                            return a.gain_per_gb_s + k_alike < b.gain_per_gb_s;
                                           });
-    constexpr double k_worth_saying = 0.001;
     if (dearest != m_solution->prices.end() && dearest->gain_per_gb_s > k_worth_saying) {
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
                              dearest->resource, 100 * dearest->gain_per_gb_s);
@@ -454,13 +497,7 @@ private:
            "samples; what is described or published is one value",
            {}});
     }
-    if (const std::vector<std::string> all = unlimited(); !all.empty()) {
-      plan.quantities.push_back(
-          {std::string(k_unlimited_resources),
-           static_cast<double>(all.size()),
-           fmt::format("no rate is known of {}, taken as unlimited", listed(all)),
-           {}});
-    }
+    plan.assumed = unlimited();
   }
   [[nodiscard]] bool passes_besides() const {
     return m_options.inside.network > 0 || m_options.inside.service > 0;
@@ -479,19 +516,11 @@ private:
     constexpr double k_tie = 1e-8; // the solver's precision
     const bool any_range = std::any_of(m_model.stations.begin(), m_model.stations.end(),
                                        [](const Station& r) { return r.ranged(); });
-    const std::string optimum_name = strategy_name(ForestChoice::optimum, "");
-    for (const Forest& forest : m_forests) { // the best of all trees, where it is the only best
-      const bool taken = &forest == m_solution;
-      if (forest.choice == ForestChoice::optimum &&
-          (taken || forest.seconds_per_byte < m_solution->seconds_per_byte * (1 - k_tie))) {
-        candidates.insert(candidates.begin(),
-                          {optimum_name, forest.seconds_per_byte, forest.limit, forest.trees.size(),
-                           forest.low_seconds_per_byte, forest.high_seconds_per_byte});
-      }
-    }
+    candidates.insert(candidates.begin(), m_solution->optimum);
     std::pair<double, std::string> faster; // by its busiest link alone
     for (const ForestCandidate& c : candidates) {
-      const std::string name = c.name == optimum_name       ? c.name
+      const std::string name = c.name == m_solution->optimum.name
+                                   ? strategy_name(ForestChoice::optimum, "")
                                : c.name.starts_with("mix:") ? strategy_name(ForestChoice::mix, "")
                                                             : strategy_text(c.name);
       const bool known =

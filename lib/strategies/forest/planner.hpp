@@ -37,9 +37,8 @@ struct InsideInputs {
   std::optional<DocumentLink> roles_link{};
 };
 
-/// Name of the quantity of a plan that counts links, memories and sums of unknown rate, which limit
-/// nothing; absent where all are known.
-inline constexpr std::string_view k_unlimited_resources = "unlimited_resources";
+/// What begins a plan's assumptions about links, memories and sums of unknown rate.
+inline constexpr std::string_view k_no_rate = "no rate is known of ";
 
 /// The best mix of trees on the machine's links (forest_inside) as a plan that can be run: one
 /// rank for each endpoint in use, the gradient cut into parts, each part's tree, lane and window.

@@ -111,6 +111,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   for (const std::string& source : ways.model().sources()) {
     plan.quantities.push_back({"profile", 0, source, {}});
   }
+  plan.assumed = ways.model().assumed();
   for (const std::string& text : found.routing.ambiguous) {
     plan.quantities.push_back({"several_crossings", 1, text, {}});
   }

@@ -150,6 +150,7 @@ void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) 
   for (const std::string& source : job.model().sources()) {
     quantities.push_back({"profile", 0, source, {}});
   }
+  plan.assumed = job.model().assumed();
   for (const std::string& source :
        job.pairs() != nullptr ? job.pairs()->sources : std::vector<std::string>()) {
     quantities.push_back({"profile", 0, source, {}});

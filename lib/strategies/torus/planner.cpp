@@ -356,6 +356,9 @@ private:
                     : std::vector<std::string>{std::string(k_endpoint_links)}) {
       plan.quantities.push_back({"profile", 0, source, {}});
     }
+    if (on_ports()) {
+      plan.assumed = m_ways->model().assumed();
+    }
   }
 
   const PlanInputs& m_inputs;

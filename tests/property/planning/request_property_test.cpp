@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <map>
 #include <numeric>
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t k_seed = 2411;
 constexpr int k_cases = support::cases(2000);
-constexpr double k_rounding = 1e-6;
+constexpr double k_rounding = 1e-6, k_of_a_few_parts = 0.05;
 
 /// Two to five machines that work and up to two that only serve: ports of random rates, between
 /// each two a rate of its own in each direction, by chance racks with uplinks.
@@ -139,6 +140,7 @@ TEST(Auto, NoStrategyBeatsTheBoundAndWhatIsTakenIsTheFastest) {
 }
 
 TEST(Auto, NamesChangeNothingAndTheOrderOfTheMachinesNotTheBound) {
+  double of_trees = 0, of_others = 0;
   test::for_cases(k_seed + 1, support::cases(400), [&](test::Random& random) {
     const Case c = random_case(random);
     std::vector<std::size_t> order(c.port.size());
@@ -149,15 +151,19 @@ TEST(Auto, NamesChangeNothingAndTheOrderOfTheMachinesNotTheBound) {
     std::shuffle(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(c.workers), random);
     std::shuffle(order.begin() + static_cast<std::ptrdiff_t>(c.workers), order.end(), random);
     const Plan other = planned(c, order, "w");
-    // The dual values bind to the search's precision. Other mixes of trees are as good by their
-    // busiest station, and such a short gradient fills them by another time.
+    // The dual values bind to the search's precision. Who is served first and who gets one part
+    // more depends on the order, and this gradient has few parts.
     const bool trees = plan.strategy == k_optimum || other.strategy == k_optimum;
+    double& most = trees ? of_trees : of_others;
+    most = std::max(most, std::abs(other.prediction.mid_seconds / plan.prediction.mid_seconds - 1));
     EXPECT_NEAR(other.prediction.bound_seconds, plan.prediction.bound_seconds,
                 1e-4 * plan.prediction.bound_seconds);
     EXPECT_NEAR(other.prediction.mid_seconds, plan.prediction.mid_seconds,
-                (trees ? 0.3 : 0.03) * plan.prediction.mid_seconds)
+                k_of_a_few_parts * plan.prediction.mid_seconds)
         << plan.strategy << " and " << other.strategy;
   });
+  std::cout << "the order of the machines changes the time of trees by at most " << 100 * of_trees
+            << " %, others' by " << 100 * of_others << " %\n";
 }
 
 } // namespace

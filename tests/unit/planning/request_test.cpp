@@ -146,14 +146,58 @@ TEST(PlanAsAsked, PortsThatAreMadeUpAreOfMachinesAndNotOfCores) {
   EXPECT_EQ(plan_as_asked(documents(profile), request).ranks.size(), 3U);
 }
 
+bool assumes(const Plan& plan, const std::string& words) {
+  return std::ranges::any_of(plan.assumed, [&](const std::string& sentence) {
+    return sentence.find(words) != std::string::npos;
+  });
+}
+
+double value_of(const Plan& plan, std::string_view name) {
+  const auto at = std::ranges::find(plan.quantities, name, &Quantity::name);
+  return at == plan.quantities.end() ? 0 : at->value;
+}
+
+TEST(PlanAsAsked, SaysWhatTakesNoTimeInThePrediction) {
+  PlanDocuments known = documents(test::cluster(k_rate, k_rate, 4));
+  PlanRequest request;
+  request.workers = 2;
+  EXPECT_FALSE(assumes(plan_as_asked(known, request), "the step of"));
+  request.options.optimizer = Optimizer::adam;
+  EXPECT_TRUE(assumes(plan_as_asked(known, request), "the profile has no optimizer_step of it"));
+  test::add_rate(known.profile, {.test = k_optimizer_step, .operation = "adam"}, 1e9);
+  EXPECT_FALSE(assumes(plan_as_asked(known, request), "the step of adam"));
+  known.workload.all_to_all = {{"table", 1000, DType::fp32}};
+  EXPECT_TRUE(assumes(plan_as_asked(known, request),
+                      "the exchange of 1 tensor by all-to-all takes no time"));
+  // Of GPUs no profile knows the rate of a step, whatever it knows of processors.
+  PlanDocuments gpus = documents(test::shipped_profile("a100-cluster"));
+  test::add_rate(gpus.profile, {.test = k_optimizer_step, .operation = "adam"}, 1e9);
+  EXPECT_TRUE(assumes(plan_as_asked(gpus, request), "the step of adam takes no time: no profile"));
+}
+
+TEST(PlanAsAsked, SaysWhichMachinesAreUnused) {
+  const PlanDocuments gpus = documents(test::shipped_profile("a100-cluster"));
+  const auto all = static_cast<double>(gpus.profile.machines.front().count);
+  PlanRequest request;
+  request.workers = 2;
+  request.servers = 1;
+  request.options.strategy = "hierarchical_servers";
+  const Plan plan = plan_as_asked(gpus, request);
+  EXPECT_EQ(value_of(plan, k_unused_gpus), 8);
+  EXPECT_EQ(value_of(plan, k_unused_machines), all - 3);
+  request.servers = 0;
+  request.options.strategy = "ring";
+  const Plan without = plan_as_asked(gpus, request);
+  EXPECT_EQ(value_of(without, k_unused_gpus), 0);
+  EXPECT_EQ(value_of(without, k_unused_machines), all - 2);
+}
+
 TEST(PlanAsAsked, SaysWhereNoLatencyBetweenMachinesIsKnown) {
   const auto says = [](const Profile& profile) {
     PlanRequest request;
     request.workers = 2;
-    const std::vector<Quantity> all = plan_as_asked(documents(profile), request).quantities;
-    return std::any_of(all.begin(), all.end(), [](const Quantity& q) {
-      return q.equation.starts_with("latency between machines: none");
-    });
+    return assumes(plan_as_asked(documents(profile), request),
+                   "the profile has no fabric_write_latency");
   };
   Profile profile = test::cluster(k_rate, k_rate, 4);
   std::erase_if(profile.cells, [](const Cell& c) { return c.unit == "seconds"; });

@@ -4,6 +4,7 @@
 #include "present/ranges.hpp"
 
 #include "core/error.hpp"
+#include "core/name_ranges.hpp"
 #include "support/machine_documents.hpp"
 
 #include <gmock/gmock.h>

@@ -130,6 +130,30 @@ TEST(RenderPlan, HasSharesOfTreesToThreeDigitsAndPlacesInRanges) {
                     HasSubstr("87.5 %  hierarchical ring  m0.0/gpu1 < m0.0/gpu0 m0.1/gpu0-1,")));
 }
 
+TEST(RenderPlan, SaysWhichMachinesWorkWhichOnlySumAndWhichAreUnused) {
+  Plan p = tree_plan();
+  EXPECT_THAT(render(p, Style{}), HasSubstr("  machines  2 work (m0.0-1)\n"));
+  p.quantities.push_back({std::string(k_unused_machines), 3, "neither work nor sum: m0.2-4", {}});
+  EXPECT_THAT(render(p, Style{}),
+              HasSubstr("  machines  2 work (m0.0-1); 3 are unused (m0.2-4)\n"));
+}
+
+TEST(RenderPlan, SaysBesideThePredictionWhatCountsAsFree) {
+  Plan p = tree_plan();
+  p.assumed = {"the step of adam takes no time", "the exchange takes no time"};
+  const std::string shown = render(p, Style{});
+  EXPECT_LT(shown.find("predicted"), shown.find("the step of adam takes no time"));
+  EXPECT_LT(shown.find("the exchange takes no time"), shown.find("candidates"));
+  EXPECT_THAT(explain(p, Style{}), HasSubstr("assumed: the step of adam takes no time"));
+}
+
+TEST(RenderPlan, SaysOfCandidatesOfAPlanWithPassesThatTheirTimesAreWithoutThem) {
+  Plan p = tree_plan();
+  EXPECT_THAT(render(p, Style{}), HasSubstr("candidates: the time of the busiest link alone"));
+  p.passes = Passes{{4}, {1.0}, {1.0}};
+  EXPECT_THAT(render(p, Style{}), HasSubstr("without the passes and not played"));
+}
+
 TEST(RenderPlan, SaysWhichServersThatWereAskedForSumNothing) {
   Plan p = tree_plan();
   p.options["servers"] = "2";
@@ -142,9 +166,9 @@ TEST(RenderPlan, SaysWhichServersThatWereAskedForSumNothing) {
     tree.up.push_back(-1);
     tree.down.push_back(-1);
   }
-  EXPECT_THAT(render(p, Style{}), HasSubstr("1 of 2 servers sum nothing"));
+  EXPECT_THAT(render(p, Style{}), HasSubstr("1 only sums (cpu.0); 1 of 2 servers sums nothing"));
   p.options["servers"] = "1";
-  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("sum nothing")));
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("servers sum")));
 }
 
 TEST(RenderPlan, CountsTheLanesOfEachServer) {

@@ -151,17 +151,11 @@ TEST(PlanInside, ALoneWorkerAndAProfileWithoutATreeAreErrors) {
   EXPECT_REFUSED(input, "m0/gpu9", plan({"m0/gpu0", "m0/gpu9"}));
 }
 
-/// The quantity that counts what has no known rate; 0 where the plan has none.
-double unlimited_in(const Plan& plan) {
-  const Quantity* const quantity = quantity_of(plan, k_unlimited_resources);
-  return quantity != nullptr ? quantity->value : 0;
-}
-
 TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {
   const InsidePlanOptions options{.plan = {.part_bytes = 1U << 20U}};
   // Its host bridges' ways to the processors have none, which is no news.
   Profile profile = shipped_profile("byteps-pcie");
-  EXPECT_EQ(unlimited_in(plan_of(profile, k_model, options)), 0);
+  EXPECT_TRUE(plan_of(profile, k_model, options).assumed.empty());
   // Without rates of the memories and of the way between them: both directions of that link, and
   // the NUMA nodes that the plan sums on.
   std::erase_if(profile.cells, [](const Cell& cell) {
@@ -172,8 +166,32 @@ TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {
   const auto nodes = std::count_if(plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& rank) {
     return rank.endpoint_kind == "numa_node";
   });
-  EXPECT_EQ(unlimited_in(plan), 2 + static_cast<double>(nodes));
+  ASSERT_GT(nodes, 0);
+  ASSERT_EQ(plan.assumed.size(), 2U);
+  EXPECT_TRUE(plan.assumed[0].starts_with("no rate is known of numa0 > numa1, numa1 > numa0, "))
+      << plan.assumed[0];
+  EXPECT_NE(plan.assumed[0].find("topology.links"), std::string::npos);
+  EXPECT_TRUE(plan.assumed[1].starts_with("no rate is known of the memory and sums of numa"))
+      << plan.assumed[1];
+  EXPECT_NE(plan.assumed[1].find("reduce_sum"), std::string::npos);
   EXPECT_GT(plan.prediction.mid_seconds, 0);
+
+  // A GPU's own link: the field that says it, and of which object.
+  Profile one = shipped_profile("byteps-pcie");
+  for (TopologyObject& object : one.topology.objects) {
+    if (object.id == "m0/gpu0") {
+      object.pcie.reset();
+      object.pcie_bytes_per_second.reset();
+    }
+  }
+  std::erase_if(one.cells, [](const Cell& cell) {
+    return cell.key.from == "m0/gpu0" || cell.key.to == "m0/gpu0";
+  });
+  const Plan without = plan_of(one, k_model, options);
+  ASSERT_EQ(without.assumed.size(), 1U);
+  EXPECT_NE(without.assumed[0].find("give m0/gpu0 in topology.objects a pcie_bytes_per_second"),
+            std::string::npos)
+      << without.assumed[0];
 
   profile.cells.clear();
   for (TopologyObject& object : profile.topology.objects) {

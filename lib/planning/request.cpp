@@ -522,6 +522,7 @@ void check_request(const PlanRequest& request, const Profile& profile) {
 bool is_between_machines(const std::string& strategy) {
   const std::vector<std::string>& names = strategy_names();
   return is_proxy_strategy(strategy) || is_torus_strategy(strategy) ||
+         strategy == k_rack_hierarchical ||
          std::find(names.begin(), names.end(), strategy) != names.end();
 }
 

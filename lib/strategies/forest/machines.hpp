@@ -3,8 +3,10 @@
 
 #include "network/network.hpp"
 #include "strategies/between.hpp"
+#include "strategies/forest/racks.hpp"
 #include "strategies/planner.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,7 @@ struct RanksNetwork {
                                                  const std::vector<RankModel>& ranks,
                                                  const std::vector<double>& sums);
 
-/// Why no plan with the best trees is made for this job; empty: one can be. `plan` is what
+/// Why no plan with trees between machines is made for this job; empty: one can be. `plan` is what
 /// make_plan() has for it.
 [[nodiscard]] std::string why_no_trees(const PlanInputs& inputs, const PlanOptions& options,
                                        const Plan& plan);
@@ -36,5 +38,11 @@ struct RanksNetwork {
 /// both plans is raised to what the dual values prove. Throws Error{input} as measured_pairs().
 [[nodiscard]] Plan with_best_trees(Plan& plan, const PlanInputs& inputs,
                                    const PlanOptions& options);
+
+/// `plan` with these trees over racks in the place of its strategy, in the same way. nullopt where
+/// the busiest port or uplink alone takes `than_s`.
+[[nodiscard]] std::optional<Plan> with_trees_over_racks(const Plan& plan, const PlanInputs& inputs,
+                                                        const PlanOptions& options,
+                                                        const RackTrees& racks, double than_s);
 
 } // namespace reckon

@@ -194,8 +194,7 @@ void compare_racks(Plan& plan, const SharesJob& job) {
   if (trees) {
     candidate.prediction = trees->prediction;
     const bool faster =
-        options.strategy == "auto" &&
-        trees->prediction.mid_seconds < plan.prediction.mid_seconds * (1 - tolerance(job));
+        options.strategy == "auto" && trees->prediction.mid_seconds < plan.prediction.mid_seconds;
     if (asked || faster) {
       trees->candidates = std::move(plan.candidates);
       plan = std::move(*trees);

@@ -12,6 +12,7 @@
 #include "strategies/played_passes.hpp"
 #include "strategies/proxies/one_queue.hpp"
 #include "strategies/torus/lowering.hpp"
+#include "strategies/tree_places.hpp"
 
 #include <fmt/format.h>
 
@@ -23,18 +24,6 @@
 
 namespace reckon {
 namespace {
-
-constexpr std::uint32_t k_inbox_buffer = 1;  ///< what peers write and we have not summed yet
-constexpr std::uint32_t k_sum_buffer = 2;    ///< sums of a server that has no gradient of its own
-constexpr std::uint64_t k_page_bytes = 4096; ///< slots begin on pages (BytePS, section 6.2)
-
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
-  return (value + step - 1) / step * step;
-}
-
-std::uint32_t narrow(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value);
-}
 
 struct Context {
   const Plan& plan;
@@ -101,8 +90,7 @@ Slice gradient_of(const Plan& plan, std::size_t part) {
 /// Where things lie in the buffers of a rank that sums.
 class Slots {
 public:
-  explicit Slots(const Context& c)
-      : m_context(c), m_slot_bytes(round_up(c.plan.part_bytes, k_page_bytes)) {
+  explicit Slots(const Context& c) : m_context(c), m_slot_bytes(slot_bytes(c.plan)) {
     const std::size_t ranks = c.plan.ranks.size();
     m_first.assign(ranks, std::vector<std::uint64_t>(c.lanes));
     m_total.assign(ranks, 0);

@@ -102,11 +102,12 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
               "the machines' network ports need")
       .excludes(roles);
   command
-      .option("--strategy", &options.strategy,
-              fmt::format("auto compares all that apply; or one of {}, optimum (the best of all "
-                          "trees), over memory devices coarse, dense, with --shape torus, "
-                          "torus_scatter, or between GPUs any that the plan's table shows",
-                          fmt::join(strategy_names(), ", ")))
+      .option(
+          "--strategy", &options.strategy,
+          fmt::format("auto compares all that apply; or one of {}, rack_hierarchical, optimum "
+                      "(the best of all trees), over memory devices coarse, dense, with --shape "
+                      "torus, torus_scatter, or between GPUs any that the plan's table shows",
+                      fmt::join(strategy_names(), ", ")))
       .shows_default();
   command.option("--shape", &a.asked.shape,
                  "The ranks are a torus of LxVxH nodes, local, vertical, horizontal: 4x4x4");

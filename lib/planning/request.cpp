@@ -567,7 +567,7 @@ void check_request(const PlanRequest& request, const Profile& profile) {
 /// Strategies that a rank a machine has, and places have not: a ring both have.
 bool is_between_machines(const std::string& strategy) {
   return is_proxy_strategy(strategy) || is_torus_strategy(strategy) ||
-         strategy == "rack_hierarchical";
+         strategy == k_rack_hierarchical;
 }
 
 /// Whether ranks are GPUs where nobody says what they are: where the first machines have some,

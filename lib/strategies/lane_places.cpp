@@ -39,7 +39,7 @@ std::vector<LanePlace> lane_places(const Topology& topology, const std::vector<s
   };
   std::map<const TopologyObject*, Taken> nodes;
   std::vector<LanePlace> places;
-  for (std::size_t lane = 0; lane < lanes; ++lane) {
+  for (std::size_t lane = 0; lane < lanes && !ports.empty(); ++lane) {
     const std::string& id = ports[lane % ports.size()];
     LanePlace place{port_name(topology, id), std::nullopt, std::nullopt};
     if (const TopologyObject* const node = numa_node_of(topology, id)) {

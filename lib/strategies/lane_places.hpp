@@ -17,7 +17,7 @@ namespace reckon {
 /// their objects, or names where the topology has none), and its thread a processor of the NUMA
 /// node that the port hangs from. Lanes of a node take its cores in turn, each a whole core as long
 /// as there are any, then the other processors of the same cores; so none is shared until all are
-/// in use. A port whose node is not known leaves node and processor open.
+/// in use. A port whose node is not known leaves node and processor open. No ports, no places.
 [[nodiscard]] std::vector<LanePlace>
 lane_places(const Topology& topology, const std::vector<std::string>& ports, std::size_t lanes);
 

@@ -2,7 +2,7 @@
 #include "strategies/lower.hpp"
 
 #include "core/error.hpp"
-#include "strategies/aggregators.hpp"
+#include "strategies/forest/racks.hpp"
 #include "strategies/lower_async.hpp"
 #include "strategies/lower_fixed.hpp"
 #include "strategies/lower_halves.hpp"
@@ -12,6 +12,7 @@
 #include "strategies/played_passes.hpp"
 #include "strategies/proxies/one_queue.hpp"
 #include "strategies/torus/lowering.hpp"
+#include "strategies/tree_places.hpp"
 
 #include <fmt/format.h>
 
@@ -19,50 +20,19 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <map>
 #include <optional>
 
 namespace reckon {
 namespace {
-
-constexpr std::uint32_t k_inbox_buffer = 1;  ///< what peers write and we have not summed yet
-constexpr std::uint32_t k_sum_buffer = 2;    ///< sums of a server that has no gradient of its own
-constexpr std::uint64_t k_page_bytes = 4096; ///< slots begin on pages (BytePS, section 6.2)
-
-constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t step) {
-  return (value + step - 1) / step * step;
-}
-
-std::uint32_t narrow(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value);
-}
 
 struct Context {
   const Plan& plan;
   std::vector<std::uint32_t> workers; ///< ranks, in a ring in its order
   std::vector<std::uint32_t> place;   ///< by rank: a worker's place among them
   std::uint64_t lanes = 1;
-  std::uint64_t window = 1; ///< parts of a lane that are under way
-  std::vector<DType> dtype; ///< of each part
-  /// Sums are made in each rack, then over the racks. All other plans have one rack.
-  std::vector<std::size_t> rack_of;                     ///< by rank
-  std::vector<std::vector<std::uint32_t>> rack_workers; ///< [rack]
-  std::vector<std::vector<std::uint32_t>>
-      aggregators; ///< [rack]: who sums for it, where there are racks
-  std::vector<std::vector<std::uint32_t>> foreign; ///< [rack][part]: who sums it there
-  std::vector<std::vector<std::uint64_t>> slots;   ///< [rank][lane]: see slots_of
-
-  [[nodiscard]] std::size_t racks() const { return rack_workers.size(); }
-  /// Whether anything of part `p` is summed in a rack: it has workers, or it has the part's server.
-  [[nodiscard]] bool takes_part(std::size_t p, std::size_t rack) const {
-    return !rack_workers[rack].empty() || rack_of[narrow(plan.parts.server[p])] == rack;
-  }
-  /// Who sums part `p` in a rack that takes part: the part's server in its own rack, in the others
-  /// each in turn.
-  [[nodiscard]] std::uint32_t aggregator(std::size_t p, std::size_t rack) const {
-    const std::uint32_t root = narrow(plan.parts.server[p]);
-    return rack_of[root] == rack ? root : foreign[rack][p];
-  }
+  std::uint64_t window = 1;                      ///< parts of a lane that are under way
+  std::vector<DType> dtype;                      ///< of each part
+  std::vector<std::vector<std::uint64_t>> slots; ///< [rank][lane]: see slots_of
 };
 
 /// How many of the parts that it sums a rank can have under way in a lane: the greatest number
@@ -75,44 +45,19 @@ std::vector<std::vector<std::uint64_t>> slots_of(const Context& c) {
   std::vector<std::deque<std::size_t>> window(c.lanes);
   for (std::size_t p = 0; p < parts.size(); ++p) {
     const std::uint64_t lane = parts.lane[p];
-    const bool full = window[lane].size() == c.window;
-    for (std::size_t rack = 0; rack < c.racks(); ++rack) {
-      if (full && c.takes_part(window[lane].front(), rack)) {
-        --inside[c.aggregator(window[lane].front(), rack)][lane];
-      }
-      if (c.takes_part(p, rack)) {
-        const std::uint32_t rank = c.aggregator(p, rack);
-        slots[rank][lane] = std::max(slots[rank][lane], ++inside[rank][lane]);
-      }
-    }
-    if (full) {
+    if (window[lane].size() == c.window) {
+      --inside[narrow(parts.server[window[lane].front()])][lane];
       window[lane].pop_front();
     }
+    const std::uint32_t server = narrow(parts.server[p]);
+    slots[server][lane] = std::max(slots[server][lane], ++inside[server][lane]);
     window[lane].push_back(p);
   }
   return slots;
 }
 
-void find_racks(Context& c) {
-  const std::vector<PlanRank>& ranks = c.plan.ranks;
-  std::map<std::string, std::size_t> number;
-  for (std::uint32_t r = 0; r < ranks.size(); ++r) {
-    const std::string name = c.plan.strategy == "rack_hierarchical" ? ranks[r].rack : "";
-    const std::size_t rack = number.emplace(name, number.size()).first->second;
-    c.rack_of.push_back(rack);
-    c.rack_workers.resize(number.size());
-    if (ranks[r].worker) {
-      c.rack_workers[rack].push_back(r);
-    }
-  }
-  c.aggregators.resize(number.size());
-  for (const auto& [name, rack] : number) {
-    c.aggregators[rack] = aggregators(ranks, name);
-  }
-}
-
 Context make_context(const Plan& plan) {
-  Context c{plan, {}, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}, {}, {}, {}, {}};
+  Context c{plan, {}, {}, 1, std::max<std::uint64_t>(1, plan.window_parts), {}, {}};
   for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
     if (plan.ranks[r].worker) {
       c.workers.push_back(r);
@@ -134,22 +79,6 @@ Context make_context(const Plan& plan) {
              parts.size(), plan.ranks.size()));
   }
   c.dtype = part_dtypes(plan);
-  find_racks(c);
-  for (std::size_t rack = 0; rack < c.racks(); ++rack) {
-    if (c.aggregators[rack].empty() && c.racks() > 1 && !c.rack_workers[rack].empty()) {
-      fail(ErrorKind::input, fmt::format("rack '{}' of the plan has no rank that may sum",
-                                         plan.ranks[c.rack_workers[rack].front()].rack));
-    }
-  }
-  c.foreign.resize(c.racks());
-  for (std::size_t rack = 0; c.racks() > 1 && rack < c.racks(); ++rack) {
-    std::size_t turn = 0;
-    for (std::size_t p = 0; p < parts.size() && !c.rack_workers[rack].empty(); ++p) {
-      const bool elsewhere = c.rack_of[narrow(parts.server[p])] != rack;
-      c.foreign[rack].push_back(c.aggregators[rack][turn % c.aggregators[rack].size()]);
-      turn += elsewhere ? 1 : 0;
-    }
-  }
   c.slots = slots_of(c);
   return c;
 }
@@ -158,12 +87,10 @@ Slice gradient_of(const Plan& plan, std::size_t part) {
   return {k_gradient_buffer, plan.parts.offset_bytes[part]};
 }
 
-/// Where things lie in the buffers of a rank that sums: first the slots of its rack's workers, then
-/// those of the other racks' aggregators.
+/// Where things lie in the buffers of a rank that sums.
 class Slots {
 public:
-  explicit Slots(const Context& c)
-      : m_context(c), m_slot_bytes(round_up(c.plan.part_bytes, k_page_bytes)) {
+  explicit Slots(const Context& c) : m_context(c), m_slot_bytes(slot_bytes(c.plan)) {
     const std::size_t ranks = c.plan.ranks.size();
     m_first.assign(ranks, std::vector<std::uint64_t>(c.lanes));
     m_total.assign(ranks, 0);
@@ -173,31 +100,14 @@ public:
         m_total[rank] += c.slots[rank][lane];
       }
     }
-    m_first_foreign.assign(ranks, 0); // where a rank's slots begin among those from other racks
-    std::uint64_t all = 0;
-    for (std::size_t rack = 0; c.racks() > 1 && rack < c.racks(); ++rack) {
-      for (const std::uint32_t rank : c.aggregators[rack]) {
-        m_first_foreign[rank] = all;
-        all += m_total[rank];
-      }
-    }
-    m_foreign = all; // those of the rank's own rack stay unused, and untouched
   }
 
-  /// Slot of the `at`-th part of the lane that `server` sums, for a worker of its rack.
+  /// Slot of the `at`-th part of the lane that `server` sums, for a worker.
   [[nodiscard]] Slice of_worker(std::uint32_t server, std::uint64_t lane, std::uint32_t worker,
                                 std::uint64_t at) const {
     const std::uint64_t slots = m_context.slots[server][lane];
     return {k_inbox_buffer, (m_first[server][lane] * others(server) +
                              index_of(server, worker) * slots + at % slots) *
-                                m_slot_bytes};
-  }
-  /// Slot at a part's root for the sum of another rack, made by `aggregator`; `at` counts the parts
-  /// of this pair in the lane.
-  [[nodiscard]] Slice of_rack(std::uint32_t root, std::uint64_t lane, std::uint32_t aggregator,
-                              std::uint64_t at) const {
-    return {k_inbox_buffer, (m_total[root] * others(root) + m_first_foreign[aggregator] +
-                             m_first[aggregator][lane] + at % m_context.slots[aggregator][lane]) *
                                 m_slot_bytes};
   }
   /// Where a rank that sums keeps the sum.
@@ -212,31 +122,24 @@ public:
   [[nodiscard]] std::vector<std::uint64_t> buffer_bytes(std::uint32_t rank) const {
     const bool worker = m_context.plan.ranks[rank].worker, sums = m_total[rank] > 0;
     return {worker ? m_context.plan.gradient_bytes : 0,
-            sums ? (m_total[rank] * others(rank) + m_foreign) * m_slot_bytes : 0,
+            sums ? m_total[rank] * others(rank) * m_slot_bytes : 0,
             sums && !worker ? m_total[rank] * m_slot_bytes : 0};
   }
 
 private:
-  [[nodiscard]] const std::vector<std::uint32_t>& workers_by(std::uint32_t server) const {
-    return m_context.rack_workers[m_context.rack_of[server]];
-  }
-  /// Workers of its rack beside itself.
+  /// Workers beside itself.
   [[nodiscard]] std::uint64_t others(std::uint32_t server) const {
-    return workers_by(server).size() - (m_context.plan.ranks[server].worker ? 1 : 0);
+    return m_context.workers.size() - (m_context.plan.ranks[server].worker ? 1 : 0);
   }
   [[nodiscard]] std::uint64_t index_of(std::uint32_t server, std::uint32_t worker) const {
-    const std::vector<std::uint32_t>& workers = workers_by(server);
-    const auto it = std::lower_bound(workers.begin(), workers.end(), worker);
     const bool server_before = m_context.plan.ranks[server].worker && server < worker;
-    return static_cast<std::uint64_t>(it - workers.begin()) - (server_before ? 1 : 0);
+    return m_context.place[worker] - (server_before ? 1 : 0);
   }
 
   const Context& m_context;
   std::uint64_t m_slot_bytes;
   std::vector<std::vector<std::uint64_t>> m_first; ///< [rank][lane]: its first slot, in slots
   std::vector<std::uint64_t> m_total;              ///< by rank: slots of all lanes
-  std::vector<std::uint64_t> m_first_foreign;
-  std::uint64_t m_foreign = 0;
 };
 
 /// Builds what one rank does under a parameter server.
@@ -249,29 +152,19 @@ public:
     for (Lane& lane : m_lanes) {
       lane.position.assign(ranks, 0);
       lane.result.resize(ranks);
-      lane.pair.resize(ranks);
     }
   }
 
   void lower() {
-    const std::size_t rack = m_c.rack_of[m_rank];
     for (std::uint32_t p = 0; p < m_c.plan.parts.size(); ++p) {
       Lane& lane = m_lanes[m_c.plan.parts.lane[p]];
-      m_at.assign(m_c.racks(), 0);
-      for (std::size_t r = 0; r < m_c.racks(); ++r) {
-        if (m_c.takes_part(p, r)) {
-          m_at[r] = lane.position[m_c.aggregator(p, r)]++;
-        }
-      }
-      if (!m_c.takes_part(p, rack)) {
-        continue;
-      }
-      const std::uint32_t server = m_c.aggregator(p, rack);
+      const std::uint32_t server = narrow(m_c.plan.parts.server[p]);
+      const std::uint32_t at = lane.position[server]++;
       if (server == m_rank) {
-        sum(p, lane);
+        sum(p, lane, at);
         lane.returned.push_back(lane.returned.empty() ? std::nullopt : lane.returned.back());
       } else if (m_worker) {
-        push(p, lane, server);
+        push(p, lane, server, at);
       }
     }
     m_passes.finish();
@@ -283,8 +176,6 @@ private:
     std::vector<std::uint32_t> position; ///< [rank]: parts of the lane that it has summed so far
     std::vector<std::vector<std::uint32_t>> result; ///< [server][position]: our await of its sum
     std::vector<std::vector<std::uint32_t>> sent;   ///< [position]: our writes of the sum we made
-    std::vector<std::vector<std::uint32_t>>
-        pair; ///< [root]: our awaits of what it made of our sums
     /// [number of the part in the lane]: our await of the last sum up to it; none before the first.
     std::vector<std::optional<std::uint32_t>> returned;
   };
@@ -304,9 +195,8 @@ private:
   }
 
   /// A worker's part of somebody else.
-  void push(std::uint32_t p, Lane& lane, std::uint32_t server) {
+  void push(std::uint32_t p, Lane& lane, std::uint32_t server, std::uint64_t at) {
     const std::uint64_t number = m_c.plan.parts.lane[p];
-    const std::uint64_t at = m_at[m_c.rack_of[m_rank]];
     std::vector<std::uint32_t>& dependencies = m_dependencies;
     dependencies.clear();
     // In order through one window over all servers: what each of them gets of the link is then its
@@ -328,13 +218,10 @@ private:
     lane.returned.emplace_back(lane.result[server].back());
   }
 
-  /// A part that we sum: for all ranks when we are its root, for our rack otherwise.
-  void sum(std::uint32_t p, Lane& lane) {
+  /// A part that we sum.
+  void sum(std::uint32_t p, Lane& lane, std::uint64_t at) {
     const std::uint64_t number = m_c.plan.parts.lane[p];
-    const std::size_t rack = m_c.rack_of[m_rank];
-    const std::uint64_t at = m_at[rack];
-    const std::uint32_t root = narrow(m_c.plan.parts.server[p]);
-    const std::vector<std::uint32_t>& workers = m_c.rack_workers[rack];
+    const std::vector<std::uint32_t>& workers = m_c.workers;
     std::vector<std::uint32_t>& dependencies = m_dependencies;
     std::vector<Slice>& operands = m_operands;
     dependencies.clear();
@@ -349,13 +236,6 @@ private:
       operands.push_back(m_slots.of_worker(m_rank, number, worker, at));
       dependencies.push_back(await(p, worker, push_tag(p, worker)));
     }
-    for (std::size_t r = 0; root == m_rank && r < m_c.racks(); ++r) {
-      if (r != rack && m_c.takes_part(p, r)) {
-        const std::uint32_t aggregator = m_c.aggregator(p, r);
-        operands.push_back(m_slots.of_rack(m_rank, number, aggregator, pair_count(p, aggregator)));
-        dependencies.push_back(await(p, aggregator, push_tag(p, aggregator)));
-      }
-    }
     const std::uint64_t slots = m_c.slots[m_rank][number];
     if (!m_worker && at >= slots) {
       // The sum's slot is free once it has left for everybody.
@@ -368,28 +248,9 @@ private:
     reduce.bytes = m_c.plan.parts.bytes[p];
     reduce.destination = m_slots.of_sum(m_rank, number, p, at);
     reduce.stores = m_worker ? Stores::cached : m_c.plan.stores; // a worker's is its own operand
-    std::uint32_t complete = out(p).append_reduce(reduce, operands, dependencies);
-    if (root != m_rank) { // one stream a rack goes up, and one comes down
-      std::vector<std::uint32_t>& pair = lane.pair[root];
-      dependencies = {complete};
-      if (pair.size() >= slots) {
-        dependencies.push_back(pair[pair.size() - slots]);
-      }
-      write(p, root, push_tag(p, m_rank), reduce.destination,
-            m_slots.of_rack(root, number, m_rank, pair.size()), dependencies);
-      complete = await(p, root, p);
-      pair.push_back(complete);
-    }
+    const std::uint32_t complete = out(p).append_reduce(reduce, operands, dependencies);
     m_passes.summed(p, complete);
     std::vector<std::uint32_t>& sent = lane.sent.emplace_back();
-    for (std::size_t r = 0; root == m_rank && r < m_c.racks(); ++r) {
-      if (r != rack && m_c.takes_part(p, r)) {
-        const std::uint32_t aggregator = m_c.aggregator(p, r);
-        sent.push_back(write(p, aggregator, p, reduce.destination,
-                             m_slots.of_sum(aggregator, number, p, m_at[r]),
-                             std::span(&complete, 1)));
-      }
-    }
     // Start with the worker after us, so that servers do not all write to the same worker first.
     const auto after = std::upper_bound(workers.begin(), workers.end(), m_rank) - workers.begin();
     for (std::size_t i = 0; i < workers.size(); ++i) {
@@ -401,11 +262,6 @@ private:
     }
   }
 
-  /// How many parts of this lane before `p` a rank of another rack has summed for us as their root.
-  std::uint64_t pair_count(std::uint32_t p, std::uint32_t aggregator) {
-    return m_pair_count[{m_c.plan.parts.lane[p], aggregator}]++;
-  }
-
   const Context& m_c;
   const Slots& m_slots;
   std::uint32_t m_rank;
@@ -415,8 +271,6 @@ private:
   std::vector<Lane> m_lanes;
   std::vector<std::uint32_t> m_dependencies; ///< of the op in hand
   std::vector<Slice> m_operands;
-  std::vector<std::uint32_t> m_at; ///< [rack]: position of the part at the rank that sums it there
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> m_pair_count;
 };
 
 /// Builds what one rank does in a ring.
@@ -541,6 +395,11 @@ void lower_ring(const Context& c, std::uint32_t rank, RankProgram& program) {
 }
 
 Schedule lower_flat(const Plan& plan) {
+  if (plan.strategy == k_rack_hierarchical) {
+    fail(ErrorKind::input, fmt::format("a plan of strategy {} has trees, and this one of an older "
+                                       "version has none; make the plan again with this version",
+                                       plan.strategy));
+  }
   const Context context = make_context(plan);
   const Slots slots(context);
   Schedule schedule;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "strategies/lower_update.hpp"
+#include "strategies/tree_places.hpp"
 
 #include <fmt/format.h>
 
@@ -14,8 +15,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint64_t k_page_bytes = 4096;
-
 // Buffers of every rank, in this order; those that it does not need are empty.
 constexpr std::uint32_t k_inbox = 1;  ///< slots for what remote workers send
 constexpr std::uint32_t k_outbox = 2; ///< slots for the latest on its way to remote workers
@@ -23,16 +22,11 @@ constexpr std::uint32_t k_latest = 3; ///< the latest parameters of the parts th
 constexpr std::uint32_t k_local = 4;  ///< a worker's parameters
 constexpr std::uint32_t k_delta = 5;  ///< what a worker's steps have changed
 
-std::uint32_t narrow(std::uint64_t value) {
-  return static_cast<std::uint32_t>(value);
-}
-
 class AsyncLowering {
 public:
   explicit AsyncLowering(const Plan& plan)
       : m_plan(plan), m_steps(plan.asynchronous->steps),
-        m_deltas(plan.update->place == UpdatePlace::worker),
-        m_slot_bytes((plan.part_bytes + k_page_bytes - 1) / k_page_bytes * k_page_bytes),
+        m_deltas(plan.update->place == UpdatePlace::worker), m_slot_bytes(slot_bytes(plan)),
         m_window(std::max<std::uint64_t>(1, plan.window_parts)) {
     for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
       if (plan.ranks[r].worker) {
@@ -307,7 +301,7 @@ Schedule lower_async(const Plan& plan) {
     fail(ErrorKind::input, "an asynchronous plan needs an optimizer");
   }
   require_fp32(plan, "asynchronous training");
-  if (plan.strategy == "ring" || plan.strategy == "rack_hierarchical") {
+  if (plan.strategy == "ring" || !plan.trees.empty()) {
     fail(ErrorKind::input, fmt::format("strategy {} cannot be asynchronous: it has no server that "
                                        "keeps the latest parameters for every worker",
                                        plan.strategy));

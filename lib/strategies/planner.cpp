@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json_fwd.hpp"
+#include "strategies/forest/machines.hpp"
 #include "strategies/shares/choice.hpp"
 #include "strategies/shares/cutting.hpp"
 #include "strategies/shares/description.hpp"
@@ -14,7 +15,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -124,9 +127,13 @@ void draft(const SharesJob& job, Choice& choice) {
   }
 }
 
-/// The one asked for; null where that is "auto".
+[[noreturn]] void refuse(const std::string& strategy, const std::string& reason) {
+  fail(ErrorKind::input, fmt::format("--strategy {} does not apply: {}", strategy, reason));
+}
+
+/// The one asked for; null where that is "auto", or trees.
 Choice* asked_for(std::vector<Choice>& choices, const std::string& strategy) {
-  if (strategy == "auto") {
+  if (strategy == "auto" || strategy == k_rack_hierarchical) {
     return nullptr;
   }
   check_strategy(strategy);
@@ -136,8 +143,7 @@ Choice* asked_for(std::vector<Choice>& choices, const std::string& strategy) {
     fail(ErrorKind::usage, fmt::format("--strategy {} does not apply here", strategy));
   }
   if (!it->solution.reason.empty()) {
-    fail(ErrorKind::input,
-         fmt::format("--strategy {} does not apply: {}", strategy, it->solution.reason));
+    refuse(strategy, it->solution.reason);
   }
   return &*it;
 }
@@ -161,12 +167,49 @@ Choice* fastest(const SharesJob& job, std::vector<Choice>& choices, const Choice
   }
 }
 
+/// Puts the plan with trees over racks among the candidates, and in the place of the plan where it
+/// is faster, or asked for.
+void compare_racks(Plan& plan, const SharesJob& job) {
+  const PlanOptions& options = job.options;
+  const bool asked = options.strategy == k_rack_hierarchical;
+  const RackTrees racks = trees_over_racks(job.model());
+  std::string reason =
+      racks.reason.empty() ? why_no_trees(job.inputs, options, plan) : racks.reason;
+  if (asked && !reason.empty()) {
+    refuse(options.strategy, reason);
+  }
+  std::optional<Plan> trees;
+  if (reason.empty()) {
+    if (options.progress) {
+      options.progress(k_rack_hierarchical, 1);
+    }
+    trees = with_trees_over_racks(plan, job.inputs, options, racks,
+                                  asked ? std::numeric_limits<double>::infinity()
+                                        : plan.prediction.mid_seconds);
+    reason = trees ? ""
+                   : fmt::format("its busiest port or uplink alone takes as long as all of {}",
+                                 plan.strategy);
+  }
+  Candidate candidate{k_rack_hierarchical, {}, reason};
+  if (trees) {
+    candidate.prediction = trees->prediction;
+    const bool faster =
+        options.strategy == "auto" && trees->prediction.mid_seconds < plan.prediction.mid_seconds;
+    if (asked || faster) {
+      trees->candidates = std::move(plan.candidates);
+      plan = std::move(*trees);
+    }
+  }
+  plan.candidates.push_back(std::move(candidate));
+}
+
 } // namespace
 
 void check_strategy(const std::string& name) {
   std::vector<std::string> known = strategy_names();
   known.insert(known.begin(), "auto");
-  known.insert(known.end(), {"optimum", "coarse", "dense", "torus", "torus_scatter"});
+  known.insert(known.end(),
+               {k_rack_hierarchical, k_optimum, "coarse", "dense", "torus", "torus_scatter"});
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
     fail(ErrorKind::usage, fmt::format("--strategy {}: unknown; {}it is one of {}", name,
@@ -201,9 +244,6 @@ Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
     second = fastest(job, choices, chosen);
   }
   Plan plan = std::move(*chosen->draft);
-  if (second != nullptr) {
-    plan.runner_up = second->solution.strategy;
-  }
   for (const Choice& c : choices) {
     plan.candidates.push_back({c.solution.strategy, std::nullopt, c.solution.reason});
     if (c.solution.reason.empty()) {
@@ -211,6 +251,8 @@ Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
     }
   }
   describe(plan, job, chosen->solution);
+  compare_racks(plan, job);
+  add_margin(plan, options.strategy != "auto");
   return plan;
 }
 

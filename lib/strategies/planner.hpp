@@ -38,7 +38,7 @@ struct FixedPointRequest {
 };
 
 struct PlanOptions {
-  std::string strategy = "auto";           ///< or one of strategy_names()
+  std::string strategy = "auto";           ///< or one of strategy_names(), k_rack_hierarchical
   std::string transport;                   ///< empty: the fastest in the profile
   std::optional<std::uint64_t> part_bytes; ///< none: chosen by the predicted time
   std::optional<std::uint64_t> window_parts;
@@ -76,11 +76,12 @@ struct PlanInputs {
   std::optional<DocumentLink> roles_link;
 };
 
-/// Solves every strategy, chooses the one with the least predicted time (or takes the one asked
-/// for), cuts the gradient into parts and gives each its server and lane. The same inputs give the
-/// same plan, bit for bit. Where the profile knows pairs of machines, every strategy is cut,
-/// assigned and played over the ways between them (knows_pairs()). Throws Error{input} when the
-/// strategy asked for does not apply.
+/// Solves every strategy of shares, and trees over racks where the profile has some and they can be
+/// faster; chooses the one with the least predicted time (or takes the one asked for), cuts the
+/// gradient into parts and gives each its server and lane. The same inputs give the same plan, bit
+/// for bit. Where the profile knows pairs of machines, every strategy is cut, assigned and played
+/// over the ways between them (knows_pairs()). Throws Error{input} when the strategy asked for does
+/// not apply.
 [[nodiscard]] Plan make_plan(const PlanInputs& inputs, const PlanOptions& options);
 
 /// Throws Error{usage} where `name` is neither "auto" nor a strategy of any planner.

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/units.hpp"
-#include "strategies/aggregators.hpp"
 
 #include <fmt/format.h>
 
@@ -159,27 +158,6 @@ void solve_split(Solution& s, const Star& star, const Counts& c) {
   }
 }
 
-struct Rack {
-  std::vector<std::uint32_t> members; ///< ranks, ascending
-  std::vector<std::uint32_t> sums;    ///< who sums for it
-  double workers = 0;
-};
-
-/// In the order of CostModel::racks(); one pass over the ranks, for there may be thousands of
-/// racks.
-std::vector<Rack> ranks_by_rack(const CostModel& model) {
-  std::vector<Rack> racks(model.racks().size());
-  for (std::uint32_t r = 0; r < model.ranks().size(); ++r) {
-    Rack& rack = racks[model.rack_of()[r]];
-    rack.members.push_back(r);
-    rack.workers += model.ranks()[r].worker ? 1 : 0;
-  }
-  for (Rack& rack : racks) {
-    rack.sums = aggregators_among(model.ranks(), rack.members);
-  }
-  return racks;
-}
-
 /// What crosses the racks' uplinks, from bytes that each rank sends to each other.
 void add_uplinks(Load& load, const CostModel& model) {
   for (const auto& [rack, bytes] : load.uplink_bytes) {
@@ -191,99 +169,11 @@ void add_uplinks(Load& load, const CostModel& model) {
   }
 }
 
-/// Sums in each rack, then over the racks: one stream a rack goes up and one comes down (PHub 3).
-Load load_of_racks(const CostModel& model, std::span<const double> loads) {
-  Load load;
-  load.egress_bytes.assign(loads.size(), 0);
-  load.summed_bytes.assign(loads.size(), 0);
-  const double total = std::accumulate(loads.begin(), loads.end(), 0.0);
-  const std::vector<Rack> ranks_of = ranks_by_rack(model);
-  const auto racks = static_cast<double>(std::count_if(
-      ranks_of.begin(), ranks_of.end(), [](const Rack& rack) { return rack.workers > 0; }));
-  std::vector<double> summed(loads.size(), 0); // for its rack
-  for (std::size_t number = 0; number < ranks_of.size(); ++number) {
-    const auto& [members, sums, workers] = ranks_of[number];
-    const double has_workers = workers > 0 ? 1 : 0;
-    double rooted = 0;
-    for (const std::uint32_t r : sums) {
-      rooted += loads[r];
-    }
-    for (const std::uint32_t r : sums) {
-      const double foreign = has_workers * (total - rooted) / static_cast<double>(sums.size());
-      summed[r] = loads[r] + foreign;
-      const double others = workers - (model.ranks()[r].worker ? 1 : 0);
-      load.egress_bytes[r] += summed[r] * others + foreign + loads[r] * (racks - has_workers);
-      load.summed_bytes[r] =
-          foreign * (workers - 1) + loads[r] * (workers + racks - has_workers - 1);
-    }
-    for (const std::uint32_t r : members) {
-      if (model.ranks()[r].worker) {
-        load.egress_bytes[r] += total - summed[r];
-        load.slot_bytes += total - summed[r];
-      }
-    }
-    load.operands =
-        std::max(load.operands, static_cast<std::size_t>(workers + racks - has_workers));
-    load.uplink_bytes[model.racks()[number]] =
-        has_workers * (total - rooted) + rooted * (racks - has_workers);
-  }
-  load.ingress_bytes = load.egress_bytes;
-  add_uplinks(load, model);
-  return load;
-}
-
-void solve_racks(Solution& s, const CostModel& model, double model_bytes) {
-  s.racks = true;
-  const std::vector<Rack> racks_with = ranks_by_rack(model);
-  std::vector<const Rack*> roots;
-  for (std::size_t number = 0; number < racks_with.size(); ++number) {
-    if (racks_with[number].workers > 0) {
-      roots.push_back(&racks_with[number]);
-      if (racks_with[number].sums.empty()) {
-        s.reason = fmt::format("rack '{}' has no rank that may sum", model.racks()[number]);
-        return;
-      }
-    }
-  }
-  if (roots.size() < 2) {
-    s.reason = model.racks().front().empty() ? "the profile knows no racks"
-                                             : "all workers are in one rack";
-    return;
-  }
-  for (const Rack* const rack : roots) { // each rack is the root of its share of the parts
-    for (const std::uint32_t r : rack->sums) {
-      s.share_bytes[r] =
-          model_bytes / static_cast<double>(roots.size()) / static_cast<double>(rack->sums.size());
-    }
-  }
-  const Load load = load_of_racks(model, s.share_bytes);
-  std::size_t slowest = 0;
-  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-    const double seconds = load.egress_bytes[r] / model.ranks()[r].port_bytes_per_s;
-    if (seconds > s.star_seconds) {
-      s.star_seconds = seconds;
-      slowest = r;
-    }
-  }
-  s.bound_by = fmt::format("the port of rank {}, {} in rack {} (equation 17)", slowest,
-                           model.ranks()[slowest].worker ? "a worker" : "the aggregator",
-                           model.ranks()[slowest].rack);
-  const double racks = static_cast<double>(roots.size());
-  s.quantities.push_back({"rack_uplink_bytes",
-                          2 * (racks - 1) / racks * model_bytes,
-                          "equation 17: 2(R-1)M / R each way, however many workers a rack has",
-                          {{"R", racks}, {"M", model_bytes}}});
-  s.quantities.push_back({"rack_port_seconds",
-                          s.star_seconds,
-                          "equation 17: the busiest port, without the uplinks",
-                          {{"R", racks}, {"M", model_bytes}}});
-}
-
 } // namespace
 
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names{"byteps_split", "ring", "ps_colocated",
-                                              "ps_noncolocated", "rack_hierarchical"};
+                                              "ps_noncolocated"};
   return names;
 }
 
@@ -338,12 +228,6 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
       return s;
     }
     solve_split(s, star, c);
-  } else if (strategy == "rack_hierarchical") {
-    if (model.one_machine()) {
-      s.reason = "all ranks are on one machine";
-      return s;
-    }
-    solve_racks(s, model, model_bytes);
   } else {
     fail(ErrorKind::usage, fmt::format("unknown strategy '{}'; use one of {}", strategy,
                                        fmt::join(strategy_names(), ", ")));
@@ -355,9 +239,6 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
   const Counts c = count(model);
   const auto n = c.workers.size();
   const double total = std::accumulate(loads.begin(), loads.end(), 0.0);
-  if (solution.racks) {
-    return load_of_racks(model, loads);
-  }
   Load load;
   load.egress_bytes.assign(loads.size(), 0);
   load.ingress_bytes.assign(loads.size(), 0);
@@ -387,18 +268,17 @@ Load load_of(const Solution& solution, const CostModel& model, std::span<const d
     load.slot_bytes += own;
     load.summed_bytes[r] = (static_cast<double>(n) - 1) * loads[r];
   }
-  if (model.racks().size() > 1) {
-    const std::vector<Rack> racks = ranks_by_rack(model);
-    for (std::size_t number = 0; number < racks.size(); ++number) {
-      const double inside = racks[number].workers;
-      double served = 0;
-      for (const std::uint32_t r : racks[number].members) {
-        served += loads[r];
-      }
-      // Its workers' parts for servers elsewhere, and its servers' sums for workers elsewhere.
-      load.uplink_bytes[model.racks()[number]] =
-          inside * (total - served) + (static_cast<double>(n) - inside) * served;
-    }
+  const std::size_t racks = model.racks().size();
+  std::vector<double> workers(racks, 0), served(racks, 0); // by rack
+  for (std::size_t r = 0; r < loads.size(); ++r) {
+    workers[model.rack_of()[r]] += model.ranks()[r].worker ? 1 : 0;
+    served[model.rack_of()[r]] += loads[r];
+  }
+  for (std::size_t rack = 0; racks > 1 && rack < racks; ++rack) {
+    // Its workers' parts for servers elsewhere, and its servers' sums for workers elsewhere.
+    load.uplink_bytes[model.racks()[rack]] =
+        workers[rack] * (total - served[rack]) +
+        (static_cast<double>(n) - workers[rack]) * served[rack];
   }
   add_uplinks(load, model);
   return load;

@@ -25,10 +25,10 @@ struct Solution {
   bool fixed_shares = false;
   bool ring = false; ///< sums travel round the ring of workers instead of to a server
   std::vector<std::size_t> ring_order; ///< of a ring: the workers, each before whom it sends to
-  bool racks = false;                  ///< sums are made in each rack, then over the racks
 };
 
-/// "ring", "ps_noncolocated", "ps_colocated", "byteps_split", "rack_hierarchical".
+/// Those that give each rank a share of the gradient to sum: "ring", "ps_noncolocated",
+/// "ps_colocated", "byteps_split".
 [[nodiscard]] const std::vector<std::string>& strategy_names();
 
 /// Solves one scheme's equations for the model's ranks and a gradient of `model_bytes`.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -80,6 +81,50 @@ TreePlaces tree_places(const Plan& plan, std::size_t number) {
     }
   }
   return places;
+}
+
+PlanTrees::PlanTrees(const Plan& plan)
+    : m_plan(plan), m_lanes(1 + *std::ranges::max_element(plan.parts.lane)),
+      m_window(std::max<std::uint64_t>(1, plan.window_parts)), m_slot_bytes(slot_bytes(plan)),
+      m_inbox(plan.ranks.size()) {
+  for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+    m_trees.push_back(tree_places(plan, t));
+    for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
+      for (const std::uint32_t child : m_trees.back().up_children[r]) {
+        m_inbox[r].emplace(child, m_inbox[r].size());
+      }
+    }
+  }
+  std::vector<std::uint64_t> count(m_lanes, 0);
+  for (const std::uint64_t lane : plan.parts.lane) {
+    m_position.push_back(count[lane]++);
+  }
+}
+
+Slice PlanTrees::inbox(std::uint32_t rank, std::uint32_t child, std::uint32_t p) const {
+  return {k_inbox_buffer, (m_inbox[rank].at(child) * m_lanes * m_window + slot(p)) * m_slot_bytes};
+}
+
+Slice PlanTrees::own(std::uint32_t rank, std::uint32_t p) const {
+  return m_plan.ranks[rank].worker ? Slice{k_gradient_buffer, m_plan.parts.offset_bytes[p]}
+                                   : Slice{k_sum_buffer, slot(p) * m_slot_bytes};
+}
+
+std::uint32_t PlanTrees::tag(std::uint32_t p, std::uint32_t from) const {
+  return narrow(m_plan.parts.size() + std::uint64_t{p} * m_plan.ranks.size() + from);
+}
+
+std::vector<std::uint32_t> PlanTrees::receivers(std::uint32_t rank, std::uint32_t p) const {
+  std::vector<std::uint32_t> children = tree(p).down_children[rank];
+  std::ranges::rotate(children, std::ranges::upper_bound(children, rank));
+  return children;
+}
+
+std::vector<std::uint64_t> PlanTrees::buffer_bytes(std::uint32_t rank, bool keeps) const {
+  const bool worker = m_plan.ranks[rank].worker;
+  const std::uint64_t slots = m_lanes * m_window * m_slot_bytes;
+  return {worker ? m_plan.gradient_bytes : 0, m_inbox[rank].size() * slots,
+          keeps && !worker ? slots : 0};
 }
 
 } // namespace reckon

@@ -3,8 +3,13 @@
 
 #include "network/canonical.hpp"
 #include "strategies/between.hpp"
+#include "strategies/forest/cutting.hpp"
 #include "strategies/forest/forest.hpp"
+#include "strategies/forest/racks.hpp"
 #include "strategies/forest/search.hpp"
+#include "strategies/lane_places.hpp"
+#include "strategies/lower.hpp"
+#include "strategies/predict.hpp"
 #include "strategies/provenance.hpp"
 
 #include <fmt/format.h>
@@ -69,12 +74,14 @@ class Machines {
 public:
   Machines(const Plan& plan, const PlanInputs& inputs, const PlanOptions& options)
       : m_plan(plan), m_inputs(inputs), m_options(options), m_ways(inputs, options),
-        m_job(job_between(inputs, options, m_ways.model())) {
+        m_job(job_between(inputs, options, m_ways.model())),
+        m_lanes_given(std::ranges::any_of(inputs.roles.groups,
+                                          [](const RoleGroup& group) { return group.lanes > 0; })) {
     m_lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
     m_ways.set_lanes(plan.ranks.front().lanes);
   }
 
-  [[nodiscard]] Plan make() {
+  [[nodiscard]] Plan best_trees() {
     const std::vector<RankModel>& ranks = m_ways.model().ranks();
     std::vector<double> sums;
     for (const RankModel& rank : ranks) {
@@ -103,40 +110,75 @@ public:
       }
       const TreeSearch search(m_job, m_ways, m_options,
                               forests[f].seconds_per_byte * m_job.bytes());
-      Plan plan = search.fastest(base(forests[f], rank_of));
+      Plan plan = search.fastest(with(k_optimum, over_ranks(forests[f], rank_of)));
       if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
         best = std::move(plan);
         taken = f;
       }
     }
-    best->update = m_plan.update;
-    predict(*best, m_job, m_ways, best->window_parts, k_thorough);
-    add_passes_to_trees(*best, m_job, m_ways, m_options);
+    add_step_and_passes(*best);
     certificate_seconds = forests.front().certificate_seconds_per_byte * m_job.bytes();
     certificate_by = by_dual_values(forests.front());
     describe(*best, forests[taken]);
     return std::move(*best);
   }
 
+  /// nullopt where they cannot be faster than `than_s`.
+  [[nodiscard]] std::optional<Plan> trees_over_racks(const RackTrees& found, double than_s) {
+    Plan base = with(k_rack_hierarchical, found.trees);
+    base.parts = cut_for_trees(m_job.layout, m_job.workload, base.trees,
+                               m_job.layout.total_bytes + k_least_part_bytes, Cutting::fused);
+    give_lanes(base, 1);
+    const Schedule whole = lower(together(base));
+    const BusiestStation busiest = busiest_station(whole, m_ways.between(k_usual_part_bytes));
+    if (busiest.seconds >= than_s) {
+      return std::nullopt;
+    }
+    const Load load = load_of(base, whole);
+    take_lanes(base, load);
+    const TreeSearch search(m_job, m_ways, m_options, busiest.seconds);
+    Plan plan = search.fastest(base);
+    add_step_and_passes(plan);
+    plan.prediction.relief =
+        fmt::format("more bandwidth of {}, or more machines in each rack that only serve",
+                    m_ways.between(k_usual_part_bytes).names[busiest.station]);
+    const auto racks = static_cast<double>(found.racks);
+    const std::map<std::string, double> of{{"R", racks}, {"M", m_job.bytes()}};
+    describe(plan, {{"rack_uplink_bytes", 2 * (racks - 1) / racks * m_job.bytes(),
+                     "equation 17: 2(R-1)M / R each way, however many workers a rack has", of},
+                    {"rack_port_seconds", port_seconds(load),
+                     "equation 17: the busiest port, without the uplinks", of}});
+    return plan;
+  }
+
   double certificate_seconds = 0; ///< no trees beat it
   std::string certificate_by;     ///< by_dual_values()
 
 private:
-  /// The plan with the forest's trees in the place of its strategy.
-  [[nodiscard]] Plan base(const Forest& forest, const std::vector<std::size_t>& rank_of) const {
+  static constexpr std::uint64_t k_least_part_bytes = 64; ///< of cut_for_trees()
+
+  /// The plan with these trees in the place of its strategy, parts, step and passes.
+  [[nodiscard]] Plan with(const char* strategy, std::vector<SumTree> trees) const {
     Plan plan = m_plan;
-    plan.strategy = k_optimum;
+    plan.strategy = strategy;
     plan.stores = Stores::cached;
     plan.ring_order.clear();
     plan.passes.reset();
     plan.update.reset();
     plan.parts = {};
-    plan.trees.clear();
+    plan.trees = std::move(trees);
+    return plan;
+  }
+
+  /// The forest's trees over the ranks of the plan.
+  [[nodiscard]] std::vector<SumTree> over_ranks(const Forest& forest,
+                                                const std::vector<std::size_t>& rank_of) const {
+    std::vector<SumTree> trees;
     for (const SumTree& tree : forest.trees) {
-      SumTree& all = plan.trees.emplace_back();
+      SumTree& all = trees.emplace_back();
       all.scheme = tree.scheme;
       all.share = tree.share;
-      all.up.assign(plan.ranks.size(), -1);
+      all.up.assign(m_plan.ranks.size(), -1);
       all.down = all.up;
       const auto rank = [&](std::size_t place) { return rank_of[forest.places[place]]; };
       const auto parent = [&](std::int64_t place) {
@@ -147,13 +189,47 @@ private:
         all.down[rank(v)] = parent(tree.down[v]);
       }
     }
-    return plan;
+    return trees;
+  }
+
+  /// As many as the sums of this load need, where the roles leave that open and the plan has fewer.
+  void take_lanes(Plan& plan, const Load& load) {
+    const std::vector<RankModel>& ranks = m_ways.model().ranks();
+    if (m_lanes_given) {
+      return;
+    }
+    const int lanes =
+        std::max(plan.ranks.front().lanes,
+                 lanes_needed(m_ways.model(), load, m_job.workload.tensors.front().dtype,
+                              k_usual_part_bytes));
+    m_ways.set_lanes(lanes);
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      plan.ranks[r].lanes = lanes;
+      plan.ranks[r].lane_places =
+          lane_places(m_inputs.profile.topology, ranks[r].ports, static_cast<std::size_t>(lanes));
+    }
+  }
+
+  [[nodiscard]] double port_seconds(const Load& load) const {
+    double longest = 0;
+    for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+      longest = std::max(longest, std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
+                                      m_ways.model().ranks()[r].port_bytes_per_s);
+    }
+    return longest;
+  }
+
+  void add_step_and_passes(Plan& plan) const {
+    plan.update = m_plan.update;
+    if (plan.update) {
+      predict(plan, m_job, m_ways, plan.window_parts, k_taken);
+      choose_update_place(plan, m_job, m_ways, m_options.update_at, k_taken);
+    }
+    add_passes_to_trees(plan, m_job, m_ways, m_options);
   }
 
   void describe(Plan& plan, const Forest& forest) const {
     const double bytes = m_job.bytes();
-    plan.assignment_gap = 0;
-    plan.margin_text.clear();
     const auto dearest = std::find_if(forest.prices.begin(), forest.prices.end(),
                                       [](const StationPrice& p) { return p.price > 0; });
     plan.prediction.relief =
@@ -164,24 +240,29 @@ private:
       plan.resources.push_back({price.resource, price.source, price.bytes_per_second,
                                 price.load * bytes, price.busy, price.price, price.gain_per_gb_s});
     }
+    describe(plan, {{"optimum_seconds",
+                     forest.optimum_seconds_per_byte * bytes,
+                     "equation 26, the best of all trees",
+                     {{"M", bytes}}},
+                    {"certificate_seconds",
+                     forest.certificate_seconds_per_byte * bytes,
+                     "by the dual values no trees are faster",
+                     {{"M", bytes}}}});
+  }
+
+  void describe(Plan& plan, std::vector<Quantity> solved) const {
+    plan.assignment_gap = 0;
+    plan.margin_text.clear();
     std::erase_if(plan.quantities, [](const Quantity& q) { return q.name != "profile"; });
-    std::vector<Quantity> found{
-        {"optimum_seconds",
-         forest.optimum_seconds_per_byte * bytes,
-         "equation 26, the best of all trees",
-         {{"M", bytes}}},
-        {"certificate_seconds",
-         forest.certificate_seconds_per_byte * bytes,
-         "by the dual values no trees are faster",
-         {{"M", bytes}}},
+    solved.push_back(
         {"part_bytes",
          static_cast<double>(plan.part_bytes),
          m_options.part_bytes ? "as given" : "each tree's share cut evenly, by the predicted time",
-         {{"parts", static_cast<double>(plan.parts.size())}}}};
+         {{"parts", static_cast<double>(plan.parts.size())}}});
     if (plan.passes) {
-      found.insert(found.begin(), exposed_quantity(plan, m_job.forward_s, m_job.backward_s));
+      solved.insert(solved.begin(), exposed_quantity(plan, m_job.forward_s, m_job.backward_s));
     }
-    plan.quantities.insert(plan.quantities.begin(), found.begin(), found.end());
+    plan.quantities.insert(plan.quantities.begin(), solved.begin(), solved.end());
   }
 
   const Plan& m_plan;
@@ -190,6 +271,7 @@ private:
   Ways m_ways;
   Job m_job;
   std::uint64_t m_lanes = 1;
+  bool m_lanes_given = false;
 };
 
 } // namespace
@@ -210,9 +292,15 @@ std::string why_no_trees(const PlanInputs& inputs, const PlanOptions& options, c
   return "";
 }
 
+std::optional<Plan> with_trees_over_racks(const Plan& plan, const PlanInputs& inputs,
+                                          const PlanOptions& options, const RackTrees& racks,
+                                          double than_s) {
+  return Machines(plan, inputs, options).trees_over_racks(racks, than_s);
+}
+
 Plan with_best_trees(Plan& plan, const PlanInputs& inputs, const PlanOptions& options) {
   Machines machines(plan, inputs, options);
-  Plan best = machines.make();
+  Plan best = machines.best_trees();
   for (Plan* const each : {&plan, &best}) {
     Prediction& p = each->prediction;
     const double raised = std::min(machines.certificate_seconds, p.lo_seconds);

@@ -18,8 +18,6 @@ namespace {
 /// Of more writes plays have the beginnings: of the search, in half parts, which are fewer events.
 constexpr double k_most_writes = 150'000;
 constexpr PlayEffort k_played{k_most_writes, 2 * k_most_writes, true};
-/// Of the plan that is taken.
-constexpr PlayEffort k_taken{400'000, 800'000, true};
 /// Of all parts: in the play that compares forests, and of the smallest parts that are tried.
 constexpr double k_first_writes = 200'000, k_smallest_writes = 2'000'000;
 /// More parts would be an unwieldy plan.
@@ -70,7 +68,7 @@ Plan TreeSearch::fastest(const Plan& base) const {
     const double before = best ? best->prediction.mid_seconds : 0;
     with(k_first_window);
     for (double times = 4 * k_first_window;
-         !m_options.window_parts && window(plan, times) > best->window_parts &&
+         !m_options.window_parts && window(plan, times) > plan.window_parts &&
          times <= k_widest_window && with(times);
          times *= 4) {
     }

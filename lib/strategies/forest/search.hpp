@@ -12,6 +12,9 @@ namespace reckon {
 /// one with fewer parts.
 inline constexpr double k_worth = 0.002;
 
+/// For the plan of trees that is taken.
+inline constexpr PlayEffort k_taken{400'000, 800'000, true};
+
 /// Looks for the part size and window with which a plan of trees takes the least predicted time.
 /// Holds references.
 class TreeSearch {

@@ -58,7 +58,7 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   Choice best;
   best.solution = solve(strategy, job.model(), job.bytes);
   best.solution.ring_order = best.solution.ring ? job.ring_order : std::vector<std::size_t>();
-  if (job.options.async_steps && (best.solution.ring || best.solution.racks)) {
+  if (job.options.async_steps && best.solution.ring) {
     best.solution.reason = "asynchronous training needs a server that keeps the latest parameters";
   }
   if (!best.solution.reason.empty()) {

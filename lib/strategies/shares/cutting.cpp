@@ -2,7 +2,6 @@
 #include "strategies/shares/cutting.hpp"
 
 #include "equations/fixed_point.hpp"
-#include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 
 #include <algorithm>
@@ -20,7 +19,7 @@ std::uint64_t streams(const std::string& strategy, const CostModel& model) {
   for (const RankModel& r : model.ranks()) {
     (r.worker ? n : k) += 1;
   }
-  if (strategy == "ps_noncolocated" || (strategy == "rack_hierarchical" && k > 0)) {
+  if (strategy == "ps_noncolocated") {
     return std::max<std::uint64_t>(1, k);
   }
   if (strategy != "byteps_split") {
@@ -45,7 +44,7 @@ double port_rate(const SharesJob& job, std::size_t rank) {
 double cost_of(const SharesJob& job, const Solution& solution, std::size_t r, double bytes) {
   const RankModel& rank = job.model().ranks()[r];
   const double port = port_rate(job, r);
-  if (solution.ring || solution.racks || port == 0) {
+  if (solution.ring || port == 0) {
     return bytes;
   }
   if (solution.fixed_shares) {
@@ -111,22 +110,6 @@ void add_fixed_point(Plan& plan, const SharesJob& job) {
                              {{"n", static_cast<double>(job.workers)}}});
 }
 
-/// Where sums pass racks: in whole parts, which the shares are not; of more writes than anyone
-/// plays, by the shares.
-void count_whole_parts(Plan& plan, const SharesJob& job) {
-  constexpr double k_most_writes = 1e7;
-  const double writes =
-      2 * static_cast<double>(job.workers) * static_cast<double>(plan.parts.size());
-  if (writes > k_most_writes) {
-    return;
-  }
-  const Traffic traffic = traffic_of(lower(plan));
-  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    plan.ranks[r].egress_bytes = traffic.egress_bytes[r];
-    plan.ranks[r].ingress_bytes = traffic.ingress_bytes[r];
-  }
-}
-
 } // namespace
 
 double port_seconds(const SharesJob& job, const Solution& solution, std::span<const double> loads) {
@@ -175,9 +158,6 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority
   }
   plan.gradient_bytes = job.layout.total_bytes;
   plan.runs = job.layout.runs;
-  if (solution.racks) {
-    count_whole_parts(plan, job);
-  }
   return plan;
 }
 

@@ -20,10 +20,9 @@ namespace {
 
 void add_lane_places(Plan& plan, const SharesJob& job) {
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    if (const std::vector<std::string>& ports = job.model().ranks()[r].ports; !ports.empty()) {
-      plan.ranks[r].lane_places = lane_places(job.inputs.profile.topology, ports,
-                                              static_cast<std::size_t>(plan.ranks[r].lanes));
-    }
+    plan.ranks[r].lane_places =
+        lane_places(job.inputs.profile.topology, job.model().ranks()[r].ports,
+                    static_cast<std::size_t>(plan.ranks[r].lanes));
   }
 }
 
@@ -158,11 +157,18 @@ void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) 
   plan.quantities.insert(plan.quantities.begin(), quantities.begin(), quantities.end());
 }
 
+} // namespace
+
 void add_margin(Plan& plan, bool asked_for) {
-  const auto second =
-      std::find_if(plan.candidates.begin(), plan.candidates.end(),
-                   [&](const Candidate& c) { return c.strategy == plan.runner_up; });
-  if (second == plan.candidates.end() || plan.prediction.mid_seconds <= 0) {
+  const Candidate* second = nullptr;
+  for (const Candidate& c : plan.candidates) {
+    if (c.prediction && c.strategy != plan.strategy &&
+        (second == nullptr || c.prediction->mid_seconds < second->prediction->mid_seconds)) {
+      second = &c;
+    }
+  }
+  plan.runner_up = second != nullptr ? second->strategy : "";
+  if (second == nullptr || plan.prediction.mid_seconds <= 0) {
     return;
   }
   const double ratio = second->prediction->mid_seconds / plan.prediction.mid_seconds;
@@ -183,15 +189,12 @@ void add_margin(Plan& plan, bool asked_for) {
   }
 }
 
-} // namespace
-
 void describe(Plan& plan, const SharesJob& job, const Solution& solution) {
   add_provenance(plan, job.inputs, job.options);
   plan.transport = job.model().transport();
   add_lane_places(plan, job);
   add_options(plan, job);
   add_quantities(plan, job, solution);
-  add_margin(plan, job.options.strategy != "auto");
 }
 
 } // namespace reckon

@@ -6,9 +6,11 @@
 
 namespace reckon {
 
-/// Writes into a plan with its candidates and runner-up what it was made from, what was asked for,
-/// the quantities behind it, the places of its lanes, and the margin to the runner-up. `solution`:
-/// the plan's.
+/// Writes into a plan what it was made from, what was asked for, the quantities behind it and the
+/// places of its lanes. `solution`: the plan's.
 void describe(Plan& plan, const SharesJob& job, const Solution& solution);
+
+/// Finds the runner-up among the candidates of a plan, and what the margin to it means.
+void add_margin(Plan& plan, bool asked_for);
 
 } // namespace reckon

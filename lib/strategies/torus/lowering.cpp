@@ -6,6 +6,7 @@
 #include "strategies/played_passes.hpp"
 #include "strategies/torus/places.hpp"
 #include "strategies/torus/steps.hpp"
+#include "strategies/tree_places.hpp"
 
 #include <fmt/format.h>
 
@@ -15,16 +16,13 @@
 namespace reckon {
 namespace {
 
-constexpr std::uint32_t k_inbox_buffer = 1; ///< what neighbours sent and is not summed yet
-constexpr std::uint64_t k_page_bytes = 4096;
-
 /// What all ranks' programs have in common.
 struct Context {
   explicit Context(const Plan& of)
       : plan(of), places(of.torus->shape), dtype(part_dtypes(of)),
         window(std::max<std::uint64_t>(1, of.window_parts)),
         lanes(1 + *std::max_element(of.parts.lane.begin(), of.parts.lane.end())),
-        slot_bytes((of.part_bytes + k_page_bytes - 1) / k_page_bytes * k_page_bytes) {
+        slot_bytes(reckon::slot_bytes(of)) {
     std::vector<std::uint64_t> count(lanes, 0);
     for (const std::uint64_t lane : of.parts.lane) {
       position.push_back(count[lane]++);

@@ -181,7 +181,7 @@ TEST(Executor, SumsAreWrittenAsTheScheduleSays) {
 
 TEST(Executor, OnlySumsBesideTheirOperandsGoAroundTheCaches) {
   test::for_each_shape({3}, {2}, {1}, [](const test::Shape& shape) {
-    if (shape.strategy == "rack_hierarchical") {
+    if (shape.strategy == k_rack_hierarchical) {
       return; // workers sum there, too
     }
     Plan plan = plan_of(shape, 8192);

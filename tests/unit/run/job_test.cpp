@@ -31,11 +31,11 @@ Plan plan_for(const std::string& strategy, std::uint64_t n, std::uint64_t k, int
   PlanOptions options;
   options.strategy = strategy;
   options.part_bytes = 65536;
-  return test::plan_for(
-      test::one_machine(),
-      test::workload(
-          {{"a", 300000, DType::fp32}, {"b", 200001, DType::bf16}, {"c", 77777, DType::fp16}}),
-      n, k, options, lanes);
+  const Workload gradient = test::workload(
+      {{"a", 300000, DType::fp32}, {"b", 200001, DType::bf16}, {"c", 77777, DType::fp16}});
+  return strategy == k_rack_hierarchical // which one machine does not have
+             ? test::plan_in_racks(gradient, n, k, 2, options, lanes)
+             : test::plan_for(test::one_machine(), gradient, n, k, options, lanes);
 }
 
 RunOptions quick(const std::string& transport) {
@@ -81,13 +81,10 @@ Error error_of(
 class JobOver : public testing::TestWithParam<std::string> {};
 
 TEST_P(JobOver, EveryStrategySumsRight) {
-  for (const std::string& strategy : strategy_names()) {
-    const bool racks = strategy == "rack_hierarchical"; // which one machine does not have
-    Plan plan = plan_for(racks ? "ps_colocated" : strategy, 3, 2);
-    for (std::size_t r = 0; racks && r < plan.ranks.size(); ++r) {
-      plan.strategy = strategy;
-      plan.ranks[r].rack = r % 2 == 0 ? "a" : "b";
-    }
+  std::vector<std::string> strategies = strategy_names();
+  strategies.emplace_back(k_rack_hierarchical);
+  for (const std::string& strategy : strategies) {
+    const Plan plan = plan_for(strategy, 3, 2);
     const Report report = run(plan, quick(GetParam()));
     EXPECT_TRUE(report.verification.ok) << strategy << ": " << report.verification.first_error;
     // 4 iterations (1 to warm up), 3 workers, the whole gradient each.

@@ -24,9 +24,6 @@ using testing::IsEmpty;
 template <class F>
 void for_many_schedules(F f) {
   test::for_each_shape({1, 2, 4}, {0, 2}, {1, 2}, [&](const test::Shape& shape) {
-    if (shape.strategy == "rack_hierarchical") {
-      return;
-    }
     for (const UpdatePlace place : {UpdatePlace::server, UpdatePlace::worker}) {
       SCOPED_TRACE(name_of(place));
       f(lower(stepping_plan(shape,

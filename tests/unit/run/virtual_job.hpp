@@ -31,18 +31,14 @@ struct Shape {
   int lanes = 1;
 };
 
-/// A plan of a gradient behind ports of 1 GB/s. No profile here has racks: where the strategy needs
-/// them, the ranks are put into two by turns.
+/// A plan of a gradient behind ports of 1 GB/s; for a strategy over racks, in two.
 inline Plan plan_of(const Shape& shape, PlanOptions options, std::vector<Tensor> tensors) {
-  const bool racks = shape.strategy == "rack_hierarchical";
-  options.strategy = racks ? "byteps_split" : shape.strategy;
-  Plan plan = plan_for(cluster(1e9, 1e9), workload(std::move(tensors)), shape.workers,
-                       shape.servers, options, shape.lanes);
-  for (std::size_t r = 0; racks && r < plan.ranks.size(); ++r) {
-    plan.strategy = shape.strategy;
-    plan.ranks[r].rack = shape.workers > 1 && r % 2 == 1 ? "b" : "a";
+  const Workload gradient = workload(std::move(tensors));
+  if (shape.strategy == k_rack_hierarchical) {
+    return plan_in_racks(gradient, shape.workers, shape.servers, 2, options, shape.lanes);
   }
-  return plan;
+  options.strategy = shape.strategy;
+  return plan_for(cluster(1e9, 1e9), gradient, shape.workers, shape.servers, options, shape.lanes);
 }
 
 /// Calls f(shape) for every strategy with all these numbers.
@@ -50,11 +46,14 @@ template <class F>
 void for_each_shape(std::initializer_list<std::uint64_t> workers,
                     std::initializer_list<std::uint64_t> servers, std::initializer_list<int> lanes,
                     F f) {
-  for (const std::string& strategy : strategy_names()) {
+  std::vector<std::string> strategies = strategy_names();
+  strategies.emplace_back(k_rack_hierarchical);
+  for (const std::string& strategy : strategies) {
     for (const std::uint64_t n : workers) {
       for (const std::uint64_t k : servers) {
         for (const int l : lanes) {
-          if (strategy != "ps_noncolocated" || k > 0) {
+          if ((strategy != "ps_noncolocated" || k > 0) &&
+              (strategy != k_rack_hierarchical || n > 1)) {
             SCOPED_TRACE(fmt::format("{} n {} k {} lanes {}", strategy, n, k, l));
             f(Shape{strategy, n, k, l});
           }

@@ -3,6 +3,7 @@
 
 #include "core/digest.hpp"
 #include "documents/document.hpp"
+#include "strategies/forest/racks.hpp"
 #include "strategies/planner.hpp"
 
 #include <algorithm>
@@ -111,6 +112,27 @@ inline Plan plan_for(const Profile& profile, const Workload& w, std::uint64_t wo
                      std::uint64_t servers, const PlanOptions& options, int lanes = 1) {
   const Roles roles = default_roles(profile, workers, servers, lanes);
   return make_plan(inputs_of(profile, w, roles), options);
+}
+
+/// The machines of a cluster, ports and uplinks of 1 GB/s, dealt to so many racks: its first ranks
+/// work, the others serve.
+inline Plan plan_in_racks(const Workload& w, std::uint64_t workers, std::uint64_t servers,
+                          std::uint64_t racks, PlanOptions options, int lanes = 1) {
+  Profile p = empty_profile("racks");
+  Roles roles;
+  roles.name = "racks";
+  for (std::uint64_t r = 0; r < workers + servers; ++r) {
+    const std::string id = "m" + std::to_string(r);
+    const std::uint64_t rack = (r < workers ? r : r - workers) % racks;
+    p.machines.push_back({id, id, 1, 8, 0, "rack" + std::to_string(rack)});
+    add_port(p, id, 1e9);
+    roles.groups.push_back({id, 1, r < workers, true, lanes});
+  }
+  for (std::uint64_t rack = 0; rack < racks; ++rack) {
+    add_rate(p, {.test = "uplink_bandwidth", .from = "rack" + std::to_string(rack)}, 1e9);
+  }
+  options.strategy = k_rack_hierarchical;
+  return make_plan(inputs_of(p, w, roles), options);
 }
 
 /// Null where the plan has none of this name.

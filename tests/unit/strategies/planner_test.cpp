@@ -213,7 +213,10 @@ TEST(Planner, RacksAreSummedFirstWhenTheirUplinksAreThin) {
     if (uplink < 1e9) {
       EXPECT_EQ(plan.strategy, "rack_hierarchical");
       EXPECT_NEAR(plan.prediction.bound_seconds, m / uplink, 1e-9);
-      EXPECT_NEAR(static_cast<double>(plan.ranks[8].ingress_bytes), 5 * m, 0.05 * m);
+      EXPECT_NEAR(static_cast<double>(plan.ranks[8].ingress_bytes), 5 * m, 0.001 * m);
+      EXPECT_EQ(plan.trees.size(), 2U); // one a rack
+      EXPECT_DOUBLE_EQ(quantity_of(plan, "rack_uplink_bytes")->value, m);
+      EXPECT_NEAR(quantity_of(plan, "rack_port_seconds")->value, 5 * m / 1e9, 0.001 * m / 1e9);
       for (const Candidate& c : plan.candidates) {
         if (c.strategy == "ps_noncolocated") {
           EXPECT_NEAR(c.prediction->busy_seconds(), 4 * m / uplink, 1e-9);
@@ -224,6 +227,34 @@ TEST(Planner, RacksAreSummedFirstWhenTheirUplinksAreThin) {
     }
     EXPECT_GE(plan.prediction.mid_seconds, plan.prediction.bound_seconds * (1 - 1e-9));
   }
+}
+
+TEST(Planner, RacksShareTheirSumsEvenlyWhateverTheyAre) {
+  // 5 workers and 3 servers by turns in two racks: 3 workers and 2 servers, 2 and 1. Each rack is
+  // the root of half, and each of its servers sums its part of all.
+  const Plan plan = plan_in_racks(k_model, 5, 3, 2, {});
+  double roots[2] = {0, 0}, summed = 0;
+  for (const SumTree& tree : plan.trees) {
+    roots[tree.root() == 6 ? 1 : 0] += tree.share;
+    summed += tree.up[0] == 5 ? tree.share : 0;
+  }
+  EXPECT_DOUBLE_EQ(roots[0], 0.5);
+  EXPECT_DOUBLE_EQ(roots[1], 0.5);
+  EXPECT_DOUBLE_EQ(summed, 0.5);
+  expect_orderly(plan);
+  expect_reads_back(plan);
+}
+
+TEST(Planner, SumsOverRacksSayWhyTheyDoNotApply) {
+  EXPECT_REFUSED(input, "--strategy rack_hierarchical does not apply: the profile knows no racks",
+                 plan_for(cluster(1e9, 1e9), k_model, 4, 2, {.strategy = k_rack_hierarchical}));
+  EXPECT_REFUSED(input, "rack_hierarchical does not apply: all ranks are on one machine",
+                 plan_for(one_machine(), k_model, 4, 0, {.strategy = k_rack_hierarchical}));
+  EXPECT_REFUSED(input, "all workers are in one rack", plan_in_racks(k_model, 4, 2, 1, {}));
+  EXPECT_REFUSED(input, "trees have neither --async nor --reduction fixed nor --contention",
+                 plan_in_racks(k_model, 4, 2, 2, {.fixed_point = FixedPointRequest{}}));
+  EXPECT_REFUSED(input, "its 600 trees over 600 ranks are more than a plan lists",
+                 plan_in_racks(k_model, 600, 0, 2, {}));
 }
 
 TEST(Planner, PriorityLeavesLessTrafficExposed) {

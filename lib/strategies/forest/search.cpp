@@ -84,7 +84,15 @@ Plan TreeSearch::fastest(const Plan& base) const {
       break;
     }
   }
+  // A beginning that hardly fills the window flatters it: the next wider one is played longer, too.
+  Plan wider = *best;
   predict(*best, m_job, m_ways, best->window_parts, k_taken);
+  if (const std::uint64_t next = window(wider, 2 * best_times); next > best->window_parts) {
+    predict(wider, m_job, m_ways, next, k_taken);
+    if (wider.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
+      best = std::move(wider);
+    }
+  }
   return std::move(*best);
 }
 

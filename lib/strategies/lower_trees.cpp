@@ -55,6 +55,7 @@ private:
   /// parent for each child, and at every rank without a gradient. Windows are so long as a part's
   /// life in its tree is, `window_parts` for all trees of a lane together.
   void give_slots(std::uint64_t bytes) {
+    const bool known = lives_known();
     const std::size_t trees = m_plan.trees.size(), ranks = m_plan.ranks.size();
     std::vector<std::vector<double>> parts(m_lanes, std::vector<double>(trees, 0));
     for (std::size_t p = 0; p < m_plan.parts.size(); ++p) {
@@ -75,12 +76,12 @@ private:
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
       const std::uint64_t lane = m_plan.parts.lane[p], tree = m_plan.parts.tree[p];
       const std::uint64_t window = windows[lane][tree];
-      std::vector<std::uint32_t>&earlier = of_lane[lane], &own = of_tree[lane][tree];
+      std::vector<std::uint32_t>&earlier = of_lane[lane], &own = of_tree[lane][known ? tree : 0];
       m_before.push_back(own.size() < window ? k_none : own[own.size() - window]);
       m_slot.push_back((first[lane][tree] + own.size() % window) * bytes);
       std::array<std::uint32_t, k_neighbours.size()>& others = m_others.emplace_back();
       for (std::size_t i = 0; i < others.size(); ++i) {
-        others[i] = earlier.size() < k_neighbours[i]
+        others[i] = !known || earlier.size() < k_neighbours[i]
                         ? k_none
                         : m_before[earlier[earlier.size() - k_neighbours[i]]];
       }
@@ -105,14 +106,20 @@ private:
       }
     }
   }
+  /// Else all trees of a lane have one window together, and parts wait for no neighbours.
+  [[nodiscard]] bool lives_known() const {
+    return std::ranges::all_of(m_plan.trees, [](const SumTree& t) { return t.life_seconds > 0; });
+  }
   /// By tree, of a lane with so many parts of each.
   [[nodiscard]] std::vector<std::uint64_t> windows_of(const std::vector<double>& parts) const {
-    const bool known =
-        std::ranges::all_of(m_plan.trees, [](const SumTree& t) { return t.life_seconds > 0; });
+    if (!lives_known()) {
+      return std::vector<std::uint64_t>(parts.size(),
+                                        std::max<std::uint64_t>(1, m_plan.window_parts));
+    }
     std::vector<double> weights = parts;
     double all = 0;
     for (std::size_t t = 0; t < weights.size(); ++t) {
-      weights[t] *= known ? m_plan.trees[t].life_seconds : 1;
+      weights[t] *= m_plan.trees[t].life_seconds;
       all += weights[t];
     }
     std::vector<std::uint64_t> out;

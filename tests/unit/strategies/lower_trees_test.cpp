@@ -159,7 +159,7 @@ TEST(LowerTrees, ATreesPartOfTheWindowIsByHowLongItsPartsLive) {
     }
     return out;
   };
-  EXPECT_THAT(inbox_slots(), ElementsAre(2 * 4 + 4, 4, 0)); // not known: half each
+  EXPECT_THAT(inbox_slots(), ElementsAre(3 * 8, 8, 0)); // not known: one for both
   star.life_seconds = 1;
   chain.life_seconds = 3;
   EXPECT_THAT(inbox_slots(), ElementsAre(2 * 2 + 6, 6, 0)); // a quarter and three
@@ -168,7 +168,7 @@ TEST(LowerTrees, ATreesPartOfTheWindowIsByHowLongItsPartsLive) {
 TEST(LowerTrees, APartWaitsForWhatItsNeighboursWaitFor) {
   // One tree of two workers, a window of 2: the child sends part p when p - 2 is back, and what the
   // part before it and the fourth before it had waited for.
-  const SumTree pair{"pair", {0, 0}, {0, 0}, 1};
+  const SumTree pair{"pair", {0, 0}, {0, 0}, 1, 1};
   const Schedule schedule = lower(plan_of(2, 0, {pair}, 10, 1, 2));
   const LaneProgram& child = schedule.ranks[1].lanes[0];
   std::vector<std::vector<std::uint32_t>> waited(10);

@@ -461,6 +461,9 @@ static void describe(Visitor& v, SumTree& t) {
   v("down", t.down, k_parent,
     "By rank: who gives it the whole sum; the root: itself; -1: takes no part.");
   v("share", t.share, k_non_negative, "Of the gradient; the shares of all trees come to 1.");
+  v("life_seconds", t.life_seconds, k_non_negative.maybe(),
+    "From a part's first write to its last where it is alone. The longer it is, the more parts of "
+    "window_parts are of this tree; where that of a tree is not known, all have one window together.");
 }
 
 static void describe(Visitor& v, TorusWay& w) {

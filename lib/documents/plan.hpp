@@ -130,6 +130,8 @@ struct SumTree {
   std::vector<std::int64_t> up;   ///< by rank: whom it hands its sum to; the root: itself; -1: none
   std::vector<std::int64_t> down; ///< by rank: who gives it the whole sum, in the same way
   double share = 0;               ///< of the gradient; the shares of a plan add up to 1
+  double life_seconds =
+      0; ///< of a part that is alone: from its first write to its last; 0: unknown
   /// The rank that has the whole sum: the first that hands it to itself.
   [[nodiscard]] std::size_t root() const;
   bool operator==(const SumTree&) const = default;

@@ -63,7 +63,7 @@ public:
   }
 
   void lower(std::uint32_t rank, RankProgram& program) {
-    m_sent.assign(m_trees.lanes() * m_trees.window(), {});
+    m_sent.assign(m_trees.slots(), {});
     bool passes = false; // anything on, from a slot
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
       if (parent(rank, p) >= 0) {
@@ -122,7 +122,7 @@ private:
       operands.push_back(m_trees.own(rank, p));
     }
     for (const std::uint32_t child : children) {
-      operands.push_back(m_trees.inbox(rank, child, p));
+      operands.push_back(m_trees.inbox(child, p));
       depends_on.push_back(out.append_await(p, child, m_trees.tag(p, child)));
     }
     Slice ours = operands.front();
@@ -146,7 +146,7 @@ private:
         depends_on.push_back(out.append_await(p, to, m_trees.tag(p, to)));
       }
       const std::uint32_t sent = out.append_write(p, to, m_trees.tag(p, rank), ours,
-                                                  m_trees.inbox(to, rank, p), bytes, depends_on);
+                                                  m_trees.inbox(rank, p), bytes, depends_on);
       if (operands.size() > 1) {
         m_sent[m_trees.slot(p)].assign(1, sent);
       } else {
@@ -220,7 +220,7 @@ std::vector<OwnedRun> owned_runs(const Plan& plan) {
 
 Schedule lower_halves(const Plan& plan) {
   check_roots(plan);
-  const PlanTrees trees(plan);
+  const PlanTrees trees(plan, PlanTrees::Windows::of_lanes);
   HalfLowering lowering(plan, trees);
   Schedule schedule = lower_ranks(plan, trees.lanes(), lowering);
   schedule.collective = plan.collective;

@@ -4,9 +4,9 @@
 #include "documents/plan.hpp"
 #include "schedule/schedule.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <vector>
 
 namespace reckon {
@@ -36,26 +36,36 @@ struct TreePlaces {
 [[nodiscard]] TreePlaces tree_places(const Plan& plan, std::size_t number);
 
 /// What all lowerings of a plan's trees have in common: who is where in the tree of each part, and
-/// where its bytes lie. Every child has at its parent as many slots in each lane as the window has
-/// parts, and so has a rank without a gradient for its sums. Holds a reference to the plan.
+/// where its bytes lie. A window of parts has slots in each lane: every child at its parent, and a
+/// rank without a gradient for its sums. Holds a reference to the plan.
 class PlanTrees {
 public:
+  enum class Windows {
+    of_lanes, ///< all trees of a lane have one, of window_parts
+    /// Each tree has its own, as long as a part's life in the tree (SumTree::life_seconds) is;
+    /// window_parts is that of all trees of a lane together. Where lives are unknown as of_lanes.
+    of_trees
+  };
   /// Throws as tree_places().
-  explicit PlanTrees(const Plan& plan);
+  PlanTrees(const Plan& plan, Windows windows);
 
   [[nodiscard]] const TreePlaces& tree(std::uint32_t p) const {
     return m_trees[m_plan.parts.tree[p]];
   }
   [[nodiscard]] std::uint64_t lanes() const { return m_lanes; }
-  [[nodiscard]] std::uint64_t window() const { return m_window; }
-  /// Of a part among those of its lane.
-  [[nodiscard]] std::uint64_t position(std::uint32_t p) const { return m_position[p]; }
-  /// Number of a part's slot, below lanes() x window().
-  [[nodiscard]] std::uint64_t slot(std::uint32_t p) const {
-    return m_plan.parts.lane[p] * m_window + m_position[p] % m_window;
+  /// The part that had a part's slots before; k_no_op: none.
+  [[nodiscard]] std::uint32_t before(std::uint32_t p) const { return m_before[p]; }
+  /// The parts that had the slots of its neighbours before, the first and the fourth before it in
+  /// the lane, where trees have windows of their own: what waits for these too keeps pace with the
+  /// other trees, and what is late holds up all that comes after it.
+  [[nodiscard]] const std::array<std::uint32_t, 2>& before_neighbours(std::uint32_t p) const {
+    return m_before_neighbours[p];
   }
+  /// Number of a part's slot, below slots(); of_lanes.
+  [[nodiscard]] std::uint64_t slot(std::uint32_t p) const { return m_slot[p]; }
+  [[nodiscard]] std::uint64_t slots() const { return m_slots.front(); }
   /// Where `child` writes a part at its parent.
-  [[nodiscard]] Slice inbox(std::uint32_t rank, std::uint32_t child, std::uint32_t p) const;
+  [[nodiscard]] Slice inbox(std::uint32_t child, std::uint32_t p) const;
   /// Where a rank has its sum of a part, and where the whole one comes to.
   [[nodiscard]] Slice own(std::uint32_t rank, std::uint32_t p) const;
   /// Of what `from` writes for a part beside the sum that comes back, whose tag is the part.
@@ -67,12 +77,21 @@ public:
   [[nodiscard]] std::vector<std::uint64_t> buffer_bytes(std::uint32_t rank, bool keeps) const;
 
 private:
+  void number_slots();
+  void place_slots();
+  [[nodiscard]] std::vector<std::uint64_t> windows_of(const std::vector<double>& parts) const;
+
   const Plan& m_plan;
   std::vector<TreePlaces> m_trees;
-  std::uint64_t m_lanes, m_window, m_slot_bytes;
-  std::vector<std::uint64_t> m_position; ///< by part
-  /// [rank][child]: number of the child's slots.
-  std::vector<std::map<std::uint32_t, std::uint64_t>> m_inbox;
+  std::uint64_t m_lanes, m_slot_bytes;
+  bool m_by_tree;                     ///< windows are of trees, not of lanes
+  std::vector<std::uint64_t> m_slots; ///< of all lanes; by tree, or of all trees
+  std::vector<std::uint32_t> m_before;
+  std::vector<std::array<std::uint32_t, 2>> m_before_neighbours;
+  std::vector<std::uint64_t> m_slot;               ///< by part
+  std::vector<std::vector<std::uint64_t>> m_inbox; ///< [tree][child]: bytes before it at its parent
+  std::vector<std::vector<std::uint64_t>> m_sum;   ///< [tree][rank]: bytes before it; by tree
+  std::vector<std::uint64_t> m_inbox_bytes, m_sum_bytes; ///< by rank
 };
 
 /// The schedule of a plan of trees whose ranks `lowering.lower(rank, program)` fills.

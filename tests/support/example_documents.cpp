@@ -210,7 +210,7 @@ Plan example_plan() {
   p.parts.server = {1, 2, 1};
   p.parts.lane = {1, 3, 0};
   p.parts.tree = {0, 1, 0};
-  p.trees = {{"ring", {1, 1, -1}, {1, 1, 1}, 0.5},
+  p.trees = {{"ring", {1, 1, -1}, {1, 1, 1}, 0.5, 2.5e-5},
              {"cpu_assisted numa0", {2, 2, 2}, {2, 2, 2}, 0.5}};
   p.torus = TorusPlan{{1, 3, 1}, {{{1, 0}, {2}, false}, {{1}, {2, 0}, true}}};
   p.resources = {{"gpu0 > numa0", "link_bandwidth", 13.1e9, 2046.5, 1, 0.75, 0.0625},

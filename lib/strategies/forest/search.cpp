@@ -24,8 +24,10 @@ constexpr double k_first_writes = 200'000, k_smallest_writes = 2'000'000;
 constexpr double k_most_parts = 25'000;
 /// Windows to begin and to end with, in lives of a part.
 constexpr double k_first_window = 4, k_widest_window = 64;
+/// Wider ones in a row that do not help, after which none is tried.
+constexpr int k_most_failed = 2;
 /// Every part of a window has a slot at each child's parent: more would be memory without use.
-constexpr double k_most_under_way = 512;
+constexpr double k_most_under_way = 1024;
 constexpr std::array<std::uint64_t, 10> k_part_bytes{
     16U << 10U,  32U << 10U, 64U << 10U, 128U << 10U, 256U << 10U,
     512U << 10U, 1U << 20U,  2U << 20U,  4U << 20U,   8U << 20U};
@@ -50,33 +52,45 @@ Plan TreeSearch::first(const Plan& base) const {
 }
 
 /// Smaller parts fill less, until what each write costs tells: from the smallest that can be played
-/// on up, as long as that helps. Of the windows, too, the narrowest that is as good as any.
+/// on up, as long as that helps. The window is looked for with the smallest: of all the narrowest
+/// that is as good as any, and as many lives of a part with the larger ones.
 Plan TreeSearch::fastest(const Plan& base) const {
   std::optional<Plan> best;
+  double best_times = k_first_window;
+  const auto with = [&](Plan& plan, double times) {
+    predict(plan, m_job, m_ways, window(plan, times), k_played);
+    const bool better =
+        !best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth);
+    if (better) {
+      best = plan;
+      best_times = times;
+    }
+    return better;
+  };
   for (const std::uint64_t part_bytes : part_sizes(base, k_smallest_writes)) {
     Plan plan = cut(base, part_bytes);
-    double least = 0;
-    const auto with = [&](double times) {
-      predict(plan, m_job, m_ways, window(plan, times), k_played);
-      const bool better = least == 0 || plan.prediction.mid_seconds < least * (1 - k_worth);
-      least = better ? plan.prediction.mid_seconds : least;
-      if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
-        best = plan;
-      }
-      return better;
-    };
-    const double before = best ? best->prediction.mid_seconds : 0;
-    with(k_first_window);
-    for (double times = 4 * k_first_window;
-         !m_options.window_parts && window(plan, times) > plan.window_parts &&
-         times <= k_widest_window && with(times);
-         times *= 4) {
+    const bool first = !best;
+    const bool better = with(plan, best_times);
+    int failed = 0;
+    for (double times = 2 * k_first_window;
+         first && !m_options.window_parts && window(plan, times) > plan.window_parts &&
+         times <= k_widest_window && failed < k_most_failed;
+         times *= 2) {
+      failed = with(plan, times) ? 0 : failed + 1;
     }
-    if (before > 0 && best->prediction.mid_seconds >= before) {
+    if (!better) {
       break;
     }
   }
+  // A beginning that hardly fills the window flatters it: the next wider one is played longer, too.
+  Plan wider = *best;
   predict(*best, m_job, m_ways, best->window_parts, k_taken);
+  if (const std::uint64_t next = window(wider, 2 * best_times); next > best->window_parts) {
+    predict(wider, m_job, m_ways, next, k_taken);
+    if (wider.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
+      best = std::move(wider);
+    }
+  }
   return std::move(*best);
 }
 
@@ -89,6 +103,7 @@ Plan TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
                     has_nths(plan.collective) ? m_job.workers.size() : 1);
   give_lanes(plan, lanes);
   plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
+  set_lives(plan);
   for (PlanRank& rank : plan.ranks) {
     rank.server = !rank.worker;
     rank.share_bytes = 0;
@@ -128,19 +143,21 @@ std::uint64_t TreeSearch::window(const Plan& plan, double times) const {
   if (m_options.window_parts) {
     return *m_options.window_parts;
   }
+  double life_s = 0; // the mean
+  for (const SumTree& tree : plan.trees) {
+    life_s += tree.share * tree.life_seconds;
+  }
   const double parts = static_cast<double>(plan.parts.size()) / plan.ranks.front().lanes;
   return static_cast<std::uint64_t>(
-      std::clamp(std::ceil(times * life_seconds(plan) / m_steady_s * parts), 2.0,
+      std::clamp(std::ceil(times * life_s / m_steady_s * parts), 2.0,
                  std::max(2.0, std::min(std::ceil(parts), k_most_under_way))));
 }
 
-/// From a part's first write to its last where it is alone: the longest way up a tree and the
-/// longest way down, the mean over the trees by their shares.
-double TreeSearch::life_seconds(const Plan& plan) const {
+/// Each tree's: the longest way up and the longest way down.
+void TreeSearch::set_lives(Plan& plan) const {
   const auto bytes = static_cast<double>(plan.part_bytes);
   const PlayNetwork network = m_ways.between(bytes).network;
-  double mean = 0;
-  for (const SumTree& tree : plan.trees) {
+  for (SumTree& tree : plan.trees) {
     const auto longest = [&](const std::vector<std::int64_t>& parents, bool up) {
       double most = 0;
       for (std::size_t r = 0; r < parents.size(); ++r) {
@@ -156,9 +173,8 @@ double TreeSearch::life_seconds(const Plan& plan) const {
       }
       return most;
     };
-    mean += tree.share * (longest(tree.up, true) + longest(tree.down, false));
+    tree.life_seconds = longest(tree.up, true) + longest(tree.down, false);
   }
-  return mean;
 }
 
 void add_passes_to_trees(Plan& plan, const Job& job, const Ways& ways, const PlanOptions& options) {

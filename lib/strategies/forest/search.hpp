@@ -33,7 +33,7 @@ private:
   [[nodiscard]] Plan cut(const Plan& base, std::uint64_t part_bytes) const;
   [[nodiscard]] std::vector<std::uint64_t> part_sizes(const Plan& base, double most_writes) const;
   [[nodiscard]] std::uint64_t window(const Plan& plan, double times) const;
-  [[nodiscard]] double life_seconds(const Plan& plan) const;
+  void set_lives(Plan& plan) const;
 
   const Job& m_job;
   const Ways& m_ways;

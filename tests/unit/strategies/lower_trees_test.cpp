@@ -147,6 +147,45 @@ TEST(LowerTrees, CpuAssistedAggregationSendsWhatBytePSSays) {
   EXPECT_EQ(traffic.egress_bytes[4], 2 * m);
 }
 
+TEST(LowerTrees, ATreesPartOfTheWindowIsByHowLongItsPartsLive) {
+  // A star and a chain of three workers, half of the parts each, and a window of 8 parts of a page.
+  // At rank 0 end both, so it has the star's slots twice and the chain's once; rank 1 is between.
+  SumTree star{"star", {0, 0, 0}, {0, 0, 0}, 0.5}, chain{"chain", {0, 0, 1}, {0, 0, 1}, 0.5};
+  const auto inbox_slots = [&] {
+    const Schedule schedule = lower(plan_of(3, 0, {star, chain}, 40, 1, 8));
+    std::vector<std::uint64_t> out; // buffer 1 has what children send
+    for (const RankProgram& rank : schedule.ranks) {
+      out.push_back(rank.buffer_bytes[1] / 4096);
+    }
+    return out;
+  };
+  EXPECT_THAT(inbox_slots(), ElementsAre(3 * 8, 8, 0)); // not known: one for both
+  star.life_seconds = 1;
+  chain.life_seconds = 3;
+  EXPECT_THAT(inbox_slots(), ElementsAre(2 * 2 + 6, 6, 0)); // a quarter and three
+}
+
+TEST(LowerTrees, APartWaitsForWhatItsNeighboursWaitFor) {
+  // One tree of two workers, a window of 2: the child sends part p when p - 2 is back, and what the
+  // part before it and the fourth before it had waited for.
+  const SumTree pair{"pair", {0, 0}, {0, 0}, 1, 1};
+  const Schedule schedule = lower(plan_of(2, 0, {pair}, 10, 1, 2));
+  const LaneProgram& child = schedule.ranks[1].lanes[0];
+  std::vector<std::vector<std::uint32_t>> waited(10);
+  for (std::uint32_t i = 0; i < child.ops().size(); ++i) {
+    if (child.ops()[i].kind == OpKind::write) {
+      for (const std::uint32_t d : child.dependencies(i)) {
+        EXPECT_EQ(child.ops()[d].kind, OpKind::await);
+        waited[child.ops()[i].part].push_back(child.ops()[d].part);
+      }
+    }
+  }
+  EXPECT_THAT(waited[1], IsEmpty());
+  EXPECT_THAT(waited[2], UnorderedElementsAre(0));
+  EXPECT_THAT(waited[5], UnorderedElementsAre(3, 2));
+  EXPECT_THAT(waited[9], UnorderedElementsAre(7, 6, 3));
+}
+
 TEST(LowerTrees, ATreeThatIsNoneIsRefused) {
   struct Bad {
     const char* words;

@@ -159,7 +159,7 @@ TEST(LowerTrees, ATreesPartOfTheWindowIsByHowLongItsPartsLive) {
     }
     return out;
   };
-  EXPECT_THAT(inbox_slots(), ElementsAre(3 * 8, 8, 0)); // not known: one for both
+  EXPECT_THAT(inbox_slots(), ElementsAre(2 * 8, 8, 0)); // not known: one for both
   star.life_seconds = 1;
   chain.life_seconds = 3;
   EXPECT_THAT(inbox_slots(), ElementsAre(2 * 2 + 6, 6, 0)); // a quarter and three

@@ -9,13 +9,13 @@
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "documents/json.hpp"
+#include "network/pairs.hpp"
 #include "present/comparison_text.hpp"
 #include "probe/cluster.hpp"
 #include "probe/pair_probe.hpp"
 #include "run/report.hpp"
 #include "schedule/checker.hpp"
 #include "schedule/snapshot.hpp"
-#include "network/pairs.hpp"
 
 #include <fmt/format.h>
 

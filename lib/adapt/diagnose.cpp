@@ -3,8 +3,8 @@
 
 #include "core/units.hpp"
 #include "documents/cells.hpp"
-#include "strategies/lower.hpp"
 #include "network/pairs.hpp"
+#include "strategies/lower.hpp"
 
 #include <fmt/format.h>
 

@@ -201,7 +201,8 @@ std::uint32_t PlanTrees::tag(std::uint32_t p, std::uint32_t from) const {
 
 std::vector<std::uint32_t> PlanTrees::receivers(std::uint32_t rank, std::uint32_t p) const {
   std::vector<std::uint32_t> children = tree(p).down_children[rank];
-  std::ranges::rotate(children, std::ranges::upper_bound(children, rank));
+  std::rotate(children.begin(), std::upper_bound(children.begin(), children.end(), rank),
+              children.end());
   return children;
 }
 

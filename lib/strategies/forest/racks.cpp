@@ -50,8 +50,7 @@ std::vector<double> pieces(const std::vector<Rack>& racks) {
     }
   }
   std::ranges::sort(ends);
-  const auto again = std::ranges::unique(ends);
-  ends.erase(again.begin(), again.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   return ends;
 }
 

@@ -58,6 +58,18 @@ const Cell* bandwidth_cell(const Profile& profile, const std::string& from, cons
   return nullptr;
 }
 
+/// Of writes one way. Cells that say no direction are of such.
+std::vector<const Cell*> write_cells(const Profile& profile, const std::string& from,
+                                     const std::string& to, std::string_view transport) {
+  std::vector<const Cell*> cells =
+      pair_cells(profile, k_pair_write, from, to, transport, "one_way");
+  if (cells.empty()) {
+    cells = pair_cells(profile, k_pair_write, from, to, transport, "");
+    std::erase_if(cells, [](const Cell* cell) { return !cell->key.direction.empty(); });
+  }
+  return cells;
+}
+
 const MachineGroup* group_of(const Profile& profile, const std::string& name) {
   for (const MachineGroup& group : profile.machines) {
     if (group.id == name ||
@@ -102,8 +114,7 @@ std::optional<double> pair_latency(const Profile& profile, const std::string& fr
   if (const Cell* const cell = latency_cell(profile, from, to, transport)) {
     return cell->p50;
   }
-  const std::vector<const Cell*> cells =
-      pair_cells(profile, k_pair_write, from, to, transport, "one_way");
+  const std::vector<const Cell*> cells = write_cells(profile, from, to, transport);
   if (cells.empty()) {
     return std::nullopt;
   }
@@ -124,8 +135,7 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
     }
   };
   std::vector<CurvePoint> points;
-  const std::vector<const Cell*> writes =
-      pair_cells(profile, k_pair_write, from, to, transport, "one_way");
+  const std::vector<const Cell*> writes = write_cells(profile, from, to, transport);
   if (!writes.empty()) {
     for (const Cell* cell : writes) {
       points.push_back({static_cast<double>(cell->key.bytes), cell->p50});

@@ -264,20 +264,52 @@ OpCost op_cost(const CostModel& model, double part_bytes) {
   };
 }
 
+namespace {
+
+/// Traffic beside a backward pass, in the order in which gradients are ready: none of it begins
+/// before its layer's gradient is there.
+struct Overlap {
+  double end_s = 0;       ///< when all is over, from the start of the backward pass
+  std::size_t layer = 0;  ///< from this one on nothing waits for a gradient
+  double ready_s = 0;     ///< when that one's gradient is there
+  double part_of_all = 1; ///< of the gradient, from that layer on
+};
+
+/// `traffic_s`: of the whole gradient, in which each byte takes as long as any other.
+Overlap beside_backward_pass(const Passes& passes, double traffic_s) {
+  Overlap out;
+  double ready = 0, before = 0;
+  const auto all = static_cast<double>(passes.end_bytes.back());
+  for (std::size_t layer = 0; layer < passes.size(); ++layer) {
+    ready += passes.backward_seconds[layer];
+    const double rest = 1 - before / all;
+    if (ready + traffic_s * rest > out.end_s) {
+      out = {ready + traffic_s * rest, layer, ready, rest};
+    }
+    before = static_cast<double>(passes.end_bytes[layer]);
+  }
+  return out;
+}
+
+} // namespace
+
 void add_passes(Prediction& p, const Passes& passes, const std::optional<double>& played,
                 const std::optional<double>& credit_seconds) {
   const double computed = passes.total_seconds();
   const double first = passes.backward_seconds.front();
-  const auto layers = static_cast<double>(passes.size());
+  const auto all = static_cast<double>(passes.end_bytes.back());
+  const double last_layers_part =
+      passes.size() == 1 ? 1 : 1 - static_cast<double>(passes.end_bytes[passes.size() - 2]) / all;
   // Without a play: what is left when the backward pass is over. In gradient order the forward pass
   // waits for all of it; by priority for what is under way by then and its first layer's own part,
   // and its last layer for the rest.
   const auto by_formula = [&](double traffic) {
     const double backward = sum(passes.backward_seconds), forward = computed - backward;
-    const double left = std::max(traffic / layers, first + traffic - backward);
+    const double left = beside_backward_pass(passes, traffic).end_s - backward;
     if (credit_seconds) {
-      return std::max(backward + std::min(left, *credit_seconds + traffic / layers) + forward,
-                      first + traffic + forward / layers);
+      return std::max(backward + std::min(left, *credit_seconds + traffic * last_layers_part) +
+                          forward,
+                      first + traffic + passes.forward_seconds.front());
     }
     return backward + left + forward;
   };
@@ -291,15 +323,21 @@ void add_passes(Prediction& p, const Passes& passes, const std::optional<double>
   p.lo_seconds = std::min(p.lo_seconds, p.mid_seconds); // but for rounding they are
   p.hi_seconds = std::max(p.hi_seconds, p.mid_seconds);
   p.terms = {{"passes", computed}, {"exposed", exposed}};
-  if (p.busiest_seconds && first + *p.busiest_seconds > computed) {
-    *p.busiest_seconds += first;
+  const auto busiest = beside_backward_pass(passes, p.busiest_seconds.value_or(0));
+  if (p.busiest_seconds && busiest.end_s > computed) {
+    p.busiest_seconds = busiest.end_s;
   } else {
     p.busiest_seconds.reset();
     p.busiest_by.clear();
   }
-  if (first + p.bound_seconds > computed) {
-    p.bound_seconds += first;
-    p.bound_by += ", after the first layer's backward pass";
+  const Overlap least = beside_backward_pass(passes, p.bound_seconds);
+  if (least.end_s > computed) {
+    p.bound_seconds = least.end_s;
+    p.bound_by += least.layer == 0
+                      ? ", after the first layer's backward pass"
+                      : fmt::format(", for the last {:.1f} % of the gradient, which is ready after "
+                                    "{}",
+                                    100 * least.part_of_all, to_text(Seconds(least.ready_s)));
   } else {
     p.bound_seconds = computed;
     p.bound_by = "the passes themselves";

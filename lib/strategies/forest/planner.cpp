@@ -558,7 +558,9 @@ private:
       plan.margin_text = fmt::format(
           "by its busiest link {} would be {:.1f} % faster, but {}", faster.second,
           -100 * faster.first,
-          m_options.plan.strategy == "auto" ? "it plays slower" : "this strategy was asked for");
+          m_options.plan.strategy == "auto"
+              ? fmt::format("a short play had it slower; --strategy {} searches it", faster.second)
+              : "this strategy was asked for");
       return;
     }
     if (!ties.empty()) {

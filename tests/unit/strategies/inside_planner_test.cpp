@@ -162,8 +162,8 @@ TEST(PlanInside, WhatHasNoKnownRateIsSaidAndNothingIsPredictedFromNothing) {
     return cell.key.test.starts_with("memory_") || cell.key.test == "reduce_sum" ||
            cell.key.from.starts_with("m0/numa");
   });
-  const Plan plan = plan_of(
-      profile, k_model, {.plan = {.strategy = "cpu_assisted_all", .part_bytes = 1U << 20U}});
+  const Plan plan = plan_of(profile, k_model,
+                            {.plan = {.strategy = "cpu_assisted_all", .part_bytes = 1U << 20U}});
   const auto nodes = std::count_if(plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& rank) {
     return rank.endpoint_kind == "numa_node";
   });

@@ -97,6 +97,19 @@ TEST(Pairs, WithoutALatencyTheCurveIsFollowedBackToNothing) {
   EXPECT_FALSE(pair_curve(p, "b", "a", ""));
 }
 
+TEST(Pairs, WritesWithoutADirectionAreOneWay) {
+  Profile p;
+  p.machines = {machine("a"), machine("b")};
+  for (const std::uint64_t bytes : {100'000U, 200'000U}) {
+    p.cells.push_back(cell("pair_write", "a", "b", bytes, 1e-8 * static_cast<double>(bytes)));
+    p.cells.back().key.direction = "";
+    p.cells.push_back(cell("pair_write", "b", "a", bytes, 1e-8 * static_cast<double>(bytes)));
+    p.cells.back().key.direction = "two_way";
+  }
+  EXPECT_NEAR(pair_curve(p, "a", "b", "")->seconds_at(150'000), 1.5e-3, 1e-12);
+  EXPECT_FALSE(pair_curve(p, "b", "a", ""));
+}
+
 TEST(Pairs, PortsAreOfTheMachineOrOfItsGroup) {
   Profile p;
   p.machines = {machine("m0", {"w0", "w1"}), machine("m1", {"s0"})};

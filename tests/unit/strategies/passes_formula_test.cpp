@@ -38,6 +38,28 @@ TEST(PassesFormula, ByPriorityTheForwardPassWaitsForWhatIsUnderWay) {
   EXPECT_DOUBLE_EQ(iteration(4, 0.5), 4 + 1 + 2); // of 4 s no more than 1 is left to wait for
 }
 
+TEST(PassesFormula, ALargeLastGradientIsExposedHoweverLongTheBackwardPassIs) {
+  // Nine tenths of the bytes are ready when the backward pass of 100 s is over: of 10 s of traffic
+  // nine are left, and the bound says so, too.
+  const Passes late{
+      .end_bytes = {50, 100, 1000}, .backward_seconds = {50, 49, 1}, .forward_seconds = {1, 1, 1}};
+  Prediction p;
+  p.lo_seconds = p.mid_seconds = p.hi_seconds = p.bound_seconds = 10;
+  p.bound_by = "the port";
+  add_passes(p, late, std::nullopt);
+  EXPECT_DOUBLE_EQ(p.mid_seconds, 100 + 9 + 3);
+  EXPECT_DOUBLE_EQ(p.bound_seconds, 100 + 9);
+  EXPECT_EQ(p.bound_by,
+            "the port, for the last 90.0 % of the gradient, which is ready after 100 s");
+  // In the middle: 10 s from 50 s on are over before the end, 90 s are not.
+  Prediction q;
+  q.lo_seconds = q.mid_seconds = q.hi_seconds = q.bound_seconds = 90;
+  const Passes middle{
+      .end_bytes = {10, 990, 1000}, .backward_seconds = {1, 49, 50}, .forward_seconds = {1, 1, 1}};
+  add_passes(q, middle, std::nullopt);
+  EXPECT_DOUBLE_EQ(q.mid_seconds, 50 + 90 * 0.99 + 3);
+}
+
 TEST(PassesFormula, WithAllUnderWayPriorityIsGradientOrder) {
   for (const double traffic : {0.5, 4.0, 8.0, 30.0}) {
     EXPECT_DOUBLE_EQ(iteration(traffic, 100), iteration(traffic, std::nullopt));

@@ -27,7 +27,7 @@
 namespace reckon {
 namespace {
 
-/// Forests that part sizes and windows are searched for.
+/// Forests that part sizes and windows are searched for, beside mixes.
 constexpr std::size_t k_most_searched = 2;
 
 class Planner {
@@ -78,16 +78,13 @@ public:
                           f);
     }
     std::stable_sort(played.begin(), played.end());
-    played.resize(std::min(played.size(), k_most_searched));
-    if (played.empty()) {
-      played.emplace_back(0, 0);
-    }
+    const std::vector<std::size_t> searched = to_search(played);
     std::optional<Plan> best;
     std::size_t chosen = 0;
-    for (std::size_t i = 0; i < played.size(); ++i) {
-      take(played[i].second);
-      tell(0.5 + static_cast<double>(i) / static_cast<double>(played.size()) / 2);
-      if (best && steady_s() >= best->prediction.mid_seconds) {
+    for (std::size_t i = 0; i < searched.size(); ++i) {
+      take(searched[i]);
+      tell(0.5 + static_cast<double>(i) / static_cast<double>(searched.size()) / 2);
+      if (best && steady_s() >= best->prediction.mid_seconds * (1 - k_worth)) {
         continue; // no play is faster than its busiest station
       }
       Plan plan = search().fastest(base());
@@ -192,6 +189,18 @@ private:
     m_taken = forest;
     m_solution = &m_forests[forest];
     m_ways.emplace(m_inputs.profile, Places{m_network, m_solution->places});
+  }
+  /// Those that played best, and mixes: of many trees a short play shows little but how they fill.
+  [[nodiscard]] std::vector<std::size_t>
+  to_search(const std::vector<std::pair<double, std::size_t>>& played) const {
+    std::vector<std::size_t> out;
+    for (std::size_t i = 0; i < played.size(); ++i) {
+      const std::size_t forest = played[i].second;
+      if (i < k_most_searched || m_forests[forest].choice != ForestChoice::single) {
+        out.push_back(forest);
+      }
+    }
+    return out.empty() ? std::vector<std::size_t>{0} : out;
   }
   void tell(double done) const {
     if (m_options.plan.progress) {

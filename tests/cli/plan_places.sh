@@ -167,7 +167,7 @@ ok plan -p hand.json -m model.csv --servers 2 --collective reduce-scatter
 stdout_has "2 work (box.0-1)" "2 of 2 servers sum nothing: the trees do without"
 refused "names no transport of the machines' ports; give --transport" run two-boxes-plan.json
 
-# What counts as free stands beside the time, and in the document; so does what no plan has.
+# What counts as free stands beside the time, and in the document; so does what plans leave out.
 ok plan -p two-boxes.json -m dlrm --optimizer adam -o assumed.json
 stdout_has "assumed" "the step of adam takes no time" "the exchange of 26 tensors by all-to-all takes no time"
 stderr_has "the exchange of 26 tensors by all-to-all"

@@ -17,8 +17,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -130,7 +133,8 @@ public:
                                m_job.layout.total_bytes + k_least_part_bytes, Cutting::fused);
     give_lanes(base, 1);
     const Schedule whole = lower(together(base));
-    const BusiestStation busiest = busiest_station(whole, m_ways.between(k_usual_part_bytes));
+    const Between between = m_ways.between(k_usual_part_bytes);
+    const BusiestStation busiest = busiest_station(whole, between);
     if (busiest.seconds >= than_s) {
       return std::nullopt;
     }
@@ -141,7 +145,7 @@ public:
     add_step_and_passes(plan);
     plan.prediction.relief =
         fmt::format("more bandwidth of {}, or more machines in each rack that only serve",
-                    m_ways.between(k_usual_part_bytes).names[busiest.station]);
+                    between.names[busiest.station]);
     const auto racks = static_cast<double>(found.racks);
     const std::map<std::string, double> of{{"R", racks}, {"M", m_job.bytes()}};
     describe(plan, {{"rack_uplink_bytes", 2 * (racks - 1) / racks * m_job.bytes(),

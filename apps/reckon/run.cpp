@@ -81,8 +81,11 @@ public:
       m_schedules.saving = with_snapshot(m_schedules.usual);
       m_schedules.restoring = restoring(*m_schedules.saving);
     }
-    if (!m_options.habits.shared_memory) {
+    if (!m_options.habits.shared_memory && m_options.inside_transport.empty()) {
       m_options.transport = without_shared_memory(m_options.transport, available_transports());
+    }
+    if (!m_options.habits.shared_memory) {
+      m_options.inside_transport.clear();
     }
     if (m_job && m_job->size != ranks()) {
       fail(ErrorKind::input, fmt::format("{}: the plan is for {} ranks and the launcher started "
@@ -110,6 +113,9 @@ public:
                        m_arguments.plan));
     }
     check_transport(m_options.transport);
+    if (!m_options.inside_transport.empty()) {
+      check_transport(m_options.inside_transport);
+    }
     if (m_arguments.inject) {
       m_injection = injection_of(m_plan, m_schedules.usual, *m_arguments.inject);
     }

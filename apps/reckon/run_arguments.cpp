@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/processors.hpp"
 #include "launch/rendezvous.hpp"
+#include "run/transports.hpp"
 #include "schedule/stragglers.hpp"
 
 #include <fmt/format.h>
@@ -38,8 +39,12 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
   command.option("plan", &arguments.plan, "The plan; - is standard input");
   command.option("-o,--output", &arguments.output, "Write the report to this file");
   command.option("--json", &arguments.json, "Print the report as JSON instead of tables");
-  command.option("--transport", &options.transport,
-                 "Move the bytes over this transport instead of the plan's");
+  command
+      .option(
+          "--transport", &arguments.transport,
+          "Move all bytes over this transport instead of the plan's; or inside=NAME,between=NAME: "
+          "those inside machines and those between them, either of them")
+      .type("NAME");
   command.option("--without", Take([&options](const std::string& text, std::string_view) {
                    options.habits = habits_without(text);
                  }),
@@ -145,9 +150,7 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
 RunOptions options_for(const RunArguments& arguments, const Plan& plan) {
   RunOptions options = arguments.options;
   options.stragglers = fmt::format("{}", fmt::join(arguments.stragglers, ", "));
-  if (options.transport.empty()) {
-    options.transport = plan.transport;
-  }
+  choose_transports(options, plan, arguments.transport);
   if (options.compute) {
     options.compute->dedicated = !arguments.shared_cores;
     if (!plan.passes) {

@@ -15,7 +15,7 @@ namespace reckon {
 
 /// The command line of `reckon run`.
 struct RunArguments {
-  std::string plan, output, trace;
+  std::string plan, output, trace, transport;
   RunOptions options;     ///< all that do not need the plan
   double tolerance = 0;   ///< largest error of the prediction that passes
   Seconds peer_limit{10}; ///< a rank that was not heard of for longer is dead

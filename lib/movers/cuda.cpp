@@ -164,7 +164,8 @@ public:
     if (m_failed.size() == m_failed.capacity()) {
       return false;
     }
-    if (m_peers == nullptr || peer_rank < 0 || peer >= m_peers->size() || peer == m_self) {
+    if (m_peers == nullptr || peer_rank < 0 || peer >= m_peers->size() ||
+        (*m_peers)[peer].mail.shared == nullptr) {
       return refuse("no such peer", id);
     }
     const CudaPeer& to = (*m_peers)[peer];
@@ -213,18 +214,15 @@ public:
   }
 
   void wait(std::chrono::nanoseconds limit) noexcept override {
-    if (!m_failed.empty()) {
-      return;
+    if (m_failed.empty()) {
+      m_mail.sleep(shorter_at_work(limit));
     }
-    const bool at_work = std::any_of(m_channels.begin(), m_channels.end(),
-                                     [](const auto& channel) { return !channel->empty(); });
-    if (at_work && !m_naps_are_short) {
-      // The kernel may end a sleep late by this much; its usual 50 us would be most of a nap.
-      static_cast<void>(::prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0));
-      m_naps_are_short = true;
-    }
-    m_mail.sleep(at_work ? std::min<std::chrono::nanoseconds>(limit, k_nap) : limit);
   }
+
+  std::optional<LaneSleep> before_sleep(std::chrono::nanoseconds limit) noexcept override {
+    return m_failed.empty() ? m_mail.before_sleep(shorter_at_work(limit)) : std::nullopt;
+  }
+  void after_sleep() noexcept override { m_mail.after_sleep(); }
 
   std::string error() const override {
     return m_status == 0 ? fmt::format("{}: {}", m_attempt, m_reason)
@@ -236,6 +234,18 @@ public:
   }
 
 private:
+  /// What a GPU does ends without waking anybody.
+  std::chrono::nanoseconds shorter_at_work(std::chrono::nanoseconds limit) noexcept {
+    const bool at_work = std::any_of(m_channels.begin(), m_channels.end(),
+                                     [](const auto& channel) { return !channel->empty(); });
+    if (at_work && !m_naps_are_short) {
+      // The kernel may end a sleep late by this much; its usual 50 us would be most of a nap.
+      static_cast<void>(::prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0));
+      m_naps_are_short = true;
+    }
+    return at_work ? std::min<std::chrono::nanoseconds>(limit, k_nap) : limit;
+  }
+
   /// Engine.
   Started start(const LocalOp& op, std::uint64_t id) noexcept override {
     Channel& channel = *m_channels[m_self];
@@ -419,10 +429,10 @@ public:
     if (m_lanes.empty()) {
       fail(ErrorKind::internal, "connect(cuda): before open()");
     }
-    check_mail_ranks("cuda", self, addresses.size());
+    check_mail_ranks("cuda", self, addresses);
     for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
       m_peers.emplace_back();
-      if (rank != static_cast<std::size_t>(self)) {
+      if (rank != static_cast<std::size_t>(self) && !addresses[rank].empty()) {
         attach(m_peers.back(), rank, addresses[rank]);
       }
     }

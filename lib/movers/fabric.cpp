@@ -28,7 +28,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -200,16 +199,6 @@ std::vector<std::string> addresses_of(const std::string& interface) {
   return found;
 }
 
-/// Who shares our loopback interface: the boot and the network namespace.
-std::string network_id() {
-  const std::string boot = boot_id();
-  struct stat status {};
-  if (::stat("/proc/self/ns/net", &status) != 0) {
-    return boot;
-  }
-  return fmt::format("{} {}", boot, status.st_ino);
-}
-
 std::uint64_t hex_number(const JsonView& view) {
   const auto value = whole_number<std::uint64_t>(view.string(), 16);
   if (!value) {
@@ -279,9 +268,12 @@ public:
     if (!m_choices.front().lanes.empty()) {
       fail(ErrorKind::internal, fmt::format("allocate({}): after open()", m_transport));
     }
-    m_buffers.emplace_back(-1, bytes, fmt::format("{} bytes", bytes), true, skew(m_habits));
-    return m_buffers.back().bytes();
+    m_own_memory.emplace_back(-1, bytes, fmt::format("{} bytes", bytes), true, skew(m_habits));
+    m_buffers.push_back(m_own_memory.back().bytes());
+    return m_buffers.back();
   }
+
+  void adopt(std::span<std::byte> buffer) override { m_buffers.push_back(buffer); }
 
   void open(int lanes) override {
     if (lanes < 1) {
@@ -320,6 +312,10 @@ public:
     std::vector<Json> documents;
     bool one_network = true;
     for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
+      if (addresses[rank].empty()) {
+        documents.emplace_back();
+        continue;
+      }
       documents.push_back(parse_json(addresses[rank], name_of_address(rank)));
       const JsonView view(documents.back(), name_of_address(rank));
       view.only({"mover", "without", "network", "choices"});
@@ -347,7 +343,7 @@ public:
     std::vector<std::vector<RemoteLane>> peers(choice.lanes.size(),
                                                std::vector<RemoteLane>(addresses.size()));
     for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
-      if (rank != own) {
+      if (rank != own && !addresses[rank].empty()) {
         read_address(JsonView(documents[rank], name_of_address(rank)), rank, one_network, peers);
       }
     }
@@ -494,7 +490,8 @@ private:
   Habits m_habits;
   MoverCapabilities m_capabilities;
   FiInfo m_all;
-  std::vector<Mapping> m_buffers; // before the lanes, which register them
+  std::vector<Mapping> m_own_memory;
+  std::vector<std::span<std::byte>> m_buffers; // before the lanes, which register them
   std::vector<Choice> m_choices;
 };
 

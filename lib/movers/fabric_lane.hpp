@@ -113,7 +113,8 @@ inline constexpr std::size_t k_page = 4096;
 class FabricLane : public MoverLane {
 public:
   /// `registered` false: peers get no keys, and the buffers cannot be written from either.
-  FabricLane(const fi_info& info, const std::vector<Mapping>& buffers, bool registered = true)
+  FabricLane(const fi_info& info, const std::vector<std::span<std::byte>>& buffers,
+             bool registered = true)
       : m_info(libfabric().dupinfo(&info)), m_provider(provider_of(info)), m_buffers(buffers),
         m_signal(-1, k_page, "signal page") {
     if (!m_info) {
@@ -144,8 +145,8 @@ public:
              over_verbs(m_provider)
                  ? "; Soft-RoCE has short completion queues: set FI_UNIVERSE_SIZE to 127 or less"
                  : "");
-    for (const Mapping& buffer : m_buffers) {
-      m_regions.push_back(registered ? add_region(buffer.bytes()) : nullptr);
+    for (const std::span<std::byte> buffer : m_buffers) {
+      m_regions.push_back(registered ? add_region(buffer) : nullptr);
     }
     m_signal_region = add_region(m_signal.bytes());
     m_slots.resize(std::min(k_max_in_flight, m_info->tx_attr->size));
@@ -179,19 +180,20 @@ public:
                          {"bytes", bytes.size()}});
     };
     for (std::size_t i = 0; i < m_buffers.size(); ++i) {
-      add(m_regions[i], m_buffers[i].bytes());
+      add(m_regions[i], m_buffers[i]);
     }
     add(m_signal_region, m_signal.bytes());
     return {{"name", to_hex(name())}, {"buffers", regions}};
   }
 
+  /// By rank; without a name: one that is not reached.
   virtual void insert(std::size_t self, std::vector<RemoteLane> peers) {
     m_self = self;
     m_peers = std::move(peers);
     m_addresses.assign(m_peers.size(), FI_ADDR_UNSPEC);
     for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
-      if (peer != self && fi_av_insert(m_av.get(), m_peers[peer].name.data(), 1, &m_addresses[peer],
-                                       0, nullptr) != 1) {
+      if (is_peer(static_cast<int>(peer)) && fi_av_insert(m_av.get(), m_peers[peer].name.data(), 1,
+                                                          &m_addresses[peer], 0, nullptr) != 1) {
         fail(ErrorKind::operation,
              fmt::format("fi_av_insert({}, rank {}): the address was refused", m_provider, peer));
       }
@@ -205,7 +207,7 @@ public:
     hellos()[m_peers.size()] = Message{};
     hellos()[m_peers.size()].rank = static_cast<std::uint32_t>(self);
     for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
-      if (peer == self) {
+      if (!is_peer(static_cast<int>(peer))) {
         m_greeted[peer] = m_answered[peer] = 1;
         continue;
       }
@@ -288,7 +290,7 @@ public:
         return refuse(k_outside, id);
       }
       region = &m_regions[source.buffer];
-      from = &m_buffers[source.buffer].bytes()[source.offset];
+      from = &m_buffers[source.buffer][source.offset];
       to = theirs[destination.buffer];
       to.base += destination.offset;
     }
@@ -322,22 +324,27 @@ public:
   }
 
   void wait(std::chrono::nanoseconds limit) noexcept override {
-    if (limit.count() <= 0 || !m_refused.empty() || !m_early.empty()) {
-      return;
+    if (const std::optional<LaneSleep> sleep = before_sleep(limit)) {
+      sleep_on(std::array{*sleep});
+    }
+  }
+
+  std::optional<LaneSleep> before_sleep(std::chrono::nanoseconds limit) noexcept override {
+    if (!m_refused.empty() || !m_early.empty()) {
+      return std::nullopt;
     }
     if (m_wait_fd < 0) {
-      nap(limit);
-      return;
+      // All that is left is to look, sleep, look: the first naps are short because a peer on
+      // another core answers soon, later ones longer because ranks may share the core.
+      const LaneSleep nap{-1, std::min<std::chrono::nanoseconds>(limit, m_nap)};
+      m_nap = std::min<std::chrono::nanoseconds>(2 * m_nap, k_last_nap);
+      return nap;
     }
-    m_nap = k_first_nap;
     fid* fids[] = {&m_cq->fid};
-    if (fi_trywait(m_fabric.get(), fids, 1) == FI_SUCCESS) { // else the queue has something already
-      pollfd polled{m_wait_fd, POLLIN, 0};
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
-      const timespec time{static_cast<time_t>(seconds.count()),
-                          static_cast<long>((limit - seconds).count())};
-      static_cast<void>(::ppoll(&polled, 1, &time, nullptr));
+    if (fi_trywait(m_fabric.get(), fids, 1) != FI_SUCCESS) { // the queue has something already
+      return std::nullopt;
     }
+    return LaneSleep{m_wait_fd, limit};
   }
 
   std::string error() const override { return m_error; }
@@ -348,7 +355,8 @@ protected:
 
   [[nodiscard]] bool is_peer(int rank) const noexcept {
     return rank >= 0 && static_cast<std::size_t>(rank) < m_peers.size() &&
-           static_cast<std::size_t>(rank) != m_self;
+           static_cast<std::size_t>(rank) != m_self &&
+           !m_peers[static_cast<std::size_t>(rank)].name.empty();
   }
 
   [[nodiscard]] bool is_inside(std::size_t peer, Slice source, Slice destination,
@@ -356,7 +364,7 @@ protected:
     const std::vector<RemoteBuffer>& theirs = m_peers[peer].buffers;
     return source.buffer < m_buffers.size() && destination.buffer + 1 < theirs.size() &&
            bytes <= m_info->ep_attr->max_msg_size &&
-           fits(source.offset, bytes, m_buffers[source.buffer].bytes().size()) &&
+           fits(source.offset, bytes, m_buffers[source.buffer].size()) &&
            fits(destination.offset, bytes, theirs[destination.buffer].bytes);
   }
 
@@ -525,20 +533,12 @@ protected:
     return 1;
   }
 
-  /// Without a descriptor all that is left is to look, sleep, look: the first naps are short
-  /// because a peer on another core answers soon, later ones longer because ranks may share the
-  /// core.
-  void nap(std::chrono::nanoseconds limit) noexcept {
-    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(limit, m_nap));
-    m_nap = std::min<std::chrono::nanoseconds>(2 * m_nap, k_last_nap);
-  }
-
   static constexpr std::chrono::nanoseconds k_first_nap{50'000}, k_last_nap{1'000'000};
 
   // In the order of creation: what was made from another closes before it.
   FiInfo m_info;
   std::string m_provider;
-  const std::vector<Mapping>& m_buffers;
+  const std::vector<std::span<std::byte>>& m_buffers;
   Mapping m_signal;
   Mapping m_hello_memory;
   // Of lanes that go on talking.
@@ -571,7 +571,7 @@ protected:
 
 /// A lane without those of `habits` that are false (fabric_naive.cpp).
 [[nodiscard]] std::unique_ptr<FabricLane>
-make_naive_fabric_lane(const fi_info& info, const std::vector<Mapping>& buffers,
+make_naive_fabric_lane(const fi_info& info, const std::vector<std::span<std::byte>>& buffers,
                        const Habits& habits);
 
 } // namespace reckon

@@ -14,7 +14,8 @@ constexpr std::size_t k_message_slots = 64; // of each kind: receives and sends
 
 class NaiveFabricLane final : public FabricLane {
 public:
-  NaiveFabricLane(const fi_info& info, const std::vector<Mapping>& buffers, const Habits& habits)
+  NaiveFabricLane(const fi_info& info, const std::vector<std::span<std::byte>>& buffers,
+                  const Habits& habits)
       : FabricLane(info, buffers, habits.register_once || habits.address_once), m_habits(habits),
         m_headers(-1, k_header * m_slots.size(), "headers"),
         m_header_region(add_region(m_headers.bytes())) {
@@ -64,7 +65,7 @@ public:
       return refuse(k_outside, id);
     }
     Job job{.peer = peer,
-            .from = &m_buffers[source.buffer].bytes()[source.offset],
+            .from = &m_buffers[source.buffer][source.offset],
             .source_buffer = source.buffer,
             .bytes = bytes,
             .id = id,
@@ -107,9 +108,9 @@ public:
     return count;
   }
 
-  void wait(std::chrono::nanoseconds limit) noexcept override {
+  std::optional<LaneSleep> before_sleep(std::chrono::nanoseconds limit) noexcept override {
     const bool blocked = !m_outbox.empty() || m_known > 0;
-    FabricLane::wait(
+    return FabricLane::before_sleep(
         blocked ? std::min<std::chrono::nanoseconds>(limit, std::chrono::milliseconds(1)) : limit);
   }
 
@@ -279,7 +280,7 @@ private:
     if (ask.buffer_or_key >= m_buffers.size()) {
       return reply;
     }
-    const std::span<std::byte> buffer = m_buffers[ask.buffer_or_key].bytes();
+    const std::span<std::byte> buffer = m_buffers[ask.buffer_or_key];
     if (!fits(ask.offset_or_base, ask.bytes, buffer.size())) {
       return reply;
     }
@@ -313,7 +314,7 @@ private:
 } // namespace
 
 std::unique_ptr<FabricLane> make_naive_fabric_lane(const fi_info& info,
-                                                   const std::vector<Mapping>& buffers,
+                                                   const std::vector<std::span<std::byte>>& buffers,
                                                    const Habits& habits) {
   return std::make_unique<NaiveFabricLane>(info, buffers, habits);
 }

@@ -41,7 +41,6 @@ public:
       : m_mail(index, control), m_buffers(buffers), m_done(k_mail_entries) {}
 
   void connect(std::size_t self, std::vector<Peer>& peers) {
-    m_self = self;
     m_peers = &peers;
     std::vector<MailControl*> controls;
     for (const Peer& peer : peers) {
@@ -75,6 +74,11 @@ public:
     }
   }
 
+  std::optional<LaneSleep> before_sleep(std::chrono::nanoseconds limit) noexcept override {
+    return m_done_count > 0 ? std::nullopt : m_mail.before_sleep(limit);
+  }
+  void after_sleep() noexcept override { m_mail.after_sleep(); }
+
   std::string error() const override { return fmt::format("write(host): {}", m_error); }
 
 protected:
@@ -86,7 +90,8 @@ protected:
       return false;
     }
     const auto peer = static_cast<std::size_t>(peer_rank);
-    if (m_peers == nullptr || peer_rank < 0 || peer >= m_peers->size() || peer == m_self) {
+    if (m_peers == nullptr || peer_rank < 0 || peer >= m_peers->size() ||
+        (*m_peers)[peer].mail.shared == nullptr) {
       return refuse("no such peer", id);
     }
     const std::vector<Mapping>& theirs = (*m_peers)[peer].buffers;
@@ -126,7 +131,6 @@ private:
 
   Mailbox m_mail;
   const std::vector<Mapping>& m_buffers;
-  std::size_t m_self = 0;
   std::vector<Peer>* m_peers = nullptr;
   std::vector<Completion> m_done; // our own completions, a ring: allocated once
   std::size_t m_done_first = 0, m_done_count = 0;
@@ -241,11 +245,11 @@ public:
     if (m_lanes.empty()) {
       fail(ErrorKind::internal, "connect(host): before open()");
     }
-    check_mail_ranks("host", self, addresses.size());
+    check_mail_ranks("host", self, addresses);
     m_peers.clear();
     m_peers.resize(addresses.size());
     for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
-      if (rank != static_cast<std::size_t>(self)) {
+      if (rank != static_cast<std::size_t>(self) && !addresses[rank].empty()) {
         m_peers[rank] = attach(rank, addresses[rank]);
       }
     }

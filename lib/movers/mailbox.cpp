@@ -17,8 +17,10 @@
 #include <linux/futex.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <utility>
 
@@ -56,8 +58,13 @@ struct Ring {
   alignas(k_line) std::array<std::uint32_t, k_mail_entries> tags;
 };
 
+/// How a lane's thread sleeps, or is about to.
+enum Asleep : std::uint32_t { k_awake, k_on_futex, k_on_bell };
+
 struct LaneControl {
-  alignas(k_line) SharedWord asleep; // futex word: 1 = the lane's thread sleeps or is about to
+  alignas(k_line) SharedWord asleep; // Asleep, and the futex
+  sockaddr_un bell;                  // written before the lane first sleeps on it
+  socklen_t bell_length;
   std::array<Ring, k_max_ranks> from;
 };
 
@@ -81,13 +88,8 @@ long futex(SharedWord& word, int operation, std::uint32_t value, const timespec*
                    nullptr, 0);
 }
 
-/// Wakes the lane whose word this is, if it sleeps. The caller's store that the sleeper waits for
-/// came before.
-void ring_bell(SharedWord& asleep) noexcept {
-  if (asleep.load(std::memory_order_seq_cst) != 0 &&
-      asleep.exchange(0, std::memory_order_seq_cst) != 0) {
-    futex(asleep, FUTEX_WAKE, 1, nullptr);
-  }
+Fd datagram_socket() noexcept {
+  return Fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 std::array<char, 32> random_token() {
@@ -107,15 +109,23 @@ std::array<char, 32> random_token() {
 Mailbox::Mailbox(int lane, MailControl& own) : m_lane(static_cast<std::size_t>(lane)), m_own(own) {}
 
 void Mailbox::connect(std::size_t self, std::vector<MailControl*> peers, std::uint32_t first) {
-  m_self = self;
   m_peers = std::move(peers);
   m_put.assign(m_peers.size(), first);
   m_room_until.assign(m_peers.size(), first + k_mail_entries);
   m_refused.assign(m_peers.size(), 0);
   m_taken.assign(m_peers.size(), first);
-  for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
-    if (peer != self) {
-      Ring& ring = m_peers[peer]->lanes[m_lane].from[self];
+  m_reached.clear();
+  for (std::size_t rank = 0; rank < m_peers.size(); ++rank) {
+    if (rank == self) {
+      m_own_ring = m_reached.size();
+    }
+    if (rank == self || m_peers[rank] != nullptr) {
+      m_reached.push_back(rank);
+    }
+  }
+  for (MailControl* const peer : m_peers) {
+    if (peer != nullptr) {
+      Ring& ring = peer->lanes[m_lane].from[m_own_ring];
       ring.tags.fill(0); // it is ours to write: its pages come now, not in the first transfer
       if (first != 0) {
         ring.head = ring.tail = first;
@@ -128,7 +138,7 @@ bool Mailbox::has_room(std::size_t peer) noexcept {
   if (m_put[peer] != m_room_until[peer]) {
     return true;
   }
-  const Ring& ring = m_peers[peer]->lanes[m_lane].from[m_self];
+  const Ring& ring = m_peers[peer]->lanes[m_lane].from[m_own_ring];
   m_room_until[peer] = ring.head.load(std::memory_order_acquire) + k_mail_entries;
   m_refused[peer] = m_put[peer] == m_room_until[peer] ? 1 : 0;
   return m_refused[peer] == 0;
@@ -136,23 +146,46 @@ bool Mailbox::has_room(std::size_t peer) noexcept {
 
 void Mailbox::put(std::size_t peer, std::uint32_t tag) noexcept {
   LaneControl& lane = m_peers[peer]->lanes[m_lane];
-  Ring& ring = lane.from[m_self];
+  Ring& ring = lane.from[m_own_ring];
   ring.tags[m_put[peer] % k_mail_entries] = tag;
   ring.tail.store(++m_put[peer], std::memory_order_seq_cst);
-  ring_bell(lane.asleep);
+  ring_bell(peer);
+}
+
+/// Wakes the peer's lane if it sleeps. The caller's store that it waits for came before.
+void Mailbox::ring_bell(std::size_t peer) noexcept {
+  LaneControl& lane = m_peers[peer]->lanes[m_lane];
+  if (lane.asleep.load(std::memory_order_seq_cst) == k_awake) {
+    return;
+  }
+  switch (lane.asleep.exchange(k_awake, std::memory_order_seq_cst)) {
+  case k_on_futex:
+    futex(lane.asleep, FUTEX_WAKE, 1, nullptr);
+    break;
+  case k_on_bell: {
+    m_bell_rope = m_bell_rope ? std::move(m_bell_rope) : datagram_socket();
+    constexpr char k_ring = 0;
+    // A full queue wakes as well; a peer that is gone needs no waking.
+    static_cast<void>(::sendto(m_bell_rope.get(), &k_ring, sizeof k_ring, MSG_NOSIGNAL,
+                               reinterpret_cast<const sockaddr*>(&lane.bell), lane.bell_length));
+    break;
+  }
+  default:
+    break;
+  }
 }
 
 std::size_t Mailbox::take(std::span<Completion> out) noexcept {
   // Another sender goes first each time, so that a fast one cannot keep the others out of a short
   // `out`.
-  const std::size_t ranks = m_peers.size();
+  const std::size_t rings = m_reached.size();
   std::size_t count = 0;
-  for (std::size_t step = 0; step < ranks && count < out.size(); ++step) {
-    const std::size_t sender = (m_turn + step) % ranks;
-    if (sender == m_self) {
+  for (std::size_t step = 0; step < rings && count < out.size(); ++step) {
+    const std::size_t number = (m_turn + step) % rings, sender = m_reached[number];
+    if (number == m_own_ring) {
       continue;
     }
-    Ring& ring = m_own.lanes[m_lane].from[sender];
+    Ring& ring = m_own.lanes[m_lane].from[number];
     std::uint32_t& taken = m_taken[sender];
     const std::uint32_t put = ring.tail.load(std::memory_order_acquire);
     if (taken == put) {
@@ -165,10 +198,10 @@ std::size_t Mailbox::take(std::span<Completion> out) noexcept {
     ring.head.store(taken, std::memory_order_seq_cst);
     if (ring.starved.load(std::memory_order_seq_cst) != 0) {
       ring.starved.store(0, std::memory_order_seq_cst);
-      ring_bell(m_peers[sender]->lanes[m_lane].asleep);
+      ring_bell(sender);
     }
   }
-  m_turn = ranks == 0 ? 0 : (m_turn + 1) % ranks;
+  m_turn = rings == 0 ? 0 : (m_turn + 1) % rings;
   return count;
 }
 
@@ -177,27 +210,59 @@ void Mailbox::sleep(std::chrono::nanoseconds limit) noexcept {
     return;
   }
   SharedWord& asleep = m_own.lanes[m_lane].asleep;
-  asleep.store(1, std::memory_order_seq_cst);
+  asleep.store(k_on_futex, std::memory_order_seq_cst);
   if (!something_to_do()) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
     const timespec time{static_cast<time_t>(seconds.count()),
                         static_cast<long>((limit - seconds).count())};
-    futex(asleep, FUTEX_WAIT, 1, &time); // any return will do: the caller polls and comes back
+    futex(asleep, FUTEX_WAIT, k_on_futex, &time); // any return will do: the caller polls
   }
-  asleep.store(0, std::memory_order_relaxed); // a bell rung now is for what the caller's poll finds
+  asleep.store(k_awake, std::memory_order_relaxed); // a bell rung now: the caller's poll finds why
+}
+
+std::optional<LaneSleep> Mailbox::before_sleep(std::chrono::nanoseconds limit) noexcept {
+  LaneControl& own = m_own.lanes[m_lane];
+  if (!m_bell) {
+    Fd bell = datagram_socket();
+    sockaddr_un any{};
+    any.sun_family = AF_UNIX;
+    own.bell_length = sizeof own.bell;
+    // A name that the kernel chooses, which goes with the socket.
+    if (!bell ||
+        ::bind(bell.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family) != 0 ||
+        ::getsockname(bell.get(), reinterpret_cast<sockaddr*>(&own.bell), &own.bell_length) != 0) {
+      constexpr std::chrono::nanoseconds k_nap{50'000};
+      return LaneSleep{-1, std::min(limit, k_nap)};
+    }
+    m_bell = std::move(bell);
+  }
+  own.asleep.store(k_on_bell, std::memory_order_seq_cst);
+  if (something_to_do()) {
+    own.asleep.store(k_awake, std::memory_order_relaxed);
+    return std::nullopt;
+  }
+  return LaneSleep{m_bell.get(), limit};
+}
+
+void Mailbox::after_sleep() noexcept {
+  m_own.lanes[m_lane].asleep.store(k_awake, std::memory_order_relaxed);
+  char ring = 0;
+  while (::recv(m_bell.get(), &ring, sizeof ring, 0) >= 0) {
+  }
 }
 
 /// The look that follows our store to `asleep` (see Ring). Refused tags that may be put now count.
 bool Mailbox::something_to_do() noexcept {
-  for (std::size_t peer = 0; peer < m_peers.size(); ++peer) {
-    if (peer == m_self) {
+  for (std::size_t number = 0; number < m_reached.size(); ++number) {
+    if (number == m_own_ring) {
       continue;
     }
-    if (m_own.lanes[m_lane].from[peer].tail.load(std::memory_order_seq_cst) != m_taken[peer]) {
+    const std::size_t peer = m_reached[number];
+    if (m_own.lanes[m_lane].from[number].tail.load(std::memory_order_seq_cst) != m_taken[peer]) {
       return true;
     }
     if (m_refused[peer] != 0) {
-      Ring& to_peer = m_peers[peer]->lanes[m_lane].from[m_self];
+      Ring& to_peer = m_peers[peer]->lanes[m_lane].from[m_own_ring];
       to_peer.starved.store(1, std::memory_order_seq_cst);
       if (to_peer.head.load(std::memory_order_seq_cst) + k_mail_entries != m_put[peer]) {
         m_refused[peer] = 0;
@@ -259,11 +324,14 @@ PeerMail MailboxSegment::attach(const char* mover, std::size_t rank,
   return peer;
 }
 
-void check_mail_ranks(const char* mover, int self, std::size_t ranks) {
-  if (ranks > static_cast<std::size_t>(k_max_ranks)) {
+void check_mail_ranks(const char* mover, int self, const std::vector<std::string>& addresses) {
+  const std::size_t ranks = addresses.size();
+  const auto reached =
+      ranks - static_cast<std::size_t>(std::count(addresses.begin(), addresses.end(), ""));
+  if (reached > static_cast<std::size_t>(k_max_ranks)) {
     fail(ErrorKind::unavailable,
          fmt::format("connect({}): {} ranks; at most {} on one machine; use another transport",
-                     mover, ranks, k_max_ranks));
+                     mover, reached, k_max_ranks));
   }
   if (self < 0 || static_cast<std::size_t>(self) >= ranks) {
     fail(ErrorKind::internal, fmt::format("connect({}): rank {} of {}", mover, self, ranks));
@@ -274,6 +342,15 @@ std::string boot_id() {
   std::string id = read_file("/proc/sys/kernel/random/boot_id");
   id.erase(id.find_last_not_of('\n') + 1);
   return id;
+}
+
+std::string network_id() {
+  const std::string boot = boot_id();
+  struct stat status {};
+  if (::stat("/proc/self/ns/net", &status) != 0) {
+    return boot;
+  }
+  return fmt::format("{} {}", boot, status.st_ino);
 }
 
 Fd make_shared_memory(const char* name, std::uint64_t bytes) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,7 +17,8 @@
 namespace reckon {
 
 // How ranks of one machine tell each other that something has arrived: rings of tags in shared
-// memory, one for each (sender, lane), and a futex for who sleeps. For movers whose bytes go
+// memory, one for each (sender, lane), and a futex for who sleeps, or a socket for who sleeps on
+// other descriptors too. For movers whose bytes go
 // another way than through the operating system. At most 256 ranks and 64 lanes.
 
 inline constexpr std::uint32_t k_mail_entries = 1024; ///< of one ring
@@ -35,7 +37,8 @@ struct PeerMail {
 class Mailbox {
 public:
   Mailbox(int lane, MailControl& own);
-  /// Peers' rings by rank, null for `self`; they outlive this. Counts of tags, which wrap at 2^32,
+  /// Peers' rings by rank, null for `self` and for ranks that are not reached, of which all that
+  /// are reached have the same list; they outlive this. Counts of tags, which wrap at 2^32,
   /// start at `first`: the same on all sides, and other than 0 only while nobody sends (tests).
   void connect(std::size_t self, std::vector<MailControl*> peers, std::uint32_t first = 0);
 
@@ -47,20 +50,27 @@ public:
   [[nodiscard]] std::size_t take(std::span<Completion> out) noexcept;
   /// Sleeps until take() may have something, a refused put() may succeed, or the time is over.
   void sleep(std::chrono::nanoseconds limit) noexcept;
+  /// As MoverLane's. A wake-up by the descriptor costs about twice one by the futex of sleep().
+  [[nodiscard]] std::optional<LaneSleep> before_sleep(std::chrono::nanoseconds limit) noexcept;
+  void after_sleep() noexcept;
 
 private:
-  bool something_to_do() noexcept;
+  [[nodiscard]] bool something_to_do() noexcept;
+  void ring_bell(std::size_t peer) noexcept;
 
   std::size_t m_lane;
   MailControl& m_own;
   std::vector<MailControl*> m_peers;
-  std::size_t m_self = 0;
+  std::vector<std::size_t> m_reached; ///< ranks; the k-th writes into ring k of the others
+  std::size_t m_own_ring = 0;
   std::vector<std::uint32_t> m_put;        ///< per peer: tags we ever put into its ring
   std::vector<std::uint32_t> m_room_until; ///< per peer: m_put may grow up to here before `head`
                                            ///< must be read again
   std::vector<char> m_refused;             ///< per peer: the last look found its ring full
   std::vector<std::uint32_t> m_taken;      ///< per sender: tags we ever took
   std::size_t m_turn = 0;
+  Fd m_bell; ///< socket that peers wake this lane's before_sleep() by; made when first asked for
+  Fd m_bell_rope; ///< socket that wakes others'
 };
 
 /// A rank's own rings, and the way to those of others. Throws Error; `mover` is the name in its
@@ -82,11 +92,13 @@ private:
   Mapping m_mapping;
 };
 
-/// Throws unless `self` is among `ranks` and they are not too many.
-void check_mail_ranks(const char* mover, int self, std::size_t ranks);
+/// Throws unless `self` is among the ranks and those that are reached are not too many.
+void check_mail_ranks(const char* mover, int self, const std::vector<std::string>& addresses);
 
 /// Which machine this is, since it was started.
 [[nodiscard]] std::string boot_id();
+/// The same for those alone who share its network interfaces.
+[[nodiscard]] std::string network_id();
 /// Memory without a name in a file system, zeroed.
 [[nodiscard]] Fd make_shared_memory(const char* name, std::uint64_t bytes);
 /// "/proc/PID/fd/N"

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,6 +46,15 @@ struct Completion {
   std::uint64_t id = 0;
 };
 
+/// What a thread may sleep on until a lane's poll() may have something.
+struct LaneSleep {
+  int descriptor = -1; ///< readable when there is something; -1: only the time ends the sleep
+  std::chrono::nanoseconds limit{0}; ///< how long at most
+};
+
+/// Sleeps until one of the descriptors is readable or the shortest of the times is over.
+void sleep_on(std::span<const LaneSleep> sleeps) noexcept;
+
 /// One endpoint with its own completion queue, used by one thread. Lane i talks to lane i of the
 /// other ranks. The data path is noexcept: what goes wrong comes back as a completion.
 class MoverLane {
@@ -63,6 +73,12 @@ public:
   [[nodiscard]] virtual std::size_t poll(std::span<Completion> out) noexcept = 0;
   /// Sleeps (no spinning) until poll() may have something, or the time is over.
   virtual void wait(std::chrono::nanoseconds limit) noexcept = 0;
+  /// For a thread that sleeps on several lanes: asked of each before every sleep. Nothing: do not
+  /// sleep, poll() may have something.
+  [[nodiscard]] virtual std::optional<LaneSleep>
+  before_sleep(std::chrono::nanoseconds limit) noexcept;
+  /// Called when that thread has slept, of each lane that let it.
+  virtual void after_sleep() noexcept {}
   /// What broke, after a failed completion: the attempt and the library's own words.
   [[nodiscard]] virtual std::string error() const = 0;
   /// Does the local ops of this lane's thread.
@@ -91,13 +107,16 @@ public:
   [[nodiscard]] virtual std::span<std::byte> view(std::span<std::byte> buffer) { return buffer; }
   virtual void push(std::span<std::byte> /*buffer*/) {}
   virtual void pull(std::span<std::byte> /*buffer*/) {}
+  /// Makes another mover's memory the next buffer, as allocate() makes its own: peers may write to
+  /// it through either. It must outlive this. Throws Error{unavailable} where the mover cannot.
+  virtual void adopt(std::span<std::byte> buffer);
   virtual void open(int lanes) = 0;
   /// Everything the peers need to reach our lanes and buffers.
   [[nodiscard]] virtual std::string address() const = 0;
   /// Called again and again while connect() waits for peers; what it throws ends the waiting.
   void set_meanwhile(std::function<void()> meanwhile) { m_meanwhile = std::move(meanwhile); }
-  /// `addresses` of all ranks in rank order, ours among them at `self`. May be slow; afterwards
-  /// every pair can talk.
+  /// `addresses` of all ranks in rank order, ours among them at `self`; empty: of a rank that this
+  /// mover is not to reach, which agrees. May be slow; afterwards every other pair can talk.
   virtual void connect(int self, const std::vector<std::string>& addresses) = 0;
   [[nodiscard]] virtual MoverLane& lane(int index) = 0;
   /// The last call, when no lane is at work at any rank. For memory that must not be freed while a

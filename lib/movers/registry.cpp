@@ -10,10 +10,42 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <poll.h>
 #include <utility>
 
 namespace reckon {
+
+std::optional<LaneSleep> MoverLane::before_sleep(std::chrono::nanoseconds limit) noexcept {
+  constexpr std::chrono::nanoseconds k_nap{50'000};
+  return LaneSleep{-1, std::min(limit, k_nap)};
+}
+
+void sleep_on(std::span<const LaneSleep> sleeps) noexcept {
+  constexpr std::size_t k_most = 4;
+  std::array<pollfd, k_most> polled{};
+  std::chrono::nanoseconds limit = std::chrono::nanoseconds::max();
+  nfds_t count = 0;
+  for (const LaneSleep& sleep : sleeps) {
+    limit = std::min(limit, sleep.limit);
+    if (sleep.descriptor >= 0 && count < k_most) {
+      polled[count++] = {sleep.descriptor, POLLIN, 0};
+    }
+  }
+  if (limit.count() > 0) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit);
+    const timespec time{static_cast<time_t>(seconds.count()),
+                        static_cast<long>((limit - seconds).count())};
+    static_cast<void>(::ppoll(polled.data(), count, &time, nullptr));
+  }
+}
+
+void Mover::adopt(std::span<std::byte> /*buffer*/) {
+  fail(ErrorKind::unavailable,
+       fmt::format("transport {} cannot move another transport's memory", capabilities().name));
+}
 
 std::vector<std::string> available_transports(std::vector<std::string>* why_not) {
   std::vector<std::string> names{"host"};

@@ -2,6 +2,7 @@
 #include "run/emulation.hpp"
 
 #include "core/clock.hpp"
+#include "run/transports.hpp"
 
 #include <fmt/format.h>
 
@@ -9,10 +10,9 @@ namespace reckon {
 
 void emulate(RunOptions& options, const StationNetwork& network, int rank, PacingRecord* record) {
   static const MonotonicClock clock;
-  options.mover = [network, rank, record, transport = options.transport, habits = options.habits,
-                   place =
-                       MoverPlace{options.local_rank, options.host_memory, options.pci_address}] {
-    return make_paced_mover(make_mover(transport, habits, place), rank, network, record, clock);
+  options.mover = [network, rank, record, plain = options] {
+    return make_paced_mover(mover_for(plain, static_cast<std::size_t>(rank)), rank, network, record,
+                            clock);
   };
 }
 

@@ -11,6 +11,7 @@
 #include "run/lanes.hpp"
 #include "run/load_checkpoint.hpp"
 #include "run/rank_memory.hpp"
+#include "run/transports.hpp"
 #include "run/verifier.hpp"
 #include "stats/summary.hpp"
 
@@ -131,17 +132,14 @@ public:
 private:
   /// `cpus`: of the lanes.
   void connect(const std::vector<int>& cpus) {
-    m_mover =
-        m_options.mover
-            ? m_options.mover()
-            : make_mover(m_options.transport, m_options.habits,
-                         {m_options.local_rank, m_options.host_memory, m_options.pci_address});
+    m_mover = m_options.mover ? m_options.mover() : mover_for(m_options, m_self);
     const std::uint64_t longest = longest_write(m_programs);
     if (const std::uint64_t most = m_mover->capabilities().max_write_bytes; longest > most) {
       fail(ErrorKind::unavailable,
            fmt::format("transport {} writes at most {} at once, and a part of the plan has {}; "
                        "plan with a smaller --part-bytes",
-                       m_options.transport, to_text(Bytes(most)), to_text(Bytes(longest))));
+                       m_mover->capabilities().name, to_text(Bytes(most)),
+                       to_text(Bytes(longest))));
     }
     m_memory.emplace(*m_mover, m_programs.back()->buffer_bytes);
     introduce(m_memory->settle(*m_programs[k_usual], cpus, m_options.lane_cpus));

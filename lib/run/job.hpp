@@ -47,7 +47,11 @@ struct CheckpointOptions {
 };
 
 struct RunOptions {
-  std::string transport; ///< a name of available_transports()
+  /// A name of available_transports(): moves all bytes, or, with `inside_transport`, those between
+  /// machines.
+  std::string transport;
+  std::string inside_transport;      ///< moves those between ranks of one machine; empty: none does
+  std::vector<std::size_t> machines; ///< with `inside_transport`: number of each rank's machine
   /// With the warm-up, all steps from the start, those before a checkpoint that is resumed from
   /// too; none: until the median is stable, within `budget`.
   std::optional<std::uint32_t> iterations;

@@ -346,6 +346,9 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     report.context["other_programs"] =
         fmt::format("{:.0f} % of the processors", 100 * std::min(1.0, others));
   }
+  if (!options.inside_transport.empty()) {
+    report.context["inside_machines"] = options.inside_transport;
+  }
   const std::string without = without_text(options.habits);
   if (!without.empty()) {
     report.context["without"] =

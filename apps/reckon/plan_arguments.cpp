@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::uint64_t k_most_ranks = 1'000'000; ///< keeps a slip from filling the memory
 
+constexpr std::uint64_t k_most_ranks_a_machine = 1024;
+
 /// A value that can also be "auto", which is none.
 template <class T, class Parse>
 Take automatic_or(std::optional<T>* to, Parse parse) {
@@ -30,6 +32,29 @@ Take automatic_or_count(std::optional<std::uint64_t>* to, std::uint64_t most,
     whole_number(&value, least, most)(text, flag);
     return value;
   });
+}
+
+Take places(PlanRequest* to) {
+  return [to](const std::string& text, std::string_view flag) {
+    const std::vector<std::pair<std::string, PlacesAsked>> words{
+        {"machine", PlacesAsked::machine}, {"numa", PlacesAsked::numa}, {"gpu", PlacesAsked::gpu}};
+    std::vector<std::string> known;
+    for (const auto& [word, value] : words) {
+      if (word == text) {
+        to->places = value;
+        return;
+      }
+      known.push_back(word);
+    }
+    if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) {
+      const std::string near = did_you_mean(text, known);
+      fail(ErrorKind::usage,
+           fmt::format("{} {}: write machine, numa, gpu or a number of ranks a machine{}", flag,
+                       text, near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+    }
+    whole_number(&to->ranks_a_machine, 1, k_most_ranks_a_machine)(text, flag);
+    to->places = PlacesAsked::ranks;
+  };
 }
 
 /// A number of what a quantity has.
@@ -140,15 +165,11 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       "Sum inside one machine: the best mix of ways over its measured links, between "
       "its GPUs, or its NUMA nodes where it has no GPU");
   command
-      .choice<std::optional<PlacesAsked>>(
-          "--places", &a.asked.places,
-          {{"machine", PlacesAsked::machine},
-           {"numa", PlacesAsked::numa},
-           {"gpu", PlacesAsked::gpu}},
-          "What a rank is: a machine, or every NUMA node or GPU of "
-          "each; --workers and --servers count machines. Default: "
-          "gpu where the profile knows the links between GPUs, else "
-          "machine")
+      .option("--places", places(&a.asked),
+              "What a rank is: a machine, or every NUMA node or GPU of each, or so many ranks a "
+              "machine, which share its memory; --workers and --servers count machines. Default: "
+              "gpu where the profile knows the links between GPUs, else machine")
+      .type("machine|numa|gpu|N")
       .excludes(roles)
       .excludes(inside);
   command

@@ -425,6 +425,8 @@ static void describe(Visitor& v, PlanRank& r) {
     "Processors next to that memory, as the machine numbers them; a run keeps the rank to them.");
   v("endpoint_kind", r.endpoint_kind, one_of(k_endpoint_kinds).when(!r.endpoint.empty()),
     "What kind of object that is; stands beside endpoint.");
+  v("process", r.process, k_count.maybe(),
+    "Which of several ranks that share the endpoint, from 0 on; absent: the only one.");
   v("pci_address", r.pci_address, k_name.maybe(), "Of a GPU.");
   if (const JsonView* const view = v.read()) {
     if (r.endpoint.empty()) {
@@ -652,11 +654,13 @@ std::vector<std::size_t> Parts::by_offset() const {
 }
 
 std::string PlanRank::place_name() const {
+  const std::string number = process ? fmt::format(":{}", *process) : "";
   if (!machine_number) {
-    return endpoint.empty() ? machine : endpoint;
+    return endpoint.empty() ? machine : endpoint + number;
   }
   const std::string name = machine + "." + std::to_string(*machine_number);
-  return endpoint.starts_with(machine + "/") ? name + endpoint.substr(machine.size()) : name;
+  return endpoint.starts_with(machine + "/") ? name + endpoint.substr(machine.size()) + number
+                                             : name;
 }
 
 std::size_t SumTree::root() const {

@@ -84,6 +84,8 @@ struct PlanRank {
   std::string rack{}; ///< as the profile names it; empty: not known
   /// The GPU or NUMA node of the machine whose memory it works in; empty: the machine's.
   std::string endpoint{};
+  /// Which of several ranks that share the endpoint, from 0 on; absent: the only one.
+  std::optional<std::uint64_t> process{};
   std::string endpoint_kind{}; ///< of the topology's: "gpu", "numa_node", "memory_device"
   std::string pci_address{};   ///< of a GPU; empty: the profile does not say
   std::vector<int> cpus{};     ///< processors next to that memory, as the machine numbers them
@@ -97,8 +99,8 @@ struct PlanRank {
   std::vector<LanePlace> lane_places{}; ///< one a lane; empty: it has one port, or shares it
   /// What the schedule makes this rank send to others and receive in one iteration.
   std::uint64_t egress_bytes = 0, ingress_bytes = 0;
-  /// Its place for people: "m0/gpu3", in the second of several machines "m0.1/gpu3", else the
-  /// machine.
+  /// Its place for people: "m0/gpu3", in the second of several machines "m0.1/gpu3", of several
+  /// ranks at one endpoint "m0.1/numa0:2", else the machine.
   [[nodiscard]] std::string place_name() const;
   bool operator==(const PlanRank&) const = default;
 };

@@ -115,7 +115,8 @@ private:
                   {},
                   {}};
     for (const Place& place : opened.network.places) {
-      member.turn.push_back(machine.number + number_in_machine(group.id, place.id));
+      member.turn.push_back(machine.number + number_in_machine(group.id, place.id) +
+                            place.process.value_or(0));
     }
     m_out.machines.push_back(
         {group.id, machine.number,

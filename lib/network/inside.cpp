@@ -168,14 +168,18 @@ private:
                        m_profile.name, m_machine));
     }
     const auto add = [&](const std::string& id, bool worker) {
-      const auto known = std::find_if(m_model.places.begin(), m_model.places.end(),
-                                      [&](const Place& e) { return e.id == id; });
-      if (known != m_model.places.end()) {
+      const auto there = std::count_if(m_model.places.begin(), m_model.places.end(),
+                                       [&](const Place& e) { return e.id == id; });
+      if (there > 0 && !worker) {
         fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
       }
       const TopologyObject& object =
           endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
-      m_model.places.push_back({id, worker, object.kind == ObjectKind::numa_node});
+      Place& place = m_model.places.emplace_back(
+          Place{id, worker, object.kind == ObjectKind::numa_node, 0});
+      if (std::count(workers.begin(), workers.end(), id) > 1) {
+        place.process = static_cast<std::uint64_t>(there);
+      }
     };
     for (const std::string& id : workers) {
       add(id, true);
@@ -747,8 +751,9 @@ std::string Network::name_of(std::size_t place) const {
   if (!p.id.starts_with(prefix)) {
     return machine.name;
   }
-  return machines.size() == 1 ? p.id.substr(prefix.size())
-                              : machine.name + "/" + p.id.substr(prefix.size());
+  const std::string id = p.id.substr(prefix.size()) +
+                         (p.process ? fmt::format(":{}", *p.process) : std::string());
+  return machines.size() == 1 ? id : machine.name + "/" + id;
 }
 
 Network at_high_capacities(Network model) {

@@ -17,8 +17,8 @@ struct Profile;
 
 /// Which job is planned inside a machine, and what else goes on there.
 struct InsideOptions {
-  /// Endpoints with a gradient each. Empty: all GPUs of the machine, and where there is none its
-  /// NUMA nodes.
+  /// Endpoints with a gradient each; one that is named k times has k ranks. Empty: all GPUs of the
+  /// machine, and where there is none its NUMA nodes.
   std::vector<std::string> workers;
   /// Endpoints without a gradient that may sum and pass on. Absent: the NUMA nodes that are no
   /// workers. Idle GPUs and memory devices have to be named.
@@ -65,6 +65,8 @@ struct Place {
   bool worker = false;
   bool memory = false;     ///< of a processor: not a GPU
   std::size_t machine = 0; ///< number in Network::machines
+  /// Which of several ranks that share the object, from 0 on; absent: the only one.
+  std::optional<std::uint64_t> process{};
 };
 
 /// A machine of the network: one of a MachineGroup.
@@ -123,7 +125,8 @@ struct Network {
   /// By worker: how much of the gradient has its root there; empty where any place may be the root
   /// of any amount. They add up to 1.
   [[nodiscard]] std::vector<double> root_shares() const;
-  /// Of a place for people: "gpu3", with several machines "m0.1/gpu3".
+  /// Of a place for people: "gpu3", with several machines "m0.1/gpu3"; of one of several ranks there
+  /// "numa0:2".
   [[nodiscard]] std::string name_of(std::size_t place) const;
 };
 

@@ -106,6 +106,11 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
     }
     options.lanes = static_cast<std::uint64_t>(std::max(1, group.lanes));
     for (const std::string& id : group.endpoints) {
+      if (std::count(options.inside.workers.begin(), options.inside.workers.end(), id) > 0) {
+        fail(ErrorKind::input, fmt::format("roles '{}': endpoint {} is named twice; --places N puts "
+                                           "N ranks on each machine",
+                                           roles.name, id));
+      }
       if (group.worker) {
         options.inside.workers.push_back(id);
       } else {
@@ -254,6 +259,12 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
     const std::string& id = working[i].first->id;
     OpenMachine machine{id, working[i].second, profile.topology.ids_in(id, kind), {}};
     const std::vector<std::string> memories = profile.topology.ids_in(id, ObjectKind::numa_node);
+    if (request.places == PlacesAsked::ranks) { // dealt to the memories in blocks
+      machine.workers.clear();
+      for (std::uint64_t r = 0; r < request.ranks_a_machine; ++r) {
+        machine.workers.push_back(memories[r * memories.size() / request.ranks_a_machine]);
+      }
+    }
     if (kind == ObjectKind::gpu && workers * memories.size() + servers <= k_most_relays) {
       machine.relays = memories;
     }
@@ -377,7 +388,9 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   }
   plan.options = {{"places", whole                                ? "machine"
                              : request.places == PlacesAsked::gpu ? "gpu"
-                                                                  : "numa"},
+                             : request.places == PlacesAsked::ranks
+                                 ? fmt::format("{}", request.ranks_a_machine)
+                                 : "numa"},
                   {"workers", fmt::format("{}", machines - servers)},
                   {"servers", fmt::format("{}", servers)},
                   {"lanes", fmt::format("{}", request.lanes.value_or(1))}};

@@ -35,6 +35,7 @@ enum class PlacesAsked : std::uint8_t {
   machine, ///< a rank a machine
   numa,    ///< a rank a NUMA node
   gpu,     ///< a rank a GPU
+  ranks,   ///< so many ranks a machine, which share its NUMA nodes
 };
 
 /// What is asked of the planners; the strategy decides which of them answers.
@@ -46,6 +47,7 @@ struct PlanRequest {
   /// A rank for each place of this kind in every machine; absent: a rank a machine, or as roles
   /// say.
   std::optional<PlacesAsked> places;
+  std::uint64_t ranks_a_machine = 0; ///< with PlacesAsked::ranks
   /// Any but all-reduce only for plans of places.
   Collective collective = Collective::all_reduce;
   std::optional<std::uint64_t> root; ///< rank that a broadcast is from and a reduce is to

@@ -158,7 +158,7 @@ Places places_of(const Plan& plan, const Profile& profile) {
     const auto it =
         std::find_if(network->places.begin(), network->places.end(), [&](const Place& place) {
           const NetworkMachine& machine = network->machines[place.machine];
-          return place.id == id && machine.group == rank.machine &&
+          return place.id == id && place.process == rank.process && machine.group == rank.machine &&
                  machine.number == rank.machine_number.value_or(0);
         });
     places.of_rank.push_back(static_cast<std::size_t>(it - network->places.begin()));

@@ -192,6 +192,7 @@ PlanRank Ways::place_of(std::size_t r) const {
     const NetworkMachine& machine = network.machines[place.machine];
     if (place.id != machine.group) {
       rank = rank_at(m_profile.topology, machine.group, place.id);
+      rank.process = place.process;
     }
     rank.machine = machine.group;
     rank.worker = place.worker;

@@ -175,8 +175,8 @@ private:
       }
       const TopologyObject& object =
           endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
-      Place& place = m_model.places.emplace_back(
-          Place{id, worker, object.kind == ObjectKind::numa_node, 0});
+      Place& place =
+          m_model.places.emplace_back(Place{id, worker, object.kind == ObjectKind::numa_node, 0});
       if (std::count(workers.begin(), workers.end(), id) > 1) {
         place.process = static_cast<std::uint64_t>(there);
       }
@@ -751,8 +751,8 @@ std::string Network::name_of(std::size_t place) const {
   if (!p.id.starts_with(prefix)) {
     return machine.name;
   }
-  const std::string id = p.id.substr(prefix.size()) +
-                         (p.process ? fmt::format(":{}", *p.process) : std::string());
+  const std::string id =
+      p.id.substr(prefix.size()) + (p.process ? fmt::format(":{}", *p.process) : std::string());
   return machines.size() == 1 ? id : machine.name + "/" + id;
 }
 

@@ -107,9 +107,10 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
     options.lanes = static_cast<std::uint64_t>(std::max(1, group.lanes));
     for (const std::string& id : group.endpoints) {
       if (std::count(options.inside.workers.begin(), options.inside.workers.end(), id) > 0) {
-        fail(ErrorKind::input, fmt::format("roles '{}': endpoint {} is named twice; --places N puts "
-                                           "N ranks on each machine",
-                                           roles.name, id));
+        fail(ErrorKind::input,
+             fmt::format("roles '{}': endpoint {} is named twice; --places N puts "
+                         "N ranks on each machine",
+                         roles.name, id));
       }
       if (group.worker) {
         options.inside.workers.push_back(id);

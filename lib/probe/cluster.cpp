@@ -551,20 +551,20 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
                              "has one rank; start more, or leave --cluster away");
     }
     ClusterMember member(rendezvous, options);
+    const auto machines = static_cast<int>(member.hosts().size());
     ProbeResult result;
     if (rendezvous.rank() != 0) {
       member.serve();
       return result;
     }
-    const Seconds budget =
-        options.budget > Seconds(0)
-            ? options.budget
-            : cluster_budget(rendezvous.size(), measures_pair_writes(options, rendezvous.size()));
+    const Seconds budget = options.budget > Seconds(0)
+                               ? options.budget
+                               : cluster_budget(machines, measures_pair_writes(options, machines));
     const std::string transport = common_transport(member.hosts(), options.transports);
     if (options.starting) {
-      options.starting(rendezvous.size(), budget);
+      options.starting(machines, budget);
     }
-    Coordinator coordinator(member, options, rendezvous.size(), budget);
+    Coordinator coordinator(member, options, machines, budget);
     try {
       coordinator.measure_machines();
       coordinator.measure_transport(transport);
@@ -587,22 +587,22 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
     Profile& profile = result.profile;
     profile.cells = std::move(coordinator.cells());
     merge_machines(profile, coordinator.result(), ids);
-    profile.name = !options.name.empty() ? options.name
-                                         : fmt::format("cluster of {} machines", rendezvous.size());
+    profile.name =
+        !options.name.empty() ? options.name : fmt::format("cluster of {} machines", machines);
     auto& context = profile.context;
     context["measured_at"] = utc_now();
     context["ranks"] = fmt::format("{}", rendezvous.size());
     context["transport"] = transport;
     context["bisection"] = bisection;
     context["racks_doubtful"] = coordinator.racks().found.doubt;
-    std::map<std::pair<std::string, std::string>, int> ranks_of;
-    for (const ClusterHost& host : member.hosts()) {
-      if (++ranks_of[{host.boot, host.host}] == 2) {
-        result.warnings.push_back(fmt::format(
-            "several ranks run on {}: between them no network was measured; start one rank on each "
-            "machine, as `mpirun -N 1` and `srun --ntasks-per-node=1` do",
-            host.host));
-      }
+    const std::string first = member.hosts().front().host;
+    if (std::all_of(member.hosts().begin(), member.hosts().end(), [&](const ClusterHost& host) {
+          return host.host == first && host.boot == member.hosts().front().boot;
+        })) {
+      result.warnings.push_back(fmt::format(
+          "all ranks run on {}: between them no network was measured; start them on several "
+          "machines, as `mpirun -N 1` and `srun --ntasks-per-node=1` do",
+          first));
     }
     if (!full) {
       result.warnings.push_back(fmt::format(

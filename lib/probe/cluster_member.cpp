@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <tuple>
 #include <unistd.h>
 
 namespace reckon {
@@ -60,30 +61,65 @@ ClusterMember::ClusterMember(Rendezvous& rendezvous, const ClusterProbeOptions& 
     : m_rendezvous(rendezvous), m_options(options) {
   const Json mine{{"boot", boot_id()},
                   {"host", host_name()},
+                  {"network", network_id()},
                   {"processors", ::sysconf(_SC_NPROCESSORS_ONLN)},
                   {"memory", available_memory_bytes()},
                   {"transports", crossing_transports(options)}};
+  std::vector<ClusterHost> of_ranks;
   for (const std::string& text : rendezvous.all_gather(mine.dump(), options.limit)) {
     const Json json = parse_json(text, "host of a rank");
     const JsonView view(json, "host of a rank");
-    m_hosts.push_back({view.at("boot").string(), view.at("host").string(),
-                       view.at("processors").integer(1, 1 << 20), view.at("memory").count(),
-                       strings(view.at("transports"))});
+    of_ranks.push_back({view.at("boot").string(), view.at("host").string(),
+                        view.at("network").string(), view.at("processors").integer(1, 1 << 20),
+                        view.at("memory").count(), strings(view.at("transports"))});
   }
+  choose_leaders(of_ranks);
   std::uint64_t most = options.most_memory;
-  for (std::size_t rank = 0; rank < m_hosts.size(); ++rank) {
-    const auto same = [&](const ClusterHost& h) { return h.boot == m_hosts[rank].boot; };
+  for (std::size_t machine = 0; machine < m_hosts.size(); ++machine) {
+    const auto same = [&](const ClusterHost& h) { return h.boot == m_hosts[machine].boot; };
     const auto first = std::find_if(m_hosts.begin(), m_hosts.end(), same);
     m_host_of.push_back(static_cast<int>(first - m_hosts.begin()));
     const auto here = std::count_if(m_hosts.begin(), m_hosts.end(), same);
     m_turn =
-        static_cast<int>(rank) == rendezvous.rank()
+        static_cast<int>(machine) == m_number
             ? static_cast<int>(std::count(m_host_of.begin(), m_host_of.end() - 1, m_host_of.back()))
             : m_turn;
     // To send from and to receive into, and half is for others.
-    most = std::min(most, m_hosts[rank].memory_bytes / 4 / static_cast<std::uint64_t>(here));
+    most = std::min(most, m_hosts[machine].memory_bytes / 4 / static_cast<std::uint64_t>(here));
   }
   m_memory = std::max(4 * k_mib, most / k_mib * k_mib);
+}
+
+void ClusterMember::choose_leaders(const std::vector<ClusterHost>& of_ranks) {
+  const auto machine_of = [](const ClusterHost& h) { return std::tie(h.host, h.network); };
+  const bool one_machine =
+      std::all_of(of_ranks.begin(), of_ranks.end(), [&](const ClusterHost& host) {
+        return machine_of(host) == machine_of(of_ranks.front());
+      });
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    const auto known = std::find_if(m_hosts.begin(), m_hosts.end(), [&](const ClusterHost& host) {
+      return machine_of(host) == machine_of(of_ranks[rank]);
+    });
+    if (known != m_hosts.end() && !one_machine) {
+      ++m_ranks_on[static_cast<std::size_t>(known - m_hosts.begin())];
+      continue;
+    }
+    if (static_cast<int>(rank) == m_rendezvous.rank()) {
+      m_number = static_cast<int>(m_hosts.size());
+    }
+    m_leaders.push_back(static_cast<int>(rank));
+    m_ranks_on.push_back(1);
+    m_hosts.push_back(of_ranks[rank]);
+  }
+}
+
+std::vector<std::string> ClusterMember::gather(const std::string& mine, Seconds limit) {
+  const std::vector<std::string> all = m_rendezvous.all_gather(mine, limit);
+  std::vector<std::string> out;
+  for (const int rank : m_leaders) {
+    out.push_back(all[static_cast<std::size_t>(rank)]);
+  }
+  return out;
 }
 
 std::vector<std::string> ClusterMember::act(const Json& instruction) {
@@ -104,12 +140,14 @@ std::vector<std::string> ClusterMember::act(const Json& instruction) {
   std::string answer;
   if (what == "transport") {
     answer = open_transport(view);
+  } else if (!measures()) {
+    // Its machine's first rank does it.
   } else if (what == "move") {
     answer = move(view);
   } else if (what == "machine") {
     answer = measure_machine(view);
   }
-  return m_rendezvous.all_gather(answer, longest);
+  return gather(answer, longest);
 }
 
 std::vector<std::string> ClusterMember::tell_all(const Json& instruction) {
@@ -141,11 +179,16 @@ void ClusterMember::use_transport(const std::string& transport, std::uint64_t se
 std::string ClusterMember::open_transport(const JsonView& instruction) {
   m_transport = instruction.at("transport").string();
   m_flows.reset();
+  if (!measures()) { // the two that follow need all ranks
+    static_cast<void>(gather("", m_options.limit));
+    static_cast<void>(gather("", m_options.limit));
+    return "";
+  }
   std::unique_ptr<Mover> mover = m_options.make(m_transport);
   const std::vector<std::string> mine = mover->capabilities().ports;
   m_ports.clear();
   std::size_t most = 1;
-  for (const std::string& text : m_rendezvous.all_gather(Json(mine).dump(), m_options.limit)) {
+  for (const std::string& text : gather(Json(mine).dump(), m_options.limit)) {
     const Json json = parse_json(text, "ports of a rank");
     m_ports.push_back(strings(JsonView(json, "ports of a rank")));
     most = std::max(most, m_ports.back().size());
@@ -156,11 +199,11 @@ std::string ClusterMember::open_transport(const JsonView& instruction) {
       fail(ErrorKind::usage,
            fmt::format("rank {} has {} network ports and another rank has {}; name a whole part of "
                        "that in RECKON_FABRIC_ADDRESS",
-                       rank, ports, most));
+                       m_leaders[rank], ports, most));
     }
   }
   FlowRank::Options options;
-  options.rank = m_rendezvous.rank();
+  options.rank = m_number;
   options.lanes = static_cast<int>(most);
   options.seed = instruction.at("seed").count();
   options.memory = m_memory;
@@ -171,8 +214,7 @@ std::string ClusterMember::open_transport(const JsonView& instruction) {
         cpus[static_cast<std::size_t>(m_turn * options.lanes + lane) % cpus.size()]);
   }
   m_flows = std::make_unique<FlowRank>(std::move(mover), options);
-  const std::vector<std::string> addresses =
-      m_rendezvous.all_gather(m_flows->address(), m_options.limit);
+  const std::vector<std::string> addresses = gather(m_flows->address(), m_options.limit);
   m_rendezvous.or_blame_a_peer(k_news_limit, [&] { m_flows->connect(addresses); });
   return "";
 }
@@ -187,7 +229,7 @@ std::vector<FlowOutcome> ClusterMember::run(const FlowTask& task) {
     if (const std::uint64_t wrong = outcomes.back().wrong_at; wrong != UINT64_MAX) {
       fail(ErrorKind::operation,
            fmt::format("rank {} received wrong data over {}, at byte {} of its buffer",
-                       outcomes.size() - 1, m_transport, wrong));
+                       m_leaders[outcomes.size() - 1], m_transport, wrong));
     }
   }
   return outcomes;
@@ -223,7 +265,7 @@ std::vector<Profile> ClusterMember::measure_machines(Seconds each) {
         tell_all({{"do", "machine"}, {"seconds", each.count()}, {"turn", turn}});
     for (std::size_t rank = 0; rank < texts.size(); ++rank) {
       if (!texts[rank].empty()) {
-        const std::string name = fmt::format("rank {}'s machine", rank);
+        const std::string name = fmt::format("rank {}'s machine", m_leaders[rank]);
         profiles[rank] = profile_from_json(parse_json(texts[rank], name), name);
       }
     }
@@ -245,6 +287,10 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   bench.limit_memory(std::uint64_t{256} << 20U); // of each of the ranks that share a computer
   std::vector<Campaign> campaigns{reduce_campaign(bench), stores_campaign(bench),
                                   optimizer_campaign(bench)};
+  if (m_ranks_on[static_cast<std::size_t>(m_number)] > 1) { // which move bytes through its memory
+    campaigns.push_back(stream_campaign(bench));
+    campaigns.push_back(numa_bandwidth_campaign(bench));
+  }
   RunnerOptions running;
   running.budget = budget;
   running.interrupted = m_options.interrupted;

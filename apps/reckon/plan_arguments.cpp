@@ -46,13 +46,21 @@ Take places(PlanRequest* to) {
       }
       known.push_back(word);
     }
-    if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) {
+    if (text.empty() || text.find_first_not_of("0123456789,") != std::string::npos) {
       const std::string near = did_you_mean(text, known);
-      fail(ErrorKind::usage,
-           fmt::format("{} {}: write machine, numa, gpu or a number of ranks a machine{}", flag,
-                       text, near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
+      fail(
+          ErrorKind::usage,
+          fmt::format("{} {}: write machine, numa, gpu or how many ranks each machine has, as in 4 "
+                      "or 2,4,4{}",
+                      flag, text, near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
     }
-    whole_number(&to->ranks_a_machine, 1, k_most_ranks_a_machine)(text, flag);
+    to->ranks_a_machine.clear();
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t end = std::min(text.find(',', at), text.size());
+      whole_number(&to->ranks_a_machine.emplace_back(), 1,
+                   k_most_ranks_a_machine)(text.substr(at, end - at), flag);
+      at = end + 1;
+    }
     to->places = PlacesAsked::ranks;
   };
 }
@@ -166,8 +174,9 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       "its GPUs, or its NUMA nodes where it has no GPU");
   command
       .option("--places", places(&a.asked),
-              "What a rank is: a machine, or every NUMA node or GPU of each, or so many ranks a "
-              "machine, which share its memory; --workers and --servers count machines. Default: "
+              "What a rank is: a machine, or every NUMA node or GPU of each, or N ranks a machine "
+              "(2,4,4: of each machine), which share its memory; --workers and --servers count "
+              "machines. Default: "
               "gpu where the profile knows the links between GPUs, else machine")
       .type("machine|numa|gpu|N")
       .excludes(roles)

@@ -261,9 +261,11 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
     OpenMachine machine{id, working[i].second, profile.topology.ids_in(id, kind), {}};
     const std::vector<std::string> memories = profile.topology.ids_in(id, ObjectKind::numa_node);
     if (request.places == PlacesAsked::ranks) { // dealt to the memories in blocks
+      const std::vector<std::uint64_t>& numbers = request.ranks_a_machine;
+      const std::uint64_t ranks = numbers[std::min<std::uint64_t>(i, numbers.size() - 1)];
       machine.workers.clear();
-      for (std::uint64_t r = 0; r < request.ranks_a_machine; ++r) {
-        machine.workers.push_back(memories[r * memories.size() / request.ranks_a_machine]);
+      for (std::uint64_t r = 0; r < ranks; ++r) {
+        machine.workers.push_back(memories[r * memories.size() / ranks]);
       }
     }
     if (kind == ObjectKind::gpu && workers * memories.size() + servers <= k_most_relays) {
@@ -390,7 +392,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   plan.options = {{"places", whole                                ? "machine"
                              : request.places == PlacesAsked::gpu ? "gpu"
                              : request.places == PlacesAsked::ranks
-                                 ? fmt::format("{}", request.ranks_a_machine)
+                                 ? fmt::format("{}", fmt::join(request.ranks_a_machine, ","))
                                  : "numa"},
                   {"workers", fmt::format("{}", machines - servers)},
                   {"servers", fmt::format("{}", servers)},

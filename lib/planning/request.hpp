@@ -35,7 +35,7 @@ enum class PlacesAsked : std::uint8_t {
   machine, ///< a rank a machine
   numa,    ///< a rank a NUMA node
   gpu,     ///< a rank a GPU
-  ranks,   ///< so many ranks a machine, which share its NUMA nodes
+  ranks,   ///< some ranks a machine, which share its NUMA nodes
 };
 
 /// What is asked of the planners; the strategy decides which of them answers.
@@ -47,7 +47,8 @@ struct PlanRequest {
   /// A rank for each place of this kind in every machine; absent: a rank a machine, or as roles
   /// say.
   std::optional<PlacesAsked> places;
-  std::uint64_t ranks_a_machine = 0; ///< with PlacesAsked::ranks
+  /// With PlacesAsked::ranks: of each machine that works, the last one of all that follow.
+  std::vector<std::uint64_t> ranks_a_machine{};
   /// Any but all-reduce only for plans of places.
   Collective collective = Collective::all_reduce;
   std::optional<std::uint64_t> root; ///< rank that a broadcast is from and a reduce is to

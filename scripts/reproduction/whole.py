@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole clusters: several ranks on each machine, which share its memory and its port, and machines that only sum. Hierarchical
+plans and flat ones, OpenMPI's and Gloo's all-reduce on the same links, collectives, racks, unequal machines: planned, run by two
+transports at once, every sum checked."""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+
+from reproduction.lab import (BENCH, NETLAB, RECKON, TRANSPORT, Lab, build, call, die, measure, measure_gloo, own_bound,
+                              parse_bytes, percent, probe, say, size, table, workload)
+
+PLACES = 4
+# OpenMPI's ways to do it; the fastest stands in the table. Its own choice is "as it comes".
+OPENMPI = {
+    "as it comes": (),
+    "tuned, ring": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"),
+    "tuned, segmented ring": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "5"),
+    "tuned, Rabenseifner": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "6"),
+    "han": ("--mca", "coll_han_priority", "100"),
+}
+
+
+class Cluster(Lab):
+    """Machines of `places` ranks (a number, or one of each worker), and servers of one."""
+
+    def __init__(self, workers, servers, rates, places, more=()):
+        super().__init__(workers, servers, rates, more=("--places", places, *more))
+        numbers = [int(p) for p in str(places).split(",")]
+        self.places = str(places)
+        self.ranks = [numbers[min(i, len(numbers) - 1)] for i in range(workers)]
+
+    def probe(self, folder):
+        profile = folder / "cluster.json"
+        say(f"probing {self.workers + self.servers} machines of {self.places} ranks")
+        self.run(sum(self.ranks) + self.servers, RECKON, "probe", "--cluster", "--transport", TRANSPORT, "-o", profile, "--force")
+        return profile
+
+    def plan(self, folder, profile, model, servers, *more):
+        path = folder / "plan.json"
+        call(RECKON, "plan", "--profile", profile, "--workload", model, "--workers", self.workers, "--servers", servers,
+             "--places", self.places, "--transport", TRANSPORT, "-o", path, *more)
+        return path, json.loads(path.read_text())
+
+    def measure(self, folder, path, servers, iterations=3):
+        return measure(self, folder, path, sum(self.ranks) + servers, iterations)
+
+
+def measure_openmpi(folder, workers, elements, settings, iterations=3):
+    """`PLACES` ranks on each of `workers` machines; inside them by shared memory."""
+    agent = folder / "mpi-agent"
+    agent.write_text(f"""#!/bin/bash
+# mpirun's remote shell: ADDRESS COMMAND...
+number=$((${{1##*.}} - 1))
+exec "{NETLAB}" exec "w$number" -- sh -c "${{*:2}}"
+""")
+    agent.chmod(0o755)
+    subnet = "10.77.0.0/24"
+    text = call(NETLAB, "exec", "w0", "--", "mpirun", "--host",
+                ",".join(f"10.77.0.{i + 1}:{PLACES}" for i in range(workers)), "-n", workers * PLACES, "--bind-to", "none",
+                "--mca", "plm_rsh_agent", agent, "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
+                "--mca", "btl", "tcp,vader,self", "--mca", "pml", "ob1",
+                "--mca", "mpi_yield_when_idle", "1", *settings, BENCH / "baseline_mpi", elements, iterations + 1,
+                env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    agent.unlink()
+    return [float(line) for line in text.split()][1:]
+
+
+def row_of(name, document, seconds, link_seconds):
+    """`link_seconds`: of the whole gradient over one port."""
+    bound, predicted, measured = own_bound(document), document["prediction"]["mid_seconds"], statistics.median(seconds)
+    return {"name": name, "strategy": document["strategy"], "bound": bound, "predicted": predicted, "measured": measured,
+            "samples": seconds, "error": measured / predicted - 1, "ports": bound / link_seconds}
+
+
+HEADERS = ("what", "strategy", "bound, M/B", "bound s", "predicted s", "measured s", "error", "measured/bound")
+
+
+def cells_of(rows):
+    return [(r["name"], r["strategy"], f"{r['ports']:.3f}", f"{r['bound']:.3f}", f"{r['predicted']:.3f}",
+             f"{r['measured']:.3f}", percent(r["error"]), f"{r['measured'] / r['bound']:.4f}") for r in rows]
+
+
+def port_of(profile):
+    cells = [c for c in json.loads(profile.read_text())["cells"] if c["case"] == "port_bandwidth" and "p50" in c]
+    return max(c["p50"] for c in cells)
+
+
+def first_part(arguments, folder, model, model_bytes, present):
+    """All-reduce of 4 x 4 workers: hierarchical and flat, and other people's, by turns."""
+    points = [int(k) for k in arguments.points.split(",")] if arguments.points else [0, 1, 2, 4]
+    samples, others = {}, {}
+    with Cluster(4, max(points), [arguments.rate], PLACES) as lab:
+        profile = arguments.profile or lab.probe(folder)
+        link = model_bytes / port_of(profile)
+        jobs = [(f"hierarchical, {k} servers", k, ()) for k in points]
+        jobs += [("flat ring", 0, ("--strategy", "ring")), ("parameter servers on the workers", 0, ("--strategy", "ps_colocated")),
+                 (f"parameter servers on {max(points)} machines", max(points), ("--strategy", "ps_noncolocated"))]
+        for number in range(arguments.rounds):
+            for name, servers, more in jobs:
+                slow = "parameter" in name
+                if slow and number > 0:
+                    continue
+                path, document = lab.plan(folder, profile, model, servers, *more)
+                seconds = lab.measure(folder, path, servers, 1 if slow else 3)
+                samples.setdefault(name, (document, []))[1].extend(seconds)
+                say(f"round {number + 1}: {name} ({document['strategy']}): {statistics.median(seconds):.3f} s, "
+                    f"predicted {document['prediction']['mid_seconds']:.3f} s")
+            if "gloo" in present:
+                others.setdefault("Gloo", []).extend(measure_gloo(lab, folder, 4 * PLACES, model_bytes // 4, 3))
+                say(f"round {number + 1}: Gloo: {statistics.median(others['Gloo']):.3f} s")
+            for label, settings in OPENMPI.items() if "openmpi" in present else ():
+                label = f"OpenMPI, {label}"
+                if number > 0 and label in others and statistics.median(others[label]) > 2 * min(
+                        statistics.median(v) for n, v in others.items() if n.startswith("OpenMPI")):
+                    continue
+                others.setdefault(label, []).extend(
+                    measure_openmpi(folder, 4, model_bytes // 4, settings, 3 if number else 1))
+                say(f"round {number + 1}: {label}: {statistics.median(others[label]):.3f} s")
+    rows = [row_of(name, document, seconds, link) for name, (document, seconds) in samples.items()]
+    return rows, {name: statistics.median(seconds) for name, seconds in others.items()}, link
+
+
+def second_part(arguments, folder, model, model_bytes):
+    """Every other scheme once: collectives, one slow port, unequal machines, racks."""
+    rows = []
+
+    def one(lab, profile, link, name, servers, *more):
+        path, document = lab.plan(folder, profile, model, servers, *more)
+        rows.append(row_of(name, document, lab.measure(folder, path, servers), link))
+        say(f"{name} ({document['strategy']}): {rows[-1]['measured']:.3f} s, {percent(rows[-1]['error'])}")
+
+    with Cluster(4, 2, [arguments.rate], PLACES) as lab:
+        profile = lab.probe(folder)
+        link = model_bytes / port_of(profile)
+        for collective in ("reduce-scatter", "all-gather", "broadcast", "reduce"):
+            one(lab, profile, link, collective, 0, "--collective", collective)
+        for scheme in ("hierarchical_ring", "hierarchical_servers", "optimum", "byteps_split"):
+            one(lab, profile, link, scheme, 2, "--strategy", scheme)
+    number, unit = re.fullmatch(r"([\d.]+)(\w+)", arguments.rate).groups()
+    half = f"{float(number) / 2:g}{unit}"
+    with Cluster(3, 1, [arguments.rate, half, arguments.rate, arguments.rate], "2,4,4") as lab:
+        profile = lab.probe(folder)
+        one(lab, profile, model_bytes / port_of(profile), "2, 4 and 4 ranks, one port at half its rate", 0)
+        one(lab, profile, model_bytes / port_of(profile), "the same with 1 server", 1)
+    with Cluster(4, 2, [arguments.rate], PLACES, ("--racks", "2", "--uplink", arguments.rate)) as lab:
+        profile = lab.probe(folder)
+        one(lab, profile, model_bytes / port_of(profile), "two racks, thin uplinks", 0)
+        one(lab, profile, model_bytes / port_of(profile), "two racks with a server each", 2)
+    return rows
+
+
+def faults(folder, model):
+    """What becomes of a job when a rank dies inside a machine, and when a machine vanishes."""
+    rows = []
+    with Cluster(4, 2, ["200mbit"], PLACES) as lab:
+        profile = lab.probe(folder)
+        path, _ = lab.plan(folder, profile, model, 2)
+        for name, act in (("rank 6 on w1 is killed", "kill"), ("w2 is cut off the network", "cut")):
+            job = subprocess.Popen([str(a) for a in (NETLAB, "run", "--time", "120", "--", RECKON, "run", path, "--iterations",
+                                                     "50", "--peer-limit", "5s")], text=True, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, env=dict(os.environ, NETLAB=os.environ.get("NETLAB", "reproduce"),
+                                                                    NETLAB_QUIET="1"))
+            try:
+                job.wait(timeout=25)
+                die(f"the job ended before anything was done to it: {job.stderr.read()}", 4)
+            except subprocess.TimeoutExpired:
+                pass
+            if act == "kill":
+                pids = call("ip", "netns", "pids", f"{os.environ.get('NETLAB', 'reproduce')}-w1").split()
+                ranks = [p for p in pids if open(f"/proc/{p}/comm").read().strip() == "reckon"]
+                victim = next(p for p in ranks if b"RANK=6\0" in open(f"/proc/{p}/environ", "rb").read())
+                call("kill", "-KILL", victim)
+            else:
+                call(NETLAB, "cut", "w2")
+            _, said = job.communicate(timeout=120)
+            errors = [line for line in said.splitlines() if "error" in line]
+            rows.append((name, job.returncode, errors[0].removeprefix("reckon: error: ") if errors else said.strip()))
+            say(f"{name}: exit code {job.returncode}: {rows[-1][2]}")
+            if act == "cut":
+                call(NETLAB, "restore", "w2")
+    return rows
+
+
+def whole(arguments, folder):
+    model_bytes = parse_bytes(arguments.bytes)
+    present = build(arguments.baselines != "none")
+    model = workload(folder, model_bytes)
+    rows, others, link = first_part(arguments, folder, model, model_bytes, present)
+    more = second_part(arguments, folder, model, model_bytes)
+    killed = faults(folder, model)
+    everything = [*rows, *more]
+    errors = sorted(abs(r["error"]) for r in everything)
+    hierarchical = [r for r in rows if r["name"].startswith("hierarchical")]
+    lines = ["# Whole clusters on netlab", "",
+             f"4 machines with {PLACES} ranks each, which share the machine's memory and its port of {arguments.rate}, and machines "
+             f"that only sum; M = {arguments.bytes}. Inside a machine the bytes move through shared memory, between machines over "
+             f"{TRANSPORT}, in one job. Medians of {3 * arguments.rounds} iterations in {arguments.rounds} rounds by turns (one "
+             "iteration of the parameter servers); every sum was checked. B is a port's rate by the probe. To repeat: "
+             "`scripts/reproduce whole`.", "", table(HEADERS, cells_of(rows)), ""]
+    if others:
+        best = min((n for n in others if n.startswith("OpenMPI")), key=others.get, default=None)
+        headers = ["all-reduce of 16 ranks", "seconds", "M/B",
+                   *[f"times as long as ours, {r['name'].split(', ')[1]}" for r in hierarchical]]
+        lines += [table(headers, [(name, f"{seconds:.3f}", f"{seconds / link:.3f}",
+                                   *[f"{seconds / r['measured']:.2f}" for r in hierarchical])
+                                  for name, seconds in sorted(others.items(), key=lambda item: item[1])]), ""]
+        if best:
+            lines += [f"OpenMPI's best: {best.removeprefix('OpenMPI, ')}.", ""]
+    lines += ["Other schemes and machines on such labs:", "", table(HEADERS, cells_of(more)), "",
+              f"Error of the prediction over all rows: median {100 * statistics.median(errors):.1f} %, greatest "
+              f"{100 * errors[-1]:.1f} %; hierarchical plans: measured at most "
+              f"{max(r['measured'] / r['bound'] for r in hierarchical):.4f} of their bound.", "",
+              "The ten worst errors:", "",
+              table(("what", "strategy", "error"), [(r["name"], r["strategy"], percent(r["error"])) for r in sorted(
+                  everything, key=lambda r: -abs(r["error"]))[:10]]), "",
+              "Faults, in the middle of a job of 18 ranks:", "", table(("fault", "exit code", "what reckon says"), killed)]
+    (folder / "whole.json").write_text(json.dumps({"rows": everything, "others": others}, indent=1))
+    (folder / "whole.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+    say(f"\nwritten: {folder}/whole.md, .json")
+
+
+EXPERIMENTS = {"whole": whole}

@@ -44,8 +44,9 @@ class Cluster(Lab):
              "--places", self.places, "--transport", TRANSPORT, "-o", path, *more)
         return path, json.loads(path.read_text())
 
-    def measure(self, folder, path, servers, iterations=3):
-        return measure(self, folder, path, sum(self.ranks) + servers, iterations)
+    def measure(self, folder, path, document, iterations=3):
+        """Machines that the plan leaves out are the last ones."""
+        return measure(self, folder, path, len(document["ranks"]), iterations)
 
 
 def measure_openmpi(folder, workers, elements, settings, iterations=3):
@@ -104,7 +105,7 @@ def first_part(arguments, folder, model, model_bytes, present):
                 if slow and number > 0:
                     continue
                 path, document = lab.plan(folder, profile, model, servers, *more)
-                seconds = lab.measure(folder, path, servers, 1 if slow else 3)
+                seconds = lab.measure(folder, path, document, 1 if slow else 3)
                 samples.setdefault(name, (document, []))[1].extend(seconds)
                 say(f"round {number + 1}: {name} ({document['strategy']}): {statistics.median(seconds):.3f} s, "
                     f"predicted {document['prediction']['mid_seconds']:.3f} s")
@@ -129,7 +130,7 @@ def second_part(arguments, folder, model, model_bytes):
 
     def one(lab, profile, link, name, servers, *more):
         path, document = lab.plan(folder, profile, model, servers, *more)
-        rows.append(row_of(name, document, lab.measure(folder, path, servers), link))
+        rows.append(row_of(name, document, lab.measure(folder, path, document), link))
         say(f"{name} ({document['strategy']}): {rows[-1]['measured']:.3f} s, {percent(rows[-1]['error'])}")
 
     with Cluster(4, 2, [arguments.rate], PLACES) as lab:

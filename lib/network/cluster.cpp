@@ -189,11 +189,9 @@ private:
     const std::size_t core = m_nodes++;
     for (const Member& member : m_members) {
       std::size_t hub = core;
-      CellKey pattern;
-      pattern.test = k_uplink;
-      pattern.from = member.rack;
       std::vector<const Cell*> cells =
-          member.rack.empty() ? std::vector<const Cell*>() : m_profile.select(pattern);
+          member.rack.empty() ? std::vector<const Cell*>()
+                              : m_profile.select({.test = k_uplink, .from = member.rack});
       std::erase_if(
           cells, [&](const Cell* cell) { return !is_over(*cell, m_transport) || cell->p50 <= 0; });
       if (!cells.empty() && !m_racks.contains(member.rack)) {
@@ -288,11 +286,8 @@ private:
       }
       return pair;
     }
-    CellKey pattern;
-    pattern.test = k_pair_bandwidth;
-    pattern.from = from.own_name;
-    pattern.to = to.own_name;
-    for (const Cell* const cell : m_profile.select(pattern)) {
+    for (const Cell* const cell :
+         m_profile.select({.test = k_pair_bandwidth, .from = from.own_name, .to = to.own_name})) {
       if (is_over(*cell, m_transport) && cell->key.direction != "two_way" && cell->p50 > 0 &&
           !pair.measured) {
         pair.measured = true;
@@ -309,10 +304,7 @@ private:
   double group_latency(const std::string& group) {
     const auto [at, added] = m_latency.try_emplace(group, 0);
     if (added) {
-      CellKey pattern;
-      pattern.test = k_fabric_latency;
-      pattern.from = group;
-      for (const Cell* const cell : m_profile.select(pattern)) {
+      for (const Cell* const cell : m_profile.select({.test = k_fabric_latency, .from = group})) {
         if (is_over(*cell, m_transport)) {
           at->second = std::max(at->second, cell->p50);
         }

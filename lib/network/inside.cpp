@@ -27,24 +27,15 @@ constexpr std::array k_pair_cases{k_device_read_ce,    k_device_write_ce,   k_de
                                   k_device_write_sm,   k_host_to_device_ce, k_host_to_device_sm,
                                   k_device_to_host_ce, k_device_to_host_sm, k_numa_copy};
 
-Rate fastest(const Profile& profile, const CellKey& pattern, std::string_view transport = {}) {
+Rate fastest(const Profile& profile, const CellKey& pattern) {
   Rate best;
   for (const Cell* const cell : profile.select(pattern)) {
     if (cell->unit == "bytes_per_second" && cell->key.direction != "two_way" &&
-        is_over(*cell, transport) && cell->p50 > best.mid) {
+        cell->p50 > best.mid) {
       best = measured_rate(*cell);
     }
   }
   return best;
-}
-
-Rate fastest(const Profile& profile, const char* test, const std::string& from,
-             const std::string& to = {}) {
-  CellKey pattern;
-  pattern.test = test;
-  pattern.from = from;
-  pattern.to = to;
-  return fastest(profile, pattern);
 }
 
 class Builder {
@@ -231,7 +222,8 @@ private:
       return known->second;
     }
     std::optional<std::size_t> out;
-    if (const Rate measured = fastest(m_profile, k_link_bandwidth, end.from, end.to);
+    if (const Rate measured =
+            fastest(m_profile, {.test = k_link_bandwidth, .from = end.from, .to = end.to});
         measured.mid > 0) {
       out = station(short_text(end), measured, k_link_bandwidth);
     } else if (const double described = described_bytes_per_second(m_topology, end);
@@ -268,9 +260,7 @@ private:
         if (known != m_memory.end()) {
           return std::optional<std::size_t>(known->second);
         }
-        CellKey pattern;
-        pattern.test = test;
-        pattern.from = of;
+        CellKey pattern{.test = test, .from = of};
         if (pattern.test == k_reduce_sum) {
           pattern.dtype = "fp32";
           pattern.sources = 2;
@@ -347,7 +337,7 @@ private:
     Rate best;
     bool impossible = false;
     for (const char* const test : k_pair_cases) {
-      const Rate rate = fastest(m_profile, test, from, to);
+      const Rate rate = fastest(m_profile, {.test = test, .from = from, .to = to});
       best = rate.mid > best.mid ? rate : best;
     }
     if (best.mid > 0) {
@@ -396,11 +386,8 @@ private:
   /// A GPU sums at a rate that the profile may have.
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.places[endpoint].id;
-    CellKey pattern;
-    pattern.test = k_reduce_sum;
-    pattern.from = id;
-    pattern.sources = 2;
-    if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
+    if (const Rate rate = fastest(m_profile, {.test = k_reduce_sum, .from = id, .sources = 2});
+        rate.mid > 0) {
       m_model.add[endpoint].push_back(
           {station(fmt::format("sums {}", short_name(id)), rate, k_reduce_sum), 1.0});
     }
@@ -408,9 +395,9 @@ private:
 
   /// The port of a NIC, one direction, and where that comes from.
   [[nodiscard]] std::pair<Rate, const char*> port_rate(const std::string& nic) const {
-    Rate measured = fastest(m_profile, k_port_bandwidth, nic);
+    Rate measured = fastest(m_profile, {.test = k_port_bandwidth, .from = nic});
     if (measured.mid <= 0 && m_nics.size() == 1) {
-      measured = fastest(m_profile, k_port_bandwidth, m_machine);
+      measured = fastest(m_profile, {.test = k_port_bandwidth, .from = m_machine});
     }
     if (measured.mid > 0) {
       return {measured, k_port_bandwidth};
@@ -484,11 +471,8 @@ private:
 
   /// Of each direction while both are busy, which is what cells of ports say.
   [[nodiscard]] Rate port_cell(const std::string& of, const std::string& transport) const {
-    CellKey pattern;
-    pattern.test = k_port_bandwidth;
-    pattern.from = of;
     Rate best;
-    for (const Cell* const cell : m_profile.select(pattern)) {
+    for (const Cell* const cell : m_profile.select({.test = k_port_bandwidth, .from = of})) {
       if (is_over(*cell, transport) && cell->p50 > best.mid) {
         best = measured_rate(*cell);
       }

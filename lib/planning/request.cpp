@@ -505,11 +505,8 @@ void check_collective(const PlanRequest& request) {
 }
 
 bool has_cells(const Profile& profile, std::initializer_list<const char*> tests) {
-  return std::any_of(tests.begin(), tests.end(), [&](const char* test) {
-    CellKey pattern;
-    pattern.test = test;
-    return !profile.select(pattern).empty();
-  });
+  return std::any_of(tests.begin(), tests.end(),
+                     [&](const char* test) { return !profile.select({.test = test}).empty(); });
 }
 
 /// Throws Error{usage} for a shape with more nodes than there can be.
@@ -683,13 +680,10 @@ void add_missing_step(Plan& plan, const Profile& profile) {
     return;
   }
   const std::string name(name_of(plan.update->optimizer));
-  CellKey pattern;
-  pattern.test = k_optimizer_step;
-  pattern.operation = name;
   if (has_places(plan) && plan.routing.empty()) {
     plan.assumed.push_back(fmt::format(
         "the step of {} takes no time: no profile has its rate on GPUs or NUMA nodes", name));
-  } else if (profile.select(pattern).empty()) {
+  } else if (profile.select({.test = k_optimizer_step, .operation = name}).empty()) {
     plan.assumed.push_back(fmt::format("the step of {} takes no time: the profile has no {} of it",
                                        name, k_optimizer_step));
   }

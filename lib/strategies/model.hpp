@@ -162,6 +162,7 @@ private:
   void read_ports(const Profile& profile, const WhatIf& what_if);
   void read_single_ports(const Profile& profile);
   void read_shared(const Profile& profile);
+  void read_latency(const Profile& profile);
   void read_reduction(const Profile& profile);
   void read_stores(const Profile& profile);
   void read_steps(const Profile& profile);

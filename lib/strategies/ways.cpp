@@ -170,10 +170,9 @@ std::pair<double, double> Ways::spread(const std::vector<double>& station_bytes)
   if (!m_model) {
     return {slow, fast};
   }
-  CellKey pattern;
-  pattern.test = k_port_bandwidth;
-  for (const Cell* cell : m_profile.select(pattern)) {
-    if (cell->samples.size() < 3 || cell->p50 <= 0 || cell->key.transport != m_model->transport()) {
+  for (const Cell* cell :
+       m_profile.select({.test = k_port_bandwidth, .transport = m_model->transport()})) {
+    if (cell->samples.size() < 3 || cell->p50 <= 0) {
       continue;
     }
     const auto [low, high] = std::minmax_element(cell->samples.begin(), cell->samples.end());
@@ -228,11 +227,10 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
   std::size_t guessed = 0;
   for (const std::size_t client : clients) {
     for (const std::size_t device : devices) {
-      CellKey pattern;
-      pattern.transport = m_model->transport();
-      pattern.from = names[client];
-      pattern.to = names[device];
-      pattern.test = k_pair_write;
+      CellKey pattern{.test = k_pair_write,
+                      .from = names[client],
+                      .to = names[device],
+                      .transport = m_model->transport()};
       const bool written = !m_profile.select(pattern).empty();
       pattern.test = k_pair_bandwidth;
       const std::vector<const Cell*> rates = m_profile.select(pattern);

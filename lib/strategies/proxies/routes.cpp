@@ -132,12 +132,9 @@ Curve write_curve(const Profile& profile, const CostModel& model, std::size_t fr
 Curve copy_curve(const Profile& profile, const StationNetwork& network,
                  const std::vector<std::string>& endpoints, std::size_t from, std::size_t to,
                  std::string* source) {
-  CellKey pattern;
-  pattern.test = k_gpu_copy;
-  pattern.from = endpoints[from];
-  pattern.to = endpoints[to];
   std::map<double, CurvePoint> points;
-  for (const Cell* cell : profile.select(pattern)) {
+  for (const Cell* cell :
+       profile.select({.test = k_gpu_copy, .from = endpoints[from], .to = endpoints[to]})) {
     if (cell->unit == "seconds" && cell->p50 > 0 && cell->key.bytes > 0) {
       const auto bytes = static_cast<double>(cell->key.bytes);
       points[bytes] = {bytes, cell->p50};
@@ -154,7 +151,7 @@ Curve copy_curve(const Profile& profile, const StationNetwork& network,
       points[bytes] = {bytes, seconds};
     }
   } else if (source != nullptr) {
-    *source = pattern.test;
+    *source = k_gpu_copy;
   }
   std::vector<CurvePoint> list;
   for (const auto& [bytes, point] : points) {

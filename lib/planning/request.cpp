@@ -13,7 +13,6 @@
 #include "strategies/model.hpp"
 #include "strategies/plan_network.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/proxies/description.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
 

@@ -217,6 +217,11 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
       rank.worker = group.worker;
       rank.server = group.server;
       rank.lanes = group.lanes;
+      if (rank.worker) {
+        m_workers.push_back(m_ranks.size());
+      } else if (rank.server) {
+        m_servers.push_back(m_ranks.size());
+      }
       m_ranks.push_back(rank);
     }
     m_cores = std::max(m_cores, machine->cores);
@@ -618,13 +623,11 @@ Rate CostModel::uplink_share(const std::string& rack) const {
 Star CostModel::star(double model_bytes) const {
   Star star;
   star.model_bytes = model_bytes;
-  for (const RankModel& r : m_ranks) {
-    const double port = r.port_bytes_per_s > 0 ? r.port_bytes_per_s : 1e9;
-    if (r.worker) {
-      star.worker_bytes_per_s.push_back(port);
-    } else if (r.server) {
-      star.server_bytes_per_s.push_back(port);
-    }
+  for (const std::size_t r : m_workers) {
+    star.worker_bytes_per_s.push_back(m_ranks[r].port());
+  }
+  for (const std::size_t r : m_servers) {
+    star.server_bytes_per_s.push_back(m_ranks[r].port());
   }
   return star;
 }

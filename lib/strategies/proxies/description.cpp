@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -48,17 +47,13 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
   if (proxies.ring_directions) {
     plan.options["ring_directions"] = std::to_string(*proxies.ring_directions);
   }
-  add_made_up_ports(plan, options.what_if);
   if (plan.update) {
-    plan.options["optimizer"] = name_of(plan.update->optimizer);
-    plan.options["update"] = options.update_at ? name_of(*options.update_at) : "auto";
     if (const auto cost = checkpoint_cost(plan, job, ways)) {
       plan.quantities.push_back(*cost);
     }
   }
   if (job.passes) {
-    plan.options["forward"] = fmt::format("{} s", job.forward_s);
-    plan.options["backward"] = fmt::format("{} s", job.backward_s);
+    add_pass_times(plan, job.forward_s, job.backward_s);
     add_order(plan, options.order);
     plan.quantities.push_back(exposed_quantity(plan, job.forward_s, job.backward_s));
   }
@@ -105,32 +100,11 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
                                  : "least length of a shard, by the predicted time: several are "
                                    "under way at once",
                              {{"parts", static_cast<double>(plan.parts.size())}}});
-  for (const std::string& source : found.routing.sources) {
-    plan.quantities.push_back({"profile", 0, source, {}});
-  }
-  for (const std::string& source : ways.model().sources()) {
-    plan.quantities.push_back({"profile", 0, source, {}});
-  }
+  add_sources(plan.quantities, found.routing.sources);
+  add_sources(plan.quantities, ways.model().sources());
   plan.assumed = ways.model().assumed();
   for (const std::string& text : found.routing.ambiguous) {
     plan.quantities.push_back({"several_crossings", 1, text, {}});
-  }
-}
-
-void compare_with_candidates(Plan& plan) {
-  double second = std::numeric_limits<double>::infinity();
-  for (const Candidate& c : plan.candidates) {
-    if (c.strategy != plan.strategy && c.prediction && c.prediction->mid_seconds < second) {
-      second = c.prediction->mid_seconds;
-      plan.runner_up = c.strategy;
-    }
-  }
-  if (!plan.runner_up.empty() && plan.prediction.mid_seconds > 0) {
-    plan.margin = second / plan.prediction.mid_seconds - 1;
-    if (plan.margin < -k_worth_searching) {
-      plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for",
-                                     plan.runner_up, -100 * plan.margin);
-    }
   }
 }
 

@@ -22,7 +22,4 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
               const ProxyOptions& proxies, const Job& job, const Ways& ways,
               const ProxyFindings& found);
 
-/// The candidate that would be fastest if not for the plan's own strategy, and how far off it is.
-void compare_with_candidates(Plan& plan);
-
 } // namespace reckon

@@ -7,6 +7,7 @@
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
+#include "strategies/provenance.hpp"
 #include "strategies/proxies/description.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "strategies/proxies/search.hpp"
@@ -40,15 +41,6 @@ void check_options(const PlanInputs& inputs, const PlanOptions& options,
   }
 }
 
-/// Of those that the roles give each rank; whether they do.
-std::pair<int, bool> given_lanes(const CostModel& model) {
-  int lanes = 1;
-  for (const RankModel& rank : model.ranks()) {
-    lanes = std::max(lanes, rank.lanes);
-  }
-  return {lanes, model.ranks().front().lanes > 0};
-}
-
 /// The fewest lanes with which no rank adds up slower than its port brings the operands.
 int needed_lanes(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
                  double shard_bytes) {
@@ -71,16 +63,12 @@ int needed_lanes(const Job& job, const Ways& ways, const std::vector<ProxyRoute>
 
 RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
                          const ProxyOptions& proxies, const Job& job, const Ways& ways) {
-  std::vector<double> sizes;
-  for (const Tensor& t : inputs.workload.tensors) {
-    sizes.push_back(static_cast<double>(t.bytes()));
-  }
   RoutingTables routing = solve_routing_tables(
-      ways.model().ranks(),
+      job,
       [&](std::size_t from, std::size_t to, std::string* source) {
         return ways.curve(from, to, source);
       },
-      sizes, proxies.tolerance);
+      proxies.tolerance);
   if (const std::size_t guessed = ways.guessed_curves(job.workers, job.devices); guessed > 0) {
     const std::string text = fmt::format(
         "profile '{}' has no pair_write of {} pairs of client and proxy: their latencies and short "
@@ -148,8 +136,8 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
   Ways ways(inputs, options);
   const Job job = job_between(inputs, options, ways.model());
   check_options(inputs, options, proxies, job);
-  const auto [lanes, lanes_given] = given_lanes(ways.model());
-  ways.set_lanes(lanes);
+  const bool lanes_given = given_lanes(inputs.roles) > 0;
+  ways.set_lanes(std::max(1, given_lanes(inputs.roles)));
   const RoutingTables routing = routing_of(inputs, options, proxies, job, ways);
   double partition = 0;
   for (const ProxyRoute& r : routing.routes) {

@@ -160,23 +160,15 @@ Curve copy_curve(const Profile& profile, const StationNetwork& network,
   return Curve(std::move(list), Curve::Shape::non_decreasing);
 }
 
-RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const CurveOf& curve_of,
-                                   std::span<const double> tensor_bytes, double tolerance) {
-  std::vector<std::size_t> clients, devices;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].worker) {
-      clients.push_back(r);
-    } else if (ranks[r].server) {
-      devices.push_back(r);
-    }
-  }
+RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, double tolerance) {
+  const std::vector<std::size_t>&clients = job.workers, &devices = job.devices;
   if (devices.empty()) {
     fail(ErrorKind::input, "there is no memory device, a rank that serves and has no gradient; "
                            "give --servers, or --roles with such a group");
   }
   std::vector<SizeCount> sizes;
-  for (const double bytes : tensor_bytes) {
-    sizes.push_back({bytes, 1});
+  for (const Tensor& tensor : job.workload.tensors) {
+    sizes.push_back({static_cast<double>(tensor.bytes()), 1});
   }
   RoutingTables out;
   std::map<std::string, std::size_t> pairs; // by where their curves are from
@@ -213,9 +205,10 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
     route.latency_proxy = route.bandwidth_proxy = devices[fast];
     if (near != fast) {
       const Routing solved = solve_routing(samples[c][near], samples[c][fast], sizes);
-      const double alone = std::accumulate(
-          tensor_bytes.begin(), tensor_bytes.end(), 0.0,
-          [&](double sum, double bytes) { return sum + samples[c][fast].seconds_at(bytes); });
+      const double alone =
+          std::accumulate(sizes.begin(), sizes.end(), 0.0, [&](double sum, const SizeCount& size) {
+            return sum + samples[c][fast].seconds_at(size.bytes);
+          });
       if (solved.threshold_s < (1 - k_worth) * alone) {
         route.latency_proxy = devices[near];
         route.threshold_bytes = solved.threshold_bytes;

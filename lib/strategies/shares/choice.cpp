@@ -19,7 +19,7 @@ std::vector<double> part_sizes(const SharesJob& job) {
   constexpr double k_most = 16 * 1024 * 1024;
   const double least = job.model().one_machine() ? 64 * 1024 : 16 * 1024;
   std::vector<double> sizes;
-  for (double s = least; s <= k_most && s < 2 * job.bytes; s *= 2) {
+  for (double s = least; s <= k_most && s < 2 * job.bytes(); s *= 2) {
     sizes.push_back(s);
   }
   if (sizes.empty()) {
@@ -56,7 +56,7 @@ void scale(Prediction& prediction, double exchanges) {
 
 Choice evaluate(const SharesJob& job, const std::string& strategy) {
   Choice best;
-  best.solution = solve(strategy, job.model(), job.bytes);
+  best.solution = solve(strategy, job.model(), job.bytes());
   best.solution.ring_order = best.solution.ring ? job.ring_order : std::vector<std::size_t>();
   if (job.options.async_steps && best.solution.ring) {
     best.solution.reason = "asynchronous training needs a server that keeps the latest parameters";

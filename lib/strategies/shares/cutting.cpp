@@ -15,10 +15,7 @@ namespace {
 /// Equal parts per slot make the shares of the equal-bandwidth split come out exactly: the number
 /// of parts should be a multiple of the slots, in lowest terms (equation 9).
 std::uint64_t streams(const std::string& strategy, const CostModel& model) {
-  std::uint64_t n = 0, k = 0;
-  for (const RankModel& r : model.ranks()) {
-    (r.worker ? n : k) += 1;
-  }
+  const std::uint64_t n = model.workers().size(), k = model.ranks().size() - n;
   if (strategy == "ps_noncolocated") {
     return std::max<std::uint64_t>(1, k);
   }
@@ -33,25 +30,18 @@ std::uint64_t streams(const std::string& strategy, const CostModel& model) {
   return std::max<std::uint64_t>(1, slots->total / std::max<std::uint64_t>(1, common));
 }
 
-/// Bytes per second of a rank's port. On one machine, where there are none, any: only proportions
-/// count.
-double port_rate(const SharesJob& job, std::size_t rank) {
-  return job.model().one_machine() ? 1e9 : job.model().ranks()[rank].port_bytes_per_s;
-}
-
 /// When one rank's port is done if it owns `bytes` (equation 5); in a ring what counts is the
 /// largest chunk, in a scheme of fixed shares how much of its own a rank has.
 double cost_of(const SharesJob& job, const Solution& solution, std::size_t r, double bytes) {
   const RankModel& rank = job.model().ranks()[r];
-  const double port = port_rate(job, r);
-  if (solution.ring || port == 0) {
+  if (solution.ring) {
     return bytes;
   }
   if (solution.fixed_shares) {
     return bytes / solution.share_bytes[r];
   }
-  const double others = static_cast<double>(job.workers) - (rank.worker ? 1 : 0);
-  return ((rank.worker ? job.bytes - bytes : 0) + others * bytes) / port;
+  const double others = static_cast<double>(job.workers.size()) - (rank.worker ? 1 : 0);
+  return ((rank.worker ? job.bytes() - bytes : 0) + others * bytes) / rank.port();
 }
 
 /// `load`: of ranks that own `loads` bytes.
@@ -95,32 +85,25 @@ void add_fixed_point(Plan& plan, const SharesJob& job) {
     return;
   }
   const auto& [bits, bound] = *job.options.fixed_point;
-  const std::int32_t limit = fixed_point_limit(bits, job.workers);
+  const std::int32_t limit = fixed_point_limit(bits, job.workers.size());
   const int exponent = fixed_point_exponent(limit, bound);
   plan.fixed_point = FixedPointPlan{bits, bound, exponent};
   plan.quantities.push_back({"fixed_point_exponent",
                              static_cast<double>(exponent),
                              "equation 22: the greatest with which no sum leaves its bits",
-                             {{"n", static_cast<double>(job.workers)},
+                             {{"n", static_cast<double>(job.workers.size())},
                               {"bits", static_cast<double>(bits)},
                               {"gradient_bound", bound}}});
   plan.quantities.push_back({"fixed_point_error",
-                             fixed_point_error(exponent, job.workers),
+                             fixed_point_error(exponent, job.workers.size()),
                              "equation 22: n / (2 2^e), how far a sum may be off",
-                             {{"n", static_cast<double>(job.workers)}}});
+                             {{"n", static_cast<double>(job.workers.size())}}});
 }
 
 } // namespace
 
 double port_seconds(const SharesJob& job, const Solution& solution, std::span<const double> loads) {
-  const Load load = load_of(solution, job.model(), loads);
-  double longest = 0;
-  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-    if (const double port = port_rate(job, r); port > 0) {
-      longest = std::max(longest, std::max(load.egress_bytes[r], load.ingress_bytes[r]) / port);
-    }
-  }
-  return longest;
+  return port_seconds(load_of(solution, job.model(), loads), job.model());
 }
 
 Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority) {
@@ -131,7 +114,7 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority
                    job.options.part_bytes ? 1 : streams(solution.strategy, job.model()));
   plan.passes = job.passes;
   if (job.passes && by_priority) {
-    order_by_priority(plan.parts, *job.passes, job.bytes / choice.prediction.mid_seconds);
+    order_by_priority(plan.parts, *job.passes, job.bytes() / choice.prediction.mid_seconds);
   }
   assign_servers(plan.parts, solution.share_bytes, [&](std::size_t rank, double bytes) {
     return cost_of(job, solution, rank, bytes);

@@ -24,12 +24,12 @@ struct Assigned {
   [[nodiscard]] std::optional<double> played(const Plan& plan) const {
     constexpr PlayEffort k_effort{150'000, 40'000, true};
     const double writes_per_part =
-        2 * static_cast<double>(job.workers) *
+        2 * static_cast<double>(job.workers.size()) *
         (plan.asynchronous ? static_cast<double>(plan.asynchronous->steps) : 1);
     const auto parts = static_cast<double>(plan.parts.size());
     // A beginning says how the rest goes on only if it is much longer than what is under way at
     // once. A window is of all parts, in a ring of those of one owner.
-    const double under_way = (solution.ring ? static_cast<double>(job.workers) : 1) *
+    const double under_way = (solution.ring ? static_cast<double>(job.workers.size()) : 1) *
                              static_cast<double>(plan.window_parts) * plan.ranks.front().lanes;
     if (job.model().one_machine() || (parts * writes_per_part > k_effort.most_writes &&
                                       4 * under_way * writes_per_part > k_effort.most_writes)) {
@@ -38,9 +38,9 @@ struct Assigned {
     const auto part_bytes = static_cast<double>(plan.part_bytes);
     Between between = job.ways.between(part_bytes);
     if (job.pairs() != nullptr) { // which have curves of their own
-      between.network =
-          in_pieces(std::move(between.network), 2 * static_cast<double>(job.workers) * job.bytes,
-                    k_effort.most_pieces);
+      between.network = in_pieces(std::move(between.network),
+                                  2 * static_cast<double>(job.workers.size()) * job.bytes(),
+                                  k_effort.most_pieces);
     }
     const double steady_s = busiest_station(lower(together(plan)), between).seconds *
                             (plan.asynchronous ? job.steps() : 1);

@@ -38,7 +38,7 @@ bool unequal_ports(const CostModel& model) {
 double window_for(const SharesJob& job, double part_bytes, bool ring) {
   const CostModel& model = job.model();
   if (model.one_machine() && ring) {
-    return std::ceil(job.bytes / part_bytes); // nothing gathers anywhere: all at once
+    return std::ceil(job.bytes() / part_bytes); // nothing gathers anywhere: all at once
   }
   if (model.one_machine()) {
     const double rate = model.shared_rate(2, part_bytes, CostModel::Target::slots).mid;
@@ -51,11 +51,11 @@ double window_for(const SharesJob& job, double part_bytes, bool ring) {
   if (ring && unequal_ports(model)) {
     // A part is sent on n times before its sum is back, and each port sends 2 (n - 1) / n of the
     // gradient: by Little's law n / (2 (n - 1)) equal parts keep it busy.
-    const double hops = static_cast<double>(job.workers), others = std::max(1.0, hops - 1);
+    const double hops = static_cast<double>(job.workers.size()), others = std::max(1.0, hops - 1);
     const double busy = std::ceil(hops / (2 * others) * (1 + round_trip_parts / 2));
     return std::max(busy, std::floor(k_ring_bytes / (hops * part_bytes)));
   }
-  return std::max(4 * static_cast<double>(job.workers) + std::ceil(round_trip_parts), 8.0);
+  return std::max(4 * static_cast<double>(job.workers.size()) + std::ceil(round_trip_parts), 8.0);
 }
 
 } // namespace
@@ -63,8 +63,8 @@ double window_for(const SharesJob& job, double part_bytes, bool ring) {
 PartShape shape_for(const SharesJob& job, double part_bytes, bool ring) {
   PartShape shape;
   shape.dtype = job.dtype;
-  shape.part_count = std::max(1.0, std::ceil(job.bytes / part_bytes));
-  shape.part_bytes = std::min(part_bytes, std::ceil(job.bytes / shape.part_count));
+  shape.part_count = std::max(1.0, std::ceil(job.bytes() / part_bytes));
+  shape.part_bytes = std::min(part_bytes, std::ceil(job.bytes() / shape.part_count));
   shape.window_parts = job.options.window_parts ? static_cast<double>(*job.options.window_parts)
                                                 : window_for(job, part_bytes, ring);
   return shape;

@@ -724,6 +724,15 @@ std::vector<double> Network::root_shares() const {
   return shares;
 }
 
+std::size_t Network::place_named(const std::string& id, const std::string& group,
+                                 std::uint64_t number) const {
+  const auto it = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+    const NetworkMachine& machine = machines[place.machine];
+    return place.id == id && machine.group == group && machine.number == number;
+  });
+  return static_cast<std::size_t>(it - places.begin());
+}
+
 std::string Network::name_of(std::size_t place) const {
   const Place& p = places[place];
   const NetworkMachine& machine = machines[p.machine];

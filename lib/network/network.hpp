@@ -123,6 +123,10 @@ struct Network {
   /// By worker: how much of the gradient has its root there; empty where any place may be the root
   /// of any amount. They add up to 1.
   [[nodiscard]] std::vector<double> root_shares() const;
+  /// Number of the place with this id in a machine of the group; the number of places where there
+  /// is none.
+  [[nodiscard]] std::size_t place_named(const std::string& id, const std::string& group,
+                                        std::uint64_t number = 0) const;
   /// Of a place for people: "gpu3", with several machines "m0.1/gpu3".
   [[nodiscard]] std::string name_of(std::size_t place) const;
 };

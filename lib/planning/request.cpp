@@ -104,14 +104,11 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
                        roles.name, options.machine, group.machine));
     }
     options.lanes = static_cast<std::uint64_t>(std::max(1, group.lanes));
-    for (const std::string& id : group.endpoints) {
-      if (group.worker) {
-        options.inside.workers.push_back(id);
-      } else {
-        options.inside.relays = options.inside.relays.value_or(std::vector<std::string>());
-        options.inside.relays->push_back(id);
-      }
-    }
+  }
+  const InsideOptions named = endpoints_of(roles);
+  options.inside.workers = named.workers;
+  if (!named.relays->empty()) {
+    options.inside.relays = named.relays;
   }
 }
 

@@ -154,14 +154,9 @@ Places places_of(const Plan& plan, const Profile& profile) {
           : network_inside_plan(plan, profile));
   Places places{network, {}};
   for (const PlanRank& rank : plan.ranks) {
-    const std::string& id = rank.endpoint.empty() ? rank.machine : rank.endpoint;
-    const auto it =
-        std::find_if(network->places.begin(), network->places.end(), [&](const Place& place) {
-          const NetworkMachine& machine = network->machines[place.machine];
-          return place.id == id && machine.group == rank.machine &&
-                 machine.number == rank.machine_number.value_or(0);
-        });
-    places.of_rank.push_back(static_cast<std::size_t>(it - network->places.begin()));
+    places.of_rank.push_back(
+        network->place_named(rank.endpoint.empty() ? rank.machine : rank.endpoint, rank.machine,
+                             rank.machine_number.value_or(0)));
   }
   return places;
 }

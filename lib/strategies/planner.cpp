@@ -5,10 +5,8 @@
 #include "core/json_fwd.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/shares/choice.hpp"
-#include "strategies/shares/cutting.hpp"
 #include "strategies/shares/description.hpp"
-#include "strategies/shares/prediction.hpp"
-#include "strategies/shares/shape.hpp"
+#include "strategies/shares/draft.hpp"
 
 #include <fmt/format.h>
 

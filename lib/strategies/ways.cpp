@@ -56,8 +56,6 @@ Ways::Ways(const Profile& profile, Between links, LeastTime least)
     : m_profile(profile), m_least(std::move(least)), m_links(std::move(links)) {}
 
 std::optional<Places> Ways::places_of(const PlanInputs& inputs) {
-  InsideOptions options;
-  options.relays.emplace();
   std::vector<std::string> endpoints;
   std::string machine;
   for (const RoleGroup& group : inputs.roles.groups) {
@@ -68,21 +66,16 @@ std::optional<Places> Ways::places_of(const PlanInputs& inputs) {
                        inputs.roles.name));
     }
     machine = group.machine;
-    for (const std::string& id : group.endpoints) {
-      endpoints.push_back(id);
-      (group.worker ? options.workers : *options.relays).push_back(id);
-    }
+    endpoints.insert(endpoints.end(), group.endpoints.begin(), group.endpoints.end());
   }
   if (endpoints.empty()) {
     return std::nullopt;
   }
-  const auto network =
-      std::make_shared<const Network>(network_inside_machine(inputs.profile, machine, options));
+  const auto network = std::make_shared<const Network>(
+      network_inside_machine(inputs.profile, machine, endpoints_of(inputs.roles)));
   Places places{network, {}};
   for (const std::string& id : endpoints) {
-    const auto it = std::find_if(network->places.begin(), network->places.end(),
-                                 [&](const Place& place) { return place.id == id; });
-    places.of_rank.push_back(static_cast<std::size_t>(it - network->places.begin()));
+    places.of_rank.push_back(network->place_named(id, machine));
   }
   return places;
 }
@@ -238,6 +231,16 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
     }
   }
   return guessed;
+}
+
+InsideOptions endpoints_of(const Roles& roles) {
+  InsideOptions options;
+  options.relays.emplace();
+  for (const RoleGroup& group : roles.groups) {
+    std::vector<std::string>& ids = group.worker ? options.workers : *options.relays;
+    ids.insert(ids.end(), group.endpoints.begin(), group.endpoints.end());
+  }
+  return options;
 }
 
 PlanRank rank_at(const Topology& topology, const std::string& machine,

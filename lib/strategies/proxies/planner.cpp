@@ -103,11 +103,7 @@ std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOpti
   if (ways.places() != nullptr) { // the best of all trees
     InsidePlanOptions trees;
     trees.machine = ways.model().ranks().front().machine;
-    trees.inside.relays.emplace();
-    for (const RoleGroup& group : inputs.roles.groups) {
-      std::vector<std::string>& ids = group.worker ? trees.inside.workers : *trees.inside.relays;
-      ids.insert(ids.end(), group.endpoints.begin(), group.endpoints.end());
-    }
+    trees.inside = endpoints_of(inputs.roles);
     const Plan best = plan_inside({inputs.profile, inputs.workload, inputs.profile_link,
                                    inputs.workload_link, inputs.roles_link},
                                   trees);

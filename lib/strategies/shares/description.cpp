@@ -3,7 +3,7 @@
 
 #include "strategies/lane_places.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/shares/shape.hpp"
+#include "strategies/shares/choice.hpp"
 
 #include <fmt/format.h>
 

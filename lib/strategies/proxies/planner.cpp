@@ -3,12 +3,12 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "strategies/checkpoint_cost.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/proxies/description.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "strategies/proxies/search.hpp"
 
@@ -119,6 +119,110 @@ std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOpti
     };
   }
   return make_plan(inputs, others).candidates;
+}
+
+/// What the planner came to beside the plan itself.
+struct ProxyFindings {
+  const RoutingTables& routing;
+  const DualSolutions& dual;
+  double partition_bytes = 0; ///< S' of all clients, or as asked for
+  double shard_bytes = 0;     ///< least length of a shard that was chosen
+  bool lanes_given = false;
+};
+
+std::string transport_of(const Plan& plan, const PlanOptions& options, const Ways& ways) {
+  if (ways.places() == nullptr || !options.transport.empty()) {
+    return ways.model().transport();
+  }
+  const bool gpu = std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                               [](const PlanRank& r) { return r.endpoint_kind == "gpu"; });
+  return gpu ? "cuda" : "host";
+}
+
+/// Writes into a plan what it was made from, what was asked for, and the quantities behind it.
+void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
+              const ProxyOptions& proxies, const Job& job, const Ways& ways,
+              const ProxyFindings& found) {
+  add_provenance(plan, inputs, options);
+  plan.transport = transport_of(plan, options, ways);
+  plan.options["workers"] = std::to_string(job.workers.size());
+  plan.options["servers"] = std::to_string(job.devices.size());
+  plan.options["tolerance"] = fmt::format("{}", proxies.tolerance);
+  plan.options["proxy_bytes"] = !proxies.proxy_bytes ? "auto"
+                                : *proxies.proxy_bytes >= job.bytes()
+                                    ? "all"
+                                    : fmt::format("{}", *proxies.proxy_bytes);
+  if (plan.one_queue) {
+    plan.options["queues"] = "fcfs";
+  }
+  if (found.lanes_given && !inputs.roles_link) {
+    plan.options["lanes"] = std::to_string(inputs.roles.groups.front().lanes);
+  }
+  if (proxies.paper_shards) {
+    plan.options["shards"] = "paper";
+  }
+  if (proxies.ring_directions) {
+    plan.options["ring_directions"] = std::to_string(*proxies.ring_directions);
+  }
+  if (plan.update) {
+    if (const auto cost = checkpoint_cost(plan, job, ways)) {
+      plan.quantities.push_back(*cost);
+    }
+  }
+  if (job.passes) {
+    add_pass_times(plan, job.forward_s, job.backward_s);
+    add_order(plan, options.order);
+    plan.quantities.push_back(exposed_quantity(plan, job.forward_s, job.backward_s));
+  }
+  double by_proxies = 0;
+  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+    by_proxies +=
+        plan.tensors[t].by_workers ? 0 : static_cast<double>(job.workload.tensors[t].bytes());
+  }
+  plan.quantities.push_back(
+      {"proxy_bytes", by_proxies, "of the tensors that go through the proxies", {}});
+  plan.quantities.push_back(
+      {"worker_ring_bytes", job.bytes() - by_proxies, "of those that the workers sum", {}});
+  const auto add_dual = [&](const char* name, const std::optional<DualSplit>& solved,
+                            const char* equation) {
+    if (solved) {
+      plan.quantities.push_back({name,
+                                 solved->proxy_bytes,
+                                 equation,
+                                 {{"n", found.dual.inputs.bytes},
+                                  {"p", static_cast<double>(found.dual.inputs.workers)},
+                                  {"q", static_cast<double>(found.dual.inputs.devices)},
+                                  {"B_proxy", found.dual.inputs.proxy_bytes_per_s},
+                                  {"B_worker", found.dual.inputs.gpu_bytes_per_s},
+                                  {"B_client", *found.dual.inputs.client_bytes_per_s}}});
+    }
+  };
+  if (options.strategy != "dense") {
+    add_dual("paper_proxy_bytes", found.dual.paper, "equation 32: COARSE III-F as printed");
+    add_dual("corrected_proxy_bytes", found.dual.corrected,
+             "equation 33: with the clients' push and pull");
+  }
+  plan.quantities.push_back(
+      {"partition_bytes",
+       found.partition_bytes,
+       options.part_bytes ? "as given"
+                          : fmt::format("equation 30: the least size within {:g} % of the full "
+                                        "bandwidth, of all clients the greatest",
+                                        100 * proxies.tolerance),
+       {}});
+  plan.quantities.push_back({"shard_bytes",
+                             found.shard_bytes,
+                             found.shard_bytes == found.partition_bytes
+                                 ? "least length of a shard"
+                                 : "least length of a shard, by the predicted time: several are "
+                                   "under way at once",
+                             {{"parts", static_cast<double>(plan.parts.size())}}});
+  add_sources(plan.quantities, found.routing.sources);
+  add_sources(plan.quantities, ways.model().sources());
+  plan.assumed = ways.model().assumed();
+  for (const std::string& text : found.routing.ambiguous) {
+    plan.quantities.push_back({"several_crossings", 1, text, {}});
+  }
 }
 
 } // namespace

@@ -20,18 +20,17 @@ namespace reckon {
 namespace {
 
 const MachineGroup& group_of(const Profile& profile, const OpenMachine& machine) {
-  const auto it = std::find_if(profile.machines.begin(), profile.machines.end(),
-                               [&](const MachineGroup& g) { return g.id == machine.group; });
-  if (it == profile.machines.end()) {
+  const MachineGroup* const group = group_named(profile, machine.group);
+  if (group == nullptr) {
     fail(ErrorKind::input,
          fmt::format("profile '{}' has no machines \"{}\"", profile.name, machine.group));
   }
-  if (machine.number >= it->count && !(machine.port && machine.port->made_up)) {
+  if (machine.number >= group->count && !(machine.port && machine.port->made_up)) {
     fail(ErrorKind::input, fmt::format("profile '{}' has {} machines \"{}\", fewer than are asked "
                                        "for: name fewer, or raise their count",
-                                       profile.name, it->count, machine.group));
+                                       profile.name, group->count, machine.group));
   }
-  return *it;
+  return *group;
 }
 
 std::string name_of(const MachineGroup& group, std::uint64_t number) {

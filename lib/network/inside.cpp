@@ -703,14 +703,18 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   InsideOptions options;
   options.workers = machine.workers;
   options.relays = machine.relays;
-  const auto group = std::find_if(profile.machines.begin(), profile.machines.end(),
-                                  [&](const MachineGroup& g) { return g.id == machine.group; });
-  const bool named = group != profile.machines.end() && machine.number < group->members.size();
+  const MachineGroup* const group = group_named(profile, machine.group);
+  const bool named = group != nullptr && machine.number < group->members.size();
   Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");
   if (machine.workers.empty() && machine.relays.empty()) {
     return builder.closed(machine.works, machine.port, transport);
   }
   return builder.open(transport);
+}
+
+const MachineGroup* group_named(const Profile& profile, std::string_view id) {
+  const auto it = std::ranges::find(profile.machines, id, &MachineGroup::id);
+  return it == profile.machines.end() ? nullptr : &*it;
 }
 
 std::vector<double> Network::root_shares() const {

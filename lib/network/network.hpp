@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace reckon {
 
+struct MachineGroup;
 struct Profile;
 
 /// Which job is planned inside a machine, and what else goes on there.
@@ -151,6 +153,9 @@ struct OpenMachine {
   std::optional<MachinePort> port{};
   std::string name{}; ///< for people; empty: the member's id, or that of the group with its number
 };
+
+/// The profile's machines of this id; null where it has none.
+[[nodiscard]] const MachineGroup* group_named(const Profile& profile, std::string_view id);
 
 /// The machines with what lies inside them, joined by their NICs (where the topology has any that a
 /// place can reach, else the machine's port as a whole), the uplinks of their racks and the

@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "documents/ceilings.hpp"
 #include "documents/cells.hpp"
+#include "network/network.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -192,9 +193,8 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
     next_host += m.count;
   }
   for (const RoleGroup& group : roles.groups) {
-    const auto machine = std::find_if(profile.machines.begin(), profile.machines.end(),
-                                      [&](const MachineGroup& m) { return m.id == group.machine; });
-    if (machine == profile.machines.end()) {
+    const MachineGroup* const machine = group_named(profile, group.machine);
+    if (machine == nullptr) {
       fail(ErrorKind::input,
            fmt::format(
                "the job is on machine '{}', which profile '{}' does not have; use the profile "

@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "strategies/between.hpp"
-#include "strategies/endpoint/configured.hpp"
+#include "strategies/endpoint/overlap.hpp"
 #include "strategies/torus/network.hpp"
 
 #include <fmt/format.h>
@@ -48,15 +48,13 @@ void check_machines(const Plan& plan, const Profile& profile) {
     ++ranks[rank.machine];
   }
   for (const auto& [id, needed] : ranks) {
-    const auto machine =
-        std::find_if(profile.machines.begin(), profile.machines.end(),
-                     [&id = id](const MachineGroup& group) { return group.id == id; });
-    if (machine == profile.machines.end() || (machine->count > 1 && needed > machine->count)) {
+    const MachineGroup* const machine = group_named(profile, id);
+    if (machine == nullptr || (machine->count > 1 && needed > machine->count)) {
       fail(ErrorKind::input,
            fmt::format("the plan has {} ranks on machines '{}', of which profile '{}' has {}; give "
                        "the profile that the plan was made from, '{}', or plan again with this one",
-                       needed, id, profile.name,
-                       machine == profile.machines.end() ? 0 : machine->count, plan.profile.name));
+                       needed, id, profile.name, machine == nullptr ? 0 : machine->count,
+                       plan.profile.name));
     }
   }
 }

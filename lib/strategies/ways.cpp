@@ -190,9 +190,7 @@ PlanRank Ways::place_of(std::size_t r) const {
     if (network.machines.size() > 1) {
       rank.machine_number = machine.number;
     }
-    const auto group = std::find_if(m_profile.machines.begin(), m_profile.machines.end(),
-                                    [&](const MachineGroup& g) { return g.id == machine.group; });
-    if (group != m_profile.machines.end()) {
+    if (const MachineGroup* const group = group_named(m_profile, machine.group)) {
       rank.rack = group->rack;
     }
     return rank;

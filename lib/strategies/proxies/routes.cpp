@@ -2,6 +2,7 @@
 #include "strategies/proxies/routes.hpp"
 
 #include "core/error.hpp"
+#include "core/indices.hpp"
 #include "documents/cells.hpp"
 #include "equations/coarse.hpp"
 #include "network/pairs.hpp"
@@ -190,8 +191,7 @@ RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, doub
   }
   for (std::size_t c = 0; c < clients.size(); ++c) {
     const std::size_t fast = dealt[c], own = paired_with(c, clients.size(), devices.size());
-    std::vector<std::size_t> order(devices.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order = indices(devices.size());
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return std::tuple(a != own, a != fast, taken[a]) < std::tuple(b != own, b != fast, taken[b]);
     });

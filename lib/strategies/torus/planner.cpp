@@ -2,10 +2,10 @@
 #include "strategies/torus/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/indices.hpp"
 #include "core/units.hpp"
 #include "documents/own_machines.hpp"
 #include "equations/torus.hpp"
-#include "strategies/endpoint/configured.hpp"
 #include "strategies/endpoint/overlap.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
@@ -42,8 +42,7 @@ bool worth_it(const Plan& plan, const Plan& instead_of) {
 
 Job job_of(const Workload& workload, const PlanOptions& options, std::uint64_t ranks) {
   Job job = job_without_ranks(workload, options);
-  job.workers.resize(ranks);
-  std::iota(job.workers.begin(), job.workers.end(), std::size_t{0});
+  job.workers = indices(ranks);
   return job;
 }
 

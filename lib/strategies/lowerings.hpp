@@ -6,7 +6,7 @@
 
 namespace reckon {
 
-// What lower() is made of: a shape of sums each, and changes of any of them.
+// What lower() is made of: a function for each shape of sums, and one for each change of them.
 
 /// Turns a plan whose parts go up and down trees (plan.trees) into what each rank does. A rank adds
 /// what its children in the up tree sent to its own gradient, in place, and hands the sum on; a

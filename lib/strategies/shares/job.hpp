@@ -13,8 +13,8 @@
 
 namespace reckon {
 
-/// The job of strategies that give each rank a share of the gradient to sum, with what its parts
-/// have in common.
+/// The job of strategies that give each rank a share of the gradient to sum, with what is asked for
+/// and what lies between the ranks.
 struct SharesJob : Job {
   /// Throws Error{input} where the options do not fit each other or the workload, and as Ways.
   SharesJob(const PlanInputs& inputs, const PlanOptions& options);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "network/canonical.hpp"
 
+#include "core/indices.hpp"
+#include "stats/random.hpp"
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -17,15 +19,8 @@ namespace {
 
 using Hash = std::uint64_t;
 
-/// The finalizer of splitmix64: the same on every machine.
-constexpr Hash mixed(Hash x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27U)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31U);
-}
 constexpr Hash mixed(Hash a, Hash b) {
-  return mixed(mixed(a) ^ b);
+  return reckon::mixed(reckon::mixed(a) ^ b);
 }
 Hash bits_of(double number) {
   return std::bit_cast<Hash>(number == 0 ? 0.0 : number); // one zero
@@ -183,7 +178,7 @@ public:
       m_classes.push_back(std::move(members));
     }
     for (std::size_t r = 0; r < relations.size(); ++r) {
-      m_seen[r] = mixed(static_cast<Hash>(relations.kind(r)));
+      m_seen[r] = reckon::mixed(static_cast<Hash>(relations.kind(r)));
       for (const Relations::Part& part : relations.parts(r)) {
         m_seen[r] += mixed(part.role, m_colour[part.of]);
       }
@@ -355,8 +350,7 @@ void tell_apart(Colours& colours, const Relations& relations, std::size_t places
 /// By old number: the new one, in the order of keys.
 template <class Key>
 std::vector<std::size_t> order_by(std::size_t size, Key key) {
-  std::vector<std::size_t> order(size), now(size);
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order = indices(size), now(size);
   std::ranges::sort(order, {}, key);
   for (std::size_t i = 0; i < size; ++i) {
     now[order[i]] = i;

@@ -20,18 +20,17 @@ namespace reckon {
 namespace {
 
 const MachineGroup& group_of(const Profile& profile, const OpenMachine& machine) {
-  const auto it = std::find_if(profile.machines.begin(), profile.machines.end(),
-                               [&](const MachineGroup& g) { return g.id == machine.group; });
-  if (it == profile.machines.end()) {
+  const MachineGroup* const group = group_named(profile, machine.group);
+  if (group == nullptr) {
     fail(ErrorKind::input,
          fmt::format("profile '{}' has no machines \"{}\"", profile.name, machine.group));
   }
-  if (machine.number >= it->count && !(machine.port && machine.port->made_up)) {
+  if (machine.number >= group->count && !(machine.port && machine.port->made_up)) {
     fail(ErrorKind::input, fmt::format("profile '{}' has {} machines \"{}\", fewer than are asked "
                                        "for: name fewer, or raise their count",
-                                       profile.name, it->count, machine.group));
+                                       profile.name, group->count, machine.group));
   }
-  return *it;
+  return *group;
 }
 
 std::string name_of(const MachineGroup& group, std::uint64_t number) {
@@ -190,11 +189,9 @@ private:
     const std::size_t core = m_nodes++;
     for (const Member& member : m_members) {
       std::size_t hub = core;
-      CellKey pattern;
-      pattern.test = k_uplink;
-      pattern.from = member.rack;
       std::vector<const Cell*> cells =
-          member.rack.empty() ? std::vector<const Cell*>() : m_profile.select(pattern);
+          member.rack.empty() ? std::vector<const Cell*>()
+                              : m_profile.select({.test = k_uplink, .from = member.rack});
       std::erase_if(
           cells, [&](const Cell* cell) { return !is_over(*cell, m_transport) || cell->p50 <= 0; });
       if (!cells.empty() && !m_racks.contains(member.rack)) {
@@ -289,11 +286,8 @@ private:
       }
       return pair;
     }
-    CellKey pattern;
-    pattern.test = k_pair_bandwidth;
-    pattern.from = from.own_name;
-    pattern.to = to.own_name;
-    for (const Cell* const cell : m_profile.select(pattern)) {
+    for (const Cell* const cell :
+         m_profile.select({.test = k_pair_bandwidth, .from = from.own_name, .to = to.own_name})) {
       if (is_over(*cell, m_transport) && cell->key.direction != "two_way" && cell->p50 > 0 &&
           !pair.measured) {
         pair.measured = true;
@@ -310,10 +304,7 @@ private:
   double group_latency(const std::string& group) {
     const auto [at, added] = m_latency.try_emplace(group, 0);
     if (added) {
-      CellKey pattern;
-      pattern.test = k_fabric_latency;
-      pattern.from = group;
-      for (const Cell* const cell : m_profile.select(pattern)) {
+      for (const Cell* const cell : m_profile.select({.test = k_fabric_latency, .from = group})) {
         if (is_over(*cell, m_transport)) {
           at->second = std::max(at->second, cell->p50);
         }

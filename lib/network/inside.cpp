@@ -27,24 +27,15 @@ constexpr std::array k_pair_cases{k_device_read_ce,    k_device_write_ce,   k_de
                                   k_device_write_sm,   k_host_to_device_ce, k_host_to_device_sm,
                                   k_device_to_host_ce, k_device_to_host_sm, k_numa_copy};
 
-Rate fastest(const Profile& profile, const CellKey& pattern, std::string_view transport = {}) {
+Rate fastest(const Profile& profile, const CellKey& pattern) {
   Rate best;
   for (const Cell* const cell : profile.select(pattern)) {
     if (cell->unit == "bytes_per_second" && cell->key.direction != "two_way" &&
-        is_over(*cell, transport) && cell->p50 > best.mid) {
+        cell->p50 > best.mid) {
       best = measured_rate(*cell);
     }
   }
   return best;
-}
-
-Rate fastest(const Profile& profile, const char* test, const std::string& from,
-             const std::string& to = {}) {
-  CellKey pattern;
-  pattern.test = test;
-  pattern.from = from;
-  pattern.to = to;
-  return fastest(profile, pattern);
 }
 
 class Builder {
@@ -235,7 +226,8 @@ private:
       return known->second;
     }
     std::optional<std::size_t> out;
-    if (const Rate measured = fastest(m_profile, k_link_bandwidth, end.from, end.to);
+    if (const Rate measured =
+            fastest(m_profile, {.test = k_link_bandwidth, .from = end.from, .to = end.to});
         measured.mid > 0) {
       out = station(short_text(end), measured, k_link_bandwidth);
     } else if (const double described = described_bytes_per_second(m_topology, end);
@@ -272,9 +264,7 @@ private:
         if (known != m_memory.end()) {
           return std::optional<std::size_t>(known->second);
         }
-        CellKey pattern;
-        pattern.test = test;
-        pattern.from = of;
+        CellKey pattern{.test = test, .from = of};
         if (pattern.test == k_reduce_sum) {
           pattern.dtype = "fp32";
           pattern.sources = 2;
@@ -351,7 +341,7 @@ private:
     Rate best;
     bool impossible = false;
     for (const char* const test : k_pair_cases) {
-      const Rate rate = fastest(m_profile, test, from, to);
+      const Rate rate = fastest(m_profile, {.test = test, .from = from, .to = to});
       best = rate.mid > best.mid ? rate : best;
     }
     if (best.mid > 0) {
@@ -400,11 +390,8 @@ private:
   /// A GPU sums at a rate that the profile may have.
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.places[endpoint].id;
-    CellKey pattern;
-    pattern.test = k_reduce_sum;
-    pattern.from = id;
-    pattern.sources = 2;
-    if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
+    if (const Rate rate = fastest(m_profile, {.test = k_reduce_sum, .from = id, .sources = 2});
+        rate.mid > 0) {
       m_model.add[endpoint].push_back(
           {station(fmt::format("sums {}", short_name(id)), rate, k_reduce_sum), 1.0});
     }
@@ -412,9 +399,9 @@ private:
 
   /// The port of a NIC, one direction, and where that comes from.
   [[nodiscard]] std::pair<Rate, const char*> port_rate(const std::string& nic) const {
-    Rate measured = fastest(m_profile, k_port_bandwidth, nic);
+    Rate measured = fastest(m_profile, {.test = k_port_bandwidth, .from = nic});
     if (measured.mid <= 0 && m_nics.size() == 1) {
-      measured = fastest(m_profile, k_port_bandwidth, m_machine);
+      measured = fastest(m_profile, {.test = k_port_bandwidth, .from = m_machine});
     }
     if (measured.mid > 0) {
       return {measured, k_port_bandwidth};
@@ -488,11 +475,8 @@ private:
 
   /// Of each direction while both are busy, which is what cells of ports say.
   [[nodiscard]] Rate port_cell(const std::string& of, const std::string& transport) const {
-    CellKey pattern;
-    pattern.test = k_port_bandwidth;
-    pattern.from = of;
     Rate best;
-    for (const Cell* const cell : m_profile.select(pattern)) {
+    for (const Cell* const cell : m_profile.select({.test = k_port_bandwidth, .from = of})) {
       if (is_over(*cell, transport) && cell->p50 > best.mid) {
         best = measured_rate(*cell);
       }
@@ -723,14 +707,18 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   InsideOptions options;
   options.workers = machine.workers;
   options.relays = machine.relays;
-  const auto group = std::find_if(profile.machines.begin(), profile.machines.end(),
-                                  [&](const MachineGroup& g) { return g.id == machine.group; });
-  const bool named = group != profile.machines.end() && machine.number < group->members.size();
+  const MachineGroup* const group = group_named(profile, machine.group);
+  const bool named = group != nullptr && machine.number < group->members.size();
   Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");
   if (machine.workers.empty() && machine.relays.empty()) {
     return builder.closed(machine.works, machine.port, transport);
   }
   return builder.open(transport);
+}
+
+const MachineGroup* group_named(const Profile& profile, std::string_view id) {
+  const auto it = std::ranges::find(profile.machines, id, &MachineGroup::id);
+  return it == profile.machines.end() ? nullptr : &*it;
 }
 
 std::vector<double> Network::root_shares() const {
@@ -742,6 +730,16 @@ std::vector<double> Network::root_shares() const {
     shares.at(root) = 1;
   }
   return shares;
+}
+
+std::size_t Network::place_named(const std::string& id, const std::string& group,
+                                 std::uint64_t number, std::optional<std::uint64_t> process) const {
+  const auto it = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+    const NetworkMachine& machine = machines[place.machine];
+    return place.id == id && place.process == process && machine.group == group &&
+           machine.number == number;
+  });
+  return static_cast<std::size_t>(it - places.begin());
 }
 
 std::string Network::name_of(std::size_t place) const {

@@ -8,11 +8,13 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace reckon {
 
+struct MachineGroup;
 struct Profile;
 
 /// Which job is planned inside a machine, and what else goes on there.
@@ -125,6 +127,11 @@ struct Network {
   /// By worker: how much of the gradient has its root there; empty where any place may be the root
   /// of any amount. They add up to 1.
   [[nodiscard]] std::vector<double> root_shares() const;
+  /// Number of the place with this id in a machine of the group, `process` among several ranks there;
+  /// the number of places where there is none.
+  [[nodiscard]] std::size_t place_named(const std::string& id, const std::string& group,
+                                        std::uint64_t number = 0,
+                                        std::optional<std::uint64_t> process = {}) const;
   /// Of a place for people: "gpu3", with several machines "m0.1/gpu3"; of one of several ranks there
   /// "numa0:2".
   [[nodiscard]] std::string name_of(std::size_t place) const;
@@ -150,6 +157,9 @@ struct OpenMachine {
   std::optional<MachinePort> port{};
   std::string name{}; ///< for people; empty: the member's id, or that of the group with its number
 };
+
+/// The profile's machines of this id; null where it has none.
+[[nodiscard]] const MachineGroup* group_named(const Profile& profile, std::string_view id);
 
 /// The machines with what lies inside them, joined by their NICs (where the topology has any that a
 /// place can reach, else the machine's port as a whole), the uplinks of their racks and the

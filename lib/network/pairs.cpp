@@ -18,13 +18,11 @@ namespace {
 std::vector<const Cell*> pair_cells(const Profile& profile, const char* test,
                                     const std::string& from, const std::string& to,
                                     std::string_view transport, const char* direction) {
-  CellKey pattern;
-  pattern.test = test;
-  pattern.from = from;
-  pattern.to = to;
-  pattern.transport = std::string(transport);
-  pattern.direction = direction;
-  std::vector<const Cell*> cells = profile.select(pattern);
+  std::vector<const Cell*> cells = profile.select({.test = test,
+                                                   .from = from,
+                                                   .to = to,
+                                                   .transport = std::string(transport),
+                                                   .direction = direction});
   std::sort(cells.begin(), cells.end(), [](const Cell* a, const Cell* b) {
     return a->key.transport != b->key.transport ? a->key.transport < b->key.transport
                                                 : a->key.bytes < b->key.bytes;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <string_view>
 
 namespace reckon {
@@ -9,6 +10,7 @@ struct Cell;
 
 /// Which of the three numbers of every prediction: an optimistic, a middle, a pessimistic time.
 enum class Estimate { lo, mid, hi };
+inline constexpr std::array<Estimate, 3> k_estimates{Estimate::lo, Estimate::mid, Estimate::hi};
 
 /// A rate with the interval its measurements lie in. From published figures all three are equal.
 struct Rate {

@@ -51,12 +51,9 @@ public:
 
 private:
   [[nodiscard]] std::string known(const TopologyObject& gpu) const {
-    const auto here = [&](const TopologyObject* o) { return o->id.starts_with(m_id + "/"); };
-    if (!gpu.pci_address.empty()) {
-      for (const TopologyObject* o : m_machine.topology.of_kind(ObjectKind::gpu)) {
-        if (here(o) && o->pci_address == gpu.pci_address) {
-          return o->id;
-        }
+    for (const std::string& id : m_machine.topology.ids_in(m_id, ObjectKind::gpu)) {
+      if (!gpu.pci_address.empty() && m_machine.topology.find(id)->pci_address == gpu.pci_address) {
+        return id;
       }
     }
     std::string id = m_id + gpu.id.substr(gpu.id.find('/'));
@@ -76,12 +73,9 @@ private:
 /// One direction of all ports of a machine, bytes per second; 0: one of them is not known.
 double ports(const Profile& machine, const std::string& id, std::size_t& count) {
   double sum = 0;
-  for (const TopologyObject* nic : machine.topology.of_kind(ObjectKind::nic)) {
-    if (!nic->id.starts_with(id + "/")) {
-      continue;
-    }
-    double rate = nic->link_bytes_per_second.value_or(0);
-    for (const Cell* cell : machine.select({.test = k_port_bandwidth, .from = nic->id})) {
+  for (const std::string& nic : machine.topology.ids_in(id, ObjectKind::nic)) {
+    double rate = machine.topology.find(nic)->link_bytes_per_second.value_or(0);
+    for (const Cell* cell : machine.select({.test = k_port_bandwidth, .from = nic})) {
       rate = std::max(rate, cell->p50);
     }
     if (rate == 0) {

@@ -13,7 +13,6 @@
 #include "strategies/model.hpp"
 #include "strategies/plan_network.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/proxies/description.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
 
@@ -105,20 +104,11 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
                        roles.name, options.machine, group.machine));
     }
     options.lanes = static_cast<std::uint64_t>(std::max(1, group.lanes));
-    for (const std::string& id : group.endpoints) {
-      if (std::count(options.inside.workers.begin(), options.inside.workers.end(), id) > 0) {
-        fail(ErrorKind::input,
-             fmt::format("roles '{}': endpoint {} is named twice; --places N puts "
-                         "N ranks on each machine",
-                         roles.name, id));
-      }
-      if (group.worker) {
-        options.inside.workers.push_back(id);
-      } else {
-        options.inside.relays = options.inside.relays.value_or(std::vector<std::string>());
-        options.inside.relays->push_back(id);
-      }
-    }
+  }
+  const InsideOptions named = endpoints_of(roles);
+  options.inside.workers = named.workers;
+  if (!named.relays->empty()) {
+    options.inside.relays = named.relays;
   }
 }
 
@@ -521,11 +511,8 @@ void check_collective(const PlanRequest& request) {
 }
 
 bool has_cells(const Profile& profile, std::initializer_list<const char*> tests) {
-  return std::any_of(tests.begin(), tests.end(), [&](const char* test) {
-    CellKey pattern;
-    pattern.test = test;
-    return !profile.select(pattern).empty();
-  });
+  return std::any_of(tests.begin(), tests.end(),
+                     [&](const char* test) { return !profile.select({.test = test}).empty(); });
 }
 
 /// Throws Error{usage} for a shape with more nodes than there can be.
@@ -699,13 +686,10 @@ void add_missing_step(Plan& plan, const Profile& profile) {
     return;
   }
   const std::string name(name_of(plan.update->optimizer));
-  CellKey pattern;
-  pattern.test = k_optimizer_step;
-  pattern.operation = name;
   if (has_places(plan) && plan.routing.empty()) {
     plan.assumed.push_back(fmt::format(
         "the step of {} takes no time: no profile has its rate on GPUs or NUMA nodes", name));
-  } else if (profile.select(pattern).empty()) {
+  } else if (profile.select({.test = k_optimizer_step, .operation = name}).empty()) {
     plan.assumed.push_back(fmt::format("the step of {} takes no time: the profile has no {} of it",
                                        name, k_optimizer_step));
   }

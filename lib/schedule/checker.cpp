@@ -63,6 +63,15 @@ public:
     m_pieces.erase(std::next(first), m_pieces.lower_bound(end));
     first->second = content;
   }
+  /// Calls f(content) for the pieces of [begin, end), which it may change.
+  template <class F>
+  void change(std::uint64_t begin, std::uint64_t end, F f) {
+    split(begin);
+    split(end);
+    for (auto it = m_pieces.find(begin); it != m_pieces.end() && it->first < end; ++it) {
+      f(it->second);
+    }
+  }
   /// Calls f(begin, end, content) for the pieces of [begin, end), which must not be empty.
   template <class F>
   void visit(std::uint64_t begin, std::uint64_t end, F f) const {
@@ -348,30 +357,19 @@ private:
                                         arrivals.size() > k_most_named ? ", and so on" : ""));
   }
 
-  /// The operands of a reduction added up, cut at every operand's boundaries: start (relative) ->
-  /// content.
-  [[nodiscard]] std::map<std::uint64_t, Content>
-  sum_of(std::uint32_t node, const std::vector<std::vector<Memory>>& memory) const {
+  /// The operands of a reduction added up, cut at every operand's boundaries.
+  [[nodiscard]] Memory sum_of(std::uint32_t node) const {
     const Op& op = op_at(node);
-    std::map<std::uint64_t, Content> sums{{0, {}}};
-    const auto cut = [&](std::uint64_t at) {
-      const auto it = std::prev(sums.upper_bound(at));
-      if (it->first != at && at < op.bytes) {
-        sums.emplace_hint(std::next(it), at, Content(it->second));
-      }
-    };
+    Memory sums(op.bytes, {});
     for (const Slice& s : lane_at(node).sources(op)) {
-      memory[m_places[node].rank][s.buffer].visit(
+      m_memory[m_places[node].rank][s.buffer].visit(
           s.offset, s.offset + op.bytes,
           [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-            cut(b - s.offset);
-            cut(e - s.offset);
-            for (auto it = sums.find(b - s.offset); it != sums.end() && it->first < e - s.offset;
-                 ++it) {
+            sums.change(b - s.offset, e - s.offset, [&](Content& sum) {
               for (const auto& [worker, times] : content) {
-                it->second[worker] += times;
+                sum[worker] += times;
               }
-            }
+            });
           });
     }
     return sums;
@@ -446,12 +444,9 @@ private:
                 }
               });
     const std::uint32_t step = m_changes[{rank, op.part, worker}]++;
-    pieces_of(rank, op.destination, op.bytes,
-              [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-                Content stepped = content;
-                ++stepped[k_change + worker * m_schedule.steps + step];
-                m_memory[rank][op.destination.buffer].set(b, e, stepped);
-              });
+    m_memory[rank][op.destination.buffer].change(
+        op.destination.offset, op.destination.offset + op.bytes,
+        [&](Content& content) { ++content[k_change + worker * m_schedule.steps + step]; });
   }
 
   /// destination = source - destination.
@@ -515,15 +510,13 @@ private:
                 }
               });
     const auto step = [&](Slice at, std::uint32_t kind, std::string_view what) {
-      pieces_of(rank, at, op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+      m_memory[rank][at.buffer].change(at.offset, at.offset + op.bytes, [&](Content& content) {
         if (content != Content{{kind, 1}}) {
           fault(node, content.count(k_step) != 0
                           ? fmt::format("its {} have made a step already", what)
                           : fmt::format("there are no {} where it looks for them", what));
         }
-        Content stepped = content;
-        ++stepped[k_step];
-        m_memory[rank][at.buffer].set(b, e, stepped);
+        ++content[k_step];
       });
     };
     step(op.destination, k_parameters, "parameters");
@@ -550,17 +543,15 @@ private:
       Memory& target = m_memory[op.kind == OpKind::write ? op.peer : rank][op.destination.buffer];
       switch (op.kind) {
       case OpKind::reduce: {
-        const auto sums = sum_of(node, m_memory);
-        for (auto it = sums.begin(); it != sums.end(); ++it) {
-          const std::uint64_t end = std::next(it) == sums.end() ? op.bytes : std::next(it)->first;
-          target.set(to + it->first, to + end, it->second);
-          for (const auto& [what, times] : it->second) {
+        sum_of(node).visit(0, op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& sum) {
+          target.set(to + b, to + e, sum);
+          for (const auto& [what, times] : sum) {
             if (is_fixed(what) != (op.dtype == DType::int32) && what != k_none && times > 0) {
               fault(node, fmt::format("adds {} as {}", is_fixed(what) ? "fixed point" : "numbers",
                                       name_of(op.dtype)));
             }
           }
-        }
+        });
         break;
       }
       case OpKind::update:

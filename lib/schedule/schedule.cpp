@@ -24,24 +24,18 @@ std::uint32_t LaneProgram::append(const Op& op, std::span<const std::uint32_t> d
 std::uint32_t LaneProgram::append_write(std::uint32_t part, std::uint32_t peer, std::uint32_t tag,
                                         Slice source, Slice destination, std::uint64_t bytes,
                                         std::span<const std::uint32_t> depends_on) {
-  Op op;
-  op.kind = OpKind::write;
-  op.part = part;
-  op.peer = peer;
-  op.tag = tag;
-  op.source = source;
-  op.destination = destination;
-  op.bytes = bytes;
-  return append(op, depends_on);
+  return append({.kind = OpKind::write,
+                 .peer = peer,
+                 .tag = tag,
+                 .part = part,
+                 .source = source,
+                 .destination = destination,
+                 .bytes = bytes},
+                depends_on);
 }
 
 std::uint32_t LaneProgram::append_await(std::uint32_t part, std::uint32_t peer, std::uint32_t tag) {
-  Op op;
-  op.kind = OpKind::await;
-  op.part = part;
-  op.peer = peer;
-  op.tag = tag;
-  return append(op, {});
+  return append({.kind = OpKind::await, .peer = peer, .tag = tag, .part = part}, {});
 }
 
 std::uint32_t LaneProgram::append_over(const Op& op, std::span<const Slice> sources,
@@ -51,6 +45,11 @@ std::uint32_t LaneProgram::append_over(const Op& op, std::span<const Slice> sour
   complete.source_count = static_cast<std::uint32_t>(sources.size());
   m_sources.insert(m_sources.end(), sources.begin(), sources.end());
   return append(complete, depends_on);
+}
+
+std::uint32_t LaneProgram::append_again(const LaneProgram& in, const Op& op,
+                                        std::span<const std::uint32_t> depends_on) {
+  return op.source_count > 0 ? append_over(op, in.sources(op), depends_on) : append(op, depends_on);
 }
 
 std::uint32_t LaneProgram::append_reduce(Op op, std::span<const Slice> sources,

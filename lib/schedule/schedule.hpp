@@ -43,7 +43,7 @@ struct Op {
   std::uint32_t first_source = 0; ///< reduce, update
   std::uint32_t source_count = 0; ///< reduce, update
   std::int32_t limit = 0;         ///< to_fixed
-  Slice source, destination;
+  Slice source{}, destination{};
   std::uint64_t bytes = 0;
   std::int64_t duration_ns = 0; ///< delay
 };
@@ -67,6 +67,9 @@ public:
   /// Adds an op over `sources`: a reduction or an update.
   std::uint32_t append_over(const Op& op, std::span<const Slice> sources,
                             std::span<const std::uint32_t> depends_on);
+  /// Adds an op of another program again, with other dependencies.
+  std::uint32_t append_again(const LaneProgram& in, const Op& op,
+                             std::span<const std::uint32_t> depends_on);
   /// Adds a reduction over `sources`.
   std::uint32_t append_reduce(Op op, std::span<const Slice> sources,
                               std::span<const std::uint32_t> depends_on);

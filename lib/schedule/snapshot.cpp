@@ -81,13 +81,6 @@ std::map<std::uint64_t, std::vector<Step>> steps_of(const Schedule& schedule) {
   return steps;
 }
 
-/// Adds an op of another program again, with other dependencies.
-std::uint32_t append_again(LaneProgram& out, const LaneProgram& in, const Op& op,
-                           std::span<const std::uint32_t> depends_on) {
-  return op.source_count > 0 ? out.append_over(op, in.sources(op), depends_on)
-                             : out.append(op, depends_on);
-}
-
 /// An update's parameters (0) and states.
 Slice stepped(const LaneProgram& lane, const Op& op, std::uint32_t array) {
   return array == 0 ? op.destination : lane.sources(op)[array];
@@ -179,7 +172,7 @@ private:
           depends_on.push_back(out.append(copy, {}));
         }
       }
-      now[i] = append_again(out, in, op, depends_on);
+      now[i] = out.append_again(in, op, depends_on);
     }
     return out;
   }

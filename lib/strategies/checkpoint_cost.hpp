@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "documents/plan.hpp"
-#include "schedule/schedule.hpp"
-#include "strategies/model.hpp"
-#include "strategies/play.hpp"
+#include "strategies/prediction.hpp"
 
 #include <optional>
 #include <span>
-#include <vector>
 
 namespace reckon {
 
@@ -20,14 +16,8 @@ namespace reckon {
 [[nodiscard]] std::optional<Quantity>
 shared_checkpoint_cost(const CostModel& model, std::span<const double> saved, double part_bytes);
 
-/// The iteration played with its copies, less the one without: what the copies keep lanes from that
-/// would not have waited for links anyway. `usual` makes optimizer steps; `cost` is of its ops.
-[[nodiscard]] std::optional<Quantity> played_checkpoint_cost(const CostModel& model,
-                                                             const Schedule& usual,
-                                                             const PlayNetwork& network,
-                                                             const OpCost& cost, double part_bytes);
-
-/// Bytes that each rank saves of a schedule that makes optimizer steps.
-[[nodiscard]] std::vector<double> saved_bytes(const Schedule& usual);
+/// Of a plan with optimizer steps; nothing where it is too much to play either.
+[[nodiscard]] std::optional<Quantity> checkpoint_cost(const Plan& plan, const Job& job,
+                                                      const Ways& ways);
 
 } // namespace reckon

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace reckon {
 
 void check_workload(const Workload& workload, const PlanOptions& options) {
@@ -45,15 +47,17 @@ Job job_without_ranks(const Workload& workload, const PlanOptions& options) {
 
 Job job_between(const PlanInputs& inputs, const PlanOptions& options, const CostModel& model) {
   Job job = job_without_ranks(inputs.workload, options);
-  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-    const RankModel& rank = model.ranks()[r];
-    if (rank.worker) {
-      job.workers.push_back(r);
-    } else if (rank.server) {
-      job.devices.push_back(r);
-    }
-  }
+  job.workers = model.workers();
+  job.devices = model.servers();
   return job;
+}
+
+int given_lanes(const Roles& roles) {
+  int lanes = 0;
+  for (const RoleGroup& group : roles.groups) {
+    lanes = std::max(lanes, group.lanes);
+  }
+  return lanes;
 }
 
 } // namespace reckon

@@ -45,4 +45,7 @@ void check_workload(const Workload& workload, const PlanOptions& options);
 [[nodiscard]] Job job_between(const PlanInputs& inputs, const PlanOptions& options,
                               const CostModel& model);
 
+/// Of each rank; 0: the planner chooses.
+[[nodiscard]] int given_lanes(const Roles& roles);
+
 } // namespace reckon

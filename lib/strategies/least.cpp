@@ -50,22 +50,20 @@ LeastTime least_of(const Star& star, const char* single, const char* several) {
   return {split.time_s, fmt::format("{} together (equation 8)", several)};
 }
 
-LeastTime least_in_memory(const CostModel& model, double model_bytes) {
-  const auto workers = static_cast<double>(std::count_if(
-      model.ranks().begin(), model.ranks().end(), [](const RankModel& r) { return r.worker; }));
-  const double moved = 2 * (workers - 1) * model_bytes;
-  return {moved / model.best_shared_rate(),
+} // namespace
+
+LeastTime least_through_memory(const CostModel& model, double moved_bytes) {
+  return {moved_bytes / model.best_shared_rate(),
           fmt::format(
               "the machine's memory and cores: {} between ranks at the best rate ever measured, {}",
-              to_text(Bytes(static_cast<std::uint64_t>(moved))),
+              to_text(Bytes(static_cast<std::uint64_t>(moved_bytes))),
               to_text(Bandwidth::bytes_per_s(model.best_shared_rate())))};
 }
 
-} // namespace
-
 LeastTime least_time(const CostModel& model, double model_bytes) {
   if (model.one_machine()) {
-    return least_in_memory(model, model_bytes);
+    const auto workers = static_cast<double>(model.workers().size());
+    return least_through_memory(model, 2 * (workers - 1) * model_bytes);
   }
   LeastTime least = least_of(model.star(model_bytes), "a worker's port", "all ports");
   if (model.racks().size() > 1) {

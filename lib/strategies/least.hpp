@@ -20,6 +20,9 @@ struct LeastTime {
 /// measured. Measured pairs only make it longer: that a linear program finds (equation 26).
 [[nodiscard]] LeastTime least_time(const CostModel& model, double model_bytes);
 
+/// Of bytes that ranks on one machine write to each other, at the best rate ever measured.
+[[nodiscard]] LeastTime least_through_memory(const CostModel& model, double moved_bytes);
+
 /// Lowers the prediction's bound from what its own scheme needs, which becomes its busiest
 /// resource, to what any trees need.
 void lower_bound(Prediction& prediction, const LeastTime& least);

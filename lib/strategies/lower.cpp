@@ -3,15 +3,9 @@
 
 #include "core/error.hpp"
 #include "strategies/forest/racks.hpp"
-#include "strategies/lower_async.hpp"
-#include "strategies/lower_fixed.hpp"
-#include "strategies/lower_halves.hpp"
-#include "strategies/lower_trees.hpp"
-#include "strategies/lower_update.hpp"
+#include "strategies/lowerings.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/played_passes.hpp"
-#include "strategies/proxies/one_queue.hpp"
-#include "strategies/torus/lowering.hpp"
 #include "strategies/tree_places.hpp"
 
 #include <fmt/format.h>
@@ -81,10 +75,6 @@ Context make_context(const Plan& plan) {
   c.dtype = part_dtypes(plan);
   c.slots = slots_of(c);
   return c;
-}
-
-Slice gradient_of(const Plan& plan, std::size_t part) {
-  return {k_gradient_buffer, plan.parts.offset_bytes[part]};
 }
 
 /// Where things lie in the buffers of a rank that sums.
@@ -242,12 +232,12 @@ private:
       const std::vector<std::uint32_t>& before = lane.sent[at - slots];
       dependencies.insert(dependencies.end(), before.begin(), before.end());
     }
-    Op reduce;
-    reduce.part = p;
-    reduce.dtype = m_c.dtype[p];
-    reduce.bytes = m_c.plan.parts.bytes[p];
-    reduce.destination = m_slots.of_sum(m_rank, number, p, at);
-    reduce.stores = m_worker ? Stores::cached : m_c.plan.stores; // a worker's is its own operand
+    const Op reduce{.stores =
+                        m_worker ? Stores::cached : m_c.plan.stores, // a worker's is an operand
+                    .dtype = m_c.dtype[p],
+                    .part = p,
+                    .destination = m_slots.of_sum(m_rank, number, p, at),
+                    .bytes = m_c.plan.parts.bytes[p]};
     const std::uint32_t complete = out(p).append_reduce(reduce, operands, dependencies);
     m_passes.summed(p, complete);
     std::vector<std::uint32_t>& sent = lane.sent.emplace_back();
@@ -345,12 +335,9 @@ private:
     const Slice operands[] = {own, Slice{k_inbox_buffer, own.offset}};
     m_dependencies.assign(1, await(p, p));
     m_passes.add_ready(p, m_dependencies);
-    Op reduce;
-    reduce.part = p;
-    reduce.dtype = m_c.dtype[p];
-    reduce.bytes = m_c.plan.parts.bytes[p];
-    reduce.destination = own;
-    const std::uint32_t summed = out(p).append_reduce(reduce, operands, m_dependencies);
+    const std::uint32_t summed = out(p).append_reduce(
+        {.dtype = m_c.dtype[p], .part = p, .destination = own, .bytes = m_c.plan.parts.bytes[p]},
+        operands, m_dependencies);
     if (complete) { // we own it: from here the sum goes round
       m_passes.summed(p, summed);
       write(p, k_gradient_buffer, sum_tag(p), std::span(&summed, 1));
@@ -402,19 +389,13 @@ Schedule lower_flat(const Plan& plan) {
   }
   const Context context = make_context(plan);
   const Slots slots(context);
-  Schedule schedule;
-  schedule.runs = plan.runs;
-  schedule.ranks.resize(plan.ranks.size());
-  for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
-    schedule.worker.push_back(plan.ranks[rank].worker);
-    schedule.ranks[rank].lanes.resize(context.lanes);
+  return lower_ranks(plan, context.lanes, [&](std::uint32_t rank, RankProgram& program) {
     if (plan.strategy == "ring") {
-      lower_ring(context, rank, schedule.ranks[rank]);
+      lower_ring(context, rank, program);
     } else {
-      ServerLowering(context, slots, rank, schedule.ranks[rank]).lower();
+      ServerLowering(context, slots, rank, program).lower();
     }
-  }
-  return schedule;
+  });
 }
 
 } // namespace

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/lower_async.hpp"
-
 #include "core/error.hpp"
-#include "strategies/lower_update.hpp"
+#include "strategies/lowerings.hpp"
 #include "strategies/tree_places.hpp"
 
 #include <fmt/format.h>
@@ -48,15 +46,12 @@ public:
   }
 
   Schedule make() {
-    Schedule schedule;
-    schedule.runs = m_plan.runs;
+    Schedule schedule = lower_ranks(m_plan, m_lanes, [&](std::uint32_t rank, RankProgram& program) {
+      lower_rank(rank, program);
+    });
     schedule.outcome = Outcome::latest;
     schedule.optimizer = m_plan.update->optimizer;
     schedule.steps = narrow(m_steps);
-    for (std::uint32_t rank = 0; rank < m_plan.ranks.size(); ++rank) {
-      schedule.worker.push_back(m_plan.ranks[rank].worker);
-      schedule.ranks.push_back(lower_rank(rank));
-    }
     return schedule;
   }
 
@@ -117,34 +112,27 @@ private:
   static std::uint32_t add(LaneProgram& out, OpKind kind, std::uint32_t part, Slice source,
                            Slice destination, std::uint64_t bytes,
                            std::span<const std::uint32_t> depends_on) {
-    Op op;
-    op.kind = kind;
-    op.part = part;
-    op.source = source;
-    op.destination = destination;
-    op.bytes = bytes;
-    return out.append(op, depends_on);
+    return out.append(
+        {.kind = kind, .part = part, .source = source, .destination = destination, .bytes = bytes},
+        depends_on);
   }
   std::uint32_t add_update(LaneProgram& out, std::uint32_t part, Slice gradient, Slice parameters,
                            std::span<const std::uint32_t> depends_on) const {
-    Op op;
-    op.kind = OpKind::update;
-    op.optimizer = m_plan.update->optimizer;
-    op.part = part;
-    op.destination = parameters;
-    op.bytes = m_plan.parts.bytes[part];
-    return out.append_over(op, std::span(&gradient, 1), depends_on);
+    return out.append_over({.kind = OpKind::update,
+                            .optimizer = m_plan.update->optimizer,
+                            .part = part,
+                            .destination = parameters,
+                            .bytes = m_plan.parts.bytes[part]},
+                           std::span(&gradient, 1), depends_on);
   }
 
-  RankProgram lower_rank(std::uint32_t rank) {
-    RankProgram program;
-    program.lanes.resize(m_lanes);
+  void lower_rank(std::uint32_t rank, RankProgram& program) {
     const bool worker = m_plan.ranks[rank].worker;
     std::vector<Lane> lanes(m_lanes);
     for (Lane& lane : lanes) {
       lane.got.resize(m_plan.ranks.size());
       lane.sent.resize(m_plan.ranks.size());
-      lane.pushed.assign(m_plan.parts.size(), k_never);
+      lane.pushed.assign(m_plan.parts.size(), k_no_op);
     }
     for (std::uint64_t step = 0; step < m_steps; ++step) {
       for (std::uint64_t l = 0; worker && l < m_lanes; ++l) {
@@ -178,26 +166,21 @@ private:
             {latest(p), m_plan.parts.offset_bytes[p], m_plan.parts.bytes[p], true});
       }
     }
-    return program;
   }
 
   /// The next gradient is made from all of the latest parameters, in the time of the model's passes
   /// where the plan has them.
   void begin_step(LaneProgram& out, Lane& lane, std::uint64_t step) const {
     if (m_plan.passes) {
-      Op pass;
-      pass.kind = OpKind::delay;
-      pass.duration_ns = std::llround(m_plan.passes->total_seconds() * 1e9);
-      lane.start = out.append(pass, lane.ends);
+      lane.start = out.append({.kind = OpKind::delay,
+                               .duration_ns = std::llround(m_plan.passes->total_seconds() * 1e9)},
+                              lane.ends);
     } else if (step > 0) { // nothing but the waiting
       lane.start = add(out, OpKind::copy, 0, {}, {}, 0, lane.ends);
     }
     lane.ends.clear();
   }
 
-  [[nodiscard]] Slice gradient(std::uint32_t p) const {
-    return {k_gradient_buffer, m_plan.parts.offset_bytes[p]};
-  }
   [[nodiscard]] Slice local(std::uint32_t p) const {
     return {k_local, m_plan.parts.offset_bytes[p]};
   }
@@ -212,13 +195,9 @@ private:
     if (!m_deltas) {
       return add_update(out, p, what, latest(p), depends_on);
     }
-    Op sum;
-    sum.part = p;
-    sum.dtype = DType::fp32;
-    sum.destination = latest(p);
-    sum.bytes = m_plan.parts.bytes[p];
     const Slice operands[] = {latest(p), what};
-    return out.append_reduce(sum, operands, depends_on);
+    return out.append_reduce({.part = p, .destination = latest(p), .bytes = m_plan.parts.bytes[p]},
+                             operands, depends_on);
   }
 
   void work(LaneProgram& out, Lane& lane, std::uint32_t rank, std::uint64_t step, std::uint32_t p) {
@@ -227,13 +206,14 @@ private:
     if (lane.start) {
       ready.push_back(*lane.start);
     }
-    Slice what = gradient(p);
+    Slice what = gradient_of(m_plan, p);
     if (m_deltas) {
-      if (lane.pushed[p] != k_never) { // its last change has left
+      if (lane.pushed[p] != k_no_op) { // its last change has left
         ready.push_back(lane.pushed[p]);
       }
       const std::uint32_t kept = add(out, OpKind::copy, p, local(p), delta(p), bytes, ready);
-      const std::uint32_t stepped = add_update(out, p, gradient(p), local(p), std::span(&kept, 1));
+      const std::uint32_t stepped =
+          add_update(out, p, gradient_of(m_plan, p), local(p), std::span(&kept, 1));
       ready = {add(out, OpKind::subtract, p, local(p), delta(p), bytes, std::span(&stepped, 1))};
       what = delta(p);
     }
@@ -283,7 +263,6 @@ private:
     }
   }
 
-  static constexpr std::uint32_t k_never = 0xFFFFFFFFU;
   const Plan& m_plan;
   std::uint64_t m_steps;
   bool m_deltas; ///< workers send changes of the parameters, not gradients

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/lower_fixed.hpp"
-
 #include "equations/fixed_point.hpp"
 #include "strategies/lower_sums.hpp"
-#include "strategies/lower_update.hpp"
+#include "strategies/lowerings.hpp"
 
 #include <algorithm>
 
@@ -23,11 +21,8 @@ public:
   }
 
   Schedule make() {
-    for (std::uint32_t r = 0; r < m_sums.ranks.size(); ++r) {
-      for (std::uint32_t l = 0; l < m_sums.ranks[r].lanes.size(); ++l) {
-        m_result.ranks[r].lanes[l] = converted(r, l);
-      }
-    }
+    change_lanes(m_result,
+                 [&](std::uint32_t rank, std::uint32_t lane) { return converted(rank, lane); });
     return std::move(m_result);
   }
 
@@ -43,18 +38,18 @@ private:
   }
   std::uint32_t convert(LaneProgram& out, OpKind kind, std::uint32_t part,
                         std::span<const std::uint32_t> depends_on) const {
-    Op op;
-    op.kind = kind;
-    op.part = part;
-    op.source = op.destination = {k_gradient_buffer, m_plan.parts.offset_bytes[part]};
-    op.bytes = m_plan.parts.bytes[part];
-    op.exponent = static_cast<std::int16_t>(m_result.fixed.exponent);
-    op.limit = m_result.fixed.limit;
-    return out.append(op, depends_on);
+    const Slice at = gradient_of(m_plan, part);
+    return out.append({.kind = kind,
+                       .exponent = static_cast<std::int16_t>(m_result.fixed.exponent),
+                       .part = part,
+                       .limit = m_result.fixed.limit,
+                       .source = at,
+                       .destination = at,
+                       .bytes = m_plan.parts.bytes[part]},
+                      depends_on);
   }
 
   [[nodiscard]] LaneProgram converted(std::uint32_t rank, std::uint32_t lane) const {
-    constexpr std::uint32_t k_no_op = LoweredSums::k_no_op;
     const LaneProgram& in = m_sums.ranks[rank].lanes[lane];
     const bool worker = m_sums.worker[rank];
     LaneProgram out;
@@ -84,7 +79,7 @@ private:
       if (op.kind == OpKind::reduce) {
         op.dtype = DType::int32;
       }
-      now[i] = append_again(out, in, op, depends_on);
+      now[i] = out.append_again(in, op, depends_on);
       if (touches) {
         readers[op.part].push_back(now[i]);
       }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/lower_halves.hpp"
-
 #include "core/error.hpp"
+#include "strategies/lowerings.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/tree_places.hpp"
 
@@ -132,12 +131,10 @@ private:
         const std::vector<std::uint32_t>& before = m_sent[m_trees.slot(p)];
         depends_on.insert(depends_on.end(), before.begin(), before.end());
       }
-      Op op;
-      op.part = p;
-      op.dtype = m_dtype[p];
-      op.bytes = bytes;
-      op.destination = ours = m_trees.own(rank, p);
-      done = out.append_reduce(op, operands, depends_on);
+      ours = m_trees.own(rank, p);
+      done =
+          out.append_reduce({.dtype = m_dtype[p], .part = p, .destination = ours, .bytes = bytes},
+                            operands, depends_on);
       depends_on.assign(1, done);
     }
     if (!root) {
@@ -222,7 +219,9 @@ Schedule lower_halves(const Plan& plan) {
   check_roots(plan);
   const PlanTrees trees(plan, PlanTrees::Windows::of_lanes);
   HalfLowering lowering(plan, trees);
-  Schedule schedule = lower_ranks(plan, trees.lanes(), lowering);
+  Schedule schedule =
+      lower_ranks(plan, trees.lanes(),
+                  [&](std::uint32_t rank, RankProgram& program) { lowering.lower(rank, program); });
   schedule.collective = plan.collective;
   schedule.owned = owned_runs(plan);
   return schedule;

@@ -3,6 +3,7 @@
 
 #include "documents/plan.hpp"
 #include "schedule/schedule.hpp"
+#include "strategies/tree_places.hpp"
 
 #include <cstdint>
 #include <set>
@@ -16,8 +17,6 @@ namespace reckon {
 /// gradient is that sum on its way back. Holds references to both.
 class LoweredSums {
 public:
-  static constexpr std::uint32_t k_no_op = 0xFFFFFFFFU;
-
   LoweredSums(const Schedule& sums, const Plan& plan) : m_sums(sums), m_plan(plan) {
     for (std::uint32_t r = 0; r < sums.ranks.size(); ++r) {
       for (std::uint32_t l = 0; l < sums.ranks[r].lanes.size(); ++l) {
@@ -67,11 +66,14 @@ private:
   std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> m_returns; ///< of awaits
 };
 
-/// Adds an op of another program again, with other dependencies.
-inline std::uint32_t append_again(LaneProgram& out, const LaneProgram& in, const Op& op,
-                                  std::span<const std::uint32_t> depends_on) {
-  return op.source_count > 0 ? out.append_over(op, in.sources(op), depends_on)
-                             : out.append(op, depends_on);
+/// Puts changed(rank, lane) in the place of every lane of a schedule.
+template <class Changed>
+void change_lanes(Schedule& schedule, const Changed& changed) {
+  for (std::uint32_t r = 0; r < schedule.ranks.size(); ++r) {
+    for (std::uint32_t l = 0; l < schedule.ranks[r].lanes.size(); ++l) {
+      schedule.ranks[r].lanes[l] = changed(r, l);
+    }
+  }
 }
 
 } // namespace reckon

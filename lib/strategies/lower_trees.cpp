@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/lower_trees.hpp"
-
+#include "strategies/lowerings.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/played_passes.hpp"
 #include "strategies/tree_places.hpp"
@@ -66,11 +65,8 @@ private:
       if (!worker && before != k_no_op) { // what we sent from this slot
         depends_on.insert(depends_on.end(), m_sent[before].begin(), m_sent[before].end());
       }
-      Op op;
-      op.part = p;
-      op.dtype = m_dtype[p];
-      op.bytes = bytes;
-      op.destination = ours = m_trees.own(rank, p);
+      Op op{.dtype = m_dtype[p], .part = p, .destination = m_trees.own(rank, p), .bytes = bytes};
+      ours = op.destination;
       if (operands.size() > 1) {
         ready = out.append_reduce(op, operands, depends_on);
       } else {
@@ -117,7 +113,9 @@ private:
 Schedule lower_trees(const Plan& plan) {
   const PlanTrees trees(plan, PlanTrees::Windows::of_trees);
   TreeLowering lowering(plan, trees);
-  return lower_ranks(plan, trees.lanes(), lowering);
+  return lower_ranks(plan, trees.lanes(), [&](std::uint32_t rank, RankProgram& program) {
+    lowering.lower(rank, program);
+  });
 }
 
 } // namespace reckon

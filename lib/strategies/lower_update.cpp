@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/lower_update.hpp"
-
 #include "core/error.hpp"
 #include "strategies/lower_sums.hpp"
+#include "strategies/lowerings.hpp"
 
 #include <fmt/format.h>
 
 namespace reckon {
 namespace {
-
-constexpr std::uint32_t k_no_op = LoweredSums::k_no_op;
 
 /// Where each part's parameters and states are to be found in one rank.
 struct Places {
@@ -34,12 +31,9 @@ public:
     for (std::uint32_t r = 0; r < m_sums.ranks.size(); ++r) {
       m_places.push_back(place(r));
     }
-    for (std::uint32_t r = 0; r < m_sums.ranks.size(); ++r) {
-      for (std::uint32_t l = 0; l < m_sums.ranks[r].lanes.size(); ++l) {
-        m_result.ranks[r].lanes[l] =
-            m_at_server ? stepped_by_server(r, l) : stepped_by_worker(r, l);
-      }
-    }
+    change_lanes(m_result, [&](std::uint32_t rank, std::uint32_t lane) {
+      return m_at_server ? stepped_by_server(rank, lane) : stepped_by_worker(rank, lane);
+    });
     return std::move(m_result);
   }
 
@@ -85,22 +79,17 @@ private:
   std::uint32_t append_update(LaneProgram& out, std::uint32_t rank, std::uint32_t part, Slice sum,
                               std::span<const std::uint32_t> depends_on) const {
     const Places& places = m_places[rank];
-    Op op;
-    op.kind = OpKind::update;
-    op.optimizer = m_result.optimizer;
-    op.part = part;
-    op.destination = places.parameters(part);
-    op.bytes = m_plan.parts.bytes[part];
+    const Op op{.kind = OpKind::update,
+                .optimizer = m_result.optimizer,
+                .part = part,
+                .destination = places.parameters(part),
+                .bytes = m_plan.parts.bytes[part]};
     std::vector<Slice> sources{sum};
     for (const std::uint32_t buffer : m_result.ranks[rank].state_buffers) {
       sources.push_back({buffer, places.state_offset[part]});
     }
     return out.append_over(op, sources, depends_on);
   }
-  [[nodiscard]] Slice gradient_of(std::uint32_t part) const {
-    return {k_gradient_buffer, m_plan.parts.offset_bytes[part]};
-  }
-
   [[nodiscard]] LaneProgram stepped_by_server(std::uint32_t rank, std::uint32_t lane) const {
     const LaneProgram& in = m_sums.ranks[rank].lanes[lane];
     const std::vector<std::uint32_t> last = m_where.made(rank, lane);
@@ -116,7 +105,7 @@ private:
                           "make the step at the workers (--update worker)",
                           p, rank));
         }
-        append_update(out, rank, p, gradient_of(p), {});
+        append_update(out, rank, p, gradient_of(m_plan, p), {});
       }
     }
     for (std::uint32_t i = 0; i < in.ops().size(); ++i) {
@@ -133,7 +122,7 @@ private:
       if (m_where.is_return(op)) {
         op.destination = m_places[op.peer].parameters(op.part);
       }
-      now[i] = append_again(out, in, op, depends_on);
+      now[i] = out.append_again(in, op, depends_on);
       if (i == last[op.part]) {
         now[i] = append_update(out, rank, op.part, op.destination, std::span(&now[i], 1));
       }
@@ -149,7 +138,7 @@ private:
     const std::vector<std::uint32_t> ready = m_where.there(rank, lane);
     for (std::uint32_t p = 0; p < m_plan.parts.size(); ++p) {
       if (m_plan.parts.lane[p] == lane) {
-        append_update(out, rank, p, gradient_of(p),
+        append_update(out, rank, p, gradient_of(m_plan, p),
                       ready[p] == k_no_op ? std::span<const std::uint32_t>()
                                           : std::span<const std::uint32_t>(&ready[p], 1));
       }

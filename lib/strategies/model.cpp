@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "documents/ceilings.hpp"
 #include "documents/cells.hpp"
+#include "network/network.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@
 
 namespace reckon {
 namespace {
+
+constexpr double k_infinite = std::numeric_limits<double>::infinity();
 
 /// The point whose coordinates are nearest in ratio.
 double ratio_distance(double a, double b) {
@@ -38,9 +41,7 @@ Rate between(const Rate& a, const Rate& b, double t) {
                                      const std::string& transport) {
   std::set<std::string> measured;
   bool without_transport = false;
-  CellKey ports;
-  ports.test = k_port_bandwidth;
-  for (const Cell* cell : profile.select(ports)) {
+  for (const Cell* cell : profile.select({.test = k_port_bandwidth})) {
     if (cell->key.transport.empty()) {
       without_transport = true;
     } else if (cell->key.transport != transport) {
@@ -71,10 +72,8 @@ Rate between(const Rate& a, const Rate& b, double t) {
 /// The transport whose slowest port of these ranks is the fastest: one that some machine lacks is
 /// behind all others. Of equals the first in the order of keys; empty where no cell says one.
 std::string fastest_transport(const Profile& profile, const std::vector<RankModel>& ranks) {
-  CellKey pattern;
-  pattern.test = k_port_bandwidth;
   std::map<std::string, std::map<std::string, double>> ports; // by transport, then machine
-  for (const Cell* cell : profile.select(pattern)) {
+  for (const Cell* cell : profile.select({.test = k_port_bandwidth})) {
     if (cell->key.transport.empty()) {
       continue;
     }
@@ -84,7 +83,7 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
   std::string fastest;
   double most = -1;
   for (auto& [transport, rates] : ports) {
-    double slowest = std::numeric_limits<double>::infinity();
+    double slowest = k_infinite;
     for (const RankModel& rank : ranks) {
       slowest = std::min(slowest, std::max(rates[rank.member], rates[rank.machine]));
     }
@@ -94,8 +93,7 @@ std::string fastest_transport(const Profile& profile, const std::vector<RankMode
     }
   }
   if (ports.empty()) {
-    pattern.test = k_fabric_aggregate;
-    for (const Cell* cell : profile.select(pattern)) {
+    for (const Cell* cell : profile.select({.test = k_fabric_aggregate})) {
       if (!cell->key.transport.empty() && cell->p50 > most) {
         most = cell->p50;
         fastest = cell->key.transport;
@@ -195,9 +193,8 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
     next_host += m.count;
   }
   for (const RoleGroup& group : roles.groups) {
-    const auto machine = std::find_if(profile.machines.begin(), profile.machines.end(),
-                                      [&](const MachineGroup& m) { return m.id == group.machine; });
-    if (machine == profile.machines.end()) {
+    const MachineGroup* const machine = group_named(profile, group.machine);
+    if (machine == nullptr) {
       fail(ErrorKind::input,
            fmt::format(
                "the job is on machine '{}', which profile '{}' does not have; use the profile "
@@ -220,6 +217,11 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
       rank.worker = group.worker;
       rank.server = group.server;
       rank.lanes = group.lanes;
+      if (rank.worker) {
+        m_workers.push_back(m_ranks.size());
+      } else if (rank.server) {
+        m_servers.push_back(m_ranks.size());
+      }
       m_ranks.push_back(rank);
     }
     m_cores = std::max(m_cores, machine->cores);
@@ -254,10 +256,7 @@ int CostModel::lanes_over_ports(int lanes) const {
 
 void CostModel::read_shared(const Profile& profile) {
   const std::string& machine = m_ranks.front().machine;
-  CellKey pattern;
-  pattern.test = k_fabric_aggregate;
-  pattern.from = machine;
-  pattern.direction = "two_way";
+  CellKey pattern{.test = k_fabric_aggregate, .from = machine, .direction = "two_way"};
   if (m_transport.empty()) {
     double best = 0;
     for (const Cell* cell : profile.select(pattern)) {
@@ -292,13 +291,7 @@ void CostModel::read_shared(const Profile& profile) {
   std::sort(m_shared.begin(), m_shared.end(), [](const SharedPoint& a, const SharedPoint& b) {
     return std::tie(a.talkers, a.bytes) < std::tie(b.talkers, b.bytes);
   });
-  pattern = {};
-  pattern.test = k_fabric_latency;
-  pattern.from = machine;
-  pattern.transport = m_transport;
-  for (const Cell* cell : profile.select(pattern)) {
-    m_latency_s = cell->p50;
-  }
+  read_latency(profile);
   m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells, {} of them noisy",
                                   m_transport, m_shared.size(), noisy));
 }
@@ -311,15 +304,12 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     m_transport = "unspecified"; // `run` must be told with --transport
   }
   std::set<std::string> missing;
-  CellKey pattern;
-  pattern.test = k_port_bandwidth;
-  pattern.transport = m_transport;
   std::map<std::string, Rate> published; // by machine or member: ranks of a group have the same
   const auto port_of = [&](const std::string& id) {
     const auto [at, added] = published.emplace(id, Rate{});
     if (added && !id.empty()) {
-      pattern.from = id;
-      for (const Cell* cell : profile.select(pattern)) {
+      for (const Cell* cell :
+           profile.select({.test = k_port_bandwidth, .from = id, .transport = m_transport})) {
         at->second = cell->p50 > at->second.mid ? measured_rate(*cell) : at->second;
       }
     }
@@ -348,10 +338,8 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   if (!missing.empty()) {
     fail_without_ports(profile, missing, m_transport);
   }
-  CellKey uplinks;
-  uplinks.test = k_uplink;
-  for (const Cell* cell : profile.select(uplinks)) {
-    if (cell->p50 > 0 && (cell->key.transport == m_transport || cell->key.transport.empty())) {
+  for (const Cell* cell : profile.select({.test = k_uplink})) {
+    if (cell->p50 > 0 && is_over(*cell, m_transport)) {
       m_uplinks[cell->key.from] = measured_rate(*cell);
     }
   }
@@ -363,12 +351,9 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
   }
   // How a port's rate falls with the size of the parts: a curve between two machines, if the
   // profile has one.
-  pattern = {};
-  pattern.test = k_fabric_write;
-  pattern.from = m_ranks.front().machine;
-  pattern.transport = m_transport;
   std::map<double, CurvePoint> points;
-  for (const Cell* cell : profile.select(pattern)) {
+  for (const Cell* cell : profile.select(
+           {.test = k_fabric_write, .from = m_ranks.front().machine, .transport = m_transport})) {
     if (cell->unit == "seconds" && cell->key.bytes > 0 && cell->key.direction != "one_way" &&
         !(what_if.worker_port_bytes_per_s || what_if.server_port_bytes_per_s)) {
       const double b = static_cast<double>(cell->key.bytes);
@@ -383,8 +368,12 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
     m_port_curve.emplace(std::move(list), Curve::Shape::non_decreasing);
     m_sources.push_back(fmt::format("fabric_write over {}: {} sizes", m_transport, points.size()));
   }
-  pattern.test = k_fabric_latency;
-  for (const Cell* cell : profile.select(pattern)) {
+  read_latency(profile);
+}
+
+void CostModel::read_latency(const Profile& profile) {
+  for (const Cell* cell : profile.select(
+           {.test = k_fabric_latency, .from = m_ranks.front().machine, .transport = m_transport})) {
     m_latency_s = cell->p50;
   }
 }
@@ -419,11 +408,8 @@ void CostModel::read_single_ports(const Profile& profile) {
       rank.single_port_bytes_per_s.push_back(bytes_per_s);
     }
     m_ports = std::lcm(m_ports, static_cast<int>(rank.ports.size()));
-    CellKey together;
-    together.test = k_port_bandwidth;
-    together.transport = m_transport;
-    together.from = rank.machine;
-    for (const Cell* cell : profile.select(together)) {
+    for (const Cell* cell : profile.select(
+             {.test = k_port_bandwidth, .from = rank.machine, .transport = m_transport})) {
       constexpr double k_near = 0.9;
       if (cell->ceiling && cell->ceiling->name == k_peers_ceiling &&
           cell->p50 >= k_near * cell->ceiling->value) {
@@ -434,13 +420,10 @@ void CostModel::read_single_ports(const Profile& profile) {
 }
 
 void CostModel::read_reduction(const Profile& profile) {
-  CellKey pattern;
-  pattern.test = k_reduce_sum;
-  pattern.from = m_ranks.front().machine;
-  std::vector<const Cell*> cells = profile.select(pattern);
-  if (cells.empty()) {
-    pattern.from.clear(); // probe names the NUMA node that the threads run on
-    cells = profile.select(pattern);
+  std::vector<const Cell*> cells =
+      profile.select({.test = k_reduce_sum, .from = m_ranks.front().machine});
+  if (cells.empty()) { // probe names the NUMA node that the threads run on
+    cells = profile.select({.test = k_reduce_sum});
   }
   for (const Cell* cell : cells) {
     if (const auto dtype = dtype_named(cell->key.dtype)) {
@@ -457,10 +440,8 @@ void CostModel::read_reduction(const Profile& profile) {
 }
 
 void CostModel::read_stores(const Profile& profile) {
-  CellKey pattern;
-  pattern.test = k_sum_and_send;
   std::map<std::tuple<int, int, std::uint64_t>, StoresPoint> points;
-  for (const Cell* cell : profile.select(pattern)) {
+  for (const Cell* cell : profile.select({.test = k_sum_and_send})) {
     const CellKey& key = cell->key;
     const auto stores = stores_named(key.operation);
     if (!stores || key.sources < 2 || key.bytes == 0) {
@@ -486,14 +467,11 @@ StoresChoice CostModel::stores_of(const RankModel& rank, std::size_t sources,
   if (rank.worker || m_stores.empty()) {
     return choice;
   }
-  const auto distance = [&](const StoresPoint& p) {
+  const StoresPoint& nearest = *std::ranges::min_element(m_stores, {}, [&](const StoresPoint& p) {
     return 10 * ratio_distance(p.threads, rank.lanes) +
            ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
            ratio_distance(static_cast<double>(p.bytes), part_bytes);
-  };
-  const StoresPoint& nearest = *std::min_element(
-      m_stores.begin(), m_stores.end(),
-      [&](const StoresPoint& a, const StoresPoint& b) { return distance(a) < distance(b); });
+  });
   choice.streaming = nearest.streaming / nearest.cached;
   choice.threads = nearest.threads;
   choice.sources = nearest.sources;
@@ -513,9 +491,7 @@ Rate CostModel::sum_rate(const RankModel& rank, DType dtype, std::size_t sources
 }
 
 void CostModel::read_steps(const Profile& profile) {
-  CellKey pattern;
-  pattern.test = k_optimizer_step;
-  for (const Cell* cell : profile.select(pattern)) {
+  for (const Cell* cell : profile.select({.test = k_optimizer_step})) {
     if (const auto optimizer = optimizer_named(cell->key.operation)) {
       m_steps.push_back(
           {cell->key.from, *optimizer, std::max(1, cell->key.threads), measured_rate(*cell)});
@@ -524,52 +500,39 @@ void CostModel::read_steps(const Profile& profile) {
 }
 
 Rate CostModel::step_rate(const std::string& machine, Optimizer optimizer, int threads) const {
-  const double infinite = std::numeric_limits<double>::infinity();
-  Rate best{infinite, infinite, infinite};
-  double distance = infinite;
-  for (const StepPoint& p : m_steps) {
-    // The machine's own figures before any other's; of them the nearest number of threads.
-    const double d = (p.machine == machine ? 0 : 1000) + ratio_distance(p.threads, threads);
-    if (p.optimizer == optimizer && d < distance) {
-      distance = d;
-      best = scaled(p.rate, 1.0 / p.threads);
-    }
-  }
-  return best;
+  // The machine's own figures before any other's; of them the nearest number of threads.
+  const auto nearest = std::ranges::min_element(m_steps, {}, [&](const StepPoint& p) {
+    return p.optimizer != optimizer
+               ? k_infinite
+               : (p.machine == machine ? 0 : 1000) + ratio_distance(p.threads, threads);
+  });
+  return nearest == m_steps.end() || nearest->optimizer != optimizer
+             ? Rate{k_infinite, k_infinite, k_infinite}
+             : scaled(nearest->rate, 1.0 / nearest->threads);
 }
 
 void CostModel::read_copies(const Profile& profile) {
-  CellKey copies;
-  copies.test = k_host_memcpy;
-  copies.state = "cold";
-  for (const Cell* cell : profile.select(copies)) {
+  for (const Cell* cell : profile.select({.test = k_host_memcpy, .state = "cold"})) {
     if (cell->key.bytes > 0 && cell->p50 > 0) {
       const auto bytes = static_cast<double>(cell->key.bytes);
       m_copies.push_back({bytes, bytes / cell->p50});
     }
   }
-  CellKey streams;
-  streams.test = k_stream_copy;
-  for (const Cell* cell : profile.select(streams)) {
+  for (const Cell* cell : profile.select({.test = k_stream_copy})) {
     m_streams.push_back(
         {std::max(1, cell->key.threads), cell->p50 / 2}); // a byte is read and written
   }
 }
 
 std::optional<double> CostModel::copy_rate(double bytes, int threads) const {
-  const auto nearest = [](const auto& points, auto distance) {
-    return std::min_element(points.begin(), points.end(), [&](const auto& a, const auto& b) {
-      return distance(a) < distance(b);
-    });
-  };
   std::optional<double> rate;
   if (!m_copies.empty()) {
-    rate = threads * nearest(m_copies, [&](const CopyPoint& p) {
+    rate = threads * std::ranges::min_element(m_copies, {}, [&](const CopyPoint& p) {
                        return ratio_distance(p.bytes, bytes);
                      })->rate;
   }
   if (!m_streams.empty()) { // the memory is what all threads share
-    const double memory = nearest(m_streams, [&](const StreamPoint& p) {
+    const double memory = std::ranges::min_element(m_streams, {}, [&](const StreamPoint& p) {
                             return ratio_distance(p.threads, threads);
                           })->rate;
     rate = rate ? std::min(*rate, memory) : memory;
@@ -584,14 +547,9 @@ Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) co
   const bool measured = std::any_of(m_shared.begin(), m_shared.end(),
                                     [&](const SharedPoint& p) { return p.target == target; });
   const auto fits = [&](const SharedPoint& p) { return !measured || p.target == target; };
-  double nearest = 0, distance = std::numeric_limits<double>::infinity();
-  for (const SharedPoint& p : m_shared) {
-    const double d = ratio_distance(p.talkers, talkers);
-    if (fits(p) && d < distance) {
-      distance = d;
-      nearest = p.talkers;
-    }
-  }
+  const double nearest = std::ranges::min_element(m_shared, {}, [&](const SharedPoint& p) {
+                           return fits(p) ? ratio_distance(p.talkers, talkers) : k_infinite;
+                         })->talkers;
   const SharedPoint* below = nullptr;
   const SharedPoint* above = nullptr;
   for (const SharedPoint& p : m_shared) {
@@ -640,29 +598,21 @@ double CostModel::port_efficiency(double part_bytes) const {
 
 Rate CostModel::reduce_rate(DType dtype, int threads, std::size_t sources,
                             double part_bytes) const {
-  const ReducePoint* best = nullptr;
-  double distance = std::numeric_limits<double>::infinity();
-  for (const ReducePoint& p : m_reduce) {
-    // What differs least, the element type before all, then the threads, the operands, the size.
-    const double d =
-        (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
-        10 * ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
-        (p.bytes > 0 ? ratio_distance(p.bytes, part_bytes) : 0);
-    if (d < distance) {
-      distance = d;
-      best = &p;
-    }
+  if (m_reduce.empty()) {
+    return {k_infinite, k_infinite, k_infinite};
   }
-  if (best == nullptr) {
-    const double inf = std::numeric_limits<double>::infinity();
-    return {inf, inf, inf};
-  }
-  return scaled(best->rate, 1.0 / best->threads);
+  // What differs least, the element type before all, then the threads, the operands, the size.
+  const ReducePoint& nearest = *std::ranges::min_element(m_reduce, {}, [&](const ReducePoint& p) {
+    return (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
+           10 * ratio_distance(static_cast<double>(p.sources), static_cast<double>(sources)) +
+           (p.bytes > 0 ? ratio_distance(p.bytes, part_bytes) : 0);
+  });
+  return scaled(nearest.rate, 1.0 / nearest.threads);
 }
 
 double CostModel::uplink_bytes_per_s(const std::string& rack) const {
   const auto at = m_uplinks.find(rack);
-  return at == m_uplinks.end() ? std::numeric_limits<double>::infinity() : at->second.mid;
+  return at == m_uplinks.end() ? k_infinite : at->second.mid;
 }
 
 Rate CostModel::uplink_share(const std::string& rack) const {
@@ -673,13 +623,11 @@ Rate CostModel::uplink_share(const std::string& rack) const {
 Star CostModel::star(double model_bytes) const {
   Star star;
   star.model_bytes = model_bytes;
-  for (const RankModel& r : m_ranks) {
-    const double port = r.port_bytes_per_s > 0 ? r.port_bytes_per_s : 1e9;
-    if (r.worker) {
-      star.worker_bytes_per_s.push_back(port);
-    } else if (r.server) {
-      star.server_bytes_per_s.push_back(port);
-    }
+  for (const std::size_t r : m_workers) {
+    star.worker_bytes_per_s.push_back(m_ranks[r].port());
+  }
+  for (const std::size_t r : m_servers) {
+    star.server_bytes_per_s.push_back(m_ranks[r].port());
   }
   return star;
 }

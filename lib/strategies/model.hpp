@@ -21,6 +21,9 @@ namespace reckon {
 
 /// One rank of the job to be planned.
 struct RankModel {
+  /// Of its ports together. Where ranks share a machine and have none all are equal: only
+  /// proportions count.
+  [[nodiscard]] double port() const { return port_bytes_per_s > 0 ? port_bytes_per_s : 1e9; }
   /// Of its ports together: the estimate's time of a byte is one over it.
   [[nodiscard]] double port_rate(Estimate e) const {
     return port_bytes_per_s * port_share.slow_to_fast(e);
@@ -70,7 +73,9 @@ public:
   /// All ranks on one machine: its memory and cores, not ports, are what they share.
   [[nodiscard]] bool one_machine() const { return m_one_machine; }
   [[nodiscard]] std::uint64_t cores() const { return m_cores; }
-  [[nodiscard]] bool knows_reduction() const { return !m_reduce.empty(); }
+  /// Ranks with a gradient, and those that only serve.
+  [[nodiscard]] const std::vector<std::size_t>& workers() const { return m_workers; }
+  [[nodiscard]] const std::vector<std::size_t>& servers() const { return m_servers; }
 
   /// Where the writes of ranks that share a machine go: it decides whether the caches help.
   enum class Target {
@@ -162,12 +167,14 @@ private:
   void read_ports(const Profile& profile, const WhatIf& what_if);
   void read_single_ports(const Profile& profile);
   void read_shared(const Profile& profile);
+  void read_latency(const Profile& profile);
   void read_reduction(const Profile& profile);
   void read_stores(const Profile& profile);
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
 
   std::vector<RankModel> m_ranks;
+  std::vector<std::size_t> m_workers, m_servers;
   std::vector<std::string> m_racks;
   std::vector<std::size_t> m_rack_of; ///< by rank: its rack's place in m_racks
   std::string m_transport;

@@ -2,7 +2,9 @@
 #include "strategies/parts.hpp"
 
 #include "core/error.hpp"
+#include "core/indices.hpp"
 #include "equations/placement.hpp"
+#include "stats/random.hpp"
 
 #include <fmt/format.h>
 
@@ -99,14 +101,6 @@ std::vector<std::uint64_t> interleave(const std::vector<std::uint64_t>& counts, 
     push(r);
   }
   return owner;
-}
-
-/// A well-mixed hash of a part's number (the finalizer of splitmix64), the same on every machine.
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9E3779B97F4A7C15ULL;
-  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9ULL;
-  x = (x ^ (x >> 27U)) * 0x94D049BB133111EBULL;
-  return x ^ (x >> 31U);
 }
 
 /// What each tensor's layer takes of the forward and of the backward pass: seconds where the layers
@@ -293,7 +287,7 @@ void assign_by_hash(Parts& parts, std::span<const double> shares) {
   std::partial_sum(shares.begin(), shares.end(), upper.begin());
   parts.server.assign(parts.size(), 0);
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    const double at = static_cast<double>(mix(p) >> 11U) * 0x1p-53 * upper.back();
+    const double at = static_cast<double>(mixed(p) >> 11U) * 0x1p-53 * upper.back();
     const auto it = std::upper_bound(upper.begin(), upper.end(), at);
     parts.server[p] = static_cast<std::uint64_t>(
         std::min(it - upper.begin(), static_cast<std::ptrdiff_t>(shares.size()) - 1));
@@ -314,8 +308,7 @@ double assign_servers(Parts& parts, std::span<const double> shares, const RankCo
     return 0;
   }
   const auto size = [&](std::size_t p) { return static_cast<double>(parts.bytes[p]); };
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order = indices(parts.size());
   const auto largest = *std::max_element(parts.bytes.begin(), parts.bytes.end());
   const double typical = static_cast<double>(largest);
   const std::vector<std::uint64_t> dealt =

@@ -4,7 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "strategies/between.hpp"
-#include "strategies/endpoint/configured.hpp"
+#include "strategies/endpoint/overlap.hpp"
 #include "strategies/torus/network.hpp"
 
 #include <fmt/format.h>
@@ -48,15 +48,13 @@ void check_machines(const Plan& plan, const Profile& profile) {
     ++ranks[rank.machine];
   }
   for (const auto& [id, needed] : ranks) {
-    const auto machine =
-        std::find_if(profile.machines.begin(), profile.machines.end(),
-                     [&id = id](const MachineGroup& group) { return group.id == id; });
-    if (machine == profile.machines.end() || (machine->count > 1 && needed > machine->count)) {
+    const MachineGroup* const machine = group_named(profile, id);
+    if (machine == nullptr || (machine->count > 1 && needed > machine->count)) {
       fail(ErrorKind::input,
            fmt::format("the plan has {} ranks on machines '{}', of which profile '{}' has {}; give "
                        "the profile that the plan was made from, '{}', or plan again with this one",
-                       needed, id, profile.name,
-                       machine == profile.machines.end() ? 0 : machine->count, plan.profile.name));
+                       needed, id, profile.name, machine == nullptr ? 0 : machine->count,
+                       plan.profile.name));
     }
   }
 }
@@ -154,14 +152,9 @@ Places places_of(const Plan& plan, const Profile& profile) {
           : network_inside_plan(plan, profile));
   Places places{network, {}};
   for (const PlanRank& rank : plan.ranks) {
-    const std::string& id = rank.endpoint.empty() ? rank.machine : rank.endpoint;
-    const auto it =
-        std::find_if(network->places.begin(), network->places.end(), [&](const Place& place) {
-          const NetworkMachine& machine = network->machines[place.machine];
-          return place.id == id && place.process == rank.process && machine.group == rank.machine &&
-                 machine.number == rank.machine_number.value_or(0);
-        });
-    places.of_rank.push_back(static_cast<std::size_t>(it - network->places.begin()));
+    places.of_rank.push_back(
+        network->place_named(rank.endpoint.empty() ? rank.machine : rank.endpoint, rank.machine,
+                             rank.machine_number.value_or(0), rank.process));
   }
   return places;
 }

@@ -5,10 +5,8 @@
 #include "core/json_fwd.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/shares/choice.hpp"
-#include "strategies/shares/cutting.hpp"
 #include "strategies/shares/description.hpp"
-#include "strategies/shares/prediction.hpp"
-#include "strategies/shares/shape.hpp"
+#include "strategies/shares/draft.hpp"
 
 #include <fmt/format.h>
 
@@ -41,7 +39,7 @@ WindowsToTry windows_to_try(const SharesJob& job, const Choice& choice) {
     for (int doubled = 1; doubled <= 6; ++doubled) {
       out.windows.push_back(2 * out.windows.back());
     }
-  } else if (open && static_cast<double>(job.workers) <= k_small_job) {
+  } else if (open && static_cast<double>(job.workers.size()) <= k_small_job) {
     out.windows.push_back(std::round(0.75 * out.windows[0]));
     out.windows.push_back(std::round(1.5 * out.windows[0]));
   }
@@ -114,7 +112,7 @@ void draft(const SharesJob& job, Choice& choice) {
   }
   for (const double longer : {4.0, 16.0}) {
     const double size = by_formula.shape.part_bytes * longer;
-    if (size >= 2 * job.bytes) {
+    if (size >= 2 * job.bytes()) {
       break;
     }
     Choice other = by_formula;

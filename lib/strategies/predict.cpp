@@ -3,12 +3,12 @@
 
 #include "core/units.hpp"
 #include "equations/ring.hpp"
+#include "strategies/least.hpp"
 #include "strategies/parts.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -19,8 +19,6 @@ namespace {
 double sum(const std::vector<double>& v) {
   return std::accumulate(v.begin(), v.end(), 0.0);
 }
-
-constexpr std::array<Estimate, 3> k_estimates{Estimate::lo, Estimate::mid, Estimate::hi};
 
 void set(Prediction& p, Estimate e, double seconds) {
   (e == Estimate::lo ? p.lo_seconds : e == Estimate::mid ? p.mid_seconds : p.hi_seconds) = seconds;
@@ -42,11 +40,9 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
   const double talkers = ranks * lanes;
   const int threads =
       std::max(1, static_cast<int>(std::min(talkers, static_cast<double>(model.cores()))));
-  p.bound_seconds = moved / model.best_shared_rate();
-  p.bound_by = fmt::format(
-      "the machine's memory and cores: {} between ranks at the best rate ever measured, {}",
-      to_text(Bytes(static_cast<std::uint64_t>(moved))),
-      to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
+  const LeastTime least = least_through_memory(model, moved);
+  p.bound_seconds = least.seconds;
+  p.bound_by = least.by;
   for (const Estimate e : k_estimates) {
     using Target = CostModel::Target;
     const auto rate = [&](Target target) {
@@ -105,7 +101,7 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
     }
     const RankModel& rank = model.ranks()[r];
     const double rate = rank.port_rate(e) * efficiency;
-    const double port = std::max(load.egress_bytes[r], load.ingress_bytes[r]) / rate;
+    const double port = load.port_bytes(r) / rate;
     const double lane_rate =
         model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
     const double summing = load.summed_bytes[r] / (lane_rate * rank.lanes);
@@ -127,15 +123,13 @@ RingSteps ring_of(const CostModel& model, const PartShape& shape, Estimate e) {
   RingSteps steps;
   steps.ranks = 0;
   steps.latency_s = model.latency_s();
-  for (const RankModel& rank :
-       model.ranks()) { // a part passes every rank: what counts is their mean
-    if (rank.worker) {
-      ++steps.ranks;
-      steps.write_s +=
-          shape.part_bytes / (rank.port_rate(e) * model.port_efficiency(shape.part_bytes));
-      steps.sum_s +=
-          shape.part_bytes / model.sum_rate(rank, shape.dtype, 2, shape.part_bytes).slow_to_fast(e);
-    }
+  for (const std::size_t r : model.workers()) { // a part passes each: what counts is their mean
+    const RankModel& rank = model.ranks()[r];
+    ++steps.ranks;
+    steps.write_s +=
+        shape.part_bytes / (rank.port_rate(e) * model.port_efficiency(shape.part_bytes));
+    steps.sum_s +=
+        shape.part_bytes / model.sum_rate(rank, shape.dtype, 2, shape.part_bytes).slow_to_fast(e);
   }
   steps.write_s /= steps.ranks;
   steps.sum_s /= steps.ranks;
@@ -157,8 +151,7 @@ PortTimes ring_times(const CostModel& model, const Load& load, const PartShape& 
     const double lane_rate =
         model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e);
     times.transport_s =
-        std::max(times.transport_s, std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
-                                        (rank.port_rate(e) * efficiency));
+        std::max(times.transport_s, load.port_bytes(r) / (rank.port_rate(e) * efficiency));
     summing = std::max(summing, load.summed_bytes[r] / (lane_rate * rank.lanes));
   }
   times.reduction_s = std::max(0.0, summing - times.transport_s);
@@ -194,14 +187,8 @@ Prediction predict_ports(const CostModel& model, const Solution& solution, const
         "fewer bytes between the racks: a sum in each rack first, or more servers in each rack";
   }
   // Whole parts may leave the slowest port less than its exact share: then that is the bound.
-  double busiest_port = 0;
-  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-    const double bytes = std::max(load.egress_bytes[r], load.ingress_bytes[r]);
-    if (bytes > 0) {
-      busiest_port = std::max(busiest_port, bytes / model.ranks()[r].port_bytes_per_s);
-    }
-  }
-  p.bound_seconds = std::min(p.bound_seconds, std::max(busiest_port, load.uplink_seconds));
+  p.bound_seconds =
+      std::min(p.bound_seconds, std::max(port_seconds(load, model), load.uplink_seconds));
   for (const Estimate e : k_estimates) {
     const PortTimes times =
         solution.ring ? ring_times(model, load, shape, e) : server_times(model, load, shape, e);
@@ -241,8 +228,7 @@ int lanes_needed(const CostModel& model, const Load& load, DType dtype, double p
   const double rate = model.reduce_rate(dtype, 1, load.operands, part_bytes).mid;
   double needed = 1;
   for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-    const double port_s = std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
-                          model.ranks()[r].port_bytes_per_s * traffic_share;
+    const double port_s = load.port_bytes(r) / model.ranks()[r].port_bytes_per_s * traffic_share;
     if (port_s > 0) {
       needed = std::max(needed, std::ceil(load.summed_bytes[r] / rate / port_s - 1e-9));
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/prediction.hpp"
 
-#include "strategies/checkpoint_cost.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
@@ -217,25 +216,6 @@ void choose_update_place(Plan& plan, const Job& job, const Ways& ways,
   if (other.prediction.mid_seconds < plan.prediction.mid_seconds * (1 - k_worth_moving)) {
     plan = std::move(other);
   }
-}
-
-std::optional<Quantity> checkpoint_cost(const Plan& plan, const Job& job, const Ways& ways) {
-  const Schedule schedule = lower(plan);
-  const auto part_bytes = static_cast<double>(plan.part_bytes);
-  const std::vector<double> saved = saved_bytes(schedule);
-  for (std::size_t r = 0; r < saved.size(); ++r) {
-    if (saved[r] > 0 && plan.ranks[r].endpoint_kind == "gpu") {
-      return std::nullopt; // how fast GPUs copy is in no profile
-    }
-  }
-  if (ways.one_machine()) {
-    return shared_checkpoint_cost(ways.model(), saved, part_bytes);
-  }
-  if (static_cast<double>(plan.parts.size()) * job.writes_per_part() > k_thorough.most_writes) {
-    return std::nullopt;
-  }
-  return played_checkpoint_cost(ways.model(), schedule, ways.between(part_bytes).network,
-                                ways.op_cost(part_bytes), part_bytes);
 }
 
 } // namespace reckon

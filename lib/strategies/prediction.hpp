@@ -44,11 +44,6 @@ void predict(Plan& plan, const Job& job, const Ways& ways, std::uint64_t window_
 void choose_update_place(Plan& plan, const Job& job, const Ways& ways,
                          std::optional<UpdatePlace> asked, const PlayEffort& effort);
 
-/// What a checkpoint of a plan with optimizer steps costs (equation 20b); nothing where that is not
-/// known, or too much to play.
-[[nodiscard]] std::optional<Quantity> checkpoint_cost(const Plan& plan, const Job& job,
-                                                      const Ways& ways);
-
 /// What the ranks of a plan move and add up.
 [[nodiscard]] Load load_of(const Plan& plan, const Schedule& schedule);
 

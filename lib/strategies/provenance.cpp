@@ -30,12 +30,13 @@ void add_provenance(Plan& plan, const PlanInputs& inputs, const PlanOptions& opt
   if (options.zero_compute) {
     plan.options["zero_compute"] = "yes";
   }
-}
-
-void add_made_up_ports(Plan& plan, const CostModel::WhatIf& what_if) {
+  if (options.optimizer) {
+    plan.options["optimizer"] = name_of(*options.optimizer);
+    plan.options["update"] = options.update_at ? name_of(*options.update_at) : "auto";
+  }
   for (const auto& [name, port] :
-       {std::pair(k_port_bandwidth, what_if.worker_port_bytes_per_s),
-        std::pair("server_port_bandwidth", what_if.server_port_bytes_per_s)}) {
+       {std::pair(k_port_bandwidth, options.what_if.worker_port_bytes_per_s),
+        std::pair("server_port_bandwidth", options.what_if.server_port_bytes_per_s)}) {
     if (port) {
       plan.options[name] = fmt::format("{} B/s", *port);
     }
@@ -46,6 +47,38 @@ void add_order(Plan& plan, Order asked) {
   plan.options["order"] = asked == Order::gradient   ? "gradient"
                           : asked == Order::priority ? "priority"
                                                      : "auto";
+}
+
+void add_pass_times(Plan& plan, double forward_s, double backward_s) {
+  plan.options["forward"] = fmt::format("{} s", forward_s);
+  plan.options["backward"] = fmt::format("{} s", backward_s);
+}
+
+void add_sources(std::vector<Quantity>& quantities, const std::vector<std::string>& sources) {
+  for (const std::string& source : sources) {
+    quantities.push_back({"profile", 0, source, {}});
+  }
+}
+
+void compare_with_candidates(Plan& plan) {
+  const Candidate* second = nullptr;
+  for (const Candidate& c : plan.candidates) {
+    if (c.strategy != plan.strategy && c.prediction &&
+        (second == nullptr || c.prediction->mid_seconds < second->prediction->mid_seconds)) {
+      second = &c;
+    }
+  }
+  if (second == nullptr) {
+    return;
+  }
+  plan.runner_up = second->strategy;
+  if (plan.prediction.mid_seconds > 0) {
+    plan.margin = second->prediction->mid_seconds / plan.prediction.mid_seconds - 1;
+  }
+  if (plan.margin < -k_alike) {
+    plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for",
+                                   plan.runner_up, -100 * plan.margin);
+  }
 }
 
 Quantity exposed_quantity(const Plan& plan, double forward_s, double backward_s) {

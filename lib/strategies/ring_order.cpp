@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/ring_order.hpp"
 
+#include "core/indices.hpp"
 #include "stats/random.hpp"
 
 #include <algorithm>
@@ -204,15 +205,12 @@ std::vector<std::size_t> by_exchanges(Hops& hops, const std::vector<std::size_t>
 
 double ring_seconds_per_byte(const StationNetwork& network, std::span<const std::size_t> order) {
   Hops hops(network, order);
-  std::vector<std::size_t> places(order.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  return hops.cost(places).busiest;
+  return hops.cost(indices(order.size())).busiest;
 }
 
 RingOrder best_ring_order(const StationNetwork& network, std::span<const std::size_t> workers) {
   Hops hops(network, workers);
-  std::vector<std::size_t> order(workers.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order = indices(workers.size());
   RingOrder out;
   constexpr std::size_t k_fewest_with_orders = 3;
   if (order.size() >= k_fewest_with_orders) {

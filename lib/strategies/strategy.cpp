@@ -13,33 +13,13 @@
 namespace reckon {
 namespace {
 
-struct Counts {
-  std::vector<std::size_t> workers, servers; ///< ranks; servers are those without a gradient
-};
-
-Counts count(const CostModel& model) {
-  Counts c;
-  for (std::size_t r = 0; r < model.ranks().size(); ++r) {
-    if (model.ranks()[r].worker) {
-      c.workers.push_back(r);
-    } else if (model.ranks()[r].server) {
-      c.servers.push_back(r);
-    }
-  }
-  return c;
-}
-
 double least(const std::vector<double>& v) {
   return *std::min_element(v.begin(), v.end());
 }
 
-std::string port_text(double bytes_per_s) {
-  return to_text(Bandwidth::bytes_per_s(bytes_per_s));
-}
-
 /// Says what binds a star's split and what a little more on a port would give: 1 Gb/s, or the
 /// power of ten that is at most a tenth of the slowest port, since a gain is a slope and no more.
-void describe_limit(Solution& s, const Star& star, const StarSplit& split, const Counts& c,
+void describe_limit(Solution& s, const Star& star, const StarSplit& split, const CostModel& model,
                     const std::string& equation) {
   double slowest_bits = 8 * least(star.worker_bytes_per_s);
   if (!star.server_bytes_per_s.empty()) {
@@ -60,11 +40,11 @@ void describe_limit(Solution& s, const Star& star, const StarSplit& split, const
   case StarLimit::slowest_workers: {
     std::vector<std::size_t> ranks;
     for (const std::size_t i : split.limiting_workers) {
-      ranks.push_back(c.workers[i]);
+      ranks.push_back(model.workers()[i]);
     }
     const bool one = ranks.size() == 1;
     s.bound_by =
-        ranks.size() == c.workers.size()
+        ranks.size() == model.workers().size()
             ? fmt::format("the workers' ports: each sends its whole gradient ({})", equation)
             : fmt::format("the port{} of rank{} {}: {} whole gradient ({})", one ? "" : "s",
                           one ? "" : "s", fmt::join(ranks, ", "),
@@ -76,7 +56,7 @@ void describe_limit(Solution& s, const Star& star, const StarSplit& split, const
   case StarLimit::all_ports:
     s.bound_by = fmt::format("all ports are busy all the time ({})", equation);
     s.relief = fmt::format("{} on one worker's port would save {}", more, gain(split.worker_gain));
-    if (!c.servers.empty()) {
+    if (!model.servers().empty()) {
       s.relief += fmt::format(", on one server's port {}", gain(split.server_gain));
     }
     break;
@@ -87,12 +67,12 @@ void describe_limit(Solution& s, const Star& star, const StarSplit& split, const
   }
 }
 
-void take_shares(Solution& s, const StarSplit& split, const Counts& c) {
-  for (std::size_t i = 0; i < c.workers.size(); ++i) {
-    s.share_bytes[c.workers[i]] = split.shares.worker_bytes[i];
+void take_shares(Solution& s, const StarSplit& split, const CostModel& model) {
+  for (std::size_t i = 0; i < model.workers().size(); ++i) {
+    s.share_bytes[model.workers()[i]] = split.shares.worker_bytes[i];
   }
-  for (std::size_t j = 0; j < c.servers.size(); ++j) {
-    s.share_bytes[c.servers[j]] =
+  for (std::size_t j = 0; j < model.servers().size(); ++j) {
+    s.share_bytes[model.servers()[j]] =
         split.shares.server_bytes.empty() ? 0 : split.shares.server_bytes[j];
   }
   s.star_seconds = split.time_s;
@@ -102,19 +82,19 @@ bool all_equal(const std::vector<double>& v) {
   return std::all_of(v.begin(), v.end(), [&](double x) { return x == v.front(); });
 }
 
-void solve_ring(Solution& s, const Star& star, const Counts& c) {
+void solve_ring(Solution& s, const Star& star, const CostModel& model) {
   s.ring = true;
-  s.ring_order = c.workers;
-  const auto n = static_cast<double>(c.workers.size());
-  for (const std::size_t r : c.workers) {
+  s.ring_order = model.workers();
+  const auto n = static_cast<double>(model.workers().size());
+  for (const std::size_t r : model.workers()) {
     s.share_bytes[r] = star.model_bytes / n;
   }
   s.star_seconds = ring_allreduce_s(star.model_bytes, star.worker_bytes_per_s);
-  s.bound_by = c.workers.size() < 2 ? "nothing crosses a port"
+  s.bound_by = model.workers().size() < 2 ? "nothing crosses a port"
                : all_equal(star.worker_bytes_per_s)
                    ? "the workers' ports (equation 1)"
                    : fmt::format("the slowest worker's port, {} (equation 1)",
-                                 port_text(least(star.worker_bytes_per_s)));
+                                 to_text(Bandwidth::bytes_per_s(least(star.worker_bytes_per_s))));
   s.quantities.push_back(
       {"ring_seconds",
        s.star_seconds,
@@ -122,12 +102,12 @@ void solve_ring(Solution& s, const Star& star, const Counts& c) {
        {{"n", n}, {"M", star.model_bytes}, {"B", least(star.worker_bytes_per_s)}}});
 }
 
-void solve_split(Solution& s, const Star& star, const Counts& c) {
+void solve_split(Solution& s, const Star& star, const CostModel& model) {
   const StarSplit split = solve_star_split(star);
-  take_shares(s, split, c);
-  describe_limit(s, star, split, c, "equation 8");
-  const auto n = static_cast<double>(c.workers.size());
-  const auto k = static_cast<double>(c.servers.size());
+  take_shares(s, split, model);
+  describe_limit(s, star, split, model, "equation 8");
+  const auto n = static_cast<double>(model.workers().size());
+  const auto k = static_cast<double>(model.servers().size());
   const bool equal = all_equal(star.worker_bytes_per_s) &&
                      (star.server_bytes_per_s.empty() || all_equal(star.server_bytes_per_s));
   std::map<std::string, double> inputs{{"n", n}, {"k", k}, {"M", star.model_bytes}};
@@ -138,7 +118,7 @@ void solve_split(Solution& s, const Star& star, const Counts& c) {
     }
     s.quantities.push_back({"worker_share_bytes", split.shares.worker_bytes.front(),
                             "equation 6: (n-k)M / (n^2+kn-2k), k counted as k B_server/B", inputs});
-    if (!c.servers.empty()) {
+    if (!model.servers().empty()) {
       s.quantities.push_back({"server_share_bytes", split.shares.server_bytes.front(),
                               "equation 6: 2(n-1)M / (n^2+kn-2k), k counted as k B_server/B",
                               inputs});
@@ -171,6 +151,14 @@ void add_uplinks(Load& load, const CostModel& model) {
 
 } // namespace
 
+double port_seconds(const Load& load, const CostModel& model) {
+  double longest = 0;
+  for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
+    longest = std::max(longest, load.port_bytes(r) / model.ranks()[r].port());
+  }
+  return longest;
+}
+
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names{"byteps_split", "ring", "ps_colocated",
                                               "ps_noncolocated"};
@@ -178,56 +166,49 @@ const std::vector<std::string>& strategy_names() {
 }
 
 Solution solve(const std::string& strategy, const CostModel& model, double model_bytes) {
-  const Counts c = count(model);
-  if (c.workers.empty()) {
+  if (model.workers().empty()) {
     fail(ErrorKind::input, "no rank is a worker: nobody has a gradient");
   }
   const Star star = model.star(model_bytes);
   Solution s;
   s.strategy = strategy;
   s.share_bytes.assign(model.ranks().size(), 0);
-  const bool workers_serve = std::all_of(c.workers.begin(), c.workers.end(),
-                                         [&](std::size_t r) { return model.ranks()[r].server; });
-  if (strategy == "ring") {
-    solve_ring(s, star, c);
+  if ((strategy == "ps_colocated" || strategy == "byteps_split") &&
+      !std::all_of(model.workers().begin(), model.workers().end(),
+                   [&](std::size_t r) { return model.ranks()[r].server; })) {
+    s.reason = "the roles let some worker's machine not serve";
+  } else if (strategy == "ring") {
+    solve_ring(s, star, model);
   } else if (strategy == "ps_noncolocated") {
     const auto split = solve_parameter_server(star);
     if (!split) {
       s.reason = "there is no rank that only serves; add --servers";
       return s;
     }
-    take_shares(s, *split, c);
+    take_shares(s, *split, model);
     s.fixed_shares = !all_equal(star.server_bytes_per_s);
-    describe_limit(s, star, *split, c, "equation 2");
+    describe_limit(s, star, *split, model, "equation 2");
     s.quantities.push_back({"parameter_server_seconds",
                             split->time_s,
                             "equation 2: max(M/B, nM/(kB))",
-                            {{"n", static_cast<double>(c.workers.size())},
-                             {"k", static_cast<double>(c.servers.size())},
+                            {{"n", static_cast<double>(model.workers().size())},
+                             {"k", static_cast<double>(model.servers().size())},
                              {"M", model_bytes},
                              {"B", least(star.worker_bytes_per_s)},
                              {"B_server", least(star.server_bytes_per_s)}}});
   } else if (strategy == "ps_colocated") {
-    if (!workers_serve) {
-      s.reason = "the roles let some worker's machine not serve";
-      return s;
-    }
     const StarSplit split = solve_colocated_parameter_server(star);
-    take_shares(s, split, c);
+    take_shares(s, split, model);
     s.fixed_shares = !all_equal(star.worker_bytes_per_s);
-    describe_limit(s, star, split, c, "equation 3");
+    describe_limit(s, star, split, model, "equation 3");
     s.quantities.push_back({"colocated_seconds",
                             split.time_s,
                             "equation 3: 2(n-1)M / (n B)",
-                            {{"n", static_cast<double>(c.workers.size())},
+                            {{"n", static_cast<double>(model.workers().size())},
                              {"M", model_bytes},
                              {"B", least(star.worker_bytes_per_s)}}});
   } else if (strategy == "byteps_split") {
-    if (!workers_serve) {
-      s.reason = "the roles let some worker's machine not serve";
-      return s;
-    }
-    solve_split(s, star, c);
+    solve_split(s, star, model);
   } else {
     fail(ErrorKind::usage, fmt::format("unknown strategy '{}'; use one of {}", strategy,
                                        fmt::join(strategy_names(), ", ")));
@@ -236,8 +217,7 @@ Solution solve(const std::string& strategy, const CostModel& model, double model
 }
 
 Load load_of(const Solution& solution, const CostModel& model, std::span<const double> loads) {
-  const Counts c = count(model);
-  const auto n = c.workers.size();
+  const auto n = model.workers().size();
   const double total = std::accumulate(loads.begin(), loads.end(), 0.0);
   Load load;
   load.egress_bytes.assign(loads.size(), 0);

@@ -4,6 +4,7 @@
 #include "documents/plan.hpp"
 #include "strategies/model.hpp"
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
@@ -38,6 +39,10 @@ struct Solution {
 /// Bytes that the ranks send, receive and add up in one iteration when rank r sums loads[r] bytes.
 struct Load {
   std::vector<double> egress_bytes, ingress_bytes;
+  /// What a rank's port takes the time of: the more of both.
+  [[nodiscard]] double port_bytes(std::size_t rank) const {
+    return std::max(egress_bytes[rank], ingress_bytes[rank]);
+  }
   double slot_bytes = 0;            ///< of all ranks' egress: what goes into the slots of a window
   std::vector<double> summed_bytes; ///< operand bytes: (operands - 1) times the bytes of the sum
   std::size_t operands = 2;         ///< of one summation
@@ -48,5 +53,7 @@ struct Load {
 };
 [[nodiscard]] Load load_of(const Solution& solution, const CostModel& model,
                            std::span<const double> loads);
+/// Until the busiest port is done.
+[[nodiscard]] double port_seconds(const Load& load, const CostModel& model);
 
 } // namespace reckon

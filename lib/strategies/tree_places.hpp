@@ -25,6 +25,11 @@ inline constexpr std::uint32_t k_no_op = 0xFFFFFFFFU;
   return static_cast<std::uint32_t>(value);
 }
 
+/// Where a worker's gradient of a part lies.
+[[nodiscard]] inline Slice gradient_of(const Plan& plan, std::size_t part) {
+  return {k_gradient_buffer, plan.parts.offset_bytes[part]};
+}
+
 /// A tree as its ranks see it.
 struct TreePlaces {
   std::uint32_t root = 0;
@@ -94,16 +99,17 @@ private:
   std::vector<std::uint64_t> m_inbox_bytes, m_sum_bytes; ///< by rank
 };
 
-/// The schedule of a plan of trees whose ranks `lowering.lower(rank, program)` fills.
-template <class Lowering>
-[[nodiscard]] Schedule lower_ranks(const Plan& plan, std::uint64_t lanes, Lowering& lowering) {
+/// The schedule of a plan whose ranks' programs lower_rank(rank, program) fills.
+template <class LowerRank>
+[[nodiscard]] Schedule lower_ranks(const Plan& plan, std::uint64_t lanes,
+                                   const LowerRank& lower_rank) {
   Schedule schedule;
   schedule.runs = plan.runs;
   schedule.ranks.resize(plan.ranks.size());
   for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
     schedule.worker.push_back(plan.ranks[rank].worker);
     schedule.ranks[rank].lanes.resize(lanes);
-    lowering.lower(rank, schedule.ranks[rank]);
+    lower_rank(rank, schedule.ranks[rank]);
   }
   return schedule;
 }

@@ -15,7 +15,6 @@
 namespace reckon {
 namespace {
 
-constexpr std::array<Estimate, 3> k_estimates{Estimate::lo, Estimate::mid, Estimate::hi};
 constexpr std::size_t k_mid = 1;
 
 /// What a place asks of the ranks, and what it adds to the iteration.
@@ -54,20 +53,27 @@ Cost cost_on_one_machine(const CostModel& model, const std::vector<double>& step
   return cost;
 }
 
+/// How long a rank's port is busy with an exchange, and its lanes with the sums.
+struct Busy {
+  double port_s = 0, summing_s = 0;
+};
+Busy busy_of(const CostModel& model, const Load& load, const PartShape& shape, std::size_t r,
+             Estimate e) {
+  const RankModel& rank = model.ranks()[r];
+  return {load.port_bytes(r) / (rank.port() * model.port_efficiency(shape.part_bytes)),
+          load.summed_bytes[r] /
+              (model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).slow_to_fast(e) *
+               rank.lanes)};
+}
+
 Cost cost_with_ports(const CostModel& model, const Load& load, const std::vector<double>& stepped,
                      const PartShape& shape, Optimizer optimizer) {
-  const double efficiency = model.port_efficiency(shape.part_bytes);
   Cost cost;
   for (std::size_t e = 0; e < k_estimates.size(); ++e) {
     double before = 0, after = 0, last_part = 0, slowest = -1;
     for (std::size_t r = 0; r < stepped.size(); ++r) {
       const RankModel& rank = model.ranks()[r];
-      const double traffic = std::max(load.egress_bytes[r], load.ingress_bytes[r]);
-      const double port = traffic > 0 ? traffic / (rank.port_bytes_per_s * efficiency) : 0;
-      const double summing =
-          load.summed_bytes[r] / (model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes)
-                                      .slow_to_fast(k_estimates[e]) *
-                                  rank.lanes);
+      const auto [port, summing] = busy_of(model, load, shape, r, k_estimates[e]);
       const Rate rate = model.step_rate(rank.machine, optimizer, rank.lanes);
       const double one = rate.slow_to_fast(k_estimates[e]);
       const double stepping = stepped[r] / (one * rank.lanes);
@@ -92,8 +98,7 @@ Cost cost_with_ports(const CostModel& model, const Load& load, const std::vector
 std::vector<double> saved_bytes(const CostModel& model, std::span<const double> loads,
                                 const UpdatePlan& update) {
   std::vector<double> saved = stepped_bytes(model, loads, update.place);
-  const auto workers = static_cast<double>(std::count_if(
-      model.ranks().begin(), model.ranks().end(), [](const RankModel& r) { return r.worker; }));
+  const auto workers = static_cast<double>(model.workers().size());
   const double arrays = 1 + static_cast<double>(state_arrays(update.optimizer));
   for (double& bytes : saved) {
     bytes *= arrays / (update.place == UpdatePlace::worker ? workers : 1);
@@ -114,7 +119,6 @@ std::optional<Quantity> checkpoint_cost(const CostModel& model, const Load& load
   Quantity q{"checkpoint_seconds", 0, "", {}};
   q.inputs["saved_bytes"] = std::accumulate(saved.begin(), saved.end(), 0.0);
   const std::vector<double> stepped = stepped_bytes(model, loads, update.place);
-  const double efficiency = model.port_efficiency(shape.part_bytes);
   double before = 0, after = 0;
   for (std::size_t r = 0; r < saved.size(); ++r) {
     const RankModel& rank = model.ranks()[r];
@@ -122,11 +126,9 @@ std::optional<Quantity> checkpoint_cost(const CostModel& model, const Load& load
     if (!rate) {
       return std::nullopt;
     }
-    const double traffic = std::max(load.egress_bytes[r], load.ingress_bytes[r]);
-    const double port = traffic > 0 ? traffic / (rank.port_bytes_per_s * efficiency) : 0;
+    const auto [port, summing] = busy_of(model, load, shape, r, Estimate::mid);
     const double lanes =
-        load.summed_bytes[r] /
-            (model.sum_rate(rank, shape.dtype, load.operands, shape.part_bytes).mid * rank.lanes) +
+        summing +
         stepped[r] / (model.step_rate(rank.machine, update.optimizer, rank.lanes).mid * rank.lanes);
     before = std::max({before, port, lanes});
     after = std::max({after, port, lanes + saved[r] / *rate});

@@ -56,8 +56,6 @@ Ways::Ways(const Profile& profile, Between links, LeastTime least)
     : m_profile(profile), m_least(std::move(least)), m_links(std::move(links)) {}
 
 std::optional<Places> Ways::places_of(const PlanInputs& inputs) {
-  InsideOptions options;
-  options.relays.emplace();
   std::vector<std::string> endpoints;
   std::string machine;
   for (const RoleGroup& group : inputs.roles.groups) {
@@ -68,21 +66,16 @@ std::optional<Places> Ways::places_of(const PlanInputs& inputs) {
                        inputs.roles.name));
     }
     machine = group.machine;
-    for (const std::string& id : group.endpoints) {
-      endpoints.push_back(id);
-      (group.worker ? options.workers : *options.relays).push_back(id);
-    }
+    endpoints.insert(endpoints.end(), group.endpoints.begin(), group.endpoints.end());
   }
   if (endpoints.empty()) {
     return std::nullopt;
   }
-  const auto network =
-      std::make_shared<const Network>(network_inside_machine(inputs.profile, machine, options));
+  const auto network = std::make_shared<const Network>(
+      network_inside_machine(inputs.profile, machine, endpoints_of(inputs.roles)));
   Places places{network, {}};
   for (const std::string& id : endpoints) {
-    const auto it = std::find_if(network->places.begin(), network->places.end(),
-                                 [&](const Place& place) { return place.id == id; });
-    places.of_rank.push_back(static_cast<std::size_t>(it - network->places.begin()));
+    places.of_rank.push_back(network->place_named(id, machine));
   }
   return places;
 }
@@ -170,10 +163,9 @@ std::pair<double, double> Ways::spread(const std::vector<double>& station_bytes)
   if (!m_model) {
     return {slow, fast};
   }
-  CellKey pattern;
-  pattern.test = k_port_bandwidth;
-  for (const Cell* cell : m_profile.select(pattern)) {
-    if (cell->samples.size() < 3 || cell->p50 <= 0 || cell->key.transport != m_model->transport()) {
+  for (const Cell* cell :
+       m_profile.select({.test = k_port_bandwidth, .transport = m_model->transport()})) {
+    if (cell->samples.size() < 3 || cell->p50 <= 0) {
       continue;
     }
     const auto [low, high] = std::minmax_element(cell->samples.begin(), cell->samples.end());
@@ -199,9 +191,7 @@ PlanRank Ways::place_of(std::size_t r) const {
     if (network.machines.size() > 1) {
       rank.machine_number = machine.number;
     }
-    const auto group = std::find_if(m_profile.machines.begin(), m_profile.machines.end(),
-                                    [&](const MachineGroup& g) { return g.id == machine.group; });
-    if (group != m_profile.machines.end()) {
+    if (const MachineGroup* const group = group_named(m_profile, machine.group)) {
       rank.rack = group->rack;
     }
     return rank;
@@ -229,11 +219,10 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
   std::size_t guessed = 0;
   for (const std::size_t client : clients) {
     for (const std::size_t device : devices) {
-      CellKey pattern;
-      pattern.transport = m_model->transport();
-      pattern.from = names[client];
-      pattern.to = names[device];
-      pattern.test = k_pair_write;
+      CellKey pattern{.test = k_pair_write,
+                      .from = names[client],
+                      .to = names[device],
+                      .transport = m_model->transport()};
       const bool written = !m_profile.select(pattern).empty();
       pattern.test = k_pair_bandwidth;
       const std::vector<const Cell*> rates = m_profile.select(pattern);
@@ -241,6 +230,24 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
     }
   }
   return guessed;
+}
+
+InsideOptions endpoints_of(const Roles& roles) {
+  InsideOptions options;
+  options.relays.emplace();
+  for (const RoleGroup& group : roles.groups) {
+    std::vector<std::string>& ids = group.worker ? options.workers : *options.relays;
+    for (const std::string& id : group.endpoints) {
+      if (std::count(ids.begin(), ids.end(), id) > 0) {
+        fail(ErrorKind::input,
+             fmt::format("roles '{}': endpoint {} is named twice; --places N puts N ranks on each "
+                         "machine",
+                         roles.name, id));
+      }
+      ids.push_back(id);
+    }
+  }
+  return options;
 }
 
 PlanRank rank_at(const Topology& topology, const std::string& machine,

@@ -92,6 +92,9 @@ private:
   mutable std::optional<Between> m_links;
 };
 
+/// The places inside a machine that roles name, which work, and which only sum.
+[[nodiscard]] InsideOptions endpoints_of(const Roles& roles);
+
 /// The rank of a plan that is this object of the topology: its endpoint, kind, PCI address and the
 /// processors of the NUMA node that it is or hangs from. Throws Error{input} when there is none.
 [[nodiscard]] PlanRank rank_at(const Topology& topology, const std::string& machine,

@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -296,6 +297,50 @@ EndpointSweep sweep_endpoint(const Endpoint& endpoint,
                             reached(EndpointMover::cores, {static_cast<double>(i), memory}), 0});
     }
   }
+  return out;
+}
+
+const EndpointConfiguration* configuration_named(const Endpoint& endpoint,
+                                                 const std::string& name) {
+  std::vector<std::string> names;
+  for (const EndpointConfiguration& c : endpoint.configurations) {
+    if (c.name == name) {
+      return &c;
+    }
+    names.push_back(c.name);
+  }
+  if (!name.empty()) {
+    fail(ErrorKind::usage,
+         fmt::format("--configuration {}: must be one of {}", name, fmt::join(names, ", ")));
+  }
+  return nullptr;
+}
+
+ConfiguredWorkload configured(const Workload& workload, const Endpoint& endpoint,
+                              const std::array<std::uint64_t, k_torus_dimensions>& shape,
+                              const EndpointConfiguration& configuration) {
+  ConfiguredWorkload out{workload};
+  if (workload.layers.empty()) {
+    return out;
+  }
+  const OverlapQuestion question{.workload = workload,
+                                 .endpoint = endpoint,
+                                 .shape = shape,
+                                 .batch = workload.batch.value_or(1),
+                                 .chunk_bytes = endpoint.chunk_bytes};
+  const OverlapAnswer answer = predict_overlap(question, configuration);
+  for (std::size_t i = 0; i < workload.layers.size(); ++i) {
+    const auto takes = [](Computation& computation, double seconds) {
+      computation = {};
+      computation.seconds = seconds;
+    };
+    takes(out.workload.layers[i].forward, answer.layers[i].forward_s);
+    takes(out.workload.layers[i].input_gradient, answer.layers[i].input_gradient_s);
+    takes(out.workload.layers[i].weight_gradient, answer.layers[i].weight_gradient_s);
+  }
+  out.workload.forward_seconds.reset();
+  out.workload.backward_seconds.reset();
+  out.iteration_s = answer.timeline.iteration_s;
   return out;
 }
 

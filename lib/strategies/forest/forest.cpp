@@ -2,6 +2,7 @@
 #include "strategies/forest/forest.hpp"
 
 #include "core/error.hpp"
+#include "core/indices.hpp"
 #include "core/name_ranges.hpp"
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/optimum.hpp"
@@ -11,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -68,8 +68,7 @@ std::vector<std::size_t> in_order(const Network& model, const std::vector<double
     rank.emplace_back(std::lround(-station.bytes_per_second * optimum.prices[r] / k_alike),
                       std::lround(-busy / k_alike));
   }
-  std::vector<std::size_t> order(loads.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order = indices(loads.size());
   std::ranges::sort(order, [&](std::size_t a, std::size_t b) {
     return rank[a] != rank[b] ? rank[a] < rank[b]
                               : natural_less(model.stations[a].name, model.stations[b].name);
@@ -270,8 +269,7 @@ void fill_trees(const Network& model, const Shared& shared, Forest& plan) {
 /// By station: what 1 GB/s more of it saves of the least time, as a part of it; of the dearest.
 std::vector<double> gains_of(const Network& model, const Optimum& optimum) {
   std::vector<double> out(model.stations.size(), 0.0);
-  std::vector<std::size_t> order(model.stations.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order = indices(model.stations.size());
   const auto price = [&](std::size_t r) {
     return model.stations[r].bytes_per_second * optimum.prices[r];
   };
@@ -421,8 +419,7 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
     const bool single = ranks[best].seconds_per_byte <= good_enough * (1 + k_same);
     const bool mixed = solution.seconds_per_byte <= good_enough * (1 + k_same);
     taken.emplace_back(ForestChoice::mix, std::move(mix));
-    std::vector<std::size_t> by_time(schemes.size());
-    std::iota(by_time.begin(), by_time.end(), std::size_t{0});
+    std::vector<std::size_t> by_time = indices(schemes.size());
     std::stable_sort(by_time.begin(), by_time.end(),
                      [&](std::size_t a, std::size_t b) { return ranks[a].before(ranks[b]); });
     for (std::size_t i = 0; i < by_time.size(); ++i) {
@@ -472,11 +469,6 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
 
 Forest solve_forest(const Network& model, double tolerance, Gains gains) {
   return solve_forests(model, tolerance, gains).front();
-}
-
-Forest forest_inside(const Profile& profile, const std::string& machine,
-                     const InsideOptions& options) {
-  return solve_forest(network_inside_machine(profile, machine, options), options.tolerance);
 }
 
 } // namespace reckon

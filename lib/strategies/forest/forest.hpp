@@ -71,12 +71,6 @@ struct Forest {
 /// Prediction::bound_by of a bound that the dual values prove, with the dearest stations.
 [[nodiscard]] std::string by_dual_values(const Forest& forest);
 
-/// The best way to sum inside `machine` (a MachineGroup's id that is a topology object). Throws
-/// Error{input} when the profile lacks what is needed, Error{usage} for options that contradict
-/// each other.
-[[nodiscard]] Forest forest_inside(const Profile& profile, const std::string& machine,
-                                   const InsideOptions& options = {});
-
 enum class Gains {
   solved,
   left_out ///< gain_per_gb_s stays 0: a tenth of the work

@@ -78,8 +78,7 @@ public:
   Machines(const Plan& plan, const PlanInputs& inputs, const PlanOptions& options)
       : m_plan(plan), m_inputs(inputs), m_options(options), m_ways(inputs, options),
         m_job(job_between(inputs, options, m_ways.model())),
-        m_lanes_given(std::ranges::any_of(inputs.roles.groups,
-                                          [](const RoleGroup& group) { return group.lanes > 0; })) {
+        m_lanes_given(given_lanes(inputs.roles) > 0) {
     m_lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
     m_ways.set_lanes(plan.ranks.front().lanes);
   }
@@ -150,7 +149,7 @@ public:
     const std::map<std::string, double> of{{"R", racks}, {"M", m_job.bytes()}};
     describe(plan, {{"rack_uplink_bytes", 2 * (racks - 1) / racks * m_job.bytes(),
                      "equation 17: 2(R-1)M / R each way, however many workers a rack has", of},
-                    {"rack_port_seconds", port_seconds(load),
+                    {"rack_port_seconds", port_seconds(load, m_ways.model()),
                      "equation 17: the busiest port, without the uplinks", of}});
     return plan;
   }
@@ -212,15 +211,6 @@ private:
       plan.ranks[r].lane_places =
           lane_places(m_inputs.profile.topology, ranks[r].ports, static_cast<std::size_t>(lanes));
     }
-  }
-
-  [[nodiscard]] double port_seconds(const Load& load) const {
-    double longest = 0;
-    for (std::size_t r = 0; r < load.egress_bytes.size(); ++r) {
-      longest = std::max(longest, std::max(load.egress_bytes[r], load.ingress_bytes[r]) /
-                                      m_ways.model().ranks()[r].port_bytes_per_s);
-    }
-    return longest;
   }
 
   void add_step_and_passes(Plan& plan) const {

@@ -40,12 +40,12 @@ struct InsideInputs {
 /// What begins a plan's assumptions about links, memories and sums of unknown rate.
 inline constexpr std::string_view k_no_rate = "no rate is known of ";
 
-/// The best mix of trees on the machine's links (forest_inside) as a plan that can be run: one
+/// The best mix of trees on the machine's links (solve_forests()) as a plan that can be run: one
 /// rank for each endpoint in use, the gradient cut into parts, each part's tree, lane and window.
 /// The prediction is what one iteration takes inside the machine, played link by link; the traffic
 /// with other machines (options.inside.network) decides about the trees but is not part of it.
-/// Throws as forest_inside, and Error{input} when no rate is known of anything that the sums
-/// take.
+/// Throws as network_inside_machine() and solve_forest(), and Error{input} when no rate is known of
+/// anything that the sums take.
 [[nodiscard]] Plan plan_inside(const InsideInputs& inputs, const InsidePlanOptions& options);
 
 /// The first machine of the profile that is a topology object. Throws Error{input} where none is.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/schemes.hpp"
 
+#include "core/indices.hpp"
 #include "strategies/between.hpp"
 #include "strategies/forest/optimum.hpp"
 #include "strategies/ring_order.hpp"
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace reckon {
@@ -249,8 +249,7 @@ private:
       }
       take(names(m_model, "reduce_broadcast", roots), std::move(trees));
     };
-    Group everyone(m_model.workers);
-    std::iota(everyone.begin(), everyone.end(), std::size_t{0});
+    const Group everyone = indices(m_model.workers);
     for (const std::size_t root : everyone) {
       scheme({root});
     }
@@ -622,9 +621,8 @@ private:
         }
       }
     }
-    Group numbers(places.size()), order;
-    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
-    for (const std::size_t i : best_ring_order(network, numbers).ranks) {
+    Group order;
+    for (const std::size_t i : best_ring_order(network, indices(places.size())).ranks) {
       order.push_back(places[i]);
     }
     return order;
@@ -636,9 +634,7 @@ private:
     if (n < 3) {
       return; // reduce_broadcast
     }
-    Group order(n);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    order = ring_order(order);
+    const Group order = ring_order(indices(n));
     std::vector<Tree> trees;
     for (std::size_t end = 0; end < n; ++end) {
       Tree below = tree(order[end]);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/spanning.hpp"
 
+#include "core/indices.hpp"
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <utility>
 
 namespace reckon {
@@ -134,8 +134,7 @@ void Spanning::choose_relays() {
     m_members = std::move(members);
     return true;
   };
-  std::vector<std::size_t> members(m_places);
-  std::iota(members.begin(), members.end(), std::size_t{0});
+  std::vector<std::size_t> members = indices(m_places);
   look(members);
   members.resize(m_network.workers);
   look(members);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/proxies/cutting.hpp"
 
+#include "core/indices.hpp"
 #include "equations/coarse.hpp"
 #include "strategies/parts.hpp"
 
@@ -147,8 +148,7 @@ private:
   /// workers' ring each as a link would best take it that moves all of it in m_cut.traffic_s.
   [[nodiscard]] std::vector<std::size_t> order_of_tensors() const {
     const std::size_t all = m_job.tensors();
-    std::vector<std::size_t> order(all);
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order = indices(all);
     if (!m_cut.traffic_s) {
       return order;
     }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/proxies/one_queue.hpp"
-
 #include "core/error.hpp"
 #include "strategies/lower_sums.hpp"
+#include "strategies/lowerings.hpp"
 
 #include <optional>
 #include <vector>
 
 namespace reckon {
 namespace {
-
-constexpr std::uint32_t k_none = 0xFFFFFFFFU;
 
 /// The parts of a proxy's lane as they come: the first client's, then the second's, ...
 std::vector<std::uint32_t> arrivals(const Plan& plan, std::uint32_t proxy, std::uint64_t lane) {
@@ -30,7 +27,7 @@ std::vector<std::uint32_t> arrivals(const Plan& plan, std::uint32_t proxy, std::
 
 LaneProgram in_order(const LaneProgram& in, const std::vector<std::uint32_t>& parts) {
   LaneProgram out;
-  std::vector<std::uint32_t> now(in.ops().size(), k_none);
+  std::vector<std::uint32_t> now(in.ops().size(), k_no_op);
   std::optional<std::uint32_t> done_before; // the synchronization of the part before
   std::vector<std::uint32_t> depends_on;
   for (const std::uint32_t part : parts) {
@@ -43,7 +40,7 @@ LaneProgram in_order(const LaneProgram& in, const std::vector<std::uint32_t>& pa
       }
       depends_on.clear();
       for (const std::uint32_t d : in.dependencies(i)) {
-        if (now[d] == k_none) {
+        if (now[d] == k_no_op) {
           fail(ErrorKind::input, "one queue needs room for all parts: plan with a --window of as "
                                  "many parts as a lane has");
         }
@@ -56,7 +53,7 @@ LaneProgram in_order(const LaneProgram& in, const std::vector<std::uint32_t>& pa
           depends_on.push_back(*done_before);
         }
       }
-      now[i] = append_again(out, in, op, depends_on);
+      now[i] = out.append_again(in, op, depends_on);
       // The sum is there when it has come back round the ring, at its root when it is made.
       if ((await && begun) || op.kind == OpKind::reduce || op.kind == OpKind::copy) {
         done = now[i];
@@ -71,14 +68,12 @@ LaneProgram in_order(const LaneProgram& in, const std::vector<std::uint32_t>& pa
 
 Schedule with_one_queue(const Schedule& schedule, const Plan& plan) {
   Schedule out = schedule;
-  for (std::uint32_t r = 0; r < plan.ranks.size(); ++r) {
-    for (std::size_t l = 0; !plan.ranks[r].worker && l < out.ranks[r].lanes.size(); ++l) {
-      const std::vector<std::uint32_t> parts = arrivals(plan, r, l);
-      if (!parts.empty()) {
-        out.ranks[r].lanes[l] = in_order(schedule.ranks[r].lanes[l], parts);
-      }
-    }
-  }
+  change_lanes(out, [&](std::uint32_t rank, std::uint32_t lane) {
+    const LaneProgram& given = schedule.ranks[rank].lanes[lane];
+    const std::vector<std::uint32_t> parts =
+        plan.ranks[rank].worker ? std::vector<std::uint32_t>() : arrivals(plan, rank, lane);
+    return parts.empty() ? given : in_order(given, parts);
+  });
   return out;
 }
 

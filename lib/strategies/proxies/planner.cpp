@@ -3,11 +3,12 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "strategies/checkpoint_cost.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
-#include "strategies/proxies/description.hpp"
+#include "strategies/provenance.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "strategies/proxies/search.hpp"
 
@@ -40,15 +41,6 @@ void check_options(const PlanInputs& inputs, const PlanOptions& options,
   }
 }
 
-/// Of those that the roles give each rank; whether they do.
-std::pair<int, bool> given_lanes(const CostModel& model) {
-  int lanes = 1;
-  for (const RankModel& rank : model.ranks()) {
-    lanes = std::max(lanes, rank.lanes);
-  }
-  return {lanes, model.ranks().front().lanes > 0};
-}
-
 /// The fewest lanes with which no rank adds up slower than its port brings the operands.
 int needed_lanes(const Job& job, const Ways& ways, const std::vector<ProxyRoute>& routes,
                  double shard_bytes) {
@@ -71,16 +63,12 @@ int needed_lanes(const Job& job, const Ways& ways, const std::vector<ProxyRoute>
 
 RoutingTables routing_of(const PlanInputs& inputs, const PlanOptions& options,
                          const ProxyOptions& proxies, const Job& job, const Ways& ways) {
-  std::vector<double> sizes;
-  for (const Tensor& t : inputs.workload.tensors) {
-    sizes.push_back(static_cast<double>(t.bytes()));
-  }
   RoutingTables routing = solve_routing_tables(
-      ways.model().ranks(),
+      job,
       [&](std::size_t from, std::size_t to, std::string* source) {
         return ways.curve(from, to, source);
       },
-      sizes, proxies.tolerance);
+      proxies.tolerance);
   if (const std::size_t guessed = ways.guessed_curves(job.workers, job.devices); guessed > 0) {
     const std::string text = fmt::format(
         "profile '{}' has no pair_write of {} pairs of client and proxy: their latencies and short "
@@ -115,11 +103,7 @@ std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOpti
   if (ways.places() != nullptr) { // the best of all trees
     InsidePlanOptions trees;
     trees.machine = ways.model().ranks().front().machine;
-    trees.inside.relays.emplace();
-    for (const RoleGroup& group : inputs.roles.groups) {
-      std::vector<std::string>& ids = group.worker ? trees.inside.workers : *trees.inside.relays;
-      ids.insert(ids.end(), group.endpoints.begin(), group.endpoints.end());
-    }
+    trees.inside = endpoints_of(inputs.roles);
     const Plan best = plan_inside({inputs.profile, inputs.workload, inputs.profile_link,
                                    inputs.workload_link, inputs.roles_link},
                                   trees);
@@ -137,6 +121,110 @@ std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOpti
   return make_plan(inputs, others).candidates;
 }
 
+/// What the planner came to beside the plan itself.
+struct ProxyFindings {
+  const RoutingTables& routing;
+  const DualSolutions& dual;
+  double partition_bytes = 0; ///< S' of all clients, or as asked for
+  double shard_bytes = 0;     ///< least length of a shard that was chosen
+  bool lanes_given = false;
+};
+
+std::string transport_of(const Plan& plan, const PlanOptions& options, const Ways& ways) {
+  if (ways.places() == nullptr || !options.transport.empty()) {
+    return ways.model().transport();
+  }
+  const bool gpu = std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                               [](const PlanRank& r) { return r.endpoint_kind == "gpu"; });
+  return gpu ? "cuda" : "host";
+}
+
+/// Writes into a plan what it was made from, what was asked for, and the quantities behind it.
+void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
+              const ProxyOptions& proxies, const Job& job, const Ways& ways,
+              const ProxyFindings& found) {
+  add_provenance(plan, inputs, options);
+  plan.transport = transport_of(plan, options, ways);
+  plan.options["workers"] = std::to_string(job.workers.size());
+  plan.options["servers"] = std::to_string(job.devices.size());
+  plan.options["tolerance"] = fmt::format("{}", proxies.tolerance);
+  plan.options["proxy_bytes"] = !proxies.proxy_bytes ? "auto"
+                                : *proxies.proxy_bytes >= job.bytes()
+                                    ? "all"
+                                    : fmt::format("{}", *proxies.proxy_bytes);
+  if (plan.one_queue) {
+    plan.options["queues"] = "fcfs";
+  }
+  if (found.lanes_given && !inputs.roles_link) {
+    plan.options["lanes"] = std::to_string(inputs.roles.groups.front().lanes);
+  }
+  if (proxies.paper_shards) {
+    plan.options["shards"] = "paper";
+  }
+  if (proxies.ring_directions) {
+    plan.options["ring_directions"] = std::to_string(*proxies.ring_directions);
+  }
+  if (plan.update) {
+    if (const auto cost = checkpoint_cost(plan, job, ways)) {
+      plan.quantities.push_back(*cost);
+    }
+  }
+  if (job.passes) {
+    add_pass_times(plan, job.forward_s, job.backward_s);
+    add_order(plan, options.order);
+    plan.quantities.push_back(exposed_quantity(plan, job.forward_s, job.backward_s));
+  }
+  double by_proxies = 0;
+  for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
+    by_proxies +=
+        plan.tensors[t].by_workers ? 0 : static_cast<double>(job.workload.tensors[t].bytes());
+  }
+  plan.quantities.push_back(
+      {"proxy_bytes", by_proxies, "of the tensors that go through the proxies", {}});
+  plan.quantities.push_back(
+      {"worker_ring_bytes", job.bytes() - by_proxies, "of those that the workers sum", {}});
+  const auto add_dual = [&](const char* name, const std::optional<DualSplit>& solved,
+                            const char* equation) {
+    if (solved) {
+      plan.quantities.push_back({name,
+                                 solved->proxy_bytes,
+                                 equation,
+                                 {{"n", found.dual.inputs.bytes},
+                                  {"p", static_cast<double>(found.dual.inputs.workers)},
+                                  {"q", static_cast<double>(found.dual.inputs.devices)},
+                                  {"B_proxy", found.dual.inputs.proxy_bytes_per_s},
+                                  {"B_worker", found.dual.inputs.gpu_bytes_per_s},
+                                  {"B_client", *found.dual.inputs.client_bytes_per_s}}});
+    }
+  };
+  if (options.strategy != "dense") {
+    add_dual("paper_proxy_bytes", found.dual.paper, "equation 32: COARSE III-F as printed");
+    add_dual("corrected_proxy_bytes", found.dual.corrected,
+             "equation 33: with the clients' push and pull");
+  }
+  plan.quantities.push_back(
+      {"partition_bytes",
+       found.partition_bytes,
+       options.part_bytes ? "as given"
+                          : fmt::format("equation 30: the least size within {:g} % of the full "
+                                        "bandwidth, of all clients the greatest",
+                                        100 * proxies.tolerance),
+       {}});
+  plan.quantities.push_back({"shard_bytes",
+                             found.shard_bytes,
+                             found.shard_bytes == found.partition_bytes
+                                 ? "least length of a shard"
+                                 : "least length of a shard, by the predicted time: several are "
+                                   "under way at once",
+                             {{"parts", static_cast<double>(plan.parts.size())}}});
+  add_sources(plan.quantities, found.routing.sources);
+  add_sources(plan.quantities, ways.model().sources());
+  plan.assumed = ways.model().assumed();
+  for (const std::string& text : found.routing.ambiguous) {
+    plan.quantities.push_back({"several_crossings", 1, text, {}});
+  }
+}
+
 } // namespace
 
 bool is_proxy_strategy(std::string_view name) {
@@ -148,8 +236,8 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
   Ways ways(inputs, options);
   const Job job = job_between(inputs, options, ways.model());
   check_options(inputs, options, proxies, job);
-  const auto [lanes, lanes_given] = given_lanes(ways.model());
-  ways.set_lanes(lanes);
+  const bool lanes_given = given_lanes(inputs.roles) > 0;
+  ways.set_lanes(std::max(1, given_lanes(inputs.roles)));
   const RoutingTables routing = routing_of(inputs, options, proxies, job, ways);
   double partition = 0;
   for (const ProxyRoute& r : routing.routes) {

@@ -2,6 +2,7 @@
 #include "strategies/proxies/routes.hpp"
 
 #include "core/error.hpp"
+#include "core/indices.hpp"
 #include "documents/cells.hpp"
 #include "equations/coarse.hpp"
 #include "network/pairs.hpp"
@@ -132,12 +133,9 @@ Curve write_curve(const Profile& profile, const CostModel& model, std::size_t fr
 Curve copy_curve(const Profile& profile, const StationNetwork& network,
                  const std::vector<std::string>& endpoints, std::size_t from, std::size_t to,
                  std::string* source) {
-  CellKey pattern;
-  pattern.test = k_gpu_copy;
-  pattern.from = endpoints[from];
-  pattern.to = endpoints[to];
   std::map<double, CurvePoint> points;
-  for (const Cell* cell : profile.select(pattern)) {
+  for (const Cell* cell :
+       profile.select({.test = k_gpu_copy, .from = endpoints[from], .to = endpoints[to]})) {
     if (cell->unit == "seconds" && cell->p50 > 0 && cell->key.bytes > 0) {
       const auto bytes = static_cast<double>(cell->key.bytes);
       points[bytes] = {bytes, cell->p50};
@@ -154,7 +152,7 @@ Curve copy_curve(const Profile& profile, const StationNetwork& network,
       points[bytes] = {bytes, seconds};
     }
   } else if (source != nullptr) {
-    *source = pattern.test;
+    *source = k_gpu_copy;
   }
   std::vector<CurvePoint> list;
   for (const auto& [bytes, point] : points) {
@@ -163,23 +161,15 @@ Curve copy_curve(const Profile& profile, const StationNetwork& network,
   return Curve(std::move(list), Curve::Shape::non_decreasing);
 }
 
-RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const CurveOf& curve_of,
-                                   std::span<const double> tensor_bytes, double tolerance) {
-  std::vector<std::size_t> clients, devices;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].worker) {
-      clients.push_back(r);
-    } else if (ranks[r].server) {
-      devices.push_back(r);
-    }
-  }
+RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, double tolerance) {
+  const std::vector<std::size_t>&clients = job.workers, &devices = job.devices;
   if (devices.empty()) {
     fail(ErrorKind::input, "there is no memory device, a rank that serves and has no gradient; "
                            "give --servers, or --roles with such a group");
   }
   std::vector<SizeCount> sizes;
-  for (const double bytes : tensor_bytes) {
-    sizes.push_back({bytes, 1});
+  for (const Tensor& tensor : job.workload.tensors) {
+    sizes.push_back({static_cast<double>(tensor.bytes()), 1});
   }
   RoutingTables out;
   std::map<std::string, std::size_t> pairs; // by where their curves are from
@@ -201,8 +191,7 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
   }
   for (std::size_t c = 0; c < clients.size(); ++c) {
     const std::size_t fast = dealt[c], own = paired_with(c, clients.size(), devices.size());
-    std::vector<std::size_t> order(devices.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order = indices(devices.size());
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
       return std::tuple(a != own, a != fast, taken[a]) < std::tuple(b != own, b != fast, taken[b]);
     });
@@ -216,9 +205,10 @@ RoutingTables solve_routing_tables(std::span<const RankModel> ranks, const Curve
     route.latency_proxy = route.bandwidth_proxy = devices[fast];
     if (near != fast) {
       const Routing solved = solve_routing(samples[c][near], samples[c][fast], sizes);
-      const double alone = std::accumulate(
-          tensor_bytes.begin(), tensor_bytes.end(), 0.0,
-          [&](double sum, double bytes) { return sum + samples[c][fast].seconds_at(bytes); });
+      const double alone =
+          std::accumulate(sizes.begin(), sizes.end(), 0.0, [&](double sum, const SizeCount& size) {
+            return sum + samples[c][fast].seconds_at(size.bytes);
+          });
       if (solved.threshold_s < (1 - k_worth) * alone) {
         route.latency_proxy = devices[near];
         route.threshold_bytes = solved.threshold_bytes;

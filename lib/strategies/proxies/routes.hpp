@@ -5,11 +5,10 @@
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
 #include "stats/curve.hpp"
-#include "strategies/model.hpp"
+#include "strategies/job.hpp"
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,7 @@ namespace reckon {
 /// the profile first.
 using CurveOf = std::function<Curve(std::size_t from, std::size_t to, std::string* source)>;
 
-/// The routing tables of all workers of the model and what they were read from.
+/// The routing tables of all workers of a job and what they were read from.
 struct RoutingTables {
   std::vector<ProxyRoute> routes;     ///< in the order of the workers' ranks
   std::vector<std::string> sources;   ///< for the plan: cases of the profile
@@ -43,13 +42,10 @@ struct RoutingTables {
 /// devices are dealt to the p clients in equal blocks), else the one that the fewest clients before
 /// it have taken; then clients move to others as good, as long as that evens out how many a device
 /// has. A proxy of their own for the short tensors must save 1 % of the client's time for
-/// all tensors: a difference of latencies that saves less may be noise. `tensor_bytes`: sizes of
-/// the workload's tensors. `tolerance`: how far below the full bandwidth a size may stay and count
-/// as reaching it. Throws Error{input} without a memory device (a rank that serves and has no
-/// gradient).
-[[nodiscard]] RoutingTables solve_routing_tables(std::span<const RankModel> ranks,
-                                                 const CurveOf& curve_of,
-                                                 std::span<const double> tensor_bytes,
+/// all tensors: a difference of latencies that saves less may be noise. `tolerance`: how far below
+/// the full bandwidth a size may stay and count as reaching it. Throws Error{input} without a
+/// memory device (a rank that serves and has no gradient).
+[[nodiscard]] RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of,
                                                  double tolerance);
 
 } // namespace reckon

@@ -3,7 +3,7 @@
 
 #include "strategies/lane_places.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/shares/shape.hpp"
+#include "strategies/shares/choice.hpp"
 
 #include <fmt/format.h>
 
@@ -28,18 +28,13 @@ void add_lane_places(Plan& plan, const SharesJob& job) {
 
 void add_options(Plan& plan, const SharesJob& job) {
   const PlanOptions& options = job.options;
-  std::size_t servers = 0;
-  for (const RankModel& r : job.model().ranks()) {
-    servers += !r.worker && r.server ? 1 : 0;
-  }
-  plan.options["workers"] = std::to_string(job.workers);
-  plan.options["servers"] = std::to_string(servers);
+  plan.options["workers"] = std::to_string(job.workers.size());
+  plan.options["servers"] = std::to_string(job.model().servers().size());
   plan.options["lanes"] =
       job.lanes_given ? std::to_string(job.model().ranks().front().lanes) : "auto";
   plan.options["cutting"] = options.cutting == Cutting::fused ? "fused" : "tensors";
   if (options.forward_seconds || options.backward_seconds) {
-    plan.options["forward"] = fmt::format("{} s", options.forward_seconds.value_or(0));
-    plan.options["backward"] = fmt::format("{} s", options.backward_seconds.value_or(0));
+    add_pass_times(plan, options.forward_seconds.value_or(0), options.backward_seconds.value_or(0));
   }
   if (job.contention) {
     plan.options["contention"] =
@@ -52,17 +47,12 @@ void add_options(Plan& plan, const SharesJob& job) {
   if (options.ring_order == RingOrdering::given) {
     plan.options["ring_order"] = "given";
   }
-  add_made_up_ports(plan, options.what_if);
   if (options.async_steps) {
     plan.options["async_steps"] = std::to_string(*options.async_steps);
   }
   if (options.fixed_point) {
     plan.options["reduction"] = fmt::format("fixed:{}", options.fixed_point->bits);
     plan.options["gradient_bound"] = fmt::format("{}", options.fixed_point->gradient_bound);
-  }
-  if (options.optimizer) {
-    plan.options["optimizer"] = name_of(*options.optimizer);
-    plan.options["update"] = options.update_at ? name_of(*options.update_at) : "auto";
   }
 }
 
@@ -146,13 +136,10 @@ void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) 
   if (auto stores = stores_quantity(plan, job, solution)) {
     quantities.push_back(std::move(*stores));
   }
-  for (const std::string& source : job.model().sources()) {
-    quantities.push_back({"profile", 0, source, {}});
-  }
+  add_sources(quantities, job.model().sources());
   plan.assumed = job.model().assumed();
-  for (const std::string& source :
-       job.pairs() != nullptr ? job.pairs()->sources : std::vector<std::string>()) {
-    quantities.push_back({"profile", 0, source, {}});
+  if (job.pairs() != nullptr) {
+    add_sources(quantities, job.pairs()->sources);
   }
   plan.quantities.insert(plan.quantities.begin(), quantities.begin(), quantities.end());
 }
@@ -160,32 +147,21 @@ void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) 
 } // namespace
 
 void add_margin(Plan& plan, bool asked_for) {
-  const Candidate* second = nullptr;
-  for (const Candidate& c : plan.candidates) {
-    if (c.prediction && c.strategy != plan.strategy &&
-        (second == nullptr || c.prediction->mid_seconds < second->prediction->mid_seconds)) {
-      second = &c;
-    }
-  }
-  plan.runner_up = second != nullptr ? second->strategy : "";
-  if (second == nullptr || plan.prediction.mid_seconds <= 0) {
+  compare_with_candidates(plan);
+  if (plan.runner_up.empty() || plan.prediction.mid_seconds <= 0) {
     return;
   }
-  const double ratio = second->prediction->mid_seconds / plan.prediction.mid_seconds;
-  plan.margin = ratio - 1;
-  constexpr double k_equal = 0.002;
-  if (std::abs(plan.margin) < k_equal) {
+  if (std::abs(plan.margin) < k_alike) {
     plan.margin_text =
         fmt::format("as good as {}: the predictions differ by less than 0.2 %", plan.runner_up);
-  } else if (plan.margin < 0) {
-    plan.margin_text =
-        fmt::format("{} is predicted {:.1f} % faster{}", plan.runner_up, 100 * (1 - ratio),
-                    asked_for ? "; this strategy was asked for" : " once the parts are assigned");
-  } else {
+  } else if (plan.margin > 0) {
     plan.margin_text = fmt::format(
         "the choice holds until the rates behind this strategy fall by {:.1f} % against those "
         "behind {}",
         100 * plan.margin / (1 + plan.margin), plan.runner_up);
+  } else if (!asked_for) {
+    plan.margin_text = fmt::format("{} is predicted {:.1f} % faster once the parts are assigned",
+                                   plan.runner_up, -100 * plan.margin);
   }
 }
 

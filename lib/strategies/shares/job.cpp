@@ -4,8 +4,6 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "equations/fixed_point.hpp"
-#include "strategies/job.hpp"
-#include "strategies/parts.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/ring_order.hpp"
 #include "strategies/strategy.hpp"
@@ -29,15 +27,6 @@ DType most_common(const GradientLayout& layout) {
   const auto most = std::max_element(
       bytes.begin(), bytes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == bytes.end() ? DType::fp32 : most->first;
-}
-
-std::optional<Passes> passes_to_play(const SharesJob& job) {
-  const Workload& workload = job.inputs.workload;
-  const auto [forward, backward] = pass_seconds(workload, job.options);
-  if (forward + backward > 0 && !workload.tensors.empty()) {
-    return passes_of(job.layout, workload, forward, backward);
-  }
-  return std::nullopt;
 }
 
 std::optional<ContentionFactors> contention_of(const SharesJob& job) {
@@ -70,9 +59,10 @@ void load_async(const SharesJob& job, const Solution& solution, Load& load) {
     // Without a rate in the profile steps cost nothing.
     const double step = sums / model.step_rate(rank.machine, *job.options.optimizer, 1).mid;
     const double apply = changes ? std::max(1.0, step) : step;
-    load.summed_bytes[r] = solution.share_bytes[r] * static_cast<double>(job.workers) * (apply + 1);
+    load.summed_bytes[r] =
+        solution.share_bytes[r] * static_cast<double>(job.workers.size()) * (apply + 1);
     if (changes && rank.worker) {
-      load.summed_bytes[r] += job.bytes * (2 + step);
+      load.summed_bytes[r] += job.bytes() * (2 + step);
     }
   }
 }
@@ -83,7 +73,7 @@ int needed_lanes(const SharesJob& job) {
   const CostModel& model = job.model();
   int needed = 1;
   for (const std::string& name : strategy_names()) {
-    const Solution solution = solve(name, model, job.bytes);
+    const Solution solution = solve(name, model, job.bytes());
     if (model.one_machine() || !solution.reason.empty() ||
         (job.options.async_steps && solution.ring)) {
       continue;
@@ -123,26 +113,20 @@ void check_options(const SharesJob& job) {
   if (options.fixed_point && options.optimizer) {
     fail(ErrorKind::input, "--reduction fixed: sums gradients; leave out --optimizer and --async");
   }
-  if (options.fixed_point && fixed_point_limit(options.fixed_point->bits, job.workers) < 1) {
+  if (options.fixed_point && fixed_point_limit(options.fixed_point->bits, job.workers.size()) < 1) {
     fail(ErrorKind::input,
          fmt::format("--reduction fixed:{}: the sum of {} workers does not fit in {} bits",
-                     options.fixed_point->bits, job.workers, options.fixed_point->bits));
+                     options.fixed_point->bits, job.workers.size(), options.fixed_point->bits));
   }
 }
 
 /// Where the ways between machines, or the racks that they are in, differ: the best one.
 std::vector<std::size_t> ring_order_of(const SharesJob& job) {
-  std::vector<std::size_t> workers;
-  for (std::size_t r = 0; r < job.model().ranks().size(); ++r) {
-    if (job.model().ranks()[r].worker) {
-      workers.push_back(r);
-    }
-  }
   const bool differ = job.pairs() || job.model().racks().size() > 1;
   if (!differ || job.model().one_machine() || job.options.ring_order == RingOrdering::given) {
-    return workers;
+    return job.workers;
   }
-  return best_ring_order(job.ways.between(k_typical_part_bytes).network, workers).ranks;
+  return best_ring_order(job.ways.between(k_typical_part_bytes).network, job.workers).ranks;
 }
 
 void check_dtypes(const SharesJob& job) {
@@ -158,18 +142,11 @@ void check_dtypes(const SharesJob& job) {
 } // namespace
 
 SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_options)
-    : inputs(the_inputs), options(the_options), layout(layout_of(inputs.workload)),
-      dtype(most_common(layout)), bytes(static_cast<double>(inputs.workload.bytes())),
-      ways(inputs, options) {
-  check_workload(inputs.workload, options);
-  int lanes = 0;
-  for (const RankModel& r : model().ranks()) {
-    workers += r.worker ? 1 : 0;
-    lanes = std::max(lanes, r.lanes);
-  }
-  passes = passes_to_play(*this);
+    : Job(job_without_ranks(the_inputs.workload, the_options)), inputs(the_inputs),
+      options(the_options), dtype(most_common(layout)), ways(inputs, options) {
+  workers = model().workers();
   contention = contention_of(*this);
-  choose_lanes(*this, lanes);
+  choose_lanes(*this, given_lanes(inputs.roles));
   check_options(*this);
   ring_order = ring_order_of(*this);
   check_dtypes(*this);

@@ -4,7 +4,7 @@
 #include "documents/plan.hpp"
 #include "documents/workload.hpp"
 #include "equations/contended.hpp"
-#include "strategies/planner.hpp"
+#include "strategies/job.hpp"
 #include "strategies/ways.hpp"
 
 #include <cstddef>
@@ -13,21 +13,17 @@
 
 namespace reckon {
 
-/// What is to be planned, before any choice: plain facts that the rooms of the planner read whose
-/// strategies give each rank a share of the gradient to sum.
-struct SharesJob {
+/// The job of strategies that give each rank a share of the gradient to sum, with what is asked for
+/// and what lies between the ranks.
+struct SharesJob : Job {
   /// Throws Error{input} where the options do not fit each other or the workload, and as Ways.
   SharesJob(const PlanInputs& inputs, const PlanOptions& options);
 
   const PlanInputs& inputs;
   const PlanOptions& options;
-  GradientLayout layout;
-  DType dtype;  ///< of most of the gradient
-  double bytes; ///< of the gradient
-  Ways ways;    ///< with as many lanes as were given, or are needed
-  std::size_t workers = 0;
+  DType dtype; ///< of most of the gradient
+  Ways ways;   ///< with as many lanes as were given, or are needed
   bool lanes_given = false;
-  std::optional<Passes> passes;
   std::optional<ContentionFactors> contention;
   std::vector<std::size_t> ring_order; ///< of the workers
 

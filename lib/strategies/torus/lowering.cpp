@@ -1,20 +1,88 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "strategies/torus/lowering.hpp"
-
 #include "core/error.hpp"
+#include "strategies/lowerings.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/played_passes.hpp"
 #include "strategies/torus/places.hpp"
-#include "strategies/torus/steps.hpp"
 #include "strategies/tree_places.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace reckon {
 namespace {
+
+/// One of the things that a node does for a part, in the ring of a dimension. `add` and `pass_on`
+/// wait until what the node has handed on before is gone: that is of its gradient, which they
+/// change, here or by what comes back.
+struct TorusStep {
+  enum class Kind : std::uint8_t {
+    add,     ///< waits for the sum of the nodes before, and adds it to its own
+    pass_on, ///< writes that to the next node
+    take,    ///< waits for the sum of the whole ring
+    hand_on, ///< writes that to the next node
+  };
+  Kind kind = Kind::add;
+  std::uint8_t dimension = 0;
+};
+
+/// What `rank` does for a part of `server` that goes this way, one after the other. A dimension has
+/// each kind of step at most once.
+std::vector<TorusStep> torus_steps(const TorusPlaces& places, const TorusWay& way,
+                                   std::uint64_t server, std::uint64_t rank) {
+  using Kind = TorusStep::Kind;
+  std::vector<TorusStep> steps;
+  const auto append = [&](Kind kind, std::size_t d) {
+    steps.push_back({kind, static_cast<std::uint8_t>(d)});
+  };
+  // Of a ring's nodes in the order in which the sum comes to them: the last has all of it.
+  const auto turn = [&](std::size_t d) {
+    const std::uint64_t after =
+        places.steps(places.at(server, d), places.at(rank, d), d, way.backward);
+    return (after + places.nodes(d) - 1) % places.nodes(d);
+  };
+  const auto sum_up = [&](std::size_t d) { // returns whether this rank ends with the sum
+    const std::uint64_t at = turn(d), last = places.nodes(d) - 1;
+    if (at > 0) {
+      append(Kind::add, d);
+    }
+    if (at < last) {
+      append(Kind::pass_on, d);
+    }
+    return at == last;
+  };
+  const auto hand_out = [&](std::size_t d) {
+    const std::uint64_t at = turn(d), last = places.nodes(d) - 1;
+    if (at < last) {
+      append(Kind::take, d);
+    }
+    if (at + 1 != last) { // nobody after that one lacks it
+      append(Kind::hand_on, d);
+    }
+  };
+  bool holds = true;
+  std::vector<std::size_t> scattered;
+  for (const std::size_t d : way.scatter) {
+    if (holds && places.nodes(d) > 1) {
+      scattered.push_back(d);
+      holds = sum_up(d);
+    }
+  }
+  for (const std::size_t d : way.sum) {
+    if (holds && places.nodes(d) > 1) {
+      sum_up(d);
+      hand_out(d);
+    }
+  }
+  for (; !scattered.empty(); scattered.pop_back()) {
+    hand_out(scattered.back());
+  }
+  return steps;
+}
 
 /// What all ranks' programs have in common.
 struct Context {
@@ -33,9 +101,6 @@ struct Context {
   [[nodiscard]] Slice inbox(std::size_t dimension, std::uint32_t p) const {
     const std::uint64_t slot = plan.parts.lane[p] * window + position[p] % window;
     return {k_inbox_buffer, dimension * region_bytes() + slot * slot_bytes};
-  }
-  [[nodiscard]] Slice gradient(std::uint32_t p) const {
-    return {k_gradient_buffer, plan.parts.offset_bytes[p]};
   }
 
   const Plan& plan;
@@ -72,7 +137,7 @@ public:
         m_ready.assign(1, await(d, 1));
         break;
       case TorusStep::Kind::hand_on:
-        m_handed_on.push_back(write(d, 1, m_c.gradient(m_p)));
+        m_handed_on.push_back(write(d, 1, gradient_of(m_c.plan, m_p)));
         break;
       }
     }
@@ -86,13 +151,13 @@ private:
   }
   void add(std::size_t d) {
     m_ready.push_back(await(d, 0));
-    Op op;
-    op.part = m_p;
-    op.dtype = m_c.dtype[m_p];
-    op.bytes = m_c.plan.parts.bytes[m_p];
-    op.destination = m_c.gradient(m_p);
-    const Slice operands[] = {m_c.gradient(m_p), m_c.inbox(d, m_p)};
-    m_ready.assign(1, m_out.append_reduce(op, operands, m_ready));
+    const Slice own = gradient_of(m_c.plan, m_p);
+    const Slice operands[] = {own, m_c.inbox(d, m_p)};
+    m_ready.assign(1, m_out.append_reduce({.dtype = m_c.dtype[m_p],
+                                           .part = m_p,
+                                           .destination = own,
+                                           .bytes = m_c.plan.parts.bytes[m_p]},
+                                          operands, m_ready));
   }
 
   /// Unique among all writes to one rank: each dimension's ring comes by at most twice.
@@ -107,7 +172,7 @@ private:
   }
   std::uint32_t write(std::size_t d, std::uint32_t round, Slice to) {
     return m_out.append_write(m_p, m_c.places.next(m_rank, d, m_way.backward), tag(d, round),
-                              m_c.gradient(m_p), to, m_c.plan.parts.bytes[m_p], m_ready);
+                              gradient_of(m_c.plan, m_p), to, m_c.plan.parts.bytes[m_p], m_ready);
   }
 
   const Context& m_c;
@@ -119,7 +184,6 @@ private:
 };
 
 void lower_rank(const Context& c, std::uint32_t rank, RankProgram& program) {
-  program.lanes.resize(c.lanes);
   PlayedPasses passes(c.plan, program, true);
   std::vector<std::vector<std::uint32_t>> back(c.lanes); ///< by position: the whole sum is here
   for (std::uint32_t p = 0; p < c.plan.parts.size(); ++p) {
@@ -151,15 +215,10 @@ Schedule lower_torus(const Plan& plan) {
                                        "larger part size",
                                        plan.parts.size()));
   }
-  Schedule schedule;
-  schedule.runs = plan.runs;
-  schedule.worker.assign(plan.ranks.size(), true);
-  schedule.ranks.resize(plan.ranks.size());
   const Context context(plan);
-  for (std::uint32_t rank = 0; rank < plan.ranks.size(); ++rank) {
-    lower_rank(context, rank, schedule.ranks[rank]);
-  }
-  return schedule;
+  return lower_ranks(plan, context.lanes, [&](std::uint32_t rank, RankProgram& program) {
+    lower_rank(context, rank, program);
+  });
 }
 
 } // namespace reckon

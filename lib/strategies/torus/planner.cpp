@@ -2,15 +2,15 @@
 #include "strategies/torus/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/indices.hpp"
 #include "core/units.hpp"
 #include "documents/own_machines.hpp"
 #include "equations/torus.hpp"
-#include "strategies/endpoint/configured.hpp"
+#include "strategies/endpoint/overlap.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/prediction.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/proxies/description.hpp"
 #include "strategies/torus/network.hpp"
 #include "strategies/torus/places.hpp"
 
@@ -40,10 +40,9 @@ bool worth_it(const Plan& plan, const Plan& instead_of) {
   return plan.prediction.mid_seconds < instead_of.prediction.mid_seconds * (1 - k_worth);
 }
 
-Job job_of(const PlanInputs& inputs, const PlanOptions& options, std::uint64_t ranks) {
-  Job job = job_without_ranks(inputs.workload, options);
-  job.workers.resize(ranks);
-  std::iota(job.workers.begin(), job.workers.end(), std::size_t{0});
+Job job_of(const Workload& workload, const PlanOptions& options, std::uint64_t ranks) {
+  Job job = job_without_ranks(workload, options);
+  job.workers = indices(ranks);
   return job;
 }
 
@@ -77,23 +76,19 @@ public:
             m_configuration != nullptr
                 ? configured(inputs.workload, *inputs.profile.endpoint, shape, *m_configuration)
                 : ConfiguredWorkload{inputs.workload}),
-        m_job(job_of({inputs.profile, m_configured.workload, inputs.roles, inputs.profile_link,
-                      inputs.workload_link, inputs.roles_link},
-                     options, m_places.size())) {
+        m_job(job_of(m_configured.workload, options, m_places.size())) {
     if (m_configuration != nullptr && !m_configuration->communication &&
         m_configuration->mover == EndpointMover::cores && m_job.passes) {
       m_job.passes = one_after_the_other(*m_job.passes);
     }
     std::uint64_t workers = 0, ranks = 0;
-    int lanes = 0;
     for (const RoleGroup& group : inputs.roles.groups) {
       ranks += group.count;
       workers += group.worker ? group.count : 0;
-      lanes = std::max(lanes, group.lanes);
     }
     check_options(options, m_places.size(), ranks == workers ? workers : 0);
-    m_lanes = std::max(1, lanes);
-    m_lanes_given = lanes > 0;
+    m_lanes_given = given_lanes(inputs.roles) > 0;
+    m_lanes = std::max(1, given_lanes(inputs.roles));
     if (inputs.profile.endpoint) {
       if (options.what_if.worker_port_bytes_per_s) {
         fail(ErrorKind::usage,
@@ -111,7 +106,7 @@ public:
                                            "one; use roles without endpoints",
                                            options.strategy));
       }
-      m_lanes = lanes > 0 ? lanes : needed_lanes();
+      m_lanes = m_lanes_given ? m_lanes : needed_lanes();
       m_ways->set_lanes(m_lanes);
     }
   }
@@ -305,7 +300,6 @@ private:
 
   void describe(Plan& plan) const {
     add_provenance(plan, m_inputs, m_options);
-    add_made_up_ports(plan, m_options.what_if);
     plan.transport = on_ports()                    ? m_ways->model().transport()
                      : m_options.transport.empty() ? "host"
                                                    : m_options.transport;
@@ -322,8 +316,7 @@ private:
     }
     plan.options["lanes"] = m_lanes_given ? std::to_string(m_lanes) : "auto";
     if (plan.passes) {
-      plan.options["forward"] = fmt::format("{} s", m_job.forward_s);
-      plan.options["backward"] = fmt::format("{} s", m_job.backward_s);
+      add_pass_times(plan, m_job.forward_s, m_job.backward_s);
     }
     const auto [local, vertical, horizontal] = m_shape;
     const std::map<std::string, double> nodes{{"L", static_cast<double>(local)},
@@ -336,11 +329,7 @@ private:
     plan.quantities.push_back(
         {"node_sent_bytes", sent, "equation 42, of the node that sends most", nodes});
     if (!on_ports() && plan.strategy == k_strategies[0]) {
-      Torus torus{m_shape, {}};
-      for (std::size_t d = 0; d < m_shape.size(); ++d) {
-        const Endpoint& endpoint = *m_inputs.profile.endpoint;
-        torus.bytes_per_s[d] = endpoint.link_efficiency * endpoint.rings[d].bytes_per_second;
-      }
+      const Torus torus = torus_of(*m_inputs.profile.endpoint, m_shape);
       plan.quantities.push_back(
           {"ideal_bytes_per_second", torus_limit(torus, torus_all_reduce(torus)).bytes_per_s,
            "equation 44: sent by a node while its busiest links always are", nodes});
@@ -351,13 +340,11 @@ private:
                                  "sent by that node in the predicted time",
                                  {}});
     }
-    for (const std::string& source :
-         on_ports() ? m_ways->model().sources()
-                    : std::vector<std::string>{std::string(k_endpoint_links)}) {
-      plan.quantities.push_back({"profile", 0, source, {}});
-    }
     if (on_ports()) {
+      add_sources(plan.quantities, m_ways->model().sources());
       plan.assumed = m_ways->model().assumed();
+    } else {
+      add_sources(plan.quantities, {std::string(k_endpoint_links)});
     }
   }
 

@@ -37,6 +37,11 @@ InsideOptions with_network(double network = 1) {
   return options;
 }
 
+Forest forest_inside(const Profile& profile, const std::string& machine,
+                     const InsideOptions& options = {}) {
+  return solve_forest(network_inside_machine(profile, machine, options), options.tolerance);
+}
+
 double seconds_of(const Forest& plan, const std::string& scheme) {
   for (const ForestCandidate& candidate : plan.candidates) {
     if (candidate.name == scheme) {

@@ -4,17 +4,14 @@
 #include "strategies/shares/choice.hpp"
 #include "strategies/shares/job.hpp"
 
-#include <span>
-
 namespace reckon {
 
 /// The choice's plan but for its prediction: its parts, each with its server and lane, and its
 /// ranks; with the choice's window.
 [[nodiscard]] Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority);
 
-/// Time of a scheme if the ranks owned `loads` bytes: the ports' on a network, the bytes' on one
-/// machine.
-[[nodiscard]] double port_seconds(const SharesJob& job, const Solution& solution,
-                                  std::span<const double> loads);
+/// A plan that cut_and_assign() gave, with a window, and how that is predicted to run.
+[[nodiscard]] Plan predicted(const SharesJob& job, const Choice& choice, const Plan& assigned,
+                             double window);
 
 } // namespace reckon

@@ -6,6 +6,7 @@
 #include "strategies/forest/spanning.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -37,6 +38,8 @@ constexpr double k_disturbance = 0.2;
 constexpr std::size_t k_most_taken = 16;
 /// Steps of looking for the cheapest trees: more when the search would end with a gap.
 constexpr double k_first_steps = 3e5, k_more_steps = 4, k_most_steps = 2e7;
+/// How much longer than the optimum shares of shallow trees may take.
+constexpr std::array<double, 2> k_slacks{1e-3, 2e-3};
 /// Prices between the LP's and those of the best bound so far jump about less (Wentges 1997).
 constexpr double k_smoothing = 0.7;
 
@@ -102,6 +105,19 @@ std::vector<std::size_t> kinds_of_stations(const Network& network) {
   }
 }
 
+double height_of(const std::vector<std::int64_t>& parents) {
+  std::size_t most = 0;
+  for (std::size_t v = 0; v < parents.size(); ++v) {
+    std::size_t height = 0;
+    for (std::size_t at = v; parents[at] >= 0 && parents[at] != static_cast<std::int64_t>(at);
+         at = static_cast<std::size_t>(parents[at])) {
+      ++height;
+    }
+    most = std::max(most, height);
+  }
+  return static_cast<double>(most);
+}
+
 std::size_t count_of(const std::vector<std::size_t>& numbers) {
   return numbers.empty() ? 0 : 1 + *std::ranges::max_element(numbers);
 }
@@ -160,6 +176,9 @@ public:
     out.prices =
         !is_small() && is_closed() && !m_best_prices.empty() ? m_best_prices : m_solution.prices;
     out.shares = m_program.least_work(m_solution);
+    for (const double slack : k_slacks) {
+      out.shallow.push_back(m_program.least(m_solution, depths(), slack));
+    }
     out.trees = std::move(m_trees);
     return out;
   }
@@ -307,6 +326,15 @@ private:
       prices[s] = k_smoothing * m_best_prices[s] + (1 - k_smoothing) * prices[s];
     }
     return prices;
+  }
+
+  /// By tree: copies on the longest way to its root and on the longest way back.
+  [[nodiscard]] std::vector<double> depths() const {
+    std::vector<double> out;
+    for (const Tree& tree : m_trees) {
+      out.push_back(height_of(tree.up) + height_of(tree.down));
+    }
+    return out;
   }
 
   /// Whether any of them was new and helps.

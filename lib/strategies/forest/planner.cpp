@@ -27,6 +27,8 @@
 namespace reckon {
 namespace {
 
+/// What a plan's time may be over its bound before shallow trees are tried.
+constexpr double k_close = 0.025;
 /// Schemes that part sizes and windows are searched for, beside mixes.
 constexpr std::size_t k_most_singles = 2;
 
@@ -71,6 +73,7 @@ public:
     for (const std::vector<std::size_t>& alike : by_bound()) {
       look_at(alike);
     }
+    look_at_shallow();
     take(m_chosen);
     Plan plan = std::move(*m_best);
     describe(plan);
@@ -174,6 +177,7 @@ private:
   [[nodiscard]] std::vector<std::vector<std::size_t>> by_bound() const {
     std::vector<std::size_t> order(m_forests.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
+    std::erase_if(order, [&](std::size_t f) { return m_forests[f].shallow; });
     const auto seconds = [&](std::size_t f) { return m_forests[f].seconds_per_byte; };
     std::ranges::stable_sort(order, {}, seconds);
     std::vector<std::vector<std::size_t>> out;
@@ -215,11 +219,25 @@ private:
       }
       m_singles += single ? 1 : 0;
       tell();
-      Plan plan = search().fastest(base());
-      if (!m_best || plan.prediction.mid_seconds < m_best->prediction.mid_seconds * (1 - k_worth)) {
-        m_best = std::move(plan);
-        m_chosen = f;
+      keep_better(search().fastest(base()));
+    }
+  }
+  /// Trees that are shallow instead of the best: where the best plan is far from its bound they
+  /// may play better.
+  void look_at_shallow() {
+    for (std::size_t f = 0; f < m_forests.size(); ++f) {
+      take(f);
+      if (m_solution->shallow && steady_s() * (1 + k_close) < m_best->prediction.mid_seconds) {
+        tell();
+        keep_better(search().fastest(base()));
       }
+    }
+  }
+  /// Of the forest in hand.
+  void keep_better(Plan plan) {
+    if (!m_best || plan.prediction.mid_seconds < m_best->prediction.mid_seconds * (1 - k_worth)) {
+      m_best = std::move(plan);
+      m_chosen = m_taken;
     }
   }
   /// What is being looked at, of so many.

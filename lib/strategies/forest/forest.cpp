@@ -359,10 +359,16 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
   plan.optimum_seconds_per_byte = optimum.seconds_per_byte;
   plan.certificate_seconds_per_byte = optimum.certificate;
 
-  Shared best_of_all;
-  for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
-    take(best_of_all, optimum.trees[i], "tree", optimum.shares[i]);
-  }
+  const auto of_optimum = [&](const std::vector<double>& shares) {
+    Shared out;
+    for (std::size_t i = 0; i < optimum.trees.size(); ++i) {
+      if (shares[i] > 0) {
+        take(out, optimum.trees[i], "tree", shares[i]);
+      }
+    }
+    return out;
+  };
+  Shared best_of_all = of_optimum(optimum.shares);
   settle(model, best_of_all);
   const std::vector<double> least = best_of_all.loads;
   plan.optimum = {"optimum",
@@ -440,6 +446,10 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
   } else {
     taken.emplace_back(ForestChoice::optimum, std::move(best_of_all));
   }
+  const std::size_t fastest = taken.size();
+  for (const std::vector<double>& shares : optimum.shallow) {
+    taken.emplace_back(ForestChoice::optimum, of_optimum(shares));
+  }
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
                    [](const auto& a, const auto& b) {
                      return a.seconds_per_byte < b.seconds_per_byte * (1 - k_same);
@@ -457,6 +467,7 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
     settle(model, chosen);
     Forest& forest = out.emplace_back(plan);
     forest.choice = choice;
+    forest.shallow = out.size() > fastest;
     forest.seconds_per_byte = busiest(model, chosen.loads);
     forest.limit = limit_of(model, chosen.loads, optimum);
     forest.low_seconds_per_byte = least_busy(model, chosen.loads);

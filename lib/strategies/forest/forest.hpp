@@ -50,6 +50,7 @@ struct Forest {
   std::vector<SumTree> trees;     ///< over `endpoints`; shares add up to 1
   std::vector<std::string> exits; ///< by tree: NIC of its root's traffic; empty without network
   ForestChoice choice = ForestChoice::single;
+  bool shallow = false;        ///< of an optimum: other shares, of shallow trees
   double seconds_per_byte = 0; ///< of these trees
   std::string limit;           ///< as a candidate's
   /// The same trees with every capacity at the high, and at the low end of its samples.
@@ -81,8 +82,8 @@ enum class Gains {
 
 /// Forests whose played times decide: the one that solve_forest() takes, then the other named
 /// schemes that need at most a quarter more than the best of all trees (but no more than eight, and
-/// in any case the one whose strategy_text() is `wanted`), the best mix of them and the best of all
-/// trees.
+/// in any case the one whose strategy_text() is `wanted`), the best mix of them, the best of all
+/// trees, and at last what is hardly slower than these and shallow.
 [[nodiscard]] std::vector<Forest> solve_forests(const Network& model, double tolerance = 0.01,
                                                 Gains gains = Gains::solved,
                                                 std::string_view wanted = {});

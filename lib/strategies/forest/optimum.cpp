@@ -6,11 +6,14 @@
 #include "strategies/forest/spanning.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <tuple>
@@ -35,6 +38,8 @@ constexpr double k_disturbance = 0.2;
 constexpr std::size_t k_most_taken = 16;
 /// Steps of looking for the cheapest trees: more when the search would end with a gap.
 constexpr double k_first_steps = 3e5, k_more_steps = 4, k_most_steps = 2e7;
+/// How much longer than the optimum shares of shallow trees may take.
+constexpr std::array<double, 2> k_slacks{1e-3, 2e-3};
 /// Prices between the LP's and those of the best bound so far jump about less (Wentges 1997).
 constexpr double k_smoothing = 0.7;
 
@@ -100,12 +105,39 @@ std::vector<std::size_t> kinds_of_stations(const Network& network) {
   }
 }
 
+double height_of(const std::vector<std::int64_t>& parents) {
+  std::size_t most = 0;
+  for (std::size_t v = 0; v < parents.size(); ++v) {
+    std::size_t height = 0;
+    for (std::size_t at = v; parents[at] >= 0 && parents[at] != static_cast<std::int64_t>(at);
+         at = static_cast<std::size_t>(parents[at])) {
+      ++height;
+    }
+    most = std::max(most, height);
+  }
+  return static_cast<double>(most);
+}
+
+std::size_t count_of(const std::vector<std::size_t>& numbers) {
+  return numbers.empty() ? 0 : 1 + *std::ranges::max_element(numbers);
+}
+
 class Search {
 public:
-  Search(const Network& network, std::vector<Tree> trees)
-      : m_network(network), m_wanted(network.root_shares()),
-        m_program(program_of(network, m_wanted.empty() ? std::vector<double>{1.0} : m_wanted)),
-        m_kind(kinds_of_stations(network)) {
+  /// `kind`: kinds_of_stations. `row`: by station, the row of the linear program that it is in: its
+  /// own, or one of all that are alike, which bounds only what they do together. `proved`: what
+  /// another search has found, or null.
+  Search(const Network& network, const std::vector<std::size_t>& kind,
+         const std::vector<std::size_t>& row, const Optimum* proved, std::vector<Tree> trees)
+      : m_network(network), m_wanted(network.root_shares()), m_kind(kind), m_row(row),
+        m_program(in_rows(by_station(&Station::bytes_per_second)),
+                  in_rows(by_station(&Station::background)),
+                  m_wanted.empty() ? std::vector<double>{1.0} : m_wanted),
+        m_proved(proved != nullptr) {
+    if (m_proved) {
+      m_certificate = proved->certificate;
+      m_best_prices = proved->prices;
+    }
     std::map<std::pair<double, double>, std::size_t> classes;
     for (const Station& s : network.stations) {
       m_class.push_back(
@@ -123,18 +155,18 @@ public:
     if (m_trees.empty()) {
       take_later();
     }
-    m_solution = m_program.solve();
+    solve();
   }
 
   [[nodiscard]] Optimum run() {
     if (mirrors()) {
       spanning_rounds();
     } else {
-      m_certificate = network_bound(m_network).seconds_per_byte;
+      m_certificate = std::max(m_certificate, network_bound(m_network).seconds_per_byte);
     }
     if (!is_closed() || is_small()) {
       take_later();
-      m_solution = m_program.solve();
+      solve();
       arborescence_rounds();
     }
     Optimum out;
@@ -144,11 +176,45 @@ public:
     out.prices =
         !is_small() && is_closed() && !m_best_prices.empty() ? m_best_prices : m_solution.prices;
     out.shares = m_program.least_work(m_solution);
+    for (const double slack : k_slacks) {
+      out.shallow.push_back(m_program.least(m_solution, depths(), slack));
+    }
     out.trees = std::move(m_trees);
     return out;
   }
 
 private:
+  [[nodiscard]] std::vector<double> by_station(double Station::*what) const {
+    std::vector<double> out;
+    for (const Station& station : m_network.stations) {
+      out.push_back(station.*what);
+    }
+    return out;
+  }
+  [[nodiscard]] std::vector<double> in_rows(const std::vector<double>& by_station) const {
+    std::vector<double> out(count_of(m_row), 0.0);
+    for (std::size_t s = 0; s < m_row.size(); ++s) {
+      out[m_row[s]] += by_station[s];
+    }
+    return out;
+  }
+  /// Prices are by station.
+  void solve() {
+    m_solution = m_program.solve();
+    std::vector<double> prices;
+    for (const std::size_t row : m_row) {
+      prices.push_back(m_solution.prices[row]);
+    }
+    m_solution.prices = std::move(prices);
+  }
+  /// Of trees, at prices that stations of one row share.
+  [[nodiscard]] std::vector<double> costs(const std::vector<double>& prices) const {
+    std::vector<double> by_row(count_of(m_row));
+    for (std::size_t s = 0; s < m_row.size(); ++s) {
+      by_row[m_row[s]] = prices[s];
+    }
+    return m_program.costs(by_row);
+  }
   /// Whether the lower half of a tree may mirror the upper one.
   [[nodiscard]] bool mirrors() const { return m_network.collective == Collective::all_reduce; }
   [[nodiscard]] bool is_small() const { return m_network.places.size() <= k_few_places; }
@@ -169,7 +235,7 @@ private:
     for (std::size_t s = 0; s < loads.size(); ++s) {
       m_class[s] = classes.try_emplace({m_class[s], loads[s]}, classes.size()).first->second;
     }
-    m_program.add(loads, group_of(root_of(tree)));
+    m_program.add(in_rows(loads), group_of(root_of(tree)));
     m_trees.push_back(std::move(tree));
     return true;
   }
@@ -208,10 +274,10 @@ private:
   /// Weak duality: prices >= 0 with sum capacity price = 1 bound every mix of trees from below.
   std::vector<PricedTree> look(const std::vector<double>& prices) {
     std::vector<double> of_group(m_solution.share_prices.size(), k_never);
-    const std::vector<double> costs = m_program.costs(prices);
-    for (std::size_t c = 0; c < costs.size(); ++c) {
+    const std::vector<double> known = costs(prices);
+    for (std::size_t c = 0; c < known.size(); ++c) {
       double& least = of_group[group_of(root_of(m_trees[c]))];
-      least = std::min(least, costs[c]);
+      least = std::min(least, known[c]);
     }
     std::vector<double> below(m_network.places.size(), k_never);
     for (std::size_t v = 0; v < below.size(); ++v) {
@@ -262,6 +328,15 @@ private:
     return prices;
   }
 
+  /// By tree: copies on the longest way to its root and on the longest way back.
+  [[nodiscard]] std::vector<double> depths() const {
+    std::vector<double> out;
+    for (const Tree& tree : m_trees) {
+      out.push_back(height_of(tree.up) + height_of(tree.down));
+    }
+    return out;
+  }
+
   /// Whether any of them was new and helps.
   bool take_what_helps(std::vector<Tree> found) {
     bool added = false;
@@ -279,7 +354,9 @@ private:
     for (int round = 0; round < k_most_rounds; ++round) {
       stop_if_interrupted();
       const std::vector<double> prices = even_prices();
-      look(prices);
+      if (m_best_prices.empty()) {
+        look(prices);
+      }
       std::vector<Tree> found;
       const auto grow = [&](const std::vector<double>& at, std::size_t starts) {
         const Spanning spanning(m_network, at);
@@ -292,7 +369,9 @@ private:
       grow(prices, k_starts);
       if (!m_best_prices.empty()) {
         const std::vector<double> smooth = smoothed(prices);
-        look(smooth);
+        if (!m_proved) {
+          look(smooth);
+        }
         grow(smooth, 1);
       }
       if (is_closed()) {
@@ -309,7 +388,7 @@ private:
       if (!take_what_helps(std::move(found))) {
         return;
       }
-      m_solution = m_program.solve();
+      solve();
     }
   }
 
@@ -334,7 +413,7 @@ private:
         }
       }
       if (added) {
-        m_solution = m_program.solve();
+        solve();
       } else if (is_closed() || m_steps > k_most_steps) {
         return;
       } else {
@@ -344,15 +423,17 @@ private:
   }
 
   const Network& m_network;
-  std::vector<double> m_wanted; ///< by worker, where the collective gives the roots
+  std::vector<double> m_wanted;           ///< by worker, where the collective gives the roots
+  std::vector<std::size_t> m_kind, m_row; ///< by station
   SharesProgram m_program;
   std::vector<Tree> m_trees, m_later; ///< m_later: those that are not mirrored
   std::set<std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::size_t>> m_known;
-  std::vector<std::size_t> m_class, m_kind; ///< by station
+  std::vector<std::size_t> m_class; ///< by station
   SharesProgram::Solution m_solution;
   double m_certificate = 0;
   double m_steps = k_first_steps;    ///< of a look for the cheapest trees
   std::vector<double> m_best_prices; ///< of the certificate
+  bool m_proved;                     ///< by another search: only trees are missing
 };
 
 } // namespace
@@ -366,8 +447,17 @@ SharesProgram program_of(const Network& network, const std::vector<double>& grou
   return {capacities, background, groups};
 }
 
+/// Where stations are alike, a small program of their kinds proves first what the optimum is: by
+/// symmetry no mix is better than one that loads them evenly.
 Optimum optimum_of(const Network& network, std::vector<Tree> trees) {
-  return Search(network, std::move(trees)).run();
+  const std::vector<std::size_t> kind = kinds_of_stations(network);
+  std::vector<std::size_t> own(kind.size());
+  std::iota(own.begin(), own.end(), std::size_t{0});
+  std::optional<Optimum> proved;
+  if (network.places.size() > k_few_places && count_of(kind) < network.stations.size()) {
+    proved = Search(network, kind, kind, nullptr, trees).run();
+  }
+  return Search(network, kind, own, proved ? &*proved : nullptr, std::move(trees)).run();
 }
 
 } // namespace reckon

@@ -13,6 +13,9 @@ namespace reckon {
 struct Optimum {
   std::vector<Tree> trees;
   std::vector<double> shares; ///< by tree; they add up to 1
+  /// Other shares of the same trees, which need up to 0.2 % longer: the shallowest, which play
+  /// better or worse than those with the least work.
+  std::vector<std::vector<double>> shallow;
   /// By station, >= 0: dual values, with sum of capacity times price = 1.
   std::vector<double> prices;
   double seconds_per_byte = 0; ///< of these shares, until the busiest station is done

@@ -27,8 +27,10 @@
 namespace reckon {
 namespace {
 
-/// Forests that part sizes and windows are searched for, beside mixes.
-constexpr std::size_t k_most_searched = 2;
+/// What a plan's time may be over its bound before shallow trees are tried.
+constexpr double k_close = 0.025;
+/// Schemes that part sizes and windows are searched for, beside mixes.
+constexpr std::size_t k_most_singles = 2;
 
 class Planner {
 public:
@@ -68,37 +70,17 @@ public:
                        "would take; there is nothing to solve by: {}",
                        m_inputs.profile.name, m_machine, fmt::join(unlimited(), "; ")));
     }
-    // One short play of each forest, and a search with those that play best.
-    std::vector<std::pair<double, std::size_t>> played;
-    for (std::size_t f = 0; m_forests.size() > 1 && f < m_forests.size(); ++f) {
-      take(f);
-      tell(static_cast<double>(f) / static_cast<double>(m_forests.size()) / 2);
-      played.emplace_back(search().first(base()).prediction.mid_seconds *
-                              (1 + k_worth * static_cast<double>(f > 0)),
-                          f);
+    for (const std::vector<std::size_t>& alike : by_bound()) {
+      look_at(alike);
     }
-    std::stable_sort(played.begin(), played.end());
-    const std::vector<std::size_t> searched = to_search(played);
-    std::optional<Plan> best;
-    std::size_t chosen = 0;
-    for (std::size_t i = 0; i < searched.size(); ++i) {
-      take(searched[i]);
-      tell(0.5 + static_cast<double>(i) / static_cast<double>(searched.size()) / 2);
-      if (best && steady_s() >= best->prediction.mid_seconds * (1 - k_worth)) {
-        continue; // no play is faster than its busiest station
-      }
-      Plan plan = search().fastest(base());
-      if (!best || plan.prediction.mid_seconds < best->prediction.mid_seconds * (1 - k_worth)) {
-        best = std::move(plan);
-        chosen = m_taken;
-      }
-    }
-    take(chosen);
-    describe(*best);
-    m_ways->set_least({best->prediction.bound_seconds, best->prediction.bound_by});
-    finish(*best);
-    in_order_given(*best);
-    return std::move(*best);
+    look_at_shallow();
+    take(m_chosen);
+    Plan plan = std::move(*m_best);
+    describe(plan);
+    m_ways->set_least({plan.prediction.bound_seconds, plan.prediction.bound_by});
+    finish(plan);
+    in_order_given(plan);
+    return plan;
   }
 
 private:
@@ -190,22 +172,80 @@ private:
     m_solution = &m_forests[forest];
     m_ways.emplace(m_inputs.profile, Places{m_network, m_solution->places});
   }
-  /// Those that played best, and mixes: of many trees a short play shows little but how they fill.
-  [[nodiscard]] std::vector<std::size_t>
-  to_search(const std::vector<std::pair<double, std::size_t>>& played) const {
-    std::vector<std::size_t> out;
-    for (std::size_t i = 0; i < played.size(); ++i) {
-      const std::size_t forest = played[i].second;
-      if (i < k_most_searched || m_forests[forest].choice != ForestChoice::single) {
-        out.push_back(forest);
+  /// All forests, those first whose busiest station is done first; together as far as that tells no
+  /// difference, in their order.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> by_bound() const {
+    std::vector<std::size_t> order(m_forests.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::erase_if(order, [&](std::size_t f) { return m_forests[f].shallow; });
+    const auto seconds = [&](std::size_t f) { return m_forests[f].seconds_per_byte; };
+    std::ranges::stable_sort(order, {}, seconds);
+    std::vector<std::vector<std::size_t>> out;
+    for (const std::size_t f : order) {
+      if (out.empty() || seconds(f) > seconds(out.back().front()) * (1 + k_worth)) {
+        out.emplace_back();
+      }
+      out.back().push_back(f);
+    }
+    for (std::vector<std::size_t>& alike : out) {
+      std::ranges::sort(alike);
+    }
+    return out;
+  }
+  /// No play is faster than its busiest station.
+  [[nodiscard]] bool can_be_best() const {
+    return !m_best || steady_s() < m_best->prediction.mid_seconds * (1 - k_worth);
+  }
+  /// Of forests that are alike, those first that play best. Mixes in any case: of many trees a
+  /// short play shows little but how they fill.
+  void look_at(const std::vector<std::size_t>& alike) {
+    std::vector<std::pair<double, std::size_t>> played;
+    for (const std::size_t f : alike) {
+      take(f);
+      if (can_be_best()) {
+        tell();
+        played.emplace_back(alike.size() == 1 ? 0.0
+                                              : search().first(base()).prediction.mid_seconds *
+                                                    (1 + k_worth * static_cast<double>(f > 0)),
+                            f);
       }
     }
-    return out.empty() ? std::vector<std::size_t>{0} : out;
+    std::ranges::sort(played);
+    for (const auto& [seconds, f] : played) {
+      take(f);
+      const bool single = m_solution->choice == ForestChoice::single;
+      if (!can_be_best() || (single && m_best && m_singles == k_most_singles)) {
+        continue;
+      }
+      m_singles += single ? 1 : 0;
+      tell();
+      keep_better(search().fastest(base()));
+    }
   }
-  void tell(double done) const {
+  /// Trees that are shallow instead of the best: where the best plan is far from its bound they
+  /// may play better.
+  void look_at_shallow() {
+    for (std::size_t f = 0; f < m_forests.size(); ++f) {
+      take(f);
+      if (m_solution->shallow && steady_s() * (1 + k_close) < m_best->prediction.mid_seconds) {
+        tell();
+        keep_better(search().fastest(base()));
+      }
+    }
+  }
+  /// Of the forest in hand.
+  void keep_better(Plan plan) {
+    if (!m_best || plan.prediction.mid_seconds < m_best->prediction.mid_seconds * (1 - k_worth)) {
+      m_best = std::move(plan);
+      m_chosen = m_taken;
+    }
+  }
+  /// What is being looked at, of so many.
+  void tell() {
     if (m_options.plan.progress) {
+      const double most = 2 * static_cast<double>(m_forests.size());
       m_options.plan.progress(strategy_name(m_solution->choice, m_solution->trees.front().scheme),
-                              done);
+                              m_looks++ / most);
     }
   }
   [[nodiscard]] double steady_s() const { return m_solution->seconds_per_byte * m_job.bytes(); }
@@ -591,6 +631,10 @@ private:
   std::size_t m_taken = 0;            ///< the forest in hand
   const Forest* m_solution = nullptr; ///< the same
   std::optional<Ways> m_ways;         ///< between its places
+  std::optional<Plan> m_best;         ///< of those that were searched
+  std::size_t m_chosen = 0;           ///< its forest
+  std::size_t m_singles = 0;          ///< searched
+  double m_looks = 0;                 ///< plays and searches begun
 };
 
 } // namespace

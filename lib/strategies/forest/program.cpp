@@ -108,17 +108,22 @@ std::vector<double> SharesProgram::costs(const std::vector<double>& prices) cons
 }
 
 std::vector<double> SharesProgram::least_work(const Solution& solution) {
+  return least(solution, m_work, k_slack);
+}
+
+std::vector<double> SharesProgram::least(const Solution& solution, const std::vector<double>& costs,
+                                         double slack) {
   ClpSimplex second(*m_simplex);
-  const double most = *std::max_element(m_work.begin(), m_work.end());
-  second.setColumnUpper(0, solution.seconds_per_byte * m_scale * (1 + k_slack));
+  const double most = *std::max_element(costs.begin(), costs.end());
+  second.setColumnUpper(0, solution.seconds_per_byte * m_scale * (1 + slack));
   second.setObjectiveCoefficient(0, 0.0);
-  for (std::size_t c = 0; c < m_work.size(); ++c) {
-    second.setObjectiveCoefficient(static_cast<int>(c + 1), most > 0 ? m_work[c] / most : 0.0);
+  for (std::size_t c = 0; c < costs.size(); ++c) {
+    second.setObjectiveCoefficient(static_cast<int>(c + 1), most > 0 ? costs[c] / most : 0.0);
   }
   second.primal();
   check_optimal(second);
   std::vector<double> shares;
-  for (std::size_t c = 0; c < m_work.size(); ++c) {
+  for (std::size_t c = 0; c < costs.size(); ++c) {
     shares.push_back(std::max(0.0, second.primalColumnSolution()[c + 1]));
   }
   return shares;

@@ -44,6 +44,11 @@ public:
   /// for the shortest time.
   [[nodiscard]] std::vector<double> least_work(const Solution& solution);
 
+  /// Among all shares that take at most 1 + `slack` times as long as `solution` the ones whose sum
+  /// of share times cost is the least. `costs`: by column, >= 0.
+  [[nodiscard]] std::vector<double> least(const Solution& solution,
+                                          const std::vector<double>& costs, double slack);
+
 private:
   std::unique_ptr<ClpSimplex> m_simplex;
   std::vector<double> m_capacities;

@@ -158,8 +158,9 @@ public:
       if (m_is_inside[rank] && view.at("network").string() != network_id()) {
         fail(
             ErrorKind::unavailable,
-            fmt::format("connect: the plan has ranks {} and {} on one machine, and they run on two "
-                        "or in two containers; start the ranks of a machine together",
+            fmt::format("connect: the plan has ranks {} and {} on one machine, but they run on "
+                        "different ones, or in different containers; start the ranks of a machine "
+                        "together",
                         self, rank));
       }
     }

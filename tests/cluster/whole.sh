@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Several ranks on each machine: inside it their bytes move through its memory and do not pass its port, between machines
+# they do; sums are right, a dead rank is named, and ranks on other machines than the plan's are refused.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+need_netlab
+
+netlab up --workers 2 --servers 1 --places 2,3 --rate 200mbit
+rate=$(netlab payload 200mbit) make_profiles << 'END'
+import os
+ports = cell("port_bandwidth", float(os.environ["rate"]), at="m0", bytes=65536, direction="two_way", transport="tcp;ofi_rxm")
+write("profile.json", "lab", [{"id": "m0", "count": 3, "members": ["w0", "w1", "s0"]}], [ports],
+      [{"id": "m0", "kind": "machine"}, {"id": "m0/numa0", "kind": "numa_node", "parent": "m0"}])
+END
+printf 'name,elements,dtype\ngradient,1000001,fp32\n' > model.csv
+
+for strategy in auto hierarchical_servers; do
+  servers=$([ $strategy = auto ] && echo 0 || echo 1)
+  ok plan --profile profile.json --workload model.csv --workers 2 --servers "$servers" --places 2,3 --strategy $strategy -o plan.json
+  stdout_has "places 2,3"
+  json_check plan.json << 'END'
+machines = [(r["machine_number"], r.get("endpoint", ""), r.get("process")) for r in plan["ranks"]]
+numa = "m0/numa0"
+assert machines[:5] == [(0, numa, 0), (0, numa, 1), (1, numa, 0), (1, numa, 1), (1, numa, 2)], machines
+# Every worker's port takes the whole gradient of 4 MB once in and once out: with two machines nothing needs less.
+rate = next(r["bytes_per_second"] for r in plan["resources"] if " out" in r["name"])
+assert near(plan["prediction"]["bound_seconds"], 4000004 / rate, 0.01), plan["prediction"]
+END
+  ok run plan.json --check
+  stdout_has 'no deadlock' 'no races'
+  port_counters w0 w1 > before
+  cluster_run --ranks $((5 + servers)) -- "$RECKON" run plan.json --iterations 2 --warm-up 0 --tolerance 1e9% -o report.json
+  expect_status 0
+  port_counters w0 w1 > after
+  json_check report.json << 'END'
+assert [r["host"] for r in report["ranks"]][:5] == ["w0", "w0", "w1", "w1", "w1"], report["ranks"]
+assert report["context"]["inside_machines"] == "host" and report["transport"] == "tcp;ofi_rxm", report["context"]
+verified = report["verification"]
+assert verified["wrong_elements"] == 0 and verified["checked_bytes"] > 0, verified
+plan = json.load(open("plan.json"))
+numbers = lambda file: [[int(n) for n in line.split()] for line in open(file)]
+for machine, (before, after) in enumerate(zip(numbers("before"), numbers("after"))):
+    # Two iterations, with the headers of packets, what is sent twice and the control connection.
+    loads = [r["load_bytes"] for r in plan["resources"] if r["name"].startswith(f"w{machine} ") and r["name"].endswith((" in", " out"))]
+    for passed in (a - b for a, b in zip(after, before)):
+        assert 2 * min(loads) <= passed <= 2.4 * max(loads) + 1e6, (machine, passed, loads)
+END
+done
+
+# The same over one transport: all bytes, also those inside machines.
+cluster_run -- "$RECKON" run plan.json --transport 'tcp;ofi_rxm' --iterations 1 --warm-up 0 --tolerance 1e9% -o report.json
+expect_status 0
+json_check report.json << 'END'
+assert "inside_machines" not in report["context"] and report["verification"]["ok"], report["context"]
+END
+
+# A rank that dies inside a machine.
+cluster_run --log log -- "$RECKON" -vv run plan.json --iterations 1000 --tolerance 1e9% > killed.out 2>&1 &
+job=$!
+wait_until "grep -q 'iteration 2' log/rank3.err 2> /dev/null || ! kill -0 $job 2> /dev/null"
+for pid in $(processes w1); do
+  if tr '\0' '\n' < "/proc/$pid/environ" | grep -qx RANK=3; then kill -KILL "$pid"; fi
+done
+wait $job || true
+[[ $(cat log/rank0.status) = 4 ]] || fail "exit code $(cat log/rank0.status): $(cat log/rank0.err)"
+grep -q 'rank 3 (w1) died' log/rank0.err || fail "$(cat log/rank0.err)"
+for machine in w0 w1 s0; do [[ -z $(processes $machine) ]] || fail "reckon is left on $machine"; done
+
+# Ranks that the plan has on one machine and that run on two.
+netlab down
+netlab up --workers 2 --servers 1 --places 3,2 --rate 200mbit
+cluster_run -- "$RECKON" run plan.json --iterations 1 --tolerance 1e9%
+expect_status 4
+stderr_has 'the plan has ranks' 'start the ranks of a machine together'
+
+# The first rank of each machine measures for it.
+cluster_run -- "$RECKON" probe --cluster --transport 'tcp;ofi_rxm' --budget 6s -o probed.json
+expect_status 0
+json_check probed.json << 'END'
+assert sorted(m for g in profile["machines"] for m in g["members"]) == ["s0", "w0", "w1"], profile["machines"]
+END

@@ -741,7 +741,11 @@ void warn_of_rates(const Profile& profile) {
 
 PlanDocuments read_plan_documents(const std::string& profile, const std::string& workload,
                                   const std::string& roles) {
-  PlanDocuments out{read_profile(profile), read_workload(workload), {}, {}, {}, {}};
+  std::vector<std::string> doubts;
+  PlanDocuments out{read_profile(profile, doubts), read_workload(workload), {}, {}, {}, {}};
+  for (const std::string& doubt : doubts) {
+    log(LogLevel::warn, "{}", doubt);
+  }
   warn_of_rates(out.profile);
   out.profile_file = profile == out.profile.name || profile == "-" ? "" : profile;
   out.profile_link = link_to(out.profile.name, canonical_text(out.profile));

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -189,6 +190,22 @@ private:
     m_taken = forest;
     m_solution = &m_forests[forest];
     m_ways.emplace(m_inputs.profile, Places{m_network, m_solution->places});
+    m_ways->set_named_first(dearest_first());
+  }
+  /// Stations as the solution's prices have them, so that every text names the same of those that
+  /// are equally busy; then the others.
+  [[nodiscard]] std::vector<std::size_t> dearest_first() const {
+    std::map<std::string_view, std::size_t> priced;
+    for (const StationPrice& price : m_solution->prices) {
+      priced.emplace(price.resource, priced.size());
+    }
+    std::vector<std::size_t> order(m_model.stations.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t s) {
+      const auto at = priced.find(m_model.stations[s].name);
+      return at == priced.end() ? priced.size() : at->second;
+    });
+    return order;
   }
   /// Those that played best, and mixes: of many trees a short play shows little but how they fill.
   [[nodiscard]] std::vector<std::size_t>
@@ -234,8 +251,9 @@ private:
     add_passes_to_trees(plan, m_job, *m_ways, options);
     if (options.optimizer) {
       plan.update = UpdatePlan{*options.optimizer, options.update_at.value_or(UpdatePlace::worker)};
-      predict(plan, m_job, *m_ways, plan.window_parts, k_thorough);
+      predict(plan, m_job, *m_ways, plan.window_parts, k_taken); // as without the step
     }
+    forget_busiest_at_bound(plan.prediction);
     if (!plan.passes || plan.prediction.bound_seconds > plan.passes->total_seconds()) {
       plan.prediction.relief = traffic.relief;
       constexpr double k_rounding = 1e-6;
@@ -429,6 +447,15 @@ private:
            faster;
   }
 
+  /// Where the bound says it already.
+  static void forget_busiest_at_bound(Prediction& p) {
+    constexpr double k_rounding = 1e-3; // of the search
+    if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {
+      p.busiest_seconds.reset();
+      p.busiest_by.clear();
+    }
+  }
+
   /// The bound of what runs: without the traffic of other machines.
   void set_bound(Plan& plan) const {
     InsideOptions alone = m_options.inside;
@@ -447,11 +474,7 @@ private:
       p.bound_seconds = seconds;
       p.bound_by = by_dual_values(*m_solution);
     }
-    constexpr double k_rounding = 1e-3; // of the search
-    if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {
-      p.busiest_seconds.reset(); // the bound says it
-      p.busiest_by.clear();
-    }
+    forget_busiest_at_bound(p);
     constexpr double k_worth_saying = 0.001, k_alike = 1e-6;
     const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {

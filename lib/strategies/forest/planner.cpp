@@ -357,7 +357,7 @@ private:
   /// What the plan could use and has no known rate, with what a profile says it by. The way from a
   /// host bridge to its processor is never described or measured by itself, and is left out.
   [[nodiscard]] std::vector<std::string> unlimited() const {
-    std::vector<std::string> links, children, ports, other, memories;
+    std::vector<std::string> links, children, ports, other, memories, gpus;
     for (const std::string& name : m_solution->unknown) {
       const auto [a, b] = ends_of(name);
       if (a == nullptr || b == nullptr) {
@@ -373,8 +373,8 @@ private:
     }
     for (const std::size_t endpoint : m_solution->places) {
       const Place& e = m_model.places[endpoint];
-      if (e.memory && m_model.add[endpoint].empty()) {
-        memories.push_back(m_model.name_of(endpoint));
+      if (m_model.add[endpoint].empty()) {
+        (e.memory ? memories : gpus).push_back(m_model.name_of(endpoint));
       }
     }
     std::ranges::sort(children);
@@ -397,6 +397,12 @@ private:
     }
     if (!other.empty()) {
       say(listed(other), "`reckon probe` on the machine measures them");
+    }
+    if (!gpus.empty() && sums(m_model.collective)) {
+      out.push_back(
+          fmt::format("sums on {} take no time: the profile has no {} with \"from\" one of "
+                      "them and 2 \"sources\"",
+                      first_names(name_ranges(gpus), 4), k_reduce_sum));
     }
     return out;
   }
@@ -545,7 +551,6 @@ private:
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     std::vector<ForestCandidate> candidates = m_solution->candidates;
     std::vector<std::string> ties;
-    constexpr double k_tie = 1e-8; // the solver's precision
     const bool any_range = std::any_of(m_model.stations.begin(), m_model.stations.end(),
                                        [](const Station& r) { return r.ranged(); });
     candidates.insert(candidates.begin(), m_solution->optimum);
@@ -575,7 +580,7 @@ private:
                                 ? c.seconds_per_byte / m_solution->seconds_per_byte - 1
                                 : 0;
       faster = std::min(faster, std::pair(slower, name));
-      if (name != plan.strategy && std::abs(slower) <= k_tie) {
+      if (name != plan.strategy && std::abs(slower) <= k_worth) {
         ties.push_back(name);
       } else if (plan.runner_up.empty() && name != plan.strategy && slower > 0) {
         plan.runner_up = name;
@@ -588,15 +593,15 @@ private:
         plan.margin = faster.first;
       }
       plan.margin_text = fmt::format(
-          "by its busiest link {} would be {:.1f} % faster, but {}", faster.second,
-          -100 * faster.first,
+          "by its busiest link {} would be {}, but {}", faster.second,
+          faster_text(1 + faster.first),
           m_options.plan.strategy == "auto"
               ? fmt::format("a short play had it slower; --strategy {} searches it", faster.second)
               : "this strategy was asked for");
       return;
     }
     if (!ties.empty()) {
-      plan.margin_text = "same time as " + listed(ties);
+      plan.margin_text = fmt::format("as good as {}, within {:g} %", listed(ties), 100 * k_worth);
       if (plan.runner_up.empty()) {
         plan.runner_up = ties.front();
       }

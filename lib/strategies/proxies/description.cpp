@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/proxies/description.hpp"
 
+#include "core/units.hpp"
 #include "strategies/provenance.hpp"
 
 #include <fmt/format.h>
@@ -128,8 +129,8 @@ void compare_with_candidates(Plan& plan) {
   if (!plan.runner_up.empty() && plan.prediction.mid_seconds > 0) {
     plan.margin = second / plan.prediction.mid_seconds - 1;
     if (plan.margin < -k_worth_searching) {
-      plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for",
-                                     plan.runner_up, -100 * plan.margin);
+      plan.margin_text = fmt::format("{} is predicted {}; this strategy was asked for",
+                                     plan.runner_up, faster_text(1 + plan.margin));
     }
   }
 }

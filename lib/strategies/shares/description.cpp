@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/shares/description.hpp"
 
+#include "core/units.hpp"
 #include "strategies/lane_places.hpp"
 #include "strategies/provenance.hpp"
 #include "strategies/shares/shape.hpp"
@@ -174,12 +175,19 @@ void add_margin(Plan& plan, bool asked_for) {
   const double ratio = second->prediction->mid_seconds / plan.prediction.mid_seconds;
   plan.margin = ratio - 1;
   constexpr double k_equal = 0.002;
+  std::vector<std::string> equal;
+  for (const Candidate& c : plan.candidates) {
+    if (c.prediction && c.strategy != plan.strategy &&
+        std::abs(c.prediction->mid_seconds / plan.prediction.mid_seconds - 1) < k_equal) {
+      equal.push_back(c.strategy);
+    }
+  }
   if (std::abs(plan.margin) < k_equal) {
-    plan.margin_text =
-        fmt::format("as good as {}: the predictions differ by less than 0.2 %", plan.runner_up);
+    plan.margin_text = fmt::format("as good as {}: the predictions differ by less than 0.2 %",
+                                   fmt::join(equal, ", "));
   } else if (plan.margin < 0) {
     plan.margin_text =
-        fmt::format("{} is predicted {:.1f} % faster{}", plan.runner_up, 100 * (1 - ratio),
+        fmt::format("{} is predicted {}{}", plan.runner_up, faster_text(ratio),
                     asked_for ? "; this strategy was asked for" : " once the parts are assigned");
   } else {
     plan.margin_text = fmt::format(

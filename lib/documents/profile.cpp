@@ -107,8 +107,7 @@ std::set<std::string> known_ids(const Profile& profile, const JsonView& view) {
 
 /// Whether plans would call a machine of the group so: "box.0".
 bool is_numbered(const std::string& id, const MachineGroup& group) {
-  return group.members.empty() && id.starts_with(group.id + ".") &&
-         id.size() > group.id.size() + 1 &&
+  return id.starts_with(group.id + ".") && id.size() > group.id.size() + 1 &&
          id.find_first_not_of("0123456789", group.id.size() + 1) == id.npos;
 }
 
@@ -120,14 +119,17 @@ void check_id(const std::set<std::string>& ids, const std::string& id,
   const auto group =
       std::ranges::find_if(groups, [&](const MachineGroup& g) { return is_numbered(id, g); });
   const std::string near = did_you_mean(id, {ids.begin(), ids.end()});
-  object.at(key).fail(fmt::format(
-      "no machine and no topology object has the id \"{}\"; {}", id,
-      group != groups.end()
-          ? fmt::format("machines of \"{0}\" have ids of their own where its entry of machines has "
-                        "\"members\", all {1} of them: \"members\": [\"{2}\"{3}]",
+  const std::string remedy =
+      group == groups.end() ? (near.empty() ? "add one, or name one that is there"
+                                            : fmt::format("did you mean \"{}\"?", near))
+      : group->members.empty()
+          ? fmt::format("machines of \"{}\" have ids of their own where its entry of machines has "
+                        "\"members\", all {} of them: \"members\": [\"{}\"{}]",
                         group->id, group->count, id, group->count > 1 ? ", ..." : "")
-      : near.empty() ? "add one, or name one that is there"
-                     : fmt::format("did you mean \"{}\"?", near)));
+          : fmt::format("machines of \"{}\" go by its members: \"{}\"{}", group->id,
+                        group->members.front(), group->count > 1 ? " and so on" : "");
+  object.at(key).fail(
+      fmt::format("no machine and no topology object has the id \"{}\"; {}", id, remedy));
 }
 
 /// The machine that each object belongs to, and its place among the objects.

@@ -155,6 +155,18 @@ assert len(plan["ranks"]) == 8 and len(plan["assumed"]) == 1, plan
 assert abs(plan["prediction"]["bound_seconds"] - plan["gradient_bytes"] / 25e9) < 1e-6, plan["prediction"]
 PY
 
+# A step whose rate nobody knows changes no time, also of a plan of so many writes that only its beginning is played; and of links that
+# are equally busy the bound names the same as the relief, with passes too.
+for optimizer in none adam; do
+  ok plan -p h100-cluster -m resnet50 --workers 16 --optimizer $optimizer -o $optimizer.json
+  stdout_lacks "busiest  "
+done
+python3 -c 'import json; a, b = (json.load(open(f"{o}.json"))["prediction"]["terms"] for o in ("none", "adam")); assert a == b, (a, b)' ||
+  fail "a step that takes no time changed the terms"
+ok plan -p two-nodes.json -m resnet50 --forward 1us --backward 2us
+bound=$(sed -n 's/^  bound  *[0-9.]* ms  \(node\.[01] port nic0 [a-z]*\): .*/\1/p' "$last/stdout")
+stdout_has "no single link: ${bound:?}"
+
 # Who works, who only sums and who does neither; the title, the table and the relief name the same of several links that are alike.
 ok plan -p two-boxes.json -m resnet50
 stdout_has "over unspecified" "machines  2 work (box.0-1)" "box.1 port nic0 out: no trees" "no single link: box.1 port nic0 out" \

@@ -110,6 +110,15 @@ TEST(CellDoubts, EachNamesFileAndPointerAndWhatToWrite) {
               is(": ", "is in bytes_per_second"));
 }
 
+TEST(Profile, SaysHowMachinesOfAGroupGetIdsOfTheirOwn) {
+  try {
+    static_cast<void>(doubts(R"("case": "pair_bandwidth", "from": "a.0", "to": "b0")"));
+    FAIL() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(R"(all 2 of them: "members": ["a.0", ...])"));
+  }
+}
+
 TEST(CellDoubts, OtherProgramsMayCallTheirCasesWhatTheyLike) {
   EXPECT_THAT(doubts(R"("case": "all_reduce_perf", "from": "a")",
                      R"("imported 0123456789ab": "by nccl-tests")"),

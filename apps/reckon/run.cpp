@@ -325,7 +325,7 @@ private:
            fmt::format("{} checkpoints could not be saved; first: {}", report.checkpoints->failed,
                        report.checkpoints->first_failure));
     }
-    return report.within_tolerance || !report.as_planned() ? k_exit_ok : k_exit_verdict;
+    return !report.as_planned() || report.within_tolerance ? k_exit_ok : k_exit_verdict;
   }
 
   const RunArguments& m_arguments;

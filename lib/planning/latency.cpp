@@ -35,7 +35,7 @@ double longest_latency(const PlayNetwork& network) {
 
 void add_latency(Plan& plan, const Profile& profile) {
   Prediction& p = plan.prediction;
-  if (plan.passes || plan.asynchronous || plan.parts.size() > k_most_parts ||
+  if (plan.passes || plan.asynchronous || plan.one_queue || plan.parts.size() > k_most_parts ||
       p.mid_seconds <= 2 * p.busy_seconds()) {
     return;
   }

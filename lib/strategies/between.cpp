@@ -196,9 +196,10 @@ BusiestStation busiest_station(const Schedule& schedule, const Between& between)
   for (const std::size_t s : order) {
     busiest.seconds = std::max(busiest.seconds, seconds(s));
   }
-  constexpr double k_alike = 1e-3; // whole parts make what is alike differ by some of them
+  // By trees' shares stations are equally busy that whole parts make differ by some.
+  const double alike = between.named_first.empty() ? 1e-9 : 1e-3;
   const auto named = std::ranges::find_if(
-      order, [&](std::size_t s) { return seconds(s) >= busiest.seconds * (1 - k_alike); });
+      order, [&](std::size_t s) { return seconds(s) >= busiest.seconds * (1 - alike); });
   if (busiest.seconds > 0 && named != order.end()) {
     busiest.station = *named;
     busiest.bytes = bytes[*named];

@@ -121,13 +121,14 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
   command
       .option("--workers", whole_number(&a.asked.workers, 0, k_most_ranks),
-              "Ranks with gradients; of GPUs and with --port-bandwidth machines. Default: the "
-              "processors of one machine, or all machines")
+              "How many ranks have a gradient. Where the ranks are GPUs or NUMA nodes: how many "
+              "machines work, with all that they have. Default: all machines of the profile, and "
+              "of a single one as many ranks as it has processors")
       .excludes(roles);
   command
       .option("--servers", whole_number(&a.asked.servers, 0, k_most_ranks),
-              "Ranks that only sum, each a machine where ranks are GPUs. Default: none; the "
-              "candidates say what as many as the workers would give")
+              "How many ranks only sum, without a gradient of their own: machines, beside those of "
+              "--workers. Default: none; the last candidate says what some would give")
       .excludes(roles);
   command
       .option("--lanes", automatic_or_count(&a.asked.lanes, 1024),

@@ -238,8 +238,8 @@ private:
 
   /// Whether the run took longer than predicted and tolerated, of what the prediction is for.
   [[nodiscard]] bool is_late(const Report& report) const {
-    const bool as_planned = m_injection || (m_options.transport == m_plan.transport &&
-                                            without_text(m_options.habits).empty());
+    const bool as_planned =
+        report.as_planned() && (m_injection || without_text(m_options.habits).empty());
     constexpr double k_worth_looking = 0.05;
     return as_planned && !report.within_tolerance &&
            report.p50_seconds > report.prediction.hi_seconds && report.error > k_worth_looking;
@@ -331,7 +331,7 @@ private:
            fmt::format("{} checkpoints could not be saved; first: {}", report.checkpoints->failed,
                        report.checkpoints->first_failure));
     }
-    return report.within_tolerance ? k_exit_ok : k_exit_verdict;
+    return !report.as_planned() || report.within_tolerance ? k_exit_ok : k_exit_verdict;
   }
 
   const RunArguments& m_arguments;

@@ -164,6 +164,7 @@ constexpr FactRule k_rules[] = {
     {"report", "prediction/busiest_by", never, k_plans},
     {"report", "error", never, k_shown},
     {"report", "cause", never, k_shown},
+    {"report", "other_links", never, "the transport and the hosts say it"},
     {"report", "within_tolerance", never, k_shown},
     {"report", "goodput_over_bound", never, "it follows from the bound and the measured time"},
     {"report", "stages/*/predicted_seconds", grouped, "predicted"},

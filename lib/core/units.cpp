@@ -220,4 +220,13 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
+std::string faster_text(double part_of_time) {
+  constexpr double k_most = 1000;
+  if (part_of_time * k_most < 1) {
+    return fmt::format("> {:.0f} x faster", k_most);
+  }
+  return part_of_time <= 0.5 ? fmt::format("{:.1f} x faster", 1 / part_of_time)
+                             : fmt::format("{:.1f} % faster", 100 * (1 - part_of_time));
+}
+
 } // namespace reckon

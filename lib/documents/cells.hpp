@@ -71,6 +71,8 @@ inline constexpr const char* k_memory_write = "memory_write_bandwidth";
 inline constexpr const char* k_numa_mixed = "numa_to_numa_mixed_cpu";
 inline constexpr const char* k_loaded_latency = "memory_latency_loaded";
 inline constexpr const char* k_loaded_bandwidth = "memory_bandwidth_loaded";
+inline constexpr std::array k_not_probed{k_memory_read, k_memory_write, k_numa_mixed,
+                                         k_loaded_latency, k_loaded_bandwidth};
 
 // CellKey::direction.
 inline constexpr const char* k_one_way = "one_way";

@@ -4,6 +4,7 @@
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/file.hpp"
+#include "documents/cell_doubts.hpp"
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
 
@@ -124,8 +125,16 @@ Document read_file_or_shipped(const std::string& path_or_name) {
 }
 
 Profile read_profile(const std::string& path_or_name) {
+  std::vector<std::string> doubts;
+  return read_profile(path_or_name, doubts);
+}
+
+Profile read_profile(const std::string& path_or_name, std::vector<std::string>& doubts) {
   const std::string path = locate(path_or_name, "", "profile");
-  return profile_from_json(parse_file(path), shown_name(path));
+  const Json json = parse_file(path);
+  Profile profile = profile_from_json(json, shown_name(path));
+  doubts = cell_doubts(profile, json, shown_name(path));
+  return profile;
 }
 
 Workload read_workload(const std::string& path_or_name) {

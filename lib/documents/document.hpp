@@ -31,6 +31,9 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 /// As read_document, but any other kind is Error{input} that says what the file is instead.
 /// read_profile also takes the name of a shipped profile, looked for as read_workload does.
 [[nodiscard]] Profile read_profile(const std::string& path_or_name);
+/// The same; `doubts` gets what cell_doubts() says of it.
+[[nodiscard]] Profile read_profile(const std::string& path_or_name,
+                                   std::vector<std::string>& doubts);
 [[nodiscard]] Roles read_roles(const std::string& path);
 [[nodiscard]] Plan read_plan(const std::string& path);
 /// A path to a JSON or CSV file (by its ending), or the name of a shipped workload ("resnet50"),

@@ -36,6 +36,9 @@ struct Quantity {
 /// that only sum; absent where there are none.
 inline constexpr std::string_view k_unused_machines = "unused_machines",
                                   k_unused_gpus = "unused_gpus";
+/// Quantity of a plan of short messages: what latency is of its predicted time; absent where it is
+/// less than half.
+inline constexpr std::string_view k_latency_quantity = "latency_seconds";
 
 /// One addend of a predicted time.
 struct Term {

@@ -105,14 +105,31 @@ std::set<std::string> known_ids(const Profile& profile, const JsonView& view) {
   return ids;
 }
 
-void check_id(const std::set<std::string>& ids, const std::string& id, const JsonView& object,
-              const char* key) {
-  if (!ids.contains(id)) {
-    const std::string near = did_you_mean(id, {ids.begin(), ids.end()});
-    object.at(key).fail(fmt::format("no machine and no topology object has the id \"{}\"; {}", id,
-                                    near.empty() ? "add one, or name one that is there"
-                                                 : fmt::format("did you mean \"{}\"?", near)));
+/// Whether plans would call a machine of the group so: "box.0".
+bool is_numbered(const std::string& id, const MachineGroup& group) {
+  return id.starts_with(group.id + ".") && id.size() > group.id.size() + 1 &&
+         id.find_first_not_of("0123456789", group.id.size() + 1) == id.npos;
+}
+
+void check_id(const std::set<std::string>& ids, const std::string& id,
+              const std::vector<MachineGroup>& groups, const JsonView& object, const char* key) {
+  if (ids.contains(id)) {
+    return;
   }
+  const auto group =
+      std::ranges::find_if(groups, [&](const MachineGroup& g) { return is_numbered(id, g); });
+  const std::string near = did_you_mean(id, {ids.begin(), ids.end()});
+  const std::string remedy =
+      group == groups.end() ? (near.empty() ? "add one, or name one that is there"
+                                            : fmt::format("did you mean \"{}\"?", near))
+      : group->members.empty()
+          ? fmt::format("machines of \"{}\" have ids of their own where its entry of machines has "
+                        "\"members\", all {} of them: \"members\": [\"{}\"{}]",
+                        group->id, group->count, id, group->count > 1 ? ", ..." : "")
+          : fmt::format("machines of \"{}\" go by its members: \"{}\"{}", group->id,
+                        group->members.front(), group->count > 1 ? " and so on" : "");
+  object.at(key).fail(
+      fmt::format("no machine and no topology object has the id \"{}\"; {}", id, remedy));
 }
 
 /// The machine that each object belongs to, and its place among the objects.
@@ -297,16 +314,16 @@ void check(Cell& cell, const JsonView& object) {
 
 /// Of cells or fits: the ids in their keys are known, and no two keys are equal. Sorts them.
 template <class T>
-void check_keys(std::vector<T>& items, const std::set<std::string>& ids, const JsonView& view,
-                const char* what) {
+void check_keys(std::vector<T>& items, const std::set<std::string>& ids,
+                const std::vector<MachineGroup>& groups, const JsonView& view, const char* what) {
   if (items.empty()) {
     return;
   }
   const std::vector<JsonView> objects = view.at(fmt::format("{}s", what)).elements();
   std::map<CellKey, std::size_t> first;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    check_id(ids, items[i].key.from, objects[i], "from");
-    check_id(ids, items[i].key.to, objects[i], "to");
+    check_id(ids, items[i].key.from, groups, objects[i], "from");
+    check_id(ids, items[i].key.to, groups, objects[i], "to");
     const auto [before, added] = first.try_emplace(items[i].key, i);
     if (!added) {
       objects[i].fail(fmt::format("the {} \"{}\" occurs twice, first at {}; remove one", what,
@@ -528,8 +545,8 @@ void describe(Visitor& v, Profile& p) {
   if (const JsonView* const view = v.read()) {
     const std::set<std::string> ids = known_ids(p, *view);
     check_topology(p, *view);
-    check_keys(p.cells, ids, *view, "cell");
-    check_keys(p.fits, ids, *view, "fit");
+    check_keys(p.cells, ids, p.machines, *view, "cell");
+    check_keys(p.fits, ids, p.machines, *view, "fit");
   }
 }
 

@@ -325,6 +325,10 @@ void describe(Visitor& v, Report& r) {
     "Largest error, either way, that passes; dimensionless.");
   v("within_tolerance", r.within_tolerance, k_any, "Whether the error passes.");
   v("cause", r.cause, k_any.maybe(), "Which term of the prediction missed most, and why.");
+  v("other_links", r.other_links, k_any.maybe(),
+    "What of the run was not as the plan predicts: it went over another transport, or ranks that "
+    "have machines of their own shared one. The error then says nothing of the plan; absent where "
+    "the links were the plan's.");
   v("diagnosis", r.diagnosis, k_any,
     "Which place was slow; absent where iterations took no longer than predicted, and where it was "
     "not looked for.");

@@ -194,14 +194,17 @@ struct Report {
   double tolerance = 0;
   bool within_tolerance = false;
   std::string cause;                      ///< which term of the prediction missed most, and why
+  /// What of a run was not as the plan predicts: its transport, or machines. Empty: nothing.
+  std::string other_links{};
   std::optional<Diagnosis> diagnosis{};   ///< absent: as predicted, or nobody could tell
   std::optional<Emulation> emulation{};   ///< absent: measured as it is
   std::optional<Simulation> simulation{}; ///< absent: executed
-  /// Whether the prediction is for the links and ranks that the plan met: not in a simulation of
-  /// others.
+  /// Whether the prediction is for the links and ranks that the plan met: not in a run over others,
+  /// nor in a simulation of others.
   [[nodiscard]] bool as_planned() const {
-    return !simulation ||
-           (simulation->scenarios.empty() && simulation->profile.digest == profile.digest);
+    return other_links.empty() &&
+           (!simulation ||
+            (simulation->scenarios.empty() && simulation->profile.digest == profile.digest));
   }
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;

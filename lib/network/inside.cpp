@@ -120,11 +120,16 @@ private:
     check(m_options.tolerance, "tolerance of");
     const TopologyObject* const found = m_topology.find(m_machine);
     if (found == nullptr || found->kind != ObjectKind::machine) {
-      fail(
-          ErrorKind::input,
-          fmt::format("profile '{}': its topology has no machine \"{}\"; probe the machine, or add "
-                      "its objects",
-                      m_profile.name, m_machine));
+      std::vector<std::string> machines;
+      for (const TopologyObject* const machine : m_topology.of_kind(ObjectKind::machine)) {
+        machines.push_back(machine->id);
+      }
+      fail(ErrorKind::input,
+           fmt::format(
+               "profile '{}': its topology has no machine \"{}\"; {}", m_profile.name, m_machine,
+               machines.empty() ? "probe the machine, or add its objects"
+                                : fmt::format("those that --machine and --roles can name: {}",
+                                              fmt::join(machines, ", "))));
     }
   }
 

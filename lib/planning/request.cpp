@@ -2,12 +2,14 @@
 #include "planning/request.hpp"
 
 #include "core/error.hpp"
+#include "core/json_fwd.hpp"
 #include "core/log.hpp"
 #include "core/name_ranges.hpp"
 #include "core/shape.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "documents/document.hpp"
+#include "planning/latency.hpp"
 #include "strategies/between.hpp"
 #include "strategies/forest/machines.hpp"
 #include "strategies/model.hpp"
@@ -212,6 +214,36 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
   return plan;
 }
 
+/// Which of --workers and --servers to change, and to what: of so many machines that could work and
+/// others that can only sum.
+std::string too_many_machines(const Profile& profile, const PlanRequest& request,
+                              std::uint64_t working, std::uint64_t others, const char* what) {
+  const std::uint64_t servers = request.servers.value_or(0);
+  const std::string machines =
+      fmt::format("profile '{}' has {} with {}{}", profile.name, counted(working, "machine"), what,
+                  others > 0 ? fmt::format(" and {} without", others) : "");
+  if (request.workers == 0) {
+    return fmt::format("--workers 0: nobody would have a gradient; give 1 to {}: {}", working,
+                       machines);
+  }
+  const std::string counts = "; it counts machines, not the places in them";
+  if (request.workers.value_or(1) > working) {
+    return fmt::format("--workers {}: {}; give {} or less{}", *request.workers, machines, working,
+                       counts);
+  }
+  const std::string work =
+      request.workers ? fmt::format("--workers {}", *request.workers) : "one that works";
+  const std::uint64_t left = working + others - request.workers.value_or(1);
+  return fmt::format("--servers {}: {}; beside {} {}; {}{}", servers, machines, work,
+                     left == 0 ? "none is left to only sum"
+                               : fmt::format("{} left to only sum",
+                                             left == 1 ? "one is" : fmt::format("{} are", left)),
+                     left > 0      ? fmt::format("give {} or less", left)
+                     : working > 1 ? "give fewer --workers, or leave --servers out"
+                                   : "leave --servers out",
+                     counts);
+}
+
 /// The first machines of the profile whose group has such places work; those of the last group, or
 /// the next of the same, only sum.
 std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequest& request) {
@@ -236,12 +268,8 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
                      profile.name, what));
   }
   if (workers == 0 || workers + borrowed > working.size()) {
-    fail(
-        ErrorKind::input,
-        fmt::format("{} machines that work and {} that only sum: profile '{}' has {} with {} and "
-                    "{} without; --workers and --servers count machines: ask for at least one that "
-                    "works and no more than there are",
-                    workers, servers, profile.name, working.size(), what, others.size()));
+    fail(ErrorKind::input,
+         too_many_machines(profile, request, working.size(), others.size(), what));
   }
   std::vector<OpenMachine> out;
   constexpr std::uint64_t k_most_relays =
@@ -529,6 +557,37 @@ void check_shape(const PlanRequest& request, const Profile& profile) {
   }
 }
 
+/// Throws Error{usage} for a transport that looks like one of the profile's and is none.
+void check_transport(const Profile& profile, const PlanRequest& request) {
+  const std::string& asked = request.options.transport;
+  std::vector<std::string> known;
+  for (const Cell& cell : profile.cells) {
+    if (cell.has_value() && !cell.key.transport.empty()) {
+      known.push_back(cell.key.transport);
+    }
+  }
+  if (asked.empty() || known.empty() || asked == "host" || asked == "cuda" ||
+      std::ranges::count(known, asked) > 0) {
+    return;
+  }
+  std::ranges::sort(known);
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  // "vrebs" for "verbs;ofi_rxm": what stands before the layer is what people call it.
+  std::map<std::string, std::string> by_name;
+  std::vector<std::string> names = known;
+  for (const std::string& transport : known) {
+    const std::string name = transport.substr(0, transport.find(';'));
+    by_name.emplace(name, transport);
+    names.push_back(name);
+  }
+  const std::string near = did_you_mean(asked, names);
+  if (!near.empty()) {
+    fail(ErrorKind::usage,
+         fmt::format("--transport {}: profile '{}' has {}; did you mean '{}'?", asked, profile.name,
+                     fmt::join(known, ", "), by_name.contains(near) ? by_name.at(near) : near));
+  }
+}
+
 /// Throws Error{usage} for what is asked of one strategy and given to another.
 void check_request(const PlanRequest& request, const Profile& profile) {
   const PlanOptions& options = request.options;
@@ -575,8 +634,8 @@ bool is_between_machines(const std::string& strategy) {
 
 /// Whether ranks are GPUs where nobody says what they are: where the first machines have some,
 /// the links between them are known or nothing else is, and nothing is asked for that plans of
-/// places have not.
-bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
+/// places have not. `why_not` gets a sentence where it is for want of rates alone.
+bool are_gpus(const PlanDocuments& documents, const PlanRequest& request, std::string& why_not) {
   const PlanOptions& options = request.options;
   const Profile& profile = documents.profile;
   if (request.places || documents.roles || profile.machines.empty() || !request.shape.empty() ||
@@ -595,7 +654,15 @@ bool are_gpus(const PlanDocuments& documents, const PlanRequest& request) {
   InsideOptions all;
   all.workers = gpus;
   const Network network = network_inside_machine(profile, first.id, all);
-  return network.ways[0][1] && !network.ways[0][1]->empty();
+  if (network.ways[0][1] && !network.ways[0][1]->empty()) {
+    return true;
+  }
+  why_not = fmt::format(
+      "{}the links between the GPUs of {}, so ranks are machines and what the {} GPUs in each sum "
+      "counts as free (--places gpu plans them all the same): give each entry of topology.links a "
+      "bytes_per_second, or each two GPUs a {} cell, from {} to {} and so on",
+      k_no_rate, first.id, gpus.size(), k_device_write_ce, gpus[0], gpus[1]);
+  return false;
 }
 
 /// Whether whole machines are places with a memory, which sums and writes pass, and not only ports.
@@ -604,7 +671,9 @@ bool knows_memories(const Profile& profile) {
          !profile.topology.ids_in(profile.machines.front().id, ObjectKind::numa_node).empty();
 }
 
-Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
+/// `why_machines`: as are_gpus().
+Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request,
+                  std::string& why_machines) {
   check_collective(request);
   if (request.inside) {
     return plan_inside_as_asked(documents, request);
@@ -614,7 +683,7 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request) {
                                                request.options.strategy == "auto"))) {
     return plan_places_as_asked(documents, request);
   }
-  if (const bool gpus = are_gpus(documents, request);
+  if (const bool gpus = are_gpus(documents, request, why_machines);
       gpus || (other_collective && !request.places)) {
     PlanRequest of_places = request;
     of_places.places = gpus ? PlacesAsked::gpu : PlacesAsked::machine;
@@ -741,7 +810,11 @@ void warn_of_rates(const Profile& profile) {
 
 PlanDocuments read_plan_documents(const std::string& profile, const std::string& workload,
                                   const std::string& roles) {
-  PlanDocuments out{read_profile(profile), read_workload(workload), {}, {}, {}, {}};
+  std::vector<std::string> doubts;
+  PlanDocuments out{read_profile(profile, doubts), read_workload(workload), {}, {}, {}, {}};
+  for (const std::string& doubt : doubts) {
+    log(LogLevel::warn, "{}", doubt);
+  }
   warn_of_rates(out.profile);
   out.profile_file = profile == out.profile.name || profile == "-" ? "" : profile;
   out.profile_link = link_to(out.profile.name, canonical_text(out.profile));
@@ -754,9 +827,11 @@ PlanDocuments read_plan_documents(const std::string& profile, const std::string&
 }
 
 Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
+  check_transport(documents.profile, request);
+  std::string why_machines;
   Plan plan = [&] {
     try {
-      return plan_of_sums(documents, request);
+      return plan_of_sums(documents, request, why_machines);
     } catch (const Error& error) { // planners know profiles by their names
       const std::string_view what = error.what();
       if (error.kind() != ErrorKind::input || !what.starts_with("profile '") ||
@@ -766,8 +841,12 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
       fail(error.kind(), fmt::format("{}: {}", documents.profile_file, what));
     }
   }();
+  if (!why_machines.empty()) {
+    plan.assumed.push_back(why_machines);
+  }
   add_missing_latency(plan, documents.profile);
   add_missing_step(plan, documents.profile);
+  add_latency(plan, documents.profile);
   add_exchanges(plan, documents.workload);
   return plan;
 }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <regex>
 #include <vector>
 
@@ -15,6 +16,24 @@ namespace {
 
 std::string unbroken(const std::string& text) {
   return std::regex_replace(text, std::regex(" "), std::string(k_no_break));
+}
+
+/// Where it is most of the predicted time; else null.
+const Quantity* latency_of(const Plan& plan) {
+  const auto found = std::ranges::find(plan.quantities, k_latency_quantity, &Quantity::name);
+  return found == plan.quantities.end() ? nullptr : &*found;
+}
+
+std::string limit_text(const Plan& plan, const Style& style) {
+  std::string out =
+      heading("limit", style) +
+      folded(printable(fmt::format("  {} by {}", time_text(plan.prediction.bound_seconds),
+                                   plan.prediction.bound_by)),
+             style);
+  if (!plan.prediction.relief.empty()) {
+    out += folded(printable("  relief: " + plan.prediction.relief), style);
+  }
+  return out;
 }
 
 } // namespace
@@ -36,6 +55,10 @@ std::string prediction_text(const Plan& plan, const Style& style) {
   for (const Term& term : p.terms) {
     table.row({"  " + term.name, time_text(term.seconds),
                p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
+  }
+  if (const Quantity* const latency = latency_of(plan)) {
+    table.row({"  of it latency", time_text(latency->value),
+               percent_text(latency->value / p.mid_seconds)});
   }
   for (const std::string& sentence : plan.assumed) {
     table.row({{"assumed", Tone::warning}, "", sentence});
@@ -78,18 +101,6 @@ std::string solved_text(const Plan& plan, const Style& style) {
                          : out + heading("read from the profile", style) + sources.text(style);
 }
 
-std::string limit_text(const Plan& plan, const Style& style) {
-  std::string out =
-      heading("limit", style) +
-      folded(printable(fmt::format("  {} by {}", time_text(plan.prediction.bound_seconds),
-                                   plan.prediction.bound_by)),
-             style);
-  if (!plan.prediction.relief.empty()) {
-    out += folded(printable("  relief: " + plan.prediction.relief), style);
-  }
-  return out;
-}
-
 std::string explain(const Plan& plan, const Style& style) {
   std::string out = solved_text(plan, style);
   if (!plan.routing.empty()) {
@@ -102,6 +113,10 @@ std::string explain(const Plan& plan, const Style& style) {
                p.mid_seconds > 0 ? percent_text(term.seconds / p.mid_seconds) : ""});
   }
   terms.row({{"predicted", Tone::strong}, {time_text(p.mid_seconds), Tone::strong}});
+  if (const Quantity* const latency = latency_of(plan)) {
+    terms.row(
+        {"of it latency", time_text(latency->value), percent_text(latency->value / p.mid_seconds)});
+  }
   out += heading("where the time goes", style) + terms.text(style);
   for (const std::string& sentence : plan.assumed) {
     out += folded(printable("  assumed: " + sentence), style);

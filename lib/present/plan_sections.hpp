@@ -23,7 +23,5 @@ namespace reckon {
 [[nodiscard]] std::string trees_text(const Plan& plan, const Style& style);
 /// Each solved quantity with its equation and inputs, and what was read from the profile.
 [[nodiscard]] std::string solved_text(const Plan& plan, const Style& style);
-/// What binds, and what would relieve it.
-[[nodiscard]] std::string limit_text(const Plan& plan, const Style& style);
 
 } // namespace reckon

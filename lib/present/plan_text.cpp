@@ -38,7 +38,9 @@ std::string role_text(const PlanRank& rank) {
 
 std::string slower_text(double change) {
   constexpr double k_same = 5e-5; // prints as 0.00 %
-  return std::abs(change) < k_same ? "as fast" : change_text(change);
+  return std::abs(change) < k_same ? "as fast"
+         : change < -0.5           ? faster_text(std::max(0.0, 1 + change))
+                                   : change_text(change);
 }
 
 /// "reduce_broadcast" of "reduce_broadcast_gpu2": what its roots are tried with.
@@ -374,6 +376,14 @@ std::string resources_text(const Plan& plan, const Style& style) {
   if (idle > 0) {
     out += fmt::format("  {} more carry less\n", idle);
   }
+  if (std::ranges::count(plan.quantities, k_latency_quantity, &Quantity::name) > 0) {
+    out += folded(
+        fmt::format("  busy: as a part of what the busiest needs, {}, which is {} of the predicted "
+                    "time; most of the rest is latency",
+                    time_text(plan.prediction.busy_seconds()),
+                    percent_text(plan.prediction.busy_seconds() / plan.prediction.mid_seconds)),
+        style);
+  }
   return out + folded("  price: the part of the least time of all trees that this link decides "
                       "(dual value); all prices add up to 1",
                       style);
@@ -466,7 +476,7 @@ std::string render(const Plan& plan, const Style& style, const ShowOptions& /*op
     out += resources_text(plan, style);
   }
   out += ranks_text(plan, style) + lanes_text(plan, style) + parts_text(plan, style);
-  return out + solved_text(plan, style) + limit_text(plan, style);
+  return out + solved_text(plan, style);
 }
 
 } // namespace reckon

@@ -223,10 +223,11 @@ std::string report_table(const Report& report, const Style& style) {
                                    : "|>predicted|>measured|>error|~cause");
   const auto add_total = [&](double predicted, double measured) {
     const double error = predicted > 0 ? measured / predicted - 1 : report.error;
+    const bool same = report.other_links.empty();
     table.row({{"total", Tone::strong},
                {time_text(predicted), Tone::strong},
                {time_text(measured), Tone::strong},
-               {change_text(error), tone_of(error, report.tolerance)},
+               {same ? change_text(error) : "", tone_of(error, report.tolerance)},
                report.cause});
   };
   bool total_shown = false;
@@ -236,7 +237,8 @@ std::string report_table(const Report& report, const Style& style) {
       add_total(s.predicted_seconds, s.measured_seconds.value_or(report.p50_seconds));
       continue;
     }
-    const bool comparable = s.measured_seconds && s.predicted_seconds > 0;
+    const bool comparable =
+        s.measured_seconds && s.predicted_seconds > 0 && report.other_links.empty();
     table.row({s.name,
                time_text(s.predicted_seconds),
                s.measured_seconds ? time_text(*s.measured_seconds) : "-",
@@ -262,7 +264,14 @@ std::string report_table(const Report& report, const Style& style) {
                           : ""),
           report.within_tolerance ? Tone::good : Tone::bad}});
   } else {
-    facts.row({{"verdict", Tone::dim}, "none: the links or ranks are others than the plan's"});
+    facts.row(
+        {{"verdict", Tone::dim},
+         report.other_links.empty()
+             ? "none: the links or ranks are others than the plan's"
+             : fmt::format("none: the plan was made for other links ({}); plan from a profile "
+                           "of this machine (`reckon probe`), or emulate the plan's links "
+                           "(--inject PROFILE)",
+                           report.other_links)});
   }
   facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds)});
   if (report.simulation) {
@@ -291,8 +300,7 @@ std::string report_table(const Report& report, const Style& style) {
                                   p.bound_by, percent_text(report.goodput_over_bound));
   if (report.goodput_over_bound > 1.01) {
     // A bound is of the plan's machines and transport: on others, beating it says nothing.
-    bound += report.emulation || report.simulation || report.cause.starts_with("one machine") ||
-                     report.cause.starts_with("another transport")
+    bound += report.emulation || report.simulation || !report.other_links.empty()
                  ? ": faster than the bound, which holds for what was planned"
                  : ": faster than the bound, so the profile is stale";
   }

@@ -2,6 +2,7 @@
 #include "run/checks.hpp"
 
 #include "core/error.hpp"
+#include "core/json_fwd.hpp"
 #include "core/memory.hpp"
 #include "core/units.hpp"
 #include "movers/mover.hpp"
@@ -110,10 +111,12 @@ void check_transport(const std::string& wanted) {
         reason = why.substr(wanted.size());
       }
     }
+    const std::string near = reason.empty() ? did_you_mean(wanted, there) : "";
     fail(ErrorKind::unavailable,
-         fmt::format(
-             "transport '{}' is not available here{}; available: {}; --transport chooses another",
-             wanted, reason, fmt::join(there, ", ")));
+         fmt::format("transport '{}' is not available here{}; {}available: {}; --transport chooses "
+                     "another",
+                     wanted, reason, near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                     fmt::join(there, ", ")));
   }
 }
 

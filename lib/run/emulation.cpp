@@ -25,13 +25,13 @@ void mark_emulated(Report& report, const DocumentLink& profile, const PacingReco
         fmt::format("void ({:+.1f} %): {} of {} writes took longer here than on the links "
                     "that are emulated, so the times are this machine's",
                     100 * report.error, record.late, record.writes);
-  } else if (report.cause.starts_with("one machine") ||
-             report.cause.starts_with("another transport")) {
+  } else if (!report.other_links.empty()) {
     report.cause =
         fmt::format("emulated ({:+.1f} %): links as {} has them; sums and processors are "
                     "this machine's",
                     100 * report.error, profile.name);
   }
+  report.other_links.clear(); // they are emulated
 }
 
 } // namespace reckon

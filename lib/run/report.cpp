@@ -357,19 +357,20 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   if (!options.stragglers.empty()) {
     report.context["stragglers"] = options.stragglers + ": slower than the plan says, as asked";
   }
+  report.other_links =
+      options.transport != plan.transport && plan.transport != k_unspecified_transport
+          ? fmt::format("it predicts {}, this ran over {}", plan.transport, options.transport)
+      : one_machine && predicts_own_machines(plan)
+          ? fmt::format("it predicts ranks on machines of their own, here all shared {}",
+                        result.hosts.front())
+          : "";
   report.cause =
       !without.empty()
           ? fmt::format(
                 "an ablation ({:+.1f} %): the plan predicts {} with everything on, this ran "
                 "over {} without {}",
                 100 * report.error, plan.transport, options.transport, without)
-      : options.transport != plan.transport
-          ? fmt::format("another transport ({:+.1f} %): the plan predicts {}, this ran over {}",
-                        100 * report.error, plan.transport, options.transport)
-      : one_machine && predicts_own_machines(plan)
-          ? fmt::format("one machine ({:+.1f} %): the plan predicts ranks on machines of their "
-                        "own, here all shared {}",
-                        100 * report.error, result.hosts.front())
+      : !report.other_links.empty() ? "other links: the plan was made for others than these"
       : !options.stragglers.empty() ? fmt::format("stragglers, as asked ({:+.1f} %): {}",
                                                   100 * report.error, options.stragglers)
                                     : find_cause(report, one_machine, cores, others);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 #include <type_traits>
 #include <utility>
 
@@ -185,13 +186,24 @@ std::vector<double> station_bytes(const Schedule& schedule, const Between& betwe
 
 BusiestStation busiest_station(const Schedule& schedule, const Between& between) {
   const std::vector<double> bytes = station_bytes(schedule, between);
+  std::vector<std::size_t> order = between.named_first;
+  if (order.empty()) {
+    order.resize(bytes.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+  }
+  const auto seconds = [&](std::size_t s) { return bytes[s] / between.network.rate_of(s); };
   BusiestStation busiest;
-  for (std::size_t s = 0; s < bytes.size(); ++s) {
-    const double carries = between.network.rate_of(s);
-    constexpr double k_alike = 1e-9; // of stations that are, the first is named
-    if (bytes[s] / carries > busiest.seconds * (1 + k_alike)) {
-      busiest = {s, bytes[s], carries, bytes[s] / carries};
-    }
+  for (const std::size_t s : order) {
+    busiest.seconds = std::max(busiest.seconds, seconds(s));
+  }
+  // By trees' shares stations are equally busy that whole parts make differ by some.
+  const double alike = between.named_first.empty() ? 1e-9 : 1e-3;
+  const auto named = std::ranges::find_if(
+      order, [&](std::size_t s) { return seconds(s) >= busiest.seconds * (1 - alike); });
+  if (busiest.seconds > 0 && named != order.end()) {
+    busiest.station = *named;
+    busiest.bytes = bytes[*named];
+    busiest.bytes_per_s = between.network.rate_of(*named);
   }
   return busiest;
 }

@@ -23,6 +23,8 @@ struct Between {
   std::vector<std::string> sources{};
   /// By rank, or empty: what adding one more stream to what is there keeps busy besides writes.
   std::vector<Uses> add{};
+  /// All stations, in the order in which those that are equally busy are named; empty: as numbered.
+  std::vector<std::size_t> named_first{};
 };
 
 /// Whether what counts between the model's machines is what was measured of their pairs: the
@@ -49,8 +51,9 @@ struct Between {
 
 /// The station that a schedule keeps busy longest: no iteration is shorter.
 struct BusiestStation {
-  std::size_t station = 0;
-  double bytes = 0, bytes_per_s = 1, seconds = 0;
+  std::size_t station = 0; ///< of those that are equally busy the one that is named first
+  double bytes = 0, bytes_per_s = 1;
+  double seconds = 0; ///< of the busiest, exactly
 };
 [[nodiscard]] BusiestStation busiest_station(const Schedule& schedule, const Between& between);
 /// What a schedule's writes and sums have pass each station.

@@ -66,7 +66,7 @@ Rate between(const Rate& a, const Rate& b, double t) {
                    machines.size() > 1 ? "s" : "", fmt::join(machines, ", "), others, remedy,
                    profile.topology.of_kind(ObjectKind::gpu).empty()
                        ? ""
-                       : ", or without --strategy between its GPUs"));
+                       : ", or between its GPUs, without --strategy and --places machine"));
 }
 
 /// The transport whose slowest port of these ranks is the fastest: one that some machine lacks is
@@ -116,7 +116,7 @@ bool has_named_machines(const Profile& profile) {
 Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t servers,
                     int lanes) {
   if (workers == 0) {
-    fail(ErrorKind::usage, "--workers: at least one worker is needed");
+    fail(ErrorKind::usage, "--workers 0: nobody would have a gradient; give at least 1");
   }
   if (profile.machines.empty()) {
     fail(ErrorKind::input, "the profile has no machines: there is nothing to plan for");
@@ -144,9 +144,11 @@ Roles default_roles(const Profile& profile, std::uint64_t workers, std::uint64_t
         const std::uint64_t all =
             std::accumulate(profile.machines.begin(), profile.machines.end(), std::uint64_t{0},
                             [](std::uint64_t sum, const MachineGroup& m) { return sum + m.count; });
-        fail(ErrorKind::input, fmt::format("profile '{}' has {}; {} and {} need {}", profile.name,
-                                           counted(all, "machine"), counted(workers, "worker"),
-                                           counted(servers, "server"), workers + servers));
+        fail(ErrorKind::input,
+             fmt::format("profile '{}' has {}, and --workers {} and --servers {} ask for {}: each "
+                         "rank is one of them; give less of either",
+                         profile.name, counted(all, "machine"), workers, servers,
+                         workers + servers));
       }
     };
     take(workers, true);
@@ -201,13 +203,18 @@ void CostModel::place(const Profile& profile, const Roles& roles) {
                "of those machines, or name others with --roles",
                group.machine, profile.name));
     }
+    const std::uint64_t left = machine->count - std::min(machine->count, used[group.machine]);
+    if (machine->count > 1 && group.count > left) {
+      fail(ErrorKind::input,
+           fmt::format("profile '{}' has {} machines of group '{}'{}, and {} are to {} on them; "
+                       "give --{} {}{}, or raise the group's count",
+                       profile.name, machine->count, machine->id,
+                       left < machine->count ? fmt::format(", {} of them left", left) : "",
+                       counted(group.count, "rank"), group.worker ? "work" : "only sum",
+                       group.worker ? "workers" : "servers", left, left > 0 ? " or less" : ""));
+    }
     for (std::uint64_t i = 0; i < group.count; ++i) {
       const std::uint64_t number = used[group.machine]++;
-      if (machine->count > 1 && number >= machine->count) {
-        fail(ErrorKind::input, fmt::format("profile '{}' has {} machines of group '{}' and the job "
-                                           "needs more; use fewer workers or servers",
-                                           profile.name, machine->count, machine->id));
-      }
       RankModel rank;
       rank.machine = group.machine;
       rank.member = number < machine->members.size() ? machine->members[number] : "";

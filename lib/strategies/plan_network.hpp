@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "documents/own_machines.hpp"
 #include "documents/plan.hpp"
 #include "documents/profile.hpp"
 #include "strategies/ways.hpp"
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace reckon {
-
-/// Plan::transport between machines of whose ports the profile says none.
-inline constexpr std::string_view k_unspecified_transport = "unspecified";
 
 /// What lies between a plan's ranks, and what their local ops cost there.
 struct PlanNetwork {

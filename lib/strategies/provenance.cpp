@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/provenance.hpp"
 
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "strategies/parts.hpp"
 
@@ -76,8 +77,8 @@ void compare_with_candidates(Plan& plan) {
     plan.margin = second->prediction->mid_seconds / plan.prediction.mid_seconds - 1;
   }
   if (plan.margin < -k_alike) {
-    plan.margin_text = fmt::format("{} is predicted {:.1f} % faster; this strategy was asked for",
-                                   plan.runner_up, -100 * plan.margin);
+    plan.margin_text = fmt::format("{} is predicted {}; this strategy was asked for",
+                                   plan.runner_up, faster_text(1 + plan.margin));
   }
 }
 

@@ -115,6 +115,7 @@ Between Ways::between(double part_bytes) const {
     for (const std::size_t place : m_places->of_rank) {
       between.add.push_back(m_places->network->add[place]);
     }
+    between.named_first = m_named_first;
   } else {
     if (!m_links) {
       m_links = between_machines();

@@ -57,6 +57,8 @@ public:
   /// What no trees between the ranks beat, of the whole gradient.
   [[nodiscard]] const LeastTime& least() const { return m_least; }
   void set_least(LeastTime least) { m_least = std::move(least); }
+  /// The order in which stations between places are named (Between::named_first).
+  void set_named_first(std::vector<std::size_t> stations) { m_named_first = std::move(stations); }
   /// Of one write between two ranks; `source` gets the cells that it was read from.
   [[nodiscard]] Curve curve(std::size_t from, std::size_t to, std::string* source) const;
   /// For writes of about `part_bytes`.
@@ -86,6 +88,7 @@ private:
   std::optional<Places> m_places;
   std::optional<CostModel> m_model;
   LeastTime m_least;
+  std::vector<std::size_t> m_named_first;
   CostModel::WhatIf m_what_if;
   bool m_by_ports = false; ///< machines whose pairs are not known
   /// Between machines, or of a torus; between machines' ports made when first asked for.

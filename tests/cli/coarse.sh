@@ -163,7 +163,7 @@ for strategy in coarse dense; do
   refused 'there is no memory device, a rank that serves and has no gradient; give --servers, or --roles' \
     plan --profile two.json --workload model.csv --workers 2 --servers 0 --strategy "$strategy"
 done
-refused "profile 'made' has 4 machines; 2 workers and 3 servers need 5" \
+refused "profile 'made' has 4 machines, and --workers 2 and --servers 3 ask for 5" \
   plan --profile two.json --workload model.csv --workers 2 --servers 3 --strategy coarse
 
 # Why it is so; and where nothing goes through the proxies there are no routes to look at.

@@ -51,7 +51,7 @@ for more in "--optimizer adam" "--reduction fixed:32"; do
   refused 'ends with the sums; leave out --optimizer, --async and --reduction fixed' \
     plan -p ace-torus -m small.json --strategy torus --shape 2x2x2 $more
 done
-refused 'all ranks are nodes of the torus' \
+refused 'all of them work' \
   plan -p ace-torus -m small.json --strategy torus --shape 2x2x2 --workers 6
 
 # A profile of a torus' links has no ports: what is asked of them is refused, and what needs them says what to plan instead.
@@ -67,7 +67,7 @@ stderr_lacks 'measure it'
 reckon plan -p ace-torus -m small.json --strategy torus --shape 2x2x1 -o links.json
 ok run links.json -n 1 --tolerance 10000000%
 stderr_has 'predicts ranks on machines of their own'
-stdout_has 'one machine ('
+stdout_has 'it predicts ranks on machines of their own, here all shared'
 stdout_lacks 'disturbed'
 
 # A plan of other machines has no links here; exporting it has no --roles to say otherwise.

@@ -26,8 +26,25 @@ cmp report.json "$last/stdout" || fail "--json and -o differ"
 rm report.json
 exits 4 run plan.json -n 1000000 -o none/report.json # before it begins
 stderr_has "cannot write none/report.json: No such file or directory"
-exits 1 run plan.json -n 3 --tolerance 0 -o report.json
+make_profiles << 'END'
+write("here.json", "here", ["m0"],
+      [cell("fabric_aggregate", 1e9 * (1 + n / 4), at="m0", to="m0", bytes=1048576, direction="two_way", pairs=n, state="cold",
+            in_flight=4) for n in (1, 2, 4)])
+END
+ok plan --profile here.json --workload model.csv --workers 2 -o here-plan.json
+exits 1 run here-plan.json -n 3 --tolerance 0 -o report.json
 [[ -s report.json ]] || fail "no report"
+stdout_has "outside the tolerance of 0 %"
+
+# A plan for other links gives none: neither what it missed by nor what to do about the links.
+for other in "" "--transport shm"; do
+  read -ra given <<< "$other"
+  ok run plan.json -n 3 --tolerance 0 "${given[@]}" -o other.json
+  stdout_has "none: the plan was made for other links (it predicts" "every element correct"
+  stdout_matches '^total +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s +other links'
+done
+ok show other.json
+stdout_has "none: the plan was made for other links (it predicts host, this ran over shm"
 
 # The plan is proved before anything moves; --check does only that.
 ok run plan.json --check
@@ -113,6 +130,8 @@ head -c 500 plan.json > cut.json
 refused "cut.json" run cut.json
 exits 3 run plan.json --transport pigeon
 stderr_has "available: host"
+exits 3 run plan.json --transport hots
+stderr_has "did you mean 'host'?"
 RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 refused "the plan is for 3 ranks and the launcher started 2" \
   run plan.json
 exits 2 run

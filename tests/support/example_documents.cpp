@@ -296,6 +296,7 @@ Report example_report() {
   r.goodput_over_bound = 0.625;
   r.tolerance = 0.15;
   r.within_tolerance = true;
+  r.other_links = "it predicts tcp, this ran over shm";
   r.cause = "transport: the port gave 5 % less";
   r.emulation = Emulation{.profile = {"coarse-v100", example_plan().profile.digest},
                           .writes = 1000,

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -171,6 +172,22 @@ private:
     m_taken = forest;
     m_solution = &m_forests[forest];
     m_ways.emplace(m_inputs.profile, Places{m_network, m_solution->places});
+    m_ways->set_named_first(dearest_first());
+  }
+  /// Stations as the solution's prices have them, so that every text names the same of those that
+  /// are equally busy; then the others.
+  [[nodiscard]] std::vector<std::size_t> dearest_first() const {
+    std::map<std::string_view, std::size_t> priced;
+    for (const StationPrice& price : m_solution->prices) {
+      priced.emplace(price.resource, priced.size());
+    }
+    std::vector<std::size_t> order(m_model.stations.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t s) {
+      const auto at = priced.find(m_model.stations[s].name);
+      return at == priced.end() ? priced.size() : at->second;
+    });
+    return order;
   }
   /// All forests, those first whose busiest station is done first; together as far as that tells no
   /// difference, in their order.
@@ -274,8 +291,9 @@ private:
     add_passes_to_trees(plan, m_job, *m_ways, options);
     if (options.optimizer) {
       plan.update = UpdatePlan{*options.optimizer, options.update_at.value_or(UpdatePlace::worker)};
-      predict(plan, m_job, *m_ways, plan.window_parts, k_thorough);
+      predict(plan, m_job, *m_ways, plan.window_parts, k_taken); // as without the step
     }
+    forget_busiest_at_bound(plan.prediction);
     if (!plan.passes || plan.prediction.bound_seconds > plan.passes->total_seconds()) {
       plan.prediction.relief = traffic.relief;
       constexpr double k_rounding = 1e-6;
@@ -379,7 +397,7 @@ private:
   /// What the plan could use and has no known rate, with what a profile says it by. The way from a
   /// host bridge to its processor is never described or measured by itself, and is left out.
   [[nodiscard]] std::vector<std::string> unlimited() const {
-    std::vector<std::string> links, children, ports, other, memories;
+    std::vector<std::string> links, children, ports, other, memories, gpus;
     for (const std::string& name : m_solution->unknown) {
       const auto [a, b] = ends_of(name);
       if (a == nullptr || b == nullptr) {
@@ -395,8 +413,8 @@ private:
     }
     for (const std::size_t endpoint : m_solution->places) {
       const Place& e = m_model.places[endpoint];
-      if (e.memory && m_model.add[endpoint].empty()) {
-        memories.push_back(m_model.name_of(endpoint));
+      if (m_model.add[endpoint].empty()) {
+        (e.memory ? memories : gpus).push_back(m_model.name_of(endpoint));
       }
     }
     std::ranges::sort(children);
@@ -419,6 +437,12 @@ private:
     }
     if (!other.empty()) {
       say(listed(other), "`reckon probe` on the machine measures them");
+    }
+    if (!gpus.empty() && sums(m_model.collective)) {
+      out.push_back(
+          fmt::format("sums on {} take no time: the profile has no {} with \"from\" one of "
+                      "them and 2 \"sources\"",
+                      first_names(name_ranges(gpus), 4), k_reduce_sum));
     }
     return out;
   }
@@ -469,6 +493,15 @@ private:
            faster;
   }
 
+  /// Where the bound says it already.
+  static void forget_busiest_at_bound(Prediction& p) {
+    constexpr double k_rounding = 1e-3; // of the search
+    if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {
+      p.busiest_seconds.reset();
+      p.busiest_by.clear();
+    }
+  }
+
   /// The bound of what runs: without the traffic of other machines.
   void set_bound(Plan& plan) const {
     InsideOptions alone = m_options.inside;
@@ -487,11 +520,7 @@ private:
       p.bound_seconds = seconds;
       p.bound_by = by_dual_values(*m_solution);
     }
-    constexpr double k_rounding = 1e-3; // of the search
-    if (p.busiest_seconds && *p.busiest_seconds <= p.bound_seconds * (1 + k_rounding)) {
-      p.busiest_seconds.reset(); // the bound says it
-      p.busiest_by.clear();
-    }
+    forget_busiest_at_bound(p);
     constexpr double k_worth_saying = 0.001, k_alike = 1e-6;
     const auto dearest = std::max_element(m_solution->prices.begin(), m_solution->prices.end(),
                                           [](const StationPrice& a, const StationPrice& b) {
@@ -562,7 +591,6 @@ private:
     const auto model_bytes = static_cast<double>(plan.gradient_bytes);
     std::vector<ForestCandidate> candidates = m_solution->candidates;
     std::vector<std::string> ties;
-    constexpr double k_tie = 1e-8; // the solver's precision
     const bool any_range = std::any_of(m_model.stations.begin(), m_model.stations.end(),
                                        [](const Station& r) { return r.ranged(); });
     candidates.insert(candidates.begin(), m_solution->optimum);
@@ -592,7 +620,7 @@ private:
                                 ? c.seconds_per_byte / m_solution->seconds_per_byte - 1
                                 : 0;
       faster = std::min(faster, std::pair(slower, name));
-      if (name != plan.strategy && std::abs(slower) <= k_tie) {
+      if (name != plan.strategy && std::abs(slower) <= k_worth) {
         ties.push_back(name);
       } else if (plan.runner_up.empty() && name != plan.strategy && slower > 0) {
         plan.runner_up = name;
@@ -605,15 +633,15 @@ private:
         plan.margin = faster.first;
       }
       plan.margin_text = fmt::format(
-          "by its busiest link {} would be {:.1f} % faster, but {}", faster.second,
-          -100 * faster.first,
+          "by its busiest link {} would be {}, but {}", faster.second,
+          faster_text(1 + faster.first),
           m_options.plan.strategy == "auto"
               ? fmt::format("a short play had it slower; --strategy {} searches it", faster.second)
               : "this strategy was asked for");
       return;
     }
     if (!ties.empty()) {
-      plan.margin_text = "same time as " + listed(ties);
+      plan.margin_text = fmt::format("as good as {}, within {:g} %", listed(ties), 100 * k_worth);
       if (plan.runner_up.empty()) {
         plan.runner_up = ties.front();
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/shares/description.hpp"
 
+#include "core/units.hpp"
 #include "strategies/lane_places.hpp"
 #include "strategies/provenance.hpp"
 #include "strategies/shares/choice.hpp"
@@ -151,17 +152,24 @@ void add_margin(Plan& plan, bool asked_for) {
   if (plan.runner_up.empty() || plan.prediction.mid_seconds <= 0) {
     return;
   }
+  std::vector<std::string> equal;
+  for (const Candidate& c : plan.candidates) {
+    if (c.prediction && c.strategy != plan.strategy &&
+        std::abs(c.prediction->mid_seconds / plan.prediction.mid_seconds - 1) < k_alike) {
+      equal.push_back(c.strategy);
+    }
+  }
   if (std::abs(plan.margin) < k_alike) {
-    plan.margin_text =
-        fmt::format("as good as {}: the predictions differ by less than 0.2 %", plan.runner_up);
+    plan.margin_text = fmt::format("as good as {}: the predictions differ by less than 0.2 %",
+                                   fmt::join(equal, ", "));
   } else if (plan.margin > 0) {
     plan.margin_text = fmt::format(
         "the choice holds until the rates behind this strategy fall by {:.1f} % against those "
         "behind {}",
         100 * plan.margin / (1 + plan.margin), plan.runner_up);
   } else if (!asked_for) {
-    plan.margin_text = fmt::format("{} is predicted {:.1f} % faster once the parts are assigned",
-                                   plan.runner_up, -100 * plan.margin);
+    plan.margin_text = fmt::format("{} is predicted {} once the parts are assigned", plan.runner_up,
+                                   faster_text(1 + plan.margin));
   }
 }
 

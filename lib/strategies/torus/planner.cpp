@@ -59,7 +59,7 @@ void check_options(const PlanOptions& options, std::uint64_t ranks, std::uint64_
          "leave out --order priority");
   refuse(options.contention.has_value(), "such plans are predicted without --contention",
          "leave it out");
-  refuse(ranks != workers, "all ranks are nodes of the torus, and work",
+  refuse(ranks != workers, "its --shape says how many ranks there are, and all of them work",
          "leave out --workers and --servers, or give --roles with as many workers as --shape has "
          "nodes");
 }

@@ -177,5 +177,12 @@ TEST(ToText, KeepsFourDigitsAndNeverShowsAThousandOfTheSmallerUnit) {
   EXPECT_EQ(to_text(Seconds(90)), "90 s");
 }
 
+TEST(FasterText, SaysTimesFromTwiceAsFastOn) {
+  EXPECT_EQ(faster_text(0.88), "12.0 % faster");
+  EXPECT_EQ(faster_text(0.5), "2.0 x faster");
+  EXPECT_EQ(faster_text(0.097), "10.3 x faster"); // 1 / 0.097 = 10.309
+  EXPECT_EQ(faster_text(0), "> 1000 x faster");
+}
+
 } // namespace
 } // namespace reckon

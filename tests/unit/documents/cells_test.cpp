@@ -3,13 +3,16 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "documents/cell_doubts.hpp"
 #include "documents/json.hpp"
 #include "documents/profile.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -51,6 +54,75 @@ TEST(Cells, KeysHaveTheNamesOfTheDocument) {
   for (const std::string_view name : k_key_names) {
     EXPECT_TRUE(json.contains(name)) << name;
   }
+}
+
+constexpr const char* k_two_groups = R"({"schema": "reckon/profile", "schema_version": 1,
+  "name": "p", "source": "by hand", "context": {CONTEXT}, "machines": [
+  {"id": "a", "count": 2, "rack": "r"}, {"id": "b", "count": 2, "members": ["b0", "b1"]}],
+  "topology": {"objects": [{"id": "a", "kind": "machine"},
+  {"id": "a/sw", "kind": "pci_bridge", "parent": "a"},
+  {"id": "a/gpu0", "kind": "gpu", "parent": "a/sw"},
+  {"id": "a/gpu1", "kind": "gpu", "parent": "a/sw"}]},
+  "cells": [{CELL, "status": "published", "p50": 1}]})";
+
+std::vector<std::string> doubts(const std::string& cell, const std::string& context = "") {
+  std::string text = k_two_groups;
+  text.replace(text.find("CONTEXT"), 7, context);
+  const bool rate = cell.find("latency") == std::string::npos;
+  text.replace(text.find("CELL"), 4,
+               cell + (cell.find("unit") != std::string::npos ? ""
+                       : rate ? R"(, "unit": "bytes_per_second", "bytes_convention": "payload")"
+                              : R"(, "unit": "seconds")"));
+  const Json json = parse_json(text, "p.json");
+  return cell_doubts(profile_from_json(json, "p.json"), json, "p.json");
+}
+
+TEST(CellDoubts, OfWhatPlansReadThereAreNone) {
+  for (const char* const cell :
+       {R"("case": "port_bandwidth", "from": "a")",
+        R"("case": "pair_bandwidth", "from": "a", "to": "b0")", // each of a's machines to b0
+        R"("case": "pair_latency", "from": "b0", "to": "b1")",
+        R"("case": "uplink_bandwidth", "from": "r")",
+        R"("case": "memory_read_bandwidth", "from": "a")", // only by hand
+        R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/sw")"}) {
+    EXPECT_THAT(doubts(cell), testing::IsEmpty()) << cell;
+  }
+}
+
+TEST(CellDoubts, EachNamesFileAndPointerAndWhatToWrite) {
+  const auto is = [](const char* pointer, const char* what) {
+    return testing::ElementsAre(testing::AllOf(
+        testing::StartsWith(std::string("p.json: /cells/0") + pointer), testing::HasSubstr(what)));
+  };
+  EXPECT_THAT(doubts(R"("case": "fabric_write_latncy", "from": "a")"),
+              is("/case: ", "did you mean \"fabric_write_latency\"?"));
+  EXPECT_THAT(doubts(R"("case": "carrier_pigeon", "from": "a")"),
+              is("/case: ", "`reckon probe --list`"));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a", "to": "a")"),
+              is(": ", "from \"a\" to itself: to tell its 2 machines apart"));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a", "to": "b")"),
+              is(": ", "its members \"b0\""));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a")"), is(": ", "are machines"));
+  EXPECT_THAT(doubts(R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/gpu1")"),
+              is(": ", "device_to_device_memcpy_write_ce"));
+  EXPECT_THAT(doubts(R"("case": "uplink_bandwidth", "from": "a")"), is(": ", "\"rack\""));
+  EXPECT_THAT(doubts(R"("case": "port_bandwidth", "from": "a", "unit": "seconds")"),
+              is(": ", "is in bytes_per_second"));
+}
+
+TEST(Profile, SaysHowMachinesOfAGroupGetIdsOfTheirOwn) {
+  try {
+    static_cast<void>(doubts(R"("case": "pair_bandwidth", "from": "a.0", "to": "b0")"));
+    FAIL() << "it was read";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr(R"(all 2 of them: "members": ["a.0", ...])"));
+  }
+}
+
+TEST(CellDoubts, OtherProgramsMayCallTheirCasesWhatTheyLike) {
+  EXPECT_THAT(doubts(R"("case": "all_reduce_perf", "from": "a")",
+                     R"("imported 0123456789ab": "by nccl-tests")"),
+              testing::IsEmpty());
 }
 
 } // namespace

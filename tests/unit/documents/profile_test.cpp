@@ -124,6 +124,10 @@ TEST(Profile, MistakesInTheKeysOfCellsAreNamed) {
           {{set("/cells/3/from", "m0/numa1")},
            "/cells/3/from: no machine and no topology object has the id \"m0/numa1\"; did you mean "
            "\"m0/numa0\"?"},
+          {{set("/cells/3/from", "m0.0")}, // as plans call the first of a group without members
+           "/cells/3/from: no machine and no topology object has the id \"m0.0\"; machines of "
+           "\"m0\" "
+           "go by its members: \"a0\" and so on"},
           {{set("/cells/0/to", "switch-on-the-left")},
            "/cells/0/to: no machine and no topology object has the id \"switch-on-the-left\"; add "
            "one, or name "

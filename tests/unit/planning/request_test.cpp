@@ -212,5 +212,108 @@ TEST(PlanAsAsked, SaysWhereNoLatencyBetweenMachinesIsKnown) {
   EXPECT_FALSE(says(profile));
 }
 
+/// Two machines of two GPUs with a NIC; the NVLinks have no rate.
+Profile machines_of_gpus(bool ports) {
+  Profile p = test::empty_profile("boxes");
+  p.machines = {{"box", "", 2, 8}};
+  const auto object = [&](const char* id, ObjectKind kind, const char* parent) -> TopologyObject& {
+    TopologyObject& o = p.topology.objects.emplace_back();
+    o.id = id;
+    o.kind = kind;
+    o.parent = parent;
+    return o;
+  };
+  object("box", ObjectKind::machine, "");
+  object("box/sw", ObjectKind::pci_bridge, "box");
+  for (const char* const gpu : {"box/gpu0", "box/gpu1"}) {
+    object(gpu, ObjectKind::gpu, "box/sw").pcie_bytes_per_second = 30e9;
+  }
+  object("box/nic0", ObjectKind::nic, "box/sw").link_bytes_per_second = 12.5e9;
+  p.topology.links = {{PeerLinkKind::nvlink, "box/gpu0", "box/gpu1", 1, std::nullopt}};
+  if (ports) {
+    test::add_rate(p, {.test = k_port_bandwidth, .from = "box", .transport = "tcp"}, 12.5e9);
+  }
+  return p;
+}
+
+TEST(PlanAsAsked, SaysWhyRanksAreMachinesWhereTheLinksBetweenTheirGpusHaveNoRate) {
+  Profile profile = machines_of_gpus(true);
+  const Plan plan = plan_as_asked(documents(profile), {});
+  EXPECT_EQ(plan.ranks.size(), 2U);
+  EXPECT_TRUE(assumes(plan, "so ranks are machines"));
+  EXPECT_TRUE(assumes(plan, "device_to_device_memcpy_write_ce cell, from box/gpu0 to box/gpu1"));
+  PlanRequest machines;
+  machines.places = PlacesAsked::machine; // somebody has decided
+  EXPECT_FALSE(assumes(plan_as_asked(documents(profile), machines), "so ranks are machines"));
+  profile.topology.links.front().bytes_per_second = 50e9;
+  const Plan gpus = plan_as_asked(documents(profile), {});
+  EXPECT_EQ(gpus.ranks.size(), 4U);
+  EXPECT_FALSE(assumes(gpus, "so ranks are machines"));
+}
+
+TEST(PlanAsAsked, SaysThatSumsOnGpusAreFreeWhereNoRateOfThemIsKnown) {
+  Profile profile = machines_of_gpus(false);
+  EXPECT_TRUE(assumes(plan_as_asked(documents(profile), {}), "sums on box.0/gpu0-1, box.1/gpu0-1"));
+  for (const char* const gpu : {"box/gpu0", "box/gpu1"}) {
+    test::add_rate(profile, {.test = k_reduce_sum, .from = gpu, .sources = 2}, 1e12);
+  }
+  EXPECT_FALSE(assumes(plan_as_asked(documents(profile), {}), "sums on "));
+}
+
+TEST(PlanAsAsked, NamesTheFlagAndTheRemedyWhereMachinesAreTooFew) {
+  const auto refusal = [](std::optional<std::uint64_t> workers,
+                          std::optional<std::uint64_t> servers) {
+    PlanRequest request;
+    request.workers = workers;
+    request.servers = servers;
+    try {
+      static_cast<void>(plan_as_asked(documents(machines_of_gpus(false)), request));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  using testing::AllOf;
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal(3, {}), AllOf(HasSubstr("--workers 3: "), HasSubstr("give 2 or less")));
+  EXPECT_THAT(refusal(0, {}), AllOf(HasSubstr("--workers 0: "), HasSubstr("give 1 to 2")));
+  EXPECT_THAT(refusal(2, 1), AllOf(HasSubstr("--servers 1: "), HasSubstr("fewer --workers")));
+  EXPECT_THAT(refusal({}, 2), AllOf(HasSubstr("--servers 2: "), HasSubstr("give 1 or less")));
+}
+
+TEST(PlanAsAsked, ATransportThatLooksLikeOneOfTheProfileIsTakenForASlip) {
+  Profile profile = machines_of_gpus(true);
+  profile.cells.front().key.transport = "verbs;ofi_rxm";
+  PlanRequest request;
+  for (const char* const slip : {"verb", "vrebs", "verbs;ofi_rdm"}) {
+    request.options.transport = slip;
+    try {
+      static_cast<void>(plan_as_asked(documents(profile), request));
+      ADD_FAILURE() << slip;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("did you mean 'verbs;ofi_rxm'?"));
+    }
+  }
+  request.options.transport = "verbs;ofi_rxm";
+  EXPECT_EQ(plan_as_asked(documents(profile), request).transport, "verbs;ofi_rxm");
+}
+
+TEST(PlanAsAsked, NamesTheLatencyOfShortMessages) {
+  Profile profile = test::cluster(k_rate, k_rate, 4);
+  std::erase_if(profile.cells, [](const Cell& c) { return c.unit == "seconds"; });
+  test::add_time(profile, {.test = k_fabric_latency, .from = profile.machines.front().id}, 1e-3);
+  PlanRequest request;
+  request.workers = 2;
+  PlanDocuments given = documents(profile);
+  given.workload = test::workload({{"t", 1000, DType::fp32}}); // 4 kB: 4 us of 2 ms
+  const Plan plan = plan_as_asked(given, request);
+  // The sum goes to one rank and comes back: two writes, one after the other.
+  EXPECT_NEAR(value_of(plan, k_latency_quantity), 2e-3, 0.01e-3);
+  EXPECT_THAT(plan.prediction.relief,
+              testing::HasSubstr("2 writes one after another, of 1 ms each"));
+  given.workload = test::workload({{"t", 1U << 26U, DType::fp32}}); // 268 ms at 1 GB/s
+  EXPECT_EQ(value_of(plan_as_asked(given, request), k_latency_quantity), 0);
+}
+
 } // namespace
 } // namespace reckon

@@ -115,6 +115,10 @@ TEST(RenderPlan, SaysOfTreesThatCandidatesAreComparedByTheirBusiestLinkAndWhichT
               AllOf(HasSubstr("candidates: the time of the busiest link alone, not played"),
                     HasSubstr("m0.0 port nic0 out"),
                     HasSubstr("  runner-up ring, margin 50 % by the busiest link")));
+  EXPECT_THAT(render(p, Style{}), Not(HasSubstr("\nlimit"))); // the head says it
+  p.candidates[1].prediction->mid_seconds = 0.097;
+  EXPECT_THAT(render(p, Style{}), HasSubstr("10.3 x faster"));
+  p.candidates[1].prediction->mid_seconds = 1.5;
   p.margin_text = "same time as mix";
   EXPECT_THAT(render(p, Style{}),
               HasSubstr("  same time as mix; runner-up ring, margin 50 % by the busiest link"));

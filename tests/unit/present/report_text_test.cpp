@@ -48,8 +48,17 @@ TEST(ReportTable, SaysThatTheProfileIsStaleWhenTheBoundWasBeaten) {
   Report r = test::machine_report();
   r.goodput_over_bound = 1.2;
   EXPECT_THAT(report_table(r, Style{}), HasSubstr("stale"));
-  r.cause = "another transport (-20 %): the plan predicts tcp, this ran over shm";
+  r.other_links = "it predicts tcp, this ran over shm";
   EXPECT_THAT(report_table(r, Style{}), Not(HasSubstr("stale")));
+}
+
+TEST(ReportTable, HoldsNoPlanOfOtherLinksAgainstWhatWasMeasured) {
+  Report r = test::machine_report();
+  r.other_links = "it predicts tcp, this ran over shm";
+  const std::string text = report_table(r, Style{});
+  EXPECT_THAT(text, HasSubstr("none: the plan was made for other links (it predicts tcp"));
+  EXPECT_THAT(text, Not(HasSubstr("+10 %")));
+  EXPECT_THAT(text, Not(HasSubstr("the tolerance of")));
 }
 
 TEST(ReportText, ShowsTheSlowestOfManyRanks) {

@@ -131,7 +131,32 @@ TEST(ReportOfARun, APlanOfPortsOnOneMachineSaysSoAndDoesNotBlameTheProfile) {
   TwoHosts f;
   f.result.hosts = {"here", "here"};
   f.iterations(20, 2, 20); // below the bound
-  EXPECT_THAT(f.report().cause, testing::StartsWith("one machine (-66.7 %)"));
+  const Report report = f.report();
+  EXPECT_THAT(report.cause, testing::StartsWith("other links"));
+  EXPECT_THAT(report.other_links, testing::HasSubstr("here all shared here"));
+  EXPECT_FALSE(report.as_planned());
+}
+
+TEST(ReportOfARun, AnotherTransportThanThePlansHasNoVerdict) {
+  Fixture f;
+  f.iterations(600, 20, 60); // ten times what was predicted
+  f.plan.transport = f.options.transport = "shm";
+  EXPECT_TRUE(f.report().as_planned());
+  f.plan.transport = "unspecified"; // over any
+  EXPECT_TRUE(f.report().as_planned());
+  f.plan.transport = "verbs;ofi_rxm";
+  const Report report = f.report();
+  EXPECT_EQ(report.other_links, "it predicts verbs;ofi_rxm, this ran over shm");
+  EXPECT_FALSE(report.as_planned());
+}
+
+TEST(ReportOfARun, PlacesInSeveralMachinesOnOneAreOtherLinks) {
+  Fixture f;
+  f.iterations(60, 20, 60);
+  f.plan.ranks[0].machine_number = f.plan.ranks[1].machine_number = 0;
+  EXPECT_TRUE(f.report().as_planned()); // two places of one machine
+  f.plan.ranks[1].machine_number = 1;
+  EXPECT_FALSE(f.report().as_planned());
 }
 
 TEST(ReportOfARun, StragglersThatWereAskedForAreTheCauseAndInTheContext) {

@@ -193,7 +193,7 @@ struct Report {
   double goodput_over_bound = 0; ///< bound / measured p50, in [0, 1] unless the profile is stale
   double tolerance = 0;
   bool within_tolerance = false;
-  std::string cause;                      ///< which term of the prediction missed most, and why
+  std::string cause; ///< which term of the prediction missed most, and why
   /// What of a run was not as the plan predicts: its transport, or machines. Empty: nothing.
   std::string other_links{};
   std::optional<Diagnosis> diagnosis{};   ///< absent: as predicted, or nobody could tell
@@ -202,9 +202,8 @@ struct Report {
   /// Whether the prediction is for the links and ranks that the plan met: not in a run over others,
   /// nor in a simulation of others.
   [[nodiscard]] bool as_planned() const {
-    return other_links.empty() &&
-           (!simulation ||
-            (simulation->scenarios.empty() && simulation->profile.digest == profile.digest));
+    return other_links.empty() && (!simulation || (simulation->scenarios.empty() &&
+                                                   simulation->profile.digest == profile.digest));
   }
   std::vector<StageReport> stages;
   std::vector<RankReport> ranks;

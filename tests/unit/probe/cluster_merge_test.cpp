@@ -128,7 +128,7 @@ TEST(MemberIds, AreTheHostsWhereThoseDiffer) {
   const auto ids = [](std::vector<std::string> names) {
     std::vector<ClusterHost> hosts;
     for (std::string& name : names) {
-      hosts.push_back({"boot", std::move(name), 1, 0, {}});
+      hosts.push_back({"boot", std::move(name), "network", 1, 0, {}});
     }
     return member_ids(hosts);
   };

@@ -38,7 +38,7 @@ public:
     for (const auto& [name, value] : simgrid_settings(graph)) {
       s4u::Engine::set_config(name + ":" + value);
     }
-    m_zone = s4u::create_full_zone("network");
+    m_zone = s4u::create_empty_zone("network");
     std::vector<s4u::Link*> stations;
     for (std::size_t s = 0; s < graph.station_bytes_per_s.size(); ++s) {
       stations.push_back(add_link(fmt::format("s{}", s), graph.station_bytes_per_s[s]));
@@ -133,8 +133,8 @@ private:
     constexpr double k_most_bytes = 4e15;
     return std::min(m_graph.backgrounds[background].bytes_per_s * k_forever_s, k_most_bytes);
   }
-  s4u::Host* add_host(const std::string& name) {
-    s4u::Host* const host = m_zone->create_host(name, k_unused_speed);
+  static s4u::Host* add_host(s4u::NetZone& zone, const std::string& name) {
+    s4u::Host* const host = zone.create_host(name, k_unused_speed);
     host->seal();
     return host;
   }
@@ -153,10 +153,13 @@ private:
     }
     return links;
   }
+  /// In a zone of its own, as SimGrid keeps a table of all pairs of a zone's hosts.
   Ends add_way(const std::string& name, const std::vector<s4u::LinkInRoute>& links) {
-    const Ends ends{add_host(name + "from"), add_host(name + "to")};
-    m_zone->add_route(ends.first->get_netpoint(), ends.second->get_netpoint(), nullptr, nullptr,
-                      links, false);
+    s4u::NetZone* const zone = s4u::create_full_zone(name)->set_parent(m_zone);
+    const Ends ends{add_host(*zone, name + "from"), add_host(*zone, name + "to")};
+    zone->add_route(ends.first->get_netpoint(), ends.second->get_netpoint(), nullptr, nullptr,
+                    links, false);
+    zone->seal();
     return ends;
   }
 

@@ -227,6 +227,30 @@ TEST(ClosedForms, APlanThatComesToAHaltIsAnErrorThatSaysWhere) {
                  simulated(s, ports(2, 1e9)));
 }
 
+TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {
+  RECKON_NEEDS_SIMULATOR();
+  // A way has two hosts in SimGrid: a pointer for each pair of all hosts would be 537 MB.
+  constexpr std::uint32_t k_ways = 4096;
+  SimGraph graph;
+  graph.hosts = 2;
+  for (std::uint32_t way = 0; way < k_ways; ++way) {
+    graph.station_bytes_per_s.push_back(1e9);
+    graph.paths.push_back({0, 1, 0, {{way}}});
+    graph.append({SimGraph::Kind::write, way, k_ways + way, 1e6}, {});
+  }
+  graph.end_lane();
+  for (std::uint32_t way = 0; way < k_ways; ++way) {
+    graph.append({}, {}); // an await
+  }
+  graph.end_lane();
+  const std::string of_this_process(500'000'000, 'x');
+  const SimResult result = simulate(graph, k_simulator, [](std::uint64_t) {});
+  EXPECT_EQ(of_this_process.back(), 'x');
+  EXPECT_NEAR(result.seconds, 1e-3, 1e-9);
+  EXPECT_LT(result.peak_bytes, 400'000'000U);
+  EXPECT_GT(result.peak_bytes, 10'000'000U);
+}
+
 TEST(ClosedForms, AProgramThatEndsWithoutAResultIsOneError) {
   for (const auto& [program, words] :
        {std::pair("/bin/true", "ended with status 0 and without a result"),

@@ -166,11 +166,11 @@ private:
     const auto add = [&](const std::string& id, bool worker) {
       const auto there = std::count_if(m_model.places.begin(), m_model.places.end(),
                                        [&](const Place& e) { return e.id == id; });
-      if (there > 0 && !worker) {
-        fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
-      }
       const TopologyObject& object =
           endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
+      if (there > 0 && !(worker && object.kind == ObjectKind::numa_node)) {
+        fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
+      }
       Place& place =
           m_model.places.emplace_back(Place{id, worker, object.kind == ObjectKind::numa_node, 0});
       if (std::count(workers.begin(), workers.end(), id) > 1) {

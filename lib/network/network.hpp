@@ -19,8 +19,8 @@ struct Profile;
 
 /// Which job is planned inside a machine, and what else goes on there.
 struct InsideOptions {
-  /// Endpoints with a gradient each; one that is named k times has k ranks. Empty: all GPUs of the
-  /// machine, and where there is none its NUMA nodes.
+  /// Endpoints with a gradient each; a NUMA node that is named k times has k ranks. Empty: all
+  /// GPUs of the machine, and where there is none its NUMA nodes.
   std::vector<std::string> workers;
   /// Endpoints without a gradient that may sum and pass on. Absent: the NUMA nodes that are no
   /// workers. Idle GPUs and memory devices have to be named.
@@ -127,13 +127,13 @@ struct Network {
   /// By worker: how much of the gradient has its root there; empty where any place may be the root
   /// of any amount. They add up to 1.
   [[nodiscard]] std::vector<double> root_shares() const;
-  /// Number of the place with this id in a machine of the group, `process` among several ranks there;
-  /// the number of places where there is none.
+  /// Number of the place with this id in a machine of the group, `process` among several ranks
+  /// there; the number of places where there is none.
   [[nodiscard]] std::size_t place_named(const std::string& id, const std::string& group,
                                         std::uint64_t number = 0,
                                         std::optional<std::uint64_t> process = {}) const;
-  /// Of a place for people: "gpu3", with several machines "m0.1/gpu3"; of one of several ranks there
-  /// "numa0:2".
+  /// Of a place for people: "gpu3", with several machines "m0.1/gpu3"; of one of several ranks
+  /// there "numa0:2".
   [[nodiscard]] std::string name_of(std::size_t place) const;
 };
 

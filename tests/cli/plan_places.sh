@@ -202,7 +202,7 @@ stdout_matches '^   optimum +8.178 ms +-43 %'
 stdout_matches '^\*  ring +14.31 ms'
 ok plan -p two-boxes.json -m resnet50 --forward 10ms --backward 20ms
 stdout_has "candidates: how long their traffic alone keeps the busiest link, without the passes and not played"
-refused "not in {machine,numa,gpu}; did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --places gpus
+refused "write machine, numa, gpu or how many ranks each machine has, as in 4 or 2,4,4; did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --places gpus
 refused "did you mean 'priority'?" plan -p two-boxes.json -m resnet50 --order prioritty
 refused "did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --set places=gpus
 

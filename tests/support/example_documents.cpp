@@ -234,6 +234,7 @@ Plan example_plan() {
               .machine_number = 1,
               .rack = "rack0",
               .endpoint = "m0/numa0",
+              .process = 2,
               .endpoint_kind = "numa_node",
               .pci_address = "0000:17:00.0",
               .cpus = {0, 1},

@@ -9,14 +9,14 @@ import re
 import statistics
 import subprocess
 
-from reproduction.lab import (BENCH, NETLAB, RECKON, TRANSPORT, Lab, build, call, die, measure, measure_gloo, own_bound,
-                              parse_bytes, percent, probe, say, size, table, workload)
+from reproduction.lab import (NETLAB, OPENMPI_RING, RECKON, TRANSPORT, Lab, build, call, die, measure, measure_gloo,
+                              measure_openmpi, own_bound, parse_bytes, percent, say, table, workload)
 
 PLACES = 4
 # OpenMPI's ways to do it; the fastest stands in the table. Its own choice is "as it comes".
 OPENMPI = {
     "as it comes": (),
-    "tuned, ring": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "4"),
+    "tuned, ring": OPENMPI_RING,
     "tuned, segmented ring": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "5"),
     "tuned, Rabenseifner": ("--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_allreduce_algorithm", "6"),
     "han": ("--mca", "coll_han_priority", "100"),
@@ -47,26 +47,6 @@ class Cluster(Lab):
     def measure(self, folder, path, document, iterations=3):
         """Machines that the plan leaves out are the last ones."""
         return measure(self, folder, path, len(document["ranks"]), iterations)
-
-
-def measure_openmpi(folder, workers, elements, settings, iterations=3):
-    """`PLACES` ranks on each of `workers` machines; inside them by shared memory."""
-    agent = folder / "mpi-agent"
-    agent.write_text(f"""#!/bin/bash
-# mpirun's remote shell: ADDRESS COMMAND...
-number=$((${{1##*.}} - 1))
-exec "{NETLAB}" exec "w$number" -- sh -c "${{*:2}}"
-""")
-    agent.chmod(0o755)
-    subnet = "10.77.0.0/24"
-    text = call(NETLAB, "exec", "w0", "--", "mpirun", "--host",
-                ",".join(f"10.77.0.{i + 1}:{PLACES}" for i in range(workers)), "-n", workers * PLACES, "--bind-to", "none",
-                "--mca", "plm_rsh_agent", agent, "--mca", "oob_tcp_if_include", subnet, "--mca", "btl_tcp_if_include", subnet,
-                "--mca", "btl", "tcp,vader,self", "--mca", "pml", "ob1",
-                "--mca", "mpi_yield_when_idle", "1", *settings, BENCH / "baseline_mpi", elements, iterations + 1,
-                env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
-    agent.unlink()
-    return [float(line) for line in text.split()][1:]
 
 
 def row_of(name, document, seconds, link_seconds):
@@ -118,7 +98,7 @@ def first_part(arguments, folder, model, model_bytes, present):
                         statistics.median(v) for n, v in others.items() if n.startswith("OpenMPI")):
                     continue
                 others.setdefault(label, []).extend(
-                    measure_openmpi(folder, 4, model_bytes // 4, settings, 3 if number else 1))
+                    measure_openmpi(folder, 4, model_bytes // 4, 3 if number else 1, PLACES, settings))
                 say(f"round {number + 1}: {label}: {statistics.median(others[label]):.3f} s")
     rows = [row_of(name, document, seconds, link) for name, (document, seconds) in samples.items()]
     return rows, {name: statistics.median(seconds) for name, seconds in others.items()}, link

@@ -81,11 +81,9 @@ public:
       m_schedules.saving = with_snapshot(m_schedules.usual);
       m_schedules.restoring = restoring(*m_schedules.saving);
     }
-    if (!m_options.habits.shared_memory && m_options.inside_transport.empty()) {
+    if (!m_options.habits.shared_memory &&
+        std::exchange(m_options.inside_transport, "").empty()) { // else the other moves all bytes
       m_options.transport = without_shared_memory(m_options.transport, available_transports());
-    }
-    if (!m_options.habits.shared_memory) {
-      m_options.inside_transport.clear();
     }
     if (m_job && m_job->size != ranks()) {
       fail(ErrorKind::input, fmt::format("{}: the plan is for {} ranks and the launcher started "

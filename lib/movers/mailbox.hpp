@@ -18,8 +18,8 @@ namespace reckon {
 
 // How ranks of one machine tell each other that something has arrived: rings of tags in shared
 // memory, one for each (sender, lane), and a futex for who sleeps, or a socket for who sleeps on
-// other descriptors too. For movers whose bytes go
-// another way than through the operating system. At most 256 ranks and 64 lanes.
+// other descriptors too. For movers whose bytes go another way than through the operating system.
+// At most 256 ranks and 64 lanes.
 
 inline constexpr std::uint32_t k_mail_entries = 1024; ///< of one ring
 

@@ -3,6 +3,7 @@
 
 #include "core/indices.hpp"
 #include "stats/random.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -32,7 +32,8 @@ std::vector<std::pair<std::string, std::string>> given(const Plan& plan) {
   for (const auto& [key, text] : plan.options) {
     std::string name = key == "window_parts" ? "window" : key == "inside" ? "machine" : key;
     std::string value = text;
-    if (value == "auto" || (plan.roles && (name == "workers" || name == "servers"))) {
+    if (value == "auto" ||
+        (plan.roles && (name == "places" || name == "workers" || name == "servers"))) {
       continue;
     }
     if (name == "contention") { // "gemm_256, dedicated cores"

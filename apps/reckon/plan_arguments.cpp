@@ -183,6 +183,12 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       .excludes(roles)
       .excludes(inside);
   command
+      .option("--devices", whole_number(&a.asked.devices, 1, k_most_ranks_a_machine),
+              "With --places: how many of each machine's places are memory devices, which only sum "
+              "(COARSE); of 4 places with 2 devices every second one. Default: none")
+      .excludes(roles)
+      .excludes(inside);
+  command
       .choice<Collective>("--collective", &a.asked.collective,
                           {{"all-reduce", Collective::all_reduce},
                            {"reduce-scatter", Collective::reduce_scatter},
@@ -318,40 +324,16 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
 }
 
 void set_argument(Arguments& command, const std::string& name, const std::string& value) {
-  const std::vector<std::string> known{"async-steps",
-                                       "backward",
-                                       "collective",
-                                       "cutting",
-                                       "forward",
-                                       "gpu-direct",
-                                       "gradient-bound",
-                                       "k",
-                                       "lanes",
-                                       "machine",
-                                       "n",
-                                       "network",
-                                       "optimizer",
-                                       "order",
-                                       "part-bytes",
-                                       "places",
-                                       "port-bandwidth",
-                                       "proxy-bytes",
-                                       "queues",
-                                       "reduction",
-                                       "ring-directions",
-                                       "ring-order",
-                                       "server-port-bandwidth",
-                                       "servers",
-                                       "service",
-                                       "root",
-                                       "shape",
-                                       "shards",
-                                       "strategy",
-                                       "tolerance",
-                                       "transport",
-                                       "update",
-                                       "window",
-                                       "workers"};
+  const std::vector<std::string> known{
+      "async-steps", "backward",        "collective",  "cutting",
+      "devices",     "forward",         "gpu-direct",  "gradient-bound",
+      "k",           "lanes",           "machine",     "n",
+      "network",     "optimizer",       "order",       "part-bytes",
+      "places",      "port-bandwidth",  "proxy-bytes", "queues",
+      "reduction",   "ring-directions", "ring-order",  "server-port-bandwidth",
+      "servers",     "service",         "root",        "shape",
+      "shards",      "strategy",        "tolerance",   "transport",
+      "update",      "window",          "workers"};
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
     fail(ErrorKind::usage,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,11 @@ struct RoleGroup {
 struct Roles {
   std::string name;
   std::vector<RoleGroup> groups;
+  /// Whether some of the ranks are places inside machines.
+  [[nodiscard]] bool names_endpoints() const {
+    return std::any_of(groups.begin(), groups.end(),
+                       [](const RoleGroup& group) { return !group.endpoints.empty(); });
+  }
   bool operator==(const Roles&) const = default;
 };
 

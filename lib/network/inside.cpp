@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -163,17 +164,28 @@ private:
            fmt::format("profile '{}': machine {} has neither a GPU nor a NUMA node in its topology",
                        m_profile.name, m_machine));
     }
+    std::vector<std::string> relays;
+    if (m_options.relays) {
+      relays = *m_options.relays;
+    } else {
+      std::copy_if(memories.begin(), memories.end(), std::back_inserter(relays),
+                   [&](const std::string& id) {
+                     return std::count(workers.begin(), workers.end(), id) == 0;
+                   });
+    }
     const auto add = [&](const std::string& id, bool worker) {
       const auto there = std::count_if(m_model.places.begin(), m_model.places.end(),
                                        [&](const Place& e) { return e.id == id; });
       const TopologyObject& object =
           endpoint_named(id, {ObjectKind::gpu, ObjectKind::numa_node, ObjectKind::memory_device});
-      if (there > 0 && !(worker && object.kind == ObjectKind::numa_node)) {
+      if (there > 0 && object.kind != ObjectKind::numa_node) {
         fail(ErrorKind::usage, fmt::format("inside: {} is named twice", id));
       }
       Place& place =
           m_model.places.emplace_back(Place{id, worker, object.kind == ObjectKind::numa_node, 0});
-      if (std::count(workers.begin(), workers.end(), id) > 1) {
+      if (std::count(workers.begin(), workers.end(), id) +
+              std::count(relays.begin(), relays.end(), id) >
+          1) {
         place.process = static_cast<std::uint64_t>(there);
       }
     };
@@ -181,16 +193,8 @@ private:
       add(id, true);
     }
     m_model.workers = workers.size();
-    if (m_options.relays) {
-      for (const std::string& id : *m_options.relays) {
-        add(id, false);
-      }
-    } else {
-      for (const std::string& id : memories) {
-        if (std::find(workers.begin(), workers.end(), id) == workers.end()) {
-          add(id, false);
-        }
-      }
+    for (const std::string& id : relays) {
+      add(id, false);
     }
     if (m_model.places.size() - m_model.workers > k_most_relays) {
       fail(ErrorKind::usage,

@@ -22,8 +22,9 @@ struct InsideOptions {
   /// Endpoints with a gradient each; a NUMA node that is named k times has k ranks. Empty: all
   /// GPUs of the machine, and where there is none its NUMA nodes.
   std::vector<std::string> workers;
-  /// Endpoints without a gradient that may sum and pass on. Absent: the NUMA nodes that are no
-  /// workers. Idle GPUs and memory devices have to be named.
+  /// Endpoints without a gradient that may sum and pass on; a NUMA node may be named several times,
+  /// also beside workers. Absent: the NUMA nodes that are no workers. Idle GPUs and memory devices
+  /// have to be named.
   std::optional<std::vector<std::string>> relays;
   /// What the job sends and as much receives through the machine's NICs, in gradients: 0 for a job
   /// on this machine alone, 1 for one that gives its sum to others and gets theirs.

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -114,7 +115,7 @@ void take_roles(InsidePlanOptions& options, const Roles& roles) {
   }
 }
 
-/// Throws Error{usage} for what a plan inside a machine has no place for.
+/// Throws Error{usage} for what a plan of places has no use for.
 void check_inside(const PlanRequest& request, bool several) {
   constexpr const char* k_no_roles =
       "leave out --workers and --servers; a file for --roles names GPUs and NUMA nodes";
@@ -130,7 +131,8 @@ void check_inside(const PlanRequest& request, bool several) {
     const char* instead;
   };
   const PlanOptions &asked = request.options, plain;
-  const ProxyOptions &proxies = request.proxies, plain_proxies;
+  const ProxyOptions plain_proxies,
+      &proxies = is_proxy_strategy(asked.strategy) ? plain_proxies : request.proxies;
   for (const auto& [flag, is_asked, instead] : std::initializer_list<Asked>{
            {"--workers", request.workers.has_value() && !several, k_no_roles},
            {"--servers", request.servers.has_value() && !several, k_no_roles},
@@ -244,9 +246,36 @@ std::string too_many_machines(const Profile& profile, const PlanRequest& request
                      counts);
 }
 
-/// The first machines of the profile whose group has such places work; those of the last group, or
-/// the next of the same, only sum.
-std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequest& request) {
+/// Throws Error{usage} where --devices has nothing to choose from.
+void check_devices(const PlanDocuments& documents, const PlanRequest& request) {
+  if (request.devices &&
+      (documents.roles || !request.places || request.places == PlacesAsked::machine)) {
+    fail(ErrorKind::usage,
+         fmt::format("--devices {}: it says how many of each machine's places are memory devices; "
+                     "give --places gpu, numa or the number of ranks on each machine{}",
+                     *request.devices, documents.roles ? ", and leave --roles out" : ""));
+  }
+}
+
+/// Makes memory devices of some of a machine's places: the last one of each block of as many.
+void take_devices(OpenMachine& machine, const PlanRequest& request) {
+  const std::uint64_t places = machine.workers.size(), devices = request.devices.value_or(0);
+  if (devices >= places && devices > 0) {
+    fail(ErrorKind::usage,
+         fmt::format("--devices {}: of {} on each machine as many would have no gradient, and "
+                     "nobody would work; give {} or less",
+                     devices, counted(places, "place"), places - 1));
+  }
+  std::vector<std::string> all = std::exchange(machine.workers, {});
+  for (std::uint64_t p = 0; p < places; ++p) {
+    const bool device = p * devices / places != (p + 1) * devices / places;
+    (device ? machine.relays : machine.workers).push_back(std::move(all[p]));
+  }
+}
+
+/// The ranks of the first machines of the profile whose group has such places, machine by machine;
+/// those of the last group, or the next of the same, only sum.
+std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& request) {
   const ObjectKind kind =
       request.places == PlacesAsked::gpu ? ObjectKind::gpu : ObjectKind::numa_node;
   std::vector<std::pair<const MachineGroup*, std::uint64_t>> working, others;
@@ -271,67 +300,56 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
     fail(ErrorKind::input,
          too_many_machines(profile, request, working.size(), others.size(), what));
   }
-  std::vector<OpenMachine> out;
   constexpr std::uint64_t k_most_relays =
       12; // with more the bound of all choices of them may stay open
+  std::vector<PlanRank> ranks;
+  const auto add = [&](const OpenMachine& machine) {
+    std::map<std::string, std::uint64_t> there; // ranks, by place
+    for (const std::vector<std::string>* const ids : {&machine.workers, &machine.relays}) {
+      for (const std::string& id : *ids) {
+        PlanRank& rank = ranks.emplace_back();
+        rank.machine = machine.group;
+        rank.machine_number = machine.number;
+        rank.endpoint = id;
+        rank.process = there[id]++;
+        rank.worker = ids == &machine.workers;
+      }
+    }
+    for (PlanRank& rank : std::span(ranks).last(machine.workers.size() + machine.relays.size())) {
+      rank.process = there[rank.endpoint] > 1 ? rank.process : std::nullopt;
+    }
+  };
   for (std::uint64_t i = 0; i < workers; ++i) {
     const std::string& id = working[i].first->id;
     OpenMachine machine{id, working[i].second, profile.topology.ids_in(id, kind), {}};
     const std::vector<std::string> memories = profile.topology.ids_in(id, ObjectKind::numa_node);
     if (request.places == PlacesAsked::ranks) { // dealt to the memories in blocks
       const std::vector<std::uint64_t>& numbers = request.ranks_a_machine;
-      const std::uint64_t ranks = numbers[std::min<std::uint64_t>(i, numbers.size() - 1)];
+      const std::uint64_t here = numbers[std::min<std::uint64_t>(i, numbers.size() - 1)];
       machine.workers.clear();
-      for (std::uint64_t r = 0; r < ranks; ++r) {
-        machine.workers.push_back(memories[r * memories.size() / ranks]);
+      for (std::uint64_t r = 0; r < here; ++r) {
+        machine.workers.push_back(memories[r * memories.size() / here]);
       }
     }
-    if (kind == ObjectKind::gpu && workers * memories.size() + servers <= k_most_relays) {
+    take_devices(machine, request);
+    if (kind == ObjectKind::gpu && !request.devices &&
+        workers * memories.size() + servers <= k_most_relays) {
       machine.relays = memories;
     }
-    out.push_back(std::move(machine));
+    add(machine);
   }
   for (std::uint64_t i = 0; i < servers; ++i) {
     const auto& [group, number] =
         i < others.size() ? others[i] : working[workers + i - others.size()];
-    out.push_back({group->id, number, {}, {}, false});
+    ranks.emplace_back().machine = group->id;
+    ranks.back().machine_number = number;
   }
-  return out;
-}
-
-bool names_endpoints(const Roles& roles) {
-  return std::any_of(roles.groups.begin(), roles.groups.end(),
-                     [](const RoleGroup& group) { return !group.endpoints.empty(); });
-}
-
-/// The machines that roles open: a group without endpoints is whole machines, the next ones of
-/// their group; endpoints that the machine in hand already has are of the next one.
-std::vector<OpenMachine> machines_of(const Roles& roles) {
-  std::vector<OpenMachine> out;
-  std::map<std::string, std::uint64_t> used; // of each group of machines
-  std::map<std::string, std::size_t> in_hand;
-  const auto next = [&](const std::string& group) -> OpenMachine& {
-    in_hand[group] = out.size();
-    return out.emplace_back(OpenMachine{group, used[group]++, {}, {}});
-  };
-  for (const RoleGroup& group : roles.groups) {
-    for (std::uint64_t i = 0; group.endpoints.empty() && i < group.count; ++i) {
-      next(group.machine).works = group.worker;
-      in_hand.erase(group.machine);
-    }
-    for (const std::string& id : group.endpoints) {
-      const auto at = in_hand.find(group.machine);
-      const auto has = [&](const OpenMachine& machine) {
-        return std::count(machine.workers.begin(), machine.workers.end(), id) +
-                   std::count(machine.relays.begin(), machine.relays.end(), id) >
-               0;
-      };
-      OpenMachine& machine =
-          at == in_hand.end() || has(out[at->second]) ? next(group.machine) : out[at->second];
-      (group.worker ? machine.workers : machine.relays).push_back(id);
+  if (workers + servers == 1) { // nothing leaves it
+    for (PlanRank& rank : ranks) {
+      rank.machine_number.reset();
     }
   }
-  return out;
+  return ranks;
 }
 
 /// Says which of the profile's machines the plan leaves out, and whose GPUs do nothing.
@@ -369,6 +387,7 @@ void add_unused(Plan& plan, const Profile& profile) {
 
 Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, true);
+  check_devices(documents, request);
   if (documents.roles && request.places) {
     fail(ErrorKind::usage, "--places with --roles: roles say themselves which places there are; "
                            "leave one of the two out");
@@ -376,21 +395,17 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   InsidePlanOptions options = with_common({}, request);
   const std::uint64_t servers = request.servers.value_or(0);
   const bool whole = request.places == PlacesAsked::machine;
-  if (documents.roles || whole) {
-    options.machines =
-        machines_of(documents.roles ? *documents.roles
-                                    : default_roles(documents.profile,
-                                                    workers_for(documents.profile, request, false),
-                                                    servers, 1));
-  } else {
-    options.machines = machines_to_open(documents.profile, request);
+  std::vector<PlanRank> ranks =
+      documents.roles ? ranks_of(*documents.roles)
+      : whole         ? ranks_of(default_roles(documents.profile,
+                                               workers_for(documents.profile, request, false), servers, 1))
+                      : ranks_to_place(documents.profile, request);
+  for (PlanRank& rank : ranks) {
+    options.lanes = std::max(options.lanes, static_cast<std::uint64_t>(rank.lanes));
   }
-  for (const RoleGroup& group :
-       documents.roles ? documents.roles->groups : std::vector<RoleGroup>()) {
-    options.lanes = std::max(options.lanes, static_cast<std::uint64_t>(std::max(0, group.lanes)));
-  }
+  options.machines = machines_of(ranks);
   const std::size_t machines = options.machines.size();
-  if (machines == 1 && !options.machines.front().workers.empty()) { // nothing leaves it
+  if (machines == 1 && !ranks.front().endpoint.empty()) { // nothing leaves it
     const OpenMachine alone = std::exchange(options.machines, {}).front();
     options.machine = alone.group;
     options.inside.workers = alone.workers;
@@ -398,23 +413,40 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
       options.inside.relays = alone.relays;
     }
   }
-  Plan plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
-                           documents.workload_link, documents.roles_link},
-                          options);
-  add_unused(plan, documents.profile);
-  if (documents.roles) {
-    plan.options = {{"places", "as the roles say"}};
-    add_what_was_asked(plan, request);
-    return plan;
+  std::map<std::string, std::string> asked{{"places", "as the roles say"}};
+  if (!documents.roles) {
+    asked = {{"places", whole                                ? "machine"
+                        : request.places == PlacesAsked::gpu ? "gpu"
+                        : request.places == PlacesAsked::ranks
+                            ? fmt::format("{}", fmt::join(request.ranks_a_machine, ","))
+                            : "numa"},
+             {"workers", fmt::format("{}", machines - servers)},
+             {"servers", fmt::format("{}", servers)},
+             {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
   }
-  plan.options = {{"places", whole                                ? "machine"
-                             : request.places == PlacesAsked::gpu ? "gpu"
-                             : request.places == PlacesAsked::ranks
-                                 ? fmt::format("{}", fmt::join(request.ranks_a_machine, ","))
-                                 : "numa"},
-                  {"workers", fmt::format("{}", machines - servers)},
-                  {"servers", fmt::format("{}", servers)},
-                  {"lanes", fmt::format("{}", request.lanes.value_or(1))}};
+  if (request.devices) {
+    asked["devices"] = fmt::format("{}", *request.devices);
+  }
+  Plan plan;
+  if (is_proxy_strategy(request.options.strategy)) {
+    ProxyOptions proxies = request.proxies;
+    proxies.ranks = std::move(ranks);
+    for (PlanRank& rank : proxies.ranks) {
+      rank.lanes = static_cast<int>(options.lanes);
+    }
+    const Roles none;
+    plan = plan_proxies({documents.profile, documents.workload,
+                         documents.roles ? *documents.roles : none, documents.profile_link,
+                         documents.workload_link, documents.roles_link},
+                        request.options, proxies);
+    asked.merge(plan.options);
+  } else {
+    plan = plan_inside({documents.profile, documents.workload, documents.profile_link,
+                        documents.workload_link, documents.roles_link},
+                       options);
+  }
+  plan.options = std::move(asked);
+  add_unused(plan, documents.profile);
   add_what_was_asked(plan, request);
   return plan;
 }
@@ -529,6 +561,12 @@ void check_collective(const PlanRequest& request) {
                      name_of(request.collective)));
   }
   const PlanOptions& options = request.options;
+  if (request.collective != Collective::all_reduce && is_proxy_strategy(options.strategy)) {
+    fail(ErrorKind::usage,
+         fmt::format("--collective {} with --strategy {}: memory devices sum for an all-reduce; "
+                     "leave one of the two out",
+                     name_of(request.collective), options.strategy));
+  }
   if (request.collective != Collective::all_reduce &&
       (options.forward_seconds || options.backward_seconds || options.optimizer ||
        options.order == Order::priority)) {
@@ -679,8 +717,7 @@ Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request,
     return plan_inside_as_asked(documents, request);
   }
   const bool other_collective = request.collective != Collective::all_reduce;
-  if (documents.roles && (other_collective || (names_endpoints(*documents.roles) &&
-                                               request.options.strategy == "auto"))) {
+  if (documents.roles && (other_collective || documents.roles->names_endpoints())) {
     return plan_places_as_asked(documents, request);
   }
   if (const bool gpus = are_gpus(documents, request, why_machines);

@@ -49,6 +49,8 @@ struct PlanRequest {
   std::optional<PlacesAsked> places;
   /// With PlacesAsked::ranks: of each machine that works, the last one of all that follow.
   std::vector<std::uint64_t> ranks_a_machine{};
+  /// Of each working machine's places, how many are memory devices: ranks that only sum.
+  std::optional<std::uint64_t> devices{};
   /// Any but all-reduce only for plans of places.
   Collective collective = Collective::all_reduce;
   std::optional<std::uint64_t> root; ///< rank that a broadcast is from and a reduce is to

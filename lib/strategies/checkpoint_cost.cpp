@@ -83,7 +83,8 @@ std::optional<Quantity> checkpoint_cost(const Plan& plan, const Job& job, const 
   if (ways.one_machine()) {
     return shared_checkpoint_cost(ways.model(), saved, part_bytes);
   }
-  if (static_cast<double>(plan.parts.size()) * job.writes_per_part() > k_thorough.most_writes) {
+  if (!ways.has_model() ||
+      static_cast<double>(plan.parts.size()) * job.writes_per_part() > k_thorough.most_writes) {
     return std::nullopt;
   }
   return played_checkpoint_cost(ways.model(), schedule, ways.between(part_bytes).network,

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/ways.hpp"
 
 #include <fmt/format.h>
 
@@ -45,10 +46,10 @@ Job job_without_ranks(const Workload& workload, const PlanOptions& options) {
   return job;
 }
 
-Job job_between(const PlanInputs& inputs, const PlanOptions& options, const CostModel& model) {
+Job job_between(const PlanInputs& inputs, const PlanOptions& options, const Ways& ways) {
   Job job = job_without_ranks(inputs.workload, options);
-  job.workers = model.workers();
-  job.devices = model.servers();
+  job.workers = ways.workers();
+  job.devices = ways.servers();
   return job;
 }
 

@@ -11,6 +11,8 @@
 
 namespace reckon {
 
+class Ways;
+
 /// What is to be planned, before any choice.
 struct Job {
   const Workload& workload;
@@ -22,14 +24,13 @@ struct Job {
   double forward_s = 0, backward_s = 0;
 
   [[nodiscard]] std::size_t tensors() const { return ends.size(); }
+  [[nodiscard]] std::size_t ranks() const { return workers.size() + devices.size(); }
   [[nodiscard]] double bytes() const { return ends.back(); }
   [[nodiscard]] double bytes_before(std::size_t tensor) const {
     return tensor == 0 ? 0 : ends[tensor - 1];
   }
   /// Of an all-reduce of which every rank is a part.
-  [[nodiscard]] double writes_per_part() const {
-    return 2.0 * static_cast<double>(workers.size() + devices.size() - 1);
-  }
+  [[nodiscard]] double writes_per_part() const { return 2.0 * static_cast<double>(ranks() - 1); }
 };
 
 /// Throws Error{input} where the options ask for what the workload has not: an order by priority
@@ -40,10 +41,10 @@ void check_workload(const Workload& workload, const PlanOptions& options);
 /// Without its ranks. Throws as check_workload().
 [[nodiscard]] Job job_without_ranks(const Workload& workload, const PlanOptions& options);
 
-/// With the model's workers, and its other ranks that serve as devices. Throws as
+/// Between the ranks of the ways: their workers, and the others that serve as devices. Throws as
 /// job_without_ranks().
 [[nodiscard]] Job job_between(const PlanInputs& inputs, const PlanOptions& options,
-                              const CostModel& model);
+                              const Ways& ways);
 
 /// Of each rank; 0: the planner chooses.
 [[nodiscard]] int given_lanes(const Roles& roles);

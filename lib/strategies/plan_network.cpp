@@ -81,34 +81,6 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
   return {std::move(between.network), std::move(between.names), ways.op_cost(part_bytes)};
 }
 
-/// Of ranks that are places in several machines: in use, in the order in which ranks name them.
-std::vector<OpenMachine> machines_of(const Plan& plan) {
-  std::vector<OpenMachine> machines;
-  for (const PlanRank& rank : plan.ranks) {
-    const std::uint64_t number = rank.machine_number.value_or(0);
-    auto machine = std::find_if(machines.begin(), machines.end(), [&](const OpenMachine& m) {
-      return m.group == rank.machine && m.number == number;
-    });
-    if (machine == machines.end()) {
-      machine = machines.insert(machine, {rank.machine, number, {}, {}, rank.worker});
-    }
-    if (!rank.endpoint.empty()) {
-      (rank.worker ? machine->workers : machine->relays).push_back(rank.endpoint);
-    }
-  }
-  return machines;
-}
-
-/// Of ranks that are places in one machine.
-Network network_inside_plan(const Plan& plan, const Profile& profile) {
-  InsideOptions options;
-  options.relays.emplace();
-  for (const PlanRank& rank : plan.ranks) {
-    (rank.worker ? options.workers : *options.relays).push_back(rank.endpoint);
-  }
-  return network_inside_machine(profile, plan.ranks.front().machine, options);
-}
-
 /// Ranks that share a machine pass its memory one after the other.
 PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, double part_bytes) {
   const CostModel& model = ways->model();
@@ -143,20 +115,80 @@ bool has_places(const Plan& plan) {
   return !plan.ranks.front().endpoint.empty() || plan.ranks.front().machine_number;
 }
 
-Places places_of(const Plan& plan, const Profile& profile) {
+std::vector<PlanRank> ranks_of(const Roles& roles) {
+  std::vector<PlanRank> ranks;
+  std::map<std::string, std::uint64_t> used;               // of each group of machines
+  std::map<std::string, std::vector<std::string>> in_hand; // endpoints of the last one that is open
+  const auto add = [&](const RoleGroup& group, std::uint64_t number, const std::string& endpoint) {
+    PlanRank& rank = ranks.emplace_back();
+    rank.machine = group.machine;
+    rank.machine_number = number;
+    rank.endpoint = endpoint;
+    rank.worker = group.worker;
+    rank.lanes = std::max(1, group.lanes);
+  };
+  for (const RoleGroup& group : roles.groups) {
+    for (std::uint64_t i = 0; group.endpoints.empty() && i < group.count; ++i) {
+      add(group, used[group.machine]++, "");
+      in_hand.erase(group.machine);
+    }
+    for (const std::string& id : group.endpoints) {
+      const auto [at, first] = in_hand.try_emplace(group.machine);
+      if (first || std::count(at->second.begin(), at->second.end(), id) > 0) {
+        ++used[group.machine];
+        at->second.clear();
+      }
+      at->second.push_back(id);
+      add(group, used[group.machine] - 1, id);
+    }
+  }
+  const bool several = std::any_of(ranks.begin(), ranks.end(), [&](const PlanRank& rank) {
+    return rank.machine != ranks.front().machine || *rank.machine_number > 0;
+  });
+  for (PlanRank& rank : ranks) {
+    rank.machine_number = several ? rank.machine_number : std::nullopt;
+  }
+  return ranks;
+}
+
+std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks) {
+  std::vector<OpenMachine> machines;
+  for (const PlanRank& rank : ranks) {
+    const std::uint64_t number = rank.machine_number.value_or(0);
+    auto machine = std::find_if(machines.begin(), machines.end(), [&](const OpenMachine& m) {
+      return m.group == rank.machine && m.number == number;
+    });
+    if (machine == machines.end()) {
+      machine = machines.insert(machine, {rank.machine, number, {}, {}, rank.worker});
+    }
+    if (!rank.endpoint.empty()) {
+      (rank.worker ? machine->workers : machine->relays).push_back(rank.endpoint);
+    }
+  }
+  return machines;
+}
+
+Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
+                 const std::string& transport) {
+  const std::vector<OpenMachine> machines = machines_of(ranks);
+  const OpenMachine& first = machines.front();
   const auto network = std::make_shared<const Network>(
-      plan.ranks.front().machine_number
-          ? network_between_machines(profile, machines_of(plan),
-                                     plan.transport == k_unspecified_transport ? std::string()
-                                                                               : plan.transport)
-          : network_inside_plan(plan, profile));
+      ranks.front().machine_number
+          ? network_between_machines(profile, machines, transport)
+          : network_inside_machine(profile, first.group,
+                                   {.workers = first.workers, .relays = first.relays}));
   Places places{network, {}};
-  for (const PlanRank& rank : plan.ranks) {
+  for (const PlanRank& rank : ranks) {
     places.of_rank.push_back(
         network->place_named(rank.endpoint.empty() ? rank.machine : rank.endpoint, rank.machine,
                              rank.machine_number.value_or(0), rank.process));
   }
   return places;
+}
+
+Places places_of(const Plan& plan, const Profile& profile) {
+  return places_of(plan.ranks, profile,
+                   plan.transport == k_unspecified_transport ? "" : plan.transport);
 }
 
 PlanNetwork network_of(const Plan& plan, const Profile& profile) {

@@ -22,7 +22,19 @@ struct PlanNetwork {
 /// Whether the plan's ranks are places inside machines, or machines as places of one network.
 [[nodiscard]] bool has_places(const Plan& plan);
 
-/// Of a plan that has_places(). Throws Error{input} when the profile's machine lacks one.
+/// The ranks that roles name, in the order of their groups, as far as their places go. A group
+/// without endpoints is whole machines, the next ones of their group; endpoints that the machine in
+/// hand already has are of the next one.
+[[nodiscard]] std::vector<PlanRank> ranks_of(const Roles& roles);
+
+/// The machines that ranks are places in, in the order in which they name them.
+[[nodiscard]] std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks);
+
+/// What lies between ranks that are places; `transport` "" takes any. Throws Error{input} when the
+/// profile's machine lacks one.
+[[nodiscard]] Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
+                               const std::string& transport);
+/// Of a plan that has_places().
 [[nodiscard]] Places places_of(const Plan& plan, const Profile& profile);
 
 /// The network that a plan's prediction is played on, from any profile of the same machines:

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "documents/cells.hpp"
+#include "documents/own_machines.hpp"
 #include "network/pairs.hpp"
 #include "strategies/forest/bound.hpp"
 #include "strategies/predict.hpp"
@@ -15,32 +16,9 @@
 #include <cmath>
 
 namespace reckon {
-namespace {
-
-/// Inside a machine nothing is asked of ports: they are as fast as its fastest station.
-CostModel::WhatIf what_if_of(const std::optional<Places>& places, const PlanOptions& options) {
-  CostModel::WhatIf what_if = options.what_if;
-  for (std::size_t s = 0; places && s < places->network->stations.size(); ++s) {
-    what_if.worker_port_bytes_per_s = std::max(what_if.worker_port_bytes_per_s.value_or(0),
-                                               places->network->stations[s].bytes_per_second);
-  }
-  return what_if;
-}
-
-} // namespace
-
 Ways::Ways(const PlanInputs& inputs, const PlanOptions& options)
-    : m_profile(inputs.profile), m_places(places_of(inputs)),
-      m_model(std::in_place, inputs.profile, inputs.roles, options.transport,
-              what_if_of(m_places, options)) {
-  const auto bytes = static_cast<double>(inputs.workload.bytes());
-  if (m_places) {
-    const NetworkBound bound = network_bound(*m_places->network);
-    m_least = {bytes * bound.seconds_per_byte, bound.by + " (equation 27)"};
-  } else {
-    m_least = least_time(*m_model, bytes);
-    connect_machines(options.what_if);
-  }
+    : Ways(inputs.profile, inputs.roles, options.transport, options.what_if) {
+  m_least = least_time(*m_model, static_cast<double>(inputs.workload.bytes()));
 }
 
 Ways::Ways(const Profile& profile, const Roles& roles, const std::string& transport,
@@ -52,45 +30,45 @@ Ways::Ways(const Profile& profile, const Roles& roles, const std::string& transp
 Ways::Ways(const Profile& profile, Places places)
     : m_profile(profile), m_places(std::move(places)) {}
 
+Ways::Ways(const Profile& profile, Places places, double bytes) : Ways(profile, std::move(places)) {
+  const NetworkBound bound = network_bound(*m_places->network);
+  m_least = {bytes * bound.seconds_per_byte, bound.by + " (equation 27)"};
+}
+
 Ways::Ways(const Profile& profile, Between links, LeastTime least)
     : m_profile(profile), m_least(std::move(least)), m_links(std::move(links)) {}
 
-std::optional<Places> Ways::places_of(const PlanInputs& inputs) {
-  std::vector<std::string> endpoints;
-  std::string machine;
-  for (const RoleGroup& group : inputs.roles.groups) {
-    if (group.endpoints.empty() != inputs.roles.groups.front().endpoints.empty() ||
-        (!machine.empty() && group.machine != machine && !group.endpoints.empty())) {
-      fail(ErrorKind::input,
-           fmt::format("roles '{}': either all groups name endpoints of one machine or none does",
-                       inputs.roles.name));
+std::vector<std::size_t> Ways::ranks_that(bool work) const {
+  std::vector<std::size_t> ranks;
+  for (std::size_t r = 0; r < m_places->of_rank.size(); ++r) {
+    if (m_places->network->places[m_places->of_rank[r]].worker == work) {
+      ranks.push_back(r);
     }
-    machine = group.machine;
-    endpoints.insert(endpoints.end(), group.endpoints.begin(), group.endpoints.end());
   }
-  if (endpoints.empty()) {
-    return std::nullopt;
-  }
-  const auto network = std::make_shared<const Network>(
-      network_inside_machine(inputs.profile, machine, endpoints_of(inputs.roles)));
-  Places places{network, {}};
-  for (const std::string& id : endpoints) {
-    places.of_rank.push_back(network->place_named(id, machine));
-  }
-  return places;
+  return ranks;
 }
 
-std::vector<std::string> Ways::ids_of_places() const {
-  std::vector<std::string> ids;
-  for (const std::size_t place : m_places->of_rank) {
-    ids.push_back(m_places->network->places[place].id);
+std::vector<std::size_t> Ways::workers() const {
+  return m_model ? m_model->workers() : ranks_that(true);
+}
+
+std::vector<std::size_t> Ways::servers() const {
+  return m_model ? m_model->servers() : ranks_that(false);
+}
+
+void Ways::set_lanes(int lanes) {
+  m_lanes = lanes;
+  if (m_model) {
+    m_model->set_lanes(lanes);
   }
-  return ids;
 }
 
 Curve Ways::curve(std::size_t from, std::size_t to, std::string* source) const {
-  return m_places ? copy_curve(m_profile, between(0).network, ids_of_places(), from, to, source)
-                  : write_curve(m_profile, *m_model, from, to, source);
+  if (!m_places) {
+    return write_curve(m_profile, *m_model, from, to, source);
+  }
+  const Between ways = between(0);
+  return place_curve(m_profile, *m_places, ways.network, from, to, source);
 }
 
 void Ways::connect_machines(const CostModel::WhatIf& what_if) {
@@ -231,6 +209,22 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
     }
   }
   return guessed;
+}
+
+std::string transport_between(const Profile& profile, const Network& network) {
+  if (network.machines.size() > 1) {
+    for (const Cell* const cell : profile.select({.test = k_port_bandwidth})) {
+      if (!cell->key.transport.empty()) {
+        return cell->key.transport;
+      }
+    }
+    return std::string(k_unspecified_transport);
+  }
+  const bool gpu = std::any_of(network.places.begin(), network.places.end(), [&](const Place& p) {
+    const TopologyObject* const object = profile.topology.find(p.id);
+    return p.worker && object != nullptr && object->kind == ObjectKind::gpu;
+  });
+  return gpu ? "cuda" : "host";
 }
 
 InsideOptions endpoints_of(const Roles& roles) {

@@ -26,9 +26,8 @@ struct Places {
 /// it, bounded by it and played on it.
 class Ways {
 public:
-  /// Between the ranks that the roles name: the links of a machine where these are places in one,
-  /// else the measured pairs of machines, else their ports. Throws Error{input} for roles of which
-  /// only some name endpoints, and as CostModel.
+  /// Between machines, or ranks that share one, as the roles say: the measured pairs of machines,
+  /// else their ports. Throws Error{input} as CostModel.
   Ways(const PlanInputs& inputs, const PlanOptions& options);
   /// Between machines, or ranks that share one, whatever they have inside. Throws Error{input} as
   /// CostModel.
@@ -36,15 +35,16 @@ public:
        const CostModel::WhatIf& what_if);
   /// Between places, which may be in several machines.
   Ways(const Profile& profile, Places places);
+  /// The same for a gradient of so many bytes, which least() is of (equation 27).
+  Ways(const Profile& profile, Places places, double bytes);
   /// Along the links of a torus of endpoints; local ops cost nothing there.
   Ways(const Profile& profile, Between links, LeastTime least);
 
-  /// Of machines' ranks. Not where the ranks are places of several machines or nodes of a torus of
-  /// endpoints.
+  /// Of machines' ranks. Not where the ranks are places or nodes of a torus of endpoints.
   [[nodiscard]] const CostModel& model() const { return m_model.value(); }
   [[nodiscard]] bool has_model() const { return m_model.has_value(); }
   /// Whether the ranks share one machine's memory, which is all that lies between them.
-  [[nodiscard]] bool one_machine() const { return m_model && !m_places && m_model->one_machine(); }
+  [[nodiscard]] bool one_machine() const { return m_model && m_model->one_machine(); }
   /// The ways between machines whose pairs were measured, or the links of a torus; null where there
   /// are none.
   [[nodiscard]] const Between* measured() const {
@@ -52,7 +52,12 @@ public:
   }
   /// Of ranks that are places; else null.
   [[nodiscard]] const Places* places() const { return m_places ? &*m_places : nullptr; }
-  void set_lanes(int lanes) { m_model->set_lanes(lanes); }
+  /// Of machines' ranks or places: those with a gradient, and those that only sum.
+  [[nodiscard]] std::vector<std::size_t> workers() const;
+  [[nodiscard]] std::vector<std::size_t> servers() const;
+  /// Of each of these ranks.
+  [[nodiscard]] int lanes() const { return m_model ? m_model->ranks().front().lanes : m_lanes; }
+  void set_lanes(int lanes);
 
   /// What no trees between the ranks beat, of the whole gradient.
   [[nodiscard]] const LeastTime& least() const { return m_least; }
@@ -79,8 +84,7 @@ public:
                                            const std::vector<std::size_t>& devices) const;
 
 private:
-  [[nodiscard]] static std::optional<Places> places_of(const PlanInputs& inputs);
-  [[nodiscard]] std::vector<std::string> ids_of_places() const;
+  [[nodiscard]] std::vector<std::size_t> ranks_that(bool work) const;
   void connect_machines(const CostModel::WhatIf& what_if);
   [[nodiscard]] Between between_machines() const;
 
@@ -90,10 +94,15 @@ private:
   LeastTime m_least;
   std::vector<std::size_t> m_named_first;
   CostModel::WhatIf m_what_if;
+  int m_lanes = 1;         ///< of places
   bool m_by_ports = false; ///< machines whose pairs are not known
   /// Between machines, or of a torus; between machines' ports made when first asked for.
   mutable std::optional<Between> m_links;
 };
+
+/// How bytes move between these places where nobody asked for a transport: between machines that of
+/// their ports, inside one "cuda" where a worker is a GPU, else "host".
+[[nodiscard]] std::string transport_between(const Profile& profile, const Network& network);
 
 /// The places inside a machine that roles name, which work, and which only sum.
 [[nodiscard]] InsideOptions endpoints_of(const Roles& roles);

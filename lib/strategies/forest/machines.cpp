@@ -77,8 +77,7 @@ class Machines {
 public:
   Machines(const Plan& plan, const PlanInputs& inputs, const PlanOptions& options)
       : m_plan(plan), m_inputs(inputs), m_options(options), m_ways(inputs, options),
-        m_job(job_between(inputs, options, m_ways.model())),
-        m_lanes_given(given_lanes(inputs.roles) > 0) {
+        m_job(job_between(inputs, options, m_ways)), m_lanes_given(given_lanes(inputs.roles) > 0) {
     m_lanes = static_cast<std::uint64_t>(plan.ranks.front().lanes);
     m_ways.set_lanes(plan.ranks.front().lanes);
   }

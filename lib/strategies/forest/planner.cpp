@@ -353,19 +353,8 @@ private:
   }
   /// Between machines that of their ports; nobody may have said which that is.
   [[nodiscard]] std::string transport() const {
-    if (several() && m_options.plan.transport.empty()) {
-      CellKey ports;
-      ports.test = k_port_bandwidth;
-      for (const Cell* const cell : m_inputs.profile.select(ports)) {
-        if (!cell->key.transport.empty()) {
-          return cell->key.transport;
-        }
-      }
-      return std::string(k_unspecified_transport);
-    }
     return !m_options.plan.transport.empty() ? m_options.plan.transport
-           : gpu_works()                     ? "cuda"
-                                             : "host";
+                                             : transport_between(m_inputs.profile, m_model);
   }
 
   /// Over the links themselves with cuda and host, over others when the profile knows them here.

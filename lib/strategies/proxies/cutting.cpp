@@ -28,7 +28,7 @@ public:
 
   [[nodiscard]] Plan cut() const {
     Plan plan;
-    const auto lanes = static_cast<std::uint64_t>(m_ways.model().ranks().front().lanes);
+    const auto lanes = static_cast<std::uint64_t>(m_ways.lanes());
     plan.strategy = m_cut.dense ? "dense" : "coarse";
     plan.gradient_bytes = m_job.layout.total_bytes;
     plan.runs = m_job.layout.runs;
@@ -87,7 +87,7 @@ public:
       }
     }
     plan.part_bytes = *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
-    for (std::size_t r = 0; r < m_ways.model().ranks().size(); ++r) {
+    for (std::size_t r = 0; r < m_job.ranks(); ++r) {
       PlanRank rank = m_ways.place_of(r);
       rank.server = owned[r] > 0;
       rank.lanes = static_cast<int>(lanes * (dual ? 2 : 1));
@@ -122,7 +122,7 @@ private:
   /// round to all, in one of the two m_cut.directions; clients hang from their proxies.
   [[nodiscard]] SumTree tree_of(const Pattern& pattern, std::size_t owner, bool backwards) const {
     const std::vector<std::size_t> members = members_of(pattern);
-    const std::size_t n = members.size(), ranks = m_ways.model().ranks().size();
+    const std::size_t n = members.size(), ranks = m_job.ranks();
     SumTree tree;
     tree.scheme = pattern.empty() ? fmt::format("workers' ring to rank {}", members[owner])
                   : n == 1        ? fmt::format("proxy rank {}", members[owner])

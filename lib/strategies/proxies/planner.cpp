@@ -3,10 +3,12 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "core/name_ranges.hpp"
 #include "strategies/checkpoint_cost.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/plan_network.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/provenance.hpp"
 #include "strategies/proxies/routes.hpp"
@@ -99,11 +101,16 @@ std::optional<UpdatePlan> first_update(const PlanOptions& options, const Job& jo
 
 /// What the other planners have for the same inputs.
 std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOptions& options,
-                                        const Ways& ways) {
-  if (ways.places() != nullptr) { // the best of all trees
+                                        const std::vector<PlanRank>& places) {
+  if (!places.empty()) { // the best of all trees
     InsidePlanOptions trees;
-    trees.machine = ways.model().ranks().front().machine;
-    trees.inside = endpoints_of(inputs.roles);
+    trees.machines = machines_of(places);
+    if (trees.machines.size() == 1) { // nothing leaves it
+      const OpenMachine alone = std::exchange(trees.machines, {}).front();
+      trees.machine = alone.group;
+      trees.inside.workers = alone.workers;
+      trees.inside.relays = alone.relays;
+    }
     const Plan best = plan_inside({inputs.profile, inputs.workload, inputs.profile_link,
                                    inputs.workload_link, inputs.roles_link},
                                   trees);
@@ -130,13 +137,25 @@ struct ProxyFindings {
   bool lanes_given = false;
 };
 
-std::string transport_of(const Plan& plan, const PlanOptions& options, const Ways& ways) {
-  if (ways.places() == nullptr || !options.transport.empty()) {
-    return ways.model().transport();
+std::string transport_of(const PlanInputs& inputs, const PlanOptions& options, const Ways& ways) {
+  return ways.has_model()             ? ways.model().transport()
+         : !options.transport.empty() ? options.transport
+                                      : transport_between(inputs.profile, *ways.places()->network);
+}
+
+/// What of the profile the ways are, and what it does not know.
+void add_sources(Plan& plan, const Ways& ways) {
+  if (ways.has_model()) {
+    add_sources(plan.quantities, ways.model().sources());
+    plan.assumed = ways.model().assumed();
+    return;
   }
-  const bool gpu = std::any_of(plan.ranks.begin(), plan.ranks.end(),
-                               [](const PlanRank& r) { return r.endpoint_kind == "gpu"; });
-  return gpu ? "cuda" : "host";
+  const Network& network = *ways.places()->network;
+  add_sources(plan.quantities, network.pair_sources);
+  if (!network.unknown.empty()) {
+    plan.assumed.push_back(
+        fmt::format("{}{}, which limit nothing here", k_no_rate, first_names(network.unknown, 4)));
+  }
 }
 
 /// Writes into a plan what it was made from, what was asked for, and the quantities behind it.
@@ -144,7 +163,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
               const ProxyOptions& proxies, const Job& job, const Ways& ways,
               const ProxyFindings& found) {
   add_provenance(plan, inputs, options);
-  plan.transport = transport_of(plan, options, ways);
+  plan.transport = transport_of(inputs, options, ways);
   plan.options["workers"] = std::to_string(job.workers.size());
   plan.options["servers"] = std::to_string(job.devices.size());
   plan.options["tolerance"] = fmt::format("{}", proxies.tolerance);
@@ -156,7 +175,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
     plan.options["queues"] = "fcfs";
   }
   if (found.lanes_given && !inputs.roles_link) {
-    plan.options["lanes"] = std::to_string(inputs.roles.groups.front().lanes);
+    plan.options["lanes"] = std::to_string(ways.lanes());
   }
   if (proxies.paper_shards) {
     plan.options["shards"] = "paper";
@@ -218,8 +237,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
                                    "under way at once",
                              {{"parts", static_cast<double>(plan.parts.size())}}});
   add_sources(plan.quantities, found.routing.sources);
-  add_sources(plan.quantities, ways.model().sources());
-  plan.assumed = ways.model().assumed();
+  add_sources(plan, ways);
   for (const std::string& text : found.routing.ambiguous) {
     plan.quantities.push_back({"several_crossings", 1, text, {}});
   }
@@ -233,17 +251,24 @@ bool is_proxy_strategy(std::string_view name) {
 
 Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                   const ProxyOptions& proxies) {
-  Ways ways(inputs, options);
-  const Job job = job_between(inputs, options, ways.model());
+  const std::vector<PlanRank> places = proxies.ranks.empty() && inputs.roles.names_endpoints()
+                                           ? ranks_of(inputs.roles)
+                                           : proxies.ranks;
+  Ways ways = places.empty()
+                  ? Ways(inputs, options)
+                  : Ways(inputs.profile, places_of(places, inputs.profile, options.transport),
+                         static_cast<double>(inputs.workload.bytes()));
+  const Job job = job_between(inputs, options, ways);
   check_options(inputs, options, proxies, job);
-  const bool lanes_given = given_lanes(inputs.roles) > 0;
-  ways.set_lanes(std::max(1, given_lanes(inputs.roles)));
+  const int given = places.empty() ? given_lanes(inputs.roles) : places.front().lanes;
+  const bool lanes_given = given > 0;
+  ways.set_lanes(std::max(1, given));
   const RoutingTables routing = routing_of(inputs, options, proxies, job, ways);
   double partition = 0;
   for (const ProxyRoute& r : routing.routes) {
     partition = std::max(partition, r.partition_bytes);
   }
-  if (!lanes_given && !ways.one_machine() && ways.places() == nullptr) {
+  if (!lanes_given && !ways.one_machine()) {
     ways.set_lanes(needed_lanes(job, ways, routing.routes, partition));
   }
   const DualSolutions dual =
@@ -263,7 +288,7 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
   plan.candidates.push_back({"coarse_without_ring", found.whole.prediction, ""});
   plan.candidates.push_back({"dense", found.dense.prediction, ""});
   if (proxies.all_candidates) {
-    for (Candidate& c : other_candidates(inputs, options, ways)) {
+    for (Candidate& c : other_candidates(inputs, options, places)) {
       plan.candidates.push_back(std::move(c));
     }
   }
@@ -275,7 +300,7 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
 
 Prediction predict_proxies(const PlanInputs& inputs, const PlanOptions& options, const Plan& plan) {
   Ways ways(inputs, options);
-  const Job job = job_between(inputs, options, ways.model());
+  const Job job = job_between(inputs, options, ways);
   const bool dual =
       std::any_of(plan.tensors.begin(), plan.tensors.end(),
                   [&](const TensorRoute& t) { return t.by_workers != plan.tensors[0].by_workers; });

@@ -16,6 +16,9 @@ inline constexpr double k_all_proxy_bytes = std::numeric_limits<double>::max();
 
 /// What a plan over memory devices (COARSE) asks for beside PlanOptions.
 struct ProxyOptions {
+  /// Ranks that are places inside machines (ranks_of(), places_of()). Empty: machines, or ranks
+  /// that share one, as the roles say.
+  std::vector<PlanRank> ranks{};
   /// m of the dual synchronization: gradient bytes, in gradient order, that go through the proxies;
   /// the rest the workers sum in a ring. At most the workload's, or k_all_proxy_bytes. Absent:
   /// by the predicted time, but all with one_queue, which is about the proxies.
@@ -43,7 +46,8 @@ struct ProxyOptions {
 /// then all-reduce in rings among themselves, each ring a tree of the plan; the last tensors in
 /// gradient order by a ring of the workers (dual synchronization). Strategy "dense": one memory
 /// device alone. The candidates have both beside the strategies of make_plan(). The parts are
-/// tensor by tensor, in gradient order or by priority. Throws as make_plan().
+/// tensor by tensor, in gradient order or by priority. Roles that name endpoints are places, too.
+/// Throws as make_plan() and places_of().
 [[nodiscard]] Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                                 const ProxyOptions& proxies);
 

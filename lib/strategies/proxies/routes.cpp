@@ -130,24 +130,26 @@ Curve write_curve(const Profile& profile, const CostModel& model, std::size_t fr
   return curve_by([&](double bytes) { return model.latency_s() + bytes / rate; });
 }
 
-Curve copy_curve(const Profile& profile, const StationNetwork& network,
-                 const std::vector<std::string>& endpoints, std::size_t from, std::size_t to,
-                 std::string* source) {
+Curve place_curve(const Profile& profile, const Places& places, const StationNetwork& ways,
+                  std::size_t from, std::size_t to, std::string* source) {
+  const Network& network = *places.network;
+  const std::size_t a = places.of_rank[from], b = places.of_rank[to];
   std::map<double, CurvePoint> points;
-  for (const Cell* cell :
-       profile.select({.test = k_gpu_copy, .from = endpoints[from], .to = endpoints[to]})) {
-    if (cell->unit == "seconds" && cell->p50 > 0 && cell->key.bytes > 0) {
+  for (const Cell* cell : profile.select(
+           {.test = k_gpu_copy, .from = network.places[a].id, .to = network.places[b].id})) {
+    if (network.places[a].machine == network.places[b].machine && cell->unit == "seconds" &&
+        cell->p50 > 0 && cell->key.bytes > 0) {
       const auto bytes = static_cast<double>(cell->key.bytes);
       points[bytes] = {bytes, cell->p50};
     }
   }
   if (points.size() < 2) {
     for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
-      const double seconds = network.write_seconds(from, to, bytes);
+      const double seconds = ways.write_seconds(from, to, bytes);
       if (!(seconds > 0)) {
         fail(ErrorKind::input,
              fmt::format("nothing in profile '{}' says how fast {} and {} are to each other",
-                         profile.name, endpoints[from], endpoints[to]));
+                         profile.name, network.name_of(a), network.name_of(b)));
       }
       points[bytes] = {bytes, seconds};
     }
@@ -165,7 +167,7 @@ RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, doub
   const std::vector<std::size_t>&clients = job.workers, &devices = job.devices;
   if (devices.empty()) {
     fail(ErrorKind::input, "there is no memory device, a rank that serves and has no gradient; "
-                           "give --servers, or --roles with such a group");
+                           "give --servers, with --places --devices, or --roles with such a group");
   }
   std::vector<SizeCount> sizes;
   for (const Tensor& tensor : job.workload.tensors) {

@@ -6,6 +6,7 @@
 #include "documents/profile.hpp"
 #include "stats/curve.hpp"
 #include "strategies/job.hpp"
+#include "strategies/ways.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -20,11 +21,12 @@ namespace reckon {
 [[nodiscard]] Curve write_curve(const Profile& profile, const CostModel& model, std::size_t from,
                                 std::size_t to, std::string* source = nullptr);
 
-/// The same between places inside a machine: cells `gpu_copy` of the pair, whose name `source`
-/// gets; else what the links between them carry (`network`).
-[[nodiscard]] Curve copy_curve(const Profile& profile, const StationNetwork& network,
-                               const std::vector<std::string>& endpoints, std::size_t from,
-                               std::size_t to, std::string* source = nullptr);
+/// The same between ranks that are places: cells `gpu_copy` of two in one machine, whose name
+/// `source` gets; else what `ways`, the links between the ranks, carry. Throws Error{input} where
+/// nothing is known of them.
+[[nodiscard]] Curve place_curve(const Profile& profile, const Places& places,
+                                const StationNetwork& ways, std::size_t from, std::size_t to,
+                                std::string* source = nullptr);
 
 /// How long one write between two ranks takes; the string gets what that was read from, a case of
 /// the profile first.

@@ -104,6 +104,10 @@ def first_part(arguments, folder, model, model_bytes, present):
     return rows, {name: statistics.median(seconds) for name, seconds in others.items()}, link
 
 
+def counted(devices):
+    return f"{devices} memory device" + ("" if devices == 1 else "s")
+
+
 def second_part(arguments, folder, model, model_bytes):
     """Every other scheme once: collectives, one slow port, unequal machines, racks."""
     rows = []
@@ -120,6 +124,9 @@ def second_part(arguments, folder, model, model_bytes):
             one(lab, profile, link, collective, 0, "--collective", collective)
         for scheme in ("hierarchical_ring", "hierarchical_servers", "optimum", "byteps_split"):
             one(lab, profile, link, scheme, 2, "--strategy", scheme)
+        for scheme, devices in (("coarse", 1), ("coarse", 2), ("dense", 2)):
+            one(lab, profile, link, f"{scheme}, {PLACES - devices} workers and {counted(devices)} in each machine", 0, "--strategy", scheme,
+                "--devices", devices)
     number, unit = re.fullmatch(r"([\d.]+)(\w+)", arguments.rate).groups()
     half = f"{float(number) / 2:g}{unit}"
     with Cluster(3, 1, [arguments.rate, half, arguments.rate, arguments.rate], "2,4,4") as lab:

@@ -46,6 +46,20 @@ for machine, (before, after) in enumerate(zip(numbers("before"), numbers("after"
 END
 done
 
+# Memory devices beside the workers of each machine (COARSE): clients push inside it, devices sum between them.
+ok plan --profile profile.json --workload model.csv --workers 2 --places 2,3 --devices 1 --strategy coarse --proxy-bytes all -o coarse.json
+stdout_has 'devices 1' 'places 2,3'
+json_check coarse.json << 'END'
+assert [r["machine_number"] for r in plan["ranks"]] == [0, 0, 1, 1, 1], plan["ranks"]
+assert [r["worker"] for r in plan["ranks"]] == [True, False, True, True, False], plan["ranks"]
+assert [(route["client"], route["bandwidth_proxy"]) for route in plan["routing"]] == [(0, 1), (2, 4), (3, 4)], plan["routing"]
+END
+cluster_run --ranks 5 -- "$RECKON" run coarse.json --iterations 2 --warm-up 0 --tolerance 1e9% -o report.json
+expect_status 0
+json_check report.json << 'END'
+assert report["verification"]["wrong_elements"] == 0 and report["verification"]["checked_bytes"] > 0, report["verification"]
+END
+
 # The same over one transport: all bytes, also those inside machines.
 cluster_run -- "$RECKON" run plan.json --transport 'tcp;ofi_rxm' --iterations 1 --warm-up 0 --tolerance 1e9% -o report.json
 expect_status 0

@@ -389,6 +389,48 @@ TEST(Proxies, GpusOfAMachineCanBeTheMemoryDevices) {
   EXPECT_LE(candidate(plan, "inside_").bound_seconds, plan.prediction.mid_seconds);
 }
 
+/// Two machines with two GPUs each: 4 GB/s between the two, ports of 1 GB/s.
+Profile two_machines_of_two_gpus() {
+  Profile p = empty_profile("two machines");
+  p.machines.push_back({"m0", "m0", 2, 8, 0});
+  TopologyObject machine, first, second;
+  machine.id = "m0";
+  first.id = "m0/gpu0";
+  second.id = "m0/gpu1";
+  first.kind = second.kind = ObjectKind::gpu;
+  first.parent = second.parent = machine.id;
+  p.topology.objects = {machine, first, second};
+  p.topology.links = {{PeerLinkKind::nvlink, first.id, second.id, 1, 4e9}};
+  add_port(p, "m0", k_port);
+  return p;
+}
+
+TEST(Proxies, MachinesMayHaveClientsAndDevicesBothAndOnlyTheDevicesSendBetweenThem) {
+  const Profile p = two_machines_of_two_gpus();
+  Roles roles;
+  roles.name = "a device beside each";
+  for (int machine = 0; machine < 2; ++machine) { // named again: of the next machine
+    roles.groups.push_back({"m0", 1, true, false, 1, {"m0/gpu0"}});
+    roles.groups.push_back({"m0", 1, false, true, 1, {"m0/gpu1"}});
+  }
+  const Plan plan = plan_of(p, roles, one_tensor(64U << 20U),
+                            {.strategy = "coarse", .part_bytes = 1U << 20U}, k_all_through_proxies);
+  ASSERT_EQ(plan.ranks.size(), 4U);
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    EXPECT_EQ(plan.ranks[r].machine_number, r / 2);
+    EXPECT_EQ(plan.ranks[r].worker, r % 2 == 0);
+  }
+  EXPECT_THAT(bandwidth_proxies(plan), ElementsAre(1U, 3U)); // the near ones
+  EXPECT_THAT(check(lower(plan)).faults, IsEmpty());
+  // Two devices: half of the gradient goes to the other and comes back summed, and the other's half
+  // the same way: 2 (q - 1) / q = 1 gradient through each port.
+  const double port_s = (64 << 20) / 1e9;
+  EXPECT_NEAR(plan.prediction.busy_seconds(), port_s, 1e-9);
+  EXPECT_THAT(plan.prediction.busy_by(), HasSubstr("port"));
+  EXPECT_GE(plan.prediction.mid_seconds, port_s);
+  EXPECT_LT(plan.prediction.mid_seconds, 1.1 * port_s); // push, pull and the first shard's way
+}
+
 /// What a part makes the ranks send: clients to their proxies and round the ring and back, or round
 /// the workers' ring.
 double sent(const Plan& plan, std::size_t part, std::size_t workers) {

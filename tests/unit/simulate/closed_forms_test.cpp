@@ -232,6 +232,7 @@ TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {
   // A way has two hosts in SimGrid: a pointer for each pair of all hosts would be 537 MB.
   constexpr std::uint32_t k_ways = 4096;
   SimGraph graph;
+  graph.simgrid = true;
   graph.hosts = 2;
   for (std::uint32_t way = 0; way < k_ways; ++way) {
     graph.station_bytes_per_s.push_back(1e9);

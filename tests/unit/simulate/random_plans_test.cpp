@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random plans on SimGrid beside the planner's play: two implementations that have in common the
-// schedule and the stations. A play serves a station's writes in turn, SimGrid shares it, so that
-// single plans may differ; over many plans the differences must go either way and stay small.
+// Random plans simulated, by equal shares and on SimGrid (fixtures.hpp), beside the planner's play:
+// implementations that have in common the schedule and the stations. A play serves a station's
+// writes in turn, the simulation shares it, so that single plans may differ; over many plans the
+// differences must go either way and stay small.
 
 #include "fixtures.hpp"
 #include "strategies/lower.hpp"

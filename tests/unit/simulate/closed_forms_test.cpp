@@ -245,7 +245,7 @@ TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {
   }
   graph.end_lane();
   const std::string of_this_process(500'000'000, 'x');
-  const SimResult result = simulate(graph, k_simulator, [](std::uint64_t) {});
+  const SimResult result = simulated(graph);
   EXPECT_EQ(of_this_process.back(), 'x');
   EXPECT_NEAR(result.seconds, 1e-3, 1e-9);
   EXPECT_LT(result.peak_bytes, 400'000'000U);

@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "simulate/equal_shares.hpp"
 #include "simulate/player.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@
 #include <cstring>
 #include <fstream>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <sys/resource.h>
@@ -65,7 +68,9 @@ std::uint64_t peak_bytes() {
 void simulate() {
   const SimGraph graph = read_graph(read_some);
   put_line({{"done", 0}, {"ops", graph.ops.size()}});
-  const std::unique_ptr<FlowEngine> engine = make_simgrid_engine(graph);
+  const bool on_simgrid = graph.simgrid || !stations_are_apart(graph);
+  const std::unique_ptr<FlowEngine> engine =
+      on_simgrid ? make_simgrid_engine(graph) : make_equal_shares_engine(graph);
   std::int64_t told = monotonic_ns();
   const PlayedGraph played = play_graph(graph, *engine, [&](std::uint64_t done) {
     if (monotonic_ns() - told >= k_tell_ns) {
@@ -78,15 +83,16 @@ void simulate() {
   const auto seconds = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
-  put_line({{"engine", simgrid_version()},
-            {"settings", simgrid_settings(graph)},
-            {"lane_seconds", played.lane_seconds},
-            {"seconds", played.seconds},
-            {"flows", played.flows},
-            {"most_flows", played.most_flows},
-            {"background_bytes", played.background_bytes},
-            {"cpu_seconds", seconds(used.ru_utime) + seconds(used.ru_stime)},
-            {"peak_bytes", peak_bytes()}});
+  put_line(
+      {{"engine", on_simgrid ? simgrid_version() : "equal shares"},
+       {"settings", on_simgrid ? simgrid_settings(graph) : std::map<std::string, std::string>()},
+       {"lane_seconds", played.lane_seconds},
+       {"seconds", played.seconds},
+       {"flows", played.flows},
+       {"most_flows", played.most_flows},
+       {"background_bytes", played.background_bytes},
+       {"cpu_seconds", seconds(used.ru_utime) + seconds(used.ru_stime)},
+       {"peak_bytes", peak_bytes()}});
   std::cout.flush();
   ::_exit(k_exit_ok); // tearing the engine down takes longer than the system does
 }

@@ -151,6 +151,11 @@ void add_simulate_command(Arguments& program) {
               "Processor time that the simulation may take, by an estimate before it begins")
       .defaults_to("2min");
   command
+      .choice<bool>("--engine", &arguments->options.simgrid, {{"auto", false}, {"simgrid", true}},
+                    "simgrid: SimGrid shares the links; auto: only where a write is on several at "
+                    "once, else arithmetic does, to the same times and much faster")
+      .defaults_to("auto");
+  command
       .option("--tolerance", fraction(&arguments->tolerance),
               "Largest error of the prediction that passes; exit status 1 beyond")
       .defaults_to("15%");

@@ -127,7 +127,7 @@ struct SimulatedStation {
 /// The plan was not executed but played on a model of its links.
 struct Simulation {
   DocumentLink profile; ///< whose links
-  std::string engine;   ///< "SimGrid 3.32.0"
+  std::string engine;   ///< "SimGrid 3.32.0", "equal shares"
   std::map<std::string, std::string> settings;
   std::uint64_t ops = 0, flows = 0;
   std::uint64_t merged_parts = 1;       ///< so many of the plan's parts were played as one

@@ -39,7 +39,7 @@ public:
         add_lane(rank, lane);
       }
     }
-    join_hops();
+    leave_out_hops();
     set_precision();
     return std::move(m_graph);
   }
@@ -179,8 +179,8 @@ private:
   }
 
   /// Nothing ever waits before a station that is as fast as the one before it and serves no others
-  /// than that one sends: both are one hop, which is one flow instead of two.
-  void join_hops() {
+  /// than that one sends: it is left out, which is one flow instead of two.
+  void leave_out_hops() {
     std::vector<std::size_t> passing(m_graph.station_bytes_per_s.size(), 0);
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> passing_both;
     for (const SimGraph::Path& path : m_graph.paths) {
@@ -191,16 +191,15 @@ private:
         }
       }
     }
-    const auto joined = [&](const std::vector<std::uint32_t>& hop,
-                            const std::vector<std::uint32_t>& next) {
+    const auto never_waits = [&](const std::vector<std::uint32_t>& hop,
+                                 const std::vector<std::uint32_t>& next) {
       const std::uint32_t a = hop.back(), b = next.front();
       return hop.size() == 1 && next.size() == 1 && passing_both[{a, b}] == passing[b] &&
              m_graph.station_bytes_per_s[b] >= m_graph.station_bytes_per_s[a];
     };
     for (SimGraph::Path& path : m_graph.paths) {
       for (std::size_t h = path.hops.size(); h-- > 1;) {
-        if (joined(path.hops[h - 1], path.hops[h])) {
-          path.hops[h - 1].push_back(path.hops[h].front());
+        if (never_waits(path.hops[h - 1], path.hops[h])) {
           path.hops.erase(path.hops.begin() + static_cast<std::ptrdiff_t>(h));
         }
       }

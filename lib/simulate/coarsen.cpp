@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulate/coarsen.hpp"
 
+#include "simulate/equal_shares.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -131,7 +133,7 @@ double writes_of(const Plan& plan, const std::function<Schedule(const Plan&)>& l
 double simulation_cost_seconds(const SimGraph& graph) {
   // Connections: what may be under way at once, at most.
   std::set<std::pair<std::size_t, std::uint32_t>> connections;
-  double writes = 0;
+  double writes = 0, flows = 0;
   double together = 0; // each flow's end is felt by all flows, and a write's flows end one by one
   for (std::size_t lane = 0; lane < graph.lanes(); ++lane) {
     for (std::uint32_t i = graph.lane_begin[lane]; i < graph.lane_begin[lane + 1]; ++i) {
@@ -139,12 +141,19 @@ double simulation_cost_seconds(const SimGraph& graph) {
         connections.emplace(lane, graph.ops[i].target);
         ++writes;
         const auto hops = static_cast<double>(graph.paths[graph.ops[i].target].hops.size());
+        flows += hops;
         together += hops * hops;
       }
     }
   }
-  constexpr double k_op_s = 1e-6, k_write_s = 5e-6, k_write_and_flow_s = 2e-8;
-  return static_cast<double>(graph.ops.size()) * k_op_s + writes * k_write_s +
+  constexpr double k_op_s = 1e-6;
+  const double ops_s = static_cast<double>(graph.ops.size()) * k_op_s;
+  if (!graph.simgrid && stations_are_apart(graph)) {
+    constexpr double k_flow_s = 1e-6;
+    return ops_s + flows * k_flow_s;
+  }
+  constexpr double k_write_s = 5e-6, k_write_and_flow_s = 2e-8;
+  return ops_s + writes * k_write_s +
          together * static_cast<double>(connections.size()) * k_write_and_flow_s;
 }
 

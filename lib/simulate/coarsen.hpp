@@ -38,7 +38,7 @@ struct MergedPlan {
 [[nodiscard]] double writes_of(const Plan& plan, const std::function<Schedule(const Plan&)>& lower);
 
 /// Processor seconds that reckon-sim takes for the graph, within a factor of about 5: each write
-/// costs a little, and more the more others are under way (docs/results/simulate.md).
+/// costs a little, and on SimGrid more the more others are under way (docs/results/simulate.md).
 [[nodiscard]] double simulation_cost_seconds(const SimGraph& graph);
 
 } // namespace reckon

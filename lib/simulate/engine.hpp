@@ -13,7 +13,7 @@ namespace reckon {
 
 /// What reckon-sim found.
 struct SimResult {
-  std::string engine;                          ///< "SimGrid 3.32.0"
+  std::string engine;                          ///< "SimGrid 3.32.0", "equal shares"
   std::map<std::string, std::string> settings; ///< of the engine
   std::vector<double> lane_seconds;            ///< when each lane's last op was done
   double seconds = 0;

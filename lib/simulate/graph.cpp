@@ -150,6 +150,8 @@ private:
   void read_network(std::string_view kind) {
     if (kind == "hosts") {
       m_graph.hosts = m_in.index("number of hosts", k_most);
+    } else if (kind == "simgrid") {
+      m_graph.simgrid = true;
     } else if (kind == "precision") {
       m_graph.precision_s = m_in.non_negative("precision");
       if (m_graph.precision_s <= 0) {
@@ -279,7 +281,8 @@ void write_graph(const SimGraph& graph, const std::function<void(std::string_vie
       text.clear();
     }
   };
-  fmt::format_to(out, "{}\nhosts {}\nprecision {}\n", k_format, graph.hosts, graph.precision_s);
+  fmt::format_to(out, "{}\nhosts {}\n{}precision {}\n", k_format, graph.hosts,
+                 graph.simgrid ? "simgrid\n" : "", graph.precision_s);
   for (const double rate : graph.station_bytes_per_s) {
     fmt::format_to(out, "station {}\n", rate);
   }

@@ -43,6 +43,7 @@ struct SimGraph {
   };
 
   std::uint32_t hosts = 0;
+  bool simgrid = false;      ///< SimGrid plays it, also where equal shares could (equal_shares.hpp)
   double precision_s = 1e-9; ///< what ends within it ends at once
   std::vector<double> station_bytes_per_s;
   std::vector<Path> paths;

@@ -65,6 +65,7 @@ PreparedPlan prepare(const Plan& whole, const std::function<Schedule(const Plan&
       prepared.merged_parts = merge;
       prepared.merging_error = merging_error(plan, merged.plan);
       prepared.graph = build_graph(prepared.schedule, prepared.network, prepared.scenario);
+      prepared.graph.simgrid = options.simgrid;
       prepared.cost_seconds = simulation_cost_seconds(prepared.graph);
       if (prepared.cost_seconds <= options.budget_seconds) {
         return prepared;

@@ -18,6 +18,7 @@ struct PrepareOptions {
   std::optional<std::uint64_t> merge;
   bool fold = true;            ///< ranks that do the same
   double budget_seconds = 120; ///< processor time of the simulator
+  bool simgrid = false;        ///< SimGraph::simgrid
 };
 
 /// A plan ready to be played.

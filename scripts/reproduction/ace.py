@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ACE (ISCA 2021): sections III, V and VI as computed by `reckon solve torus` and `reckon solve overlap`, and its all-reduce on a
-torus planned and simulated on SimGrid. Nothing is run."""
+torus planned and simulated. Nothing is run."""
 
 import json
 import math
@@ -105,8 +105,8 @@ def gigabytes(value):
 
 
 def shape_rows(folder, model):
-    """Each shape's all-reduce: the closed form, the planner's play, SimGrid, and the strategy with fewer bytes; and by shape (44) and
-    what SimGrid has."""
+    """Each shape's all-reduce: the closed form, the planner's play, the simulation, and the strategy with fewer bytes; and by shape (44) and
+    what the simulation has."""
     rows, rates = [], {}
     for shape, part in (*((s, 65536) for s in SHAPES.values()), (SHAPES[128], 32768)):
         count = math.prod(int(n) for n in shape.split("x"))
@@ -163,7 +163,7 @@ def mean_line(results):
 
 
 def slower_rows(folder, results, rates):
-    """Of the ideal with (44), and with links so much slower that (44) is what SimGrid's all-reduce reached."""
+    """Of the ideal with (44), and with links so much slower that (44) is what the simulated all-reduce reached."""
     slower = {}
     for nodes, shape in SHAPES.items():
         factor = rates[shape][1] / rates[shape][0]

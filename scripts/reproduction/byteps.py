@@ -271,7 +271,7 @@ def byteps(arguments, folder):
     rows, links = between(folder), inside()
     lines = ["# BytePS at its own scale: figures 12, 15 and 16", "",
              "Written by `scripts/reproduce byteps`: planned by the equations ([equations.md](../equations.md)) and the planner's play, "
-             "simulated by `reckon simulate` (SimGrid: flows at a link share it equally, what it is too slow for waits before it). Nothing is measured here; `scripts/reproduce figure12` measures "
+             "simulated by `reckon simulate` (flows at a link share it equally, what it is too slow for waits before it). Nothing is measured here; `scripts/reproduce figure12` measures "
              "on emulated links. Figures that stand only in the paper's plots are not guessed.", "",
              claims(claim_rows(twelve, rows, links)), "", *figure12_lines(folder, twelve), *figure15_lines(folder, rows, links)]
     finish(folder, "byteps", lines, {"figure12": twelve, "figure15": [dict(r) for r in rows.values()], "inside": links})

@@ -246,7 +246,7 @@ def page(rows, seed):
              "No plan can beat `bound` (equation 27). `optimum` is the best mix of trees that the planner found; by "
              "the certificate (the planner's dual values) or the bound, whichever is more, it is at most `left open` "
              "over the best mix there is. The plan predicts `played` for the strategy that it chose, with parts of a "
-             "finite size. SimGrid plays every part of the same plan in `simulated`; `-` stands there if that takes "
+             "finite size. `reckon simulate` plays every part of the same plan in `simulated`; `-` stands there if that takes "
              f"over {SIMULATION_LIMIT} s or no simulator is built.", "",
              "`rates changed` is the same network where the rate of each link, NIC, port and measured copy is up to "
              f"{100 * CHANGE:g} % higher or lower, at random and alike in both directions (seed {seed}; `--seed` "

@@ -48,7 +48,7 @@ TEST(BuildGraph, BytesMayWaitBetweenStationsUnlessTheScenarioHasNoBuffers) {
     return all;
   };
   // Stations are numbered as they are in the network, those that nobody uses left out.
-  EXPECT_EQ(hops(false), (std::vector<Hops>{{{0}, {2}}, {{1, 4}}, {{3}, {2}}}));
+  EXPECT_EQ(hops(false), (std::vector<Hops>{{{0}, {2}}, {{1}}, {{3}, {2}}}));
   EXPECT_EQ(hops(true), (std::vector<Hops>{{{0, 2}}, {{1, 4}}, {{3, 2}}}));
   network.stations.station_bytes_per_s[7] = 999; // rank 3's port is slower than rank 1's
   EXPECT_EQ(hops(false)[1], (Hops{{1}, {4}}));

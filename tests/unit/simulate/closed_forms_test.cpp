@@ -232,6 +232,7 @@ TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {
   // A way has two hosts in SimGrid: a pointer for each pair of all hosts would be 537 MB.
   constexpr std::uint32_t k_ways = 4096;
   SimGraph graph;
+  graph.simgrid = true;
   graph.hosts = 2;
   for (std::uint32_t way = 0; way < k_ways; ++way) {
     graph.station_bytes_per_s.push_back(1e9);
@@ -244,7 +245,7 @@ TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {
   }
   graph.end_lane();
   const std::string of_this_process(500'000'000, 'x');
-  const SimResult result = simulate(graph, k_simulator, [](std::uint64_t) {});
+  const SimResult result = simulated(graph);
   EXPECT_EQ(of_this_process.back(), 'x');
   EXPECT_NEAR(result.seconds, 1e-3, 1e-9);
   EXPECT_LT(result.peak_bytes, 400'000'000U);

@@ -5,6 +5,7 @@
 #include "documents/plan.hpp"
 #include "simulate/build.hpp"
 #include "simulate/engine.hpp"
+#include "simulate/equal_shares.hpp"
 #include "support/equal_parts.hpp"
 #include "support/schedules.hpp"
 
@@ -111,10 +112,30 @@ inline Plan on_lanes(Plan plan, std::uint64_t lanes) {
   return plan;
 }
 
-/// On SimGrid.
+inline SimResult simulated(const SimGraph& graph) {
+  return simulate(graph, k_simulator, [](std::uint64_t) {});
+}
+
+/// By equal shares where the stations are apart, and then also on SimGrid, to times so much of all
+/// apart at most.
+inline SimResult simulated_twice(SimGraph graph, double within) {
+  SimResult result = simulated(graph);
+  EXPECT_EQ(result.engine == "equal shares", stations_are_apart(graph));
+  if (stations_are_apart(graph)) {
+    graph.simgrid = true;
+    const SimResult on_simgrid = simulated(graph);
+    EXPECT_EQ(on_simgrid.engine.rfind("SimGrid", 0), 0U);
+    for (std::size_t lane = 0; lane < result.lane_seconds.size(); ++lane) {
+      EXPECT_NEAR(result.lane_seconds[lane], on_simgrid.lane_seconds[lane], within * result.seconds)
+          << "lane " << lane;
+    }
+  }
+  return result;
+}
+
 inline SimResult simulated(const Schedule& schedule, const SimNetwork& network,
                            const Scenario& scenario = {}) {
-  return simulate(build_graph(schedule, network, scenario), k_simulator, [](std::uint64_t) {});
+  return simulated_twice(build_graph(schedule, network, scenario), 1e-3);
 }
 
 } // namespace reckon::test

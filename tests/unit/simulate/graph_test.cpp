@@ -55,7 +55,11 @@ TEST(Graph, ItsTextReadsBackTheSameInPiecesOfAnySize) {
   for (const std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{1} << 16U}) {
     EXPECT_EQ(text_of(read_text(text, step)), text);
   }
+  const std::string on_simgrid =
+      text.substr(0, text.find("precision")) + "simgrid\n" + text.substr(text.find("precision"));
+  EXPECT_EQ(text_of(read_text(on_simgrid)), on_simgrid);
   const SimGraph graph = read_text(text);
+  EXPECT_FALSE(graph.simgrid);
   EXPECT_EQ(graph.lanes(), 3U);
   EXPECT_EQ(graph.lane_begin, (std::vector<std::uint32_t>{0, 3, 3, 6}));
   EXPECT_EQ(graph.paths[0].hops, (std::vector<std::vector<std::uint32_t>>{{0}, {1, 1}}));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An all-reduce over a torus, played by the planner and on SimGrid, beside ACE's closed form.
+// An all-reduce over a torus, played by the planner and simulated, beside ACE's closed form.
 
 #include "equations/torus.hpp"
 #include "fixtures.hpp"
@@ -29,7 +29,8 @@ TEST(SimulatedTorus, ALonePartTakesEachHopOfEachPhase) {
   const Endpoint endpoint = torus_endpoint({100e6, 50e6, 25e6}, {1e-3, 2e-3, 4e-3});
   const Plan plan = torus_plan("torus", {3, 4, 2}, 1, 1'000'000, 1);
   const double expected = 2 * (2 * 0.021 + 3 * 0.042 + 0.044);
-  EXPECT_NEAR(simulated(lower(plan), links(plan, endpoint)).seconds, expected, 0.001 * expected);
+  EXPECT_NEAR(simulated(build_graph(lower(plan), links(plan, endpoint))).seconds, expected,
+              0.001 * expected);
 }
 
 TEST(SimulatedTorus, EachPartMoreCostsWhatTheBusiestRingsNeed) {
@@ -52,7 +53,7 @@ TEST(SimulatedTorus, EachPartMoreCostsWhatTheBusiestRingsNeed) {
     for (const std::uint64_t times : {1U, 2U}) {
       const Plan plan = torus_plan("torus", shape, times * parts, 65536, parts);
       const SimNetwork network = links(plan, endpoint);
-      simulated_s[times - 1] = simulated(lower(plan), network).seconds;
+      simulated_s[times - 1] = simulated(build_graph(lower(plan), network)).seconds;
       PlayNetwork play_network;
       static_cast<StationNetwork&>(play_network) = network.stations;
       played_s[times - 1] = play(lower(plan), play_network, network.op_seconds).total_seconds;
@@ -80,7 +81,7 @@ TEST(SimulatedTorus, ShortPartsTakeWhatIsPredictedFromTheirBeginning) {
               .seconds,
           {0.45 * writes, 1e18, true});
       ASSERT_TRUE(predicted);
-      const double expected = simulated(lower(plan), links(plan, endpoint)).seconds;
+      const double expected = simulated(build_graph(lower(plan), links(plan, endpoint))).seconds;
       EXPECT_NEAR(*predicted, expected, 0.025 * expected)
           << "parts of " << part_bytes << ", latency " << latency;
     }

@@ -483,16 +483,6 @@ private:
     return count;
   }
 
-  /// What no trees beat, with every capacity at the high end of its samples.
-  [[nodiscard]] double certificate_seconds(const Plan& plan) const {
-    double faster = 1;
-    for (const Station& station : m_model.stations) {
-      faster = std::max(faster, station.high_bytes_per_second / station.bytes_per_second);
-    }
-    return m_solution->certificate_seconds_per_byte * static_cast<double>(plan.gradient_bytes) /
-           faster;
-  }
-
   /// Where the bound says it already.
   static void forget_busiest_at_bound(Prediction& p) {
     constexpr double k_rounding = 1e-3; // of the search
@@ -515,7 +505,8 @@ private:
     p.bound_by = fmt::format("{} (equation 27{})",
                              bound.by.empty() ? "nothing whose rate is known" : bound.by,
                              passes_besides() ? ", without what passes besides" : "");
-    if (const double seconds = std::min(certificate_seconds(plan), p.lo_seconds);
+    const double certificate = m_solution->low_certificate_seconds_per_byte * m_job.bytes();
+    if (const double seconds = std::min(certificate, p.lo_seconds);
         !passes_besides() && seconds > p.bound_seconds) {
       p.bound_seconds = seconds;
       p.bound_by = by_dual_values(*m_solution);

@@ -53,6 +53,25 @@ json_check report.json << 'END'
 assert "inside_machines" not in report["context"] and report["verification"]["ok"], report["context"]
 END
 
+# What cannot move bytes between machines, or is misspelt, is said once with its ranks, and how to write it.
+cluster_run -- "$RECKON" run plan.json --iterations 1 --transport between=host
+stderr_has 'reckon: error: transport host moves only what is in memory of its own' 'between= takes a network'
+[[ $(grep -c 'transport host moves only' .last/stderr) -le 3 ]] || fail "said once for each rank: $(cat .last/stderr)"
+cluster_run -- "$RECKON" run plan.json --transport 'inside=shm;between=tcp'
+expect_status 2
+stderr_has 'both with a comma' 'ranks 1-5: the same'
+
+# Two machines of the plan on one host: named before the run, which gets no verdict and blames no link.
+printf '{"schema": "reckon/roles", "schema_version": 1, "name": "two that sum", "groups": [
+  {"machine": "m0", "worker": true, "endpoints": ["m0/numa0"]}, {"machine": "m0", "worker": true, "endpoints": ["m0/numa0"]},
+  {"machine": "m0", "server": true}]}' > two.json
+ok plan --profile profile.json --workload model.csv --roles two.json --strategy ps_noncolocated -o apart.json
+cluster_run --on s0,s0,s0 -- "$RECKON" run apart.json --iterations 1 --warm-up 0 -o report.json
+expect_status 0
+stderr_has 'machines s0, w0-1 shared s0' 'no verdict'
+stdout_has 'none: the plan was made for other links'
+json_check report.json <<< 'assert "diagnosis" not in report, report["diagnosis"]'
+
 # A rank that dies inside a machine.
 cluster_run --log log -- "$RECKON" -vv run plan.json --iterations 1000 --tolerance 1e9% > killed.out 2>&1 &
 job=$!

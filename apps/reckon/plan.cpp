@@ -73,10 +73,11 @@ std::string table_of(const std::string& name, const std::vector<SweptPlan>& plan
   return out;
 }
 
-void warn_of(const Plan& plan) {
+/// `shown`: the plan's table has what it assumes.
+void warn_of(const Plan& plan, bool shown) {
   for (const std::string& sentence : plan.assumed) {
-    if (sentence.starts_with(k_no_rate)) {
-      log(LogLevel::warn, "{}, or measure the machine with `reckon probe`", sentence);
+    if (!shown && sentence.starts_with(k_no_rate)) {
+      log(LogLevel::warn, "{}", sentence);
     }
   }
   if (plan.one_queue) {
@@ -111,7 +112,7 @@ int run_plan(Arguments& command, const PlanArguments& a) {
   };
   if (a.sweep.empty()) {
     const Plan plan = make();
-    warn_of(plan);
+    warn_of(plan, !a.json);
     hand_out(canonical_text(plan), a.output, a.json,
              [&] { return a.explain ? explain(plan, style) : render(plan, style); });
     return k_exit_ok;

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/split.hpp"
 #include "planning/sweep.hpp"
 #include "strategies/strategy.hpp"
 
@@ -55,11 +56,12 @@ Take places(PlanRequest* to) {
                       flag, text, near.empty() ? "" : fmt::format("; did you mean '{}'?", near)));
     }
     to->ranks_a_machine.clear();
-    for (std::size_t at = 0; at <= text.size();) {
-      const std::size_t end = std::min(text.find(',', at), text.size());
-      whole_number(&to->ranks_a_machine.emplace_back(), 1,
-                   k_most_ranks_a_machine)(text.substr(at, end - at), flag);
-      at = end + 1;
+    for (const std::string& number : split(text, ",")) {
+      if (number.empty()) {
+        fail(ErrorKind::usage,
+             fmt::format("{} {}: a number is missing beside a comma", flag, text));
+      }
+      whole_number(&to->ranks_a_machine.emplace_back(), 1, k_most_ranks_a_machine)(number, flag);
     }
     to->places = PlacesAsked::ranks;
   };

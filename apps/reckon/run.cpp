@@ -94,6 +94,7 @@ public:
 
   int run() {
     if (m_arguments.check_only) {
+      check_transports();
       write_file("-", verdict_text());
       return k_exit_ok;
     }
@@ -110,10 +111,7 @@ public:
                        "ports; give --transport, one of those that --list shows",
                        m_arguments.plan));
     }
-    check_transport(m_options.transport);
-    if (!m_options.inside_transport.empty()) {
-      check_transport(m_options.inside_transport);
-    }
+    check_transports();
     if (m_arguments.inject) {
       m_injection = injection_of(m_plan, m_schedules.usual, *m_arguments.inject);
     }
@@ -138,6 +136,16 @@ public:
 
 private:
   [[nodiscard]] int ranks() const { return static_cast<int>(m_plan.ranks.size()); }
+
+  /// Where nothing moves, the plan's own need not be here.
+  void check_transports() const {
+    if (!m_arguments.check_only || m_options.transport != m_plan.transport) {
+      check_transport(m_options.transport);
+    }
+    if (!m_options.inside_transport.empty()) {
+      check_transport(m_options.inside_transport);
+    }
+  }
 
   [[nodiscard]] JobSchedules schedules_of(const Plan& plan) const {
     JobSchedules schedules{lower(plan), {}, {}};
@@ -164,6 +172,18 @@ private:
     Rendezvous rendezvous(*std::exchange(m_job, std::nullopt), m_link.digest, m_options.limit, Fd(),
                           m_arguments.peer_limit);
     settle(m_options, rendezvous.rank());
+    if (rendezvous.rank() == 0 && !m_injection) {
+      m_options.introduced = [this](const std::vector<std::string>& hosts) {
+        const std::string shared = shared_hosts(m_plan, hosts);
+        if (!shared.empty() && !std::exchange(m_warned, true)) {
+          log(LogLevel::warn,
+              "{} predicts ranks on machines of their own, and here {}: its prediction is of other "
+              "links and this run gets no verdict; start the ranks of each machine on one of its "
+              "own, or plan for the machines that there are",
+              m_arguments.plan, shared);
+        }
+      };
+    }
     const std::optional<Report> report = run_one(
         rendezvous, m_options, [&](std::size_t done, double seconds) { show(done, seconds); });
     return report ? conclude(*report) : k_exit_ok;
@@ -341,6 +361,7 @@ private:
   std::optional<Injection> m_injection;
   PacingRecord m_pacing; ///< of rank 0
   std::optional<AdaptInputs> m_adapt;
+  bool m_warned = false; ///< that machines of the plan share a host
   Progress m_progress;
   std::optional<std::int64_t> m_again_since_ns;
 };

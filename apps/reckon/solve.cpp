@@ -166,16 +166,6 @@ Json ratio_or_null(double part, double whole) {
 
 // ---------------------------------------------------------------- texts and files
 
-std::vector<std::string> parts_of(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, start), text.size());
-    parts.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
 Curve read_curve(const std::string& path, const std::string& column) {
   return Curve(curve_from_csv(read_file(path), path, column));
 }

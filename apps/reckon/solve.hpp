@@ -182,9 +182,6 @@ template <class T>
 /// null where nothing takes any time.
 [[nodiscard]] Json ratio_or_null(double part, double whole);
 
-/// What stands between separators; at least one part, which may be empty.
-[[nodiscard]] std::vector<std::string> parts_of(std::string_view text, char separator);
-
 /// From a CSV file with the columns bytes and `column`. Throws Error{input} with file and line.
 [[nodiscard]] Curve read_curve(const std::string& path, const std::string& column = "seconds");
 

@@ -2,6 +2,7 @@
 #include "solve.hpp"
 
 #include "core/file.hpp"
+#include "core/split.hpp"
 #include "documents/measured_csv.hpp"
 #include "equations/links.hpp"
 
@@ -41,9 +42,9 @@ std::size_t index_of(const BandwidthMatrix& matrix, const std::string& name, con
 std::vector<std::size_t> groups_of(const BandwidthMatrix& matrix, const std::string& text) {
   constexpr std::size_t k_nowhere = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> group_of(matrix.names.size(), k_nowhere);
-  const std::vector<std::string> groups = parts_of(text, '/');
+  const std::vector<std::string> groups = reckon::split(text, "/");
   for (std::size_t group = 0; group < groups.size(); ++group) {
-    for (const std::string& name : parts_of(groups[group], ',')) {
+    for (const std::string& name : reckon::split(groups[group], ",")) {
       std::size_t& of = group_of[index_of(matrix, name, "--groups")];
       refuse_if(of != k_nowhere, "--groups: '{}' stands twice; it is below one switch", name);
       of = group;
@@ -95,7 +96,7 @@ std::vector<std::size_t> order_of(const BandwidthMatrix& matrix, const Given& gi
   }
   const std::vector<std::size_t> all = order;
   order.clear();
-  for (const std::string& name : parts_of(given.text("--order"), ',')) {
+  for (const std::string& name : reckon::split(given.text("--order"), ",")) {
     order.push_back(index_of(matrix, name, "--order"));
   }
   refuse_if(!std::ranges::is_permutation(order, all), "--order {}: must have each of {} once",

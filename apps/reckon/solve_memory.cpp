@@ -2,6 +2,7 @@
 #include "solve.hpp"
 
 #include "core/optimizer.hpp"
+#include "core/split.hpp"
 
 #include "equations/memory_devices.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 
 DeviceHolds holds_of(const std::string& list) {
   DeviceHolds holds;
-  for (const std::string& word : parts_of(list, ',')) {
+  for (const std::string& word : reckon::split(list, ",")) {
     bool* const held = word == "parameters"  ? &holds.parameters
                        : word == "gradients" ? &holds.gradients
                        : word == "optimizer" ? &holds.optimizer

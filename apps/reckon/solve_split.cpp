@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "solve.hpp"
 
+#include "core/split.hpp"
 #include "equations/aggregation.hpp"
 #include "equations/split.hpp"
 
@@ -27,7 +28,7 @@ std::vector<double> bandwidths_of(const Given& given, const std::string& what,
             count_flag, machines, k_most_machines);
   if (given.has(list_flag)) {
     std::vector<double> out;
-    for (const std::string& one : parts_of(given.text(list_flag), ',')) {
+    for (const std::string& one : reckon::split(given.text(list_flag), ",")) {
       out.push_back(parse_bandwidth(one, list_flag).as_bytes_per_s());
     }
     refuse_if(count && static_cast<std::size_t>(machines) != out.size(),

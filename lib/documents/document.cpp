@@ -85,6 +85,11 @@ std::string locate(const std::string& path_or_name, const fs::path& below, std::
                    names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
 }
 
+/// Its name alone says so: the table has no header that does.
+bool is_workload_csv(const std::string& path) {
+  return path.ends_with(".csv");
+}
+
 } // namespace
 
 std::string kind_of(const Document& document) {
@@ -117,7 +122,7 @@ Document read_file_or_shipped(const std::string& path_or_name) {
   const auto among = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), path_or_name) != names.end();
   };
-  if (among(shipped_workloads())) {
+  if (among(shipped_workloads()) || is_workload_csv(path_or_name)) {
     return read_workload(path_or_name);
   }
   return among(shipped_profiles()) ? Document(read_profile(path_or_name))
@@ -139,7 +144,7 @@ Profile read_profile(const std::string& path_or_name, std::vector<std::string>& 
 
 Workload read_workload(const std::string& path_or_name) {
   const std::string path = locate(path_or_name, "workloads", "workload");
-  if (path.ends_with(".csv")) {
+  if (is_workload_csv(path)) {
     return workload_from_csv(read_file(path), path);
   }
   return workload_from_json(parse_file(path), shown_name(path));

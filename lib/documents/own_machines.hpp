@@ -3,7 +3,9 @@
 
 #include "documents/plan.hpp"
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace reckon {
 
@@ -17,5 +19,10 @@ inline constexpr std::string_view k_unspecified_transport = "unspecified";
 /// Whether a plan predicts ranks on machines of their own: with a port each, the nodes of an
 /// endpoint's torus, or places in several. Else they share one machine, which was measured so.
 [[nodiscard]] bool predicts_own_machines(const Plan& plan);
+
+/// Which ranks that the plan predicts on different machines ran on one host: "ranks 4 and 5 shared
+/// w3", with several ranks a machine "machines s0 and s1 shared w3"; empty: none did. `hosts`: name
+/// of each rank's.
+[[nodiscard]] std::string shared_hosts(const Plan& plan, const std::vector<std::string>& hosts);
 
 } // namespace reckon

@@ -400,6 +400,7 @@ static void describe(Visitor& v, PlanRank& r) {
   v("machine", r.machine, k_name, "Id of an entry of the profile's machines.");
   v("machine_number", r.machine_number, k_count,
     "Which of the entry's machines, from 0 on; stands where ranks are places in several machines.");
+  v("member", r.member, k_name.maybe(), "That machine's name in the entry's members.");
   v("rack", r.rack, k_name.maybe(),
     "The rack that the machine stands in, as the profile names it; absent: not known.");
   v("worker", r.worker, k_any, "Has gradients and wants their sum.");
@@ -465,7 +466,8 @@ static void describe(Visitor& v, SumTree& t) {
   v("share", t.share, k_non_negative, "Of the gradient; the shares of all trees come to 1.");
   v("life_seconds", t.life_seconds, k_non_negative.maybe(),
     "From a part's first write to its last where it is alone. The longer it is, the more parts of "
-    "window_parts are of this tree; where that of a tree is not known, all have one window together.");
+    "window_parts are of this tree; where that of a tree is not known, all have one window "
+    "together.");
 }
 
 static void describe(Visitor& v, TorusWay& w) {
@@ -653,14 +655,18 @@ std::vector<std::size_t> Parts::by_offset() const {
   return order;
 }
 
+std::string PlanRank::machine_name() const {
+  return !member.empty()  ? member
+         : machine_number ? fmt::format("{}.{}", machine, *machine_number)
+                          : machine;
+}
+
 std::string PlanRank::place_name() const {
   const std::string number = process ? fmt::format(":{}", *process) : "";
-  if (!machine_number) {
-    return endpoint.empty() ? machine : endpoint + number;
+  if (endpoint.starts_with(machine + "/")) {
+    return machine_name() + endpoint.substr(machine.size()) + number;
   }
-  const std::string name = machine + "." + std::to_string(*machine_number);
-  return endpoint.starts_with(machine + "/") ? name + endpoint.substr(machine.size()) + number
-                                             : name;
+  return endpoint.empty() || machine_number ? machine_name() : endpoint + number;
 }
 
 std::size_t SumTree::root() const {

@@ -84,7 +84,8 @@ struct PlanRank {
   std::string machine; ///< MachineGroup id
   /// Which of the group's machines, from 0 on; only where ranks are places in several machines.
   std::optional<std::uint64_t> machine_number{};
-  std::string rack{}; ///< as the profile names it; empty: not known
+  std::string member{}; ///< that machine's own name; empty: the profile has none
+  std::string rack{};   ///< as the profile names it; empty: not known
   /// The GPU or NUMA node of the machine whose memory it works in; empty: the machine's.
   std::string endpoint{};
   /// Which of several ranks that share the endpoint, from 0 on; absent: the only one.
@@ -102,8 +103,10 @@ struct PlanRank {
   std::vector<LanePlace> lane_places{}; ///< one a lane; empty: it has one port, or shares it
   /// What the schedule makes this rank send to others and receive in one iteration.
   std::uint64_t egress_bytes = 0, ingress_bytes = 0;
-  /// Its place for people: "m0/gpu3", in the second of several machines "m0.1/gpu3", of several
-  /// ranks at one endpoint "m0.1/numa0:2", else the machine.
+  /// Its machine for people: the member, else of several machines "m0.1", else "m0".
+  [[nodiscard]] std::string machine_name() const;
+  /// Its place for people: "m0/gpu3", in the second of several machines "m0.1/gpu3" or, by the
+  /// member, "w1/gpu3", of several ranks at one endpoint "m0.1/numa0:2", else the machine.
   [[nodiscard]] std::string place_name() const;
   bool operator==(const PlanRank&) const = default;
 };

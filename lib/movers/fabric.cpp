@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/file.hpp"
 #include "core/json.hpp"
+#include "core/split.hpp"
 #include "core/whole_number.hpp"
 #include "movers/fabric_lane.hpp"
 #include "movers/handle.hpp"
@@ -170,15 +171,10 @@ bool is_loopback(const std::string& ip) {
 
 /// "a,b" -> a, b. Throws Error{usage} when one is empty.
 std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    words.push_back(list.substr(at, end - at));
-    if (words.back().empty()) {
-      fail(ErrorKind::usage,
-           fmt::format("RECKON_FABRIC_ADDRESS is '{}'; separate names by single commas", list));
-    }
-    at = end + 1;
+  std::vector<std::string> words = split(list, ",");
+  if (std::ranges::count(words, "") > 0) {
+    fail(ErrorKind::usage,
+         fmt::format("RECKON_FABRIC_ADDRESS is '{}'; separate names by single commas", list));
   }
   return words;
 }

@@ -2,6 +2,7 @@
 #include "movers/habits.hpp"
 
 #include "core/error.hpp"
+#include "core/split.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -32,9 +33,7 @@ bool is_shared_memory(const std::string& transport) {
 
 Habits habits_without(const std::string& names) {
   Habits habits;
-  for (std::size_t at = 0; at <= names.size();) {
-    const std::size_t end = std::min(names.find(',', at), names.size());
-    const std::string_view name = std::string_view(names).substr(at, end - at);
+  for (const std::string& name : split(names, ",")) {
     const auto* const it = std::find_if(k_named.begin(), k_named.end(),
                                         [&](const Named& named) { return named.name == name; });
     if (it == k_named.end()) {
@@ -49,7 +48,6 @@ Habits habits_without(const std::string& names) {
       fail(ErrorKind::usage, fmt::format("--without {}: {} comes twice", names, name));
     }
     habits.*(it->member) = false;
-    at = end + 1;
   }
   return habits;
 }

@@ -231,8 +231,7 @@ std::optional<LaneSleep> Mailbox::before_sleep(std::chrono::nanoseconds limit) n
     if (!bell ||
         ::bind(bell.get(), reinterpret_cast<const sockaddr*>(&any), sizeof any.sun_family) != 0 ||
         ::getsockname(bell.get(), reinterpret_cast<sockaddr*>(&own.bell), &own.bell_length) != 0) {
-      constexpr std::chrono::nanoseconds k_nap{50'000};
-      return LaneSleep{-1, std::min(limit, k_nap)};
+      return LaneSleep{-1, std::min(limit, k_blind_nap)};
     }
     m_bell = std::move(bell);
   }

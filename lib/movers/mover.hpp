@@ -52,6 +52,9 @@ struct LaneSleep {
   std::chrono::nanoseconds limit{0}; ///< how long at most
 };
 
+/// How long a thread sleeps that nothing can wake: short beside a write between processes.
+inline constexpr std::chrono::nanoseconds k_blind_nap{50'000};
+
 /// Sleeps until one of the descriptors is readable or the shortest of the times is over.
 void sleep_on(std::span<const LaneSleep> sleeps) noexcept;
 

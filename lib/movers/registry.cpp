@@ -19,8 +19,7 @@
 namespace reckon {
 
 std::optional<LaneSleep> MoverLane::before_sleep(std::chrono::nanoseconds limit) noexcept {
-  constexpr std::chrono::nanoseconds k_nap{50'000};
-  return LaneSleep{-1, std::min(limit, k_nap)};
+  return LaneSleep{-1, std::min(limit, k_blind_nap)};
 }
 
 void sleep_on(std::span<const LaneSleep> sleeps) noexcept {
@@ -44,7 +43,10 @@ void sleep_on(std::span<const LaneSleep> sleeps) noexcept {
 
 void Mover::adopt(std::span<std::byte> /*buffer*/) {
   fail(ErrorKind::unavailable,
-       fmt::format("transport {} cannot move another transport's memory", capabilities().name));
+       fmt::format("transport {} moves only what is in memory of its own, not the gradients that "
+                   "ranks of a machine share; --transport between= takes a network's, such as "
+                   "tcp;ofi_rxm",
+                   capabilities().name));
 }
 
 std::vector<std::string> available_transports(std::vector<std::string>* why_not) {

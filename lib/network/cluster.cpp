@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <string_view>
 #include <tuple>
 
 namespace reckon {
@@ -121,7 +122,11 @@ private:
         {group.id, machine.number,
          machine.name.empty() ? name_of(group, machine.number) : machine.name});
     for (Station station : opened.network.stations) {
-      station.name = fmt::format("{} {}", m_out.machines.back().name, station.name);
+      const std::string whole = " " + group.id; // "sums m0": of the machine, whose name comes first
+      const std::string_view name = station.name;
+      station.name =
+          fmt::format("{} {}", m_out.machines.back().name,
+                      name.substr(0, name.size() - (name.ends_with(whole) ? whole.size() : 0)));
       m_out.stations.push_back(std::move(station));
     }
     for (const GraphLink& link : opened.network.links) {

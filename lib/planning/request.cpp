@@ -50,8 +50,14 @@ std::uint64_t workers_for(const Profile& profile, const PlanRequest& request, bo
     return local * vertical * horizontal;
   }
   if (has_named_machines(profile)) {
-    const std::uint64_t all = machines_of(profile);
-    return all - std::min(all, request.servers.value_or(0));
+    const std::uint64_t all = machines_of(profile), servers = request.servers.value_or(0);
+    if (servers >= all) {
+      fail(ErrorKind::usage,
+           fmt::format("--servers {}: profile '{}' has {}; one that works leaves {} to only sum; "
+                       "give that many or less",
+                       servers, profile.name, counted(all, "machine"), all - 1));
+    }
+    return all - servers;
   }
   const MachineGroup& first = profile.machines.front();
   if (first.count > 1) {
@@ -236,10 +242,8 @@ std::string too_many_machines(const Profile& profile, const PlanRequest& request
   const std::string work =
       request.workers ? fmt::format("--workers {}", *request.workers) : "one that works";
   const std::uint64_t left = working + others - request.workers.value_or(1);
-  return fmt::format("--servers {}: {}; beside {} {}; {}{}", servers, machines, work,
-                     left == 0 ? "none is left to only sum"
-                               : fmt::format("{} left to only sum",
-                                             left == 1 ? "one is" : fmt::format("{} are", left)),
+  return fmt::format("--servers {}: {}; {} leaves {} to only sum; {}{}", servers, machines, work,
+                     left == 0 ? "none" : fmt::format("{}", left),
                      left > 0      ? fmt::format("give {} or less", left)
                      : working > 1 ? "give fewer --workers, or leave --servers out"
                                    : "leave --servers out",
@@ -299,6 +303,14 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
   if (workers == 0 || workers + borrowed > working.size()) {
     fail(ErrorKind::input,
          too_many_machines(profile, request, working.size(), others.size(), what));
+  }
+  if (const std::size_t numbers = request.ranks_a_machine.size();
+      request.places == PlacesAsked::ranks && numbers > workers) {
+    fail(ErrorKind::usage,
+         fmt::format("--places {}: {} numbers, and {} {}; give one for each, or fewer: the last "
+                     "counts for all that follow",
+                     fmt::join(request.ranks_a_machine, ","), numbers, counted(workers, "machine"),
+                     workers == 1 ? "works" : "work"));
   }
   constexpr std::uint64_t k_most_relays =
       12; // with more the bound of all choices of them may stay open
@@ -363,7 +375,10 @@ void add_unused(Plan& plan, const Profile& profile) {
   std::size_t gpus = 0;
   for (const MachineGroup& group : profile.machines) {
     for (std::uint64_t i = 0; i < group.count; ++i) {
-      const std::string name = PlanRank{.machine = group.id, .machine_number = i}.place_name();
+      const std::string name = PlanRank{.machine = group.id,
+                                        .machine_number = i,
+                                        .member = i < group.members.size() ? group.members[i] : ""}
+                                   .machine_name();
       const auto at = used.find({group.id, i});
       if (at == used.end()) {
         left_out.push_back(name);

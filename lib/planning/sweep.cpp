@@ -2,6 +2,7 @@
 #include "planning/sweep.hpp"
 
 #include "core/error.hpp"
+#include "core/split.hpp"
 #include "core/whole_number.hpp"
 
 #include <fmt/format.h>
@@ -19,13 +20,8 @@ std::uint64_t parse_count(std::string_view text, std::string_view what) {
 }
 
 std::vector<std::string> sweep_values(const std::string& text) {
-  std::vector<std::string> values;
   const std::string_view separator = text.find("..") == text.npos ? "," : "..";
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, at), text.size());
-    values.push_back(text.substr(at, end - at));
-    at = end + separator.size();
-  }
+  std::vector<std::string> values = split(text, separator);
   if (separator == ",") {
     return values;
   }

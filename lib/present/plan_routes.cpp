@@ -94,7 +94,11 @@ std::string trees_text(const Plan& plan, const Style& style) {
     out +=
         fmt::format("  {} more with {} together\n", largest.size() - k_most_rows, share_text(rest));
   }
-  return out;
+  return out +
+         folded(sums(plan.collective)
+                    ? "  a < b (c < d): a sums what b and c send it, c before that what d does"
+                    : "  a > b (c > d): a gives to b and c, c then to d",
+                style);
 }
 
 namespace {

@@ -183,9 +183,9 @@ std::string machines_text(const Plan& plan) {
   std::map<std::string, bool> works;
   bool several = false;
   for (const PlanRank& rank : plan.ranks) {
-    const PlanRank machine{.machine = rank.machine,
-                           .machine_number = rank.machine_number.value_or(0)};
-    works[machine.place_name()] |= rank.worker;
+    PlanRank machine = rank;
+    machine.machine_number = rank.machine_number.value_or(0);
+    works[machine.machine_name()] |= rank.worker;
     several = several || rank.machine_number;
   }
   std::vector<std::string> out;
@@ -424,8 +424,8 @@ std::string parts_text(const Plan& plan, const Style& style) {
                                  : each.low == each.high
                                      ? counted(lanes.begin()->second.size(), "lane")
                                      : fmt::format("{:.0f} to {:.0f} lanes", each.low, each.high);
-  table.row({"assignment", fmt::format("{}, {} each; {} slower than the solved shares",
-                                       counted(lanes.size(), "server"), lanes_each,
+  table.row({"assignment", fmt::format("owned by {}, {} each; {} slower than the solved shares",
+                                       counted(lanes.size(), "rank"), lanes_each,
                                        percent_text(plan.assignment_gap))});
   if (plan.stores == Stores::streaming) {
     table.row({"stores", "sums are written around the caches, with streaming stores"});

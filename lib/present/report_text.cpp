@@ -51,6 +51,19 @@ std::string slow_text(const Report& report, std::size_t rank) {
   return text;
 }
 
+/// Whether the median is outside of the range that the profile's spread gives.
+std::string miss_text(const Report& report) {
+  const Prediction& p = report.prediction;
+  const double at = report.p50_seconds;
+  const bool below = at<p.lo_seconds, above = at> p.hi_seconds;
+  if (!report.other_links.empty() || !is_range(p.lo_seconds, p.hi_seconds) || (!below && !above)) {
+    return "";
+  }
+  return fmt::format("; the {} is {} {} that range", report.simulation ? "simulation" : "median",
+                     percent_text(std::abs(at / (below ? p.lo_seconds : p.hi_seconds) - 1)),
+                     below ? "below" : "above");
+}
+
 /// The slow place, and how to go on.
 std::string diagnosis_text(const Diagnosis& diagnosis, const Style& style) {
   Table table(0, "|~");
@@ -273,7 +286,7 @@ std::string report_table(const Report& report, const Style& style) {
                            "(--inject PROFILE)",
                            report.other_links)});
   }
-  facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds)});
+  facts.row({{"predicted", Tone::dim}, range_text(p.lo_seconds, p.hi_seconds) + miss_text(report)});
   if (report.simulation) {
     add_simulation(facts, *report.simulation);
   } else {
@@ -283,6 +296,11 @@ std::string report_table(const Report& report, const Style& style) {
                            time_text(report.p99_seconds), percent_text(report.spread),
                            counted(report.iteration_seconds.size(), "iteration"),
                            report.warm_up_iterations)});
+    const auto inside = report.context.find("inside_machines");
+    facts.row({{"moved by", Tone::dim},
+               inside == report.context.end() ? report.transport
+                                              : fmt::format("{} inside machines, {} between them",
+                                                            inside->second, report.transport)});
   }
   if (report.emulation) {
     const Emulation& e = *report.emulation;

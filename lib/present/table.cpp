@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/table.hpp"
 
+#include "core/split.hpp"
+
 #include <algorithm>
 #include <numeric>
 #include <string_view>
@@ -10,18 +12,6 @@ namespace {
 
 constexpr std::size_t k_gap = 2;
 constexpr std::size_t k_least_wrap = 24;
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> out;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    out.push_back(text.substr(0, end));
-    if (end == text.npos) {
-      return out;
-    }
-    text.remove_prefix(end + 1);
-  }
-}
 
 std::string padded(const std::string& text, const std::string& shown, std::size_t width,
                    Align align) {
@@ -37,13 +27,14 @@ void trim_right(std::string& line) {
 
 void Table::column(std::string_view head, Align align, bool wraps) {
   Column& added = m_columns.emplace_back(Column{{}, align, wraps});
-  for (const std::string_view line : split(head, '\n')) {
+  for (const std::string& line : split(head, "\n")) {
     added.head.push_back(printable(line));
   }
 }
 
 void Table::columns(std::string_view heads) {
-  for (std::string_view head : split(heads, '|')) {
+  for (const std::string& text : split(heads, "|")) {
+    std::string_view head = text;
     const bool right = head.starts_with('>'), wraps = head.starts_with('~');
     head.remove_prefix(right || wraps ? 1 : 0);
     column(head, right ? Align::right : Align::left, wraps);

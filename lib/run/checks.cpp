@@ -111,7 +111,10 @@ void check_transport(const std::string& wanted) {
         reason = why.substr(wanted.size());
       }
     }
-    const std::string near = reason.empty() ? did_you_mean(wanted, there) : "";
+    std::string near = reason.empty() ? did_you_mean(wanted, there) : "";
+    for (const std::string& name : there) { // "tcp" of "tcp;ofi_rxm"
+      near = name.starts_with(wanted + ";") ? name : near;
+    }
     fail(ErrorKind::unavailable,
          fmt::format("transport '{}' is not available here{}; {}available: {}; --transport chooses "
                      "another",

@@ -170,6 +170,9 @@ private:
     if (!all_places.empty()) {
       m_result.context["lanes"] = all_places;
     }
+    if (m_options.introduced) {
+      m_options.introduced(m_result.hosts);
+    }
     m_result.verification.resize(m_result.hosts.size());
     for (const RankProgram& rank : m_schedule.ranks) {
       m_result.passes = std::max(m_result.passes, delay_seconds(rank));

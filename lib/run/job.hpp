@@ -72,6 +72,8 @@ struct RunOptions {
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
   CheckpointOptions checkpoints;
   const Carried* carried = nullptr; ///< to take over; null: from the start, or from a checkpoint
+  /// Called with the host of each rank once the ranks know each other.
+  std::function<void(const std::vector<std::string>& hosts)> introduced{};
   /// Called at rank 0 while it makes the steps before this run again, to compare what they give
   /// with what it goes on from: `done` of `all` are made.
   std::function<void(std::uint64_t done, std::uint64_t all)> made_again{};

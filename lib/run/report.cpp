@@ -23,6 +23,11 @@ double seconds(std::int64_t ns) {
   return static_cast<double>(ns) * 1e-9;
 }
 
+/// Why a stage between machines has no time of its own.
+constexpr std::string_view k_only_in_total =
+    "only in the total: a rank that waits does not know whether for a busy link or for the first "
+    "parts";
+
 /// Of one rank: median over the iterations, in seconds, of a member of its sample or of what a
 /// function gives of that.
 template <class F>
@@ -114,7 +119,7 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
   const std::optional<double> computed = computed_seconds(result);
   const double passes = computed.value_or(result.passes.count());
   for (const Term& t : p.terms) {
-    StageReport stage{t.name, t.seconds, std::nullopt, "cannot be told apart in this run"};
+    StageReport stage{t.name, t.seconds, std::nullopt, std::string(k_only_in_total)};
     if (t.name == "transport" && one_machine) {
       // Inside a machine sums may be a part of what the links and memories carry.
       stage.name = "transport_and_fill";
@@ -357,13 +362,13 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   if (!options.stragglers.empty()) {
     report.context["stragglers"] = options.stragglers + ": slower than the plan says, as asked";
   }
+  const std::string shared = shared_hosts(plan, result.hosts);
   report.other_links =
       options.transport != plan.transport && plan.transport != k_unspecified_transport
           ? fmt::format("it predicts {}, this ran over {}", plan.transport, options.transport)
-      : one_machine && predicts_own_machines(plan)
-          ? fmt::format("it predicts ranks on machines of their own, here all shared {}",
-                        result.hosts.front())
-          : "";
+      : shared.empty() ? ""
+                       : fmt::format("it predicts ranks on machines of their own, here {}",
+                                     one_machine ? "all shared " + result.hosts.front() : shared);
   report.cause =
       !without.empty()
           ? fmt::format(

@@ -2,6 +2,7 @@
 #include "run/transports.hpp"
 
 #include "core/error.hpp"
+#include "core/split.hpp"
 #include "movers/levels.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +16,8 @@ namespace reckon {
 namespace {
 
 constexpr const char* k_form =
-    "write a transport for all bytes, or inside=NAME, between=NAME, or both with a comma";
+    "write one transport for all bytes, or inside=NAME, or between=NAME, or both with a comma "
+    "between them: inside=shm,between=tcp;ofi_rxm";
 
 } // namespace
 
@@ -37,25 +39,24 @@ void choose_transports(RunOptions& options, const Plan& plan, const std::string&
   options.machines = machines_of_ranks(plan);
   options.transport = plan.transport;
   options.inside_transport.clear();
-  if (asked.empty() || asked.find('=') != std::string::npos) {
-    if (!options.machines.empty()) {
-      const bool gpus = std::any_of(plan.ranks.begin(), plan.ranks.end(), [](const PlanRank& rank) {
-        return rank.endpoint_kind == "gpu";
-      });
-      options.inside_transport = gpus && !gpu_transport().empty() ? gpu_transport() : "host";
-    }
-  } else {
+  if (!asked.empty() && asked.find('=') == std::string::npos) {
     options.transport = asked;
     return;
   }
-  for (std::size_t at = 0; at < asked.size();) {
-    const std::size_t end = std::min(asked.find(',', at), asked.size());
-    const std::string item = asked.substr(at, end - at);
-    const std::size_t equals = item.find('=');
-    const std::string level = item.substr(0, equals);
-    if (equals == std::string::npos || equals + 1 == item.size() ||
-        (level != "inside" && level != "between")) {
-      fail(ErrorKind::usage, fmt::format("--transport {}: {}", asked, k_form));
+  if (!options.machines.empty()) {
+    const bool gpus = std::any_of(plan.ranks.begin(), plan.ranks.end(),
+                                  [](const PlanRank& rank) { return rank.endpoint_kind == "gpu"; });
+    options.inside_transport = gpus && !gpu_transport().empty() ? gpu_transport() : "host";
+  }
+  if (asked.empty()) {
+    return;
+  }
+  for (const std::string& item : split(asked, ",")) {
+    const std::vector<std::string> sides = split(item, "="); // names have none, but may have ';'
+    const std::string& level = sides.front();
+    if (sides.size() != 2 || sides.back().empty() || (level != "inside" && level != "between")) {
+      fail(ErrorKind::usage, fmt::format("--transport {}: '{}' is no level and its transport; {}",
+                                         asked, item, k_form));
     }
     if (level == "inside" && options.machines.empty()) {
       fail(ErrorKind::usage,
@@ -63,8 +64,7 @@ void choose_transports(RunOptions& options, const Plan& plan, const std::string&
                        "so one transport moves all bytes; write only its name",
                        asked));
     }
-    (level == "inside" ? options.inside_transport : options.transport) = item.substr(equals + 1);
-    at = end + 1;
+    (level == "inside" ? options.inside_transport : options.transport) = sides.back();
   }
 }
 

@@ -172,6 +172,9 @@ PlanRank Ways::place_of(std::size_t r) const {
     }
     if (const MachineGroup* const group = group_named(m_profile, machine.group)) {
       rank.rack = group->rack;
+      if (rank.machine_number && machine.number < group->members.size()) {
+        rank.member = group->members[machine.number];
+      }
     }
     return rank;
   }

@@ -44,7 +44,7 @@ refused "no rate is known" "${inside[@]}" --profile unknown.json -o unknown-plan
 absent unknown-plan.json
 reckon probe --topology "$machines/aws-p4d.xml" -o some.json
 ok "${inside[@]}" --profile some.json
-stderr_has "no rate is known of numa0 > numa1, numa1 > numa0"
+stdout_has "no rate is known of numa0 > numa1, numa1 > numa0"
 ok plan --profile some.json --workload model.csv
 stdout_has "places gpu, servers 0, workers 1"
 inside=(plan --inside --workload model.csv)

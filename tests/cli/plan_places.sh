@@ -90,7 +90,7 @@ json.dump(silent, open("silent.json", "w"))
 PY
 python3 change.py
 ok plan -p ab.json -m resnet50 -o ab-plan.json
-stdout_has "port nic0" "no trees are faster (equation 26)" "12.5 %  hierarchical ring" "8 servers, 1 lane each"
+stdout_has "port nic0" "no trees are faster (equation 26)" "12.5 %  hierarchical ring" "owned by 8 ranks, 1 lane each" "a < b (c < d): a sums what b and c send it"
 stdout_has "the profile has no fabric_write_latency" "by the busiest link"
 ok plan -p slow.json -m resnet50 -o slow-plan.json
 stdout_has "what b/gpu0-3 must send over b port nic0 out" "no single link: b port nic0 out, b port nic0 in bind together"
@@ -99,7 +99,10 @@ stdout_matches '^ +b port nic0 in/bytes per second +12.5 GB/s +-> +2.5 GB/s '
 ok plan -p unit.json -m resnet50
 stderr_has "link_bytes_per_second of b/nic0 is 12.5 bytes per second"
 ok plan -p unrated.json -m resnet50
-stderr_has "no rate is known of gpu0 > gpu1" "say it in topology.links, as the bytes_per_second of an entry between the two"
+stdout_has "no rate is known of gpu0 > gpu1" "say it in topology.links, as the bytes_per_second of an entry between the two"
+stderr_empty
+ok plan -p unrated.json -m resnet50 --json
+stderr_has "no rate is known of gpu0 > gpu1"
 refused "silent.json: profile 'two boxes': no rate of a network port of machine a is known" plan -p silent.json -m resnet50
 # What is asked for is looked at before what is measured.
 ok plan -p ab.json -m resnet50 --workers 2
@@ -203,6 +206,7 @@ stdout_matches '^\*  ring +14.31 ms'
 ok plan -p two-boxes.json -m resnet50 --forward 10ms --backward 20ms
 stdout_has "candidates: how long their traffic alone keeps the busiest link, without the passes and not played"
 refused "write machine, numa, gpu or how many ranks each machine has, as in 4 or 2,4,4; did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --places gpus
+refused "--places 4,,4: a number is missing beside a comma" plan -p two-boxes.json -m resnet50 --places 4,,4
 refused "did you mean 'priority'?" plan -p two-boxes.json -m resnet50 --order prioritty
 refused "did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --set places=gpus
 

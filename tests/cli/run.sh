@@ -130,6 +130,8 @@ head -c 500 plan.json > cut.json
 refused "cut.json" run cut.json
 exits 3 run plan.json --transport pigeon
 stderr_has "available: host"
+exits 3 run plan.json --transport hots --check
+stderr_has "did you mean 'host'?"
 exits 3 run plan.json --transport hots
 stderr_has "did you mean 'host'?"
 RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29999 refused "the plan is for 3 ranks and the launcher started 2" \

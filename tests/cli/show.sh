@@ -56,6 +56,11 @@ ok show profile.json --csv
 reckon show workload.json --csv
 stdout_has 'name,elements,dtype'
 
+# A model as a table, as plan takes it.
+printf 'name,elements,dtype\nhead,1000,fp32\ntail,500,fp16\n' > model.csv
+ok show model.csv
+stdout_has 'workload model' head tail
+
 # What ships goes by its name.
 ok show resnet50
 stdout_has 'workload resnet50'

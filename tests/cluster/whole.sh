@@ -16,7 +16,8 @@ printf 'name,elements,dtype\ngradient,1000001,fp32\n' > model.csv
 for strategy in auto hierarchical_servers; do
   servers=$([ $strategy = auto ] && echo 0 || echo 1)
   ok plan --profile profile.json --workload model.csv --workers 2 --servers "$servers" --places 2,3 --strategy $strategy -o plan.json
-  stdout_has "places 2,3"
+  stdout_has "places 2,3" "2 work (w0-1)" "w1/numa0:"
+  stdout_lacks "numa0 > " # a way inside a processor, which nothing measures
   json_check plan.json << 'END'
 machines = [(r["machine_number"], r.get("endpoint", ""), r.get("process")) for r in plan["ranks"]]
 numa = "m0/numa0"
@@ -66,6 +67,22 @@ expect_status 0
 json_check report.json << 'END'
 assert "inside_machines" not in report["context"] and report["verification"]["ok"], report["context"]
 END
+
+# What cannot move bytes between machines, or is misspelt, is said once with its ranks, and how to write it.
+cluster_run -- "$RECKON" run plan.json --iterations 1 --transport between=host
+stderr_has 'reckon: error: transport host moves only what is in memory of its own' 'between= takes a network'
+[[ $(grep -c 'transport host moves only' .last/stderr) -le 3 ]] || fail "said once for each rank: $(cat .last/stderr)"
+cluster_run -- "$RECKON" run plan.json --transport 'inside=shm;between=tcp'
+expect_status 2
+stderr_has 'both with a comma' 'ranks 1-5: the same'
+
+# Two machines of the plan on one host: named before the run, which gets no verdict and blames no link.
+ok plan --profile profile.json --workload model.csv --workers 2 --servers 1 --strategy ps_noncolocated -o apart.json
+cluster_run --on s0,w0 -- "$RECKON" run apart.json --iterations 1 --warm-up 0 -o report.json
+expect_status 0
+stderr_has 'ranks 1-2 shared w0' 'no verdict'
+stdout_has 'none: the plan was made for other links'
+json_check report.json <<< 'assert "diagnosis" not in report, report["diagnosis"]'
 
 # A rank that dies inside a machine.
 cluster_run --log log -- "$RECKON" -vv run plan.json --iterations 1000 --tolerance 1e9% > killed.out 2>&1 &

@@ -232,6 +232,7 @@ Plan example_plan() {
              both,
              {.machine = "m0",
               .machine_number = 1,
+              .member = "w1",
               .rack = "rack0",
               .endpoint = "m0/numa0",
               .process = 2,

@@ -358,6 +358,7 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
   const Optimum optimum = optimum_of(model, first);
   plan.optimum_seconds_per_byte = optimum.seconds_per_byte;
   plan.certificate_seconds_per_byte = optimum.certificate;
+  plan.low_certificate_seconds_per_byte = optimum.low_certificate;
 
   const auto of_optimum = [&](const std::vector<double>& shares) {
     Shared out;

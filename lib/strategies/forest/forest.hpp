@@ -61,6 +61,8 @@ struct Forest {
   /// The optimum is not below this, by the dual values; equal to it but for rounding unless the
   /// search was cut short.
   double certificate_seconds_per_byte = 0;
+  /// No trees are below this with every capacity at the high end of its samples.
+  double low_certificate_seconds_per_byte = 0;
   double bound_seconds_per_byte = 0; ///< no algorithm whatever can beat this (equation 27)
   std::string bound_by;
   std::vector<ForestCandidate> candidates; ///< all named schemes and the best mix, fastest first

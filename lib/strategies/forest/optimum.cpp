@@ -136,6 +136,7 @@ public:
         m_proved(proved != nullptr) {
     if (m_proved) {
       m_certificate = proved->certificate;
+      m_low_certificate = proved->low_certificate;
       m_best_prices = proved->prices;
     }
     std::map<std::pair<double, double>, std::size_t> classes;
@@ -163,6 +164,8 @@ public:
       spanning_rounds();
     } else {
       m_certificate = std::max(m_certificate, network_bound(m_network).seconds_per_byte);
+      m_low_certificate = std::max(m_low_certificate,
+                                   network_bound(at_high_capacities(m_network)).seconds_per_byte);
     }
     if (!is_closed() || is_small()) {
       take_later();
@@ -172,6 +175,7 @@ public:
     Optimum out;
     out.seconds_per_byte = m_solution.seconds_per_byte;
     out.certificate = m_certificate;
+    out.low_certificate = m_low_certificate;
     // Prices that are shared evenly where they prove the optimum, else the LP's own.
     out.prices =
         !is_small() && is_closed() && !m_best_prices.empty() ? m_best_prices : m_solution.prices;
@@ -271,7 +275,8 @@ private:
   }
 
   /// The cheapest trees of those that are cheaper than all that are known, and what they prove.
-  /// Weak duality: prices >= 0 with sum capacity price = 1 bound every mix of trees from below.
+  /// Weak duality: prices >= 0 with sum capacity price = 1 bound every mix of trees from below, and
+  /// scaled to that sum of other capacities they do so there.
   std::vector<PricedTree> look(const std::vector<double>& prices) {
     std::vector<double> of_group(m_solution.share_prices.size(), k_never);
     const std::vector<double> known = costs(prices);
@@ -284,9 +289,10 @@ private:
       below[v] = m_wanted.empty() ? of_group.front() : v < m_wanted.size() ? of_group[v] : k_never;
     }
     CheapestTrees found = cheapest_trees(m_network, prices, below, m_steps);
-    double scale = 0, bound = 0;
+    double scale = 0, high_scale = 0, bound = 0;
     for (std::size_t s = 0; s < prices.size(); ++s) {
       scale += m_network.stations[s].bytes_per_second * prices[s];
+      high_scale += m_network.stations[s].high_bytes_per_second * prices[s];
       bound += m_network.stations[s].background * prices[s];
     }
     if (m_wanted.empty()) {
@@ -298,6 +304,9 @@ private:
     }
     for (std::size_t v = 0; v < m_wanted.size(); ++v) {
       bound += m_wanted[v] > 0 ? m_wanted[v] * std::min(found.least[v], of_group[v]) : 0;
+    }
+    if (high_scale > 0) {
+      m_low_certificate = std::max(m_low_certificate, bound / high_scale);
     }
     if (scale > 0 && bound / scale > m_certificate) {
       m_certificate = bound / scale;
@@ -430,7 +439,7 @@ private:
   std::set<std::tuple<std::vector<std::int64_t>, std::vector<std::int64_t>, std::size_t>> m_known;
   std::vector<std::size_t> m_class; ///< by station
   SharesProgram::Solution m_solution;
-  double m_certificate = 0;
+  double m_certificate = 0, m_low_certificate = 0;
   double m_steps = k_first_steps;    ///< of a look for the cheapest trees
   std::vector<double> m_best_prices; ///< of the certificate
   bool m_proved;                     ///< by another search: only trees are missing

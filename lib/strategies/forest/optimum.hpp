@@ -21,6 +21,8 @@ struct Optimum {
   double seconds_per_byte = 0; ///< of these shares, until the busiest station is done
   /// No mix of trees is faster than this, by dual values (weak duality).
   double certificate = 0;
+  /// Nor than this with every capacity at the high end of its samples.
+  double low_certificate = 0;
 };
 
 /// Equation 25 on a network's stations, without columns.

@@ -301,6 +301,11 @@ private:
         plan.prediction.bound_by = traffic.bound_by; // not what this plan's trees keep as busy
       }
     }
+    if (const std::string bind = binding();
+        !bind.empty() && plan.prediction.bound_by.starts_with(bind) &&
+        plan.prediction.relief.find(bind) != std::string::npos) {
+      plan.prediction.relief = "no single link: those that the bound names bind together";
+    }
     if (plan.passes) {
       plan.quantities.insert(plan.quantities.begin(),
                              exposed_quantity(plan, m_job.forward_s, m_job.backward_s));
@@ -383,17 +388,18 @@ private:
     }
   }
 
-  /// What the plan could use and has no known rate, with what a profile says it by. The way from a
-  /// host bridge to its processor is never described or measured by itself, and is left out.
+  /// What the plan could use and has no known rate, with what a profile says it by. Ways inside a
+  /// processor are never described or measured by themselves, and are left out.
   [[nodiscard]] std::vector<std::string> unlimited() const {
     std::vector<std::string> links, children, ports, other, memories, gpus;
-    for (const std::string& name : m_solution->unknown) {
+    for (const std::string& name : once(m_solution->unknown)) { // machines may be alike
       const auto [a, b] = ends_of(name);
       if (a == nullptr || b == nullptr) {
         other.push_back(name);
-      } else if (a->kind == ObjectKind::host_bridge || b->kind == ObjectKind::host_bridge) {
+      } else if (is_inside_processor(*a, *b)) {
         continue;
-      } else if (a->parent == b->id || b->parent == a->id) {
+      } else if ((a->parent == b->id || b->parent == a->id) && !is_processor(*a) &&
+                 !is_processor(*b)) {
         children.push_back((a->parent == b->id ? a : b)->id);
         ports.push_back(name);
       } else {
@@ -435,6 +441,33 @@ private:
     }
     return out;
   }
+  static bool is_processor(const TopologyObject& object) {
+    return object.kind == ObjectKind::package || object.kind == ObjectKind::numa_node;
+  }
+  /// Each where it stands first.
+  static std::vector<std::string> once(const std::vector<std::string>& names) {
+    std::vector<std::string> out;
+    for (const std::string& name : names) {
+      if (std::find(out.begin(), out.end(), name) == out.end()) {
+        out.push_back(name);
+      }
+    }
+    return out;
+  }
+  /// The way to a host bridge, and that between a package or a NUMA node that has no like and what
+  /// it is in: between several such it is the way from one to another.
+  [[nodiscard]] bool is_inside_processor(const TopologyObject& a, const TopologyObject& b) const {
+    if (a.kind == ObjectKind::host_bridge || b.kind == ObjectKind::host_bridge) {
+      return true;
+    }
+    const TopologyObject& inner = a.parent == b.id ? a : b;
+    const TopologyObject& outer = a.parent == b.id ? b : a;
+    return inner.parent == outer.id &&
+           (inner.kind == ObjectKind::package || inner.kind == ObjectKind::numa_node) &&
+           std::ranges::count_if(m_inputs.profile.topology.objects, [&](const TopologyObject& o) {
+             return o.kind == inner.kind && o.parent == outer.id;
+           }) == 1;
+  }
   /// The objects at the ends of a link, "gpu0 > sw" of any of the machines.
   [[nodiscard]] std::pair<const TopologyObject*, const TopologyObject*>
   ends_of(std::string_view link) const {
@@ -449,7 +482,8 @@ private:
     }
     for (const std::string& machine : machines) {
       const auto object = [&](std::string_view name) {
-        return m_inputs.profile.topology.find(fmt::format("{}/{}", machine, name));
+        return m_inputs.profile.topology.find(
+            name == machine ? machine : fmt::format("{}/{}", machine, name));
       };
       const TopologyObject* const a = object(link.substr(0, at));
       const TopologyObject* const b = object(link.substr(at + k_to.size()));
@@ -470,16 +504,6 @@ private:
       count += load[s] > 0 && m_model.stations[s].ranged() ? 1U : 0U;
     }
     return count;
-  }
-
-  /// What no trees beat, with every capacity at the high end of its samples.
-  [[nodiscard]] double certificate_seconds(const Plan& plan) const {
-    double faster = 1;
-    for (const Station& station : m_model.stations) {
-      faster = std::max(faster, station.high_bytes_per_second / station.bytes_per_second);
-    }
-    return m_solution->certificate_seconds_per_byte * static_cast<double>(plan.gradient_bytes) /
-           faster;
   }
 
   /// Where the bound says it already.
@@ -504,7 +528,8 @@ private:
     p.bound_by = fmt::format("{} (equation 27{})",
                              bound.by.empty() ? "nothing whose rate is known" : bound.by,
                              passes_besides() ? ", without what passes besides" : "");
-    if (const double seconds = std::min(certificate_seconds(plan), p.lo_seconds);
+    const double certificate = m_solution->low_certificate_seconds_per_byte * m_job.bytes();
+    if (const double seconds = std::min(certificate, p.lo_seconds);
         !passes_besides() && seconds > p.bound_seconds) {
       p.bound_seconds = seconds;
       p.bound_by = by_dual_values(*m_solution);
@@ -519,15 +544,21 @@ private:
       p.relief = fmt::format("1 GB/s more on {} would save {:.1f} % of the least time",
                              dearest->resource, 100 * dearest->gain_per_gb_s);
     } else {
-      std::vector<std::string> bind;
-      for (const StationPrice& price : m_solution->prices) {
-        if (price.busy > 1 - 1e-6) {
-          bind.push_back(price.resource);
-        }
-      }
+      const std::string bind = binding();
       p.relief = bind.empty() ? "unknown: no link that is used has a known rate"
-                              : fmt::format("no single link: {} bind together", first_names(bind));
+                              : fmt::format("no single link: {} bind together", bind);
     }
+  }
+
+  /// The stations that are busy all the time; empty: none has a known rate.
+  [[nodiscard]] std::string binding() const {
+    std::vector<std::string> bind;
+    for (const StationPrice& price : m_solution->prices) {
+      if (price.busy > 1 - 1e-6) {
+        bind.push_back(price.resource);
+      }
+    }
+    return bind.empty() ? "" : first_names(bind);
   }
 
   void describe(Plan& plan) const {

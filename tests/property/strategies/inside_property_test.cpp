@@ -320,6 +320,44 @@ TEST(InsideProperty, DualValuesPredictWhatMoreBandwidthGives) {
   EXPECT_GT(exact, priced / 2);
 }
 
+TEST(InsideProperty, TheHighCertificateIsBelowTheOptimumAtHighCapacities) {
+  int compared = 0, closer = 0;
+  for_cases(4, [&](const Case& c, std::mt19937_64& random) {
+    Network model = c.model;
+    model.collective = static_cast<Collective>(random() % 5);
+    model.root = 0;
+    double widest = 1;
+    for (Station& station : model.stations) {
+      const double factor = 1 + static_cast<double>(random() % 100) / 100;
+      station.high_bytes_per_second = station.bytes_per_second * factor;
+      widest = std::max(widest, factor);
+    }
+    Network even = model;
+    for (Station& station : even.stations) {
+      station.high_bytes_per_second = 1.25 * station.bytes_per_second;
+    }
+    Forest forest, at_high;
+    try {
+      forest = solve_forest(model, 0.01, Gains::left_out);
+      at_high = solve_forest(at_high_capacities(model), 0.01, Gains::left_out);
+    } catch (const Error&) {
+      return; // pairs that cannot copy leave a worker alone
+    }
+    const double low = forest.low_certificate_seconds_per_byte;
+    EXPECT_LE(low, at_high.optimum_seconds_per_byte * (1 + k_precision));
+    EXPECT_GE(low, forest.certificate_seconds_per_byte / widest * (1 - k_precision));
+    const double least = forest.certificate_seconds_per_byte / 1.25;
+    EXPECT_NEAR(solve_forest(even, 0.01, Gains::left_out).low_certificate_seconds_per_byte, least,
+                k_precision * least);
+    ++compared;
+    closer += low > forest.certificate_seconds_per_byte / widest * 1.01 ? 1 : 0;
+  });
+  std::cout << compared << " networks compared, " << closer
+            << " where prices say more than the widest range\n";
+  EXPECT_GE(compared, k_cases / 2);
+  EXPECT_GT(closer, compared / 2);
+}
+
 TEST(InsideProperty, FasterLinksNeverCostTime) {
   for_cases(4, [](const Case& c, std::mt19937_64& random) {
     Network faster = c.model;

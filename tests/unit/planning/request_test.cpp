@@ -278,7 +278,37 @@ TEST(PlanAsAsked, NamesTheFlagAndTheRemedyWhereMachinesAreTooFew) {
   EXPECT_THAT(refusal(3, {}), AllOf(HasSubstr("--workers 3: "), HasSubstr("give 2 or less")));
   EXPECT_THAT(refusal(0, {}), AllOf(HasSubstr("--workers 0: "), HasSubstr("give 1 to 2")));
   EXPECT_THAT(refusal(2, 1), AllOf(HasSubstr("--servers 1: "), HasSubstr("fewer --workers")));
+  EXPECT_THAT(refusal(2, 1), HasSubstr("--workers 2 leaves none to only sum"));
   EXPECT_THAT(refusal({}, 2), AllOf(HasSubstr("--servers 2: "), HasSubstr("give 1 or less")));
+  EXPECT_THAT(refusal({}, 2), HasSubstr("one that works leaves 1 to only sum"));
+}
+
+TEST(PlanAsAsked, ServersThatLeaveNoMachineToWorkAreRefusedByTheirOwnFlag) {
+  Profile profile = machines_of_gpus(false);
+  profile.machines.front().members = {"w0", "w1"};
+  PlanRequest request;
+  request.places = PlacesAsked::machine;
+  request.servers = 2;
+  EXPECT_REFUSED(usage, "--servers 2: profile ", plan_as_asked(documents(profile), request));
+  EXPECT_REFUSED(usage, "one that works leaves 1 to only sum",
+                 plan_as_asked(documents(profile), request));
+}
+
+TEST(PlanAsAsked, MoreNumbersOfRanksThanMachinesAreRefused) {
+  Profile profile = machines_of_gpus(true);
+  TopologyObject& numa = profile.topology.objects.emplace_back();
+  numa.id = "box/numa0";
+  numa.kind = ObjectKind::numa_node;
+  numa.parent = "box";
+  PlanRequest request;
+  request.places = PlacesAsked::ranks;
+  request.ranks_a_machine = {2, 4, 4};
+  EXPECT_REFUSED(usage, "--places 2,4,4: 3 numbers, and 2 machines work",
+                 plan_as_asked(documents(profile), request));
+  request.workers = 1;
+  request.ranks_a_machine = {2, 4};
+  EXPECT_REFUSED(usage, "--places 2,4: 2 numbers, and 1 machine works",
+                 plan_as_asked(documents(profile), request));
 }
 
 TEST(PlanAsAsked, ATransportThatLooksLikeOneOfTheProfileIsTakenForASlip) {

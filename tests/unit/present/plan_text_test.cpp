@@ -179,9 +179,9 @@ TEST(RenderPlan, CountsTheLanesOfEachServer) {
   Plan p = proxy_plan(); // a part in lane 0 of rank 1, and one of rank 2's
   p.parts.server = {1, 2};
   p.parts.lane = {0, 0};
-  EXPECT_THAT(render(p, Style{}), HasSubstr("2 servers, 1 lane each;"));
+  EXPECT_THAT(render(p, Style{}), HasSubstr("owned by 2 ranks, 1 lane each;"));
   p.parts = {{0, 100, 200}, {100, 100, 100}, {1, 1, 2}, {0, 1, 0}};
-  EXPECT_THAT(render(p, Style{}), HasSubstr("2 servers, 1 to 2 lanes each;"));
+  EXPECT_THAT(render(p, Style{}), HasSubstr("owned by 2 ranks, 1 to 2 lanes each;"));
 }
 
 TEST(RenderPlan, SaysThatRanksWithPortsAreMachines) {

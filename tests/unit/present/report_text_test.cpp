@@ -20,6 +20,30 @@ TEST(ReportTable, ShowsPredictedMeasuredErrorAndCause) {
                 "total       142.4 ms  156.8 ms   +10 %  reduction: took 14.6 ms"));
 }
 
+TEST(ReportTable, SaysWhetherTheMedianIsInThePredictedRange) {
+  Report r = test::machine_report();
+  r.prediction.lo_seconds = 0.100;
+  r.prediction.hi_seconds = 0.150;
+  const auto says = [&](double p50_seconds) {
+    r.p50_seconds = p50_seconds;
+    return report_table(r, Style{});
+  };
+  EXPECT_THAT(says(0.165), HasSubstr("100.0 ms to 150.0 ms; the median is 10 % above that range"));
+  EXPECT_THAT(says(0.095), HasSubstr("100.0 ms to 150.0 ms; the median is 5.0 % below that range"));
+  EXPECT_THAT(says(0.150), Not(HasSubstr("that range")));
+  r.other_links = "it predicts tcp, this ran over shm";
+  EXPECT_THAT(says(0.165), Not(HasSubstr("that range")));
+}
+
+TEST(ReportTable, SaysWhatMovedTheBytes) {
+  Report r = test::machine_report();
+  r.transport = "tcp;ofi_rxm";
+  EXPECT_THAT(report_table(r, Style{}), ContainsRegex("moved by +tcp;ofi_rxm\n"));
+  r.context["inside_machines"] = "shm";
+  EXPECT_THAT(report_table(r, Style{}),
+              ContainsRegex("moved by +shm inside machines, tcp;ofi_rxm between them\n"));
+}
+
 TEST(ReportTable, SaysThatLinksWereEmulatedAndHowWell) {
   Report r = test::machine_report();
   EXPECT_THAT(report_table(r, Style{}), Not(HasSubstr("emulated")));

@@ -137,6 +137,30 @@ TEST(ReportOfARun, APlanOfPortsOnOneMachineSaysSoAndDoesNotBlameTheProfile) {
   EXPECT_FALSE(report.as_planned());
 }
 
+TEST(ReportOfARun, SomeMachinesOfThePlanOnOneHostAreNamedAndGiveNoVerdict) {
+  TwoHosts f;
+  f.plan.ranks.push_back(f.plan.ranks.back());
+  f.result.hosts = {"here", "there", "there"};
+  f.result.verification.resize(3);
+  f.iterations(120, 2, 20); // twice what was predicted
+  for (auto& iteration : f.result.iterations) {
+    iteration.push_back(iteration.back());
+  }
+  const Report report = f.report();
+  EXPECT_EQ(report.other_links,
+            "it predicts ranks on machines of their own, here ranks 1-2 shared there");
+  EXPECT_FALSE(report.as_planned());
+}
+
+TEST(ReportOfARun, AStageBetweenMachinesSaysWhyItHasNoTime) {
+  TwoHosts f;
+  f.iterations(60, 2, 10);
+  const Report report = f.report();
+  ASSERT_EQ(report.stages.front().name, "transport");
+  EXPECT_FALSE(report.stages.front().measured_seconds.has_value());
+  EXPECT_THAT(report.stages.front().how, testing::StartsWith("only in the total: "));
+}
+
 TEST(ReportOfARun, AnotherTransportThanThePlansHasNoVerdict) {
   Fixture f;
   f.iterations(600, 20, 60); // ten times what was predicted

@@ -133,6 +133,28 @@ TEST(Inside, ThePcieMachinesRingRunsAtTheCopyAcrossSwitches) {
   EXPECT_EQ(plan.choice, ForestChoice::mix);
 }
 
+TEST(Inside, TheHighCertificateWeighsEachRangeByItsPrice) {
+  // Two switches with two GPUs each, all links 10: equation 23 with n = 2 takes 2 n / (n b + b_S) =
+  // 4/30, where the four links into a switch's GPUs and its uplinks bind together: by symmetry
+  // prices are in proportion to capacities.
+  Network model = network_inside_machine(switch_tree(2, 2, 10, 10), "m0", {});
+  for (Station& link : model.stations) {
+    link.high_bytes_per_second *= link.name.find("gpu") != std::string::npos ? 1.1 : 1.5;
+  }
+  Forest forest = solve_forest(model, 0.01, Gains::left_out);
+  EXPECT_CLOSE(forest.certificate_seconds_per_byte, 4 / 30.0);
+  EXPECT_CLOSE(forest.low_certificate_seconds_per_byte, 4 / (2 * 11 + 15.0));
+  // A range without a price changes nothing: memories at twice their rates, links at theirs.
+  for (Station& link : model.stations) {
+    link.high_bytes_per_second = link.bytes_per_second;
+  }
+  model.stations.push_back(model.stations.front());
+  model.stations.back().name = "unused";
+  model.stations.back().high_bytes_per_second *= 2;
+  forest = solve_forest(model, 0.01, Gains::left_out);
+  EXPECT_CLOSE(forest.low_certificate_seconds_per_byte, 4 / 30.0);
+}
+
 TEST(Inside, TheNvlinkMachineIsBestWithRootsBesideTheNicsSwitch) {
   const Forest plan = forest_inside(shipped_profile("byteps-nvlink"), "m0", with_network());
   EXPECT_EQ(plan.choice, ForestChoice::single);

@@ -110,6 +110,9 @@ public:
                        "ports; give --transport, one of those that --list shows",
                        m_arguments.plan));
     }
+    if (leads) {
+      check_gpu_memory(m_schedules.usual, m_plan, m_options, m_arguments.plan);
+    }
     check_transport(m_options.transport);
     if (!m_options.inside_transport.empty()) {
       check_transport(m_options.inside_transport);

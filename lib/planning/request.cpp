@@ -179,6 +179,9 @@ void add_what_was_asked(Plan& plan, const PlanRequest& request) {
     plan.options["optimizer"] = name_of(plan.update->optimizer);
     plan.options["update"] = name_of(plan.update->place);
   }
+  if (request.gpu_direct) {
+    plan.options[k_gpu_direct] = *request.gpu_direct ? "yes" : "no";
+  }
   if (plan.passes) {
     add_order(plan, options.order);
   }
@@ -193,6 +196,7 @@ void add_what_was_asked(Plan& plan, const PlanRequest& request) {
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, false);
   InsidePlanOptions options = with_common(*request.inside, request);
+  options.inside.gpu_direct = request.gpu_direct.value_or(false);
   if (documents.roles) {
     take_roles(options, *documents.roles);
   }
@@ -206,9 +210,6 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
     if (gradients != 0) {
       plan.options[name] = fmt::format("{}", gradients);
     }
-  }
-  if (options.inside.gpu_direct) {
-    plan.options["gpu_direct"] = "yes";
   }
   add_what_was_asked(plan, request);
   return plan;
@@ -286,7 +287,8 @@ std::vector<OpenMachine> machines_to_open(const Profile& profile, const PlanRequ
         machine.workers.push_back(memories[r * memories.size() / ranks]);
       }
     }
-    if (kind == ObjectKind::gpu && workers * memories.size() + servers <= k_most_relays) {
+    if (kind == ObjectKind::gpu && (!request.gpu_direct.value_or(true) ||
+                                    workers * memories.size() + servers <= k_most_relays)) {
       machine.relays = memories;
     }
     out.push_back(std::move(machine));
@@ -384,6 +386,9 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
                                                     servers, 1));
   } else {
     options.machines = machines_to_open(documents.profile, request);
+  }
+  for (OpenMachine& machine : options.machines) {
+    machine.gpu_direct = request.gpu_direct.value_or(true);
   }
   for (const RoleGroup& group :
        documents.roles ? documents.roles->groups : std::vector<RoleGroup>()) {
@@ -841,6 +846,12 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
       fail(error.kind(), fmt::format("{}: {}", documents.profile_file, what));
     }
   }();
+  if (request.gpu_direct && !request.inside &&
+      std::none_of(plan.ranks.begin(), plan.ranks.end(),
+                   [](const PlanRank& rank) { return rank.endpoint_kind == "gpu"; })) {
+    fail(ErrorKind::usage, "--gpu-direct: no rank of this plan is a GPU; leave it out, or give "
+                           "--places gpu");
+  }
   if (!why_machines.empty()) {
     plan.assumed.push_back(why_machines);
   }

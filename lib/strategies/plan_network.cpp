@@ -83,6 +83,7 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
 
 /// Of ranks that are places in several machines: in use, in the order in which ranks name them.
 std::vector<OpenMachine> machines_of(const Plan& plan) {
+  const auto direct = plan.options.find(k_gpu_direct);
   std::vector<OpenMachine> machines;
   for (const PlanRank& rank : plan.ranks) {
     const std::uint64_t number = rank.machine_number.value_or(0);
@@ -91,6 +92,7 @@ std::vector<OpenMachine> machines_of(const Plan& plan) {
     });
     if (machine == machines.end()) {
       machine = machines.insert(machine, {rank.machine, number, {}, {}, rank.worker});
+      machine->gpu_direct = direct == plan.options.end() || direct->second == "yes";
     }
     if (!rank.endpoint.empty()) {
       (rank.worker ? machine->workers : machine->relays).push_back(rank.endpoint);

@@ -292,11 +292,12 @@ TEST(Cluster, AnUplinkThatIsSlowIsCrossedOnce) {
   EXPECT_NEAR(forest.optimum_seconds_per_byte, 10 / k_nic, 1e-6 * 10 / k_nic);
 }
 
-/// `boxes` whose switch also leads to a processor's memory, which is part of the job, by a link of
-/// half a NIC's rate, and whose GPUs the network does not reach.
+/// `boxes` whose switch is below a processor, by a link of half a NIC's rate; its memory is part of
+/// the job, and the network does not reach the GPUs.
 Network by_way_of_memories(std::size_t gpus, std::size_t servers) {
   Profile profile = boxes(gpus);
   add_object(profile, ObjectKind::numa_node, "box/numa0", "box");
+  std::ranges::find(profile.topology.objects, "box/sw", &TopologyObject::id)->parent = "box/numa0";
   add_link_both_ways(profile, "box/numa0", "box/sw", k_nic / 2);
   std::vector<OpenMachine> opened = machines(2, gpus, servers);
   for (OpenMachine& machine : opened) {

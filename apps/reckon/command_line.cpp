@@ -120,6 +120,7 @@ public:
 struct Converted {
   CLI::Option* option = nullptr;
   std::string text; ///< given, or the default
+  bool flag = false;
   Take take;
 
   void convert() const {
@@ -265,6 +266,13 @@ Argument Arguments::option(const std::string& names, const Target& to, const std
     using T = std::remove_pointer_t<decltype(target)>;
     if constexpr (std::is_same_v<T, Take>) {
       return converted(std::move(target));
+    } else if constexpr (std::is_same_v<T, std::optional<bool>>) {
+      Converted& made = m_state->converted.emplace_back();
+      made.take = [target, &flag = made.flag](const std::string&, std::string_view) {
+        *target = flag;
+      };
+      made.option = app.add_flag(names, made.flag, help);
+      return Argument(made.option);
     } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int>) {
       return Argument(app.add_flag(names, *target, help));
     } else if constexpr (std::is_same_v<T, Seconds>) {

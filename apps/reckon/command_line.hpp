@@ -31,12 +31,13 @@ using Take = std::function<void(const std::string& text, std::string_view flag)>
 [[nodiscard]] Take whole_number(std::optional<std::uint64_t>* to, std::uint64_t least,
                                 std::uint64_t most);
 
-/// Where values go. A bool is a flag, an int counts how often a flag is given; a time has its unit,
-/// e.g. 30s.
+/// Where values go. A bool is a flag, which takes =no as well, an int counts how often a flag is
+/// given; a time has its unit, e.g. 30s.
 using Target =
-    std::variant<bool*, int*, std::string*, std::optional<std::string>*, std::vector<std::string>*,
-                 std::optional<std::int64_t>*, std::uint64_t*, std::optional<std::uint64_t>*,
-                 std::uint32_t*, std::optional<std::uint32_t>*, Seconds*, Take>;
+    std::variant<bool*, std::optional<bool>*, int*, std::string*, std::optional<std::string>*,
+                 std::vector<std::string>*, std::optional<std::int64_t>*, std::uint64_t*,
+                 std::optional<std::uint64_t>*, std::uint32_t*, std::optional<std::uint32_t>*,
+                 Seconds*, Take>;
 
 /// An option or a positional argument, to say more of it. Refers to its Arguments.
 class Argument {

@@ -68,9 +68,10 @@ PlanAgain plan_again(const Plan& plan, const std::string& plan_file,
     for (const auto& [name, value] : given(plan)) {
       command.set(name, value);
       const bool quoted = value.find_first_of(";&| ") != std::string::npos;
-      again.command += value == "yes" ? fmt::format(" --{}", name)
-                       : quoted       ? fmt::format(" --{} '{}'", name, value)
-                                      : fmt::format(" --{} {}", name, value);
+      again.command += value == "yes"  ? fmt::format(" --{}", name)
+                       : value == "no" ? fmt::format(" --{}=no", name)
+                       : quoted        ? fmt::format(" --{} '{}'", name, value)
+                                       : fmt::format(" --{} {}", name, value);
     }
     if (profile && workload && !plan.roles) {
       again.seconds =

@@ -216,10 +216,10 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
               "With --inside: gradients that a summation service on this machine receives")
       .defaults_to("0")
       .needs(inside);
-  command
-      .option("--gpu-direct", &a.place.inside.gpu_direct,
-              "With --inside: a NIC may read a GPU's memory under the same switch")
-      .needs(inside);
+  command.option("--gpu-direct", &a.asked.gpu_direct,
+                 "Whether network cards read and write GPUs' memory (=no: what leaves a machine or "
+                 "enters it goes by way of a processor's memory). Default: yes between machines; "
+                 "with --inside no, and =yes for those under the same switch");
   command
       .option("--proxy-bytes", automatic_or(&proxies.proxy_bytes, proxy_bytes_of),
               "With --strategy coarse: gradient that goes through the proxies, the rest round "

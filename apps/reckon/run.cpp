@@ -111,6 +111,9 @@ public:
                        "ports; give --transport, one of those that --list shows",
                        m_arguments.plan));
     }
+    if (leads) {
+      check_gpu_memory(m_schedules.usual, m_plan, m_options, m_arguments.plan);
+    }
     check_transports();
     if (m_arguments.inject) {
       m_injection = injection_of(m_plan, m_schedules.usual, *m_arguments.inject);

@@ -212,9 +212,9 @@ void compare_shares(Builder& out, const Plan& before, const Plan& after) {
 /// The options of a plan, with what holds for those that the other one names and it does not: the
 /// planner leaves out what was not asked for.
 std::map<std::string, std::string> options_beside(const Plan& plan, const Plan& other) {
-  static const std::map<std::string, std::string> k_unasked{
+  const std::map<std::string, std::string> unasked{
       {"collective", "all-reduce"},
-      {"gpu_direct", "no"},
+      {k_gpu_direct, plan.options.contains("inside") ? "no" : "yes"},
       {"lanes", "auto"},
       {"network", "0"},
       {"optimizer", "none"},
@@ -228,7 +228,7 @@ std::map<std::string, std::string> options_beside(const Plan& plan, const Plan& 
       {"update", "none"},
       {"zero_compute", "no"}};
   std::map<std::string, std::string> out = plan.options;
-  for (const auto& [name, value] : k_unasked) {
+  for (const auto& [name, value] : unasked) {
     if (other.options.contains(name)) {
       out.try_emplace(name, value);
     }

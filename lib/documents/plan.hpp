@@ -80,6 +80,10 @@ struct LanePlace {
   bool operator==(const LanePlace&) const = default;
 };
 
+/// In Plan::options, where somebody said whether GPUs and network cards do without processors'
+/// memory: "yes" or "no".
+inline constexpr const char* k_gpu_direct = "gpu_direct";
+
 struct PlanRank {
   std::string machine; ///< MachineGroup id
   /// Which of the group's machines, from 0 on; only where ranks are places in several machines.

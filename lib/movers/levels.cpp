@@ -16,14 +16,22 @@ namespace {
 
 class LevelsLane final : public MoverLane {
 public:
-  LevelsLane(MoverLane* inside, MoverLane& between, const std::vector<bool>& is_inside)
-      : m_lanes{&between, inside}, m_count(inside != nullptr ? 2 : 1), m_is_inside(is_inside) {}
+  /// One of the two may be null.
+  LevelsLane(MoverLane* inside, MoverLane* between, const std::vector<bool>& is_inside)
+      : m_is_inside(is_inside) {
+    for (MoverLane* const lane : {between, inside}) {
+      if (lane != nullptr) {
+        m_lanes[m_count++] = lane;
+      }
+    }
+  }
 
   bool write(int peer, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
              std::uint64_t id) noexcept override {
     const bool inside = peer >= 0 && static_cast<std::size_t>(peer) < m_is_inside.size() &&
                         m_is_inside[static_cast<std::size_t>(peer)];
-    return m_lanes[inside ? 1 : 0]->write(peer, source, destination, bytes, tag, id);
+    // A lane without the other one is told of peers that it does not know, and refuses them.
+    return m_lanes[inside ? m_count - 1 : 0]->write(peer, source, destination, bytes, tag, id);
   }
 
   /// Each lane goes first in turn, so that a busy one cannot fill a short `out` for ever.
@@ -75,8 +83,8 @@ private:
     }
   }
 
-  std::array<MoverLane*, 2> m_lanes; ///< between machines, then inside: the last has the memory
-  std::size_t m_count;
+  std::array<MoverLane*, 2> m_lanes{}; ///< between machines, then inside: the last has the memory
+  std::size_t m_count = 0;
   const std::vector<bool>& m_is_inside; ///< by rank
   std::array<LaneSleep, 2> m_sleeps{};
   std::size_t m_first = 0, m_failed = 0;
@@ -102,13 +110,10 @@ public:
 
   std::span<std::byte> allocate(std::uint64_t bytes) override {
     const std::span<std::byte> buffer = memory().allocate(bytes);
-    if (m_inside) {
-      if (m_inside->view(buffer).data() != buffer.data()) {
-        fail(ErrorKind::unavailable,
-             fmt::format("transport {} cannot read the memory of a GPU here; --transport "
-                         "inside=host keeps the gradients in host memory",
-                         m_between->capabilities().name));
-      }
+    if (m_inside && m_inside->view(buffer).data() != buffer.data()) {
+      m_between.reset(); // a GPU's memory, which no network card reads here
+    }
+    if (m_inside && m_between) {
       m_between->adopt(buffer);
     }
     return buffer;
@@ -130,7 +135,7 @@ public:
     return Json{{"mover", "levels"},
                 {"network", network_id()},
                 {"inside", m_inside ? m_inside->address() : ""},
-                {"between", m_between->address()}}
+                {"between", m_between ? m_between->address() : ""}}
         .dump();
   }
 
@@ -156,12 +161,11 @@ public:
         between[rank] = view.at("between").string();
       }
       if (m_is_inside[rank] && view.at("network").string() != network_id()) {
-        fail(
-            ErrorKind::unavailable,
-            fmt::format("connect: the plan has ranks {} and {} on one machine, but they run on "
-                        "different ones, or in different containers; start the ranks of a machine "
-                        "together",
-                        self, rank));
+        fail(ErrorKind::unavailable,
+             fmt::format("connect: the plan has ranks {} and {} on one machine, but they run on "
+                         "different ones, or in different containers; start the ranks of a machine "
+                         "together",
+                         self, rank));
       }
     }
     // All machines come to this at once, and the ranks of one machine need nothing of the others.
@@ -174,7 +178,8 @@ public:
     }
     for (int lane = 0; lane < m_lane_count; ++lane) {
       m_lanes.push_back(std::make_unique<LevelsLane>(m_inside ? &m_inside->lane(lane) : nullptr,
-                                                     m_between->lane(lane), m_is_inside));
+                                                     m_between ? &m_between->lane(lane) : nullptr,
+                                                     m_is_inside));
     }
   }
 
@@ -187,9 +192,10 @@ public:
         meet();
       }
     };
-    m_between->disconnect(meet_once);
-    if (m_inside) {
-      m_inside->disconnect(meet_once);
+    for (Mover* const mover : {m_between.get(), m_inside.get()}) {
+      if (mover != nullptr) {
+        mover->disconnect(meet_once);
+      }
     }
     meet_once();
   }

@@ -12,7 +12,9 @@ namespace reckon {
 /// One mover out of two: `inside` between ranks on the same machine, `between` for all others.
 /// `machines` has the machine of every rank of the job; numbers that are equal mean the same one.
 /// A rank's memory is that of `inside`, adopted by `between`; `inside` may be null for a rank that
-/// is alone on its machine, whose memory is then that of `between`. Lane i of the ranks polls lane
+/// is alone on its machine, whose memory is then that of `between`. Memory that the processor does
+/// not reach, a GPU's, stays that of `inside` alone: no rank of another machine can write to it or
+/// be written to from it. Lane i of the ranks polls lane
 /// i of both, and sleeps on both at once.
 ///
 /// connect() throws Error{unavailable} where ranks that the numbers put on one machine are not on

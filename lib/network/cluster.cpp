@@ -94,9 +94,9 @@ private:
     const std::string own_name =
         machine.number < group.members.size() ? group.members[machine.number] : "";
     const MachinePort port = machine.port.value_or(MachinePort());
-    const auto key =
-        std::tuple(machine.group, own_name, machine.workers, machine.relays, machine.works,
-                   std::tuple(port.together.lo, port.together.mid, port.together.hi), port.each);
+    const auto key = std::tuple(
+        machine.group, own_name, machine.workers, machine.relays, machine.works, machine.gpu_direct,
+        std::tuple(port.together.lo, port.together.mid, port.together.hi), port.each);
     auto known = m_opened.find(key);
     if (known == m_opened.end()) {
       known = m_opened.emplace(key, open_machine(m_profile, machine, m_transport)).first;
@@ -375,6 +375,9 @@ private:
         for (std::size_t u = 0; u < from.place.size(); ++u) {
           for (std::size_t v = 0; v < to.place.size(); ++v) {
             const std::vector<Uses>&leave = from.opened->leave[u], &enter = to.opened->enter[v];
+            if (leave.empty() || enter.empty()) {
+              continue;
+            }
             const Uses &out = leave[to.turn[v] % leave.size()],
                        &in = enter[from.turn[u] % enter.size()];
             m_out.ways[from.place[u]][to.place[v]] = joined(out, in);
@@ -406,9 +409,9 @@ private:
   const Profile& m_profile;
   std::string m_transport;
   Network m_out;
-  using Key =
-      std::tuple<std::string, std::string, std::vector<std::string>, std::vector<std::string>, bool,
-                 std::tuple<double, double, double>, std::vector<std::pair<std::string, double>>>;
+  using Key = std::tuple<std::string, std::string, std::vector<std::string>,
+                         std::vector<std::string>, bool, bool, std::tuple<double, double, double>,
+                         std::vector<std::pair<std::string, double>>>;
   std::map<Key, OpenedMachine> m_opened;
   std::vector<Member> m_members;
   std::map<std::string, Rack> m_racks;

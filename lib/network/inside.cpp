@@ -591,6 +591,10 @@ private:
                                       : std::pair(memory->second.read, memory->second.write);
   }
 
+  [[nodiscard]] bool reaches_network(const Place& place) const {
+    return place.memory || m_options.gpu_direct;
+  }
+
   /// All places of the machine by its port as a whole; by nothing where its rate is not known.
   void through_one_port(const std::string& name, const Rate& rate) {
     std::optional<OpenedMachine::Port> port;
@@ -598,6 +602,11 @@ private:
       port = add_port(name, rate, node(m_machine + "/port"));
     }
     for (const Place& place : m_model.places) {
+      std::vector<Uses>&leave = m_opened.leave.emplace_back(),
+      &enter = m_opened.enter.emplace_back();
+      if (!reaches_network(place)) {
+        continue;
+      }
       auto [out, in] = memory_ways(place);
       if (port) {
         append(out, {{port->out, 1.0}});
@@ -605,8 +614,8 @@ private:
         m_model.links.push_back({node(place.id), port->node, std::nullopt});
         m_model.links.push_back({port->node, node(place.id), std::nullopt});
       }
-      m_opened.leave.push_back({out});
-      m_opened.enter.push_back({in});
+      leave.push_back(out);
+      enter.push_back(in);
     }
   }
 
@@ -638,6 +647,14 @@ private:
 
   /// How every place leaves the machine and is reached from outside.
   void ports(const std::string& transport) {
+    if (std::none_of(m_model.places.begin(), m_model.places.end(),
+                     [&](const Place& place) { return reaches_network(place); })) {
+      fail(ErrorKind::input,
+           fmt::format("profile '{}': no NUMA node of machine {} is part of the job, and without "
+                       "one its GPUs do not reach the network; leave --gpu-direct=no out, add a "
+                       "NUMA node to its topology, or name it in the roles",
+                       m_profile.name, m_machine));
+    }
     m_nics = nics_with_rates(transport);
     if (m_nics.empty()) {
       through_one_port("port ", whole_port(transport));
@@ -655,7 +672,8 @@ private:
     for (const Place& place : m_model.places) {
       std::vector<Uses>&leave = m_opened.leave.emplace_back(),
       &enter = m_opened.enter.emplace_back();
-      for (const std::string& nic : nearest_nics(place.id)) {
+      for (const std::string& nic :
+           reaches_network(place) ? nearest_nics(place.id) : std::vector<std::string>()) {
         const OpenedMachine::Port port = port_of(nic);
         leave.push_back(nic_way(place.id, nic, nic));
         append(leave.back(), {{port.out, 1.0}});
@@ -716,6 +734,7 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
   InsideOptions options;
   options.workers = machine.workers;
   options.relays = machine.relays;
+  options.gpu_direct = machine.gpu_direct;
   const MachineGroup* const group = group_named(profile, machine.group);
   const bool named = group != nullptr && machine.number < group->members.size();
   Builder builder(profile, machine.group, options, named ? group->members[machine.number] : "");

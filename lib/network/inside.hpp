@@ -11,7 +11,8 @@ namespace reckon {
 /// A machine of a cluster, before it is joined with others. Its stations have no machine's name.
 struct OpenedMachine {
   Network network;
-  /// By place: the ways from it out of the machine, and into it, with the port at their end.
+  /// By place: the ways from it out of the machine, and into it, with the port at their end. None:
+  /// the network does not reach it.
   std::vector<std::vector<Uses>> leave, enter;
   /// The same by port, of a machine that is one place and has several.
   std::vector<Uses> leave_by_port, enter_by_port;
@@ -22,7 +23,8 @@ struct OpenedMachine {
   std::vector<Port> ports;
 };
 
-/// Throws Error{input} where the group, an endpoint or the rate of a port is not known.
+/// Throws Error{input} where the group, an endpoint or the rate of a port is not known, or no place
+/// of the machine reaches the network.
 [[nodiscard]] OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
                                          const std::string& transport);
 

@@ -33,7 +33,8 @@ struct InsideOptions {
   std::vector<std::string> nics;
   /// What a summation service on this machine receives and as much sends for others, in gradients.
   double service = 0;
-  /// Whether GPUs and NICs that share a PCIe switch may do without the processor's memory.
+  /// Whether GPUs and NICs may do without the processor's memory; what the job sends for others,
+  /// only where they share a PCIe switch.
   bool gpu_direct = false;
   /// A single named scheme, or a mix of them, is taken when it is at most so much slower than the
   /// best of all trees.
@@ -157,6 +158,9 @@ struct OpenMachine {
   /// Of a machine that is one place: its port; absent: what the profile says of it.
   std::optional<MachinePort> port{};
   std::string name{}; ///< for people; empty: the member's id, or that of the group with its number
+  /// Whether the network's cards read and write the memory of GPUs; else only processors' memories
+  /// have ways out of the machine and into it, and GPUs go by way of these.
+  bool gpu_direct = true;
 };
 
 /// The profile's machines of this id; null where it has none.

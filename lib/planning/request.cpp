@@ -187,6 +187,9 @@ void add_what_was_asked(Plan& plan, const PlanRequest& request) {
     plan.options["optimizer"] = name_of(plan.update->optimizer);
     plan.options["update"] = name_of(plan.update->place);
   }
+  if (request.gpu_direct) {
+    plan.options[k_gpu_direct] = *request.gpu_direct ? "yes" : "no";
+  }
   if (plan.passes) {
     add_order(plan, options.order);
   }
@@ -201,6 +204,7 @@ void add_what_was_asked(Plan& plan, const PlanRequest& request) {
 Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, false);
   InsidePlanOptions options = with_common(*request.inside, request);
+  options.inside.gpu_direct = request.gpu_direct.value_or(false);
   if (documents.roles) {
     take_roles(options, *documents.roles);
   }
@@ -214,9 +218,6 @@ Plan plan_inside_as_asked(const PlanDocuments& documents, const PlanRequest& req
     if (gradients != 0) {
       plan.options[name] = fmt::format("{}", gradients);
     }
-  }
-  if (options.inside.gpu_direct) {
-    plan.options["gpu_direct"] = "yes";
   }
   add_what_was_asked(plan, request);
   return plan;
@@ -345,7 +346,8 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
     }
     take_devices(machine, request);
     if (kind == ObjectKind::gpu && !request.devices &&
-        workers * memories.size() + servers <= k_most_relays) {
+        (!request.gpu_direct.value_or(true) ||
+         workers * memories.size() + servers <= k_most_relays)) {
       machine.relays = memories;
     }
     add(machine);
@@ -418,7 +420,8 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   for (PlanRank& rank : ranks) {
     options.lanes = std::max(options.lanes, static_cast<std::uint64_t>(rank.lanes));
   }
-  options.machines = machines_of(ranks);
+  const bool gpu_direct = request.gpu_direct.value_or(true);
+  options.machines = machines_of(ranks, gpu_direct);
   const std::size_t machines = options.machines.size();
   if (machines == 1 && !ranks.front().endpoint.empty()) { // nothing leaves it
     const OpenMachine alone = std::exchange(options.machines, {}).front();
@@ -446,6 +449,7 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
   if (is_proxy_strategy(request.options.strategy)) {
     ProxyOptions proxies = request.proxies;
     proxies.ranks = std::move(ranks);
+    proxies.gpu_direct = gpu_direct;
     for (PlanRank& rank : proxies.ranks) {
       rank.lanes = static_cast<int>(options.lanes);
     }
@@ -893,6 +897,12 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
       fail(error.kind(), fmt::format("{}: {}", documents.profile_file, what));
     }
   }();
+  if (request.gpu_direct && !request.inside &&
+      std::none_of(plan.ranks.begin(), plan.ranks.end(),
+                   [](const PlanRank& rank) { return rank.endpoint_kind == "gpu"; })) {
+    fail(ErrorKind::usage, "--gpu-direct: no rank of this plan is a GPU; leave it out, or give "
+                           "--places gpu");
+  }
   if (!why_machines.empty()) {
     plan.assumed.push_back(why_machines);
   }

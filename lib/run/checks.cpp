@@ -101,6 +101,32 @@ void check_memory(const Plan& plan, bool check_only, bool checkpoints) {
   }
 }
 
+void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptions& options,
+                      const std::string& file) {
+  if (options.inside_transport != "cuda") {
+    return;
+  }
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    if (plan.ranks[rank].endpoint_kind != "gpu") {
+      continue;
+    }
+    for (const LaneProgram& lane : schedule.ranks[rank].lanes) {
+      for (const Op& op : lane.ops()) {
+        if ((op.kind == OpKind::write || op.kind == OpKind::await) &&
+            options.machines[op.peer] != options.machines[rank]) {
+          fail(ErrorKind::unavailable,
+               fmt::format("{}: the plan moves bytes between {} and {}, and transport {} does not "
+                           "reach the memory of a GPU; plan with --gpu-direct=no, by way of the "
+                           "processors' memories, or keep the gradients there with --transport "
+                           "inside=host",
+                           file, plan.ranks[rank].place_name(), plan.ranks[op.peer].place_name(),
+                           options.transport));
+        }
+      }
+    }
+  }
+}
+
 void check_transport(const std::string& wanted) {
   std::vector<std::string> why_not;
   const std::vector<std::string> there = transports_here(why_not);

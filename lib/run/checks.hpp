@@ -26,6 +26,12 @@ std::size_t prove(const JobSchedules& schedules, const Plan& plan, const std::st
 /// prove it takes no buffers. `checkpoints`: some are saved or resumed from.
 void check_memory(const Plan& plan, bool check_only, bool checkpoints);
 
+/// Throws Error{unavailable} where the transport inside machines keeps a rank's buffers in the
+/// memory of a GPU and the schedule moves bytes between them and another machine: the network
+/// reaches only the processors' memories. `file`: the plan's.
+void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptions& options,
+                      const std::string& file);
+
 /// Throws Error{unavailable} where this machine lacks the transport, with why and what it has.
 void check_transport(const std::string& wanted);
 

@@ -151,7 +151,7 @@ std::vector<PlanRank> ranks_of(const Roles& roles) {
   return ranks;
 }
 
-std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks) {
+std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks, bool gpu_direct) {
   std::vector<OpenMachine> machines;
   for (const PlanRank& rank : ranks) {
     const std::uint64_t number = rank.machine_number.value_or(0);
@@ -160,6 +160,7 @@ std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks) {
     });
     if (machine == machines.end()) {
       machine = machines.insert(machine, {rank.machine, number, {}, {}, rank.worker});
+      machine->gpu_direct = gpu_direct;
     }
     if (!rank.endpoint.empty()) {
       (rank.worker ? machine->workers : machine->relays).push_back(rank.endpoint);
@@ -169,8 +170,8 @@ std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks) {
 }
 
 Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
-                 const std::string& transport) {
-  const std::vector<OpenMachine> machines = machines_of(ranks);
+                 const std::string& transport, bool gpu_direct) {
+  const std::vector<OpenMachine> machines = machines_of(ranks, gpu_direct);
   const OpenMachine& first = machines.front();
   const auto network = std::make_shared<const Network>(
       ranks.front().machine_number
@@ -187,8 +188,10 @@ Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
 }
 
 Places places_of(const Plan& plan, const Profile& profile) {
+  const auto direct = plan.options.find(k_gpu_direct);
   return places_of(plan.ranks, profile,
-                   plan.transport == k_unspecified_transport ? "" : plan.transport);
+                   plan.transport == k_unspecified_transport ? "" : plan.transport,
+                   direct == plan.options.end() || direct->second == "yes");
 }
 
 PlanNetwork network_of(const Plan& plan, const Profile& profile) {

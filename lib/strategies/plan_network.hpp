@@ -27,13 +27,15 @@ struct PlanNetwork {
 /// hand already has are of the next one.
 [[nodiscard]] std::vector<PlanRank> ranks_of(const Roles& roles);
 
-/// The machines that ranks are places in, in the order in which they name them.
-[[nodiscard]] std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks);
+/// The machines that ranks are places in, in the order in which they name them. `gpu_direct`:
+/// OpenMachine::gpu_direct of all.
+[[nodiscard]] std::vector<OpenMachine> machines_of(const std::vector<PlanRank>& ranks,
+                                                   bool gpu_direct = true);
 
 /// What lies between ranks that are places; `transport` "" takes any. Throws Error{input} when the
 /// profile's machine lacks one.
 [[nodiscard]] Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
-                               const std::string& transport);
+                               const std::string& transport, bool gpu_direct = true);
 /// Of a plan that has_places().
 [[nodiscard]] Places places_of(const Plan& plan, const Profile& profile);
 

@@ -14,6 +14,17 @@ ok run three.json --check
 stdout_has " ranks, "
 exits 1 diff boxes.json three.json
 stdout_has "option workers"
+# Over a network that does not reach GPUs, and where this is said too late.
+exits 3 run three.json --transport inside=cuda
+stderr_has "the plan moves bytes between m0." "plan with --gpu-direct=no"
+ok "${gpus[@]}" --profile h100-cluster --workers 3 --part-bytes 256KiB --gpu-direct=no -o memories.json
+stdout_has "gpu_direct no" "m0.0/numa0"
+ok run memories.json --check
+stdout_has "no races"
+ok simulate memories.json
+exits 1 diff three.json memories.json
+stdout_has "option gpu_direct"
+refused "no rank of this plan is a GPU" "${gpus[@]:0:3}" --profile byteps-cluster --gpu-direct=no
 ok "${gpus[@]}" --profile h100-cluster --workers 1
 stdout_has "places gpu, servers 0, workers 1"
 

@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "kernels/cuda_probe.hpp"
 #include "kernels/reduce.hpp"
+#include "movers/mailbox.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <sstream>
+#include <unistd.h>
 
 namespace reckon::support {
 
@@ -54,7 +57,7 @@ int FakeGpus::device_of(const std::byte* memory) const {
     return -1;
   }
   const auto& [begin, held] = *std::prev(after);
-  return memory < begin + held.second.size() ? held.first : -1;
+  return memory < begin + held.mapping.bytes().size() ? held.device : -1;
 }
 
 bool FakeGpus::is_registered(const std::byte* memory) const {
@@ -74,9 +77,11 @@ std::string FakeGpus::words(GpuStatus status) const {
 void FakeGpus::load(int /*device*/) {}
 
 std::byte* FakeGpus::allocate(int device, std::uint64_t bytes) {
-  std::vector<std::byte> memory(std::max<std::uint64_t>(bytes, 1));
-  std::byte* const data = memory.data();
-  m_memory[data] = {device, std::move(memory)};
+  const std::uint64_t some = std::max<std::uint64_t>(bytes, 1);
+  Fd fd = make_shared_memory("made-up GPU", some);
+  Mapping mapping(fd.get(), some, "memory of a made-up GPU");
+  std::byte* const data = mapping.bytes().data();
+  m_memory[data] = {device, std::move(fd), std::move(mapping)};
   return data;
 }
 void FakeGpus::release(int /*device*/, std::byte* memory) noexcept {
@@ -93,17 +98,32 @@ void FakeGpus::unregister_host(std::byte* memory) noexcept {
   m_registered.erase(memory);
 }
 
-std::string FakeGpus::export_memory(int /*device*/, std::byte* memory) {
-  return fmt::format("{}", reinterpret_cast<std::uintptr_t>(memory));
+std::string FakeGpus::export_memory(int device, std::byte* memory) {
+  const Memory& held = m_memory.at(memory);
+  return fmt::format("{} {} {} {} {}", ::getpid(), held.fd.get(), held.mapping.bytes().size(),
+                     device, reinterpret_cast<std::uintptr_t>(memory));
 }
 std::byte* FakeGpus::import_memory(int /*device*/, const std::string& name) {
-  auto* const memory = reinterpret_cast<std::byte*>(std::stoull(name));
+  std::istringstream text(name);
+  int pid = 0, fd = 0, device = 0;
+  std::uint64_t bytes = 0;
+  std::uintptr_t address = 0;
+  text >> pid >> fd >> bytes >> device >> address;
+  auto* memory = reinterpret_cast<std::byte*>(address);
+  if (pid != ::getpid()) {
+    Mapping mapping = map_of_peer("made-up GPU", 0, pid, fd, bytes, true);
+    memory = mapping.bytes().data();
+    m_memory[memory] = {device, Fd(), std::move(mapping)};
+  }
   m_imports.insert(memory);
   return memory;
 }
 void FakeGpus::close_memory(int /*device*/, std::byte* memory) noexcept {
   if (const auto open = m_imports.find(memory); open != m_imports.end()) {
     m_imports.erase(open);
+  }
+  if (const auto at = m_memory.find(memory); at != m_memory.end() && !at->second.fd) {
+    m_memory.erase(at);
   }
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "core/clock.hpp"
+#include "core/file.hpp"
 #include "movers/gpu.hpp"
+#include "movers/handle.hpp"
 
 #include <deque>
 #include <functional>
@@ -15,7 +17,8 @@
 
 namespace reckon::support {
 
-/// GPUs that are made up: memory is the host's, and time is virtual. Work is done and its end is
+/// GPUs that are made up: memory is the host's, which processes share as CUDA's, and time is
+/// virtual and each process's own. Work is done and its end is
 /// known when it is queued, or, behind a closed gate, when the gate opens. Each call costs the host
 /// k_call; a query or a synchronisation moves the clock.
 class FakeGpus final : public GpuLibrary {
@@ -140,7 +143,12 @@ private:
 
   VirtualClock m_clock;
   std::vector<GpuProperties> m_devices;
-  std::map<const std::byte*, std::pair<int, std::vector<std::byte>>> m_memory;
+  struct Memory {
+    int device = 0;
+    Fd fd; ///< none: another process's
+    Mapping mapping;
+  };
+  std::map<const std::byte*, Memory> m_memory;
   std::map<const std::byte*, std::uint64_t> m_registered;
   std::set<std::pair<int, int>> m_access;
   std::multiset<const std::byte*> m_imports;

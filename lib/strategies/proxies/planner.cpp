@@ -101,10 +101,10 @@ std::optional<UpdatePlan> first_update(const PlanOptions& options, const Job& jo
 
 /// What the other planners have for the same inputs.
 std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOptions& options,
-                                        const std::vector<PlanRank>& places) {
+                                        const std::vector<PlanRank>& places, bool gpu_direct) {
   if (!places.empty()) { // the best of all trees
     InsidePlanOptions trees;
-    trees.machines = machines_of(places);
+    trees.machines = machines_of(places, gpu_direct);
     if (trees.machines.size() == 1) { // nothing leaves it
       const OpenMachine alone = std::exchange(trees.machines, {}).front();
       trees.machine = alone.group;
@@ -256,7 +256,8 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
                                            : proxies.ranks;
   Ways ways = places.empty()
                   ? Ways(inputs, options)
-                  : Ways(inputs.profile, places_of(places, inputs.profile, options.transport),
+                  : Ways(inputs.profile,
+                         places_of(places, inputs.profile, options.transport, proxies.gpu_direct),
                          static_cast<double>(inputs.workload.bytes()));
   const Job job = job_between(inputs, options, ways);
   check_options(inputs, options, proxies, job);
@@ -288,7 +289,7 @@ Plan plan_proxies(const PlanInputs& inputs, const PlanOptions& options,
   plan.candidates.push_back({"coarse_without_ring", found.whole.prediction, ""});
   plan.candidates.push_back({"dense", found.dense.prediction, ""});
   if (proxies.all_candidates) {
-    for (Candidate& c : other_candidates(inputs, options, places)) {
+    for (Candidate& c : other_candidates(inputs, options, places, proxies.gpu_direct)) {
       plan.candidates.push_back(std::move(c));
     }
   }

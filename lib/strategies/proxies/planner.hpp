@@ -19,6 +19,7 @@ struct ProxyOptions {
   /// Ranks that are places inside machines (ranks_of(), places_of()). Empty: machines, or ranks
   /// that share one, as the roles say.
   std::vector<PlanRank> ranks{};
+  bool gpu_direct = true; ///< OpenMachine::gpu_direct of their machines
   /// m of the dual synchronization: gradient bytes, in gradient order, that go through the proxies;
   /// the rest the workers sum in a ring. At most the workload's, or k_all_proxy_bytes. Absent:
   /// by the predicted time, but all with one_queue, which is about the proxies.

@@ -145,6 +145,55 @@ TEST_F(Levels, TheTransportInsideReachesNobodyElse) {
   });
 }
 
+/// Memory that the processor has only a copy of, as a GPU's.
+class RemoteMemory final : public Mover {
+public:
+  const MoverCapabilities& capabilities() const noexcept override { return m_host->capabilities(); }
+  std::span<std::byte> allocate(std::uint64_t bytes) override {
+    m_copy.resize(bytes);
+    return m_host->allocate(bytes);
+  }
+  std::span<std::byte> view(std::span<std::byte> /*buffer*/) override { return m_copy; }
+  void open(int lanes) override { m_host->open(lanes); }
+  std::string address() const override { return m_host->address(); }
+  void connect(int self, const std::vector<std::string>& addresses) override {
+    m_host->connect(self, addresses);
+  }
+  MoverLane& lane(int index) override { return m_host->lane(index); }
+
+private:
+  std::unique_ptr<Mover> m_host = make_mover("host");
+  std::vector<std::byte> m_copy;
+};
+
+/// Ranks 0 and 2 are GPUs, 1 and 3 the memories of their machines' processors.
+TEST_F(Levels, TheNetworkReachesOnlyTheProcessorsMemory) {
+  run_ranks(4, k_deadline, [&](RankProcess& self) {
+    const bool gpu = self.rank() % 2 == 0;
+    const auto mover =
+        make_levels_mover(gpu ? std::make_unique<RemoteMemory>() : make_mover("host"),
+                          make_mover(network_here()), {0, 0, 1, 1});
+    static_cast<void>(mover->allocate(64));
+    mover->open(1);
+    ASSERT_EQ(mover->address().find(R"("between":"")") != std::string::npos, gpu);
+    mover->connect(self.rank(), self.exchange(mover->address()));
+    MoverLane& lane = mover->lane(0);
+    Heard heard;
+    const int inside = self.rank() ^ 1, across = self.rank() ^ 2;
+    for (const int peer : {inside, across}) {
+      ASSERT_TRUE(lane.write(peer, {0, 0}, {0, 0}, 8, static_cast<std::uint32_t>(peer), 7));
+    }
+    // Of a GPU the write to the other machine fails; else both are sent and both peers' come.
+    const std::size_t tags = gpu ? 1 : 2;
+    while (heard.tags.size() < tags || heard.sent < tags || heard.failure.empty() == gpu) {
+      heard.poll(lane);
+    }
+    EXPECT_EQ(heard.failure, gpu ? "write(host): no such peer" : "");
+    static_cast<void>(self.exchange(""));
+    mover->disconnect([&] { static_cast<void>(self.exchange("")); });
+  });
+}
+
 TEST_F(Levels, AnAddressOfAnotherMoverIsRefused) {
   const auto mover = make_levels_mover(nullptr, make_mover(network_here()), {0, 1});
   mover->open(1);

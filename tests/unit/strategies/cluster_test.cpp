@@ -292,12 +292,57 @@ TEST(Cluster, AnUplinkThatIsSlowIsCrossedOnce) {
   EXPECT_NEAR(forest.optimum_seconds_per_byte, 10 / k_nic, 1e-6 * 10 / k_nic);
 }
 
+/// `boxes` whose switch is below a processor, by a link of half a NIC's rate; its memory is part of
+/// the job, and the network does not reach the GPUs.
+Network by_way_of_memories(std::size_t gpus, std::size_t servers) {
+  Profile profile = boxes(gpus);
+  add_object(profile, ObjectKind::numa_node, "box/numa0", "box");
+  std::ranges::find(profile.topology.objects, "box/sw", &TopologyObject::id)->parent = "box/numa0";
+  add_link_both_ways(profile, "box/numa0", "box/sw", k_nic / 2);
+  std::vector<OpenMachine> opened = machines(2, gpus, servers);
+  for (OpenMachine& machine : opened) {
+    machine.gpu_direct = false;
+    if (!machine.workers.empty()) {
+      machine.relays = {"box/numa0"};
+    }
+  }
+  return network_between_machines(profile, opened, "");
+}
+
+TEST(Cluster, GpusThatTheNetworkDoesNotReachHaveNoWayToAnotherMachine) {
+  const Network network = by_way_of_memories(2, 1);
+  ASSERT_THAT(network.places, SizeIs(7)); // two GPUs and a memory in each of two, and a server
+  for (std::size_t u = 0; u < network.places.size(); ++u) {
+    for (std::size_t v = 0; v < network.places.size(); ++v) {
+      const Place &from = network.places[u], &to = network.places[v];
+      const bool way = from.machine == to.machine ? u != v : from.memory && to.memory;
+      EXPECT_EQ(network.ways[u][v].has_value(), way)
+          << network.name_of(u) << " > " << network.name_of(v);
+    }
+  }
+}
+
+TEST(Cluster, WhatGoesByWayOfAMemoryPassesItsLinkTwice) {
+  // One GPU a machine. Directly each sends and receives the gradient M once, through its NIC. By
+  // way of the memory the link to that carries M from the GPU and M from the NIC, and as much back:
+  // 2 M at half the NIC's rate.
+  const Forest direct =
+      solve_forest(network_between_machines(boxes(1), machines(2, 1, 0), ""), 0.0, Gains::left_out);
+  EXPECT_NEAR(direct.optimum_seconds_per_byte * k_nic, 1, 1e-6);
+  const Forest staged = solve_forest(by_way_of_memories(1, 0), 0.0, Gains::left_out);
+  EXPECT_NEAR(staged.optimum_seconds_per_byte * k_nic, 4, 1e-6);
+}
+
 TEST(Cluster, WhatTheProfileLacksIsNamed) {
   Profile profile = boxes(2);
   EXPECT_REFUSED(input, "has 16 machines \"box\"",
                  network_between_machines(profile, machines(17, 2, 0), ""));
   EXPECT_REFUSED(input, "has no machines \"none\"",
                  network_between_machines(profile, {{"none", 0, {}, {}}}, ""));
+  std::vector<OpenMachine> unreached = machines(2, 2, 0);
+  unreached[0].gpu_direct = false;
+  EXPECT_REFUSED(input, "no NUMA node of machine box is part of the job",
+                 network_between_machines(profile, unreached, ""));
   std::erase_if(profile.cells, [](const Cell& c) { return c.key.test == "port_bandwidth"; });
   EXPECT_REFUSED(input, "no rate of a network port of machine cpu is known",
                  network_between_machines(profile, {{"cpu", 0, {}, {}}, {"cpu", 1, {}, {}}}, ""));

@@ -160,7 +160,7 @@ bad '--queues: lifo not in {client,fcfs}' --strategy coarse --queues lifo
 bad 'need --strategy coarse or dense' --strategy ring --proxy-bytes all
 bad 'need --strategy coarse or dense' --queues fcfs
 for strategy in coarse dense; do
-  refused 'there is no memory device, a rank that serves and has no gradient; give --servers, or --roles' \
+  refused 'there is no memory device, a rank that serves and has no gradient; give --servers, --devices together with --places, or --roles' \
     plan --profile two.json --workload model.csv --workers 2 --servers 0 --strategy "$strategy"
 done
 refused "profile 'made' has 4 machines, and --workers 2 and --servers 3 ask for 5" \

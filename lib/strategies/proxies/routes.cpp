@@ -166,8 +166,9 @@ Curve place_curve(const Profile& profile, const Places& places, const StationNet
 RoutingTables solve_routing_tables(const Job& job, const CurveOf& curve_of, double tolerance) {
   const std::vector<std::size_t>&clients = job.workers, &devices = job.devices;
   if (devices.empty()) {
-    fail(ErrorKind::input, "there is no memory device, a rank that serves and has no gradient; "
-                           "give --servers, with --places --devices, or --roles with such a group");
+    fail(ErrorKind::input,
+         "there is no memory device, a rank that serves and has no gradient; give --servers, "
+         "--devices together with --places, or --roles with such a group");
   }
   std::vector<SizeCount> sizes;
   for (const Tensor& tensor : job.workload.tensors) {

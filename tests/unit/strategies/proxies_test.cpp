@@ -413,7 +413,7 @@ TEST(Proxies, MachinesMayHaveClientsAndDevicesBothAndOnlyTheDevicesSendBetweenTh
     roles.groups.push_back({"m0", 1, true, false, 1, {"m0/gpu0"}});
     roles.groups.push_back({"m0", 1, false, true, 1, {"m0/gpu1"}});
   }
-  const Plan plan = plan_of(p, roles, one_tensor(64U << 20U),
+  const Plan plan = plan_of(p, roles, one_tensor(16U << 20U), // 64 MiB
                             {.strategy = "coarse", .part_bytes = 1U << 20U}, k_all_through_proxies);
   ASSERT_EQ(plan.ranks.size(), 4U);
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {

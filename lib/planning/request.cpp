@@ -404,7 +404,6 @@ void add_unused(Plan& plan, const Profile& profile) {
 
 Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   check_inside(request, true);
-  check_devices(documents, request);
   if (documents.roles && request.places) {
     fail(ErrorKind::usage, "--places with --roles: roles say themselves which places there are; "
                            "leave one of the two out");
@@ -732,6 +731,7 @@ bool knows_memories(const Profile& profile) {
 Plan plan_of_sums(const PlanDocuments& documents, const PlanRequest& request,
                   std::string& why_machines) {
   check_collective(request);
+  check_devices(documents, request);
   if (request.inside) {
     return plan_inside_as_asked(documents, request);
   }

@@ -17,7 +17,7 @@ stdout_has "option workers"
 # Over a network that does not reach GPUs, and where this is said too late.
 exits 3 run three.json --transport inside=cuda
 stderr_has "the plan moves bytes between m0." "plan with --gpu-direct=no"
-ok "${gpus[@]}" --profile h100-cluster --workers 3 --part-bytes 256KiB --gpu-direct=no -o memories.json
+ok "${gpus[@]}" --profile h100-cluster --workers 2 --part-bytes 256KiB --gpu-direct=no -o memories.json
 stdout_has "gpu_direct no" "m0.0/numa0"
 ok run memories.json --check
 stdout_has "no races"
@@ -220,6 +220,26 @@ refused "write machine, numa, gpu or how many ranks each machine has, as in 4 or
 refused "--places 4,,4: a number is missing beside a comma" plan -p two-boxes.json -m resnet50 --places 4,,4
 refused "did you mean 'priority'?" plan -p two-boxes.json -m resnet50 --order prioritty
 refused "did you mean 'gpu'?" plan -p two-boxes.json -m resnet50 --set places=gpus
+
+# Memory devices beside the workers of each machine: every second GPU is one, and ranks are numbered machine by machine.
+ok plan -p h100-cluster -m resnet50 --workers 2 --places gpu --devices 4 --strategy coarse -o devices.json
+stdout_has "devices 4" "places gpu" "proxies' ring"
+ok run devices.json --check
+stdout_has "no deadlock, every byte summed exactly once"
+python3 - << 'PY' || fail "the devices are not every second GPU of each machine"
+import json
+plan = json.load(open("devices.json"))
+ranks = [(r["machine_number"], r["endpoint"].split("gpu")[1], r.get("worker", False)) for r in plan["ranks"]]
+assert ranks == [(m, str(g), g % 2 == 0) for m in (0, 1) for g in (0, 2, 4, 6, 1, 3, 5, 7)], ranks
+routes = [(route["client"], route["bandwidth_proxy"]) for route in plan["routing"]]
+assert routes == [(8 * m + c, 8 * m + c + 4) for m in (0, 1) for c in range(4)], routes
+PY
+python3 -c 'import json; n = [r["machine_number"] for r in json.load(open("memories.json"))["ranks"]]; assert n == sorted(n), n' ||
+  fail "ranks of a machine do not follow each other"
+refused "give --places gpu, numa or the number of ranks on each machine" plan -p h100-cluster -m resnet50 --devices 4
+refused "nobody would work; give 7 or less" plan -p h100-cluster -m resnet50 --workers 2 --places gpu --devices 8 --strategy coarse
+refused "memory devices sum for an all-reduce" plan -p h100-cluster -m resnet50 --places gpu --devices 4 --strategy coarse --collective broadcast
+refused "--devices together with --places" plan -p h100-cluster -m resnet50 --places gpu --strategy coarse
 
 # Ctrl-C in the midst of a long plan: 130, and no file.
 timeout --preserve-status -s INT 1 "$RECKON" plan -p h100-cluster -m bert-large --workers 32 --places gpu -o late.json > /dev/null 2> interrupted.txt &&

@@ -2,6 +2,7 @@
 #include "strategies/forest/planner.hpp"
 
 #include "core/error.hpp"
+#include "core/indices.hpp"
 #include "core/json_fwd.hpp"
 #include "core/name_ranges.hpp"
 #include "core/units.hpp"
@@ -91,15 +92,17 @@ private:
     if (!several() || has_nths(network.collective)) {
       return network;
     }
+    std::vector<std::size_t> order = indices(network.places.size());
+    std::ranges::stable_sort(order, {}, [&](std::size_t v) { return network.places[v].machine; });
     CanonicalNetwork canonical = canonical_order(std::move(network));
-    m_given.resize(canonical.place_now.size());
-    for (std::size_t place = 0; place < m_given.size(); ++place) {
-      m_given[canonical.place_now[place]] = place;
+    m_given.resize(order.size());
+    for (std::size_t number = 0; number < order.size(); ++number) {
+      m_given[canonical.place_now[order[number]]] = number;
     }
     return std::move(canonical.network);
   }
 
-  /// The ranks as their machines were given.
+  /// The ranks as their machines were given, those of a machine one after the other.
   void in_order_given(Plan& plan) const {
     if (m_given.empty()) {
       return;
@@ -672,7 +675,8 @@ private:
   const InsidePlanOptions& m_options;
   std::string m_machine;
   Job m_job;
-  std::vector<std::size_t> m_given; ///< by place: its number as given; empty: the same
+  /// By place: its number with the machines as given; empty: the same.
+  std::vector<std::size_t> m_given;
   std::shared_ptr<const Network> m_network;
   const Network& m_model; ///< the same
   std::vector<Forest> m_forests;

@@ -11,6 +11,7 @@
 #include "planning/sweep.hpp"
 #include "present/document_text.hpp"
 #include "present/table.hpp"
+#include "strategies/unknown_rates.hpp"
 
 #include <fmt/format.h>
 

@@ -17,6 +17,7 @@
 #include "strategies/provenance.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
+#include "strategies/unknown_rates.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

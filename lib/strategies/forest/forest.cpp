@@ -458,7 +458,6 @@ std::vector<Forest> solve_forests(const Network& model, double tolerance, Gains 
   const NetworkBound bound = network_bound(model);
   plan.bound_seconds_per_byte = bound.seconds_per_byte;
   plan.bound_by = bound.by;
-  plan.unknown = model.unknown;
   const std::vector<double> saved =
       gains == Gains::solved && model.places.size() <= k_most_places_for_gains
           ? gains_of(model, optimum)

@@ -68,7 +68,6 @@ struct Forest {
   std::vector<ForestCandidate> candidates; ///< all named schemes and the best mix, fastest first
   ForestCandidate optimum;                 ///< the best of all trees
   std::vector<StationPrice> prices;        ///< dearest first, then busiest, then by their names
-  std::vector<std::string> unknown;        ///< links of unknown capacity, counted as unlimited
 };
 
 /// Prediction::bound_by of a bound that the dual values prove, with the dearest stations.

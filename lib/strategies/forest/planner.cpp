@@ -14,6 +14,7 @@
 #include "strategies/plan_network.hpp"
 #include "strategies/provenance.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/unknown_rates.hpp"
 
 #include <fmt/format.h>
 
@@ -70,7 +71,8 @@ public:
       fail(ErrorKind::input,
            fmt::format("profile '{}': no rate is known of anything that the sums of machine {} "
                        "would take; there is nothing to solve by: {}",
-                       m_inputs.profile.name, m_machine, fmt::join(unlimited(), "; ")));
+                       m_inputs.profile.name, m_machine,
+                       fmt::join(unknown_rates(m_inputs.profile, *m_ways->places()), "; ")));
     }
     for (const std::vector<std::size_t>& alike : by_bound()) {
       look_at(alike);
@@ -391,113 +393,6 @@ private:
     }
   }
 
-  /// What the plan could use and has no known rate, with what a profile says it by. Ways inside a
-  /// processor are never described or measured by themselves, and are left out.
-  [[nodiscard]] std::vector<std::string> unlimited() const {
-    std::vector<std::string> links, children, ports, other, memories, gpus;
-    for (const std::string& name : once(m_solution->unknown)) { // machines may be alike
-      const auto [a, b] = ends_of(name);
-      if (a == nullptr || b == nullptr) {
-        other.push_back(name);
-      } else if (is_inside_processor(*a, *b)) {
-        continue;
-      } else if ((a->parent == b->id || b->parent == a->id) && !is_processor(*a) &&
-                 !is_processor(*b)) {
-        children.push_back((a->parent == b->id ? a : b)->id);
-        ports.push_back(name);
-      } else {
-        links.push_back(name);
-      }
-    }
-    for (const std::size_t endpoint : m_solution->places) {
-      const Place& e = m_model.places[endpoint];
-      if (m_model.add[endpoint].empty()) {
-        (e.memory ? memories : gpus).push_back(m_model.name_of(endpoint));
-      }
-    }
-    std::ranges::sort(children);
-    children.erase(std::unique(children.begin(), children.end()), children.end());
-    std::vector<std::string> out;
-    const auto say = [&](const std::string& of, const std::string& remedy) {
-      out.push_back(fmt::format("{}{}, which limit nothing here: {}", k_no_rate, of, remedy));
-    };
-    if (!links.empty()) {
-      say(listed(links),
-          "say it in topology.links, as the bytes_per_second of an entry between the two");
-    }
-    if (!children.empty()) {
-      say(listed(ports),
-          fmt::format("give {} in topology.objects a pcie_bytes_per_second", listed(children)));
-    }
-    if (!memories.empty()) {
-      say(fmt::format("the memory and sums of {}", listed(memories)),
-          fmt::format("add {}, {} or {} cells", k_stream_copy, k_memory_read, k_reduce_sum));
-    }
-    if (!other.empty()) {
-      say(listed(other), "`reckon probe` on the machine measures them");
-    }
-    if (!gpus.empty() && sums(m_model.collective)) {
-      out.push_back(
-          fmt::format("sums on {} take no time: the profile has no {} with \"from\" one of "
-                      "them and 2 \"sources\"",
-                      first_names(name_ranges(gpus), 4), k_reduce_sum));
-    }
-    return out;
-  }
-  static bool is_processor(const TopologyObject& object) {
-    return object.kind == ObjectKind::package || object.kind == ObjectKind::numa_node;
-  }
-  /// Each where it stands first.
-  static std::vector<std::string> once(const std::vector<std::string>& names) {
-    std::vector<std::string> out;
-    for (const std::string& name : names) {
-      if (std::find(out.begin(), out.end(), name) == out.end()) {
-        out.push_back(name);
-      }
-    }
-    return out;
-  }
-  /// The way to a host bridge, and that between a package or a NUMA node that has no like and what
-  /// it is in: between several such it is the way from one to another.
-  [[nodiscard]] bool is_inside_processor(const TopologyObject& a, const TopologyObject& b) const {
-    if (a.kind == ObjectKind::host_bridge || b.kind == ObjectKind::host_bridge) {
-      return true;
-    }
-    const TopologyObject& inner = a.parent == b.id ? a : b;
-    const TopologyObject& outer = a.parent == b.id ? b : a;
-    return inner.parent == outer.id &&
-           (inner.kind == ObjectKind::package || inner.kind == ObjectKind::numa_node) &&
-           std::ranges::count_if(m_inputs.profile.topology.objects, [&](const TopologyObject& o) {
-             return o.kind == inner.kind && o.parent == outer.id;
-           }) == 1;
-  }
-  /// The objects at the ends of a link, "gpu0 > sw" of any of the machines.
-  [[nodiscard]] std::pair<const TopologyObject*, const TopologyObject*>
-  ends_of(std::string_view link) const {
-    constexpr std::string_view k_to = " > ";
-    const std::size_t at = link.find(k_to);
-    if (at == std::string_view::npos) {
-      return {};
-    }
-    std::vector<std::string> machines{m_machine};
-    for (const OpenMachine& machine : m_options.machines) {
-      machines.push_back(machine.group);
-    }
-    for (const std::string& machine : machines) {
-      const auto object = [&](std::string_view name) {
-        return m_inputs.profile.topology.find(
-            name == machine ? machine : fmt::format("{}/{}", machine, name));
-      };
-      const TopologyObject* const a = object(link.substr(0, at));
-      const TopologyObject* const b = object(link.substr(at + k_to.size()));
-      if (a != nullptr && b != nullptr) {
-        return {a, b};
-      }
-    }
-    return {};
-  }
-  static std::string listed(const std::vector<std::string>& all) { return first_names(all, 4); }
-
   /// Links, memories and sums that the plan uses and whose samples have a spread.
   [[nodiscard]] std::size_t ranged(const Plan& plan) const {
     const std::vector<double> load =
@@ -598,7 +493,7 @@ private:
            "samples; what is described or published is one value",
            {}});
     }
-    plan.assumed = unlimited();
+    plan.assumed = unknown_rates(m_inputs.profile, *m_ways->places());
   }
   [[nodiscard]] bool passes_besides() const {
     return m_options.inside.network > 0 || m_options.inside.service > 0;
@@ -664,7 +559,8 @@ private:
       return;
     }
     if (!ties.empty()) {
-      plan.margin_text = fmt::format("as good as {}, within {:g} %", listed(ties), 100 * k_worth);
+      plan.margin_text =
+          fmt::format("as good as {}, within {:g} %", first_names(ties, 4), 100 * k_worth);
       if (plan.runner_up.empty()) {
         plan.runner_up = ties.front();
       }

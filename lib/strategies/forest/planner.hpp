@@ -37,9 +37,6 @@ struct InsideInputs {
   std::optional<DocumentLink> roles_link{};
 };
 
-/// What begins a plan's assumptions about links, memories and sums of unknown rate.
-inline constexpr std::string_view k_no_rate = "no rate is known of ";
-
 /// The best mix of trees on the machine's links (solve_forests()) as a plan that can be run: one
 /// rank for each endpoint in use, the gradient cut into parts, each part's tree, lane and window.
 /// The prediction is what one iteration takes inside the machine, played link by link; the traffic

@@ -3,7 +3,6 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
-#include "core/name_ranges.hpp"
 #include "strategies/checkpoint_cost.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
@@ -13,6 +12,7 @@
 #include "strategies/provenance.hpp"
 #include "strategies/proxies/routes.hpp"
 #include "strategies/proxies/search.hpp"
+#include "strategies/unknown_rates.hpp"
 
 #include <fmt/format.h>
 
@@ -144,18 +144,14 @@ std::string transport_of(const PlanInputs& inputs, const PlanOptions& options, c
 }
 
 /// What of the profile the ways are, and what it does not know.
-void add_sources(Plan& plan, const Ways& ways) {
+void add_sources(Plan& plan, const Profile& profile, const Ways& ways) {
   if (ways.has_model()) {
     add_sources(plan.quantities, ways.model().sources());
     plan.assumed = ways.model().assumed();
     return;
   }
-  const Network& network = *ways.places()->network;
-  add_sources(plan.quantities, network.pair_sources);
-  if (!network.unknown.empty()) {
-    plan.assumed.push_back(
-        fmt::format("{}{}, which limit nothing here", k_no_rate, first_names(network.unknown, 4)));
-  }
+  add_sources(plan.quantities, ways.places()->network->pair_sources);
+  plan.assumed = unknown_rates(profile, *ways.places());
 }
 
 /// Writes into a plan what it was made from, what was asked for, and the quantities behind it.
@@ -237,7 +233,7 @@ void describe(Plan& plan, const PlanInputs& inputs, const PlanOptions& options,
                                    "under way at once",
                              {{"parts", static_cast<double>(plan.parts.size())}}});
   add_sources(plan.quantities, found.routing.sources);
-  add_sources(plan, ways);
+  add_sources(plan, inputs.profile, ways);
   for (const std::string& text : found.routing.ambiguous) {
     plan.quantities.push_back({"several_crossings", 1, text, {}});
   }

@@ -26,6 +26,8 @@ constexpr double k_worth = 0.01;
 /// S' where the profile knows of no size that would be too small: COARSE's, section V-B.
 constexpr double k_usual_partition_bytes = 2 << 20;
 
+constexpr double k_unlimited_bytes_per_s =
+    1e15;                              ///< of links in a machine of which nothing is known
 constexpr double k_longest = 16 << 20; ///< of the sizes of a curve
 
 /// A curve of the time that `seconds_of` a number of bytes gives.
@@ -145,7 +147,10 @@ Curve place_curve(const Profile& profile, const Places& places, const StationNet
   }
   if (points.size() < 2) {
     for (double bytes = 4096; bytes <= k_longest; bytes *= 2) {
-      const double seconds = ways.write_seconds(from, to, bytes);
+      double seconds = ways.write_seconds(from, to, bytes);
+      if (!(seconds > 0) && network.machines.size() > 1) {
+        seconds = bytes / k_unlimited_bytes_per_s; // the ways between machines are known
+      }
       if (!(seconds > 0)) {
         fail(ErrorKind::input,
              fmt::format("nothing in profile '{}' says how fast {} and {} are to each other",

@@ -244,8 +244,8 @@ TEST(Inside, APairThatCannotCopyGoesOverTheMemory) {
 
 TEST(Inside, LinksOfUnknownCapacityAreNamed) {
   Profile profile = switch_tree(2, 2, 10e9, 10e9);
-  const Forest plan = forest_inside(profile, "m0");
-  EXPECT_THAT(plan.unknown, UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
+  EXPECT_THAT(network_inside_machine(profile, "m0", {}).unknown,
+              UnorderedElementsAre("numa0 > numa1", "numa1 > numa0"));
 }
 
 TEST(Inside, WithoutGpusTheNumaNodesAreTheWorkers) {

@@ -35,7 +35,8 @@ struct Quantity {
 /// Quantities of a plan of places: machines of the profile that it leaves out, and GPUs of machines
 /// that only sum; absent where there are none.
 inline constexpr std::string_view k_unused_machines = "unused_machines",
-                                  k_unused_gpus = "unused_gpus";
+                                  k_unused_gpus = "unused_gpus",
+                                  k_unused_devices = "unused_devices";
 /// Quantity of a plan of short messages: what latency is of its predicted time; absent where it is
 /// less than half.
 inline constexpr std::string_view k_latency_quantity = "latency_seconds";

@@ -238,7 +238,9 @@ std::string too_many_machines(const Profile& profile, const PlanRequest& request
   }
   const std::string counts = "; it counts machines, not the places in them";
   if (request.workers.value_or(1) > working) {
-    return fmt::format("--workers {}: {}; give {} or less{}", *request.workers, machines, working,
+    const bool measured = has_named_machines(profile);
+    return fmt::format("--workers {}: {}; give {} or less{}{}", *request.workers, machines, working,
+                       measured ? "" : ", or raise the count of machines in a copy of the profile",
                        counts);
   }
   const std::string work =
@@ -368,7 +370,7 @@ std::vector<PlanRank> ranks_to_place(const Profile& profile, const PlanRequest& 
 }
 
 /// Says which of the profile's machines the plan leaves out, and whose GPUs do nothing.
-void add_unused(Plan& plan, const Profile& profile) {
+void add_unused(Plan& plan, const Profile& profile, std::size_t devices) {
   using Machine = std::pair<std::string, std::uint64_t>;
   std::map<Machine, bool> used; // whether it works
   for (const PlanRank& rank : plan.ranks) {
@@ -397,6 +399,10 @@ void add_unused(Plan& plan, const Profile& profile) {
       plan.quantities.push_back({std::string(name), static_cast<double>(count), of, {}});
     }
   };
+  const auto summing = static_cast<std::size_t>(std::ranges::count_if(
+      plan.ranks, [](const PlanRank& rank) { return !rank.worker && !rank.endpoint.empty(); }));
+  add(k_unused_devices, devices - std::min(devices, summing),
+      "memory devices that the trees do without: no ranks of the plan");
   add(k_unused_gpus, gpus,
       fmt::format("of machines that only sum: {}", fmt::join(name_ranges(idle), ", ")));
   add(k_unused_machines, left_out.size(),
@@ -465,7 +471,8 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
                        options);
   }
   plan.options = std::move(asked);
-  add_unused(plan, documents.profile);
+  add_unused(plan, documents.profile,
+             request.devices.value_or(0) * (machines - std::min<std::size_t>(machines, servers)));
   add_what_was_asked(plan, request);
   return plan;
 }

@@ -207,7 +207,10 @@ std::string machines_text(const Plan& plan) {
   add_those(true, "works", "work");
   add_those(false, "only sums", "only sum");
   for (const Quantity& q : plan.quantities) {
-    if (q.name == k_unused_gpus) {
+    if (q.name == k_unused_devices) {
+      out.push_back(fmt::format("{} unused, no ranks",
+                                counted(static_cast<std::size_t>(q.value), "memory device")));
+    } else if (q.name == k_unused_gpus) {
       out.back() += fmt::format(", {} unused", counted(static_cast<std::size_t>(q.value), "GPU"));
     } else if (q.name == k_unused_machines) {
       several = true;

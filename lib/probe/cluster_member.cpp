@@ -277,7 +277,7 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   if (instruction.at("turn").integer(0, 1 << 20) != m_turn) {
     return "";
   }
-  const Seconds budget(instruction.at("seconds").non_negative());
+  Seconds budget(instruction.at("seconds").non_negative());
   const RunClock clock;
   Discovery discovery = discover();
   const Environment environment = describe_environment(real_system_files());
@@ -285,12 +285,13 @@ std::string ClusterMember::measure_machine(const JsonView& instruction) {
   ProcGuard guard(cpus);
   Workbench bench(discovery.topology, "m0", clock, 1, m_options.interrupted);
   bench.limit_memory(std::uint64_t{256} << 20U); // of each of the ranks that share a computer
-  std::vector<Campaign> campaigns{reduce_campaign(bench), stores_campaign(bench),
-                                  optimizer_campaign(bench)};
+  std::vector<Campaign> campaigns;
   if (m_ranks_on[static_cast<std::size_t>(m_number)] > 1) { // which move bytes through its memory
-    campaigns.push_back(stream_campaign(bench));
-    campaigns.push_back(numa_bandwidth_campaign(bench));
+    campaigns = {stream_campaign(bench), numa_bandwidth_campaign(bench)};
+    budget = 3 * budget; // more than twice as much to measure
   }
+  campaigns.insert(campaigns.end(),
+                   {reduce_campaign(bench), stores_campaign(bench), optimizer_campaign(bench)});
   RunnerOptions running;
   running.budget = budget;
   running.interrupted = m_options.interrupted;

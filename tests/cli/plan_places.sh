@@ -236,6 +236,9 @@ assert routes == [(8 * m + c, 8 * m + c + 4) for m in (0, 1) for c in range(4)],
 PY
 python3 -c 'import json; n = [r["machine_number"] for r in json.load(open("memories.json"))["ranks"]]; assert n == sorted(n), n' ||
   fail "ranks of a machine do not follow each other"
+ok plan -p h100-cluster -m resnet50 --workers 2 --places gpu --devices 2
+stdout_has "4 memory devices unused, no ranks"
+refused "give 32 or less, or raise the count of machines in a copy of the profile" plan -p h100-cluster -m resnet50 --places gpu --workers 99
 refused "give --places gpu, numa or the number of ranks on each machine" plan -p h100-cluster -m resnet50 --devices 4
 refused "nobody would work; give 7 or less" plan -p h100-cluster -m resnet50 --workers 2 --places gpu --devices 8 --strategy coarse
 refused "memory devices sum for an all-reduce" plan -p h100-cluster -m resnet50 --places gpu --devices 4 --strategy coarse --collective broadcast

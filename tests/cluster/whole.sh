@@ -55,6 +55,8 @@ assert [r["machine_number"] for r in plan["ranks"]] == [0, 0, 1, 1, 1], plan["ra
 assert [r["worker"] for r in plan["ranks"]] == [True, False, True, True, False], plan["ranks"]
 assert [(route["client"], route["bandwidth_proxy"]) for route in plan["routing"]] == [(0, 1), (2, 4), (3, 4)], plan["routing"]
 END
+cluster_run --ranks 4 -- "$RECKON" run coarse.json
+stderr_has 'the launcher started 4; plan for that many or start 5 ranks, 2 on w0, 3 on w1'
 cluster_run --ranks 5 -- "$RECKON" run coarse.json --iterations 2 --warm-up 0 --tolerance 1e9% -o report.json
 expect_status 0
 json_check report.json << 'END'
@@ -108,4 +110,7 @@ cluster_run -- "$RECKON" probe --cluster --transport 'tcp;ofi_rxm' --budget 6s -
 expect_status 0
 json_check profile.json << 'END'
 assert sorted(m for g in profile["machines"] for m in g["members"]) == ["s0", "w0", "w1"], profile["machines"]
+# First of all the memory that ranks of a machine share: as little time as there is.
+measured = {c["case"] for c in profile["cells"] if "p50" in c}
+assert {"stream_copy", "stream_add"} & measured, measured
 END

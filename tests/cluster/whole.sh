@@ -47,13 +47,16 @@ for machine, (before, after) in enumerate(zip(numbers("before"), numbers("after"
 END
 done
 
+ok plan --profile profile.json --workload model.csv --workers 2 --places 2,3 --devices 1 --strategy ring
+stdout_has '2 memory devices unused, no ranks'
+
 # Memory devices beside the workers of each machine (COARSE): clients push inside it, devices sum between them.
 ok plan --profile profile.json --workload model.csv --workers 2 --places 2,3 --devices 1 --strategy coarse --proxy-bytes all -o coarse.json
 stdout_has 'devices 1' 'places 2,3'
 json_check coarse.json << 'END'
-assert [r["machine_number"] for r in plan["ranks"]] == [0, 0, 1, 1, 1], plan["ranks"]
-assert [r["worker"] for r in plan["ranks"]] == [True, False, True, True, False], plan["ranks"]
-assert [(route["client"], route["bandwidth_proxy"]) for route in plan["routing"]] == [(0, 1), (2, 4), (3, 4)], plan["routing"]
+assert [r["machine_number"] for r in coarse["ranks"]] == [0, 0, 1, 1, 1], coarse["ranks"]
+assert [r["worker"] for r in coarse["ranks"]] == [True, False, True, True, False], coarse["ranks"]
+assert [(route["client"], route["bandwidth_proxy"]) for route in coarse["routing"]] == [(0, 1), (2, 4), (3, 4)], coarse["routing"]
 END
 cluster_run --ranks 4 -- "$RECKON" run coarse.json
 stderr_has 'the launcher started 4; plan for that many or start 5 ranks, 2 on w0, 3 on w1'

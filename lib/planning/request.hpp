@@ -54,7 +54,8 @@ struct PlanRequest {
   /// Any but all-reduce only for plans of places.
   Collective collective = Collective::all_reduce;
   std::optional<std::uint64_t> root; ///< rank that a broadcast is from and a reduce is to
-  /// InsideOptions::gpu_direct, absent: no, and OpenMachine::gpu_direct of all machines, absent: yes.
+  /// InsideOptions::gpu_direct, absent: no, and OpenMachine::gpu_direct of all machines, absent:
+  /// yes.
   std::optional<bool> gpu_direct{};
   /// Inside one machine, whatever the strategy; of the common options those of PlanOptions count.
   std::optional<InsidePlanOptions> inside;

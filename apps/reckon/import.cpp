@@ -15,7 +15,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -28,6 +30,7 @@ constexpr std::string_view k_astra_sim = "astra-sim";
 struct ImportArguments {
   std::vector<std::string> files;
   std::string output, format, machine, collective, merge, profile;
+  std::optional<std::uint64_t> ranks;
   bool json = false;
 };
 
@@ -42,10 +45,10 @@ int conclude(const T& document, const ImportArguments& arguments) {
 int import_workload(const std::string& text, const std::string& file,
                     const ImportArguments& arguments) {
   if (arguments.files.size() > 1 || !arguments.machine.empty() || !arguments.collective.empty() ||
-      !arguments.merge.empty() || !arguments.profile.empty()) {
+      arguments.ranks || !arguments.merge.empty() || !arguments.profile.empty()) {
     fail(ErrorKind::usage,
          fmt::format("{} is a workload of ASTRA-sim: give it alone, without --machine, "
-                     "--collective, --merge and --profile, which are for measurements",
+                     "--collective, --ranks, --merge and --profile, which are for measurements",
                      file));
   }
   const AstraWorkload imported = read_astra_workload(text, file);
@@ -91,6 +94,7 @@ int run_import(const ImportArguments& arguments) {
   }
   ImportOptions options;
   options.collective = arguments.collective;
+  options.ranks = arguments.ranks;
   options.format = arguments.format;
   std::optional<Profile> profile;
   if (!arguments.merge.empty()) {
@@ -150,6 +154,10 @@ void add_import_command(Arguments& program) {
               "What an output of nccl-tests measured (all_reduce, broadcast, ...), where the "
               "file does not say")
       .type("NAME");
+  command.option(
+      "--ranks", whole_number(&arguments->ranks, 2, 1 << 16),
+      "How many ranks took part in nccl-tests, all on one machine, where the file has no "
+      "list of them");
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it, too")
       .type("PROFILE");
   command

@@ -38,7 +38,7 @@ public:
   /// A line of the profile's context.
   void note(const std::string& name, std::string_view text);
 
-  /// Throws Error{input} when no cell has a value. `tool`: "nvbandwidth JSON v0.5".
+  /// Throws Error{input} when no cell has a value. `tool`: "nvbandwidth v0.5".
   [[nodiscard]] Profile finish(const std::string& tool, std::string_view text);
 
 private:

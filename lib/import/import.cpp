@@ -25,8 +25,10 @@ struct Known {
 };
 
 constexpr std::array<Known, 4> k_formats{
-    {{"nvbandwidth", "nvbandwidth JSON", &read_nvbandwidth,
-      [](std::string_view line) { return contains(line, "\"nvbandwidth\""); }},
+    {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
+      [](std::string_view line) {
+        return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version");
+      }},
      {"p2p", "p2pBandwidthLatencyTest", &read_p2p_latency,
       [](std::string_view line) {
         return contains(line, "GPU Bandwidth Latency Test]") ||
@@ -194,7 +196,6 @@ std::string recognise_format(std::string_view text, const std::string& file) {
   const TextLines lines(text, file);
   const Known* found = nullptr;
   std::size_t line_found = 0;
-  std::optional<std::size_t> plain_nvbandwidth;
   for (std::size_t i = 0; i < lines.size(); ++i) {
     for (const Known& k : k_formats) {
       if (!k.is_mark(lines[i])) {
@@ -210,22 +211,15 @@ std::string recognise_format(std::string_view text, const std::string& file) {
         line_found = i;
       }
     }
-    if (!plain_nvbandwidth && lines[i].starts_with("nvbandwidth Version")) {
-      plain_nvbandwidth = i;
-    }
   }
   if (found != nullptr) {
     return std::string(found->name);
-  }
-  if (plain_nvbandwidth) {
-    lines.fail(*plain_nvbandwidth,
-               "is what nvbandwidth prints for people; run it again with --json");
   }
   lines.fail(
       0,
       lines.size() == 0
           ? "the file is empty; give what the tool printed"
-          : "this is no output that reckon knows (nvbandwidth --json, "
+          : "this is no output that reckon knows (nvbandwidth, "
             "p2pBandwidthLatencyTest, nccl-tests, Intel MLC, workloads of ASTRA-sim); if it is one "
             "of them, say "
             "which with --format");
@@ -234,9 +228,10 @@ std::string recognise_format(std::string_view text, const std::string& file) {
 Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
   const std::string name = options.format.empty() ? recognise_format(text, file) : options.format;
   const Known& format = *std::ranges::find(k_formats, name, &Known::name);
-  if (!options.collective.empty() && name != "nccl-tests") {
+  if ((!options.collective.empty() || options.ranks) && name != "nccl-tests") {
     fail(ErrorKind::usage,
-         fmt::format("--collective is for nccl-tests; {} is output of {}", file, format.title));
+         fmt::format("{} is for nccl-tests; {} is output of {}",
+                     options.ranks ? "--ranks" : "--collective", file, format.title));
   }
   return format.read(text, file, options);
 }

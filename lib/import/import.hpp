@@ -3,6 +3,7 @@
 
 #include "documents/profile.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,15 +12,17 @@
 namespace reckon {
 
 struct ImportOptions {
-  /// Whose output a file is: "nvbandwidth" (--json), "p2p" (p2pBandwidthLatencyTest of the CUDA
-  /// samples), "nccl-tests" (or rccl-tests) or "mlc" (Intel Memory Latency Checker). Empty:
-  /// recognised by what is in the file.
+  /// Whose output a file is: "nvbandwidth" (its text, or --json), "p2p" (p2pBandwidthLatencyTest of
+  /// the CUDA samples), "nccl-tests" (or rccl-tests) or "mlc" (Intel Memory Latency Checker).
+  /// Empty: recognised by what is in the file.
   std::string format;
   /// Id of the machine. A job of nccl-tests over several has this and a number appended for each;
   /// with "m0" they are m0, m1, ...
   std::string machine = "m0";
   /// What an output of nccl-tests measured ("all_reduce"), where the file itself does not say.
   std::string collective;
+  /// Ranks of nccl-tests, all on one machine, where the file has no list of them.
+  std::optional<std::uint64_t> ranks{};
 };
 
 /// The format whose marks are in the text. Throws Error{input} when there are none, or those of

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 
 namespace reckon::import_detail {
@@ -78,7 +79,8 @@ struct Head {
 class Reader {
 public:
   Reader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_out(lines.file(), options), m_asked(options.collective) {
+      : m_lines(lines), m_out(lines.file(), options), m_asked(options.collective),
+        m_asked_ranks(options.ranks) {
     if (!m_asked.empty() && collective_named(m_asked) == nullptr) {
       const std::vector<std::string> known = known_collectives();
       const std::string near = did_you_mean(m_asked, known);
@@ -136,8 +138,9 @@ private:
       if (found == nullptr) {
         continue;
       }
-      if (m_collective != nullptr && m_collective != found) {
-        m_lines.fail(at, fmt::format("{}_perf follows {}_perf; split the file, one test in each",
+      if (m_collective != nullptr && m_collective != found && !m_ended) {
+        m_lines.fail(at, fmt::format("{}_perf follows {}_perf, whose table has not ended; was it "
+                                     "cut off? Give the whole output of tests that ended",
                                      found->name, m_collective->name));
       }
       m_collective = found;
@@ -179,6 +182,9 @@ private:
       m_lines.fail(at, "must read \"#  Rank  0 Group  0 Pid 1 on HOST device  0 [0000:04:00] "
                        "NAME\"; give the tool's output as it is");
     }
+    if (m_ended && *number == 0) { // of the next test
+      m_ranks.clear();
+    }
     if (*number != static_cast<int>(m_ranks.size())) {
       m_lines.fail(at,
                    fmt::format("is rank {}, but rank {} is to follow; {}", *number, m_ranks.size(),
@@ -205,9 +211,11 @@ private:
 
   /// #  size  count  type  redop  root  time  algbw  busbw  #wrong  time  algbw  busbw  #wrong
   void begin_table(std::size_t at, std::vector<std::string_view> words) {
-    if (m_head) {
-      m_lines.fail(at, "a second table begins; split the file, one run in each");
+    if (m_head && !m_ended) {
+      m_lines.fail(at, "a second table begins before the first has ended; was that cut off? Give "
+                       "the whole output of tests that ended");
     }
+    m_ended = false;
     words.erase(words.begin()); // the #
     Head head;
     head.columns = words.size();
@@ -238,14 +246,29 @@ private:
       m_lines.fail(at, "the table's columns must be size, count, type, time, algbw, busbw and what "
                        "goes with them; was the line cut off? Give the tool's whole output");
     }
-    if (m_ranks.empty()) {
+    list_ranks(at);
+    choose_collective(at);
+    place_ranks(at);
+    m_head = head;
+  }
+
+  /// Those of the file, else as many as were asked for.
+  void list_ranks(std::size_t at) {
+    if (m_ranks.empty() && !m_asked_ranks) {
       m_lines.fail(at,
                    "there is no list of ranks before the table (\"#  Rank  0 ...\"); without it "
-                   "nobody knows how many took part: give the tool's whole output");
+                   "nobody knows how many took part: give the tool's whole output, or, where all "
+                   "ranks were on one machine, their number with --ranks");
     }
-    choose_collective(at);
-    place_ranks();
-    m_head = head;
+    if (!m_ranks.empty() && m_asked_ranks && *m_asked_ranks != m_ranks.size()) {
+      m_lines.fail(at, fmt::format("--ranks {}: the list before the table has {}; leave it out",
+                                   *m_asked_ranks, m_ranks.size()));
+    }
+    for (std::size_t i = m_ranks.size(); i < m_asked_ranks.value_or(0); ++i) {
+      const int number = static_cast<int>(i);
+      m_ranks.push_back(
+          {.number = number, .host = "", .device = number, .address = "", .name = ""});
+    }
   }
 
   void choose_collective(std::size_t at) {
@@ -265,14 +288,21 @@ private:
     }
   }
 
-  void place_ranks() {
+  void place_ranks(std::size_t at) {
     std::vector<std::string> hosts;
     for (const Rank& rank : m_ranks) {
       if (std::find(hosts.begin(), hosts.end(), rank.host) == hosts.end()) {
         hosts.push_back(rank.host);
       }
     }
-    m_out.machines(hosts);
+    if (m_hosts.empty()) {
+      m_out.machines(hosts);
+      m_hosts = hosts;
+    } else if (hosts != m_hosts) {
+      m_lines.fail(at, "this test ran on other machines than the one before; split the file, the "
+                       "tests of the same machines in each");
+    }
+    m_gpus.clear();
     const std::string stem =
         hosts.size() < 2 ? "" : m_out.machine().substr(0, m_out.machine().size() - 1);
     for (const Rank& rank : m_ranks) {
@@ -354,7 +384,7 @@ private:
 
   void half(std::size_t at, const std::vector<std::string_view>& words, const Half& half,
             const CellKey& key) {
-    const double time_us = m_lines.number(at, words[half.time], "time");
+    double time_us = m_lines.number(at, words[half.time], "time");
     const double algbw = m_lines.number(at, words[half.algbw], "algbw");
     const double busbw = m_lines.number(at, words[half.busbw], "busbw");
     if (key.bytes == 0) {
@@ -364,7 +394,13 @@ private:
       m_out.absent(key, k_time, CellStatus::failed, "the tool prints a time of 0");
       return;
     }
-    check_rates(at, static_cast<double>(key.bytes) / time_us * 1e-3, time_us, algbw, busbw);
+    const double step_us = time_step(words[half.time], time_us);
+    const auto bytes = static_cast<double>(key.bytes);
+    check_rates(at, bytes / time_us * 1e-3, step_us / time_us, algbw, busbw);
+    const bool rate_is_finer = algbw * step_us > k_rate_step * time_us;
+    if (has_two_digits(words[half.time]) && rate_is_finer) {
+      time_us = std::clamp(bytes / algbw * 1e-3, time_us - step_us, time_us + step_us);
+    }
     if (m_collective->name == "alltoall" && key.test.ends_with(k_in_place)) {
       m_out.absent(key, k_time, CellStatus::unsupported, "nccl-tests has no alltoall in place");
       return;
@@ -376,12 +412,24 @@ private:
     m_out.add(key, k_time, time_us * 1e-6);
   }
 
-  /// The rates must follow from the time, or the columns are not what they seem. They are printed
-  /// with two digits behind the point, the time with four digits.
-  void check_rates(std::size_t at, double expected, double time_us, double algbw,
+  static constexpr double k_rate_step = 0.005; ///< rates have two digits behind the point
+
+  /// Times from 10 s on are printed so: "1.0e+07".
+  static bool has_two_digits(std::string_view printed) { return printed.find('e') != printed.npos; }
+
+  /// How far a time may be from what is printed.
+  static double time_step(std::string_view printed, double time_us) {
+    if (has_two_digits(printed)) {
+      return 0.051 * std::pow(10, std::floor(std::log10(time_us)));
+    }
+    return time_us < 10 ? 0.05 : 0.006 * time_us;
+  }
+
+  /// The rates must follow from the time, or the columns are not what they seem. `rounding_of_time`
+  /// is a part of it.
+  void check_rates(std::size_t at, double expected, double rounding_of_time, double algbw,
                    double busbw) const {
-    const double time_step = time_us < 10 ? 0.05 : 0.006 * time_us;
-    const double rounding = 0.011 + expected * time_step / time_us;
+    const double rounding = 0.011 + expected * rounding_of_time / (1 - rounding_of_time);
     if (std::abs(algbw - expected) > rounding) {
       m_lines.fail(at,
                    fmt::format("algbw is {} GB/s, but size / time gives {:.2f}; give the tool's "
@@ -412,10 +460,12 @@ private:
   const TextLines& m_lines;
   Collector m_out;
   std::string m_asked;
+  std::optional<std::uint64_t> m_asked_ranks;
   const Collective* m_collective = nullptr;
   std::string m_version;
   std::vector<Rank> m_ranks;
-  std::vector<std::string> m_gpus; ///< of each rank
+  std::vector<std::string> m_hosts; ///< of the first test
+  std::vector<std::string> m_gpus;  ///< of each rank
   bool m_single = true;
   std::optional<Head> m_head;
   bool m_ended = false;

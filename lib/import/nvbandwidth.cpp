@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace reckon::import_detail {
 namespace {
@@ -30,6 +31,119 @@ std::string only_json(std::string_view text) {
   }
   return out;
 }
+
+/// What the tool prints for people, as the document that it prints with --json. Throws Error{input}
+/// where a matrix is not whole.
+class PlainText {
+public:
+  explicit PlainText(const TextLines& lines) : m_lines(lines) {}
+
+  [[nodiscard]] Json document() {
+    for (std::size_t at = 0; at < m_lines.size(); ++at) {
+      read_line(at);
+    }
+    end_test(m_lines.size());
+    m_out["testcases"] = std::move(m_tests);
+    return {{"nvbandwidth", std::move(m_out)}};
+  }
+
+private:
+  void read_line(std::size_t at) {
+    const std::string_view line = m_lines[at];
+    const auto after = [&](std::string_view begin) {
+      return line.starts_with(begin) ? std::optional(trimmed(line.substr(begin.size())))
+                                     : std::nullopt;
+    };
+    const auto named = [&](std::string_view begin) { // "Running host_to_device_memcpy_ce."
+      auto name = after(begin);
+      const bool one = name && name->ends_with('.') && !contains(*name, " ");
+      return one ? std::optional(std::string(name->substr(0, name->size() - 1))) : std::nullopt;
+    };
+    if (const auto version = after("nvbandwidth Version:")) {
+      m_out["version"] = *version;
+    } else if (const auto driver = after("Driver Version:")) {
+      m_out["Driver Version"] = *driver;
+    } else if (const auto runtime = after("CUDA Runtime Version:")) {
+      m_out["CUDA Runtime Version"] = *runtime;
+    } else if (const auto device = after("Device "); device && m_name.empty()) {
+      m_out["GPU Device list"].push_back(*device);
+    } else if (const auto running = named("Running ")) {
+      end_test(at);
+      m_name = *running;
+    } else if (const auto waived = named("Waiving ")) {
+      end_test(at);
+      m_tests.push_back({{"name", *waived}, {"status", "Waived"}});
+    } else if (!m_name.empty()) {
+      read_of_test(at);
+    }
+  }
+
+  /// A line behind "Running ...".
+  void read_of_test(std::size_t at) {
+    const std::string_view line = m_lines[at];
+    const std::vector<std::string_view> words = words_of(line);
+    if (contains(line, "(GB/s)") || contains(line, "(ns)")) {
+      m_description = line;
+      m_columns = 0;
+    } else if (line.starts_with("SUM ")) {
+      end_test(at);
+    } else if (line.starts_with("Waived") || line.starts_with("WAIVED")) {
+      m_tests.push_back({{"name", std::exchange(m_name, "")}, {"status", "Waived"}});
+    } else if (words.empty() || m_description.empty() || !index_of(words.front())) {
+      m_columns = words.empty() ? m_columns : 0; // of other words no row follows
+    } else if (m_columns == 0) {
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        if (index_of(words[i]) != static_cast<int>(i)) {
+          m_lines.fail(at, fmt::format("the columns of {} must be GPUs 0, 1 and so on; give the "
+                                       "tool's output as it is",
+                                       m_name));
+        }
+      }
+      m_columns = words.size();
+    } else if (words.size() != m_columns + 1) {
+      m_lines.fail(at, fmt::format("a row of {} has {} values, but there are {} columns; was the "
+                                   "line cut off? Give the tool's whole output",
+                                   m_name, words.size() - 1, m_columns));
+    } else {
+      m_rows.push_back(Json::array());
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        if (words[i] != "N/A") {
+          static_cast<void>(m_lines.number(at, words[i], fmt::format("a value of {}", m_name)));
+        }
+        m_rows.back().push_back(words[i]);
+      }
+    }
+  }
+
+  /// A test that was begun has its numbers, or died.
+  void end_test(std::size_t at) {
+    if (m_name.empty()) {
+      return;
+    }
+    if (m_rows.empty() && at >= m_lines.size()) {
+      m_lines.fail(at, fmt::format("the file ends before the numbers of {}; give the tool's whole "
+                                   "output",
+                                   m_name));
+    }
+    Json test{{"name", m_name}, {"status", m_rows.empty() ? "Error" : "Passed"}};
+    if (!m_rows.empty()) {
+      test["bandwidth_description"] = m_description;
+      test["bandwidth_matrix"] = std::move(m_rows);
+    }
+    m_tests.push_back(std::move(test));
+    m_name.clear();
+    m_description.clear();
+    m_rows = Json::array();
+    m_columns = 0;
+  }
+
+  const TextLines& m_lines;
+  Json m_out = Json::object(), m_tests = Json::array();
+  std::string m_name; ///< of the test whose numbers follow; empty: none
+  std::string m_description;
+  std::size_t m_columns = 0;   ///< of the matrix in hand; 0: it has not begun
+  Json m_rows = Json::array(); ///< of all matrices of the test, one below the other
+};
 
 /// A value of the matrix; absent for "N/A".
 std::optional<double> value_of(const JsonView& view) {
@@ -142,9 +256,8 @@ public:
     }
     const auto version = view.find("version");
     const std::string number = version && version->raw().is_string() ? version->string() : "";
-    return m_out.finish(number.empty() ? "nvbandwidth JSON"
-                                       : fmt::format("nvbandwidth JSON {}", one_line(number)),
-                        text);
+    return m_out.finish(
+        number.empty() ? "nvbandwidth" : fmt::format("nvbandwidth {}", one_line(number)), text);
   }
 
 private:
@@ -284,7 +397,8 @@ private:
 
 Profile read_nvbandwidth(std::string_view text, const std::string& file,
                          const ImportOptions& options) {
-  const Json json = parse_json(only_json(text), file);
+  const Json json = contains(text, "\"nvbandwidth\"") ? parse_json(only_json(text), file)
+                                                      : PlainText(TextLines(text, file)).document();
   return Reader(file, options).read(text, json, file);
 }
 

@@ -26,6 +26,17 @@ std::string_view without_tag(std::string_view line) {
   return is_tag ? line.substr(end + 2) : line;
 }
 
+/// Where the line goes on behind the number that `srun -l` puts before it ("3: ", " 3: "); npos: it
+/// has none.
+std::size_t behind_task(std::string_view line) {
+  const std::size_t number = line.find_first_not_of(' ');
+  const std::size_t end = std::min(line.find_first_not_of("0123456789", number), line.size());
+  if (number == line.npos || end == number || end == line.size() || line[end] != ':') {
+    return line.npos;
+  }
+  return end + 1 < line.size() && line[end + 1] == ' ' ? end + 2 : end + 1;
+}
+
 } // namespace
 
 TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move(file)) {
@@ -38,6 +49,14 @@ TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move
     line = line.substr(0, line.find_last_not_of(k_blanks) + 1);
     m_lines.push_back(line);
     text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  const auto has_task = [](std::string_view line) {
+    return line.empty() || behind_task(line) != line.npos;
+  };
+  if (std::all_of(m_lines.begin(), m_lines.end(), has_task)) {
+    for (std::string_view& line : m_lines) {
+      line.remove_prefix(line.empty() ? 0 : behind_task(line));
+    }
   }
 }
 

@@ -11,8 +11,9 @@
 /// What the readers of other programs' outputs share. Not for other modules.
 namespace reckon::import_detail {
 
-/// The lines of a file, without what ends them. The tag that `mpirun --tag-output` puts before each
-/// ("[1,0]<stdout>:") is taken off.
+/// The lines of a file, without what ends them. What launchers put before each is taken off: the
+/// tag of `mpirun --tag-output` ("[1,0]<stdout>:"), and where all lines have it the task's number
+/// of `srun -l` ("3: ").
 class TextLines {
 public:
   /// Throws Error{input} when the text has a zero byte: it is no text.

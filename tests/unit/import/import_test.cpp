@@ -123,6 +123,79 @@ TEST(NcclTests, the_tags_of_mpirun_are_taken_off) {
   EXPECT_EQ(imported(plain).cells, imported(tagged + "\n").cells);
 }
 
+TEST(NcclTests, the_task_numbers_of_srun_are_taken_off_where_all_lines_have_them) {
+  const std::string plain = golden_text("nccl-all-reduce-4x5090.txt");
+  std::string numbered = " 0: ";
+  for (const char c : plain.substr(0, plain.size() - 1)) {
+    numbered += c;
+    numbered += c == '\n' ? " 0: " : "";
+  }
+  EXPECT_EQ(imported(plain).cells, imported(numbered + "\n").cells);
+  EXPECT_THAT(complaint("no task\n" + numbered + "\n"), HasSubstr("no output that reckon knows"));
+}
+
+TEST(NcclTests, times_from_ten_seconds_on_have_two_digits_and_take_others_from_the_rate) {
+  // 134217728 B in 12.34 s are 0.01 GB/s, which says less than "1.2e+07" us; 8 GiB in 12.34 s are
+  // 0.696 GB/s, printed as 0.70: 12.27 s.
+  const std::string good = golden_text("nccl-all-reduce-4x5090.txt");
+  const std::string row = "7384.4   18.18   27.26      0"; // its 134217728 B
+  CellKey key = key_of("nccl_all_reduce");
+  key.bytes = 134217728;
+  EXPECT_DOUBLE_EQ(only(imported(replaced(good, row, "1.2e+07    0.01    0.02      0")), key).p50,
+                   12);
+  std::string longer = replaced(good, row, "1.2e+07    0.70    1.05      0");
+  longer = replaced(longer, "   134217728      33554432", "  8589934592    2147483648");
+  const std::string in_place = longer.substr(longer.find("1.05      0") + 11);
+  longer =
+      replaced(longer, in_place.substr(0, in_place.find('\n')), "  1.2e+07    0.70    1.05      0");
+  key.bytes = 8589934592;
+  EXPECT_NEAR(only(imported(longer), key).p50, 8589934592 / 0.70e9, 1e-6);
+  EXPECT_THAT(complaint(replaced(longer, "1.2e+07    0.70", "1.2e+07    0.78")),
+              HasSubstr("algbw is 0.78 GB/s, but size / time gives 0.72"));
+}
+
+TEST(NcclTests, tests_of_the_same_machines_may_follow_each_other_in_one_log) {
+  const std::string first = golden_text("nccl-all-reduce-4x5090.txt");
+  std::string second = first;
+  second = replaced(second, "all_reduce_perf", "broadcast_perf");
+  const std::size_t table = second.find("           8 ");
+  second = second.substr(0, table) +
+           "    16777216       4194304     float     sum       1   1000.0   16.78   16.78      0   "
+           "1000.0   16.78   16.78      0\n# Out of bounds values : 0 OK\n";
+  const Profile both = imported(first + second);
+  CellKey key = key_of("nccl_broadcast", "m0/gpu1");
+  key.bytes = 16777216;
+  EXPECT_DOUBLE_EQ(only(both, key).p50, 1e-3);
+  EXPECT_EQ(both.cells.size(), imported(first).cells.size() + 2);
+  key = key_of("nccl_all_reduce");
+  key.bytes = 134217728;
+  EXPECT_EQ(only(imported(first + first), key).samples.size(), 2U); // the same test twice
+  EXPECT_THAT(complaint(first.substr(0, first.find("# Out of bounds")) + second),
+              HasSubstr("whose table has not ended"));
+  for (std::size_t at = 0; (at = second.find("GENOA-01 device", at)) != second.npos; ++at) {
+    second.replace(at, 8, "GENOA-02");
+  }
+  EXPECT_THAT(complaint(first + second), HasSubstr("ran on other machines"));
+}
+
+TEST(NcclTests, how_many_ranks_there_were_can_be_said_where_the_list_is_missing) {
+  const std::string whole = golden_text("nccl-all-reduce-4x5090.txt");
+  std::string without;
+  for (std::size_t at = 0; at < whole.size();) {
+    const std::size_t end = whole.find('\n', at) + 1;
+    const std::string line = whole.substr(at, end - at);
+    without += line.starts_with("#  Rank") ? "" : line;
+    at = end;
+  }
+  EXPECT_THAT(complaint(without), HasSubstr("with --ranks"));
+  ImportOptions options{.ranks = 4};
+  const Profile p = import_text(without, "output.txt", options);
+  EXPECT_EQ(p.cells, imported(whole).cells);
+  options.ranks = 8;
+  EXPECT_THROW(static_cast<void>(import_text(without, "output.txt", options)), Error); // bus rates
+  EXPECT_THROW(static_cast<void>(import_text(whole, "output.txt", options)), Error);
+}
+
 TEST(NcclTests, ranks_of_several_machines_make_several_machines) {
   std::string text = golden_text("nccl-all-reduce-4x5090.txt");
   for (const char* rank : {"Rank  2", "Rank  3"}) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace reckon {
@@ -287,9 +288,13 @@ private:
     }
   }
 
+  /// By its class, or by what hwloc calls it: a switch that was off when the XML was written has no
+  /// class.
   static bool is_link_switch(hwloc_obj_t device) {
     const PciAttributes& pci = device->attr->pcidev;
-    return pci.class_id == k_pci_other_bridge && pci.vendor_id == k_vendor_nvidia;
+    const std::string_view subtype = device->subtype == nullptr ? "" : device->subtype;
+    return subtype == "NVSwitch" ||
+           (pci.class_id == k_pci_other_bridge && pci.vendor_id == k_vendor_nvidia);
   }
 
   /// Display and accelerator devices, but not the frame buffer of a board's management controller.

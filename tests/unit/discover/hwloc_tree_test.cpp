@@ -256,6 +256,18 @@ TEST(HwlocTree, ASwitchIsOneObjectAndPortsAreNone) {
   EXPECT_EQ(parent_of(t, "m0/nic1"), "m0/bridge2");
 }
 
+TEST(HwlocTree, AnNvSwitchWithoutAClassIsOneAllTheSame) {
+  // As in hwloc's record of a DGX-2, where one of twelve says nothing of itself.
+  std::string xml = k_switch_xml;
+  const std::string storage =
+      R"(pci_type="0107 [1000:0072] [1000:3080] 03" pci_link_speed="0.5"/>)";
+  xml.replace(xml.find(storage), storage.size(),
+              R"(subtype="NVSwitch" pci_type="0680 [10de:1ac2] [0000:0000] a1" pci_link_speed="1"/>
+       <object type="PCIDev" gp_index="22" subtype="NVSwitch" pci_busid="0000:1b:00.1" pci_type="0000 [0000:0000] [0000:0000] 00" pci_link_speed="1"/>)");
+  const Topology t = tree_of(from_xml(xml.c_str()));
+  EXPECT_EQ(t.find("m0/nvswitch0")->name, "2 x NVSwitch");
+}
+
 TEST(HwlocTree, PcieLinksAreReadFromBothEnds) {
   const std::string base = "/sys/bus/pci/devices/0000:";
   const Topology t =

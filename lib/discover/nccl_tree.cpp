@@ -8,6 +8,7 @@
 #include <pugixml.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <map>
@@ -272,14 +273,32 @@ private:
     }
   }
 
+  /// Whether a network device off the PCI bus is what containers and virtual machines hang on: it
+  /// has no port, whatever speed it says.
+  static bool is_made_by_software(std::string_view name) {
+    constexpr std::array<std::string_view, 10> k_begin{"veth", "br-",     "docker", "virbr", "cni",
+                                                       "cali", "flannel", "tap",    "tun",   "lo"};
+    return std::any_of(k_begin.begin(), k_begin.end(),
+                       [&](std::string_view begin) { return name.starts_with(begin); });
+  }
+
   /// `element`: <nic>, or the <pci> that holds it or only says by its class that it is one.
   void read_nic(const xml_node& element, const std::string* address, const std::string& parent) {
     const xml_node nic = address == nullptr ? element : element.child("nic");
     std::string name;
     double rate = 0;
     for (const xml_node& net : nic.children("net")) {
+      if (address == nullptr && is_made_by_software(net.attribute("name").value())) {
+        continue;
+      }
       name += (name.empty() ? "" : " ") + std::string(net.attribute("name").value());
-      rate += net.attribute("speed").as_double() * 1e6 / 8; // in Mbit/s
+      const double megabits = net.attribute("speed").as_double();
+      constexpr double k_fastest_port = 10e6; // several generations beyond what there is
+      if (megabits > k_fastest_port) {
+        remark(net, "speed", "which is no rate of a port in Mbit/s such as 200000");
+      } else {
+        rate += megabits * 1e6 / 8;
+      }
     }
     if (address == nullptr) {
       if (name.empty() || !m_off_bus.insert(name).second) {

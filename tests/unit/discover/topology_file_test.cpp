@@ -7,9 +7,13 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <string>
+
 namespace reckon {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string refusal(const std::string& text) {
@@ -115,6 +119,42 @@ TEST(TopologyFile, LinksThatLeadNowhereAreRemarked) {
   EXPECT_TRUE(recorded.topology.links.empty());
 }
 
+TEST(NcclTopology, WhatContainersAndVirtualMachinesHangOnIsNoNic) {
+  const auto nics = [](const std::string& nets) {
+    const RecordedTopology recorded = topology_from_text(
+        "<system version=\"1\"><cpu numaid=\"0\"><nic>" + nets + "</nic></cpu></system>", "f.xml");
+    std::vector<std::string> names;
+    for (const TopologyObject* nic : recorded.topology.of_kind(ObjectKind::nic)) {
+      names.push_back(fmt::format("{} {}", nic->name, nic->link_bytes_per_second.value_or(0)));
+    }
+    return names;
+  };
+  const std::string virtual_ones = R"(<net name="veth1a2b" dev="0" speed="10000"/>
+    <net name="br-5c1d" dev="1" speed="10000"/><net name="docker0" dev="2" speed="10000"/>)";
+  EXPECT_THAT(refusal("<system version=\"1\"><cpu numaid=\"0\"><nic>" + virtual_ones +
+                      "</nic></cpu></system>"),
+              HasSubstr("holds no GPU and no NIC"));
+  EXPECT_THAT(nics(virtual_ones + R"(<net name="eth0" dev="3" speed="25000"/>)"),
+              ElementsAre("eth0 3125000000"));
+}
+
+TEST(NcclTopology, APortFasterThanAnyIsInAnotherUnitAndNotBelieved) {
+  std::string text =
+      k_nccl; // RCCL's topo_4p_940.xml says 200000000 of a Slingshot port of 200 Gb/s
+  const std::string speed = R"("mlx5_1" dev="1" speed="200000")";
+  text.replace(text.find(speed), speed.size(), R"("mlx5_1" dev="1" speed="200000000")");
+  const RecordedTopology recorded = topology_from_text(text, "f.xml");
+  ASSERT_EQ(recorded.remarks.size(), 1U);
+  EXPECT_THAT(recorded.remarks[0], HasSubstr("<net> has speed=\"200000000\", which is no rate of a "
+                                             "port in Mbit/s such as 200000; taken as not known"));
+  const auto nics = recorded.topology.of_kind(ObjectKind::nic);
+  const auto mlx5 = std::find_if(nics.begin(), nics.end(), [](const TopologyObject* nic) {
+    return nic->name.starts_with("mlx5");
+  });
+  ASSERT_NE(mlx5, nics.end());
+  EXPECT_EQ((*mlx5)->link_bytes_per_second, 25e9); // of the other port alone
+}
+
 TEST(NcclTopology, RatesAndNumbersThatAreNoneAreRemarkedOnceAndNotUsed) {
   const auto file = [](const char* numaid, const char* speed, const char* width) {
     return fmt::format("<system version=\"1\">\n<cpu numaid=\"{0}\">\n"
@@ -136,7 +176,6 @@ TEST(NcclTopology, RatesAndNumbersThatAreNoneAreRemarkedOnceAndNotUsed) {
     EXPECT_TRUE(remarks("0", speed, width).empty()) << speed << " x" << width;
   }
   EXPECT_TRUE(remarks("-1", "", "").empty());
-  using ::testing::ElementsAre;
   EXPECT_THAT(remarks("0", "fast", "16"),
               ElementsAre("f.xml: line 3: <pci> has link_speed=\"fast\", which is no rate such as "
                           "16.0 GT/s PCIe; taken as not known (and 1 more like it)"));

@@ -55,7 +55,8 @@ std::string slow_text(const Report& report, std::size_t rank) {
 std::string miss_text(const Report& report) {
   const Prediction& p = report.prediction;
   const double at = report.p50_seconds;
-  const bool below = at<p.lo_seconds, above = at> p.hi_seconds;
+  const bool below = at < p.lo_seconds;
+  const bool above = at > p.hi_seconds;
   if (!report.other_links.empty() || !is_range(p.lo_seconds, p.hi_seconds) || (!below && !above)) {
     return "";
   }

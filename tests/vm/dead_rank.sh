@@ -22,7 +22,7 @@ for case in $cases; do
   for rank in 0 1 2; do
     code=0
     wait "${pids[rank]}" || code=$?
-    [[ $rank == "$victim" ]] || echo "$case: rank $rank: exit $code: $(cat out$rank err$rank)"
+    [[ $rank == "$victim" ]] || echo "$case: rank $rank: exit $code: $(cat out$rank err$rank | grep -v warning:)"
   done
 done 2> /dev/null # the shell says who was killed
 END

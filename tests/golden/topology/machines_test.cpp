@@ -186,10 +186,10 @@ std::vector<Machine> machines() {
   {
     // NUMA nodes in the file: 3, 1, 0, 2. The two dies of a card have 4 links, others 1 or 2.
     Machine m{"amd-mi250", "RCCL topology XML, version 2", {}, {}, "PHB", {}, {}, 0};
-    m.places = {{"gpu4", {"numa0"}}, {"gpu5", {"numa0"}}, {"nic0", {"numa0", "bridge0"}},
-                {"gpu2", {"numa1"}}, {"gpu3", {"numa1"}}, {"gpu6", {"numa2"}},
-                {"gpu7", {"numa2"}}, {"gpu0", {"numa3"}}, {"gpu1", {"numa3"}},
-                {"nic1", {"numa3"}}};
+    m.places = {
+        {"gpu4", {"numa0"}}, {"gpu5", {"numa0"}}, {"nic0", {"numa0", "bridge0"}},
+        {"gpu2", {"numa1"}}, {"gpu3", {"numa1"}}, {"gpu6", {"numa2"}},
+        {"gpu7", {"numa2"}}, {"gpu0", {"numa3"}}, {"gpu1", {"numa3"}}}; // vethe2d5378 is no NIC
     for (const auto& [a, b, count] : std::vector<std::tuple<int, int, int>>{{0, 1, 4},
                                                                             {0, 2, 1},
                                                                             {0, 6, 2},

@@ -113,25 +113,24 @@ TEST(NcclTests, a_file_that_does_not_say_the_collective_needs_it_said_right) {
   EXPECT_THAT(complaint(text, "all_reduce"), HasSubstr("is this another collective"));
 }
 
-TEST(NcclTests, the_tags_of_mpirun_are_taken_off) {
-  const std::string plain = golden_text("nccl-all-reduce-4x5090.txt");
-  std::string tagged = "[1,0]<stdout>:";
-  for (const char c : plain.substr(0, plain.size() - 1)) {
-    tagged += c;
-    tagged += c == '\n' ? "[1,0]<stdout>:" : "";
+/// The text with this before each of its lines.
+std::string before_each_line(const std::string& prefix, const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at) + 1;
+    out += prefix + text.substr(at, end - at);
+    at = end;
   }
-  EXPECT_EQ(imported(plain).cells, imported(tagged + "\n").cells);
+  return out;
 }
 
-TEST(NcclTests, the_task_numbers_of_srun_are_taken_off_where_all_lines_have_them) {
+TEST(NcclTests, what_launchers_put_before_each_line_is_taken_off) {
   const std::string plain = golden_text("nccl-all-reduce-4x5090.txt");
-  std::string numbered = " 0: ";
-  for (const char c : plain.substr(0, plain.size() - 1)) {
-    numbered += c;
-    numbered += c == '\n' ? " 0: " : "";
+  for (const char* prefix : {"[1,0]<stdout>:", "0: ", " 12: "}) { // mpirun --tag-output, srun -l
+    EXPECT_EQ(imported(plain).cells, imported(before_each_line(prefix, plain)).cells) << prefix;
   }
-  EXPECT_EQ(imported(plain).cells, imported(numbered + "\n").cells);
-  EXPECT_THAT(complaint("no task\n" + numbered + "\n"), HasSubstr("no output that reckon knows"));
+  EXPECT_THAT(complaint("no task\n" + before_each_line("0: ", plain)), // not before all lines
+              HasSubstr("no output that reckon knows"));
 }
 
 TEST(NcclTests, times_from_ten_seconds_on_have_two_digits_and_take_others_from_the_rate) {

@@ -427,15 +427,11 @@ Plan plan_places_as_asked(const PlanDocuments& documents, const PlanRequest& req
     options.lanes = std::max(options.lanes, static_cast<std::uint64_t>(rank.lanes));
   }
   const bool gpu_direct = request.gpu_direct.value_or(true);
-  options.machines = machines_of(ranks, gpu_direct);
-  const std::size_t machines = options.machines.size();
-  if (machines == 1 && !ranks.front().endpoint.empty()) { // nothing leaves it
-    const OpenMachine alone = std::exchange(options.machines, {}).front();
-    options.machine = alone.group;
-    options.inside.workers = alone.workers;
-    if (documents.roles || !alone.relays.empty()) {
-      options.inside.relays = alone.relays;
-    }
+  std::vector<OpenMachine> opened = machines_of(ranks, gpu_direct);
+  const std::size_t machines = opened.size();
+  open_machines(options, std::move(opened));
+  if (documents.roles && options.machines.empty() && !options.inside.relays) {
+    options.inside.relays.emplace(); // roles say all who sum
   }
   std::map<std::string, std::string> asked{{"places", "as the roles say"}};
   if (!documents.roles) {

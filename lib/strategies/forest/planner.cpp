@@ -352,15 +352,6 @@ private:
     }
   }
 
-  [[nodiscard]] bool gpu_works() const {
-    return std::any_of(m_solution->endpoints.begin(),
-                       m_solution->endpoints.begin() +
-                           static_cast<std::ptrdiff_t>(m_solution->workers),
-                       [&](const std::string& id) {
-                         const TopologyObject* const o = m_inputs.profile.topology.find(id);
-                         return o != nullptr && o->kind == ObjectKind::gpu;
-                       });
-  }
   /// Between machines that of their ports; nobody may have said which that is.
   [[nodiscard]] std::string transport() const {
     return !m_options.plan.transport.empty() ? m_options.plan.transport
@@ -369,7 +360,7 @@ private:
 
   /// Over the links themselves with cuda and host, over others when the profile knows them here.
   void check_transport() const {
-    if (transport() == "cuda" && !gpu_works()) {
+    if (transport() == "cuda" && !has_gpu_worker(m_inputs.profile, m_model)) {
       fail(ErrorKind::input,
            fmt::format("--transport cuda: no worker on machine {} is a GPU; leave "
                        "--transport out, or name GPUs with --roles",
@@ -586,6 +577,19 @@ private:
 };
 
 } // namespace
+
+void open_machines(InsidePlanOptions& options, std::vector<OpenMachine> machines) {
+  OpenMachine& alone = machines.front();
+  if (machines.size() > 1 || (alone.workers.empty() && alone.relays.empty())) {
+    options.machines = std::move(machines);
+    return;
+  }
+  options.machine = std::move(alone.group);
+  options.inside.workers = std::move(alone.workers);
+  if (!alone.relays.empty()) {
+    options.inside.relays = std::move(alone.relays);
+  }
+}
 
 std::string machine_with_topology(const Profile& profile) {
   for (const MachineGroup& group : profile.machines) {

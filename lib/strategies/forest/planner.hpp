@@ -29,6 +29,10 @@ struct InsidePlanOptions {
   PlanOptions plan{};
 };
 
+/// Plans between the places of these machines, at least one; of a single one that is opened inside
+/// it, for nothing leaves it: without relays its NUMA nodes that do not work may sum.
+void open_machines(InsidePlanOptions& options, std::vector<OpenMachine> machines);
+
 /// Documents that a plan is made from, with the links to be written into it.
 struct InsideInputs {
   const Profile& profile;

@@ -104,13 +104,7 @@ std::vector<Candidate> other_candidates(const PlanInputs& inputs, const PlanOpti
                                         const std::vector<PlanRank>& places, bool gpu_direct) {
   if (!places.empty()) { // the best of all trees
     InsidePlanOptions trees;
-    trees.machines = machines_of(places, gpu_direct);
-    if (trees.machines.size() == 1) { // nothing leaves it
-      const OpenMachine alone = std::exchange(trees.machines, {}).front();
-      trees.machine = alone.group;
-      trees.inside.workers = alone.workers;
-      trees.inside.relays = alone.relays;
-    }
+    open_machines(trees, machines_of(places, gpu_direct));
     const Plan best = plan_inside({inputs.profile, inputs.workload, inputs.profile_link,
                                    inputs.workload_link, inputs.roles_link},
                                   trees);

@@ -257,6 +257,13 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
           "forward pass needs first; auto: what leaves less exposed")
       .defaults_to("auto");
   command
+      .choice<std::optional<bool>>(
+          "--sums", &options.sums_in_place, {{"auto", {}}, {"sent", false}, {"in-place", true}},
+          "Between ranks of one machine: in-place: the rank that sums a part reads all gradients "
+          "where they lie and writes the sum there; sent: they are sent to it; auto: by the "
+          "predicted time")
+      .defaults_to("auto");
+  command
       .choice<RingOrdering>(
           "--ring-order", &options.ring_order,
           {{"best", RingOrdering::best}, {"given", RingOrdering::given}},
@@ -334,8 +341,8 @@ void set_argument(Arguments& command, const std::string& name, const std::string
       "places",      "port-bandwidth",  "proxy-bytes", "queues",
       "reduction",   "ring-directions", "ring-order",  "server-port-bandwidth",
       "servers",     "service",         "root",        "shape",
-      "shards",      "strategy",        "tolerance",   "transport",
-      "update",      "window",          "workers"};
+      "shards",      "strategy",        "sums",        "tolerance",
+      "transport",   "update",          "window",      "workers"};
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     const std::string near = did_you_mean(name, known);
     fail(ErrorKind::usage,

@@ -121,6 +121,7 @@ constexpr FactRule k_rules[] = {
     {"plan", "part_bytes", grouped, "parts"},
     {"plan", "window_parts", grouped, "parts"},
     {"plan", "stores", grouped, "parts"},
+    {"plan", "sums", grouped, "parts"},
     {"plan", "ring_order", grouped, "parts"},
     {"plan", "parts", own, ""},
     {"plan", "queues", grouped, "routing"},

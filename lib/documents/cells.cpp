@@ -37,6 +37,10 @@ constexpr CellCase k_cases[] = {
     {k_host_memcpy, machine, k_seconds, "", "time of a copy from 8 B to 256 MiB, warm and cold"},
     {k_reduce_sum, machine, k_rate, k_payload,
      "summation of gradients, by element type, threads, operands and part size"},
+    {k_sum_in_place, machine, k_rate, k_stream,
+     "memory traffic of sums that are written into each of their operands, in memory that "
+     "processes "
+     "share"},
     {k_sum_and_send, machine, k_rate, k_payload,
      "sums that are sent at once, with stores through the caches and around them"},
     {k_optimizer_step, machine, k_rate, k_payload,

@@ -21,6 +21,7 @@ constexpr auto k_collectives = names_of<Collective, 5>();
 constexpr auto k_stores = names_of<Stores, 2>();
 constexpr auto k_places = names_of<UpdatePlace, 2>();
 constexpr std::array<std::string_view, 3> k_endpoint_kinds{"gpu", "numa_node", "memory_device"};
+constexpr std::array<std::string_view, 2> k_sums{"sent", "in_place"};
 constexpr std::array<std::string_view, 2> k_queues{"client", "fcfs"};
 constexpr std::array<std::string_view, 2> k_ways_of_tensors{"proxies", "workers"};
 /// Number of a rank, or -1.
@@ -588,6 +589,9 @@ void describe(Visitor& v, Plan& p) {
   v("stores", p.stores, one_of(k_stores).maybe(),
     "How ranks that sum and have no gradient of their own write their sums: through the caches, "
     "which absent means too, or around them.");
+  v("sums", p.sums_in_place, one_of(k_sums).maybe(),
+    "How a part's server comes to the gradients: they are sent to it, which absent means too, or, "
+    "where ranks share memory, it reads them where they lie and writes the sum there.");
   v("ring_order", p.ring_order, k_count.maybe(),
     "Of strategy ring: the workers' ranks in the order in which sums go round, the first after the "
     "last; absent: as they are numbered.");

@@ -242,6 +242,9 @@ struct Plan {
   std::uint64_t part_bytes = 0;
   /// How ranks that sum and have no gradient of their own write their sums.
   Stores stores = Stores::cached;
+  /// Ranks that share memory read the workers' gradients where they lie and write sums there;
+  /// otherwise gradients are sent to where they are summed.
+  bool sums_in_place = false;
   /// Parts of a lane that a worker has sent and whose sums are not back: its credit.
   std::uint64_t window_parts = 1;
   /// Of strategy "ring": the workers in the order in which sums go round; empty: as their numbers.

@@ -32,6 +32,7 @@ std::string text_of(const Op& op) {
   case OpKind::await:
     return fmt::format("part {} from rank {}", op.part, op.peer);
   case OpKind::reduce:
+  case OpKind::sum_in_place:
     return fmt::format("sum of part {}, {} x {} B", op.part, op.source_count, op.bytes);
   case OpKind::copy:
     return fmt::format("copy of part {}, {} B", op.part, op.bytes);

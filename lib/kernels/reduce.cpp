@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 // Highway compiles this file again for every target: what lies between HWY_BEFORE_NAMESPACE and
 // HWY_AFTER_NAMESPACE exists once for each instruction set, the rest (HWY_ONCE) once.
@@ -266,17 +267,19 @@ FoldFunction fold_of(std::size_t count) {
   return functions[count - 1];
 }
 
+/// Elements [begin, end) of the sum of all sources, to those of `out`.
 template <class Type>
 void sum_of_type(std::uint8_t* out, const void* const* sources, std::size_t count,
-                 std::size_t elements, bool streaming) {
+                 std::size_t begin, std::size_t end, bool streaming) {
   if (count <= k_most_at_once) {
-    fold_of<Type, Type, false>(count)(out, nullptr, sources, 0, elements, streaming);
+    fold_of<Type, Type, false>(count)(out + begin * Type::k_bytes, nullptr, sources, begin,
+                                      end - begin, streaming);
     return;
   }
   HWY_ALIGN std::array<float, k_block> partial;
   auto* const partial_bytes = reinterpret_cast<std::uint8_t*>(partial.data());
-  for (std::size_t at = 0; at < elements; at += k_block) {
-    const std::size_t n = std::min(k_block, elements - at);
+  for (std::size_t at = begin; at < end; at += k_block) {
+    const std::size_t n = std::min(k_block, end - at);
     fold<Type, k_most_at_once, Fp32, false>(partial_bytes, nullptr, sources, at, n, false);
     std::size_t done = k_most_at_once;
     for (; count - done > k_most_at_once; done += k_most_at_once) {
@@ -288,17 +291,95 @@ void sum_of_type(std::uint8_t* out, const void* const* sources, std::size_t coun
   }
 }
 
+/// operands[k][i] = operands[0][i] + ... + operands[N - 1][i] for whole pairs of vectors; returns
+/// how many elements that were.
+template <class Type, std::size_t N>
+std::size_t fold_everywhere(void* const* operands, std::size_t offset, std::size_t elements) {
+  std::array<std::uint8_t*, N> at;
+  std::array<const std::uint8_t*, N> from;
+  for (std::size_t k = 0; k < N; ++k) {
+    from[k] = at[k] = static_cast<std::uint8_t*>(operands[k]) + offset * Type::k_bytes;
+  }
+  const std::size_t lanes = hn::Lanes(F32());
+  std::size_t i = 0;
+  for (; i + 2 * lanes <= elements; i += 2 * lanes) {
+    const VecF32 first = fold_vector<Type, N, false>(nullptr, from, i);
+    const VecF32 second = fold_vector<Type, N, false>(nullptr, from, i + lanes);
+    for (std::size_t k = 0; k < N; ++k) {
+      Type::write(first, at[k] + i * Type::k_bytes);
+      Type::write(second, at[k] + (i + lanes) * Type::k_bytes);
+    }
+  }
+  return i;
+}
+
+using EverywhereFunction = std::size_t (*)(void* const*, std::size_t, std::size_t);
+
+/// Operands that one pass adds and writes. Of more the sum goes to the first, block by block, and
+/// is copied from the cache.
+constexpr std::size_t k_most_everywhere = 8;
+
+template <class Type, std::size_t... N>
+EverywhereFunction everywhere_of(std::size_t count, std::index_sequence<N...> /*unused*/) {
+  static constexpr std::array<EverywhereFunction, sizeof...(N)> functions = {
+      fold_everywhere<Type, N + 1>...};
+  return functions[count - 1];
+}
+
+template <class Type>
+void sum_type_in_place(void* const* operands, std::size_t count, std::size_t elements) {
+  auto* const first = static_cast<std::uint8_t*>(operands[0]);
+  const auto by_blocks = [&](std::size_t begin, std::size_t end) {
+    for (; begin < end; begin += k_block) {
+      const std::size_t n = std::min(k_block, end - begin), at = begin * Type::k_bytes;
+      sum_of_type<Type>(first, operands, count, begin, begin + n, false);
+      for (std::size_t k = 1; k < count; ++k) {
+        std::memcpy(static_cast<std::uint8_t*>(operands[k]) + at, first + at, n * Type::k_bytes);
+      }
+    }
+  };
+  std::size_t done = 0;
+  if (count <= k_most_everywhere) {
+    // As in fold(): vectors that straddle two cache lines cost double.
+    const std::size_t vector_bytes = hn::Lanes(F32()) * sizeof(float);
+    const std::size_t ahead =
+        (vector_bytes - reinterpret_cast<std::uintptr_t>(first) % vector_bytes) % vector_bytes;
+    done = ahead % Type::k_bytes == 0 ? std::min(elements, ahead / Type::k_bytes) : 0;
+    by_blocks(0, done);
+    done += everywhere_of<Type>(count, std::make_index_sequence<k_most_everywhere>())(
+        operands, done, elements - done);
+  }
+  by_blocks(done, elements);
+}
+
+void sum_in_place_on_target(DType type, void* const* operands, std::size_t count,
+                            std::size_t elements) {
+  switch (type) {
+  case DType::fp32:
+    sum_type_in_place<Fp32>(operands, count, elements);
+    break;
+  case DType::fp16:
+    sum_type_in_place<Fp16>(operands, count, elements);
+    break;
+  case DType::bf16:
+    sum_type_in_place<Bf16>(operands, count, elements);
+    break;
+  case DType::int32:
+    break; // sum_in_place() does it
+  }
+}
+
 void sum_on_target(DType type, std::uint8_t* out, const void* const* sources, std::size_t count,
                    std::size_t elements, bool streaming) {
   switch (type) {
   case DType::fp32:
-    sum_of_type<Fp32>(out, sources, count, elements, streaming);
+    sum_of_type<Fp32>(out, sources, count, 0, elements, streaming);
     break;
   case DType::fp16:
-    sum_of_type<Fp16>(out, sources, count, elements, streaming);
+    sum_of_type<Fp16>(out, sources, count, 0, elements, streaming);
     break;
   case DType::bf16:
-    sum_of_type<Bf16>(out, sources, count, elements, streaming);
+    sum_of_type<Bf16>(out, sources, count, 0, elements, streaming);
     break;
   case DType::int32:
     break; // sum_into() does it
@@ -321,6 +402,7 @@ HWY_AFTER_NAMESPACE();
 namespace reckon {
 namespace {
 HWY_EXPORT(sum_on_target);
+HWY_EXPORT(sum_in_place_on_target);
 HWY_EXPORT(name_on_target);
 } // namespace
 
@@ -340,6 +422,22 @@ void sum_into(DType type, void* destination, std::span<const void* const> source
   HWY_DYNAMIC_DISPATCH(sum_on_target)
   (type, static_cast<std::uint8_t*>(destination), sources.data(), sources.size(), elements,
    stores == Stores::streaming);
+}
+
+void sum_in_place(DType type, std::span<void* const> operands, std::size_t elements) noexcept {
+  if (elements == 0 || operands.empty()) {
+    return;
+  }
+  if (type == DType::int32) {
+    const std::size_t bytes = elements * size_of(type);
+    sum_int32_into(operands[0], {operands.data(), operands.size()}, elements);
+    for (void* const operand : operands.subspan(1)) {
+      std::memcpy(operand, operands[0], bytes);
+    }
+    return;
+  }
+  HWY_DYNAMIC_DISPATCH(sum_in_place_on_target)
+  (type, operands.data(), operands.size(), elements);
 }
 
 const char* simd_target_name() noexcept {

@@ -20,6 +20,12 @@ namespace reckon {
 void sum_into(DType type, void* destination, std::span<const void* const> sources,
               std::size_t elements, Stores stores = Stores::cached) noexcept;
 
+/// operands[k][i] = operands[0][i] + operands[1][i] + ... for every k and for i < elements, added
+/// in this order as in sum_into(): each operand becomes the sum of all. Reads and writes each
+/// operand once, which is all that a sum that many ranks want in their own memory can do. No two
+/// operands may overlap. One thread.
+void sum_in_place(DType type, std::span<void* const> operands, std::size_t elements) noexcept;
+
 /// The instruction set that the kernels use on this machine, as Highway names it: "AVX3", "AVX2",
 /// "NEON", ...
 [[nodiscard]] const char* simd_target_name() noexcept;

@@ -20,6 +20,9 @@ public:
     case LocalOp::Kind::sum:
       sum_into(op.dtype, op.to, op.sources, op.bytes / size_of(op.dtype), op.stores);
       break;
+    case LocalOp::Kind::sum_in_place:
+      sum_in_place(op.dtype, writable(op.sources), op.bytes / size_of(op.dtype));
+      break;
     case LocalOp::Kind::update: {
       const auto state = [&](std::size_t number) {
         return op.sources.size() > number ? floats(op.sources[number], op.bytes)
@@ -43,9 +46,12 @@ public:
   }
 
 private:
+  // The executor's buffers are all writable; of a LocalOp only some pointers are written through.
   static std::span<float> floats(const void* at, std::uint64_t bytes) noexcept {
-    // The executor's buffers are all writable; of a LocalOp only some pointers are written through.
     return {const_cast<float*>(static_cast<const float*>(at)), bytes / sizeof(float)};
+  }
+  static std::span<void* const> writable(std::span<const void* const> operands) noexcept {
+    return {const_cast<void* const*>(operands.data()), operands.size()};
   }
 };
 

@@ -14,23 +14,25 @@ namespace reckon {
 /// A step of a rank's program that stays where the rank's memory is.
 struct LocalOp {
   enum class Kind : std::uint8_t {
-    copy,       ///< to = sources[0]
-    sum,        ///< to = the sum of all sources, as sum_into()
-    update,     ///< optimizer_step(): to = parameters; sources = gradient, then the states
-    subtract,   ///< to = sources[0] - to, fp32
-    to_fixed,   ///< sources[0], fp32, to whole numbers
-    from_fixed, ///< and back
+    copy,         ///< to = sources[0]
+    sum,          ///< to = the sum of all sources, as sum_into()
+    update,       ///< optimizer_step(): to = parameters; sources = gradient, then the states
+    subtract,     ///< to = sources[0] - to, fp32
+    to_fixed,     ///< sources[0], fp32, to whole numbers
+    from_fixed,   ///< and back
+    sum_in_place, ///< each of the sources = the sum of all, as reckon::sum_in_place()
   };
   Kind kind = Kind::copy;
-  DType dtype = DType::fp32;      ///< sum
+  DType dtype = DType::fp32;      ///< sum, sum_in_place
   Stores stores = Stores::cached; ///< sum; a GPU has no choice
   Optimizer optimizer = Optimizer::sgd;
   std::uint64_t step = 1;    ///< update: from 1 on
   std::int16_t exponent = 0; ///< to_fixed, from_fixed
   std::int32_t limit = 0;    ///< to_fixed
   std::byte* to = nullptr;
-  std::span<const void* const> sources; ///< an update's states are written, too
-  std::uint64_t bytes = 0;              ///< of `to`
+  /// An update's states and the operands of a sum in place are written, too.
+  std::span<const void* const> sources;
+  std::uint64_t bytes = 0; ///< of `to`, or of each source of a sum in place
 };
 
 /// Does local ops, one thread's. What it is given lies in buffers of the mover that it belongs to.

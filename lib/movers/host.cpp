@@ -258,6 +258,10 @@ public:
     }
   }
 
+  std::span<std::byte> memory_of(std::size_t peer, std::size_t buffer) override {
+    return m_peers.at(peer).buffers.at(buffer).bytes();
+  }
+
   MoverLane& lane(int index) override { return *m_lanes.at(static_cast<std::size_t>(index)); }
 
 private:

@@ -121,6 +121,10 @@ public:
   /// `addresses` of all ranks in rank order, ours among them at `self`; empty: of a rank that this
   /// mover is not to reach, which agrees. May be slow; afterwards every other pair can talk.
   virtual void connect(int self, const std::vector<std::string>& addresses) = 0;
+  /// A connected peer's buffer number `buffer` as our own processor reads and writes it, where
+  /// ranks share memory. What a peer's op wrote there is visible when a later write of it has
+  /// arrived. Throws Error{unavailable} where this transport has no such memory.
+  [[nodiscard]] virtual std::span<std::byte> memory_of(std::size_t peer, std::size_t buffer);
   [[nodiscard]] virtual MoverLane& lane(int index) = 0;
   /// The last call, when no lane is at work at any rank. For memory that must not be freed while a
   /// peer has it open: closes that of the peers, calls `meet`, which returns when all ranks have

@@ -49,6 +49,14 @@ void Mover::adopt(std::span<std::byte> /*buffer*/) {
                    capabilities().name));
 }
 
+std::span<std::byte> Mover::memory_of(std::size_t peer, std::size_t buffer) {
+  fail(ErrorKind::unavailable,
+       fmt::format(
+           "transport {} cannot read buffer {} of rank {} where it lies; a plan that sums in "
+           "place runs over transport host",
+           capabilities().name, buffer, peer));
+}
+
 std::vector<std::string> available_transports(std::vector<std::string>* why_not) {
   std::vector<std::string> names{"host"};
 #ifdef RECKON_HAVE_FABRIC

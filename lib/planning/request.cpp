@@ -147,6 +147,8 @@ void check_inside(const PlanRequest& request, bool several) {
            {"--configuration", !asked.configuration.empty(),
             "it is of an endpoint in a torus; give --shape and a profile that has one, such as "
             "ace-torus"},
+           {"--sums", asked.sums_in_place.has_value(),
+            "is of ranks that are processes of one machine; leave --inside and --places out"},
            {"--ring-order", asked.ring_order != plain.ring_order,
             "between places a ring takes the best order; plan between machines to keep theirs"},
            {"--contention", asked.contention.has_value(), k_only_sums},

@@ -416,8 +416,14 @@ std::string parts_text(const Plan& plan, const Style& style) {
     const std::string sizes =
         least == most ? to_text(Bytes(most))
                       : fmt::format("{} to {}", to_text(Bytes(least)), to_text(Bytes(most)));
-    table.row({"parts", fmt::format("{} of {}, cut at {}; {} in flight", plan.parts.size(), sizes,
-                                    to_text(Bytes(plan.part_bytes)), plan.window_parts)});
+    const std::string window =
+        plan.sums_in_place ? "" : fmt::format("; {} in flight", plan.window_parts);
+    table.row({"parts", fmt::format("{} of {}, cut at {}{}", plan.parts.size(), sizes,
+                                    to_text(Bytes(plan.part_bytes)), window)});
+  }
+  if (plan.sums_in_place) {
+    table.row({"sums", "in place: the rank that sums a part reads all gradients where they lie, "
+                       "and writes the sum there"});
   }
   Span each;
   for (const auto& [server, its] : lanes) {

@@ -54,6 +54,7 @@ constexpr Part k_parts[] = {
     {k_numa_write, &everything},
     {k_host_memcpy, &few_sizes},
     {k_reduce_sum, &usual_sum},
+    {k_sum_in_place, &usual_sum},
     {k_sum_and_send, &usual_sum},
     {k_optimizer_step, &everything},
     {k_contention_communication, &everything},

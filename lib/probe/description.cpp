@@ -58,6 +58,9 @@ double traffic_per_byte(const CellKey& key) {
   if (key.test == k_numa_copy) {
     return 2; // read and written
   }
+  if (key.test == k_sum_in_place) {
+    return 1;
+  }
   if (key.test == k_numa_read || key.test == k_numa_write) {
     return 1;
   }

@@ -56,6 +56,12 @@ namespace reckon {
 /// and counts what arrives: bytes of one operand times (sources - 1).
 [[nodiscard]] Campaign reduce_campaign(Workbench& bench);
 
+/// What ranks that share memory do with a part (Plan::sums_in_place): 2, 4 and 8 operands
+/// (`sources`) of 1 MiB in memory that processes can share, cold, become the sum of all, by number
+/// of threads: fp32 with all numbers of operands, fp16 and bf16 with two. The rate is that of all
+/// threads together and counts what is read and written: twice the bytes of all operands.
+[[nodiscard]] Campaign in_place_campaign(Workbench& bench);
+
 /// What a server without a gradient of its own does with a part (PHub's aggregator): operands from
 /// cold memory are summed into a slot of a window, in fp32, and the sum is read at once, as a
 /// transport does that sends it. With stores through the caches and around them (`operation`), one

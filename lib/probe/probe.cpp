@@ -128,8 +128,8 @@ public:
     }
     for (Campaign (*make)(Workbench&) :
          {&processor_campaign, &memory_latency_campaign, &stream_campaign, &reduce_campaign,
-          &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign, &memcpy_curve_campaign,
-          &contention_campaign}) {
+          &in_place_campaign, &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign,
+          &memcpy_curve_campaign, &contention_campaign}) {
       m_campaigns.push_back(make(m_bench));
     }
     m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));

@@ -4,12 +4,15 @@
 #include "documents/cells.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/reduce.hpp"
+#include "movers/mover.hpp"
 #include "probe/pin.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 
@@ -22,8 +25,14 @@ constexpr std::uint64_t k_mib = std::uint64_t{1} << 20U;
 /// worked on one after another.
 class Rows {
 public:
+  /// Memory of a node, at least so many bytes.
+  using MemoryOf = std::function<std::span<std::byte>(std::size_t node, std::uint64_t bytes)>;
   Rows(Workbench& bench, const std::vector<CorePlace>& cores, std::size_t arrays,
        std::uint64_t part)
+      : Rows(bench, cores, arrays, part,
+             [&](std::size_t node, std::uint64_t bytes) { return bench.memory(node, 0, bytes); }) {}
+  Rows(const Workbench& bench, const std::vector<CorePlace>& cores, std::size_t arrays,
+       std::uint64_t part, const MemoryOf& memory_of)
       : m_arrays(arrays), m_part(part) {
     std::map<std::size_t, std::size_t> threads; // by node
     for (const CorePlace& core : cores) {
@@ -34,7 +43,7 @@ public:
       const std::size_t here = threads[core.node];
       const std::uint64_t row = arrays * part;
       const std::uint64_t whole = std::max(bench.cold_bytes(core.node), here * row);
-      const std::span<std::byte> memory = bench.memory(core.node, 0, whole);
+      const std::span<std::byte> memory = memory_of(core.node, whole);
       const std::uint64_t rows = std::max<std::uint64_t>(whole / here / row, 1);
       m_first.push_back(memory.data() + used[core.node]++ * rows * row);
       m_rows = m_rows == 0 ? rows : std::min(m_rows, rows);
@@ -105,6 +114,56 @@ CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::
                    part / size_of(dtype));
         };
         measure_rows(bench, operands, static_cast<double>(part) * (sources - 1), sum, cell, budget);
+      });
+}
+
+/// Memory that processes can share, as the ranks of a run have it: its pages are small where the
+/// system gives shared memory no large ones. Kept from one cell to the next.
+class SharedMemory {
+public:
+  std::span<std::byte> of(Workbench& bench, std::size_t node, std::uint64_t bytes) {
+    std::span<std::byte>& memory = m_memory[node];
+    if (memory.size() < bytes) {
+      m_movers[node] = make_mover("host");
+      memory = m_movers[node]->allocate(bytes);
+      // Who writes a page first has it on its node.
+      bench.team(bench.cpus_near(node, 1)).run([&](std::size_t) { fill_numbers(memory); });
+    }
+    return memory;
+  }
+
+private:
+  std::map<std::size_t, std::unique_ptr<Mover>> m_movers;
+  std::map<std::size_t, std::span<std::byte>> m_memory;
+};
+
+CellPlan in_place_plan(Workbench& bench, const std::shared_ptr<SharedMemory>& memory, DType dtype,
+                       int threads, int sources, std::uint64_t part) {
+  return cold_plan(
+      bench,
+      {.test = k_sum_in_place,
+       .bytes = part,
+       .threads = threads,
+       .sources = sources,
+       .dtype = std::string(name_of(dtype))},
+      [&bench, memory, dtype, sources, part](Cell& cell, Seconds budget) {
+        const Seconds since = bench.clock().now();
+        const auto operands = static_cast<std::size_t>(sources);
+        const std::vector<CorePlace> cores = bench.spread(cell.key.threads);
+        const Rows rows(bench, cores, operands, part, [&](std::size_t node, std::uint64_t bytes) {
+          return memory->of(bench, node, bytes);
+        });
+        const Samples samples =
+            bench.sample(bench.team(rows.cpus()), since, budget,
+                         [&](std::size_t rank, std::uint64_t index) noexcept {
+                           std::array<void*, 8> all{};
+                           for (std::size_t s = 0; s < operands; ++s) {
+                             all[s] = rows.array<std::byte>(rank, index, s);
+                           }
+                           sum_in_place(dtype, {all.data(), operands}, part / size_of(dtype));
+                         });
+        const double traffic = 2 * static_cast<double>(part) * sources; // read and written
+        fill_cell(cell, samples, traffic * cell.key.threads);
       });
 }
 
@@ -189,6 +248,23 @@ std::vector<CellPlan> sum_plans(Workbench& bench) {
   return plans;
 }
 
+/// What ranks do that read each other's gradients in place: fp32 by the number of ranks, halves of
+/// two.
+std::vector<CellPlan> in_place_plans(Workbench& bench) {
+  const auto memory = std::make_shared<SharedMemory>();
+  std::vector<CellPlan> plans;
+  for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
+    for (const int threads : bench.thread_counts()) {
+      for (const int sources : {2, 4, 8}) {
+        if (bench.thorough() || dtype == DType::fp32 || sources == 2) {
+          plans.push_back(in_place_plan(bench, memory, dtype, threads, sources, k_mib));
+        }
+      }
+    }
+  }
+  return plans;
+}
+
 std::vector<CellPlan> stores_plans(Workbench& bench) {
   std::vector<CellPlan> plans;
   for (const int threads :
@@ -221,6 +297,10 @@ std::vector<CellPlan> optimizer_plans(Workbench& bench) {
 
 Campaign reduce_campaign(Workbench& bench) {
   return numbers_campaign(bench, "summation", sum_plans(bench));
+}
+
+Campaign in_place_campaign(Workbench& bench) {
+  return {.name = "sums in place", .plans = in_place_plans(bench), .begin = {}};
 }
 
 Campaign stores_campaign(Workbench& bench) {

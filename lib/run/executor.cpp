@@ -48,6 +48,8 @@ LocalOp::Kind local_kind(OpKind kind) noexcept {
     return LocalOp::Kind::sum;
   case OpKind::update:
     return LocalOp::Kind::update;
+  case OpKind::sum_in_place:
+    return LocalOp::Kind::sum_in_place;
   case OpKind::copy:
   case OpKind::delay:
   case OpKind::write:
@@ -129,6 +131,7 @@ void LaneExecutor::make_ready(std::uint32_t op) noexcept {
   case OpKind::subtract:
   case OpKind::to_fixed:
   case OpKind::from_fixed:
+  case OpKind::sum_in_place:
     push(m_ready_sums, op);
     break;
   case OpKind::await: // its arrival was the last thing missing
@@ -324,6 +327,7 @@ std::string LaneExecutor::first_open_op() const {
   case OpKind::delay:
     return fmt::format("the end of a pass of {} ms", static_cast<double>(op.duration_ns) * 1e-6);
   case OpKind::reduce:
+  case OpKind::sum_in_place:
     return part("sum");
   case OpKind::copy:
     return part("copy");

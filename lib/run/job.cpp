@@ -104,8 +104,7 @@ public:
     if (m_options.compute) {
       m_result.context["compute"] = assemble_crew(places.compute);
     }
-    m_lanes.emplace(m_programs, *m_mover, m_memory->buffers(), places.lanes,
-                    m_crew ? &*m_crew : nullptr);
+    m_lanes.emplace(m_programs, *m_mover, m_reached, places.lanes, m_crew ? &*m_crew : nullptr);
     m_result.timeline = m_lanes->timeline(); // nothing yet
     if (const std::string& folder = m_options.checkpoints.save_folder; !folder.empty()) {
       m_lock.emplace(m_rendezvous, folder, m_options.limit);
@@ -151,6 +150,10 @@ private:
     // A peer that just ended cannot be connected to.
     m_rendezvous.or_blame_a_peer(k_news_limit,
                                  [&] { m_mover->connect(m_rendezvous.rank(), addresses); });
+    m_reached.assign(m_memory->buffers().begin(), m_memory->buffers().end());
+    for (const PeerBuffer& peer : m_programs.back()->peer_buffers) {
+      m_reached.push_back(m_mover->memory_of(peer.rank, peer.buffer));
+    }
   }
 
   void introduce(const std::string& places) {
@@ -530,7 +533,8 @@ private:
   RankVerification m_found;      ///< in the last iteration
   std::unique_ptr<Mover> m_mover;
   std::optional<RankMemory> m_memory;
-  std::optional<PassCrew> m_crew; ///< with RunOptions::compute, where there are passes
+  std::optional<PassCrew> m_crew;              ///< with RunOptions::compute, where there are passes
+  std::vector<std::span<std::byte>> m_reached; ///< our buffers, then those of peers
   std::optional<Lanes> m_lanes;
   std::optional<FolderLock> m_lock; ///< of the folder that checkpoints are saved in
   std::optional<Checkpoints> m_checkpoints;

@@ -62,6 +62,9 @@ std::vector<PageHome> page_homes(const RankProgram& program,
     }
     const LaneProgram& lane = program.lanes[l];
     const auto claim = [&](Slice at, std::uint64_t bytes) {
+      if (at.buffer >= views.size()) {
+        return; // a peer's
+      }
       const std::uint64_t begin = place_in_page(at.buffer) + at.offset;
       for (std::size_t p = begin / page_bytes; bytes > 0 && p * page_bytes < begin + bytes; ++p) {
         int& node = node_of.at(at.buffer).at(p);

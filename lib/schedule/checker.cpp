@@ -39,8 +39,9 @@ struct Access {
 };
 
 std::string_view name_of(OpKind kind) {
-  constexpr std::array<std::string_view, 9> k_names{
-      "write", "await", "reduce", "copy", "update", "to_fixed", "from_fixed", "subtract", "delay"};
+  constexpr std::array<std::string_view, 10> k_names{
+      "write",    "await",      "reduce",   "copy",  "update",
+      "to_fixed", "from_fixed", "subtract", "delay", "sum_in_place"};
   return k_names.at(static_cast<std::size_t>(kind));
 }
 
@@ -175,6 +176,14 @@ private:
   void check_slices() {
     for (std::uint32_t r = 0; r < m_schedule.ranks.size(); ++r) {
       const RankProgram& rank = m_schedule.ranks[r];
+      for (const PeerBuffer& peer : rank.peer_buffers) {
+        if (peer.rank >= m_schedule.ranks.size() || peer.rank == r ||
+            peer.buffer >= m_schedule.ranks[peer.rank].buffer_bytes.size()) {
+          m_result.faults.push_back(fmt::format("rank {}: buffer {} of rank {} is no other rank's",
+                                                r, peer.buffer, peer.rank));
+          return;
+        }
+      }
       if (std::any_of(rank.parameters.begin(), rank.parameters.end(),
                       [&](const ParameterRun& run) { return outside(r, run.at, run.bytes); })) {
         m_result.faults.push_back(
@@ -215,6 +224,10 @@ private:
     if (op.kind == OpKind::await || op.kind == OpKind::delay) {
       return;
     }
+    if (op.kind == OpKind::sum_in_place) {
+      check_sum_in_place(node);
+      return;
+    }
     const bool reduces = op.kind == OpKind::reduce, updates = op.kind == OpKind::update;
     if (!reduces && !updates) {
       check_slice(node, rank, op.source, "source");
@@ -234,6 +247,22 @@ private:
       fault(node, "has not the operands of its optimizer, or not whole elements");
     } else if (!reduces && !updates && !writes && op.kind != OpKind::copy && !whole) {
       fault(node, "does not work on whole elements");
+    }
+  }
+
+  void check_sum_in_place(std::uint32_t node) {
+    const Op& op = op_at(node);
+    const std::span<const Slice> sources = lane_at(node).sources(op);
+    if (sources.empty() || op.bytes % size_of(op.dtype) != 0) {
+      fault(node, "sums nothing, or not whole elements");
+    }
+    std::set<std::tuple<std::uint32_t, std::uint32_t>> buffers;
+    for (const Slice& s : sources) {
+      const Located at = locate(m_schedule, m_places[node].rank, s);
+      check_slice(node, at.rank, at.at, "operand");
+      if (!buffers.emplace(at.rank, at.at.buffer).second) {
+        fault(node, fmt::format("has two operands in buffer {} of rank {}", at.at.buffer, at.rank));
+      }
     }
   }
 
@@ -361,16 +390,17 @@ private:
   [[nodiscard]] Memory sum_of(std::uint32_t node) const {
     const Op& op = op_at(node);
     Memory sums(op.bytes, {});
-    for (const Slice& s : lane_at(node).sources(op)) {
-      m_memory[m_places[node].rank][s.buffer].visit(
-          s.offset, s.offset + op.bytes,
-          [&](std::uint64_t b, std::uint64_t e, const Content& content) {
-            sums.change(b - s.offset, e - s.offset, [&](Content& sum) {
-              for (const auto& [worker, times] : content) {
-                sum[worker] += times;
-              }
-            });
-          });
+    for (const Slice& source : lane_at(node).sources(op)) {
+      const auto [rank, s] = locate(m_schedule, m_places[node].rank, source);
+      const std::uint64_t from = s.offset;
+      m_memory[rank][s.buffer].visit(from, from + op.bytes,
+                                     [&](std::uint64_t b, std::uint64_t e, const Content& content) {
+                                       sums.change(b - from, e - from, [&](Content& sum) {
+                                         for (const auto& [worker, times] : content) {
+                                           sum[worker] += times;
+                                         }
+                                       });
+                                     });
     }
     return sums;
   }
@@ -525,6 +555,23 @@ private:
     }
   }
 
+  /// The sum of an op's sources, at each of `targets`, slices of the op's rank.
+  void apply_sum(std::uint32_t node, std::span<const Slice> targets) {
+    const Op& op = op_at(node);
+    sum_of(node).visit(0, op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& sum) {
+      for (const Slice& target : targets) {
+        const Located to = locate(m_schedule, m_places[node].rank, target);
+        m_memory[to.rank][to.at.buffer].set(to.at.offset + b, to.at.offset + e, sum);
+      }
+      for (const auto& [what, times] : sum) {
+        if (is_fixed(what) != (op.dtype == DType::int32) && what != k_none && times > 0) {
+          fault(node, fmt::format("adds {} as {}", is_fixed(what) ? "fixed point" : "numbers",
+                                  name_of(op.dtype)));
+        }
+      }
+    });
+  }
+
   void check_sums() {
     check_owned();
     if (!m_result.ok()) {
@@ -539,21 +586,16 @@ private:
       if (op.kind == OpKind::await || op.bytes == 0) {
         continue;
       }
+      if (op.kind == OpKind::sum_in_place) {
+        apply_sum(node, lane_at(node).sources(op));
+        continue;
+      }
       const std::uint64_t to = op.destination.offset;
       Memory& target = m_memory[op.kind == OpKind::write ? op.peer : rank][op.destination.buffer];
       switch (op.kind) {
-      case OpKind::reduce: {
-        sum_of(node).visit(0, op.bytes, [&](std::uint64_t b, std::uint64_t e, const Content& sum) {
-          target.set(to + b, to + e, sum);
-          for (const auto& [what, times] : sum) {
-            if (is_fixed(what) != (op.dtype == DType::int32) && what != k_none && times > 0) {
-              fault(node, fmt::format("adds {} as {}", is_fixed(what) ? "fixed point" : "numbers",
-                                      name_of(op.dtype)));
-            }
-          }
-        });
+      case OpKind::reduce:
+        apply_sum(node, std::span(&op.destination, 1));
         break;
-      }
       case OpKind::update:
         if (m_schedule.outcome == Outcome::latest) {
           apply_change(node);
@@ -828,11 +870,13 @@ private:
     };
     std::vector<Conflict> conflicts;
     std::vector<WayQuestion> questions;
-    const auto touch = [&](std::uint32_t node, Slice s, std::uint64_t bytes, bool changes) {
+    const auto touch = [&](std::uint32_t node, Slice slice, std::uint64_t bytes, bool changes) {
       if (bytes == 0) {
         return;
       }
-      const std::uint32_t rank = m_places[node].rank;
+      const Located located = locate(m_schedule, m_places[node].rank, slice);
+      const std::uint32_t rank = located.rank;
+      const Slice s = located.at;
       const Op& op = op_at(node);
       const bool adds =
           op.kind == OpKind::update ||
@@ -867,6 +911,12 @@ private:
         // is done.
         const Op& write = op_at(m_writer_of[node]);
         touch(node, write.destination, write.bytes, true);
+        continue;
+      }
+      if (op.kind == OpKind::sum_in_place) {
+        for (const Slice& s : lane_at(node).sources(op)) {
+          touch(node, s, op.bytes, true);
+        }
         continue;
       }
       if (op.kind != OpKind::reduce && op.kind != OpKind::update) {

@@ -69,6 +69,16 @@ std::size_t LaneProgram::scale_delays(double factor) {
   return delays;
 }
 
+Located locate(const Schedule& schedule, std::uint32_t rank, Slice slice) {
+  const RankProgram& program = schedule.ranks[rank];
+  const std::size_t own = program.buffer_bytes.size();
+  if (slice.buffer < own || slice.buffer - own >= program.peer_buffers.size()) {
+    return {rank, slice};
+  }
+  const PeerBuffer& peer = program.peer_buffers[slice.buffer - own];
+  return {peer.rank, {peer.buffer, slice.offset}};
+}
+
 std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor) {
   std::size_t delays = 0;
   for (LaneProgram& lane : schedule.ranks.at(rank).lanes) {
@@ -99,6 +109,15 @@ Traffic traffic_of(const Schedule& schedule) {
         if (op.kind == OpKind::write) {
           traffic.egress_bytes[rank] += op.bytes;
           traffic.ingress_bytes.at(op.peer) += op.bytes;
+        } else if (op.kind == OpKind::sum_in_place) {
+          for (const Slice& source : lane.sources(op)) {
+            const std::size_t peer =
+                locate(schedule, static_cast<std::uint32_t>(rank), source).rank;
+            for (const std::size_t end : {rank, peer}) { // each reads what it writes back
+              traffic.egress_bytes[end] += peer == rank ? 0 : op.bytes;
+              traffic.ingress_bytes[end] += peer == rank ? 0 : op.bytes;
+            }
+          }
         }
       }
     }

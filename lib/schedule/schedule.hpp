@@ -29,6 +29,8 @@ enum class OpKind : std::uint8_t {
   from_fixed, ///< and back
   subtract,   ///< fp32: `destination` = `source` - `destination`; turns old parameters into a delta
   delay,      ///< `duration_ns` pass from when it may start; keeps no lane: a layer's pass on a GPU
+  sum_in_place, ///< each of LaneProgram::sources(op) = elementwise sum of all of them, in that
+                ///< order; `bytes` of each. They may be peers' (peer_buffers)
 };
 
 struct Op {
@@ -36,12 +38,12 @@ struct Op {
   Optimizer optimizer = Optimizer::sgd; ///< update
   Stores stores = Stores::cached;       ///< reduce: how the sum is written
   std::int16_t exponent = 0;            ///< to_fixed, from_fixed
-  DType dtype = DType::fp32;            ///< reduce
+  DType dtype = DType::fp32;            ///< reduce, sum_in_place
   std::uint32_t peer = 0;               ///< write: receiver; await: sender
   std::uint32_t tag = 0;          ///< write, await: unique among the writes to one lane of one rank
   std::uint32_t part = 0;         ///< the plan's part that this works on
-  std::uint32_t first_source = 0; ///< reduce, update
-  std::uint32_t source_count = 0; ///< reduce, update
+  std::uint32_t first_source = 0; ///< reduce, update, sum_in_place
+  std::uint32_t source_count = 0; ///< reduce, update, sum_in_place
   std::int32_t limit = 0;         ///< to_fixed
   Slice source{}, destination{};
   std::uint64_t bytes = 0;
@@ -64,7 +66,7 @@ public:
   std::uint32_t append_await(std::uint32_t part, std::uint32_t peer, std::uint32_t tag);
   /// Makes every delay `factor` times as long; returns how many there are.
   std::size_t scale_delays(double factor);
-  /// Adds an op over `sources`: a reduction or an update.
+  /// Adds an op over `sources`: a reduction, an update or a sum in place.
   std::uint32_t append_over(const Op& op, std::span<const Slice> sources,
                             std::span<const std::uint32_t> depends_on);
   /// Adds an op of another program again, with other dependencies.
@@ -120,8 +122,17 @@ struct SavedRun {
   auto operator<=>(const SavedRun&) const = default;
 };
 
+/// A buffer of another rank.
+struct PeerBuffer {
+  std::uint32_t rank = 0, buffer = 0;
+  auto operator<=>(const PeerBuffer&) const = default;
+};
+
 struct RankProgram {
   std::vector<std::uint64_t> buffer_bytes;
+  /// Peers' memory that sum_in_place works on directly, where ranks share it: buffer number
+  /// buffer_bytes.size() + i in a slice is peer_buffers[i].
+  std::vector<PeerBuffer> peer_buffers{};
   std::vector<LaneProgram> lanes;
   std::vector<ParameterRun> parameters;
   std::vector<std::uint32_t> state_buffers; ///< optimizer states: zeros at first, then kept
@@ -173,13 +184,22 @@ struct Schedule {
   std::vector<OwnedRun> owned; ///< ascending, every byte of the runs once; all-reduce: empty
 };
 
+/// Where a slice of a rank's program is: in a buffer of the rank itself, or in one of a peer. A
+/// number that is of neither stays as it is.
+struct Located {
+  std::uint32_t rank = 0;
+  Slice at;
+};
+[[nodiscard]] Located locate(const Schedule& schedule, std::uint32_t rank, Slice slice);
+
 /// Makes all delays of one rank `factor` times as long: a straggler. Returns how many it has.
 std::size_t slow_down(Schedule& schedule, std::size_t rank, double factor);
 
 /// What the delays of that lane of a rank take that has most of them: the rank's passes.
 [[nodiscard]] Seconds delay_seconds(const RankProgram& rank);
 
-/// Bytes that each rank sends to and receives from others in one iteration.
+/// Bytes that each rank sends to and receives from others in one iteration. What a sum in place
+/// reads of a peer and writes there counts as well.
 struct Traffic {
   std::vector<std::uint64_t> egress_bytes, ingress_bytes;
 };

@@ -52,18 +52,19 @@ LeastTime least_of(const Star& star, const char* single, const char* several) {
 
 } // namespace
 
-LeastTime least_through_memory(const CostModel& model, double moved_bytes) {
-  return {moved_bytes / model.best_shared_rate(),
-          fmt::format(
-              "the machine's memory and cores: {} between ranks at the best rate ever measured, {}",
-              to_text(Bytes(static_cast<std::uint64_t>(moved_bytes))),
-              to_text(Bandwidth::bytes_per_s(model.best_shared_rate())))};
+LeastTime least_through_memory(const CostModel& model, double traffic_bytes) {
+  const auto [rate, source] = model.best_memory_rate(traffic_bytes / 2);
+  return {traffic_bytes / rate,
+          fmt::format("the machine's memory: {} read and written at the best rate ever measured, "
+                      "{} ({})",
+                      to_text(Bytes(static_cast<std::uint64_t>(traffic_bytes))),
+                      to_text(Bandwidth::bytes_per_s(rate)), source)};
 }
 
 LeastTime least_time(const CostModel& model, double model_bytes) {
   if (model.one_machine()) {
     const auto workers = static_cast<double>(model.workers().size());
-    return least_through_memory(model, 2 * (workers - 1) * model_bytes);
+    return workers > 1 ? least_through_memory(model, 2 * workers * model_bytes) : LeastTime();
   }
   LeastTime least = least_of(model.star(model_bytes), "a worker's port", "all ports");
   if (model.racks().size() > 1) {

@@ -15,13 +15,14 @@ struct LeastTime {
 };
 
 /// Of a gradient of `model_bytes` between the model's ranks: equation 8 over their ports, and over
-/// the racks' uplinks where these are slower. Among ranks that share a machine each of n - 1
-/// gradients has to be read by another rank, and each of n - 1 sums, at the best rate ever
-/// measured. Measured pairs only make it longer: that a linear program finds (equation 26).
+/// the racks' uplinks where these are slower. Where ranks share a machine each of n gradients has
+/// to be read from its memory once and its sum written there once, at the best rate ever measured.
+/// Measured pairs only make it longer: that a linear program finds (equation 26).
 [[nodiscard]] LeastTime least_time(const CostModel& model, double model_bytes);
 
-/// Of bytes that ranks on one machine write to each other, at the best rate ever measured.
-[[nodiscard]] LeastTime least_through_memory(const CostModel& model, double moved_bytes);
+/// Of bytes that ranks on one machine read from its memory and write to it, at the best rate ever
+/// measured.
+[[nodiscard]] LeastTime least_through_memory(const CostModel& model, double traffic_bytes);
 
 /// Lowers the prediction's bound from what its own scheme needs, which becomes its busiest
 /// resource, to what any trees need.

@@ -404,6 +404,9 @@ Schedule lower(const Plan& plan) {
   if (plan.collective != Collective::all_reduce) {
     return lower_halves(plan);
   }
+  if (plan.sums_in_place) {
+    return lower_in_place(plan);
+  }
   if (plan.asynchronous) {
     return lower_async(plan);
   }

@@ -37,6 +37,15 @@ namespace reckon {
 /// worker's n-th, or all at plan.root) and where the plan asks for more than the collective.
 [[nodiscard]] Schedule lower_halves(const Plan& plan);
 
+/// Turns a plan whose ranks share memory (plan.sums_in_place) into what each rank does: a part's
+/// server reads the gradients of all workers where they lie and writes the sum there. Nothing is
+/// sent but two words of no bytes for each server and lane, with passes for each part: a worker's
+/// that its gradient is there, and the server's that it is the sum.
+///
+/// Throws Error{input} where the plan has trees, a torus, a ring, an optimizer's step, fixed-point
+/// sums or another collective than all-reduce, or too many parts.
+[[nodiscard]] Schedule lower_in_place(const Plan& plan);
+
 /// Turns a plan over a torus (plan.torus) into what each rank does. In every ring that a part goes
 /// through, the sum begins with the node after the one that is where the part's server is, and goes
 /// round until it comes to that one; from there the sum goes round the same way to those that need

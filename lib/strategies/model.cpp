@@ -181,6 +181,7 @@ CostModel::CostModel(const Profile& profile, const Roles& roles, std::string tra
     read_ports(profile, what_if);
   }
   read_reduction(profile);
+  read_memory(profile);
   read_stores(profile);
   read_steps(profile);
   read_copies(profile);
@@ -444,6 +445,59 @@ void CostModel::read_reduction(const Profile& profile) {
   } else {
     m_sources.push_back(fmt::format("reduce_sum: {} cells", m_reduce.size()));
   }
+}
+
+void CostModel::read_memory(const Profile& profile) {
+  for (const Cell* const cell : profile.select({.test = k_sum_in_place})) {
+    if (const auto dtype = dtype_named(cell->key.dtype)) {
+      m_in_place.push_back({*dtype, std::max(1, cell->key.threads),
+                            static_cast<std::size_t>(std::max(2, cell->key.sources)),
+                            measured_rate(*cell)});
+    }
+  }
+  if (!m_in_place.empty()) {
+    m_sources.push_back(fmt::format("sum_in_place: {} cells", m_in_place.size()));
+  }
+  for (const char* const test : {k_stream_copy, k_stream_add, k_sum_in_place}) {
+    for (const Cell* const cell : profile.select({.test = test})) {
+      if (const double rate = measured_rate(*cell).hi; rate > m_best_memory) {
+        m_best_memory = rate;
+        m_best_memory_test = test;
+      }
+    }
+  }
+  for (const Cell* const cell : profile.select({.test = k_host_memcpy, .state = "warm"})) {
+    if (cell->p50 > 0) { // one core's; a byte is read and written
+      m_best_cached = std::max(m_best_cached, 2 * static_cast<double>(m_cores) *
+                                                  static_cast<double>(cell->key.bytes) / cell->min);
+    }
+  }
+  int last_level = 0;
+  for (const TopologyObject* const cache : profile.topology.of_kind(ObjectKind::cache)) {
+    const int level = cache->cache_level.value_or(0);
+    const auto bytes = static_cast<double>(cache->bytes.value_or(0));
+    m_cache_bytes = level > last_level ? bytes : m_cache_bytes + (level == last_level ? bytes : 0);
+    last_level = std::max(last_level, level);
+  }
+}
+
+std::pair<double, std::string> CostModel::best_memory_rate(double bytes) const {
+  if (bytes <= m_cache_bytes && m_best_cached > m_best_memory) {
+    return {m_best_cached, k_host_memcpy};
+  }
+  return m_best_memory > 0 ? std::pair(m_best_memory, m_best_memory_test)
+                           : std::pair(2 * best_shared_rate(), std::string(k_fabric_aggregate));
+}
+
+std::optional<Rate> CostModel::in_place_rate(DType dtype, int threads, std::size_t operands) const {
+  if (m_in_place.empty()) {
+    return std::nullopt;
+  }
+  const InPlacePoint& nearest = *std::ranges::min_element(m_in_place, {}, [&](const auto& p) {
+    return (p.dtype == dtype ? 0 : 1000) + 100 * ratio_distance(p.threads, threads) +
+           ratio_distance(static_cast<double>(p.operands), static_cast<double>(operands));
+  });
+  return scaled(nearest.rate, static_cast<double>(threads) / nearest.threads);
 }
 
 void CostModel::read_stores(const Profile& profile) {

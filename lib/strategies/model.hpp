@@ -15,6 +15,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace reckon {
@@ -85,8 +86,17 @@ public:
   /// Bytes per second that all ranks of one machine write to each other in total, `talkers` of them
   /// at once, in parts of `part_bytes`.
   [[nodiscard]] Rate shared_rate(double talkers, double part_bytes, Target target) const;
-  /// The greatest rate ever seen on the shared machine, for bounds.
+  /// The greatest rate ever seen between ranks of the shared machine.
   [[nodiscard]] double best_shared_rate() const;
+  /// The greatest rate ever seen at which this machine reads and writes memory, for bounds, and the
+  /// test that gave it; where `bytes` fit into its last-level caches, that of its cores on cached
+  /// data. Of a profile that measured neither, twice best_shared_rate(): a byte that a rank writes
+  /// to another is read, too.
+  [[nodiscard]] std::pair<double, std::string> best_memory_rate(double bytes) const;
+  /// Memory traffic per second, reads and writes, of `threads` threads together that sum so many
+  /// operands in place; absent where the profile does not say.
+  [[nodiscard]] std::optional<Rate> in_place_rate(DType dtype, int threads,
+                                                  std::size_t operands) const;
   /// Rate of a port relative to its best, when traffic is cut into parts of that size: in (0, 1].
   [[nodiscard]] double port_efficiency(double part_bytes) const;
   /// Operand bytes per second that one thread of `threads` adds up (an n-operand sum of b bytes
@@ -139,6 +149,12 @@ private:
     double bytes;
     Rate rate; ///< all threads together
   };
+  struct InPlacePoint {
+    DType dtype;
+    int threads;
+    std::size_t operands;
+    Rate rate; ///< all threads together
+  };
   struct StoresPoint {
     int threads;
     std::size_t sources;
@@ -170,6 +186,7 @@ private:
   void read_latency(const Profile& profile);
   void read_reduction(const Profile& profile);
   void read_stores(const Profile& profile);
+  void read_memory(const Profile& profile);
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
 
@@ -183,6 +200,10 @@ private:
   std::vector<SharedPoint> m_shared;
   std::optional<Curve> m_port_curve;
   std::vector<ReducePoint> m_reduce;
+  std::vector<InPlacePoint> m_in_place;
+  double m_best_memory = 0, m_best_cached = 0; ///< rates of memory traffic; 0: not measured
+  std::string m_best_memory_test;
+  double m_cache_bytes = 0; ///< of the machine's last-level caches together
   std::map<std::string, Rate> m_uplinks;
   std::vector<StoresPoint> m_stores;
   std::vector<StepPoint> m_steps;

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -82,7 +83,8 @@ PlanNetwork network_inside(const Plan& plan, const Profile& profile) {
 }
 
 /// Ranks that share a machine pass its memory one after the other.
-PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, double part_bytes) {
+PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, const Plan& plan) {
+  const auto part_bytes = static_cast<double>(plan.part_bytes);
   const CostModel& model = ways->model();
   const std::size_t ranks = model.ranks().size();
   const double talkers = static_cast<double>(ranks) * model.ranks().front().lanes;
@@ -93,9 +95,17 @@ PlanNetwork network_of_memory(const std::shared_ptr<const Ways>& ways, double pa
       model.shared_rate(talkers, part_bytes, CostModel::Target::gradients).mid);
   network.network.latency_s = model.latency_s();
   network.network.paths.assign(ranks, std::vector<std::vector<std::uint32_t>>(ranks, {0}));
-  network.cost = [ways, part_bytes, turns = talkers / threads, threads](std::size_t rank,
-                                                                        const Op& op) {
+  const std::set<std::uint64_t> servers(plan.parts.server.begin(), plan.parts.server.end());
+  const auto summing = static_cast<double>(servers.size()) * model.ranks().front().lanes;
+  network.cost = [ways, part_bytes, turns = talkers / threads, threads, summing](std::size_t rank,
+                                                                                 const Op& op) {
     const CostModel& rates = ways->model();
+    if (op.kind == OpKind::sum_in_place) {
+      const double cores = std::min(summing, static_cast<double>(rates.cores()));
+      const double traffic = 2 * static_cast<double>(op.bytes) * op.source_count;
+      return traffic * summing /
+             rates.in_place_rate(op.dtype, static_cast<int>(cores), op.source_count)->mid;
+    }
     const RankModel& r = rates.ranks()[rank];
     if (op.kind == OpKind::update) {
       return turns * static_cast<double>(op.bytes) /
@@ -211,7 +221,7 @@ PlanNetwork network_of(const Plan& plan, const Profile& profile) {
       std::make_shared<const Ways>(profile, roles_of(plan), plan.transport, what_if_of(plan));
   const auto part_bytes = static_cast<double>(plan.part_bytes);
   if (ways->one_machine()) {
-    return network_of_memory(ways, part_bytes);
+    return network_of_memory(ways, plan);
   }
   Between between = ways->between(part_bytes);
   return {std::move(between.network), std::move(between.names),

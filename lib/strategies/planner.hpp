@@ -46,6 +46,9 @@ struct PlanOptions {
   /// The model's passes, instead of the workload's; without either only the traffic counts.
   std::optional<double> forward_seconds, backward_seconds;
   bool zero_compute = false; ///< only the traffic counts, whatever the workload says (PHub 4)
+  /// How sums come about between ranks that share memory (Plan::sums_in_place); none: by the
+  /// predicted time.
+  std::optional<bool> sums_in_place;
   Order order = Order::automatic;
   RingOrdering ring_order = RingOrdering::best;
   /// What the passes compute and where; none: passes and traffic are taken not to slow each other.

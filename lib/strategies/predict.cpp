@@ -40,9 +40,10 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
   const double talkers = ranks * lanes;
   const int threads =
       std::max(1, static_cast<int>(std::min(talkers, static_cast<double>(model.cores()))));
-  const LeastTime least = least_through_memory(model, moved);
-  p.bound_seconds = least.seconds;
-  p.bound_by = least.by;
+  p.bound_seconds = moved / model.best_shared_rate();
+  p.bound_by = fmt::format("{} between ranks at the best rate ever measured, {}",
+                           to_text(Bytes(static_cast<std::uint64_t>(moved))),
+                           to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
   for (const Estimate e : k_estimates) {
     using Target = CostModel::Target;
     const auto rate = [&](Target target) {
@@ -71,6 +72,36 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
 }
 
 namespace {
+
+/// Sums in place: the memory traffic of the rank that has most of it, or of all on the cores that
+/// there are.
+Prediction predict_in_place(const CostModel& model, const Load& load, const PartShape& shape) {
+  const auto operands = static_cast<double>(load.operands);
+  const int lanes = model.ranks().front().lanes;
+  const auto traffic_of = [&](double summed) { return 2 * operands / (operands - 1) * summed; };
+  const double all = traffic_of(sum(load.summed_bytes));
+  const double most = traffic_of(*std::ranges::max_element(load.summed_bytes));
+  const auto busy =
+      lanes * std::ranges::count_if(load.summed_bytes, [](double b) { return b > 0; });
+  const auto threads = static_cast<double>(
+      std::clamp<std::int64_t>(busy, 1, static_cast<std::int64_t>(model.cores())));
+  Prediction p;
+  const LeastTime least = least_through_memory(model, all);
+  p.bound_seconds = least.seconds;
+  p.bound_by = least.by;
+  for (const Estimate e : k_estimates) {
+    const double rate =
+        model.in_place_rate(shape.dtype, static_cast<int>(threads), load.operands)->slow_to_fast(e);
+    const double reduction = std::max(all / rate, most / (rate / threads * lanes));
+    const double fill = 2 * model.latency_s(); // the words that gradients, and sums, are there
+    set(p, e, reduction + fill);
+    if (e == Estimate::mid) {
+      p.terms = {{"transport", 0}, {"reduction", reduction}, {"fill", fill}};
+    }
+  }
+  p.relief = "faster memory, or fewer workers that share it";
+  return p;
+}
 
 /// What a prediction on ports adds up.
 struct PortTimes {
@@ -219,8 +250,11 @@ Prediction predict(const CostModel& model, const Solution& solution, std::span<c
     p.terms = {{"transport", 0}, {"reduction", 0}, {"fill", 0}};
     return p;
   }
-  return model.one_machine() ? predict_shared(model, load, shape)
-                             : predict_ports(model, solution, load, shape);
+  if (model.one_machine()) {
+    return shape.in_place ? predict_in_place(model, load, shape)
+                          : predict_shared(model, load, shape);
+  }
+  return predict_ports(model, solution, load, shape);
 }
 
 int lanes_needed(const CostModel& model, const Load& load, DType dtype, double part_bytes,

@@ -16,6 +16,7 @@ struct PartShape {
   double part_count = 0;
   double window_parts = 1;
   DType dtype = DType::fp32; ///< of most of the gradient
+  bool in_place = false;     ///< sums are made where the gradients lie (Plan::sums_in_place)
 };
 
 /// Bound and predicted time of one iteration when the ranks own `loads` bytes each.
@@ -27,7 +28,8 @@ struct PartShape {
 ///
 /// One machine: ranks share cores and memory, so that what they all write and what they all add up
 /// takes turns: total bytes / measured total rate + total summed bytes / measured rate of the cores
-/// in use.
+/// in use. In place nothing is written to anybody: each rank that sums reads all gradients of its
+/// parts once and writes them once, at the measured rate of such sums.
 [[nodiscard]] Prediction predict(const CostModel& model, const Solution& solution,
                                  std::span<const double> loads, const PartShape& shape);
 

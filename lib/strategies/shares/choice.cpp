@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -119,12 +120,40 @@ void scale(Prediction& prediction, double exchanges) {
   }
 }
 
+namespace {
+
+/// Sums in place, in parts that a service and its peers take turns at evenly; nothing where they
+/// cannot be made so.
+void consider_in_place(const SharesJob& job, Choice& best) {
+  constexpr std::uint64_t k_part_bytes = 1 << 20; // as measured; it decides nothing but the balance
+  if (best.solution.ring || !job.why_not_in_place.empty() || job.workers.size() < 2 ||
+      !job.options.sums_in_place.value_or(true)) {
+    return;
+  }
+  PartShape shape =
+      shape_for(job, static_cast<double>(job.options.part_bytes.value_or(k_part_bytes)), false);
+  shape.in_place = true;
+  shape.window_parts = shape.part_count;
+  Prediction p = predict(job.model(), best.solution, best.solution.share_bytes, shape);
+  lower_bound(p, job.least());
+  if (job.options.sums_in_place || p.mid_seconds < best.prediction.mid_seconds) {
+    best.shape = shape;
+    best.prediction = std::move(p);
+  }
+}
+
+} // namespace
+
 Choice evaluate(const SharesJob& job, const std::string& strategy) {
   Choice best;
   best.solution = solve(strategy, job.model(), job.bytes());
   best.solution.ring_order = best.solution.ring ? job.ring_order : std::vector<std::size_t>();
   if (job.options.async_steps && best.solution.ring) {
     best.solution.reason = "asynchronous training needs a server that keeps the latest parameters";
+  }
+  if (best.solution.ring && job.options.sums_in_place.value_or(false)) {
+    best.solution.reason =
+        "a ring hands sums on from rank to rank, and does not make them in place";
   }
   if (!best.solution.reason.empty()) {
     return best;
@@ -155,6 +184,7 @@ Choice evaluate(const SharesJob& job, const std::string& strategy) {
   best.shape = shape_for(job, sizes[chosen], best.solution.ring);
   best.shape.part_bytes = sizes[chosen];
   best.prediction = std::move(predictions[chosen]);
+  consider_in_place(job, best);
   if (job.options.optimizer) {
     best.prediction =
         choose_update(job.model(), best.solution, best.solution.share_bytes, best.shape,

@@ -45,6 +45,9 @@ void add_options(Plan& plan, const SharesJob& job) {
   if (job.passes && !options.async_steps) {
     add_order(plan, options.order);
   }
+  if (options.sums_in_place) {
+    plan.options["sums"] = *options.sums_in_place ? "in_place" : "sent";
+  }
   if (options.ring_order == RingOrdering::given) {
     plan.options["ring_order"] = "given";
   }
@@ -128,13 +131,14 @@ void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) 
   std::vector<Quantity> quantities = solved_quantities(plan, job, solution);
   quantities.push_back({"part_bytes",
                         static_cast<double>(plan.part_bytes),
-                        job.options.part_bytes
-                            ? "as given"
+                        job.options.part_bytes ? "as given"
+                        : plan.sums_in_place
+                            ? "cut evenly, at most 1 MiB, as sums in place were measured"
                             : fmt::format("cut evenly, at most the largest power of two whose "
                                           "predicted time is within {:g} % of the least",
                                           100 * tolerance(job)),
                         {{"parts", static_cast<double>(plan.parts.size())}}});
-  if (auto stores = stores_quantity(plan, job, solution)) {
+  if (auto stores = plan.sums_in_place ? std::nullopt : stores_quantity(plan, job, solution)) {
     quantities.push_back(std::move(*stores));
   }
   add_sources(quantities, job.model().sources());

@@ -247,6 +247,7 @@ Plan cut_and_assign(const SharesJob& job, const Choice& choice, bool by_priority
                         ? part_bytes
                         : *std::max_element(plan.parts.bytes.begin(), plan.parts.bytes.end());
   plan.window_parts = static_cast<std::uint64_t>(choice.shape.window_parts);
+  plan.sums_in_place = choice.shape.in_place;
   const Load load = load_of(solution, job.model(), loads);
   plan.ranks = ranks_of(job, solution, loads, load, lanes);
   plan.stores = stores_of(job, load, plan.part_bytes);

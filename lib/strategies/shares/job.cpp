@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/log.hpp"
+#include "documents/cells.hpp"
 #include "equations/fixed_point.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/ring_order.hpp"
@@ -129,6 +130,21 @@ std::vector<std::size_t> ring_order_of(const SharesJob& job) {
   return best_ring_order(job.ways.between(k_typical_part_bytes).network, job.workers).ranks;
 }
 
+std::string why_not_in_place(const SharesJob& job) {
+  const CostModel& model = job.model();
+  if (!model.one_machine() || model.transport() != "host") {
+    return "only ranks of one machine read each other's memory, over transport host";
+  }
+  if (job.options.optimizer || job.options.async_steps || job.options.fixed_point) {
+    return "an optimizer's step and fixed-point sums are made of gradients that are sent";
+  }
+  if (!model.in_place_rate(job.dtype, 1, 2)) {
+    return fmt::format("profile '{}' has no {} cells; `reckon probe` measures them",
+                       job.inputs.profile.name, k_sum_in_place);
+  }
+  return "";
+}
+
 void check_dtypes(const SharesJob& job) {
   for (const DTypeRun& run : job.layout.runs) {
     if (job.options.fixed_point && run.dtype != DType::fp32) {
@@ -150,6 +166,10 @@ SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_option
   check_options(*this);
   ring_order = ring_order_of(*this);
   check_dtypes(*this);
+  why_not_in_place = reckon::why_not_in_place(*this);
+  if (options.sums_in_place.value_or(false) && !why_not_in_place.empty()) {
+    fail(ErrorKind::input, fmt::format("--sums in-place: {}", why_not_in_place));
+  }
 }
 
 } // namespace reckon

@@ -26,6 +26,8 @@ struct SharesJob : Job {
   bool lanes_given = false;
   std::optional<ContentionFactors> contention;
   std::vector<std::size_t> ring_order; ///< of the workers
+  /// Why sums cannot be made where the gradients lie; empty: they can.
+  std::string why_not_in_place;
 
   [[nodiscard]] const CostModel& model() const { return ways.model(); }
   [[nodiscard]] const LeastTime& least() const { return ways.least(); }

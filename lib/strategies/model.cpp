@@ -467,9 +467,10 @@ void CostModel::read_memory(const Profile& profile) {
     }
   }
   for (const Cell* const cell : profile.select({.test = k_host_memcpy, .state = "warm"})) {
-    if (cell->p50 > 0) { // one core's; a byte is read and written
+    const double seconds = cell->min > 0 ? cell->min : cell->p50;
+    if (seconds > 0) { // one core's; a byte is read and written
       m_best_cached = std::max(m_best_cached, 2 * static_cast<double>(m_cores) *
-                                                  static_cast<double>(cell->key.bytes) / cell->min);
+                                                  static_cast<double>(cell->key.bytes) / seconds);
     }
   }
   int last_level = 0;

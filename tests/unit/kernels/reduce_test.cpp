@@ -307,5 +307,56 @@ TEST(SumInto, SpecialValuesOfFp32Pass) {
   });
 }
 
+TEST(SumInPlace, GivesEveryOperandTheSumOfAllAtEveryAlignment) {
+  constexpr std::uint64_t seed = 7107;
+  SCOPED_TRACE(seed);
+  constexpr std::size_t k_margin = 80;
+  for_each_target([&] {
+    std::mt19937_64 engine(seed);
+    for (const std::size_t n : {0U, 1U, 3U, 31U, 64U, 200U, 1023U, 1025U, 3000U, 10007U}) {
+      for (const DType type : k_types) {
+        for (const std::size_t count : {1U, 2U, 3U, 8U, 9U, 13U}) {
+          const std::size_t bytes = n * size_of(type);
+          const bool tame = uniform_index(engine, 4) == 0, alike = uniform_index(engine, 2) == 0;
+          const std::size_t common = uniform_index(engine, k_margin);
+          std::vector<Buffer> buffers(count, Buffer(bytes + 2 * k_margin, 0xA5));
+          std::vector<std::size_t> offsets;
+          std::vector<void*> operands;
+          for (Buffer& b : buffers) {
+            offsets.push_back(alike ? common : uniform_index(engine, k_margin));
+            fill(type, b.data() + offsets.back(), n, engine, tame);
+            operands.push_back(b.data() + offsets.back());
+          }
+          Buffer expected(bytes);
+          reference_sum(type, expected.data(), {operands.begin(), operands.end()}, n);
+          sum_in_place(type, operands, n);
+          for (std::size_t k = 0; k < count; ++k) {
+            expect_same(type, buffers[k].data() + offsets[k], expected.data(), n);
+            const auto untouched = [](std::uint8_t x) { return x == 0xA5; };
+            const auto first = buffers[k].begin() + static_cast<std::ptrdiff_t>(offsets[k]);
+            ASSERT_TRUE(std::all_of(buffers[k].begin(), first, untouched)) << n;
+            ASSERT_TRUE(std::all_of(first + static_cast<std::ptrdiff_t>(bytes), buffers[k].end(),
+                                    untouched))
+                << n;
+            if (testing::Test::HasFatalFailure()) {
+              return;
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(SumInPlace, AddsWholeNumbersModulo) {
+  std::vector<std::int32_t> a{1, std::numeric_limits<std::int32_t>::max()}, b{2, 1}, c{3, 0};
+  std::vector<void*> operands{a.data(), b.data(), c.data()};
+  sum_in_place(DType::int32, operands, 2);
+  const std::vector<std::int32_t> sum{6, std::numeric_limits<std::int32_t>::min()};
+  EXPECT_EQ(a, sum);
+  EXPECT_EQ(b, sum);
+  EXPECT_EQ(c, sum);
+}
+
 } // namespace
 } // namespace reckon

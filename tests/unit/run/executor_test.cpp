@@ -55,6 +55,19 @@ TEST(Executor, EveryStrategySumsRightOverAVirtualNetwork) {
   });
 }
 
+TEST(Executor, SumsInPlaceAreRightWhereverTheServersAre) {
+  test::for_each_shape({1, 2, 5}, {0, 1, 3}, {1, 2}, [](const test::Shape& shape) {
+    if (shape.strategy == "ring" || shape.strategy == k_rack_hierarchical) {
+      return; // they hand sums on
+    }
+    Plan plan = plan_of(shape, 8192);
+    plan.sums_in_place = true;
+    const Schedule schedule = lower(plan);
+    Job job(schedule);
+    job.expect_right(3);
+  });
+}
+
 TEST(Executor, WorksWithOneWriteInFlight) {
   const Schedule schedule = lower(plan_of({"byteps_split", 3, 2}, 4096));
   Job job(schedule, 1);

@@ -199,11 +199,16 @@ private:
     }
     for (std::size_t r = 0; r < m_memory.size(); ++r) {
       m_movers[r]->connect(static_cast<int>(r), addresses);
+      // All ranks are in one process: a peer's memory is there for all.
+      auto& reached =
+          m_reached.emplace_back(m_memory[r].buffers().begin(), m_memory[r].buffers().end());
+      for (const PeerBuffer& peer : m_schedule.ranks[r].peer_buffers) {
+        reached.push_back(m_memory[peer.rank].buffers()[peer.buffer]);
+      }
       for (std::size_t l = 0; l < m_schedule.ranks[r].lanes.size(); ++l) {
         m_rank_of.push_back(static_cast<int>(r));
-        m_executors.push_back(std::make_unique<LaneExecutor>(m_schedule.ranks[r].lanes[l],
-                                                             m_movers[r]->lane(static_cast<int>(l)),
-                                                             m_memory[r].buffers()));
+        m_executors.push_back(std::make_unique<LaneExecutor>(
+            m_schedule.ranks[r].lanes[l], m_movers[r]->lane(static_cast<int>(l)), reached));
       }
     }
   }
@@ -296,6 +301,7 @@ private:
   std::vector<int> m_rank_of, m_done_without_held; ///< by executor
   std::vector<std::unique_ptr<Mover>> m_movers;
   std::deque<RankMemory> m_memory;
+  std::deque<std::vector<std::span<std::byte>>> m_reached; ///< a rank's buffers and its peers'
   std::vector<std::unique_ptr<LaneExecutor>> m_executors;
   std::string m_error;
 };

@@ -72,6 +72,86 @@ TEST(Checker, CountsTrafficOncePerWrite) {
   EXPECT_THAT(t.ingress_bytes, testing::ElementsAre(64, 64));
 }
 
+/// Two workers that share memory, one 64-byte part: rank 0 says that its gradient is there (tag 0),
+/// rank 1 sums both where they lie and says so (tag 7).
+struct SharedSum {
+  bool waits_for_gradient = true, says_after_sum = true;
+  std::vector<Slice> operands{{1, 0}, {k_gradient_buffer, 0}};
+  std::vector<PeerBuffer> peer_buffers{{0, k_gradient_buffer}};
+  std::uint64_t bytes = 64;
+
+  [[nodiscard]] Schedule build() const {
+    Schedule s;
+    s.runs = {{0, 64, DType::fp32}};
+    s.worker = {true, true};
+    s.ranks.resize(2);
+    for (RankProgram& r : s.ranks) {
+      r.buffer_bytes = {64};
+      r.lanes.resize(1);
+    }
+    s.ranks[1].peer_buffers = peer_buffers;
+    s.ranks[0].lanes[0].append_write(0, 1, 0, {}, {}, 0, {});
+    s.ranks[0].lanes[0].append_await(0, 1, 7);
+    LaneProgram& server = s.ranks[1].lanes[0];
+    std::vector<std::uint32_t> after{server.append_await(0, 0, 0)};
+    if (!waits_for_gradient) {
+      after.clear();
+    }
+    const std::vector<std::uint32_t> sum{
+        server.append_over({.kind = OpKind::sum_in_place, .bytes = bytes}, operands, after)};
+    server.append_write(0, 0, 7, {}, {}, 0, says_after_sum ? sum : std::vector<std::uint32_t>());
+    return s;
+  }
+};
+
+TEST(Checker, AcceptsASumWhereTheGradientsLieAndCountsItsTraffic) {
+  const Schedule schedule = SharedSum().build();
+  EXPECT_THAT(check(schedule).faults, testing::IsEmpty());
+  const Traffic t = traffic_of(schedule);
+  EXPECT_THAT(t.egress_bytes, testing::ElementsAre(64, 64));
+  EXPECT_THAT(t.ingress_bytes, testing::ElementsAre(64, 64));
+}
+
+TEST(Checker, FindsWhatIsWrongWithASumInPlace) {
+  struct Case {
+    const char* what;
+    void (*damage)(SharedSum&);
+    const char* fault;
+  };
+  const Case cases[] = {
+      {"one gradient only", [](SharedSum& s) { s.operands.pop_back(); },
+       "worker 1 0 times instead of every worker once"},
+      {"its own twice", [](SharedSum& s) { s.operands[0] = s.operands[1]; }, "two operands"},
+      {"a peer that it has not", [](SharedSum& s) { s.operands[0].buffer = 2; }, "lies outside"},
+      {"its own as a peer's",
+       [](SharedSum& s) {
+         s.peer_buffers = {{1, 0}};
+       },
+       "is no other rank's"},
+      {"no such buffer",
+       [](SharedSum& s) {
+         s.peer_buffers = {{0, 1}};
+       },
+       "is no other rank's"},
+      {"beyond the end", [](SharedSum& s) { s.operands[0].offset = 4; }, "lies outside"},
+      {"half an element", [](SharedSum& s) { s.bytes = 62; }, "not whole elements"},
+      {"half of it", [](SharedSum& s) { s.bytes = 32; }, "gradient bytes [32, 64) end with"},
+      {"nothing", [](SharedSum& s) { s.operands.clear(); }, "sums nothing"}};
+  for (const Case& c : cases) {
+    SharedSum sum;
+    c.damage(sum);
+    EXPECT_THAT(first_fault(sum.build()), HasSubstr(c.fault)) << c.what;
+  }
+}
+
+TEST(Checker, FindsARaceForAPeersMemory) {
+  // Another op of the peer reads its gradient while it is summed.
+  Schedule schedule = SharedSum().build();
+  schedule.ranks[0].buffer_bytes.push_back(64);
+  schedule.ranks[0].lanes[0].append({.kind = OpKind::copy, .destination = {1, 0}, .bytes = 64}, {});
+  EXPECT_THAT(first_fault(schedule), HasSubstr("races with"));
+}
+
 TEST(Checker, FindsWhatIsWrongWithAnExchange) {
   struct Case {
     const char* what;

@@ -82,6 +82,24 @@ inline Profile one_machine() {
   return p;
 }
 
+/// The same with 40 GB/s of memory traffic for sums in place, by one thread and by two together.
+inline Profile machine_that_shares() {
+  Profile p = one_machine();
+  for (const int threads : {1, 2}) {
+    add_rate(p,
+             {.test = "sum_in_place",
+              .from = "m0",
+              .bytes = 1048576,
+              .threads = threads,
+              .sources = 2,
+              .dtype = "fp32",
+              .state = "cold"},
+             40e9);
+  }
+  add_rate(p, {.test = "stream_copy", .from = "m0", .threads = 2}, 50e9);
+  return p;
+}
+
 inline Profile shipped_profile(const std::string& name) {
   return read_profile(RECKON_SOURCE_DIR "/profiles/" + name + ".json");
 }

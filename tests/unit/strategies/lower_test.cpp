@@ -126,6 +126,59 @@ TEST(Lower, PassesChangeNothingThatIsSummed) {
   }
 }
 
+TEST(Lower, SumsInPlaceAreProvedCorrectForEveryShape) {
+  for (const Case& c : cases()) {
+    for (const bool passes : {false, true}) {
+      if (c.strategy == "ring") {
+        continue;
+      }
+      SCOPED_TRACE(c.text() + (passes ? " with passes" : ""));
+      PlanOptions options = c.options();
+      if (passes) {
+        options.forward_seconds = 0.001;
+        options.backward_seconds = 0.002;
+      }
+      Plan plan = c.plan(options);
+      const Schedule sent = lower(plan);
+      plan.sums_in_place = true;
+      const Schedule schedule = lower(plan);
+      ASSERT_THAT(check(schedule).faults, IsEmpty());
+      EXPECT_EQ(traffic_of(schedule).egress_bytes, traffic_of(sent).egress_bytes);
+      EXPECT_EQ(traffic_of(schedule).ingress_bytes, traffic_of(sent).ingress_bytes);
+      for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+        const bool worker = plan.ranks[r].worker;
+        EXPECT_THAT(schedule.ranks[r].buffer_bytes, ElementsAre(worker ? plan.gradient_bytes : 0));
+        EXPECT_EQ(delay_seconds(schedule.ranks[r]), delay_seconds(sent.ranks[r]));
+      }
+    }
+  }
+}
+
+TEST(Lower, SumsInPlaceSayTwoWordsForEachServerAndWorker) {
+  // 3 workers that sum, 1 lane, no passes: each tells the 2 others that its gradient is there and
+  // that its sums are.
+  Plan plan = plan_for(cluster(1e9, 1e9), odd_workload(), 3, 0,
+                       {.strategy = "ps_colocated", .part_bytes = 1024});
+  plan.sums_in_place = true;
+  const Schedule schedule = lower(plan);
+  for (const RankProgram& rank : schedule.ranks) {
+    EXPECT_EQ(std::ranges::count_if(rank.lanes[0].ops(),
+                                    [](const Op& op) { return op.kind == OpKind::write; }),
+              4);
+  }
+}
+
+TEST(Lower, RefusesToSumInPlaceWhatIsSentOn) {
+  for (const auto& [strategy, optimizer] :
+       {std::pair("ring", std::optional<Optimizer>()),
+        std::pair("ps_colocated", std::optional(Optimizer::sgd))}) {
+    Plan plan = plan_for(cluster(1e9, 1e9), one_tensor(4096), 3, 0,
+                         {.strategy = strategy, .optimizer = optimizer});
+    plan.sums_in_place = true;
+    EXPECT_REFUSED(input, "sums in place", lower(plan));
+  }
+}
+
 TEST(Lower, SumsOverRacksAreProvedCorrectForEveryShape) {
   // Racks of unequal size, with and without machines that only serve.
   for (const std::uint64_t n : {2U, 3U, 5U, 6U}) {

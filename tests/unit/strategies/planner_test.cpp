@@ -109,6 +109,74 @@ TEST(Planner, OneMachineTermsAreBytesOverRates) {
   EXPECT_NEAR(plan.prediction.terms[1].seconds, model / 10e9, 1e-9);
 }
 
+TEST(Planner, SumsInPlaceAreMemoryTrafficOverItsRate) {
+  // 2 workers, 64 MiB: both gradients are read and written, 4 x 64 MiB, at 40 GB/s; the bound at
+  // the best rate ever measured, 50 GB/s.
+  const double traffic = 4 * 64.0 * 1024 * 1024;
+  const Plan plan = plan_for(machine_that_shares(), k_model, 2, 0, {});
+  EXPECT_TRUE(plan.sums_in_place);
+  EXPECT_NEAR(plan.prediction.mid_seconds, traffic / 40e9, 1e-9);
+  EXPECT_NEAR(plan.prediction.bound_seconds, traffic / 50e9, 1e-9);
+  EXPECT_THAT(plan.prediction.bound_by, testing::HasSubstr("stream_copy"));
+  EXPECT_LE(plan.part_bytes, 1048576U);
+}
+
+TEST(Planner, OneServerSumsInPlaceWithOneThread) {
+  // It has 2 x 2 x 64 MiB of traffic; one thread of two does 40 GB/s here, and so do both together.
+  Profile p = machine_that_shares();
+  p.cells[p.cells.size() - 3].p50 = 20e9; // one thread alone
+  p.cells[p.cells.size() - 3].samples = {20e9};
+  const Plan plan = plan_for(p, k_model, 2, 1, {.strategy = "ps_noncolocated"});
+  EXPECT_TRUE(plan.sums_in_place);
+  EXPECT_NEAR(plan.prediction.mid_seconds, 4 * 64.0 * 1024 * 1024 / 20e9, 1e-9);
+}
+
+TEST(Planner, SumsInPlaceOnlyWhereTheyCanBe) {
+  const auto plan = [](const PlanOptions& options) {
+    return plan_for(machine_that_shares(), k_model, 2, 0, options);
+  };
+  EXPECT_FALSE(plan({.sums_in_place = false}).sums_in_place);
+  EXPECT_FALSE(plan({.strategy = "ring"}).sums_in_place);
+  EXPECT_FALSE(plan({.optimizer = Optimizer::sgd}).sums_in_place);
+  EXPECT_FALSE(plan_for(one_machine(), k_model, 2, 0, {}).sums_in_place); // not measured
+  EXPECT_REFUSED(input, "no sum_in_place cells",
+                 plan_for(one_machine(), k_model, 2, 0, {.sums_in_place = true}));
+  EXPECT_REFUSED(input, "only ranks of one machine",
+                 plan_for(cluster(1e9, 1e9), k_model, 2, 0, {.sums_in_place = true}));
+  EXPECT_REFUSED(input, "a ring hands sums on", plan({.strategy = "ring", .sums_in_place = true}));
+  EXPECT_REFUSED(input, "an optimizer's step",
+                 plan({.sums_in_place = true, .optimizer = Optimizer::sgd}));
+}
+
+TEST(Planner, SumsInPlaceAreTakenOnlyWhereTheyAreFaster) {
+  Profile p = machine_that_shares();
+  for (std::size_t i = p.cells.size() - 3; i + 1 < p.cells.size(); ++i) {
+    p.cells[i].p50 = 4e9;
+    p.cells[i].samples = {4e9};
+  }
+  EXPECT_FALSE(plan_for(p, k_model, 2, 0, {}).sums_in_place);
+  EXPECT_TRUE(plan_for(p, k_model, 2, 0, {.sums_in_place = true}).sums_in_place);
+}
+
+TEST(Planner, WhatFitsIntoTheCachesIsBoundByCachedCopies) {
+  // 1 KiB: 2 KiB of gradients in a cache of 32 KiB; a core copies 4 KiB in 40 ns, which is 204.8
+  // GB/s of reads and writes, two cores 409.6.
+  Profile p = machine_that_shares();
+  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  p.topology.objects.push_back(
+      {.id = "m0/l1", .kind = ObjectKind::cache, .parent = "m0", .cache_level = 1, .bytes = 32768});
+  add_time(p,
+           {.test = "host_memcpy",
+            .from = "m0",
+            .to = "m0",
+            .bytes = 4096,
+            .threads = 1,
+            .state = "warm"},
+           40e-9);
+  const Plan plan = plan_for(p, one_tensor(256), 2, 0, {});
+  EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 1024 / 409.6e9, 1e-15);
+}
+
 TEST(Planner, FewLargePartsCostFillAndDrain) {
   const auto seconds = [](std::uint64_t part_bytes) {
     return plan_for(cluster(6.25e7, 6.25e7), k_model, 4, 4,

@@ -112,6 +112,13 @@ public:
       }
     }
     m_options = options_for(arguments, m_plan);
+    const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&
+                            without_text(m_options.habits).empty();
+    if (as_planned) {
+      m_options.machine_rates = m_plan.machine_rates;
+    } else { // emulated links, and what a transport is worth without a habit, show in what is sent
+      m_plan.sums_in_place = false;
+    }
     m_schedules = schedules_of(m_plan);
     m_options.checkpoints.plan = m_link.digest;
     if (arguments.checkpoints()) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "documents/plan.hpp"
 
+#include "documents/cells.hpp"
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
 #include "documents/repeats.hpp"
@@ -21,6 +22,7 @@ constexpr auto k_collectives = names_of<Collective, 5>();
 constexpr auto k_stores = names_of<Stores, 2>();
 constexpr auto k_places = names_of<UpdatePlace, 2>();
 constexpr std::array<std::string_view, 3> k_endpoint_kinds{"gpu", "numa_node", "memory_device"};
+constexpr std::array<std::string_view, 2> k_sum_tests{k_sum_in_place, k_reduce_sum};
 constexpr std::array<std::string_view, 2> k_sums{"sent", "in_place"};
 constexpr std::array<std::string_view, 2> k_queues{"client", "fcfs"};
 constexpr std::array<std::string_view, 2> k_ways_of_tensors{"proxies", "workers"};
@@ -557,6 +559,17 @@ static void describe(Visitor& v, AsyncPlan& a) {
   v("steps", a.steps, whole(1, 1000), "Steps of each worker in one iteration of a run.");
 }
 
+static void describe(Visitor& v, MachineRates& m) {
+  v.about("machine_rates",
+          "What the profile has of copies and sums in pieces of 1 MiB from memory; a run measures "
+          "both again before it begins.");
+  v("threads", m.threads, k_positive_count, "Threads that sum together.");
+  v("sums", m.sums, one_of(k_sum_tests), "The test that the rate of sums is of, two operands.");
+  v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive,
+    "Of all threads together, as that test counts.");
+  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive, "Of one thread.");
+}
+
 static void describe(Visitor& v, FixedPointPlan& f) {
   v.about("fixed_point", "A gradient g is sent as round(g 2^exponent), and int32 is added.");
   v("bits", f.bits, whole(2, 32), "Bits that a sum may take.");
@@ -599,6 +612,8 @@ void describe(Visitor& v, Plan& p) {
   v("update", p.update, k_any, "The optimizer's step, when it is part of the plan.");
   v("asynchronous", p.asynchronous, k_any, "When no worker waits for another.");
   v("fixed_point", p.fixed_point, k_any, "When gradients are summed as whole numbers.");
+  v("machine_rates", p.machine_rates, k_any,
+    "Where the ranks share one machine, and the profile says.");
   v("prediction", p.prediction, k_any, "Of the chosen strategy.");
   v("assignment_gap", p.assignment_gap, k_any,
     "Time of the assignment over time of the exact shares, minus 1; dimensionless.");

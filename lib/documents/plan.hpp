@@ -227,6 +227,16 @@ struct FixedPointPlan {
   bool operator==(const FixedPointPlan&) const = default;
 };
 
+/// What the profile has of copies and sums of a machine whose ranks share its memory, in pieces of
+/// 1 MiB from memory: a run measures both again before it begins.
+struct MachineRates {
+  int threads = 1;                  ///< that sum together
+  std::string sums;                 ///< the test: "sum_in_place" or "reduce_sum", of two operands
+  double sum_bytes_per_second = 0;  ///< as that test counts
+  double copy_bytes_per_second = 0; ///< of one thread
+  bool operator==(const MachineRates&) const = default;
+};
+
 /// How the gradients of one workload travel on one machine or cluster. No clock and no random in
 /// it.
 struct Plan {
@@ -262,7 +272,8 @@ struct Plan {
   std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
-  Prediction prediction;     ///< of the chosen strategy
+  std::optional<MachineRates> machine_rates; ///< where ranks share one machine and these are known
+  Prediction prediction;                     ///< of the chosen strategy
   double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1
   std::string runner_up;     ///< empty when no other strategy applies
   double margin = 0;         ///< runner-up's predicted time / ours - 1

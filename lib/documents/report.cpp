@@ -114,6 +114,21 @@ static void describe(Visitor& v, Simulation& s) {
   v("stations", s.stations, k_any, "The busiest links, busiest first.");
 }
 
+static void describe(Visitor& v, MachineNow& m) {
+  v.about("machine_now",
+          "How fast the machine was before the run began: copies and sums of 1 MiB from memory, "
+          "as the plan's machine_rates.");
+  v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive, "Of sums, now.");
+  v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive, "Of a copy, now.");
+  v("profile_sum_bytes_per_second", m.profile_sum_bytes_per_second, k_positive,
+    "Of sums, in the profile.");
+  v("profile_copy_bytes_per_second", m.profile_copy_bytes_per_second, k_positive,
+    "Of a copy, in the profile.");
+  v("predicted_seconds", m.predicted_seconds, k_positive,
+    "The plan's prediction at the rates of now.");
+  v("error", m.error, k_any, "Measured over that, minus 1; dimensionless.");
+}
+
 static void describe(Visitor& v, StageReport& s) {
   v.about("stage", "Predicted beside measured for one part of the work.");
   v("name", s.name, k_snake, "A term of the prediction, or total; unique in the list.");
@@ -329,6 +344,10 @@ void describe(Visitor& v, Report& r) {
     "What of the run was not as the plan predicts: it went over another transport, or ranks that "
     "have machines of their own shared one. The error then says nothing of the plan; absent where "
     "the links were the plan's.");
+  v("machine_now", r.machine_now, k_any,
+    "How fast the machine was before the run; where its ranks share one, and the plan says how "
+    "fast "
+    "it was when it was probed.");
   v("diagnosis", r.diagnosis, k_any,
     "Which place was slow; absent where iterations took no longer than predicted, and where it was "
     "not looked for.");

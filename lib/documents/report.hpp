@@ -177,6 +177,15 @@ struct Diagnosis {
   bool operator==(const Diagnosis&) const = default;
 };
 
+/// How fast the machine of a run is now, measured as MachineRates before the run began.
+struct MachineNow {
+  double sum_bytes_per_second = 0, copy_bytes_per_second = 0;
+  double profile_sum_bytes_per_second = 0, profile_copy_bytes_per_second = 0;
+  double predicted_seconds = 0; ///< the plan's prediction at these rates
+  double error = 0;             ///< measured p50 over that, minus 1
+  bool operator==(const MachineNow&) const = default;
+};
+
 /// What happened when a plan was executed or simulated.
 struct Report {
   std::string kind = "run"; ///< "simulation": with `simulation`, and nothing was verified
@@ -196,9 +205,10 @@ struct Report {
   std::string cause; ///< which term of the prediction missed most, and why
   /// What of a run was not as the plan predicts: its transport, or machines. Empty: nothing.
   std::string other_links{};
-  std::optional<Diagnosis> diagnosis{};   ///< absent: as predicted, or nobody could tell
-  std::optional<Emulation> emulation{};   ///< absent: measured as it is
-  std::optional<Simulation> simulation{}; ///< absent: executed
+  std::optional<MachineNow> machine_now{}; ///< of a plan with machine_rates
+  std::optional<Diagnosis> diagnosis{};    ///< absent: as predicted, or nobody could tell
+  std::optional<Emulation> emulation{};    ///< absent: measured as it is
+  std::optional<Simulation> simulation{};  ///< absent: executed
   /// Whether the prediction is for the links and ranks that the plan met: not in a run over others,
   /// nor in a simulation of others.
   [[nodiscard]] bool as_planned() const {

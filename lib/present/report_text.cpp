@@ -324,6 +324,16 @@ std::string report_table(const Report& report, const Style& style) {
                  : ": faster than the bound, so the profile is stale";
   }
   facts.row({{"bound", Tone::dim}, std::move(bound)});
+  if (report.machine_now) {
+    const MachineNow& now = *report.machine_now;
+    facts.row(
+        {{"machine now", Tone::dim},
+         fmt::format("sums at {}, copies at {} of the profile's rates; at these the plan "
+                     "predicts {} ({:+.1f} %)",
+                     percent_text(now.sum_bytes_per_second / now.profile_sum_bytes_per_second),
+                     percent_text(now.copy_bytes_per_second / now.profile_copy_bytes_per_second),
+                     time_text(now.predicted_seconds), 100 * now.error)});
+  }
   add_parameters(facts, report);
   if (!report.simulation) {
     facts.row({{"verified", Tone::dim},

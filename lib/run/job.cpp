@@ -10,6 +10,7 @@
 #include "run/iteration_count.hpp"
 #include "run/lanes.hpp"
 #include "run/load_checkpoint.hpp"
+#include "run/machine_check.hpp"
 #include "run/rank_memory.hpp"
 #include "run/transports.hpp"
 #include "run/verifier.hpp"
@@ -101,6 +102,12 @@ public:
         place_threads(allowed_cpus(), m_programs.front()->lanes.size(), m_options.local_rank,
                       m_options.local_size, m_options.compute, m_options.lane_cpus);
     connect(places.lanes);
+    const std::vector<std::string>& hosts = m_result.hosts;
+    if (m_options.machine_rates &&
+        std::ranges::count(hosts, hosts.front()) == static_cast<std::ptrdiff_t>(hosts.size())) {
+      m_result.machine_now =
+          measure_machine(m_rendezvous, *m_options.machine_rates, m_options.limit);
+    }
     if (m_options.compute) {
       m_result.context["compute"] = assemble_crew(places.compute);
     }

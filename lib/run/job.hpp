@@ -2,6 +2,8 @@
 #pragma once
 
 #include "core/units.hpp"
+#include "documents/plan.hpp"
+#include "documents/report.hpp"
 #include "launch/rendezvous.hpp"
 #include "movers/habits.hpp"
 #include "movers/mover.hpp"
@@ -70,6 +72,7 @@ struct RunOptions {
   std::string pci_address;  ///< transport cuda: of this rank's GPU; empty: by the local rank
   bool host_memory = false; ///< transport cuda: this rank's memory is the host's, not a GPU's
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
+  std::optional<MachineRates> machine_rates{}; ///< to be measured again, where ranks share a host
   CheckpointOptions checkpoints;
   const Carried* carried = nullptr; ///< to take over; null: from the start, or from a checkpoint
   /// Called with the host of each rank once the ranks know each other.
@@ -110,6 +113,7 @@ struct JobResult {
   CheckpointCounts checkpoints;
   std::vector<RankVerification> verification; ///< by rank, all iterations together
   std::optional<double> error_bound;          ///< of sums in fixed point
+  std::optional<MachineNow> machine_now;      ///< its rates; of RunOptions::machine_rates
   std::vector<std::string> hosts;             ///< by rank
   Seconds passes{0}; ///< of the rank whose take longest, where they only pass
   std::map<std::string, std::string> context;

@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "core/version.hpp"
 #include "documents/own_machines.hpp"
+#include "run/machine_check.hpp"
 #include "stats/summary.hpp"
 
 #include <fmt/format.h>
@@ -189,6 +190,16 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds) {
     return fmt::format("within the range of the profile's own spread ({})", size);
   }
+  if (const auto& now = report.machine_now;
+      now && std::abs(now->error) < std::abs(report.error) / 2) {
+    return fmt::format(
+        "the machine is {} than when it was probed ({}): sums at {:.0f} %, copies at {:.0f} % of "
+        "the profile's rates; at these the plan predicts {}, {:+.1f} % off",
+        miss > 0 ? "slower" : "faster", size,
+        100 * now->sum_bytes_per_second / now->profile_sum_bytes_per_second,
+        100 * now->copy_bytes_per_second / now->profile_copy_bytes_per_second,
+        to_text(Seconds(now->predicted_seconds)), 100 * now->error);
+  }
   if (report.within_tolerance) {
     return fmt::format("within the tolerance ({}): not looked for", size);
   }
@@ -335,6 +346,11 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   report.spread = summary.spread;
   report.error =
       plan.prediction.mid_seconds > 0 ? report.p50_seconds / plan.prediction.mid_seconds - 1 : 0;
+  if (result.machine_now && plan.machine_rates && report.p50_seconds > 0) {
+    report.machine_now = result.machine_now;
+    compare_with_machine(*report.machine_now, *plan.machine_rates, plan.prediction,
+                         report.p50_seconds);
+  }
   report.goodput_over_bound =
       report.p50_seconds > 0 ? plan.prediction.bound_seconds / report.p50_seconds : 0;
   // No time predicted for traffic that there is: whatever was measured, it was not predicted.

@@ -501,6 +501,37 @@ std::optional<Rate> CostModel::in_place_rate(DType dtype, int threads, std::size
   return scaled(nearest.rate, static_cast<double>(threads) / nearest.threads);
 }
 
+std::optional<MachineRates> CostModel::machine_rates(bool in_place) const {
+  constexpr double k_piece = 1 << 20;
+  const auto copy = std::ranges::find(m_copies, k_piece, &CopyPoint::bytes);
+  if (!m_one_machine || copy == m_copies.end()) {
+    return std::nullopt;
+  }
+  MachineRates rates;
+  rates.sums = in_place ? k_sum_in_place : k_reduce_sum;
+  rates.copy_bytes_per_second = copy->rate;
+  const auto together = std::min(m_ranks.size(), static_cast<std::size_t>(m_cores));
+  for (const std::size_t threads : {together, std::size_t{1}}) { // all, where that was measured
+    rates.threads = static_cast<int>(threads);
+    const auto fits = [&](const auto& point, std::size_t operands) {
+      return point.dtype == DType::fp32 && point.threads == rates.threads && operands == 2;
+    };
+    for (const InPlacePoint& p : m_in_place) {
+      if (in_place && fits(p, p.operands)) {
+        rates.sum_bytes_per_second = p.rate.mid;
+        return rates;
+      }
+    }
+    for (const ReducePoint& p : m_reduce) {
+      if (!in_place && fits(p, p.sources) && p.bytes == k_piece) {
+        rates.sum_bytes_per_second = p.rate.mid;
+        return rates;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 void CostModel::read_stores(const Profile& profile) {
   std::map<std::tuple<int, int, std::uint64_t>, StoresPoint> points;
   for (const Cell* cell : profile.select({.test = k_sum_and_send})) {

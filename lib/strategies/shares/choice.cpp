@@ -133,7 +133,6 @@ void consider_in_place(const SharesJob& job, Choice& best) {
   PartShape shape =
       shape_for(job, static_cast<double>(job.options.part_bytes.value_or(k_part_bytes)), false);
   shape.in_place = true;
-  shape.window_parts = shape.part_count;
   Prediction p = predict(job.model(), best.solution, best.solution.share_bytes, shape);
   lower_bound(p, job.least());
   if (job.options.sums_in_place || p.mid_seconds < best.prediction.mid_seconds) {

@@ -180,6 +180,7 @@ void add_margin(Plan& plan, bool asked_for) {
 void describe(Plan& plan, const SharesJob& job, const Solution& solution) {
   add_provenance(plan, job.inputs, job.options);
   plan.transport = job.model().transport();
+  plan.machine_rates = job.model().machine_rates(plan.sums_in_place);
   add_lane_places(plan, job);
   add_options(plan, job);
   add_quantities(plan, job, solution);

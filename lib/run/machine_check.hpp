@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "documents/plan.hpp"
+#include "documents/report.hpp"
+#include "launch/rendezvous.hpp"
+
+#include <optional>
+
+namespace reckon {
+
+/// Measures again, at the start of a run whose ranks share one machine, what the profile has of
+/// copies and sums in pieces of 1 MiB from memory (Plan::machine_rates): a copy by rank 0 alone,
+/// then sums by all ranks, or by rank 0 where the plan's rate is one thread's. Every rank calls it;
+/// the result is complete at rank 0. Takes about 0.2 s, and 64 MiB of each rank meanwhile. Throws
+/// as Rendezvous::all_gather().
+[[nodiscard]] MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates,
+                                         Seconds limit);
+
+/// Fills what follows from the rates that were measured: the time that a prediction is at these
+/// rates, and by how much the measured time differs from that. Writes go at the rate of copies.
+void compare_with_machine(MachineNow& now, const MachineRates& rates, const Prediction& prediction,
+                          double measured_seconds);
+
+} // namespace reckon

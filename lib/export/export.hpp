@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,13 +28,19 @@ struct ExportNetwork {
   double write_overhead_s = 0;
 };
 
-/// The schedule as a GOAL text: a rank for each of ours; its lanes are its processors, followed by
-/// as many for the model's passes. A write is a send at the sender and a receive at the peer, both
-/// with one tag that no other write between the two has. A local op is a `calc` of `seconds`
-/// nanoseconds; without `seconds` it takes none. Throws Error{input} when a rank has more lanes
-/// than the format's 256 processors.
+/// What a GOAL text has of times beside the model's passes.
+struct GoalTimes {
+  LocalSeconds local;
+  ExportNetwork network; ///< whose LogGOPS parameters stand in a comment
+};
+
+/// The schedule as a GOAL text: a rank for each of ours; each lane has a processor for its
+/// messages, one for its sums and other local ops, and one for the model's passes. A write is a
+/// send at the sender and a receive at the peer, both with one tag that no other write between the
+/// two has. A local op is a `calc` in nanoseconds; without `times` it takes none. Throws
+/// Error{input} when a rank has more lanes than the format's processors are enough for.
 [[nodiscard]] std::string goal_text(const Schedule& schedule, const std::string& title,
-                                    const LocalSeconds& seconds);
+                                    const std::optional<GoalTimes>& times);
 
 /// The schedule as an MSCCL program for an in-place all-reduce: a thread block and a channel for
 /// each lane, a chunk for each part; MSCCL cuts the buffer that it is given into equal chunks. Fits

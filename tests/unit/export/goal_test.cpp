@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../strategies/fixtures.hpp"
 
-#include "core/error.hpp"
 #include "export/export.hpp"
 #include "strategies/lower.hpp"
+#include "support/refusals.hpp"
 
 #include <gtest/gtest.h>
 
@@ -152,8 +152,10 @@ void expect_same_graph(const Schedule& schedule, const Goal& goal) {
         if (op.kind == OpKind::write || op.kind == OpKind::await) {
           EXPECT_EQ(read.peer, op.peer);
         }
-        EXPECT_EQ(read.processor,
-                  op.kind == OpKind::delay ? schedule.ranks[r].lanes.size() + l : l);
+        const std::size_t lanes = schedule.ranks[r].lanes.size();
+        EXPECT_EQ(read.processor, op.kind == OpKind::write || op.kind == OpKind::await ? l
+                                  : op.kind == OpKind::delay ? 2 * lanes + l
+                                                             : lanes + l);
         std::set<std::size_t> before;
         for (const std::uint32_t d : lane.dependencies(i)) {
           before.insert(first + d);
@@ -179,10 +181,18 @@ TEST(Goal, APlanReadBackHasTheSameGraphAndMovesTheSameBytesBetweenEachPair) {
     const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 20'000}}), c.workers, c.servers,
                                options, c.lanes);
     const Schedule schedule = lower(plan);
-    const Goal goal(goal_text(schedule, "test", {}));
+    const Goal goal(goal_text(schedule, "test", std::nullopt));
     expect_same_graph(schedule, goal);
     EXPECT_EQ(replay(goal), written(schedule));
   }
+}
+
+/// Two ranks, each with a port: stations 0 and 1 out, 2 and 3 in.
+ExportNetwork two_ports(double bytes_per_s) {
+  ExportNetwork network;
+  network.network.station_bytes_per_s = std::vector<double>(4, bytes_per_s);
+  network.network.paths = {{{}, {0, 3}}, {{1, 2}, {}}};
+  return network;
 }
 
 TEST(Goal, LocalOpsAndPassesLastAsManyNanosecondsAsTheyAreSaidTo) {
@@ -191,11 +201,14 @@ TEST(Goal, LocalOpsAndPassesLastAsManyNanosecondsAsTheyAreSaidTo) {
                       .forward_seconds = 1.5e-6,
                       .backward_seconds = 3e-6};
   const Plan plan = plan_for(cluster(1e9, 1e9), workload({{"a", 20'000}}), 2, 0, options);
-  const Goal goal(goal_text(lower(plan), "test", [](std::size_t rank, const Op& op) {
-    return 1e-9 * static_cast<double>(op.bytes * (rank + 1)) + 0.4e-9; // rounded down
-  }));
-  // Two parts of 40,000 bytes, each summed once, by the rank that owns it; one layer's passes, on
-  // the second processor.
+  const GoalTimes given{[](std::size_t rank, const Op& op) {
+                          return 1e-9 * static_cast<double>(op.bytes * (rank + 1)) +
+                                 0.4e-9; // rounded down
+                        },
+                        two_ports(1e9)};
+  const Goal goal(goal_text(lower(plan), "test", given));
+  // Two parts of 40,000 bytes, each summed once, by the rank that owns it, on the second processor;
+  // one layer's passes, on the third.
   for (std::size_t r = 0; r < 2; ++r) {
     std::multiset<std::pair<std::uint64_t, std::uint32_t>> times;
     for (const GoalOp& op : goal.ranks[r]) {
@@ -204,24 +217,65 @@ TEST(Goal, LocalOpsAndPassesLastAsManyNanosecondsAsTheyAreSaidTo) {
       }
     }
     EXPECT_EQ(times, (std::multiset<std::pair<std::uint64_t, std::uint32_t>>{
-                         {40'000 * (r + 1), 0}, {3000, 1}, {1500, 1}}));
+                         {40'000 * (r + 1), 1}, {3000, 2}, {1500, 2}}));
   }
+}
+
+TEST(Goal, ThePlanIsSaidToHaveTheNetworksLogGopsParameters) {
+  const auto line = [](const ExportNetwork& network) {
+    Schedule schedule;
+    schedule.ranks.resize(2);
+    const std::string text =
+        goal_text(schedule, "test", GoalTimes{[](std::size_t, const Op&) { return 0.0; }, network});
+    const std::size_t third = text.find('\n', text.find('\n') + 1) + 1;
+    return text.substr(third, text.find('\n', third) - third);
+  };
+  ExportNetwork network = two_ports(8e9); // a byte takes 0.125 ns
+  network.network.latency_s = 5e-6;
+  network.write_overhead_s = 1e-6;
+  EXPECT_EQ(line(network), "// LogGOPS in ns: L=5000 o=0 g=1000 G=0.125 O=0");
+
+  // A station that both ways pass, and can slow neither, changes nothing; one that both need does.
+  ExportNetwork shared = network;
+  shared.network.station_bytes_per_s.push_back(16e9);
+  shared.network.paths[0][1] = {0, 4, 3};
+  shared.network.paths[1][0] = {1, 4, 2};
+  EXPECT_EQ(line(shared), line(network));
+  shared.network.station_bytes_per_s[4] = 15e9;
+  EXPECT_EQ(line(shared),
+            "// no LogGOPS parameters, one rate and latency for all: 15 GB/s that 2 ranks share");
+
+  ExportNetwork unequal = network;
+  unequal.network.station_bytes_per_s[3] = 4e9;
+  EXPECT_EQ(line(unequal),
+            "// no LogGOPS parameters, one rate and latency for all: ports of 8 and 4 GB/s");
+  ExportNetwork far = network;
+  far.network.path_latency_s = {{0, 1e-6}, {2e-6, 0}};
+  EXPECT_EQ(line(far),
+            "// no LogGOPS parameters, one rate and latency for all: latencies of 1 and 2 us");
+  ExportNetwork curve = network;
+  curve.network.station_busy.resize(4);
+  curve.network.station_busy[2] = BusyCurve({{1000, 1e-6}});
+  EXPECT_EQ(line(curve), "// no LogGOPS parameters, one rate and latency for all: a curve of its "
+                         "own from rank 1 to 0");
+  network.network.paths[0][1].clear();
+  EXPECT_EQ(line(network),
+            "// no LogGOPS parameters, one rate and latency for all: ranks 0 and 1 share memory");
 }
 
 TEST(Goal, MoreLanesThanTheFormatHasProcessorsAreRefused) {
   Schedule schedule;
   schedule.ranks.resize(1);
-  schedule.ranks[0].lanes.resize(257);
-  try {
-    static_cast<void>(goal_text(schedule, "test", {}));
-    FAIL() << "must throw";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), ErrorKind::input);
-    EXPECT_STREQ(e.what(), "rank 0 has 257 lanes, and a GOAL file's ranks have at most 256 "
-                           "processors; plan with fewer --lanes");
-  }
-  schedule.ranks[0].lanes.resize(256);
-  EXPECT_NO_THROW(static_cast<void>(goal_text(schedule, "test", {})));
+  schedule.ranks[0].lanes.resize(128);
+  EXPECT_REFUSED(input,
+                 "rank 0 has 128 lanes of 2 processors each, and a GOAL file's ranks have at most "
+                 "255; plan with fewer --lanes",
+                 goal_text(schedule, "test", std::nullopt));
+  schedule.ranks[0].lanes.resize(127);
+  EXPECT_NO_THROW(static_cast<void>(goal_text(schedule, "test", std::nullopt)));
+  schedule.ranks[0].lanes[0].append(Op{.kind = OpKind::delay}, {});
+  EXPECT_REFUSED(input, "127 lanes of 3 processors each",
+                 goal_text(schedule, "test", std::nullopt));
 }
 
 } // namespace

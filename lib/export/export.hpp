@@ -47,9 +47,9 @@ struct GoalTimes {
 /// divide the elements of the gradient and the runtimes take. A comment says for which of
 /// microsoft/msccl and RCCL the program is and for how many elements they use it; a warning says
 /// so, too, where that is not for both or the gradient must be padded. Fits where all ranks are
-/// workers, the plan ends with plain sums, all parts are of about one size, and each lane sends to
-/// one rank and receives from one, as in a ring. Otherwise throws Error{input} that says what does
-/// not fit and what would.
+/// workers, the plan ends with plain sums, all parts but a shorter last one are of about one size,
+/// and each lane sends to one rank and receives from one, as in a ring. Otherwise throws
+/// Error{input} that says what does not fit and what would.
 [[nodiscard]] std::string msccl_xml(const Plan& plan, const Schedule& schedule);
 
 /// The network as a SimGrid platform: a host for each rank ("rank0", ...), a link for each station,

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -53,11 +54,32 @@ private:
   bool m_sums_take_turns;
 };
 
+/// Whether some lane has more parts than there are ranks, so that sums of several can meet at one.
+bool parts_can_meet(const Schedule& schedule) {
+  std::vector<std::set<std::uint32_t>> parts;
+  for (const RankProgram& rank : schedule.ranks) {
+    parts.resize(std::max(parts.size(), rank.lanes.size()));
+    for (std::size_t l = 0; l < rank.lanes.size(); ++l) {
+      for (const Op& op : rank.lanes[l].ops()) {
+        if (op.kind != OpKind::delay) {
+          parts[l].insert(op.part);
+        }
+      }
+    }
+  }
+  return std::any_of(parts.begin(), parts.end(), [&](const std::set<std::uint32_t>& of_lane) {
+    return of_lane.size() > schedule.ranks.size();
+  });
+}
+
 /// Whether the sums of a rank's lanes may be what these wait for, by how long its port is busy with
 /// what the rank sends or receives. Without a rate they may.
 bool sums_take_turns(const Schedule& schedule, const LocalSeconds& local,
                      const std::optional<LogGops>& loggops) {
   constexpr double k_enough = 0.9; // of the port's time: more, and they meet again and again
+  if (!parts_can_meet(schedule)) {
+    return false;
+  }
   if (!loggops) {
     return true;
   }

@@ -32,8 +32,9 @@ constexpr double k_unequal = 0.05;
 /// A --part-bytes that cuts the gradient into nearly equal parts, as many for each worker; 0: there
 /// is none.
 std::uint64_t equal_part_bytes(std::uint64_t gradient_bytes, std::uint64_t workers) {
-  constexpr std::uint64_t k_most_parts = 64; // what a thread block's steps are enough for
-  for (std::uint64_t count = k_most_parts / workers * workers; count > 0; count -= workers) {
+  constexpr std::uint64_t k_parts = 64; // more become no chunks
+  for (std::uint64_t count = std::max<std::uint64_t>(k_parts / workers, 1) * workers; count > 0;
+       count -= workers) {
     const std::uint64_t part = ((gradient_bytes + count - 1) / count + 63) / 64 * 64;
     const std::uint64_t before = part * (count - 1);
     if (before < gradient_bytes && static_cast<double>(gradient_bytes - before) >=
@@ -44,15 +45,20 @@ std::uint64_t equal_part_bytes(std::uint64_t gradient_bytes, std::uint64_t worke
   return 0;
 }
 
-/// Throws unless all parts are of about one size: MSCCL cuts whatever buffer it is given into equal
-/// chunks.
+/// Throws unless all parts but a shorter last one are of about one size: MSCCL cuts whatever buffer
+/// it is given into equal chunks.
 void require_equal_parts(const Plan& plan, std::uint64_t workers) {
   const Parts& parts = plan.parts;
   if (parts.size() == 0) {
     fail(ErrorKind::input, "MSCCL: the plan has no parts");
   }
-  const auto [least, most] = std::minmax_element(parts.bytes.begin(), parts.bytes.end());
-  if (static_cast<double>(*least) < (1 - k_unequal) * static_cast<double>(*most)) {
+  const std::vector<std::size_t> order = parts.by_offset();
+  const std::uint64_t most = *std::max_element(parts.bytes.begin(), parts.bytes.end());
+  std::uint64_t least = most;
+  for (std::size_t i = 0; i + 1 < order.size(); ++i) {
+    least = std::min(least, parts.bytes[order[i]]);
+  }
+  if (static_cast<double>(least) < (1 - k_unequal) * static_cast<double>(most)) {
     const std::uint64_t bytes = equal_part_bytes(plan.gradient_bytes, workers);
     const std::string remedy =
         bytes > 0 ? fmt::format("plan with --cutting fused --part-bytes {}", bytes)
@@ -60,7 +66,7 @@ void require_equal_parts(const Plan& plan, std::uint64_t workers) {
                                 plan.gradient_bytes, workers);
     fail(ErrorKind::input, fmt::format("MSCCL cuts a buffer into equal chunks, and the plan's {} "
                                        "parts are of {} to {} bytes; {}",
-                                       parts.size(), *least, *most, remedy));
+                                       parts.size(), least, most, remedy));
   }
 }
 
@@ -134,7 +140,8 @@ private:
   [[nodiscard]] std::vector<std::optional<std::size_t>> numbers(const Choice& choice) const {
     std::vector<bool> kept(m_parts.size());
     for (std::size_t i = 0; i < choice.count; ++i) {
-      kept[m_by_owner[i * m_up_to[choice.lanes - 1].parts / choice.count]] = true;
+      const std::size_t middle = (2 * i + 1) * m_up_to[choice.lanes - 1].parts / (2 * choice.count);
+      kept[m_by_owner[middle]] = true;
     }
     std::vector<std::optional<std::size_t>> number(m_parts.size());
     std::size_t next = 0;

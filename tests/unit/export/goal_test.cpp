@@ -206,9 +206,8 @@ TEST(Goal, LocalOpsAndPassesLastAsManyNanosecondsAsTheyAreSaidTo) {
                         },
                         two_ports(1e9)};
   const Goal goal(goal_text(lower(plan), "test", given));
-  // Two parts of 40,000 bytes, each summed once, by the rank that owns it. The first two processors
-  // are the lane's: for sums, which take rank 1 as long as its port is busy, and for one layer's
-  // passes.
+  // Two parts of 40,000 bytes, each summed once, by the rank that owns it, on the part's processor.
+  // The two before are the lane's, the second of them for one layer's passes.
   for (std::size_t r = 0; r < 2; ++r) {
     std::multiset<std::pair<std::uint64_t, std::uint32_t>> times;
     for (const GoalOp& op : goal.ranks[r]) {
@@ -216,8 +215,9 @@ TEST(Goal, LocalOpsAndPassesLastAsManyNanosecondsAsTheyAreSaidTo) {
         times.insert({op.amount, op.processor});
       }
     }
-    EXPECT_EQ(times, (std::multiset<std::pair<std::uint64_t, std::uint32_t>>{
-                         {40'000 * (r + 1), 0}, {3000, 1}, {1500, 1}}));
+    EXPECT_EQ(times,
+              (std::multiset<std::pair<std::uint64_t, std::uint32_t>>{
+                  {40'000 * (r + 1), 2 + static_cast<std::uint32_t>(r)}, {3000, 1}, {1500, 1}}));
   }
 }
 
@@ -390,13 +390,13 @@ TEST(Goal, LogGopSimTakesAsLongAsThePrediction) {
     double sums; ///< bytes per second of a lane's sums
     std::uint64_t elements = 3'000'000;
   };
-  // Sums that a port is faster than, slower than, and that take no time; at last a short gradient,
-  // where the time that one sum takes counts.
+  // Sums that a port is faster than, slower than, and that take no time; at last short gradients,
+  // where the time that one sum takes counts, one of them of as many parts as ranks.
   for (const Case& c :
        {Case{"ring", 4, 0, 2, 2e9}, Case{"ring", 4, 0, 1, 0.3e9}, Case{"ring", 4, 0, 1, 1e15},
         Case{"ps_colocated", 4, 0, 2, 2e9}, Case{"ps_colocated", 4, 0, 1, 0.3e9},
         Case{"byteps_split", 4, 2, 3, 2e9}, Case{"ps_noncolocated", 4, 4, 2, 2e9},
-        Case{"ps_noncolocated", 8, 8, 1, 0.7e9, 50'000}}) {
+        Case{"ps_noncolocated", 8, 8, 1, 0.7e9, 50'000}, Case{"ring", 4, 0, 1, 0.3e9, 16'384}}) {
     SCOPED_TRACE(testing::Message()
                  << c.strategy << ", " << c.lanes << " lanes, sums of " << c.sums);
     PlanOptions options{.strategy = c.strategy, .part_bytes = 16'384};

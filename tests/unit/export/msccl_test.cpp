@@ -162,8 +162,16 @@ TEST(Msccl, PartsThatDifferByTheirAlignmentOnlyAreEqual) {
             std::vector(4, std::vector<std::int64_t>{111, 222, 333, 449}));
 }
 
+TEST(Msccl, TheLastPartMayBeShorter) {
+  // 4,000,000 bytes: 61 parts of 64,576 and one of 60,864, 6 % less.
+  const Plan plan = ring(2, 1'000'000, 65'536);
+  ASSERT_EQ(plan.parts.bytes.front(), 64'576U);
+  ASSERT_EQ(plan.parts.bytes.back(), 60'864U);
+  EXPECT_NO_THROW(static_cast<void>(xml_of(plan)));
+}
+
 TEST(Msccl, WhatDoesNotFitIsRefusedWithWhatWould) {
-  expect_refused(by_tensors({{"a", 10240}, {"b", 9000}}), // 12 % less
+  expect_refused(by_tensors({{"b", 9000}, {"a", 10240}}), // 12 % less
                  "parts are of 36000 to 40960 bytes; plan with --cutting fused --part-bytes ");
   PlanOptions options{.strategy = "ps_noncolocated", .part_bytes = 4096};
   const Workload w = workload({{"a", 4096}});
@@ -216,6 +224,10 @@ TEST(Msccl, TheChunksDivideTheElementsAndBothRuntimesTakeThem) {
                 both + "; used only for multiples of 4 elements: pad the 1000003 to 1000004"},
            // 17 ranks make 64 steps, 18 make 68.
            Case{17, 17 * 4096, 16'384, 1, 17, 1, 17 * 16'384,
+                both + "; used for 69632 elements, and fewer that are a multiple of 17"},
+           // Of 33 parts each rank sums two but the last, which sums one: a chunk each all the
+           // same.
+           Case{17, 17 * 4096, 8448, 1, 17, 1, 17 * 16'384,
                 both + "; used for 69632 elements, and fewer that are a multiple of 17"},
            Case{
                18, 18 * 4096, 16'384, 1, 18, 1, 18 * 16'384,

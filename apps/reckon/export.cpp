@@ -48,10 +48,6 @@ ExportNetwork export_network(PlanNetwork network) {
   return {std::move(network.network), std::move(network.stations), overhead};
 }
 
-ExportNetwork network_for(const Plan& plan, const ExportArguments& arguments) {
-  return export_network(links_of(plan, arguments));
-}
-
 std::optional<GoalTimes> goal_times(const Plan& plan, const ExportArguments& arguments) {
   if (arguments.profile.empty()) {
     return std::nullopt;
@@ -79,11 +75,11 @@ constexpr std::array<Format, 6> k_formats{
       [](const Plan& plan, const ExportArguments&) { return msccl_xml(plan, lower(plan)); }},
      {"simgrid",
       [](const Plan& plan, const ExportArguments& arguments) {
-        return simgrid_xml(network_for(plan, arguments), title_of(plan));
+        return simgrid_xml(export_network(links_of(plan, arguments)), title_of(plan));
       }},
      {"astra-network",
       [](const Plan& plan, const ExportArguments& arguments) {
-        return astra_network_yml(plan, network_for(plan, arguments));
+        return astra_network_yml(plan, export_network(links_of(plan, arguments)));
       }},
      {"nccl-tuner", [](const Plan& plan, const ExportArguments&) { return nccl_tuner_csv(plan); }},
      {"trace", [](const Plan& plan, const ExportArguments& arguments) {

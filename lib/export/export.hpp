@@ -23,8 +23,8 @@ using LocalSeconds = std::function<double(std::size_t rank, const Op& op)>;
 struct ExportNetwork {
   StationNetwork network;
   std::vector<std::string> stations; ///< names, by station
-  /// Of the first station, of every write beside its bytes; no format can say it, so that it is
-  /// named in a comment.
+  /// Of the first station, of every write beside its bytes; where a format cannot say it, a comment
+  /// does.
   double write_overhead_s = 0;
 };
 
@@ -34,11 +34,12 @@ struct GoalTimes {
   ExportNetwork network; ///< whose LogGOPS parameters stand in a comment
 };
 
-/// The schedule as a GOAL text: a rank for each of ours; each lane has a processor for its
-/// messages, one for its sums and other local ops, and one for the model's passes. A write is a
-/// send at the sender and a receive at the peer, both with one tag that no other write between the
-/// two has. A local op is a `calc` in nanoseconds; without `times` it takes none. Throws
-/// Error{input} when a rank has more lanes than the format's processors are enough for.
+/// The schedule as a GOAL text: a rank for each of ours. Each lane has two processors, for its sums
+/// where they may be what it waits for, and for the model's passes; the others are the parts', for
+/// their messages and their other sums. A write is a send at the sender and a receive at the peer,
+/// both with one tag that no other write between the two has. A local op is a `calc` in
+/// nanoseconds; without `times` it takes none. Throws Error{input} when a rank has more lanes than
+/// the format's processors are enough for.
 [[nodiscard]] std::string goal_text(const Schedule& schedule, const std::string& title,
                                     const std::optional<GoalTimes>& times);
 

@@ -199,8 +199,8 @@ WHY = (
     "for their sums not to meet, too few for who is first not to matter.\n\n"
     "Who is first is what remains: LogGOPSim's ports take whole messages as they come, those of the play serve "
     "connections in turns, and its lanes sum the part with the lowest number first. A LogGOPSim that was changed to hand "
-    "time on, with sums that take turns, is 3.9 % below to 7.1 % above the predictions at 256 KiB, and 3.7 % above that of "
-    "the split at 4 MiB.")
+    "time on, which played files whose sums took turns from half the port's time on, is 3.9 % below to 7.1 % above the "
+    "predictions at 256 KiB; and 3.7 % above that of the split at 4 MiB.")
 
 
 def shorter(options):

@@ -187,8 +187,8 @@ TEST(Msccl, WhatDoesNotFitIsRefusedWithWhatWould) {
       "2 runs of different element types");
   // A rank of n sends and receives each of n parts twice but for the first and the last time: 4 (n
   // - 1) steps, and microsoft/msccl takes 256.
-  EXPECT_EQ(Interpreter(xml_of(ring(65, 65 * 1024, 4096))).longest, 256U);
-  expect_refused(ring(66, 66 * 1024, 4096),
+  EXPECT_EQ(Interpreter(xml_of(ring(65, 66'560, 4096))).longest, 256U);
+  expect_refused(ring(66, 67'584, 4096),
                  "a thread block would make 260 steps, and in microsoft/msccl at most 256");
 }
 
@@ -223,14 +223,14 @@ TEST(Msccl, TheChunksDivideTheElementsAndBothRuntimesTakeThem) {
            Case{4, 1'000'003, 131'072, 1, 4, 1, 4'000'016,
                 both + "; used only for multiples of 4 elements: pad the 1000003 to 1000004"},
            // 17 ranks make 64 steps, 18 make 68.
-           Case{17, 17 * 4096, 16'384, 1, 17, 1, 17 * 16'384,
+           Case{17, 69'632, 16'384, 1, 17, 1, 278'528,
                 both + "; used for 69632 elements, and fewer that are a multiple of 17"},
            // Of 33 parts each rank sums two but the last, which sums one: a chunk each all the
            // same.
-           Case{17, 17 * 4096, 8448, 1, 17, 1, 17 * 16'384,
+           Case{17, 69'632, 8448, 1, 17, 1, 278'528,
                 both + "; used for 69632 elements, and fewer that are a multiple of 17"},
            Case{
-               18, 18 * 4096, 16'384, 1, 18, 1, 18 * 16'384,
+               18, 73'728, 16'384, 1, 18, 1, 294'912,
                "for microsoft/msccl; not for RCCL, whose thread blocks make at most 64 steps; used "
                "for 73728 elements, and fewer that are a multiple of 18"},
        }) {

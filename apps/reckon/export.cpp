@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,10 +43,18 @@ std::string trace_of(const Plan& plan, const Schedule& schedule, const ExportArg
   return chrome_trace(schedule, timelines);
 }
 
-ExportNetwork network_for(const Plan& plan, const ExportArguments& arguments) {
-  PlanNetwork network = links_of(plan, arguments);
+ExportNetwork export_network(PlanNetwork network) {
   const double overhead = network.network.write_overhead_s;
   return {std::move(network.network), std::move(network.stations), overhead};
+}
+
+std::optional<GoalTimes> goal_times(const Plan& plan, const ExportArguments& arguments) {
+  if (arguments.profile.empty()) {
+    return std::nullopt;
+  }
+  PlanNetwork links = links_of(plan, arguments);
+  OpCost cost = std::move(links.cost);
+  return GoalTimes{std::move(cost), export_network(std::move(links))};
 }
 
 std::string title_of(const Plan& plan) {
@@ -60,19 +69,17 @@ struct Format {
 constexpr std::array<Format, 6> k_formats{
     {{"goal",
       [](const Plan& plan, const ExportArguments& arguments) {
-        return goal_text(lower(plan), title_of(plan),
-                         arguments.profile.empty() ? LocalSeconds()
-                                                   : links_of(plan, arguments).cost);
+        return goal_text(lower(plan), title_of(plan), goal_times(plan, arguments));
       }},
      {"msccl",
       [](const Plan& plan, const ExportArguments&) { return msccl_xml(plan, lower(plan)); }},
      {"simgrid",
       [](const Plan& plan, const ExportArguments& arguments) {
-        return simgrid_xml(network_for(plan, arguments), title_of(plan));
+        return simgrid_xml(export_network(links_of(plan, arguments)), title_of(plan));
       }},
      {"astra-network",
       [](const Plan& plan, const ExportArguments& arguments) {
-        return astra_network_yml(plan, network_for(plan, arguments));
+        return astra_network_yml(plan, export_network(links_of(plan, arguments)));
       }},
      {"nccl-tuner", [](const Plan& plan, const ExportArguments&) { return nccl_tuner_csv(plan); }},
      {"trace", [](const Plan& plan, const ExportArguments& arguments) {

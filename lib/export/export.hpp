@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,24 +23,34 @@ using LocalSeconds = std::function<double(std::size_t rank, const Op& op)>;
 struct ExportNetwork {
   StationNetwork network;
   std::vector<std::string> stations; ///< names, by station
-  /// Of the first station, of every write beside its bytes; no format can say it, so that it is
-  /// named in a comment.
+  /// Of the first station, of every write beside its bytes; where a format cannot say it, a comment
+  /// does.
   double write_overhead_s = 0;
 };
 
-/// The schedule as a GOAL text: a rank for each of ours; its lanes are its processors, followed by
-/// as many for the model's passes. A write is a send at the sender and a receive at the peer, both
-/// with one tag that no other write between the two has. A local op is a `calc` of `seconds`
-/// nanoseconds; without `seconds` it takes none. Throws Error{input} when a rank has more lanes
-/// than the format's 256 processors.
+/// What a GOAL text has of times beside the model's passes.
+struct GoalTimes {
+  LocalSeconds local;
+  ExportNetwork network; ///< whose LogGOPS parameters stand in a comment
+};
+
+/// The schedule as a GOAL text: a rank for each of ours. Each lane has two processors, for its sums
+/// where they may be what it waits for, and for the model's passes; the others are the parts', for
+/// their messages and their other sums. A write is a send at the sender and a receive at the peer,
+/// both with one tag that no other write between the two has. A local op is a `calc` in
+/// nanoseconds; without `times` it takes none. Throws Error{input} when a rank has more lanes than
+/// the format's processors are enough for.
 [[nodiscard]] std::string goal_text(const Schedule& schedule, const std::string& title,
-                                    const LocalSeconds& seconds);
+                                    const std::optional<GoalTimes>& times);
 
 /// The schedule as an MSCCL program for an in-place all-reduce: a thread block and a channel for
-/// each lane, a chunk for each part; MSCCL cuts the buffer that it is given into equal chunks. Fits
-/// where all ranks are workers, the plan ends with plain sums, all parts are of about one size, and
-/// each lane sends to one rank and receives from one, as in a ring. Otherwise throws Error{input}
-/// that says what does not fit and what would.
+/// each lane, a chunk for each part, or for fewer of the parts in the same proportion: as many as
+/// divide the elements of the gradient and the runtimes take. A comment says for which of
+/// microsoft/msccl and RCCL the program is and for how many elements they use it; a warning says
+/// so, too, where that is not for both or the gradient must be padded. Fits where all ranks are
+/// workers, the plan ends with plain sums, all parts but a shorter last one are of about one size,
+/// and each lane sends to one rank and receives from one, as in a ring. Otherwise throws
+/// Error{input} that says what does not fit and what would.
 [[nodiscard]] std::string msccl_xml(const Plan& plan, const Schedule& schedule);
 
 /// The network as a SimGrid platform: a host for each rank ("rank0", ...), a link for each station,

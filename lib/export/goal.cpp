@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "export/export.hpp"
+#include "export/loggops.hpp"
 
 #include <fmt/format.h>
 
@@ -8,12 +9,104 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <set>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 namespace reckon {
 namespace {
 
-constexpr std::size_t k_most_processors = 256; // a GOAL file's processors are one byte
+constexpr std::size_t k_most_processors = 255; // LogGOPSim counts them in one byte
+
+/// Which of a rank's processors an op is on. LogGOPSim holds one while a message comes in, that on
+/// which its sender sent it, and hands no time from one processor to another: what an op leaves to
+/// do begins when its own processor is free. So what is done with a part has one, on which the
+/// part's time passes from op to op and rank to rank, and other parts do not wait for it. The
+/// passes of a lane's layers have one of their own. So have its sums where they may be what it
+/// waits for, for then they take turns.
+class Processors {
+public:
+  /// Throws Error{input} when the rank has more lanes than processors are enough for.
+  Processors(std::size_t rank, const RankProgram& program, bool sums_take_turns)
+      : m_lanes(program.lanes.size()), m_sums_take_turns(sums_take_turns) {
+    m_first_of_parts = 2 * m_lanes;
+    if (m_first_of_parts >= k_most_processors) {
+      fail(ErrorKind::input,
+           fmt::format(
+               "rank {} has {} lanes of two processors each beside those of the parts, and a "
+               "GOAL file's ranks have at most {}; plan with fewer --lanes",
+               rank, m_lanes, k_most_processors));
+    }
+  }
+  [[nodiscard]] std::size_t of(const Op& op, std::size_t lane) const {
+    if (op.kind == OpKind::delay) {
+      return m_lanes + lane;
+    }
+    if (m_sums_take_turns && op.kind != OpKind::write && op.kind != OpKind::await) {
+      return lane;
+    }
+    return m_first_of_parts + op.part % (k_most_processors - m_first_of_parts);
+  }
+
+private:
+  std::size_t m_lanes, m_first_of_parts = 0;
+  bool m_sums_take_turns;
+};
+
+/// Whether some lane has more parts than there are ranks, so that sums of several can meet at one.
+bool parts_can_meet(const Schedule& schedule) {
+  std::vector<std::set<std::uint32_t>> parts;
+  for (const RankProgram& rank : schedule.ranks) {
+    parts.resize(std::max(parts.size(), rank.lanes.size()));
+    for (std::size_t l = 0; l < rank.lanes.size(); ++l) {
+      for (const Op& op : rank.lanes[l].ops()) {
+        if (op.kind != OpKind::delay) {
+          parts[l].insert(op.part);
+        }
+      }
+    }
+  }
+  return std::any_of(parts.begin(), parts.end(), [&](const std::set<std::uint32_t>& of_lane) {
+    return of_lane.size() > schedule.ranks.size();
+  });
+}
+
+/// Whether the sums of a rank's lanes may be what these wait for, by how long its port is busy with
+/// what the rank sends or receives. Without a rate they may.
+bool sums_take_turns(const Schedule& schedule, const LocalSeconds& local,
+                     const std::optional<LogGops>& loggops) {
+  constexpr double k_enough = 0.9; // of the port's time: more, and they meet again and again
+  if (!parts_can_meet(schedule)) {
+    return false;
+  }
+  if (!loggops) {
+    return true;
+  }
+  std::vector<std::uint64_t> sent(schedule.ranks.size()), received(schedule.ranks.size());
+  std::vector<double> lane_s(schedule.ranks.size());
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const std::vector<LaneProgram>& lanes = schedule.ranks[rank].lanes;
+    for (const LaneProgram& lane : lanes) {
+      for (const Op& op : lane.ops()) {
+        if (op.kind == OpKind::write) {
+          sent[rank] += op.bytes;
+          received[op.peer] += op.bytes;
+        } else if (op.kind != OpKind::await && op.kind != OpKind::delay) {
+          lane_s[rank] += local(rank, op) / static_cast<double>(lanes.size());
+        }
+      }
+    }
+  }
+  for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+    const double port_s =
+        loggops->seconds_per_byte * static_cast<double>(std::max(sent[rank], received[rank]));
+    if (lane_s[rank] > k_enough * port_s) {
+      return true;
+    }
+  }
+  return false;
+}
 
 /// A write as its receiver knows it.
 struct Arrival {
@@ -51,18 +144,19 @@ private:
 
 class Writer {
 public:
-  Writer(const Schedule& schedule, const LocalSeconds& seconds)
-      : m_arrivals(schedule), m_seconds(seconds) {}
+  Writer(const Schedule& schedule, LocalSeconds seconds, bool sums_take_turns)
+      : m_arrivals(schedule), m_seconds(std::move(seconds)), m_sums_take_turns(sums_take_turns) {}
 
   void rank(std::size_t rank, const RankProgram& program) {
-    check(rank, program);
+    const Processors processors(rank, program, m_sums_take_turns);
     put("\nrank {} {{\n", rank);
     std::size_t first = 1; // label of the lane's first op
     for (std::size_t l = 0; l < program.lanes.size(); ++l) {
       const LaneProgram& lane = program.lanes[l];
       for (std::size_t i = 0; i < lane.ops().size(); ++i) {
         put("l{}: ", first + i);
-        op(rank, l, program.lanes.size(), lane.ops()[i]);
+        op(rank, l, lane.ops()[i]);
+        put(" cpu {}\n", processors.of(lane.ops()[i], l));
         for (const std::uint32_t before : lane.dependencies(i)) {
           put("l{} requires l{}\n", first + i, first + before);
         }
@@ -79,54 +173,49 @@ public:
   [[nodiscard]] std::string text() const { return fmt::to_string(m_text); }
 
 private:
-  static void check(std::size_t rank, const RankProgram& program) {
-    const bool passes =
-        std::any_of(program.lanes.begin(), program.lanes.end(), [](const LaneProgram& lane) {
-          return std::any_of(lane.ops().begin(), lane.ops().end(),
-                             [](const Op& op) { return op.kind == OpKind::delay; });
-        });
-    if (program.lanes.size() * (passes ? 2 : 1) > k_most_processors) {
-      fail(
-          ErrorKind::input,
-          fmt::format("rank {} has {} lanes{}, and a GOAL file's ranks have at most {} processors; "
-                      "plan with fewer --lanes",
-                      rank, program.lanes.size(), passes ? " and as many for the passes" : "",
-                      k_most_processors));
-    }
-  }
-
-  void op(std::size_t rank, std::size_t lane, std::size_t lanes, const Op& op) {
+  void op(std::size_t rank, std::size_t lane, const Op& op) {
     switch (op.kind) {
     case OpKind::write:
-      put("send {}b to {} tag {} cpu {}\n", op.bytes, op.peer,
-          m_arrivals.of(op.peer, lane, op.tag).tag, lane);
+      put("send {}b to {} tag {}", op.bytes, op.peer, m_arrivals.of(op.peer, lane, op.tag).tag);
       break;
     case OpKind::await: {
       const Arrival& arrival = m_arrivals.of(rank, lane, op.tag);
-      put("recv {}b from {} tag {} cpu {}\n", arrival.bytes, op.peer, arrival.tag, lane);
+      put("recv {}b from {} tag {}", arrival.bytes, op.peer, arrival.tag);
       break;
     }
-    case OpKind::delay: // keeps no lane: another processor's
-      put("calc {} cpu {}\n", op.duration_ns, lanes + lane);
+    case OpKind::delay:
+      put("calc {}", op.duration_ns);
       break;
     default:
-      put("calc {} cpu {}\n", m_seconds ? std::llround(m_seconds(rank, op) * 1e9) : 0, lane);
+      put("calc {}", m_seconds ? std::llround(m_seconds(rank, op) * 1e9) : 0);
     }
   }
 
   Arrivals m_arrivals;
-  const LocalSeconds& m_seconds;
+  LocalSeconds m_seconds;
+  bool m_sums_take_turns;
   fmt::memory_buffer m_text;
 };
 
 } // namespace
 
 std::string goal_text(const Schedule& schedule, const std::string& title,
-                      const LocalSeconds& seconds) {
-  Writer writer(schedule, seconds);
-  writer.put("// {}\n// calc: nanoseconds{}\nnum_ranks {}\n", title,
-             seconds ? "" : "; those of sums and copies are not known here and 0",
-             schedule.ranks.size());
+                      const std::optional<GoalTimes>& times) {
+  std::string why_not;
+  std::optional<LogGops> loggops;
+  if (times) {
+    loggops = loggops_of(times->network, schedule, why_not);
+  }
+  Writer writer(schedule, times ? times->local : LocalSeconds(),
+                times && sums_take_turns(schedule, times->local, loggops));
+  writer.put("// {}\n// calc: nanoseconds{}\n", title,
+             times ? "" : "; those of sums and copies are not known here and 0");
+  if (times) {
+    writer.put("// {}\n", loggops
+                              ? loggops->line()
+                              : "no LogGOPS parameters, one rate and latency for all: " + why_not);
+  }
+  writer.put("num_ranks {}\n", schedule.ranks.size());
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     writer.rank(rank, schedule.ranks[rank]);
   }

@@ -27,6 +27,9 @@ public:
     m_algo = m_document.child("algo");
     EXPECT_STREQ(m_algo.attribute("coll").value(), "allreduce");
     EXPECT_EQ(m_algo.attribute("inplace").as_int(), 1);
+    EXPECT_EQ(m_algo.attribute("outofplace").as_string("none"), std::string("0"));
+    EXPECT_EQ(m_algo.attribute("minBytes").as_string("none"), std::string("0"));
+    most_bytes = m_algo.attribute("maxBytes").as_ullong();
     chunks = m_algo.attribute("nchunksperloop").as_uint();
     gpus = m_algo.attribute("ngpus").as_uint();
     for (const pugi::xml_node gpu : m_algo.children("gpu")) {
@@ -86,6 +89,8 @@ public:
   }
 
   std::size_t chunks = 0, gpus = 0, longest = 0;
+  std::uint64_t most_bytes = 0;
+  [[nodiscard]] int channels() const { return m_algo.attribute("nchannels").as_int(); }
 
 private:
   struct Block {
@@ -103,6 +108,10 @@ private:
 Plan ring(std::uint64_t workers, std::uint64_t elements, std::uint64_t part_bytes, int lanes = 1) {
   PlanOptions options{.strategy = "ring", .part_bytes = part_bytes};
   return plan_for(cluster(1e9, 1e9), workload({{"a", elements}}), workers, 0, options, lanes);
+}
+
+std::string xml_of(const Plan& plan) {
+  return msccl_xml(plan, lower(plan));
 }
 
 /// A part for each tensor, round a ring of four.
@@ -132,11 +141,10 @@ TEST(Msccl, TheProgramReadBackMakesEveryRanksBufferTheSum) {
     ASSERT_EQ(plan.parts.size(), parts);
     Interpreter program(msccl_xml(plan, lower(plan)));
     EXPECT_EQ(program.gpus, workers);
-    EXPECT_EQ(program.chunks, parts);
-    std::vector<std::vector<std::int64_t>> data(workers, std::vector<std::int64_t>(parts));
-    std::vector<std::int64_t> sum(parts, 0);
+    std::vector<std::vector<std::int64_t>> data(workers, std::vector<std::int64_t>(program.chunks));
+    std::vector<std::int64_t> sum(program.chunks, 0);
     for (auto& rank : data) {
-      for (std::size_t c = 0; c < parts; ++c) {
+      for (std::size_t c = 0; c < program.chunks; ++c) {
         rank[c] = static_cast<std::int64_t>(random() % 1'000'000);
         sum[c] += rank[c];
       }
@@ -154,8 +162,16 @@ TEST(Msccl, PartsThatDifferByTheirAlignmentOnlyAreEqual) {
             std::vector(4, std::vector<std::int64_t>{111, 222, 333, 449}));
 }
 
+TEST(Msccl, TheLastPartMayBeShorter) {
+  // 4,000,000 bytes: 61 parts of 64,576 and one of 60,864, 6 % less.
+  const Plan plan = ring(2, 1'000'000, 65'536);
+  ASSERT_EQ(plan.parts.bytes.front(), 64'576U);
+  ASSERT_EQ(plan.parts.bytes.back(), 60'864U);
+  EXPECT_NO_THROW(static_cast<void>(xml_of(plan)));
+}
+
 TEST(Msccl, WhatDoesNotFitIsRefusedWithWhatWould) {
-  expect_refused(by_tensors({{"a", 10240}, {"b", 9000}}), // 12 % less
+  expect_refused(by_tensors({{"b", 9000}, {"a", 10240}}), // 12 % less
                  "parts are of 36000 to 40960 bytes; plan with --cutting fused --part-bytes ");
   PlanOptions options{.strategy = "ps_noncolocated", .part_bytes = 4096};
   const Workload w = workload({{"a", 4096}});
@@ -169,11 +185,64 @@ TEST(Msccl, WhatDoesNotFitIsRefusedWithWhatWould) {
   expect_refused(
       plan_for(cluster(1e9, 1e9), workload({{"a", 4096}, {"b", 4096, DType::fp16}}), 2, 0, options),
       "2 runs of different element types");
-  // Each part costs a rank of four 3 steps: the interpreter's 256 are enough for 85 of them.
-  EXPECT_EQ(
-      Interpreter(msccl_xml(ring(4, 84 * 1024, 4096), lower(ring(4, 84 * 1024, 4096)))).longest,
-      252U);
-  expect_refused(ring(4, 88 * 1024, 4096), "makes 264 steps, and a thread block at most 256");
+  // A rank of n sends and receives each of n parts twice but for the first and the last time: 4 (n
+  // - 1) steps, and microsoft/msccl takes 256.
+  EXPECT_EQ(Interpreter(xml_of(ring(65, 66'560, 4096))).longest, 256U);
+  expect_refused(ring(66, 67'584, 4096),
+                 "a thread block would make 260 steps, and in microsoft/msccl at most 256");
+}
+
+/// What the file says of its use.
+std::string said_by(const std::string& xml) {
+  const std::string begin = "<!-- ", end = " -->\n<algo ";
+  EXPECT_TRUE(xml.starts_with(begin));
+  return xml.substr(begin.size(), xml.find(end) - begin.size());
+}
+
+TEST(Msccl, TheChunksDivideTheElementsAndBothRuntimesTakeThem) {
+  struct Case {
+    std::uint64_t workers, elements, part_bytes;
+    int lanes;
+    std::size_t chunks;
+    int channels;
+    std::uint64_t bytes; ///< of a buffer that it is used for
+    std::string said;
+  };
+  const std::string both = "for microsoft/msccl and RCCL";
+  for (const Case& c : {
+           // 32 parts make 96 steps; 21 chunks would make 63, and of multiples of 4 up to there 16
+           // divides 2^15.
+           Case{4, 32'768, 4096, 1, 16, 1, 131'072,
+                both + "; used for 32768 elements, and fewer that are a multiple of 16"},
+           // 25,557,032 is 8 times an odd number, and twelve ranks' lanes do not divide it.
+           Case{4, 25'557'032, 1'597'376, 1, 8, 1, 102'228'128,
+                both + "; used for 25557032 elements, and fewer that are a multiple of 8"},
+           Case{4, 25'557'032, 1'597'376, 3, 8, 2, 102'228'128,
+                both + "; with 2 of the plan's 3 lanes; used for 25557032 elements, and fewer that "
+                       "are a multiple of 8"},
+           Case{4, 1'000'003, 131'072, 1, 4, 1, 4'000'016,
+                both + "; used only for multiples of 4 elements: pad the 1000003 to 1000004"},
+           // 17 ranks make 64 steps, 18 make 68.
+           Case{17, 69'632, 16'384, 1, 17, 1, 278'528,
+                both + "; used for 69632 elements, and fewer that are a multiple of 17"},
+           // Of 33 parts each rank sums two but the last, which sums one: a chunk each all the
+           // same.
+           Case{17, 69'632, 8448, 1, 17, 1, 278'528,
+                both + "; used for 69632 elements, and fewer that are a multiple of 17"},
+           Case{
+               18, 73'728, 16'384, 1, 18, 1, 294'912,
+               "for microsoft/msccl; not for RCCL, whose thread blocks make at most 64 steps; used "
+               "for 73728 elements, and fewer that are a multiple of 18"},
+       }) {
+    SCOPED_TRACE(testing::Message() << c.workers << " workers, " << c.elements << " elements");
+    const std::string xml = xml_of(ring(c.workers, c.elements, c.part_bytes, c.lanes));
+    const Interpreter program(xml);
+    EXPECT_EQ(program.chunks, c.chunks);
+    EXPECT_EQ(program.channels(), c.channels);
+    EXPECT_GT(program.most_bytes, c.bytes); // microsoft/msccl uses it below
+    EXPECT_LT(program.most_bytes, c.bytes + 4);
+    EXPECT_EQ(said_by(xml), c.said);
+  }
 }
 
 TEST(Msccl, TheSizeThatARefusalNamesFits) {

@@ -268,16 +268,12 @@ std::string census_text(const Topology& t, const std::string& machine, const Sty
     return ids.empty() ? std::string()
                        : fmt::format(" ({})", id_list({ids.begin(), ids.end()}, machine));
   };
-  const std::set<std::string> ids = ids_of(t, machine);
-  const bool peers = std::any_of(t.links.begin(), t.links.end(), [&](const PeerLink& link) {
-    return link.kind != PeerLinkKind::socket && ids.contains(link.from);
-  });
   std::string advice;
   if (!census.with_nic.empty() && !census.gpus_only.empty()) {
     advice = "asymmetric: reduce to and broadcast from GPUs that share no switch with a NIC";
   } else {
     advice = "symmetric: reduce-scatter and all-gather";
-    if (!peers) {
+    if (lacks_gpu_links(t, machine)) {
       advice += "; no NVLink is known here: sum on the processors (CPU-assisted aggregation)";
     }
   }

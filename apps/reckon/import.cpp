@@ -136,8 +136,9 @@ void add_import_command(Arguments& program) {
   auto arguments = std::make_shared<ImportArguments>();
   Arguments& command = program.command(
       "import",
-      "What nvbandwidth, p2pBandwidthLatencyTest, nccl-tests, Intel MLC, OSU's benchmarks or "
-      "perftest printed, as a profile; a workload text of ASTRA-sim, as a workload");
+      "What nvbandwidth, p2pBandwidthLatencyTest, nccl-tests, Intel MLC, OSU's benchmarks, "
+      "perftest, nccom-test or TransferBench printed, as a profile; a workload text of "
+      "ASTRA-sim, as a workload");
   command.option("files", &arguments->files, "What the tools printed; - is standard input")
       .required();
   command.option("-o,--output", &arguments->output, "The profile or workload; - is standard output")
@@ -145,7 +146,9 @@ void add_import_command(Arguments& program) {
   command
       .option("--format", &arguments->format,
               "Take the files as this instead of looking what they are")
-      .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "osu", "perftest", "astra-sim"}, true);
+      .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "osu", "perftest", "nccom-test",
+               "transferbench", "astra-sim"},
+              true);
   command
       .option("--machine", &arguments->machine,
               "Id of the machine that was measured; of two processes (OSU, perftest) one each, "
@@ -153,13 +156,13 @@ void add_import_command(Arguments& program) {
       .type("ID[,ID]");
   command
       .option("--collective", &arguments->collective,
-              "What an output of nccl-tests measured (all_reduce, broadcast, ...), where the "
+              "What an output of nccl-tests or nccom-test measured (all_reduce, ...), where the "
               "file does not say")
       .type("NAME");
   command.option(
       "--ranks", whole_number(&arguments->ranks, 2, 1 << 16),
-      "How many ranks took part in nccl-tests, all on one machine, where the file has no "
-      "list of them, or in a collective of OSU's");
+      "How many ranks took part, where the file does not say: in nccl-tests or nccom-test, all on "
+      "one machine, or in a collective of OSU's");
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it, too")
       .type("PROFILE");
   command

@@ -71,6 +71,8 @@ inline constexpr std::string_view k_time = "seconds";
 /// Whether a line is one that only this tool prints.
 [[nodiscard]] bool is_osu_mark(std::string_view line);
 [[nodiscard]] bool is_perftest_mark(std::string_view line);
+[[nodiscard]] bool is_transferbench_mark(std::string_view line);
+[[nodiscard]] bool is_nccom_mark(std::string_view line);
 
 // One a format.
 [[nodiscard]] Profile read_nvbandwidth(std::string_view text, const std::string& file,
@@ -85,5 +87,9 @@ inline constexpr std::string_view k_time = "seconds";
                                const ImportOptions& options);
 [[nodiscard]] Profile read_perftest(std::string_view text, const std::string& file,
                                     const ImportOptions& options);
+[[nodiscard]] Profile read_transferbench(std::string_view text, const std::string& file,
+                                         const ImportOptions& options);
+[[nodiscard]] Profile read_nccom(std::string_view text, const std::string& file,
+                                 const ImportOptions& options);
 
 } // namespace reckon::import_detail

@@ -27,7 +27,7 @@ struct Known {
   bool collective = false, ranks = false, machines = false;
 };
 
-constexpr std::array<Known, 6> k_formats{
+constexpr std::array<Known, 8> k_formats{
     {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
       [](std::string_view line) {
         return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version");
@@ -52,7 +52,9 @@ constexpr std::array<Known, 6> k_formats{
                contains(line, "Measuring Loaded Latencies");
       }},
      {"osu", "OSU micro-benchmarks", &read_osu, &is_osu_mark, false, true, true},
-     {"perftest", "perftest", &read_perftest, &is_perftest_mark, false, false, true}}};
+     {"perftest", "perftest", &read_perftest, &is_perftest_mark, false, false, true},
+     {"nccom-test", "nccom-test", &read_nccom, &is_nccom_mark, true, true, true},
+     {"transferbench", "TransferBench", &read_transferbench, &is_transferbench_mark}}};
 
 std::string all_titles() {
   std::string out;

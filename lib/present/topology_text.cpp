@@ -392,7 +392,8 @@ std::string shared_text(const Topology& t, const std::string& machine, const Sty
   return titled("shared links", "", style) + table.text(style);
 }
 
-/// Whether a machine's GPUs are a mere list, as importers know them: neither buses nor links.
+/// Whether a machine's GPUs and NUMA nodes are a mere list, as importers know them: neither buses
+/// nor links.
 bool lacks_tree(const Topology& topology, const std::string& machine) {
   const std::set<std::string> ids = ids_of(topology, machine);
   const auto here = [&](const TopologyObject& o, ObjectKind kind) {
@@ -401,7 +402,7 @@ bool lacks_tree(const Topology& topology, const std::string& machine) {
   bool gpus = false;
   for (const TopologyObject& o : topology.objects) {
     if (here(o, ObjectKind::host_bridge) || here(o, ObjectKind::pci_bridge) ||
-        here(o, ObjectKind::numa_node) || (here(o, ObjectKind::gpu) && o.parent != machine)) {
+        ((here(o, ObjectKind::numa_node) || here(o, ObjectKind::gpu)) && o.parent != machine)) {
       return false;
     }
     gpus = gpus || here(o, ObjectKind::gpu);

@@ -291,7 +291,11 @@ const std::vector<std::string>& goldens() {
                                               "osu-allgather-c5n.txt",
                                               "perftest-write-bw-all.txt",
                                               "perftest-send-lat.txt",
-                                              "perftest-write-bw.json"};
+                                              "perftest-write-bw.json",
+                                              "nccom-allr.txt",
+                                              "nccom-allg.json",
+                                              "transferbench-p2p.txt",
+                                              "transferbench-example.txt"};
   return names;
 }
 
@@ -299,13 +303,18 @@ const std::vector<std::string>& goldens() {
 /// people. Anything else ends the test.
 bool survives(const std::string& text, const std::string& name) {
   const bool two = name.starts_with("osu-") || name.starts_with("perftest-");
-  ImportOptions options{.machine = two ? "m0,m1" : "m0",
-                        .collective = name.starts_with("nccl-all-gather") ? "all_gather" : ""};
+  ImportOptions options{
+      .machine = two ? "m0,m1" : "m0",
+      .collective =
+          name.find("-allg") != name.npos || name.find("-all-g") != name.npos ? "all_gather" : ""};
   if (name.starts_with("osu-allgather")) {
+    options.collective.clear();
     options.ranks = 8;
+  } else if (name.starts_with("nccom-allg")) {
+    options.ranks = 32;
   }
   try {
-    if (!options.collective.empty() && recognise_format(text, name) != "nccl-tests") {
+    if (!options.collective.empty() && !recognise_format(text, name).starts_with("ncc")) {
       return false;
     }
     const Profile p = import_text(text, name, options);

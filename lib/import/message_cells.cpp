@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/message_cells.hpp"
 
-#include "core/log.hpp"
 #include "documents/cells.hpp"
 
 #include <fmt/format.h>
@@ -68,39 +67,25 @@ void MessageCells::add_of_any(const MessageTable& table, CellKey key, std::strin
 void MessageCells::times(const MessageTable& table) {
   check(table);
   constexpr std::uint64_t k_short = 64;
-  constexpr std::uint64_t k_long = 65536;
   const bool apart = m_ends[0] != m_ends[1];
-  const auto [least, most] = std::minmax_element(table.rows.begin(), table.rows.end(), &is_shorter);
-  const bool latency = least->bytes <= k_short;
-  if (latency) {
-    CellKey key{.test = apart ? k_pair_latency : k_fabric_latency,
-                .bytes = least->bytes,
-                .in_flight = 1,
-                .direction = k_one_way};
-    add(table, key, k_time, least->value);
-    if (apart) {
-      key.test = k_fabric_latency;
-      add_of_any(table, key, k_time, least->value);
-    }
-  }
-  if (most->bytes < k_long && (table.rows.size() > 1 || !latency)) {
-    log(LogLevel::warn,
-        "{}: {}: sizes{} up to {} are left out, for they say no rate; measure up to 64 KiB or "
-        "more to have a curve of times by size",
-        m_lines.file(), table.what, latency ? fmt::format(" above {}", least->bytes) : "",
-        most->bytes);
-  }
-  if (most->bytes < k_long) {
-    return;
-  }
+  CellKey key{.in_flight = 1, .direction = k_one_way};
+  MessageTable by_size = table;
+  by_size.both = false;
   for (const MessageRow& row : table.rows) {
     if (row.bytes > 0) {
-      add(table,
-          {.test = apart ? k_pair_write : k_fabric_write,
-           .bytes = row.bytes,
-           .in_flight = 1,
-           .direction = k_one_way},
-          k_time, row.value);
+      key.test = apart ? k_pair_time_by_size : k_fabric_write;
+      key.bytes = row.bytes;
+      add(by_size, key, k_time, row.value);
+    }
+  }
+  const MessageRow& shortest = *std::min_element(table.rows.begin(), table.rows.end(), &is_shorter);
+  if (shortest.bytes <= k_short) {
+    key.bytes = shortest.bytes;
+    key.test = apart ? k_pair_latency : k_fabric_latency;
+    add(table, key, k_time, shortest.value);
+    if (apart) {
+      key.test = k_fabric_latency;
+      add_of_any(table, key, k_time, shortest.value);
     }
   }
 }
@@ -121,7 +106,7 @@ void MessageCells::rates(const MessageTable& printed, bool two_way) {
   MessageTable by_size = table;
   by_size.both = false;
   for (const MessageRow& row : table.rows) {
-    key.test = apart ? k_pair_by_size : k_fabric_aggregate;
+    key.test = apart ? k_pair_rate_by_size : k_fabric_aggregate;
     key.bytes = row.bytes;
     key.pairs = apart ? 0 : 1;
     add(by_size, key, k_rate, row.value);

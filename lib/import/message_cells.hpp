@@ -38,9 +38,8 @@ class MessageCells {
 public:
   MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out);
 
-  /// Times of single messages. The shortest, of up to 64 bytes, is the latency. A table that ends
-  /// below 64 KiB says no rate: its other rows are left out, with a warning. Throws Error{input}
-  /// when the options do not name two machines, or the table has no rows.
+  /// Times of single messages. The shortest, of up to 64 bytes, is the latency. Throws
+  /// Error{input} when the options do not name two machines, or the table has no rows.
   void times(const MessageTable& table);
   /// Rates of streams of messages, one way, or `two_way`: the sum of both, as the tools print it.
   /// Throws as times().

@@ -45,11 +45,11 @@ TEST(Osu, a_latency_is_half_of_a_round_trip_and_true_of_both_ways) {
   const Profile p = of_pair(golden_text("osu-latency-c5n.txt"));
   EXPECT_EQ(p.source, "imported from OSU micro-benchmarks v5.7.1, output.txt");
   // "65536 ... 45.05" us
-  EXPECT_DOUBLE_EQ(sized(p, "pair_write", 65536).p50, 45.05e-6);
-  EXPECT_DOUBLE_EQ(sized(p, "pair_write", 65536, "m1", "m0").p50, 45.05e-6);
+  EXPECT_DOUBLE_EQ(sized(p, "pair_latency_by_size", 65536).p50, 45.05e-6);
+  EXPECT_DOUBLE_EQ(only(p, key_of("pair_latency", "m1", "m0")).p50, 21.06e-6);
   EXPECT_DOUBLE_EQ(only(p, key_of("pair_latency", "m0", "m1")).p50, 21.06e-6);
   EXPECT_DOUBLE_EQ(only(p, key_of("fabric_write_latency", "machines")).p50, 21.06e-6);
-  EXPECT_EQ(sized(p, "pair_write", 65536).key.transport, "mpi");
+  EXPECT_EQ(sized(p, "pair_latency_by_size", 65536).key.transport, "mpi");
   ASSERT_EQ(p.machines.size(), 1U);
   EXPECT_THAT(p.machines.front().members, ElementsAre("m0", "m1"));
 }
@@ -86,7 +86,7 @@ constexpr const char* k_validated = "# OSU MPI Latency Test v7.5\n"
 
 TEST(Osu, other_versions_have_other_columns) {
   const Profile p = of_pair(k_validated);
-  EXPECT_DOUBLE_EQ(sized(p, "pair_write", 65536).p50, 19.28e-6);
+  EXPECT_DOUBLE_EQ(sized(p, "pair_latency_by_size", 65536).p50, 19.28e-6);
   EXPECT_THAT(pair_complaint(replaced(k_validated, "19.28              Pass", "19.28 Fail")),
               HasSubstr("output.txt:5: the validation failed"));
   EXPECT_THAT(pair_complaint(replaced(k_validated, "19.28              Pass", "19.28 Pa")),
@@ -117,13 +117,6 @@ TEST(Osu, several_tests_in_a_log_and_launchers_marks) {
   const Profile p = of_pair(text);
   EXPECT_EQ(p.select(key_of("pair_bandwidth", "m0", "m1")).size(), 1U);
   EXPECT_EQ(p.select(key_of("pair_latency", "m0", "m1")).size(), 1U);
-}
-
-TEST(Osu, short_messages_alone_say_a_latency_and_no_rate) {
-  const Profile p = of_pair("# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n"
-                            "0                       7.46\n4096                    8.76\n");
-  EXPECT_EQ(p.select(key_of("pair_write")).size(), 0U);
-  EXPECT_DOUBLE_EQ(only(p, key_of("pair_latency", "m0", "m1")).p50, 7.46e-6);
 }
 
 // ---------------------------------------------------------------- perftest

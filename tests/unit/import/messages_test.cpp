@@ -117,6 +117,13 @@ TEST(Osu, several_tests_in_a_log_and_launchers_marks) {
   const Profile p = of_pair(text);
   EXPECT_EQ(p.select(key_of("pair_bandwidth", "m0", "m1")).size(), 1U);
   EXPECT_EQ(p.select(key_of("pair_latency", "m0", "m1")).size(), 1U);
+  for (const char* const prefix : {"[1,0]<stdout>:", "0: "}) { // mpirun --tag-output, srun -l
+    std::string marked;
+    for (const char c : "\n" + text.substr(0, text.size() - 1)) {
+      marked += c == '\n' ? std::string(marked.empty() ? "" : "\n") + prefix : std::string(1, c);
+    }
+    EXPECT_EQ(of_pair(marked).cells, p.cells) << prefix;
+  }
 }
 
 // ---------------------------------------------------------------- perftest

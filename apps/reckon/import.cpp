@@ -135,8 +135,10 @@ int run_import(const ImportArguments& arguments) {
 void add_import_command(Arguments& program) {
   auto arguments = std::make_shared<ImportArguments>();
   Arguments& command = program.command(
-      "import", "What nvbandwidth, p2pBandwidthLatencyTest, nccl-tests or Intel MLC printed, as a "
-                "profile; a workload text of ASTRA-sim, as a workload");
+      "import",
+      "What nvbandwidth, p2pBandwidthLatencyTest, nccl-tests, Intel MLC, OSU's benchmarks, "
+      "perftest, nccom-test or TransferBench printed, as a profile; a workload text of "
+      "ASTRA-sim, as a workload");
   command.option("files", &arguments->files, "What the tools printed; - is standard input")
       .required();
   command.option("-o,--output", &arguments->output, "The profile or workload; - is standard output")
@@ -144,20 +146,23 @@ void add_import_command(Arguments& program) {
   command
       .option("--format", &arguments->format,
               "Take the files as this instead of looking what they are")
-      .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "astra-sim"}, true);
+      .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "osu", "perftest", "nccom-test",
+               "transferbench", "astra-sim"},
+              true);
   command
       .option("--machine", &arguments->machine,
-              "Id of the machine that was measured. Default: m0, or the one of --merge")
-      .type("ID");
+              "Id of the machine that was measured; of two processes (OSU, perftest) one each, "
+              "m0,m1, who starts first. Default: m0, or the one of --merge")
+      .type("ID[,ID]");
   command
       .option("--collective", &arguments->collective,
-              "What an output of nccl-tests measured (all_reduce, broadcast, ...), where the "
+              "What an output of nccl-tests or nccom-test measured (all_reduce, ...), where the "
               "file does not say")
       .type("NAME");
   command.option(
       "--ranks", whole_number(&arguments->ranks, 2, 1 << 16),
-      "How many ranks took part in nccl-tests, all on one machine, where the file has no "
-      "list of them");
+      "How many ranks took part, where the file does not say: in nccl-tests or nccom-test, all on "
+      "one machine, or in a collective of OSU's");
   command.option("--merge", &arguments->merge, "Add to this profile; --output may name it, too")
       .type("PROFILE");
   command

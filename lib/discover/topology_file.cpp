@@ -50,6 +50,20 @@ std::vector<std::string> hwloc_remarks(const pugi::xml_node& root, const std::st
   return remarks;
 }
 
+/// hwloc says of XML that a newer one wrote no more than that it is invalid.
+void check_version(const std::string& version, const std::string& place) {
+  constexpr unsigned k_most = HWLOC_API_VERSION >> 16U;
+  unsigned major = 0;
+  std::from_chars(version.data(), version.data() + version.size(), major);
+  if (major > k_most) {
+    fail(ErrorKind::input,
+         fmt::format("{}: is hwloc XML {}, and hwloc {} reads XML of up to {}.x; write it as XML 2 "
+                     "where hwloc {} is installed: `lstopo --input OLD.xml --export-xml-flags v2 "
+                     "NEW.xml`, or build with hwloc {}",
+                     place, version, RECKON_HWLOC_VERSION, k_most, major, major));
+  }
+}
+
 Topology topology_from_hwloc_xml(const std::string& text, const std::string& file,
                                  const std::string& version, const std::string& machine) {
   const HwlocTopology topology = load_hwloc(
@@ -62,8 +76,7 @@ Topology topology_from_hwloc_xml(const std::string& text, const std::string& fil
       [&](const char* step) {
         fail(ErrorKind::input,
              fmt::format("{}: {} of hwloc {} refused it ({}); it is hwloc XML {}: check it with "
-                         "`lstopo --input {}`, and write one of a newer hwloc with `lstopo "
-                         "--export-xml-flags v2`",
+                         "`lstopo --input {}`",
                          file, step, RECKON_HWLOC_VERSION, std::strerror(errno),
                          version.empty() ? "1" : version, file));
       });
@@ -92,6 +105,7 @@ RecordedTopology topology_from_text(const std::string& text, const std::string& 
   RecordedTopology recorded;
   if (std::string_view(root.name()) == "topology") {
     const std::string version = root.attribute("version").value();
+    check_version(version, place(file, text, root.offset_debug()));
     recorded.format = "hwloc XML " + (version.empty() ? "1" : version);
     recorded.topology = topology_from_hwloc_xml(text, file, version, machine);
     recorded.remarks = hwloc_remarks(root, file, text);

@@ -72,8 +72,13 @@ inline constexpr const char* k_memory_write = "memory_write_bandwidth";
 inline constexpr const char* k_numa_mixed = "numa_to_numa_mixed_cpu";
 inline constexpr const char* k_loaded_latency = "memory_latency_loaded";
 inline constexpr const char* k_loaded_bandwidth = "memory_bandwidth_loaded";
-inline constexpr std::array k_not_probed{k_memory_read, k_memory_write, k_numa_mixed,
-                                         k_loaded_latency, k_loaded_bandwidth};
+/// Of messages, of which pair_latency has the shortest and pair_bandwidth the longest: of one
+/// alone, and of streams.
+inline constexpr const char* k_pair_time_by_size = "pair_latency_by_size";
+inline constexpr const char* k_pair_rate_by_size = "pair_bandwidth_by_size";
+inline constexpr std::array k_not_probed{
+    k_memory_read,      k_memory_write,      k_numa_mixed,       k_loaded_latency,
+    k_loaded_bandwidth, k_pair_time_by_size, k_pair_rate_by_size};
 
 // CellKey::direction.
 inline constexpr const char* k_one_way = "one_way";

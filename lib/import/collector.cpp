@@ -18,6 +18,8 @@ std::string base_name(const std::string& file) {
   return file == "-" ? "standard input" : std::filesystem::path(file).filename().string();
 }
 
+constexpr const char* k_several = "machines"; ///< id of those that --machine names
+
 /// An identifier of at most 256 characters without control characters, as documents want it.
 std::string as_name(std::string_view text) {
   return one_line(trimmed(text)).substr(0, 256);
@@ -25,10 +27,34 @@ std::string as_name(std::string_view text) {
 
 } // namespace
 
+std::vector<std::string> machine_ids(const ImportOptions& options) {
+  std::vector<std::string> ids;
+  std::string_view rest = options.machine;
+  while (true) {
+    const std::size_t end = std::min(rest.find(','), rest.size());
+    ids.emplace_back(rest.substr(0, end));
+    if (end == rest.size()) {
+      return ids;
+    }
+    rest.remove_prefix(end + 1);
+  }
+}
+
 Collector::Collector(const std::string& file, const ImportOptions& options)
-    : m_file(file), m_machine(options.machine) {
-  m_profile.machines.push_back({.id = m_machine, .name = ""});
-  object(m_machine, ObjectKind::machine, "");
+    : m_file(file), m_machine(machine_ids(options).front()) {
+  std::vector<std::string> ids = machine_ids(options);
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  MachineGroup& group = m_profile.machines.emplace_back();
+  if (ids.size() == 1) {
+    group.id = m_machine;
+    object(m_machine, ObjectKind::machine, "");
+    return;
+  }
+  // Each is a rank's; that they are alike is all that can be thought of them.
+  group.id = k_several;
+  group.count = ids.size();
+  group.members = std::move(ids);
 }
 
 void Collector::machines(const std::vector<std::string>& hosts) {

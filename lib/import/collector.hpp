@@ -11,13 +11,19 @@
 
 namespace reckon::import_detail {
 
+/// The ids that --machine names, one or more, in their order.
+[[nodiscard]] std::vector<std::string> machine_ids(const ImportOptions& options);
+
 /// Builds the profile of one file.
 class Collector {
 public:
+  /// Has the machines that the options name: one, or a group of several.
   Collector(const std::string& file, const ImportOptions& options);
 
   /// Id of the machine; with several (see machine()), of the first.
   [[nodiscard]] const std::string& machine() const { return m_machine; }
+  /// Id of the group of machines that --machine names.
+  [[nodiscard]] const std::string& group() const { return m_profile.machines.front().id; }
   /// Says that there are several machines, by their host names, in their order.
   void machines(const std::vector<std::string>& hosts);
   /// What a machine is called. The first name is kept.
@@ -62,6 +68,12 @@ private:
 inline constexpr std::string_view k_rate = "bytes_per_second";
 inline constexpr std::string_view k_time = "seconds";
 
+/// Whether a line is one that only this tool prints.
+[[nodiscard]] bool is_osu_mark(std::string_view line);
+[[nodiscard]] bool is_perftest_mark(std::string_view line);
+[[nodiscard]] bool is_transferbench_mark(std::string_view line);
+[[nodiscard]] bool is_nccom_mark(std::string_view line);
+
 // One a format.
 [[nodiscard]] Profile read_nvbandwidth(std::string_view text, const std::string& file,
                                        const ImportOptions& options);
@@ -71,5 +83,13 @@ inline constexpr std::string_view k_time = "seconds";
                                       const ImportOptions& options);
 [[nodiscard]] Profile read_mlc(std::string_view text, const std::string& file,
                                const ImportOptions& options);
+[[nodiscard]] Profile read_osu(std::string_view text, const std::string& file,
+                               const ImportOptions& options);
+[[nodiscard]] Profile read_perftest(std::string_view text, const std::string& file,
+                                    const ImportOptions& options);
+[[nodiscard]] Profile read_transferbench(std::string_view text, const std::string& file,
+                                         const ImportOptions& options);
+[[nodiscard]] Profile read_nccom(std::string_view text, const std::string& file,
+                                 const ImportOptions& options);
 
 } // namespace reckon::import_detail

@@ -6,6 +6,7 @@
 #include "import/text_lines.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,9 +23,11 @@ struct Known {
   std::string_view name, title;
   Profile (*read)(std::string_view, const std::string&, const ImportOptions&);
   bool (*is_mark)(std::string_view line);
+  /// Which of the options say what the output does not.
+  bool collective = false, ranks = false, machines = false;
 };
 
-constexpr std::array<Known, 4> k_formats{
+constexpr std::array<Known, 8> k_formats{
     {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
       [](std::string_view line) {
         return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version");
@@ -38,14 +41,39 @@ constexpr std::array<Known, 4> k_formats{
      {"nccl-tests", "nccl-tests", &read_nccl_tests,
       [](std::string_view line) {
         return line.starts_with('#') && contains(line, "algbw") && contains(line, "busbw");
-      }},
-     {"mlc", "Intel MLC", &read_mlc, [](std::string_view line) {
+      },
+      true, true},
+     {"mlc", "Intel MLC", &read_mlc,
+      [](std::string_view line) {
         return contains(line, "Memory Latency Checker - ") ||
                contains(line, "Measuring idle latencies") ||
                contains(line, "Memory Bandwidths for the system") ||
                contains(line, "Measuring Memory Bandwidths between nodes") ||
                contains(line, "Measuring Loaded Latencies");
-      }}}};
+      }},
+     {"osu", "OSU micro-benchmarks", &read_osu, &is_osu_mark, false, true, true},
+     {"perftest", "perftest", &read_perftest, &is_perftest_mark, false, false, true},
+     {"nccom-test", "nccom-test", &read_nccom, &is_nccom_mark, true, true, true},
+     {"transferbench", "TransferBench", &read_transferbench, &is_transferbench_mark}}};
+
+std::string all_titles() {
+  std::string out;
+  for (const Known& k : k_formats) {
+    out += fmt::format("{}, ", k.title);
+  }
+  return out;
+}
+
+/// The titles of the formats that take an option: "A", "A and B".
+std::string titles(bool Known::*takes) {
+  std::vector<std::string_view> names;
+  for (const Known& k : k_formats) {
+    if (k.*takes) {
+      names.push_back(k.title);
+    }
+  }
+  return fmt::format("{}", fmt::join(names, " and "));
+}
 
 /// Ids of `added` under which `base` knows the same things, and what `base` lacks added to it.
 class Places {
@@ -72,7 +100,40 @@ public:
   }
 
 private:
+  /// That has the id, or a machine of it; null when there is none.
+  [[nodiscard]] const MachineGroup* group_with(const std::string& id) const {
+    const auto found =
+        std::find_if(m_base.machines.begin(), m_base.machines.end(), [&](const MachineGroup& g) {
+          return g.id == id || std::find(g.members.begin(), g.members.end(), id) != g.members.end();
+        });
+    return found == m_base.machines.end() ? nullptr : &*found;
+  }
+
+  /// What has members are machines that --machine named, and nothing is known of them.
+  void add_members(MachineGroup group) {
+    if (const MachineGroup* const known = group_with(group.members.front())) {
+      m_renamed[group.id] = known->id;
+    }
+    std::erase_if(group.members, [&](const std::string& id) { return group_with(id) != nullptr; });
+    if (group.members.empty()) {
+      return;
+    }
+    const auto known = std::find_if(m_base.machines.begin(), m_base.machines.end(),
+                                    [&](const MachineGroup& g) { return g.id == group.id; });
+    if (known == m_base.machines.end()) {
+      group.count = group.members.size();
+      m_base.machines.push_back(std::move(group));
+      return;
+    }
+    known->members.insert(known->members.end(), group.members.begin(), group.members.end());
+    known->count = known->members.size();
+  }
+
   void add_machine(const MachineGroup& machine) {
+    if (!machine.members.empty()) {
+      add_members(machine);
+      return;
+    }
     for (MachineGroup& known : m_base.machines) {
       if (known.id != machine.id) {
         continue;
@@ -219,20 +280,23 @@ std::string recognise_format(std::string_view text, const std::string& file) {
       0,
       lines.size() == 0
           ? "the file is empty; give what the tool printed"
-          : "this is no output that reckon knows (nvbandwidth, "
-            "p2pBandwidthLatencyTest, nccl-tests, Intel MLC, workloads of ASTRA-sim); if it is one "
-            "of them, say "
-            "which with --format");
+          : fmt::format("this is no output that reckon knows ({}workloads of ASTRA-sim); if it is "
+                        "one of them, say which with --format",
+                        all_titles()));
 }
 
 Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
   const std::string name = options.format.empty() ? recognise_format(text, file) : options.format;
   const Known& format = *std::ranges::find(k_formats, name, &Known::name);
-  if ((!options.collective.empty() || options.ranks) && name != "nccl-tests") {
-    fail(ErrorKind::usage,
-         fmt::format("{} is for nccl-tests; {} is output of {}",
-                     options.ranks ? "--ranks" : "--collective", file, format.title));
-  }
+  const auto refuse = [&](bool given, const char* option, bool Known::*takes) {
+    if (given && !(format.*takes)) {
+      fail(ErrorKind::usage, fmt::format("{} is for {}; {} is output of {}", option, titles(takes),
+                                         file, format.title));
+    }
+  };
+  refuse(!options.collective.empty(), "--collective", &Known::collective);
+  refuse(options.ranks.has_value(), "--ranks", &Known::ranks);
+  refuse(contains(options.machine, ","), "--machine with several ids", &Known::machines);
   return format.read(text, file, options);
 }
 

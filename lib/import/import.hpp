@@ -13,15 +13,19 @@ namespace reckon {
 
 struct ImportOptions {
   /// Whose output a file is: "nvbandwidth" (its text, or --json), "p2p" (p2pBandwidthLatencyTest of
-  /// the CUDA samples), "nccl-tests" (or rccl-tests) or "mlc" (Intel Memory Latency Checker).
-  /// Empty: recognised by what is in the file.
+  /// the CUDA samples), "nccl-tests" (or rccl-tests), "mlc" (Intel Memory Latency Checker), "osu"
+  /// (OSU micro-benchmarks), "perftest" (ib_write_bw and the like), "nccom-test" (AWS Neuron) or
+  /// "transferbench" (AMD). Empty: recognised by what is in the file.
   std::string format;
   /// Id of the machine. A job of nccl-tests over several has this and a number appended for each;
-  /// with "m0" they are m0, m1, ...
+  /// with "m0" they are m0, m1, ... Of what two processes of OSU's benchmarks or perftest did: the
+  /// machine of each, with a comma between ("m0,m1"), the one that starts first.
   std::string machine = "m0";
-  /// What an output of nccl-tests measured ("all_reduce"), where the file itself does not say.
+  /// What an output of nccl-tests or nccom-test measured ("all_reduce"), where the file itself does
+  /// not say.
   std::string collective;
-  /// Ranks of nccl-tests, all on one machine, where the file has no list of them.
+  /// Ranks of nccl-tests or nccom-test, all on one machine, where the file does not say; ranks of a
+  /// collective of OSU's.
   std::optional<std::uint64_t> ranks{};
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "import/collective_names.hpp"
 #include "import/collector.hpp"
 
 #include <fmt/format.h>
@@ -14,48 +15,7 @@
 namespace reckon::import_detail {
 namespace {
 
-/// What nccl-tests multiply the rate of a collective by to get the bus bandwidth.
-struct Collective {
-  std::string_view name;
-  /// 2 (n - 1) / n, (n - 1) / n or 1 of n ranks.
-  double (*bus_factor)(double ranks);
-};
-
-double twice(double n) {
-  return 2 * (n - 1) / n;
-}
-double once(double n) {
-  return (n - 1) / n;
-}
-double whole(double) {
-  return 1;
-}
-
 constexpr const char* k_in_place = "_in_place"; ///< ends the test's name
-
-constexpr std::array<Collective, 9> k_collectives{{{"all_reduce", &twice},
-                                                   {"all_gather", &once},
-                                                   {"reduce_scatter", &once},
-                                                   {"broadcast", &whole},
-                                                   {"reduce", &whole},
-                                                   {"alltoall", &once},
-                                                   {"sendrecv", &whole},
-                                                   {"scatter", &once},
-                                                   {"gather", &once}}};
-
-const Collective* collective_named(std::string_view name) {
-  const auto at = std::find_if(k_collectives.begin(), k_collectives.end(),
-                               [&](const Collective& c) { return c.name == name; });
-  return at == k_collectives.end() ? nullptr : &*at;
-}
-
-std::vector<std::string> known_collectives() {
-  std::vector<std::string> names;
-  for (const Collective& c : k_collectives) {
-    names.emplace_back(c.name);
-  }
-  return names;
-}
 
 struct Rank {
   int number = 0;
@@ -79,17 +39,8 @@ struct Head {
 class Reader {
 public:
   Reader(const TextLines& lines, const ImportOptions& options)
-      : m_lines(lines), m_out(lines.file(), options), m_asked(options.collective),
-        m_asked_ranks(options.ranks) {
-    if (!m_asked.empty() && collective_named(m_asked) == nullptr) {
-      const std::vector<std::string> known = known_collectives();
-      const std::string near = did_you_mean(m_asked, known);
-      reckon::fail(ErrorKind::usage,
-                   fmt::format("--collective {}: must be one of {}{}", m_asked,
-                               fmt::join(known, ", "),
-                               near.empty() ? "" : fmt::format("; did you mean {}?", near)));
-    }
-  }
+      : m_lines(lines), m_out(lines.file(), options), m_asked(asked_collective(options)),
+        m_asked_ranks(options.ranks) {}
 
   Profile read(std::string_view text) {
     for (std::size_t at = 0; at < m_lines.size(); ++at) {
@@ -272,19 +223,18 @@ private:
   }
 
   void choose_collective(std::size_t at) {
-    if (!m_asked.empty()) {
-      const Collective* asked = collective_named(m_asked);
-      if (m_collective != nullptr && m_collective != asked) {
+    if (m_asked != nullptr) {
+      if (m_collective != nullptr && m_collective != m_asked) {
         m_lines.fail(at, fmt::format("the file is of {0}_perf, but --collective says {1}; leave "
                                      "--collective out",
-                                     m_collective->name, m_asked));
+                                     m_collective->name, m_asked->name));
       }
-      m_collective = asked;
+      m_collective = m_asked;
     }
     if (m_collective == nullptr) {
       m_lines.fail(at, fmt::format("nothing says which collective this is; add --collective "
                                    "all_reduce (or {})",
-                                   fmt::join(known_collectives(), ", ")));
+                                   collective_names()));
     }
   }
 
@@ -459,7 +409,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
-  std::string m_asked;
+  const Collective* m_asked;
   std::optional<std::uint64_t> m_asked_ranks;
   const Collective* m_collective = nullptr;
   std::string m_version;

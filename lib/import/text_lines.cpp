@@ -113,6 +113,11 @@ std::string quoted(std::string_view word) {
   return one_line(word.substr(0, 60));
 }
 
+bool has_decimals(std::string_view word, std::size_t least) {
+  const std::size_t point = word.find('.');
+  return point != word.npos && word.size() - point > least;
+}
+
 bool is_plain_word(std::string_view word) {
   return word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == word.npos;
 }

@@ -46,6 +46,8 @@ private:
 [[nodiscard]] std::optional<int> index_of(std::string_view word);
 /// A word of a file for a message, which may be cut short.
 [[nodiscard]] std::string quoted(std::string_view word);
+/// Whether a number has at least so many digits behind its point: one that was cut off has fewer.
+[[nodiscard]] bool has_decimals(std::string_view word, std::size_t least);
 /// Whether it is of lower-case letters, digits and _.
 [[nodiscard]] bool is_plain_word(std::string_view word);
 [[nodiscard]] bool contains(std::string_view text, std::string_view part);

@@ -18,6 +18,7 @@
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
 #include "strategies/unknown_rates.hpp"
+#include "topology/paths.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,6 +27,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -842,6 +844,21 @@ void add_missing_latency(Plan& plan, const Profile& profile) {
   }
 }
 
+/// Says where GPUs may have links that the profile's tree does not name.
+void add_missing_gpu_links(Plan& plan, const Profile& profile) {
+  std::set<std::string> machines;
+  for (const PlanRank& rank : plan.ranks) {
+    if (rank.endpoint_kind == name_of(ObjectKind::gpu) &&
+        lacks_gpu_links(profile.topology, rank.machine) && machines.insert(rank.machine).second) {
+      plan.assumed.push_back(
+          fmt::format("no NVLink is known here: the GPUs of {} reach each other over PCIe alone; "
+                      "where they have such links, say them in topology.links, or probe the "
+                      "machine itself",
+                      rank.machine));
+    }
+  }
+}
+
 /// Rates of a profile that look as if they were in another unit.
 void warn_of_rates(const Profile& profile) {
   constexpr double k_least = 1e6;
@@ -912,6 +929,7 @@ Plan plan_as_asked(const PlanDocuments& documents, const PlanRequest& request) {
   if (!why_machines.empty()) {
     plan.assumed.push_back(why_machines);
   }
+  add_missing_gpu_links(plan, documents.profile);
   add_missing_latency(plan, documents.profile);
   add_missing_step(plan, documents.profile);
   add_latency(plan, documents.profile);

@@ -268,16 +268,12 @@ std::string census_text(const Topology& t, const std::string& machine, const Sty
     return ids.empty() ? std::string()
                        : fmt::format(" ({})", id_list({ids.begin(), ids.end()}, machine));
   };
-  const std::set<std::string> ids = ids_of(t, machine);
-  const bool peers = std::any_of(t.links.begin(), t.links.end(), [&](const PeerLink& link) {
-    return link.kind != PeerLinkKind::socket && ids.contains(link.from);
-  });
   std::string advice;
   if (!census.with_nic.empty() && !census.gpus_only.empty()) {
     advice = "asymmetric: reduce to and broadcast from GPUs that share no switch with a NIC";
   } else {
     advice = "symmetric: reduce-scatter and all-gather";
-    if (!peers) {
+    if (lacks_gpu_links(t, machine)) {
       advice += "; no NVLink is known here: sum on the processors (CPU-assisted aggregation)";
     }
   }
@@ -396,7 +392,8 @@ std::string shared_text(const Topology& t, const std::string& machine, const Sty
   return titled("shared links", "", style) + table.text(style);
 }
 
-/// Whether a machine's GPUs are a mere list, as importers know them: neither buses nor links.
+/// Whether a machine's GPUs and NUMA nodes are a mere list, as importers know them: neither buses
+/// nor links.
 bool lacks_tree(const Topology& topology, const std::string& machine) {
   const std::set<std::string> ids = ids_of(topology, machine);
   const auto here = [&](const TopologyObject& o, ObjectKind kind) {
@@ -405,7 +402,7 @@ bool lacks_tree(const Topology& topology, const std::string& machine) {
   bool gpus = false;
   for (const TopologyObject& o : topology.objects) {
     if (here(o, ObjectKind::host_bridge) || here(o, ObjectKind::pci_bridge) ||
-        here(o, ObjectKind::numa_node) || (here(o, ObjectKind::gpu) && o.parent != machine)) {
+        ((here(o, ObjectKind::numa_node) || here(o, ObjectKind::gpu)) && o.parent != machine)) {
       return false;
     }
     gpus = gpus || here(o, ObjectKind::gpu);

@@ -388,6 +388,20 @@ bool is_card_port(const Topology& topology, const TopologyObject& bridge) {
          port_of_one_card(bridge, topology.children(bridge.id));
 }
 
+bool lacks_gpu_links(const Topology& topology, std::string_view machine) {
+  const Walker walker(topology);
+  const Chain gpus = walker.below(walker.at(machine), ObjectKind::gpu);
+  return gpus.size() > 1 &&
+         std::any_of(gpus.begin(), gpus.end(),
+                     [&](const Object* gpu) { return gpu->parent != machine; }) &&
+         std::none_of(topology.links.begin(), topology.links.end(), [&](const PeerLink& link) {
+           return link.kind != PeerLinkKind::socket &&
+                  std::any_of(gpus.begin(), gpus.end(), [&](const Object* gpu) {
+                    return link.from == gpu->id || link.to == gpu->id;
+                  });
+         });
+}
+
 SwitchCensus switch_census(const Topology& topology, std::string_view machine) {
   const Walker walker(topology);
   const auto uppermost = [&](const Object& device) {

@@ -58,6 +58,11 @@ struct Path {
 /// address, and all below it have addresses of one slot.
 [[nodiscard]] bool is_card_port(const Topology& topology, const TopologyObject& bridge);
 
+/// Whether the tree says where the machine's GPUs are, of which it has several, and no NVLink or
+/// xGMI of any: files that clouds make for NCCL leave these out. Of GPUs that are a mere list below
+/// the machine nothing is lacking: nobody has looked.
+[[nodiscard]] bool lacks_gpu_links(const Topology& topology, std::string_view machine);
+
 /// BytePS 4.2.3: switches with GPUs and a NIC, switches with GPUs only. Of switches below switches
 /// the uppermost counts, for its link to the processor is what the rule is about. A GPU without a
 /// switch above it has a link of its own: its own id stands for that.

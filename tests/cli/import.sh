@@ -68,6 +68,31 @@ END
 refused 'no all_reduce_perf' import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -p byteps-nvlink
 refused 'has no topology' import "$outputs/nccl-all-reduce-4x5090.txt" -p byteps-cluster
 
+# What two machines did becomes a profile that can be planned with; which they were has to be said.
+refused 'name both with --machine' import "$outputs/osu-latency-c5n.txt" -o pair.json
+refused 'is for OSU micro-benchmarks and perftest' import --machine m0,m1 "$outputs/mlc-icelake.txt"
+ok import --machine m0,m1 "$outputs/osu-latency-c5n.txt" "$outputs/osu-bibw-c5n.txt" -o pair.json
+stdout_has pair_latency_by_size port_bandwidth
+ok plan --profile pair.json --workload resnet50 -o pair-plan.json
+json_check pair-plan.json << 'END'
+# 102228128 B through ports of 8053.29 MB/s both ways together; a write alone takes 21.06 us beside its bytes.
+assert len(pair_plan["ranks"]) == 2
+assert near(pair_plan["prediction"]["mid_seconds"], 102228128 / (8053.29e6 / 2), 0.02)
+END
+ok diff pair.json pair.json
+ok import --merge pair.json --machine m1,m2 "$outputs/perftest-write-bw-all.txt" -o three.json
+json_check three.json << 'END'
+assert three["machines"][0]["members"] == ["m0", "m1", "m2"]
+END
+refused 'add --ranks' import "$outputs/osu-allgather-c5n.txt"
+ok import --ranks 8 "$outputs/osu-allgather-c5n.txt" -o gather.json
+ok import "$outputs/nccom-allr.txt" -o neuron.json
+stdout_has nccom_all_reduce
+ok import "$outputs/transferbench-p2p.txt" -o amd.json
+stderr_has 'copies both ways with a processor'
+stdout_has 'how they hang together is not known'
+ok plan --profile amd.json --workload resnet50 --places gpu
+
 # Broken files: one line with file and line, status 2, nothing written.
 head -n 16 "$outputs/p2p-2x4090.txt" > cut.txt
 cat "$outputs/p2p-2x4090.txt" "$outputs/mlc-icelake.txt" > mixed.txt

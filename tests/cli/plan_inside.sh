@@ -47,6 +47,10 @@ ok "${inside[@]}" --profile some.json
 stdout_has "no rate is known of numa0 > numa1, numa1 > numa0"
 ok plan --profile some.json --workload model.csv
 stdout_has "places gpu, servers 0, workers 1"
+# The file leaves NVLinks out, as all static ones of clouds do: plan says so as show does.
+stdout_has "no NVLink is known here: the GPUs of m0 reach each other over PCIe alone"
+reckon show some.json
+stdout_has "no NVLink is known here"
 inside=(plan --inside --workload model.csv)
 pcie=("${inside[@]}" --profile byteps-pcie)
 nvlink=("${inside[@]}" --profile byteps-nvlink)

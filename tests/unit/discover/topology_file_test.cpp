@@ -105,7 +105,9 @@ TEST(TopologyFile, MistakesNameTheLineAndARemedy) {
   EXPECT_THAT(refusal("<system version=\"1\"><cpu host_hash=\"0x1\"/><cpu host_hash=\"0x2\"/>"
                       "</system>"),
               HasSubstr("holds 2 machines"));
-  EXPECT_THAT(refusal("<topology version=\"99.0\"></topology>"), HasSubstr("it is hwloc XML 99.0"));
+  EXPECT_THAT(refusal("<topology version=\"99.0\"></topology>"),
+              HasSubstr("f.xml: line 1: is hwloc XML 99.0, and hwloc"));
+  EXPECT_THAT(refusal("<topology version=\"2.0\"></topology>"), HasSubstr("it is hwloc XML 2.0"));
 }
 
 TEST(TopologyFile, LinksThatLeadNowhereAreRemarked) {

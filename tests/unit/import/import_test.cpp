@@ -285,16 +285,36 @@ const std::vector<std::string>& goldens() {
                                               "nccl-alltoall-1x5090.txt",
                                               "nccl-all-gather-8xa100.log",
                                               "mlc-icelake.txt",
-                                              "mlc-bandwidth-matrix.txt"};
+                                              "mlc-bandwidth-matrix.txt",
+                                              "osu-latency-c5n.txt",
+                                              "osu-bibw-c5n.txt",
+                                              "osu-allgather-c5n.txt",
+                                              "perftest-write-bw-all.txt",
+                                              "perftest-send-lat.txt",
+                                              "perftest-write-bw.json",
+                                              "nccom-allr.txt",
+                                              "nccom-allg.json",
+                                              "transferbench-p2p.txt",
+                                              "transferbench-example.txt"};
   return names;
 }
 
 /// Imports what may be broken: true when it is a profile that reads back, false after an error for
 /// people. Anything else ends the test.
 bool survives(const std::string& text, const std::string& name) {
-  ImportOptions options{.collective = name.find("gather") == name.npos ? "" : "all_gather"};
+  const bool two = name.starts_with("osu-") || name.starts_with("perftest-");
+  ImportOptions options{
+      .machine = two ? "m0,m1" : "m0",
+      .collective =
+          name.find("-allg") != name.npos || name.find("-all-g") != name.npos ? "all_gather" : ""};
+  if (name.starts_with("osu-allgather")) {
+    options.collective.clear();
+    options.ranks = 8;
+  } else if (name.starts_with("nccom-allg")) {
+    options.ranks = 32;
+  }
   try {
-    if (!options.collective.empty() && recognise_format(text, name) != "nccl-tests") {
+    if (!options.collective.empty() && !recognise_format(text, name).starts_with("ncc")) {
       return false;
     }
     const Profile p = import_text(text, name, options);

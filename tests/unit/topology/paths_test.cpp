@@ -237,6 +237,18 @@ TEST(SwitchCensus, TellsTheTwoMachinesOfBytePsApart) {
   EXPECT_THAT(nvlink.gpus_only, ElementsAre("m0/sw1", "m0/sw2", "m0/sw3"));
 }
 
+TEST(LacksGpuLinks, WhereTheTreeSaysWhereTheGpusAreAndNotHowTheyAreJoined) {
+  EXPECT_TRUE(lacks_gpu_links(test::byteps_pcie_machine(), "m0"));
+  Topology t = test::byteps_nvlink_machine();
+  EXPECT_FALSE(lacks_gpu_links(t, "m0"));
+  std::erase_if(t.links, [](const PeerLink& l) { return l.kind != PeerLinkKind::socket; });
+  EXPECT_TRUE(lacks_gpu_links(t, "m0"));
+  for (TopologyObject& o : t.objects) { // as importers list them
+    o.parent = o.kind == ObjectKind::gpu ? "m0" : o.parent;
+  }
+  EXPECT_FALSE(lacks_gpu_links(t, "m0"));
+}
+
 TEST(Endpoints, AreGpusMemoryDevicesNicsAndNumaNodesOfThatMachine) {
   using enum ObjectKind;
   const Topology t = tree({{machine, "m0", ""},

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/collective_names.hpp"
+
+#include "core/error.hpp"
+#include "core/json_fwd.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+namespace reckon::import_detail {
+namespace {
+
+double twice(double n) {
+  return 2 * (n - 1) / n;
+}
+double once(double n) {
+  return (n - 1) / n;
+}
+double whole(double) {
+  return 1;
+}
+
+constexpr std::array<Collective, 9> k_collectives{{{"all_reduce", &twice},
+                                                   {"all_gather", &once},
+                                                   {"reduce_scatter", &once},
+                                                   {"broadcast", &whole},
+                                                   {"reduce", &whole},
+                                                   {"alltoall", &once},
+                                                   {"sendrecv", &whole},
+                                                   {"scatter", &once},
+                                                   {"gather", &once}}};
+
+std::vector<std::string> all_names() {
+  std::vector<std::string> names;
+  for (const Collective& c : k_collectives) {
+    names.emplace_back(c.name);
+  }
+  return names;
+}
+
+} // namespace
+
+const Collective* collective_named(std::string_view name) {
+  const auto at = std::find_if(k_collectives.begin(), k_collectives.end(),
+                               [&](const Collective& c) { return c.name == name; });
+  return at == k_collectives.end() ? nullptr : &*at;
+}
+
+const Collective* asked_collective(const ImportOptions& options) {
+  if (options.collective.empty()) {
+    return nullptr;
+  }
+  const Collective* const asked = collective_named(options.collective);
+  if (asked == nullptr) {
+    const std::string near = did_you_mean(options.collective, all_names());
+    fail(ErrorKind::usage,
+         fmt::format("--collective {}: must be one of {}{}", options.collective, collective_names(),
+                     near.empty() ? "" : fmt::format("; did you mean {}?", near)));
+  }
+  return asked;
+}
+
+std::string collective_names() {
+  return fmt::format("{}", fmt::join(all_names(), ", "));
+}
+
+} // namespace reckon::import_detail

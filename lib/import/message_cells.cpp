@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "import/message_cells.hpp"
+
+#include "documents/cells.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace reckon::import_detail {
+
+namespace {
+
+bool is_shorter(const MessageRow& a, const MessageRow& b) {
+  return a.bytes < b.bytes;
+}
+
+} // namespace
+
+MessageCells::MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out)
+    : m_lines(lines), m_out(out), m_ends(machine_ids(options)) {}
+
+void MessageCells::check(const MessageTable& table) const {
+  if (m_ends.size() != 2) {
+    m_lines.fail(table.line, fmt::format("{} does not say on which machines its two processes ran; "
+                                         "name both with --machine, the one that starts first: "
+                                         "--machine m0,m1 (m0,m0 where it was one)",
+                                         table.what));
+  }
+  if (table.rows.empty()) {
+    m_lines.fail(table.line, fmt::format("{} has no rows below this; was the file cut off? Give "
+                                         "the tool's whole output",
+                                         table.what));
+  }
+}
+
+void MessageCells::add(const MessageTable& table, CellKey key, std::string_view unit,
+                       double value) {
+  key.transport = table.transport;
+  const auto put = [&](const std::string& from, const std::string& to) {
+    key.from = from;
+    key.to = to;
+    if (value > 0) {
+      m_out.add(key, unit, value, table.remark);
+    } else {
+      m_out.absent(key, unit, CellStatus::failed, "the tool prints 0.00");
+    }
+  };
+  const auto& [from, to] =
+      table.backwards ? std::pair(m_ends[1], m_ends[0]) : std::pair(m_ends[0], m_ends[1]);
+  put(from, to);
+  if (table.both && from != to) {
+    put(to, from);
+  }
+}
+
+void MessageCells::add_of_any(const MessageTable& table, CellKey key, std::string_view unit,
+                              double value) {
+  key.from = m_out.group();
+  key.transport = table.transport;
+  if (value > 0) {
+    m_out.add(key, unit, value, table.remark);
+  }
+}
+
+void MessageCells::times(const MessageTable& table) {
+  check(table);
+  constexpr std::uint64_t k_short = 64;
+  const bool apart = m_ends[0] != m_ends[1];
+  CellKey key{.in_flight = 1, .direction = k_one_way};
+  MessageTable by_size = table;
+  by_size.both = false;
+  for (const MessageRow& row : table.rows) {
+    if (row.bytes > 0) {
+      key.test = apart ? k_pair_time_by_size : k_fabric_write;
+      key.bytes = row.bytes;
+      add(by_size, key, k_time, row.value);
+    }
+  }
+  const MessageRow& shortest = *std::min_element(table.rows.begin(), table.rows.end(), &is_shorter);
+  if (shortest.bytes <= k_short) {
+    key.bytes = shortest.bytes;
+    key.test = apart ? k_pair_latency : k_fabric_latency;
+    add(table, key, k_time, shortest.value);
+    if (apart) {
+      key.test = k_fabric_latency;
+      add_of_any(table, key, k_time, shortest.value);
+    }
+  }
+}
+
+void MessageCells::rates(const MessageTable& printed, bool two_way) {
+  check(printed);
+  const bool apart = m_ends[0] != m_ends[1];
+  MessageTable table = printed;
+  if (two_way && apart) { // cells of pairs are of each way
+    table.both = true;
+    table.remark += (table.remark.empty() ? "" : "; ") +
+                    std::string("half of what the tool prints, the sum of both ways");
+    for (MessageRow& row : table.rows) {
+      row.value /= 2;
+    }
+  }
+  CellKey key{.in_flight = table.in_flight, .direction = two_way ? k_two_way : k_one_way};
+  MessageTable by_size = table;
+  by_size.both = false;
+  for (const MessageRow& row : table.rows) {
+    key.test = apart ? k_pair_rate_by_size : k_fabric_aggregate;
+    key.bytes = row.bytes;
+    key.pairs = apart ? 0 : 1;
+    add(by_size, key, k_rate, row.value);
+  }
+  if (apart) {
+    const MessageRow& longest =
+        *std::max_element(table.rows.begin(), table.rows.end(), &is_shorter);
+    key.bytes = longest.bytes;
+    key.test = k_pair_bandwidth;
+    add(table, key, k_rate, longest.value);
+    key.test = k_port_bandwidth;
+    table.remark += (table.remark.empty() ? "" : "; ") +
+                    std::string("of one pair: with several peers a port may do more");
+    add_of_any(table, key, k_rate, longest.value);
+  }
+}
+
+} // namespace reckon::import_detail

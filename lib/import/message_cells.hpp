@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "import/collector.hpp"
+#include "import/text_lines.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reckon::import_detail {
+
+/// Messages of one size between two processes.
+struct MessageRow {
+  std::uint64_t bytes = 0;
+  /// Seconds of a message one way, or bytes per second of both ways together; 0: none.
+  double value = 0;
+};
+
+/// What one table says of all its rows.
+struct MessageTable {
+  std::size_t line = 0;   ///< of its heading
+  std::string what;       ///< "osu_latency", for messages
+  std::string transport;  ///< "mpi", "verbs read"
+  bool backwards = false; ///< whether bytes come from the second process
+  bool both = false;      ///< whether the value is true of either way
+  int in_flight = 0;      ///< 0: the tool does not say
+  std::string remark;     ///< of the cells
+  std::vector<MessageRow> rows{};
+};
+
+/// What two processes did, as a profile's cells: of two machines the cases of pairs, and the
+/// latency and the port that a plan asks of each; of one machine what a probe of it has. Which
+/// machines they were is not in the outputs: --machine FIRST,SECOND.
+class MessageCells {
+public:
+  MessageCells(const TextLines& lines, const ImportOptions& options, Collector& out);
+
+  /// Times of single messages. The shortest, of up to 64 bytes, is the latency. Throws
+  /// Error{input} when the options do not name two machines, or the table has no rows.
+  void times(const MessageTable& table);
+  /// Rates of streams of messages, one way, or `two_way`: the sum of both, as the tools print it.
+  /// Throws as times().
+  void rates(const MessageTable& table, bool two_way);
+
+private:
+  void check(const MessageTable& table) const;
+  void add(const MessageTable& table, CellKey key, std::string_view unit, double value);
+  /// What a plan asks of any of the machines.
+  void add_of_any(const MessageTable& table, CellKey key, std::string_view unit, double value);
+
+  const TextLines& m_lines;
+  Collector& m_out;
+  std::vector<std::string> m_ends;
+};
+
+} // namespace reckon::import_detail

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "imported.hpp"
+
+#include <gmock/gmock.h>
+
+namespace reckon {
+namespace {
+
+using namespace testing;
+
+ImportOptions between(const std::string& machines) {
+  ImportOptions options;
+  options.machine = machines;
+  return options;
+}
+
+Profile of_pair(const std::string& text, const std::string& machines = "m0,m1") {
+  return import_text(text, "output.txt", between(machines));
+}
+
+std::string pair_complaint(const std::string& text, const ImportOptions& options) {
+  try {
+    static_cast<void>(import_text(text, "output.txt", options));
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).find('\n'), std::string::npos);
+    return e.what();
+  }
+  return "no error";
+}
+std::string pair_complaint(const std::string& text) {
+  return pair_complaint(text, between("m0,m1"));
+}
+
+/// The one cell of the case with this size.
+const Cell& sized(const Profile& profile, const std::string& test, std::uint64_t bytes,
+                  const std::string& from = "m0", const std::string& to = "m1") {
+  CellKey key = key_of(test, from, to);
+  key.bytes = bytes;
+  return only(profile, key);
+}
+
+// ---------------------------------------------------------------- OSU micro-benchmarks
+
+TEST(Osu, a_latency_is_half_of_a_round_trip_and_true_of_both_ways) {
+  const Profile p = of_pair(golden_text("osu-latency-c5n.txt"));
+  EXPECT_EQ(p.source, "imported from OSU micro-benchmarks v5.7.1, output.txt");
+  // "65536 ... 45.05" us
+  EXPECT_DOUBLE_EQ(sized(p, "pair_latency_by_size", 65536).p50, 45.05e-6);
+  EXPECT_DOUBLE_EQ(only(p, key_of("pair_latency", "m1", "m0")).p50, 21.06e-6);
+  EXPECT_DOUBLE_EQ(only(p, key_of("pair_latency", "m0", "m1")).p50, 21.06e-6);
+  EXPECT_DOUBLE_EQ(only(p, key_of("fabric_write_latency", "machines")).p50, 21.06e-6);
+  EXPECT_EQ(sized(p, "pair_latency_by_size", 65536).key.transport, "mpi");
+  ASSERT_EQ(p.machines.size(), 1U);
+  EXPECT_THAT(p.machines.front().members, ElementsAre("m0", "m1"));
+}
+
+TEST(Osu, rates_are_in_1e6_bytes_and_of_both_ways_the_tool_prints_the_sum) {
+  const Profile p = of_pair(golden_text("osu-bibw-c5n.txt"));
+  EXPECT_DOUBLE_EQ(only(p, key_of("pair_bandwidth", "m1", "m0")).p50, 8053.29e6 / 2);
+  EXPECT_DOUBLE_EQ(only(p, key_of("port_bandwidth", "machines")).p50, 8053.29e6 / 2);
+  EXPECT_DOUBLE_EQ(sized(p, "pair_bandwidth_by_size", 1).p50, 2.95e6 / 2);
+  // On one machine the case is of both together.
+  const Profile one = of_pair(golden_text("osu-bibw-c5n.txt"), "m0,m0");
+  EXPECT_DOUBLE_EQ(sized(one, "fabric_aggregate", 1, "m0", "m0").p50, 2.95e6);
+  EXPECT_EQ(one.topology.of_kind(ObjectKind::machine).size(), 1U);
+}
+
+TEST(Osu, a_collective_needs_its_ranks_and_has_the_bytes_of_all_of_them) {
+  const std::string text = golden_text("osu-allgather-c5n.txt");
+  EXPECT_THAT(complaint(text), HasSubstr("add --ranks"));
+  ImportOptions options;
+  options.ranks = 8;
+  const Profile p = import_text(text, "output.txt", options);
+  // Each rank's part is 1 B.
+  EXPECT_DOUBLE_EQ(sized(p, "mpi_all_gather", 8, "m0", "").p50, 322.65e-6);
+  EXPECT_EQ(sized(p, "mpi_all_gather", 8, "m0", "").key.sources, 8);
+}
+
+// Version 7.5 as its users have published it: the type stands above the columns, in 7.1 to 7.3
+// below them.
+constexpr const char* k_validated = "# OSU MPI Latency Test v7.5\n"
+                                    "# Datatype: MPI_CHAR.\n"
+                                    "# Size       Avg Latency(us)        Validation\n"
+                                    "1                       3.00              Pass\n"
+                                    "65536                  19.28              Pass\n";
+
+TEST(Osu, other_versions_have_other_columns) {
+  const Profile p = of_pair(k_validated);
+  EXPECT_DOUBLE_EQ(sized(p, "pair_latency_by_size", 65536).p50, 19.28e-6);
+  EXPECT_THAT(pair_complaint(replaced(k_validated, "19.28              Pass", "19.28 Fail")),
+              HasSubstr("output.txt:5: the validation failed"));
+  EXPECT_THAT(pair_complaint(replaced(k_validated, "19.28              Pass", "19.28 Pa")),
+              HasSubstr("output.txt:5: must have 3 values"));
+  const Profile cuda = of_pair("# OSU MPI-CUDA Bandwidth Test v7.2\n"
+                               "# Send Buffer on DEVICE (D) and Receive Buffer on DEVICE (D)\n"
+                               "# Size      Bandwidth (MB/s)\n# Datatype: MPI_CHAR.\n"
+                               "33554432            93130.52\n");
+  const Cell& cell = only(cuda, key_of("pair_bandwidth", "m0", "m1"));
+  EXPECT_EQ(cell.key.transport, "mpi-cuda");
+  EXPECT_DOUBLE_EQ(cell.p50, 93130.52e6);
+  EXPECT_THAT(cell.reason, HasSubstr("DEVICE (D)"));
+  ImportOptions options;
+  options.ranks = 144;
+  const Profile ints = import_text("# OSU MPI Allreduce Latency Test v7.5\n# Datatype: MPI_INT.\n"
+                                   "# Size       Avg Latency(us)   Min Latency(us)   Max "
+                                   "Latency(us)  Iterations\n4 11.69 11.00 12.00 1000\n",
+                                   "output.txt", options);
+  EXPECT_EQ(only(ints, key_of("mpi_all_reduce_int", "m0")).key.bytes, 4U);
+}
+
+TEST(Osu, several_tests_in_a_log_and_launchers_marks) {
+  const std::string text = golden_text("osu-latency-c5n.txt") + golden_text("osu-bibw-c5n.txt") +
+                           "# OSU MPI Multiple Bandwidth / Message Rate Test v5.7.1\n"
+                           "# [ pairs: 48 ] [ window size: 64 ]\n"
+                           "# Size                  MB/s        Messages/s\n"
+                           "1                      58.09       58086503.51\n";
+  const Profile p = of_pair(text);
+  EXPECT_EQ(p.select(key_of("pair_bandwidth", "m0", "m1")).size(), 1U);
+  EXPECT_EQ(p.select(key_of("pair_latency", "m0", "m1")).size(), 1U);
+  for (const char* const prefix : {"[1,0]<stdout>:", "0: "}) { // mpirun --tag-output, srun -l
+    std::string marked;
+    for (const char c : "\n" + text.substr(0, text.size() - 1)) {
+      marked += c == '\n' ? std::string(marked.empty() ? "" : "\n") + prefix : std::string(1, c);
+    }
+    EXPECT_EQ(of_pair(marked).cells, p.cells) << prefix;
+  }
+}
+
+// ---------------------------------------------------------------- perftest
+
+TEST(Perftest, MB_are_2_to_the_20_bytes) {
+  const Profile p = of_pair(golden_text("perftest-write-bw-all.txt"));
+  const Cell& cell = only(p, key_of("pair_bandwidth", "m0", "m1"));
+  EXPECT_DOUBLE_EQ(cell.p50, 23240.68 * 1048576);
+  EXPECT_EQ(cell.key.transport, "verbs write");
+  EXPECT_EQ(cell.key.direction, "one_way");
+  EXPECT_EQ(p.select(key_of("pair_bandwidth", "m1", "m0")).size(), 0U);
+  EXPECT_DOUBLE_EQ(sized(p, "pair_bandwidth_by_size", 2).p50, 5.30 * 1048576);
+  // MiB/sec is what newer versions call the same.
+  EXPECT_EQ(of_pair(replaced(replaced(golden_text("perftest-write-bw-all.txt"), "average[MB/sec]",
+                                      "average[MiB/sec]"),
+                             "average[MB/sec]", "average[MiB/sec]"))
+                .cells,
+            p.cells);
+}
+
+constexpr const char* k_two_way_gbits =
+    "                    RDMA_Write Bidirectional BW Test\n"
+    " Dual-port       : OFF\t\tDevice         : mlx5_3\n"
+    " Number of qps   : 2\t\tTransport type : IB\n"
+    " Connection type : RC\t\tUsing SRQ      : OFF\n"
+    " TX depth        : 128\n"
+    "------------------------------------------------------\n"
+    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    " 65536      4159603          0.00               363.47             0.693268\n"
+    "------------------------------------------------------\n";
+
+TEST(Perftest, gigabits_and_both_ways_which_the_tool_adds) {
+  const Profile p = of_pair(k_two_way_gbits);
+  for (const auto& [from, to] : {std::pair("m0", "m1"), std::pair("m1", "m0")}) {
+    const Cell& cell = only(p, key_of("pair_bandwidth", from, to));
+    EXPECT_DOUBLE_EQ(cell.p50, 363.47e9 / 8 / 2);
+    EXPECT_EQ(cell.key.in_flight, 256); // 2 queue pairs of 128
+  }
+  // Were it MiB/s, the messages would be 119 times as many.
+  EXPECT_THAT(pair_complaint(replaced(k_two_way_gbits, "average[Gb/sec]", "average[MB/sec]")),
+              HasSubstr("output.txt:8: BW average is 0.3811 GB/s, but MsgRate times #bytes gives "
+                        "45.43"));
+}
+
+TEST(Perftest, a_latency_among_warnings) {
+  const Profile p = of_pair(golden_text("perftest-send-lat.txt"));
+  EXPECT_DOUBLE_EQ(only(p, key_of("pair_latency", "m1", "m0")).p50, 1.27e-6);
+  EXPECT_EQ(only(p, key_of("pair_latency", "m1", "m0")).key.transport, "verbs send");
+}
+
+TEST(Perftest, a_read_moves_bytes_to_who_asks_and_takes_the_whole_way) {
+  const Profile p =
+      of_pair(replaced(golden_text("perftest-send-lat.txt"), "Send Latency", "RDMA_Read Latency"));
+  EXPECT_EQ(p.select(key_of("pair_latency", "m0", "m1")).size(), 0U);
+  EXPECT_EQ(only(p, key_of("pair_latency", "m1", "m0")).reason, "from the request on");
+}
+
+TEST(Perftest, the_unit_of_its_json_follows_from_the_messages) {
+  const std::string text = golden_text("perftest-write-bw.json");
+  const Profile p = of_pair(text);
+  EXPECT_DOUBLE_EQ(only(p, key_of("pair_bandwidth", "m0", "m1")).p50, 2229.27 * 1048576);
+  // 2229.27 * 2^20 * 8 = 18.70e9 bits.
+  const Profile gbits = of_pair(replaced(text, "2229.27", "18.70"));
+  EXPECT_DOUBLE_EQ(only(gbits, key_of("pair_bandwidth", "m0", "m1")).p50, 18.70e9 / 8);
+  EXPECT_THAT(pair_complaint(replaced(text, "2229.27", "2.229")), HasSubstr("neither in MiB/s"));
+}
+
+// ---------------------------------------------------------------- both
+
+TEST(Messages, who_did_it_must_be_said) {
+  EXPECT_THAT(complaint(golden_text("osu-latency-c5n.txt")),
+              HasSubstr("output.txt:1: osu_latency does not say on which machines its two "
+                        "processes ran; name both with --machine"));
+  EXPECT_THAT(complaint(k_two_way_gbits), HasSubstr("--machine m0,m1"));
+  EXPECT_THAT(pair_complaint(golden_text("mlc-icelake.txt")),
+              HasSubstr("--machine with several ids is for OSU micro-benchmarks and perftest"));
+}
+
+TEST(Messages, cut_off_rows_are_named) {
+  EXPECT_THAT(pair_complaint(replaced(k_two_way_gbits, "0.693268", "0.6932")),
+              HasSubstr("output.txt:8: "));
+  EXPECT_THAT(pair_complaint("# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n0   7.4"),
+              HasSubstr("output.txt:3: "));
+  EXPECT_THAT(pair_complaint("# OSU MPI Latency Test v5.8\n# Size          Latency (us)\n"),
+              HasSubstr("output.txt:1: osu_latency has no rows"));
+}
+
+TEST(Messages, pairs_of_the_same_machines_go_together_and_others_make_more_machines) {
+  Profile p = of_pair(golden_text("osu-latency-c5n.txt"));
+  merge_import(p, of_pair(golden_text("osu-bibw-c5n.txt")));
+  ASSERT_EQ(p.machines.size(), 1U);
+  EXPECT_EQ(p.machines.front().count, 2U);
+  merge_import(p, of_pair(k_two_way_gbits, "m1,m2"));
+  EXPECT_THAT(p.machines.front().members, ElementsAre("m0", "m1", "m2"));
+  EXPECT_EQ(p.machines.front().count, 3U);
+}
+
+} // namespace
+} // namespace reckon

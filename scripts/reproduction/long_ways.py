@@ -64,11 +64,8 @@ def cause(row):
         return f"ports were probed at {100 * low:.0f} to {100 * high:.0f} % of what their links carry"
     if spread > abs(row["error"]):
         return f"iterations differ by {100 * spread:.0f} %"
-    if row["error"] > 0:
-        parts = row["measured"] / row["part_bytes"]
-        rate = sum(row["rates"]) * PAYLOAD / row["part_bytes"]
-        return f"waiting that the play does not have; {rate:.0f} parts a second in the lab" if parts else ""
-    return "faster than played"
+    return "ports were probed right and iterations agree: " + (
+        "waiting that the play does not have" if row["error"] > 0 else "less waiting than the play has")
 
 
 def numbers(values):
@@ -94,12 +91,12 @@ def write_page(folder, rows, seed):
         f"{labs} clusters of 3 to 6 machines with ports of {SPEEDS[0]} to {SPEEDS[-1]} Mbit/s, equal and unequal, each with a "
         f"delay of 0 to {DELAYS[-1]} ms, equal and unequal: between two machines a packet takes the sum of both, and as "
         f"long back. Each was probed (--budget 30s), planned for and run, {len(rows)} plans in all; medians of 3 "
-        "iterations, every sum checked.", "",
-        f"**|error| of the prediction: median {100 * at(0.5):.1f} %, 95 % of all at most {100 * at(0.95):.1f} %, greatest "
+        "iterations, every sum checked. Two clusters at a time on a virtual machine with two processors.", "",
+        f"**Error of the prediction, without its sign: median {100 * at(0.5):.1f} %, 95 % of all at most {100 * at(0.95):.1f} %, greatest "
         f"{100 * errors[-1]:.1f} %.** Mean error with its sign {percent(statistics.mean(r['error'] for r in rows))}. "
         + (f"{len(below)} of {len(rows)} were measured more than 1 % below their bound." if below else
            "None was measured more than 1 % below its bound."), "",
-        table(("|error| at most", "plans"), [(f"{limit} %", sum(e <= limit / 100 for e in errors))
+        table(("error at most", "plans"), [(f"{limit} %", sum(e <= limit / 100 for e in errors))
                                            for limit in (1, 2, 3, 4, 6, 10, 20)]), "",
         "The worst ten, and what explains them:", "",
         table((*heads, "cause"), [(*c, cause(r)) for c, r in zip(cells(worst), worst)]), "",

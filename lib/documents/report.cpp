@@ -323,7 +323,8 @@ void describe(Visitor& v, Report& r) {
   v("strategy", r.strategy, k_snake, "The plan's strategy.");
   v("transport", r.transport, k_name, "Mover that moved the bytes.");
   v("iteration_seconds", r.iteration_seconds, k_positive.some("iteration"),
-    "Every iteration but the warm-up: last arrival to last completion, seconds.");
+    "Every iteration but the warm-up, seconds: from when all ranks can know that all are ready to "
+    "the last completion.");
   v("warm_up_iterations", r.warm_up_iterations, k_count,
     "Iterations before the first that counts.");
   v("min_seconds", r.min_seconds, k_positive, "Fastest iteration, seconds.");

@@ -194,7 +194,8 @@ struct Report {
       context; ///< host, transport, ranks, lanes, version, measured at, ...
   std::string strategy;
   std::string transport;
-  std::vector<double> iteration_seconds; ///< last arrival to last completion, without the warm-up
+  std::vector<double>
+      iteration_seconds; ///< without the warm-up: RankSample::begin_ns to the last completion
   std::uint64_t warm_up_iterations = 0;
   double min_seconds = 0, p50_seconds = 0, p99_seconds = 0, spread = 0;
   Prediction prediction;

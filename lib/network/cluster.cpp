@@ -280,8 +280,15 @@ private:
       pair.latency_s = std::min(pair.latency_s, curve->points().front().seconds);
       std::vector<std::pair<double, double>> busy;
       bool slower = false; // than the ports, at any size
+      // With several writes in flight a way takes no longer for each than their rate says: what
+      // else one alone takes is latency, of which on long ways the noise is as long as short
+      // writes.
+      const double streamed =
+          pair_bandwidth(m_profile, from.own_name, to.own_name, m_transport).value_or(0);
       for (const CurvePoint& point : curve->points()) {
-        busy.emplace_back(point.bytes, std::max(0.0, point.seconds - pair.latency_s));
+        const double alone = std::max(0.0, point.seconds - pair.latency_s);
+        busy.emplace_back(point.bytes,
+                          streamed > 0 ? std::min(alone, point.bytes / streamed) : alone);
         slower = slower || busy.back().second > point.bytes / ports * (1 + k_rounding);
       }
       BusyCurve own(std::move(busy));

@@ -124,6 +124,12 @@ std::optional<double> pair_latency(const Profile& profile, const std::string& fr
   return std::max(0.0, cells[0]->p50 - slope * bytes(0));
 }
 
+std::optional<double> pair_bandwidth(const Profile& profile, const std::string& from,
+                                     const std::string& to, std::string_view transport) {
+  const Cell* const cell = bandwidth_cell(profile, from, to, transport);
+  return cell == nullptr ? std::nullopt : std::optional(cell->p50);
+}
+
 std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
                                 const std::string& to, std::string_view transport,
                                 std::string* source) {

@@ -33,4 +33,10 @@ namespace reckon {
 [[nodiscard]] std::optional<double> pair_latency(const Profile& profile, const std::string& from,
                                                  const std::string& to, std::string_view transport);
 
+/// Bytes per second from `from` to `to` with several writes in flight: cell `pair_bandwidth`
+/// (one_way before two_way), of the longest writes; nullopt without it.
+[[nodiscard]] std::optional<double> pair_bandwidth(const Profile& profile, const std::string& from,
+                                                   const std::string& to,
+                                                   std::string_view transport);
+
 } // namespace reckon

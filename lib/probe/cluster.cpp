@@ -4,6 +4,7 @@
 #include "core/clock.hpp"
 #include "core/error.hpp"
 #include "documents/cells.hpp"
+#include "documents/contradictions.hpp"
 #include "probe/cluster_member.hpp"
 #include "probe/cluster_merge.hpp"
 #include "probe/cluster_steps.hpp"
@@ -141,17 +142,23 @@ private:
     constexpr double k_limited = 0.9, k_doubtful = 0.97;
     constexpr int k_most = 8; // one after another; usually there is none
     int widened = 0;
+    const std::vector<double> seen_now = ports_seen_twice(m_pairs.found.rounds, m_ranks);
     for (int hub = 0; hub < m_ranks; ++hub) {
       MemberResult& m = m_result[at(hub)];
-      const double seen = m_pairs.found.port_seen[at(hub)];
-      if (median_above_zero(port_samples(m)) < k_doubtful * seen && !m_steps.over()) {
-        // With several peers less than with one: disturbed, or it is so. Once more tells.
+      const double seen = seen_now[at(hub)];
+      // With several peers less than with one: disturbed, measured with too little, or it is so.
+      for (int again = 0;
+           again < 2 && median_above_zero(port_samples(m)) < k_doubtful * seen && !m_steps.over();
+           ++again) {
         m_steps.show(fmt::format("port of rank {} again", hub));
         const MemberResult first = m;
-        measure_again(hub, m.peers);
+        m_steps.doubled(again + 1, [&] { measure_again(hub, m.peers); });
         if (median_above_zero(port_samples(first)) > median_above_zero(port_samples(m))) {
           m = first;
         }
+      }
+      if (median_above_zero(port_samples(m)) < k_doubtful * seen && m_steps.over()) {
+        m.seen_twice = seen;
       }
       double peers = 0;
       for (const int peer : m.peers) {
@@ -332,6 +339,7 @@ private:
       for (std::size_t f = 0; f < rates.size(); ++f) {
         auto& curve = m_result[at(task.flows[f].from)].curve;
         curve.peer = task.flows[f].to;
+        curve.in_flight[bytes] = static_cast<int>(task.in_flight);
         for (const double rate : rates[f]) {
           if (rate > 0) {
             curve.seconds[bytes].push_back(static_cast<double>(bytes) / rate);
@@ -368,7 +376,7 @@ public:
         add(key, samples_of(m_pairs.found.latency, std::minmax(a, b)));
         key.test = k_pair_bandwidth;
         key.bytes = m_pairs.found.pair_part;
-        key.in_flight = k_window;
+        key.in_flight = in_flight(key.bytes);
         add(key, samples_of(m_pairs.found.one_way, {a, b}));
         key.direction = k_two_way;
         add(key, samples_of(m_pairs.found.two_way, {a, b}));
@@ -382,7 +390,7 @@ public:
         add({.test = test,
              .from = ids[at(a)],
              .bytes = m_pairs.found.part,
-             .in_flight = k_window,
+             .in_flight = in_flight(m_pairs.found.part, m.peers.size()),
              .direction = direction},
             *samples, counted(m.peers.size(), "peer"));
       }
@@ -393,7 +401,7 @@ public:
       MemberResult& m = m_result[at(a)];
       m.transport = m_steps.transport();
       m.part = m_pairs.found.part;
-      m.window = k_window;
+      m.window = in_flight(m.part, m.peers.size());
       for (int b = 0; b < m_ranks; ++b) {
         append(m.latency, samples_of(m_pairs.found.latency, std::minmax(a, b)));
       }
@@ -461,7 +469,7 @@ private:
 
   void make_rack_cells(const std::string& late) {
     CellKey key{.bytes = m_racks.part(),
-                .in_flight = k_window,
+                .in_flight = in_flight(m_racks.part()),
                 .transport = m_steps.transport(),
                 .direction = k_two_way};
     const auto add = [&](const std::vector<double>& samples, Ceiling ceiling) {
@@ -490,7 +498,9 @@ private:
     }
   }
 
-  static constexpr int k_window = static_cast<int>(ClusterSteps::k_window);
+  [[nodiscard]] int in_flight(std::uint64_t bytes, std::size_t flows = 1) const {
+    return static_cast<int>(m_steps.in_flight(bytes, flows));
+  }
 
   ClusterSteps m_steps;
   PairSteps m_pairs;
@@ -528,6 +538,24 @@ std::string common_transport(const std::vector<ClusterHost>& hosts,
   const auto tcp = [](const std::string& name) { return name.starts_with("tcp"); };
   std::stable_partition(all.begin(), all.end(), [&](const std::string& n) { return !tcp(n); });
   return all.front();
+}
+
+/// What measuring again has not settled.
+void warn_of_contradictions(ProbeResult& result) {
+  const std::vector<Contradiction> all = contradictions_of(result.profile);
+  if (all.empty()) {
+    return;
+  }
+  const Contradiction& worst = *std::ranges::max_element(
+      all, {}, [](const Contradiction& c) { return c.cell->p50 / c.limit; });
+  result.warnings.push_back(fmt::format(
+      "this profile contradicts itself in {}, also where it was measured again: {} found {}, and "
+      "{} "
+      "carries {}; plans of it are off by as much. Probe again when nothing else uses the network, "
+      "with a longer --budget",
+      counted(all.size(), "place"), worst.cell->key.text(),
+      to_text(Bandwidth::bytes_per_s(worst.cell->p50)), worst.limited_by,
+      to_text(Bandwidth::bytes_per_s(worst.limit))));
 }
 
 } // namespace
@@ -615,6 +643,7 @@ ProbeResult probe_cluster(Rendezvous& rendezvous, const ClusterProbeOptions& opt
                             coordinator.racks().count())
               : "; no racks explain it: plan for machines among which it holds"));
     }
+    warn_of_contradictions(result);
     if (!coordinator.racks().found.doubt.empty()) {
       result.warnings.push_back("racks are doubtful: " + coordinator.racks().found.doubt);
     }

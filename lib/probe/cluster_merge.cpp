@@ -133,6 +133,9 @@ std::vector<std::string> member_ids(const std::vector<ClusterHost>& hosts) {
 }
 
 std::vector<double> port_samples(const MemberResult& member) {
+  if (member.seen_twice > 0) {
+    return {member.seen_twice};
+  }
   const double in = median(member.in_two_way), out = median(member.out_two_way);
   if (in == 0 || out == 0) {
     return {};
@@ -231,17 +234,20 @@ void merge_machines(Profile& profile, const std::vector<MemberResult>& members,
          .state = "warm"},
         of_all(members, first, last, [](const MemberResult& m) { return m.latency; }), late));
     std::map<std::uint64_t, std::vector<double>> by_size;
+    std::map<std::uint64_t, int> in_flight;
     int peer = -1;
     for (std::size_t i = first; i < last; ++i) {
       peer = peer < 0 ? members[i].curve.peer : peer;
       for (const auto& [bytes, seconds] : members[i].curve.seconds) {
         by_size[bytes].insert(by_size[bytes].end(), seconds.begin(), seconds.end());
+        in_flight[bytes] = members[i].curve.in_flight.at(bytes);
       }
     }
     for (const auto& [bytes, seconds] : by_size) {
       CellKey write = key;
       write.test = k_fabric_write;
       write.bytes = bytes;
+      write.in_flight = in_flight.at(bytes);
       write.to = group_of(at(peer));
       profile.cells.push_back(cell_of(write, seconds, late));
     }

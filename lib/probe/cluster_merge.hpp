@@ -20,6 +20,9 @@ struct MemberResult {
   int window = 0;         ///< writes in flight
   std::vector<int> peers; ///< machines at the other end of its port when that was measured
   std::vector<double> in_one_way, out_one_way, in_two_way, out_two_way;
+  /// What its port did twice with one peer, where it did less with several and there was no time to
+  /// measure that again; else 0.
+  double seen_twice = 0;
   struct SinglePort {
     std::string name;
     std::vector<double> samples;
@@ -30,6 +33,7 @@ struct MemberResult {
   struct WriteCurve {
     int peer = -1;
     std::map<std::uint64_t, std::vector<double>> seconds; ///< of a write, by size
+    std::map<std::uint64_t, int> in_flight;               ///< writes, by size
   };
   WriteCurve curve;
   std::string rack;
@@ -39,7 +43,7 @@ struct MemberResult {
 [[nodiscard]] std::vector<std::string> member_ids(const std::vector<ClusterHost>& hosts);
 
 /// What a port does in each direction while both are busy: the samples of both directions where
-/// they agree to 3 %, else those of the slower one.
+/// they agree to 3 %, else those of the slower one; seen_twice alone, where there is one.
 [[nodiscard]] std::vector<double> port_samples(const MemberResult& member);
 
 /// Machines that follow each other in rank order are equal when their processors, memory and racks

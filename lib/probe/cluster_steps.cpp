@@ -5,6 +5,7 @@
 #include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "probe/cluster.hpp"
+#include "probe/growth.hpp"
 #include "probe/rounds.hpp"
 #include "stats/summary.hpp"
 
@@ -19,6 +20,10 @@ namespace reckon {
 namespace {
 
 constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
+
+/// TCP begins with some 14 KB a connection: ten times twice as much are 14 MB under way.
+constexpr double k_warm_up_trips = 10;
+constexpr double k_window_trips = 2;
 
 std::int64_t ns(double seconds) {
   return static_cast<std::int64_t>(1e9 * seconds);
@@ -111,6 +116,34 @@ void ClusterSteps::share_out(Seconds to_come) {
   m_scale = std::clamp((m_budget - spent()) / to_come, 0.15, m_scale);
 }
 
+std::uint32_t ClusterSteps::in_flight(std::uint64_t bytes, std::size_t flows) const {
+  constexpr std::uint32_t k_most = 4096; // beyond, transports have no room
+  const double all = static_cast<double>(bytes) *
+                     static_cast<double>(lanes.size() * std::max<std::size_t>(1, flows));
+  std::uint32_t writes = k_window;
+  while (writes < k_most && writes * all < flight_bytes) {
+    writes *= 2;
+  }
+  return writes;
+}
+
+void ClusterSteps::doubled(int times, const std::function<void()>& measure) {
+  const double flight = flight_bytes;
+  m_warm_up = 1 << times;
+  flight_bytes *= m_warm_up;
+  measure();
+  m_warm_up = 1;
+  flight_bytes = flight;
+}
+
+void ClusterSteps::allow_for_long_ways() {
+  if (m_options.budget > Seconds(0)) {
+    return;
+  }
+  const double streams = 30 + 3.0 * m_ranks; // of which most have three windows
+  m_budget += streams * (k_warm_up_trips + 3 * k_window_trips) * round_trip;
+}
+
 void ClusterSteps::use_transport(const std::string& transport) {
   m_transport = transport;
   m_member.use_transport(transport, m_options.seed);
@@ -138,10 +171,10 @@ FlowTask ClusterSteps::stream_task(std::vector<Flow> flows, std::uint64_t bytes,
     bytes /= 2;
   }
   task.bytes = bytes;
-  task.in_flight = k_window;
+  task.in_flight = in_flight(bytes, most);
   task.first = m_random() % 100'000;
-  task.warm_up_ns = ns(warm_up);
-  task.window_ns = ns(window * m_scale);
+  task.warm_up_ns = ns(m_warm_up * std::max(warm_up, k_warm_up_trips * round_trip.count()));
+  task.window_ns = ns(std::max(window * m_scale, k_window_trips * round_trip.count()));
   task.windows = windows;
   return task;
 }
@@ -206,15 +239,55 @@ std::vector<double> write_seconds(const std::vector<double>& round_trip_s, doubl
 }
 
 void PairSteps::calibrate() {
+  constexpr std::uint64_t k_bytes = 64 * k_kib;
+  const std::vector<Pairing> rounds = round_robin(m_steps.ranks());
+  std::size_t longest = 0; // the round with the longest way
+  for (std::size_t r = 0; r < rounds.size() && !(r > 0 && m_steps.over()); ++r) {
+    m_steps.show(fmt::format("latencies, round {} of {}", r + 1, rounds.size()));
+    measure_latency(rounds[r]);
+    for (const auto& [a, b] : rounds[r]) {
+      if (const Seconds trip(2 * latency_of({a, b})); trip > m_steps.round_trip) {
+        m_steps.round_trip = trip;
+        longest = r;
+      }
+    }
+  }
+  m_steps.allow_for_long_ways();
+  m_steps.show("how much in flight");
+  m_steps.flight_bytes = ClusterSteps::k_window * k_bytes;
+  FlowTask task = m_steps.stream_task(both_ways(rounds[longest]), k_bytes, 0.05, 0.1, 1);
   std::vector<double> all;
-  for (const auto& windows : m_steps.stream(m_steps.stream_task(
-           both_ways(round_robin(m_steps.ranks()).front()), 64 * 1024, 0.05, 0.1, 1))) {
+  for (const auto& windows : grow(rounds[longest], task)) {
     all.insert(all.end(), windows.begin(), windows.end());
   }
   found.rate = std::max(1e5, median_above_zero(all));
   found.pair_part = found.part = part_for(found.rate / static_cast<double>(m_steps.lanes.size()));
   log(LogLevel::debug, "{}: about {} a pair and direction, so writes of {}", m_steps.transport(),
       to_text(Bandwidth::bytes_per_s(found.rate)), to_text(Bytes(found.part)));
+}
+
+FlowRates PairSteps::grow(const Pairing& pairs, FlowTask& task) {
+  std::map<double, FlowRates> tried;
+  const auto rates_of = [&](double flight_bytes) {
+    m_steps.flight_bytes = flight_bytes;
+    task.in_flight = m_steps.in_flight(task.bytes);
+    FlowRates& rates = tried[flight_bytes] = m_steps.stream(task);
+    std::vector<double> of_pairs; // whose directions share a loop of data and what tells of them
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      of_pairs.push_back(median_above_zero(rates[2 * p]) + median_above_zero(rates[2 * p + 1]));
+    }
+    log(LogLevel::debug, "{} in flight: {} a pair both ways",
+        to_text(Bytes(static_cast<std::uint64_t>(flight_bytes))),
+        to_text(Bandwidth::bytes_per_s(median(of_pairs))));
+    return of_pairs;
+  };
+  // First as much as there may ever be: what a connection comes to with time is not what it needs.
+  const double begin = m_steps.flight_bytes;
+  const double most = static_cast<double>(m_steps.member().memory()) / 4;
+  static_cast<void>(rates_of(most));
+  m_steps.flight_bytes = grow_until_steady(begin, most, rates_of);
+  task.in_flight = m_steps.in_flight(task.bytes);
+  return tried.at(m_steps.flight_bytes);
 }
 
 void PairSteps::measure() {
@@ -225,17 +298,15 @@ void PairSteps::measure() {
     }
     const std::string step = fmt::format("pairs, round {} of {}", r + 1, rounds.size());
     m_steps.show(step);
-    measure_latency(rounds[r]);
-    m_steps.show(step);
-    for (const bool forth : {true, false}) {
-      const FlowTask task =
-          m_steps.stream_task(one_way_flows(rounds[r], forth), found.pair_part, 0.08, 0.08, 3);
-      note_pairs(task, m_steps.stream(task), found.one_way);
-    }
-    const FlowTask task = m_steps.stream_task(both_ways(rounds[r]), found.pair_part, 0.08, 0.1, 3);
-    const FlowRates rates = m_steps.stream(task);
+    FlowTask task = m_steps.stream_task(both_ways(rounds[r]), found.pair_part, 0.08, 0.1, 3);
+    const FlowRates rates = grow(rounds[r], task);
     note_pairs(task, rates, found.two_way);
     found.rounds.push_back(round_of(task, rates, step));
+    for (const bool forth : {true, false}) {
+      const FlowTask one =
+          m_steps.stream_task(one_way_flows(rounds[r], forth), found.pair_part, 0.08, 0.08, 3);
+      note_pairs(one, m_steps.stream(one), found.one_way);
+    }
   }
   confirm_ports();
   found.rate = std::max(1e5, median_above_zero(found.port_seen));
@@ -300,12 +371,18 @@ void PairSteps::measure_latency(const Pairing& pairs) {
   constexpr std::uint64_t k_bytes = 8;
   for (const std::vector<Flow>& group :
        writes_at_once(one_way_flows(pairs, true), k_bytes, m_steps.member())) {
-    const double count = std::clamp(100 * m_steps.scale(), 30.0, 300.0);
-    const FlowTask task{.kind = FlowTask::Kind::ping,
-                        .flows = group,
-                        .bytes = k_bytes,
-                        .warm_up = 10,
-                        .count = static_cast<std::uint64_t>(count)};
+    // Of long ways a few tell: what wakes a process up late is little of their time.
+    constexpr double k_fewest = 5, k_whole_s = 0.4;
+    FlowTask task{
+        .kind = FlowTask::Kind::ping, .flows = group, .bytes = k_bytes, .warm_up = 1, .count = 3};
+    double slowest = 0;
+    for (const FlowOutcome& outcome : m_steps.member().run(task)) {
+      slowest = std::max(slowest, median(outcome.round_trip_s));
+    }
+    const double in_time = k_whole_s * m_steps.scale() / std::max(slowest, 1e-9);
+    task.count = static_cast<std::uint64_t>(
+        std::clamp(in_time, k_fewest, std::clamp(100 * m_steps.scale(), 30.0, 300.0)));
+    task.warm_up = std::min<std::uint64_t>(10, task.count);
     const std::vector<FlowOutcome> outcomes = m_steps.member().run(task);
     for (const Flow& flow : task.flows) {
       std::vector<double>& samples = found.latency[{flow.from, flow.to}];

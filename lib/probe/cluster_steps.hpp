@@ -9,6 +9,7 @@
 #include "probe/sampling.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <random>
 #include <stdexcept>
@@ -41,7 +42,7 @@ using FlowRates = std::vector<std::vector<double>>;
 /// that run and are verified.
 class ClusterSteps {
 public:
-  static constexpr std::uint32_t k_window = 4; ///< writes in flight of a flow on a lane
+  static constexpr std::uint32_t k_window = 4; ///< writes in flight of a flow on a lane, at least
 
   ClusterSteps(ClusterMember& member, const ClusterProbeOptions& options, int ranks,
                Seconds budget);
@@ -67,8 +68,23 @@ public:
   /// The lanes that take part: one a network port.
   std::vector<int> lanes{0};
 
+  /// Of the longest way, without load: what a stream warms up for and lasts is counted in it.
+  Seconds round_trip{0};
+  /// What a port needs in flight so that more of it brings no more (PairSteps::measure()).
+  double flight_bytes = 0;
+  /// Writes of `bytes` that are flight_bytes on all lanes and in `flows` flows together, which
+  /// share a port: k_window, doubled as often as it takes.
+  [[nodiscard]] std::uint32_t in_flight(std::uint64_t bytes, std::size_t flows = 1) const;
+  /// Calls `measure` with streams that warm up 2^`times` as long and have as many times more in
+  /// flight.
+  void doubled(int times, const std::function<void()>& measure);
+  /// Long ways make every stream longer: what the budget was reckoned without, unless the user gave
+  /// it.
+  void allow_for_long_ways();
+
   /// Writes of `bytes`, or shorter ones where that many do not fit into a receiver's memory; times
-  /// in seconds, the windows' at scale 1.
+  /// in seconds, the windows' at scale 1. On long ways both are longer: a connection that begins,
+  /// or was idle, doubles what it has under way with each round trip.
   [[nodiscard]] FlowTask stream_task(std::vector<Flow> flows, std::uint64_t bytes, double warm_up,
                                      double window, int windows);
   [[nodiscard]] FlowRates stream(const FlowTask& task);
@@ -83,6 +99,7 @@ private:
   double m_scale;
   std::mt19937_64 m_random;
   RunClock m_clock;
+  double m_warm_up = 1; ///< warm-ups are so many times as long
   std::string m_transport;
 };
 
@@ -142,10 +159,11 @@ class PairSteps {
 public:
   explicit PairSteps(ClusterSteps& steps) : m_steps(steps) {}
 
-  /// How fast is it, roughly? A write should take some milliseconds: then a window holds many of
-  /// them, and their number does not keep the processors busy.
+  /// All pairs' latencies, and roughly how fast they are. A write should take some milliseconds:
+  /// then a window holds many of them, and their number does not keep the processors busy.
   void calibrate();
-  /// Latency, and rates each way alone and both ways: all that is found but for the writes.
+  /// Rates both ways, with as much in flight as makes no pair faster (grow_until_steady()), and
+  /// with that each way alone: all that is found but for the writes.
   void measure();
   /// The time of one write by size, for each direction of each pair: after measure(). `each` is
   /// about how long one direction of a round may take.
@@ -162,6 +180,9 @@ public:
 
 private:
   void measure_latency(const Pairing& pairs);
+  /// Doubles what is in flight until no pair becomes faster, both ways at once; the rates with
+  /// that.
+  FlowRates grow(const Pairing& pairs, FlowTask& task);
   void confirm_ports();
   void confirm_rounds();
   void measure_direction(const std::vector<Flow>& flows, Seconds each);

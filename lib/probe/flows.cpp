@@ -29,9 +29,11 @@ constexpr std::int64_t k_margin_ns = 60'000'000;
 // many writes there were, since a transport may deliver in any order.
 constexpr std::uint32_t k_last = 0x8000'0000;
 constexpr std::uint32_t k_enough = 0x4000'0000; // back to the sender: the whole series is here
-constexpr unsigned k_count_bits = 20;
+/// Back to the sender, with the number of the flow among its own: another credit_step() are here.
+constexpr std::uint32_t k_credit = 0x2000'0000;
+constexpr unsigned k_count_bits = 18;
 constexpr std::uint32_t k_count_mask = (1U << k_count_bits) - 1;
-constexpr std::size_t k_most_flows = 1U << (31 - k_count_bits);
+constexpr std::size_t k_most_flows = 1U << (29 - k_count_bits);
 constexpr std::uint64_t k_control_id = UINT64_MAX;
 
 /// In the order of FlowTask::Kind.
@@ -49,6 +51,11 @@ std::vector<std::vector<double>> rows(const JsonView& view) {
     all.push_back(row.numbers());
   }
   return all;
+}
+
+/// Writes of a stream that a receiver tells of together.
+std::uint64_t credit_step(const FlowTask& task) {
+  return std::max<std::uint64_t>(1, task.in_flight / 4);
 }
 
 std::int64_t nanoseconds(const JsonView& view) {
@@ -213,11 +220,13 @@ std::vector<double> window_rates(const FlowTask& task,
 
 struct FlowRank::In {
   int peer = 0;
+  std::uint32_t number = 0; ///< of the flow among those of the peer
   std::uint64_t region = 0, slots = 1;
   std::uint64_t arrived = 0;
+  std::uint64_t credited = 0; ///< of those, how many the peer was told of
   std::int64_t noted_ns = 0;
   std::vector<Progressed> points;
-  std::int64_t writes = -1; ///< modulo 2^20, once told
+  std::int64_t writes = -1; ///< modulo 2^k_count_bits, once told
   std::int64_t end_ns = 0;  ///< series: when all were here
   bool told_enough = false;
 };
@@ -230,7 +239,8 @@ struct FlowRank::LaneWork {
     std::uint64_t region = 0; ///< where the peer wants them
     std::uint64_t slots = 1;
     std::uint64_t posted = 0, sent = 0;
-    bool enough = false; ///< series: the receiver has it
+    std::uint64_t credited = 0; ///< stream: so many are at the receiver
+    bool enough = false;        ///< series: the receiver has it
     bool told = false;
   };
   int lane = 0;
@@ -297,15 +307,16 @@ void FlowRank::prepare(const FlowTask& task) {
     work->gap_ns =
         static_cast<std::uint64_t>(task.warm_up_ns + task.window_ns * task.windows + k_margin_ns) /
         (k_most_points - 8);
-    std::vector<std::uint32_t> flows_to; // by rank
-    const auto add_flow_to = [&flows_to](int rank) {
+    std::vector<std::uint32_t> flows_to, flows_from; // by rank
+    const auto add_flow = [](std::vector<std::uint32_t>& flows, int rank) {
       const auto at = static_cast<std::size_t>(rank);
-      flows_to.resize(std::max(flows_to.size(), at + 1));
-      return flows_to[at]++;
+      flows.resize(std::max(flows.size(), at + 1));
+      return flows[at]++;
     };
-    std::vector<std::uint32_t> index;
+    std::vector<std::uint32_t> index, number;
     for (const Flow& flow : task.flows) {
-      index.push_back(add_flow_to(flow.to));
+      index.push_back(add_flow(flows_to, flow.to));
+      number.push_back(add_flow(flows_from, flow.from));
     }
     for (std::size_t f = 0; f < task.flows.size(); ++f) {
       const Flow& flow = task.flows[f];
@@ -328,6 +339,7 @@ void FlowRank::prepare(const FlowTask& task) {
       if (flow.to == m_options.rank) {
         In& in = work->in.emplace_back();
         in.peer = flow.from;
+        in.number = number[f];
         in.region = region;
         in.slots = room;
         in.points.reserve(k_most_points);
@@ -389,6 +401,8 @@ std::size_t FlowRank::poll(LaneWork& lane) noexcept {
     } else if ((c.tag & k_last) != 0) {
       lane.in[(c.tag & ~k_last) >> k_count_bits].writes =
           static_cast<std::int64_t>(c.tag & k_count_mask);
+    } else if ((c.tag & k_credit) != 0) {
+      lane.out[c.tag & ~k_credit].credited += credit_step(m_task);
     } else if (c.tag == k_enough) {
       lane.out.front().enough = true;
     } else {
@@ -416,13 +430,17 @@ void FlowRank::stream(LaneWork& lane) noexcept {
   const bool series = m_task.kind == FlowTask::Kind::series;
   const std::int64_t end =
       m_begin_ns + m_task.warm_up_ns + m_task.windows * m_task.window_ns + k_margin_ns;
-  const auto finished = [&lane] {
+  const std::uint64_t step = credit_step(m_task);
+  const auto finished = [&lane, series, step] {
     return lane.control_sent == lane.control_posted &&
            std::all_of(lane.out.begin(), lane.out.end(),
-                       [](const LaneWork::Out& out) { return out.told; }) &&
-           std::all_of(lane.in.begin(), lane.in.end(), [](const In& in) {
+                       [&](const LaneWork::Out& out) {
+                         return out.told && (series || out.posted - out.credited < step);
+                       }) &&
+           std::all_of(lane.in.begin(), lane.in.end(), [&](const In& in) {
              return in.writes >= 0 &&
-                    static_cast<std::uint64_t>(in.writes) == (in.arrived & k_count_mask);
+                    static_cast<std::uint64_t>(in.writes) == (in.arrived & k_count_mask) &&
+                    (series || in.arrived - in.credited < step);
            });
   };
   lane.begin_ns = monotonic_ns();
@@ -437,7 +455,9 @@ void FlowRank::stream(LaneWork& lane) noexcept {
       // Those in flight must not overwrite each other, unless with the same data, as in a series.
       const std::uint64_t most =
           series ? m_task.in_flight : std::min<std::uint64_t>(m_task.in_flight, out.slots);
-      if (more && out.posted - out.sent < most) {
+      // A transport may call sent what its own buffers hold: on the way is what is not there yet.
+      const std::uint64_t there = series ? out.sent : std::min(out.sent, out.credited);
+      if (more && out.posted - there < most) {
         const Slice to{k_target, target_of(out.region, out.slots, out.posted)};
         if (mover.write(out.peer, {k_source, source_of(out.posted)}, to, m_task.bytes, out.index,
                         i)) {
@@ -454,6 +474,12 @@ void FlowRank::stream(LaneWork& lane) noexcept {
       }
     }
     for (In& in : lane.in) {
+      if (!series && in.arrived - in.credited >= step &&
+          mover.write(in.peer, {}, {}, 0, k_credit | in.number, k_control_id)) {
+        ++lane.control_posted;
+        in.credited += step;
+        busy = true;
+      }
       if (series && !in.told_enough && in.arrived >= m_task.count) {
         in.end_ns = in.end_ns == 0 ? monotonic_ns() : in.end_ns;
         if (mover.write(in.peer, {}, {}, 0, k_enough, k_control_id)) {

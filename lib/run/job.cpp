@@ -23,6 +23,7 @@
 #include <cstring>
 #include <filesystem>
 #include <numeric>
+#include <thread>
 #include <utility>
 
 namespace reckon {
@@ -48,12 +49,16 @@ struct CrewRounds {
 
 /// What it says at the barrier before an iteration.
 struct Arrival {
-  bool go = true;         ///< rank 0: another iteration comes
-  RankVerification found; ///< in the last one
+  bool go = true;                 ///< rank 0: another iteration comes
+  std::int64_t ready_ns = 0;      ///< since when it waits, on rank 0's clock
+  std::int64_t round_trip_ns = 0; ///< with rank 0
+  RankVerification found;         ///< in the last one
   CheckpointState checkpoints;
   [[nodiscard]] PeerFields fields() {
     PeerFields all = checkpoints.fields();
     all.insert(all.end(), {{"go", &go},
+                           {"ready_ns", &ready_ns},
+                           {"round_trip_ns", &round_trip_ns},
                            {"checked_bytes", &found.checked_bytes},
                            {"wrong_elements", &found.wrong_elements},
                            {"first_error", &found.first_error},
@@ -244,14 +249,14 @@ private:
     }
     prepare(iteration);
     log(LogLevel::debug, "iteration {}", iteration);
-    const std::int64_t ready_ns = root_clock();
-    const std::optional<IterationKind> kind = meet(iteration, go);
+    RankSample mine;
+    mine.ready_ns = root_clock();
+    const std::optional<IterationKind> kind = meet(iteration, go, mine);
     if (!kind) {
       return false;
     }
     const bool saves = *kind == IterationKind::saving;
-    const std::vector<RankSample> samples =
-        measure(saves ? k_saving : k_usual, iteration, ready_ns);
+    const std::vector<RankSample> samples = measure(saves ? k_saving : k_usual, iteration, mine);
     if (!saves && count.counts(iteration)) {
       keep_timeline(samples);
     }
@@ -302,15 +307,18 @@ private:
   [[nodiscard]] std::int64_t computed_ns() const { return m_crew ? m_crew->busy_ns() : 0; }
 
   /// Barrier before an iteration; brings rank 0 the last one's verification. Says what the
-  /// iteration is; nothing: rank 0 says that it is enough.
-  std::optional<IterationKind> meet(std::uint32_t iteration, bool go) {
+  /// iteration is; nothing: rank 0 says that it is enough. Fills in when it begins.
+  std::optional<IterationKind> meet(std::uint32_t iteration, bool go, RankSample& mine) {
     const std::vector<Arrival> all =
         gather(m_rendezvous,
-               Arrival{go, m_found, m_checkpoints ? m_checkpoints->state() : CheckpointState()},
+               Arrival{go, mine.ready_ns, 2 * m_rendezvous.clock_offset().uncertainty_ns, m_found,
+                       m_checkpoints ? m_checkpoints->state() : CheckpointState()},
                m_options.limit);
     for (std::size_t r = 0; r < all.size(); ++r) {
       m_result.verification[r].add(all[r].found);
     }
+    mine.begin_ns = begin_ns(std::ranges::max(all, {}, &Arrival::ready_ns).ready_ns,
+                             std::ranges::max(all, {}, &Arrival::round_trip_ns).round_trip_ns);
     go = all.front().go;
     const bool saves = hear_of_checkpoints(all, go ? std::optional(iteration) : std::nullopt);
     if (!go) {
@@ -330,14 +338,16 @@ private:
   }
 
   /// The timed part, and all ranks' samples of it.
-  std::vector<RankSample> measure(Round round, std::uint32_t iteration, std::int64_t ready_ns) {
+  std::vector<RankSample> measure(Round round, std::uint32_t iteration, const RankSample& times) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(times.begin_ns - root_clock()));
     const ProcessorTimes used = ProcessorTimes::now();
     const SampleMeter meter(root_clock(), computed_ns(), used);
     run_round(round, iteration);
     const std::int64_t end_ns = root_clock();
     check_lanes();
     RankSample mine = meter.sample(end_ns, computed_ns(), ProcessorTimes::now(), m_lanes->times());
-    mine.ready_ns = ready_ns;
+    mine.ready_ns = times.ready_ns;
+    mine.begin_ns = times.begin_ns;
     return gather(m_rendezvous, mine, m_options.limit);
   }
 
@@ -357,7 +367,7 @@ private:
     }
     m_kept_seconds = seconds;
     m_result.timeline = m_lanes->timeline();
-    const std::int64_t shift = m_rendezvous.clock_offset().offset_ns - last_ready_ns(samples);
+    const std::int64_t shift = m_rendezvous.clock_offset().offset_ns - samples.front().begin_ns;
     for (std::vector<OpSpan>& lane : m_result.timeline) {
       for (OpSpan& span : lane) {
         span.begin_ns += shift;

@@ -100,7 +100,7 @@ enum class IterationKind : std::uint8_t {
 
 /// What rank 0 knows at the end, and each rank of itself.
 struct JobResult {
-  /// When each op of this rank began and ended, since the last rank was ready, in the iteration
+  /// When each op of this rank began and ended, since all were to begin, in the iteration
   /// that took about the median of those that count and save nothing.
   RankTimeline timeline;
   std::vector<std::vector<RankSample>> iterations; ///< [iteration][rank], without the warm-up

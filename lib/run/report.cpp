@@ -154,7 +154,8 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
     report.stages.push_back(stage);
   }
   report.stages.push_back(
-      {"total", p.mid_seconds, report.p50_seconds, "last arrival to last completion, median"});
+      {"total", p.mid_seconds, report.p50_seconds,
+       "from when all can know that all are ready to the last completion, median"});
 }
 
 /// The stage whose miss is most of the whole miss and goes the same way. A stage that missed by

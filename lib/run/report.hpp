@@ -10,7 +10,7 @@
 
 namespace reckon {
 
-/// Of each counted iteration: last arrival to last completion.
+/// Of each counted iteration (run/sample.hpp).
 [[nodiscard]] std::vector<double> iteration_seconds(const JobResult& result);
 
 /// Fills in what was measured around each change of plan. `segments`: seconds of the iterations

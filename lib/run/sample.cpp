@@ -10,11 +10,17 @@
 namespace reckon {
 
 PeerFields RankSample::fields() {
-  return {{"ready_ns", &ready_ns},   {"end_ns", &end_ns},
-          {"start_ns", &start_ns},   {"reduce_ns", &reduce_ns},
-          {"wait_ns", &wait_ns},     {"lane_ns", &lane_ns},
-          {"update_ns", &update_ns}, {"compute_ns", &compute_ns},
-          {"cpu_ns", &cpu_ns},       {"machine_busy_ns", &machine_busy_ns}};
+  return {{"ready_ns", &ready_ns},
+          {"end_ns", &end_ns},
+          {"begin_ns", &begin_ns},
+          {"start_ns", &start_ns},
+          {"reduce_ns", &reduce_ns},
+          {"wait_ns", &wait_ns},
+          {"lane_ns", &lane_ns},
+          {"update_ns", &update_ns},
+          {"compute_ns", &compute_ns},
+          {"cpu_ns", &cpu_ns},
+          {"machine_busy_ns", &machine_busy_ns}};
 }
 
 std::int64_t last_ready_ns(std::span<const RankSample> samples) {
@@ -23,7 +29,7 @@ std::int64_t last_ready_ns(std::span<const RankSample> samples) {
 
 double iteration_seconds(std::span<const RankSample> samples) {
   const std::int64_t end_ns = std::ranges::max(samples, {}, &RankSample::end_ns).end_ns;
-  return static_cast<double>(end_ns - last_ready_ns(samples)) * 1e-9;
+  return static_cast<double>(end_ns - samples.front().begin_ns) * 1e-9;
 }
 
 std::int64_t busy_ticks(std::istream& stat) {

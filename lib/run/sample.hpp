@@ -13,9 +13,10 @@ namespace reckon {
 
 /// One rank in one iteration. Times are rank 0's monotonic clock.
 struct RankSample {
-  std::int64_t ready_ns = 0;                            ///< gradient filled, waiting for the others
-  std::int64_t end_ns = 0;                              ///< its last op was done
-  std::int64_t start_ns = 0;                            ///< it knew that all were ready
+  std::int64_t ready_ns = 0; ///< gradient filled, waiting for the others
+  std::int64_t end_ns = 0;   ///< its last op was done
+  std::int64_t begin_ns = 0; ///< when all were to begin: begin_ns(), the same at all ranks
+  std::int64_t start_ns = 0; ///< when it began: not before begin_ns
   std::int64_t reduce_ns = 0, wait_ns = 0, lane_ns = 0; ///< summed over the lanes
   std::int64_t update_ns = 0;                           ///< the optimizer's, summed over the lanes
   std::int64_t compute_ns = 0;      ///< of the busiest thread that computes in the passes
@@ -26,7 +27,14 @@ struct RankSample {
 
 /// When the last rank was ready.
 [[nodiscard]] std::int64_t last_ready_ns(std::span<const RankSample> samples);
-/// Of one iteration: last arrival to last completion.
+/// When ranks of which the last is ready at `last_ready_ns` all can know it: `round_trip_ns` is the
+/// longest one of a rank with rank 0, to which it brings the news and from which it goes to all.
+[[nodiscard]] constexpr std::int64_t begin_ns(std::int64_t last_ready_ns,
+                                              std::int64_t round_trip_ns) {
+  return last_ready_ns + round_trip_ns;
+}
+/// Of one iteration: from when all were to begin to the last completion. What it takes to say that
+/// all are ready is no communication of gradients, and on long ways as long as some of it.
 [[nodiscard]] double iteration_seconds(std::span<const RankSample> samples);
 
 /// The time that the machine's processors were not idle, in ticks since it started: the first line

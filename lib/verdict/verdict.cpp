@@ -4,6 +4,7 @@
 #include "core/json.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
+#include "documents/contradictions.hpp"
 #include "verdict/checks.hpp"
 
 #include <fmt/format.h>
@@ -100,6 +101,23 @@ void check_data(const Profile& profile, Verdict& verdict) {
   if (skipped > 0) {
     verdict.unknown.push_back(fmt::format("{} of {} had no time; give more with --budget", skipped,
                                           counted(profile.cells.size(), "cell")));
+  }
+}
+
+void check_contradictions(const Profile& profile, Verdict& verdict) {
+  for (const Contradiction& found : contradictions_of(profile)) {
+    const Cell& cell = *found.cell;
+    const std::string place = to_place(shown_place(profile, cell.key.from), cell.key.to);
+    verdict.findings.push_back(
+        {.kind = FindingKind::contradiction,
+         .place = place.empty() ? profile.name : place,
+         .what = setting_of(cell.key),
+         .value = number_side(cell.p50, cell.unit),
+         .expected = number_side(found.limit, cell.unit),
+         .against = "at most " + found.limited_by,
+         .remedy = "one of the two is wrong, and plans of it are: probe again, with a longer "
+                   "--budget",
+         .share = found.limit / cell.p50});
   }
 }
 
@@ -289,6 +307,8 @@ std::string_view name_of(FindingKind kind) {
   switch (kind) {
   case FindingKind::data:
     return "data";
+  case FindingKind::contradiction:
+    return "contradiction";
   case FindingKind::link:
     return "link";
   case FindingKind::like:
@@ -307,6 +327,7 @@ Verdict judge(const Profile& profile, const VerdictOptions& options) {
   Verdict verdict;
   verdict.name = profile.name;
   check_data(profile, verdict);
+  check_contradictions(profile, verdict);
   check_links(profile, verdict);
   check_measured(profile, verdict);
   if (options.requirements != nullptr) {

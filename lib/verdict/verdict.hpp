@@ -16,12 +16,13 @@ namespace reckon {
 
 /// How a finding came about, the most serious first.
 enum class FindingKind {
-  data,        ///< a measurement failed, or moved wrong data
-  link,        ///< a link, a port or a memory is less than it could be, or than those like it
-  like,        ///< measured: slower than its neighbours by more than the noise
-  ceiling,     ///< measured: far below what the link is said to carry
-  requirement, ///< misses a requirement
-  baseline,    ///< worse than the baseline
+  data,          ///< a measurement failed, or moved wrong data
+  contradiction, ///< measured: more than what it passes carries
+  link,          ///< a link, a port or a memory is less than it could be, or than those like it
+  like,          ///< measured: slower than its neighbours by more than the noise
+  ceiling,       ///< measured: far below what the link is said to carry
+  requirement,   ///< misses a requirement
+  baseline,      ///< worse than the baseline
 };
 [[nodiscard]] std::string_view name_of(FindingKind kind);
 
@@ -57,6 +58,7 @@ struct VerdictOptions {
 /// Judges a machine, or a cluster, by its profile alone:
 /// - links against what they could be, parts against those that are alike, measured cells against
 ///   those of places that are alike and against what the links are said to carry;
+/// - rates against those of what they pass (contradictions_of());
 /// - cells against the baseline (compare(), what got worse) and against requirements.
 /// Whatever the profile does not know is in Verdict::unknown.
 [[nodiscard]] Verdict judge(const Profile& profile, const VerdictOptions& options = {});

@@ -21,7 +21,8 @@ WRITTEN_AROUND = {"ace": "ace", "coarse-queues": "coarse"}
 MEASURED = {
     "figure12": ("BytePS figure 12", "root", "15 min"), "figure12 --unequal": ("the same, unequal links", "root", "20 min"),
     "table1": ("BytePS table 1", "root", "5 min"), "modes": ("what a plan can ask for", "root", "10 min"),
-    "grid": ("prediction against measurement", "root", "20 min"), "coarse-m": ("COARSE III-F", "root", "40 min"),
+    "grid": ("prediction against measurement", "root", "20 min"),
+    "long-ways": ("prediction against measurement on long ways", "root", "40 min"), "coarse-m": ("COARSE III-F", "root", "40 min"),
     "coarse-routes": ("COARSE III-E", "root", "15 min"), "coarse-baselines": ("COARSE V-D", "root", "30 min"),
     "coarse-rings": ("COARSE IV-A", "root", "15 min"), "coarse-machines": ("COARSE V-C, emulated", "", "10 min"),
     "whole": ("machines of several ranks", "root", "25 min"),

@@ -40,6 +40,9 @@ TEST(PortSamples, AreOfBothDirectionsWhenTheyAgree) {
   EXPECT_EQ(port_samples(machine(100, 50)), (std::vector<double>{50, 50, 50}));
   EXPECT_EQ(port_samples(machine(50, 100)), (std::vector<double>{50, 50, 50}));
   EXPECT_TRUE(port_samples(machine(0, 100)).empty());
+  MemberResult unsettled = machine(60, 70); // and with one peer it did 100
+  unsettled.seen_twice = 100;
+  EXPECT_EQ(port_samples(unsettled), (std::vector<double>{100}));
 }
 
 TEST(Runs, EqualMachinesThatFollowEachOtherAreOne) {
@@ -59,8 +62,8 @@ TEST(Merge, GivesAProfileThatReadsBackAndNamesItsMembersInRankOrder) {
   const std::vector<std::string> ids{"a", "b", "c", "d"};
   std::vector<MemberResult> members{machine(100, 100), machine(101, 101), machine(50, 50),
                                     machine(100, 100)};
-  members[0].curve = {1, {{4096, {1e-3, 3e-3}}}};
-  members[1].curve = {0, {{4096, {2e-3}}}};
+  members[0].curve = {1, {{4096, {1e-3, 3e-3}}}, {{4096, 16}}};
+  members[1].curve = {0, {{4096, {2e-3}}}, {{4096, 16}}};
   Profile profile;
   profile.name = "cluster";
   profile.source = "test";

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace reckon {
 namespace {
 
@@ -170,6 +172,7 @@ public:
     return outcomes;
   }
   FlowRank& rank(std::size_t i) { return *m_ranks[i]; }
+  [[nodiscard]] std::vector<FakeWrite> calls() const { return m_network.calls(); }
 
 private:
   FakeNetwork m_network;
@@ -226,6 +229,24 @@ TEST(FlowRank, ALaneThatBreaksSaysSo) {
   while (!ranks.rank(1).finished_within(100ms)) {
   }
   EXPECT_THROW(static_cast<void>(ranks.rank(1).outcome()), Error);
+}
+
+// TCP calls sent what the kernel's buffers hold, and how much that is nobody knows.
+TEST(FlowRank, AStreamHasNoMoreOnTheWayThanItsReceiverAllows) {
+  Ranks ranks(2, [](const FakeWrite& write) {
+    return write.bytes > 0 ? FakeFault::lost : FakeFault::none; // sent, and never there
+  });
+  const FlowTask task{
+      .flows = {{1, 0}}, .bytes = 4096, .in_flight = 8, .window_ns = 1'000'000, .windows = 1};
+  for (const std::size_t rank : {0U, 1U}) {
+    ranks.rank(rank).prepare(task);
+    ranks.rank(rank).begin();
+  }
+  EXPECT_FALSE(ranks.rank(1).finished_within(100ms)); // credits are missing
+  ranks.rank(0).stop();
+  ranks.rank(1).stop();
+  EXPECT_LE(std::ranges::count_if(ranks.calls(), [](const FakeWrite& w) { return w.bytes > 0; }),
+            8);
 }
 
 TEST(FlowRank, CanBeStoppedWhenNothingComes) {

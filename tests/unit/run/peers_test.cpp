@@ -125,7 +125,8 @@ TEST(TextOfPeers, ThatIsNonsenseInAnIterationNamesTheRankAndTheField) {
         R"({"host": "here", "places": "", "clock_uncertainty_ns": 0})", mover->address(),
         R"({"busy": false, "bytes": 0, "digest": "", "error": "", "seconds": 0,
             "manifest": 0, "manifest_error": "", "go": true, "checked_bytes": 0,
-            "wrong_elements": 0, "first_error": "", "max_error": 0})",
+            "wrong_elements": 0, "first_error": "", "max_error": 0, "ready_ns": 0,
+            "round_trip_ns": 0})",
         ""};
     words[message] = "{}";
     words.resize(message + 1);

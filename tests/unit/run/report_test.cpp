@@ -38,7 +38,7 @@ struct Fixture {
       for (std::size_t r = 0; r < 2; ++r) {
         RankSample& s = samples[r];
         s.ready_ns = 1000 * k_ms * i + (r == 0 ? 0 : 5 * k_ms);
-        s.start_ns = 1000 * k_ms * i + 5 * k_ms;
+        s.begin_ns = s.start_ns = 1000 * k_ms * i + 5 * k_ms; // no way is long
         s.end_ns = s.start_ns + total_ms * k_ms - (r == 0 ? k_ms : 0);
         s.reduce_ns = reduce_ms * k_ms;
         s.lane_ns = total_ms * k_ms;
@@ -52,7 +52,7 @@ struct Fixture {
   }
 };
 
-TEST(ReportOfARun, TimesAreLastArrivalToLastCompletion) {
+TEST(ReportOfARun, TimesAreFromWhenAllBeginToTheLastCompletion) {
   Fixture f;
   f.iterations(66, 20, 60);
   const Report r = f.report();

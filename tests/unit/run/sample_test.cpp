@@ -27,24 +27,27 @@ TEST(SampleMeter, TakesDifferencesAndAddsTheLanesUp) {
 }
 
 TEST(RankSample, TravelsByNames) {
-  RankSample sent{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, got;
+  RankSample sent{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, got;
   fields_from_text(got.fields(), fields_to_text(sent.fields()), "rank 1");
   EXPECT_EQ(got.ready_ns, 1);
   EXPECT_EQ(got.end_ns, 2);
-  EXPECT_EQ(got.start_ns, 3);
-  EXPECT_EQ(got.lane_ns, 6);
-  EXPECT_EQ(got.machine_busy_ns, 10);
+  EXPECT_EQ(got.begin_ns, 3);
+  EXPECT_EQ(got.start_ns, 4);
+  EXPECT_EQ(got.lane_ns, 7);
+  EXPECT_EQ(got.machine_busy_ns, 11);
   EXPECT_THROW(fields_from_text(got.fields(), "[1, 2, 3, 4, 5, 6, 7, 8, 9]", "rank 1"), PeerError);
 }
 
-TEST(IterationSeconds, AreFromTheLastArrivalToTheLastCompletion) {
+TEST(IterationSeconds, AreFromWhenAllCanKnowThatTheLastIsReadyToTheLastCompletion) {
   std::array<RankSample, 2> samples{};
   samples[0].ready_ns = 1'000'000'000;
   samples[0].end_ns = 5'000'000'000;
   samples[1].ready_ns = 2'000'000'000;
   samples[1].end_ns = 4'000'000'000;
   EXPECT_EQ(last_ready_ns(samples), 2'000'000'000);
-  EXPECT_DOUBLE_EQ(iteration_seconds(samples), 3);
+  // 80 ms from the farthest rank to rank 0 and back: 5 - 2.08.
+  samples[0].begin_ns = samples[1].begin_ns = begin_ns(last_ready_ns(samples), 80'000'000);
+  EXPECT_DOUBLE_EQ(iteration_seconds(samples), 2.92);
 }
 
 TEST(BusyTicks, LeaveOutWhatWasIdleOrWaitedForADisk) {

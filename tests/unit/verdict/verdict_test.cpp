@@ -177,6 +177,14 @@ TEST(Verdict, IsSilentOnAMachineWhosePartsAreAlike) {
   EXPECT_EQ(verdict.checks.at(FindingKind::data), 2U * 2 + 8U * 2 + 56);
 }
 
+TEST(Verdict, SaysWhereAProfileContradictsItself) {
+  Profile profile = dgx();
+  Cell& halves = measure(profile, k_bisection_random, "", "", 116);
+  halves.ceiling = Ceiling{"the ports", 100};
+  EXPECT_THAT(found(profile),
+              ElementsAre("contradiction " + profile.name + " bisection_random: 86 %"));
+}
+
 struct Fault {
   const char* name;
   std::function<Profile()> machine;

@@ -2,24 +2,66 @@
 #include "run/machine_check.hpp"
 
 #include "core/clock.hpp"
+#include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "kernels/reduce.hpp"
 #include "launch/peer_fields.hpp"
 #include "movers/mover.hpp"
+#include "stats/summary.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 #include <memory>
 #include <span>
+#include <sys/mman.h>
+#include <system_error>
 #include <vector>
 
 namespace reckon {
 namespace {
 
 constexpr std::size_t k_piece = std::size_t{1} << 20U;
-constexpr std::size_t k_pieces = 32; ///< of each of two arrays: together more than caches keep
-constexpr std::int64_t k_time_ns = 60'000'000;
+constexpr std::size_t k_pieces = 128; ///< of each of two arrays: together more than caches keep
+/// The median of three such times counts: a disturbance of one says nothing.
+constexpr std::int64_t k_time_ns = 30'000'000;
+/// Before and after these times, so that all ranks are at work in all of them.
+constexpr std::int64_t k_margin_ns = 10'000'000;
+
+/// Memory of this process in large pages where the system has them, as the profile's copies and
+/// sums had it.
+class OwnMemory {
+public:
+  explicit OwnMemory(std::size_t bytes) : m_bytes(bytes) {
+    if (bytes == 0) {
+      return;
+    }
+    m_at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m_at == MAP_FAILED) {
+      fail(ErrorKind::unavailable, fmt::format("{} to measure the machine with: {}", bytes,
+                                               std::generic_category().message(errno)));
+    }
+    static_cast<void>(::madvise(m_at, bytes, MADV_HUGEPAGE)); // without, pages are small
+  }
+  OwnMemory(const OwnMemory&) = delete;
+  OwnMemory& operator=(const OwnMemory&) = delete;
+  ~OwnMemory() {
+    if (m_bytes > 0) {
+      ::munmap(m_at, m_bytes);
+    }
+  }
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    return {static_cast<std::byte*>(m_at), m_bytes};
+  }
+
+private:
+  void* m_at = nullptr;
+  std::size_t m_bytes;
+};
 
 /// What a rank found.
 struct Found {
@@ -27,19 +69,26 @@ struct Found {
   [[nodiscard]] PeerFields fields() { return {{"bytes_per_second", &bytes_per_second}}; }
 };
 
-/// Calls op(i) for piece after piece until the time is over; returns calls a second.
+/// Calls op(i) for piece after piece until the times are over, margins included; returns calls a
+/// second.
 template <class Op>
-double rate_of(const Op& op) {
-  for (std::size_t i = 0; i < k_pieces; ++i) { // the first touch of a page is slow
-    op(i);
-  }
-  const std::int64_t begin = monotonic_ns();
-  std::int64_t now = begin;
-  std::size_t calls = 0;
-  for (; now - begin < k_time_ns; now = monotonic_ns()) {
-    op(calls++ % k_pieces);
-  }
-  return static_cast<double>(calls) / (static_cast<double>(now - begin) * 1e-9);
+double rate_of(std::size_t pieces, const Op& op) {
+  std::size_t piece = 0;
+  const auto calls_within = [&](std::int64_t time_ns) {
+    const std::int64_t begin = monotonic_ns();
+    std::size_t calls = 0;
+    std::int64_t now = begin;
+    for (; now - begin < time_ns; now = monotonic_ns()) {
+      op(piece++ % pieces);
+      ++calls;
+    }
+    return static_cast<double>(calls) / (static_cast<double>(now - begin) * 1e-9);
+  };
+  calls_within(k_margin_ns);
+  std::vector<double> rates(3);
+  std::ranges::generate(rates, [&] { return calls_within(k_time_ns); });
+  calls_within(k_margin_ns);
+  return median(rates);
 }
 
 double sum_of(const std::vector<Found>& all) {
@@ -54,24 +103,38 @@ double sum_of(const std::vector<Found>& all) {
 
 MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, Seconds limit) {
   const bool first = rendezvous.rank() == 0;
+  const bool sums = rendezvous.rank() < rates.threads;
+  // Rank 0 copies alone; those that sum share the caches.
+  constexpr std::size_t k_fewest = 8;
+  const std::size_t pieces =
+      first  ? k_pieces
+      : sums ? std::max(k_fewest, k_pieces / static_cast<std::size_t>(rates.threads))
+             : 0;
+  const bool in_place = rates.sums == k_sum_in_place;
+  const OwnMemory own(2 * pieces * k_piece);
   const std::unique_ptr<Mover> mover = make_mover("host"); // memory as ranks share it
-  const auto piece = [](std::span<std::byte> array, std::size_t i) {
-    return array.data() + i * k_piece;
+  const std::span<std::byte> shared = mover->allocate(in_place && sums ? 2 * pieces * k_piece : 0);
+  for (const std::span<std::byte> memory : {own.bytes(), shared}) { // a page's first touch is slow
+    std::memset(memory.data(), 0, memory.size());
+  }
+  const auto piece = [pieces](std::span<std::byte> memory, std::size_t array, std::size_t i) {
+    return memory.data() + (array * pieces + i) * k_piece;
   };
-  const std::span<std::byte> a = mover->allocate(k_pieces * k_piece),
-                             b = mover->allocate(k_pieces * k_piece);
+  rendezvous.all_gather("", limit); // nobody is at that any more
   constexpr auto k_bytes = static_cast<double>(k_piece);
   Found copy, sum;
   if (first) {
     copy.bytes_per_second =
-        k_bytes * rate_of([&](std::size_t i) { std::memcpy(piece(b, i), piece(a, i), k_piece); });
+        k_bytes * rate_of(pieces, [&](std::size_t i) {
+          std::memcpy(piece(own.bytes(), 1, i), piece(own.bytes(), 0, i), k_piece);
+        });
   }
   MachineNow now;
   now.copy_bytes_per_second = sum_of(gather(rendezvous, copy, limit));
-  if (first || rates.threads > 1) {
-    const bool in_place = rates.sums == k_sum_in_place;
-    const double sums = rate_of([&](std::size_t i) {
-      const std::array<void*, 2> operands{piece(a, i), piece(b, i)};
+  if (sums) {
+    const std::span<std::byte> memory = in_place ? shared : own.bytes();
+    const double calls = rate_of(pieces, [&](std::size_t i) {
+      const std::array<void*, 2> operands{piece(memory, 0, i), piece(memory, 1, i)};
       if (in_place) {
         sum_in_place(DType::fp32, operands, k_piece / sizeof(float));
       } else {
@@ -80,7 +143,7 @@ MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, Se
       }
     });
     // As the cells count: what is read and written, and what arrives.
-    sum.bytes_per_second = sums * (in_place ? 4 * k_bytes : k_bytes);
+    sum.bytes_per_second = calls * (in_place ? 4 * k_bytes : k_bytes);
   }
   now.sum_bytes_per_second = sum_of(gather(rendezvous, sum, limit));
   return now;

@@ -11,8 +11,9 @@ namespace reckon {
 
 /// Measures again, at the start of a run whose ranks share one machine, what the profile has of
 /// copies and sums in pieces of 1 MiB from memory (Plan::machine_rates): a copy by rank 0 alone,
-/// then sums by all ranks, or by rank 0 where the plan's rate is one thread's. Every rank calls it;
-/// the result is complete at rank 0. Takes about 0.2 s, and 64 MiB of each rank meanwhile. Throws
+/// then sums by the first MachineRates::threads ranks at once. Every rank calls it and gets the
+/// result. Takes about half a second, and at most 512 MiB of rank 0
+/// and as much of the others together meanwhile. Throws
 /// as Rendezvous::all_gather().
 [[nodiscard]] MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates,
                                          Seconds limit);

@@ -181,13 +181,6 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   }
   const double miss = measured - predicted;
   const std::string size = fmt::format("{:+.1f} %", 100 * report.error);
-  // A measured rate is good to a percent at best: what beats the bound by less says nothing.
-  constexpr double k_bound_accuracy = 0.01;
-  if (measured < (1 - k_bound_accuracy) * report.prediction.bound_seconds) {
-    return fmt::format("stale profile ({}): faster than the bound, so the links are better than "
-                       "the profile says; probe again",
-                       size);
-  }
   if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds) {
     return fmt::format("within the range of the profile's own spread ({})", size);
   }
@@ -200,6 +193,13 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
         100 * now->sum_bytes_per_second / now->profile_sum_bytes_per_second,
         100 * now->copy_bytes_per_second / now->profile_copy_bytes_per_second,
         to_text(Seconds(now->predicted_seconds)), 100 * now->error);
+  }
+  // A measured rate is good to a percent at best: what beats the bound by less says nothing.
+  constexpr double k_bound_accuracy = 0.01;
+  if (measured < (1 - k_bound_accuracy) * report.prediction.bound_seconds) {
+    return fmt::format("stale profile ({}): faster than the bound, so the links are better than "
+                       "the profile says; probe again",
+                       size);
   }
   if (report.within_tolerance) {
     return fmt::format("within the tolerance ({}): not looked for", size);

@@ -52,6 +52,29 @@ struct Fixture {
   }
 };
 
+TEST(ReportOfARun, ASlowerMachineIsToldFromAWrongModel) {
+  // 40 ms of writes at copies half as fast and 19 ms of sums at 19/20 of their rate: 80 + 20 + 1.
+  Fixture f;
+  f.plan.machine_rates = MachineRates{2, "reduce_sum", 20e9, 10e9};
+  f.result.machine_now = MachineNow{.sum_bytes_per_second = 19e9, .copy_bytes_per_second = 5e9};
+  f.iterations(99, 20, 99);
+  const Report slower = f.report();
+  ASSERT_TRUE(slower.machine_now);
+  EXPECT_NEAR(slower.machine_now->predicted_seconds, 0.101, 1e-9);
+  EXPECT_NEAR(slower.machine_now->error, 99.0 / 101 - 1, 1e-9);
+  EXPECT_EQ(slower.machine_now->profile_copy_bytes_per_second, 10e9);
+  EXPECT_THAT(slower.cause, testing::StartsWith("the machine is slower than when it was probed "
+                                                "(+65.0 %): sums at 95 %, copies at 50 %"));
+  // As fast as it was: then the model is wrong, and another cause is looked for.
+  f.result.machine_now = MachineNow{.sum_bytes_per_second = 20e9, .copy_bytes_per_second = 10e9};
+  const Report wrong = f.report();
+  EXPECT_NEAR(wrong.machine_now->error, wrong.error, 1e-9);
+  EXPECT_THAT(wrong.cause, testing::Not(testing::HasSubstr("probed")));
+  // No plan's rates, nothing to say.
+  f.plan.machine_rates.reset();
+  EXPECT_FALSE(f.report().machine_now);
+}
+
 TEST(ReportOfARun, TimesAreFromWhenAllBeginToTheLastCompletion) {
   Fixture f;
   f.iterations(66, 20, 60);

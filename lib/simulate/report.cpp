@@ -40,7 +40,8 @@ std::vector<RankWork> work_of(const SimulatedPlan& simulated) {
         }
         const double seconds = simulated.network.seconds_of(r, lane, i) * factor[r];
         compute_s += seconds;
-        reduce_s += op.kind == OpKind::reduce ? seconds : 0;
+        const bool sums = op.kind == OpKind::reduce || op.kind == OpKind::sum_in_place;
+        reduce_s += sums ? seconds : 0;
         update_s += op.kind == OpKind::update ? seconds : 0;
       }
       work.compute_s += compute_s;
@@ -199,7 +200,9 @@ std::string cause_of(const Report& report, const SimulatedPlan& simulated,
   }
   const std::vector<SimulatedStation>& stations = report.simulation->stations;
   if (stations.empty()) {
-    return "nothing moves";
+    return longest(work, &RankWork::lane_compute_s) > 0
+               ? fmt::format("sums ({}): they are made in place, and nothing is sent", size)
+               : "nothing moves";
   }
   if (simulated.network.names.size() == 1 && simulated.plan.ranks.front().endpoint.empty() &&
       std::abs(report.error) > k_told_error) { // all share its memory

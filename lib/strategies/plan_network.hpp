@@ -44,7 +44,8 @@ struct PlanNetwork {
 /// - nodes of a torus of the profile's endpoint: its links (torus_between());
 /// - machines: measured pairs, ports and the racks' uplinks (network_between_ranks());
 /// - ranks that share one machine: one station, its memory. What they write passes it at the rate
-///   for that many talkers, and summing takes turns where there are more lanes than processors.
+///   for that many talkers, and summing takes turns where there are more lanes than processors: all
+///   lanes that sum do so all the time, so that one that sums more than others takes too long.
 /// Throws Error{input} when the profile lacks what is needed.
 [[nodiscard]] PlanNetwork network_of(const Plan& plan, const Profile& profile);
 

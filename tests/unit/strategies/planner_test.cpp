@@ -8,6 +8,8 @@
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
 #include "strategies/model.hpp"
+#include "strategies/plan_network.hpp"
+#include "strategies/play.hpp"
 #include "strategies/predict.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/torus/planner.hpp"
@@ -129,6 +131,21 @@ TEST(Planner, OneServerSumsInPlaceWithOneThread) {
   const Plan plan = plan_for(p, k_model, 2, 1, {.strategy = "ps_noncolocated"});
   EXPECT_TRUE(plan.sums_in_place);
   EXPECT_NEAR(plan.prediction.mid_seconds, 4 * 64.0 * 1024 * 1024 / 20e9, 1e-9);
+}
+
+TEST(Planner, APlayOfSumsInPlaceTakesAsLongAsPredictedWhereAllServersSumAlike) {
+  const Profile profile = machine_that_shares(); // of two cores
+  const auto expect_alike = [&](const char* strategy, std::uint64_t workers,
+                                std::uint64_t servers) {
+    const Plan plan = plan_for(profile, k_model, workers, servers, {.strategy = strategy});
+    ASSERT_TRUE(plan.sums_in_place);
+    const PlanNetwork network = network_of(plan, profile);
+    const double played = play(lower(plan), network.network, network.cost).total_seconds;
+    EXPECT_NEAR(played, plan.prediction.mid_seconds, 0.01 * played) << strategy;
+  };
+  expect_alike("byteps_split", 2, 0);
+  expect_alike("ps_colocated", 4, 0);
+  expect_alike("ps_noncolocated", 2, 1);
 }
 
 TEST(Planner, SumsInPlaceOnlyWhereTheyCanBe) {

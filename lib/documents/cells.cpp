@@ -39,8 +39,7 @@ constexpr CellCase k_cases[] = {
      "summation of gradients, by element type, threads, operands and part size"},
     {k_sum_in_place, machine, k_rate, k_stream,
      "memory traffic of sums that are written into each of their operands, in memory that "
-     "processes "
-     "share"},
+     "processes share"},
     {k_sum_and_send, machine, k_rate, k_payload,
      "sums that are sent at once, with stores through the caches and around them"},
     {k_optimizer_step, machine, k_rate, k_payload,

@@ -111,7 +111,7 @@ MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, Se
       : sums ? std::max(k_fewest, k_pieces / static_cast<std::size_t>(rates.threads))
              : 0;
   const bool in_place = rates.sums == k_sum_in_place;
-  const OwnMemory own(2 * pieces * k_piece);
+  const OwnMemory own(first || !in_place ? 2 * pieces * k_piece : 0);
   const std::unique_ptr<Mover> mover = make_mover("host"); // memory as ranks share it
   const std::span<std::byte> shared = mover->allocate(in_place && sums ? 2 * pieces * k_piece : 0);
   for (const std::span<std::byte> memory : {own.bytes(), shared}) { // a page's first touch is slow

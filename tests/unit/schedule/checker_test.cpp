@@ -18,6 +18,19 @@ using testing::HasSubstr;
 
 constexpr std::uint32_t k_inbox = 1;
 
+/// Two workers with a gradient of 64 bytes and one lane each, in which nothing is done yet.
+Schedule two_workers(const std::vector<std::uint64_t>& buffer_bytes) {
+  Schedule s;
+  s.runs = {{0, 64, DType::fp32}};
+  s.worker = {true, true};
+  s.ranks.resize(2);
+  for (RankProgram& r : s.ranks) {
+    r.buffer_bytes = buffer_bytes;
+    r.lanes.resize(1);
+  }
+  return s;
+}
+
 /// Two workers, one 64-byte part that rank 1 sums in place: the smallest correct exchange.
 ///   rank 0: write gradient -> rank 1's inbox (tag 0); await the sum (tag 7)
 ///   rank 1: await tag 0; gradient = gradient + inbox; write gradient -> rank 0's gradient (tag 7)
@@ -33,14 +46,7 @@ struct Exchange {
   std::uint64_t inbox_bytes = 64;
 
   [[nodiscard]] Schedule build() const {
-    Schedule s;
-    s.runs = {{0, 64, DType::fp32}};
-    s.worker = {true, true};
-    s.ranks.resize(2);
-    for (RankProgram& r : s.ranks) {
-      r.buffer_bytes = {64, inbox_bytes};
-      r.lanes.resize(1);
-    }
+    Schedule s = two_workers({64, inbox_bytes});
     s.ranks[0].lanes[0].append(push, {});
     s.ranks[0].lanes[0].append(result, {});
     LaneProgram& server = s.ranks[1].lanes[0];
@@ -81,14 +87,7 @@ struct SharedSum {
   std::uint64_t bytes = 64;
 
   [[nodiscard]] Schedule build() const {
-    Schedule s;
-    s.runs = {{0, 64, DType::fp32}};
-    s.worker = {true, true};
-    s.ranks.resize(2);
-    for (RankProgram& r : s.ranks) {
-      r.buffer_bytes = {64};
-      r.lanes.resize(1);
-    }
+    Schedule s = two_workers({64});
     s.ranks[1].peer_buffers = peer_buffers;
     s.ranks[0].lanes[0].append_write(0, 1, 0, {}, {}, 0, {});
     s.ranks[0].lanes[0].append_await(0, 1, 7);

@@ -65,18 +65,25 @@ private:
   std::vector<int> m_cpus;
 };
 
-/// Times `step(rows, rank, index)` on the cell's threads; each works on rows of `arrays` arrays of
-/// the cell's size, and an operation of one thread counts as `bytes`.
+/// Times `step(rows, rank, index)` on the cell's threads; an operation of one thread counts as
+/// `bytes`. `budget` is for everything since `since`.
+template <class Step>
+void measure_on(Workbench& bench, const Rows& rows, double bytes, const Step& step, Cell& cell,
+                Seconds since, Seconds budget) {
+  const Samples samples = bench.sample(
+      bench.team(rows.cpus()), since, budget,
+      [&](std::size_t rank, std::uint64_t index) noexcept { step(rows, rank, index); });
+  fill_cell(cell, samples, bytes * cell.key.threads);
+}
+
+/// The same on rows of `arrays` arrays of the cell's size in the bench's own memory.
 template <class Step>
 void measure_rows(Workbench& bench, std::size_t arrays, double bytes, const Step& step, Cell& cell,
                   Seconds budget) {
   const Seconds since = bench.clock().now();
   const std::vector<CorePlace> cores = bench.spread(cell.key.threads);
   const Rows rows(bench, cores, arrays, cell.key.bytes);
-  const Samples samples = bench.sample(
-      bench.team(rows.cpus()), since, budget,
-      [&](std::size_t rank, std::uint64_t index) noexcept { step(rows, rank, index); });
-  fill_cell(cell, samples, bytes * cell.key.threads);
+  measure_on(bench, rows, bytes, step, cell, since, budget);
   bench.remark_placement(cell, cores.front().node, 0);
 }
 
@@ -89,9 +96,9 @@ CellPlan cold_plan(const Workbench& bench, CellKey key,
 }
 
 /// Where the first `count` arrays of a row begin, at most 8.
-std::array<const void*, 8> operands_of(const Rows& rows, std::size_t rank, std::uint64_t index,
-                                       std::size_t count) noexcept {
-  std::array<const void*, 8> from{};
+std::array<void*, 8> operands_of(const Rows& rows, std::size_t rank, std::uint64_t index,
+                                 std::size_t count) noexcept {
+  std::array<void*, 8> from{};
   for (std::size_t s = 0; s < count; ++s) {
     from[s] = rows.array<std::byte>(rank, index, s);
   }
@@ -109,7 +116,7 @@ CellPlan sum_plan(Workbench& bench, DType dtype, int threads, int sources, std::
       [&bench, dtype, sources, part](Cell& cell, Seconds budget) {
         const auto operands = static_cast<std::size_t>(sources);
         const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
-          const std::array<const void*, 8> from = operands_of(rows, thread, index, operands);
+          const std::array<void*, 8> from = operands_of(rows, thread, index, operands);
           sum_into(dtype, rows.array<std::byte>(thread, index, 0), {from.data(), operands},
                    part / size_of(dtype));
         };
@@ -153,17 +160,12 @@ CellPlan in_place_plan(Workbench& bench, const std::shared_ptr<SharedMemory>& me
         const Rows rows(bench, cores, operands, part, [&](std::size_t node, std::uint64_t bytes) {
           return memory->of(bench, node, bytes);
         });
-        const Samples samples =
-            bench.sample(bench.team(rows.cpus()), since, budget,
-                         [&](std::size_t rank, std::uint64_t index) noexcept {
-                           std::array<void*, 8> all{};
-                           for (std::size_t s = 0; s < operands; ++s) {
-                             all[s] = rows.array<std::byte>(rank, index, s);
-                           }
-                           sum_in_place(dtype, {all.data(), operands}, part / size_of(dtype));
-                         });
+        const auto sum = [&](const Rows& all, std::size_t thread, std::uint64_t index) noexcept {
+          const std::array<void*, 8> of = operands_of(all, thread, index, operands);
+          sum_in_place(dtype, {of.data(), operands}, part / size_of(dtype));
+        };
         const double traffic = 2 * static_cast<double>(part) * sources; // read and written
-        fill_cell(cell, samples, traffic * cell.key.threads);
+        measure_on(bench, rows, traffic, sum, cell, since, budget);
       });
 }
 
@@ -188,7 +190,7 @@ CellPlan stores_plan(Workbench& bench, Stores stores, int threads, int sources,
           near.emplace_back((k_slots + 1) * part, bench.nodes()[core.node].os_node);
         }
         const auto sum = [&](const Rows& rows, std::size_t thread, std::uint64_t index) noexcept {
-          const std::array<const void*, 8> from = operands_of(rows, thread, index, operands);
+          const std::array<void*, 8> from = operands_of(rows, thread, index, operands);
           std::byte* const slots = near[thread].bytes().data();
           std::byte* const slot = slots + index % k_slots * part;
           sum_into(DType::fp32, slot, {from.data(), operands}, part / sizeof(float), stores);

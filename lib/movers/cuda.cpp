@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <climits>
 #include <cstring>
 #include <deque>
@@ -23,6 +24,32 @@ constexpr std::size_t k_in_flight = 64;
 /// Between two looks at what a GPU does. A nap takes a few microseconds more.
 constexpr std::chrono::microseconds k_nap{10};
 
+/// A tag of nobody's: the receiver is to look at the wishes that it shares with the sender.
+constexpr std::uint32_t k_look = UINT32_MAX;
+constexpr std::size_t k_most_ranks = 256; // as of the mailbox
+
+/// A write from host memory into a GPU's, which the rank on that GPU makes: were it made by the
+/// rank that sends, two processes would take turns on the GPU, a fraction of a millisecond each.
+struct Wish {
+  Slice source;      ///< of the sender's buffers
+  Slice destination; ///< of the receiver's
+  std::uint64_t bytes = 0;
+  std::uint32_t tag = 0;
+};
+
+/// The wishes of one lane of a rank to one other rank, in the sender's memory. A wish is there when
+/// `asked` counts it, and its place free again when `done` does; the mail that says so comes after.
+struct Wishes {
+  alignas(128) std::atomic<std::uint32_t> asked;
+  alignas(128) std::atomic<std::uint32_t> done;
+  alignas(128) std::array<Wish, k_in_flight> wishes;
+
+  [[nodiscard]] Wish& at(std::uint32_t number) noexcept { return wishes[number % k_in_flight]; }
+};
+
+/// The wishes of one lane: by number of the receiver among the ranks that are reached.
+using LaneWishes = std::array<Wishes, k_most_ranks>;
+
 void check_gpu(const GpuLibrary& gpus, GpuStatus status, const std::string& attempt) {
   if (status != 0) {
     fail(ErrorKind::operation, fmt::format("{}: {}", attempt, gpus.words(status)));
@@ -36,8 +63,9 @@ struct OwnBuffer {
   std::vector<std::byte> staging; ///< of GPU memory
   Fd fd;
   Mapping host;
-  GpuRegistration registration;
 };
+
+using Buffers = std::vector<std::unique_ptr<OwnBuffer>>;
 
 /// A peer's, as we reach it.
 struct PeerBuffer {
@@ -56,30 +84,196 @@ using Imported = std::unique_ptr<std::byte, CloseMemory>;
 
 struct CudaPeer {
   PeerMail mail;
-  std::optional<int> device; ///< none: host memory
+  bool on_gpu = false;       ///< its memory is a GPU's
+  std::optional<int> device; ///< that GPU, as a rank on a GPU numbers it
   bool direct = true;        ///< else copies between GPUs go by way of the host
   std::vector<PeerBuffer> buffers;
   std::vector<Imported> imported;
+  Mapping wishes; ///< of a rank in host memory: what it wants a rank on a GPU to do
+};
+
+/// Why a write cannot be; nullptr when it can.
+const char* why_not(const std::deque<CudaPeer>* peers, int peer_rank, const Buffers& own,
+                    Slice source, Slice destination, std::uint64_t bytes) noexcept {
+  const auto peer = static_cast<std::size_t>(peer_rank);
+  if (peers == nullptr || peer_rank < 0 || peer >= peers->size() ||
+      (*peers)[peer].mail.shared == nullptr) {
+    return "no such peer";
+  }
+  const CudaPeer& to = (*peers)[peer];
+  const bool fit =
+      bytes == 0 || (source.buffer < own.size() && destination.buffer < to.buffers.size() &&
+                     fits(source.offset, bytes, own[source.buffer]->bytes.size()) &&
+                     fits(destination.offset, bytes, to.buffers[destination.buffer].bytes.size()));
+  return fit ? nullptr : "the write reaches outside its buffers";
+}
+
+/// Arrivals only: what tells of wishes is left out.
+std::size_t take_arrivals(Mailbox& mail, std::span<Completion> out) noexcept {
+  const auto end = out.begin() + static_cast<std::ptrdiff_t>(mail.take(out));
+  const auto is_look = [](const Completion& completion) { return completion.tag == k_look; };
+  return static_cast<std::size_t>(std::remove_if(out.begin(), end, is_look) - out.begin());
+}
+
+/// The lists of peers that a lane works with.
+struct LanePeers {
+  std::deque<CudaPeer>* all = nullptr;
+  std::size_t self = 0;
+  std::vector<std::size_t> number; ///< of each rank among those that are reached
+
+  LanePeers() = default;
+  LanePeers(std::deque<CudaPeer>& peers, std::size_t self_rank) : all(&peers), self(self_rank) {
+    std::size_t reached = 0;
+    for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+      number.push_back(reached);
+      reached += rank == self || peers[rank].mail.shared != nullptr ? 1U : 0U;
+    }
+  }
+  [[nodiscard]] std::vector<MailControl*> controls() const {
+    std::vector<MailControl*> out;
+    for (const CudaPeer& peer : *all) {
+      out.push_back(peer.mail.shared);
+    }
+    return out;
+  }
+};
+
+/// Of a rank on a GPU or in host memory.
+class CudaLane : public MoverLane {
+public:
+  virtual void connect(std::size_t self, std::deque<CudaPeer>& peers) = 0;
+  virtual void wait_for_all() noexcept = 0;
+};
+
+/// Of a rank in host memory. The processor copies into others' host memory; what goes into a GPU's
+/// is wished for.
+class ProcessorLane final : public CudaLane {
+public:
+  ProcessorLane(int index, MailControl& control, LaneWishes& wishes, const Buffers& buffers)
+      : m_mail(index, control), m_wishes(wishes), m_buffers(buffers) {}
+
+  void wait_for_all() noexcept override {}
+
+  void connect(std::size_t self, std::deque<CudaPeer>& peers) override {
+    m_peers = LanePeers(peers, self);
+    m_mail.connect(self, m_peers.controls());
+    m_wished.resize(peers.size());
+    for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+      if (peers[rank].on_gpu) {
+        to(rank).asked.store(0, std::memory_order_relaxed); // its pages come now
+      }
+    }
+    m_told.reserve(k_in_flight);
+  }
+
+  bool write(int peer_rank, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
+             std::uint64_t id) noexcept override {
+    if (m_told.size() == m_told.capacity()) {
+      return false;
+    }
+    if (const char* const why =
+            why_not(m_peers.all, peer_rank, m_buffers, source, destination, bytes)) {
+      m_reason = why;
+      m_told.push_back({Completion::Kind::failed, 0, id});
+      return true;
+    }
+    const auto peer = static_cast<std::size_t>(peer_rank);
+    const CudaPeer& receiver = (*m_peers.all)[peer];
+    if (receiver.on_gpu) {
+      return wish(peer, {source, destination, bytes, tag}, id);
+    }
+    if (!m_mail.has_room(peer)) {
+      return false;
+    }
+    if (bytes != 0) {
+      std::memcpy(receiver.buffers[destination.buffer].bytes.data() + destination.offset,
+                  m_buffers[source.buffer]->bytes.data() + source.offset, bytes);
+    }
+    m_mail.put(peer, tag);
+    m_told.push_back({Completion::Kind::sent, 0, id});
+    return true;
+  }
+
+  std::size_t poll(std::span<Completion> out) noexcept override {
+    std::size_t count = 0;
+    while (count < out.size() && !m_told.empty()) {
+      out[count++] = m_told.back();
+      m_told.pop_back();
+    }
+    count += take_arrivals(m_mail, out.subspan(count));
+    // After the mail was taken: what is done later comes with more mail.
+    for (std::size_t rank = 0; rank < m_wished.size(); ++rank) {
+      Wished& wished = m_wished[rank];
+      while (count < out.size() && wished.told != wished.asked &&
+             wished.told != to(rank).done.load(std::memory_order_acquire)) {
+        out[count++] = {Completion::Kind::sent, 0, wished.ids[wished.told++ % k_in_flight]};
+      }
+    }
+    return count;
+  }
+
+  void wait(std::chrono::nanoseconds limit) noexcept override {
+    if (m_told.empty()) {
+      m_mail.sleep(limit);
+    }
+  }
+  std::optional<LaneSleep> before_sleep(std::chrono::nanoseconds limit) noexcept override {
+    return m_told.empty() ? m_mail.before_sleep(limit) : std::nullopt;
+  }
+  void after_sleep() noexcept override { m_mail.after_sleep(); }
+
+  std::string error() const override { return fmt::format("write(cuda): {}", m_reason); }
+
+private:
+  struct Wished {
+    std::uint32_t asked = 0, told = 0;
+    std::array<std::uint64_t, k_in_flight> ids{};
+  };
+
+  [[nodiscard]] Wishes& to(std::size_t rank) noexcept { return m_wishes[m_peers.number[rank]]; }
+
+  bool wish(std::size_t peer, const Wish& wish, std::uint64_t id) noexcept {
+    Wished& wished = m_wished[peer];
+    if (wished.asked - wished.told == k_in_flight || !m_mail.has_room(peer)) {
+      return false;
+    }
+    Wishes& shared = to(peer);
+    shared.at(wished.asked) = wish;
+    wished.ids[wished.asked % k_in_flight] = id;
+    shared.asked.store(++wished.asked, std::memory_order_release);
+    m_mail.put(peer, k_look);
+    return true;
+  }
+
+  Mailbox m_mail;
+  LaneWishes& m_wishes;
+  const Buffers& m_buffers;
+  LanePeers m_peers;
+  std::vector<Wished> m_wished;   ///< by rank
+  std::vector<Completion> m_told; ///< capacity is never exceeded
+  const char* m_reason = "no error";
 };
 
 /// Work in one stream, in order: what is to be told when it is over.
 class Channel {
 public:
   struct Item {
+    enum class Kind : std::uint8_t {
+      write,    ///< ours into a peer's memory
+      wish,     ///< a peer's into ours
+      local_op, ///< of the lane's engine
+    };
+    Kind kind = Kind::write;
     std::uint32_t tag = 0;
     std::uint64_t id = 0;
-    bool local = false;
-    bool on_gpu = false; ///< waits for its event; else it was over when it was queued
+    bool on_gpu = true; ///< waits for its event; else it was over when it was queued
   };
 
-  Channel(GpuLibrary& gpus, int device)
-      : m_gpus(gpus), m_stream(gpus, gpus.make_stream(device)), m_items(k_in_flight) {
+  Channel(GpuLibrary& gpus, int device) : m_gpus(gpus), m_stream(gpus, gpus.make_stream(device)) {
     for (std::size_t i = 0; i < k_in_flight; ++i) {
       m_events.emplace_back(gpus, gpus.make_event(device, false));
     }
   }
-  /// Without a GPU: only what is over when it is queued.
-  explicit Channel(GpuLibrary& gpus) : m_gpus(gpus), m_items(k_in_flight) {}
 
   [[nodiscard]] bool full() const noexcept { return m_count == m_items.size(); }
   [[nodiscard]] bool empty() const noexcept { return m_count == 0; }
@@ -113,90 +307,75 @@ public:
     m_first = (m_first + 1) % m_items.size();
     --m_count;
   }
-  void wait_for_all() noexcept {
-    if (m_stream.get().handle != nullptr) {
-      static_cast<void>(m_gpus.synchronize(m_stream.get()));
-    }
-  }
+  void wait_for_all() noexcept { static_cast<void>(m_gpus.synchronize(m_stream.get())); }
 
 private:
   GpuLibrary& m_gpus;
   GpuOwned<GpuStream> m_stream;
   std::vector<GpuOwned<GpuEvent>> m_events;
-  std::vector<Item> m_items; ///< a ring: allocated once
+  std::array<Item, k_in_flight> m_items{}; ///< a ring
   std::size_t m_first = 0, m_count = 0;
 };
 
-class CudaLane final : public MoverLane, private Engine {
+/// Of a rank on a GPU, which alone gives work to it.
+class GpuLane final : public CudaLane, private Engine {
 public:
-  CudaLane(GpuLibrary& gpus, int index, MailControl& control, std::optional<int> device,
-           const std::vector<std::unique_ptr<OwnBuffer>>& buffers)
-      : m_gpus(gpus), m_mail(index, control), m_device(device), m_buffers(buffers) {}
+  GpuLane(GpuLibrary& gpus, int device, int index, MailControl& control, const Buffers& buffers)
+      : m_gpus(gpus), m_device(device), m_index(static_cast<std::size_t>(index)),
+        m_mail(index, control), m_buffers(buffers) {}
 
-  ~CudaLane() override { wait_for_all(); } // the memory goes next
+  ~GpuLane() override { all_done(); } // the memory goes next
 
-  void wait_for_all() noexcept {
-    for (const auto& channel : m_channels) {
-      if (channel) {
-        channel->wait_for_all();
+  void wait_for_all() noexcept override { all_done(); }
+
+  void connect(std::size_t self, std::deque<CudaPeer>& peers) override {
+    m_peers = LanePeers(peers, self);
+    m_mail.connect(self, m_peers.controls());
+    m_accepted.resize(peers.size());
+    m_wished.resize(peers.size());
+    for (std::size_t rank = 0; rank < peers.size(); ++rank) {
+      m_channels.push_back(std::make_unique<Channel>(m_gpus, m_device));
+      if (!peers[rank].wishes.bytes().empty()) {
+        m_wished[rank] = std::make_unique<Channel>(m_gpus, m_device);
       }
     }
-  }
-
-  void connect(std::size_t self, std::deque<CudaPeer>& peers) {
-    m_self = self;
-    m_peers = &peers;
-    std::vector<MailControl*> controls;
-    for (std::size_t rank = 0; rank < peers.size(); ++rank) {
-      controls.push_back(peers[rank].mail.shared);
-      const std::optional<int> driver =
-          rank == self || m_device ? m_device : peers[rank].device; // self: the local ops
-      m_channels.push_back(driver ? std::make_unique<Channel>(m_gpus, *driver)
-                                  : std::make_unique<Channel>(m_gpus));
-    }
-    m_mail.connect(self, std::move(controls));
     m_failed.reserve(k_in_flight);
   }
 
   bool write(int peer_rank, Slice source, Slice destination, std::uint64_t bytes, std::uint32_t tag,
              std::uint64_t id) noexcept override {
-    const auto peer = static_cast<std::size_t>(peer_rank);
     if (m_failed.size() == m_failed.capacity()) {
       return false;
     }
-    if (m_peers == nullptr || peer_rank < 0 || peer >= m_peers->size() ||
-        (*m_peers)[peer].mail.shared == nullptr) {
-      return refuse("no such peer", id);
+    if (const char* const why =
+            why_not(m_peers.all, peer_rank, m_buffers, source, destination, bytes)) {
+      m_attempt = "write(cuda)";
+      m_reason = why;
+      m_status = 0;
+      m_failed.push_back(id);
+      return true;
     }
-    const CudaPeer& to = (*m_peers)[peer];
-    if (bytes != 0 &&
-        (source.buffer >= m_buffers.size() || destination.buffer >= to.buffers.size() ||
-         !fits(source.offset, bytes, m_buffers[source.buffer]->bytes.size()) ||
-         !fits(destination.offset, bytes, to.buffers[destination.buffer].bytes.size()))) {
-      return refuse("the write reaches outside its buffers", id);
-    }
+    const auto peer = static_cast<std::size_t>(peer_rank);
+    const CudaPeer& to = (*m_peers.all)[peer];
     Channel& channel = *m_channels[peer];
     if (channel.full()) {
       return false;
     }
-    const bool on_gpu = bytes != 0 && (m_device || to.device);
+    GpuStatus status = 0;
     if (bytes != 0) {
+      m_attempt = "cudaMemcpyAsync";
       std::byte* const there = to.buffers[destination.buffer].bytes.data() + destination.offset;
       const std::byte* const here = m_buffers[source.buffer]->bytes.data() + source.offset;
-      GpuStatus status = 0;
-      if (!on_gpu) {
-        std::memcpy(there, here, bytes);
-      } else if (m_device && to.device && !to.direct) {
-        status = m_gpus.copy_peer(there, *to.device, here, *m_device, bytes, channel.stream());
-      } else {
-        status = m_gpus.copy(there, here, bytes, channel.stream());
-      }
-      if (status != 0) {
-        return refuse("cudaMemcpyAsync", status, id);
-      }
+      status = to.direct
+                   ? m_gpus.copy(there, here, bytes, channel.stream())
+                   : m_gpus.copy_peer(there, *to.device, here, m_device, bytes, channel.stream());
     }
-    if (const GpuStatus status = channel.push({tag, id, false, on_gpu}); status != 0) {
-      return refuse("cudaEventRecord", status, id);
+    if (status == 0) {
+      status = queue(channel, {Channel::Item::Kind::write, tag, id, bytes != 0});
+    }
+    if (status != 0) {
+      m_status = status;
+      m_failed.push_back(id);
     }
     return true;
   }
@@ -207,10 +386,16 @@ public:
       out[count++] = {Completion::Kind::failed, 0, m_failed.back()};
       m_failed.pop_back();
     }
+    count += take_arrivals(m_mail, out.subspan(count));
     for (std::size_t rank = 0; rank < m_channels.size(); ++rank) {
-      count = poll_channel(rank, out, count);
+      count = poll_channel(rank, *m_channels[rank], out, count);
+      if (m_wished[rank]) {
+        // After the mail was taken: a wish that comes later comes with more mail.
+        count = accept_wishes(rank, out, count);
+        count = poll_channel(rank, *m_wished[rank], out, count);
+      }
     }
-    return count + m_mail.take(out.subspan(count));
+    return count;
   }
 
   void wait(std::chrono::nanoseconds limit) noexcept override {
@@ -229,15 +414,24 @@ public:
                          : fmt::format("{}: {}", m_attempt, m_gpus.words(m_status));
   }
 
-  Engine& engine() noexcept override {
-    return m_device ? static_cast<Engine&>(*this) : cpu_engine();
-  }
+  Engine& engine() noexcept override { return *this; }
 
 private:
+  void all_done() noexcept {
+    for (const auto* const channels : {&m_channels, &m_wished}) {
+      for (const auto& channel : *channels) {
+        if (channel) {
+          channel->wait_for_all();
+        }
+      }
+    }
+  }
+
   /// What a GPU does ends without waking anybody.
   std::chrono::nanoseconds shorter_at_work(std::chrono::nanoseconds limit) noexcept {
-    const bool at_work = std::any_of(m_channels.begin(), m_channels.end(),
-                                     [](const auto& channel) { return !channel->empty(); });
+    const auto is_busy = [](const auto& channel) { return channel && !channel->empty(); };
+    const bool at_work = std::any_of(m_channels.begin(), m_channels.end(), is_busy) ||
+                         std::any_of(m_wished.begin(), m_wished.end(), is_busy);
     if (at_work && !m_naps_are_short) {
       // The kernel may end a sleep late by this much; its usual 50 us would be most of a nap.
       static_cast<void>(::prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0));
@@ -248,7 +442,7 @@ private:
 
   /// Engine.
   Started start(const LocalOp& op, std::uint64_t id) noexcept override {
-    Channel& channel = *m_channels[m_self];
+    Channel& channel = *m_channels[m_peers.self];
     if (channel.full()) {
       return Started::full;
     }
@@ -275,15 +469,58 @@ private:
       return Started::failed;
     }
     if (status == 0) {
-      status = channel.push({0, id, true, true});
+      status = queue(channel, {Channel::Item::Kind::local_op, 0, id, true});
     }
     m_status = status;
     return status == 0 ? Started::pending : Started::failed;
   }
 
-  std::size_t poll_channel(std::size_t rank, std::span<Completion> out,
+  GpuStatus queue(Channel& channel, const Channel::Item& item) noexcept {
+    const GpuStatus status = channel.push(item);
+    if (status != 0) {
+      m_attempt = "cudaEventRecord";
+    }
+    return status;
+  }
+
+  [[nodiscard]] Wishes& from(std::size_t rank) noexcept {
+    auto* const lanes = reinterpret_cast<LaneWishes*>((*m_peers.all)[rank].wishes.bytes().data());
+    return lanes[m_index][m_peers.number[m_peers.self]];
+  }
+
+  std::size_t accept_wishes(std::size_t rank, std::span<Completion> out,
+                            std::size_t count) noexcept {
+    const CudaPeer& peer = (*m_peers.all)[rank];
+    if (peer.wishes.bytes().empty()) {
+      return count; // disconnected
+    }
+    Wishes& wishes = from(rank);
+    Channel& channel = *m_wished[rank];
+    std::uint32_t& accepted = m_accepted[rank];
+    while (count < out.size() && !channel.full() &&
+           accepted != wishes.asked.load(std::memory_order_acquire)) {
+      const Wish wish = wishes.at(accepted++);
+      GpuStatus status = 0;
+      m_attempt = "cudaMemcpyAsync";
+      if (wish.bytes != 0) { // both ends were checked by who wishes, by what we said of our memory
+        status =
+            m_gpus.copy(m_buffers[wish.destination.buffer]->bytes.data() + wish.destination.offset,
+                        peer.buffers[wish.source.buffer].bytes.data() + wish.source.offset,
+                        wish.bytes, channel.stream());
+      }
+      if (status == 0) {
+        status = queue(channel, {Channel::Item::Kind::wish, wish.tag, 0, wish.bytes != 0});
+      }
+      if (status != 0) {
+        m_status = status;
+        out[count++] = {Completion::Kind::failed, 0, 0};
+      }
+    }
+    return count;
+  }
+
+  std::size_t poll_channel(std::size_t rank, Channel& channel, std::span<Completion> out,
                            std::size_t count) noexcept {
-    Channel& channel = *m_channels[rank];
     while (count < out.size()) {
       GpuStatus status = 0;
       const Channel::Item* const item = channel.front(status);
@@ -293,42 +530,39 @@ private:
         out[count++] = {Completion::Kind::failed, 0, 0};
         break; // CUDA gives this answer to everything from now on
       }
-      if (item == nullptr || (!item->local && !m_mail.has_room(rank))) {
+      if (item == nullptr ||
+          (item->kind != Channel::Item::Kind::local_op && !m_mail.has_room(rank))) {
         break;
       }
-      if (item->local) {
+      // Its event has happened: what it wrote is visible to every device and processor.
+      switch (item->kind) {
+      case Channel::Item::Kind::local_op:
         out[count++] = {Completion::Kind::computed, 0, item->id};
-      } else {
-        // The copy's event has happened: what it wrote is visible to every device and processor.
+        break;
+      case Channel::Item::Kind::write:
         m_mail.put(rank, item->tag);
         out[count++] = {Completion::Kind::sent, 0, item->id};
+        break;
+      case Channel::Item::Kind::wish:
+        from(rank).done.fetch_add(1, std::memory_order_release);
+        m_mail.put(rank, k_look);
+        out[count++] = {Completion::Kind::arrived, item->tag, 0};
+        break;
       }
       channel.pop();
     }
     return count;
   }
 
-  bool refuse(const char* why, std::uint64_t id) noexcept {
-    m_attempt = "write(cuda)";
-    m_reason = why;
-    m_status = 0;
-    m_failed.push_back(id);
-    return true;
-  }
-  bool refuse(const char* attempt, GpuStatus status, std::uint64_t id) noexcept {
-    m_attempt = attempt;
-    m_status = status;
-    m_failed.push_back(id);
-    return true;
-  }
-
   GpuLibrary& m_gpus;
+  int m_device;
+  std::size_t m_index;
   Mailbox m_mail;
-  std::optional<int> m_device; ///< none: our memory is the host's
-  const std::vector<std::unique_ptr<OwnBuffer>>& m_buffers;
-  std::size_t m_self = 0;
-  std::deque<CudaPeer>* m_peers = nullptr;
+  const Buffers& m_buffers;
+  LanePeers m_peers;
   std::vector<std::unique_ptr<Channel>> m_channels; ///< by peer; our own is for local ops
+  std::vector<std::unique_ptr<Channel>> m_wished;   ///< by peer; of those in host memory
+  std::vector<std::uint32_t> m_accepted;            ///< by peer: wishes
   std::vector<std::uint64_t> m_failed;              ///< ids; capacity is never exceeded
   bool m_naps_are_short = false;
   const char* m_attempt = "nothing";
@@ -338,14 +572,15 @@ private:
 
 class CudaMover final : public Mover {
 public:
-  CudaMover(GpuLibrary& gpus, const MoverPlace& place) : m_gpus(gpus) {
-    if (place.local_rank < 0) {
-      fail(ErrorKind::internal, fmt::format("mover cuda: local rank {}", place.local_rank));
+  CudaMover(GpuLibrary* gpus, const MoverPlace& place) : m_gpus(gpus) {
+    if (place.local_rank < 0 || (gpus == nullptr) != place.host_memory) {
+      fail(ErrorKind::internal, fmt::format("mover cuda: local rank {}, in host memory: {}",
+                                            place.local_rank, place.host_memory));
     }
-    if (!place.host_memory) {
+    if (m_gpus != nullptr) {
       m_device = device_at(place);
-      gpus.load(*m_device);
-      m_staging = GpuOwned<GpuStream>(gpus, gpus.make_stream(*m_device));
+      m_gpus->load(m_device);
+      m_staging = GpuOwned<GpuStream>(*m_gpus, m_gpus->make_stream(m_device));
     }
     m_capabilities.name = "cuda";
     m_capabilities.crosses_machines = false;
@@ -368,9 +603,9 @@ public:
       fail(ErrorKind::internal, "allocate(cuda): after open()");
     }
     auto buffer = std::make_unique<OwnBuffer>();
-    if (m_device) {
+    if (m_gpus != nullptr) {
       if (bytes > 0) {
-        buffer->gpu = GpuMemory(m_gpus, *m_device, bytes);
+        buffer->gpu = GpuMemory(*m_gpus, m_device, bytes);
         buffer->staging.resize(bytes);
       }
       buffer->bytes = {buffer->gpu.data(), bytes};
@@ -378,7 +613,6 @@ public:
       buffer->fd = make_shared_memory("reckon-buffer", bytes);
       buffer->host =
           Mapping(buffer->fd.get(), bytes, fmt::format("{} bytes of shared memory", bytes));
-      buffer->registration = GpuRegistration(m_gpus, buffer->host.bytes());
       buffer->bytes = buffer->host.bytes();
     }
     m_buffers.push_back(std::move(buffer));
@@ -386,24 +620,35 @@ public:
   }
 
   std::span<std::byte> view(std::span<std::byte> buffer) override {
-    return m_device ? std::span<std::byte>(own(buffer).staging) : buffer;
+    return m_gpus != nullptr ? std::span<std::byte>(own(buffer).staging) : buffer;
   }
   void push(std::span<std::byte> buffer) override {
-    if (m_device && !buffer.empty()) {
+    if (m_gpus != nullptr && !buffer.empty()) {
       stage(buffer.data(), own(buffer).staging.data(), buffer.size());
     }
   }
   void pull(std::span<std::byte> buffer) override {
-    if (m_device && !buffer.empty()) {
+    if (m_gpus != nullptr && !buffer.empty()) {
       stage(own(buffer).staging.data(), buffer.data(), buffer.size());
     }
   }
 
   void open(int lanes) override {
     m_mail.emplace("cuda", lanes);
+    if (m_gpus == nullptr) {
+      const std::uint64_t bytes = wishes_bytes(lanes);
+      m_wishes_fd = make_shared_memory("reckon-wishes", bytes); // zeros: nothing was asked for
+      m_wishes = Mapping(m_wishes_fd.get(), bytes, "wishes", false);
+    }
     for (int lane = 0; lane < lanes; ++lane) {
-      m_lanes.push_back(
-          std::make_unique<CudaLane>(m_gpus, lane, m_mail->control(), m_device, m_buffers));
+      if (m_gpus != nullptr) {
+        m_lanes.push_back(
+            std::make_unique<GpuLane>(*m_gpus, m_device, lane, m_mail->control(), m_buffers));
+      } else {
+        auto* const wishes = reinterpret_cast<LaneWishes*>(m_wishes.bytes().data());
+        m_lanes.push_back(
+            std::make_unique<ProcessorLane>(lane, m_mail->control(), wishes[lane], m_buffers));
+      }
     }
   }
 
@@ -411,17 +656,21 @@ public:
     Json buffers = Json::array();
     for (const auto& buffer : m_buffers) {
       Json json{{"bytes", buffer->bytes.size()}};
-      if (!m_device) {
+      if (m_gpus == nullptr) {
         json["fd"] = buffer->fd.get();
       } else if (!buffer->bytes.empty()) {
-        json["name"] = m_gpus.export_memory(*m_device, buffer->gpu.data());
+        json["name"] = m_gpus->export_memory(m_device, buffer->gpu.data());
         m_exported = true;
       }
       buffers.push_back(std::move(json));
     }
     Json json = m_mail->address();
     json["mover"] = "cuda";
-    json["gpu"] = m_device ? m_gpus.devices()[static_cast<std::size_t>(*m_device)].pci_address : "";
+    if (m_gpus != nullptr) {
+      json["gpu"] = m_gpus->devices()[static_cast<std::size_t>(m_device)].pci_address;
+    } else {
+      json["wishes"] = m_wishes_fd.get();
+    }
     json["buffers"] = std::move(buffers);
     return json.dump();
   }
@@ -451,6 +700,7 @@ public:
     for (CudaPeer& peer : m_peers) {
       peer.buffers.clear();
       peer.imported.clear();
+      peer.wishes = Mapping();
     }
     meet();
     m_exported = false;
@@ -459,14 +709,14 @@ public:
 private:
   [[nodiscard]] std::optional<int> device_at(const std::string& pci_address) const {
     const auto found =
-        std::ranges::find(m_gpus.devices(), pci_address, &GpuProperties::pci_address);
-    return found == m_gpus.devices().end()
+        std::ranges::find(m_gpus->devices(), pci_address, &GpuProperties::pci_address);
+    return found == m_gpus->devices().end()
                ? std::nullopt
-               : std::optional(static_cast<int>(found - m_gpus.devices().begin()));
+               : std::optional(static_cast<int>(found - m_gpus->devices().begin()));
   }
   [[nodiscard]] int device_at(const MoverPlace& place) const {
     if (place.pci_address.empty()) {
-      return place.local_rank % static_cast<int>(m_gpus.devices().size());
+      return place.local_rank % static_cast<int>(m_gpus->devices().size());
     }
     if (const auto device = device_at(place.pci_address)) {
       return *device;
@@ -487,67 +737,89 @@ private:
   }
 
   void stage(std::byte* to, const std::byte* from, std::uint64_t bytes) {
-    check_gpu(m_gpus, m_gpus.copy(to, from, bytes, m_staging.get()), "cudaMemcpyAsync");
-    check_gpu(m_gpus, m_gpus.synchronize(m_staging.get()), "cudaMemcpyAsync");
+    check_gpu(*m_gpus, m_gpus->copy(to, from, bytes, m_staging.get()), "cudaMemcpyAsync");
+    check_gpu(*m_gpus, m_gpus->synchronize(m_staging.get()), "cudaMemcpyAsync");
   }
 
   void attach(CudaPeer& peer, std::size_t rank, const std::string& address) {
     const std::string who = fmt::format("address of rank {}", rank);
     const Json json = parse_json(address, who);
     const JsonView view(json, who);
-    view.only({"mover", "boot", "pid", "token", "control", "lanes", "buffers", "gpu"});
+    view.only({"mover", "boot", "pid", "token", "control", "lanes", "buffers", "gpu", "wishes"});
     static_cast<void>(view.at("mover").one_of({"cuda"}));
     peer.mail = m_mail->attach("cuda", rank, view);
-    const std::string gpu = view.at("gpu").string();
-    if (!gpu.empty()) {
-      peer.device = device_at(gpu);
-      if (!peer.device) {
-        fail(ErrorKind::unavailable,
-             fmt::format("connect(cuda): the GPU {} of rank {} is hidden from this process; start "
-                         "all ranks with the same CUDA_VISIBLE_DEVICES, or with none",
-                         gpu, rank));
+    peer.on_gpu = view.find("gpu").has_value();
+    if (m_gpus != nullptr) {
+      if (peer.on_gpu) {
+        find_gpu(peer, rank, view.at("gpu").string());
+      } else {
+        peer.wishes =
+            map_of_peer("cuda", rank, peer.mail.pid, view.at("wishes").integer(0, INT_MAX),
+                        wishes_bytes(static_cast<int>(m_lanes.size())), false);
       }
-      peer.direct =
-          !m_device || *m_device == *peer.device || m_gpus.can_access_peer(*m_device, *peer.device);
     }
     for (const JsonView& buffer : view.at("buffers").elements()) {
       buffer.only({"bytes", "fd", "name"});
-      const std::uint64_t bytes = buffer.at("bytes").count();
-      PeerBuffer& reached = peer.buffers.emplace_back();
-      if (bytes == 0) {
-        continue;
-      }
-      if (peer.device) {
-        // On our own GPU where it reaches the memory, else on the GPU that has it.
-        const int on = m_device && peer.direct ? *m_device : *peer.device;
-        std::byte* const memory = m_gpus.import_memory(on, buffer.at("name").string());
-        peer.imported.push_back(Imported(memory, {&m_gpus, on}));
-        reached.bytes = {memory, bytes};
-      } else {
-        reached.host = map_of_peer("cuda", rank, peer.mail.pid, buffer.at("fd").integer(0, INT_MAX),
-                                   bytes, true);
-        if (m_device) {
-          reached.registration = GpuRegistration(m_gpus, reached.host.bytes());
-        }
-        reached.bytes = reached.host.bytes();
-      }
+      peer.buffers.push_back(reach(peer, rank, buffer));
     }
   }
 
-  GpuLibrary& m_gpus;
-  std::optional<int> m_device; ///< none: host memory
+  void find_gpu(CudaPeer& peer, std::size_t rank, const std::string& address) const {
+    peer.device = device_at(address);
+    if (!peer.device) {
+      fail(ErrorKind::unavailable,
+           fmt::format("connect(cuda): the GPU {} of rank {} is hidden from this process; start "
+                       "all ranks with the same CUDA_VISIBLE_DEVICES, or with none",
+                       address, rank));
+    }
+    peer.direct = m_device == *peer.device || m_gpus->can_access_peer(m_device, *peer.device);
+  }
+
+  PeerBuffer reach(CudaPeer& peer, std::size_t rank, const JsonView& buffer) const {
+    PeerBuffer reached;
+    const std::uint64_t bytes = buffer.at("bytes").count();
+    if (bytes == 0) {
+      return reached;
+    }
+    if (!peer.on_gpu) {
+      reached.host = map_of_peer("cuda", rank, peer.mail.pid, buffer.at("fd").integer(0, INT_MAX),
+                                 bytes, true);
+      if (m_gpus != nullptr) {
+        reached.registration = GpuRegistration(*m_gpus, reached.host.bytes());
+      }
+      reached.bytes = reached.host.bytes();
+    } else if (m_gpus != nullptr) {
+      // On our own GPU where it reaches the memory, else on the GPU that has it.
+      const int on = peer.direct ? m_device : *peer.device;
+      std::byte* const memory = m_gpus->import_memory(on, buffer.at("name").string());
+      peer.imported.push_back(Imported(memory, {m_gpus, on}));
+      reached.bytes = {memory, bytes};
+    } else { // only how long it is: the rank on the GPU writes there
+      reached.bytes = {static_cast<std::byte*>(nullptr), bytes};
+    }
+    return reached;
+  }
+
+  static std::uint64_t wishes_bytes(int lanes) {
+    return sizeof(LaneWishes) * static_cast<std::uint64_t>(lanes);
+  }
+
+  GpuLibrary* m_gpus; ///< null: our memory is the host's
+  int m_device = 0;
   GpuOwned<GpuStream> m_staging;
   MoverCapabilities m_capabilities;
   mutable bool m_exported = false; ///< others may have our GPU memory open: it must not be freed
-  std::vector<std::unique_ptr<OwnBuffer>> m_buffers;
+  Buffers m_buffers;
   std::optional<MailboxSegment> m_mail;
+  Fd m_wishes_fd;
+  Mapping m_wishes; ///< a LaneWishes for each lane; of a rank in host memory
   std::deque<CudaPeer> m_peers;
   std::vector<std::unique_ptr<CudaLane>> m_lanes; ///< last: nothing is under way when the rest goes
 };
 
 } // namespace
 
-std::unique_ptr<Mover> make_cuda_mover(GpuLibrary& gpus, const MoverPlace& place) {
+std::unique_ptr<Mover> make_cuda_mover(GpuLibrary* gpus, const MoverPlace& place) {
   return std::make_unique<CudaMover>(gpus, place);
 }
 

@@ -94,8 +94,9 @@ std::unique_ptr<Mover> make_mover(const std::string& transport, const Habits& ha
   }
   std::string why = "no such transport";
   if (transport == "cuda") {
-    if (GpuLibrary* const gpus = gpu_library(&why)) {
-      return make_cuda_mover(*gpus, place);
+    GpuLibrary* const gpus = place.host_memory ? nullptr : gpu_library(&why);
+    if (place.host_memory || gpus != nullptr) {
+      return make_cuda_mover(gpus, place);
     }
   } else {
 #ifdef RECKON_HAVE_FABRIC

@@ -112,7 +112,8 @@ Report run(const Plan& plan, bool reached,
         settle(own, place);
         own.mover = [&]() -> std::unique_ptr<Mover> {
           const int gpu = place.endpoint.empty() ? 0 : place.endpoint.back() - '0';
-          std::unique_ptr<Mover> inside = make_cuda_mover(gpus, {gpu, own.host_memory});
+          std::unique_ptr<Mover> inside =
+              make_cuda_mover(own.host_memory ? nullptr : &gpus, {gpu, own.host_memory});
           if (reached) {
             inside = std::make_unique<ReachedGpu>(std::move(inside));
           }
@@ -162,11 +163,11 @@ TEST_F(GpuCluster, RunsByWayOfTheProcessorsMemories) {
   EXPECT_EQ(std::ranges::count(plan.ranks, "gpu", &PlanRank::endpoint_kind), 16);
   EXPECT_EQ(std::ranges::count(plan.ranks, "numa_node", &PlanRank::endpoint_kind), 4);
   check_gpu_memory(lower(plan), plan, over_gpus_and_network(plan), "plan.json");
-  // A processor's memory drives the GPUs that it writes to, and sums itself.
+  // Only the ranks on GPUs give them work.
   expect_all_right(run(plan, false,
                        [](const PlanRank& place, const Works& works) {
-                         return works.copies > 0 &&
-                                (place.endpoint_kind == "gpu" || works.sums == 0);
+                         return place.endpoint_kind == "gpu" ? works.copies > 0
+                                                             : works.copies + works.sums == 0;
                        }),
                    plan);
 }

@@ -25,7 +25,8 @@ void expect_right_sums(int gpu_count, const std::array<MoverPlace, 3>& places) {
   const Schedule schedule =
       lower(test::plan_of({"ps_noncolocated", 2, 1}, options, {{"a", 5000, DType::fp32}}));
   test::Job job(schedule, [&](int rank) {
-    return make_cuda_mover(gpus, places[static_cast<std::size_t>(rank)]);
+    const MoverPlace& place = places[static_cast<std::size_t>(rank)];
+    return make_cuda_mover(place.host_memory ? nullptr : &gpus, place);
   });
   job.expect_right(2);
   EXPECT_EQ(std::ranges::count(gpus.works, support::FakeGpus::Kind::sum,

@@ -254,7 +254,8 @@ private:
   const char* m_reason = "no error";
 };
 
-/// Work in one stream, in order: what is to be told when it is over.
+/// Work on the GPU that is told in order when it is over. It takes turns between streams: in a
+/// single one the GPU would rest between a copy and the next while it tells of the first.
 class Channel {
 public:
   struct Item {
@@ -266,25 +267,24 @@ public:
     Kind kind = Kind::write;
     std::uint32_t tag = 0;
     std::uint64_t id = 0;
-    bool on_gpu = true; ///< waits for its event; else it was over when it was queued
+    bool on_gpu = true; ///< else it was over when it was queued
   };
 
-  Channel(GpuLibrary& gpus, int device) : m_gpus(gpus), m_stream(gpus, gpus.make_stream(device)) {
-    for (std::size_t i = 0; i < k_in_flight; ++i) {
-      m_events.emplace_back(gpus, gpus.make_event(device, false));
-    }
-  }
+  Channel(GpuLibrary& gpus, int device)
+      : m_gpus(gpus), m_queues{Queue(gpus, device), Queue(gpus, device)} {}
 
   [[nodiscard]] bool full() const noexcept { return m_count == m_items.size(); }
   [[nodiscard]] bool empty() const noexcept { return m_count == 0; }
-  [[nodiscard]] GpuStream stream() const noexcept { return m_stream.get(); }
+  /// Where the next item's work goes.
+  [[nodiscard]] GpuStream stream() const noexcept { return m_queues[m_next].stream.get(); }
   /// After the item's work was given to stream(). Not full.
   GpuStatus push(const Item& item) noexcept {
-    const std::size_t at = (m_first + m_count) % m_items.size();
-    const GpuStatus status = item.on_gpu ? m_gpus.record(m_events[at].get(), m_stream.get()) : 0;
+    Queue& queue = m_queues[m_next];
+    const GpuStatus status =
+        item.on_gpu ? m_gpus.count(queue.counter.get(), queue.stream.get()) : 0;
     if (status == 0) {
-      m_items[at] = item;
-      ++m_count;
+      m_items[(m_first + m_count++) % m_items.size()] = item;
+      m_next = (m_next + (item.on_gpu ? 1U : 0U)) % m_queues.size();
     }
     return status;
   }
@@ -294,25 +294,42 @@ public:
       return nullptr;
     }
     const Item& item = m_items[m_first];
-    if (item.on_gpu) {
-      bool done = false;
-      status = m_gpus.query(m_events[m_first].get(), done);
-      if (status != 0 || !done) {
+    Queue& queue = m_queues[m_oldest];
+    if (item.on_gpu && queue.over == queue.told) {
+      status = m_gpus.counted(queue.counter.get(), queue.over);
+      if (status != 0 || queue.over == queue.told) {
         return nullptr;
       }
     }
     return &item;
   }
   void pop() noexcept {
+    if (m_items[m_first].on_gpu) {
+      ++m_queues[m_oldest].told;
+      m_oldest = (m_oldest + 1) % m_queues.size();
+    }
     m_first = (m_first + 1) % m_items.size();
     --m_count;
   }
-  void wait_for_all() noexcept { static_cast<void>(m_gpus.synchronize(m_stream.get())); }
+  void wait_for_all() noexcept {
+    for (const Queue& queue : m_queues) {
+      static_cast<void>(m_gpus.synchronize(queue.stream.get()));
+    }
+  }
 
 private:
+  struct Queue {
+    GpuOwned<GpuStream> stream;
+    GpuOwned<GpuCounter> counter;
+    std::uint32_t over = 0; ///< items that were over at the last look
+    std::uint32_t told = 0; ///< of these, those that were taken
+    Queue(GpuLibrary& gpus, int device)
+        : stream(gpus, gpus.make_stream(device)), counter(gpus, gpus.make_counter(device)) {}
+  };
+
   GpuLibrary& m_gpus;
-  GpuOwned<GpuStream> m_stream;
-  std::vector<GpuOwned<GpuEvent>> m_events;
+  std::array<Queue, 2> m_queues;
+  std::size_t m_next = 0, m_oldest = 0;    ///< queues: of the next item, and of the oldest
   std::array<Item, k_in_flight> m_items{}; ///< a ring
   std::size_t m_first = 0, m_count = 0;
 };
@@ -478,7 +495,7 @@ private:
   GpuStatus queue(Channel& channel, const Channel::Item& item) noexcept {
     const GpuStatus status = channel.push(item);
     if (status != 0) {
-      m_attempt = "cudaEventRecord";
+      m_attempt = "cuStreamWriteValue32";
     }
     return status;
   }
@@ -534,7 +551,7 @@ private:
           (item->kind != Channel::Item::Kind::local_op && !m_mail.has_room(rank))) {
         break;
       }
-      // Its event has happened: what it wrote is visible to every device and processor.
+      // It is over: what it wrote is visible to every device and processor.
       switch (item->kind) {
       case Channel::Item::Kind::local_op:
         out[count++] = {Completion::Kind::computed, 0, item->id};

@@ -17,9 +17,9 @@ namespace reckon {
 /// have none the runtime copies by way of the host.
 ///
 /// Only the ranks on a GPU give it work, since processes take turns on a GPU: two streams for each
-/// peer, out and, of a peer in host memory, in, and one for local ops. A write is a copy by the
-/// copy engine of the sender's GPU; from host memory the sender tells the receiver what to copy.
-/// When its event has happened, the tag goes through the mailbox that transport host uses, too.
+/// peer, two more for each peer in host memory whose writes it makes, and two for local ops. A write
+/// is a copy by the copy engine of the sender's GPU; from host memory the sender tells the receiver
+/// what to copy. When it is over, the tag goes through the mailbox that transport host uses, too.
 /// engine() of a GPU's lane launches kernels: copies and sums; an optimizer's step and whole
 /// numbers fail, and say so. While work is under way, wait() naps for microseconds; it does not
 /// spin. The tag 0xffffffff is the mover's own.

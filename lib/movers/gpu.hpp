@@ -21,12 +21,17 @@ struct GpuProperties {
   int multiprocessors = 0;
 };
 
-/// A queue of work on one GPU, and a mark in such a queue. Plain values: GpuLibrary owns nothing.
+/// A queue of work on one GPU, a mark in such a queue that knows when it was passed, and a count of
+/// how often one has got somewhere. Plain values: GpuLibrary owns nothing.
 struct GpuStream {
   int device = 0;
   void* handle = nullptr;
 };
 struct GpuEvent {
+  int device = 0;
+  void* handle = nullptr;
+};
+struct GpuCounter {
   int device = 0;
   void* handle = nullptr;
 };
@@ -88,17 +93,23 @@ public:
   // Queues. Streams do not wait for each other.
   [[nodiscard]] virtual GpuStream make_stream(int device) = 0;
   virtual void release(GpuStream stream) noexcept = 0;
-  /// `timed` events know when they happened.
-  [[nodiscard]] virtual GpuEvent make_event(int device, bool timed) = 0;
+  [[nodiscard]] virtual GpuEvent make_event(int device) = 0;
   virtual void release(GpuEvent event) noexcept = 0;
   [[nodiscard]] virtual GpuStatus record(GpuEvent event, GpuStream stream) noexcept = 0;
   /// What comes later in `stream` waits for `event`, of whatever device.
   [[nodiscard]] virtual GpuStatus wait(GpuStream stream, GpuEvent event) noexcept = 0;
-  /// `done` becomes whether all that was in the stream before record() is over.
-  [[nodiscard]] virtual GpuStatus query(GpuEvent event, bool& done) noexcept = 0;
   [[nodiscard]] virtual GpuStatus synchronize(GpuStream stream) noexcept = 0;
-  /// Between two timed events of one device that have happened.
+  /// Between two events of one device that have happened.
   [[nodiscard]] virtual Seconds elapsed(GpuEvent begin, GpuEvent end) = 0;
+  /// Starts at 0. Of streams of `device`.
+  [[nodiscard]] virtual GpuCounter make_counter(int device) = 0;
+  virtual void release(GpuCounter counter) noexcept = 0;
+  /// The counter goes up by one when all that is in `stream` is over, and what that wrote is
+  /// visible to every device and processor. Always the same stream.
+  [[nodiscard]] virtual GpuStatus count(GpuCounter counter, GpuStream stream) noexcept = 0;
+  /// `times` becomes how often it has gone up, modulo 2^32. Costs next to nothing; says sooner or
+  /// later when the stream broke.
+  [[nodiscard]] virtual GpuStatus counted(GpuCounter counter, std::uint32_t& times) noexcept = 0;
 
   // A gate: `stream` goes no further until open_gate(), so that all that is queued behind it starts
   // at once and the time of queueing is not measured. One stream at a time. A gate that stays
@@ -194,7 +205,7 @@ private:
   std::unique_ptr<std::byte, Unregister> m_memory;
 };
 
-/// A GpuStream or a GpuEvent.
+/// A GpuStream, a GpuEvent or a GpuCounter.
 template <class Handle>
 class GpuOwned {
 public:

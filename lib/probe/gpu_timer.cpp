@@ -31,11 +31,11 @@ GpuTimer::GpuTimer(GpuLibrary& library, std::vector<Flow> flows, bool gated)
   for (const Flow& flow : m_flows) {
     library.load(flow.device);
     m_streams.emplace_back(library, library.make_stream(flow.device));
-    m_begin.emplace_back(library, library.make_event(flow.device, true));
-    m_end.emplace_back(library, library.make_event(flow.device, true));
+    m_begin.emplace_back(library, library.make_event(flow.device));
+    m_end.emplace_back(library, library.make_event(flow.device));
   }
-  m_start = {library, library.make_event(m_flows.front().device, true)};
-  m_finish = {library, library.make_event(m_flows.front().device, true)};
+  m_start = {library, library.make_event(m_flows.front().device)};
+  m_finish = {library, library.make_event(m_flows.front().device)};
 }
 
 void GpuTimer::warm_up() {

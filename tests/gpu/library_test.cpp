@@ -23,17 +23,23 @@ struct Pinned {
   }
 };
 
-TEST_F(GpuQueues, GoOnBehindAGateOnlyWhenItOpens) {
-  const GpuOwned<GpuEvent> event(gpus(), gpus().make_event(0, true));
+TEST_F(GpuQueues, CountWhatIsBehindAGateOnlyWhenItOpens) {
+  const GpuOwned<GpuCounter> counter(gpus(), gpus().make_counter(0));
+  std::uint32_t times = 99;
+  ok(gpus().counted(counter.get(), times));
+  EXPECT_EQ(times, 0U);
   ok(gpus().close_gate(stream()));
-  ok(gpus().record(event.get(), stream()));
-  bool done = true;
-  ok(gpus().query(event.get(), done));
-  EXPECT_FALSE(done);
+  for (int i = 0; i < 3; ++i) {
+    ok(gpus().count(counter.get(), stream()));
+  }
+  for (int i = 0; i < 5000; ++i) { // asks the stream how it is as well
+    ok(gpus().counted(counter.get(), times));
+    EXPECT_EQ(times, 0U);
+  }
   gpus().open_gate();
   ok(gpus().synchronize(stream()));
-  ok(gpus().query(event.get(), done));
-  EXPECT_TRUE(done);
+  ok(gpus().counted(counter.get(), times));
+  EXPECT_EQ(times, 3U);
   EXPECT_FALSE(gpus().gate_expired());
 }
 

@@ -148,9 +148,8 @@ void FakeGpus::release(GpuStream stream) noexcept {
   m_handles.erase(stream.handle);
   ::operator delete(stream.handle);
 }
-GpuEvent FakeGpus::make_event(int device, bool timed) {
+GpuEvent FakeGpus::make_event(int device) {
   auto* const event = new (::operator new(sizeof(Event))) Event;
-  event->timed = timed;
   m_handles.insert(event);
   return {device, event};
 }
@@ -195,11 +194,28 @@ GpuStatus FakeGpus::wait(GpuStream stream, GpuEvent event) noexcept {
   });
   return 0;
 }
-GpuStatus FakeGpus::query(GpuEvent event, bool& done) noexcept {
+GpuCounter FakeGpus::make_counter(int device) {
+  auto* const counter = new Counter;
+  m_handles.insert(counter);
+  return {device, counter};
+}
+void FakeGpus::release(GpuCounter counter) noexcept {
+  m_handles.erase(counter.handle);
+  delete static_cast<Counter*>(counter.handle);
+}
+GpuStatus FakeGpus::count(GpuCounter counter, GpuStream stream) noexcept {
+  auto* const c = static_cast<Counter*>(counter.handle);
+  return record({counter.device, &c->events.emplace_back()}, stream);
+}
+GpuStatus FakeGpus::counted(GpuCounter counter, std::uint32_t& times) noexcept {
   m_clock.time += k_call;
   settle(m_clock.time);
-  const auto* const e = static_cast<Event*>(event.handle);
-  done = e->recorded && e->at <= m_clock.time;
+  auto* const c = static_cast<Counter*>(counter.handle);
+  while (!c->events.empty() && c->events.front().recorded && c->events.front().at <= m_clock.time) {
+    c->events.pop_front();
+    ++c->times;
+  }
+  times = c->times;
   return 0;
 }
 GpuStatus FakeGpus::synchronize(GpuStream stream) noexcept {
@@ -213,7 +229,7 @@ GpuStatus FakeGpus::synchronize(GpuStream stream) noexcept {
 Seconds FakeGpus::elapsed(GpuEvent begin, GpuEvent end) {
   const auto* const b = static_cast<Event*>(begin.handle);
   const auto* const e = static_cast<Event*>(end.handle);
-  if (begin.device != end.device || !b->timed || !e->timed || !b->recorded || !e->recorded) {
+  if (begin.device != end.device || !b->recorded || !e->recorded) {
     fail(ErrorKind::operation, "cudaEventElapsedTime: invalid resource handle");
   }
   return Seconds(e->at - b->at);

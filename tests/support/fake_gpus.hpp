@@ -81,11 +81,14 @@ public:
   void set_peer_access(int device, int peer, bool on) override;
   GpuStream make_stream(int device) override;
   void release(GpuStream stream) noexcept override;
-  GpuEvent make_event(int device, bool timed) override;
+  GpuEvent make_event(int device) override;
   void release(GpuEvent event) noexcept override;
   GpuStatus record(GpuEvent event, GpuStream stream) noexcept override;
   GpuStatus wait(GpuStream stream, GpuEvent event) noexcept override;
-  GpuStatus query(GpuEvent event, bool& done) noexcept override;
+  GpuCounter make_counter(int device) override;
+  void release(GpuCounter counter) noexcept override;
+  GpuStatus count(GpuCounter counter, GpuStream stream) noexcept override;
+  GpuStatus counted(GpuCounter counter, std::uint32_t& times) noexcept override;
   GpuStatus synchronize(GpuStream stream) noexcept override;
   Seconds elapsed(GpuEvent begin, GpuEvent end) override;
   GpuStatus close_gate(GpuStream stream) noexcept override;
@@ -120,8 +123,11 @@ private:
   };
   struct Event {
     double at = 0;
-    bool timed = false;
     bool recorded = false;
+  };
+  struct Counter {
+    std::deque<Event> events; ///< that were not seen yet, in order
+    std::uint32_t times = 0;
   };
   class FakeWork;
   /// Of a stream: work, or an event that is waited for, or one that happens.

@@ -17,12 +17,12 @@ namespace reckon {
 /// have none the runtime copies by way of the host.
 ///
 /// Only the ranks on a GPU give it work, since processes take turns on a GPU: two streams for each
-/// peer, two more for each peer in host memory whose writes it makes, and two for local ops. A write
-/// is a copy by the copy engine of the sender's GPU; from host memory the sender tells the receiver
-/// what to copy. When it is over, the tag goes through the mailbox that transport host uses, too.
-/// engine() of a GPU's lane launches kernels: copies and sums; an optimizer's step and whole
-/// numbers fail, and say so. While work is under way, wait() naps for microseconds; it does not
-/// spin. The tag 0xffffffff is the mover's own.
+/// peer, two more for each peer in host memory whose writes it makes, and two for local ops. A
+/// write is a copy by the copy engine of the sender's GPU; from host memory the sender tells the
+/// receiver what to copy. When it is over, the tag goes through the mailbox that transport host
+/// uses, too. engine() of a GPU's lane launches kernels: copies and sums; an optimizer's step and
+/// whole numbers fail, and say so. While work is under way, wait() naps for microseconds; it does
+/// not spin. The tag 0xffffffff is the mover's own.
 ///
 /// Peers run under the same user, in the same process-id namespace, and those on GPUs see the same
 /// GPUs: none may hide from another by CUDA_VISIBLE_DEVICES. `gpus` must outlive the mover; null,

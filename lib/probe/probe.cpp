@@ -122,17 +122,6 @@ public:
     fabric.interrupted = options.interrupted;
     fabric.started = [this](pid_t pid) { m_guard.add_own_process(pid); };
     std::ranges::move(fabric_campaigns(fabric, clock), std::back_inserter(m_campaigns));
-    // How far a virtual machine's cores are from each other changes as its hypervisor moves them.
-    if (!is_virtual || options.thorough || !options.only.empty()) {
-      m_campaigns.push_back(core_latency_campaign(m_bench));
-    }
-    for (Campaign (*make)(Workbench&) :
-         {&processor_campaign, &memory_latency_campaign, &stream_campaign, &reduce_campaign,
-          &in_place_campaign, &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign,
-          &memcpy_curve_campaign, &contention_campaign}) {
-      m_campaigns.push_back(make(m_bench));
-    }
-    m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));
     if (GpuLibrary* const gpus = gpu_library(&m_no_gpu)) {
       const GpuProbeOptions of_gpus{.nvlink = options.nvlink, .links_time = k_links_time};
       std::ranges::move(gpu_campaigns(*gpus, m_bench, m_discovery.topology, of_gpus),
@@ -140,6 +129,19 @@ public:
     } else {
       m_campaigns.push_back(absent_gpus(options.only, m_no_gpu));
     }
+    for (Campaign (*make)(Workbench&) :
+         {&reduce_campaign, &in_place_campaign, &stores_campaign, &optimizer_campaign,
+          &stream_campaign, &memcpy_curve_campaign, &numa_bandwidth_campaign, &processor_campaign,
+          &memory_latency_campaign, &contention_campaign}) {
+      m_campaigns.push_back(make(m_bench));
+    }
+    m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));
+    // How far a virtual machine's cores are from each other changes as its hypervisor moves them.
+    if (!is_virtual || options.thorough || !options.only.empty()) {
+      m_campaigns.push_back(core_latency_campaign(m_bench));
+    }
+    std::stable_partition(m_campaigns.begin(), m_campaigns.end(),
+                          [](const Campaign& campaign) { return !campaign.last; });
     for (Campaign& campaign : m_campaigns) {
       std::erase_if(campaign.plans, [&](const CellPlan& plan) {
         return !options.only.empty() && std::find(options.only.begin(), options.only.end(),

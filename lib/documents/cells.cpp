@@ -83,6 +83,11 @@ constexpr CellCase k_cases[] = {
      "copies by a kernel on 1, 2, 4, ... multiprocessors"},
     {k_gpu_reduce, gpus, k_rate, k_payload,
      "summation of gradients on a GPU, by element type, operands and part size"},
+    {k_pair_latency, gpus, k_seconds, "",
+     "how long an 8-byte write over transport cuda takes, between GPUs and NUMA nodes"},
+    {k_pair_write, gpus, k_seconds, "", "time of one such write, by size"},
+    {k_pair_bandwidth, gpus, k_rate, k_payload,
+     "what such writes move, each direction alone and both at once"},
 
     {k_pair_latency, cluster, k_seconds, "",
      "how long an 8-byte write takes, between all pairs of machines"},

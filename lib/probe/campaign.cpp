@@ -255,10 +255,6 @@ private:
     progress.ended = true;
   }
 
-  static CellStatus status_of(const Error& error) {
-    return error.kind() == ErrorKind::unavailable ? CellStatus::unsupported : CellStatus::failed;
-  }
-
   [[nodiscard]] bool interrupted() const {
     return m_options.interrupted && m_options.interrupted();
   }
@@ -280,6 +276,10 @@ private:
 };
 
 } // namespace
+
+CellStatus status_of(const Error& error) {
+  return error.kind() == ErrorKind::unavailable ? CellStatus::unsupported : CellStatus::failed;
+}
 
 Cell empty_cell(const CellPlan& plan) {
   const CellCase& known = cell_case(plan.key.test);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/clock.hpp"
+#include "core/error.hpp"
 #include "documents/profile.hpp"
 #include "probe/guard.hpp"
 
@@ -27,6 +28,9 @@ struct CellPlan {
 
 /// The cell before it is measured: of the plan's key, with the unit and the convention of its case.
 [[nodiscard]] Cell empty_cell(const CellPlan& plan);
+
+/// Of a cell that could not be measured because of that.
+[[nodiscard]] CellStatus status_of(const Error& error);
 
 /// A group of cells that share what they need.
 struct Campaign {

@@ -24,12 +24,16 @@ std::string status_text(const Cell& cell) {
   return cell.reason.empty() ? name : fmt::format("{}: {}", name, cell.reason);
 }
 
-/// Measured only of several machines: pairs, ports, racks.
-bool is_between_machines(const std::string& test) {
-  const auto cases = cell_cases();
-  const auto it =
-      std::find_if(cases.begin(), cases.end(), [&](const CellCase& c) { return test == c.name; });
-  return it != cases.end() && it->on == MeasuredOn::cluster; // the first is of one machine
+/// Measured only of several machines: pairs, ports, racks. The ids of places inside one have a '/'.
+bool is_between_machines(const CellKey& key) {
+  bool between = false;
+  for (const CellCase& c : cell_cases()) {
+    if (key.test == c.name && c.on == MeasuredOn::machine) {
+      return false;
+    }
+    between = between || (key.test == c.name && c.on == MeasuredOn::cluster);
+  }
+  return between && key.from.find('/') == std::string::npos;
 }
 
 bool is_noisy(const Cell& a, const Cell& b) {
@@ -55,9 +59,9 @@ Difference cell_difference(const CellKey& key, const Cell* before, const Cell* a
 }
 
 double tolerance_of(const Cell& cell, const CompareOptions& options) {
-  return !is_between_machines(cell.key.test) ? options.machine_tolerance
-         : cell.unit == k_seconds            ? options.latency_tolerance
-                                             : options.bandwidth_tolerance;
+  return !is_between_machines(cell.key) ? options.machine_tolerance
+         : cell.unit == k_seconds       ? options.latency_tolerance
+                                        : options.bandwidth_tolerance;
 }
 
 /// Two cells that both have a value.
@@ -74,7 +78,7 @@ void compare_values(Builder& out, Measured& measured, const CellKey& key, Differ
     return;
   }
   const CompareOptions& options = out.options();
-  const bool latency = a.unit == k_seconds, between = is_between_machines(key.test);
+  const bool latency = a.unit == k_seconds, between = is_between_machines(key);
   d.kind = latency ? "latency" : "bandwidth";
   if (a_published) {
     if (beyond(a.p50, b.p50, options.exact_tolerance)) {
@@ -146,7 +150,7 @@ CellsByKey cells_by_machines(const Profile& profile, const Machines& machines,
 CellKey untuned(const CellKey& key, const Cell& cell) {
   CellKey loose = key;
   loose.in_flight = 0;
-  if (cell.unit == k_bytes_per_second && is_between_machines(key.test)) {
+  if (cell.unit == k_bytes_per_second && is_between_machines(key)) {
     loose.bytes = 0;
   }
   return loose;
@@ -225,7 +229,7 @@ public:
       if (key.bytes > 0 && a != nullptr && b != nullptr && a->has_value() && b->has_value()) {
         const double tolerance = tolerance_of(*a, options);
         auto& curve = m_curves[curve_of(key)];
-        const bool between = is_between_machines(key.test);
+        const bool between = is_between_machines(key);
         if (between && !curve.empty()) { // sizes ascend
           curve.back().doubtful = true;
         }

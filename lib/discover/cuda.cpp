@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "discover/cuda.hpp"
 
-#include <fmt/format.h>
-
 #ifdef RECKON_HAVE_CUDA
+#include "core/error.hpp"
+#include "core/file.hpp"
+#include "core/json.hpp"
+
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #endif
 
 namespace reckon {
@@ -26,9 +33,7 @@ std::string take_error(const char* attempt, cudaError_t error) {
   return fmt::format("{}: {}", attempt, cudaGetErrorString(error));
 }
 
-} // namespace
-
-CudaGpus list_cuda_gpus() {
+CudaGpus ask_cuda() {
   CudaGpus found;
   int version = 0;
   if (cudaRuntimeGetVersion(&version) == cudaSuccess) {
@@ -68,6 +73,80 @@ CudaGpus list_cuda_gpus() {
   } else if (found.why_none.empty()) {
     found.why_none = "cudaGetDeviceCount: no device";
   }
+  return found;
+}
+
+std::string encode(const CudaGpus& found) {
+  Json gpus = Json::array();
+  for (const CudaGpu& gpu : found.gpus) {
+    gpus.push_back({{"name", gpu.name}, {"pci_address", gpu.pci_address}, {"bytes", gpu.bytes}});
+  }
+  return Json{{"gpus", gpus},
+              {"why_none", found.why_none},
+              {"runtime_version", found.runtime_version},
+              {"driver_version", found.driver_version}}
+      .dump();
+}
+
+CudaGpus decode(const std::string& text) {
+  const Json json = parse_json(text, "what CUDA has");
+  const JsonView view(json, "what CUDA has");
+  CudaGpus found{{},
+                 view.at("why_none").string(),
+                 view.at("runtime_version").string(),
+                 view.at("driver_version").string()};
+  for (const JsonView& gpu : view.at("gpus").elements()) {
+    found.gpus.push_back(
+        {gpu.at("name").string(), gpu.at("pci_address").string(), gpu.at("bytes").count()});
+  }
+  return found;
+}
+
+/// ask_cuda() in a process of its own.
+CudaGpus ask_in_child() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    fail_errno("pipe", errno);
+  }
+  const Fd reads(ends[0]);
+  Fd writes(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) {
+    fail_errno("fork", errno);
+  }
+  if (child == 0) {
+    const std::string text = encode(ask_cuda());
+    const bool told =
+        ::write(writes.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    ::_exit(told ? 0 : 1);
+  }
+  writes = Fd();
+  std::string text;
+  std::array<char, 4096> part{};
+  for (ssize_t got = 1; got != 0;) {
+    got = ::read(reads.get(), part.data(), part.size());
+    if (got < 0 && errno != EINTR) {
+      fail_errno("read(pipe)", errno);
+    }
+    text.append(part.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) {
+    CudaGpus none;
+    none.why_none = WIFSIGNALED(status) ? fmt::format("a process that asked CUDA died of signal {}",
+                                                      WTERMSIG(status))
+                                        : "a process that asked CUDA failed";
+    return none;
+  }
+  return decode(text);
+}
+
+} // namespace
+
+CudaGpus list_cuda_gpus() {
+  static const CudaGpus found = ask_in_child();
   return found;
 }
 

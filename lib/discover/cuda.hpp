@@ -20,7 +20,9 @@ struct CudaGpus {
   std::string driver_version; ///< the CUDA version that the driver supports; empty without a driver
 };
 
-/// The GPUs that CUDA offers in CUDA's order. Never throws for lack of a driver or of CUDA.
+/// The GPUs that CUDA offers in CUDA's order, which a process of its own asks once: one that has
+/// used CUDA may not fork any more. The first call must come before this process uses CUDA. Never
+/// throws for lack of a driver or of CUDA; Error{operation} when no process can be started.
 [[nodiscard]] CudaGpus list_cuda_gpus();
 
 } // namespace reckon

@@ -27,7 +27,8 @@ HwlocTopology load_this_machine() {
 }
 
 /// CUDA knows names and memory sizes; hwloc knows where the GPUs are. The address joins them.
-void add_cuda(Topology& topology, const CudaGpus& cuda) {
+void add_cuda(Discovery& discovery, const CudaGpus& cuda) {
+  Topology& topology = discovery.topology;
   std::size_t extra = topology.of_kind(ObjectKind::gpu).size();
   for (const CudaGpu& gpu : cuda.gpus) {
     auto found = std::find_if(topology.objects.begin(), topology.objects.end(), [&](const auto& o) {
@@ -43,6 +44,7 @@ void add_cuda(Topology& topology, const CudaGpus& cuda) {
     }
     found->name = gpu.name;
     found->bytes = gpu.bytes;
+    discovery.cuda_gpus.push_back(found->id);
   }
 }
 
@@ -62,7 +64,7 @@ Discovery discover() {
   Discovery found;
   found.topology = topology_from_hwloc(loaded.get(), "m0", real_system_files());
   const CudaGpus cuda = list_cuda_gpus();
-  add_cuda(found.topology, cuda);
+  add_cuda(found, cuda);
   if (cuda.gpus.empty()) {
     found.remarks.push_back("no CUDA GPU: " + cuda.why_none);
   }

@@ -10,6 +10,7 @@ namespace reckon {
 
 struct Discovery {
   Topology topology;
+  std::vector<std::string> cuda_gpus; ///< ids of the GPUs that CUDA offers, in CUDA's order
   /// What was looked for and is not there, with the reason: "no CUDA GPU: ...".
   std::vector<std::string> remarks;
 };

@@ -77,12 +77,27 @@ private:
     return id.empty() ? "nothing" : fmt::format("\"{}\"", id);
   }
 
+  /// Two memories of a machine that transport cuda moves bytes between.
+  [[nodiscard]] bool are_memories_with_a_gpu(const CellKey& key) const {
+    const TopologyObject *const from = m_topology.find(key.from), *const to =
+                                                                      m_topology.find(key.to);
+    const auto is_gpu = [](const TopologyObject* o) { return o->kind == ObjectKind::gpu; };
+    const auto is_memory = [&](const TopologyObject* o) {
+      return o != nullptr && (is_gpu(o) || o->kind == ObjectKind::numa_node);
+    };
+    return is_memory(from) && is_memory(to) && from != to && (is_gpu(from) || is_gpu(to));
+  }
+
   [[nodiscard]] std::string of_pair(const CellKey& key) const {
+    if (are_memories_with_a_gpu(key)) {
+      return "";
+    }
     for (const std::string& id : {key.from, key.to}) {
       const auto group = m_groups.find(id);
       if (!m_machines.contains(id)) {
-        return fmt::format("no plan reads {} of {}: \"from\" and \"to\" are machines{}", key.test,
-                           named(id),
+        return fmt::format("no plan reads {} of {}: \"from\" and \"to\" are machines, or a GPU and "
+                           "a GPU or NUMA node of one{}",
+                           key.test, named(id),
                            group == m_groups.end()
                                ? ""
                                : fmt::format(", and those of \"{}\" have names: its members \"{}\" "

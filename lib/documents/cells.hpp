@@ -105,8 +105,8 @@ struct CellCase {
   const char* summary;          ///< one line for people
 };
 
-/// All of them, in the order in which people are told of them. A case that is measured on a machine
-/// and between machines has a line for each.
+/// All of them, in the order in which people are told of them: what plans are made from first. A
+/// case that is measured on a machine and between machines has a line for each.
 [[nodiscard]] std::span<const CellCase> cell_cases();
 /// The first of them with that name. Throws Error{internal} when there is none.
 [[nodiscard]] const CellCase& cell_case(std::string_view name);

@@ -449,10 +449,11 @@ private:
     const auto is_busy = [](const auto& channel) { return channel && !channel->empty(); };
     const bool at_work = std::any_of(m_channels.begin(), m_channels.end(), is_busy) ||
                          std::any_of(m_wished.begin(), m_wished.end(), is_busy);
-    if (at_work && !m_naps_are_short) {
+    static thread_local bool naps_are_short = false;
+    if (at_work && !naps_are_short) {
       // The kernel may end a sleep late by this much; its usual 50 us would be most of a nap.
       static_cast<void>(::prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0));
-      m_naps_are_short = true;
+      naps_are_short = true;
     }
     return at_work ? std::min<std::chrono::nanoseconds>(limit, k_nap) : limit;
   }
@@ -581,7 +582,6 @@ private:
   std::vector<std::unique_ptr<Channel>> m_wished;   ///< by peer; of those in host memory
   std::vector<std::uint32_t> m_accepted;            ///< by peer: wishes
   std::vector<std::uint64_t> m_failed;              ///< ids; capacity is never exceeded
-  bool m_naps_are_short = false;
   const char* m_attempt = "nothing";
   const char* m_reason = "no error";
   GpuStatus m_status = 0;

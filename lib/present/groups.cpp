@@ -107,7 +107,14 @@ std::vector<std::string> cases_of(const Profile& profile) {
   for (const Cell& cell : profile.cells) {
     names.insert(cell.key.test);
   }
-  return {names.begin(), names.end()};
+  std::vector<std::string> out;
+  for (const CellCase& known : cell_cases()) {
+    if (names.erase(known.name) > 0) {
+      out.emplace_back(known.name);
+    }
+  }
+  out.insert(out.end(), names.begin(), names.end());
+  return out;
 }
 
 Cells cells_of(const Profile& profile, const std::string& test) {

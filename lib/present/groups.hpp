@@ -25,6 +25,7 @@ struct CaseGroups {
 [[nodiscard]] CaseGroups groups_of(const Cells& cells);
 /// Cells of one case, by key; all of the profile's when `test` is empty.
 [[nodiscard]] Cells cells_of(const Profile& profile, const std::string& test);
+/// Those of cell_cases() in its order, then others by name.
 [[nodiscard]] std::vector<std::string> cases_of(const Profile& profile);
 /// One of CaseGroups::matrices, in GB/s (MB/s where all are below a tenth
 /// of that), ns or us.

@@ -34,6 +34,12 @@ bool usual_sum(const CellKey& key) {
 bool usual_aggregate(const CellKey& key) {
   return key.bytes == k_mib && key.state == "cold";
 }
+bool usual_pair(const CellKey& key) {
+  return key.bytes == 4 * k_mib;
+}
+bool usual_gpu_sum(const CellKey& key) {
+  return key.bytes == 4 * k_mib && key.sources != 4;
+}
 bool fast_copy(const CellKey& key) {
   return key.direction == k_one_way && key.state != "pageable";
 }
@@ -44,27 +50,31 @@ struct Part {
   bool (*shown)(const CellKey&);
 };
 constexpr Part k_parts[] = {
-    {k_core_to_core, &everything},
-    {k_processor_loop, &everything},
-    {k_memory_latency, &everything},
+    {k_fabric_latency, &everything},
+    {k_fabric_write, &few_sizes},
+    {k_fabric_aggregate, &usual_aggregate},
+    {k_pair_latency, &everything},
+    {k_pair_write, &everything},
+    {k_pair_bandwidth, &usual_pair},
+    {k_host_to_device_ce, &fast_copy},
+    {k_device_to_host_ce, &fast_copy},
+    {k_device_write_ce, &fast_copy},
+    {k_device_read_ce, &fast_copy},
+    {k_gpu_reduce, &usual_gpu_sum},
+    {k_reduce_sum, &usual_sum},
+    {k_sum_in_place, &usual_sum},
+    {k_sum_and_send, &usual_sum},
+    {k_optimizer_step, &everything},
+    {k_host_memcpy, &few_sizes},
     {k_stream_copy, &whole_machine},
     {k_stream_add, &whole_machine},
     {k_numa_copy, &everything},
     {k_numa_read, &everything},
     {k_numa_write, &everything},
-    {k_host_memcpy, &few_sizes},
-    {k_reduce_sum, &usual_sum},
-    {k_sum_in_place, &usual_sum},
-    {k_sum_and_send, &usual_sum},
-    {k_optimizer_step, &everything},
+    {k_processor_loop, &everything},
+    {k_memory_latency, &everything},
     {k_contention_communication, &everything},
-    {k_fabric_latency, &everything},
-    {k_fabric_write, &few_sizes},
-    {k_fabric_aggregate, &usual_aggregate},
-    {k_host_to_device_ce, &fast_copy},
-    {k_device_to_host_ce, &fast_copy},
-    {k_device_write_ce, &fast_copy},
-    {k_device_read_ce, &fast_copy},
+    {k_core_to_core, &everything},
 };
 
 /// The machine, then how many cells became what.

@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 #include <random>
 #include <utility>
 
@@ -41,7 +43,7 @@ Seconds seconds_of_visits(const std::vector<Campaign>& campaigns) {
 /// How often and for how long cells are visited within a budget.
 struct Course {
   int passes = k_passes, visits = k_visits; ///< visits of each pass
-  double scale = 1;                         ///< of a visit's time
+  [[nodiscard]] int visits_of(const Campaign& campaign) const { return campaign.once ? 1 : visits; }
 };
 
 Course course_of(const std::vector<Campaign>& campaigns, std::optional<Seconds> budget) {
@@ -53,7 +55,6 @@ Course course_of(const std::vector<Campaign>& campaigns, std::optional<Seconds> 
   const double times = k_visits_share * *budget / once;
   course.passes = times < k_passes ? 1 : k_passes;
   course.visits = static_cast<int>(std::clamp(times / course.passes, 1.0, double{k_most_visits}));
-  course.scale = std::clamp(times, k_shortest_visit, 1.0);
   return course;
 }
 
@@ -75,6 +76,9 @@ public:
 
   RunResult run() {
     m_guard.begin();
+    for (const Campaign& campaign : m_campaigns) {
+      m_to_come += m_course.passes * planned(campaign);
+    }
     for (int pass = 0; pass < m_course.passes; ++pass) {
       for (std::size_t c = 0; c < m_campaigns.size() && !over(); ++c) {
         run_campaign(c);
@@ -93,9 +97,33 @@ private:
     bool ended = false;              ///< it failed: another visit would, too
   };
 
+  /// What the visits of one pass take.
+  [[nodiscard]] Seconds planned(const Campaign& campaign) const {
+    Seconds all(0);
+    for (const CellPlan& plan : campaign.plans) {
+      all += m_course.visits_of(campaign) * plan.visit;
+    }
+    return all;
+  }
+
+  /// Of what is left of the budget, the part for visits that are planned to take `own`: in
+  /// proportion to all that is to come. Whatever takes longer than planned is cut everywhere a
+  /// little, and not what comes last wholly.
+  [[nodiscard]] Seconds part_for(Seconds own) const {
+    if (!m_options.budget || own <= Seconds(0)) {
+      return Seconds(std::numeric_limits<double>::infinity());
+    }
+    return (m_start + *m_options.budget - m_clock.now()) * (own / m_to_come);
+  }
+
   void run_campaign(std::size_t number) {
     const Campaign& campaign = m_campaigns[number];
-    std::vector<Progress>& cells = m_cells[number];
+    const Seconds own = planned(campaign), after = m_to_come - own;
+    make_visits(campaign, m_cells[number], own);
+    m_to_come = after;
+  }
+
+  void make_visits(const Campaign& campaign, std::vector<Progress>& cells, Seconds own) {
     if (std::all_of(cells.begin(), cells.end(), [](const Progress& p) { return p.ended; })) {
       return;
     }
@@ -109,18 +137,29 @@ private:
       }
       return;
     }
+    const double scale = std::clamp(k_visits_share * (part_for(own) / own), k_shortest_visit, 1.0);
+    std::optional<Seconds> end; // of its part; the first visit also prepares, and is no part of it
     std::vector<std::size_t> order(cells.size());
-    for (int visit = 0; visit < (campaign.once ? 1 : m_course.visits); ++visit) {
+    for (int visit = 0; visit < m_course.visits_of(campaign); ++visit) {
       for (std::size_t i = 0; i < order.size(); ++i) {
         order[i] = i;
       }
       for (std::size_t i = order.size(); i > 1; --i) {
         std::swap(order[i - 1], order[uniform_index(m_engine, i)]);
       }
+      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+        return cells[a].visits.size() < cells[b].visits.size();
+      });
       for (const std::size_t i : order) {
-        if (!over() && !cells[i].ended) {
-          make_visit(cells[i], campaign.plans[i]);
+        const CellPlan& plan = campaign.plans[i];
+        const Seconds left = end ? *end - m_clock.now() : part_for(own);
+        if (over() || left <= Seconds(0) || cells[i].ended) {
+          continue;
         }
+        make_visit(cells[i], plan, std::clamp(left / own, k_shortest_visit, scale));
+        own -= plan.visit;
+        m_to_come -= plan.visit;
+        end = end.value_or(m_clock.now() + part_for(own));
       }
     }
     for (Progress& cell : cells) {
@@ -131,7 +170,7 @@ private:
     }
   }
 
-  void make_visit(Progress& progress, const CellPlan& plan) {
+  void make_visit(Progress& progress, const CellPlan& plan, double scale) {
     const std::string what = plan.key.text();
     if (m_options.progress) {
       const Seconds spent = m_clock.now() - m_start;
@@ -141,7 +180,7 @@ private:
     Cell visit = empty_cell(plan);
     const Seconds begin = m_clock.now();
     try {
-      plan.measure(visit, m_course.scale * plan.visit);
+      plan.measure(visit, scale * plan.visit);
     } catch (const Error& error) {
       discard(visit, status_of(error), error.what());
     } catch (const std::bad_alloc&) {
@@ -216,10 +255,6 @@ private:
     progress.ended = true;
   }
 
-  static CellStatus status_of(const Error& error) {
-    return error.kind() == ErrorKind::unavailable ? CellStatus::unsupported : CellStatus::failed;
-  }
-
   [[nodiscard]] bool interrupted() const {
     return m_options.interrupted && m_options.interrupted();
   }
@@ -235,11 +270,16 @@ private:
   Course m_course;
   Seconds m_estimate;
   Seconds m_start;
+  Seconds m_to_come{0};                       ///< of the visits that are planned
   std::vector<std::vector<Progress>> m_cells; ///< as the campaigns' plans
   RunResult m_result;
 };
 
 } // namespace
+
+CellStatus status_of(const Error& error) {
+  return error.kind() == ErrorKind::unavailable ? CellStatus::unsupported : CellStatus::failed;
+}
 
 Cell empty_cell(const CellPlan& plan) {
   const CellCase& known = cell_case(plan.key.test);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/clock.hpp"
+#include "core/error.hpp"
 #include "documents/profile.hpp"
 #include "probe/guard.hpp"
 
@@ -28,6 +29,9 @@ struct CellPlan {
 /// The cell before it is measured: of the plan's key, with the unit and the convention of its case.
 [[nodiscard]] Cell empty_cell(const CellPlan& plan);
 
+/// Of a cell that could not be measured because of that.
+[[nodiscard]] CellStatus status_of(const Error& error);
+
 /// A group of cells that share what they need.
 struct Campaign {
   std::string name{};
@@ -35,6 +39,7 @@ struct Campaign {
   /// Called before the first and after the last cell of each pass. May be empty.
   std::function<void()> begin{}, end{};
   bool once = false; ///< one visit a pass: begin measures
+  bool last = false; ///< to be measured after all that plans are made from
 };
 
 /// What the measurements of one cell, in the order made, come to: of those with a value the faster
@@ -50,7 +55,8 @@ struct Campaign {
 inline constexpr int k_passes = 3, k_visits = 2;
 
 struct RunnerOptions {
-  /// Less time than all visits take makes them shorter, then fewer; more makes more of them.
+  /// Less time than all visits take makes them shorter, then fewer, in all campaigns alike; more
+  /// makes more of them.
   std::optional<Seconds> budget;
   std::uint64_t seed = 1;
   std::function<bool()> interrupted;
@@ -75,9 +81,12 @@ struct RunResult {
                                std::optional<Seconds> budget);
 
 /// Measures all cells, each in k_passes * k_visits visits that are spread over the run, in an order
-/// drawn from the seed (measuring.md rule 18), and merges them. What there is no time for is
-/// skipped with the reason. A cell that fails is not visited again and never stops the others (rule
-/// 22). An interrupt ends the measuring; what was visited until then counts.
+/// drawn from the seed (measuring.md rule 18), and merges them. Of a budget, each campaign gets a
+/// part in proportion to what its visits are planned to take; what it leaves goes to those that
+/// follow, and however short it is, one of its cells is visited unless the whole budget is used up.
+/// What there is no time for is skipped with the reason. A cell that fails is not visited again and
+/// never stops the others (rule 22). An interrupt ends the measuring; what was visited until then
+/// counts.
 [[nodiscard]] RunResult run_campaigns(const std::vector<Campaign>& campaigns,
                                       const RunnerOptions& options, const Clock& clock,
                                       Guard& guard);

@@ -357,10 +357,13 @@ void describe_traffic(CellKey& key, bool sum, const std::string& to) {
 
 Campaign contention_campaign(Workbench& bench) {
   Campaign campaign{
-      .name = "contention", .begin = [&bench] {
-        const std::span<std::byte> sources = bench.memory(0, k_sources, bench.cold_bytes(0));
-        bench.team(bench.cpus_near(0, 1)).run([&](std::size_t) { fill_sources(sources); });
-      }};
+      .name = "contention",
+      .begin =
+          [&bench] {
+            const std::span<std::byte> sources = bench.memory(0, k_sources, bench.cold_bytes(0));
+            bench.team(bench.cpus_near(0, 1)).run([&](std::size_t) { fill_sources(sources); });
+          },
+      .last = true};
   const std::size_t all = bench.cpus_near(0, SIZE_MAX).size();
   const std::size_t some = std::max<std::size_t>(all / 4, 1);
   for (const std::size_t threads :

@@ -102,7 +102,7 @@ void FabricCrew::serve(int rank, int socket) const {
     if (!m_options.cpus.empty()) {
       options.cpus = {m_options.cpus[static_cast<std::size_t>(rank) % m_options.cpus.size()]};
     }
-    FlowRank self(m_options.make(m_transport), options);
+    FlowRank self(m_options.make(m_transport, rank), options);
     send(socket, FrameKind::address, self.address());
     FrameKind kind{};
     std::string text;

@@ -6,6 +6,7 @@
 #include "probe/flows.hpp"
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <sys/types.h>
@@ -33,7 +34,9 @@ struct FabricCrewOptions {
   std::vector<int> cpus;
   std::function<bool()> interrupted;
   std::function<void(pid_t)> started; ///< told of each process
-  MakeMover make = [](const std::string& transport) { return make_mover(transport); };
+  /// Called in the process of that rank.
+  std::function<std::unique_ptr<Mover>(const std::string& transport, int rank)> make =
+      [](const std::string& transport, int /*rank*/) { return make_mover(transport); };
 };
 
 /// Processes of this machine that can reach each other over one transport and wait for tasks. They

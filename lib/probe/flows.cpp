@@ -259,7 +259,9 @@ FlowRank::FlowRank(std::unique_ptr<Mover> mover, const Options& options)
     : m_mover(std::move(mover)), m_options(options), m_source(m_mover->allocate(options.memory)),
       m_target(m_mover->allocate(options.memory)) {
   m_mover->open(options.lanes);
-  fill_with_pattern(m_source, options.seed + static_cast<std::uint64_t>(options.rank));
+  fill_with_pattern(m_mover->view(m_source),
+                    options.seed + static_cast<std::uint64_t>(options.rank));
+  m_mover->push(m_source);
 }
 
 FlowRank::~FlowRank() {
@@ -344,9 +346,11 @@ void FlowRank::prepare(const FlowTask& task) {
         in.slots = room;
         in.points.reserve(k_most_points);
         if (task.kind == FlowTask::Kind::series) { // the places of the last series have its data
-          for_checked(in, [&](std::uint64_t /*from*/, std::uint64_t to, std::uint64_t bytes) {
-            std::memset(m_target.data() + to, k_poison, bytes);
+          std::byte* const target = m_mover->view(m_target).data();
+          for_checked(in, [target](std::uint64_t /*from*/, std::uint64_t to, std::uint64_t bytes) {
+            std::memset(target + to, k_poison, bytes);
           });
+          m_mover->push(m_target);
         }
       }
     }
@@ -609,11 +613,15 @@ void FlowRank::for_checked(const In& in, Act act) const {
 }
 
 void FlowRank::check(const LaneWork& lane, FlowOutcome& outcome) const {
+  if (!lane.in.empty()) {
+    m_mover->pull(m_target);
+  }
+  const std::byte* const target = m_mover->view(m_target).data();
   for (const In& in : lane.in) {
     const std::uint64_t seed = m_options.seed + static_cast<std::uint64_t>(in.peer);
     for_checked(in, [&](std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
       for (std::uint64_t b = 0; b < bytes && outcome.wrong_at == UINT64_MAX; ++b) {
-        if (m_target[to + b] != pattern_byte(seed, from + b)) {
+        if (target[to + b] != pattern_byte(seed, from + b)) {
           outcome.wrong_at = to + b;
         }
       }

@@ -153,7 +153,7 @@ private:
 
   std::unique_ptr<Mover> m_mover;
   Options m_options;
-  std::span<std::byte> m_source, m_target;
+  std::span<std::byte> m_source, m_target; ///< of the mover: maybe not the processor's to touch
   FlowTask m_task;
   std::int64_t m_begin_ns = 0;
   std::vector<std::unique_ptr<LaneWork>> m_work;

@@ -460,8 +460,10 @@ std::vector<CellPlan> kernel_plans(const Places& places) {
   return plans;
 }
 
-Campaign campaign_of(const Places& places, const char* name, std::vector<CellPlan> plans) {
-  return {.name = name, .plans = std::move(plans), .end = [places] { places->close(); }};
+Campaign campaign_of(const Places& places, const char* name, std::vector<CellPlan> plans,
+                     bool last = false) {
+  return {
+      .name = name, .plans = std::move(plans), .end = [places] { places->close(); }, .last = last};
 }
 
 } // namespace
@@ -472,9 +474,9 @@ std::vector<Campaign> gpu_campaigns(GpuLibrary& library, Workbench& bench, const
   return {
       campaign_of(places, "GPU bandwidth", bandwidth_plans(places)),
       campaign_of(places, "GPU copies by size", curve_plans(places)),
-      campaign_of(places, "GPU latency", latency_plans(places)),
+      campaign_of(places, "GPU latency", latency_plans(places), true),
       campaign_of(places, "GPU kernels", kernel_plans(places)),
-      campaign_of(places, "GPU contention", gpu_contention_plans(places)),
+      campaign_of(places, "GPU contention", gpu_contention_plans(places), true),
       gpu_links_campaign(places, topology, options.links_time),
   };
 }

@@ -233,7 +233,7 @@ void** build_chase(std::span<std::byte> memory, std::size_t region_bytes, std::u
 }
 
 Campaign core_latency_campaign(Workbench& bench) {
-  Campaign campaign{.name = "core to core latency"};
+  Campaign campaign{.name = "core to core latency", .last = true};
   const std::vector<CorePlace> cores = chosen_cores(bench);
   for (const CorePlace& from : cores) {
     for (const CorePlace& to : cores) {
@@ -270,11 +270,11 @@ Campaign processor_campaign(Workbench& bench) {
                            }),
               0);
   };
-  return {.name = "processors", .plans = {std::move(plan)}};
+  return {.name = "processors", .plans = {std::move(plan)}, .last = true};
 }
 
 Campaign memory_latency_campaign(Workbench& bench) {
-  Campaign campaign{.name = "memory latency"};
+  Campaign campaign{.name = "memory latency", .last = true};
   for (const auto& [level, bytes] : bench.caches()) {
     campaign.plans.push_back(
         cache_plan(bench, std::max(bytes / 2, k_smallest), fmt::format("L{}", level)));

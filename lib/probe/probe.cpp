@@ -14,6 +14,7 @@
 #include "probe/description.hpp"
 #include "probe/fabric.hpp"
 #include "probe/gpu.hpp"
+#include "probe/gpu_pairs.hpp"
 #include "probe/links.hpp"
 #include "probe/machine_campaigns.hpp"
 #include "probe/pin.hpp"
@@ -26,6 +27,7 @@
 #include <bit>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <utility>
 
 namespace reckon {
@@ -96,10 +98,20 @@ Campaign absent_gpus(const std::vector<std::string>& only, const std::string& wh
   return campaign;
 }
 
+/// Leaves the cells of the cases in `only`, where that is not empty.
+void keep_only(Campaign& campaign, const std::vector<std::string>& only) {
+  std::erase_if(campaign.plans, [&](const CellPlan& plan) {
+    return !only.empty() && std::find(only.begin(), only.end(), plan.key.test) == only.end();
+  });
+}
+
 /// A machine, and what there is to measure on it.
 class Subject {
 public:
-  Subject(const ProbeOptions& options, const Environment& environment, const Clock& clock)
+  /// What cannot wait until its campaign begins is started unless cells are only to be listed.
+  enum class Purpose { measure, list };
+  Subject(const ProbeOptions& options, const Environment& environment, const Clock& clock,
+          Purpose purpose)
       : m_discovery(discover()), m_cpus(processors(m_discovery.topology)), m_guard(m_cpus),
         m_bench(m_discovery.topology, k_machine, clock, options.seed, options.interrupted) {
     if (options.thorough) {
@@ -122,17 +134,21 @@ public:
     fabric.interrupted = options.interrupted;
     fabric.started = [this](pid_t pid) { m_guard.add_own_process(pid); };
     std::ranges::move(fabric_campaigns(fabric, clock), std::back_inserter(m_campaigns));
-    // How far a virtual machine's cores are from each other changes as its hypervisor moves them.
-    if (!is_virtual || options.thorough || !options.only.empty()) {
-      m_campaigns.push_back(core_latency_campaign(m_bench));
+    if (!m_discovery.cuda_gpus.empty()) { // they fork, which nobody may who has used CUDA
+      const auto pairs = std::make_shared<GpuPairs>(
+          gpu_pair_places(m_bench, m_discovery.topology, m_discovery.cuda_gpus),
+          GpuPairOptions{.thorough = options.thorough,
+                         .gpu_to_gpu = options.nvlink,
+                         .seed = options.seed,
+                         .interrupted = options.interrupted,
+                         .started = fabric.started},
+          clock);
+      Campaign& campaign = m_campaigns.emplace_back(gpu_pairs_campaign(pairs));
+      keep_only(campaign, options.only);
+      if (purpose == Purpose::measure && !campaign.plans.empty()) {
+        pairs->start();
+      }
     }
-    for (Campaign (*make)(Workbench&) :
-         {&processor_campaign, &memory_latency_campaign, &stream_campaign, &reduce_campaign,
-          &in_place_campaign, &stores_campaign, &optimizer_campaign, &numa_bandwidth_campaign,
-          &memcpy_curve_campaign, &contention_campaign}) {
-      m_campaigns.push_back(make(m_bench));
-    }
-    m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));
     if (GpuLibrary* const gpus = gpu_library(&m_no_gpu)) {
       const GpuProbeOptions of_gpus{.nvlink = options.nvlink, .links_time = k_links_time};
       std::ranges::move(gpu_campaigns(*gpus, m_bench, m_discovery.topology, of_gpus),
@@ -140,11 +156,21 @@ public:
     } else {
       m_campaigns.push_back(absent_gpus(options.only, m_no_gpu));
     }
+    for (Campaign (*make)(Workbench&) :
+         {&reduce_campaign, &in_place_campaign, &stores_campaign, &optimizer_campaign,
+          &stream_campaign, &memcpy_curve_campaign, &numa_bandwidth_campaign, &processor_campaign,
+          &memory_latency_campaign, &contention_campaign}) {
+      m_campaigns.push_back(make(m_bench));
+    }
+    m_campaigns.push_back(numa_links_campaign(m_bench, m_discovery.topology, k_links_time));
+    // How far a virtual machine's cores are from each other changes as its hypervisor moves them.
+    if (!is_virtual || options.thorough || !options.only.empty()) {
+      m_campaigns.push_back(core_latency_campaign(m_bench));
+    }
+    std::stable_partition(m_campaigns.begin(), m_campaigns.end(),
+                          [](const Campaign& campaign) { return !campaign.last; });
     for (Campaign& campaign : m_campaigns) {
-      std::erase_if(campaign.plans, [&](const CellPlan& plan) {
-        return !options.only.empty() && std::find(options.only.begin(), options.only.end(),
-                                                  plan.key.test) == options.only.end();
-      });
+      keep_only(campaign, options.only);
     }
     std::erase_if(m_campaigns, [](const Campaign& c) { return c.plans.empty(); });
   }
@@ -194,7 +220,8 @@ void require_own_machine(const std::optional<JobEnvironment>& job) {
 ProbeList list_probe(const ProbeOptions& options) {
   check_cases(options.only);
   const RunClock clock;
-  const Subject subject(options, describe_environment(real_system_files()), clock);
+  const Subject subject(options, describe_environment(real_system_files()), clock,
+                        Subject::Purpose::list);
   ProbeList list{{}, estimate(subject.campaigns(), options.budget)};
   for (const Campaign& campaign : subject.campaigns()) {
     for (const CellPlan& plan : campaign.plans) {
@@ -209,7 +236,7 @@ ProbeResult probe_machine(const ProbeOptions& options) {
   const RunClock clock;
   Environment environment = describe_environment(real_system_files());
   const Precedence precedence; // before any thread or process is started
-  Subject subject(options, environment, clock);
+  Subject subject(options, environment, clock, Subject::Purpose::measure);
   if (options.starting) {
     std::size_t cells = 0;
     for (const Campaign& campaign : subject.campaigns()) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/error.hpp"
+#include "discover/cuda.hpp"
 #include "movers/gpu.hpp"
 
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@ namespace reckon::test {
 class OnGpu : public testing::Test {
 protected:
   void SetUp() override {
+    static_cast<void>(list_cuda_gpus()); // the first call must come before CUDA is used here
     std::string why_not;
     m_library = gpu_library(&why_not);
     if (m_library == nullptr) {

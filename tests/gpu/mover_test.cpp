@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/clock.hpp"
+#include "discover/cuda.hpp"
+#include "documents/cells.hpp"
 #include "movers/mover.hpp"
+#include "probe/gpu_pairs.hpp"
 #include "support/ranks.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
+#include <sched.h>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace std::chrono_literals;
 
@@ -98,6 +107,28 @@ TEST_F(GpuRanks, WriteFromAMemoryDeviceIntoAGpu) {
   support::run_ranks(2, 120s, [](support::RankProcess& self) {
     write_and_add(self, {MoverPlace{0, true}, MoverPlace{0, false}});
   });
+}
+
+TEST_F(GpuRanks, AreMeasuredByTheProbeWithTheRightData) {
+  const CudaGpus found = list_cuda_gpus();
+  ASSERT_FALSE(found.gpus.empty()) << found.why_none;
+  const int cpu = ::sched_getcpu();
+  std::vector<PairPlace> places{{"m0/gpu0", {.pci_address = found.gpus[0].pci_address}, 0, cpu},
+                                {"m0/numa0", {.host_memory = true}, 0, cpu}};
+  const RunClock clock;
+  const auto pairs = std::make_shared<GpuPairs>(std::move(places), GpuPairOptions{}, clock);
+  pairs->start();
+  for (const CellPlan& plan : gpu_pairs_campaign(pairs).plans) {
+    Cell cell = empty_cell(plan);
+    plan.measure(cell, Seconds(0.05));
+    EXPECT_TRUE(cell.has_value()) << plan.key.text() << ": " << cell.reason;
+    // Bounds for units gone wrong, not a judgement.
+    const double seconds = cell.unit == k_seconds
+                               ? cell.p50
+                               : static_cast<double>(plan.key.bytes) / std::max(cell.p50, 1.0);
+    EXPECT_GT(seconds, 0.1e-6) << plan.key.text();
+    EXPECT_LT(seconds, 1) << plan.key.text();
+  }
 }
 
 } // namespace

@@ -335,13 +335,15 @@ TEST(CompareProfiles, DoesNotMindThatACurveWasRefinedAtOtherSizes) {
 
 TEST(CompareProfiles, LeavesASizeThatIsAloneOnItsCurveUndecided) {
   // Sizes 8, 64, 512 and 4096; those of `slower` take twice as long.
-  const char* test = "x";
+  const char *test = "x", *from = "m0", *to = "m1";
   CellStatus status = CellStatus::noisy;
   const auto curve = [&](const std::vector<std::size_t>& slower) {
     std::vector<Cell> cells;
     for (std::size_t i = 0; i < 4; ++i) {
       const bool slow = std::find(slower.begin(), slower.end(), i) != slower.end();
       cells.push_back(cell(test, "seconds", around(slow ? 200 : 100, 20)));
+      cells.back().key.from = from;
+      cells.back().key.to = to;
       cells.back().key.bytes = 8U << (3 * i);
       cells.back().status = status;
       cells.back().reason = status == CellStatus::noisy ? "another process" : "";
@@ -365,6 +367,11 @@ TEST(CompareProfiles, LeavesASizeThatIsAloneOnItsCurveUndecided) {
   test = "pair_write";
   EXPECT_THAT(compare(curve({}), curve({1})).undecided, SizeIs(1));
   EXPECT_THAT(compare(curve({}), curve({3})).differences, SizeIs(1));
+  from = "m0/gpu0"; // but not inside one
+  to = "m0/numa0";
+  EXPECT_THAT(compare(curve({}), curve({3})).undecided, SizeIs(1));
+  from = "m0";
+  to = "m1";
   status = CellStatus::noisy;
   EXPECT_THAT(compare(curve({}), curve({3})).undecided, SizeIs(1));
 }

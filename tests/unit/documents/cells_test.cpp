@@ -29,6 +29,8 @@ TEST(Cells, EachCaseHasALineForWhoMeasuresItAndOneUnit) {
     EXPECT_FALSE(std::string(c.summary).empty());
   }
   EXPECT_TRUE(lines.contains({k_fabric_write, MeasuredOn::cluster}));
+  EXPECT_TRUE(lines.contains({k_pair_write, MeasuredOn::cluster}));
+  EXPECT_TRUE(lines.contains({k_pair_write, MeasuredOn::gpus}));
   EXPECT_EQ(cell_case(k_fabric_write).on, MeasuredOn::machine);
   EXPECT_STREQ(cell_case(k_stream_copy).bytes_convention, "stream");
   EXPECT_THROW(static_cast<void>(cell_case("carrier_pigeon")), Error);
@@ -82,6 +84,7 @@ TEST(CellDoubts, OfWhatPlansReadThereAreNone) {
        {R"("case": "port_bandwidth", "from": "a")",
         R"("case": "pair_bandwidth", "from": "a", "to": "b0")", // each of a's machines to b0
         R"("case": "pair_latency", "from": "b0", "to": "b1")",
+        R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "a/gpu1")",
         R"("case": "uplink_bandwidth", "from": "r")",
         R"("case": "memory_read_bandwidth", "from": "a")", // only by hand
         R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/sw")"}) {
@@ -103,6 +106,8 @@ TEST(CellDoubts, EachNamesFileAndPointerAndWhatToWrite) {
   EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a", "to": "b")"),
               is(": ", "its members \"b0\""));
   EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a")"), is(": ", "are machines"));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a/sw", "to": "a/gpu1")"),
+              is(": ", "or a GPU and a GPU or NUMA node"));
   EXPECT_THAT(doubts(R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/gpu1")"),
               is(": ", "device_to_device_memcpy_write_ce"));
   EXPECT_THAT(doubts(R"("case": "uplink_bandwidth", "from": "a")"), is(": ", "\"rack\""));

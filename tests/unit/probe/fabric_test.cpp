@@ -57,15 +57,19 @@ private:
   Way m_way;
 };
 
-MakeMover altered(Altered::Way way) {
-  return [way](const std::string& transport) { return std::make_unique<Altered>(transport, way); };
+using MakeRank = decltype(FabricCrewOptions::make);
+
+MakeRank altered(Altered::Way way) {
+  return [way](const std::string& transport, int /*rank*/) {
+    return std::make_unique<Altered>(transport, way);
+  };
 }
 
-std::unique_ptr<Mover> no_adapter(const std::string& /*transport*/) {
+std::unique_ptr<Mover> no_adapter(const std::string& /*transport*/, int /*rank*/) {
   fail(ErrorKind::unavailable, "no such adapter");
 }
 
-FabricCrewOptions crew_options(MakeMover make = FabricCrewOptions().make) {
+FabricCrewOptions crew_options(MakeRank make = FabricCrewOptions().make) {
   FabricCrewOptions options;
   options.footprint = 1U << 20U;
   options.make = std::move(make);

@@ -49,6 +49,11 @@ public:
                          "of an entry in topology.links; of a copy between GPUs the case is {}",
                          test, named(key.from), named(key.to), k_device_write_ce);
     }
+    if (const TopologyObject* const object = m_topology.find(key.from);
+        test == k_reduce_sum && object != nullptr && object->kind == ObjectKind::gpu) {
+      return fmt::format("no plan reads {} of {}: of sums on a GPU the case is {}", test,
+                         named(key.from), k_gpu_reduce);
+    }
     if (test == k_uplink && !m_racks.contains(key.from)) {
       return fmt::format("no plan reads {} of {}: \"from\" is a \"rack\" of machines", test,
                          named(key.from));

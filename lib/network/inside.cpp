@@ -39,6 +39,12 @@ Rate fastest(const Profile& profile, const CellKey& pattern) {
   return best;
 }
 
+/// Of two operands, fp32 where that was measured: what the other types' cells say else.
+Rate rate_of_sums(const Profile& profile, const char* test, const std::string& of) {
+  const Rate rate = fastest(profile, {.test = test, .from = of, .sources = 2, .dtype = "fp32"});
+  return rate.mid > 0 ? rate : fastest(profile, {.test = test, .from = of, .sources = 2});
+}
+
 class Builder {
 public:
   Builder(const Profile& profile, const std::string& machine, const InsideOptions& options,
@@ -274,11 +280,9 @@ private:
           return std::optional<std::size_t>(known->second);
         }
         CellKey pattern{.test = test, .from = of};
-        if (pattern.test == k_reduce_sum) {
-          pattern.dtype = "fp32";
-          pattern.sources = 2;
-        }
-        if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
+        const Rate rate = pattern.test == k_reduce_sum ? rate_of_sums(m_profile, test, of)
+                                                       : fastest(m_profile, pattern);
+        if (rate.mid > 0) {
           out = station(fmt::format("{} {}", what, short_name(of)), rate, test);
           m_memory.emplace(key, *out);
           return out;
@@ -396,13 +400,13 @@ private:
     }
   }
 
-  /// A GPU sums at a rate that the profile may have.
+  /// A GPU sums at a rate that the profile may have. The sizes that it was measured with are such
+  /// as parts have.
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.places[endpoint].id;
-    if (const Rate rate = fastest(m_profile, {.test = k_reduce_sum, .from = id, .sources = 2});
-        rate.mid > 0) {
+    if (const Rate rate = rate_of_sums(m_profile, k_gpu_reduce, id); rate.mid > 0) {
       m_model.add[endpoint].push_back(
-          {station(fmt::format("sums {}", short_name(id)), rate, k_reduce_sum), 1.0});
+          {station(fmt::format("sums {}", short_name(id)), rate, k_gpu_reduce), 1.0});
     }
   }
 

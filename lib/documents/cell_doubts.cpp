@@ -82,17 +82,40 @@ private:
     return id.empty() ? "nothing" : fmt::format("\"{}\"", id);
   }
 
+  /// A GPU, a NUMA node or a memory device of a machine, as plans inside it have ranks.
+  [[nodiscard]] const TopologyObject* place(const std::string& id) const {
+    const TopologyObject* const object = m_topology.find(id);
+    return object != nullptr &&
+                   (object->kind == ObjectKind::gpu || object->kind == ObjectKind::numa_node ||
+                    object->kind == ObjectKind::memory_device)
+               ? object
+               : nullptr;
+  }
+
+  /// Whether both are places, and of one machine.
+  [[nodiscard]] bool is_inside(const std::string& from, const std::string& to) const {
+    return place(from) != nullptr && place(to) != nullptr &&
+           std::ranges::any_of(m_groups, [&](const auto& group) {
+             return m_topology.is_in(*place(from), group.first) &&
+                    m_topology.is_in(*place(to), group.first);
+           });
+  }
+
   [[nodiscard]] std::string of_pair(const CellKey& key) const {
+    if (is_inside(key.from, key.to)) {
+      return "";
+    }
     for (const std::string& id : {key.from, key.to}) {
       const auto group = m_groups.find(id);
       if (!m_machines.contains(id)) {
-        return fmt::format("no plan reads {} of {}: \"from\" and \"to\" are machines{}", key.test,
-                           named(id),
-                           group == m_groups.end()
-                               ? ""
-                               : fmt::format(", and those of \"{}\" have names: its members \"{}\" "
-                                             "and so on",
-                                             id, group->second->members.front()));
+        return fmt::format(
+            "no plan reads {} of {}: \"from\" and \"to\" are machines, or places of one machine{}",
+            key.test, named(id),
+            group == m_groups.end()
+                ? ""
+                : fmt::format(", and those of \"{}\" have names: its members \"{}\" "
+                              "and so on",
+                              id, group->second->members.front()));
       }
     }
     if (key.from != key.to) {

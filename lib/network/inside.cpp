@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "documents/profile.hpp"
+#include "network/pairs.hpp"
 #include "network/rate.hpp"
 #include "topology/paths.hpp"
 
@@ -83,6 +84,7 @@ public:
     m_model.places.push_back({m_machine, works, true});
     m_model.workers = works ? 1 : 0;
     m_model.ways.assign(1, std::vector<std::optional<Uses>>(1));
+    m_model.latency_s.assign(1, {0});
     Memory memory = memory_of(m_machine);
     m_model.add.push_back(memory.add);
     m_memories.emplace(m_machine, std::move(memory));
@@ -371,12 +373,21 @@ private:
   void copies() {
     const std::size_t n = m_model.places.size();
     m_model.ways.assign(n, std::vector<std::optional<Uses>>(n));
+    m_model.latency_s.assign(n, std::vector<double>(n, 0));
+    const std::string transport =
+        m_options.transport.empty() ? transport_inside(m_profile, m_model) : m_options.transport;
+    std::map<std::string, std::size_t> sources; // case: ways that it is known of
     for (std::size_t u = 0; u < n; ++u) {
       for (std::size_t v = 0; v < n; ++v) {
         const std::string& from = m_model.places[u].id;
         const std::string& to = m_model.places[v].id;
-        const std::optional<Rate> rate = u == v ? std::nullopt : pair_rate(from, to);
-        if (!rate) {
+        PairWay pair = u == v ? PairWay() : pair_way(m_profile, from, to, transport);
+        if (pair.measured()) {
+          ++sources[pair.source];
+        } else if (const auto copied = u == v ? std::nullopt : pair_rate(from, to)) {
+          pair.rate = *copied;
+          pair.source = "measured pair";
+        } else {
           continue;
         }
         Uses uses = way(from, to);
@@ -385,18 +396,23 @@ private:
           links = std::min(links, m_model.stations[use.station].bytes_per_second / use.amount);
         }
         // A pair that is as fast as what it passes is no limit of its own.
-        if (rate->mid > 0 && rate->mid < links) {
+        if (pair.rate.mid > 0 && std::isfinite(pair.rate.mid) && pair.slower_than(links)) {
           uses.push_back(
-              {station(fmt::format("copy {}", short_text({from, to})), *rate, "measured pair"),
+              {station(fmt::format("copy {}", short_text({from, to})), pair.rate, pair.source),
                1.0});
+          m_model.stations.back().busy = std::move(pair.busy);
         }
         m_model.ways[u][v] = std::move(uses);
+        m_model.latency_s[u][v] = pair.latency_s.value_or(0);
       }
       const auto memory = m_memories.find(m_model.places[u].id);
       m_model.add.push_back(memory == m_memories.end() ? Uses{} : memory->second.add);
       if (memory == m_memories.end()) {
         gpu_sums(u);
       }
+    }
+    for (const auto& [test, ways] : sources) {
+      m_model.pair_sources.push_back(fmt::format("{}: {} ways inside {}", test, ways, m_machine));
     }
   }
 
@@ -746,6 +762,17 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
     return builder.closed(machine.works, machine.port, transport);
   }
   return builder.open(transport);
+}
+
+bool has_gpu_worker(const Profile& profile, const Network& network) {
+  return std::any_of(network.places.begin(), network.places.end(), [&](const Place& p) {
+    const TopologyObject* const object = profile.topology.find(p.id);
+    return p.worker && object != nullptr && object->kind == ObjectKind::gpu;
+  });
+}
+
+std::string transport_inside(const Profile& profile, const Network& network) {
+  return has_gpu_worker(profile, network) ? "cuda" : "host";
 }
 
 const MachineGroup* group_named(const Profile& profile, std::string_view id) {

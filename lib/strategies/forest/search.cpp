@@ -52,7 +52,7 @@ Plan TreeSearch::first(const Plan& base) const {
 }
 
 /// Smaller parts fill less, until what each write costs tells: from the smallest that can be played
-/// on up, as long as that helps. The window is looked for with the smallest: of all the narrowest
+/// on up, until that takes longer. The window is looked for with the smallest: of all the narrowest
 /// that is as good as any, and as many lives of a part with the larger ones.
 Plan TreeSearch::fastest(const Plan& base) const {
   std::optional<Plan> best;
@@ -70,7 +70,8 @@ Plan TreeSearch::fastest(const Plan& base) const {
   for (const std::uint64_t part_bytes : part_sizes(base, k_smallest_writes)) {
     Plan plan = cut(base, part_bytes);
     const bool first = !best;
-    const bool better = with(plan, best_times);
+    with(plan, best_times);
+    const bool longer = plan.prediction.mid_seconds > best->prediction.mid_seconds * (1 + k_worth);
     int failed = 0;
     for (double times = 2 * k_first_window;
          first && !m_options.window_parts && window(plan, times) > plan.window_parts &&
@@ -78,7 +79,7 @@ Plan TreeSearch::fastest(const Plan& base) const {
          times *= 2) {
       failed = with(plan, times) ? 0 : failed + 1;
     }
-    if (!better) {
+    if (longer) {
       break;
     }
   }

@@ -82,6 +82,7 @@ TEST(CellDoubts, OfWhatPlansReadThereAreNone) {
        {R"("case": "port_bandwidth", "from": "a")",
         R"("case": "pair_bandwidth", "from": "a", "to": "b0")", // each of a's machines to b0
         R"("case": "pair_latency", "from": "b0", "to": "b1")",
+        R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "a/gpu1")",
         R"("case": "uplink_bandwidth", "from": "r")",
         R"("case": "memory_read_bandwidth", "from": "a")", // only by hand
         R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/sw")"}) {
@@ -103,6 +104,10 @@ TEST(CellDoubts, EachNamesFileAndPointerAndWhatToWrite) {
   EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a", "to": "b")"),
               is(": ", "its members \"b0\""));
   EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a")"), is(": ", "are machines"));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "b0")"),
+              is(": ", "or places of one machine"));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "a/sw")"),
+              is(": ", "or places of one machine"));
   EXPECT_THAT(doubts(R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/gpu1")"),
               is(": ", "device_to_device_memcpy_write_ce"));
   EXPECT_THAT(doubts(R"("case": "uplink_bandwidth", "from": "a")"), is(": ", "\"rack\""));

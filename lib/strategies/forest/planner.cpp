@@ -486,6 +486,9 @@ private:
            {}});
     }
     plan.assumed = unknown_rates(m_inputs.profile, *m_ways->places());
+    if (std::string cost = search().assumed(plan); !cost.empty()) {
+      plan.assumed.push_back(std::move(cost));
+    }
   }
   [[nodiscard]] bool passes_besides() const {
     return m_options.inside.network > 0 || m_options.inside.service > 0;

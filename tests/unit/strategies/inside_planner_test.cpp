@@ -102,6 +102,38 @@ TEST(PlanInside, PartsAreAsLongAsWhatAWriteCostsAsksFor) {
   EXPECT_NEAR(network.network.write_seconds(1, 0, 65536), 25e-6, 1e-12);
 }
 
+TEST(PlanInside, WhereNothingSaysWhatAWriteCostsPartsAreNotTiny) {
+  Profile profile = gpu_and_memory();
+  InsidePlanOptions options;
+  options.inside.workers = {"m0/gpu0", "m0/numa0"};
+  options.plan.strategy = "reduce_broadcast_gpu0";
+  const auto says = [](const Plan& plan) {
+    return std::ranges::count_if(plan.assumed, [](const std::string& line) {
+      return line.starts_with("writes cost nothing besides their bytes");
+    });
+  };
+  // 10 us of 55 GB/s are 550 kB, and 1 MiB is the next size; what it costs is in no time.
+  const Plan plan = plan_of(profile, k_model, options);
+  EXPECT_EQ(plan.part_bytes, 1U << 20U);
+  EXPECT_EQ(says(plan), 1);
+  EXPECT_NEAR(plan.prediction.mid_seconds, 65.0 * (1U << 20U) / 55e9, 1e-6);
+  options.plan.part_bytes = 1U << 16U;
+  EXPECT_EQ(plan_of(profile, k_model, options).part_bytes, 1U << 16U);
+  EXPECT_EQ(says(plan_of(profile, k_model, options)), 0);
+  // Of one way it is known to be next to nothing, then of both.
+  options.plan.part_bytes.reset();
+  const auto know = [&](const char* from, const char* to) {
+    add_time(profile,
+             {.test = "pair_write", .from = from, .to = to, .bytes = 4096, .transport = "cuda"},
+             4096 / 50e9);
+  };
+  know("m0/gpu0", "m0/numa0");
+  EXPECT_EQ(says(plan_of(profile, k_model, options)), 1);
+  know("m0/numa0", "m0/gpu0");
+  EXPECT_EQ(says(plan_of(profile, k_model, options)), 0);
+  EXPECT_LT(plan_of(profile, k_model, options).part_bytes, 1U << 20U);
+}
+
 TEST(PlanInside, ThePapersNvlinkMachineLeavesTheSwitchOfTheNicAlone) {
   InsidePlanOptions options;
   options.inside.network = 1;

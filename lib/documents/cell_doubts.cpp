@@ -49,6 +49,11 @@ public:
                          "of an entry in topology.links; of a copy between GPUs the case is {}",
                          test, named(key.from), named(key.to), k_device_write_ce);
     }
+    if (const TopologyObject* const object = m_topology.find(key.from);
+        test == k_reduce_sum && object != nullptr && object->kind == ObjectKind::gpu) {
+      return fmt::format("no plan reads {} of {}: of sums on a GPU the case is {}", test,
+                         named(key.from), k_gpu_reduce);
+    }
     if (test == k_uplink && !m_racks.contains(key.from)) {
       return fmt::format("no plan reads {} of {}: \"from\" is a \"rack\" of machines", test,
                          named(key.from));
@@ -77,32 +82,40 @@ private:
     return id.empty() ? "nothing" : fmt::format("\"{}\"", id);
   }
 
-  /// Two memories of a machine that transport cuda moves bytes between.
-  [[nodiscard]] bool are_memories_with_a_gpu(const CellKey& key) const {
-    const TopologyObject *const from = m_topology.find(key.from), *const to =
-                                                                      m_topology.find(key.to);
-    const auto is_gpu = [](const TopologyObject* o) { return o->kind == ObjectKind::gpu; };
-    const auto is_memory = [&](const TopologyObject* o) {
-      return o != nullptr && (is_gpu(o) || o->kind == ObjectKind::numa_node);
-    };
-    return is_memory(from) && is_memory(to) && from != to && (is_gpu(from) || is_gpu(to));
+  /// A GPU, a NUMA node or a memory device of a machine, as plans inside it have ranks.
+  [[nodiscard]] const TopologyObject* place(const std::string& id) const {
+    const TopologyObject* const object = m_topology.find(id);
+    return object != nullptr &&
+                   (object->kind == ObjectKind::gpu || object->kind == ObjectKind::numa_node ||
+                    object->kind == ObjectKind::memory_device)
+               ? object
+               : nullptr;
+  }
+
+  /// Whether both are places, and of one machine.
+  [[nodiscard]] bool is_inside(const std::string& from, const std::string& to) const {
+    return place(from) != nullptr && place(to) != nullptr &&
+           std::ranges::any_of(m_groups, [&](const auto& group) {
+             return m_topology.is_in(*place(from), group.first) &&
+                    m_topology.is_in(*place(to), group.first);
+           });
   }
 
   [[nodiscard]] std::string of_pair(const CellKey& key) const {
-    if (are_memories_with_a_gpu(key)) {
+    if (is_inside(key.from, key.to)) {
       return "";
     }
     for (const std::string& id : {key.from, key.to}) {
       const auto group = m_groups.find(id);
       if (!m_machines.contains(id)) {
-        return fmt::format("no plan reads {} of {}: \"from\" and \"to\" are machines, or a GPU and "
-                           "a GPU or NUMA node of one{}",
-                           key.test, named(id),
-                           group == m_groups.end()
-                               ? ""
-                               : fmt::format(", and those of \"{}\" have names: its members \"{}\" "
-                                             "and so on",
-                                             id, group->second->members.front()));
+        return fmt::format(
+            "no plan reads {} of {}: \"from\" and \"to\" are machines, or places of one machine{}",
+            key.test, named(id),
+            group == m_groups.end()
+                ? ""
+                : fmt::format(", and those of \"{}\" have names: its members \"{}\" "
+                              "and so on",
+                              id, group->second->members.front()));
       }
     }
     if (key.from != key.to) {

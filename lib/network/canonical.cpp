@@ -32,7 +32,7 @@ enum class Kind : std::uint8_t { place, machine, node, station };
 
 /// Something that several of them take part in: a way with the places at its ends and the stations
 /// that it uses, a link of the graph, a sum, ...
-enum class Relation : std::uint8_t { way, add, exit, group, link, machine, node, nic, latency };
+enum class Relation : std::uint8_t { way, add, exit, group, link, machine, node, nic };
 /// As what they do. Each use has a role of its own, by its amount and its place in the order.
 enum Role : std::uint8_t { from, to, use };
 
@@ -54,7 +54,8 @@ public:
       for (std::size_t v = 0; v < places; ++v) {
         if (network.ways[u][v]) {
           begin(Relation::way);
-          join(Kind::place, u, from);
+          const double latency_s = network.latency_of(u, v);
+          join(Kind::place, u, latency_s > 0 ? mixed(from, bits_of(latency_s)) : Hash{from});
           join(Kind::place, v, to);
           join(*network.ways[u][v]);
         }
@@ -86,15 +87,6 @@ public:
       join(Kind::node, link.to, to);
       if (link.station) {
         join(Kind::station, *link.station, use);
-      }
-    }
-    for (std::size_t a = 0; a < network.latency_s.size(); ++a) {
-      for (std::size_t b = 0; b < network.latency_s.size(); ++b) {
-        if (network.latency_s[a][b] > 0) {
-          begin(Relation::latency);
-          join(Kind::machine, a, mixed(from, bits_of(network.latency_s[a][b])));
-          join(Kind::machine, b, to);
-        }
       }
     }
     for (const std::size_t nic : network.nic_nodes) {
@@ -413,10 +405,10 @@ CanonicalNetwork canonical_order(Network network) {
   renumber_ways(network.ways);
   std::for_each(network.lane_ways.begin(), network.lane_ways.end(), renumber_ways);
   for (std::vector<double>& row : network.latency_s) {
-    row = moved(std::move(row), out.machine_now);
+    row = moved(std::move(row), out.place_now);
   }
   if (!network.latency_s.empty()) {
-    network.latency_s = moved(std::move(network.latency_s), out.machine_now);
+    network.latency_s = moved(std::move(network.latency_s), out.place_now);
   }
   std::for_each(network.add.begin(), network.add.end(), renumber_uses);
   for (std::vector<Exit>& exits : network.exits) {

@@ -48,8 +48,6 @@ struct Pair {
   bool measured = false; ///< its rate is known
 };
 
-constexpr double k_rounding = 1e-9;
-
 class Cluster {
 public:
   Cluster(const Profile& profile, std::string transport)
@@ -102,6 +100,8 @@ private:
       known = m_opened.emplace(key, open_machine(m_profile, machine, m_transport)).first;
       const std::vector<std::string>& unknown = known->second.network.unknown;
       m_out.unknown.insert(m_out.unknown.end(), unknown.begin(), unknown.end());
+      const std::vector<std::string>& pairs = known->second.network.pair_sources;
+      m_out.pair_sources.insert(m_out.pair_sources.end(), pairs.begin(), pairs.end());
     }
     const OpenedMachine& opened = known->second;
     // One write between two machines, which is what was measured, passes one port.
@@ -225,12 +225,15 @@ private:
   void ways_inside() {
     const std::size_t n = m_out.places.size();
     m_out.ways.assign(n, std::vector<std::optional<Uses>>(n));
+    m_out.latency_s.assign(n, std::vector<double>(n, 0));
     for (const Member& member : m_members) {
       const auto& ways = member.opened->network.ways;
+      const auto& latency_s = member.opened->network.latency_s;
       for (std::size_t u = 0; u < ways.size(); ++u) {
         for (std::size_t v = 0; v < ways.size(); ++v) {
           if (ways[u][v]) {
             m_out.ways[member.place[u]][member.place[v]] = shifted(*ways[u][v], member);
+            m_out.latency_s[member.place[u]][member.place[v]] = latency_s[u][v];
           }
         }
       }
@@ -250,64 +253,23 @@ private:
     return rate;
   }
 
-  std::size_t pair_station(std::size_t from, std::size_t to, const Rate& rate,
-                           const std::string& source, BusyCurve busy) {
-    m_out.stations.push_back(
-        {fmt::format("{} -> {}", m_out.machines[from].name, m_out.machines[to].name), rate.mid,
-         source, 0, std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid), std::move(busy)});
-    return m_out.stations.size() - 1;
-  }
-
   /// What the profile says of the way from a machine to another.
   Pair measured(std::size_t a, std::size_t b) {
     const Member &from = m_members[a], &to = m_members[b];
+    const bool counts = from.pairs_count && to.pairs_count && from.own_name != to.own_name;
+    PairWay way = counts ? pair_way(m_profile, from.own_name, to.own_name, m_transport) : PairWay();
     Pair pair;
-    if (!from.pairs_count || !to.pairs_count || from.own_name == to.own_name) {
-      pair.latency_s = group_latency(m_out.machines[a].group);
-      return pair;
+    pair.measured = way.measured();
+    pair.latency_s = way.latency_s.value_or(group_latency(m_out.machines[a].group));
+    if (pair.measured) {
+      ++m_pair_sources[way.source];
     }
-    std::string source;
-    const std::optional<Curve> curve =
-        pair_curve(m_profile, from.own_name, to.own_name, m_transport, &source);
-    const std::optional<double> latency =
-        pair_latency(m_profile, from.own_name, to.own_name, m_transport);
-    pair.latency_s = latency.value_or(curve ? 0 : group_latency(m_out.machines[a].group));
-    const double ports = port_rate(from, to);
-    if (curve) {
-      pair.measured = true;
-      const std::string test = source.substr(0, source.find(' '));
-      ++m_pair_sources[test];
-      pair.latency_s = std::min(pair.latency_s, curve->points().front().seconds);
-      std::vector<std::pair<double, double>> busy;
-      bool slower = false; // than the ports, at any size
-      // With several writes in flight a way takes no longer for each than their rate says: what
-      // else one alone takes is latency, of which on long ways the noise is as long as short
-      // writes.
-      const double streamed =
-          pair_bandwidth(m_profile, from.own_name, to.own_name, m_transport).value_or(0);
-      for (const CurvePoint& point : curve->points()) {
-        const double alone = std::max(0.0, point.seconds - pair.latency_s);
-        busy.emplace_back(point.bytes,
-                          streamed > 0 ? std::min(alone, point.bytes / streamed) : alone);
-        slower = slower || busy.back().second > point.bytes / ports * (1 + k_rounding);
-      }
-      BusyCurve own(std::move(busy));
-      const double rate = own.bytes_per_s();
-      if (std::isfinite(rate) && (slower || rate < ports)) {
-        pair.station = pair_station(a, b, {rate, rate, rate}, test, std::move(own));
-      }
-      return pair;
-    }
-    for (const Cell* const cell :
-         m_profile.select({.test = k_pair_bandwidth, .from = from.own_name, .to = to.own_name})) {
-      if (is_over(*cell, m_transport) && cell->key.direction != "two_way" && cell->p50 > 0 &&
-          !pair.measured) {
-        pair.measured = true;
-        ++m_pair_sources[k_pair_bandwidth];
-        if (cell->p50 < ports) {
-          pair.station = pair_station(a, b, measured_rate(*cell), k_pair_bandwidth, {});
-        }
-      }
+    if (pair.measured && std::isfinite(way.rate.mid) && way.slower_than(port_rate(from, to))) {
+      pair.station = m_out.stations.size();
+      m_out.stations.push_back(
+          {fmt::format("{} -> {}", m_out.machines[a].name, m_out.machines[b].name), way.rate.mid,
+           way.source, 0, std::min(way.rate.lo, way.rate.mid), std::max(way.rate.hi, way.rate.mid),
+           std::move(way.busy)});
     }
     return pair;
   }
@@ -345,7 +307,6 @@ private:
 
   void ways_between() {
     const std::size_t machines = m_members.size();
-    m_out.latency_s.assign(machines, std::vector<double>(machines, 0));
     std::size_t lanes = 1;
     for (const Member& member : m_members) {
       lanes = std::lcm(lanes, std::max<std::size_t>(1, member.opened->leave_by_port.size()));
@@ -361,7 +322,6 @@ private:
         const Member &from = m_members[a], &to = m_members[b];
         const Pair pair = measured(a, b);
         check_known(pair, a, b);
-        m_out.latency_s[a][b] = pair.latency_s;
         Uses middle;
         if (from.rack != to.rack && m_racks.contains(from.rack)) {
           middle.push_back({m_racks.at(from.rack).out, 1});
@@ -388,6 +348,7 @@ private:
             const Uses &out = leave[to.turn[v] % leave.size()],
                        &in = enter[from.turn[u] % enter.size()];
             m_out.ways[from.place[u]][to.place[v]] = joined(out, in);
+            m_out.latency_s[from.place[u]][to.place[v]] = pair.latency_s;
             for (std::size_t lane = 0; lane < m_out.lane_ways.size(); ++lane) {
               m_out.lane_ways[lane][from.place[u]][to.place[v]] =
                   joined(by_port(from.opened->leave_by_port, lane, out),

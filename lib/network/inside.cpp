@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "documents/cells.hpp"
 #include "documents/profile.hpp"
+#include "network/pairs.hpp"
 #include "network/rate.hpp"
 #include "topology/paths.hpp"
 
@@ -16,6 +17,8 @@
 #include <limits>
 #include <map>
 #include <string_view>
+#include <tuple>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -37,6 +40,12 @@ Rate fastest(const Profile& profile, const CellKey& pattern) {
     }
   }
   return best;
+}
+
+/// Of two operands, fp32 where that was measured: what the other types' cells say else.
+Rate rate_of_sums(const Profile& profile, const char* test, const std::string& of) {
+  const Rate rate = fastest(profile, {.test = test, .from = of, .sources = 2, .dtype = "fp32"});
+  return rate.mid > 0 ? rate : fastest(profile, {.test = test, .from = of, .sources = 2});
 }
 
 class Builder {
@@ -77,6 +86,7 @@ public:
     m_model.places.push_back({m_machine, works, true});
     m_model.workers = works ? 1 : 0;
     m_model.ways.assign(1, std::vector<std::optional<Uses>>(1));
+    m_model.latency_s.assign(1, {0});
     Memory memory = memory_of(m_machine);
     m_model.add.push_back(memory.add);
     m_memories.emplace(m_machine, std::move(memory));
@@ -274,11 +284,9 @@ private:
           return std::optional<std::size_t>(known->second);
         }
         CellKey pattern{.test = test, .from = of};
-        if (pattern.test == k_reduce_sum) {
-          pattern.dtype = "fp32";
-          pattern.sources = 2;
-        }
-        if (const Rate rate = fastest(m_profile, pattern); rate.mid > 0) {
+        const Rate rate = pattern.test == k_reduce_sum ? rate_of_sums(m_profile, test, of)
+                                                       : fastest(m_profile, pattern);
+        if (rate.mid > 0) {
           out = station(fmt::format("{} {}", what, short_name(of)), rate, test);
           m_memory.emplace(key, *out);
           return out;
@@ -367,26 +375,33 @@ private:
   void copies() {
     const std::size_t n = m_model.places.size();
     m_model.ways.assign(n, std::vector<std::optional<Uses>>(n));
+    m_model.latency_s.assign(n, std::vector<double>(n, 0));
+    const std::string transport =
+        m_options.transport.empty() ? transport_inside(m_profile, m_model) : m_options.transport;
+    std::map<std::string, std::size_t> sources; // case: ways that it is known of
     for (std::size_t u = 0; u < n; ++u) {
       for (std::size_t v = 0; v < n; ++v) {
         const std::string& from = m_model.places[u].id;
         const std::string& to = m_model.places[v].id;
-        const std::optional<Rate> rate = u == v ? std::nullopt : pair_rate(from, to);
-        if (!rate) {
+        PairWay pair = u == v ? PairWay() : pair_way(m_profile, from, to, transport);
+        if (pair.measured()) {
+          ++sources[pair.source];
+        } else if (const auto copied = u == v ? std::nullopt : pair_rate(from, to)) {
+          pair.rate = *copied;
+          pair.source = "measured pair";
+        } else {
           continue;
         }
         Uses uses = way(from, to);
-        double links = std::numeric_limits<double>::infinity();
-        for (const Use& use : uses) {
-          links = std::min(links, m_model.stations[use.station].bytes_per_second / use.amount);
-        }
         // A pair that is as fast as what it passes is no limit of its own.
-        if (rate->mid > 0 && rate->mid < links) {
+        if (pair.rate.mid > 0 && std::isfinite(pair.rate.mid) && pair.slower_than(alone(uses))) {
           uses.push_back(
-              {station(fmt::format("copy {}", short_text({from, to})), *rate, "measured pair"),
+              {station(fmt::format("copy {}", short_text({from, to})), pair.rate, pair.source),
                1.0});
+          m_model.stations.back().busy = std::move(pair.busy);
         }
         m_model.ways[u][v] = std::move(uses);
+        m_model.latency_s[u][v] = pair.latency_s.value_or(0);
       }
       const auto memory = m_memories.find(m_model.places[u].id);
       m_model.add.push_back(memory == m_memories.end() ? Uses{} : memory->second.add);
@@ -394,15 +409,81 @@ private:
         gpu_sums(u);
       }
     }
+    both_ways(transport);
+    for (const auto& [test, ways] : sources) {
+      m_model.pair_sources.push_back(fmt::format("{}: {} ways inside {}", test, ways, m_machine));
+    }
   }
 
-  /// A GPU sums at a rate that the profile may have.
+  /// What two places move while both send, each direction counted.
+  [[nodiscard]] std::pair<Rate, const char*>
+  two_way_rate(const std::string& a, const std::string& b, const std::string& transport) const {
+    const Cell* longest = nullptr; // of writes, one direction's
+    for (const Cell* const cell :
+         m_profile.select({.test = k_pair_bandwidth, .from = a, .to = b, .direction = "two_way"})) {
+      if (is_over(*cell, transport) && cell->p50 > 0 &&
+          (longest == nullptr || cell->key.bytes > longest->key.bytes)) {
+        longest = cell;
+      }
+    }
+    if (longest != nullptr) {
+      const Rate one = measured_rate(*longest);
+      return {{2 * one.lo, 2 * one.mid, 2 * one.hi}, k_pair_bandwidth};
+    }
+    for (const char* const test : {k_host_device_two_way_ce, k_device_two_way_ce}) {
+      for (const Cell* const cell : m_profile.select({.test = test, .from = a, .to = b})) {
+        if (cell->p50 > 0) {
+          return {measured_rate(*cell), test};
+        }
+      }
+    }
+    return {};
+  }
+
+  /// What the slowest station of a way carries of it alone; infinite where none is known.
+  [[nodiscard]] double alone(const Uses& uses) const {
+    double rate = std::numeric_limits<double>::infinity();
+    for (const Use& use : uses) {
+      rate = std::min(rate, m_model.stations[use.station].bytes_per_second / use.amount);
+    }
+    return rate;
+  }
+
+  /// Two places that both send may move less than each direction alone: a station of both.
+  void both_ways(const std::string& transport) {
+    std::map<std::pair<std::string, std::string>, std::size_t> known;
+    for (std::size_t u = 0; u < m_model.places.size(); ++u) {
+      for (std::size_t v = u + 1; v < m_model.places.size(); ++v) {
+        std::optional<Uses>&there = m_model.ways[u][v], &back = m_model.ways[v][u];
+        const std::string &a = m_model.places[u].id, &b = m_model.places[v].id;
+        auto [rate, source] = two_way_rate(a, b, transport);
+        if (rate.mid <= 0) {
+          std::tie(rate, source) = two_way_rate(b, a, transport);
+        }
+        if (!there || !back || rate.mid <= 0 || rate.mid >= alone(*there) + alone(*back)) {
+          continue;
+        }
+        const auto key = std::minmax(a, b);
+        const auto found = known.find(key);
+        const std::size_t of =
+            found != known.end()
+                ? found->second
+                : station(fmt::format("both ways {} {}", short_name(a), short_name(b)), rate,
+                          source);
+        known.emplace(key, of);
+        there->push_back({of, 1.0});
+        back->push_back({of, 1.0});
+      }
+    }
+  }
+
+  /// A GPU sums at a rate that the profile may have. The sizes that it was measured with are such
+  /// as parts have.
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.places[endpoint].id;
-    if (const Rate rate = fastest(m_profile, {.test = k_reduce_sum, .from = id, .sources = 2});
-        rate.mid > 0) {
+    if (const Rate rate = rate_of_sums(m_profile, k_gpu_reduce, id); rate.mid > 0) {
       m_model.add[endpoint].push_back(
-          {station(fmt::format("sums {}", short_name(id)), rate, k_reduce_sum), 1.0});
+          {station(fmt::format("sums {}", short_name(id)), rate, k_gpu_reduce), 1.0});
     }
   }
 
@@ -742,6 +823,17 @@ OpenedMachine open_machine(const Profile& profile, const OpenMachine& machine,
     return builder.closed(machine.works, machine.port, transport);
   }
   return builder.open(transport);
+}
+
+bool has_gpu_worker(const Profile& profile, const Network& network) {
+  return std::any_of(network.places.begin(), network.places.end(), [&](const Place& p) {
+    const TopologyObject* const object = profile.topology.find(p.id);
+    return p.worker && object != nullptr && object->kind == ObjectKind::gpu;
+  });
+}
+
+std::string transport_inside(const Profile& profile, const Network& network) {
+  return has_gpu_worker(profile, network) ? "cuda" : "host";
 }
 
 const MachineGroup* group_named(const Profile& profile, std::string_view id) {

@@ -30,7 +30,7 @@ struct InsideOptions {
   /// on this machine alone, 1 for one that gives its sum to others and gets theirs.
   double network = 0;
   /// NICs of the job. Empty: all of the machine.
-  std::vector<std::string> nics;
+  std::vector<std::string> nics{};
   /// What a summation service on this machine receives and as much sends for others, in gradients.
   double service = 0;
   /// Whether GPUs and NICs may do without the processor's memory; what the job sends for others,
@@ -39,6 +39,9 @@ struct InsideOptions {
   /// A single named scheme, or a mix of them, is taken when it is at most so much slower than the
   /// best of all trees.
   double tolerance = 0.01;
+  /// What bytes move by: cells of pairs of places are of it. Empty: "cuda" where a worker is a GPU,
+  /// else "host".
+  std::string transport{};
 };
 
 /// Something that carries only so many bytes in a second.
@@ -119,10 +122,14 @@ struct Network {
   double network = 0;                 ///< InsideOptions::network
   std::size_t nodes = 0;
   std::vector<std::string> unknown; ///< links whose capacity is not known: counted as unlimited
-  /// [from][to], machines: seconds of an empty write; 0 where the profile does not say. Empty: of
-  /// one machine.
+  /// [from][to], places: seconds of an empty write; 0 where the profile does not say. Empty: it
+  /// says nothing of any.
   std::vector<std::vector<double>> latency_s;
-  /// What was measured of pairs of machines: "pair_write: 12 ways between machines".
+  [[nodiscard]] double latency_of(std::size_t from, std::size_t to) const {
+    return latency_s.empty() ? 0 : latency_s[from][to];
+  }
+  /// What was measured of pairs: "pair_write: 12 ways between machines", "pair_write: 2 ways inside
+  /// m0".
   std::vector<std::string> pair_sources;
   Collective collective = Collective::all_reduce;
   std::size_t root = 0; ///< place of the worker that a broadcast or a reduce is from or to
@@ -177,10 +184,20 @@ struct OpenMachine {
                                                const std::vector<OpenMachine>& machines,
                                                const std::string& transport);
 
-/// Throws Error{input} when the machine or an endpoint is not in the profile, Error{usage} for
-/// options that contradict each other.
+/// The ways between places of the machine, which are also those inside each machine of
+/// network_between_machines(): the links that they pass, the memories at their ends, and what was
+/// measured of the pair itself: as between machines (pair_way()) with its latency, else as the
+/// fastest copy. Throws Error{input} when the machine or an endpoint is not in the profile,
+/// Error{usage} for options that contradict each other.
 [[nodiscard]] Network network_inside_machine(const Profile& profile, const std::string& machine,
                                              const InsideOptions& options);
+
+/// Whether a worker of these places is a GPU.
+[[nodiscard]] bool has_gpu_worker(const Profile& profile, const Network& network);
+
+/// How bytes move between these places of one machine where nobody asked for a transport: "cuda"
+/// where a worker is a GPU, else "host".
+[[nodiscard]] std::string transport_inside(const Profile& profile, const Network& network);
 
 /// The same machine with every capacity at the high end of its samples.
 [[nodiscard]] Network at_high_capacities(Network model);

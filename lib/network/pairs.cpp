@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -44,16 +45,28 @@ const Cell* latency_cell(const Profile& profile, const std::string& from, const 
   return nullptr;
 }
 
-const Cell* bandwidth_cell(const Profile& profile, const std::string& from, const std::string& to,
-                           std::string_view transport) {
+/// Of one direction before both, in order of size.
+std::vector<const Cell*> bandwidth_cells(const Profile& profile, const std::string& from,
+                                         const std::string& to, std::string_view transport) {
+  std::vector<const Cell*> cells;
   for (const char* direction : {"one_way", "two_way", ""}) {
-    const std::vector<const Cell*> cells =
-        pair_cells(profile, k_pair_bandwidth, from, to, transport, direction);
-    if (!cells.empty()) {
-      return cells.back(); // the longest writes: what comes beside the bytes is the latency's
+    cells = cells.empty() ? pair_cells(profile, k_pair_bandwidth, from, to, transport, direction)
+                          : cells;
+  }
+  return cells;
+}
+
+/// Seconds that each of several writes in flight takes, by size: as many in flight as are fastest.
+BusyCurve streamed(const std::vector<const Cell*>& bandwidths) {
+  std::map<double, double> points;
+  for (const Cell* const cell : bandwidths) {
+    const auto bytes = static_cast<double>(std::max<std::uint64_t>(1, cell->key.bytes));
+    if (cell->p50 > 0) {
+      const auto [at, added] = points.emplace(bytes, bytes / cell->p50);
+      at->second = std::min(at->second, bytes / cell->p50);
     }
   }
-  return nullptr;
+  return BusyCurve({points.begin(), points.end()});
 }
 
 /// Of writes one way. Cells that say no direction are of such.
@@ -124,12 +137,6 @@ std::optional<double> pair_latency(const Profile& profile, const std::string& fr
   return std::max(0.0, cells[0]->p50 - slope * bytes(0));
 }
 
-std::optional<double> pair_bandwidth(const Profile& profile, const std::string& from,
-                                     const std::string& to, std::string_view transport) {
-  const Cell* const cell = bandwidth_cell(profile, from, to, transport);
-  return cell == nullptr ? std::nullopt : std::optional(cell->p50);
-}
-
 std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
                                 const std::string& to, std::string_view transport,
                                 std::string* source) {
@@ -148,16 +155,57 @@ std::optional<Curve> pair_curve(const Profile& profile, const std::string& from,
     return Curve(std::move(points));
   }
   const Cell* const latency = latency_cell(profile, from, to, transport);
-  const Cell* const rate = bandwidth_cell(profile, from, to, transport);
-  if (rate == nullptr || latency == nullptr) {
+  const std::vector<const Cell*> rates = bandwidth_cells(profile, from, to, transport);
+  if (rates.empty() || latency == nullptr) {
     return std::nullopt;
   }
+  const Cell* const rate = rates.back(); // what comes beside the bytes of long writes is latency
   constexpr std::array<double, 7> k_sizes{4096, 16384, 65536, 262144, 1048576, 4194304, 16777216};
   for (const double bytes : k_sizes) {
     points.push_back({bytes, latency->p50 + bytes / rate->p50});
   }
   say(fmt::format("pair_latency and pair_bandwidth {} -> {}", from, to));
   return Curve(std::move(points));
+}
+
+bool PairWay::slower_than(double bytes_per_s) const {
+  constexpr double k_rounding = 1e-9;
+  return rate.mid < bytes_per_s || std::ranges::any_of(busy.points(), [&](const auto& point) {
+           return point.second > point.first / bytes_per_s * (1 + k_rounding);
+         });
+}
+
+PairWay pair_way(const Profile& profile, const std::string& from, const std::string& to,
+                 std::string_view transport) {
+  PairWay way;
+  way.latency_s = pair_latency(profile, from, to, transport);
+  std::string source;
+  if (const auto curve = pair_curve(profile, from, to, transport, &source)) {
+    way.source = source.substr(0, source.find(' '));
+    way.latency_s = std::min(way.latency_s.value_or(0), curve->points().front().seconds);
+    // With several writes in flight a way takes no longer for each than their rate says: what else
+    // one alone takes is latency, of which on long ways the noise is as long as short writes.
+    const BusyCurve together = streamed(bandwidth_cells(profile, from, to, transport));
+    std::vector<std::pair<double, double>> busy;
+    for (const CurvePoint& point : curve->points()) {
+      const double alone = std::max(0.0, point.seconds - *way.latency_s);
+      busy.emplace_back(point.bytes,
+                        together.empty() ? alone : std::min(alone, together.seconds(point.bytes)));
+    }
+    way.busy = BusyCurve(std::move(busy));
+    const double rate = way.busy.bytes_per_s();
+    way.rate = {rate, rate, rate};
+    return way;
+  }
+  for (const Cell* const cell :
+       profile.select({.test = k_pair_bandwidth, .from = from, .to = to})) {
+    if (is_over(*cell, transport) && cell->key.direction != "two_way" && cell->p50 > 0 &&
+        !way.measured()) {
+      way.source = k_pair_bandwidth;
+      way.rate = measured_rate(*cell);
+    }
+  }
+  return way;
 }
 
 } // namespace reckon

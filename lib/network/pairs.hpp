@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/stations.hpp"
 #include "documents/profile.hpp"
+#include "network/rate.hpp"
 #include "stats/curve.hpp"
 
 #include <optional>
@@ -33,10 +35,25 @@ namespace reckon {
 [[nodiscard]] std::optional<double> pair_latency(const Profile& profile, const std::string& from,
                                                  const std::string& to, std::string_view transport);
 
-/// Bytes per second from `from` to `to` with several writes in flight: cell `pair_bandwidth`
-/// (one_way before two_way), of the longest writes; nullopt without it.
-[[nodiscard]] std::optional<double> pair_bandwidth(const Profile& profile, const std::string& from,
-                                                   const std::string& to,
-                                                   std::string_view transport);
+/// What the profile says of the way from one end of a pair to the other by itself: of machines by
+/// the names of pair_names(), or of places of one machine by their topology ids.
+struct PairWay {
+  std::string source; ///< the case that the rate is of; empty: no rate is known
+  Rate rate;          ///< of long writes; infinite where more bytes take no longer
+  /// How long a write keeps the way from other writes, by its size; empty: the rate counts.
+  BusyCurve busy;
+  /// Seconds of an empty write; nullopt where nothing says it.
+  std::optional<double> latency_s;
+  [[nodiscard]] bool measured() const { return !source.empty(); }
+  /// Whether writes of some size are slower here than at that rate, so that the way limits them.
+  [[nodiscard]] bool slower_than(double bytes_per_s) const;
+};
+
+/// From the pair's curve (pair_curve()): of each time what is not latency, but with several writes
+/// in flight no more than cells `pair_bandwidth` have for each (one_way before two_way; of several
+/// sizes linear between them). Without a curve the rate is that of a `pair_bandwidth` cell that is
+/// not two_way. `transport` as for pair_curve().
+[[nodiscard]] PairWay pair_way(const Profile& profile, const std::string& from,
+                               const std::string& to, std::string_view transport);
 
 } // namespace reckon

@@ -33,9 +33,10 @@ struct PairPlace {
 
 struct GpuPairOptions {
   std::vector<std::uint64_t> sizes{}; ///< of pair_write, ascending; empty: 4 KiB to 16 MiB
-  std::vector<std::uint64_t> parts{std::uint64_t{1} << 20U, std::uint64_t{4} << 20U};
-  bool thorough = false;  ///< all sizes and pairs
-  bool gpu_to_gpu = true; ///< false: only with NUMA nodes
+  std::vector<std::uint64_t> parts{16U << 10U, 256U << 10U, 1U << 20U,
+                                   4U << 20U}; ///< of pair_bandwidth, such as plans cut
+  bool thorough = false;                       ///< all sizes and pairs
+  bool gpu_to_gpu = true;                      ///< false: only with NUMA nodes
   std::uint64_t seed = 1;
   Seconds hang_limit{5}; ///< beyond a cell's budget: then its processes are killed
   std::function<bool()> interrupted{};

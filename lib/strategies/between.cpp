@@ -100,9 +100,7 @@ Between between_places(const Network& network, std::span<const std::size_t> plac
     out.lane_paths.push_back(paths_of(ways, places));
   }
   const auto latency = [&](std::size_t u, std::size_t v) {
-    return network.latency_s.empty() ? 0
-                                     : network.latency_s[network.places[places[u]].machine]
-                                                        [network.places[places[v]].machine];
+    return network.latency_of(places[u], places[v]);
   };
   bool alike = true;
   out.latency_s = places.size() > 1 ? latency(0, 1) : 0;

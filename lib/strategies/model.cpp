@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -468,9 +469,9 @@ void CostModel::read_memory(const Profile& profile) {
   }
   for (const Cell* const cell : profile.select({.test = k_host_memcpy, .state = "warm"})) {
     const double seconds = cell->min > 0 ? cell->min : cell->p50;
-    if (seconds > 0) { // one core's; a byte is read and written
-      m_best_cached = std::max(m_best_cached, 2 * static_cast<double>(m_cores) *
-                                                  static_cast<double>(cell->key.bytes) / seconds);
+    if (const auto bytes = static_cast<double>(cell->key.bytes); seconds > 0 && bytes > 0) {
+      double& rate = m_cached[bytes]; // one core's; a byte is read and written
+      rate = std::max(rate, 2 * static_cast<double>(m_cores) * bytes / seconds);
     }
   }
   int last_level = 0;
@@ -483,8 +484,17 @@ void CostModel::read_memory(const Profile& profile) {
 }
 
 std::pair<double, std::string> CostModel::best_memory_rate(double bytes) const {
-  if (bytes <= m_cache_bytes && m_best_cached > m_best_memory) {
-    return {m_best_cached, k_host_memcpy};
+  // Spread evenly, which is best, each core has so much; a copy of half of that has as much in its
+  // caches, and more is no faster. Between two sizes that were measured the shorter is the bound.
+  const double half = bytes / static_cast<double>(m_cores) / 2;
+  auto from = m_cached.upper_bound(half);
+  from = from == m_cached.begin() ? from : std::prev(from);
+  double cached = 0;
+  for (; from != m_cached.end(); ++from) {
+    cached = std::max(cached, from->second);
+  }
+  if (bytes <= m_cache_bytes && cached > m_best_memory) {
+    return {cached, k_host_memcpy};
   }
   return m_best_memory > 0 ? std::pair(m_best_memory, m_best_memory_test)
                            : std::pair(2 * best_shared_rate(), std::string(k_fabric_aggregate));

@@ -90,9 +90,10 @@ public:
   /// The greatest rate ever seen between ranks of the shared machine.
   [[nodiscard]] double best_shared_rate() const;
   /// The greatest rate ever seen at which this machine reads and writes memory, for bounds, and the
-  /// test that gave it; where `bytes` fit into its last-level caches, that of its cores on cached
-  /// data. Of a profile that measured neither, twice best_shared_rate(): a byte that a rank writes
-  /// to another is read, too.
+  /// test that gave it; where `bytes`, all that is read and written, fit into its last-level
+  /// caches, that of its cores on cached data of which each has its part of `bytes`. Of a profile
+  /// that measured neither, twice best_shared_rate(): a byte that a rank writes to another is read,
+  /// too.
   [[nodiscard]] std::pair<double, std::string> best_memory_rate(double bytes) const;
   /// Memory traffic per second, reads and writes, of `threads` threads together that sum so many
   /// operands in place; absent where the profile does not say.
@@ -205,7 +206,8 @@ private:
   std::optional<Curve> m_port_curve;
   std::vector<ReducePoint> m_reduce;
   std::vector<InPlacePoint> m_in_place;
-  double m_best_memory = 0, m_best_cached = 0; ///< rates of memory traffic; 0: not measured
+  double m_best_memory = 0;          ///< rate of memory traffic; 0: not measured
+  std::map<double, double> m_cached; ///< the same of all cores' copies in caches, by their bytes
   std::string m_best_memory_test;
   double m_cache_bytes = 0; ///< of the machine's last-level caches together
   std::map<std::string, Rate> m_uplinks;

@@ -186,8 +186,9 @@ Places places_of(const std::vector<PlanRank>& ranks, const Profile& profile,
   const auto network = std::make_shared<const Network>(
       ranks.front().machine_number
           ? network_between_machines(profile, machines, transport)
-          : network_inside_machine(profile, first.group,
-                                   {.workers = first.workers, .relays = first.relays}));
+          : network_inside_machine(
+                profile, first.group,
+                {.workers = first.workers, .relays = first.relays, .transport = transport}));
   Places places{network, {}};
   for (const PlanRank& rank : ranks) {
     places.of_rank.push_back(

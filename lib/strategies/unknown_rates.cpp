@@ -115,7 +115,7 @@ std::vector<std::string> unknown_rates(const Profile& profile, const Places& pla
   if (!gpus.empty() && sums(network.collective)) {
     out.push_back(fmt::format("sums on {} take no time: the profile has no {} with \"from\" one of "
                               "them and 2 \"sources\"",
-                              first_names(name_ranges(gpus), 4), k_reduce_sum));
+                              first_names(name_ranges(gpus), 4), k_gpu_reduce));
   }
   return out;
 }

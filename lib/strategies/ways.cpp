@@ -214,13 +214,6 @@ std::size_t Ways::guessed_curves(const std::vector<std::size_t>& clients,
   return guessed;
 }
 
-bool has_gpu_worker(const Profile& profile, const Network& network) {
-  return std::any_of(network.places.begin(), network.places.end(), [&](const Place& p) {
-    const TopologyObject* const object = profile.topology.find(p.id);
-    return p.worker && object != nullptr && object->kind == ObjectKind::gpu;
-  });
-}
-
 std::string transport_between(const Profile& profile, const Network& network) {
   if (network.machines.size() > 1) {
     for (const Cell* const cell : profile.select({.test = k_port_bandwidth})) {
@@ -230,7 +223,7 @@ std::string transport_between(const Profile& profile, const Network& network) {
     }
     return std::string(k_unspecified_transport);
   }
-  return has_gpu_worker(profile, network) ? "cuda" : "host";
+  return transport_inside(profile, network);
 }
 
 InsideOptions endpoints_of(const Roles& roles) {

@@ -100,11 +100,8 @@ private:
   mutable std::optional<Between> m_links;
 };
 
-/// Whether a worker of these places is a GPU.
-[[nodiscard]] bool has_gpu_worker(const Profile& profile, const Network& network);
-
 /// How bytes move between these places where nobody asked for a transport: between machines that of
-/// their ports, inside one "cuda" where a worker is a GPU, else "host".
+/// their ports, else transport_inside().
 [[nodiscard]] std::string transport_between(const Profile& profile, const Network& network);
 
 /// The places inside a machine that roles name, which work, and which only sum.

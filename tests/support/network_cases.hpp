@@ -96,6 +96,9 @@ inline Network renumbered(const Network& old, std::mt19937_64& random,
     for (std::size_t v = 0; v < old.places.size(); ++v) {
       const std::optional<Uses>& way = old.ways[u][v];
       out.ways[place[u]][place[v]] = way ? std::optional(moved(*way)) : std::nullopt;
+      if (!old.latency_s.empty()) {
+        out.latency_s[place[u]][place[v]] = old.latency_s[u][v];
+      }
     }
   }
   for (std::vector<std::size_t>& group : out.groups) {

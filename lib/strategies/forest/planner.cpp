@@ -319,7 +319,8 @@ private:
 
   [[nodiscard]] bool several() const { return !m_options.machines.empty(); }
 
-  [[nodiscard]] Network network_for(const InsideOptions& inside) const {
+  [[nodiscard]] Network network_for(InsideOptions inside) const {
+    inside.transport = m_options.plan.transport;
     Network network = several() ? network_between_machines(m_inputs.profile, m_options.machines,
                                                            m_options.plan.transport)
                                 : network_inside_machine(m_inputs.profile, m_machine, inside);
@@ -485,6 +486,9 @@ private:
            {}});
     }
     plan.assumed = unknown_rates(m_inputs.profile, *m_ways->places());
+    if (std::string cost = search().assumed(plan); !cost.empty()) {
+      plan.assumed.push_back(std::move(cost));
+    }
   }
   [[nodiscard]] bool passes_besides() const {
     return m_options.inside.network > 0 || m_options.inside.service > 0;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies/forest/search.hpp"
 
+#include "core/units.hpp"
+#include "documents/cells.hpp"
 #include "strategies/forest/cutting.hpp"
 #include "strategies/parts.hpp"
 #include "strategies/provenance.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -32,6 +36,20 @@ constexpr std::array<std::uint64_t, 10> k_part_bytes{
     16U << 10U,  32U << 10U, 64U << 10U, 128U << 10U, 256U << 10U,
     512U << 10U, 1U << 20U,  2U << 20U,  4U << 20U,   8U << 20U};
 
+/// What a write costs besides its bytes where nothing says it: the call of a copy, its end, which
+/// somebody has to see, and the peer that wakes up took 5 us (host memory) to 20 us (GPUs) on
+/// machines that were measured. It is in no prediction, but parts are no shorter than what passes
+/// in that time, so that it is half of theirs at most.
+constexpr double k_assumed_write_s = 10e-6;
+
+/// Whether a network knows more of a way than rates.
+bool knows_cost(const PlayNetwork& network, std::size_t from, std::size_t to) {
+  return network.latency_of(from, to) > 0 || network.write_overhead_s > 0 ||
+         std::ranges::any_of(network.paths[from][to], [&](std::uint32_t station) {
+           return station < network.station_busy.size() && !network.station_busy[station].empty();
+         });
+}
+
 /// Puts whole parts into another order.
 void reorder(Parts& parts, const std::vector<std::size_t>& order) {
   for (std::vector<std::uint64_t>* const column :
@@ -52,7 +70,7 @@ Plan TreeSearch::first(const Plan& base) const {
 }
 
 /// Smaller parts fill less, until what each write costs tells: from the smallest that can be played
-/// on up, as long as that helps. The window is looked for with the smallest: of all the narrowest
+/// on up, until that takes longer. The window is looked for with the smallest: of all the narrowest
 /// that is as good as any, and as many lives of a part with the larger ones.
 Plan TreeSearch::fastest(const Plan& base) const {
   std::optional<Plan> best;
@@ -70,7 +88,8 @@ Plan TreeSearch::fastest(const Plan& base) const {
   for (const std::uint64_t part_bytes : part_sizes(base, k_smallest_writes)) {
     Plan plan = cut(base, part_bytes);
     const bool first = !best;
-    const bool better = with(plan, best_times);
+    with(plan, best_times);
+    const bool longer = plan.prediction.mid_seconds > best->prediction.mid_seconds * (1 + k_worth);
     int failed = 0;
     for (double times = 2 * k_first_window;
          first && !m_options.window_parts && window(plan, times) > plan.window_parts &&
@@ -78,7 +97,7 @@ Plan TreeSearch::fastest(const Plan& base) const {
          times *= 2) {
       failed = with(plan, times) ? 0 : failed + 1;
     }
-    if (!better) {
+    if (longer) {
       break;
     }
   }
@@ -120,6 +139,38 @@ Plan TreeSearch::cut(const Plan& base, std::uint64_t part_bytes) const {
   return plan;
 }
 
+/// What passes the slowest of the trees' ways whose writes cost nobody knows what in the time that
+/// is assumed for one; 0 where that of all is known, or no rate is.
+double TreeSearch::least_part_bytes(const Plan& base) const {
+  constexpr double k_long = 1U << 20U;
+  const PlayNetwork network = m_ways.between(k_long).network;
+  double slowest_s = 0;
+  const auto look_at = [&](std::size_t from, std::int64_t to) {
+    const auto parent = static_cast<std::size_t>(std::max<std::int64_t>(to, 0));
+    if (to >= 0 && parent != from && !knows_cost(network, from, parent)) {
+      slowest_s = std::max(slowest_s, network.write_seconds(from, parent, k_long));
+    }
+  };
+  for (const SumTree& tree : base.trees) {
+    for (std::size_t r = 0; r < base.ranks.size(); ++r) {
+      look_at(r, tree.up[r]);
+      look_at(r, tree.down[r]);
+    }
+  }
+  return slowest_s > 0 ? k_assumed_write_s * k_long / slowest_s : 0;
+}
+
+std::string TreeSearch::assumed(const Plan& plan) const {
+  const double least = m_options.part_bytes ? 0 : least_part_bytes(plan);
+  return least > 0
+             ? fmt::format("writes cost nothing besides their bytes: the profile has neither {} "
+                           "nor {} of ways that this plan uses; they may cost {}, so parts are "
+                           "cut at no less than what passes in that time, {}",
+                           k_pair_write, k_pair_latency, to_text(Seconds(k_assumed_write_s)),
+                           to_text(Bytes(static_cast<std::uint64_t>(least))))
+             : "";
+}
+
 /// Sizes that make at most so many writes, the smallest first; the largest where none does.
 std::vector<std::uint64_t> TreeSearch::part_sizes(const Plan& base, double most_writes) const {
   if (m_options.part_bytes) {
@@ -127,10 +178,12 @@ std::vector<std::uint64_t> TreeSearch::part_sizes(const Plan& base, double most_
   }
   const double halves = base.collective == Collective::all_reduce ? 2 : 1;
   const double writes_per_part = halves * static_cast<double>(base.ranks.size() - 1);
+  const double least = least_part_bytes(base);
   std::vector<std::uint64_t> sizes;
   for (const std::uint64_t size : k_part_bytes) {
     const double parts = static_cast<double>(m_job.layout.total_bytes) / static_cast<double>(size);
-    if (parts <= k_most_parts && parts * writes_per_part <= most_writes) {
+    if (static_cast<double>(size) >= least && parts <= k_most_parts &&
+        parts * writes_per_part <= most_writes) {
       sizes.push_back(size);
     }
   }

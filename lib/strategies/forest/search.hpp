@@ -4,6 +4,7 @@
 #include "strategies/prediction.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace reckon {
@@ -28,9 +29,13 @@ public:
   /// by one short play, and by a search.
   [[nodiscard]] Plan first(const Plan& base) const;
   [[nodiscard]] Plan fastest(const Plan& base) const;
+  /// How parts of this plan were kept from being tiny where nothing says what writes cost, for
+  /// Plan::assumed; empty: that is known of all its ways, or the part size was asked for.
+  [[nodiscard]] std::string assumed(const Plan& plan) const;
 
 private:
   [[nodiscard]] Plan cut(const Plan& base, std::uint64_t part_bytes) const;
+  [[nodiscard]] double least_part_bytes(const Plan& base) const;
   [[nodiscard]] std::vector<std::uint64_t> part_sizes(const Plan& base, double most_writes) const;
   [[nodiscard]] std::uint64_t window(const Plan& plan, double times) const;
   void set_lives(Plan& plan) const;

@@ -106,11 +106,15 @@ TEST(CellDoubts, EachNamesFileAndPointerAndWhatToWrite) {
   EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a", "to": "b")"),
               is(": ", "its members \"b0\""));
   EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a")"), is(": ", "are machines"));
-  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a/sw", "to": "a/gpu1")"),
-              is(": ", "or a GPU and a GPU or NUMA node"));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "b0")"),
+              is(": ", "or places of one machine"));
+  EXPECT_THAT(doubts(R"("case": "pair_bandwidth", "from": "a/gpu0", "to": "a/sw")"),
+              is(": ", "or places of one machine"));
   EXPECT_THAT(doubts(R"("case": "link_bandwidth", "from": "a/gpu0", "to": "a/gpu1")"),
               is(": ", "device_to_device_memcpy_write_ce"));
   EXPECT_THAT(doubts(R"("case": "uplink_bandwidth", "from": "a")"), is(": ", "\"rack\""));
+  EXPECT_THAT(doubts(R"("case": "reduce_sum", "from": "a/gpu0")"),
+              is(": ", "the case is gpu_reduce_sum"));
   EXPECT_THAT(doubts(R"("case": "port_bandwidth", "from": "a", "unit": "seconds")"),
               is(": ", "is in bytes_per_second"));
 }

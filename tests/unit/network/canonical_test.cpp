@@ -50,6 +50,24 @@ TEST(CanonicalOrder, LeavesNoNumberOfEqualMachinesToChance) {
   }
 }
 
+TEST(CanonicalOrder, TellsPlacesApartByTheirLatencies) {
+  // Nothing but the latency of one way, 2 -> 0, tells these three apart.
+  std::mt19937_64 random(1);
+  Network network = network_of({{0, 1, 1}, {1, 0, 1}, {1, 1, 0}});
+  network.latency_s.assign(3, std::vector<double>(3, 1e-6));
+  network.latency_s[2][0] = 2e-6;
+  const CanonicalNetwork first = canonical_order(network);
+  EXPECT_EQ(first.network.latency_s[first.place_now[2]][first.place_now[0]], 2e-6);
+  for (int i = 0; i < 10; ++i) {
+    std::vector<std::size_t> now;
+    const CanonicalNetwork again = canonical_order(test::renumbered(network, random, &now));
+    EXPECT_EQ(test::text_of(again.network), test::text_of(first.network));
+    for (std::size_t place = 0; place < 3; ++place) {
+      EXPECT_EQ(again.place_now[now[place]], first.place_now[place]);
+    }
+  }
+}
+
 TEST(CanonicalOrder, TriesPlacesThatRefinementCannotTellApart) {
   // A ring of three and one of four: each place has two neighbours, and so have these. Singling out
   // a place of either gives another network of colours, so it must not depend on which is named

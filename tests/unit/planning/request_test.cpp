@@ -255,7 +255,7 @@ TEST(PlanAsAsked, SaysThatSumsOnGpusAreFreeWhereNoRateOfThemIsKnown) {
   Profile profile = machines_of_gpus(false);
   EXPECT_TRUE(assumes(plan_as_asked(documents(profile), {}), "sums on box.0/gpu0-1, box.1/gpu0-1"));
   for (const char* const gpu : {"box/gpu0", "box/gpu1"}) {
-    test::add_rate(profile, {.test = k_reduce_sum, .from = gpu, .sources = 2}, 1e12);
+    test::add_rate(profile, {.test = k_gpu_reduce, .from = gpu, .sources = 2}, 1e12);
   }
   EXPECT_FALSE(assumes(plan_as_asked(documents(profile), {}), "sums on "));
 }

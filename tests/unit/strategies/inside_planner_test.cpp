@@ -7,6 +7,7 @@
 #include "schedule/checker.hpp"
 #include "strategies/forest/planner.hpp"
 #include "strategies/lower.hpp"
+#include "strategies/plan_network.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/random_cases.hpp"
 #include "support/refusals.hpp"
@@ -14,6 +15,8 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 namespace reckon {
 namespace {
@@ -44,6 +47,91 @@ TEST(PlanInside, ThePapersPcieMachineSendsWhatEquationsEightAndNineSay) {
   EXPECT_EQ(traffic.ingress_bytes[8], 2 * plan.gradient_bytes);
   // 7/4 M over a GPU's link of 105 Gb/s is the steady part of the time.
   EXPECT_NEAR(plan.prediction.terms[0].seconds, 7.0 / 4 * m / (105e9 / 8), 1e-6);
+}
+
+/// A GPU behind a host bridge, 55 GB/s each way, and the NUMA node there.
+Profile gpu_and_memory() {
+  Profile profile = empty_profile("one");
+  profile.machines.push_back({.id = "m0", .name = "one"});
+  add_object(profile, ObjectKind::machine, "m0", "");
+  add_object(profile, ObjectKind::numa_node, "m0/numa0", "m0");
+  add_object(profile, ObjectKind::host_bridge, "m0/bridge0", "m0/numa0");
+  add_object(profile, ObjectKind::gpu, "m0/gpu0", "m0/bridge0");
+  add_link_both_ways(profile, "m0/gpu0", "m0/bridge0", 55e9);
+  return profile;
+}
+
+TEST(PlanInside, PartsAreAsLongAsWhatAWriteCostsAsksFor) {
+  Profile profile = gpu_and_memory();
+  for (const auto& [from, to] : {std::pair("m0/gpu0", "m0/numa0"), {"m0/numa0", "m0/gpu0"}}) {
+    for (const auto& [test, bytes, seconds] : {std::tuple("pair_latency", 8U, 20e-6),
+                                               {"pair_write", 65536U, 25e-6},
+                                               {"pair_write", 1048576U, 40e-6}}) {
+      add_time(profile,
+               {.test = test,
+                .from = from,
+                .to = to,
+                .bytes = bytes,
+                .transport = "cuda",
+                .direction = "one_way"},
+               seconds);
+    }
+  }
+  InsidePlanOptions options;
+  options.inside.workers = {"m0/gpu0", "m0/numa0"};
+  options.plan.strategy = "reduce_broadcast_gpu0";
+  const Plan plan = plan_of(profile, k_model, options);
+  ASSERT_THAT(check(lower(plan)).faults, IsEmpty());
+  EXPECT_EQ(plan.transport, "cuda");
+  // 64 MiB go to the GPU and come back, a part's way back beside the next one's way there: 20 us,
+  // all parts, 20 us, the last part. A part keeps the way busy for b / 55 GB/s, or for what a write
+  // of it takes beside the latency: 5 us up to 64 KiB in proportion, 20 us with 1 MiB, and from
+  // there on 15 us for 983040 B. In us:
+  //   64 KiB: 40 + 1024 * 5 + 5 = 5165          1 MiB: 40 + 64 * 20 + 20 = 1340
+  //   2 MiB: 40 + 1220.2 + 38.1 = 1298.3        4 MiB: 40 + 1220.2 + 76.3 = 1336.4
+  EXPECT_EQ(plan.part_bytes, 2U << 20U);
+  EXPECT_NEAR(plan.prediction.mid_seconds, 1298.3e-6, 1e-6);
+  // With half of the parts summed at either end both ways are busy from the beginning on.
+  options.plan.strategy = "auto";
+  const Plan best = plan_of(profile, k_model, options);
+  EXPECT_EQ(best.part_bytes, 2U << 20U);
+  EXPECT_NEAR(best.prediction.mid_seconds, 20e-6 + 1220.2e-6, 1e-6);
+  // Whoever plays the plan finds the same network.
+  const PlanNetwork network = network_of(plan, profile);
+  EXPECT_NEAR(network.network.write_seconds(0, 1, 65536), 25e-6, 1e-12);
+  EXPECT_NEAR(network.network.write_seconds(1, 0, 65536), 25e-6, 1e-12);
+}
+
+TEST(PlanInside, WhereNothingSaysWhatAWriteCostsPartsAreNotTiny) {
+  Profile profile = gpu_and_memory();
+  InsidePlanOptions options;
+  options.inside.workers = {"m0/gpu0", "m0/numa0"};
+  options.plan.strategy = "reduce_broadcast_gpu0";
+  const auto says = [](const Plan& plan) {
+    return std::ranges::count_if(plan.assumed, [](const std::string& line) {
+      return line.starts_with("writes cost nothing besides their bytes");
+    });
+  };
+  // 10 us of 55 GB/s are 550 kB, and 1 MiB is the next size; what it costs is in no time.
+  const Plan plan = plan_of(profile, k_model, options);
+  EXPECT_EQ(plan.part_bytes, 1U << 20U);
+  EXPECT_EQ(says(plan), 1);
+  EXPECT_NEAR(plan.prediction.mid_seconds, 65.0 * (1U << 20U) / 55e9, 1e-6);
+  options.plan.part_bytes = 1U << 16U;
+  EXPECT_EQ(plan_of(profile, k_model, options).part_bytes, 1U << 16U);
+  EXPECT_EQ(says(plan_of(profile, k_model, options)), 0);
+  // Of one way it is known to be next to nothing, then of both.
+  options.plan.part_bytes.reset();
+  const auto know = [&](const char* from, const char* to) {
+    add_time(profile,
+             {.test = "pair_write", .from = from, .to = to, .bytes = 4096, .transport = "cuda"},
+             4096 / 50e9);
+  };
+  know("m0/gpu0", "m0/numa0");
+  EXPECT_EQ(says(plan_of(profile, k_model, options)), 1);
+  know("m0/numa0", "m0/gpu0");
+  EXPECT_EQ(says(plan_of(profile, k_model, options)), 0);
+  EXPECT_LT(plan_of(profile, k_model, options).part_bytes, 1U << 20U);
 }
 
 TEST(PlanInside, ThePapersNvlinkMachineLeavesTheSwitchOfTheNicAlone) {

@@ -194,6 +194,41 @@ TEST(Planner, WhatFitsIntoTheCachesIsBoundByCachedCopies) {
   EXPECT_NEAR(plan.prediction.bound_seconds, 4 * 1024 / 409.6e9, 1e-15);
 }
 
+TEST(Planner, CopiesInACacheBoundOnlyDataThatFitsIntoItInEachCore) {
+  // Two gradients of 16 MiB on two cores, 16 MiB each, in a last-level cache of 64 MiB: as much as
+  // a copy of 8 MiB reads and writes. Between 6 and 12 MiB that may be as fast as with 6; that 4
+  // KiB are copied in 40 ns from the first level says nothing of it, nor do 48 MiB from memory.
+  Profile p = machine_that_shares(); // 50 GB/s of memory traffic
+  p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+  p.topology.objects.push_back({.id = "m0/l3",
+                                .kind = ObjectKind::cache,
+                                .parent = "m0",
+                                .cache_level = 3,
+                                .bytes = 64U << 20U});
+  const auto copy = [&](std::uint64_t bytes, double bytes_per_s) {
+    add_time(p,
+             {.test = "host_memcpy",
+              .from = "m0",
+              .to = "m0",
+              .bytes = bytes,
+              .threads = 1,
+              .state = "warm"},
+             static_cast<double>(bytes) / bytes_per_s);
+  };
+  copy(4096, 102.4e9);
+  copy(6U << 20U, 20e9);
+  copy(12U << 20U, 15e9);
+  copy(48U << 20U, 7e9);
+  const auto bound = [&](std::uint64_t mib) {
+    return plan_for(p, one_tensor(mib << 18U), 2, 0, {}).prediction.bound_seconds;
+  };
+  const double traffic = 4 * (16U << 20U); // two gradients, each read and written
+  EXPECT_NEAR(bound(16), traffic / (2 * 2 * 20e9), 1e-12);
+  // Of 30 MiB each core has what a copy of 15 MiB has; 80 MiB are not in the cache.
+  EXPECT_NEAR(bound(30), traffic / 16 * 30 / (2 * 2 * 15e9), 1e-12);
+  EXPECT_NEAR(bound(40), traffic / 16 * 40 / 50e9, 1e-12);
+}
+
 TEST(Planner, FewLargePartsCostFillAndDrain) {
   const auto seconds = [](std::uint64_t part_bytes) {
     return plan_for(cluster(6.25e7, 6.25e7), k_model, 4, 4,

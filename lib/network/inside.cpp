@@ -415,29 +415,35 @@ private:
     }
   }
 
-  /// What two places move while both send, each direction counted.
-  [[nodiscard]] std::pair<Rate, const char*>
-  two_way_rate(const std::string& a, const std::string& b, const std::string& transport) const {
-    const Cell* longest = nullptr; // of writes, one direction's
-    for (const Cell* const cell :
-         m_profile.select({.test = k_pair_bandwidth, .from = a, .to = b, .direction = "two_way"})) {
-      if (is_over(*cell, transport) && cell->p50 > 0 &&
-          (longest == nullptr || cell->key.bytes > longest->key.bytes)) {
-        longest = cell;
-      }
-    }
-    if (longest != nullptr) {
-      const Rate one = measured_rate(*longest);
-      return {{2 * one.lo, 2 * one.mid, 2 * one.hi}, k_pair_bandwidth};
-    }
-    for (const char* const test : {k_host_device_two_way_ce, k_device_two_way_ce}) {
-      for (const Cell* const cell : m_profile.select({.test = test, .from = a, .to = b})) {
-        if (cell->p50 > 0) {
-          return {measured_rate(*cell), test};
+  /// What two places move while both send, each direction counted: by what writes do, else by what
+  /// copies do. Nothing where neither was measured.
+  [[nodiscard]] std::optional<Station> together(const std::string& a, const std::string& b,
+                                                const std::string& transport) const {
+    const auto cells_of = [&](const char* test) {
+      std::vector<const Cell*> cells;
+      for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+        for (const Cell* const cell :
+             m_profile.select({.test = test, .from = *from, .to = *to, .direction = "two_way"})) {
+          if (is_over(*cell, transport) && cell->p50 > 0) {
+            cells.push_back(cell);
+          }
         }
       }
+      return cells;
+    };
+    const std::string name = fmt::format("both ways {} {}", short_name(a), short_name(b));
+    if (BusyCurve busy = busy_curve(cells_of(k_pair_bandwidth), 2); !busy.empty()) {
+      const double rate = busy.bytes_per_s();
+      return Station{name, rate, k_pair_bandwidth, 0, rate, rate, std::move(busy)};
     }
-    return {};
+    for (const char* const test : {k_host_device_two_way_ce, k_device_two_way_ce}) {
+      for (const Cell* const cell : cells_of(test)) {
+        const Rate rate = measured_rate(*cell);
+        return Station{
+            name, rate.mid, test, 0, std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid)};
+      }
+    }
+    return std::nullopt;
   }
 
   /// What the slowest station of a way carries of it alone; infinite where none is known.
@@ -456,34 +462,38 @@ private:
       for (std::size_t v = u + 1; v < m_model.places.size(); ++v) {
         std::optional<Uses>&there = m_model.ways[u][v], &back = m_model.ways[v][u];
         const std::string &a = m_model.places[u].id, &b = m_model.places[v].id;
-        auto [rate, source] = two_way_rate(a, b, transport);
-        if (rate.mid <= 0) {
-          std::tie(rate, source) = two_way_rate(b, a, transport);
-        }
-        if (!there || !back || rate.mid <= 0 || rate.mid >= alone(*there) + alone(*back)) {
+        std::optional<Station> both = there && back ? together(a, b, transport) : std::nullopt;
+        const double least = both ? alone(*there) + alone(*back) : 0;
+        const auto costs = [&](const auto& point) { return point.second > point.first / least; };
+        if (!both ||
+            (both->bytes_per_second >= least && std::ranges::none_of(both->busy.points(), costs))) {
           continue;
         }
-        const auto key = std::minmax(a, b);
-        const auto found = known.find(key);
-        const std::size_t of =
-            found != known.end()
-                ? found->second
-                : station(fmt::format("both ways {} {}", short_name(a), short_name(b)), rate,
-                          source);
-        known.emplace(key, of);
-        there->push_back({of, 1.0});
-        back->push_back({of, 1.0});
+        const auto [at, added] = known.try_emplace(std::minmax(a, b), m_model.stations.size());
+        if (added) {
+          m_model.stations.push_back(std::move(*both));
+        }
+        there->push_back({at->second, 1.0});
+        back->push_back({at->second, 1.0});
       }
     }
   }
 
-  /// A GPU sums at a rate that the profile may have. The sizes that it was measured with are such
-  /// as parts have.
+  /// A GPU sums at a rate that the profile may have, and a sum takes some time to start.
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.places[endpoint].id;
     if (const Rate rate = rate_of_sums(m_profile, k_gpu_reduce, id); rate.mid > 0) {
       m_model.add[endpoint].push_back(
           {station(fmt::format("sums {}", short_name(id)), rate, k_gpu_reduce), 1.0});
+      CellKey sums{.test = k_gpu_reduce, .from = id, .sources = 2, .dtype = "fp32"};
+      std::vector<const Cell*> cells = m_profile.select(sums);
+      if (cells.empty()) {
+        sums.dtype.clear();
+        cells = m_profile.select(sums);
+      }
+      if (BusyCurve busy = busy_curve(cells); busy.points().size() > 1) {
+        m_model.stations.back().busy = std::move(busy);
+      }
     }
   }
 

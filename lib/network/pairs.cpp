@@ -56,19 +56,6 @@ std::vector<const Cell*> bandwidth_cells(const Profile& profile, const std::stri
   return cells;
 }
 
-/// Seconds that each of several writes in flight takes, by size: as many in flight as are fastest.
-BusyCurve streamed(const std::vector<const Cell*>& bandwidths) {
-  std::map<double, double> points;
-  for (const Cell* const cell : bandwidths) {
-    const auto bytes = static_cast<double>(std::max<std::uint64_t>(1, cell->key.bytes));
-    if (cell->p50 > 0) {
-      const auto [at, added] = points.emplace(bytes, bytes / cell->p50);
-      at->second = std::min(at->second, bytes / cell->p50);
-    }
-  }
-  return BusyCurve({points.begin(), points.end()});
-}
-
 /// Of writes one way. Cells that say no direction are of such.
 std::vector<const Cell*> write_cells(const Profile& profile, const std::string& from,
                                      const std::string& to, std::string_view transport) {
@@ -185,14 +172,18 @@ PairWay pair_way(const Profile& profile, const std::string& from, const std::str
     way.latency_s = std::min(way.latency_s.value_or(0), curve->points().front().seconds);
     // With several writes in flight a way takes no longer for each than their rate says: what else
     // one alone takes is latency, of which on long ways the noise is as long as short writes.
-    const BusyCurve together = streamed(bandwidth_cells(profile, from, to, transport));
-    std::vector<std::pair<double, double>> busy;
-    for (const CurvePoint& point : curve->points()) {
-      const double alone = std::max(0.0, point.seconds - *way.latency_s);
-      busy.emplace_back(point.bytes,
-                        together.empty() ? alone : std::min(alone, together.seconds(point.bytes)));
+    // Measured so at several sizes, they say it themselves.
+    const std::vector<const Cell*> rates = bandwidth_cells(profile, from, to, transport);
+    way.busy = busy_curve(rates);
+    if (way.busy.points().size() < 2) {
+      std::vector<std::pair<double, double>> busy;
+      for (const CurvePoint& point : curve->points()) {
+        const double alone = std::max(0.0, point.seconds - *way.latency_s);
+        busy.emplace_back(
+            point.bytes, way.busy.empty() ? alone : std::min(alone, way.busy.seconds(point.bytes)));
+      }
+      way.busy = BusyCurve(std::move(busy));
     }
-    way.busy = BusyCurve(std::move(busy));
     const double rate = way.busy.bytes_per_s();
     way.rate = {rate, rate, rate};
     return way;

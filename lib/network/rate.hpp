@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "core/stations.hpp"
+
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace reckon {
@@ -23,6 +26,12 @@ struct Rate {
 /// The median of a cell and where its samples lie: the 10th and 90th percentiles (the median alone
 /// without samples).
 [[nodiscard]] Rate measured_rate(const Cell& cell);
+
+/// Seconds that one of several in a row takes, by size, from rates measured at several sizes: the
+/// best of a size. What an empty one would take is below the shortest, too, as far as the two
+/// longest tell what its bytes take. Of rates at one size only, bytes are all that counts. Empty
+/// without a rate above 0. `times`: of so many at once, each of which has the cell's rate.
+[[nodiscard]] BusyCurve busy_curve(std::span<const Cell* const> cells, double times = 1);
 
 /// Whether a cell counts for this transport: it names it or none, or any is asked for ("").
 [[nodiscard]] bool is_over(const Cell& cell, std::string_view transport);

@@ -265,11 +265,15 @@ OpCost op_cost(const Network& model, std::vector<std::size_t> places) {
     if (op.kind != OpKind::reduce) {
       return 0.0;
     }
+    const double added = static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
     double longest = 0;
     for (const Use& use : model.add[places[rank]]) {
-      longest = std::max(longest, use.amount / model.stations[use.station].bytes_per_second);
+      const Station& station = model.stations[use.station];
+      longest =
+          std::max(longest, use.amount * (station.busy.empty() ? added / station.bytes_per_second
+                                                               : station.busy.seconds(added)));
     }
-    return longest * static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
+    return longest;
   };
 }
 

@@ -130,11 +130,68 @@ TEST(InsideNetwork, OfSeveralWritesInFlightEachTakesWhatTheirRateOfThatSizeSays)
   const Station* const out = station_named(network, "copy gpu0 > numa0");
   ASSERT_NE(out, nullptr);
   EXPECT_NEAR(out->busy.seconds(65536), 8e-6, 1e-12);
-  // Together 8 + 62 * 983040 / 2031616 = 38 us: alone it is less.
-  EXPECT_NEAR(out->busy.seconds(1048576), 30e-6, 1e-12);
+  // 8 + 62 * 983040 / 2031616 = 38 us: what a write alone takes less hides in its latency.
+  EXPECT_NEAR(out->busy.seconds(1048576), 38e-6, 1e-12);
   EXPECT_NEAR(out->busy.seconds(2097152), 70e-6, 1e-12);
+  // An empty write takes 8 us less 2 us for 64 KiB, at 62 us for 1984 KiB more.
+  EXPECT_NEAR(out->busy.seconds(1), 6e-6, 1e-9);
+  EXPECT_NEAR(out->busy.seconds(32768), 7e-6, 1e-9);
   // The other way has no rate of several.
   EXPECT_NEAR(station_named(network, "copy numa0 > gpu0")->busy.seconds(65536), 15e-6, 1e-12);
+}
+
+TEST(InsideNetwork, TwoPlacesThatBothSendShareWhatTheyMoveTogether) {
+  Profile profile = gpu_and_memory();
+  test::add_link_rate(profile, k_host_to_device_ce, "m0/numa0", "m0/gpu0", 50e9);
+  test::add_link_rate(profile, k_device_to_host_ce, "m0/gpu0", "m0/numa0", 50e9);
+  EXPECT_EQ(station_named(network_inside_machine(profile, "m0", k_both), "both ways gpu0 numa0"),
+            nullptr);
+  test::add_link_rate(profile, k_host_device_two_way_ce, "m0/numa0", "m0/gpu0", 80e9);
+  profile.cells.back().key.direction = "two_way";
+  Network network = network_inside_machine(profile, "m0", k_both);
+  const Station* both = station_named(network, "both ways gpu0 numa0");
+  ASSERT_NE(both, nullptr);
+  EXPECT_EQ(both->bytes_per_second, 80e9);
+  const auto number = static_cast<std::size_t>(both - network.stations.data());
+  for (const auto& [from, to] : {std::pair(0U, 1U), std::pair(1U, 0U)}) {
+    const Uses& uses = network.ways[from][to].value();
+    const auto is_it = [&](const Use& use) { return use.station == number && use.amount == 1; };
+    EXPECT_EQ(std::ranges::count_if(uses, is_it), 1);
+  }
+  // Writes know more than copies do, by size: each direction has the rate of its cell.
+  for (const auto& [bytes, rate] : {std::pair(1U << 20U, 32e9), {4U << 20U, 40e9}}) {
+    add_bandwidth(profile, bytes, 0, rate);
+    profile.cells.back().key.direction = "two_way";
+  }
+  network = network_inside_machine(profile, "m0", k_both);
+  both = station_named(network, "both ways gpu0 numa0");
+  ASSERT_NE(both, nullptr);
+  EXPECT_EQ(both->source, k_pair_bandwidth);
+  EXPECT_NEAR(both->busy.seconds(1U << 20U), (1U << 20U) / 64e9, 1e-12);
+  EXPECT_NEAR(both->busy.seconds(4U << 20U), (4U << 20U) / 80e9, 1e-12);
+
+  // Together they move as much as each alone: no station.
+  profile.cells.resize(profile.cells.size() - 3);
+  test::add_link_rate(profile, k_host_device_two_way_ce, "m0/numa0", "m0/gpu0", 100e9);
+  profile.cells.back().key.direction = "two_way";
+  network = network_inside_machine(profile, "m0", k_both);
+  EXPECT_EQ(station_named(network, "both ways gpu0 numa0"), nullptr);
+}
+
+TEST(InsideNetwork, ASumOnAGpuTakesSomeTimeToStart) {
+  Profile profile = gpu_and_memory();
+  for (const auto& [bytes, seconds] : {std::pair(1U << 20U, 4e-6), {3U << 20U, 6e-6}}) {
+    test::add_link_rate(profile, k_gpu_reduce, "m0/gpu0", "", bytes / seconds);
+    Cell& cell = profile.cells.back();
+    cell.key.bytes = bytes;
+    cell.key.sources = 2;
+    cell.key.dtype = "fp32";
+  }
+  const Network network = network_inside_machine(profile, "m0", k_both);
+  const Station* const sums = station_named(network, "sums gpu0");
+  ASSERT_NE(sums, nullptr);
+  EXPECT_NEAR(sums->busy.seconds(1), 3e-6, 1e-9); // 1 us for each MiB, and 3 us
+  EXPECT_NEAR(sums->busy.seconds(2U << 20U), 5e-6, 1e-12);
 }
 
 TEST(InsideNetwork, InAMachineOfAClusterPairsOfPlacesCountAsTheyDoAlone) {

@@ -2,10 +2,12 @@
 #include "strategies/forest/forest.hpp"
 
 #include "core/error.hpp"
+#include "documents/cells.hpp"
 #include "documents/document.hpp"
 #include "equations/aggregation.hpp"
 #include "fixtures.hpp"
 #include "strategies/forest/bound.hpp"
+#include "strategies/ways.hpp"
 #include "support/cases.hpp"
 #include "support/inside_profiles.hpp"
 #include "support/machines.hpp"
@@ -280,6 +282,21 @@ TEST(Inside, SaysWhatIsMissing) {
   EXPECT_REFUSED(input, "m0/gpu9", plan({.workers = {"m0/gpu9"}}));
   EXPECT_REFUSED(usage, "twice", plan({.workers = {"m0/gpu0", "m0/gpu0"}}));
   EXPECT_REFUSED(input, "m0/sw0", plan({.workers = {"m0/sw0"}}));
+}
+
+TEST(Inside, ASumTakesWhatItsStationWasMeasuredToTake) {
+  Network network;
+  network.stations.push_back({"sums gpu0", 1e9, k_gpu_reduce});
+  network.stations.push_back({"sums gpu1", 1e9, k_gpu_reduce});
+  network.stations.back().busy = BusyCurve({{1, 3e-6}, {1000, 4e-6}, {3000, 6e-6}});
+  network.add = {{{0, 1.0}}, {{1, 1.0}}};
+  Op op;
+  op.kind = OpKind::reduce;
+  op.bytes = 1000;
+  op.source_count = 3; // two more are added
+  const OpCost cost = op_cost(network, {0, 1});
+  EXPECT_NEAR(cost(0, op), 2e-6, 1e-15);
+  EXPECT_NEAR(cost(1, op), 5e-6, 1e-15);
 }
 
 /// Costs of parents by node, in one row.

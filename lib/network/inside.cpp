@@ -43,9 +43,12 @@ Rate fastest(const Profile& profile, const CellKey& pattern) {
 }
 
 /// Of two operands, fp32 where that was measured: what the other types' cells say else.
-Rate rate_of_sums(const Profile& profile, const char* test, const std::string& of) {
-  const Rate rate = fastest(profile, {.test = test, .from = of, .sources = 2, .dtype = "fp32"});
-  return rate.mid > 0 ? rate : fastest(profile, {.test = test, .from = of, .sources = 2});
+Rate rate_of_sums(const Profile& profile, const char* test, const std::string& of,
+                  int threads = 0) {
+  CellKey pattern{.test = test, .from = of, .threads = threads, .sources = 2, .dtype = "fp32"};
+  const Rate rate = fastest(profile, pattern);
+  pattern.dtype.clear();
+  return rate.mid > 0 ? rate : fastest(profile, pattern);
 }
 
 class Builder {
@@ -105,8 +108,13 @@ public:
 
 private:
   [[nodiscard]] Network finished() {
-    for (const Place& endpoint : m_model.places) {
+    for (Place& endpoint : m_model.places) {
       m_model.node_of.push_back(node(endpoint.id));
+      for (const std::string& of : {endpoint.id, m_machine}) {
+        if (endpoint.memory && endpoint.lane_adds_per_s <= 0) {
+          endpoint.lane_adds_per_s = rate_of_sums(m_profile, k_reduce_sum, of, 1).mid;
+        }
+      }
     }
     if (m_options.network > 0) {
       for (const std::string& nic : m_nics) {

@@ -74,6 +74,9 @@ struct Place {
   std::size_t machine = 0; ///< number in Network::machines
   /// Which of several ranks that share the object, from 0 on; absent: the only one.
   std::optional<std::uint64_t> process{};
+  /// Bytes per second that one of its lanes adds by itself, of a processor's memory; 0: as many as
+  /// the stations of Network::add let pass.
+  double lane_adds_per_s = 0;
 };
 
 /// A machine of the network: one of a MachineGroup.

@@ -266,7 +266,8 @@ OpCost op_cost(const Network& model, std::vector<std::size_t> places) {
       return 0.0;
     }
     const double added = static_cast<double>(op.bytes) * static_cast<double>(op.source_count - 1);
-    double longest = 0;
+    const double one_lane = model.places[places[rank]].lane_adds_per_s;
+    double longest = one_lane > 0 ? added / one_lane : 0;
     for (const Use& use : model.add[places[rank]]) {
       const Station& station = model.stations[use.station];
       longest =

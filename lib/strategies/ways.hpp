@@ -113,7 +113,8 @@ private:
                                const std::string& endpoint);
 
 /// What a rank's local ops cost there: adding one more stream to what is there keeps the station
-/// busy that needs longest for it, and nothing else takes time. `model` must outlive it.
+/// busy that needs longest for it, or the lane, and nothing else takes time. `model` must outlive
+/// it.
 [[nodiscard]] OpCost op_cost(const Network& model, std::vector<std::size_t> places);
 
 } // namespace reckon

@@ -194,6 +194,23 @@ TEST(InsideNetwork, ASumOnAGpuTakesSomeTimeToStart) {
   EXPECT_NEAR(sums->busy.seconds(2U << 20U), 5e-6, 1e-12);
 }
 
+TEST(InsideNetwork, OneLaneOfAProcessorAddsWhatOneThreadDoes) {
+  Profile profile = gpu_and_memory();
+  const auto lane_of = [&](std::size_t place) {
+    return network_inside_machine(profile, "m0", k_both).places[place].lane_adds_per_s;
+  };
+  for (const auto& [threads, rate] : {std::pair(16, 40e9), {4, 20e9}}) {
+    test::add_link_rate(profile, k_reduce_sum, "m0", "", rate);
+    profile.cells.back().key.threads = threads;
+    profile.cells.back().key.sources = 2;
+    profile.cells.back().key.dtype = "fp32";
+  }
+  EXPECT_EQ(lane_of(1), 0); // not known
+  profile.cells.back().key.threads = 1;
+  EXPECT_EQ(lane_of(1), 20e9);
+  EXPECT_EQ(lane_of(0), 0); // a GPU
+}
+
 TEST(InsideNetwork, InAMachineOfAClusterPairsOfPlacesCountAsTheyDoAlone) {
   Profile profile = gpu_and_memory();
   profile.machines.front().count = 2;

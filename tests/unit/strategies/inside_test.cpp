@@ -289,12 +289,15 @@ TEST(Inside, ASumTakesWhatItsStationWasMeasuredToTake) {
   network.stations.push_back({"sums gpu0", 1e9, k_gpu_reduce});
   network.stations.push_back({"sums gpu1", 1e9, k_gpu_reduce});
   network.stations.back().busy = BusyCurve({{1, 3e-6}, {1000, 4e-6}, {3000, 6e-6}});
-  network.add = {{{0, 1.0}}, {{1, 1.0}}};
+  network.add = {{{0, 1.0}}, {{1, 1.0}}, {{0, 1.0}}};
+  network.places.resize(3);
+  network.places[2].lane_adds_per_s = 0.5e9; // of several lanes
   Op op;
   op.kind = OpKind::reduce;
   op.bytes = 1000;
   op.source_count = 3; // two more are added
-  const OpCost cost = op_cost(network, {0, 1});
+  const OpCost cost = op_cost(network, {0, 1, 2});
+  EXPECT_NEAR(cost(2, op), 4e-6, 1e-15);
   EXPECT_NEAR(cost(0, op), 2e-6, 1e-15);
   EXPECT_NEAR(cost(1, op), 5e-6, 1e-15);
 }

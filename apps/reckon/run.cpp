@@ -99,7 +99,7 @@ public:
   explicit RunCommand(const RunArguments& arguments)
       : m_arguments(arguments), m_plan(read_plan(arguments.plan)),
         m_link(link_to(arguments.plan, canonical_text(m_plan))) {
-    refuse_overwriting(arguments.output, {arguments.plan});
+    refuse_overwriting(arguments.output, {arguments.plan}, "report");
     check_trace(arguments);
     m_job = job_from_environment();
     if (!m_job) {
@@ -295,10 +295,14 @@ private:
     }
     JobResult result = run_rank(rendezvous, m_schedules, options, shown);
     std::optional<Report> report;
+    bool late = false;
     if (rendezvous.rank() == 0) {
       report = report_of(result);
+      // Emulated links take their time whoever has the processors.
+      late =
+          is_late(*report) && (m_injection || !disturbed(*report, others_share(result, cores())));
     }
-    look_at_ops(rendezvous, std::move(result.timeline), report);
+    look_at_ops(rendezvous, std::move(result.timeline), report, late);
     return report;
   }
 
@@ -340,9 +344,9 @@ private:
         again.command + " -o new-plan.json", fmt::format("reckon run new-plan.json{}", started)};
   }
 
-  /// What all ranks' timelines are for: the trace, and finding the slow place.
-  void look_at_ops(Rendezvous& rendezvous, RankTimeline mine, std::optional<Report>& report) {
-    const bool late = report && is_late(*report);
+  /// What all ranks' timelines are for: the trace, and finding the slow place of a late run.
+  void look_at_ops(Rendezvous& rendezvous, RankTimeline mine, std::optional<Report>& report,
+                   bool late) {
     if (m_arguments.trace.empty() &&
         rendezvous.broadcast(late ? "late" : "", m_options.limit).empty()) {
       return;
@@ -356,10 +360,13 @@ private:
     }
   }
 
+  /// Processors that ranks of this machine share.
+  [[nodiscard]] static unsigned cores() {
+    return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
+  }
+
   [[nodiscard]] Report report_of(const JobResult& result) const {
-    Report report =
-        make_report(m_plan, m_link, result, m_options, m_arguments.tolerance,
-                    static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size())));
+    Report report = make_report(m_plan, m_link, result, m_options, m_arguments.tolerance, cores());
     if (m_injection) {
       mark_emulated(report, m_injection->profile, m_pacing);
     }

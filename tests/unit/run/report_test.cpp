@@ -75,6 +75,46 @@ TEST(ReportOfARun, ASlowerMachineIsToldFromAWrongModel) {
   EXPECT_FALSE(f.report().machine_now);
 }
 
+TEST(ReportOfARun, OtherProgramsSlowTheMachinesMeasurementTooAndAreNamedFirst) {
+  // 60 ms predicted. Others have 83 % of 2 processors: 166 of 2 x 100 ms; the machine's own
+  // measurement, half as fast, would explain 120 ms.
+  Fixture f;
+  f.plan.machine_rates = MachineRates{2, "reduce_sum", 20e9, 10e9};
+  f.result.machine_now = MachineNow{.sum_bytes_per_second = 10e9, .copy_bytes_per_second = 5e9};
+  f.iterations(100, 19, 17);
+  const auto others = [&](std::int64_t ms) {
+    for (auto& iteration : f.result.iterations) {
+      iteration[0].machine_busy_ns = (2 * 17 + ms) * k_ms;
+    }
+  };
+  others(166);
+  const Report busy = f.report();
+  EXPECT_EQ(busy.cause, "disturbed (+66.7 %): other programs had 83 % of the processors; run it "
+                        "again when they are done");
+  EXPECT_TRUE(disturbed(busy, others_share(f.result, 2)));
+  others(20); // not enough to count
+  EXPECT_THAT(f.report().cause, testing::StartsWith("the machine is slower"));
+  EXPECT_FALSE(disturbed(f.report(), others_share(f.result, 2)));
+}
+
+TEST(ReportOfARun, WhatIsLeftOfAMissIsSaidToBeUnexplained) {
+  Fixture f; // 300 instead of 60 ms; 30 % of the processors less explain 60 / 0.7 = 85.7
+  f.iterations(300, 19, 100);
+  for (auto& iteration : f.result.iterations) {
+    iteration[0].machine_busy_ns = (2 * 100 + 180) * k_ms;
+  }
+  EXPECT_THAT(f.report().cause,
+              testing::HasSubstr("had 30 % of the processors, which explains +43 %; the rest is "
+                                 "unexplained; run it again"));
+  // Sums and copies half as fast: 40, 19 and 1 ms become 119; 300 ms are +152 %.
+  Fixture slow;
+  slow.plan.machine_rates = MachineRates{2, "reduce_sum", 20e9, 10e9};
+  slow.result.machine_now = MachineNow{.sum_bytes_per_second = 10e9, .copy_bytes_per_second = 5e9};
+  slow.iterations(300, 19, 290);
+  EXPECT_THAT(slow.report().cause, testing::AllOf(testing::StartsWith("the machine is slower"),
+                                                  testing::EndsWith("off, which is unexplained")));
+}
+
 TEST(ReportOfARun, TimesAreFromWhenAllBeginToTheLastCompletion) {
   Fixture f;
   f.iterations(66, 20, 60);

@@ -374,9 +374,18 @@ private:
   }
 
   void show(std::size_t done, double seconds) {
-    const std::size_t all = m_options.iterations ? *m_options.iterations + m_options.warm_up : 0;
-    m_progress.show(all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 0,
-                    fmt::format("iteration {}: {}", done, to_text(Seconds(seconds))));
+    const std::string last = fmt::format("iteration {}: {}", done, to_text(Seconds(seconds)));
+    if (m_options.iterations) {
+      m_progress.show(static_cast<double>(done) /
+                          static_cast<double>(*m_options.iterations + m_options.warm_up),
+                      last);
+      return;
+    }
+    const std::int64_t now_ns = monotonic_ns();
+    m_since_ns = m_since_ns.value_or(now_ns);
+    const Seconds spent(static_cast<double>(now_ns - *m_since_ns) * 1e-9);
+    m_progress.show(spent / m_options.budget, last + ", until the median is stable",
+                    std::max(m_options.budget - spent, Seconds(0)));
   }
 
   void show_again(std::uint64_t done, std::uint64_t all) {
@@ -418,6 +427,7 @@ private:
   std::optional<AdaptInputs> m_adapt;
   bool m_warned = false; ///< that machines of the plan share a host
   Progress m_progress;
+  std::optional<std::int64_t> m_since_ns; ///< the first iteration was done
   std::optional<std::int64_t> m_again_since_ns;
 };
 

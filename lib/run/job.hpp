@@ -58,10 +58,12 @@ struct RunOptions {
   /// too; none: until the median is stable, within `budget`.
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up =
-      2;              ///< iterations that are verified but not counted (the first are slower)
-  Seconds budget{10}; ///< of the counted iterations; at least three are made
-  Seconds limit{60};  ///< how long a step of the job may take before it counts as hung
-  Habits habits;      ///< not all of them: an ablation
+      2; ///< iterations that are verified but not counted (the first are slower)
+  /// Of all iterations, from the first one's gradients to the last one's verification; at least
+  /// three are counted.
+  Seconds budget{10};
+  Seconds limit{60}; ///< how long a step of the job may take before it counts as hung
+  Habits habits;     ///< not all of them: an ablation
   /// Passes are work of this kind; nothing: their time passes.
   std::optional<PassCompute> compute{};
   std::string stragglers; ///< which ranks' passes were stretched, as asked: "1=2x"; for the report

@@ -111,13 +111,27 @@ public:
             arguments.plan);
       }
     }
+    check_in_place(m_plan, arguments.plan);
     m_options = options_for(arguments, m_plan);
     const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&
                             without_text(m_options.habits).empty();
     if (as_planned) {
       m_options.machine_rates = m_plan.machine_rates;
-    } else { // emulated links, and what a transport is worth without a habit, show in what is sent
-      m_plan.sums_in_place = false;
+    } else if (std::exchange(m_plan.sums_in_place, false) && (!m_job || m_job->rank == 0)) {
+      // Emulated links, and what a transport is worth without a habit, show in what is sent.
+      log(LogLevel::warn, "{} makes sums in place, over {}; this run sends them, over {}{}",
+          arguments.plan, m_plan.transport, m_options.transport,
+          arguments.inject                         ? " with --inject"
+          : without_text(m_options.habits).empty() ? ""
+                                                   : " with --without");
+    }
+    if (!arguments.check_only && !arguments.inject) {
+      m_options.other_machine = other_machine(m_plan, this_machine());
+    }
+    if (!m_options.other_machine.empty() && (!m_job || m_job->rank == 0)) {
+      log(LogLevel::warn,
+          "{}: {}: this run gets no verdict; plan from a profile of this machine (`reckon probe`)",
+          arguments.plan, m_options.other_machine);
     }
     m_schedules = schedules_of(m_plan);
     m_options.checkpoints.plan = m_link.digest;

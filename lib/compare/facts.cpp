@@ -103,6 +103,7 @@ constexpr FactRule k_rules[] = {
     {"plan", "strategy", grouped, "prediction"},
     {"plan", "transport", grouped, "prediction"},
     {"plan", "machine_rates", never, "they are the profile's"},
+    {"plan", "measured_on", never, "it is the profile's"},
     {"plan", "prediction/relief", never, k_words},
     {"plan", "prediction/busiest_by", never, k_words},
     {"plan", "assumed", never, k_words},

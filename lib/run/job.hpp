@@ -67,6 +67,8 @@ struct RunOptions {
   /// Passes are work of this kind; nothing: their time passes.
   std::optional<PassCompute> compute{};
   std::string stragglers; ///< which ranks' passes were stretched, as asked: "1=2x"; for the report
+  /// other_machine(): the plan's rates are not this machine's; for the report.
+  std::string other_machine;
   /// Of each of this rank's lanes: the processor that its thread stays on, if this rank has its
   /// machine to itself and may use that; -1: any. Empty: any for all.
   std::vector<int> lane_cpus;

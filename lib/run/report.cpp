@@ -383,6 +383,9 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
     report.context["other_programs"] =
         fmt::format("{:.0f} % of the processors", 100 * std::min(1.0, others));
   }
+  if (plan.sums_in_place) {
+    report.context["sums"] = "in place: bytes that leave a rank are read of it or written by it";
+  }
   if (!options.inside_transport.empty()) {
     report.context["inside_machines"] = options.inside_transport;
   }
@@ -396,7 +399,8 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   }
   const std::string shared = shared_hosts(plan, result.hosts);
   report.other_links =
-      options.transport != plan.transport && plan.transport != k_unspecified_transport
+      !options.other_machine.empty() ? options.other_machine
+      : options.transport != plan.transport && plan.transport != k_unspecified_transport
           ? fmt::format("it predicts {}, this ran over {}", plan.transport, options.transport)
       : shared.empty() ? ""
                        : fmt::format("it predicts ranks on machines of their own, here {}",
@@ -407,6 +411,8 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
                 "an ablation ({:+.1f} %): the plan predicts {} with everything on, this ran "
                 "over {} without {}",
                 100 * report.error, plan.transport, options.transport, without)
+      : !options.other_machine.empty()
+          ? "another machine: the plan has the rates of its profile's, not of this one"
       : !report.other_links.empty() ? "other links: the plan was made for others than these"
       : !options.stragglers.empty() ? fmt::format("stragglers, as asked ({:+.1f} %): {}",
                                                   100 * report.error, options.stragglers)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/report.hpp"
 
+#include "run/checks.hpp"
 #include "run/emulation.hpp"
 
 #include <gmock/gmock.h>
@@ -222,6 +223,24 @@ TEST(ReportOfARun, AStageBetweenMachinesSaysWhyItHasNoTime) {
   ASSERT_EQ(report.stages.front().name, "transport");
   EXPECT_FALSE(report.stages.front().measured_seconds.has_value());
   EXPECT_THAT(report.stages.front().how, testing::StartsWith("only in the total: "));
+}
+
+TEST(ReportOfARun, APlanFromAnotherMachinesProfileHasNoVerdict) {
+  Fixture f;
+  f.plan.measured_on = MeasuredMachine{"bigbox", "Xeon", 56};
+  EXPECT_EQ(other_machine(f.plan, {"vm", "EPYC", 1}),
+            "its profile is of 'bigbox' (Xeon, 56 cores), this is 'vm' (EPYC, 1 core)");
+  EXPECT_NE(other_machine(f.plan, {"vm", "Xeon", 55}), ""); // fewer of them
+  EXPECT_EQ(other_machine(f.plan, {"twin", "Xeon", 56}), "");
+  f.iterations(600, 20, 60);
+  EXPECT_TRUE(f.report().as_planned());
+  f.options.other_machine = "its profile is of another";
+  const Report report = f.report();
+  EXPECT_FALSE(report.as_planned());
+  EXPECT_EQ(report.other_links, "its profile is of another");
+  EXPECT_THAT(report.cause, testing::StartsWith("another machine"));
+  f.plan.measured_on.reset(); // by hand
+  EXPECT_EQ(other_machine(f.plan, {"vm", "EPYC", 1}), "");
 }
 
 TEST(ReportOfARun, AnotherTransportThanThePlansHasNoVerdict) {

@@ -192,6 +192,7 @@ constexpr FactRule k_rules[] = {
     {"report", "emulation/writes", never, k_untested},
     {"report", "emulation/late_writes", never, k_untested},
     {"report", "emulation/worst_late_seconds", never, k_untested},
+    {"report", "diagnosis", never, k_words},
     {"report", "machine_now", never, "it is of the machine, not of what was run"},
     {"report", "simulation/profile", own, ""},
     {"report", "simulation/profile/name", never, k_digest},

@@ -5,6 +5,7 @@
 #include "documents/cells.hpp"
 #include "documents/quantity_names.hpp"
 #include "strategies/lane_places.hpp"
+#include "strategies/least.hpp"
 #include "strategies/provenance.hpp"
 
 #include <fmt/format.h>
@@ -165,6 +166,14 @@ void add_quantities(Plan& plan, const SharesJob& job, const Choice& choice) {
   }
   add_sources(quantities, sources);
   plan.assumed = job.model().assumed();
+  const Prediction& p = plan.prediction;
+  if (std::ranges::find(p.terms, k_contradiction, &Term::name) != p.terms.end()) {
+    plan.assumed.push_back(fmt::format("the profile contradicts itself: by its {} cells the "
+                                       "exchange is faster than its bound, {}; "
+                                       "the bound counts. Probe again",
+                                       plan.sums_in_place ? k_sum_in_place : k_fabric_aggregate,
+                                       p.bound_by));
+  }
   if (job.pairs() != nullptr) {
     add_sources(quantities, job.pairs()->sources);
   }

@@ -42,10 +42,7 @@ int run_check(const CheckArguments& arguments) {
          "check PROFILE measures nothing: leave -o and --budget away, or PROFILE to measure this "
          "machine");
   }
-  refuse_overwriting(arguments.output, {arguments.baseline, arguments.require});
-  if (!arguments.output.empty()) {
-    refuse_to_replace(arguments.output);
-  }
+  refuse_overwriting(arguments.output, {arguments.baseline, arguments.require}, "profile");
   // Before half a minute of measuring.
   VerdictOptions options;
   std::optional<Profile> baseline;

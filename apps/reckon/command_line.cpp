@@ -294,6 +294,11 @@ void Arguments::color(ColorMode* to) {
       .type("WHEN");
 }
 
+bool Arguments::is_default(const std::string& name, const std::string& value) const {
+  const CLI::Option* const option = m_state->app->get_option_no_throw("--" + name);
+  return option != nullptr && !value.empty() && option->get_default_str() == value;
+}
+
 void Arguments::set(const std::string& name, const std::string& value) {
   CLI::Option* const option = m_state->app->get_option("--" + name);
   try {

@@ -106,6 +106,8 @@ public:
 
   /// As if `--name value` had been given, for an option that there is. Throws Error{usage}.
   void set(const std::string& name, const std::string& value);
+  /// Whether `--name value` says no more than help says of the default: defaults_to().
+  [[nodiscard]] bool is_default(const std::string& name, const std::string& value) const;
 
   /// Reads the command line of the program. Returns what runs the command that was given; nothing
   /// where help or the version was printed instead. Throws Error{usage}, which names a command or

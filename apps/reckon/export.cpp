@@ -97,9 +97,11 @@ int run_export(const ExportArguments& arguments) {
                                        arguments.profile, arguments.format));
   }
   const Plan plan = read_plan(arguments.plan);
-  refuse_overwriting(arguments.output, {arguments.plan, arguments.profile, arguments.measured});
   const Format& format = *std::ranges::find(k_formats, arguments.format, &Format::name);
-  write_file(arguments.output, format.text(plan, arguments));
+  const std::string text = format.text(plan, arguments);
+  refuse_overwriting_text(arguments.output, {arguments.plan, arguments.profile, arguments.measured},
+                          fmt::format("file of format {}", arguments.format), text);
+  write_file(arguments.output, text);
   return k_exit_ok;
 }
 

@@ -37,6 +37,7 @@ struct ImportArguments {
 /// What was imported, to the file and as tables or JSON to standard output.
 template <class T>
 int conclude(const T& document, const ImportArguments& arguments) {
+  refuse_overwriting(arguments.output, arguments.files, kind_of(Document(document)));
   hand_out(canonical_text(document), arguments.output, arguments.json,
            [&] { return render(document, style_for(ColorMode::automatic, STDOUT_FILENO), {}); });
   return k_exit_ok;
@@ -80,9 +81,6 @@ int import_workload(const std::string& text, const std::string& file,
 }
 
 int run_import(const ImportArguments& arguments) {
-  if (!arguments.output.empty()) {
-    refuse_overwriting(arguments.output, arguments.files);
-  }
   std::vector<std::string> texts;
   for (const std::string& file : arguments.files) {
     texts.push_back(read_file(file));
@@ -121,6 +119,7 @@ int run_import(const ImportArguments& arguments) {
   const Profile checked = profile_from_json(to_json(*profile), "the imported profile");
   if (!arguments.profile.empty()) {
     const CollectiveBound bound = bound_of_all_reduce(read_profile(arguments.profile), checked);
+    refuse_overwriting(arguments.output, arguments.files, "profile");
     hand_out(canonical_text(checked), arguments.output, false, [&] {
       return arguments.json ? canonical(to_json(bound))
                             : render(bound, style_for(ColorMode::automatic, STDOUT_FILENO));

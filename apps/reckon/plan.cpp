@@ -100,7 +100,7 @@ int run_plan(Arguments& command, const PlanArguments& a) {
     const auto [name, value] = split_assignment(text, "--set");
     set_argument(command, name, value);
   }
-  refuse_overwriting(a.output, {a.profile, a.workload, a.roles});
+  refuse_overwriting(a.output, {a.profile, a.workload, a.roles}, "plan");
   const PlanDocuments documents = read_plan_documents(a.profile, a.workload, a.roles);
   const Style style = style_for(a.color, STDOUT_FILENO);
   const auto make = [&] {

@@ -66,6 +66,10 @@ PlanAgain plan_again(const Plan& plan, const std::string& plan_file,
   add_plan_options(command, arguments);
   try {
     for (const auto& [name, value] : given(plan)) {
+      const bool none = name == "servers" && value == "0"; // as without the option
+      if (none || command.is_default(name, value)) {
+        continue;
+      }
       command.set(name, value);
       const bool quoted = value.find_first_of(";&| ") != std::string::npos;
       again.command += value == "yes"  ? fmt::format(" --{}", name)

@@ -258,7 +258,8 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
       .defaults_to("auto");
   command
       .choice<std::optional<bool>>(
-          "--sums", &options.sums_in_place, {{"auto", {}}, {"sent", false}, {"in-place", true}},
+          "--sums", &options.sums_in_place,
+          {{"auto", {}}, {"sent", false}, {"in-place", true}, {"in_place", true}},
           "Between ranks of one machine: in-place: the rank that sums a part reads all gradients "
           "where they lie and writes the sum there; sent: they are sent to it; auto: by the "
           "predicted time")

@@ -11,6 +11,7 @@
 #include "documents/document.hpp"
 #include "launch/rendezvous.hpp"
 #include "measuring.hpp"
+#include "output.hpp"
 #include "present/document_text.hpp"
 #include "probe/cluster.hpp"
 #include "probe/description.hpp"
@@ -112,6 +113,12 @@ void warn_of_skipped(const Profile& profile, bool interrupted) {
   }
 }
 
+void refuse_to_replace(const std::string& output, const Flags& flags) {
+  if (!flags.force) {
+    refuse_overwriting(output, {}, "profile", "-o");
+  }
+}
+
 int conclude(const ProbeResult& result, const std::string& output, bool cluster) {
   for (const std::string& warning : result.warnings) {
     log(LogLevel::warn, "{}", warning);
@@ -173,7 +180,7 @@ int run_cluster_probe(const Flags& flags) {
   }
   const std::string output = flags.json ? "-" : flags.output;
   if (job->rank == 0) {
-    refuse_to_replace(output, flags.force);
+    refuse_to_replace(output, flags);
   }
   ClusterProbeOptions options;
   if (!flags.budget.empty()) {
@@ -200,7 +207,7 @@ int run_topology(const Flags& flags) {
          "away, or leave --topology away to measure this machine");
   }
   const std::string output = flags.json ? "-" : flags.output;
-  refuse_to_replace(output, flags.force);
+  refuse_to_replace(output, flags);
   const Profile profile = profile_of_topology_file(flags.topology, flags.name);
   write_file(output, canonical_text(profile));
   if (output != "-") {
@@ -255,7 +262,7 @@ int run_probe(const Flags& flags) {
     return list_cells(options_of(flags));
   }
   const std::string output = flags.json ? "-" : flags.output;
-  refuse_to_replace(output, flags.force);
+  refuse_to_replace(output, flags);
   return conclude(measure(flags), output, false);
 }
 
@@ -265,18 +272,6 @@ ProbeResult measure_this_machine(const std::string& budget) {
   Flags flags;
   flags.budget = budget;
   return measure(flags);
-}
-
-void refuse_to_replace(const std::string& path, bool force) {
-  if (path == "-" || force || !std::filesystem::exists(path)) {
-    return;
-  }
-  try {
-    static_cast<void>(read_profile(path));
-  } catch (const Error&) {
-    fail(ErrorKind::usage,
-         fmt::format("{} exists and is no profile; give another -o, or remove it first", path));
-  }
 }
 
 void add_probe_command(Arguments& program) {

@@ -99,7 +99,7 @@ public:
   explicit RunCommand(const RunArguments& arguments)
       : m_arguments(arguments), m_plan(read_plan(arguments.plan)),
         m_link(link_to(arguments.plan, canonical_text(m_plan))) {
-    refuse_overwriting(arguments.output, {arguments.plan});
+    refuse_overwriting(arguments.output, {arguments.plan}, "report");
     check_trace(arguments);
     m_job = job_from_environment();
     if (!m_job) {
@@ -111,13 +111,27 @@ public:
             arguments.plan);
       }
     }
+    check_in_place(m_plan, arguments.plan);
     m_options = options_for(arguments, m_plan);
     const bool as_planned = m_options.transport == m_plan.transport && !arguments.inject &&
                             without_text(m_options.habits).empty();
     if (as_planned) {
       m_options.machine_rates = m_plan.machine_rates;
-    } else { // emulated links, and what a transport is worth without a habit, show in what is sent
-      m_plan.sums_in_place = false;
+    } else if (std::exchange(m_plan.sums_in_place, false) && (!m_job || m_job->rank == 0)) {
+      // Emulated links, and what a transport is worth without a habit, show in what is sent.
+      log(LogLevel::warn, "{} makes sums in place, over {}; this run sends them, over {}{}",
+          arguments.plan, m_plan.transport, m_options.transport,
+          arguments.inject                         ? " with --inject"
+          : without_text(m_options.habits).empty() ? ""
+                                                   : " with --without");
+    }
+    if (!arguments.check_only && !arguments.inject) {
+      m_options.other_machine = other_machine(m_plan, this_machine());
+    }
+    if (!m_options.other_machine.empty() && (!m_job || m_job->rank == 0)) {
+      log(LogLevel::warn,
+          "{}: {}: this run gets no verdict; plan from a profile of this machine (`reckon probe`)",
+          arguments.plan, m_options.other_machine);
     }
     m_schedules = schedules_of(m_plan);
     m_options.checkpoints.plan = m_link.digest;
@@ -295,10 +309,14 @@ private:
     }
     JobResult result = run_rank(rendezvous, m_schedules, options, shown);
     std::optional<Report> report;
+    bool late = false;
     if (rendezvous.rank() == 0) {
       report = report_of(result);
+      // Emulated links take their time whoever has the processors.
+      late =
+          is_late(*report) && (m_injection || !disturbed(*report, others_share(result, cores())));
     }
-    look_at_ops(rendezvous, std::move(result.timeline), report);
+    look_at_ops(rendezvous, std::move(result.timeline), report, late);
     return report;
   }
 
@@ -340,9 +358,9 @@ private:
         again.command + " -o new-plan.json", fmt::format("reckon run new-plan.json{}", started)};
   }
 
-  /// What all ranks' timelines are for: the trace, and finding the slow place.
-  void look_at_ops(Rendezvous& rendezvous, RankTimeline mine, std::optional<Report>& report) {
-    const bool late = report && is_late(*report);
+  /// What all ranks' timelines are for: the trace, and finding the slow place of a late run.
+  void look_at_ops(Rendezvous& rendezvous, RankTimeline mine, std::optional<Report>& report,
+                   bool late) {
     if (m_arguments.trace.empty() &&
         rendezvous.broadcast(late ? "late" : "", m_options.limit).empty()) {
       return;
@@ -356,10 +374,13 @@ private:
     }
   }
 
+  /// Processors that ranks of this machine share.
+  [[nodiscard]] static unsigned cores() {
+    return static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size()));
+  }
+
   [[nodiscard]] Report report_of(const JobResult& result) const {
-    Report report =
-        make_report(m_plan, m_link, result, m_options, m_arguments.tolerance,
-                    static_cast<unsigned>(std::max<std::size_t>(1, allowed_cpus().size())));
+    Report report = make_report(m_plan, m_link, result, m_options, m_arguments.tolerance, cores());
     if (m_injection) {
       mark_emulated(report, m_injection->profile, m_pacing);
     }
@@ -367,9 +388,18 @@ private:
   }
 
   void show(std::size_t done, double seconds) {
-    const std::size_t all = m_options.iterations ? *m_options.iterations + m_options.warm_up : 0;
-    m_progress.show(all > 0 ? static_cast<double>(done) / static_cast<double>(all) : 0,
-                    fmt::format("iteration {}: {}", done, to_text(Seconds(seconds))));
+    const std::string last = fmt::format("iteration {}: {}", done, to_text(Seconds(seconds)));
+    if (m_options.iterations) {
+      m_progress.show(static_cast<double>(done) /
+                          static_cast<double>(*m_options.iterations + m_options.warm_up),
+                      last);
+      return;
+    }
+    const std::int64_t now_ns = monotonic_ns();
+    m_since_ns = m_since_ns.value_or(now_ns);
+    const Seconds spent(static_cast<double>(now_ns - *m_since_ns) * 1e-9);
+    m_progress.show(spent / m_options.budget, last + ", until the median is stable",
+                    std::max(m_options.budget - spent, Seconds(0)));
   }
 
   void show_again(std::uint64_t done, std::uint64_t all) {
@@ -411,6 +441,7 @@ private:
   std::optional<AdaptInputs> m_adapt;
   bool m_warned = false; ///< that machines of the plan share a host
   Progress m_progress;
+  std::optional<std::int64_t> m_since_ns; ///< the first iteration was done
   std::optional<std::int64_t> m_again_since_ns;
 };
 

@@ -128,7 +128,10 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
       .option("-r,--roles", &arguments.adapt.roles,
               "With --reprofile-every: the plan's roles, where it was made with some")
       .needs(every);
-  command.option("--budget", &options.budget, "Time for the counted iterations").defaults_to("10s");
+  command
+      .option("--budget", &options.budget,
+              "Time for all iterations, filling and checking included; three count at least")
+      .defaults_to("10s");
   command.option("--limit", &options.limit, "A step that takes longer has hung").defaults_to("60s");
   command
       .option("--peer-limit", peer_limit(&arguments.peer_limit),

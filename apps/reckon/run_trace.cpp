@@ -18,7 +18,8 @@ void check_trace(const RunArguments& arguments) {
     fail(ErrorKind::usage, "--trace -: standard output is the report's; name a file");
   }
   if (!arguments.trace.empty()) {
-    refuse_overwriting(arguments.trace, {arguments.plan}, "--trace");
+    refuse_overwriting_text(arguments.trace, {arguments.plan}, "trace", chrome_trace({}, {}),
+                            "--trace");
   }
 }
 

@@ -80,7 +80,7 @@ SimResult played(const PreparedPlan& prepared, const std::string& simulator, con
 int execute(const SimulateArguments& arguments) {
   const std::string simulator = find_simulator();
   const Plan plan = read_plan(arguments.plan);
-  refuse_overwriting(arguments.output, {arguments.plan, arguments.profile});
+  refuse_overwriting(arguments.output, {arguments.plan, arguments.profile}, "report");
   if (!arguments.output.empty()) {
     require_writable(arguments.output);
   }

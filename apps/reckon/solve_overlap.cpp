@@ -382,10 +382,10 @@ Answer answer_overlap(const Given& given) {
   const std::string& timeline = given.text("--timeline");
   refuse_if(timeline == "-", "--timeline -: standard output is the answer's; name a file");
   if (!timeline.empty()) {
-    refuse_overwriting(
+    refuse_overwriting_text(
         timeline,
         {given.text("--workload"), given.text("--profile"), given.text("--contention-profile")},
-        "--timeline");
+        "timeline", timeline_csv({}, {}), "--timeline");
   }
   return answer_iteration(given);
 }

@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <set>
 #include <span>
 #include <utility>
@@ -162,6 +161,7 @@ public:
   AdaptedResult run(const std::function<void(std::size_t, double)>& progress) {
     AdaptedResult out;
     std::vector<std::vector<double>> segments;
+    const std::int64_t began_ns = monotonic_ns();
     std::size_t shown = 0; // iterations, with those to warm up
     do {
       if (m_next) {
@@ -185,10 +185,7 @@ public:
         } else if (options.iterations) {
           *options.iterations -= static_cast<std::uint32_t>(m_done);
         }
-        const double spent = std::accumulate(
-            segments.begin(), segments.end(), 0.0, [](double sum, const auto& segment) {
-              return std::accumulate(segment.begin(), segment.end(), sum);
-            });
+        const double spent = static_cast<double>(monotonic_ns() - began_ns) * 1e-9;
         options.budget = std::max(m_options.budget - Seconds(spent), Seconds(0.1));
       }
       const std::size_t before = shown;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace reckon {
@@ -99,15 +100,26 @@ private:
                                                    : fmt::format("rank {}", rank);
   }
 
-  /// Whether others took the processors away, or they are slow themselves.
+  /// Whose turn it was on the rank's processors while its sums waited for them; empty: they are
+  /// slow themselves.
   [[nodiscard]] std::string taken(std::uint64_t rank) const {
     const double lasted = m_seen.busy_s[m_seen.local(rank)];
     const double worked = m_report.ranks[rank].reduce_seconds;
     constexpr double k_much = 0.2;
     return lasted > 0 && 1 - worked / lasted > k_much
-               ? fmt::format(" (others had them for {:.0f} % of its sums)",
-                             100 * (1 - worked / lasted))
+               ? fmt::format(" (for {:.0f} % of the time of its sums they worked for {})",
+                             100 * (1 - worked / lasted), others_beside(rank))
                : "";
+  }
+
+  /// Who shares a rank's machine. What other programs had is known where all ranks are on one
+  /// machine; it was little there, else no place is looked for (disturbed()).
+  [[nodiscard]] std::string_view others_beside(std::uint64_t rank) const {
+    const auto here =
+        std::ranges::count(m_report.ranks, m_report.ranks[rank].host, &RankReport::host);
+    return m_hosts.size() == 1 ? "other ranks of this plan"
+           : here == 1         ? "other programs"
+                               : "other ranks of this plan or other programs";
   }
 
   const PlanNetwork& m_network;

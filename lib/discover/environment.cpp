@@ -17,20 +17,6 @@
 namespace reckon {
 namespace {
 
-/// The value of the first line "key : value" of /proc/cpuinfo.
-std::string cpuinfo_value(const std::string& text, std::string_view key) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(':');
-    if (colon != std::string::npos && line.starts_with(key) &&
-        line.find_first_not_of(" \t", key.size()) == colon) {
-      const std::size_t start = line.find_first_not_of(" \t", colon + 1);
-      return start == std::string::npos ? "" : line.substr(start);
-    }
-  }
-  return "";
-}
-
 /// "always [madvise] never" -> "madvise"
 std::string chosen_of(const std::string& text) {
   const std::size_t open = text.find('[');

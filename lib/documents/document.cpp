@@ -96,6 +96,15 @@ std::string kind_of(const Document& document) {
   return std::string(documents::k_kinds[document.index()]);
 }
 
+std::string document_kind(const std::string& text) {
+  try {
+    const Json json = parse_json(text, "");
+    return documents::kind_in_header(JsonView(json, ""));
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 Document document_from_json(const Json& json, const std::string& file) {
   const std::string kind = documents::kind_in_header(JsonView(json, file));
   if (kind == documents::k_requirements) {

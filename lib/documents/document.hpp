@@ -21,6 +21,9 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
 /// "profile", "workload", "roles", "plan" or "report".
 [[nodiscard]] std::string kind_of(const Document& document);
 
+/// The kind that a text's "schema" says, whatever else is in it; empty: it is no document.
+[[nodiscard]] std::string document_kind(const std::string& text);
+
 /// Reads `path` ("-" for standard input), looks at "schema" and "schema_version", validates
 /// strictly. Throws Error{input} with the file and the JSON pointer.
 [[nodiscard]] Document read_document(const std::string& path);

@@ -559,6 +559,14 @@ static void describe(Visitor& v, AsyncPlan& a) {
   v("steps", a.steps, whole(1, 1000), "Steps of each worker in one iteration of a run.");
 }
 
+static void describe(Visitor& v, MeasuredMachine& m) {
+  v.about("measured_on", "The machine that the profile was measured on; a run on another one has "
+                         "no verdict.");
+  v("host", m.host, k_any, "Its name.");
+  v("cpu", m.cpu, k_any, "Model of its processors.");
+  v("cores", m.cores, k_positive_count, "Physical cores that the probe might use.");
+}
+
 static void describe(Visitor& v, MachineRates& m) {
   v.about("machine_rates",
           "What the profile has of copies and sums in pieces of 1 MiB from memory; a run measures "
@@ -612,6 +620,8 @@ void describe(Visitor& v, Plan& p) {
   v("update", p.update, k_any, "The optimizer's step, when it is part of the plan.");
   v("asynchronous", p.asynchronous, k_any, "When no worker waits for another.");
   v("fixed_point", p.fixed_point, k_any, "When gradients are summed as whole numbers.");
+  v("measured_on", p.measured_on, k_any,
+    "Where the profile was measured on one machine; absent: on several, or written by hand.");
   v("machine_rates", p.machine_rates, k_any,
     "Where the ranks share one machine, and the profile says.");
   v("prediction", p.prediction, k_any, "Of the chosen strategy.");

@@ -237,6 +237,13 @@ struct MachineRates {
   bool operator==(const MachineRates&) const = default;
 };
 
+/// The one machine that a profile was measured on.
+struct MeasuredMachine {
+  std::string host, cpu;
+  std::uint64_t cores = 0; ///< physical ones that the probe might use
+  bool operator==(const MeasuredMachine&) const = default;
+};
+
 /// How the gradients of one workload travel on one machine or cluster. No clock and no random in
 /// it.
 struct Plan {
@@ -272,6 +279,7 @@ struct Plan {
   std::optional<Passes> passes;     ///< absent: nothing is computed, only the traffic counts
   std::optional<AsyncPlan> asynchronous;
   std::optional<FixedPointPlan> fixed_point;
+  std::optional<MeasuredMachine> measured_on{}; ///< absent: several machines, or by hand
   std::optional<MachineRates> machine_rates; ///< where ranks share one machine and these are known
   Prediction prediction;                     ///< of the chosen strategy
   double assignment_gap = 0; ///< (time of the assignment / time of the exact shares) - 1

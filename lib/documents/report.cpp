@@ -342,7 +342,8 @@ void describe(Visitor& v, Report& r) {
   v("within_tolerance", r.within_tolerance, k_any, "Whether the error passes.");
   v("cause", r.cause, k_any.maybe(), "Which term of the prediction missed most, and why.");
   v("other_links", r.other_links, k_any.maybe(),
-    "What of the run was not as the plan predicts: it went over another transport, or ranks that "
+    "What of the run was not as the plan predicts: another machine than the profile's, another "
+    "transport, or ranks that "
     "have machines of their own shared one. The error then says nothing of the plan; absent where "
     "the links were the plan's.");
   v("machine_now", r.machine_now, k_any,

@@ -204,7 +204,8 @@ struct Report {
   double tolerance = 0;
   bool within_tolerance = false;
   std::string cause; ///< which term of the prediction missed most, and why
-  /// What of a run was not as the plan predicts: its transport, or machines. Empty: nothing.
+  /// What of a run was not as the plan predicts: its machine, transport or machines. Empty:
+  /// nothing.
   std::string other_links{};
   std::optional<MachineNow> machine_now{}; ///< of a plan with machine_rates
   std::optional<Diagnosis> diagnosis{};    ///< absent: as predicted, or nobody could tell

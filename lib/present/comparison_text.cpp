@@ -35,6 +35,26 @@ std::string side_text(const Side& side) {
   return side.number ? quantity_text(*side.number, side.unit) : short_digest(side.text);
 }
 
+/// Both sides of a line. Of long texts, as sentences and lists of commands, where they begin; where
+/// they begin alike, that they differ.
+std::pair<std::string, std::string> beside(std::string before, std::string after) {
+  constexpr std::size_t k_most = 56;
+  if (std::max(before.size(), after.size()) <= k_most) {
+    return {std::move(before), std::move(after)};
+  }
+  const auto cut = [](const std::string& text) {
+    std::size_t end = text.size() > k_most ? k_most : text.size();
+    while (end > 0 && end < text.size() &&
+           (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
+      --end; // not inside a character
+    }
+    return end < text.size() ? text.substr(0, end) + "..." : text;
+  };
+  std::string a = cut(before), b = cut(after);
+  return a == b ? std::pair<std::string, std::string>("a text", "another")
+                : std::pair(std::move(a), std::move(b));
+}
+
 /// "ranks/3/share_bytes" -> 3 and "share_bytes".
 std::optional<std::pair<std::size_t, std::string>> as_rank(std::string_view where) {
   constexpr std::string_view k_prefix = "ranks/";
@@ -233,10 +253,11 @@ std::string group_text(const std::string& title, std::vector<const Difference*> 
     const Tone plain = d.counts ? Tone::plain : Tone::dim;
     const Tone tone = d.counts ? tone_of(d.effect) : Tone::dim;
     const bool is_sum = d.where.empty();
+    auto [before, after] = beside(side_text(d.before), side_text(d.after));
     table.row({{lines[i].label, plain},
-               {is_sum ? "" : side_text(d.before), plain},
+               {is_sum ? "" : std::move(before), plain},
                {is_sum ? "" : "->", Tone::dim},
-               {is_sum ? "" : side_text(d.after), plain},
+               {is_sum ? "" : std::move(after), plain},
                {change_and_effect(d), tone},
                {remark_of(d), Tone::dim}});
   }
@@ -393,13 +414,16 @@ std::string summary_of(const Comparison& c) {
     return "";
   }
   const std::string_view where = plan ? "prediction/mid_seconds" : "iteration_seconds";
-  const auto time = std::find_if(c.differences.begin(), c.differences.end(),
-                                 [&](const Difference& d) { return d.where == where; });
   const std::string name = plan ? "predicted time" : "measured time";
-  return time == c.differences.end()
-             ? name + " as before"
-             : fmt::format("{} {} -> {}, {}", name, side_text(time->before), side_text(time->after),
-                           change_text(time->change.value_or(0)));
+  for (const std::vector<Difference>* found : {&c.differences, &c.undecided}) {
+    const auto time = std::ranges::find(*found, where, &Difference::where);
+    if (time != found->end()) {
+      return fmt::format("{} {} -> {}, {}{}", name, side_text(time->before), side_text(time->after),
+                         change_text(time->change.value_or(0)),
+                         found == &c.undecided && !c.differences.empty() ? ", undecided" : "");
+    }
+  }
+  return name + " as before";
 }
 
 std::string tally_of(const Comparison& c) {
@@ -430,7 +454,8 @@ std::string verdict_text(const Comparison& c, const std::string& before, const s
   std::string out = folded(
       names + verdict +
           (c.differences.empty()
-               ? fmt::format(" in {}{}", counted(c.compared, "quantity", "quantities"), undecided)
+               ? fmt::format(" in {}{}{}", counted(c.compared, "quantity", "quantities"), undecided,
+                             c.undecided.empty() || c.kind == "profile" ? "" : ": " + summary)
                : (summary.empty() ? "" : ": ") + summary),
       style);
   if (const std::size_t at = out.find(verdict, names.size() - 1); at != out.npos) {
@@ -499,10 +524,9 @@ std::string causes_text(const Comparison& c, bool verbose, const Style& style) {
       verbose || c.causes.size() <= k_most_lines + 1 ? c.causes.size() : k_most_lines;
   for (std::size_t i = 0; i < shown; ++i) {
     const Cause& cause = c.causes[i];
-    table.row({cause.what,
-               side_text_of_cause(cause, cause.before),
-               {"->", Tone::dim},
-               side_text_of_cause(cause, cause.after)});
+    auto [before, after] =
+        beside(side_text_of_cause(cause, cause.before), side_text_of_cause(cause, cause.after));
+    table.row({cause.what, std::move(before), {"->", Tone::dim}, std::move(after)});
   }
   std::string out = heading("changed inputs", style) + table.text(style);
   if (shown < c.causes.size()) {
@@ -575,8 +599,8 @@ std::string render(const Comparison& comparison, const std::string& before_name,
     for (const Difference& d : comparison.undecided) {
       undecided.push_back(&d);
     }
-    out += group_text("undecided: beyond the tolerance, perhaps by chance", std::move(undecided),
-                      true, verbose ? k_all : k_few, style);
+    out += group_text("undecided: beyond the tolerance, but not proved", std::move(undecided), true,
+                      verbose ? k_all : k_few, style);
   }
   out += coverage_text(comparison.only_before, "before", verbose, style);
   out += coverage_text(comparison.only_after, "after", verbose, style);

@@ -96,7 +96,8 @@ std::string ranks_text(const Report& report, const Style& style) {
   }
   const bool marked = report.diagnosis && !report.diagnosis->places.empty();
   Table table(2, marked ? ">rank|host|slow" : ">rank|host");
-  table.columns(">sends|>receives|>total|>busy|>summing|>waiting|>for peers|>CPU");
+  table.columns(report.context.contains("sums") ? ">leaves it|>reaches it" : ">sends|>receives");
+  table.columns(">total|>busy|>summing|>waiting|>for peers|>CPU");
   for (const std::size_t i : order) {
     const RankReport& r = report.ranks[i];
     std::vector<TableCell> row{fmt::format("{}", i), r.host};

@@ -2,9 +2,13 @@
 #include "run/checks.hpp"
 
 #include "core/error.hpp"
+#include "core/file.hpp"
 #include "core/json_fwd.hpp"
 #include "core/memory.hpp"
+#include "core/processors.hpp"
 #include "core/units.hpp"
+#include "documents/own_machines.hpp"
+#include "launch/sockets.hpp"
 #include "movers/mover.hpp"
 #include "schedule/checker.hpp"
 
@@ -125,6 +129,33 @@ void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptio
       }
     }
   }
+}
+
+void check_in_place(const Plan& plan, const std::string& file) {
+  if (plan.sums_in_place && plan.transport != "host") {
+    fail(ErrorKind::input,
+         fmt::format("{}: /transport is {} and /sums is in_place, which ranks do over host alone; "
+                     "plan again with --transport {}, or let /sums be sent",
+                     file, plan.transport, plan.transport));
+  }
+}
+
+std::string other_machine(const Plan& plan, const MeasuredMachine& here) {
+  const auto& there = plan.measured_on;
+  if (!there || predicts_own_machines(plan) ||
+      (there->cpu == here.cpu && there->cores == here.cores)) {
+    return "";
+  }
+  const auto text = [](const MeasuredMachine& machine) {
+    return fmt::format("'{}' ({}, {} core{})", machine.host, machine.cpu, machine.cores,
+                       machine.cores == 1 ? "" : "s");
+  };
+  return fmt::format("its profile is of {}, this is {}", text(*there), text(here));
+}
+
+MeasuredMachine this_machine() {
+  return {host_name(), cpuinfo_value(read_if_readable("/proc/cpuinfo").value_or(""), "model name"),
+          cores_of(allowed_cpus())};
 }
 
 void check_transport(const std::string& wanted) {

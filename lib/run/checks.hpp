@@ -32,6 +32,17 @@ void check_memory(const Plan& plan, bool check_only, bool checkpoints);
 void check_gpu_memory(const Schedule& schedule, const Plan& plan, const RunOptions& options,
                       const std::string& file);
 
+/// Throws Error{input} for a plan that sums in place over a transport over which no rank reads
+/// another's memory: one that was changed by hand. `file`: the plan's.
+void check_in_place(const Plan& plan, const std::string& file);
+
+/// Where the plan's ranks share the one machine that its profile was measured on, and that has
+/// other processors than `here`: "its profile is of 'bigbox' (Xeon, 56 cores), this is 'vm' (EPYC,
+/// 2 cores)". Else empty.
+[[nodiscard]] std::string other_machine(const Plan& plan, const MeasuredMachine& here);
+/// This machine, as far as this process may use it.
+[[nodiscard]] MeasuredMachine this_machine();
+
 /// Throws Error{unavailable} where this machine lacks the transport, with why and what it has.
 void check_transport(const std::string& wanted);
 

@@ -32,10 +32,9 @@ bool IterationCount::pauses(std::uint64_t iteration, std::uint32_t every) const 
   return every > 0 && done > 0 && done % every == 0;
 }
 
-void IterationCount::add(double seconds) {
+void IterationCount::add(double seconds, Seconds elapsed) {
   ++m_counted;
-  m_measured_s += seconds;
-  m_rule.add(seconds, Seconds(m_measured_s));
+  m_rule.add(seconds, elapsed);
 }
 
 bool IterationCount::enough() const {

@@ -24,8 +24,9 @@ public:
   }
   /// Whether there is a pause before it, after so many (0: none) that count.
   [[nodiscard]] bool pauses(std::uint64_t iteration, std::uint32_t every) const;
-  /// The seconds of one that counts.
-  void add(double seconds);
+  /// The seconds of one that counts, and the time since the first one began: RunOptions::budget
+  /// bounds that, filling and checking included.
+  void add(double seconds, Seconds elapsed);
   /// No more are needed.
   [[nodiscard]] bool enough() const;
 
@@ -34,7 +35,6 @@ private:
   std::uint32_t m_warm_up;
   std::optional<std::uint64_t> m_wanted; ///< absent: as many as the rule wants
   std::uint64_t m_counted = 0;
-  double m_measured_s = 0;
   MedianStoppingRule m_rule;
 };
 

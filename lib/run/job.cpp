@@ -131,6 +131,7 @@ public:
     m_result.warm_up = count.warm_up();
     start_checkpoints(resumed);
     auto iteration = static_cast<std::uint32_t>(first);
+    m_first_began_ns = monotonic_ns();
     while (iterate(iteration, count, progress)) {
       ++iteration;
     }
@@ -274,7 +275,7 @@ private:
     if (m_rendezvous.rank() == 0) {
       const double seconds = iteration_seconds(samples);
       if (count.counts(iteration)) {
-        count.add(seconds);
+        count.add(seconds, Seconds(static_cast<double>(monotonic_ns() - m_first_began_ns) * 1e-9));
         m_result.iterations.push_back(samples);
         m_result.kinds.push_back(*kind);
       }
@@ -541,6 +542,7 @@ private:
   const Schedule& m_schedule;
   const RunOptions& m_options;
   std::size_t m_self;
+  std::int64_t m_first_began_ns = 0; ///< the first iteration, its filling included
   /// This rank's of the usual schedule, and, with checkpoints, of those to save and to restore.
   std::vector<const RankProgram*> m_programs;
   std::unique_ptr<Verifier> m_verifier;

@@ -58,13 +58,17 @@ struct RunOptions {
   /// too; none: until the median is stable, within `budget`.
   std::optional<std::uint32_t> iterations;
   std::uint32_t warm_up =
-      2;              ///< iterations that are verified but not counted (the first are slower)
-  Seconds budget{10}; ///< of the counted iterations; at least three are made
-  Seconds limit{60};  ///< how long a step of the job may take before it counts as hung
-  Habits habits;      ///< not all of them: an ablation
+      2; ///< iterations that are verified but not counted (the first are slower)
+  /// Of all iterations, from the first one's gradients to the last one's verification; at least
+  /// three are counted.
+  Seconds budget{10};
+  Seconds limit{60}; ///< how long a step of the job may take before it counts as hung
+  Habits habits;     ///< not all of them: an ablation
   /// Passes are work of this kind; nothing: their time passes.
   std::optional<PassCompute> compute{};
   std::string stragglers; ///< which ranks' passes were stretched, as asked: "1=2x"; for the report
+  /// other_machine(): the plan's rates are not this machine's; for the report.
+  std::string other_machine;
   /// Of each of this rank's lanes: the processor that its thread stays on, if this rank has its
   /// machine to itself and may use that; -1: any. Empty: any for all.
   std::vector<int> lane_cpus;

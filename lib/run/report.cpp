@@ -62,22 +62,6 @@ void add_ranks(Report& report, const Plan& plan, const JobResult& result) {
   }
 }
 
-/// Share of the machine's processors that other programs had during the counted iterations.
-double others_share(const JobResult& result, unsigned cores) {
-  double busy = 0, ours = 0, wall = 0;
-  for (const auto& iteration : result.iterations) {
-    std::int64_t longest = 0, most_busy = 0;
-    for (const RankSample& s : iteration) {
-      ours += seconds(s.cpu_ns);
-      longest = std::max(longest, s.end_ns - s.start_ns);
-      most_busy = std::max(most_busy, s.machine_busy_ns);
-    }
-    wall += seconds(longest);
-    busy += seconds(most_busy);
-  }
-  return wall > 0 ? std::max(0.0, (busy - ours) / (wall * cores)) : 0;
-}
-
 /// Seconds of a term of a prediction; nothing: it has no such term.
 std::optional<double> term(const Prediction& p, std::string_view name) {
   const auto it = std::ranges::find(p.terms, name, &Term::name);
@@ -184,15 +168,28 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
   if (measured >= report.prediction.lo_seconds && measured <= report.prediction.hi_seconds) {
     return fmt::format("within the range of the profile's own spread ({})", size);
   }
+  // What other programs take from this run they take from a measurement of the machine too.
+  if (disturbed(report, others)) {
+    const double share = std::min(1.0, others);
+    const double left = 1 - share; // to the run
+    const bool enough = measured * left <= predicted * (1 + report.tolerance);
+    return fmt::format("disturbed ({}): other programs had {:.0f} % of the processors{}; run it "
+                       "again when they are done",
+                       size, 100 * share,
+                       enough ? ""
+                              : fmt::format(", which explains {:+.0f} %; the rest is unexplained",
+                                            100 * (1 / left - 1)));
+  }
   if (const auto& now = report.machine_now;
       now && std::abs(now->error) < std::abs(report.error) / 2) {
     return fmt::format(
         "the machine is {} than when it was probed ({}): sums at {:.0f} %, copies at {:.0f} % of "
-        "the profile's rates; at these the plan predicts {}, {:+.1f} % off",
+        "the profile's rates; at these the plan predicts {}, {:+.1f} % off{}",
         miss > 0 ? "slower" : "faster", size,
         100 * now->sum_bytes_per_second / now->profile_sum_bytes_per_second,
         100 * now->copy_bytes_per_second / now->profile_copy_bytes_per_second,
-        to_text(Seconds(now->predicted_seconds)), 100 * now->error);
+        to_text(Seconds(now->predicted_seconds)), 100 * now->error,
+        std::abs(now->error) > report.tolerance ? ", which is unexplained" : "");
   }
   // A measured rate is good to a percent at best: what beats the bound by less says nothing.
   constexpr double k_bound_accuracy = 0.01;
@@ -215,13 +212,7 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
       ++count;
     }
   }
-  constexpr double k_disturbed = 0.1;
   if (miss > 0 && one_machine) {
-    if (others > k_disturbed) {
-      return fmt::format("disturbed ({}): other programs had {:.0f} % of the processors; run again "
-                         "when they are quiet",
-                         size, 100 * std::min(1.0, others));
-    }
     const double processors = std::min<double>(cores, static_cast<double>(count));
     const double available = measured * processors;
     if (available - cpu > 0.5 * miss * processors) {
@@ -240,7 +231,7 @@ std::string find_cause(const Report& report, bool one_machine, unsigned cores, d
                        to_text(Seconds(*worst->measured_seconds)));
   }
   if (one_machine) { // transport is measured there: several stages missed a little each
-    return fmt::format("no single stage ({})", size);
+    return fmt::format("unexplained ({}): no single stage missed by most of it", size);
   }
   return fmt::format("transport ({}): the links moved the bytes {} than the profile says; no rank "
                      "worked for more than {} of it",
@@ -289,6 +280,30 @@ void add_checkpoints(Report& report, const Plan& plan, const JobResult& result,
 }
 
 } // namespace
+
+double others_share(const JobResult& result, unsigned cores) {
+  if (std::set(result.hosts.begin(), result.hosts.end()).size() != 1 || result.hosts.size() < 2) {
+    return 0; // not known of several machines
+  }
+  double busy = 0, ours = 0, wall = 0;
+  for (const auto& iteration : result.iterations) {
+    std::int64_t longest = 0, most_busy = 0;
+    for (const RankSample& s : iteration) {
+      ours += seconds(s.cpu_ns);
+      longest = std::max(longest, s.end_ns - s.start_ns);
+      most_busy = std::max(most_busy, s.machine_busy_ns);
+    }
+    wall += seconds(longest);
+    busy += seconds(most_busy);
+  }
+  return wall > 0 ? std::max(0.0, (busy - ours) / (wall * cores)) : 0;
+}
+
+bool disturbed(const Report& report, double others) {
+  constexpr double k_much = 0.1;
+  return others > k_much && !report.within_tolerance && report.error > 0 &&
+         report.p50_seconds > report.prediction.hi_seconds;
+}
 
 std::vector<double> iteration_seconds(const JobResult& result) {
   std::vector<double> all;
@@ -363,10 +378,13 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   const bool one_machine = hosts.size() == 1 && plan.ranks.size() > 1;
   add_ranks(report, plan, result);
   add_stages(report, result, one_machine, cores);
-  const double others = one_machine ? others_share(result, cores) : 0;
+  const double others = others_share(result, cores);
   if (one_machine) {
     report.context["other_programs"] =
         fmt::format("{:.0f} % of the processors", 100 * std::min(1.0, others));
+  }
+  if (plan.sums_in_place) {
+    report.context["sums"] = "in place: bytes that leave a rank are read of it or written by it";
   }
   if (!options.inside_transport.empty()) {
     report.context["inside_machines"] = options.inside_transport;
@@ -381,7 +399,8 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
   }
   const std::string shared = shared_hosts(plan, result.hosts);
   report.other_links =
-      options.transport != plan.transport && plan.transport != k_unspecified_transport
+      !options.other_machine.empty() ? options.other_machine
+      : options.transport != plan.transport && plan.transport != k_unspecified_transport
           ? fmt::format("it predicts {}, this ran over {}", plan.transport, options.transport)
       : shared.empty() ? ""
                        : fmt::format("it predicts ranks on machines of their own, here {}",
@@ -392,6 +411,8 @@ Report make_report(const Plan& plan, const DocumentLink& plan_link, const JobRes
                 "an ablation ({:+.1f} %): the plan predicts {} with everything on, this ran "
                 "over {} without {}",
                 100 * report.error, plan.transport, options.transport, without)
+      : !options.other_machine.empty()
+          ? "another machine: the plan has the rates of its profile's, not of this one"
       : !report.other_links.empty() ? "other links: the plan was made for others than these"
       : !options.stragglers.empty() ? fmt::format("stragglers, as asked ({:+.1f} %): {}",
                                                   100 * report.error, options.stragglers)

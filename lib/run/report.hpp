@@ -18,6 +18,14 @@ namespace reckon {
 void add_measured_gains(ReprofilingReport& reprofiling,
                         const std::vector<std::vector<double>>& segments);
 
+/// Share of a machine's processors that other programs had while the counted iterations lasted, 0
+/// or more. `cores`: processors that the ranks share. 0 for ranks on several machines.
+[[nodiscard]] double others_share(const JobResult& result, unsigned cores);
+
+/// Whether other programs that had `others` of the processors are why a run took longer than its
+/// prediction: then nothing else that was measured says why. `report`: with its times.
+[[nodiscard]] bool disturbed(const Report& report, double others);
+
 /// Predicted beside measured: times, stages, and which term of the prediction missed most.
 /// `cores`: processors that the ranks of one machine share.
 [[nodiscard]] Report make_report(const Plan& plan, const DocumentLink& plan_link,

@@ -81,6 +81,14 @@ void lower_bound(Prediction& prediction, const LeastTime& least) {
     prediction.busiest_by = std::exchange(prediction.bound_by, least.by);
     prediction.bound_seconds = least.seconds;
   }
+  const double bound = prediction.bound_seconds;
+  if (prediction.mid_seconds < bound * (1 - k_rounding)) {
+    prediction.terms.push_back({std::string(k_contradiction), bound - prediction.mid_seconds});
+    prediction.mid_seconds = bound;
+  }
+  prediction.lo_seconds = std::clamp(prediction.lo_seconds, std::min(bound, prediction.mid_seconds),
+                                     prediction.mid_seconds);
+  prediction.hi_seconds = std::max(prediction.hi_seconds, prediction.mid_seconds);
 }
 
 } // namespace reckon

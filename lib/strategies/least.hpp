@@ -5,6 +5,7 @@
 #include "strategies/model.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace reckon {
 
@@ -24,8 +25,12 @@ struct LeastTime {
 /// measured.
 [[nodiscard]] LeastTime least_through_memory(const CostModel& model, double traffic_bytes);
 
+/// Term of a prediction: what its rates leave to a bound that other cells of the profile give.
+inline constexpr std::string_view k_contradiction = "contradiction";
+
 /// Lowers the prediction's bound from what its own scheme needs, which becomes its busiest
-/// resource, to what any trees need.
+/// resource, to what any trees need. A prediction below that bound contradicts what the bound is
+/// made of: it is raised to it, by a term of its own, k_contradiction.
 void lower_bound(Prediction& prediction, const LeastTime& least);
 
 } // namespace reckon

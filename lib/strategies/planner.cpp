@@ -248,7 +248,7 @@ Plan make_plan(const PlanInputs& inputs, const PlanOptions& options) {
       plan.candidates.back().prediction = c.prediction;
     }
   }
-  describe(plan, job, chosen->solution);
+  describe(plan, job, *chosen);
   compare_racks(plan, job);
   add_margin(plan, options.strategy != "auto");
   return plan;

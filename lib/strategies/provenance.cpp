@@ -18,10 +18,21 @@ std::string text_or_auto(const std::optional<std::uint64_t>& asked) {
   return asked ? std::to_string(*asked) : "auto";
 }
 
+std::optional<MeasuredMachine> measured_on(const Profile& profile) {
+  const auto host = profile.context.find("host"), cpu = profile.context.find("cpu");
+  const auto& machines = profile.machines;
+  if (host == profile.context.end() || cpu == profile.context.end() || machines.size() != 1 ||
+      machines[0].count != 1 || machines[0].cores == 0) {
+    return std::nullopt;
+  }
+  return MeasuredMachine{host->second, cpu->second, machines[0].cores};
+}
+
 } // namespace
 
 void add_provenance(Plan& plan, const PlanInputs& inputs, const PlanOptions& options) {
   plan.profile = inputs.profile_link;
+  plan.measured_on = measured_on(inputs.profile);
   plan.workload = inputs.workload_link;
   plan.roles = inputs.roles_link;
   plan.options["strategy"] = options.strategy;

@@ -46,6 +46,40 @@ done
 ok show other.json
 stdout_has "none: the plan was made for other links (it predicts host, this ran over shm"
 
+# Sums in place: what each rank reads and writes, and what sending would take. Where they cannot be, it is said.
+make_profiles << 'END'
+write("shares.json", "shares", ["m0"],
+      [cell("fabric_aggregate", 1e9 * (1 + n / 4), at="m0", to="m0", bytes=1048576, direction="two_way", pairs=n, state="cold",
+            in_flight=4) for n in (1, 2, 4)] +
+      [cell("reduce_sum", 4e9, at="m0", bytes=1048576, threads=1, sources=2, dtype="fp32", state="cold"),
+       cell("sum_in_place", 8e9, at="m0", bytes=1048576, threads=2, sources=2, dtype="fp32", state="cold")])
+END
+shares=(plan --profile shares.json --workload model.csv --workers 2 --strategy ps_colocated)
+ok "${shares[@]}" -o place.json
+stdout_matches '^  sums +in place: .*; sent would take [0-9.]+ ms \(' 'to others +of others$'
+stdout_lacks ' sends ' fabric_aggregate
+ok "${shares[@]}" --sums in_place
+ok run place.json -n 3 --tolerance 1e9%
+stderr_lacks "makes sums in place"
+ok run place.json -n 3 --transport shm -o sent.json
+stderr_has "place.json makes sums in place, over host; this run sends them, over shm"
+ok show sent.json
+stdout_has ' sends '
+sed 's/"transport": "host"/"transport": "shm"/' place.json > edited.json
+refused 'edited.json: /transport is shm and /sums is in_place' run edited.json -n 3
+
+# Nor does one from the profile of another machine; it is said before anything else.
+python3 - << 'END'
+import json
+plan = json.load(open("here-plan.json"))
+plan["measured_on"] = {"host": "bigbox", "cpu": "Xeon 8480", "cores": 56}
+json.dump(plan, open("big-plan.json", "w"))
+END
+ok run big-plan.json -n 3 --tolerance 0
+stderr_has "big-plan.json: its profile is of 'bigbox' (Xeon 8480, 56 cores), this is '"
+stdout_has "none: the plan was made for" "its profile is of 'bigbox'"
+stdout_matches '^total +[0-9.]+ [mun]?s +[0-9.]+ [mun]?s +another machine'
+
 # The plan is proved before anything moves; --check does only that.
 ok run plan.json --check
 ok plan --profile byteps-cluster --workload model.csv --workers 2 --transport 'verbs;ofi_rxm' -o verbs.json

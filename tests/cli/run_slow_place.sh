@@ -17,6 +17,7 @@ exits 1 run plan.json --inject slow.json -n 3 -o report.json
 stdout_matches "^slow place +rank 2's port carries 0\.[234][0-9] of the profile's 8 MB/s: .* predicted so, .* measured$" \
   '^new plan +[0-9.]+ m?s predicted of a plan that knows it' '^next +reckon probe ' \
   'reckon plan --profile new-profile.json --workload ./model.csv .*--strategy ps_colocated .*-o new-plan.json$'
+stdout_lacks '--cutting' '--servers' # at their defaults
 json_check report.json << 'END'
 d = report["diagnosis"]
 assert [(p["kind"], p["ranks"]) for p in d["places"]] == [("port", [2])] and d["places"][0]["bytes_per_second"] == 8e6, d

@@ -36,7 +36,29 @@ refused "reckon solve torus does not take 'twice': see reckon solve torus --help
 refused '--shape is required; see reckon solve torus --help' solve torus
 refused '--cores = 2.5' solve placement --cores 2.5
 
-# A device without an end is no document, whoever reads it, and no old profile either.
+# A device without an end is no document, whoever reads it.
 refused '/dev/zero: No such device' show /dev/zero
 refused '/dev/zero' plan -p /dev/zero -m resnet50
-refused '/dev/zero exists and is no profile' probe --budget 1s -o /dev/zero
+
+# What is there and is not what a command writes stays there; what it writes itself is replaced.
+printf 'name,elements,dtype\nx,1000,fp32\n' > mine.csv
+cp mine.csv saved.csv
+planned=(plan --profile byteps-cluster --workload mine.csv --workers 2 --servers 0)
+for file in mine.csv saved.csv; do
+  refused "$file" "${planned[@]}" -o $file
+done
+refused 'saved.csv exists and is no plan; give another --output, or remove it first' "${planned[@]}" -o saved.csv
+ok "${planned[@]}" -o plan.json
+ok "${planned[@]}" -o plan.json
+refused 'saved.csv exists and is no report' run plan.json -o saved.csv
+refused 'saved.csv exists and is no trace; give another --trace' run plan.json --trace saved.csv
+refused 'saved.csv exists and is no report' simulate plan.json -o saved.csv
+refused 'saved.csv exists and is no profile' check -o saved.csv
+refused 'saved.csv exists and is no profile' probe -o saved.csv
+refused 'saved.csv exists and is no file of format goal' export plan.json --format goal -o saved.csv
+ok export plan.json --format goal -o plan.goal
+ok export plan.json --format goal -o plan.goal
+ok "${planned[@]}" -o /dev/null
+cp plan.json two.json
+refused 'two.json exists and is no report' run plan.json -o two.json
+cmp mine.csv saved.csv || fail "the user's file was replaced"

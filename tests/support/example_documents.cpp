@@ -261,6 +261,7 @@ Plan example_plan() {
   }
   p.fixed_point = FixedPointPlan{24, 0.5, 21};
   p.sums_in_place = true;
+  p.measured_on = MeasuredMachine{"here", "Xeon", 4};
   p.machine_rates = MachineRates{2, "sum_in_place", 56e9, 14e9};
   p.prediction = prediction(1);
   p.assignment_gap = 0.0009765625;

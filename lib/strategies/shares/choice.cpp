@@ -126,7 +126,7 @@ namespace {
 /// cannot be made so.
 void consider_in_place(const SharesJob& job, Choice& best) {
   constexpr std::uint64_t k_part_bytes = 1 << 20; // as measured; it decides nothing but the balance
-  if (best.solution.ring || !job.why_not_in_place.empty() || job.workers.size() < 2 ||
+  if (best.solution.ring || !job.why_not_in_place.empty() ||
       !job.options.sums_in_place.value_or(true)) {
     return;
   }
@@ -135,7 +135,11 @@ void consider_in_place(const SharesJob& job, Choice& best) {
   shape.in_place = true;
   Prediction p = predict(job.model(), best.solution, best.solution.share_bytes, shape);
   lower_bound(p, job.least());
-  if (job.options.sums_in_place || p.mid_seconds < best.prediction.mid_seconds) {
+  const bool taken = job.options.sums_in_place || p.mid_seconds < best.prediction.mid_seconds;
+  if (!job.options.sums_in_place) {
+    best.other_sums_seconds = taken ? best.prediction.mid_seconds : p.mid_seconds;
+  }
+  if (taken) {
     best.shape = shape;
     best.prediction = std::move(p);
   }

@@ -22,6 +22,8 @@ struct Choice {
   Solution solution;
   PartShape shape;
   Prediction prediction;
+  /// The same with sums in place instead of sent, or the reverse; absent where that was not asked.
+  std::optional<double> other_sums_seconds;
   std::optional<Plan> draft; ///< cut and assigned, if it may win
 };
 

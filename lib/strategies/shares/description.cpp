@@ -2,9 +2,11 @@
 #include "strategies/shares/description.hpp"
 
 #include "core/units.hpp"
+#include "documents/cells.hpp"
+#include "documents/quantity_names.hpp"
 #include "strategies/lane_places.hpp"
+#include "strategies/least.hpp"
 #include "strategies/provenance.hpp"
-#include "strategies/shares/choice.hpp"
 
 #include <fmt/format.h>
 
@@ -94,6 +96,14 @@ std::vector<Quantity> solved_quantities(const Plan& plan, const SharesJob& job,
     q.inputs.erase("B");
     q.inputs.erase("B_server");
   }
+  if (plan.sums_in_place) {
+    const auto workers = static_cast<double>(job.workers.size());
+    quantities.push_back({"moved_bytes",
+                          2 * workers * static_cast<double>(plan.gradient_bytes),
+                          "each worker's gradient, read and written once where it lies",
+                          {{"workers", workers}}});
+    return quantities;
+  }
   double moved = 0;
   for (const PlanRank& r : plan.ranks) {
     moved += static_cast<double>(r.egress_bytes);
@@ -126,7 +136,8 @@ std::optional<Quantity> stores_quantity(const Plan& plan, const SharesJob& job,
   return std::nullopt;
 }
 
-void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) {
+void add_quantities(Plan& plan, const SharesJob& job, const Choice& choice) {
+  const Solution& solution = choice.solution;
   add_passes_quantities(plan, job);
   std::vector<Quantity> quantities = solved_quantities(plan, job, solution);
   quantities.push_back({"part_bytes",
@@ -141,8 +152,28 @@ void add_quantities(Plan& plan, const SharesJob& job, const Solution& solution) 
   if (auto stores = plan.sums_in_place ? std::nullopt : stores_quantity(plan, job, solution)) {
     quantities.push_back(std::move(*stores));
   }
-  add_sources(quantities, job.model().sources());
+  if (choice.other_sums_seconds) {
+    quantities.push_back(
+        {std::string(plan.sums_in_place ? k_sums_sent_seconds : k_sums_in_place_seconds),
+         *choice.other_sums_seconds,
+         "predicted as the plan, but for how its sums come about",
+         {}});
+  }
+  std::vector<std::string> sources = job.model().sources();
+  if (plan.sums_in_place) { // nothing is sent
+    std::erase_if(sources,
+                  [](const std::string& source) { return source.starts_with(k_fabric_aggregate); });
+  }
+  add_sources(quantities, sources);
   plan.assumed = job.model().assumed();
+  const Prediction& p = plan.prediction;
+  if (std::ranges::find(p.terms, k_contradiction, &Term::name) != p.terms.end()) {
+    plan.assumed.push_back(fmt::format("the profile contradicts itself: by its {} cells the "
+                                       "exchange is faster than its bound, {}; "
+                                       "the bound counts. Probe again",
+                                       plan.sums_in_place ? k_sum_in_place : k_fabric_aggregate,
+                                       p.bound_by));
+  }
   if (job.pairs() != nullptr) {
     add_sources(quantities, job.pairs()->sources);
   }
@@ -177,13 +208,13 @@ void add_margin(Plan& plan, bool asked_for) {
   }
 }
 
-void describe(Plan& plan, const SharesJob& job, const Solution& solution) {
+void describe(Plan& plan, const SharesJob& job, const Choice& choice) {
   add_provenance(plan, job.inputs, job.options);
   plan.transport = job.model().transport();
   plan.machine_rates = job.model().machine_rates(plan.sums_in_place);
   add_lane_places(plan, job);
   add_options(plan, job);
-  add_quantities(plan, job, solution);
+  add_quantities(plan, job, choice);
 }
 
 } // namespace reckon

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "strategies/shares/choice.hpp"
 #include "strategies/shares/job.hpp"
-#include "strategies/strategy.hpp"
 
 namespace reckon {
 
 /// Writes into a plan what it was made from, what was asked for, the quantities behind it and the
-/// places of its lanes. `solution`: the plan's.
-void describe(Plan& plan, const SharesJob& job, const Solution& solution);
+/// places of its lanes. `choice`: the plan's.
+void describe(Plan& plan, const SharesJob& job, const Choice& choice);
 
 /// Finds the runner-up among the candidates of a plan, and what the margin to it means.
 void add_margin(Plan& plan, bool asked_for);

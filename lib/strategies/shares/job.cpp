@@ -132,11 +132,24 @@ std::vector<std::size_t> ring_order_of(const SharesJob& job) {
 
 std::string why_not_in_place(const SharesJob& job) {
   const CostModel& model = job.model();
-  if (!model.one_machine() || model.transport() != "host") {
-    return "only ranks of one machine read each other's memory, over transport host";
+  const PlanOptions& options = job.options;
+  if (job.workers.size() < 2) {
+    return "one worker has nothing to add";
   }
-  if (job.options.optimizer || job.options.async_steps || job.options.fixed_point) {
-    return "an optimizer's step and fixed-point sums are made of gradients that are sent";
+  if (!model.one_machine()) {
+    return "the ranks are on several machines, and only ranks of one read each other's memory";
+  }
+  if (model.transport() != "host") {
+    return fmt::format("--transport {}: ranks read each other's memory over host alone",
+                       model.transport());
+  }
+  const std::string sent =
+      options.async_steps   ? "--async" // makes steps, too
+      : options.optimizer   ? fmt::format("--optimizer {}", name_of(*options.optimizer))
+      : options.fixed_point ? fmt::format("--reduction fixed:{}", options.fixed_point->bits)
+                            : "";
+  if (!sent.empty()) {
+    return sent + " needs gradients that are sent";
   }
   if (!model.in_place_rate(job.dtype, 1, 2)) {
     return fmt::format("profile '{}' has no {} cells; `reckon probe` measures them",
@@ -168,7 +181,7 @@ SharesJob::SharesJob(const PlanInputs& the_inputs, const PlanOptions& the_option
   check_dtypes(*this);
   why_not_in_place = reckon::why_not_in_place(*this);
   if (options.sums_in_place.value_or(false) && !why_not_in_place.empty()) {
-    fail(ErrorKind::input, fmt::format("--sums in-place: {}", why_not_in_place));
+    fail(ErrorKind::input, fmt::format("--sums in-place: {}; leave --sums out", why_not_in_place));
   }
 }
 

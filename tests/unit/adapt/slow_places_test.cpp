@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapt/slow_places.hpp"
 
+#include "adapt/diagnose.hpp"
 #include "strategies/lower.hpp"
 #include "unit/strategies/fixtures.hpp"
 
@@ -247,6 +248,33 @@ TEST(SlowPlacesFound, NoneWhereTheSlowOneDoesNotAccountForTheTime) {
   Observation seen = seen_on(real.schedule, real.network);
   seen.seconds *= 3;
   EXPECT_THAT(explain(planned.schedule, planned.network, seen).places, IsEmpty());
+}
+
+TEST(Diagnosis, SaysForWhomTheProcessorsWorked) {
+  const Job planned = job_of(ports(), "ps_noncolocated", 4, 2);
+  Job real = planned;
+  sums(4, 24)(real);
+  RankTimelines timelines;
+  static_cast<void>(play(real.schedule, real.network.network, real.network.cost, &timelines));
+  const Observation seen = observe(real.schedule, timelines);
+  const auto verdict = [&](const std::vector<std::string>& hosts) {
+    Report report;
+    for (std::size_t r = 0; r < hosts.size(); ++r) {
+      RankReport rank;
+      rank.host = hosts[r];
+      rank.reduce_seconds = seen.busy_s[seen.local(r)] / 2; // the other half it waited
+      report.ranks.push_back(rank);
+    }
+    return diagnose(planned.plan, ports(), report, timelines).verdict;
+  };
+  EXPECT_THAT(verdict({"a", "a", "a", "a", "a", "a"}),
+              testing::HasSubstr("rank 4's processors work at 0.04 of the profile's rate (for 50 % "
+                                 "of the time of its sums they worked for other ranks of this "
+                                 "plan): "));
+  EXPECT_THAT(verdict({"a", "b", "c", "d", "e", "f"}),
+              testing::HasSubstr("they worked for other programs)"));
+  EXPECT_THAT(verdict({"a", "b", "c", "d", "e", "e"}),
+              testing::HasSubstr("they worked for other ranks of this plan or other programs)"));
 }
 
 } // namespace

@@ -66,6 +66,9 @@ TEST(CompareReports, IgnoresTheWordsOfACauseWhileTheTimesAgree) {
   const Report a = report_of(0.8);
   Report b = a;
   b.cause = "reduction: 3 % more than predicted";
+  b.diagnosis = Diagnosis{.verdict = "the memory of here carries 0.8", .next = {"reckon probe"}};
+  b.context["clock"] = "ranks agree within 20 us";
+  b.context["other_programs"] = "3 % of the processors";
   EXPECT_TRUE(compare(a, b).same());
   b = report_of(0.9);
   b.cause = "reduction: 20 % more than predicted";

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "present/comparison_text.hpp"
+
+#include "support/example_documents.hpp"
 #include "support/machine_documents.hpp"
 
 #include <gmock/gmock.h>
@@ -106,6 +108,37 @@ TEST(ComparisonText, ListsWhatCouldNotBeDecided) {
   EXPECT_THAT(text, HasSubstr("same in"));
   EXPECT_THAT(text, HasSubstr("1 undecided"));
   EXPECT_THAT(text, HasSubstr("too few samples"));
+}
+
+TEST(ComparisonText, SaysInTheFirstLineWhatIsUndecided) {
+  Report before = test::example_report();
+  before.simulation.reset();
+  before.iteration_seconds = {0.033, 0.034, 0.033};
+  before.p50_seconds = 0.033;
+  Report after = before;
+  after.iteration_seconds = {0.021, 0.022, 0.021};
+  after.p50_seconds = 0.021;
+  const auto first_line = [&] {
+    const std::string text = render(compare(before, after), "a", "b", Style{});
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_THAT(first_line(), MatchesRegex("reports a and b: same in .*, 1 undecided: measured time "
+                                         "33.00 ms -> 21.00 ms, -36 %"));
+  after.transport = "shm";
+  EXPECT_THAT(first_line(), MatchesRegex("reports a and b: different: measured time 33.00 ms -> "
+                                         "21.00 ms, -36 %, undecided"));
+}
+
+TEST(ComparisonText, ShowsOfLongTextsWhereTheyBegin) {
+  Plan before = test::machine_plan();
+  before.options["note"] = "begins so, " + std::string(300, 'x');
+  Plan after = before;
+  after.options["note"] = "begins otherwise, " + std::string(300, 'y');
+  const auto text = [&] { return render(compare(before, after), "a", "b", Style{}); };
+  EXPECT_THAT(text(), AllOf(HasSubstr("begins so, xxx"), HasSubstr("...  ->  begins otherwise, yy"),
+                            Not(HasSubstr(std::string(100, 'x')))));
+  after.options["note"] = before.options["note"] + "!";
+  EXPECT_THAT(text(), HasSubstr("a text  ->  another\n"));
 }
 
 TEST(ComparisonText, SaysWhatItComesToFirst) {

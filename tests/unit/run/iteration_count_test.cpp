@@ -28,7 +28,7 @@ TEST_P(FixedIterations, AreOfAllStepsFromTheStart) {
     EXPECT_EQ(count.counts(i), i >= c.first + c.warm_up_here);
     if (count.counts(i)) {
       ++counted;
-      count.add(1);
+      count.add(1, Seconds(static_cast<double>(counted)));
     }
     ASSERT_LT(i, 100U);
   }
@@ -58,9 +58,20 @@ TEST(IterationCount, MakesThreeWhateverTheBudget) {
   IterationCount count(options, 0);
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(count.enough());
-    count.add(2); // each is longer than all of the budget
+    count.add(2, Seconds(2 * i + 2)); // each is longer than all of the budget
   }
   EXPECT_TRUE(count.enough());
+}
+
+TEST(IterationCount, FillingAndCheckingAreInTheBudget) {
+  RunOptions options;
+  options.budget = Seconds(3);
+  IterationCount count(options, 0);
+  int made = 0;
+  for (; made < 100 && !count.enough(); ++made) { // 1 to 5 ms each, so nothing is precise
+    count.add(1e-3 * (1 + made % 5), Seconds(0.5 * (made + 1)));
+  }
+  EXPECT_EQ(made, 6); // 6 x 0.5 s are 3 s
 }
 
 TEST(IterationCount, PausesAfterEachSoManyThatCount) {

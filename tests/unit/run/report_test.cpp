@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/report.hpp"
 
+#include "run/checks.hpp"
 #include "run/emulation.hpp"
 
 #include <gmock/gmock.h>
@@ -73,6 +74,46 @@ TEST(ReportOfARun, ASlowerMachineIsToldFromAWrongModel) {
   // No plan's rates, nothing to say.
   f.plan.machine_rates.reset();
   EXPECT_FALSE(f.report().machine_now);
+}
+
+TEST(ReportOfARun, OtherProgramsSlowTheMachinesMeasurementTooAndAreNamedFirst) {
+  // 60 ms predicted. Others have 83 % of 2 processors: 166 of 2 x 100 ms; the machine's own
+  // measurement, half as fast, would explain 120 ms.
+  Fixture f;
+  f.plan.machine_rates = MachineRates{2, "reduce_sum", 20e9, 10e9};
+  f.result.machine_now = MachineNow{.sum_bytes_per_second = 10e9, .copy_bytes_per_second = 5e9};
+  f.iterations(100, 19, 17);
+  const auto others = [&](std::int64_t ms) {
+    for (auto& iteration : f.result.iterations) {
+      iteration[0].machine_busy_ns = (2 * 17 + ms) * k_ms;
+    }
+  };
+  others(166);
+  const Report busy = f.report();
+  EXPECT_EQ(busy.cause, "disturbed (+66.7 %): other programs had 83 % of the processors; run it "
+                        "again when they are done");
+  EXPECT_TRUE(disturbed(busy, others_share(f.result, 2)));
+  others(20); // not enough to count
+  EXPECT_THAT(f.report().cause, testing::StartsWith("the machine is slower"));
+  EXPECT_FALSE(disturbed(f.report(), others_share(f.result, 2)));
+}
+
+TEST(ReportOfARun, WhatIsLeftOfAMissIsSaidToBeUnexplained) {
+  Fixture f; // 300 instead of 60 ms; 30 % of the processors less explain 60 / 0.7 = 85.7
+  f.iterations(300, 19, 100);
+  for (auto& iteration : f.result.iterations) {
+    iteration[0].machine_busy_ns = (2 * 100 + 180) * k_ms;
+  }
+  EXPECT_THAT(f.report().cause,
+              testing::HasSubstr("had 30 % of the processors, which explains +43 %; the rest is "
+                                 "unexplained; run it again"));
+  // Sums and copies half as fast: 40, 19 and 1 ms become 119; 300 ms are +152 %.
+  Fixture slow;
+  slow.plan.machine_rates = MachineRates{2, "reduce_sum", 20e9, 10e9};
+  slow.result.machine_now = MachineNow{.sum_bytes_per_second = 10e9, .copy_bytes_per_second = 5e9};
+  slow.iterations(300, 19, 290);
+  EXPECT_THAT(slow.report().cause, testing::AllOf(testing::StartsWith("the machine is slower"),
+                                                  testing::EndsWith("off, which is unexplained")));
 }
 
 TEST(ReportOfARun, TimesAreFromWhenAllBeginToTheLastCompletion) {
@@ -182,6 +223,24 @@ TEST(ReportOfARun, AStageBetweenMachinesSaysWhyItHasNoTime) {
   ASSERT_EQ(report.stages.front().name, "transport");
   EXPECT_FALSE(report.stages.front().measured_seconds.has_value());
   EXPECT_THAT(report.stages.front().how, testing::StartsWith("only in the total: "));
+}
+
+TEST(ReportOfARun, APlanFromAnotherMachinesProfileHasNoVerdict) {
+  Fixture f;
+  f.plan.measured_on = MeasuredMachine{"bigbox", "Xeon", 56};
+  EXPECT_EQ(other_machine(f.plan, {"vm", "EPYC", 1}),
+            "its profile is of 'bigbox' (Xeon, 56 cores), this is 'vm' (EPYC, 1 core)");
+  EXPECT_NE(other_machine(f.plan, {"vm", "Xeon", 55}), ""); // fewer of them
+  EXPECT_EQ(other_machine(f.plan, {"twin", "Xeon", 56}), "");
+  f.iterations(600, 20, 60);
+  EXPECT_TRUE(f.report().as_planned());
+  f.options.other_machine = "its profile is of another";
+  const Report report = f.report();
+  EXPECT_FALSE(report.as_planned());
+  EXPECT_EQ(report.other_links, "its profile is of another");
+  EXPECT_THAT(report.cause, testing::StartsWith("another machine"));
+  f.plan.measured_on.reset(); // by hand
+  EXPECT_EQ(other_machine(f.plan, {"vm", "EPYC", 1}), "");
 }
 
 TEST(ReportOfARun, AnotherTransportThanThePlansHasNoVerdict) {

@@ -427,7 +427,9 @@ void describe_key(Visitor& v, CellKey& key, bool with_bytes) {
     v("bytes", key.bytes, k_positive_count.maybe(),
       "Message size in bytes, or footprint of a memory test.");
   }
-  v("threads", key.threads, k_few.maybe(), "Threads of one process that work at once.");
+  v("threads", key.threads, k_few.maybe(),
+    "Threads of one process that work at once; of pairs of processes: processors that they share, "
+    "if not each has one.");
   v("pairs", key.pairs, k_few.maybe(), "Pairs of processes that work at once.");
   v("in_flight", key.in_flight, k_few.maybe(),
     "Writes posted and not completed, in each direction of each pair.");

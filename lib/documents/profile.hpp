@@ -32,7 +32,7 @@ struct CellKey {
   std::string test{};       ///< "case" in the document, snake_case: "numa_to_numa_copy_cpu"
   std::string from{}, to{}; ///< topology or machine ids; `to` may be empty
   std::uint64_t bytes = 0;  ///< message size, or footprint for memory tests
-  int threads = 0;          ///< of one process that work at once; of a GPU: blocks of 1024
+  int threads = 0;          ///< of a process; processors of all pairs; of a GPU: blocks of 1024
   int pairs = 0;            ///< pairs of processes that work at once
   int in_flight = 0;        ///< writes posted and not completed, each direction of each pair
   int sources = 0;          ///< operands of a summation

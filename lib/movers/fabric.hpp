@@ -35,7 +35,7 @@ struct FabricEnvironment {
 /// Every lane is a domain, an endpoint, a completion queue and an address vector of its own: lanes
 /// share nothing. connect() makes every connection and takes a message both ways over each. A lane
 /// sleeps on the completion queue's file descriptor; providers without one (shm) are looked at
-/// between naps of 50 us to 1 ms. Throws Error{unavailable} when there is no such provider or no
+/// between naps of 50 us. Throws Error{unavailable} when there is no such provider or no
 /// such address.
 [[nodiscard]] std::unique_ptr<Mover> make_fabric_mover(const std::string& transport,
                                                        const FabricEnvironment& environment,

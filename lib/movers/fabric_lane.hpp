@@ -334,11 +334,9 @@ public:
       return std::nullopt;
     }
     if (m_wait_fd < 0) {
-      // All that is left is to look, sleep, look: the first naps are short because a peer on
-      // another core answers soon, later ones longer because ranks may share the core.
-      const LaneSleep nap{-1, std::min<std::chrono::nanoseconds>(limit, m_nap)};
-      m_nap = std::min<std::chrono::nanoseconds>(2 * m_nap, k_last_nap);
-      return nap;
+      // All that is left is to look, sleep, look. Always for a short time: such a provider's
+      // receiver carries the data itself, so that a peer's writes wait until it looks.
+      return LaneSleep{-1, std::min(limit, k_blind_nap)};
     }
     fid* fids[] = {&m_cq->fid};
     if (fi_trywait(m_fabric.get(), fids, 1) != FI_SUCCESS) { // the queue has something already
@@ -467,7 +465,6 @@ protected:
       return 0;
     }
     m_read_any = true;
-    m_nap = k_first_nap;
     if (read < 0) {
       return read_error(read, out);
     }
@@ -533,8 +530,6 @@ protected:
     return 1;
   }
 
-  static constexpr std::chrono::nanoseconds k_first_nap{50'000}, k_last_nap{1'000'000};
-
   // In the order of creation: what was made from another closes before it.
   FiInfo m_info;
   std::string m_provider;
@@ -554,7 +549,6 @@ protected:
   FiMr m_signal_region, m_hello_region;
 
   int m_wait_fd = -1;
-  std::chrono::nanoseconds m_nap = k_first_nap;
   std::size_t m_self = 0;
   std::vector<RemoteLane> m_peers;
   std::vector<fi_addr_t> m_addresses;

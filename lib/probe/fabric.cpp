@@ -5,6 +5,7 @@
 #include "core/memory.hpp"
 #include "documents/cells.hpp"
 #include "probe/curve.hpp"
+#include "probe/growth.hpp"
 #include "probe/pin.hpp"
 #include "probe/sampling.hpp"
 #include "stats/summary.hpp"
@@ -28,7 +29,8 @@ struct NoValue : std::runtime_error {
 };
 
 constexpr std::uint64_t k_window_bytes = std::uint64_t{1} << 20U;
-constexpr int k_in_flight = 4; // writes, of all cells but those of fabric_write_window
+constexpr int k_in_flight = 4; // writes, of all cells that do not say otherwise
+constexpr double k_most_in_flight = 32;
 constexpr std::uint64_t k_round_trips = 100;
 /// Of the transports that are only compared with the first.
 const std::vector<std::uint64_t> k_compared_sizes{4096, 65536, k_window_bytes};
@@ -58,6 +60,24 @@ public:
   /// Of one pair, or of several together.
   void measure_write(Cell& cell, Seconds budget) {
     guarded(cell, [&] { series(cell, budget); });
+  }
+
+  /// Of several pairs, with as many writes in flight as make them no faster.
+  void measure_steady(Cell& cell, Seconds budget) {
+    guarded(cell, [&] {
+      const auto [at, added] = m_in_flight.try_emplace(cell.key, k_in_flight);
+      if (added) {
+        at->second = static_cast<int>(
+            grow_until_steady(k_in_flight, k_most_in_flight, [&](double in_flight) {
+              Cell trial = cell;
+              trial.key.in_flight = static_cast<int>(in_flight);
+              series(trial, budget);
+              return std::vector<double>{trial.p50};
+            }));
+      }
+      cell.key.in_flight = at->second;
+      series(cell, budget);
+    });
   }
 
   void measure_latency(Cell& cell, Seconds budget) {
@@ -136,6 +156,7 @@ private:
     }
     task.bytes = key.bytes;
     task.in_flight = static_cast<std::uint32_t>(key.in_flight);
+    task.cpu = key.threads == 1 ? m_options.cpus.front() : -1;
     // As many slots as a server has when each of these ranks works for all others.
     task.slots = key.state == "warm" ? k_in_flight * static_cast<std::uint64_t>(ranks - 1) : 0;
     std::vector<FlowOutcome> outcomes =
@@ -245,6 +266,7 @@ private:
   const Clock& m_clock;
   std::vector<int> m_pairs;
   std::map<std::string, std::pair<int, std::string>> m_failures; ///< how many, and the last one
+  std::map<CellKey, int> m_in_flight; ///< of measure_steady(), once found; by the key as planned
   std::unique_ptr<FabricCrew> m_crew;
   std::string m_crew_transport;
 };
@@ -271,6 +293,18 @@ CellPlan aggregate_plan(const std::shared_ptr<Bench>& bench, const std::string& 
   plan.key.pairs = pairs;
   plan.key.state = warm ? "warm" : "cold";
   plan.visit = Seconds(0.06);
+  if (!warm) {              // there no more writes are in flight than a window has slots
+    plan.key.in_flight = 0; // found while it is measured, which a plan cannot depend on
+    plan.measure = [bench](Cell& cell, Seconds budget) { bench->measure_steady(cell, budget); };
+  }
+  return plan;
+}
+
+/// A pair whose processes share one processor.
+CellPlan one_processor_plan(const std::shared_ptr<Bench>& bench, const std::string& transport,
+                            std::uint64_t bytes) {
+  CellPlan plan = aggregate_plan(bench, transport, bytes, 1, true, false);
+  plan.key.threads = 1;
   return plan;
 }
 
@@ -302,6 +336,13 @@ Campaign transport_campaign(const std::shared_ptr<Bench>& bench, const std::stri
         // Of longer ones no window of several stays in a cache.
         if (two_way && kib <= 1024 && most && (all || usual)) {
           plans.push_back(aggregate_plan(bench, transport, kib << 10U, pairs, two_way, true));
+        }
+      }
+    }
+    if (two_way && options.cpus.size() > 1) {
+      for (const std::uint64_t kib : {256U, 1024U, 4096U}) {
+        if (most || kib == 1024) {
+          plans.push_back(one_processor_plan(bench, transport, kib << 10U));
         }
       }
     }

@@ -23,8 +23,8 @@ struct FabricProbeOptions : FabricCrewOptions {
 /// What processes of this machine get from each transport, through the same movers, waits and steps
 /// as the executor's lanes:
 ///
-/// fabric_write_window   seconds per write of 1 MiB, both ways, by writes in flight; all other
-///                       cases have 4 of them.
+/// fabric_write_window   seconds per write of 1 MiB, both ways, by writes in flight; the
+///                       others have 4 of them unless they say otherwise.
 /// fabric_write_latency  seconds from the start of an 8-byte write to its arrival seen by a peer
 ///                       that slept: half a round trip.
 /// fabric_write          seconds per write by size, one_way and two_way (both ranks send; each
@@ -36,6 +36,9 @@ struct FabricProbeOptions : FabricCrewOptions {
 ///                       has everything. Targets go round as the sources do ("cold", as the results
 ///                       of a sum that go into a gradient), or are the few places of a server's
 ///                       window, again and again ("warm"), so that caches help as they do there.
+///                       Cold ones with as many writes in flight, 4, 8, ... 32, as make them no
+///                       faster any more (in_flight says how many); also of one pair whose
+///                       processes share one processor (threads: 1).
 ///
 /// The first and last writes of each series are checked afterwards, outside of the time. What hangs
 /// or dies is killed, its cell says so, and the next cell starts new processes. A campaign for each

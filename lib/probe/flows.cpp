@@ -87,7 +87,8 @@ std::string encode(const FlowTask& task) {
               {"warm_up", task.warm_up},
               {"count", task.count},
               {"keep_load", task.keep_load},
-              {"slots", task.slots}}
+              {"slots", task.slots},
+              {"cpu", task.cpu}}
       .dump();
 }
 
@@ -95,7 +96,7 @@ FlowTask decode_task(const std::string& text) {
   const Json json = parse_json(text, "task of rank 0");
   const JsonView view(json, "task of rank 0");
   view.only({"kind", "flows", "lanes", "bytes", "in_flight", "first", "warm_up_ns", "window_ns",
-             "windows", "warm_up", "count", "keep_load", "slots"});
+             "windows", "warm_up", "count", "keep_load", "slots", "cpu"});
   constexpr int k_most = 1 << 20;
   FlowTask task;
   const auto kind =
@@ -120,6 +121,7 @@ FlowTask decode_task(const std::string& text) {
   task.count = view.at("count").count();
   task.keep_load = view.at("keep_load").boolean();
   task.slots = view.at("slots").count();
+  task.cpu = view.at("cpu").integer(-1, k_most);
   return task;
 }
 
@@ -303,8 +305,8 @@ void FlowRank::prepare(const FlowTask& task) {
     auto work = std::make_unique<LaneWork>();
     work->lane = task.lanes[place];
     work->place = place;
-    work->cpu = m_options.cpus.empty()
-                    ? -1
+    work->cpu = task.cpu >= 0 || m_options.cpus.empty()
+                    ? task.cpu
                     : m_options.cpus[static_cast<std::size_t>(work->lane) % m_options.cpus.size()];
     work->gap_ns =
         static_cast<std::uint64_t>(task.warm_up_ns + task.window_ns * task.windows + k_margin_ns) /

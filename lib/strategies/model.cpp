@@ -279,9 +279,11 @@ void CostModel::read_shared(const Profile& profile) {
   pattern.transport = m_transport;
   for (const Cell* cell : profile.select(pattern)) {
     noisy += cell->status == CellStatus::noisy ? 1 : 0;
-    m_shared.push_back({cell->key.state == "warm" ? Target::slots : Target::gradients,
-                        2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
-                        measured_rate(*cell)});
+    const bool one_processor = cell->key.threads == 1;
+    (one_processor ? m_one_processor : m_shared)
+        .push_back({cell->key.state == "warm" ? Target::slots : Target::gradients,
+                    2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
+                    measured_rate(*cell)});
   }
   if (m_shared.empty()) {
     fail(
@@ -297,9 +299,10 @@ void CostModel::read_shared(const Profile& profile) {
                 ? ""
                 : ", or leave out --strategy and --workers for sums between its GPUs"));
   }
-  std::sort(m_shared.begin(), m_shared.end(), [](const SharedPoint& a, const SharedPoint& b) {
-    return std::tie(a.talkers, a.bytes) < std::tie(b.talkers, b.bytes);
-  });
+  for (std::vector<SharedPoint>* const points : {&m_shared, &m_one_processor}) {
+    std::ranges::sort(*points, {},
+                      [](const SharedPoint& p) { return std::tie(p.talkers, p.bytes); });
+  }
   read_latency(profile);
   m_sources.push_back(fmt::format("fabric_aggregate over {}: {} cells, {} of them noisy",
                                   m_transport, m_shared.size(), noisy));
@@ -644,37 +647,40 @@ std::optional<double> CostModel::copy_rate(double bytes, int threads) const {
 }
 
 Rate CostModel::shared_rate(double talkers, double part_bytes, Target target) const {
-  // Linear in the logarithm of the part size between measured sizes, for the number of talkers
-  // nearest in ratio (beyond the most that were measured the machine is saturated, and the rate
-  // stays).
+  // For the number of talkers nearest in ratio: beyond the most that were measured the machine is
+  // saturated, and the rate stays.
   const bool measured = std::any_of(m_shared.begin(), m_shared.end(),
                                     [&](const SharedPoint& p) { return p.target == target; });
   const auto fits = [&](const SharedPoint& p) { return !measured || p.target == target; };
   const double nearest = std::ranges::min_element(m_shared, {}, [&](const SharedPoint& p) {
                            return fits(p) ? ratio_distance(p.talkers, talkers) : k_infinite;
                          })->talkers;
-  const SharedPoint* below = nullptr;
-  const SharedPoint* above = nullptr;
-  for (const SharedPoint& p : m_shared) {
-    if (!fits(p) || p.talkers != nearest) {
-      continue;
-    }
-    if (p.bytes <= part_bytes) {
-      below = &p;
-    } else if (above == nullptr) {
-      above = &p;
-    }
-  }
-  if (below == nullptr) {
+  std::vector<SharedPoint> points;
+  std::ranges::copy_if(m_shared, std::back_inserter(points),
+                       [&](const SharedPoint& p) { return fits(p) && p.talkers == nearest; });
+  return rate_at(points, part_bytes);
+}
+
+std::optional<Rate> CostModel::one_processor_rate(double part_bytes) const {
+  return m_one_processor.empty() ? std::nullopt
+                                 : std::optional(rate_at(m_one_processor, part_bytes));
+}
+
+/// Linear in the logarithm of the part size between measured sizes.
+Rate CostModel::rate_at(const std::vector<SharedPoint>& points, double part_bytes) {
+  const auto above =
+      std::ranges::find_if(points, [&](const SharedPoint& p) { return p.bytes > part_bytes; });
+  if (above == points.begin()) {
     // Smaller than measured: the cost of a write of the smallest size measured is the least we know
     // of.
     return scaled(above->rate, part_bytes / above->bytes);
   }
-  if (above == nullptr || below->bytes == part_bytes) {
-    return below->rate;
+  const SharedPoint& below = *std::prev(above);
+  if (above == points.end() || below.bytes == part_bytes) {
+    return below.rate;
   }
-  return between(below->rate, above->rate,
-                 std::log(part_bytes / below->bytes) / std::log(above->bytes / below->bytes));
+  return between(below.rate, above->rate,
+                 std::log(part_bytes / below.bytes) / std::log(above->bytes / below.bytes));
 }
 
 double CostModel::best_shared_rate() const {

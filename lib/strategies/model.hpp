@@ -87,6 +87,11 @@ public:
   /// Bytes per second that all ranks of one machine write to each other in total, `talkers` of them
   /// at once, in parts of `part_bytes`.
   [[nodiscard]] Rate shared_rate(double talkers, double part_bytes, Target target) const;
+  /// Bytes per second that ranks write to each other, all over their gradients, on one processor
+  /// while the others do nothing; absent where the profile does not say.
+  [[nodiscard]] std::optional<Rate> one_processor_rate(double part_bytes) const;
+  /// The machine's last-level caches together; 0: not known.
+  [[nodiscard]] double cache_bytes() const { return m_cache_bytes; }
   /// The greatest rate ever seen between ranks of the shared machine.
   [[nodiscard]] double best_shared_rate() const;
   /// The greatest rate ever seen at which this machine reads and writes memory, for bounds, and the
@@ -195,6 +200,9 @@ private:
   void read_steps(const Profile& profile);
   void read_copies(const Profile& profile);
 
+  /// The rate at a part size, of points that ascend in it; at least one.
+  [[nodiscard]] static Rate rate_at(const std::vector<SharedPoint>& points, double part_bytes);
+
   std::vector<RankModel> m_ranks;
   std::vector<std::size_t> m_workers, m_servers;
   std::vector<std::string> m_racks;
@@ -202,7 +210,7 @@ private:
   std::string m_transport;
   bool m_one_machine = false;
   std::uint64_t m_cores = 1;
-  std::vector<SharedPoint> m_shared;
+  std::vector<SharedPoint> m_shared, m_one_processor;
   std::optional<Curve> m_port_curve;
   std::vector<ReducePoint> m_reduce;
   std::vector<InPlacePoint> m_in_place;

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 namespace reckon {
 namespace {
@@ -29,9 +30,38 @@ double active_ranks(const Load& load) {
                                            [](double b) { return b > 0; }));
 }
 
+/// What the processors of one machine write and add up for the ranks whose lanes they have.
+struct ProcessorLoad {
+  double moved_bytes = 0, summed_bytes = 0;
+};
+
+/// Lanes are dealt to the processors in turn, as a run deals them.
+std::vector<ProcessorLoad> processor_loads(const CostModel& model, const Load& load) {
+  const auto lanes = static_cast<std::size_t>(model.ranks().front().lanes);
+  std::vector<ProcessorLoad> processors(std::max<std::size_t>(1, model.cores()));
+  for (std::size_t i = 0; i < load.egress_bytes.size() * lanes; ++i) {
+    ProcessorLoad& processor = processors[i % processors.size()];
+    processor.moved_bytes += load.egress_bytes[i / lanes] / static_cast<double>(lanes);
+    processor.summed_bytes += load.summed_bytes[i / lanes] / static_cast<double>(lanes);
+  }
+  return processors;
+}
+
+/// Whether a slot of a window is still in the machine's caches when it is written again: all that
+/// is read and written in between, for a window of parts, fits into them.
+bool slots_stay_cached(const CostModel& model, const Load& load, const PartShape& shape) {
+  const double gradient = sum(load.summed_bytes) / static_cast<double>(load.operands - 1);
+  // Of each part its pushes are read and written once, its own gradient or sum is, and each that
+  // comes back is written.
+  const double touched = (load.slot_bytes + sum(load.egress_bytes)) / gradient + 1;
+  return shape.window_parts * model.ranks().front().lanes * shape.part_bytes * touched <=
+         model.cache_bytes();
+}
+
 } // namespace
 
 Prediction predict_shared(const CostModel& model, const Load& load, const PartShape& shape) {
+  using Target = CostModel::Target;
   Prediction p;
   const double moved = sum(load.egress_bytes);
   const double summed = sum(load.summed_bytes);
@@ -44,17 +74,30 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
   p.bound_by = fmt::format("{} between ranks at the best rate ever measured, {}",
                            to_text(Bytes(static_cast<std::uint64_t>(moved))),
                            to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
+  const std::vector<ProcessorLoad> processors = processor_loads(model, load);
+  const double cached = slots_stay_cached(model, load, shape) ? load.slot_bytes : 0;
   for (const Estimate e : k_estimates) {
-    using Target = CostModel::Target;
     const auto rate = [&](Target target) {
       return model.shared_rate(talkers, shape.part_bytes, target).slow_to_fast(e);
     };
-    const double sum_rate =
-        model.reduce_rate(shape.dtype, threads, load.operands, shape.part_bytes).slow_to_fast(e) *
-        threads;
-    const double transport =
-        load.slot_bytes / rate(Target::slots) + (moved - load.slot_bytes) / rate(Target::gradients);
-    const double reduction = summed / sum_rate;
+    const auto sum_rate = [&](int of) {
+      return model.reduce_rate(shape.dtype, of, load.operands, shape.part_bytes).slow_to_fast(e);
+    };
+    // All together, at the rate of the memory that they share.
+    double transport = cached / rate(Target::slots) + (moved - cached) / rate(Target::gradients);
+    double reduction = summed / (sum_rate(threads) * threads);
+    // Or the processor with most to do, at the rate of one that has the memory for itself.
+    if (const std::optional<Rate> alone = model.one_processor_rate(shape.part_bytes)) {
+      const double of_cold = transport * rate(Target::gradients) / moved;
+      for (const ProcessorLoad& processor : processors) {
+        const double writing = of_cold * processor.moved_bytes / alone->slow_to_fast(e);
+        const double adding = processor.summed_bytes / sum_rate(1);
+        if (writing + adding > transport + reduction) {
+          transport = writing;
+          reduction = adding;
+        }
+      }
+    }
     // Before the first sum and after the last, one part goes through write, sum, write by itself.
     const double fill =
         shape.part_bytes * static_cast<double>(load.operands) / rate(Target::gradients) +

@@ -123,6 +123,7 @@ TEST(FlowText, ComesBackAsItWas) {
   task.kind = FlowTask::Kind::series;
   task.keep_load = true;
   task.slots = 17;
+  task.cpu = 1;
   EXPECT_EQ(decode_task(encode(task)), task);
   FlowOutcome outcome;
   outcome.rates = {{1.5, 2.5e9}, {0, 0.1}};

@@ -281,6 +281,66 @@ TEST(Planner, CopiesInACacheBoundOnlyDataThatFitsIntoItInEachCore) {
   EXPECT_NEAR(bound(40), traffic / 16 * 40 / 50e9, 1e-12);
 }
 
+/// How long the writes of a plan of one machine take, without sums and fill.
+double transport_seconds(const Plan& plan) {
+  return plan.prediction.terms.at(0).seconds;
+}
+
+TEST(Planner, SlotsAreCachedWhereAllThatAWindowTouchesFitsIntoTheCache) {
+  // Two ranks have 8 parts of 64 KiB under way. Of each the push is read and written, the own
+  // gradient is read, and the sum comes back: 4 x 512 KiB. Pushes are half of all that is moved.
+  const auto seconds = [](std::uint64_t cache_bytes) {
+    Profile p = one_machine();
+    p.topology.objects.push_back({.id = "m0", .kind = ObjectKind::machine});
+    p.topology.objects.push_back({.id = "m0/l3",
+                                  .kind = ObjectKind::cache,
+                                  .parent = "m0",
+                                  .cache_level = 3,
+                                  .bytes = cache_bytes});
+    add_rate(p,
+             {.test = "fabric_aggregate",
+              .from = "m0",
+              .to = "m0",
+              .bytes = 65536,
+              .pairs = 1,
+              .transport = "host",
+              .direction = "two_way",
+              .state = "warm"},
+             16e9);
+    return transport_seconds(
+        plan_for(p, k_model, 2, 0, {.strategy = "ps_colocated", .part_bytes = 65536}));
+  };
+  constexpr double k_bytes = 64.0 * 1024 * 1024;
+  EXPECT_NEAR(seconds(2U << 20U), k_bytes / 16e9 + k_bytes / 8e9, 1e-9);
+  EXPECT_NEAR(seconds((2U << 20U) - 4096), 2 * k_bytes / 8e9, 1e-9);
+}
+
+TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
+  // Two processors write 8 GB/s and add up 10 together, one of them 5 and 5 alone. In a ring of
+  // three each rank writes 4/3 of the gradient and adds up 2/3 of it: all together 4/8 + 2/10, the
+  // processor of ranks 0 and 2 (8/3)/5 + (4/3)/5. Of four ranks each processor has two: all write
+  // 6 and add up 3, 6/8 + 3/10, which is more than either's 3/5 + 1.5/5.
+  Profile p = one_machine();
+  add_rate(p,
+           {.test = "fabric_aggregate",
+            .from = "m0",
+            .to = "m0",
+            .bytes = 65536,
+            .threads = 1,
+            .pairs = 1,
+            .transport = "host",
+            .direction = "two_way"},
+           5e9);
+  const Workload model = one_tensor(12U << 20U); // 768 parts, equal shares for three and four
+  constexpr double k_bytes = 48.0 * 1024 * 1024;
+  const auto plan = [&](std::uint64_t workers) {
+    return plan_for(p, model, workers, 0, {.strategy = "ring", .part_bytes = 65536});
+  };
+  EXPECT_NEAR(transport_seconds(plan(3)), 8 / 3.0 * k_bytes / 5e9, 1e-9);
+  EXPECT_NEAR(plan(3).prediction.terms.at(1).seconds, 4 / 3.0 * k_bytes / 5e9, 1e-9);
+  EXPECT_NEAR(transport_seconds(plan(4)), 6 * k_bytes / 8e9, 1e-9);
+}
+
 TEST(Planner, FewLargePartsCostFillAndDrain) {
   const auto seconds = [](std::uint64_t part_bytes) {
     return plan_for(cluster(6.25e7, 6.25e7), k_model, 4, 4,

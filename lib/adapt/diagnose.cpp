@@ -22,8 +22,8 @@ using Kind = SlowKind;
 /// Puts places into words.
 class Words {
 public:
-  Words(const PlanNetwork& network, const Report& report, const Observation& seen)
-      : m_network(network), m_report(report), m_seen(seen) {
+  Words(const Plan& plan, const PlanNetwork& network, const Report& report, const Observation& seen)
+      : m_plan(plan), m_network(network), m_report(report), m_seen(seen) {
     for (const RankReport& rank : report.ranks) {
       m_hosts.insert(rank.host);
     }
@@ -63,7 +63,7 @@ public:
       out.ranks.clear();
       break;
     case Kind::processors:
-      out.name = name(place.rank) + "'s processors";
+      out.name = name(place.rank) + (on_gpu(place.rank) ? "'s GPU" : "'s processors");
       break;
     case Kind::passes:
       out.name = name(place.rank) + "'s passes";
@@ -85,6 +85,9 @@ public:
     if (place.kind == Kind::passes) {
       return fmt::format("{} take {:.2f} times as long as planned", place.name, 1 / place.factor);
     }
+    if (place.kind == Kind::processors && on_gpu(place.ranks.front())) {
+      return fmt::format("{} sums at {:.2f} of the profile's rate", place.name, place.factor);
+    }
     if (place.kind == Kind::processors) {
       return fmt::format("{} work at {:.2f} of the profile's rate{}", place.name, place.factor,
                          taken(place.ranks.front()));
@@ -94,6 +97,10 @@ public:
   }
 
 private:
+  [[nodiscard]] bool on_gpu(std::size_t rank) const {
+    return m_plan.ranks[rank].endpoint_kind == name_of(ObjectKind::gpu);
+  }
+
   /// The host, where no other rank is on it.
   [[nodiscard]] std::string name(std::size_t rank) const {
     return m_hosts.size() == m_report.ranks.size() ? m_report.ranks[rank].host
@@ -122,6 +129,7 @@ private:
                                : "other ranks of this plan or other programs";
   }
 
+  const Plan& m_plan;
   const PlanNetwork& m_network;
   const Report& m_report;
   const Observation& m_seen;
@@ -186,7 +194,7 @@ Diagnosis diagnose(const Plan& plan, const Profile& profile, const Report& repor
   const PlanNetwork network = network_of(plan, profile);
   const Observation seen = observe(schedule, timelines);
   const Explanation explanation = explain(schedule, network, seen);
-  const Words words(network, report, seen);
+  const Words words(plan, network, report, seen);
   Diagnosis diagnosis;
   diagnosis.planned_seconds = explanation.planned_seconds;
   diagnosis.explained_seconds = explanation.explained_seconds;

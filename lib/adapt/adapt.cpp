@@ -111,20 +111,22 @@ ClientFlows flows_of(const Plan& plan, const Profile& profile, const std::string
   return flows;
 }
 
-/// What a person asks of a change of plan: who takes which tensors, in which pieces.
+/// What a person asks of a change of plan: who takes which tensors, in which pieces, and then how
+/// they are summed.
 std::vector<std::string> changes_between(const Plan& before, const Plan& after) {
-  std::vector<std::string> lines;
-  std::size_t more = 0;
+  std::vector<std::string> lines, of_trees;
   for (const Difference& d : compare(before, after).differences) {
-    const bool told = d.group == "routing" || d.group == "tensors" || d.group == "trees" ||
-                      d.where == "part_bytes" || d.where == "window_parts";
-    if (told && lines.size() < k_most_changes) {
+    if (d.group == "trees") {
+      of_trees.push_back(difference_line(d));
+    } else if (d.group == "routing" || d.group == "tensors" || d.where == "part_bytes" ||
+               d.where == "window_parts") {
       lines.push_back(difference_line(d));
-    } else if (told) {
-      ++more;
     }
   }
-  if (more > 0) {
+  lines.insert(lines.end(), of_trees.begin(), of_trees.end());
+  if (lines.size() > k_most_changes) {
+    const std::size_t more = lines.size() - k_most_changes;
+    lines.resize(k_most_changes);
     lines.push_back(fmt::format("and {} more", more));
   }
   return lines;

@@ -51,12 +51,14 @@ common = dict(os.environ, WORLD_SIZE=str(size), LOCAL_WORLD_SIZE=str(size), GROU
 ranks = [subprocess.Popen(command, env=dict(common, RANK=str(r), LOCAL_RANK=str(r))) for r in range(size)]
 sys.exit(max(r.wait() for r in ranks))
 EOF
-if command -v torchrun > /dev/null; then
-  works torchrun torchrun --no-python --nproc-per-node 4 "$RECKON" "${run[@]}" here.json
-else
-  works "torchrun's variables" python3 as_torchrun.py 4 "$RECKON" "${run[@]}" here.json
+if ! command -v torchrun > /dev/null; then
   left_out+=("torchrun itself is not installed")
+elif ! torchrun --no_python --nproc_per_node 1 true > torchrun.log 2>&1; then # as Debian 12's, with its Python
+  left_out+=("the torchrun that is installed starts no program: $(tail -1 torchrun.log)")
+else
+  works torchrun torchrun --no_python --nproc_per_node 4 "$RECKON" "${run[@]}" here.json
 fi
+works "torchrun's variables" python3 as_torchrun.py 4 "$RECKON" "${run[@]}" here.json
 # "localhost" is here also where neither a file nor a server knows it.
 if [[ $(id -u) == 0 ]] && unshare -m true 2> /dev/null; then
   works "torchrun's variables without /etc/hosts" unshare -m sh -c 'mount --bind /dev/null /etc/hosts &&

@@ -17,7 +17,7 @@ absent none.json
 
 # Unequal machines: each port is what TCP can carry at its rate.
 netlab up --workers 4 --rates 100mbit,20mbit,100mbit,400mbit
-probe --budget 20s --seed 2
+probe --budget 40s --seed 2
 check << 'END'
 assert members == ["w0", "w1", "w2", "w3"] and len(p["machines"]) == 4, p["machines"]
 assert all(about(port_of(w), payload(rate)) for w, rate in zip(members, (100, 20, 100, 400)))

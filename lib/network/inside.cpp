@@ -17,7 +17,6 @@
 #include <limits>
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace reckon {
@@ -31,9 +30,9 @@ constexpr std::array k_pair_cases{k_device_read_ce,    k_device_write_ce,   k_de
                                   k_device_write_sm,   k_host_to_device_ce, k_host_to_device_sm,
                                   k_device_to_host_ce, k_device_to_host_sm, k_numa_copy};
 
-Rate fastest(const Profile& profile, const CellKey& pattern) {
+Rate fastest(const std::vector<const Cell*>& cells) {
   Rate best;
-  for (const Cell* const cell : profile.select(pattern)) {
+  for (const Cell* const cell : cells) {
     if (cell->unit == "bytes_per_second" && cell->key.direction != "two_way" &&
         cell->p50 > best.mid) {
       best = measured_rate(*cell);
@@ -42,13 +41,20 @@ Rate fastest(const Profile& profile, const CellKey& pattern) {
   return best;
 }
 
-/// Of two operands, fp32 where that was measured: what the other types' cells say else.
-Rate rate_of_sums(const Profile& profile, const char* test, const std::string& of,
-                  int threads = 0) {
+Rate fastest(const Profile& profile, const CellKey& pattern) {
+  return fastest(profile.select(pattern));
+}
+
+/// Sums of two operands, in fp32 where that was measured: what the other types' cells say else.
+std::vector<const Cell*> cells_of_sums(const Profile& profile, const char* test,
+                                       const std::string& of, int threads = 0) {
   CellKey pattern{.test = test, .from = of, .threads = threads, .sources = 2, .dtype = "fp32"};
-  const Rate rate = fastest(profile, pattern);
-  pattern.dtype.clear();
-  return rate.mid > 0 ? rate : fastest(profile, pattern);
+  std::vector<const Cell*> cells = profile.select(pattern);
+  if (fastest(cells).mid <= 0) {
+    pattern.dtype.clear();
+    cells = profile.select(pattern);
+  }
+  return cells;
 }
 
 class Builder {
@@ -112,7 +118,7 @@ private:
       m_model.node_of.push_back(node(endpoint.id));
       for (const std::string& of : {endpoint.id, m_machine}) {
         if (endpoint.memory && endpoint.lane_adds_per_s <= 0) {
-          endpoint.lane_adds_per_s = rate_of_sums(m_profile, k_reduce_sum, of, 1).mid;
+          endpoint.lane_adds_per_s = fastest(cells_of_sums(m_profile, k_reduce_sum, of, 1)).mid;
         }
       }
     }
@@ -292,7 +298,7 @@ private:
           return std::optional<std::size_t>(known->second);
         }
         CellKey pattern{.test = test, .from = of};
-        const Rate rate = pattern.test == k_reduce_sum ? rate_of_sums(m_profile, test, of)
+        const Rate rate = pattern.test == k_reduce_sum ? fastest(cells_of_sums(m_profile, test, of))
                                                        : fastest(m_profile, pattern);
         if (rate.mid > 0) {
           out = station(fmt::format("{} {}", what, short_name(of)), rate, test);
@@ -425,8 +431,8 @@ private:
 
   /// What two places move while both send, each direction counted: by what writes do, else by what
   /// copies do. Nothing where neither was measured.
-  [[nodiscard]] std::optional<Station> together(const std::string& a, const std::string& b,
-                                                const std::string& transport) const {
+  [[nodiscard]] PairWay together(const std::string& a, const std::string& b,
+                                 const std::string& transport) const {
     const auto cells_of = [&](const char* test) {
       std::vector<const Cell*> cells;
       for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
@@ -439,19 +445,16 @@ private:
       }
       return cells;
     };
-    const std::string name = fmt::format("both ways {} {}", short_name(a), short_name(b));
     if (BusyCurve busy = busy_curve(cells_of(k_pair_bandwidth), 2); !busy.empty()) {
       const double rate = busy.bytes_per_s();
-      return Station{name, rate, k_pair_bandwidth, 0, rate, rate, std::move(busy)};
+      return {k_pair_bandwidth, {rate, rate, rate}, std::move(busy), std::nullopt};
     }
     for (const char* const test : {k_host_device_two_way_ce, k_device_two_way_ce}) {
       for (const Cell* const cell : cells_of(test)) {
-        const Rate rate = measured_rate(*cell);
-        return Station{
-            name, rate.mid, test, 0, std::min(rate.lo, rate.mid), std::max(rate.hi, rate.mid)};
+        return {test, measured_rate(*cell), {}, std::nullopt};
       }
     }
-    return std::nullopt;
+    return {};
   }
 
   /// What the slowest station of a way carries of it alone; infinite where none is known.
@@ -470,16 +473,15 @@ private:
       for (std::size_t v = u + 1; v < m_model.places.size(); ++v) {
         std::optional<Uses>&there = m_model.ways[u][v], &back = m_model.ways[v][u];
         const std::string &a = m_model.places[u].id, &b = m_model.places[v].id;
-        std::optional<Station> both = there && back ? together(a, b, transport) : std::nullopt;
-        const double least = both ? alone(*there) + alone(*back) : 0;
-        const auto costs = [&](const auto& point) { return point.second > point.first / least; };
-        if (!both ||
-            (both->bytes_per_second >= least && std::ranges::none_of(both->busy.points(), costs))) {
+        PairWay both = there && back ? together(a, b, transport) : PairWay();
+        if (!both.measured() || !both.slower_than(alone(*there) + alone(*back))) {
           continue;
         }
         const auto [at, added] = known.try_emplace(std::minmax(a, b), m_model.stations.size());
         if (added) {
-          m_model.stations.push_back(std::move(*both));
+          station(fmt::format("both ways {} {}", short_name(a), short_name(b)), both.rate,
+                  both.source);
+          m_model.stations.back().busy = std::move(both.busy);
         }
         there->push_back({at->second, 1.0});
         back->push_back({at->second, 1.0});
@@ -490,15 +492,10 @@ private:
   /// A GPU sums at a rate that the profile may have, and a sum takes some time to start.
   void gpu_sums(std::size_t endpoint) {
     const std::string& id = m_model.places[endpoint].id;
-    if (const Rate rate = rate_of_sums(m_profile, k_gpu_reduce, id); rate.mid > 0) {
+    const std::vector<const Cell*> cells = cells_of_sums(m_profile, k_gpu_reduce, id);
+    if (const Rate rate = fastest(cells); rate.mid > 0) {
       m_model.add[endpoint].push_back(
           {station(fmt::format("sums {}", short_name(id)), rate, k_gpu_reduce), 1.0});
-      CellKey sums{.test = k_gpu_reduce, .from = id, .sources = 2, .dtype = "fp32"};
-      std::vector<const Cell*> cells = m_profile.select(sums);
-      if (cells.empty()) {
-        sums.dtype.clear();
-        cells = m_profile.select(sums);
-      }
       if (BusyCurve busy = busy_curve(cells); busy.points().size() > 1) {
         m_model.stations.back().busy = std::move(busy);
       }

@@ -50,9 +50,9 @@ struct PairWay {
 };
 
 /// From the pair's curve (pair_curve()): of each time what is not latency, but with several writes
-/// in flight no more than cells `pair_bandwidth` have for each (one_way before two_way; of several
-/// sizes linear between them). Without a curve the rate is that of a `pair_bandwidth` cell that is
-/// not two_way. `transport` as for pair_curve().
+/// in flight no more than a cell `pair_bandwidth` has for each (one_way before two_way); where such
+/// cells are of several sizes, what they have (busy_curve()). Without a curve the rate is that of a
+/// `pair_bandwidth` cell that is not two_way. `transport` as for pair_curve().
 [[nodiscard]] PairWay pair_way(const Profile& profile, const std::string& from,
                                const std::string& to, std::string_view transport);
 

@@ -92,24 +92,26 @@ int run_check(const CheckArguments& arguments) {
 void add_check_command(Arguments& program) {
   auto arguments = std::make_shared<CheckArguments>();
   Arguments& command =
-      program.command("check", "Measure this machine, or take a profile, and say what is odd");
+      program.command("check", "Measure this machine, or read a profile, and list what is wrong");
+  command.example("reckon check");
+  command.example("reckon check cluster.json --baseline last-month.json");
   command.option("profile", &arguments->profile,
-                 "A profile, or the name of a shipped one; - is standard input. Default: this "
-                 "machine is measured as `reckon probe` does it");
+                 "A profile, or a shipped one's name; - is standard input. Default: measure this "
+                 "machine as `reckon probe` does");
   command
       .option("--baseline", &arguments->baseline,
-              "A profile of this machine, or of one of its type: what got worse since counts")
+              "A profile of this machine or of one of its type: also list what got worse since")
       .type("PROFILE");
   command.option("--require", &arguments->require, "Thresholds that must be met").type("FILE");
   command
       .option("-o,--output", &arguments->output,
-              "Keep what was measured; an older profile is replaced")
+              "Keep the profile that was measured; an older one is replaced")
       .type("PROFILE");
-  command.option("--budget", &arguments->budget, "Time to measure, as of probe");
-  command.option("-q,--quiet", &arguments->quiet, "Print nothing when nothing is odd");
+  command.option("--budget", &arguments->budget, "Time to measure, as for probe");
+  command.option("-q,--quiet", &arguments->quiet, "Print nothing unless something is wrong");
   command.option("--json", &arguments->json, "One JSON document on standard output");
   command.color(&arguments->color);
-  command.footer("Exit status: 0 nothing odd; 1 something is; 2 usage or bad input; 3 not "
+  command.footer("Exit status: 0 nothing wrong; 1 something is; 2 usage or bad input; 3 not "
                  "available here; 130 interrupted.");
   command.action([arguments] { return run_check(*arguments); });
 }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
+#include <map>
 #include <type_traits>
 
 namespace reckon {
@@ -106,14 +107,79 @@ Take take_between(To* to, T least, T most, const char* what) {
   };
 }
 
-/// Help without what an option needs and excludes: the texts say it, and CLI11 lists it in the
-/// order of addresses.
+constexpr const char* k_usual_group = "Options"; ///< CLI11's name of it
+
+/// Lines of at most `width` columns, each after `indent` blanks.
+std::string wrapped(const std::vector<std::string>& words, std::size_t indent, std::size_t width) {
+  std::string text, line;
+  for (const std::string& word : words) {
+    if (!line.empty() && indent + line.size() + 1 + word.size() > width) {
+      text += std::string(indent, ' ') + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return text + std::string(indent, ' ') + line + "\n";
+}
+
+/// Help that begins with examples, and that only names the options of groups unless all are asked
+/// for. It leaves out what an option needs and excludes: the texts say it, and CLI11 lists it in
+/// the order of addresses.
 class Help : public CLI::Formatter {
 public:
+  explicit Help(const std::map<const CLI::App*, std::vector<std::string>>& examples)
+      : m_examples(examples) {}
+
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string text = Formatter::make_option_opts(option);
     return text.substr(0, std::min(text.find(" Needs:"), text.find(" Excludes:")));
   }
+
+  std::string make_description(const CLI::App* app) const override {
+    const auto examples = m_examples.find(app);
+    std::string text;
+    if (examples != m_examples.end()) {
+      for (const std::string& line : examples->second) {
+        text += "    " + line + "\n";
+      }
+      text += "\n";
+    }
+    return text + Formatter::make_description(app);
+  }
+
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return mode != CLI::AppFormatMode::Normal
+               ? Formatter::make_help(app, std::move(name), mode)
+               : make_description(app) + make_usage(app, std::move(name)) + make_positionals(app) +
+                     usual_options(app) + make_subcommands(app, mode) + "\n" + make_footer(app);
+  }
+
+private:
+  /// Explains those of no group and names the others.
+  std::string usual_options(const CLI::App* app) const {
+    const auto of_group = [&](const std::string& group) {
+      return app->get_options([&](const CLI::Option* option) {
+        return option->get_group() == group && option->nonpositional();
+      });
+    };
+    std::string text = make_group(k_usual_group, false, of_group(k_usual_group));
+    std::string more;
+    for (const std::string& group : app->get_groups()) {
+      const std::vector<const CLI::Option*> options = of_group(group);
+      if (group.empty() || group == k_usual_group || options.empty()) {
+        continue;
+      }
+      std::vector<std::string> names;
+      for (const CLI::Option* option : options) {
+        names.push_back("--" + option->get_lnames().front());
+      }
+      more += "  " + group + "\n" + wrapped(names, 6, 90);
+    }
+    return more.empty() ? text : text + "\nMore options; --help-all explains them:\n" + more;
+  }
+
+  const std::map<const CLI::App*, std::vector<std::string>>& m_examples;
 };
 
 /// CLI11 keeps the text; it is read when the whole command line is known to fit.
@@ -178,6 +244,7 @@ Argument Argument::one_of(const std::vector<std::string>& values, bool listed) {
     return fmt::format("{} not in {}{}", text, all,
                        near.empty() ? "" : fmt::format("{}{}'?", k_did_you_mean, near));
   };
+  *m_words = values;
   m_option->check(known, listed ? all : "");
   return *this;
 }
@@ -211,8 +278,12 @@ struct Arguments::State {
   std::unique_ptr<CLI::App> program; ///< of the program itself
   CLI::App* app;
   std::function<int()> run;
-  std::deque<Converted> converted;                  ///< in the order in which they were described
-  std::vector<std::unique_ptr<Arguments>> commands; ///< below
+  std::deque<Converted> converted;   ///< in the order in which they were described
+  std::string group = k_usual_group; ///< of the options that are described next
+  std::map<const CLI::Option*, std::vector<std::string>> words; ///< of Argument::one_of()
+  std::map<const CLI::App*, std::vector<std::string>> examples; ///< of the program: of all commands
+  State* root = this;                                           ///< the program's
+  std::vector<std::unique_ptr<Arguments>> commands;             ///< below
 
   /// The value of one option, or of all.
   void convert(const CLI::Option* only = nullptr) const {
@@ -233,9 +304,11 @@ Arguments::Arguments(const std::string& program, const std::string& description,
   m_state->program = std::make_unique<CLI::App>(description);
   m_state->app = m_state->program.get();
   m_state->app->name(program);
-  m_state->app->set_version_flag("--version", version);
+  m_state->app->set_version_flag("--version", version, "Print the version and end");
+  m_state->app->set_help_flag("-h,--help", "Print this help and end");
+  m_state->app->set_help_all_flag("--help-all", "Print help with all options and end");
   m_state->app->fallthrough();
-  m_state->app->formatter(std::make_shared<Help>());
+  m_state->app->formatter(std::make_shared<Help>(m_state->examples));
 }
 
 Arguments& Arguments::command(const std::string& name, const std::string& description) {
@@ -243,11 +316,20 @@ Arguments& Arguments::command(const std::string& name, const std::string& descri
   auto below = std::make_unique<State>();
   below->app = m_state->app->add_subcommand(name, description);
   below->app->require_subcommand(0);
+  below->root = m_state->root;
   return *m_state->commands.emplace_back(new Arguments(std::move(below)));
 }
 
 void Arguments::action(std::function<int()> run) {
   m_state->run = std::move(run);
+}
+
+void Arguments::example(const std::string& command_line) {
+  m_state->root->examples[m_state->app].push_back(command_line);
+}
+
+void Arguments::group(const std::string& name) {
+  m_state->group = name;
 }
 
 void Arguments::footer(const std::string& text) {
@@ -256,11 +338,15 @@ void Arguments::footer(const std::string& text) {
 
 Argument Arguments::option(const std::string& names, const Target& to, const std::string& help) {
   CLI::App& app = *m_state->app;
+  const auto described = [&](CLI::Option* option) {
+    option->group(m_state->group);
+    return Argument(option, &m_state->words[option]);
+  };
   const auto converted = [&](Take take) {
     Converted& made = m_state->converted.emplace_back();
     made.take = std::move(take);
     made.option = app.add_option(names, made.text, help);
-    return Argument(made.option);
+    return described(made.option);
   };
   const auto add = [&](auto target) {
     using T = std::remove_pointer_t<decltype(target)>;
@@ -272,15 +358,15 @@ Argument Arguments::option(const std::string& names, const Target& to, const std
         *target = flag;
       };
       made.option = app.add_flag(names, made.flag, help);
-      return Argument(made.option);
+      return described(made.option);
     } else if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, int>) {
-      return Argument(app.add_flag(names, *target, help));
+      return described(app.add_flag(names, *target, help));
     } else if constexpr (std::is_same_v<T, Seconds>) {
       return converted([target](const std::string& text, std::string_view flag) {
         *target = parse_seconds(text, flag);
       });
     } else {
-      return Argument(app.add_option(names, *target, help));
+      return described(app.add_option(names, *target, help));
     }
   };
   return std::visit(add, to);
@@ -292,6 +378,40 @@ void Arguments::color(ColorMode* to) {
       {{"auto", ColorMode::automatic}, {"always", ColorMode::always}, {"never", ColorMode::never}},
       "auto, always or never")
       .type("WHEN");
+}
+
+CommandReference Arguments::reference() const {
+  const CLI::App& app = *m_state->app;
+  CommandReference reference{app.get_name(), app.get_description(), {}, app.get_footer(), {}, {}};
+  const auto examples = m_state->root->examples.find(&app);
+  if (examples != m_state->root->examples.end()) {
+    reference.examples = examples->second;
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    ArgumentReference& argument = reference.arguments.emplace_back();
+    argument.positional = option->get_positional();
+    if (argument.positional) {
+      argument.names = {option->get_name()};
+    }
+    for (const std::string& name : option->get_lnames()) {
+      argument.names.push_back("--" + name);
+    }
+    for (const std::string& name : option->get_snames()) {
+      argument.names.push_back("-" + name);
+    }
+    argument.group = option->get_group() == k_usual_group ? "" : option->get_group();
+    argument.value = option->get_items_expected_max() == 0 ? "" : option->get_type_name();
+    argument.usual = option->get_default_str();
+    const auto words = m_state->words.find(option);
+    if (words != m_state->words.end()) {
+      argument.words = words->second;
+    }
+    argument.help = option->get_description();
+  }
+  for (const std::unique_ptr<Arguments>& below : m_state->commands) {
+    reference.commands.push_back(below->reference());
+  }
+  return reference;
 }
 
 bool Arguments::is_default(const std::string& name, const std::string& value) const {

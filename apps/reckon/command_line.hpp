@@ -61,8 +61,31 @@ public:
 
 private:
   friend class Arguments;
-  explicit Argument(CLI::Option* option) : m_option(option) {}
+  Argument(CLI::Option* option, std::vector<std::string>* words)
+      : m_option(option), m_words(words) {}
   CLI::Option* m_option;
+  std::vector<std::string>* m_words; ///< where one_of() keeps them
+};
+
+/// An option or a positional argument, as help, man pages and completions show it.
+struct ArgumentReference {
+  std::vector<std::string> names; ///< "--output" and "-o"; of a positional argument "plan"
+  std::string group;              ///< empty: usual, else shown by --help-all only
+  std::string value;              ///< what help calls its value; empty: a flag
+  std::string usual;              ///< the default that help shows; empty: none
+  std::vector<std::string> words; ///< the only values; empty: any
+  std::string help;               ///< one sentence or more, without a final full stop
+  bool positional = false;
+};
+
+/// A command with those below it, as help, man pages and completions show it.
+struct CommandReference {
+  std::string name; ///< "plan"
+  std::string description;
+  std::vector<std::string> examples; ///< command lines
+  std::string footer;                ///< what help ends with; empty: nothing
+  std::vector<ArgumentReference> arguments;
+  std::vector<CommandReference> commands;
 };
 
 /// A command: what it takes and what runs it. Names of options are as in "-o,--output"; those of
@@ -80,8 +103,13 @@ public:
   Arguments& command(const std::string& name, const std::string& description);
   /// Runs the command and returns the exit status.
   void action(std::function<int()> run);
+  /// A command line that help begins with.
+  void example(const std::string& command_line);
   /// What help ends with.
   void footer(const std::string& text);
+  /// The options that are described from now on belong to this group: --help names them,
+  /// --help-all explains them.
+  void group(const std::string& name);
 
   Argument option(const std::string& names, const Target& to, const std::string& help);
   /// One of several words, each of which stands for a value.
@@ -106,6 +134,8 @@ public:
 
   /// As if `--name value` had been given, for an option that there is. Throws Error{usage}.
   void set(const std::string& name, const std::string& value);
+  /// What the command and those below it take.
+  [[nodiscard]] CommandReference reference() const;
   /// Whether `--name value` says no more than help says of the default: defaults_to().
   [[nodiscard]] bool is_default(const std::string& name, const std::string& value) const;
 

@@ -9,6 +9,7 @@ namespace reckon {
 /// Each adds its command to the program. Errors leave as Error; main() turns them into one line and
 /// a status.
 void add_probe_command(Arguments& program);
+void add_reference_command(Arguments& program);
 void add_check_command(Arguments& program);
 void add_plan_command(Arguments& program);
 void add_run_command(Arguments& program);

@@ -44,6 +44,7 @@ int run_diff(const DiffArguments& arguments) {
 void add_diff_command(Arguments& program) {
   auto arguments = std::make_shared<DiffArguments>();
   Arguments& command = program.command("diff", "Compare two plans, profiles or reports by meaning");
+  command.example("reckon diff old-plan.json plan.json");
   CompareOptions& options = arguments->options;
   command
       .option("before", &arguments->before,
@@ -56,26 +57,26 @@ void add_diff_command(Arguments& program) {
         options.machine_tolerance = options.latency_tolerance = options.bandwidth_tolerance =
             options.exact_tolerance;
       }),
-      "Changes up to this are none, e.g. 5%. Default: 20% for what a machine was measured to do by "
-      "itself; between machines 15% for latencies and 5% for bandwidths; 5% for iteration times; "
-      "rounding for what is solved, predicted or published");
+      "Smallest change that counts, e.g. 5%. Default: 20% for cells of one machine; between "
+      "machines 15% for latencies and 5% for bandwidths; 5% for iteration times; rounding for "
+      "values that are solved, predicted or published");
   command.option("--machine-tolerance", fraction(&options.machine_tolerance),
-                 "The same, only for what a machine was measured to do by itself");
+                 "The same, only for cells of one machine");
   command.option("--latency-tolerance", fraction(&options.latency_tolerance),
                  "The same, only for latencies between machines");
   command.option("--bandwidth-tolerance", fraction(&options.bandwidth_tolerance),
                  "The same, only for bandwidths between machines and iteration times");
   command.option("--only-worse", &options.only_worse,
-                 "Exit 1 only for what got worse: a machine that is slower or lacks something, a "
+                 "Exit 1 only if something got worse: a machine that is slower or lacks a part, a "
                  "plan with a longer predicted time, a report with a longer measured time or wrong "
                  "sums");
   command.option("--strict", &options.strict,
-                 "Exit 1 also for what is undecided, and for cells that were measured only before");
+                 "Exit 1 also for undecided changes and for cells that were measured only before");
   command.option("--json", &arguments->json, "One JSON document on standard output");
   command.color(&arguments->color);
   command.footer(
-      "-v lists everything. Exit status: 0 the same; 1 different; 2 bad input, or two documents "
-      "of unlike kinds.");
+      "-v lists everything. Exit status: 0 the same; 1 different; 2 bad input, or documents of "
+      "different kinds.");
   command.action([arguments] { return run_diff(*arguments); });
 }
 

@@ -109,21 +109,24 @@ int run_export(const ExportArguments& arguments) {
 
 void add_export_command(Arguments& program) {
   auto arguments = std::make_shared<ExportArguments>();
-  Arguments& command = program.command("export", "A plan as another program reads it");
+  Arguments& command = program.command("export", "Write a plan for another program");
+  command.example("reckon export plan.json --format goal -o plan.goal");
   std::vector<std::string> names;
   for (const Format& format : k_formats) {
     names.emplace_back(format.name);
   }
   command.option("plan", &arguments->plan, "The plan; - is standard input").required();
-  command.option("-f,--format", &arguments->format, "What to write").required().one_of(names, true);
+  command.option("-f,--format", &arguments->format, "The format to write")
+      .required()
+      .one_of(names, true);
   command
       .option("-p,--profile", &arguments->profile,
-              "Whose links and sums. Default: the profile that the plan names; goal "
+              "Take links and sums from this profile. Default: the one that the plan names; goal "
               "then leaves sums out")
       .type("PROFILE");
   command
       .option("--measured", &arguments->measured,
-              "With --format trace: what run --trace wrote, beside the prediction")
+              "With --format trace: the output of `run --trace`, shown beside the prediction")
       .type("FILE");
   command.option("-o,--output", &arguments->output, "The file; - is standard output")
       .type("FILE")

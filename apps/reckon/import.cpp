@@ -135,41 +135,41 @@ void add_import_command(Arguments& program) {
   auto arguments = std::make_shared<ImportArguments>();
   Arguments& command = program.command(
       "import",
-      "What nvbandwidth, p2pBandwidthLatencyTest, nccl-tests, Intel MLC, OSU's benchmarks, "
-      "perftest, nccom-test or TransferBench printed, as a profile; a workload text of "
-      "ASTRA-sim, as a workload");
-  command.option("files", &arguments->files, "What the tools printed; - is standard input")
-      .required();
+      "Make a profile from the output of nvbandwidth, p2pBandwidthLatencyTest, nccl-tests, Intel "
+      "MLC, OSU's benchmarks, perftest, nccom-test or TransferBench, or a workload from a text of "
+      "ASTRA-sim");
+  command.example("reckon import p2p.txt mlc.txt -o profile.json");
+  command.option("files", &arguments->files, "The tools' output; - is standard input").required();
   command.option("-o,--output", &arguments->output, "The profile or workload; - is standard output")
       .type("FILE");
   command
       .option("--format", &arguments->format,
-              "Take the files as this instead of looking what they are")
+              "The files' format. Default: detected from their content")
       .one_of({"nvbandwidth", "p2p", "nccl-tests", "mlc", "osu", "perftest", "nccom-test",
                "transferbench", "astra-sim"},
               true);
   command
       .option("--machine", &arguments->machine,
-              "Id of the machine that was measured; of two processes (OSU, perftest) one each, "
-              "m0,m1, who starts first. Default: m0, or the one of --merge")
+              "Id of the measured machine; for two processes (OSU, perftest) one each, m0,m1, the "
+              "initiator first. Default: m0, or the one of --merge")
       .type("ID[,ID]");
   command
-      .option("--collective", &arguments->collective,
-              "What an output of nccl-tests or nccom-test measured (all_reduce, ...), where the "
-              "file does not say")
+      .option(
+          "--collective", &arguments->collective,
+          "The collective of an output of nccl-tests or nccom-test (all_reduce, ...), if the file "
+          "does not name it")
       .type("NAME");
   command.option(
       "--ranks", whole_number(&arguments->ranks, 2, 1 << 16),
-      "How many ranks took part, where the file does not say: in nccl-tests or nccom-test, all on "
-      "one machine, or in a collective of OSU's");
-  command.option("--merge", &arguments->merge, "Add to this profile; --output may name it, too")
+      "Number of ranks, if the file does not say: of nccl-tests or nccom-test, all on one machine, "
+      "or of a collective of OSU");
+  command.option("--merge", &arguments->merge, "Add to this profile; --output may name it too")
       .type("PROFILE");
   command
       .option("-p,--profile", &arguments->profile,
-              "Set each row of an all_reduce_perf beside the bound on this machine, and say what "
-              "binds")
+              "Compare each row of an all_reduce_perf log with the bound on this machine")
       .type("PROFILE");
-  command.option("--json", &arguments->json, "The document on standard output, not its tables");
+  command.option("--json", &arguments->json, "Print the document instead of its tables");
   command.action([arguments] { return run_import(*arguments); });
 }
 

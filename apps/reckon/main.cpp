@@ -45,6 +45,9 @@ int run(int argc, char** argv) {
                     "reckon measures what links can do, plans gradient traffic from that, runs the "
                     "plan and compares.",
                     std::string("reckon ") + k_version);
+  program.example("reckon probe -o profile.json");
+  program.example("reckon plan --profile profile.json --workload resnet50 -o plan.json");
+  program.example("reckon run plan.json");
   int verbosity = 0;
   program.option("-v,--verbose", &verbosity, "More on standard error: -v info, -vv debug");
   program.footer("Exit status: 0 ok; 1 differs or outside the tolerance; 2 usage or bad input; 3 "
@@ -60,6 +63,7 @@ int run(int argc, char** argv) {
   add_import_command(program);
   add_export_command(program);
   add_simulate_command(program);
+  add_reference_command(program);
   const std::function<int()> command = program.parse(argc, argv);
   if (!command) { // help and version
     return k_exit_ok;

@@ -137,7 +137,8 @@ int run_plan(Arguments& command, const PlanArguments& a) {
 void add_plan_command(Arguments& program) {
   auto a = std::make_shared<PlanArguments>();
   Arguments& command =
-      program.command("plan", "Solve how a model's gradients should travel on a profiled machine");
+      program.command("plan", "Decide how a model's gradients should travel on a profiled machine");
+  command.example("reckon plan --profile profile.json --workload resnet50 -o plan.json");
   add_plan_options(command, *a);
   command.action([a, &command] { return run_plan(command, *a); });
 }

@@ -277,52 +277,49 @@ ProbeResult measure_this_machine(const std::string& budget) {
 void add_probe_command(Arguments& program) {
   auto flags = std::make_shared<Flags>();
   Arguments& probe = program.command("probe", "Measure this machine, or a cluster, into a profile");
+  probe.example("reckon probe -o profile.json");
+  probe.example("mpirun -N 1 --hostfile hosts reckon probe --cluster -o cluster.json");
   probe
       .option("-o,--output", &flags->output,
-              "Where the profile goes; - is standard output. An older profile is replaced, "
-              "any other file is not")
+              "Where the profile goes; - is standard output. Only an older profile is replaced")
       .shows_default();
   probe.option("--force", &flags->force, "Replace whatever -o names");
   probe.option("--cluster", &flags->cluster,
-               "Measure the machines of a job and the network between them; to be started on "
-               "each by a launcher");
+               "Measure the machines of a job and the network between them; start it on each "
+               "machine with a launcher");
   probe.option("--budget", &flags->budget,
-               "Time for everything: 1min, 2min. Default: what the cells take, see --list; for a "
-               "cluster what its machines take");
+               "Time for everything: 1min, 2min. Default: what the cells need, see --list; for a "
+               "cluster what its machines need");
   probe.option("--thorough", &flags->thorough,
                "Whole curves and all combinations of threads, operands and sizes: some minutes");
-  probe
-      .option("--limit", &flags->limit,
-              "Cluster: a rank that does not answer for longer than this has hung")
+  probe.option("--limit", &flags->limit, "Cluster: end if a rank does not answer for this long")
       .shows_default();
   probe.option("--pair-writes", &flags->pair_writes,
-               "Cluster: measure pair_write, the time of a write between every pair by size, "
-               "also of more than 8 machines; about 2.4 s longer for each machine");
-  probe.option("-t,--only", &flags->only, "Measure these cases only, a,b; see --list")
+               "Cluster: also measure pair_write, the time of a write between every pair by size, "
+               "with more than 8 machines; about 2.4 s more for each machine");
+  probe.option("-t,--only", &flags->only, "Measure only these cases: a,b; see --list")
       .separated_by(',');
-  probe.option("-l,--list", &flags->list,
-               "List the cases and their cells on this machine, and end");
+  probe.option("-l,--list", &flags->list, "List the cases and cells of this machine and end");
   probe
       .option("--transport", &flags->transports,
-              "Measure these transports only, a,b. Default: all there are; for a cluster the "
-              "best one that crosses machines")
+              "Measure only these transports: a,b. Default: all; for a cluster the best one that "
+              "connects machines")
       .separated_by(',');
   probe.option("--no-nvlink", &flags->no_nvlink,
-               "Measure GPUs without the links that join them beside PCIe: such pairs copy by "
-               "way of the host");
+               "Measure GPUs as if only PCIe joined them: pairs with other links copy through the "
+               "host");
   probe.option("--seed", &flags->seed,
-               "Draws the order of the cells and the random addresses; default: another each "
-               "time, written to the profile");
+               "For the order of the cells and random addresses. Default: a new one each time, "
+               "recorded in the profile");
   probe.option("--name", &flags->name,
-               "Name of the profile; default: the host's name, with --topology the file's");
+               "Name of the profile. Default: the host's name, or the file's with --topology");
   probe.option("--topology", &flags->topology,
-               "Measure nothing: make a profile of the tree of another machine out of a file "
-               "that hwloc (lstopo machine.xml) or NCCL or RCCL (NCCL_TOPO_DUMP_FILE) wrote "
-               "there");
+               "Measure nothing: make a profile of another machine's tree from a file of hwloc "
+               "(lstopo machine.xml), NCCL or RCCL (NCCL_TOPO_DUMP_FILE)");
   probe.option("--json", &flags->json, "The profile on standard output, no summary: -o -");
-  probe.footer("What is measured and how: docs/measuring.md.\n"
+  probe.footer("docs/measuring.md explains what is measured and how.\n"
                "Exit status: 0 measured; 2 usage; 3 not available here; 4 some cells failed;\n"
-               "130 interrupted, with what was measured until then written.");
+               "130 interrupted, with what was measured so far written.");
   probe.action([flags] { return run_probe(*flags); });
 }
 

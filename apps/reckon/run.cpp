@@ -460,8 +460,10 @@ int execute(const RunArguments& arguments) {
 
 void add_run_command(Arguments& program) {
   auto arguments = std::make_shared<RunArguments>();
-  Arguments& command =
-      program.command("run", "Execute a plan, verify every sum, show predicted beside measured");
+  Arguments& command = program.command(
+      "run", "Execute a plan, verify every sum, compare predicted and measured times");
+  command.example("reckon run plan.json -o report.json");
+  command.example("mpirun -N 1 --hostfile hosts reckon run plan.json");
   add_run_options(command, *arguments);
   command.action([arguments] { return execute(*arguments); });
 }

@@ -39,41 +39,64 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
   command.option("plan", &arguments.plan, "The plan; - is standard input");
   command.option("-o,--output", &arguments.output, "Write the report to this file");
   command.option("--json", &arguments.json, "Print the report as JSON instead of tables");
+  command.option("-l,--list", &arguments.list,
+                 "List the transports of this machine and what is missing, and end");
+  command.option("--check", &arguments.check_only, "Only prove the plan's schedule, move nothing");
   command
-      .option(
-          "--transport", &arguments.transport,
-          "Move all bytes over this transport instead of the plan's; or inside=NAME,between=NAME: "
-          "those inside machines and those between them, either of them")
+      .option("--transport", &arguments.transport,
+              "Move all bytes over this transport instead of the plan's; or "
+              "inside=NAME,between=NAME: inside machines and between them, one or both")
       .type("NAME");
+  command
+      .option("-n,--iterations", &options.iterations,
+              "Counted iterations. Default: until the median is stable, within the budget")
+      .at_least(1);
+  command
+      .option("--budget", &options.budget,
+              "Time for all iterations, including filling and checking; at least three count")
+      .defaults_to("10s");
+  command
+      .option("--tolerance", tolerance(&arguments.tolerance),
+              "Exit 1 if measured and predicted times differ by more")
+      .defaults_to("15%");
+  const Argument trace =
+      command
+          .option("--trace", &arguments.trace,
+                  "Record when every operation of a median iteration began and ended, for Perfetto "
+                  "or chrome://tracing")
+          .type("FILE");
+  command.option(
+      "-p,--profile", &arguments.adapt.profile,
+      "The plan's profile, to name what was slow and for --reprofile-every. Default: the one "
+      "beside the plan that it was made from");
+  command.color(&arguments.color);
+
+  command.group("Limits");
+  command.option("-w,--warm-up", &options.warm_up, "Iterations before those that count")
+      .shows_default();
+  command.option("--limit", &options.limit, "End if a step takes longer").defaults_to("60s");
+  command
+      .option("--peer-limit", peer_limit(&arguments.peer_limit),
+              "A rank that is silent for longer is dead or cut off")
+      .defaults_to("10s");
+  command.option("--unchecked", &arguments.unchecked,
+                 "Start even a plan whose schedule would be refused, to see what happens; --limit "
+                 "ends what hangs");
+
+  command.group("Emulation and ablation");
+  command
+      .option("--inject", &arguments.inject,
+              "Emulate: delay and pace every write as on the links of this profile, with all ranks "
+              "on this machine. A rank takes the links of the machine, or of the place inside a "
+              "machine, that the plan names for it")
+      .type("PROFILE");
   command.option("--without", Take([&options](const std::string& text, std::string_view) {
                    options.habits = habits_without(text);
                  }),
                  "Ablation: move the bytes without some of register-once, address-once, "
                  "aligned, one-segment, shm (separated by commas)");
-  command
-      .option("--inject", &arguments.inject,
-              "Emulate: delay and pace every write as the links of this profile would, "
-              "with all ranks on this machine. A rank takes the links of the machine, or of "
-              "the place inside a machine, that the plan names for it")
-      .type("PROFILE");
-  const Argument trace = command
-                             .option("--trace", &arguments.trace,
-                                     "Write when every op of a median iteration began and ended, "
-                                     "as a trace for Perfetto or "
-                                     "chrome://tracing")
-                             .type("FILE");
-  command.option("-l,--list", &arguments.list,
-                 "List the transports of this machine, and what is missing, and end");
-  command.option("--check", &arguments.check_only, "Only prove the plan's schedule, move nothing");
-  command.option("--unchecked", &arguments.unchecked,
-                 "Start even a plan whose schedule would be refused, to see what becomes of it; "
-                 "--limit ends what hangs");
-  command
-      .option("-n,--iterations", &options.iterations,
-              "Counted iterations. Default: until the median is stable, within the budget")
-      .at_least(1);
-  command.option("-w,--warm-up", &options.warm_up, "Iterations before those that count")
-      .shows_default();
+
+  command.group("Forward and backward pass");
   command.option("--straggler", &arguments.stragglers,
                  "RANK=2x: this rank's passes take twice as long as planned");
   const Argument compute =
@@ -81,15 +104,17 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
           .option("--compute", Take([&options](const std::string& text, std::string_view) {
                     options.compute = parse_pass_compute(text);
                   }),
-                  "The passes are this work instead of waiting, on so many threads of each rank: "
-                  "gemm_256 or gemm_1000, products of matrices of that side")
+                  "Passes compute instead of wait, with that many threads of each rank: gemm_256 "
+                  "or gemm_1000, products of matrices of that side")
           .type("WORK[:THREADS]");
   command
       .choice<bool>("--cores", &arguments.shared_cores, {{"dedicated", false}, {"shared", true}},
-                    "With --compute: lanes and work have processors of their own (dedicated), "
-                    "or all processors together (shared) [dedicated]")
+                    "With --compute: lanes and computation use separate processors (dedicated) "
+                    "or all of them (shared) [dedicated]")
       .type("HOW")
       .needs(compute);
+
+  command.group("Checkpoints");
   const Argument checkpoint =
       command.option("--checkpoint", &options.checkpoints.save_folder,
                      "Save parameters and optimizer states into this folder while iterations go "
@@ -99,55 +124,37 @@ void add_run_options(Arguments& command, RunArguments& arguments) {
               "Steps from one checkpoint to the next [10]")
       .at_least(1)
       .needs(checkpoint);
-  const Argument resume = command.option("--resume", &options.checkpoints.resume_folder,
-                                         "Go on from the newest intact checkpoint in this folder");
+  const Argument resume =
+      command.option("--resume", &options.checkpoints.resume_folder,
+                     "Continue from the newest complete checkpoint in this folder");
+
+  command.group("Links that change");
   const Argument every =
       command
           .option("--reprofile-every", &arguments.adapt.every,
-                  "Measure the links again after so many counted iterations, and go on with a new "
-                  "plan where routing tables made anew are better; needs the documents that the "
-                  "plan was made from")
+                  "Measure the links again after this many counted iterations, and continue with a "
+                  "new plan if it is better; needs the documents that the plan was made from")
           .at_least(1)
           .excludes(checkpoint)
           .excludes(resume)
           .excludes(trace);
   command
       .option("--reprofile-gain", &arguments.adapt.gain,
-              fmt::format("Part of its time that a change of plan must save [{:g}%]",
+              fmt::format("Least share of its time that a change of plan must save [{:g}%]",
                           100 * k_replan_margin))
       .needs(every);
-  command.option(
-      "-p,--profile", &arguments.adapt.profile,
-      "The plan's profile: for --reprofile-every, and to name what was slow. Default: the "
-      "one beside the plan that it was made from");
   command
       .option("-m,--workload", &arguments.adapt.workload,
               "With --reprofile-every: the plan's workload")
       .needs(every);
   command
       .option("-r,--roles", &arguments.adapt.roles,
-              "With --reprofile-every: the plan's roles, where it was made with some")
+              "With --reprofile-every: the plan's roles, if it was made with some")
       .needs(every);
-  command
-      .option("--budget", &options.budget,
-              "Time for all iterations, filling and checking included; three count at least")
-      .defaults_to("10s");
-  command.option("--limit", &options.limit, "A step that takes longer has hung").defaults_to("60s");
-  command
-      .option("--peer-limit", peer_limit(&arguments.peer_limit),
-              "A rank that was not heard of for longer is dead or cut off")
-      .defaults_to("10s");
-  command
-      .option("--tolerance", tolerance(&arguments.tolerance),
-              "Exit 1 when measured and predicted differ by more")
-      .defaults_to("15%");
-  command.color(&arguments.color);
   command.footer(
-      "Without a launcher all ranks of the plan are started on this machine. Under mpirun, prterun "
-      "or\n"
-      "srun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT in the environment, "
-      "this\n"
-      "process is one rank of the job.");
+      "Without a launcher, run starts all ranks of the plan on this machine. Under mpirun, "
+      "prterun or\nsrun --mpi=pmix, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT "
+      "in the environment, this\nprocess is one rank of the job.");
 }
 
 RunOptions options_for(const RunArguments& arguments, const Plan& plan) {

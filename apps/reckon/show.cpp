@@ -88,24 +88,26 @@ int run_show(const ShowArguments& arguments) {
 
 void add_show_command(Arguments& program) {
   auto arguments = std::make_shared<ShowArguments>();
-  Arguments& command =
-      program.command("show", "A profile, plan, report, workload or roles as tables or pictures");
+  Arguments& command = program.command("show", "Print a document as tables, or draw it");
+  command.example("reckon show profile.json --plot curves.svg");
   command
       .option("file", &arguments->file,
-              "The document, or the name of a shipped workload or profile; - is standard input")
+              "The document, or a shipped workload's or profile's name; - is standard input")
       .required();
-  command.option("-t,--case", &arguments->options.test, "Of a profile: this case only, in full");
-  command.option("--samples", &arguments->options.samples, "The raw samples too");
+  command.option("-t,--case", &arguments->options.test, "Of a profile: only this case, in full");
+  command.option("--samples", &arguments->options.samples, "Also the raw samples");
   command.option("--explain", &arguments->explain,
-                 "Of a plan: each equation with its numbers, what was chosen and why, what binds");
+                 "Of a plan: each equation with its numbers, the choices with their reasons, what "
+                 "binds");
   command.option("--csv", &arguments->csv,
-                 "Comma-separated values, one row a cell (of a plan: a part)");
+                 "Comma-separated values, one row for each cell (of a plan: for each part)");
   command.option("--plot", &arguments->plot, "Draw a picture instead, into this file: .svg or .png")
       .type("FILE");
   command
-      .option("--what", &arguments->what,
-              "What to draw. Default: for a profile the curves, or what --case is; for a "
-              "report its stages")
+      .option(
+          "--what", &arguments->what,
+          "What to draw. Default: the curves of a profile, or what fits --case; the stages of a "
+          "report")
       .one_of({"curves", "matrix", "report"}, true);
   command.color(&arguments->color);
   command.action([arguments] { return run_show(*arguments); });

@@ -121,39 +121,43 @@ int execute(const SimulateArguments& arguments) {
 void add_simulate_command(Arguments& program) {
   auto arguments = std::make_shared<SimulateArguments>();
   Arguments& command = program.command(
-      "simulate", "Play a plan on a model of its links, show predicted beside simulated");
+      "simulate", "Play a plan on a model of its links; compare predicted and simulated times");
+  command.example("reckon simulate plan.json --slow rank=3:0.5");
   command.option("plan", &arguments->plan, "The plan; - is standard input").required();
   command.option("-p,--profile", &arguments->profile,
-                 "Whose links. Default: the profile that the plan names");
+                 "Take the links from this profile. Default: the one that the plan names");
   command.option("-o,--output", &arguments->output, "Write the report to this file");
   command.option("--json", &arguments->json, "Print the report as JSON instead of tables");
   command.option("--slow", &arguments->scenario.slow,
-                 "link=NAME:FACTOR or rank=NUMBER:FACTOR: this link, or both ways of all "
-                 "ports of this rank, have FACTOR of their rates");
+                 "link=NAME:FACTOR or rank=NUMBER:FACTOR: this link, or all ports of this rank in "
+                 "both directions, have FACTOR of their rates");
   command.option("--straggler", &arguments->scenario.stragglers,
                  "rank=NUMBER:FACTOR: this rank's sums, steps and passes take FACTOR times as "
                  "long");
-  command.option("--background", &arguments->scenario.backgrounds,
-                 "FROM->TO:RATE[@START]: other traffic between two ranks, over all their "
-                 "ports, all the time or from START on");
+  command.option(
+      "--background", &arguments->scenario.backgrounds,
+      "FROM->TO:RATE[@START]: other traffic between two ranks, over all their ports, from "
+      "START on");
   command.option("--no-buffers", &arguments->scenario.no_buffers,
-                 "Nothing waits between links: a write is on all links of its way at once, at "
-                 "the rate of the slowest");
+                 "Nothing waits between links: a write uses all links of its path at once, at the "
+                 "rate of the slowest");
   command
-      .option("--coarsen", coarsening(&arguments->options.merge),
-              "So many parts played as one; none; auto: as few as --budget allows")
+      .option(
+          "--coarsen", coarsening(&arguments->options.merge),
+          "How many parts are played as one: a number, none, or auto: as few as --budget allows")
       .defaults_to("auto");
   command
       .option("--budget",
               Take([a = arguments.get()](const std::string& text, std::string_view flag) {
                 a->options.budget_seconds = parse_seconds(text, flag).count();
               }),
-              "Processor time that the simulation may take, by an estimate before it begins")
+              "Processor time that the simulation may take, estimated before it begins")
       .defaults_to("2min");
   command
-      .choice<bool>("--engine", &arguments->options.simgrid, {{"auto", false}, {"simgrid", true}},
-                    "simgrid: SimGrid shares the links; auto: only where a write is on several at "
-                    "once, else arithmetic does, to the same times and much faster")
+      .choice<bool>(
+          "--engine", &arguments->options.simgrid, {{"auto", false}, {"simgrid", true}},
+          "simgrid: SimGrid shares all links; auto: only if a write uses several at once, "
+          "otherwise arithmetic gives the same times much faster")
       .defaults_to("auto");
   command
       .option("--tolerance", fraction(&arguments->tolerance),

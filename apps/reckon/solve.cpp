@@ -194,13 +194,15 @@ namespace reckon {
 
 void add_solve_command(Arguments& program) {
   Arguments& solve =
-      program.command("solve", "Answer one of the papers' equations by hand, without a profile");
+      program.command("solve", "Solve one of the papers' equations from numbers alone");
+  solve.example("reckon solve split --workers 8 --servers 4 --bytes 553MB --bandwidth 100Gb/s");
   for (const solve::Calculator& calculator :
        {solve::split(), solve::placement(), solve::aggregation(), solve::routing(),
         solve::partition(), solve::dual_sync(), solve::memory(), solve::dense(), solve::locality(),
         solve::ring(), solve::oversubscription(), solve::capacity(), solve::torus(),
         solve::overlap()}) {
     Arguments& command = solve.command(calculator.name, calculator.help);
+    command.example("reckon solve " + calculator.name + " " + calculator.example);
     const auto given = std::make_shared<solve::Given>();
     for (const solve::Input& input : calculator.inputs) {
       given->add(command, input);

@@ -107,6 +107,7 @@ struct Answer {
 
 struct Calculator {
   std::string name, help;
+  std::string example; ///< arguments that help begins with
   std::vector<Input> inputs;
   Answer (*answer)(const Given& given);
   std::string footer = {}; ///< empty: help ends with that of the program

@@ -141,6 +141,8 @@ Calculator capacity() {
   return {
       "capacity",
       "How many workers one parameter server supports, and what limits it (PHub)",
+      "--workload resnet50 --iteration 16.8ms --interfaces 10 --interface-bandwidth 56Gb/s "
+      "--sum-bandwidth 60GB/s",
       {{"--bytes", Unit::bytes, "Size of the gradient: 100MB, 97.5MiB"},
        {"-m,--workload", Unit::text, "or that of a model, by name or file"},
        required("--iteration", Unit::seconds, "Time of an iteration's compute: 168ms"),

@@ -233,6 +233,7 @@ Calculator routing() {
       "routing",
       "Which tensors go to the proxy with the least latency, which to the one with the greatest "
       "bandwidth (COARSE)",
+      "--latency-curve near.csv --bandwidth-curve far.csv --workload resnet50",
       {required("--latency-curve", Unit::text,
                 "CSV with the columns bytes,seconds: times to the proxy with the least latency"),
        required("--bandwidth-curve", Unit::text,
@@ -248,6 +249,7 @@ Calculator routing() {
 Calculator partition() {
   return {"partition",
           "The smallest size with full bandwidth, and a tensor's equal shards (COARSE)",
+          "--curve far.csv --tensor 9MiB",
           {required("--curve", Unit::text, "CSV with the columns bytes,seconds"),
            {"--tolerance", Unit::fraction,
             "How far below the greatest bandwidth still is full: 2% (default)"},
@@ -260,6 +262,8 @@ Calculator dual_sync() {
   return {
       "dual-sync",
       "How much of a gradient memory devices sum, how much the workers' own ring (COARSE)",
+      "--workers 8 --workload bert-large --proxy-bandwidth 16GB/s --gpu-bandwidth 9GB/s --forward "
+      "30ms --backward 60ms",
       {required("--workers", Unit::count, "Worker GPUs, p"),
        {"--devices", Unit::count, "Memory devices, q; default: as many as workers"},
        {"--bytes", Unit::bytes, "Size of the gradient: 553MB, 512MiB"},

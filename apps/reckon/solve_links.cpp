@@ -170,6 +170,7 @@ Input matrix_input() {
 Calculator locality() {
   return {"locality",
           "Whether copies below one switch are faster than others, or slower (COARSE)",
+          "--matrix matrix.csv --groups gpu0,gpu1/gpu2,gpu3",
           {matrix_input(),
            required("--groups", Unit::text,
                     "What is below one switch: gpu0,gpu1/gpu2,gpu3 are two switches"),
@@ -181,6 +182,7 @@ Calculator locality() {
 Calculator ring() {
   return {"ring",
           "How much of a machine's links a ring uses, and which ring is the best",
+          "--matrix matrix.csv",
           {matrix_input(),
            {"--order", Unit::text, "Names with commas; default: as in the header line"}},
           answer_ring,
@@ -190,6 +192,7 @@ Calculator ring() {
 Calculator oversubscription() {
   return {"oversubscription",
           "How many lanes GPUs have for each lane of the processors",
+          "--gpus 8 --cpu-lanes 80",
           {required("--gpus", Unit::count, "GPUs of the machine"),
            {"--gpu-lanes", Unit::count, "Of each", "16"},
            required("--cpu-lanes", Unit::count, "Of all processors")},

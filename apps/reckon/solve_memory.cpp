@@ -144,6 +144,7 @@ Calculator memory() {
   return {
       "memory",
       "The greatest batch that fits into a GPU, with and without memory devices (COARSE)",
+      "--gpu-memory 16GiB --workload bert-large --fixed 1GiB --activations 4GiB",
       {required("--gpu-memory", Unit::bytes, "Of one GPU: 16GiB"),
        {"-m,--workload", Unit::text, "Whose parameters are trained"},
        {"--parameters", Unit::bytes, "Their size instead, in fp32: 1.34GB"},
@@ -160,6 +161,7 @@ Calculator dense() {
   return {
       "dense",
       "How long one memory device takes for all workers' gradients (COARSE's DENSE)",
+      "--workers 8 --bytes 1.34GB --bandwidth 16GB/s",
       {required("--workers", Unit::count, "Worker GPUs, p"),
        {"--bytes", Unit::bytes, "Size of the gradient: 553MB, 512MiB"},
        {"--bandwidth", Unit::bandwidth, "Of the device's port on the bus, each direction: 16GB/s"},

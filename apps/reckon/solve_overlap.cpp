@@ -396,6 +396,7 @@ Calculator overlap() {
   return {
       "overlap",
       "How much of an iteration's communication an endpoint hides (ACE)",
+      "--workload gnmt --shape 4x8x4 --dtype fp16",
       {{"-m,--workload", Unit::text,
         "With layers: resnet50, gnmt, dlrm, those of ASTRA-sim, or a file"},
        {"--profile", Unit::text, "With an endpoint", "ace-torus"},

@@ -230,6 +230,7 @@ Calculator placement() {
       "placement",
       "How evenly a model's gradient spreads over a server's interfaces, NUMA nodes and cores when "
       "it is cut into chunks (PHub)",
+      "--workload vgg16 --cores 8",
       {required("-m,--workload", Unit::text,
                 "A shipped workload's name (resnet50), a JSON file, or a CSV with the columns "
                 "name,elements,dtype"),

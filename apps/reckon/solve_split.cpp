@@ -255,6 +255,7 @@ Calculator split() {
       "split",
       "How n workers and k servers best share the summation of a gradient, and how long the "
       "exchange takes",
+      "--workers 8 --servers 4 --bytes 553MB --bandwidth 100Gb/s",
       {{"--workers", Unit::count,
         "Workers (GPU machines); may be left out with --worker-bandwidths"},
        {"--servers", Unit::count,
@@ -284,6 +285,7 @@ Calculator split() {
 Calculator aggregation() {
   return {"aggregation",
           "How GPUs below PCIe switches best sum through the processor's memory",
+          "--gpus-per-switch 4 --switches 2 --gpu-link 105Gb/s --switch-link 105Gb/s --bytes 1GB",
           {required("--gpus-per-switch", Unit::count, "GPUs below each switch"),
            required("--switches", Unit::count, "PCIe switches"),
            required("--gpu-link", Unit::bandwidth,

@@ -182,8 +182,12 @@ Calculator torus() {
                  {"--chunk", Unit::bytes, "What goes through the phases at a time", "64KiB"},
                  {"--message", Unit::bytes, "At most so much is sent at a time", "8KiB"},
                  {"--sram", Unit::bytes, "The engine's own memory", "4MiB"}});
-  return {"torus", "What a collective on a torus asks of links and of an endpoint's memory (ACE)",
-          inputs, answer_torus,
+  return {"torus",
+          "What a collective on a torus asks of links and of an endpoint's memory (ACE)",
+          "--shape 4x4x4 --local-bandwidth 400GB/s --vertical-bandwidth 50GB/s "
+          "--horizontal-bandwidth 50GB/s",
+          inputs,
+          answer_torus,
           "Equations 41 to 46 of docs/equations.md. With --json, bandwidths are in bytes per "
           "second."};
 }

@@ -63,7 +63,7 @@ ok "${resnet[@]}" --workers 3 --servers 1
 without=$(predicted)
 ok "${resnet[@]}" --roles auto.json
 [[ $without && $(predicted) == "$without" ]] || fail "predicted $(predicted) with roles, $without without"
-refused "--roles excludes --workers; leave one of them out" "${resnet[@]}" --roles roles.json --workers 4
+refused "--workers excludes --roles; leave one of them out" "${resnet[@]}" --roles roles.json --workers 4
 
 # Bad input: one line, the remedy, exit 2, and no file.
 refused "resnet50" plan --profile byteps-cluster --workload resnet5 -o none.json

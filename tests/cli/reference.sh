@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# Help, docs/commands.md, man pages and completions come from one table: help begins with examples, whose options exist, the
+# page is what the program writes, and bash completes commands, options and words.
+source "$(dirname "$0")/../support/shell.sh"
+
+commands=(probe check plan run diff show solve import export simulate reference
+  'solve '{split,placement,aggregation,routing,partition,dual-sync,memory,dense,locality,ring,oversubscription,capacity,torus,overlap})
+for command in "${commands[@]}"; do
+  ok $command --help-all
+  stdout_matches '^Usage: reckon '"$command"
+  cp "$last/stdout" all
+  ok $command --help
+  sed -n '/^    reckon /p; /^$/q' "$last/stdout" > examples
+  [[ -s examples && $(head -n 1 "$last/stdout") == "    "* ]] || fail "help of $command begins with no example"
+  grep -q "^    .*reckon $command" examples || fail "no example is of $command"
+  for option in $(grep -E "reckon $command" examples | sed "s/.*reckon //; s/ [|>].*//" | grep -oE -- '(^| )--?[a-z][a-z-]*' | tr -d ' '); do
+    grep -qE -- "^ +(-[a-zA-Z],)?$option\b" all || fail "an example of $command has $option, which it does not know"
+  done
+done
+
+# What --help only names, --help-all explains.
+ok plan --help
+stdout_has 'More options; --help-all explains them:' '--proxy-bytes'
+stdout_lacks 'neighbouring rings'
+[[ $(grep -cE '^  (-[a-z],)?--' "$last/stdout") -le 12 ]] || fail "plan --help explains more than ten options and help"
+ok plan --help-all
+stdout_has 'neighbouring rings' 'Memory devices'
+
+ok reference markdown
+page=$source_dir/docs/commands.md
+[[ ! ${UPDATE_GOLDEN:-} ]] || cp "$last/stdout" "$page"
+diff -u "$page" "$last/stdout" >&2 || fail "docs/commands.md is not what the program writes; UPDATE_GOLDEN=1 rewrites it"
+
+ok reference man plan
+stdout_has '.TH reckon\-plan 1' '.B \-\-proxy\-bytes TEXT' '.SS Memory devices'
+ok reference man
+stdout_has '.BR reckon\-plan (1)'
+refused "there is no command 'plam'; use one of probe" reference man plam
+refused "leave 'plan' out" reference bash plan
+
+for shell in bash zsh fish; do
+  ok reference $shell -o completion.$shell
+  ! command -v $shell > /dev/null || $shell -n completion.$shell || fail "$shell cannot read its completions"
+done
+source completion.bash
+compopt() { :; }
+completes() { # EXPECTED WORDS...: what the last of the words becomes
+  local expected=$1
+  shift
+  COMP_WORDS=(reckon "$@") COMP_CWORD=$#
+  COMPREPLY=()
+  _reckon reckon "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+  [[ ${COMPREPLY[*]} == "$expected" ]] || fail "'$*' completes to '${COMPREPLY[*]}', expected '$expected'"
+}
+completes plan pl
+completes --collective plan --coll
+completes 'all-reduce reduce-scatter all-gather broadcast reduce' plan --collective ''
+completes split solve spl
+completes '--workers --worker-bandwidths' solve split --work
+touch here.json
+completes here.json run here

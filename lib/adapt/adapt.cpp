@@ -42,8 +42,8 @@ void check_link(const DocumentLink& wanted, const std::string& text, const std::
   const DocumentLink given = link_to(wanted.name, text);
   if (given.digest != wanted.digest) {
     fail(ErrorKind::input,
-         fmt::format("{} {}: {} was made from '{}' with {}, this is {}; give that one, or plan "
-                     "again with this",
+         fmt::format("{} {}: {} was made from '{}' with {}, but this is {}; give that one, or plan "
+                     "again with this one",
                      option, file, plan, wanted.name, wanted.digest, given.digest));
   }
 }
@@ -318,7 +318,7 @@ private:
     const Schedule next = m_schedules_of(replanned.plan).usual;
     prove(next, "the plan made anew");
     if (m_plan.update) {
-      prove(carrying(*m_saving, next), "what brings the parameters to the plan made anew");
+      prove(carrying(*m_saving, next), "the schedule that moves the parameters to the new plan");
     }
     std::string text = canonical_text(replanned.plan);
     ReplanReport replan;
@@ -377,11 +377,10 @@ AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
                               bool plans_anew) {
   if (arguments.profile.empty() || arguments.workload.empty() ||
       plan.roles.has_value() == arguments.roles.empty()) {
-    fail(ErrorKind::usage,
-         fmt::format("--reprofile-every plans anew while the plan runs: give --profile and "
-                     "--workload{} that it was made from{}",
-                     plan.roles ? ", and --roles," : "",
-                     plan.roles ? "" : "; it was made without --roles"));
+    fail(ErrorKind::usage, fmt::format("--reprofile-every plans again during the run: give the "
+                                       "--profile and --workload{} that the plan was made from{}",
+                                       plan.roles ? ", and --roles," : "",
+                                       plan.roles ? "" : "; it was made without --roles"));
   }
   if (transport != plan.transport) {
     fail(ErrorKind::usage,
@@ -418,8 +417,8 @@ AdaptInputs read_adapt_inputs(const AdaptArguments& arguments, const Plan& plan,
   if (plans_anew && !same_traffic(plan, plan_proxies(inputs_of(inputs, request.roles, plan),
                                                      request.options, request.proxies))) {
     fail(ErrorKind::input,
-         fmt::format("{}: its profile, workload and options give another plan with this version of "
-                     "reckon; plan again, so that what changes is only what the links did",
+         fmt::format("{}: this version of reckon makes another plan from its profile, workload and "
+                     "options; plan again, so that only the links can change it",
                      plan_name));
   }
   return inputs;

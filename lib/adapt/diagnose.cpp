@@ -207,7 +207,7 @@ Diagnosis diagnose(const Plan& plan, const Profile& profile, const Report& repor
   const std::string measured = to_text(Seconds(diagnosis.measured_seconds));
   diagnosis.verdict =
       found.empty()
-          ? fmt::format("no port, pair, memory or processor by itself explains {} instead of {}",
+          ? fmt::format("no single port, pair, memory or processor explains {} instead of {}",
                         measured, to_text(Seconds(diagnosis.planned_seconds)))
           : fmt::format("{}: {} predicted so, {} measured", found,
                         to_text(Seconds(diagnosis.explained_seconds)), measured);

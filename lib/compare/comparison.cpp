@@ -92,7 +92,7 @@ bool Comparison::same() const {
 Comparison compare(const Document& before, const Document& after, const CompareOptions& options) {
   if (before.index() != after.index()) {
     fail(ErrorKind::input,
-         fmt::format("cannot compare a {} with a {}; give two documents of one kind",
+         fmt::format("cannot compare a {} with a {}; give two documents of the same kind",
                      kind_of(before), kind_of(after)));
   }
   return std::visit(

@@ -27,23 +27,21 @@ using documents::Visitor;
 using documents::WholeRef;
 using enum FactRule::Use;
 
-constexpr const char* k_every_time = "it is another each time";
-constexpr const char* k_words = "it says in words what the figures say";
-constexpr const char* k_digest = "the digest tells whether it is the same document";
-constexpr const char* k_shown = "it is shown where the measured or the predicted time differs";
+constexpr const char* k_every_time = "it differs each time";
+constexpr const char* k_words = "it repeats figures in words";
+constexpr const char* k_digest = "the digest identifies the document";
+constexpr const char* k_shown = "shown if the measured or the predicted time differs";
 constexpr const char* k_chosen =
-    "the probe chooses how many writes are in flight, and between machines "
-    "how long those are that make a rate: cells that are alone but for "
-    "that are compared";
-constexpr const char* k_label = "it is only a name";
+    "the probe chooses how many writes are in flight and, between machines, how long the writes of "
+    "a rate are: cells that differ only in this are compared";
+constexpr const char* k_label = "a name only";
 constexpr const char* k_untested =
-    "a run keeps one figure of it, which no test can tell from noise";
+    "a run keeps one value, which no test can distinguish from noise";
 constexpr const char* k_others =
-    "of the other strategies the predicted time and the bound tell enough";
-constexpr const char* k_follows =
-    "it follows from the parts and the capacities, which are compared";
-constexpr const char* k_plans = "it is the plan's: compare the plans";
-constexpr const char* k_samples = "it says how the samples lie, and these are compared";
+    "the predicted time and the bound of other strategies are compared";
+constexpr const char* k_follows = "follows from the parts and the capacities, which are compared";
+constexpr const char* k_plans = "part of the plan: compare the plans";
+constexpr const char* k_samples = "follows from the samples, which are compared";
 
 constexpr FactRule k_rules[] = {
     {"profile", "name", never, k_label},
@@ -55,35 +53,37 @@ constexpr FactRule k_rules[] = {
     {"profile", "context/seed", never, k_every_time},
     {"profile", "context/took", never, k_every_time},
     {"profile", "fingerprint", never,
-     "it is a digest of the processor's name and the topology, which are compared; with the hosts "
-     "it tells whether these are other machines"},
+     "a digest of the processor's name and the topology, which are compared; with the hosts it "
+     "identifies the machines"},
     {"profile", "machines/*/name", never,
-     "it tells whether these are other machines; a group's is made of its members'"},
+     "identifies the machine; a group's is made from its members'"},
     {"profile", "machines/*/count", own, ""},
     {"profile", "machines/*/members", own, ""},
     {"profile", "topology/objects/*/os_index", never,
-     "the system's numbers differ among the machines of a group; parts are known by their ids"},
+     "the system's numbers differ among the machines of a group; parts are identified by their "
+     "ids"},
     {"profile", "topology/objects/*/cpus", never,
-     "the system's numbers differ among the machines of a group; how many there are is compared"},
-    {"profile", "endpoint/configurations/*/source", never, "it says where figures are from"},
-    {"profile", "endpoint/sources", never, "it says where figures are from"},
+     "the system's numbers differ among the machines of a group; their count is compared"},
+    {"profile", "endpoint/configurations/*/source", never, "the source of figures"},
+    {"profile", "endpoint/sources", never, "the source of figures"},
     {"profile", "cells", own, ""},
     {"profile", "cells/*/status", never,
-     "ok and noisy are one: noise is not the machine's. Any other change is a difference"},
+     "ok and noisy count as the same: noise is not a property of the machine. Any other change is "
+     "a difference"},
     {"profile", "cells/*/in_flight", never, k_chosen},
     {"profile", "cells/*/bytes", never, k_chosen},
-    {"profile", "cells/*/reason", never, "it says why a cell is noisy or has no value"},
+    {"profile", "cells/*/reason", never, "explains why a cell is noisy or has no value"},
     {"profile", "cells/*/n", never, k_samples},
     {"profile", "cells/*/min", never, k_samples},
     {"profile", "cells/*/p99", never, k_samples},
     {"profile", "cells/*/max", never, k_samples},
     {"profile", "cells/*/spread", never, k_samples},
-    {"profile", "cells/*/ceiling", never, "it follows from other cells and from the topology"},
-    {"profile", "fits", never, "they follow from the cells"},
+    {"profile", "cells/*/ceiling", never, "follows from other cells and the topology"},
+    {"profile", "fits", never, "follow from the cells"},
 
     {"workload", "name", never, k_label},
     {"workload", "description", never, k_label},
-    {"workload", "provenance", never, "it says where the list is from"},
+    {"workload", "provenance", never, "the source of the list"},
     {"workload", "dtype", own, ""},
     {"workload", "tensors", own, ""},
     {"workload", "all_to_all", own, ""},
@@ -102,8 +102,8 @@ constexpr FactRule k_rules[] = {
     {"plan", "options", own, ""},
     {"plan", "strategy", grouped, "prediction"},
     {"plan", "transport", grouped, "prediction"},
-    {"plan", "machine_rates", never, "they are the profile's"},
-    {"plan", "measured_on", never, "it is the profile's"},
+    {"plan", "machine_rates", never, "part of the profile"},
+    {"plan", "measured_on", never, "part of the profile"},
     {"plan", "prediction/relief", never, k_words},
     {"plan", "prediction/busiest_by", never, k_words},
     {"plan", "assumed", never, k_words},
@@ -133,8 +133,8 @@ constexpr FactRule k_rules[] = {
     {"plan", "resources/*/price", never, k_follows},
     {"plan", "resources/*/gain_per_gb_s", never, k_follows},
     {"plan", "quantities", own, ""},
-    {"plan", "tensors/*/first_part", never, "it follows from the order and the length of parts"},
-    {"plan", "tensors/*/parts", never, "it follows from the order and the length of parts"},
+    {"plan", "tensors/*/first_part", never, "follows from the order and the length of parts"},
+    {"plan", "tensors/*/parts", never, "follows from the order and the length of parts"},
 
     {"report", "plan", own, ""},
     {"report", "plan/name", never, k_digest},
@@ -152,7 +152,7 @@ constexpr FactRule k_rules[] = {
     {"report", "transport", grouped, "run"},
     {"report", "tolerance", grouped, "error"},
     {"report", "iteration_seconds", own, ""},
-    {"report", "warm_up_iterations", never, "these iterations do not count"},
+    {"report", "warm_up_iterations", never, "warm-up iterations do not count"},
     {"report", "min_seconds", never, k_samples},
     {"report", "p50_seconds", own, ""},
     {"report", "p99_seconds", never, k_samples},
@@ -167,13 +167,13 @@ constexpr FactRule k_rules[] = {
     {"report", "prediction/busiest_by", never, k_plans},
     {"report", "error", never, k_shown},
     {"report", "cause", never, k_shown},
-    {"report", "other_links", never, "the transport and the hosts say it"},
+    {"report", "other_links", never, "follows from the transport and the hosts"},
     {"report", "within_tolerance", never, k_shown},
-    {"report", "goodput_over_bound", never, "it follows from the bound and the measured time"},
+    {"report", "goodput_over_bound", never, "follows from the bound and the measured time"},
     {"report", "stages/*/predicted_seconds", grouped, "predicted"},
     {"report", "stages/*/measured_seconds", never, k_shown},
     {"report", "stages/*/how", never, k_words},
-    {"report", "ranks/*/host", never, "the context names the hosts"},
+    {"report", "ranks/*/host", never, "the context has the hosts"},
     {"report", "ranks/*/busy_seconds", never, k_untested},
     {"report", "ranks/*/reduce_seconds", never, k_untested},
     {"report", "ranks/*/wait_seconds", never, k_untested},
@@ -181,28 +181,27 @@ constexpr FactRule k_rules[] = {
     {"report", "ranks/*/peer_wait_seconds", never, k_untested},
     {"report", "ranks/*/cpu_seconds", never, k_untested},
     {"report", "verification", own, ""},
-    {"report", "verification/wrong_elements", never, "right or wrong is what counts"},
-    {"report", "verification/first_error", never, "right or wrong is what counts"},
+    {"report", "verification/wrong_elements", never, "only right or wrong counts"},
+    {"report", "verification/first_error", never, "only right or wrong counts"},
     {"report", "verification/checked_bytes", never,
-     "it is how many iterations there was time for; only nothing at all differs"},
+     "depends on the number of iterations; only 0 is a difference"},
     {"report", "verification/max_error", never, k_untested},
-    {"report", "verification/error_bound", never, "it follows from the plan"},
+    {"report", "verification/error_bound", never, "follows from the plan"},
     {"report", "emulation/profile", own, ""},
     {"report", "emulation/profile/name", never, k_digest},
     {"report", "emulation/writes", never, k_untested},
     {"report", "emulation/late_writes", never, k_untested},
     {"report", "emulation/worst_late_seconds", never, k_untested},
     {"report", "diagnosis", never, k_words},
-    {"report", "machine_now", never, "it is of the machine, not of what was run"},
+    {"report", "machine_now", never, "a property of the machine, not of the run"},
     {"report", "simulation/profile", own, ""},
     {"report", "simulation/profile/name", never, k_digest},
     {"report", "simulation/settings", own, ""},
     {"report", "simulation/scenarios", grouped, "run"},
     {"report", "simulation/undisturbed_seconds", grouped, "simulated"},
-    {"report", "simulation/stations", never,
-     "which links are busiest follows from the plan and the simulated profile"},
-    {"report", "checkpoints/complete", never, "it depends on how many iterations there were"},
-    {"report", "checkpoints/skipped", never, "it depends on how many iterations there were"},
+    {"report", "simulation/stations", never, "follows from the plan and the simulated profile"},
+    {"report", "checkpoints/complete", never, "depends on the number of iterations"},
+    {"report", "checkpoints/skipped", never, "depends on the number of iterations"},
     {"report", "checkpoints/predicted_seconds", grouped, "predicted"},
     {"report", "checkpoints/saving_seconds", never, k_untested},
     {"report", "checkpoints/writing_seconds", never, k_untested},
@@ -216,8 +215,8 @@ constexpr FactRule k_rules[] = {
     {"report", "reprofiling/pauses/*/pairs", never, k_untested},
     {"report", "reprofiling/pauses/*/ports", never, k_untested},
     {"report", "reprofiling/pauses/*/verdict", never, k_words},
-    {"report", "reprofiling/pauses/*/replan/plan", never, "the changes say it"},
-    {"report", "reprofiling/pauses/*/replan/profile", never, "the changes say it"},
+    {"report", "reprofiling/pauses/*/replan/plan", never, "follows from the changes"},
+    {"report", "reprofiling/pauses/*/replan/profile", never, "follows from the changes"},
     {"report", "reprofiling/pauses/*/replan/running_predicted_seconds", never, k_untested},
     {"report", "reprofiling/pauses/*/replan/predicted_seconds", never, k_untested},
     {"report", "reprofiling/pauses/*/replan/before_seconds", never, k_untested},

@@ -93,16 +93,16 @@ void Measured::judge(Candidate& c, std::size_t tests, std::size_t& differing) {
   };
   if (!c.beyond_tolerance) {
     within(fmt::format("within the tolerance of {:g} %{}", 100 * e.tolerance,
-                       e.doubtful ? " for what was measured while disturbed" : ""));
+                       e.doubtful ? " for cells that were measured while disturbed" : ""));
   } else if (!c.p) {
-    undecided(fmt::format("too few samples for a test ({}), measure longer",
+    undecided(fmt::format("too few samples for a test ({}); measure longer",
                           std::min(e.before.size(), e.after.size())));
   } else if (*c.p > options.alpha) {
     within("perhaps by chance");
   } else if (e.doubtful && !fast_end_moved(c)) {
-    within("measured while disturbed, and the fast end of the samples is where it was");
+    within("measured while disturbed, and the fast end of the samples did not move");
   } else if (e.crowded) {
-    undecided("other programs used the processors meanwhile; measure when they do not");
+    undecided("other programs used the processors meanwhile; measure when they are done");
   } else if (*d.p_value > options.alpha) {
     undecided(fmt::format("p {:.2g} alone, but not among {} tests; measure longer", *c.p, tests));
   } else if (!e.doubtful && !beyond(a, b, options.least_spreads * e.spread)) {

@@ -87,7 +87,7 @@ std::optional<std::string> other_machines(const Profile& before, const Profile& 
   };
   const std::string x = text(a), y = text(b);
   return fmt::format("the profiles come from different machines ({} and {}, different "
-                     "fingerprints): differences do not mean that something got slower",
+                     "fingerprints), so a difference does not mean that something got slower",
                      std::min(x, y), std::max(x, y));
 }
 

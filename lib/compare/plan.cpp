@@ -82,7 +82,7 @@ void compare_assignment(Builder& out, const Parts& before, const Parts& after) {
     };
     Difference d =
         difference("cut", "parts", "parts/bytes", text(before, a_order), text(after, b_order));
-    d.note = fmt::format("{} ends of parts are in other places", cuts);
+    d.note = fmt::format("{} ends of parts moved to other places", cuts);
     out.add(std::move(d));
   } else if (before.size() == after.size()) {
     Amount amount;

@@ -72,8 +72,8 @@ void compare_values(Builder& out, Measured& measured, const CellKey& key, Differ
   if (a.unit != b.unit || a.bytes_convention != b.bytes_convention || a_published != b_published) {
     d.kind = "meaning";
     d.effect = Effect::neutral;
-    d.note = "not the same quantity: one is published and the other measured, or the units or what "
-             "counts as a byte differ";
+    d.note = "not the same quantity: one is published and the other measured, or the units or byte "
+             "conventions differ";
     out.add(std::move(d));
     return;
   }
@@ -244,7 +244,7 @@ public:
     auto& all = comparison.differences;
     const auto first = std::stable_partition(all.begin(), all.end(), std::not_fn(alone));
     for (auto it = first; it != all.end(); ++it) {
-      it->note += "; the sizes next to it are as they were";
+      it->note += "; the neighbouring sizes did not change";
       comparison.undecided.push_back(std::move(*it));
     }
     all.erase(first, all.end());

@@ -133,7 +133,7 @@ void add_stages(Report& report, const JobResult& result, bool one_machine, unsig
                            : "played: these seconds pass whatever the links do";
     } else if (t.name == "exposed") {
       stage.measured_seconds = report.p50_seconds - passes;
-      stage.how = "what the traffic adds to the passes";
+      stage.how = "the traffic's addition to the passes";
     }
     report.stages.push_back(stage);
   }

@@ -382,7 +382,7 @@ private:
       text += fmt::format("{}rank {} for part {} from rank {}", text.empty() ? "" : ", ", p.rank,
                           op_at(arrivals[i]).part, op_at(arrivals[i]).peer);
     }
-    fault(arrivals.front(), fmt::format("deadlock: it waits in a circle: {}{}", text,
+    fault(arrivals.front(), fmt::format("deadlock: circular wait: {}{}", text,
                                         arrivals.size() > k_most_named ? ", and so on" : ""));
   }
 

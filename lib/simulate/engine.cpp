@@ -149,20 +149,18 @@ std::string reason_in(const std::string& words) {
   const std::string reason = reason_in(words);
   if (WIFSIGNALED(status)) {
     fail(ErrorKind::operation,
-         fmt::format("the simulator was ended by signal {} ({}){}", WTERMSIG(status),
-                     strsignal(WTERMSIG(status)),
-                     !reason.empty()               ? ": " + reason
-                     : WTERMSIG(status) == SIGKILL ? "; where memory ran out, merge more parts "
-                                                     "with --coarsen"
-                                                   : ""));
+         fmt::format(
+             "signal {} ({}) ended the simulator{}", WTERMSIG(status), strsignal(WTERMSIG(status)),
+             !reason.empty()               ? ": " + reason
+             : WTERMSIG(status) == SIGKILL ? "; if memory ran out, merge more parts with --coarsen"
+                                           : ""));
   }
   const int code = WEXITSTATUS(status);
   if (code == exit_status(ErrorKind::input) && !reason.empty()) {
     fail(ErrorKind::input, reason);
   }
-  fail(ErrorKind::operation,
-       fmt::format("the simulator ended with status {} and without a result{}", code,
-                   reason.empty() ? "" : ": " + reason));
+  fail(ErrorKind::operation, fmt::format("the simulator exited with status {} and no result{}",
+                                         code, reason.empty() ? "" : ": " + reason));
 }
 
 } // namespace

@@ -95,17 +95,17 @@ void add_stages(Report& report, const std::vector<RankWork>& work) {
   for (const Term& term : report.prediction.terms) {
     StageReport stage{term.name, term.seconds, std::nullopt, "cannot be told apart"};
     if (term.name == "reduction") {
-      stage.how = fmt::format("the lane that sums most does for {}; what overlaps costs no time",
+      stage.how = fmt::format("the busiest lane sums for {}; sums that overlap cost no time",
                               to_text(Seconds(longest(work, &RankWork::lane_reduce_s))));
     } else if (term.name == "update") {
-      stage.how = fmt::format("the lane that steps most does for {}; part of it may overlap",
+      stage.how = fmt::format("the busiest lane makes steps for {}; part of them may overlap",
                               to_text(Seconds(longest(work, &RankWork::lane_update_s))));
     } else if (term.name == "passes") {
       stage.measured_seconds = passes = longest(work, &RankWork::passes_s);
-      stage.how = "of the rank that computes longest: these seconds pass whatever the links do";
+      stage.how = "of the rank that computes longest; independent of the links";
     } else if (term.name == "exposed") {
       stage.measured_seconds = std::max(0.0, report.p50_seconds - passes);
-      stage.how = "what the traffic adds to the passes";
+      stage.how = "the traffic's addition to the passes";
     }
     report.stages.push_back(std::move(stage));
   }
@@ -191,7 +191,7 @@ std::string cause_of(const Report& report, const SimulatedPlan& simulated,
                        fmt::join(simulated.scenario.texts, "; "));
   }
   if (simulated.profile_link.digest != simulated.plan.profile.digest) {
-    return fmt::format("another profile ({}): the plan was made from {}, the links are those of {}",
+    return fmt::format("another profile ({}): the plan was made from {}, the links are from {}",
                        size, simulated.plan.profile.name, simulated.profile_link.name);
   }
   if (report.error > 0 && simulated.merged_parts > 1 && report.error < simulated.coarsening_error) {
@@ -201,13 +201,13 @@ std::string cause_of(const Report& report, const SimulatedPlan& simulated,
   const std::vector<SimulatedStation>& stations = report.simulation->stations;
   if (stations.empty()) {
     return longest(work, &RankWork::lane_compute_s) > 0
-               ? fmt::format("sums ({}): they are made in place, and nothing is sent", size)
+               ? fmt::format("sums ({}): made in place, so nothing is sent", size)
                : "nothing moves";
   }
   if (simulated.network.names.size() == 1 && simulated.plan.ranks.front().endpoint.empty() &&
       std::abs(report.error) > k_told_error) { // all share its memory
-    return fmt::format("one machine ({}): its processors copy and add in turn, which the "
-                       "prediction adds up and the simulation overlaps; run it",
+    return fmt::format("one machine ({}): its processors copy and add in turn; the prediction adds "
+                       "these times, the simulation overlaps them; run it",
                        size);
   }
   // Below it what waits is no longer explained by what it waits for.
@@ -216,20 +216,19 @@ std::string cause_of(const Report& report, const SimulatedPlan& simulated,
   const double sums = longest(work, &RankWork::lane_compute_s) / report.p50_seconds;
   const double passes = longest(work, &RankWork::passes_s) / report.p50_seconds;
   if (passes > std::max(link, sums)) {
-    return fmt::format("passes ({}): they are {:.0f} % of the time, in which the busiest link, {}, "
-                       "is busy for {:.0f} %",
-                       size, 100 * passes, stations.front().name, 100 * link);
+    return fmt::format(
+        "passes ({}): {:.0f} % of the time; the busiest link, {}, is busy for {:.0f} %", size,
+        100 * passes, stations.front().name, 100 * link);
   }
   if (link < k_busy && sums > link) {
-    return fmt::format("sums ({}): the lane that computes most does for {:.0f} % of the time, the "
-                       "busiest link, {}, is busy for {:.0f} %",
+    return fmt::format("sums ({}): the busiest lane computes for {:.0f} % of the time; the busiest "
+                       "link, {}, is busy for {:.0f} %",
                        size, 100 * sums, stations.front().name, 100 * link);
   }
   if (link < k_busy && std::abs(report.error) > k_told_error) {
     return fmt::format(
-        "waiting ({}): the busiest link, {}, is busy for {:.0f} % of the time; the "
-        "parts under way ({} a lane) are too few, or those who share a link are late "
-        "together",
+        "waiting ({}): the busiest link, {}, is busy for {:.0f} % of the time; too few parts are "
+        "in flight ({} per lane), or ranks that share a link are late together",
         size, stations.front().name, 100 * link, simulated.plan.window_parts);
   }
   return fmt::format("network ({}): {} is busy for {:.0f} % of the time", size,
@@ -269,7 +268,7 @@ Report simulation_report(const SimulatedPlan& simulated, const SimResult& result
   simulation.settings = result.settings;
   if (simulated.schedule.ranks.size() < plan.ranks.size()) {
     simulation.settings["ranks played"] =
-        fmt::format("{} of {}, the others do the same as one of them",
+        fmt::format("{} of {}; the others do the same as one of these",
                     simulated.schedule.ranks.size(), plan.ranks.size());
   }
   simulation.ops = simulated.ops;

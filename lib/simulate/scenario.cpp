@@ -44,16 +44,14 @@ public:
     const double value =
         parse_factor(text, fmt::format("{} {}", m_option, one_line(m_text)), k_least_factor);
     if (value > 1) {
-      refuse(fmt::format("{} is faster, not slower: the part of its rate that a link keeps is at "
-                         "most 1",
-                         text));
+      refuse(fmt::format("{} is faster, not slower: the factor must be at most 1", text));
     }
     return value;
   }
   [[nodiscard]] std::uint32_t rank(std::string_view text, std::size_t ranks) const {
     const std::optional<std::uint32_t> value = whole_number<std::uint32_t>(text);
     if (!value || *value >= ranks) {
-      refuse(fmt::format("'{}' is no rank; the plan has 0 to {}", text, ranks - 1));
+      refuse(fmt::format("'{}' is not a rank; the plan has ranks 0 to {}", text, ranks - 1));
     }
     return *value;
   }
@@ -156,7 +154,7 @@ void add_slow(Scenario& scenario, const std::string& text, const SimNetwork& net
     return;
   }
   if (!what.starts_with("link=")) {
-    wish.refuse("it names neither a link nor a rank");
+    wish.refuse("it names no link and no rank");
   }
   const std::string name(what.substr(5));
   std::vector<std::string> links = links_of(network);
@@ -245,7 +243,7 @@ Scenario scenario_of(const ScenarioOptions& options, const SimNetwork& network) 
   scenario.stragglers = parse_stragglers(options.stragglers, network.stations.paths.size());
   for (const auto& [rank, factor] : scenario.stragglers) {
     scenario.texts.push_back(
-        fmt::format("rank {} takes {} times as long for its ops and passes", rank, factor));
+        fmt::format("rank {} takes {} times as long for its operations and passes", rank, factor));
   }
   for (const std::string& text : options.backgrounds) {
     add_background(scenario, text, network);

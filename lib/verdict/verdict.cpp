@@ -68,7 +68,7 @@ std::string remedy_for(const Profile& profile, const std::string& id) {
     return "see its port's speed and errors (`ethtool`, `ip -s link`, `ibstat`), its cable and the "
            "switch's port; and who else runs there";
   }
-  return "measure again when nothing else runs; then see the link between them";
+  return "measure again when nothing else runs; then check the link between them";
 }
 
 } // namespace verdict_detail
@@ -94,12 +94,12 @@ void check_data(const Profile& profile, Verdict& verdict) {
            .expected = {},
            .against = "",
            .remedy = cell.status == CellStatus::mismatch
-                         ? "wrong data: use this part no more; measure again, then replace it"
-                         : "measure again; if it stays, see the kernel's and the driver's log"});
+                         ? "wrong data: stop using this part; measure again, then replace it"
+                         : "measure again; if it persists, see the kernel's and the driver's log"});
     }
   }
   if (skipped > 0) {
-    verdict.unknown.push_back(fmt::format("{} of {} had no time; give more with --budget", skipped,
+    verdict.unknown.push_back(fmt::format("{} of {} had no time; give a longer --budget", skipped,
                                           counted(profile.cells.size(), "cell")));
   }
 }
@@ -108,16 +108,15 @@ void check_contradictions(const Profile& profile, Verdict& verdict) {
   for (const Contradiction& found : contradictions_of(profile)) {
     const Cell& cell = *found.cell;
     const std::string place = to_place(shown_place(profile, cell.key.from), cell.key.to);
-    verdict.findings.push_back(
-        {.kind = FindingKind::contradiction,
-         .place = place.empty() ? profile.name : place,
-         .what = setting_of(cell.key),
-         .value = number_side(cell.p50, cell.unit),
-         .expected = number_side(found.limit, cell.unit),
-         .against = "at most " + found.limited_by,
-         .remedy = "one of the two is wrong, and plans of it are: probe again, with a longer "
-                   "--budget",
-         .share = found.limit / cell.p50});
+    verdict.findings.push_back({.kind = FindingKind::contradiction,
+                                .place = place.empty() ? profile.name : place,
+                                .what = setting_of(cell.key),
+                                .value = number_side(cell.p50, cell.unit),
+                                .expected = number_side(found.limit, cell.unit),
+                                .against = "at most " + found.limited_by,
+                                .remedy = "one of the two is wrong, and so are plans made from it: "
+                                          "probe again with a longer --budget",
+                                .share = found.limit / cell.p50});
   }
 }
 
@@ -240,7 +239,7 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
                                   .value = d.after,
                                   .expected = d.before,
                                   .against = "in " + options.baseline_name,
-                                  .remedy = "`reckon diff` of the two profiles has every change",
+                                  .remedy = "`reckon diff` of the two profiles lists every change",
                                   .share = a > 0 && b > 0 ? std::min(a, b) / std::max(a, b) : 0});
     }
   }
@@ -252,7 +251,7 @@ void check_baseline(const Profile& profile, const VerdictOptions& options, Verdi
   };
   note(comparison.only_before.size(), "{} of the baseline, not measured now");
   note(comparison.undecided.size(),
-       "whether {} of the baseline changed: the samples are too few or too scattered");
+       "cannot tell whether {} of the baseline changed: the samples are too few or too scattered");
 }
 
 /// Whether a place is another, or a pair that has it as an end.

@@ -135,10 +135,10 @@ ok "${two[@]}" --strategy coarse --queues fcfs -o fcfs.json
 stdout_has 'queues fcfs'
 stderr_has "says whether these can deadlock"
 stdout_has '2 tensors with 117.2 KiB through the proxies' # what the queues are about
-refused "deadlock: it waits in a circle: rank " run fcfs.json --check
+refused "deadlock: circular wait: rank " run fcfs.json --check
 exits 2 run fcfs.json --limit 3s # nothing is started
 # Who waits for whom: from one rank around to itself.
-circle='deadlock: it waits in a circle: rank ([0-9]) for part [0-9]+ from rank [0-9], .* from rank \1; plan with --queues client$'
+circle='deadlock: circular wait: rank ([0-9]) for part [0-9]+ from rank [0-9], .* from rank \1; plan with --queues client$'
 stderr_matches "$circle"
 exits 4 run fcfs.json --unchecked --limit 8s
 stderr_matches 'did not finish an iteration within 8 s \(--limit\): lane 0 waits for the arrival of part [0-9]+ from rank [0-9]'

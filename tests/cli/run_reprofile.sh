@@ -25,7 +25,7 @@ done
 again=(--reprofile-every 2 --reprofile-gain 50% -p profile.json -m model.csv)
 
 # What it needs, and that it must be the plan's own.
-refused "give --profile and --workload that it was made from" run plan.json --reprofile-every 2
+refused "give the --profile and --workload that the plan was made from" run plan.json --reprofile-every 2
 refused "--reprofile-every: must be at least 1, is 0" run plan.json --reprofile-every 0 -p profile.json -m model.csv
 refused "--reprofile-gain requires --reprofile-every; give both" run plan.json --reprofile-gain 5%
 for gain in 100% -1% much; do

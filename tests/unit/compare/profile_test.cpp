@@ -356,7 +356,7 @@ TEST(CompareProfiles, LeavesASizeThatIsAloneOnItsCurveUndecided) {
       const Comparison c = compare(curve({}), curve({i}));
       EXPECT_TRUE(c.same()) << i;
       ASSERT_THAT(c.undecided, SizeIs(1)) << i;
-      EXPECT_THAT(c.undecided[0].note, HasSubstr("sizes next to it"));
+      EXPECT_THAT(c.undecided[0].note, HasSubstr("neighbouring sizes"));
     }
     EXPECT_THAT(compare(curve({}), curve({1, 2})).differences, SizeIs(2));
     EXPECT_THAT(compare(curve({0, 3}), curve({})).undecided, SizeIs(2));

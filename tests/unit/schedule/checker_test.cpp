@@ -228,7 +228,7 @@ TEST(Checker, FindsADeadlockAcrossRanks) {
     Op write{.peer = 1 - r, .bytes = 8};
     s.ranks[r].lanes[0].append(write, waited);
   }
-  EXPECT_THAT(first_fault(s), HasSubstr("deadlock: it waits in a circle: rank 0 for part 0 from "
+  EXPECT_THAT(first_fault(s), HasSubstr("deadlock: circular wait: rank 0 for part 0 from "
                                         "rank 1, rank 1 for part 0 from rank 0"));
 }
 

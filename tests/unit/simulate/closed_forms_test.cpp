@@ -254,8 +254,8 @@ TEST(ClosedForms, MemoryGrowsAsTheWaysDoAndIsTheSimulatorsOwn) {
 
 TEST(ClosedForms, AProgramThatEndsWithoutAResultIsOneError) {
   for (const auto& [program, words] :
-       {std::pair("/bin/true", "ended with status 0 and without a result"),
-        std::pair("/bin/false", "ended with status 1 and without a result"),
+       {std::pair("/bin/true", "exited with status 0 and no result"),
+        std::pair("/bin/false", "exited with status 1 and no result"),
         std::pair("/nonexistent", "No such file")}) {
     const char* const started = program;
     EXPECT_REFUSED(operation, words, simulate(SimGraph(), started, [](std::uint64_t) {}));

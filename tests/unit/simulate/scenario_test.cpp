@@ -72,8 +72,8 @@ TEST(Scenario, WhatIsNotThereIsAUsageErrorThatShowsWhatIs) {
   };
   for (const Case& c : {Case{{{"link=rank 1 inn:0.5"}}, "did you mean 'rank 1 in'?"},
                         {{{"link=x:0.5"}}, "there are rank 0 out, rank 0 in"},
-                        {{{"rank 1 in:0.5"}}, "neither a link nor a rank"},
-                        {{{"rank=3:0.5"}}, "the plan has 0 to 2"},
+                        {{{"rank 1 in:0.5"}}, "no link and no rank"},
+                        {{{"rank=3:0.5"}}, "the plan has ranks 0 to 2"},
                         {{{"rank=1"}}, "there is no ':'"},
                         {{{"rank=1:0"}}, "--slow rank=1:0: '0' must be a factor"},
                         {{{"rank=1:nan"}}, "'nan'"},
@@ -85,7 +85,7 @@ TEST(Scenario, WhatIsNotThereIsAUsageErrorThatShowsWhatIs) {
                         {{{}, {"1=x"}}, "--straggler 1=x: 'x'"},
                         {{{}, {"1=0.5x"}}, "a factor from 1 to"},
                         {{{}, {"1=2x", "rank=1:3"}}, "rank 1 is one already"},
-                        {{{}, {}, {"0->5:1GB/s"}}, "the plan has 0 to 2"},
+                        {{{}, {}, {"0->5:1GB/s"}}, "the plan has ranks 0 to 2"},
                         {{{}, {}, {"0:1GB/s"}}, "there is no '->'"},
                         {{{}, {}, {"0->1:1GB"}}, "--background 0->1:1GB: "},
                         {{{}, {}, {"1->1:1GB/s"}}, "no link between ranks 1 and 1"}}) {

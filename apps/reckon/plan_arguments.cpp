@@ -115,9 +115,10 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   ProxyOptions& proxies = a.asked.proxies;
   command.option("-p,--profile", &a.profile,
                  "What `reckon probe` wrote, or a shipped profile's name");
-  command.option("-m,--workload", &a.workload,
-                 "A workload (JSON, or CSV with the columns name,elements,dtype), or a shipped "
-                 "model's name (--list)");
+  command.option(
+      "-m,--workload", &a.workload,
+      "A workload (JSON, CSV with the columns name,elements,dtype, or .safetensors), or a shipped "
+      "model's name (--list)");
   const Argument roles =
       command.option("-r,--roles", &a.roles, "Which machines work and which serve");
   const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");

@@ -13,7 +13,7 @@ def resnet50(batch):
     return build(torchvision.models.resnet50, 64, batch)
 
 def vgg16(batch):
-    return build(torchvision.models.vgg16, 32, batch)
+    return build(lambda: torchvision.models.vgg16(init_weights=False), 32, batch)
 PYTHON
 for model in resnet50 vgg16; do
   "$python" -m reckon.record models.py:$model --batch 2 --warm-up 0 --iterations 1 -o $model.json 2> err > out || fail "$(cat err)"

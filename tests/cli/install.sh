@@ -5,7 +5,8 @@ build=$(realpath "$(dirname "$RECKON")/../..")
 [[ -e $build/cmake_install.cmake ]] || skip "$RECKON does not lie in a build folder"
 
 cmake --install "$build" --prefix "$PWD/first" > installed.txt
-for file in bin/reckon share/reckon/profiles/workloads/resnet50.json share/reckon/schemas/plan.schema.json share/doc/reckon/LICENSE; do
+for file in bin/reckon share/reckon/profiles/workloads/resnet50.json share/reckon/schemas/plan.schema.json share/reckon/python/reckon/record.py \
+    share/doc/reckon/LICENSE; do
   [[ -s first/$file ]] || fail "not installed: $file"
 done
 [[ -x first/bin/reckon ]] || fail "bin/reckon cannot be executed"

@@ -4,7 +4,10 @@
 
 Each model below is written down in the order in which its forward pass first uses the parameters. The backward pass
 finishes their gradients in the reverse order; a parameter used at both ends (an embedding that is also the output
-layer) is finished last, which is why it stands where it is used first.
+layer) is finished last, which is why it stands where it is used first. What one operation of PyTorch takes (a norm's
+weight and bias, a convolution's) is finished together, in the order in which it takes them; a linear layer's weight is
+transposed first, so that its bias is finished before. tests/torch/order.sh compares with a recording. The gradients of
+an LSTM cell come out of one kernel: their order among each other says nothing.
 
 Three models also say what their layers compute: multiplications and additions (2 operations) of convolutions, matrices
 and attention, and how many elements go from and to memory. Assumed: each layer reads its inputs and weights once and
@@ -34,6 +37,11 @@ class Forward:
         if self.layers:
             self.layers[-1].setdefault("tensors", []).append(name)
 
+    def operation(self, *parameters):
+        """Parameters (name, *shape) that one operation takes."""
+        for parameter in reversed(parameters):
+            self.add(*parameter)
+
     def layer(self, name, forward, input_gradient=None, weight_gradient=None, exchange=None):
         """What is added from here on belongs to it. A computation: operations and elements moved a sample, and elements
         moved whatever the batch."""
@@ -57,14 +65,17 @@ class Forward:
         if bias:
             self.add(f"{name}.bias", outputs)
 
-    def conv(self, name, inputs, outputs, kernel, bias=False, weight="weight"):
-        self.add(f"{name}.{weight}", outputs, inputs, kernel, kernel)
+    def conv(self, name, inputs, outputs, kernel, bias=False):
+        self.operation((f"{name}.weight", outputs, inputs, kernel, kernel), *[(f"{name}.bias", outputs)] * bias)
+
+    def spectral_conv(self, name, inputs, outputs, kernel, bias=False):
+        """Its weight is divided by a norm of its own before the convolution takes it."""
+        self.add(f"{name}.weight_orig", outputs, inputs, kernel, kernel)
         if bias:
             self.add(f"{name}.bias", outputs)
 
     def norm(self, name, width):
-        self.add(f"{name}.weight", width)
-        self.add(f"{name}.bias", width)
+        self.operation((f"{name}.weight", width), (f"{name}.bias", width))
 
 
 def resnet50(m):
@@ -107,8 +118,8 @@ def vgg16(m):
 def bert_large(m):
     hidden, feed_forward = 1024, 4096
     m.add("embeddings.word_embeddings.weight", 30522, hidden)
-    m.add("embeddings.position_embeddings.weight", 512, hidden)
     m.add("embeddings.token_type_embeddings.weight", 2, hidden)
+    m.add("embeddings.position_embeddings.weight", 512, hidden)
     m.norm("embeddings.LayerNorm", hidden)
     for layer in range(24):
         name = f"encoder.layer.{layer}"
@@ -200,12 +211,12 @@ def ugatit(m):
     def discriminator(net, layers):
         inputs, width, index = 3, ch, 1
         for _ in range(layers - 1):
-            m.conv(f"{net}.model.{index}", inputs, width, 4, bias=True, weight="weight_orig")
+            m.spectral_conv(f"{net}.model.{index}", inputs, width, 4, bias=True)
             inputs, width, index = width, 2 * width, index + 3
         m.linear(f"{net}.gap_fc", inputs, 1, bias=False, weight="weight_orig")
         m.linear(f"{net}.gmp_fc", inputs, 1, bias=False, weight="weight_orig")
         m.conv(f"{net}.conv1x1", 2 * inputs, inputs, 1, bias=True)
-        m.conv(f"{net}.conv", inputs, 1, 4, weight="weight_orig")
+        m.spectral_conv(f"{net}.conv", inputs, 1, 4)
 
     generator("genA2B")
     generator("genB2A")

@@ -115,9 +115,10 @@ void add_plan_options(Arguments& command, PlanArguments& a) {
   ProxyOptions& proxies = a.asked.proxies;
   command.option("-p,--profile", &a.profile,
                  "A profile of `reckon probe`, or a shipped one's name");
-  command.option("-m,--workload", &a.workload,
-                 "A workload (JSON, or CSV with the columns name,elements,dtype), or a shipped "
-                 "model's name (--list)");
+  command.option(
+      "-m,--workload", &a.workload,
+      "A workload (JSON, CSV with the columns name,elements,dtype, or .safetensors), or a shipped "
+      "model's name (--list)");
   const Argument output = command.option("-o,--output", &a.output, "Write the plan to this file");
   const Argument workers = command.option(
       "--workers", whole_number(&a.asked.workers, 0, k_most_ranks),

@@ -42,4 +42,14 @@ void stop_if_interrupted() {
   }
 }
 
+NoSignals::NoSignals() noexcept {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &m_before);
+}
+
+NoSignals::~NoSignals() {
+  ::pthread_sigmask(SIG_SETMASK, &m_before, nullptr);
+}
+
 } // namespace reckon

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <csignal>
+
 namespace reckon {
 
 /// Makes SIGINT and SIGTERM set a flag instead of ending the process; a second signal ends it.
@@ -12,5 +14,18 @@ void install_interrupt_handlers();
 
 /// For loops that have nothing worth keeping: throws Error{operation} once interrupted().
 void stop_if_interrupted();
+
+/// While this lives its thread gets no signals, nor do the threads that it starts, ever: those of a
+/// process are for threads that its owner started. To be destroyed by the thread that made it.
+class NoSignals {
+public:
+  NoSignals() noexcept;
+  NoSignals(const NoSignals&) = delete;
+  NoSignals& operator=(const NoSignals&) = delete;
+  ~NoSignals();
+
+private:
+  sigset_t m_before;
+};
 
 } // namespace reckon

@@ -329,12 +329,15 @@ std::string JsonView::string() const {
   return m_value->get<std::string>();
 }
 
-std::string JsonView::name() const {
-  std::string text = string();
-  const bool printable = std::none_of(text.begin(), text.end(), [](char c) {
+bool is_name(std::string_view text) {
+  return !text.empty() && text.size() <= 256 && std::none_of(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
   });
-  if (text.empty() || text.size() > 256 || !printable) {
+}
+
+std::string JsonView::name() const {
+  std::string text = string();
+  if (!is_name(text)) {
     fail("must be a name: 1 to 256 characters, no control characters");
   }
   return text;

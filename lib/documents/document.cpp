@@ -7,6 +7,7 @@
 #include "documents/cell_doubts.hpp"
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
+#include "documents/safetensors.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -60,7 +61,7 @@ std::vector<std::string> shipped(const fs::path& below) {
 
 bool is_path(const std::string& text) {
   return text == "-" || text.find('/') != std::string::npos || text.ends_with(".json") ||
-         text.ends_with(".csv");
+         text.ends_with(".csv") || is_safetensors(text);
 }
 
 /// The file that `path_or_name` means.
@@ -131,7 +132,7 @@ Document read_file_or_shipped(const std::string& path_or_name) {
   const auto among = [&](const std::vector<std::string>& names) {
     return std::find(names.begin(), names.end(), path_or_name) != names.end();
   };
-  if (among(shipped_workloads()) || is_workload_csv(path_or_name)) {
+  if (among(shipped_workloads()) || is_workload_csv(path_or_name) || is_safetensors(path_or_name)) {
     return read_workload(path_or_name);
   }
   return among(shipped_profiles()) ? Document(read_profile(path_or_name))
@@ -152,7 +153,15 @@ Profile read_profile(const std::string& path_or_name, std::vector<std::string>& 
 }
 
 Workload read_workload(const std::string& path_or_name) {
+  std::vector<std::string> doubts;
+  return read_workload(path_or_name, doubts);
+}
+
+Workload read_workload(const std::string& path_or_name, std::vector<std::string>& doubts) {
   const std::string path = locate(path_or_name, "workloads", "workload");
+  if (is_safetensors(path)) {
+    return workload_from_safetensors(path, doubts);
+  }
   if (is_workload_csv(path)) {
     return workload_from_csv(read_file(path), path);
   }

@@ -39,10 +39,13 @@ using Document = std::variant<Profile, Workload, Roles, Plan, Report>;
                                    std::vector<std::string>& doubts);
 [[nodiscard]] Roles read_roles(const std::string& path);
 [[nodiscard]] Plan read_plan(const std::string& path);
-/// A path to a JSON or CSV file (by its ending), or the name of a shipped workload ("resnet50"),
-/// which is looked for in $RECKON_DATA_DIR, beside the binary's installation and in the source
-/// tree.
+/// A path to a JSON, CSV or safetensors file (by its ending), or the name of a shipped workload
+/// ("resnet50"), which is looked for in $RECKON_DATA_DIR, beside the binary's installation and in
+/// the source tree.
 [[nodiscard]] Workload read_workload(const std::string& path_or_name);
+/// The same; `doubts` gets what workload_from_safetensors() says of it.
+[[nodiscard]] Workload read_workload(const std::string& path_or_name,
+                                     std::vector<std::string>& doubts);
 /// Names that read_workload and read_profile know, sorted.
 [[nodiscard]] std::vector<std::string> shipped_workloads();
 [[nodiscard]] std::vector<std::string> shipped_profiles();

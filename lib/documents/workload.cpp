@@ -3,6 +3,7 @@
 
 #include "core/csv.hpp"
 #include "core/error.hpp"
+#include "core/json.hpp"
 #include "core/whole_number.hpp"
 #include "documents/fields.hpp"
 #include "documents/json.hpp"
@@ -215,10 +216,7 @@ Tensor csv_tensor(const std::vector<std::string>& fields, const CsvColumns& colu
                   const CsvReader& line) {
   Tensor tensor;
   tensor.name = fields[columns.name];
-  const bool printable = std::none_of(tensor.name.begin(), tensor.name.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
-  if (tensor.name.empty() || tensor.name.size() > 256 || !printable) {
+  if (!is_name(tensor.name)) {
     line.fail("the name must have 1 to 256 characters, no control characters");
   }
   try {

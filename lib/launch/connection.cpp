@@ -38,7 +38,7 @@ Connection::Connection(Fd socket, std::string host_name)
 }
 
 void Connection::close() {
-  m_socket = Fd();
+  m_socket.reset();
   m_unsent.clear();
 }
 

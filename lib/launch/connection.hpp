@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/file.hpp"
+#include "launch/unshared_fd.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -62,7 +63,7 @@ public:
   std::string host;
 
 private:
-  Fd m_socket;
+  UnsharedFd m_socket;
   std::string m_unsent, m_received;
   std::deque<Message> m_messages;
   std::uint32_t m_longest = k_longest_hello;

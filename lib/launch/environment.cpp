@@ -28,43 +28,57 @@ std::optional<std::string> variable(const char* name) {
   return text != nullptr && *text != '\0' ? std::optional<std::string>(text) : std::nullopt;
 }
 
-int number_in(const std::string& text, const char* name, int low, int high) {
-  const std::optional<int> value = whole_number<int>(text);
+/// One of those that say who a process is in a job. With a prefix of our own they go before the
+/// common ones, which a framework in the same process may have taken for its own world.
+struct JobVariable {
+  std::string name; ///< as it is set
+  std::optional<std::string> text;
+};
+
+JobVariable job_variable(const char* name) {
+  const std::string own = std::string("RECKON_") + name;
+  if (std::optional<std::string> text = variable(own.c_str())) {
+    return {own, std::move(text)};
+  }
+  return {name, variable(name)};
+}
+
+int number_in(const JobVariable& variable, int low, int high) {
+  const std::optional<int> value = whole_number<int>(*variable.text);
   if (!value || *value < low || *value > high) {
-    fail(ErrorKind::usage, fmt::format("{} is '{}'; it must be a whole number from {} to {}", name,
-                                       one_line(text), low, high));
+    fail(ErrorKind::usage, fmt::format("{} is '{}'; it must be a whole number from {} to {}",
+                                       variable.name, one_line(*variable.text), low, high));
   }
   return *value;
 }
 
-JobEnvironment job_from_variables(const std::string& rank, const std::string& size) {
+JobEnvironment job_from_variables(const JobVariable& rank, const JobVariable& size) {
   constexpr int k_most_ranks = 1 << 20;
   JobEnvironment job;
-  job.size = number_in(size, "WORLD_SIZE", 1, k_most_ranks);
-  job.rank = number_in(rank, "RANK", 0, job.size - 1);
-  const auto local_size = variable("LOCAL_WORLD_SIZE");
-  const auto local_rank = variable("LOCAL_RANK");
-  if (local_size) {
-    job.local_size = number_in(*local_size, "LOCAL_WORLD_SIZE", 1, job.size);
+  job.size = number_in(size, 1, k_most_ranks);
+  job.rank = number_in(rank, 0, job.size - 1);
+  const JobVariable local_size = job_variable("LOCAL_WORLD_SIZE");
+  const JobVariable local_rank = job_variable("LOCAL_RANK");
+  if (local_size.text) {
+    job.local_size = number_in(local_size, 1, job.size);
   }
-  if (local_rank) { // some launchers set it without the size
-    job.local_rank =
-        number_in(*local_rank, "LOCAL_RANK", 0, (local_size ? job.local_size : job.size) - 1);
+  if (local_rank.text) { // some launchers set it without the size
+    job.local_rank = number_in(local_rank, 0, (local_size.text ? job.local_size : job.size) - 1);
     job.local_size = std::max(job.local_size, job.local_rank + 1);
   }
-  const auto address = variable("MASTER_ADDR");
-  const auto port = variable("MASTER_PORT");
-  if (job.size > 1 && (!address || !port)) {
+  const JobVariable address = job_variable("MASTER_ADDR");
+  const JobVariable port = job_variable("MASTER_PORT");
+  if (job.size > 1 && (!address.text || !port.text)) {
     fail(ErrorKind::usage,
          "WORLD_SIZE is greater than 1: set MASTER_ADDR and MASTER_PORT to where rank 0 listens");
   }
-  job.master_address = address.value_or("127.0.0.1");
-  if (port) {
+  job.master_address = address.text.value_or("127.0.0.1");
+  if (port.text) {
     constexpr int k_last_port = 65535;
-    job.master_port = number_in(*port, "MASTER_PORT", 1, k_last_port);
+    job.master_port = number_in(port, 1, k_last_port);
     // torchrun's own agent listens on that port and tells so; the next one is ours.
     if (variable("TORCHELASTIC_USE_AGENT_STORE").value_or("") == "True" &&
-        job.master_port < k_last_port) {
+        port.name == "MASTER_PORT" && job.master_port < k_last_port) {
       ++job.master_port;
     }
   }
@@ -115,10 +129,10 @@ std::optional<std::string> reachable_address() {
 } // namespace
 
 std::optional<JobEnvironment> job_from_environment() {
-  const auto rank = variable("RANK");
-  const auto size = variable("WORLD_SIZE");
-  if (rank && size) {
-    return job_from_variables(*rank, *size);
+  const JobVariable rank = job_variable("RANK");
+  const JobVariable size = job_variable("WORLD_SIZE");
+  if (rank.text && size.text) {
+    return job_from_variables(rank, size);
   }
   if (variable("PMIX_NAMESPACE") && variable("PMIX_RANK")) {
 #ifdef RECKON_HAVE_PMIX
@@ -129,11 +143,11 @@ std::optional<JobEnvironment> job_from_environment() {
          "-DRECKON_WITH_PMIX=ON, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
 #endif
   }
-  if (rank || size) {
+  if (rank.text || size.text) {
     fail(ErrorKind::usage,
          fmt::format(
              "{} is set but {} is not; set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or none",
-             rank ? "RANK" : "WORLD_SIZE", rank ? "WORLD_SIZE" : "RANK"));
+             rank.text ? rank.name : size.name, rank.text ? "WORLD_SIZE" : "RANK"));
   }
   refuse_other_launchers();
   return std::nullopt;
@@ -151,7 +165,7 @@ Fd listen_on_master_address(const JobEnvironment& job) {
          fmt::format("MASTER_ADDR '{}' is not known here", one_line(job.master_address)));
   }
   // "localhost" was meant so, unless the launcher has counted ranks elsewhere.
-  const bool counted = variable("LOCAL_WORLD_SIZE").has_value();
+  const bool counted = job_variable("LOCAL_WORLD_SIZE").text.has_value();
   const bool means_here = job.master_address == "localhost" || is_loopback(job.master_address);
   std::string why;
   int error = 0;
@@ -181,7 +195,7 @@ Fd meet_at_board(JobEnvironment& job, Seconds limit) {
   if (job.rank == 0) {
     job.master_address = "127.0.0.1";
     if (job.local_size < job.size) {
-      const auto wanted = variable("MASTER_ADDR");
+      const auto wanted = job_variable("MASTER_ADDR").text;
       const std::vector<std::string> known =
           wanted ? addresses_of_name(*wanted) : std::vector<std::string>{};
       const std::optional<std::string> found = known.empty() ? reachable_address() : known.front();

@@ -41,10 +41,11 @@ struct JobEnvironment {
 /// The job that a launcher has put this process into; nothing when it was started alone.
 ///
 /// RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT (torchrun, Kubernetes PyTorchJob, a shell loop over
-/// ssh), LOCAL_RANK and LOCAL_WORLD_SIZE if set, RECKON_JOB_TOKEN; else PMIx (mpirun, prterun,
-/// srun --mpi=pmix) where PMIX_NAMESPACE and PMIX_RANK are set: this connects to its server, so ask
-/// once. Throws Error{usage} when the variables make no sense, Error{unavailable} when the launcher
-/// speaks something that this build does not.
+/// ssh), LOCAL_RANK and LOCAL_WORLD_SIZE if set, each before it with RECKON_ in front, which a
+/// framework does not touch that has taken the common names; RECKON_JOB_TOKEN; else PMIx (mpirun,
+/// prterun, srun --mpi=pmix) where PMIX_NAMESPACE and PMIX_RANK are set: this connects to its
+/// server, so ask once. Throws Error{usage} when the variables make no sense, Error{unavailable}
+/// when the launcher speaks something that this build does not.
 [[nodiscard]] std::optional<JobEnvironment> job_from_environment();
 
 /// 128 random bits as text.

@@ -118,9 +118,9 @@ Fd connect_to(const addrinfo& place, std::int64_t deadline_ns, int& error) {
 } // namespace
 
 Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener,
-                       Seconds peer_limit)
+                       Seconds peer_limit, AfterNews after_news)
     : m_job(std::move(job)), m_host(one_line(host_name())), m_peer_limit_ns(ns_of(peer_limit)),
-      m_exceptions(std::uncaught_exceptions()) {
+      m_after_news(after_news), m_exceptions(std::uncaught_exceptions()) {
   if (m_job.size == 1) {
     return;
   }
@@ -138,6 +138,7 @@ Rendezvous::Rendezvous(JobEnvironment job, const std::string& digest, Seconds li
       connect_to_root(digest, deadline);
     }
     m_job.board.reset();
+    const NoSignals quiet;
     m_watch = std::jthread([this](const std::stop_token& stop) { keep_watch(stop); });
     measure_clock(limit);
   } catch (const std::exception& e) {
@@ -184,6 +185,9 @@ void Rendezvous::declare(const std::string& trouble, bool tell) {
 void Rendezvous::raise_trouble() const {
   if (m_trouble) {
     throw PeerError(*m_trouble);
+  }
+  if (m_cancelled) {
+    fail(ErrorKind::operation, "cancelled");
   }
   stop_if_interrupted();
 }
@@ -485,8 +489,7 @@ void Rendezvous::keep_watch(const std::stop_token& stop) {
       return;
     }
     const std::int64_t now = monotonic_ns();
-    if (m_trouble && now - m_trouble_ns > k_grace_ns) {
-      // The rank hangs in something that nobody can end, a device for example.
+    if (m_trouble && now - m_trouble_ns > k_grace_ns && m_after_news == AfterNews::end_process) {
       log_line(LogLevel::error, *m_trouble);
       ::_exit(k_exit_operation);
     }

@@ -8,6 +8,7 @@
 #include "launch/peer_error.hpp"
 #include "launch/reception.hpp"
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -27,6 +28,13 @@ inline constexpr Seconds k_least_peer_limit{2};
 /// In which the news of a rank that ended reaches everybody, also on a busy machine.
 inline constexpr Seconds k_news_limit{3};
 
+/// Of a process that still exists five seconds after the news that a rank has ended: it may hang in
+/// something that nobody can end, a device for example.
+enum class AfterNews : std::uint8_t {
+  end_process, ///< exit status 4, the news on standard error
+  stay,        ///< it is not ours to end
+};
+
 /// The control plane of a job: every rank keeps one TCP connection to rank 0. Nothing of a gradient
 /// passes here; it carries addresses before the first iteration, barriers around iterations, and
 /// the news that somebody died.
@@ -35,17 +43,18 @@ inline constexpr Seconds k_news_limit{3};
 /// connection (it ended), was not heard of for the peer limit (it was stopped, its machine or link
 /// is down), gave up, or does not come to a step within the step's limit. A thread says twice a
 /// second that this rank lives, and listens while nobody calls: computing for long is no death, and
-/// the bad news is passed on at once. Five seconds after the news the process ends itself (exit
-/// status 4, the news on standard error) if it still exists then with this object in it.
+/// the bad news is passed on at once.
 ///
-/// Used by one thread (and its own).
+/// Used by one thread (and its own), but for cancel(). Children of fork() have none of its
+/// connections.
 class Rendezvous {
 public:
   /// Rank 0 listens where the environment says, or takes over `listener` (already listening); the
   /// others connect, trying again until `limit`. All must present the same token, program version,
   /// job size and `digest` (of the plan).
   Rendezvous(JobEnvironment job, const std::string& digest, Seconds limit, Fd listener = Fd(),
-             Seconds peer_limit = k_default_peer_limit);
+             Seconds peer_limit = k_default_peer_limit,
+             AfterNews after_news = AfterNews::end_process);
   /// Closes together with the others, waiting for them two seconds at most; not after an exception.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
@@ -83,6 +92,9 @@ public:
   }
   /// Tells everybody why this rank gives up. Never throws.
   void give_up(const std::string& why) noexcept;
+  /// Makes the call that is under way, and all that follow, throw Error{operation} within a tenth
+  /// of a second. Any thread.
+  void cancel() noexcept { m_cancelled = true; }
 
   /// What to add to this machine's monotonic_ns() to get rank 0's, and how far off that may be.
   struct ClockOffset {
@@ -115,7 +127,7 @@ private:
   void check_silence();
   /// The first trouble is what every call throws from now on; all others are told.
   void declare(const std::string& trouble, bool tell = true);
-  /// Throws the trouble, or that this process was interrupted.
+  /// Throws the trouble, or that this was cancelled or the process interrupted.
   void raise_trouble() const;
   [[noreturn]] void raise(const std::string& trouble);
   std::string next_message(Peer& peer, Seconds limit, const std::string& doing);
@@ -126,6 +138,8 @@ private:
   JobEnvironment m_job;
   std::string m_host;
   std::int64_t m_peer_limit_ns;
+  AfterNews m_after_news;
+  std::atomic<bool> m_cancelled{false};
   int m_exceptions; ///< under way when this was made
   ClockOffset m_offset;
   std::mutex m_mutex;        ///< guards what follows

@@ -243,11 +243,11 @@ public:
   FabricMover& operator=(const FabricMover&) = delete;
 
   /// After an error peers may still be writing, and ~FabricLane cannot read ahead of them; over tcp
-  /// fi_close crashes as well when writes were under way and the peer is dead or cut off. The
-  /// process is about to end: what it has open is left to the kernel, which closes it in one go.
+  /// fi_close crashes as well when writes were under way and the peer is dead or cut off. What it
+  /// has open is left to the end of the process and the kernel, which closes it in one go.
   /// Only shm leaves something that the kernel does not know of, a name in /dev/shm.
   ~FabricMover() override {
-    if (std::uncaught_exceptions() > 0 && m_transport != "shm") {
+    if ((m_abandoned || std::uncaught_exceptions() > 0) && m_transport != "shm") {
       // Kept where they can still be reached: what is left open on purpose is no leak.
       static auto* const left_open = new std::vector<std::unique_ptr<FabricLane>>();
       for (Choice& choice : m_choices) {
@@ -270,6 +270,7 @@ public:
   }
 
   void adopt(std::span<std::byte> buffer) override { m_buffers.push_back(buffer); }
+  void abandon() noexcept override { m_abandoned = true; }
 
   void open(int lanes) override {
     if (lanes < 1) {
@@ -489,6 +490,7 @@ private:
   std::vector<Mapping> m_own_memory;
   std::vector<std::span<std::byte>> m_buffers; // before the lanes, which register them
   std::vector<Choice> m_choices;
+  bool m_abandoned = false;
 };
 
 /// A line for each provider: its name, or "name: why it is left out".

@@ -185,6 +185,14 @@ public:
 
   MoverLane& lane(int index) override { return *m_lanes.at(static_cast<std::size_t>(index)); }
 
+  void abandon() noexcept override {
+    for (Mover* const mover : {m_between.get(), m_inside.get()}) {
+      if (mover != nullptr) {
+        mover->abandon();
+      }
+    }
+  }
+
   void disconnect(const std::function<void()>& meet) override {
     bool met = false;
     const auto meet_once = [&] { // so that every rank meets as often, whatever it is made of

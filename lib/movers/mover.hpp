@@ -110,8 +110,9 @@ public:
   [[nodiscard]] virtual std::span<std::byte> view(std::span<std::byte> buffer) { return buffer; }
   virtual void push(std::span<std::byte> /*buffer*/) {}
   virtual void pull(std::span<std::byte> /*buffer*/) {}
-  /// Makes another mover's memory the next buffer, as allocate() makes its own: peers may write to
-  /// it through either. It must outlive this. Throws Error{unavailable} where the mover cannot.
+  /// Makes memory that is not its own the next buffer, as allocate() makes its own. Where it is
+  /// another mover's, peers may write to it through either. It must outlive this. Throws
+  /// Error{unavailable} where the mover cannot.
   virtual void adopt(std::span<std::byte> buffer);
   virtual void open(int lanes) = 0;
   /// Everything the peers need to reach our lanes and buffers.
@@ -132,6 +133,9 @@ public:
   /// A mover that is destroyed without, because the job failed, leaves such memory to the end of
   /// the process. The others do nothing, and do not call `meet`.
   virtual void disconnect(const std::function<void()>& /*meet*/) {}
+  /// The job has failed: what peers may still use, or what cannot be closed while they are in the
+  /// middle of something, is left to the end of the process.
+  virtual void abandon() noexcept {}
 
 protected:
   void meanwhile() const {

@@ -385,6 +385,7 @@ public:
   std::span<std::byte> allocate(std::uint64_t bytes) override { return m_inner->allocate(bytes); }
   std::span<std::byte> view(std::span<std::byte> buffer) override { return m_inner->view(buffer); }
   void push(std::span<std::byte> buffer) override { m_inner->push(buffer); }
+  void abandon() noexcept override { m_inner->abandon(); }
   void pull(std::span<std::byte> buffer) override { m_inner->pull(buffer); }
 
   void open(int lanes) override {

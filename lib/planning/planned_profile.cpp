@@ -4,6 +4,7 @@
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "documents/document.hpp"
+#include "documents/safetensors.hpp"
 #include "present/ranges.hpp"
 
 #include <fmt/format.h>
@@ -32,7 +33,8 @@ std::vector<std::string> places_of(const DocumentLink& link, const std::string& 
   const fs::path folder = fs::path(plan_file).parent_path();
   for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
     const fs::path path = folder / entry.path().filename();
-    if (path.extension() == ".json" || path.extension() == ".csv") {
+    if (path.extension() == ".json" || path.extension() == ".csv" ||
+        is_safetensors(path.string())) {
       places.push_back(path.string().find('/') == std::string::npos ? "./" + path.string()
                                                                     : path.string());
     }

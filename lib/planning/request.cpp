@@ -890,7 +890,7 @@ void warn_of_rates(const Profile& profile) {
 PlanDocuments read_plan_documents(const std::string& profile, const std::string& workload,
                                   const std::string& roles) {
   std::vector<std::string> doubts;
-  PlanDocuments out{read_profile(profile, doubts), read_workload(workload), {}, {}, {}, {}};
+  PlanDocuments out{read_profile(profile, doubts), read_workload(workload, doubts), {}, {}, {}, {}};
   for (const std::string& doubt : doubts) {
     log(LogLevel::warn, "{}", doubt);
   }

@@ -4,6 +4,8 @@
 #include "schedule/schedule.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,7 +34,13 @@ public:
   /// When it pays to ask again; nothing: none is under way.
   [[nodiscard]] virtual std::optional<std::int64_t>
   ask_again_ns(std::int64_t now_ns) const noexcept = 0;
+  /// Asked before ask_again_ns(): a descriptor that becomes readable when another thread ends a
+  /// delay after this; -1: only time ends them.
+  [[nodiscard]] virtual int bell() noexcept { return -1; }
 };
+
+/// Makes who serves the delays of a program; none, or what gives null: their time passes.
+using MakeDelays = std::function<std::unique_ptr<Delays>(const LaneProgram& program)>;
 
 /// Delays in which nothing happens but that their time passes.
 class TimedDelays final : public Delays {

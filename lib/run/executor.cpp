@@ -272,9 +272,17 @@ bool LaneExecutor::advance() noexcept {
 }
 
 /// The transport sleeps in whole milliseconds; what is left is slept in short naps, after each of
-/// which it is looked at.
-void LaneExecutor::wait_until(std::int64_t then_ns, std::int64_t now_ns) noexcept {
+/// which it is looked at. A delay that somebody else ends wakes us by its bell.
+void LaneExecutor::wait_until(std::int64_t then_ns, std::int64_t now_ns, int bell) noexcept {
   const std::chrono::nanoseconds left(then_ns - now_ns);
+  if (bell >= 0) {
+    if (const auto sleep =
+            m_lane.before_sleep(std::min<std::chrono::nanoseconds>(left, k_longest_sleep))) {
+      sleep_on(std::array{*sleep, LaneSleep{bell, sleep->limit}});
+      m_lane.after_sleep();
+    }
+    return;
+  }
   const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(left);
   if (whole.count() > 0) {
     m_lane.wait(std::min(whole, k_longest_sleep));
@@ -296,9 +304,10 @@ LaneTimes LaneExecutor::run(std::uint64_t step, const std::atomic<bool>& stop) n
             std::memory_order_relaxed)) { // no data hang on it: the thread is joined afterwards
       break;
     }
+    const int bell = m_open_delays > 0 ? m_delays->bell() : -1;
     const std::int64_t asleep = monotonic_ns();
     if (const std::optional<std::int64_t> then = m_delays->ask_again_ns(asleep)) {
-      wait_until(*then, asleep);
+      wait_until(*then, asleep, bell);
     } else {
       m_lane.wait(k_longest_sleep);
     }

@@ -66,7 +66,7 @@ private:
   bool compute() noexcept;
   [[nodiscard]] LocalOp local(const Op& op) noexcept;
   bool end_delays() noexcept;
-  void wait_until(std::int64_t then_ns, std::int64_t now_ns) noexcept;
+  void wait_until(std::int64_t then_ns, std::int64_t now_ns, int bell) noexcept;
   [[nodiscard]] std::byte* at(Slice slice) const noexcept {
     return m_buffers[slice.buffer].data() + slice.offset;
   }

@@ -8,11 +8,9 @@
 #include "launch/sockets.hpp"
 #include "run/folder_lock.hpp"
 #include "run/iteration_count.hpp"
-#include "run/lanes.hpp"
 #include "run/load_checkpoint.hpp"
 #include "run/machine_check.hpp"
-#include "run/rank_memory.hpp"
-#include "run/transports.hpp"
+#include "run/session.hpp"
 #include "run/verifier.hpp"
 #include "stats/summary.hpp"
 
@@ -28,15 +26,6 @@
 
 namespace reckon {
 namespace {
-
-/// What a rank says of itself when it joins.
-struct Introduction {
-  std::string host, places; ///< RankMemory::settle()
-  std::int64_t clock_uncertainty_ns = 0;
-  [[nodiscard]] PeerFields fields() {
-    return {{"host", &host}, {"places", &places}, {"clock_uncertainty_ns", &clock_uncertainty_ns}};
-  }
-};
 
 /// What its passes are, in rounds of work.
 struct CrewRounds {
@@ -72,18 +61,6 @@ bool same_folder(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
-std::uint64_t longest_write(std::span<const RankProgram* const> programs) {
-  std::uint64_t longest = 0;
-  for (const RankProgram* program : programs) {
-    for (const LaneProgram& lane : program->lanes) {
-      for (const Op& op : lane.ops()) {
-        longest = std::max(longest, op.kind == OpKind::write ? op.bytes : 0);
-      }
-    }
-  }
-  return longest;
-}
-
 /// What an iteration of the lanes can be: numbers of programs. What restores is the last one.
 enum Round : std::size_t { k_usual, k_saving };
 
@@ -106,7 +83,9 @@ public:
     const ThreadPlaces places =
         place_threads(allowed_cpus(), m_programs.front()->lanes.size(), m_options.local_rank,
                       m_options.local_size, m_options.compute, m_options.lane_cpus);
-    connect(places.lanes);
+    m_session.emplace(m_rendezvous, m_programs, m_options, places.lanes);
+    begin_result();
+    m_verifier->begin(views());
     const std::vector<std::string>& hosts = m_result.hosts;
     if (m_options.machine_rates &&
         std::ranges::count(hosts, hosts.front()) == static_cast<std::ptrdiff_t>(hosts.size())) {
@@ -116,8 +95,10 @@ public:
     if (m_options.compute) {
       m_result.context["compute"] = assemble_crew(places.compute);
     }
-    m_lanes.emplace(m_programs, *m_mover, m_reached, places.lanes, m_crew ? &*m_crew : nullptr);
-    m_result.timeline = m_lanes->timeline(); // nothing yet
+    m_session->start_lanes([this](const LaneProgram& program) {
+      return m_crew ? m_crew->delays_of(program) : nullptr;
+    });
+    m_result.timeline = m_session->lanes().timeline(); // nothing yet
     if (const std::string& folder = m_options.checkpoints.save_folder; !folder.empty()) {
       m_lock.emplace(m_rendezvous, folder, m_options.limit);
     }
@@ -142,52 +123,13 @@ public:
   }
 
 private:
-  /// `cpus`: of the lanes.
-  void connect(const std::vector<int>& cpus) {
-    m_mover = m_options.mover ? m_options.mover() : mover_for(m_options, m_self);
-    const std::uint64_t longest = longest_write(m_programs);
-    if (const std::uint64_t most = m_mover->capabilities().max_write_bytes; longest > most) {
-      fail(ErrorKind::unavailable,
-           fmt::format("transport {} writes at most {} at once, and a part of the plan has {}; "
-                       "plan with a smaller --part-bytes",
-                       m_mover->capabilities().name, to_text(Bytes(most)),
-                       to_text(Bytes(longest))));
-    }
-    m_memory.emplace(*m_mover, m_programs.back()->buffer_bytes);
-    introduce(m_memory->settle(*m_programs[k_usual], cpus, m_options.lane_cpus));
-    m_verifier->begin(m_memory->views());
-    m_mover->open(static_cast<int>(m_programs.front()->lanes.size()));
-    const std::vector<std::string> addresses =
-        m_rendezvous.all_gather(m_mover->address(), m_options.limit);
-    m_mover->set_meanwhile([this] { m_rendezvous.watch(Seconds(0)); });
-    // A peer that just ended cannot be connected to.
-    m_rendezvous.or_blame_a_peer(k_news_limit,
-                                 [&] { m_mover->connect(m_rendezvous.rank(), addresses); });
-    m_reached.assign(m_memory->buffers().begin(), m_memory->buffers().end());
-    for (const PeerBuffer& peer : m_programs.back()->peer_buffers) {
-      m_reached.push_back(m_mover->memory_of(peer.rank, peer.buffer));
-    }
-  }
-
-  void introduce(const std::string& places) {
-    std::string all_places;
-    for (const Introduction& rank :
-         gather(m_rendezvous,
-                Introduction{host_name(), places, m_rendezvous.clock_offset().uncertainty_ns},
-                m_options.limit)) {
-      if (!rank.places.empty()) {
-        all_places += fmt::format("{}rank {}: {}", all_places.empty() ? "" : "; ",
-                                  m_result.hosts.size(), rank.places);
-      }
-      m_result.hosts.push_back(rank.host);
-      m_result.clock_uncertainty_ns =
-          std::max(m_result.clock_uncertainty_ns, rank.clock_uncertainty_ns);
-    }
-    if (!all_places.empty()) {
-      m_result.context["lanes"] = all_places;
-    }
-    if (m_options.introduced) {
-      m_options.introduced(m_result.hosts);
+  /// What is known once all have joined.
+  void begin_result() {
+    const RankPlaces& places = m_session->places();
+    m_result.hosts = places.hosts;
+    m_result.clock_uncertainty_ns = places.clock_uncertainty_ns;
+    if (!places.lanes.empty()) {
+      m_result.context["lanes"] = places.lanes;
     }
     m_result.verification.resize(m_result.hosts.size());
     for (const RankProgram& rank : m_schedule.ranks) {
@@ -251,7 +193,7 @@ private:
     prepare(iteration);
     log(LogLevel::debug, "iteration {}", iteration);
     RankSample mine;
-    mine.ready_ns = root_clock();
+    mine.ready_ns = m_session->root_clock_ns();
     const std::optional<IterationKind> kind = meet(iteration, go, mine);
     if (!kind) {
       return false;
@@ -265,13 +207,12 @@ private:
     pull(saves);
     RankVerification copies;
     if (saves) {
-      copies = m_verifier->replica()->compare(m_memory->views(), copies_of(*m_programs[k_saving]),
-                                              iteration);
+      copies = m_verifier->replica()->compare(views(), copies_of(*m_programs[k_saving]), iteration);
       m_checkpoints->save(iteration, copies.first_error);
       copies.first_error = copies.first_error.empty() ? "" : "saved " + copies.first_error;
     }
     m_found = copies;
-    m_found.add(m_verifier->check(m_memory->views(), iteration));
+    m_found.add(m_verifier->check(views(), iteration));
     if (m_rendezvous.rank() == 0) {
       const double seconds = iteration_seconds(samples);
       if (count.counts(iteration)) {
@@ -285,26 +226,24 @@ private:
   }
 
   void prepare(std::uint32_t iteration) {
-    const Views views = m_memory->views();
-    poison_unkept(views, *m_programs.back());
+    const Views mine = views();
+    poison_unkept(mine, *m_programs.back());
     if (m_checkpoints && m_checkpoints->due(iteration) && m_checkpoints->idle()) {
       for (const SavedRun& run : m_programs[k_saving]->saved) {
-        poison(views[run.copy.buffer].subspan(run.copy.offset, run.kept.bytes));
+        poison(mine[run.copy.buffer].subspan(run.copy.offset, run.kept.bytes));
       }
     }
-    m_verifier->fill(views, iteration);
-    m_memory->push();
+    m_verifier->fill(mine, iteration);
+    m_session->memory().push();
   }
 
   /// Of a snapshot only a new one: one that is being written must not be touched.
   void pull(bool with_snapshot) {
-    m_memory->pull(
+    m_session->memory().pull(
         m_programs[with_snapshot ? m_programs.size() - 1 : k_usual]->buffer_bytes.size());
   }
 
-  [[nodiscard]] std::int64_t root_clock() const {
-    return monotonic_ns() + m_rendezvous.clock_offset().offset_ns;
-  }
+  [[nodiscard]] Views views() const { return m_session->memory().views(); }
   [[nodiscard]] std::int64_t computed_ns() const { return m_crew ? m_crew->busy_ns() : 0; }
 
   /// Barrier before an iteration; brings rank 0 the last one's verification. Says what the
@@ -340,13 +279,14 @@ private:
 
   /// The timed part, and all ranks' samples of it.
   std::vector<RankSample> measure(Round round, std::uint32_t iteration, const RankSample& times) {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(times.begin_ns - root_clock()));
+    std::this_thread::sleep_for(
+        std::chrono::nanoseconds(times.begin_ns - m_session->root_clock_ns()));
     const ProcessorTimes used = ProcessorTimes::now();
-    const SampleMeter meter(root_clock(), computed_ns(), used);
+    const SampleMeter meter(m_session->root_clock_ns(), computed_ns(), used);
     run_round(round, iteration);
-    const std::int64_t end_ns = root_clock();
-    check_lanes();
-    RankSample mine = meter.sample(end_ns, computed_ns(), ProcessorTimes::now(), m_lanes->times());
+    const std::int64_t end_ns = m_session->root_clock_ns();
+    RankSample mine =
+        meter.sample(end_ns, computed_ns(), ProcessorTimes::now(), m_session->lanes().times());
     mine.ready_ns = times.ready_ns;
     mine.begin_ns = times.begin_ns;
     return gather(m_rendezvous, mine, m_options.limit);
@@ -367,7 +307,7 @@ private:
       return;
     }
     m_kept_seconds = seconds;
-    m_result.timeline = m_lanes->timeline();
+    m_result.timeline = m_session->lanes().timeline();
     const std::int64_t shift = m_rendezvous.clock_offset().offset_ns - samples.front().begin_ns;
     for (std::vector<OpSpan>& lane : m_result.timeline) {
       for (OpSpan& span : lane) {
@@ -378,24 +318,15 @@ private:
   }
 
   void run_round(std::size_t round, std::uint32_t iteration) {
-    m_lanes->start(round, std::uint64_t{iteration} + 1);
+    m_session->start(round, std::uint64_t{iteration} + 1);
     const std::int64_t deadline =
         monotonic_ns() + static_cast<std::int64_t>(m_options.limit.count() * 1e9);
-    while (!m_lanes->finished_within(std::chrono::milliseconds(20))) {
-      m_rendezvous.watch(Seconds(0));
+    while (!m_session->over_within(std::chrono::milliseconds(20))) {
       if (monotonic_ns() > deadline) {
         throw PeerError(fmt::format("rank {} did not finish an iteration within {} (--limit): {}",
                                     m_self, to_text(m_options.limit),
-                                    m_lanes->stop_and_describe()));
+                                    m_session->stop_and_describe()));
       }
-    }
-  }
-
-  void check_lanes() {
-    if (const std::string error = m_lanes->error(); !error.empty()) {
-      // A transport notices a dead peer at once, or, when packets vanish, after a time of its own.
-      m_rendezvous.blame_a_peer(m_rendezvous.patience());
-      fail(ErrorKind::operation, fmt::format("rank {} {}", m_self, error));
     }
   }
 
@@ -447,19 +378,18 @@ private:
   /// makes as many steps by itself, and compares.
   [[nodiscard]] RankVerification restore(std::string_view saved, std::uint64_t steps) {
     const RankProgram& restoring = *m_programs.back();
-    const Views views = m_memory->views();
-    for (const std::span<std::byte> view : views) {
+    const Views mine = views();
+    for (const std::span<std::byte> view : mine) {
       poison(view);
     }
     for (const SavedRun& run : restoring.saved) {
-      std::memcpy(views[run.kept.at.buffer].data() + run.kept.at.offset, saved.data(),
+      std::memcpy(mine[run.kept.at.buffer].data() + run.kept.at.offset, saved.data(),
                   run.kept.bytes);
       saved.remove_prefix(run.kept.bytes);
     }
-    m_memory->push();
+    m_session->memory().push();
     m_rendezvous.all_gather("", m_options.limit);
     run_round(m_programs.size() - 1, 0);
-    check_lanes();
     pull(true);
     ParameterReplica& replica = *m_verifier->replica();
     for (std::uint32_t step = 0; step < steps; ++step) {
@@ -469,7 +399,7 @@ private:
         m_options.made_again(step + 1, steps);
       }
     }
-    return replica.compare(views, restoring.kept, static_cast<std::uint32_t>(steps));
+    return replica.compare(mine, restoring.kept, static_cast<std::uint32_t>(steps));
   }
 
   void start_checkpoints(const std::vector<std::uint64_t>& resumed) {
@@ -495,7 +425,7 @@ private:
       }
     }
     m_checkpoints.emplace(folder, checkpoint_job(), options.every, m_schedule.optimizer,
-                          *m_programs[k_saving], m_memory->views(),
+                          *m_programs[k_saving], views(),
                           goes_on ? resumed : std::vector<std::uint64_t>());
   }
 
@@ -505,7 +435,7 @@ private:
     // Every worker holds all parameters, and the verification has found them equal.
     if (m_verifier->replica() != nullptr) {
       const std::string mine = worker_index(m_schedule, m_self) == 0U
-                                   ? parameters_digest(*m_programs[k_usual], m_memory->views())
+                                   ? parameters_digest(*m_programs[k_usual], views())
                                    : "";
       for (const std::string& digest : m_rendezvous.all_gather(mine, m_options.limit)) {
         m_result.parameters_digest = digest.empty() ? m_result.parameters_digest : digest;
@@ -516,10 +446,9 @@ private:
            fmt::format("rank {} computed wrongly in its passes: {}", m_self, mistake));
     }
     if (m_options.at_end) {
-      m_options.at_end(m_memory->views(), m_result.steps);
+      m_options.at_end(views(), m_result.steps);
     }
-    m_mover->disconnect(
-        [this] { static_cast<void>(m_rendezvous.all_gather("", m_options.limit)); });
+    m_session->leave();
   }
 
   /// Until the last checkpoint is complete, which costs no iteration any more.
@@ -547,14 +476,11 @@ private:
   std::vector<const RankProgram*> m_programs;
   std::unique_ptr<Verifier> m_verifier;
   JobResult m_result;
-  std::vector<double> m_seconds; ///< of the iterations whose timeline could be kept
-  double m_kept_seconds = 0;     ///< of the one whose timeline is
-  RankVerification m_found;      ///< in the last iteration
-  std::unique_ptr<Mover> m_mover;
-  std::optional<RankMemory> m_memory;
-  std::optional<PassCrew> m_crew;              ///< with RunOptions::compute, where there are passes
-  std::vector<std::span<std::byte>> m_reached; ///< our buffers, then those of peers
-  std::optional<Lanes> m_lanes;
+  std::vector<double> m_seconds;    ///< of the iterations whose timeline could be kept
+  double m_kept_seconds = 0;        ///< of the one whose timeline is
+  RankVerification m_found;         ///< in the last iteration
+  std::optional<PassCrew> m_crew;   ///< with RunOptions::compute, where there are passes
+  std::optional<Session> m_session; ///< whose lanes use the crew
   std::optional<FolderLock> m_lock; ///< of the folder that checkpoints are saved in
   std::optional<Checkpoints> m_checkpoints;
 };

@@ -78,6 +78,9 @@ struct RunOptions {
   std::function<std::unique_ptr<Mover>()> mover{}; ///< instead of the transport's: a test's own
   std::optional<MachineRates> machine_rates{}; ///< to be measured again, where ranks share a host
   CheckpointOptions checkpoints;
+  /// Where this rank's gradient is to lie, of that size, if the transport can reach it; empty: in
+  /// memory of the transport's.
+  std::span<std::byte> gradient{};
   const Carried* carried = nullptr; ///< to take over; null: from the start, or from a checkpoint
   /// Called with the host of each rank once the ranks know each other.
   std::function<void(const std::vector<std::string>& hosts)> introduced{};

@@ -9,14 +9,14 @@ namespace reckon {
 
 Lanes::Lanes(std::span<const RankProgram* const> programs, Mover& mover,
              std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus,
-             PassCrew* crew)
+             const MakeDelays& delays)
     : m_times(programs.front()->lanes.size()) {
   for (const RankProgram* program : programs) {
     std::vector<std::unique_ptr<LaneExecutor>>& executors = m_executors.emplace_back();
     for (std::size_t l = 0; l < m_times.size(); ++l) {
-      executors.push_back(std::make_unique<LaneExecutor>(
-          program->lanes[l], mover.lane(static_cast<int>(l)), buffers,
-          crew != nullptr ? crew->delays_of(program->lanes[l]) : nullptr));
+      executors.push_back(
+          std::make_unique<LaneExecutor>(program->lanes[l], mover.lane(static_cast<int>(l)),
+                                         buffers, delays ? delays(program->lanes[l]) : nullptr));
     }
   }
   for (std::size_t l = 0; l < m_times.size(); ++l) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "movers/mover.hpp"
+#include "run/delays.hpp"
 #include "run/executor.hpp"
-#include "run/pass_crew.hpp"
 #include "schedule/schedule.hpp"
 #include "schedule/timeline.hpp"
 
@@ -26,10 +26,10 @@ namespace reckon {
 class Lanes {
 public:
   /// `programs`: what a round can be, with the same number of lanes each. `cpus`: the processor of
-  /// each lane, or -1. `crew` works in the passes; null: their time passes.
+  /// each lane, or -1. `delays` serves the programs' delays.
   Lanes(std::span<const RankProgram* const> programs, Mover& mover,
         std::span<const std::span<std::byte>> buffers, const std::vector<int>& cpus,
-        PassCrew* crew);
+        const MakeDelays& delays);
   ~Lanes();
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;

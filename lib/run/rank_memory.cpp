@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/rank_memory.hpp"
 
+#include "core/error.hpp"
 #include "run/lane_memory.hpp"
 
 #include <fmt/format.h>
@@ -11,9 +12,28 @@
 
 namespace reckon {
 
-RankMemory::RankMemory(Mover& mover, std::span<const std::uint64_t> buffer_bytes) : m_mover(mover) {
+namespace {
+
+bool is_adopted(Mover& mover, std::span<std::byte> memory) {
+  try {
+    mover.adopt(memory);
+    return true;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unavailable) {
+      throw;
+    }
+    return false;
+  }
+}
+
+} // namespace
+
+RankMemory::RankMemory(Mover& mover, std::span<const std::uint64_t> buffer_bytes,
+                       std::span<std::byte> gradient)
+    : m_mover(mover) {
   for (const std::uint64_t bytes : buffer_bytes) {
-    m_buffers.push_back(mover.allocate(bytes));
+    const bool given = m_buffers.empty() && !gradient.empty() && is_adopted(mover, gradient);
+    m_buffers.push_back(given ? gradient : mover.allocate(bytes));
     m_views.push_back(mover.view(m_buffers.back()));
   }
 }

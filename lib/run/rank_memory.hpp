@@ -14,10 +14,13 @@
 namespace reckon {
 
 /// The buffers of one rank, in its schedule's order: where its lanes work, and where the processor
-/// fills and checks them. The mover owns them and must outlive this.
+/// fills and checks them. The mover owns them, and outlives this.
 class RankMemory {
 public:
-  RankMemory(Mover& mover, std::span<const std::uint64_t> buffer_bytes);
+  /// `gradient`: where the first buffer is to lie, which has its size and outlives this; empty, or
+  /// where the mover cannot reach that: in memory of the mover's.
+  RankMemory(Mover& mover, std::span<const std::uint64_t> buffer_bytes,
+             std::span<std::byte> gradient = {});
 
   [[nodiscard]] std::span<const std::span<std::byte>> buffers() const { return m_buffers; }
   [[nodiscard]] Views views() const { return m_views; }

@@ -6,11 +6,10 @@ build=$(realpath "$(dirname "$RECKON")/../..")
 
 cmake --install "$build" --prefix "$PWD/first" > installed.txt
 for file in bin/reckon share/man/man1/reckon-plan.1 share/bash-completion/completions/reckon \
-  share/zsh/site-functions/_reckon share/fish/vendor_completions.d/reckon.fish share/reckon/profiles/workloads/resnet50.json share/reckon/schemas/plan.schema.json share/doc/reckon/LICENSE; do
+  share/zsh/site-functions/_reckon share/fish/vendor_completions.d/reckon.fish share/reckon/profiles/workloads/resnet50.json share/reckon/schemas/plan.schema.json share/reckon/python/reckon/record.py share/doc/reckon/LICENSE; do
   [[ -s first/$file ]] || fail "not installed: $file"
 done
 [[ -x first/bin/reckon ]] || fail "bin/reckon cannot be executed"
-absent first/lib first/include
 
 # Moved, and with a workload that only this installation has: the source tree and the build are not looked at.
 mv first second

@@ -61,6 +61,18 @@ printf 'name,elements,dtype\nhead,1000,fp32\ntail,500,fp16\n' > model.csv
 ok show model.csv
 stdout_has 'workload model' head tail
 
+# So is one stored as safetensors. Both say what its order is worth, show in the table, plan as a warning.
+header='{"body.weight":{"dtype":"F32","shape":[64,16],"data_offsets":[0,4096]},'
+header+='"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[4096,4104]}}'
+printf "\\x$(printf %x ${#header})\\0\\0\\0\\0\\0\\0\\0%s" "$header" > stored.safetensors
+ok show stored.safetensors
+stdout_has 'workload stored' 'which is not the order of gradients; 1 tensor left out' '1 tensor, 1024 elements' body.weight
+stdout_lacks num_batches_tracked
+ok plan --profile byteps-cluster --workload stored.safetensors --workers 2 -o stored.json
+stderr_has "stored.safetensors: tensors are in the reverse of the file's order" 'stored.safetensors: 1 tensor left out'
+head -c 100 stored.safetensors > cut.safetensors
+refused 'cut.safetensors: ends after 92 of' show cut.safetensors
+
 # What ships goes by its name.
 ok show resnet50
 stdout_has 'workload resnet50'

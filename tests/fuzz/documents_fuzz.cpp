@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Any bytes, read as a document and as a CSV file: an input error or a document, never anything
-// else.
+// Any bytes, read as a document, as a CSV file and as the header of a safetensors file: an input
+// error or a document, never anything else.
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "documents/document.hpp"
 #include "documents/json.hpp"
+#include "documents/safetensors.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reckon {
 namespace {
@@ -50,5 +52,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   reckon::expect_document_or_input_error(
       [&] { return reckon::document_from_json(reckon::parse_json(text, "f"), "f"); });
   reckon::expect_document_or_input_error([&] { return reckon::workload_from_csv(text, "f.csv"); });
+  reckon::expect_document_or_input_error([&] {
+    std::vector<std::string> doubts;
+    return reckon::workload_from_safetensors_header(text, "f.safetensors", doubts);
+  });
   return 0;
 }

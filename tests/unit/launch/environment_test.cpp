@@ -28,6 +28,8 @@ protected:
   EnvironmentTest() {
     for (const char* name :
          {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+          "RECKON_RANK", "RECKON_WORLD_SIZE", "RECKON_MASTER_ADDR", "RECKON_MASTER_PORT",
+          "RECKON_LOCAL_RANK", "RECKON_LOCAL_WORLD_SIZE",
           "RECKON_JOB_TOKEN", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
           "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_USE_AGENT_STORE"}) {
       m_before.emplace_back(name, std::nullopt);
@@ -47,6 +49,25 @@ private:
 
 TEST_F(EnvironmentTest, WithoutALauncherThereIsNoJob) {
   EXPECT_FALSE(job_from_environment());
+}
+
+TEST_F(EnvironmentTest, OurOwnVariablesGoBeforeThoseThatAFrameworkHasTaken) {
+  set_job("1", "2");
+  set("LOCAL_RANK", "1");
+  set("TORCHELASTIC_USE_AGENT_STORE", "True");
+  EXPECT_EQ(job_from_environment().value().master_port, 4001); // the agent has 4000
+  set("RECKON_RANK", "2");
+  set("RECKON_WORLD_SIZE", "3");
+  set("RECKON_MASTER_PORT", "5000");
+  set("RECKON_LOCAL_RANK", "0");
+  const JobEnvironment job = job_from_environment().value();
+  EXPECT_EQ(job.rank, 2);
+  EXPECT_EQ(job.size, 3);
+  EXPECT_EQ(job.master_address, "127.0.0.1"); // not said again
+  EXPECT_EQ(job.master_port, 5000);
+  EXPECT_EQ(job.local_rank, 0);
+  set("RECKON_RANK", "3");
+  EXPECT_REFUSED(usage, "RECKON_RANK is '3'", job_from_environment());
 }
 
 TEST_F(EnvironmentTest, ReadsAndChecksTheVariables) {

@@ -44,7 +44,7 @@ protected:
 };
 
 TEST_F(LanesTest, EachRoundIsTheProgramThatIsAskedFor) {
-  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, nullptr);
+  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, {});
   ASSERT_TRUE(run(lanes, 1));
   EXPECT_EQ(m_buffers[0][2], std::byte{0}); // the second byte, before the first was copied to it
   ASSERT_TRUE(run(lanes, 0));
@@ -58,7 +58,7 @@ TEST_F(LanesTest, EachRoundIsTheProgramThatIsAskedFor) {
 }
 
 TEST_F(LanesTest, ALaneThatHangsSaysWhatItWaitsFor) {
-  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, nullptr);
+  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, {});
   lanes.start(2, 1);
   EXPECT_FALSE(lanes.finished_within(std::chrono::milliseconds(1)));
   EXPECT_EQ(lanes.stop_and_describe(), "lane 0 waits for the arrival of part 7 from rank 1");
@@ -67,7 +67,7 @@ TEST_F(LanesTest, ALaneThatHangsSaysWhatItWaitsFor) {
 TEST_F(LanesTest, ALaneThatFailsSaysWhy) {
   m_programs[2].lanes[0] = {};
   m_programs[2].lanes[0].append_write(0, 0, 0, {0, 0}, {0, 1000}, 1, {}); // outside of the buffer
-  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, nullptr);
+  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1}, {});
   ASSERT_TRUE(run(lanes, 2));
   EXPECT_THAT(lanes.error(), testing::StartsWith("lane 0: write(fake)"));
 }

@@ -1,12 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # python3 -m reckon.record: a model's gradients in the order in which they are ready, and its layers' times, as a workload.
-source "$(dirname "$0")/../support/shell.sh"
-python=
-for candidate in python3 /usr/bin/python3; do
-  "$candidate" -c 'import torch' 2> /dev/null && python=$candidate && break
-done
-[[ -n $python ]] || skip "there is no PyTorch (package python3-torch)"
-export PYTHONPATH=$source_dir/python PYTHONDONTWRITEBYTECODE=1
+source "$(dirname "$0")/common.sh"
 cat > model.py << 'PYTHON'
 import torch
 

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/dtype.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace reckon {
+
+/// Multiplies every element by `factor`, in place, rounding once to the element type (not int32).
+/// `bytes` is aligned to an element and holds whole ones. A factor of 1 leaves all as it is.
+void scale(std::span<std::byte> bytes, DType dtype, double factor);
+
+} // namespace reckon

@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "training/training.hpp"
+
+#include "core/clock.hpp"
+#include "core/error.hpp"
+#include "core/interrupt.hpp"
+#include "core/json.hpp"
+#include "core/processors.hpp"
+#include "core/version.hpp"
+#include "documents/document.hpp"
+#include "documents/own_machines.hpp"
+#include "launch/environment.hpp"
+#include "launch/peer_fields.hpp"
+#include "planning/planned_profile.hpp"
+#include "run/checks.hpp"
+#include "run/pass_crew.hpp"
+#include "run/transports.hpp"
+#include "stats/summary.hpp"
+#include "strategies/lower.hpp"
+#include "training/scale.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace reckon {
+namespace {
+
+/// Between steps: a rank may validate for as long as it likes.
+constexpr Seconds k_no_limit{1e9};
+constexpr std::size_t k_kept_steps = 1000;
+
+/// Throws Error{input} for a plan that does more or less than sum all gradients at all workers.
+void require_plain_sums(const Plan& plan, const std::string& file) {
+  const char* const what = plan.collective != Collective::all_reduce ? "is no all-reduce"
+                           : plan.asynchronous                       ? "is asynchronous"
+                           : plan.update    ? "makes the optimizer's step, which is the program's"
+                           : plan.one_queue ? "shows a deadlock"
+                                            : nullptr;
+  if (what != nullptr) {
+    fail(ErrorKind::input, fmt::format("{}: the plan {}; plan for plain sums", file, what));
+  }
+}
+
+Workload workload_of(const Plan& plan, const TrainingOptions& options) {
+  std::optional<PlannedWorkload> found;
+  if (options.workload.empty()) {
+    found = find_workload(plan.workload, options.plan);
+    if (!found) {
+      fail(ErrorKind::input,
+           fmt::format("neither a shipped workload nor a file beside {} is '{}' ({}), which it was "
+                       "made from; name the file",
+                       options.plan, plan.workload.name, plan.workload.digest));
+    }
+  } else {
+    found = PlannedWorkload{read_workload(options.workload), options.workload};
+  }
+  const GradientLayout layout = layout_of(found->workload);
+  if (layout.runs != plan.runs || layout.total_bytes != plan.gradient_bytes) {
+    fail(ErrorKind::input, fmt::format("{} is not the workload that {} was made from: its "
+                                       "gradients lie otherwise",
+                                       found->file, options.plan));
+  }
+  return std::move(found->workload);
+}
+
+/// Passes that take no time and end with a tensor each: what the gates stand before.
+Passes tensor_by_tensor(const Workload& workload, const GradientLayout& layout) {
+  Passes passes;
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    passes.end_bytes.push_back(layout.tensor_offset_bytes[t] + workload.tensors[t].bytes());
+  }
+  passes.backward_seconds.assign(workload.tensors.size(), 0);
+  passes.forward_seconds = passes.backward_seconds;
+  return passes;
+}
+
+JobEnvironment environment_for(const Plan& plan, const std::string& file) {
+  const std::optional<JobEnvironment> job = job_from_environment();
+  const std::size_t ranks = plan.ranks.size();
+  if (!job && ranks > 1) {
+    fail(ErrorKind::input,
+         fmt::format("{}: the plan is for {} ranks and no launcher says which this is; set RANK, "
+                     "WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+                     file, ranks));
+  }
+  JobEnvironment mine = job.value_or(JobEnvironment());
+  if (static_cast<std::size_t>(mine.size) != ranks) {
+    fail(ErrorKind::input, fmt::format("{}: the plan is for {} ranks and the launcher started {}",
+                                       file, ranks, mine.size));
+  }
+  return mine;
+}
+
+void add(std::deque<double>& times, double seconds) {
+  times.push_back(seconds);
+  if (times.size() > k_kept_steps) {
+    times.pop_front();
+  }
+}
+
+double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
+  return static_cast<double>(to_ns - from_ns) * 1e-9;
+}
+
+} // namespace
+
+/// What a rank says before each step, and before it leaves.
+struct Training::Arrival {
+  bool worker = false, leaves = false, averages = false;
+  std::uint64_t steps = 0;               ///< made so far
+  std::int64_t ready_ns = 0, end_ns = 0; ///< of the last one, on rank 0's clock
+  [[nodiscard]] PeerFields fields() {
+    return {{"worker", &worker}, {"leaves", &leaves},     {"averages", &averages},
+            {"steps", &steps},   {"ready_ns", &ready_ns}, {"end_ns", &end_ns}};
+  }
+};
+
+Training::Training(const TrainingOptions& options)
+    : m_plan(read_plan(options.plan)), m_link(link_to(options.plan, canonical_text(m_plan))) {
+  require_plain_sums(m_plan, options.plan);
+  m_workload = workload_of(m_plan, options);
+  m_layout = layout_of(m_workload);
+  m_workers = static_cast<std::size_t>(
+      std::count_if(m_plan.ranks.begin(), m_plan.ranks.end(), [](auto& r) { return r.worker; }));
+  m_factor = options.average ? 1 / static_cast<double>(m_workers) : 1;
+  join(options);
+  try {
+    connect();
+  } catch (const std::exception& e) {
+    m_rendezvous->give_up(e.what());
+    throw;
+  }
+}
+
+Training::~Training() {
+  abandon(m_why);
+}
+
+// --- joining ---------------------------------------------------------------------------------
+
+void Training::join(const TrainingOptions& options) {
+  const JobEnvironment job = environment_for(m_plan, options.plan);
+  m_self = static_cast<std::size_t>(job.rank);
+  m_options.limit = options.limit;
+  m_options.local_rank = job.local_rank;
+  m_options.local_size = job.local_size;
+  choose_transports(m_options, m_plan, options.transport);
+  if (m_options.transport == k_unspecified_transport) {
+    fail(ErrorKind::input,
+         fmt::format("{}: the profile that it was made from names no transport of the machines' "
+                     "ports; name one",
+                     options.plan));
+  }
+  check_in_place(m_plan, options.plan);
+  m_plan.sums_in_place = m_plan.sums_in_place && m_options.transport == m_plan.transport;
+  if (worker() && !options.gradient.empty()) {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(options.gradient.data()) % 64 == 0;
+    if (options.gradient.size() < m_layout.total_bytes || !aligned) {
+      fail(ErrorKind::input, fmt::format("the gradient memory given has {} bytes{}; {} are needed, "
+                                         "at a multiple of 64",
+                                         options.gradient.size(), aligned ? "" : ", not aligned",
+                                         m_layout.total_bytes));
+    }
+    m_gradient = m_options.gradient = options.gradient.first(m_layout.total_bytes);
+  }
+  if (options.pin_lanes) {
+    for (const LanePlace& lane : m_plan.ranks[m_self].lane_places) {
+      m_options.lane_cpus.push_back(lane.cpu.value_or(-1));
+    }
+  } else {
+    m_options.lane_cpus.clear();
+  }
+  const std::optional<Passes> planned =
+      std::exchange(m_plan.passes, tensor_by_tensor(m_workload, m_layout));
+  JobSchedules schedules{lower(m_plan), {}, {}};
+  m_plan.passes = planned; // as it stands in the document
+  if (m_self == 0) {
+    prove(schedules, m_plan, options.plan);
+  }
+  m_schedule = std::move(schedules.usual);
+  m_pin = options.pin_lanes;
+  // Who runs the same plan with `reckon run` is in another job.
+  m_rendezvous.emplace(job, m_link.digest + " in training", options.limit, Fd(), options.peer_limit,
+                       AfterNews::stay);
+}
+
+void Training::connect() {
+  const RankProgram& program = m_schedule.ranks[m_self];
+  std::vector<int> cpus(program.lanes.size(), -1);
+  if (m_pin) {
+    cpus = place_threads(allowed_cpus(), program.lanes.size(), m_options.local_rank,
+                         m_options.local_size, {}, m_options.lane_cpus)
+               .lanes;
+  }
+  m_session.emplace(*m_rendezvous, std::vector{&program}, m_options, std::move(cpus));
+  const RankMemory& memory = m_session->memory();
+  if (memory.views()[k_gradient_buffer].data() != memory.buffers()[k_gradient_buffer].data()) {
+    fail(ErrorKind::unavailable,
+         fmt::format("transport {} keeps gradients in a GPU's memory; training takes transports of "
+                     "processors' memory",
+                     m_options.inside_transport.empty() ? m_options.transport
+                                                        : m_options.inside_transport));
+  }
+  if (worker()) {
+    m_gates.emplace(tensors().size());
+    m_gradient = m_gradient.empty() ? buffer() : m_gradient;
+  }
+  const NoSignals quiet;
+  m_session->start_lanes(
+      [this](const LaneProgram& lane) { return m_gates ? m_gates->delays_of(lane) : nullptr; });
+  m_conductor = std::thread([this] { conduct(); });
+}
+
+std::span<std::byte> Training::buffer() const {
+  return m_session->memory().buffers()[k_gradient_buffer].first(m_layout.total_bytes);
+}
+
+// --- the conductor ---------------------------------------------------------------------------
+
+void Training::conduct() noexcept {
+  try {
+    while (meet(next_wish())) {
+      step();
+    }
+    {
+      std::unique_lock lock(m_mutex);
+      m_all_leave = true;
+      m_changed.notify_all();
+      m_changed.wait(lock, [this] { return m_wish == Wish::leave || m_cancelled; });
+    }
+    if (!m_cancelled) {
+      m_session->leave();
+    }
+    const std::lock_guard lock(m_mutex);
+    m_left = !m_cancelled;
+  } catch (const std::exception& e) {
+    std::string why = e.what();
+    {
+      const std::lock_guard lock(m_mutex);
+      m_failure = std::current_exception();
+      why = m_cancelled ? m_why : why;
+    }
+    m_rendezvous->give_up(why);
+  }
+  m_changed.notify_all();
+}
+
+Training::Wish Training::next_wish() {
+  if (!worker()) {
+    return Wish::step;
+  }
+  std::unique_lock lock(m_mutex);
+  m_changed.wait(lock, [this] { return m_wish != Wish::none || m_cancelled; });
+  return m_cancelled            ? Wish::leave
+         : m_wish == Wish::step ? std::exchange(m_wish, Wish::none)
+                                : m_wish;
+}
+
+/// Waits until all ranks have said what comes next. False: all workers leave.
+bool Training::meet(Wish mine) {
+  Arrival arrival;
+  arrival.worker = worker();
+  arrival.leaves = mine == Wish::leave;
+  arrival.averages = m_factor != 1;
+  {
+    const std::lock_guard lock(m_mutex);
+    arrival.steps = m_steps;
+    arrival.ready_ns = m_last_ready_ns;
+    arrival.end_ns = m_last_end_ns;
+  }
+  const std::vector<Arrival> all = gather(*m_rendezvous, arrival, k_no_limit);
+  const auto name = [&](std::size_t rank) {
+    return fmt::format("rank {} ({})", rank, m_session->places().hosts[rank]);
+  };
+  std::optional<std::size_t> first; // worker
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (!all[r].worker) {
+      continue;
+    }
+    first = first.value_or(r);
+    if (all[r].averages != all[*first].averages) {
+      fail(ErrorKind::input,
+           fmt::format("{} averages gradients and {} sums them", name(all[r].averages ? r : *first),
+                       name(all[r].averages ? *first : r)));
+    }
+    if (all[r].leaves != all[*first].leaves) {
+      fail(ErrorKind::input, fmt::format("{} leaves after {} steps, and {} begins another one",
+                                         name(all[r].leaves ? r : *first), all[r].steps,
+                                         name(all[r].leaves ? *first : r)));
+    }
+  }
+  note(all);
+  return !all[*first].leaves;
+}
+
+/// Of the last step: from the last gradient that was ready anywhere to the last rank's end.
+void Training::note(const std::vector<Arrival>& all) {
+  std::int64_t ready_ns = 0, end_ns = 0;
+  for (const Arrival& rank : all) {
+    ready_ns = rank.worker ? std::max(ready_ns, rank.ready_ns) : ready_ns;
+    end_ns = std::max(end_ns, rank.end_ns);
+  }
+  if (all.front().steps > 0) {
+    const std::lock_guard lock(m_mutex);
+    add(m_times.exchange, seconds_between(ready_ns, end_ns));
+  }
+}
+
+void Training::step() {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(m_mutex);
+    number = m_steps + 1;
+  }
+  m_session->start(0, number);
+  while (!m_session->over_within(std::chrono::milliseconds(20))) {
+    if (m_cancelled) {
+      fail(ErrorKind::operation, "cancelled");
+    }
+  }
+  if (worker() && m_gradient.data() != buffer().data()) {
+    std::memcpy(m_gradient.data(), buffer().data(), m_gradient.size());
+  }
+  const std::int64_t now_ns = monotonic_ns();
+  const std::int64_t shift_ns = m_session->root_clock_ns() - monotonic_ns();
+  const std::lock_guard lock(m_mutex);
+  m_last_ready_ns = m_ready_ns + shift_ns;
+  m_last_end_ns = now_ns + shift_ns;
+  if (worker()) {
+    add(m_times.step, seconds_between(m_began_ns, now_ns));
+    add(m_times.exposed, seconds_between(m_ready_ns, now_ns));
+  }
+  ++m_steps;
+  m_step = Step::over;
+  m_changed.notify_all();
+}
+
+// --- the owner's calls -----------------------------------------------------------------------
+
+void Training::throw_failure() const {
+  if (m_failure) {
+    std::rethrow_exception(m_failure);
+  }
+}
+
+void Training::begin() {
+  const std::lock_guard lock(m_mutex);
+  throw_failure();
+  if (!worker()) {
+    fail(ErrorKind::input, fmt::format("rank {} only sums: it serves", rank()));
+  }
+  if (m_step != Step::none) {
+    fail(ErrorKind::input, "a step begins when the one before is over: wait for it first");
+  }
+  m_gates->close();
+  m_step = Step::under_way;
+  m_wish = Wish::step;
+  m_began_ns = monotonic_ns();
+  m_open = true;
+  m_changed.notify_all();
+}
+
+void Training::ready(std::size_t first, std::size_t count) {
+  if (!m_open) {
+    const std::lock_guard lock(m_mutex);
+    throw_failure();
+    fail(ErrorKind::input, "no step has begun that could have gradients");
+  }
+  if (first > tensors().size() || count > tensors().size() - first) {
+    fail(ErrorKind::input,
+         fmt::format("{} tensors from number {} on: there are {}", count, first, tensors().size()));
+  }
+  if (!m_gates->take(first, count)) {
+    fail(ErrorKind::input,
+         fmt::format("of {} tensors from number {} on, some are ready in this step already", count,
+                     first));
+  }
+  const std::span<std::byte> lanes = buffer();
+  for (std::size_t t = first; t < first + count; ++t) {
+    const std::uint64_t offset = m_layout.tensor_offset_bytes[t], bytes = tensors()[t].bytes();
+    if (lanes.data() != m_gradient.data()) {
+      std::memcpy(&lanes[offset], &m_gradient[offset], bytes);
+    }
+    scale(lanes.subspan(offset, bytes), tensors()[t].dtype, m_factor);
+  }
+  m_ready_ns = monotonic_ns();
+  m_gates->open(first, count);
+}
+
+bool Training::over_within(std::optional<Seconds> limit) {
+  std::unique_lock lock(m_mutex);
+  const auto settled = [this] { return m_step != Step::under_way || m_failure != nullptr; };
+  if (limit) {
+    m_changed.wait_for(lock, *limit, settled);
+  } else {
+    m_changed.wait(lock, settled);
+  }
+  throw_failure();
+  if (m_step == Step::none) {
+    fail(ErrorKind::input, "no step has begun that could be over");
+  }
+  if (m_step == Step::under_way) {
+    return false;
+  }
+  m_step = Step::none;
+  m_open = false;
+  return true;
+}
+
+bool Training::served_within(std::optional<Seconds> limit) {
+  std::unique_lock lock(m_mutex);
+  if (worker()) {
+    fail(ErrorKind::input, fmt::format("rank {} has gradients: it does not serve", rank()));
+  }
+  const auto settled = [this] { return m_all_leave || m_failure != nullptr; };
+  if (limit) {
+    m_changed.wait_for(lock, *limit, settled);
+  } else {
+    m_changed.wait(lock, settled);
+  }
+  throw_failure();
+  return m_all_leave;
+}
+
+void Training::leave() {
+  {
+    std::unique_lock lock(m_mutex);
+    throw_failure();
+    if (worker() ? m_step != Step::none : !m_all_leave) {
+      fail(ErrorKind::input, worker() ? "a step is under way" : "the workers have not left");
+    }
+    m_wish = Wish::leave;
+    m_changed.notify_all();
+    m_changed.wait(lock, [this] { return m_left || m_failure != nullptr; });
+    throw_failure();
+  }
+  m_conductor.join();
+  m_session.reset();
+  m_rendezvous.reset();
+}
+
+void Training::abandon(const std::string& why) noexcept {
+  if (!m_conductor.joinable()) {
+    return; // it has left
+  }
+  {
+    const std::lock_guard lock(m_mutex);
+    m_why = why;
+    m_cancelled = true;
+  }
+  m_rendezvous->cancel();
+  m_changed.notify_all();
+  m_conductor.join();
+  m_rendezvous->give_up(why);
+  m_session.reset();
+  m_rendezvous.reset();
+}
+
+std::string Training::report() const {
+  const std::lock_guard lock(m_mutex);
+  const PlanRank& me = m_plan.ranks[m_self];
+  const double passes = m_plan.passes ? m_plan.passes->total_seconds() : 0;
+  const auto of = [](const std::deque<double>& times) {
+    const std::vector<double> list(times.begin(), times.end());
+    return Json{{"p50", median(list)}, {"all", list}};
+  };
+  const double predicted = std::max(0.0, m_plan.prediction.mid_seconds - passes);
+  const double measured = median({m_times.exchange.begin(), m_times.exchange.end()});
+  Json json{
+      {"reckon", k_version},
+      {"plan", {{"name", m_link.name}, {"digest", m_link.digest}}},
+      {"transport", m_options.transport},
+      {"rank", m_self},
+      {"hosts", m_session->places().hosts},
+      {"worker", me.worker},
+      {"steps", m_steps},
+      {"gradient_bytes", m_layout.total_bytes},
+      {"sent_bytes_per_step", me.egress_bytes},
+      {"received_bytes_per_step", me.ingress_bytes},
+      {"copied_bytes_per_step",
+       me.worker && m_gradient.data() != buffer().data() ? 2 * m_layout.total_bytes : 0},
+      {"step_seconds", of(m_times.step)},
+      {"exposed_seconds", of(m_times.exposed)},
+      {"exchange_seconds", of(m_times.exchange)},
+      {"prediction",
+       {{"seconds", predicted},
+        {"lo_seconds", std::max(0.0, m_plan.prediction.lo_seconds - passes)},
+        {"hi_seconds", std::max(0.0, m_plan.prediction.hi_seconds - passes)},
+        {"measured_seconds", measured}}},
+  };
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+} // namespace reckon

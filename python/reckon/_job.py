@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank of a plan: joining, steps, leaving. Needs no PyTorch."""
+import atexit
+import collections
+import contextlib
+import ctypes
+import datetime
+import json
+import os
+import threading
+
+from . import _library
+from ._library import ReckonError
+
+SLICE_S = 0.1  # of a wait: how long Ctrl-C may take
+
+Place = collections.namedtuple("Place", "name offset_bytes elements dtype")
+Place.__doc__ = """Where a tensor's gradient lies in the job's memory; dtype as PyTorch calls it, as "float32"."""
+
+
+class Work:
+    """A step under way, as torch.distributed's handles of asynchronous work."""
+
+    def __init__(self, job):
+        self._job, self._over = job, False
+
+    def is_completed(self):
+        """Whether the sums are there. Waits for nothing."""
+        return self._over or self._advance(0)
+
+    def wait(self, timeout=None):
+        """Waits until the gradients hold the mean (or sum) over all workers. Tensors that are not ready yet count as
+        ready: what has no gradient in this step, has zeros. `timeout`: seconds or a timedelta; None: without a limit.
+        A rank that has died ends the wait with a ReckonError that names it, whatever the timeout. Returns True."""
+        if self._over:
+            return True
+        self._job._finish_step()
+        limit = timeout.total_seconds() if isinstance(timeout, datetime.timedelta) else timeout
+        if limit is None:
+            while not self._advance(SLICE_S):
+                pass
+            return True
+        slices = max(1, round(limit / SLICE_S))
+        for _ in range(slices):
+            if self._advance(limit / slices):
+                return True
+        raise ReckonError(f"the step was not over after {limit:g} s, and no rank is known to be dead: another worker has "
+                          "not begun its backward pass or not finished it. Wait again, or end the job by Job.abandon()",
+                          _library.PENDING)
+
+    def _advance(self, seconds):
+        status = self._job._call("reckon_wait", seconds)
+        if status == _library.OK:
+            self._over = True
+            self._job._step_is_over()
+        return self._over
+
+
+class Job:
+    """This process as one rank of a plan, from join() to leave(). As a context manager it leaves at the end, or abandons
+    the job where an exception comes out, so that no other rank waits in vain; so it does when the process ends.
+
+    rank, size: of the job. workers: how many ranks have gradients. is_worker: whether this is one of them; else serve().
+    tensors: the plan's gradients in the order of the backward pass, each a Place."""
+
+    def __init__(self, library, session, average):
+        self._library, self._session, self._average = library, session, average
+        self._process = os.getpid()
+        self._work = None        # the step under way
+        self._missing = set()    # its tensors that are not ready
+        self._synchronizing = True
+        self._before_finish = []  # called with the missing tensors before they count as ready
+        self._at_end = []         # called before the memory goes
+        about = _library.Description(ctypes.sizeof(_library.Description))
+        self._call("reckon_describe", ctypes.byref(about))
+        self.rank, self.size, self.workers, self.is_worker = about.rank, about.size, about.workers, bool(about.worker)
+        self._address, self._bytes = about.gradient, about.gradient_bytes
+        self.tensors = [self._place(i) for i in range(about.tensors)]
+        OPEN.add(self)
+
+    def _place(self, index):
+        place = _library.TensorPlace(ctypes.sizeof(_library.TensorPlace))
+        self._call("reckon_tensor", index, ctypes.byref(place))
+        return Place(place.name.decode(), place.offset_bytes, place.elements, _library.DTYPES[place.dtype])
+
+    def begin(self):
+        """Begins a step: from now on tensors may become ready. Returns its Work. attach() and ddp_hook() do it."""
+        if self._work is not None:
+            raise ReckonError("the step before is not over; call Job.wait() first")
+        self._call("reckon_begin")
+        self._missing = set(range(len(self.tensors)))
+        self._work = Work(self)
+        return self._work
+
+    def ready(self, first, count=1):
+        """The gradients of these tensors are in the job's memory, which must not be touched until the step is over."""
+        self._call("reckon_ready", first, count)
+        self._missing.difference_update(range(first, first + count))
+
+    def wait(self, timeout=None):
+        """Waits for the step under way as Work.wait() does, and returns True. Where there was no backward pass since the
+        last step, this worker takes part with zeros, so that the others can go on."""
+        if not self.is_worker:
+            raise ReckonError(f"rank {self.rank} only sums, and has no steps of its own; call reckon.serve(job)")
+        return (self._work or self.begin()).wait(timeout)
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Backward passes in this context only add to the gradients: for all micro-batches of a step but the last."""
+        before, self._synchronizing = self._synchronizing, False
+        try:
+            yield
+        finally:
+            self._synchronizing = before
+
+    def memory(self):
+        """The gradient memory, as a writable buffer of bytes. It is gone after leave() and abandon()."""
+        self._require()
+        if not self._address:
+            raise ReckonError(f"rank {self.rank} only sums, and has no gradients")
+        return (ctypes.c_char * self._bytes).from_address(self._address)
+
+    def report(self):
+        """What this rank knows of the steps so far, a dict: docs/library.md has its members."""
+        text = ctypes.c_char_p()
+        self._call("reckon_report", ctypes.byref(text))
+        return json.loads(text.value)
+
+    def leave(self):
+        """Leaves together with all other ranks: waits until all workers leave. Gradients stay as they are, in memory of
+        their own. Nothing where the job has ended already."""
+        if self._session is None:
+            return
+        if self._work is not None:
+            raise ReckonError("a step is not over; call Job.wait() before Job.leave(), or end the job by Job.abandon()")
+        session = self._close()
+        check(*in_slices(lambda: self._library.reckon_leave(session), self._library))
+
+    def abandon(self, why="abandoned"):
+        """Ends the job for all ranks: their calls raise a ReckonError with this rank and `why`."""
+        if self._session is not None:
+            text = " ".join(str(why).split())[:500] or "abandoned"
+            self._library.reckon_abandon(self._close(), text.encode())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.leave()
+        else:
+            self.abandon(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
+
+    def _call(self, function, *arguments):
+        self._require()
+        status = getattr(self._library, function)(self._session, *arguments)
+        return check(status, self._library.reckon_error() if status > _library.PENDING else b"")
+
+    def _require(self):
+        if self._session is None:
+            raise ReckonError("the job has ended; reckon.join() begins another")
+
+    def _close(self):
+        if self._process == os.getpid():
+            for ending in self._at_end:
+                ending()
+        session, self._session, self._work = self._session, None, None
+        OPEN.discard(self)
+        return session
+
+    def _finish_step(self):
+        if self._missing:
+            for finish in self._before_finish:
+                finish(sorted(self._missing))
+            for index in sorted(self._missing):
+                self.ready(index)
+
+    def _step_is_over(self):
+        self._work = None
+
+
+OPEN = set()
+
+
+@atexit.register
+def abandon_all():
+    for job in list(OPEN):
+        job.abandon("its process ended without Job.leave()")
+
+
+def check(status, text):
+    if status <= _library.PENDING:
+        return status
+    raise ReckonError(text.decode(errors="replace"), status)
+
+
+def in_slices(call, library):
+    """The status of a call that may take long, and its text: in a thread, so that Ctrl-C ends the wait for it."""
+    result = []
+
+    def run():
+        status = call()
+        result.extend((status, library.reckon_error() if status > _library.PENDING else b""))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(SLICE_S)
+    return result
+
+
+def join(plan, *, workload=None, transport=None, average=True, pin_lanes=False, join_seconds=60, peer_seconds=10):
+    """Becomes the rank of `plan`, a file of `reckon plan`, that the launcher says, and returns a Job when all ranks have.
+
+    The launcher says it by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or PMIx; where torch.distributed has taken
+    these, RECKON_RANK, RECKON_WORLD_SIZE, RECKON_MASTER_ADDR and RECKON_MASTER_PORT go before them. `workload`: what the
+    plan was made from, where it is neither shipped nor beside the plan. `transport`: as `reckon run --transport`.
+    `average`: the mean over all workers, not the sum. `pin_lanes`: each lane's thread stays on one processor.
+    `join_seconds`: how long the others may take to come. `peer_seconds`: a rank not heard of for so long is dead.
+    Raises ReckonError."""
+    library = _library.load()
+    texts = [None if text is None else os.fsencode(text) for text in (plan, workload, transport)]
+    options = _library.Options(ctypes.sizeof(_library.Options), *texts, None, 0, int(average), int(pin_lanes),
+                               join_seconds, peer_seconds)
+    session = ctypes.c_void_p()
+    check(*in_slices(lambda: library.reckon_join(ctypes.byref(options), ctypes.byref(session)), library))
+    return Job(library, session, average)
+
+
+def serve(job, **options):
+    """At a rank that only sums: takes part in all steps until all workers have left, and leaves. `job`: a Job, or the
+    plan to join, with join()'s options. Raises ReckonError."""
+    if not isinstance(job, Job):
+        job = join(job, **options)
+    with job:
+        while job._call("reckon_serve", SLICE_S) == _library.PENDING:
+            pass

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libreckon.so by ctypes: the declarations of include/reckon/reckon.h and nothing else."""
+import ctypes
+import os
+import pathlib
+
+OK, PENDING, INPUT, UNAVAILABLE, FAILED, PEER, INTERNAL = 0, 1, 2, 3, 4, 5, 70
+DTYPES = ("float32", "float16", "bfloat16")  # by number, as PyTorch calls them
+
+
+class ReckonError(RuntimeError):
+    """`status` says what it was: 2 an argument, the environment or a file is wrong; 3 not available here; 4 something
+    here failed; 5 another rank ended or is not heard of, the text names it; 70 a bug of reckon."""
+
+    def __init__(self, message, status=INPUT):
+        super().__init__(message)
+        self.status = status
+
+
+ReckonError.__module__ = "reckon"  # as which people catch it
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("plan", ctypes.c_char_p), ("workload", ctypes.c_char_p),
+                ("transport", ctypes.c_char_p), ("gradient", ctypes.c_void_p), ("gradient_bytes", ctypes.c_uint64),
+                ("average", ctypes.c_int), ("pin_lanes", ctypes.c_int), ("join_seconds", ctypes.c_double),
+                ("peer_seconds", ctypes.c_double)]
+
+
+class Description(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("rank", ctypes.c_int), ("size", ctypes.c_int),
+                ("workers", ctypes.c_int), ("worker", ctypes.c_int), ("tensors", ctypes.c_size_t),
+                ("gradient_bytes", ctypes.c_uint64), ("gradient", ctypes.c_void_p)]
+
+
+class TensorPlace(ctypes.Structure):
+    _fields_ = [("struct_bytes", ctypes.c_size_t), ("name", ctypes.c_char_p), ("offset_bytes", ctypes.c_uint64),
+                ("elements", ctypes.c_uint64), ("dtype", ctypes.c_int)]
+
+
+SESSION = ctypes.c_void_p
+FUNCTIONS = {
+    "reckon_version": (ctypes.c_char_p, []),
+    "reckon_error": (ctypes.c_char_p, []),
+    "reckon_join": (ctypes.c_int, [ctypes.POINTER(Options), ctypes.POINTER(SESSION)]),
+    "reckon_describe": (ctypes.c_int, [SESSION, ctypes.POINTER(Description)]),
+    "reckon_tensor": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.POINTER(TensorPlace)]),
+    "reckon_begin": (ctypes.c_int, [SESSION]),
+    "reckon_ready": (ctypes.c_int, [SESSION, ctypes.c_size_t, ctypes.c_size_t]),
+    "reckon_wait": (ctypes.c_int, [SESSION, ctypes.c_double]),
+    "reckon_serve": (ctypes.c_int, [SESSION, ctypes.c_double]),
+    "reckon_report": (ctypes.c_int, [SESSION, ctypes.POINTER(ctypes.c_char_p)]),
+    "reckon_leave": (ctypes.c_int, [SESSION]),
+    "reckon_abandon": (None, [SESSION, ctypes.c_char_p]),
+}
+
+
+def places():
+    """Where the library may be: $RECKON_LIBRARY alone, else that of this installation or source tree, else the system's."""
+    given = os.environ.get("RECKON_LIBRARY")
+    if given:
+        return [given]
+    here = pathlib.Path(__file__).resolve()
+    if here.parts[-5:-2] == ("share", "reckon", "python"):
+        found = [path for folder in ("lib*", "lib/*") for path in here.parents[4].glob(f"{folder}/libreckon.so.0")]
+    else:
+        found = sorted(here.parents[2].glob("build/*/apps/libreckon/libreckon.so.0"),
+                       key=lambda path: path.stat().st_mtime, reverse=True)
+    return [str(path) for path in found] + ["libreckon.so.0"]
+
+
+def load():
+    errors = []
+    for place in places():
+        try:
+            library = ctypes.CDLL(place)
+        except OSError as error:
+            errors.append(str(error))
+            continue
+        for name, (result, arguments) in FUNCTIONS.items():
+            function = getattr(library, name)
+            function.restype, function.argtypes = result, arguments
+        return library
+    raise ReckonError(f"cannot load libreckon ({'; '.join(errors)}); install reckon, or say where the library is by "
+                      "RECKON_LIBRARY=/path/to/libreckon.so", UNAVAILABLE)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by every script of tests/torch: shell.sh, and a Python that has PyTorch as $python.
+source "$(dirname "${BASH_SOURCE[0]}")/../support/shell.sh"
+
+# needs MODULE PACKAGE
+needs() {
+  "$python" -c "import $1" 2> /dev/null || skip "$python has no $1 (package $2; scripts/install-packages --torch)"
+}
+
+python=$(type -P python3 || true)
+for candidate in "$python" /usr/bin/python3; do
+  "$candidate" -c 'import torch' 2> /dev/null && python=$candidate && break
+done
+needs torch python3-torch
+export PYTHONPATH=$source_dir/python PYTHONDONTWRITEBYTECODE=1
+tests=$source_dir/tests/torch
+at_end 'kill -9 $(jobs -p) 2> /dev/null'
+
+# The library of the build under test.
+needs_library() {
+  RECKON_LIBRARY=${LIBRECKON:-}
+  [[ -e $RECKON_LIBRARY ]] || skip "there is no libreckon.so beside $RECKON"
+  export RECKON_LIBRARY
+}
+
+# new_job RANKS: of the ranks that start_rank starts from now on
+new_job() {
+  pids=()
+  export RECKON_WORLD_SIZE=$1 RECKON_MASTER_ADDR=127.0.0.1 RECKON_MASTER_PORT
+  RECKON_MASTER_PORT=$(free_port)
+}
+
+# start_rank RANK COMMAND...: in the background; its streams go to rank-RANK.out and rank-RANK.err
+start_rank() {
+  local rank=$1
+  shift
+  RECKON_RANK=$rank "$@" > "rank-$rank.out" 2> "rank-$rank.err" &
+  pids[rank]=$!
+}
+
+# ranks_end STATUS...: all ranks end so
+ranks_end() {
+  local rank=0 expected status
+  for expected in "$@"; do
+    status=0
+    wait "${pids[rank]}" || status=$?
+    [[ $status == "$expected" ]] || fail "rank $rank ended with $status: $(tail -n 20 rank-*.err)"
+    rank=$((rank + 1))
+  done
+}

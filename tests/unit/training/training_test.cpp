@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole jobs through the C interface: real processes on this machine, real transports.
+#include "../strategies/fixtures.hpp"
+#include "core/file.hpp"
+#include "core/json.hpp"
+#include "kernels/convert.hpp"
+#include "launch/sockets.hpp"
+#include "support/ranks.hpp"
+#include "support/transports.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <reckon/reckon.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace reckon {
+namespace {
+
+using support::RankProcess;
+using testing::HasSubstr;
+
+constexpr std::uint64_t k_part = 65536;
+
+/// Tensors of all types, each of whole parts, so that no part waits for two.
+Workload mixed() {
+  return test::workload({{"head", 2 * k_part / 4, DType::fp32},
+                         {"body", k_part / 4, DType::fp32},
+                         {"neck", k_part / 2, DType::bf16},
+                         {"tail", k_part / 2, DType::fp16}});
+}
+
+struct Job {
+  std::string transport = "host", strategy = "byteps_split";
+  std::uint64_t workers = 2, servers = 1;
+  int lanes = 2;
+  Workload workload = mixed();
+  std::string folder{}; ///< of plan.json and workload.json
+  int port = 0;
+
+  [[nodiscard]] int ranks() const { return static_cast<int>(workers + servers); }
+};
+
+/// Writes the documents and chooses a port.
+Job prepared(Job job) {
+  std::string name = testing::TempDir() + "training-XXXXXX";
+  job.folder = ::mkdtemp(name.data());
+  PlanOptions options;
+  options.strategy = job.strategy;
+  options.part_bytes = k_part;
+  Plan plan = test::plan_for(test::one_machine(), job.workload, job.workers, job.servers, options,
+                             job.lanes);
+  plan.workload = link_to(job.workload.name, canonical_text(job.workload));
+  write_file(job.folder + "/plan.json", canonical_text(plan));
+  write_file(job.folder + "/workload.json", canonical_text(job.workload));
+  job.port = listen_locally().port; // nobody listens there any more
+  return job;
+}
+
+reckon_options options_for(const Job& job, const std::string& plan) {
+  reckon_options options{};
+  options.struct_bytes = sizeof options;
+  options.plan = plan.c_str();
+  options.transport = job.transport.c_str();
+  options.peer_seconds = 1000; // nobody is found dead by silence
+  return options;
+}
+
+void set_rank(const Job& job, int rank) {
+  ::setenv("RECKON_RANK", std::to_string(rank).c_str(), 1);
+  ::setenv("RECKON_WORLD_SIZE", std::to_string(job.ranks()).c_str(), 1);
+  ::setenv("RECKON_MASTER_ADDR", "127.0.0.1", 1);
+  ::setenv("RECKON_MASTER_PORT", std::to_string(job.port).c_str(), 1);
+}
+
+#define ASSERT_OK(call) ASSERT_EQ((call), RECKON_OK) << reckon_error()
+
+/// A member of the job.
+struct Member {
+  reckon_session* session = nullptr;
+  reckon_description is{};
+
+  [[nodiscard]] reckon_tensor_place place(std::size_t tensor) const {
+    reckon_tensor_place place{};
+    place.struct_bytes = sizeof place;
+    EXPECT_EQ(reckon_tensor(session, tensor, &place), RECKON_OK) << reckon_error();
+    return place;
+  }
+  [[nodiscard]] std::byte* at(const reckon_tensor_place& place) const {
+    return static_cast<std::byte*>(is.gradient) + place.offset_bytes;
+  }
+  [[nodiscard]] float get(const reckon_tensor_place& place, std::size_t element) const {
+    const auto* const halves = reinterpret_cast<const std::uint16_t*>(at(place));
+    return place.dtype == RECKON_FP32   ? reinterpret_cast<const float*>(at(place))[element]
+           : place.dtype == RECKON_BF16 ? bf16_to_float(halves[element])
+                                        : fp16_to_float(halves[element]);
+  }
+  void put(const reckon_tensor_place& place, std::size_t element, float value) const {
+    auto* const halves = reinterpret_cast<std::uint16_t*>(at(place));
+    if (place.dtype == RECKON_FP32) {
+      reinterpret_cast<float*>(at(place))[element] = value;
+    } else {
+      halves[element] = place.dtype == RECKON_BF16 ? float_to_bf16(value) : float_to_fp16(value);
+    }
+  }
+};
+
+/// Runs `body` at all ranks that have joined; those that only sum serve instead.
+void run_job(const Job& job, const std::function<void(Member&, RankProcess&)>& body,
+             const std::function<void(reckon_options&)>& change = {},
+             const std::vector<int>& killed = {}) {
+  support::run_ranks(
+      job.ranks(), std::chrono::seconds(240),
+      [&](RankProcess& self) {
+        set_rank(job, self.rank());
+        const std::string plan = job.folder + "/plan.json";
+        reckon_options options = options_for(job, plan);
+        if (change) {
+          change(options);
+        }
+        Member member;
+        ASSERT_OK(reckon_join(&options, &member.session));
+        member.is.struct_bytes = sizeof member.is;
+        ASSERT_OK(reckon_describe(member.session, &member.is));
+        body(member, self);
+      },
+      killed);
+}
+
+/// What worker `w` has as its gradient; sums of few of these are exact in every type.
+float gradient_of(int w, std::size_t tensor, std::size_t element, int step) {
+  return static_cast<float>((element + 3 * tensor + 5 * static_cast<std::size_t>(w) +
+                             7 * static_cast<std::size_t>(step)) %
+                            16);
+}
+
+void fill(const Member& m, std::size_t tensor, int step) {
+  const reckon_tensor_place place = m.place(tensor);
+  for (std::size_t i = 0; i < place.elements; ++i) {
+    m.put(place, i, gradient_of(m.is.rank, tensor, i, step));
+  }
+}
+
+/// One step; tensors are made last to first, from a thread of their own.
+void step(const Member& m, int number) {
+  ASSERT_OK(reckon_begin(m.session));
+  std::thread maker([&] {
+    for (std::size_t t = m.is.tensors; t-- > 0;) {
+      fill(m, t, number);
+      EXPECT_EQ(reckon_ready(m.session, t, 1), RECKON_OK) << reckon_error();
+    }
+  });
+  maker.join();
+  ASSERT_OK(reckon_wait(m.session, -1));
+}
+
+/// All workers are the ranks from 0 on.
+void expect_sums(const Member& m, int number, float factor) {
+  for (std::size_t t = 0; t < m.is.tensors; ++t) {
+    const reckon_tensor_place place = m.place(t);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < place.elements; ++i) {
+      float sum = 0;
+      for (int w = 0; w < m.is.workers; ++w) {
+        sum += gradient_of(w, t, i, number) * factor;
+      }
+      wrong += m.get(place, i) == sum ? 0U : 1U;
+    }
+    EXPECT_EQ(wrong, 0U) << "rank " << m.is.rank << ", " << place.name << " in step " << number;
+  }
+}
+
+void serve_and_leave(const Member& m) {
+  ASSERT_OK(reckon_serve(m.session, -1));
+  ASSERT_OK(reckon_leave(m.session));
+}
+
+void train(const Member& m, int steps, float factor = 1) {
+  if (m.is.worker == 0) {
+    serve_and_leave(m);
+    return;
+  }
+  for (int s = 0; s < steps; ++s) {
+    step(m, s);
+    expect_sums(m, s, factor);
+  }
+  ASSERT_OK(reckon_leave(m.session));
+}
+
+class TrainingOver : public testing::TestWithParam<std::string> {};
+
+TEST_P(TrainingOver, EveryStrategySumsRight) {
+  for (const std::string strategy : {"byteps_split", "ps_noncolocated", "ps_colocated", "ring"}) {
+    SCOPED_TRACE(strategy);
+    const Job job = prepared({.transport = GetParam(), .strategy = strategy, .workers = 3});
+    run_job(job, [](Member& m, RankProcess&) { train(m, 3); });
+  }
+}
+
+TEST_P(TrainingOver, MemoryOfTheCallerIsUsedWhereTheTransportReachesItAndElseCopied) {
+  const Job job = prepared({.transport = GetParam()});
+  // Too long for it, and aligned.
+  alignas(64) static std::array<std::byte, 1U << 20U> memory;
+  run_job(
+      job,
+      [&](Member& m, RankProcess&) {
+        const char* text = nullptr;
+        ASSERT_OK(reckon_report(m.session, &text));
+        const Json report = parse_json(text, "report");
+        // Of the transports here only host has memory of a kind that others must open.
+        const bool copied = job.transport == "host" && m.is.worker != 0;
+        EXPECT_EQ(report.at("copied_bytes_per_step").get<std::uint64_t>(),
+                  copied ? 2 * m.is.gradient_bytes : 0);
+        EXPECT_EQ(m.is.gradient, m.is.worker != 0 ? memory.data() : nullptr);
+        train(m, 2);
+      },
+      [&](reckon_options& options) {
+        options.gradient = memory.data();
+        options.gradient_bytes = memory.size();
+      });
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, TrainingOver, testing::ValuesIn(support::transports_here()),
+                         [](const auto& info) { return support::as_test_name(info.param); });
+
+TEST(Training, MeansAreOfAllWorkersInEveryType) {
+  const Job job = prepared({.workers = 4}); // a quarter of a small whole number is exact
+  run_job(
+      job, [](Member& m, RankProcess&) { train(m, 1, 0.25F); },
+      [](reckon_options& options) { options.average = 1; });
+}
+
+TEST(Training, WorkersThatSumAndAverageAreToldSo) {
+  const Job job = prepared({.servers = 0});
+  run_job(
+      job,
+      [](Member& m, RankProcess& self) {
+        ASSERT_OK(reckon_begin(m.session));
+        EXPECT_NE(reckon_wait(m.session, -1), RECKON_OK);
+        EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 1 \\(.*\\) averages .* rank 0 "));
+        self.barrier();
+        reckon_abandon(m.session, nullptr);
+      },
+      [](reckon_options& options) {
+        options.average = std::string(std::getenv("RECKON_RANK")) == "1" ? 1 : 0;
+      });
+}
+
+/// Written by a lane while this thread looks at it.
+float seen(float* element) {
+  return std::atomic_ref<float>(*element).load();
+}
+
+TEST(Training, TensorsTravelWhenTheyAreReadyAndNotBefore) {
+  const Job job = prepared({.servers = 0});
+  run_job(job, [](Member& m, RankProcess&) {
+    const reckon_tensor_place head = m.place(0), body = m.place(1);
+    auto* const first = reinterpret_cast<float*>(m.at(head));
+    auto* const second = reinterpret_cast<float*>(m.at(body));
+    std::fill_n(first, head.elements, 1.F);
+    std::fill_n(second, body.elements, 1e9F); // if that travelled, the sum would show it
+    ASSERT_OK(reckon_begin(m.session));
+    ASSERT_OK(reckon_ready(m.session, 0, 1));
+    // The sum of the first is there while the second is not even made.
+    for (std::size_t i = 0; i < head.elements; ++i) {
+      while (seen(first + i) != 2.F) {
+        std::this_thread::yield(); // the deadline of the ranks ends this
+      }
+    }
+    EXPECT_EQ(reckon_test(m.session), RECKON_PENDING);
+    EXPECT_EQ(reckon_wait(m.session, 0), RECKON_PENDING);
+    std::fill_n(second, body.elements, 3.F);
+    ASSERT_OK(reckon_ready(m.session, 1, m.is.tensors - 1));
+    ASSERT_OK(reckon_wait(m.session, -1));
+    EXPECT_EQ(std::count(second, second + body.elements, 6.F),
+              static_cast<std::ptrdiff_t>(body.elements));
+    ASSERT_OK(reckon_leave(m.session));
+  });
+}
+
+TEST(Training, CallsOutOfTurnAreRefusedAndHarmNothing) {
+  const Job job = prepared({});
+  run_job(job, [](Member& m, RankProcess&) {
+    if (m.is.worker == 0) {
+      EXPECT_EQ(reckon_begin(m.session), RECKON_INPUT);
+      EXPECT_THAT(reckon_error(), HasSubstr("only sums"));
+      EXPECT_EQ(reckon_serve(m.session, 0), RECKON_PENDING);
+      serve_and_leave(m);
+      return;
+    }
+    const auto refused = [&](reckon_status status, const char* words) {
+      EXPECT_EQ(status, RECKON_INPUT);
+      EXPECT_THAT(reckon_error(), HasSubstr(words));
+    };
+    refused(reckon_serve(m.session, 0), "does not serve");
+    refused(reckon_wait(m.session, -1), "no step has begun");
+    refused(reckon_ready(m.session, 0, 1), "no step has begun");
+    reckon_tensor_place place{};
+    refused(reckon_tensor(m.session, 0, &place), "another version");
+    ASSERT_OK(reckon_begin(m.session));
+    refused(reckon_begin(m.session), "wait for it first");
+    refused(reckon_ready(m.session, 1, m.is.tensors), "there are 4");
+    refused(reckon_ready(m.session, SIZE_MAX, 2), "there are 4");
+    fill(m, 2, 0);
+    ASSERT_OK(reckon_ready(m.session, 2, 1));
+    refused(reckon_ready(m.session, 0, 4), "ready in this step already");
+    for (const std::size_t t : {0U, 1U, 3U}) {
+      fill(m, t, 0);
+      ASSERT_OK(reckon_ready(m.session, t, 1)); // what was refused has marked none of them
+    }
+    ASSERT_OK(reckon_wait(m.session, -1));
+    expect_sums(m, 0, 1);
+    refused(reckon_ready(m.session, 0, 1), "no step has begun");
+    ASSERT_OK(reckon_leave(m.session));
+  });
+}
+
+TEST(Training, AReportSaysWhatTheStepsTookAndWhatThePlanPredicts) {
+  const Job job = prepared({});
+  run_job(job, [](Member& m, RankProcess&) {
+    if (m.is.worker != 0) {
+      step(m, 0);
+      step(m, 1);
+      const char* text = nullptr;
+      ASSERT_OK(reckon_report(m.session, &text));
+      const Json report = parse_json(text, "report");
+      EXPECT_EQ(report.at("steps"), 2);
+      EXPECT_EQ(report.at("step_seconds").at("all").size(), 2U);
+      EXPECT_EQ(report.at("exposed_seconds").at("all").size(), 2U);
+      EXPECT_EQ(report.at("exchange_seconds").at("all").size(), 1U); // of the last, not yet
+      EXPECT_GT(report.at("exchange_seconds").at("p50").get<double>(), 0);
+      EXPECT_EQ(report.at("hosts").size(), 3U);
+      EXPECT_GT(report.at("prediction").at("seconds").get<double>(), 0);
+      EXPECT_GT(report.at("sent_bytes_per_step").get<std::uint64_t>(), 0U);
+      ASSERT_OK(reckon_leave(m.session));
+    } else {
+      serve_and_leave(m);
+    }
+  });
+}
+
+TEST(Training, AKilledWorkerIsNamedByAllOthers) {
+  for (const std::string& transport : support::transports_here()) {
+    SCOPED_TRACE(transport);
+    const Job job = prepared({.transport = transport, .workers = 3});
+    run_job(job,
+            [](Member& m, RankProcess& self) {
+              reckon_status status = RECKON_OK;
+              if (m.is.worker != 0) {
+                step(m, 0);
+                ASSERT_OK(reckon_begin(m.session));
+                if (m.is.rank == 1) {
+                  ::raise(SIGKILL);
+                }
+                fill(m, 0, 1);
+                ASSERT_OK(reckon_ready(m.session, 0, m.is.tensors));
+                status = reckon_wait(m.session, -1);
+              } else {
+                status = reckon_serve(m.session, -1);
+              }
+              EXPECT_EQ(status, RECKON_PEER);
+              EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 1 \\(.+\\) died"));
+              EXPECT_EQ(reckon_leave(m.session), RECKON_PEER);
+              self.barrier();
+            },
+            {}, {1});
+  }
+}
+
+TEST(Training, AChildThatLivesDoesNotHideThatItsParentDied) {
+  const Job job = prepared({.servers = 0});
+  const std::string noticed = job.folder + "/noticed";
+  run_job(job,
+          [&](Member& m, RankProcess&) {
+            if (m.is.rank == 1) {
+              if (::fork() == 0) {
+                while (!std::filesystem::exists(noticed)) {
+                  ::usleep(10'000); // the others would never come to it
+                }
+                ::_exit(0);
+              }
+              ::raise(SIGKILL);
+            }
+            ASSERT_OK(reckon_begin(m.session));
+            EXPECT_EQ(reckon_wait(m.session, -1), RECKON_PEER);
+            EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 1 \\(.+\\) died"));
+            write_file(noticed, "");
+            reckon_abandon(m.session, nullptr);
+          },
+          {}, {1});
+}
+
+TEST(Training, AChildMayNotUseTheSessionAndHarmsNoneByTrying) {
+  const Job job = prepared({.servers = 0});
+  run_job(job, [](Member& m, RankProcess&) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const bool refused = reckon_begin(m.session) == RECKON_INPUT &&
+                           std::string(reckon_error()).find("forked") != std::string::npos &&
+                           reckon_leave(m.session) == RECKON_INPUT;
+      reckon_abandon(m.session, "child");
+      ::_exit(refused ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    train(m, 2);
+  });
+}
+
+TEST(Training, WhoAbandonsTellsTheOthersWhy) {
+  const Job job = prepared({.workers = 3});
+  run_job(job, [](Member& m, RankProcess&) {
+    if (m.is.rank == 2) {
+      ASSERT_OK(reckon_begin(m.session)); // not ready: the others wait for it
+      reckon_abandon(m.session, "no more data");
+      return;
+    }
+    if (m.is.worker != 0) {
+      ASSERT_OK(reckon_begin(m.session));
+      EXPECT_EQ(reckon_wait(m.session, -1), RECKON_PEER);
+    } else {
+      EXPECT_EQ(reckon_serve(m.session, -1), RECKON_PEER);
+    }
+    EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 2 \\(.+\\) gave up: no more data"));
+    reckon_abandon(m.session, nullptr);
+  });
+}
+
+TEST(Training, WhoLeavesBeforeTheOthersIsNamed) {
+  const Job job = prepared({.servers = 0});
+  run_job(job, [](Member& m, RankProcess& self) {
+    step(m, 0);
+    if (m.is.rank == 1) {
+      EXPECT_NE(reckon_leave(m.session), RECKON_OK);
+    } else {
+      ASSERT_OK(reckon_begin(m.session));
+      EXPECT_NE(reckon_wait(m.session, -1), RECKON_OK);
+    }
+    EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 1 \\(.+\\) leaves after 1 steps"));
+    self.barrier();
+    if (m.is.rank == 0) {
+      reckon_abandon(m.session, nullptr);
+    }
+  });
+}
+
+TEST(Training, WhatCannotJoinIsSaidBeforeAnybodyWaits) {
+  const Job job = prepared({});
+  set_rank(job, 0);
+  reckon_session* session = nullptr;
+  const auto refused = [&](const std::function<void(reckon_options&)>& change, const char* words) {
+    const std::string plan = job.folder + "/plan.json";
+    reckon_options options = options_for(job, plan);
+    change(options);
+    EXPECT_EQ(reckon_join(&options, &session), RECKON_INPUT);
+    EXPECT_THAT(reckon_error(), HasSubstr(words));
+    EXPECT_EQ(session, nullptr);
+  };
+  const std::string none = job.folder + "/none.json";
+  refused([&](auto& options) { options.plan = none.c_str(); }, "none.json");
+  refused([&](auto& options) { options.workload = "resnet50"; }, "lie otherwise");
+  refused([](auto& options) { options.struct_bytes = 8; }, "another version");
+  refused([](auto& options) { options.peer_seconds = 1; }, "peer_seconds");
+  std::array<std::byte, 128> small{};
+  refused(
+      [&](auto& options) {
+        options.gradient = small.data();
+        options.gradient_bytes = small.size();
+      },
+      "are needed");
+  ::setenv("RECKON_WORLD_SIZE", "2", 1);
+  refused([](auto&) {}, "the plan is for 3 ranks and the launcher started 2");
+  ::unsetenv("RECKON_WORLD_SIZE");
+  refused([](auto&) {}, "RECKON_RANK is set but WORLD_SIZE is not");
+  ::unsetenv("RECKON_RANK");
+  refused([](auto&) {}, "no launcher says which this is");
+}
+
+} // namespace
+} // namespace reckon

@@ -30,7 +30,8 @@ struct Known {
 constexpr std::array<Known, 8> k_formats{
     {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
       [](std::string_view line) {
-        return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version");
+        return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version") ||
+               is_nvbandwidth_heading(line);
       }},
      {"p2p", "p2pBandwidthLatencyTest", &read_p2p_latency,
       [](std::string_view line) {

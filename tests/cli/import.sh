@@ -40,7 +40,7 @@ reckon import slower.txt -o slower.json
 exits 1 diff gpus.json slower.json
 
 # The collective is asked for when the file does not say it.
-refused 'add --collective all_reduce' import "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
+refused 'add --collective all_gather or alltoall' import "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
 ok import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
 stdout_has nccl_all_gather
 refused 'did you mean all_gather?' \

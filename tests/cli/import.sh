@@ -65,6 +65,12 @@ json_check bound.json << 'END'
 assert bound["schema"] == "collective_bound" and bound["ranks"] == 4 and near(bound["bus_bytes_per_second"], 63.0e9, 1e-3)
 assert len(bound["rows"]) == 50 and near(max(row["share"] for row in bound["rows"]), 27.28 / 63.0, 2e-3)
 END
+# On PCIe 2.0 (7.9 GB/s) the same rows would be 346 %: the profile is not of these GPUs' links.
+sed 's/32.0 GT/5.0 GT/' box.xml > slow.xml
+ok probe --topology slow.xml -o slow-box.json
+ok import "$outputs/nccl-all-reduce-4x5090.txt" -p slow-box.json
+stdout_has 'but more was measured' 'no NVLink is known'
+stdout_lacks ' %'
 refused 'no all_reduce_perf' import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -p byteps-nvlink
 refused 'has no topology' import "$outputs/nccl-all-reduce-4x5090.txt" -p byteps-cluster
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/collector.hpp"
 
+#include "core/csv.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
@@ -21,6 +22,11 @@ std::string base_name(const std::string& file) {
 }
 
 constexpr const char* k_several = "machines"; ///< id of those that --machine names
+
+/// The number nearest to the decimal that was meant: 17.15 us times 1e-6 is 1.7149999999999997e-05.
+double as_decimal(double value) {
+  return *finite_number(fmt::format("{:.15g}", value));
+}
 
 /// An identifier of at most 256 characters without control characters, as documents want it.
 std::string as_name(std::string_view text) {
@@ -136,7 +142,7 @@ void Collector::add(const CellKey& key, std::string_view unit, double value,
     added.reason.clear();
   }
   added.status = CellStatus::published;
-  added.samples.push_back(value);
+  added.samples.push_back(as_decimal(value));
   if (unit == k_rate) {
     added.bytes_convention = bytes_convention;
   }

@@ -34,6 +34,18 @@ refused 'is in the profile already' \
   import --merge gpus.json "$outputs/p2p-6gpu-staging-wins.txt" -o gpus.json
 cmp -s gpus.json before.json || fail "an error changed the profile"
 
+# One run of many values beside another that differs is said, with both values; nobody can know why.
+sed 's/12\.83/22.83/' "$outputs/p2p-2x5090-no-peer-access.txt" > other-run.txt
+ok import "$outputs/p2p-2x5090-no-peer-access.txt" other-run.txt -o two-runs.json
+stderr_has '1 of' 'differ by more than 20 %' 'device_to_device_write_latency_ce' 'us and 22.83 us'
+
+# Options are for the files that take them; ids have no slash, and reckon's own documents are told.
+ok import "$outputs/mlc-icelake.txt" "$outputs/nccl-all-gather-8xa100.log" --collective all_gather -o host-and-nccl.json
+stdout_has nccl_all_gather numa_to_numa_read_cpu
+refused 'an id must have' import --machine a/b "$outputs/mlc-icelake.txt"
+refused 'an id must have' import --machine '' "$outputs/mlc-icelake.txt"
+refused 'this is a profile of reckon already' import whole.json
+
 # A worse second run shows in a diff.
 sed 's/ 22\.42/ 12.42/' "$outputs/p2p-6gpu-staging-wins.txt" > slower.txt
 reckon import slower.txt -o slower.json

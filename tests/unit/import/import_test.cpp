@@ -348,7 +348,8 @@ TEST(Import, what_is_no_known_output_is_said_to_be_none) {
   EXPECT_THAT(complaint("hello\n"), HasSubstr("no output that reckon knows"));
   EXPECT_THAT(complaint(""), HasSubstr("the file is empty"));
   EXPECT_THAT(complaint(std::string("a\0b", 3)), HasSubstr("is no text"));
-  EXPECT_THAT(complaint("{\"schema\": \"reckon/profile\"}\n"), HasSubstr("no output"));
+  EXPECT_THAT(complaint("{\n  \"schema\": \"reckon/profile\"}\n"),
+              HasSubstr("output.txt:2: this is a profile of reckon already"));
 }
 
 TEST(Import, runs_of_different_devices_in_one_file_are_not_made_one_machine) {
@@ -392,6 +393,50 @@ TEST(Import, what_has_no_value_says_why) {
                         "0                       2.09\n"),
               HasSubstr("reckon takes none of this file's tests (OSU MPI Multi Latency); of OSU "
                         "micro-benchmarks v5.7 it takes osu_latency, osu_bw"));
+}
+
+/// What import_texts says of options that it does not take.
+std::string misuse(const std::vector<ToolOutput>& outputs, const ImportOptions& options) {
+  try {
+    static_cast<void>(import_texts(outputs, options));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Import, of_several_files_an_option_is_for_those_that_take_it) {
+  const ToolOutput p2p{.file = "p2p.txt", .text = golden_text("p2p-2x4090.txt")};
+  const ToolOutput gather{.file = "nccl.log", .text = golden_text("nccl-all-gather-8xa100.log")};
+  const ImportOptions options{.collective = "all_gather"};
+  const std::vector<Profile> both = import_texts({p2p, gather}, options);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].cells, imported(p2p.text).cells);
+  EXPECT_EQ(both[1].cells, imported(gather.text, "all_gather").cells);
+  EXPECT_EQ(misuse({p2p}, options),
+            "--collective is for nccl-tests and nccom-test; p2p.txt is output of "
+            "p2pBandwidthLatencyTest");
+  const ToolOutput osu{.file = "osu.txt", .text = golden_text("osu-latency-c5n.txt")};
+  EXPECT_THAT(misuse({osu, p2p}, {.machine = "a,b"}),
+              HasSubstr("p2p.txt is output of p2pBandwidthLatencyTest: import it by itself, then "
+                        "the others with --merge"));
+}
+
+TEST(Import, ids_of_machines_have_no_blank_and_no_slash) {
+  const ToolOutput osu{.file = "osu.txt", .text = golden_text("osu-latency-c5n.txt")};
+  for (const char* id : {"", "a/b", "x y", "a,", ",b", "a,b/c"}) {
+    EXPECT_THAT(misuse({osu}, {.machine = id}), HasSubstr("an id must have")) << id;
+  }
+  EXPECT_EQ(misuse({osu}, {.machine = "rack-1.n2,rack-1.n3"}), "no error");
+}
+
+TEST(Import, a_value_is_the_decimal_that_was_printed) {
+  // In doubles 17.15 * 1e-6 is 1.7149999999999997e-05.
+  const Profile p =
+      imported(replaced(golden_text("p2p-2x5090-no-peer-access.txt"), "12.83", "17.15"));
+  EXPECT_EQ(only(p, key_of("device_to_device_write_latency_ce", "m0/gpu0", "m0/gpu1")).samples[0],
+            1.715e-05);
 }
 
 TEST(Import, two_tools_in_one_file_are_told_apart) {

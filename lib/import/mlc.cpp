@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 #include "import/matrix_text.hpp"
@@ -95,8 +96,7 @@ private:
   /// A matrix whose columns are all NUMA nodes, with the heading in line `head`.
   MatrixText read_nodes(std::size_t head, const std::string& what) {
     MatrixText matrix = read_matrix(m_lines, head, what, RowRule::some);
-    m_devices.say(m_lines, head, "count",
-                  fmt::format("{} NUMA node{}", matrix.columns, matrix.columns == 1 ? "" : "s"));
+    m_devices.say(m_lines, head, "count", counted(matrix.columns, "NUMA node"));
     return matrix;
   }
 

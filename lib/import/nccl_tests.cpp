@@ -241,9 +241,12 @@ private:
     for (; next < words.size(); ++next) {
       rank.name += (rank.name.empty() ? "" : " ") + std::string(words[next]);
     }
-    const std::string which = fmt::format("device {} of {}", rank.device, one_line(rank.host));
-    m_devices.say(m_lines, at, which,
-                  fmt::format("{} is {} {}", which, one_line(rank.name), rank.address));
+    // Ranks that see one GPU each all call it device 0: only the address tells them apart.
+    const std::string which =
+        fmt::format("device {} {} of {}", rank.device, rank.address, rank.host);
+    m_devices.say(
+        m_lines, at, which,
+        fmt::format("device {} of {}: {}", rank.device, one_line(rank.host), one_line(rank.name)));
     m_ranks.push_back(std::move(rank));
   }
 

@@ -2,6 +2,7 @@
 #include "core/csv.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 
@@ -206,7 +207,7 @@ private:
                       rows, columns, m_name));
     }
     if (test) {
-      m_devices.say(m_lines, m_heading, "count", fmt::format("{} GPUs", columns));
+      m_devices.say(m_lines, m_heading, "count", counted(columns, "GPU"));
     }
   }
 

@@ -2,6 +2,7 @@
 #include "core/error.hpp"
 #include "core/json_fwd.hpp"
 #include "core/log.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 #include "import/matrix_text.hpp"
@@ -147,7 +148,7 @@ private:
   /// The matrix of all GPUs below line `at`.
   MatrixText read_square(std::size_t at, const std::string& what) {
     MatrixText matrix = read_matrix(m_lines, at + 1, what, RowRule::all);
-    m_devices.say(m_lines, at, "count", fmt::format("{} GPUs", matrix.columns));
+    m_devices.say(m_lines, at, "count", counted(matrix.columns, "GPU"));
     return matrix;
   }
 

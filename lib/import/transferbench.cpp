@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 
@@ -262,11 +263,12 @@ private:
       }
       m_columns.push_back(*device);
     }
-    const auto gpus = std::count_if(m_columns.begin(), m_columns.end(),
-                                    [](const Device& d) { return d.kind == Device::Kind::gpu; });
+    const auto gpus = static_cast<std::size_t>(
+        std::count_if(m_columns.begin(), m_columns.end(),
+                      [](const Device& d) { return d.kind == Device::Kind::gpu; }));
     m_devices.say(m_lines, at, "count",
-                  fmt::format("{} GPUs and {} NUMA nodes", gpus,
-                              static_cast<std::ptrdiff_t>(m_columns.size()) - gpus));
+                  fmt::format("{} and {}", counted(gpus, "GPU"),
+                              counted(m_columns.size() - gpus, "NUMA node")));
   }
 
   /// GPU 00  ->     23.83     23.40       108.95

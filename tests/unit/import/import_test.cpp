@@ -372,12 +372,19 @@ TEST(Import, runs_of_different_devices_in_one_file_are_not_made_one_machine) {
   for (std::size_t at = 0; (at = other.find("RTX 5090", at)) != other.npos;) {
     other.replace(at, 8, "RTX 4090");
   }
-  EXPECT_THAT(complaint(nccl + other), HasSubstr("NVIDIA GeForce RTX 4090  here"));
+  EXPECT_THAT(
+      complaint(nccl + other),
+      HasSubstr("(device 0 of GENOA-01: NVIDIA GeForce RTX 4090 here, device 0 of GENOA-01: "
+                "NVIDIA GeForce RTX 5090 there)"));
+  // Ranks of one run that see a GPU each call it device 0.
+  EXPECT_EQ(complaint(replaced(nccl, "device  1 [0x21] NVIDIA GeForce RTX 5090",
+                               "device  0 [0000:21:00] NVIDIA L4")),
+            "no error");
   const std::string one = "Running host_to_device_memcpy_ce.\n"
                           "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n 0\n0 55.6\n";
   EXPECT_THAT(complaint(one + replaced(one, " 0\n0 55.6", " 0 1\n0 55.6 55.6")),
               HasSubstr("output.txt:6: a second run begins here, of other devices than the one in "
-                        "line 2 (2 GPUs here, 1 GPUs there)"));
+                        "line 2 (2 GPUs here, 1 GPU there)"));
   // The same run twice is two samples.
   EXPECT_EQ(only(imported(mlc + mlc), key_of("memory_peak_all_reads")).n, 2U);
 }

@@ -29,7 +29,8 @@ constexpr std::string_view k_astra_sim = "astra-sim";
 
 struct ImportArguments {
   std::vector<std::string> files;
-  std::string output, format, machine, collective, merge, profile;
+  std::string output, format, collective, merge, profile;
+  std::optional<std::string> machine;
   std::optional<std::uint64_t> ranks;
   bool json = false;
 };
@@ -45,7 +46,7 @@ int conclude(const T& document, const ImportArguments& arguments) {
 
 int import_workload(const std::string& text, const std::string& file,
                     const ImportArguments& arguments) {
-  if (arguments.files.size() > 1 || !arguments.machine.empty() || !arguments.collective.empty() ||
+  if (arguments.files.size() > 1 || arguments.machine || !arguments.collective.empty() ||
       arguments.ranks || !arguments.merge.empty() || !arguments.profile.empty()) {
     fail(ErrorKind::usage,
          fmt::format("{} is a workload of ASTRA-sim: give it alone, without --machine, "
@@ -81,13 +82,12 @@ int import_workload(const std::string& text, const std::string& file,
 }
 
 int run_import(const ImportArguments& arguments) {
-  std::vector<std::string> texts;
+  std::vector<ToolOutput> outputs;
   for (const std::string& file : arguments.files) {
-    texts.push_back(read_file(file));
-    const bool astra = arguments.format.empty() ? is_astra_workload(texts.back())
-                                                : arguments.format == k_astra_sim;
-    if (astra) {
-      return import_workload(texts.back(), file, arguments);
+    outputs.push_back({.file = file, .text = read_file(file)});
+    const std::string& text = outputs.back().text;
+    if (arguments.format.empty() ? is_astra_workload(text) : arguments.format == k_astra_sim) {
+      return import_workload(text, file, arguments);
     }
   }
   ImportOptions options;
@@ -98,23 +98,23 @@ int run_import(const ImportArguments& arguments) {
   if (!arguments.merge.empty()) {
     profile = read_profile(arguments.merge);
     options.machine = profile->machines.front().id;
-    if (arguments.machine.empty() && profile->machines.size() != 1) {
+    if (!arguments.machine && profile->machines.size() != 1) {
       fail(ErrorKind::usage,
            fmt::format("--merge {}: has {} machines; say with --machine which one was measured",
                        arguments.merge, profile->machines.size()));
     }
   }
-  if (!arguments.machine.empty()) {
-    options.machine = arguments.machine;
+  if (arguments.machine) {
+    options.machine = *arguments.machine;
   }
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    const Profile added = import_text(texts[i], arguments.files[i], options);
+  for (const Profile& added : import_texts(outputs, options)) {
     if (profile) {
       merge_import(*profile, added);
     } else {
       profile = added;
     }
   }
+  warn_of_spread(*profile);
   // What is written must read: an odd name in an input would show here and not in the next command.
   const Profile checked = profile_from_json(to_json(*profile), "the imported profile");
   if (!arguments.profile.empty()) {

@@ -23,15 +23,16 @@ double whole(double) {
   return 1;
 }
 
-constexpr std::array<Collective, 9> k_collectives{{{"all_reduce", &twice},
-                                                   {"all_gather", &once},
-                                                   {"reduce_scatter", &once},
-                                                   {"broadcast", &whole},
-                                                   {"reduce", &whole},
-                                                   {"alltoall", &once},
-                                                   {"sendrecv", &whole},
-                                                   {"scatter", &once},
-                                                   {"gather", &once}}};
+constexpr std::array<Collective, 9> k_collectives{
+    {{.name = "all_reduce", .bus_factor = &twice, .sums = true},
+     {.name = "all_gather", .bus_factor = &once},
+     {.name = "reduce_scatter", .bus_factor = &once, .sums = true},
+     {.name = "broadcast", .bus_factor = &whole, .has_root = true},
+     {.name = "reduce", .bus_factor = &whole, .sums = true, .has_root = true},
+     {.name = "alltoall", .bus_factor = &once},
+     {.name = "sendrecv", .bus_factor = &whole},
+     {.name = "scatter", .bus_factor = &once, .has_root = true},
+     {.name = "gather", .bus_factor = &once, .has_root = true}}};
 
 std::vector<std::string> all_names() {
   std::vector<std::string> names;
@@ -42,6 +43,10 @@ std::vector<std::string> all_names() {
 }
 
 } // namespace
+
+std::span<const Collective> collectives() {
+  return k_collectives;
+}
 
 const Collective* collective_named(std::string_view name) {
   const auto at = std::find_if(k_collectives.begin(), k_collectives.end(),

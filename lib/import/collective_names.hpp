@@ -3,6 +3,7 @@
 
 #include "import/import.hpp"
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,7 +15,10 @@ struct Collective {
   std::string_view name;
   /// 2 (n - 1) / n, (n - 1) / n or 1 of n ranks.
   double (*bus_factor)(double ranks);
+  bool sums = false, has_root = false;
 };
+
+[[nodiscard]] std::span<const Collective> collectives();
 
 /// Null when there is none of that name.
 [[nodiscard]] const Collective* collective_named(std::string_view name);

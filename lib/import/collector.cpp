@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "import/collector.hpp"
 
+#include "core/csv.hpp"
 #include "core/digest.hpp"
 #include "core/error.hpp"
+#include "core/log.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -19,6 +22,11 @@ std::string base_name(const std::string& file) {
 }
 
 constexpr const char* k_several = "machines"; ///< id of those that --machine names
+
+/// The number nearest to the decimal that was meant: 17.15 us times 1e-6 is 1.7149999999999997e-05.
+double as_decimal(double value) {
+  return *finite_number(fmt::format("{:.15g}", value));
+}
 
 /// An identifier of at most 256 characters without control characters, as documents want it.
 std::string as_name(std::string_view text) {
@@ -134,7 +142,7 @@ void Collector::add(const CellKey& key, std::string_view unit, double value,
     added.reason.clear();
   }
   added.status = CellStatus::published;
-  added.samples.push_back(value);
+  added.samples.push_back(as_decimal(value));
   if (unit == k_rate) {
     added.bytes_convention = bytes_convention;
   }
@@ -159,13 +167,37 @@ void Collector::note(const std::string& name, std::string_view text) {
   }
 }
 
-Profile Collector::finish(const std::string& tool, std::string_view text) {
+void Collector::left_out(std::string_view what) {
+  constexpr std::size_t k_most = 8;
+  if (m_left_out.size() <= k_most &&
+      std::find(m_left_out.begin(), m_left_out.end(), what) == m_left_out.end()) {
+    m_left_out.push_back(m_left_out.size() < k_most ? one_line(what) : "and more");
+  }
+}
+
+Profile Collector::finish(const std::string& tool, std::string_view text, std::string_view takes) {
   const bool any = std::any_of(m_profile.cells.begin(), m_profile.cells.end(),
                                [](const Cell& cell) { return cell.has_value(); });
+  if (!any && !m_profile.cells.empty()) {
+    const Cell& first = m_profile.cells.front();
+    fail(ErrorKind::input,
+         fmt::format("{}: no test has a value, the first ({}) because {}; give the output of a run "
+                     "that measured something",
+                     m_file, first.key.test, first.reason));
+  }
+  if (!any && !m_left_out.empty()) {
+    fail(ErrorKind::input, fmt::format("{}: reckon takes none of this file's tests ({}); of {} it "
+                                       "takes {}",
+                                       m_file, fmt::join(m_left_out, ", "), tool, takes));
+  }
   if (!any) {
     fail(ErrorKind::input,
          fmt::format("{}: {} measured nothing here; give the output of a run that did", m_file,
                      tool));
+  }
+  if (!m_left_out.empty()) {
+    log(LogLevel::warn, "{}: left out, for a profile has no place for them: {}", m_file,
+        fmt::join(m_left_out, ", "));
   }
   const std::string name = base_name(m_file);
   m_profile.name = as_name(std::filesystem::path(name).stem().string());

@@ -44,8 +44,13 @@ public:
   /// A line of the profile's context.
   void note(const std::string& name, std::string_view text);
 
-  /// Throws Error{input} when no cell has a value. `tool`: "nvbandwidth v0.5".
-  [[nodiscard]] Profile finish(const std::string& tool, std::string_view text);
+  /// Something of the file that a profile has no place for, or that is not known here.
+  void left_out(std::string_view what);
+
+  /// Warns of what was left out. Throws Error{input} when no cell has a value. `tool`: "nvbandwidth
+  /// v0.5"; `takes`: what reckon takes of it.
+  [[nodiscard]] Profile finish(const std::string& tool, std::string_view text,
+                               std::string_view takes = "");
 
 private:
   Cell& cell(const CellKey& key, std::string_view unit);
@@ -56,6 +61,7 @@ private:
   Profile m_profile;
   std::map<CellKey, std::size_t> m_cells;
   std::map<std::string, std::size_t> m_objects;
+  std::vector<std::string> m_left_out;
 };
 
 /// "0000:17:00.0" of domain, bus and device as tools print them, or of a text that begins with them
@@ -69,6 +75,7 @@ inline constexpr std::string_view k_rate = "bytes_per_second";
 inline constexpr std::string_view k_time = "seconds";
 
 /// Whether a line is one that only this tool prints.
+[[nodiscard]] bool is_nvbandwidth_heading(std::string_view line);
 [[nodiscard]] bool is_osu_mark(std::string_view line);
 [[nodiscard]] bool is_perftest_mark(std::string_view line);
 [[nodiscard]] bool is_transferbench_mark(std::string_view line);

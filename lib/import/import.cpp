@@ -2,6 +2,7 @@
 #include "import/import.hpp"
 
 #include "core/error.hpp"
+#include "core/log.hpp"
 #include "import/collector.hpp"
 #include "import/text_lines.hpp"
 
@@ -30,7 +31,8 @@ struct Known {
 constexpr std::array<Known, 8> k_formats{
     {{"nvbandwidth", "nvbandwidth", &read_nvbandwidth,
       [](std::string_view line) {
-        return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version");
+        return contains(line, "\"nvbandwidth\"") || line.starts_with("nvbandwidth Version") ||
+               is_nvbandwidth_heading(line);
       }},
      {"p2p", "p2pBandwidthLatencyTest", &read_p2p_latency,
       [](std::string_view line) {
@@ -73,6 +75,27 @@ std::string titles(bool Known::*takes) {
     }
   }
   return fmt::format("{}", fmt::join(names, " and "));
+}
+
+/// An id stands in ids of parts (ID/gpu0) and in lists (ID,ID).
+void check_machine_ids(const ImportOptions& options) {
+  for (const std::string& id : machine_ids(options)) {
+    if (id.empty() || id.size() > 64 || id.find_first_of("/,") != id.npos ||
+        std::any_of(id.begin(), id.end(), [](char c) { return c <= ' ' || c == '\x7f'; })) {
+      fail(ErrorKind::usage, fmt::format("--machine '{}': an id must have 1 to 64 characters, no "
+                                         "blank and no /",
+                                         one_line(options.machine)));
+    }
+  }
+}
+
+/// "12.35 GB/s and 7.40 GB/s", the least and the greatest.
+std::string values_text(const Cell& cell) {
+  const auto one = [&](double value) {
+    return cell.unit == k_rate ? fmt::format("{:.4g} GB/s", value * 1e-9)
+                               : fmt::format("{:.4g} us", value * 1e6);
+  };
+  return fmt::format("{} and {}", one(cell.min), one(cell.max));
 }
 
 /// Ids of `added` under which `base` knows the same things, and what `base` lacks added to it.
@@ -276,6 +299,15 @@ std::string recognise_format(std::string_view text, const std::string& file) {
   if (found != nullptr) {
     return std::string(found->name);
   }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string_view schema = "\"schema\": \"reckon/";
+    if (const std::size_t at = lines[i].find(schema); at != std::string_view::npos) {
+      const std::string_view name = lines[i].substr(at + schema.size());
+      lines.fail(i, fmt::format("this is a {} of reckon already, not what a tool printed: see it "
+                                "with `reckon show`, or add to a profile with --merge",
+                                quoted(name.substr(0, name.find('"')))));
+    }
+  }
   lines.fail(
       0,
       lines.size() == 0
@@ -285,19 +317,63 @@ std::string recognise_format(std::string_view text, const std::string& file) {
                         all_titles()));
 }
 
-Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
-  const std::string name = options.format.empty() ? recognise_format(text, file) : options.format;
-  const Known& format = *std::ranges::find(k_formats, name, &Known::name);
-  const auto refuse = [&](bool given, const char* option, bool Known::*takes) {
-    if (given && !(format.*takes)) {
-      fail(ErrorKind::usage, fmt::format("{} is for {}; {} is output of {}", option, titles(takes),
-                                         file, format.title));
+std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
+                                  const ImportOptions& options) {
+  check_machine_ids(options);
+  std::vector<const Known*> formats;
+  for (const ToolOutput& output : outputs) {
+    const std::string name =
+        options.format.empty() ? recognise_format(output.text, output.file) : options.format;
+    formats.push_back(&*std::ranges::find(k_formats, name, &Known::name));
+  }
+  const auto refuse = [&](bool given, const char* option, bool Known::*takes, bool all) {
+    const auto lacks = [&](const Known* format) { return !(format->*takes); };
+    const auto at = std::find_if(formats.begin(), formats.end(), lacks);
+    if (given && (all ? at != formats.end() : std::all_of(formats.begin(), formats.end(), lacks))) {
+      fail(ErrorKind::usage,
+           fmt::format("{} is for {}; {} is output of {}{}", option, titles(takes),
+                       outputs[static_cast<std::size_t>(at - formats.begin())].file, (*at)->title,
+                       formats.size() > 1 ? ": import it by itself, then the others with --merge"
+                                          : ""));
     }
   };
-  refuse(!options.collective.empty(), "--collective", &Known::collective);
-  refuse(options.ranks.has_value(), "--ranks", &Known::ranks);
-  refuse(contains(options.machine, ","), "--machine with several ids", &Known::machines);
-  return format.read(text, file, options);
+  refuse(!options.collective.empty(), "--collective", &Known::collective, false);
+  refuse(options.ranks.has_value(), "--ranks", &Known::ranks, false);
+  refuse(contains(options.machine, ","), "--machine with several ids", &Known::machines, true);
+  std::vector<Profile> profiles;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    profiles.push_back(formats[i]->read(outputs[i].text, outputs[i].file, options));
+  }
+  return profiles;
+}
+
+Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
+  return std::move(import_texts({{.file = file, .text = std::string(text)}}, options).front());
+}
+
+void warn_of_spread(const Profile& imported) {
+  constexpr double k_most = 0.2;
+  const Cell* worst = nullptr;
+  double worst_spread = 0;
+  std::size_t count = 0;
+  for (const Cell& cell : imported.cells) {
+    if (cell.status != CellStatus::published || cell.samples.size() < 2) {
+      continue;
+    }
+    const double spread = (cell.max - cell.min) / cell.p50;
+    count += spread > k_most ? 1 : 0;
+    if (spread > k_most && spread > worst_spread) {
+      worst = &cell;
+      worst_spread = spread;
+    }
+  }
+  if (worst != nullptr) {
+    log(LogLevel::warn,
+        "{} of {} cells were measured several times with values that differ by more than {:.0f} %: "
+        "\"{}\" {}; the profile has their median: were these different machines or settings? Then "
+        "import each by itself",
+        count, imported.cells.size(), 100 * k_most, worst->key.text(), values_text(*worst));
+  }
 }
 
 void merge_import(Profile& base, const Profile& added) {

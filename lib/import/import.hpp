@@ -29,18 +29,31 @@ struct ImportOptions {
   std::optional<std::uint64_t> ranks{};
 };
 
+/// What a tool printed, and the name of its file.
+struct ToolOutput {
+  std::string file, text;
+};
+
 /// The format whose marks are in the text. Throws Error{input} when there are none, or those of
 /// two.
 [[nodiscard]] std::string recognise_format(std::string_view text, const std::string& file);
 
-/// A profile of what another program measured: cells of status `published`, each with the value as
-/// its one sample (or more, where the file has the same measurement more than once), in bytes per
-/// second with each byte counted once, and in seconds. `from` is where bytes come from, whatever
-/// row and column mean to the tool. The topology has machines with GPUs or NUMA nodes only, for no
-/// tool tells the tree between them. Throws Error{input} as "FILE:LINE: problem; remedy", or with
-/// the JSON pointer, when anything in the file is not as the tool prints it.
+/// By file a profile of what another program measured: cells of status `published`, each with the
+/// value as its one sample (or more, where the file has the same measurement more than once), in
+/// bytes per second with each byte counted once, and in seconds. `from` is where bytes come from,
+/// whatever row and column mean to the tool. The topology has machines with GPUs or NUMA nodes
+/// only, for no tool tells the tree between them. Options say what outputs of some tools do not: of
+/// several files --collective and --ranks are for those that take them. Throws Error{input} as
+/// "FILE:LINE: problem; remedy", or with the JSON pointer, when anything in a file is not as the
+/// tool prints it; Error{usage} for an id that is none, or an option that no file takes.
+[[nodiscard]] std::vector<Profile> import_texts(const std::vector<ToolOutput>& outputs,
+                                                const ImportOptions& options);
+/// The same of one file.
 [[nodiscard]] Profile import_text(std::string_view text, const std::string& file,
                                   const ImportOptions& options);
+
+/// Warns of cells that were measured several times with values that differ by more than a fifth.
+void warn_of_spread(const Profile& imported);
 
 /// Adds what `added` has to `base`: its machines and objects under the ids that `base` has for them
 /// (a GPU is the same when its PCI address is, or else its id), and its cells. What both have

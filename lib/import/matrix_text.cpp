@@ -46,6 +46,7 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
                                  "cut off? Give the tool's whole output",
                                  what));
   }
+  matrix.columns = columns.size();
   std::size_t at = head + 1;
   for (; at < lines.size(); ++at) {
     const std::vector<std::string_view> words = words_of(lines[at]);
@@ -59,6 +60,15 @@ MatrixText read_matrix(const TextLines& lines, std::size_t head, const std::stri
                                  known ? "out of order" : "not among its columns"));
     }
     const std::size_t values = words.size() - 1;
+    if (values > columns.size()) {
+      const std::string_view extra = words[columns.size() + 1];
+      lines.fail(at,
+                 fmt::format("\"{}\" stands behind the last value of row {} of {}, one for each "
+                             "of its columns ({}); take out what the tool did not print",
+                             quoted(lines[at].substr(
+                                 static_cast<std::size_t>(extra.data() - lines[at].data()))),
+                             *row, what, columns.size()));
+    }
     if (values != columns.size()) {
       lines.fail(at, fmt::format("row {} of {} has {} values, but there are {} columns; was the "
                                  "file cut off? Give the tool's whole output",

@@ -19,6 +19,7 @@ struct MatrixText {
     std::optional<double> value; ///< absent where a dash stands
   };
   std::vector<Entry> entries; ///< row by row
+  std::size_t columns = 0;    ///< how many
   std::size_t next = 0;       ///< the line after the last row
 };
 

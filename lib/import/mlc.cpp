@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 #include "import/matrix_text.hpp"
@@ -92,13 +93,19 @@ private:
     return at;
   }
 
+  /// A matrix whose columns are all NUMA nodes, with the heading in line `head`.
+  MatrixText read_nodes(std::size_t head, const std::string& what) {
+    MatrixText matrix = read_matrix(m_lines, head, what, RowRule::some);
+    m_devices.say(m_lines, head, "count", counted(matrix.columns, "NUMA node"));
+    return matrix;
+  }
+
   std::size_t idle_latencies(std::size_t at) {
     const bool random = contains(m_lines[at], "random");
     if (!contains(m_lines[at], "(in ns)")) {
       m_lines.fail(at, "must be in ns; this version of the tool is not known here");
     }
-    const MatrixText matrix =
-        read_matrix(m_lines, head_after(at), "the idle latencies", RowRule::some);
+    const MatrixText matrix = read_nodes(head_after(at), "the idle latencies");
     for_each(matrix, [&](int row, int column, double ns) {
       CellKey key;
       key.test = k_memory_latency;
@@ -161,8 +168,7 @@ private:
       }
     }
     const bool reads = contains(traffic, "Read-only");
-    const MatrixText matrix =
-        read_matrix(m_lines, head, "the bandwidths between nodes", RowRule::some);
+    const MatrixText matrix = read_nodes(head, "the bandwidths between nodes");
     for_each(matrix, [&](int row, int column, double mb) {
       CellKey key;
       key.test = reads ? k_numa_read : k_numa_mixed;
@@ -271,6 +277,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
+  Devices m_devices;
   std::uint64_t m_footprint = 0;
 };
 

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/csv.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
 #include "import/collective_names.hpp"
 #include "import/collector.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 namespace reckon::import_detail {
 namespace {
@@ -35,6 +38,41 @@ struct Head {
   std::optional<std::size_t> type, redop, root;
   std::vector<Half> halves; ///< out of place, then in place
 };
+
+/// The sizes of a table's rows in their order, by the tool's first line: "minBytes 4 maxBytes 64
+/// step: 2(factor)". What the tool prints may be a little less, a multiple of the ranks.
+struct Sizes {
+  std::uint64_t min = 0, max = 0, step = 0;
+  bool is_factor = false;
+
+  /// At most `most` of them.
+  [[nodiscard]] std::vector<std::uint64_t> list(std::size_t most) const {
+    std::vector<std::uint64_t> sizes;
+    const bool grows = is_factor ? step > 1 && min > 0 : step > 0;
+    for (std::uint64_t size = min; grows && size <= max && sizes.size() < most;
+         size = is_factor ? size * step : size + step) {
+      sizes.push_back(size);
+    }
+    return sizes;
+  }
+};
+
+/// Bytes of an element; 0: not known here.
+std::uint64_t width_of(std::string_view type) {
+  constexpr std::array<std::pair<std::string_view, std::uint64_t>, 10> k_widths{{{"int8", 1},
+                                                                                 {"uint8", 1},
+                                                                                 {"half", 2},
+                                                                                 {"bfloat16", 2},
+                                                                                 {"int32", 4},
+                                                                                 {"uint32", 4},
+                                                                                 {"float", 4},
+                                                                                 {"int64", 8},
+                                                                                 {"uint64", 8},
+                                                                                 {"double", 8}}};
+  const auto found = std::find_if(k_widths.begin(), k_widths.end(),
+                                  [&](const auto& width) { return width.first == type; });
+  return found == k_widths.end() ? 0 : found->second;
+}
 
 class Reader {
 public:
@@ -104,6 +142,10 @@ private:
     };
     if (words.size() > 3 && words[1] == "nccl-tests" && words[2] == "version") {
       m_version = one_line(words[3]);
+    } else if (has("minBytes") && has("maxBytes") && has("step:")) {
+      sizes(at, words);
+    } else if (words.size() > 4 && words[1] == "Reducing" && words[2] == "maxBytes" && m_sizes) {
+      m_sizes->max = m_lines.count(at, words[4], "maxBytes");
     } else if (words.size() > 3 && words[1] == "Rank" && has("device")) {
       rank(at, words);
     } else if (has("algbw") && has("busbw")) {
@@ -115,8 +157,50 @@ private:
       }
     } else if (contains(m_lines[at], "Out of bounds values") ||
                contains(m_lines[at], "Avg bus bandwidth")) {
-      m_ended = m_head.has_value();
+      if (m_head && !m_ended) {
+        end_table(at, has("FAILED"));
+      }
     }
+  }
+
+  /// "# nThread 1 nGpus 1 minBytes 4 maxBytes 33554432 step: 2(factor) warmup iters: 5"
+  void sizes(std::size_t at, const std::vector<std::string_view>& words) {
+    const auto after = [&](std::string_view word) {
+      const auto found = std::find(words.begin(), words.end(), word);
+      return words.end() - found < 2 ? std::string_view() : *(found + 1);
+    };
+    const std::string_view step = after("step:");
+    const std::size_t unit = std::min(step.find('('), step.size());
+    m_sizes = Sizes{.min = m_lines.count(at, after("minBytes"), "minBytes"),
+                    .max = m_lines.count(at, after("maxBytes"), "maxBytes"),
+                    .step = m_lines.count(at, step.substr(0, unit), "the step"),
+                    .is_factor = step.substr(unit) == "(factor)"};
+  }
+
+  /// The row's size must be the next one. Sizes begin again with each type, operation and root.
+  void next_size(std::size_t at, std::uint64_t bytes) {
+    if (!m_expected.empty() && bytes > m_expected[m_rows++ % m_expected.size()]) {
+      --m_rows;
+      fail_of_missing_row(at);
+    }
+  }
+
+  [[noreturn]] void fail_of_missing_row(std::size_t at) const {
+    m_lines.fail(at, fmt::format("the row of {} B is missing before this: the lines above promise "
+                                 "{} sizes; give the tool's whole output",
+                                 m_expected[m_rows % m_expected.size()], m_expected.size()));
+  }
+
+  void end_table(std::size_t at, bool failed) {
+    if (failed && !m_marked) {
+      m_lines.fail(at, "the tool found wrong values and does not say in which rows; mend what made "
+                       "them and measure again");
+    }
+    if (!m_expected.empty() && (m_rows == 0 || m_rows % m_expected.size() != 0)) {
+      fail_of_missing_row(at);
+    }
+    m_ended = true;
+    m_sizes.reset();
   }
 
   /// #  Rank  0 Group  0 Pid 6899 on host device  0 [0000:04:00] NVIDIA H100 80GB HBM3
@@ -157,6 +241,12 @@ private:
     for (; next < words.size(); ++next) {
       rank.name += (rank.name.empty() ? "" : " ") + std::string(words[next]);
     }
+    // Ranks that see one GPU each all call it device 0: only the address tells them apart.
+    const std::string which =
+        fmt::format("device {} {} of {}", rank.device, rank.address, rank.host);
+    m_devices.say(
+        m_lines, at, which,
+        fmt::format("device {} of {}: {}", rank.device, one_line(rank.host), one_line(rank.name)));
     m_ranks.push_back(std::move(rank));
   }
 
@@ -197,19 +287,81 @@ private:
       m_lines.fail(at, "the table's columns must be size, count, type, time, algbw, busbw and what "
                        "goes with them; was the line cut off? Give the tool's whole output");
     }
-    list_ranks(at);
-    choose_collective(at);
+    choose_collective(at, head);
+    list_ranks(at, head);
     place_ranks(at);
     m_head = head;
+    m_expected = m_sizes ? m_sizes->list(m_lines.size()) : std::vector<std::uint64_t>();
+    m_rows = 0;
+    m_marked = false;
+  }
+
+  /// The values of a row in the columns of its table.
+  static std::vector<std::string_view> in_columns(std::vector<std::string_view> words,
+                                                  const Head& head) {
+    // Until 2.13 what sums nothing had an empty redop.
+    if (head.redop && words.size() + 1 == head.columns && finite_number(words[*head.redop])) {
+      words.insert(words.begin() + static_cast<std::ptrdiff_t>(*head.redop), "none");
+    }
+    return words;
+  }
+
+  /// What the rows of a table say of the collective.
+  struct Hints {
+    bool sums = false, has_root = false;
+    std::vector<std::pair<double, double>> rates; ///< algbw, busbw
+    /// Whether bus bandwidths are those of so many ranks.
+    [[nodiscard]] bool fit(const Collective& collective, std::size_t ranks) const {
+      const double factor = collective.bus_factor(static_cast<double>(ranks));
+      return std::all_of(rates.begin(), rates.end(), [&](const auto& rate) {
+        const auto& [algbw, busbw] = rate;
+        return std::abs(busbw - factor * algbw) <= 1.02 * k_rate_step * (1 + factor);
+      });
+    }
+    /// The least and the most ranks of which they are; the first is the larger where there are
+    /// none.
+    [[nodiscard]] std::pair<std::size_t, std::size_t> ranks(const Collective& collective) const {
+      std::size_t least = 2, most = 1U << 16U;
+      while (least <= most && !fit(collective, least)) {
+        ++least;
+      }
+      while (most > least && !fit(collective, most)) {
+        --most;
+      }
+      return {least, most};
+    }
+  };
+
+  /// Of the table whose heading is line `at`.
+  [[nodiscard]] Hints hints(std::size_t at, const Head& head) const {
+    Hints hints;
+    for (++at; at < m_lines.size() && !contains(m_lines[at], "Out of bounds values"); ++at) {
+      const std::vector<std::string_view> words = in_columns(words_of(m_lines[at]), head);
+      if (words.size() != head.columns || !is_count(words.front())) {
+        continue;
+      }
+      const std::string_view redop = head.redop ? words[*head.redop] : "none";
+      hints.sums = hints.sums || redop != "none";
+      hints.has_root = hints.has_root || (head.root && words[*head.root] != "-1");
+      for (const Half& half : head.halves) {
+        const auto algbw = finite_number(words[half.algbw]);
+        const auto busbw = finite_number(words[half.busbw]);
+        if (algbw && busbw) {
+          hints.rates.emplace_back(*algbw, *busbw);
+        }
+      }
+    }
+    return hints;
   }
 
   /// Those of the file, else as many as were asked for.
-  void list_ranks(std::size_t at) {
+  void list_ranks(std::size_t at, const Head& head) {
     if (m_ranks.empty() && !m_asked_ranks) {
-      m_lines.fail(at,
-                   "there is no list of ranks before the table (\"#  Rank  0 ...\"); without it "
-                   "nobody knows how many took part: give the tool's whole output, or, where all "
-                   "ranks were on one machine, their number with --ranks");
+      m_lines.fail(
+          at, fmt::format("there is no list of ranks before the table (\"#  Rank  0 ...\"){}; give "
+                          "the tool's whole output, or, where all ranks were on one machine, their "
+                          "number with --ranks",
+                          ranks_by_rates(hints(at, head))));
     }
     if (!m_ranks.empty() && m_asked_ranks && *m_asked_ranks != m_ranks.size()) {
       m_lines.fail(at, fmt::format("--ranks {}: the list before the table has {}; leave it out",
@@ -222,7 +374,16 @@ private:
     }
   }
 
-  void choose_collective(std::size_t at) {
+  /// How many ranks have the bus bandwidths of the table, for a message; empty where several
+  /// numbers have.
+  [[nodiscard]] std::string ranks_by_rates(const Hints& hints) const {
+    const auto [least, most] = hints.ranks(*m_collective);
+    return least == most ? fmt::format(", and busbw / algbw is that of {} of {} ranks",
+                                       m_collective->name, least)
+                         : "";
+  }
+
+  void choose_collective(std::size_t at, const Head& head) {
     if (m_asked != nullptr) {
       if (m_collective != nullptr && m_collective != m_asked) {
         m_lines.fail(at, fmt::format("the file is of {0}_perf, but --collective says {1}; leave "
@@ -232,9 +393,20 @@ private:
       m_collective = m_asked;
     }
     if (m_collective == nullptr) {
-      m_lines.fail(at, fmt::format("nothing says which collective this is; add --collective "
-                                   "all_reduce (or {})",
-                                   collective_names()));
+      const Hints known = hints(at, head);
+      std::vector<std::string_view> names;
+      for (const Collective& c : collectives()) {
+        const auto [least, most] = known.ranks(c);
+        const bool fits = m_ranks.empty() ? least <= most : known.fit(c, m_ranks.size());
+        // sendrecv prints sum in some versions.
+        if (fits && c.has_root == known.has_root &&
+            (c.sums == known.sums || c.name == "sendrecv")) {
+          names.push_back(c.name);
+        }
+      }
+      m_lines.fail(at, fmt::format("nothing says which collective this is; add --collective {}",
+                                   names.empty() ? "NAME, one of " + collective_names()
+                                                 : fmt::format("{}", fmt::join(names, " or "))));
     }
   }
 
@@ -265,8 +437,9 @@ private:
     m_single = hosts.size() < 2;
   }
 
-  void row(std::size_t at, const std::vector<std::string_view>& words) {
+  void row(std::size_t at, const std::vector<std::string_view>& printed) {
     const Head& head = *m_head;
+    const std::vector<std::string_view> words = in_columns(printed, head);
     if (words.size() != head.columns) {
       m_lines.fail(at, fmt::format("has {} values, but the table has {} columns; was the line cut "
                                    "off, or did something else write into it? Give the tool's "
@@ -274,6 +447,8 @@ private:
                                    words.size(), head.columns));
     }
     const std::uint64_t bytes = m_lines.count(at, words[0], "size");
+    next_size(at, bytes);
+    check_count(at, bytes, words[1], words[*head.type]);
     CellKey key;
     key.bytes = bytes;
     key.sources = static_cast<int>(m_ranks.size());
@@ -290,6 +465,21 @@ private:
     for (std::size_t i = 0; i < head.halves.size(); ++i) {
       key.test = name + (i == 0 ? "" : k_in_place);
       half(at, words, head.halves[i], key);
+    }
+  }
+
+  /// Count times the type's width must be the size, or the type is not what it seems. Of what each
+  /// rank has a part of, the count is that of a part.
+  void check_count(std::size_t at, std::uint64_t bytes, std::string_view count,
+                   std::string_view type) const {
+    const auto ranks = static_cast<std::uint64_t>(m_ranks.size());
+    const bool parts = m_collective->bus_factor(static_cast<double>(ranks)) < 1;
+    const std::uint64_t counted = m_lines.count(at, count, "count") * width_of(type);
+    if (width_of(type) > 0 && counted != bytes && !(parts && counted * ranks == bytes)) {
+      m_lines.fail(at,
+                   fmt::format("{} elements of type {} are {} B, but the size is {}; is this "
+                               "another collective (--collective), or not what the tool printed?",
+                               count, type, counted, bytes));
     }
   }
 
@@ -357,6 +547,7 @@ private:
     }
     if (const std::string wrong = wrong_values(at, words, half); !wrong.empty()) {
       m_out.absent(key, k_time, CellStatus::mismatch, wrong);
+      m_marked = true;
       return;
     }
     m_out.add(key, k_time, time_us * 1e-6);
@@ -409,6 +600,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
+  Devices m_devices;
   const Collective* m_asked;
   std::optional<std::uint64_t> m_asked_ranks;
   const Collective* m_collective = nullptr;
@@ -418,6 +610,10 @@ private:
   std::vector<std::string> m_gpus;  ///< of each rank
   bool m_single = true;
   std::optional<Head> m_head;
+  std::optional<Sizes> m_sizes;          ///< of the table that follows
+  std::vector<std::uint64_t> m_expected; ///< its sizes; empty: not said
+  std::size_t m_rows = 0;                ///< that were read of it
+  bool m_marked = false;                 ///< whether one of them has wrong values
   bool m_ended = false;
 };
 

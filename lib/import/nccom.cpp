@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "core/log.hpp"
 #include "import/collective_names.hpp"
 #include "import/collector.hpp"
 
@@ -35,6 +34,8 @@ struct Row {
   double time_us = 0, algbw = 0, busbw = 0;
 };
 
+constexpr std::string_view k_size = "size(B)"; ///< begins the table
+
 class Reader {
 public:
   Reader(const TextLines& lines, const ImportOptions& options)
@@ -50,7 +51,7 @@ public:
 
   /// What --report-to-json-file wrote.
   Profile read_json(std::string_view text) {
-    const Json json = parse_json(text, m_lines.file());
+    const Json json = parse_json(m_lines.text(), m_lines.file());
     for (const JsonView& view : JsonView(json, m_lines.file()).at("results").elements()) {
       Row row{.bytes = view.at("size(B)").count(),
               .type = view.at("type").name(),
@@ -78,7 +79,7 @@ private:
       return;
     }
     command(words);
-    if (words[0] == "size(B)") {
+    if (words[0] == k_size) {
       begin_table(at, words);
     } else if (words[0] == "Avg") {
       m_columns.clear();
@@ -159,7 +160,7 @@ private:
                                                          : std::nullopt;
     if (collective == nullptr) {
       m_lines.fail(at, fmt::format("nothing says which collective this is; add --collective "
-                                   "all_reduce (or {})",
+                                   "NAME, one of {}",
                                    collective_names()));
     }
     if (!ranks) {
@@ -210,8 +211,7 @@ private:
 
   Profile finish(std::string_view text) {
     if (m_wide) {
-      log(LogLevel::warn, "{}: left out, for a profile has no place for them: percentiles",
-          m_lines.file());
+      m_out.left_out("percentiles");
     }
     return m_out.finish("nccom-test", text);
   }
@@ -232,14 +232,18 @@ private:
 
 bool is_nccom_mark(std::string_view line) {
   line = trimmed(line);
-  return (line.starts_with("size(B)") && contains(line, "busbw(GB/s)")) ||
+  return (line.starts_with(k_size) && contains(line, "busbw(GB/s)")) ||
          line.starts_with("\"busbw(GB/s)\"");
 }
 
 Profile read_nccom(std::string_view text, const std::string& file, const ImportOptions& options) {
   const TextLines lines(text, file);
   Reader reader(lines, options);
-  return contains(text, "\"busbw(GB/s)\"") ? reader.read_json(text) : reader.read(text);
+  bool table = false; // a page with tables may show the JSON, too
+  for (std::size_t at = 0; at < lines.size(); ++at) {
+    table = table || lines[at].starts_with(k_size);
+  }
+  return !table && contains(text, "\"busbw(GB/s)\"") ? reader.read_json(text) : reader.read(text);
 }
 
 } // namespace reckon::import_detail

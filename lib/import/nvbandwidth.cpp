@@ -2,7 +2,7 @@
 #include "core/csv.hpp"
 #include "core/error.hpp"
 #include "core/json.hpp"
-#include "core/log.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 
@@ -15,21 +15,70 @@
 namespace reckon::import_detail {
 namespace {
 
-/// Warnings of the driver may stand before and after the document. What is not of it becomes blank,
-/// so that lines keep their numbers.
+/// Warnings of the driver may stand before and after the document, in lines of their own. What is
+/// not of it becomes blank, so that lines keep their numbers.
 std::string only_json(std::string_view text) {
   std::string out(text);
   const std::size_t begin = out.starts_with('{') ? 0 : out.find("\n{");
-  const std::size_t last = out.rfind("\n}");
-  if (begin == out.npos || last == out.npos || last < begin) {
+  const std::size_t end = out.rfind("}\n");
+  if (begin == out.npos || end == out.npos || end < begin) {
     return out;
   }
   for (std::size_t i = 0; i < out.size(); ++i) {
-    if ((i < begin || i > last + 1) && out[i] != '\n') {
+    if ((i < begin || i > end) && out[i] != '\n') {
       out[i] = ' ';
     }
   }
   return out;
+}
+
+/// What a test's numbers are between.
+enum class Ends {
+  host_to_gpu, ///< one row
+  gpu_to_host,
+  gpu_of_host, ///< a GPU reads memory of the host
+  inside,      ///< of a GPU
+  all_to_one,
+  one_to_all,
+  pairs
+};
+
+struct Test {
+  Ends ends = Ends::pairs;
+  bool reads = false, both_ways = false;
+};
+
+std::optional<Test> test_named(std::string_view name) {
+  Test test{.ends = Ends::pairs,
+            .reads = contains(name, "_read_"),
+            .both_ways = contains(name, "bidirectional")};
+  const auto starts = [&](std::string_view with) { return name.starts_with(with); };
+  if (starts("host_to_device_") || starts("host_to_all_")) {
+    test.ends = Ends::host_to_gpu;
+  } else if (starts("device_to_host_") || starts("all_to_host_")) {
+    test.ends = Ends::gpu_to_host;
+  } else if (name == k_host_device_latency) {
+    test.ends = Ends::gpu_of_host;
+  } else if (starts(k_device_local_copy)) {
+    test.ends = Ends::inside;
+  } else if (starts("all_to_one_")) {
+    test.ends = Ends::all_to_one;
+  } else if (starts("one_to_all_")) {
+    test.ends = Ends::one_to_all;
+  } else if (!starts("device_to_device_")) {
+    return std::nullopt;
+  }
+  return test;
+}
+
+/// How many matrices with this many columns the test prints one below the other, 0: its rows are
+/// not as it prints them. Tests of both ways may have three: those of each way, then the sums.
+std::size_t matrices_of(const Test& test, const std::string& description, std::size_t rows,
+                        std::size_t columns) {
+  const std::size_t one = test.ends == Ends::pairs ? columns : 1;
+  const bool three = test.ends == Ends::pairs && test.both_ways && rows == 3 * one &&
+                     contains(description, "Total");
+  return three ? 3 : rows == one ? 1 : 0;
 }
 
 /// What the tool prints for people, as the document that it prints with --json. Throws Error{input}
@@ -66,6 +115,10 @@ private:
     } else if (const auto runtime = after("CUDA Runtime Version:")) {
       m_out["CUDA Runtime Version"] = *runtime;
     } else if (const auto device = after("Device "); device && m_name.empty()) {
+      if (const std::size_t colon = device->find(':'); colon != device->npos) {
+        m_devices.say(m_lines, at, std::string(device->substr(0, colon)),
+                      fmt::format("device {}", one_line(*device)));
+      }
       m_out["GPU Device list"].push_back(*device);
     } else if (const auto running = named("Running ")) {
       end_test(at);
@@ -75,6 +128,10 @@ private:
       m_tests.push_back({{"name", *waived}, {"status", "Waived"}});
     } else if (!m_name.empty()) {
       read_of_test(at);
+    } else if (is_nvbandwidth_heading(line)) {
+      m_lines.fail(at,
+                   "a matrix without the line \"Running TEST.\" above it, which names its test; "
+                   "give the tool's whole output");
     }
   }
 
@@ -84,6 +141,7 @@ private:
     const std::vector<std::string_view> words = words_of(line);
     if (contains(line, "(GB/s)") || contains(line, "(ns)")) {
       m_description = line;
+      m_heading = at;
       m_columns = 0;
     } else if (line.starts_with("SUM ")) {
       end_test(at);
@@ -127,6 +185,7 @@ private:
     }
     Json test{{"name", m_name}, {"status", m_rows.empty() ? "Error" : "Passed"}};
     if (!m_rows.empty()) {
+      check_matrix();
       test["bandwidth_description"] = m_description;
       test["bandwidth_matrix"] = std::move(m_rows);
     }
@@ -137,10 +196,27 @@ private:
     m_columns = 0;
   }
 
+  void check_matrix() {
+    const auto test = test_named(m_name);
+    const std::size_t rows = m_rows.size(), columns = m_rows.front().size();
+    if (test && matrices_of(*test, m_description, rows, columns) == 0) {
+      m_lines.fail(
+          m_heading,
+          fmt::format("{} rows of {} values are below this, which {} cannot have; give the "
+                      "tool's whole output",
+                      rows, columns, m_name));
+    }
+    if (test) {
+      m_devices.say(m_lines, m_heading, "count", counted(columns, "GPU"));
+    }
+  }
+
   const TextLines& m_lines;
+  Devices m_devices;
   Json m_out = Json::object(), m_tests = Json::array();
   std::string m_name; ///< of the test whose numbers follow; empty: none
   std::string m_description;
+  std::size_t m_heading = 0;   ///< its line
   std::size_t m_columns = 0;   ///< of the matrix in hand; 0: it has not begun
   Json m_rows = Json::array(); ///< of all matrices of the test, one below the other
 };
@@ -182,45 +258,6 @@ Matrix matrix_of(const JsonView& view) {
   return matrix;
 }
 
-/// What a test's numbers are between.
-enum class Ends {
-  host_to_gpu, ///< one row
-  gpu_to_host,
-  gpu_of_host, ///< a GPU reads memory of the host
-  inside,      ///< of a GPU
-  all_to_one,
-  one_to_all,
-  pairs
-};
-
-struct Test {
-  Ends ends = Ends::pairs;
-  bool reads = false, both_ways = false;
-};
-
-std::optional<Test> test_named(std::string_view name) {
-  Test test{.ends = Ends::pairs,
-            .reads = contains(name, "_read_"),
-            .both_ways = contains(name, "bidirectional")};
-  const auto starts = [&](std::string_view with) { return name.starts_with(with); };
-  if (starts("host_to_device_") || starts("host_to_all_")) {
-    test.ends = Ends::host_to_gpu;
-  } else if (starts("device_to_host_") || starts("all_to_host_")) {
-    test.ends = Ends::gpu_to_host;
-  } else if (name == k_host_device_latency) {
-    test.ends = Ends::gpu_of_host;
-  } else if (starts(k_device_local_copy)) {
-    test.ends = Ends::inside;
-  } else if (starts("all_to_one_")) {
-    test.ends = Ends::all_to_one;
-  } else if (starts("one_to_all_")) {
-    test.ends = Ends::one_to_all;
-  } else if (!starts("device_to_device_")) {
-    return std::nullopt;
-  }
-  return test;
-}
-
 class Reader {
 public:
   Reader(const std::string& file, const ImportOptions& options) : m_out(file, options) {}
@@ -243,21 +280,16 @@ public:
     if (const auto host = view.find("Hostname"); host && host->raw().is_string()) {
       m_out.host_name(m_out.machine(), host->string());
     }
-    std::string unknown;
     for (const JsonView& testcase : view.at("testcases").elements()) {
       if (!read_test(testcase)) {
-        unknown += (unknown.empty() ? "" : ", ") + testcase.at("name").string();
+        m_out.left_out(testcase.at("name").string());
       }
-    }
-    if (!unknown.empty()) {
-      m_out.note("nvbandwidth not imported", unknown);
-      log(LogLevel::warn, "{}: not imported, for they are not known here: {}", file,
-          one_line(unknown));
     }
     const auto version = view.find("version");
     const std::string number = version && version->raw().is_string() ? version->string() : "";
     return m_out.finish(
-        number.empty() ? "nvbandwidth" : fmt::format("nvbandwidth {}", one_line(number)), text);
+        number.empty() ? "nvbandwidth" : fmt::format("nvbandwidth {}", one_line(number)), text,
+        "copies between the host and a GPU, between GPUs and inside a GPU, and latencies");
   }
 
 private:
@@ -321,14 +353,14 @@ private:
     const JsonView view = testcase.at("bandwidth_matrix");
     const Matrix matrix = matrix_of(view);
     const std::size_t columns = matrix.front().size();
-    const std::size_t rows = test->ends == Ends::pairs ? columns : 1;
-    // Tests of both ways that tell each: one matrix below the other, the sums last.
-    const bool three = test->ends == Ends::pairs && test->both_ways && matrix.size() == 3 * rows &&
-                       contains(text, "Total");
-    if (matrix.size() != rows && !three) {
-      view.fail(fmt::format("has {} rows of {} values, but {} has {}; give the tool's whole output",
-                            matrix.size(), columns, name, rows));
+    const std::size_t matrices = matrices_of(*test, text, matrix.size(), columns);
+    if (matrices == 0) {
+      view.fail(fmt::format("has {} rows of {} values, which {} cannot have; give the tool's whole "
+                            "output",
+                            matrix.size(), columns, name));
     }
+    const bool three = matrices == 3;
+    const std::size_t rows = matrix.size() / matrices;
     for (std::size_t row = 0; row < rows; ++row) {
       for (std::size_t column = 0; column < columns; ++column) {
         const auto& value = matrix[row + (three ? 2 * rows : 0)][column];
@@ -395,10 +427,17 @@ private:
 
 } // namespace
 
+/// "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)"
+bool is_nvbandwidth_heading(std::string_view line) {
+  return line.starts_with("mem") && contains(line, "GPU(column)") &&
+         (contains(line, "(GB/s)") || contains(line, "(ns)"));
+}
+
 Profile read_nvbandwidth(std::string_view text, const std::string& file,
                          const ImportOptions& options) {
-  const Json json = contains(text, "\"nvbandwidth\"") ? parse_json(only_json(text), file)
-                                                      : PlainText(TextLines(text, file)).document();
+  const TextLines lines(text, file);
+  const Json json = contains(text, "\"nvbandwidth\"") ? parse_json(only_json(lines.text()), file)
+                                                      : PlainText(lines).document();
   return Reader(file, options).read(text, json, file);
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
-#include "core/log.hpp"
 #include "import/message_cells.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -74,13 +72,11 @@ public:
     }
     end_test();
     if (m_wide) {
-      m_left_out.emplace_back("smallest and largest times, percentiles, iterations");
+      m_out.left_out("smallest and largest times, percentiles, iterations");
     }
-    if (!m_left_out.empty()) {
-      log(LogLevel::warn, "{}: left out, for a profile has no place for them: {}", m_lines.file(),
-          fmt::join(m_left_out, ", "));
-    }
-    return m_out.finish("OSU micro-benchmarks" + (m_version.empty() ? "" : " " + m_version), text);
+    return m_out.finish("OSU micro-benchmarks" + (m_version.empty() ? "" : " " + m_version), text,
+                        "osu_latency, osu_bw, osu_bibw, those of put and get, and collectives that "
+                        "block");
   }
 
 private:
@@ -187,7 +183,7 @@ private:
   void end_test() {
     if (std::exchange(m_begun, false)) {
       if (m_benchmark == nullptr) {
-        m_left_out.push_back(m_title);
+        m_out.left_out(m_title);
       } else if (m_benchmark->measures == Measures::collective) {
         collective();
       } else {
@@ -284,7 +280,6 @@ private:
   bool m_wide = false;
   MessageTable m_table;
   std::vector<Row> m_rows;
-  std::vector<std::string> m_left_out;
 };
 
 } // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
+#include "core/json_fwd.hpp"
 #include "core/log.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 #include "import/matrix_text.hpp"
@@ -126,11 +128,14 @@ private:
       m_lines.fail(at, "the bus, device and domain are no hexadecimal numbers; give the tool's "
                        "output as it is");
     }
-    m_out.describe_gpu(m_out.gpu(*index), rest.substr(comma + 2, bus - comma - 2), address);
+    const std::string_view name = rest.substr(comma + 2, bus - comma - 2);
+    m_devices.say(m_lines, at, fmt::format("GPU {}", *index),
+                  fmt::format("GPU {} is {} at {}", *index, one_line(name), address));
+    m_out.describe_gpu(m_out.gpu(*index), name, address);
   }
 
   std::size_t connectivity(std::size_t at) {
-    const MatrixText matrix = read_matrix(m_lines, at + 1, "the connectivity matrix", RowRule::all);
+    const MatrixText matrix = read_square(at, "the connectivity matrix");
     m_connected.emplace();
     for (const MatrixText::Entry& entry : matrix.entries) {
       if (entry.value.value_or(0) > 0) {
@@ -140,14 +145,21 @@ private:
     return matrix.next;
   }
 
+  /// The matrix of all GPUs below line `at`.
+  MatrixText read_square(std::size_t at, const std::string& what) {
+    MatrixText matrix = read_matrix(m_lines, at + 1, what, RowRule::all);
+    m_devices.say(m_lines, at, "count", counted(matrix.columns, "GPU"));
+    return matrix;
+  }
+
   std::size_t matrix(std::size_t at, const Heading& heading) {
     const std::string what = fmt::format("the matrix of line {}", at + 1);
     if (!heading.latency) {
-      const MatrixText matrix = read_matrix(m_lines, at + 1, what, RowRule::all);
+      const MatrixText matrix = read_square(at, what);
       bandwidths(matrix, heading);
       return matrix.next;
     }
-    const MatrixText gpu = read_matrix(m_lines, at + 1, what, RowRule::all);
+    const MatrixText gpu = read_square(at, what);
     latencies(gpu, heading, "latency");
     // The times that the processor took to post the same copies.
     std::size_t next = gpu.next;
@@ -239,6 +251,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
+  Devices m_devices;
   std::vector<Heading> m_read; ///< of the matrices that were read
   bool m_old = false;
   std::optional<std::set<std::pair<int, int>>> m_connected;

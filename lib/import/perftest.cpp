@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 namespace reckon::import_detail {
@@ -36,6 +38,8 @@ struct Test {
   std::string title; ///< for people
   std::string connection = "RC";
   std::uint64_t qps = 1, depth = 0; ///< depth 0: not said
+  std::string device{};
+  std::string local{}, remote{}; ///< addresses of the queue pairs
 };
 
 /// "RDMA_Write Bidirectional BW Test", in JSON with _ for each blank.
@@ -112,7 +116,7 @@ public:
 
   /// What --out_json wrote: one row.
   Profile read_json(std::string_view text) {
-    const Json json = parse_json(text, m_lines.file());
+    const Json json = parse_json(m_lines.text(), m_lines.file());
     const JsonView root(json, m_lines.file());
     const JsonView info = root.at("test_info");
     const JsonView results = root.at("results");
@@ -186,6 +190,14 @@ private:
     }
     if (const std::string_view depth = value("TX depth"); !depth.empty()) {
       m_test->depth = m_lines.count(at, depth, "TX depth");
+    }
+    if (const std::string_view device = value("Device"); !device.empty()) {
+      m_test->device = quoted(device);
+    }
+    const std::vector<std::string_view> words = words_of(m_lines[at]);
+    if (words.size() > 2 && words[1] == "address:") {
+      std::string& address = words[0] == "local" ? m_test->local : m_test->remote;
+      address += fmt::format(" {}", fmt::join(words.begin() + 2, words.end(), " "));
     }
   }
 
@@ -282,7 +294,7 @@ private:
     }
     const Test& test = *m_test;
     if (test.verb == nullptr) {
-      m_left_out.push_back(test.title);
+      m_out.left_out(test.title);
       return;
     }
     if (m_table.rows.empty()) { // a server that prints no results
@@ -290,6 +302,12 @@ private:
       return;
     }
     m_any_rows = true;
+    if (!is_first_of_its_run()) {
+      return;
+    }
+    if (!test.device.empty()) {
+      m_devices.say(m_lines, m_table.line, "device", "device " + test.device);
+    }
     const bool read = test.verb->name == "read";
     m_table.what = test.title;
     m_table.transport = fmt::format("verbs {}", test.verb->name);
@@ -308,21 +326,34 @@ private:
     }
   }
 
+  /// Client and server print the same run, one's local address being the other's remote one.
+  bool is_first_of_its_run() {
+    const Test& test = *m_test;
+    if (test.local.empty() || test.remote.empty()) {
+      return true;
+    }
+    const auto [run, first] =
+        m_runs.try_emplace(std::minmax(test.local, test.remote), m_table.line);
+    if (!first) {
+      log(LogLevel::info, "{}:{}: the other end of the run in line {}, which counts once",
+          m_lines.file(), m_table.line + 1, run->second + 1);
+    }
+    return first;
+  }
+
   Profile finish(std::string_view text) {
     if (m_others) {
-      m_left_out.emplace_back("smallest and largest times, deviations, percentiles");
+      m_out.left_out("smallest and largest times, deviations, percentiles");
     }
-    if (!m_left_out.empty()) {
-      log(LogLevel::warn, "{}: left out, for a profile has no place for them: {}", m_lines.file(),
-          fmt::join(m_left_out, ", "));
-    }
-    return m_out.finish("perftest", text);
+    return m_out.finish("perftest", text, "ib_write, ib_send and ib_read, each _bw and _lat");
   }
 
   const TextLines& m_lines;
   Collector m_out;
   MessageCells m_cells;
-  std::optional<Test> m_test; ///< that was named last
+  Devices m_devices;
+  std::map<std::pair<std::string, std::string>, std::size_t> m_runs; ///< by addresses: first table
+  std::optional<Test> m_test;                                        ///< that was named last
   bool m_any_table = false, m_any_rows = false;
   std::optional<std::size_t> m_empty; ///< a table's heading without rows
   std::size_t m_columns = 0;          ///< of the table; 0: there is none
@@ -331,7 +362,6 @@ private:
   double m_unit = 0; ///< bytes per second
   bool m_others = false;
   MessageTable m_table;
-  std::vector<std::string> m_left_out;
 };
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "core/whole_number.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -15,15 +16,40 @@ namespace {
 
 constexpr std::string_view k_blanks = " \t\r\v\f";
 
-/// "[1,0]<stdout>:" or "[1,0]<stderr>:" taken off.
-std::string_view without_tag(std::string_view line) {
-  if (line.empty() || line.front() != '[') {
-    return line;
+/// How long the tag of `mpirun --tag-output` is that the line begins with, "[1,0]<stdout>:"; 0:
+/// none.
+std::size_t tag(std::string_view line) {
+  const std::size_t end = std::min(line.find(">:"), line.size());
+  return line.starts_with('[') && contains(line.substr(0, end), "]<std") ? end + 2 : 0;
+}
+
+/// How long the time of RFC 3339 is that the line begins with, "2025-03-01T10:11:12.123456Z" or
+/// with
+/// "+09:00" for Z; 0: none.
+std::size_t time_stamp(std::string_view line) {
+  constexpr std::string_view k_pattern = "0000-00-00T00:00:00";
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::size_t end = k_pattern.size();
+  if (line.size() < end ||
+      !std::equal(k_pattern.begin(), k_pattern.end(), line.begin(),
+                  [&](char wanted, char c) { return wanted == '0' ? is_digit(c) : wanted == c; })) {
+    return 0;
   }
-  const std::size_t end = line.find('>');
-  const bool is_tag = end != line.npos && end + 1 < line.size() && line[end + 1] == ':' &&
-                      (contains(line.substr(0, end), "]<std"));
-  return is_tag ? line.substr(end + 2) : line;
+  end = std::min(line.find_first_not_of(".0123456789", end), line.size());
+  const std::string_view zone = line.substr(end, line.find_first_of(k_blanks, end) - end);
+  return zone == "Z" || (zone.size() == 6 && (zone[0] == '+' || zone[0] == '-')) ? end + zone.size()
+                                                                                 : 0;
+}
+
+/// What the tool printed: without the blanks at both ends, and what launchers, logs and pages put
+/// before a line.
+std::string_view without_prefixes(std::string_view line) {
+  for (std::size_t prefix = 1; prefix > 0;) {
+    line = trimmed(line);
+    prefix = line.starts_with('>') ? 1 : std::max(tag(line), time_stamp(line));
+    line.remove_prefix(prefix);
+  }
+  return line;
 }
 
 /// Where the line goes on behind the number that `srun -l` puts before it ("3: ", " 3: "); npos: it
@@ -45,9 +71,7 @@ TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move
   }
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = without_tag(text.substr(0, end));
-    line = line.substr(0, line.find_last_not_of(k_blanks) + 1);
-    m_lines.push_back(line);
+    m_lines.push_back(without_prefixes(text.substr(0, end)));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   const auto has_task = [](std::string_view line) {
@@ -56,8 +80,13 @@ TextLines::TextLines(std::string_view text, std::string file) : m_file(std::move
   if (std::all_of(m_lines.begin(), m_lines.end(), has_task)) {
     for (std::string_view& line : m_lines) {
       line.remove_prefix(line.empty() ? 0 : behind_task(line));
+      line = trimmed(line);
     }
   }
+}
+
+std::string TextLines::text() const {
+  return fmt::format("{}\n", fmt::join(m_lines, "\n"));
 }
 
 void TextLines::fail(std::size_t index, const std::string& problem) const {
@@ -91,6 +120,16 @@ std::uint64_t TextLines::count(std::size_t index, std::string_view word,
          fmt::format("{} is \"{}\"; must be a whole number of at most 2^53", what, quoted(word)));
   }
   return *value;
+}
+
+void Devices::say(const TextLines& lines, std::size_t at, const std::string& which,
+                  const std::string& value) {
+  const auto& [line, first] = m_said.try_emplace(which, Said{at, value}).first->second;
+  if (first != value) {
+    lines.fail(at, fmt::format("a second run begins here, of other devices than the one in line {} "
+                               "({} here, {} there); put each in a file of its own",
+                               line + 1, value, first));
+  }
 }
 
 std::vector<std::string_view> words_of(std::string_view line) {

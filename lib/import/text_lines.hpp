@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,15 +12,18 @@
 /// What the readers of other programs' outputs share. Not for other modules.
 namespace reckon::import_detail {
 
-/// The lines of a file, without what ends them. What launchers put before each is taken off: the
-/// tag of `mpirun --tag-output` ("[1,0]<stdout>:"), and where all lines have it the task's number
-/// of `srun -l` ("3: ").
+/// The lines of a file, without the blanks around them and what launchers, logs and pages put
+/// before each: the tag of `mpirun --tag-output` ("[1,0]<stdout>:"), the time of `kubectl logs
+/// --timestamps` (RFC 3339), a quotation's ">", and where all lines have it the task's number of
+/// `srun -l` ("3: ").
 class TextLines {
 public:
   /// Throws Error{input} when the text has a zero byte: it is no text.
   TextLines(std::string_view text, std::string file);
   [[nodiscard]] std::size_t size() const { return m_lines.size(); }
   [[nodiscard]] std::string_view operator[](std::size_t index) const { return m_lines[index]; }
+  /// All of them, each with a newline.
+  [[nodiscard]] std::string text() const;
   [[nodiscard]] const std::string& file() const { return m_file; }
   /// Throws Error{input}: "FILE:LINE: problem", with the line counted from 1. An index behind the
   /// last line is the end of the file.
@@ -38,6 +42,22 @@ public:
 private:
   std::vector<std::string_view> m_lines;
   std::string m_file;
+};
+
+/// What the runs in a file say of their devices. Runs of different ones would become one machine.
+class Devices {
+public:
+  /// Line `at` says of the device or devices `which` ("GPU 0", "count") that they are `value` ("8
+  /// GPUs"). Throws Error{input} where an earlier line says something else.
+  void say(const TextLines& lines, std::size_t at, const std::string& which,
+           const std::string& value);
+
+private:
+  struct Said {
+    std::size_t line;
+    std::string value;
+  };
+  std::map<std::string, Said> m_said;
 };
 
 /// What blanks separate.

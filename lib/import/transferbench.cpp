@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
-#include "core/log.hpp"
+#include "core/units.hpp"
 #include "documents/cells.hpp"
 #include "import/collector.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 
 namespace reckon::import_detail {
 namespace {
@@ -96,11 +94,8 @@ public:
                                                "whole output",
                                                m_test.front().line + 1));
     }
-    if (!m_left_out.empty()) {
-      log(LogLevel::warn, "{}: left out, for a profile has no place for them: {}", m_lines.file(),
-          fmt::join(m_left_out, ", "));
-    }
-    return m_out.finish(m_version.empty() ? "TransferBench" : "TransferBench " + m_version, text);
+    return m_out.finish(m_version.empty() ? "TransferBench" : "TransferBench " + m_version, text,
+                        "copies from one memory to one other by one of their ends");
   }
 
 private:
@@ -172,7 +167,7 @@ private:
     for (const Transfer& t : m_test) {
       const auto key = t.from && t.by && t.to ? key_of(*t.from, *t.by, *t.to) : std::nullopt;
       if (!key) {
-        left_out(t.what);
+        m_out.left_out(t.what);
         continue;
       }
       CellKey own = *key;
@@ -184,17 +179,6 @@ private:
       add(own, t.rate);
     }
     m_test.clear();
-  }
-
-  void left_out(const std::string& what) {
-    constexpr std::size_t k_most = 8;
-    if (m_left_out.size() < k_most) {
-      if (std::find(m_left_out.begin(), m_left_out.end(), what) == m_left_out.end()) {
-        m_left_out.push_back(what);
-      }
-    } else if (m_left_out.size() == k_most) {
-      m_left_out.emplace_back("and more");
-    }
   }
 
   void add(const CellKey& key, double rate) {
@@ -279,6 +263,12 @@ private:
       }
       m_columns.push_back(*device);
     }
+    const auto gpus = static_cast<std::size_t>(
+        std::count_if(m_columns.begin(), m_columns.end(),
+                      [](const Device& d) { return d.kind == Device::Kind::gpu; }));
+    m_devices.say(m_lines, at, "count",
+                  fmt::format("{} and {}", counted(gpus, "GPU"),
+                              counted(m_columns.size() - gpus, "NUMA node")));
   }
 
   /// GPU 00  ->     23.83     23.40       108.95
@@ -322,7 +312,7 @@ private:
     if (m_matrix->two_way) {
       constexpr std::string_view k_between = "device_to_device_";
       if (!key->test.starts_with(k_between)) {
-        left_out("copies both ways with a processor");
+        m_out.left_out("copies both ways with a processor");
         return;
       }
       key->test.insert(k_between.size(), "bidirectional_");
@@ -370,6 +360,7 @@ private:
 
   const TextLines& m_lines;
   Collector m_out;
+  Devices m_devices;
   std::string m_version;
   std::vector<Transfer> m_test; ///< that has not ended
   bool m_csv = false;
@@ -377,7 +368,6 @@ private:
   std::uint64_t m_bytes = 0; ///< of each copy of the matrices; 0: not said
   std::optional<Matrix> m_matrix;
   std::vector<Device> m_columns;
-  std::vector<std::string> m_left_out;
 };
 
 } // namespace

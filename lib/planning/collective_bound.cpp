@@ -11,6 +11,7 @@
 #include "strategies/forest/bound.hpp"
 #include "strategies/forest/forest.hpp"
 #include "strategies/forest/planner.hpp"
+#include "topology/paths.hpp"
 
 #include <fmt/format.h>
 
@@ -116,6 +117,11 @@ std::vector<std::string> unknown_links(const Profile& machine, const std::string
 
 } // namespace
 
+bool CollectiveBound::exceeded() const {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const CollectiveRow& row) { return row.share > 1; });
+}
+
 CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measured) {
   const Hosts hosts(machine, measured);
   CollectiveBound out;
@@ -129,13 +135,16 @@ CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measu
     return 2 * static_cast<double>(n - 1) / static_cast<double>(n);
   };
   const double network = hosts.count > 1 ? among(hosts.count) : 0;
+  out.lacks_gpu_links = lacks_gpu_links(machine.topology, hosts.machine());
   double seconds_per_byte = 0;
+  bool pairs = false; // whether rates of single pairs are known
   for (const std::vector<std::string>& gpus : hosts.all) {
     // NCCL sums on GPUs only.
     const Network model = network_inside_machine(
         machine, hosts.machine(),
         {.workers = gpus, .relays = std::vector<std::string>{}, .network = network});
     const NetworkBound bound = network_bound(model);
+    pairs = pairs || !model.stations.empty();
     if (bound.seconds_per_byte > seconds_per_byte) {
       seconds_per_byte = bound.seconds_per_byte;
       out.by = bound.by;
@@ -149,14 +158,17 @@ CollectiveBound bound_of_all_reduce(const Profile& machine, const Profile& measu
     seconds_per_byte = network / rate;
     out.by = fmt::format("what each host must send through {}", counted(nics, "port"));
     out.links.clear();
+    out.lacks_gpu_links = false;
   }
   if (seconds_per_byte <= 0) {
-    fail(
-        ErrorKind::input,
-        fmt::format("profile '{}': no rate is known of any link that these ranks need; measure the "
-                    "machine with `reckon probe`, or give its topology file to `reckon probe "
-                    "--topology`",
-                    machine.name));
+    fail(ErrorKind::input,
+         fmt::format("profile '{}': {}; measure the machine with `reckon probe`, or give its "
+                     "topology file to `reckon probe --topology`",
+                     machine.name,
+                     pairs
+                         ? "what pairs of these ranks reach alone is known, but no rate of a link "
+                           "that they share, so nothing bounds what all reach at once"
+                         : "no rate is known of any link that these ranks need"));
   }
   const double factor = among(hosts.ranks);
   out.bus_bytes_per_second = factor / seconds_per_byte;
@@ -188,12 +200,13 @@ Json to_json(const CollectiveBound& bound) {
                     {"bytes", row.bytes},
                     {"seconds", row.seconds},
                     {"bus_bytes_per_second", row.bus_bytes_per_second},
-                    {"share", row.share}});
+                    {"share", bound.exceeded() ? Json() : Json(row.share)}});
   }
   return {{"schema", "collective_bound"},
           {"machine", bound.machine},
           {"ranks", bound.ranks},
           {"hosts", bound.hosts},
+          {"exceeded", bound.exceeded()},
           {"bus_bytes_per_second", bound.bus_bytes_per_second},
           {"by", bound.by},
           {"links", bound.links},
@@ -202,10 +215,12 @@ Json to_json(const CollectiveBound& bound) {
 }
 
 std::string render(const CollectiveBound& bound, const Style& style) {
+  const bool exceeded = bound.exceeded();
   std::string out = fmt::format(
-      "all-reduce of {} on {}{}: bus bandwidth of {} GB/s at most, whatever the algorithm\n",
+      "all-reduce of {} on {}{}: bus bandwidth of {} GB/s at most, {}\n",
       counted(bound.ranks, "rank"), bound.hosts > 1 ? fmt::format("{} x ", bound.hosts) : "",
-      printable(bound.machine), gb_per_s_text(bound.bus_bytes_per_second));
+      printable(bound.machine), gb_per_s_text(bound.bus_bytes_per_second),
+      exceeded ? "says the profile, but more was measured" : "whatever the algorithm");
   out += folded(
       printable("  bound by  " + (bound.links.empty() ? bound.by : first_names(bound.links))),
       style);
@@ -221,24 +236,27 @@ std::string render(const CollectiveBound& bound, const Style& style) {
     table.row({to_text(Bytes(row.bytes)),
                time_text(row.seconds),
                gb_per_s_text(row.bus_bytes_per_second),
-               percent_text(row.share),
+               exceeded ? "-" : percent_text(row.share),
                {row.test == test ? "" : row.test, Tone::dim}});
     test = row.test;
   }
   out += "\n" + table.text(style) + "\n";
-  std::string says =
-      fmt::format("best: {} at {}. ", percent_text(best->share), to_text(Bytes(best->bytes)));
-  if (best->share > 1) {
-    says +=
-        "More than the bound: NVSwitches may sum on the way (NVLS), which it does not count, or "
-        "the profile knows these links too slow.";
-  } else if (best->share >= k_usual) {
-    says +=
-        "That is normal: long messages usually reach 60 to 90 %, and short ones wait for latency, "
-        "not for links.";
+  std::string says;
+  if (exceeded) {
+    says = fmt::format(
+        "Measured above the bound: {}. Percentages of it would mean nothing.",
+        bound.lacks_gpu_links
+            ? "the profile lacks links that these ranks use (no NVLink is known)"
+            : "the profile lacks links that these ranks use or knows them too slow, or NVSwitches "
+              "sum on the way (NVLS), which the bound does not count");
   } else {
-    says += "Long messages usually reach 60 to 90 %: with NCCL_DEBUG=INFO see which way NCCL takes "
-            "(\"via SHM\" is through the host's memory), and `reckon check` the machine.";
+    says = fmt::format("best: {} at {}. ", percent_text(best->share), to_text(Bytes(best->bytes)));
+    says += best->share >= k_usual
+                ? "That is normal: long messages usually reach 60 to 90 %, and short ones wait for "
+                  "latency, not for links."
+                : "Long messages usually reach 60 to 90 %: with NCCL_DEBUG=INFO see which way NCCL "
+                  "takes (\"via SHM\" is through the host's memory), and `reckon check` the "
+                  "machine.";
   }
   out += folded(says, style);
   return out;

@@ -17,7 +17,7 @@ struct CollectiveRow {
   std::string test; ///< "nccl_all_reduce_in_place fp32"
   double seconds = 0;
   double bus_bytes_per_second = 0; ///< as nccl-tests count: 2 (n - 1) / n of the bytes, by the time
-  double share = 0;                ///< of the bound
+  double share = 0;                ///< of the bound; means nothing where one is above 1
 };
 
 /// All-reduces that were measured, beside the time that no way to sum on a machine's links beats.
@@ -28,7 +28,10 @@ struct CollectiveBound {
   std::string by;                   ///< what binds: "what gpu0 must send", "the ports of 4 NICs"
   std::vector<std::string> links;   ///< those that the best trees of copies keep busy; may be empty
   std::vector<std::string> unknown; ///< links of unknown rate, which bind nothing
+  bool lacks_gpu_links = false;     ///< a machine binds of whose GPUs no NVLink is known
   std::vector<CollectiveRow> rows;  ///< by test, then bytes
+  /// Whether more was measured than the profile allows, which makes it no bound.
+  [[nodiscard]] bool exceeded() const;
 };
 
 /// `measured`: an imported output of nccl-tests' all_reduce_perf. Each of its hosts is taken for

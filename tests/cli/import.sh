@@ -34,13 +34,25 @@ refused 'is in the profile already' \
   import --merge gpus.json "$outputs/p2p-6gpu-staging-wins.txt" -o gpus.json
 cmp -s gpus.json before.json || fail "an error changed the profile"
 
+# One run of many values beside another that differs is said, with both values; nobody can know why.
+sed 's/12\.83/22.83/' "$outputs/p2p-2x5090-no-peer-access.txt" > other-run.txt
+ok import "$outputs/p2p-2x5090-no-peer-access.txt" other-run.txt -o two-runs.json
+stderr_has '1 of' 'differ by more than 20 %' 'device_to_device_write_latency_ce' 'us and 22.83 us'
+
+# Options are for the files that take them; ids have no slash, and reckon's own documents are told.
+ok import "$outputs/mlc-icelake.txt" "$outputs/nccl-all-gather-8xa100.log" --collective all_gather -o host-and-nccl.json
+stdout_has nccl_all_gather numa_to_numa_read_cpu
+refused 'an id must have' import --machine a/b "$outputs/mlc-icelake.txt"
+refused 'an id must have' import --machine '' "$outputs/mlc-icelake.txt"
+refused 'this is a profile of reckon already' import whole.json
+
 # A worse second run shows in a diff.
 sed 's/ 22\.42/ 12.42/' "$outputs/p2p-6gpu-staging-wins.txt" > slower.txt
 reckon import slower.txt -o slower.json
 exits 1 diff gpus.json slower.json
 
 # The collective is asked for when the file does not say it.
-refused 'add --collective all_reduce' import "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
+refused 'add --collective all_gather or alltoall' import "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
 ok import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -o nccl.json
 stdout_has nccl_all_gather
 refused 'did you mean all_gather?' \
@@ -65,6 +77,12 @@ json_check bound.json << 'END'
 assert bound["schema"] == "collective_bound" and bound["ranks"] == 4 and near(bound["bus_bytes_per_second"], 63.0e9, 1e-3)
 assert len(bound["rows"]) == 50 and near(max(row["share"] for row in bound["rows"]), 27.28 / 63.0, 2e-3)
 END
+# On PCIe 2.0 (7.9 GB/s) the same rows would be 346 %: the profile is not of these GPUs' links.
+sed 's/32.0 GT/5.0 GT/' box.xml > slow.xml
+ok probe --topology slow.xml -o slow-box.json
+ok import "$outputs/nccl-all-reduce-4x5090.txt" -p slow-box.json
+stdout_has 'but more was measured' 'no NVLink is known'
+stdout_lacks ' %'
 refused 'no all_reduce_perf' import --collective all_gather "$outputs/nccl-all-gather-8xa100.log" -p byteps-nvlink
 refused 'has no topology' import "$outputs/nccl-all-reduce-4x5090.txt" -p byteps-cluster
 

@@ -29,7 +29,7 @@ TEST(Nccom, a_log_with_its_command_says_all_that_is_needed) {
 
 TEST(Nccom, without_the_command_its_collective_and_ranks_are_asked_for) {
   const std::string text = golden_text("nccom-allg.json");
-  EXPECT_THAT(complaint(text), HasSubstr("add --collective all_reduce"));
+  EXPECT_THAT(complaint(text), HasSubstr("add --collective NAME, one of all_reduce"));
   EXPECT_THAT(complaint(text, "all_gather"), HasSubstr("add --ranks"));
   ImportOptions options{.collective = "all_gather", .ranks = 32};
   const Profile p = import_text(text, "output.txt", options);
@@ -37,6 +37,12 @@ TEST(Nccom, without_the_command_its_collective_and_ranks_are_asked_for) {
   // 31 / 32 of the rate, and not 63 / 64 nor twice that.
   options.ranks = 2;
   EXPECT_THROW(static_cast<void>(import_text(text, "output.txt", options)), Error);
+}
+
+TEST(Nccom, a_page_with_tables_is_read_by_its_tables_whatever_JSON_it_shows) {
+  const std::string text = golden_text("nccom-allr.txt");
+  const Profile p = imported("A page\n\n    " + text + "\n    \"busbw(GB/s)\": 0.91\n");
+  EXPECT_EQ(p.cells, imported(text).cells);
 }
 
 TEST(Nccom, older_versions_print_GiB_and_call_them_GB) {

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <random>
 
 namespace reckon {
@@ -73,6 +74,8 @@ TEST(P2pLatency, bad_matrices_are_named_by_line) {
   EXPECT_THAT(complaint(replaced(good, row, "     1   6.34\n")),
               HasSubstr("output.txt:17: row 1 of the matrix of line 14 has 1 values"));
   EXPECT_THAT(complaint(replaced(good, row, row + row)), HasSubstr("output.txt:18: row 1"));
+  EXPECT_THAT(complaint(replaced(good, row, "     1   6.34 926.75 // steady\n")),
+              HasSubstr("output.txt:17: \"// steady\" stands behind the last value of row 1"));
 }
 
 // ---------------------------------------------------------------- nccl-tests
@@ -105,12 +108,17 @@ TEST(NcclTests, times_by_size_out_of_place_and_in_place) {
 
 TEST(NcclTests, a_file_that_does_not_say_the_collective_needs_it_said_right) {
   const std::string text = golden_text("nccl-all-gather-8xa100.log");
-  EXPECT_THAT(complaint(text), HasSubstr("add --collective all_reduce"));
+  // No column of sums, no root, and 7 / 8 of the rate: what else has that.
+  EXPECT_THAT(complaint(text), EndsWith("add --collective all_gather or alltoall"));
   const Profile p = imported(text, "all_gather");
   // 39 - 5 rows of size 0 = 29 sizes from 32 B to 8 GiB, twice.
   EXPECT_EQ(p.cells.size(), 58U);
   // 7 / 8 of the rate against 2 * 7 / 8.
   EXPECT_THAT(complaint(text, "all_reduce"), HasSubstr("is this another collective"));
+  // 2 * 7 / 8 of the rate is of all_reduce alone.
+  const std::string sums = golden_text("nccl-all-reduce-4x5090.txt");
+  const std::string name = "all_reduce_perf";
+  EXPECT_THAT(complaint(replaced(sums, name, "")), EndsWith("add --collective all_reduce"));
 }
 
 /// The text with this before each of its lines.
@@ -126,17 +134,30 @@ std::string before_each_line(const std::string& prefix, const std::string& text)
 
 TEST(NcclTests, what_launchers_put_before_each_line_is_taken_off) {
   const std::string plain = golden_text("nccl-all-reduce-4x5090.txt");
-  for (const char* prefix : {"[1,0]<stdout>:", "0: ", " 12: "}) { // mpirun --tag-output, srun -l
+  // mpirun --tag-output, srun -l, kubectl logs --timestamps, a page's indentation and quotation
+  for (const char* prefix : {"[1,0]<stdout>:", "0: ", " 12: ", "2025-03-01T10:11:12.123456Z ",
+                             "2025-03-01T10:11:12+09:00 [1,0]<stdout>:", "    ", "> ", "> > "}) {
     EXPECT_EQ(imported(plain).cells, imported(before_each_line(prefix, plain)).cells) << prefix;
   }
+  // What is no time of a log stays.
+  EXPECT_THAT(complaint(before_each_line("2025-03-01T10:11 ", plain)),
+              HasSubstr("no output that reckon knows"));
+  const std::string document = golden_text("nvbandwidth-1gpu.json");
+  EXPECT_EQ(imported(document).cells,
+            imported(before_each_line("2025-03-01T10:11:12Z ", document)).cells);
   EXPECT_THAT(complaint("no task\n" + before_each_line("0: ", plain)), // not before all lines
               HasSubstr("no output that reckon knows"));
+}
+
+/// A text of nccl-tests without its line of the smallest and the largest size.
+std::string without_sizes(const std::string& text) {
+  return replaced(text, "minBytes", "");
 }
 
 TEST(NcclTests, times_from_ten_seconds_on_have_two_digits_and_take_others_from_the_rate) {
   // 134217728 B in 12.34 s are 0.01 GB/s, which says less than "1.2e+07" us; 8 GiB in 12.34 s are
   // 0.696 GB/s, printed as 0.70: 12.27 s.
-  const std::string good = golden_text("nccl-all-reduce-4x5090.txt");
+  const std::string good = without_sizes(golden_text("nccl-all-reduce-4x5090.txt"));
   const std::string row = "7384.4   18.18   27.26      0"; // its 134217728 B
   CellKey key = key_of("nccl_all_reduce");
   key.bytes = 134217728;
@@ -155,8 +176,7 @@ TEST(NcclTests, times_from_ten_seconds_on_have_two_digits_and_take_others_from_t
 
 TEST(NcclTests, tests_of_the_same_machines_may_follow_each_other_in_one_log) {
   const std::string first = golden_text("nccl-all-reduce-4x5090.txt");
-  std::string second = first;
-  second = replaced(second, "all_reduce_perf", "broadcast_perf");
+  std::string second = without_sizes(replaced(first, "all_reduce_perf", "broadcast_perf"));
   const std::size_t table = second.find("           8 ");
   second = second.substr(0, table) +
            "    16777216       4194304     float     sum       1   1000.0   16.78   16.78      0   "
@@ -230,6 +250,68 @@ TEST(NcclTests, bad_rows_are_named_by_line) {
   EXPECT_EQ(wrong.select(key).size(), 24U); // the 25th is there, as a mismatch
 }
 
+TEST(NcclTests, a_missing_row_is_seen_by_the_sizes_above_the_table) {
+  const std::string good = golden_text("nccl-all-reduce-4x5090.txt");
+  const auto without_row = [&](const std::string& begin) {
+    const std::size_t at = good.find(begin);
+    return good.substr(0, at) + good.substr(good.find('\n', at) + 1);
+  };
+  EXPECT_THAT(complaint(without_row("          64            16     float")),
+              HasSubstr("output.txt:16: the row of 64 B is missing before this"));
+  EXPECT_THAT(complaint(without_row("   134217728      33554432     float")),
+              HasSubstr("output.txt:37: the row of 134217728 B is missing before this"));
+  // A step in bytes: 8, 16, 24 and so on.
+  EXPECT_THAT(complaint(replaced(good, "step: 2(factor)", "step: 8(bytes)")),
+              HasSubstr("output.txt:15: the row of 24 B is missing before this"));
+  // Of memory that does not suffice the tool takes a smaller maximum.
+  EXPECT_EQ(
+      imported(replaced(without_row("   134217728      33554432     float"), "# Using devices",
+                        "# Reducing maxBytes to 100000000 due to memory limitation\n#"))
+          .cells.size(),
+      48U);
+}
+
+TEST(NcclTests, a_type_of_another_width_than_the_sizes_is_an_error) {
+  const std::string good = golden_text("nccl-all-reduce-4x5090.txt");
+  EXPECT_THAT(complaint(replaced(good, "           2     float", "           2      half")),
+              HasSubstr("output.txt:13: 2 elements of type half are 4 B, but the size is 8"));
+}
+
+TEST(NcclTests, a_run_with_wrong_values_has_them_in_its_rows_or_is_refused) {
+  const std::string good = golden_text("nccl-all-reduce-4x5090.txt");
+  const std::string failed = replaced(good, "values : 0 OK", "values : 7 FAILED");
+  EXPECT_THAT(complaint(failed),
+              HasSubstr("output.txt:38: the tool found wrong values and does not "
+                        "say in which rows"));
+  const Profile marked =
+      imported(replaced(failed, "7384.4   18.18   27.26      0", "7384.4   18.18   27.26      7"));
+  EXPECT_EQ(std::count_if(marked.cells.begin(), marked.cells.end(),
+                          [](const Cell& c) { return c.status == CellStatus::mismatch; }),
+            1);
+}
+
+TEST(NcclTests, without_a_list_of_ranks_the_bus_bandwidth_may_tell_how_many_there_were) {
+  // 2 * 127 / 128 = 1.984375: 186.39 GB/s make 369.87; of 127 and 129 ranks 369.84 and 369.89.
+  const std::string table =
+      "# all_reduce_perf\n"
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong\n"
+      "  17179869184    4294967296     float     sum      -1    92171  186.39  369.87      0\n"
+      "# Out of bounds values : 0 OK\n";
+  EXPECT_THAT(complaint(table), HasSubstr("busbw / algbw is that of all_reduce of 128 ranks"));
+  EXPECT_THAT(complaint(replaced(table, "186.39  369.87", "  0.03    0.06")),
+              Not(HasSubstr("busbw / algbw")));
+}
+
+TEST(NcclTests, what_sums_nothing_may_have_an_empty_redop) {
+  const std::string printed = golden_text("nccl-alltoall-1x5090.txt");
+  std::string empty = printed;
+  for (std::size_t at = 0; (at = empty.find("  none ", at)) != empty.npos;) {
+    empty.replace(at, 7, "       ");
+  }
+  ASSERT_NE(empty, printed);
+  EXPECT_EQ(imported(empty).cells, imported(printed).cells);
+}
+
 // ---------------------------------------------------------------- Intel MLC
 
 TEST(Mlc, everything_that_a_whole_run_prints) {
@@ -266,7 +348,102 @@ TEST(Import, what_is_no_known_output_is_said_to_be_none) {
   EXPECT_THAT(complaint("hello\n"), HasSubstr("no output that reckon knows"));
   EXPECT_THAT(complaint(""), HasSubstr("the file is empty"));
   EXPECT_THAT(complaint(std::string("a\0b", 3)), HasSubstr("is no text"));
-  EXPECT_THAT(complaint("{\"schema\": \"reckon/profile\"}\n"), HasSubstr("no output"));
+  EXPECT_THAT(complaint("{\n  \"schema\": \"reckon/profile\"}\n"),
+              HasSubstr("output.txt:2: this is a profile of reckon already"));
+}
+
+TEST(Import, runs_of_different_devices_in_one_file_are_not_made_one_machine) {
+  const std::string p2p = golden_text("p2p-2x4090.txt");
+  EXPECT_THAT(complaint(p2p + golden_text("p2p-6gpu-staging-wins.txt")),
+              HasSubstr("a second run begins here, of other devices than the one in line "));
+  const std::string matrices = p2p.substr(p2p.find("P2P Connectivity"));
+  const std::string six = golden_text("p2p-6gpu-staging-wins.txt");
+  EXPECT_THAT(complaint(matrices + six.substr(six.find("Unidirectional P2P=Disabled"))),
+              EndsWith("than the one in line 1 (6 GPUs here, 2 GPUs there); put each in a file of "
+                       "its own"));
+  EXPECT_THAT(complaint(p2p + replaced(p2p, "1, NVIDIA GeForce RTX 4090", "1, NVIDIA L4")),
+              HasSubstr("GPU 1 is NVIDIA L4 at 0000:17:00.0 here, GPU 1 is NVIDIA GeForce RTX "
+                        "4090 at 0000:17:00.0 there"));
+  const std::string mlc = golden_text("mlc-icelake.txt");
+  EXPECT_THAT(complaint(mlc + "Measuring idle latencies (in ns)...\nNuma node 0\n 0 145.8\n"),
+              HasSubstr("(1 NUMA node here, 2 NUMA nodes there)"));
+  const std::string nccl = golden_text("nccl-all-reduce-4x5090.txt");
+  std::string other = nccl;
+  for (std::size_t at = 0; (at = other.find("RTX 5090", at)) != other.npos;) {
+    other.replace(at, 8, "RTX 4090");
+  }
+  EXPECT_THAT(
+      complaint(nccl + other),
+      HasSubstr("(device 0 of GENOA-01: NVIDIA GeForce RTX 4090 here, device 0 of GENOA-01: "
+                "NVIDIA GeForce RTX 5090 there)"));
+  // Ranks of one run that see a GPU each call it device 0.
+  EXPECT_EQ(complaint(replaced(nccl, "device  1 [0x21] NVIDIA GeForce RTX 5090",
+                               "device  0 [0000:21:00] NVIDIA L4")),
+            "no error");
+  const std::string one = "Running host_to_device_memcpy_ce.\n"
+                          "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n 0\n0 55.6\n";
+  EXPECT_THAT(complaint(one + replaced(one, " 0\n0 55.6", " 0 1\n0 55.6 55.6")),
+              HasSubstr("output.txt:6: a second run begins here, of other devices than the one in "
+                        "line 2 (2 GPUs here, 1 GPU there)"));
+  // The same run twice is two samples.
+  EXPECT_EQ(only(imported(mlc + mlc), key_of("memory_peak_all_reads")).n, 2U);
+}
+
+TEST(Import, what_has_no_value_says_why) {
+  const std::string head = "nvbandwidth Version: v0.8\n";
+  EXPECT_THAT(complaint(head + "Waiving device_to_device_memcpy_read_ce.\n"),
+              HasSubstr("no test has a value, the first (device_to_device_memcpy_read_ce) because "
+                        "nvbandwidth waived it"));
+  EXPECT_THAT(complaint(head + "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n  0 1\n"),
+              HasSubstr("output.txt:2: a matrix without the line \"Running TEST.\""));
+  EXPECT_THAT(complaint("# OSU MPI Multi Latency Test v5.7\n# Size          Latency (us)\n"
+                        "0                       2.09\n"),
+              HasSubstr("reckon takes none of this file's tests (OSU MPI Multi Latency); of OSU "
+                        "micro-benchmarks v5.7 it takes osu_latency, osu_bw"));
+}
+
+/// What import_texts says of options that it does not take.
+std::string misuse(const std::vector<ToolOutput>& outputs, const ImportOptions& options) {
+  try {
+    static_cast<void>(import_texts(outputs, options));
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Import, of_several_files_an_option_is_for_those_that_take_it) {
+  const ToolOutput p2p{.file = "p2p.txt", .text = golden_text("p2p-2x4090.txt")};
+  const ToolOutput gather{.file = "nccl.log", .text = golden_text("nccl-all-gather-8xa100.log")};
+  const ImportOptions options{.collective = "all_gather"};
+  const std::vector<Profile> both = import_texts({p2p, gather}, options);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].cells, imported(p2p.text).cells);
+  EXPECT_EQ(both[1].cells, imported(gather.text, "all_gather").cells);
+  EXPECT_EQ(misuse({p2p}, options),
+            "--collective is for nccl-tests and nccom-test; p2p.txt is output of "
+            "p2pBandwidthLatencyTest");
+  const ToolOutput osu{.file = "osu.txt", .text = golden_text("osu-latency-c5n.txt")};
+  EXPECT_THAT(misuse({osu, p2p}, {.machine = "a,b"}),
+              HasSubstr("p2p.txt is output of p2pBandwidthLatencyTest: import it by itself, then "
+                        "the others with --merge"));
+}
+
+TEST(Import, ids_of_machines_have_no_blank_and_no_slash) {
+  const ToolOutput osu{.file = "osu.txt", .text = golden_text("osu-latency-c5n.txt")};
+  for (const char* id : {"", "a/b", "x y", "a,", ",b", "a,b/c"}) {
+    EXPECT_THAT(misuse({osu}, {.machine = id}), HasSubstr("an id must have")) << id;
+  }
+  EXPECT_EQ(misuse({osu}, {.machine = "rack-1.n2,rack-1.n3"}), "no error");
+}
+
+TEST(Import, a_value_is_the_decimal_that_was_printed) {
+  // In doubles 17.15 * 1e-6 is 1.7149999999999997e-05.
+  const Profile p =
+      imported(replaced(golden_text("p2p-2x5090-no-peer-access.txt"), "12.83", "17.15"));
+  EXPECT_EQ(only(p, key_of("device_to_device_write_latency_ce", "m0/gpu0", "m0/gpu1")).samples[0],
+            1.715e-05);
 }
 
 TEST(Import, two_tools_in_one_file_are_told_apart) {

@@ -128,6 +128,33 @@ TEST(Osu, several_tests_in_a_log_and_launchers_marks) {
 
 // ---------------------------------------------------------------- perftest
 
+/// A run as one end prints it.
+std::string write_run(const std::string& local, const std::string& remote,
+                      const std::string& device, const std::string& rate = "9000.00") {
+  return "                    RDMA_Write BW Test\n Dual-port : OFF   Device : " + device +
+         "\n local address: LID 0x01 QPN " + local + "\n remote address: LID 0x01 QPN " + remote +
+         "\n #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+         " 65536      5000             0.00               " +
+         rate + "            0.144000\n---\n";
+}
+
+TEST(Perftest, a_run_that_both_ends_print_counts_once) {
+  const std::string client = write_run("1 PSN 2", "3 PSN 4", "mlx5_0");
+  const Profile both = of_pair(client + write_run("3 PSN 4", "1 PSN 2", "mlx5_7"));
+  EXPECT_EQ(both.cells, of_pair(client).cells);
+  // Another run is another sample.
+  const Profile twice = of_pair(client + write_run("5 PSN 6", "7 PSN 8", "mlx5_0"));
+  EXPECT_EQ(sized(twice, "pair_bandwidth", 65536).n, 2U);
+}
+
+TEST(Perftest, runs_of_two_devices_are_not_made_one) {
+  EXPECT_THAT(pair_complaint(write_run("1 PSN 2", "3 PSN 4", "mlx5_0") +
+                             write_run("5 PSN 6", "7 PSN 8", "mlx5_1")),
+              EndsWith("output.txt:12: a second run begins here, of other devices than the one in "
+                       "line 5 (device mlx5_1 here, device mlx5_0 there); put each in a file of "
+                       "its own"));
+}
+
 TEST(Perftest, MB_are_2_to_the_20_bytes) {
   const Profile p = of_pair(golden_text("perftest-write-bw-all.txt"));
   const Cell& cell = only(p, key_of("pair_bandwidth", "m0", "m1"));

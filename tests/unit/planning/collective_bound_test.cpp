@@ -2,6 +2,7 @@
 #include "planning/collective_bound.hpp"
 
 #include "core/error.hpp"
+#include "core/json.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -122,6 +123,13 @@ TEST(CollectiveBound, IsRefusedWithoutWhatItNeeds) {
     object.pcie_bytes_per_second.reset();
   }
   EXPECT_THAT(refusal(unknown, measured(1, 8)), HasSubstr("no rate is known"));
+  // Rates of pairs, one at a time, do not say what all reach at once.
+  Cell& pair = unknown.cells.emplace_back();
+  pair.key = {.test = "device_to_device_memcpy_write_ce", .from = "m0/gpu0", .to = "m0/gpu1"};
+  pair.unit = "bytes_per_second";
+  pair.p50 = 20e9;
+  pair.samples = {20e9};
+  EXPECT_THAT(refusal(unknown, measured(1, 8)), HasSubstr("what pairs of these ranks reach alone"));
 }
 
 TEST(CollectiveBound, IsShownWithWhatToMakeOfIt) {
@@ -132,7 +140,11 @@ TEST(CollectiveBound, IsShownWithWhatToMakeOfIt) {
   };
   EXPECT_THAT(shown(0.0075), HasSubstr("That is normal")); // 78 %
   EXPECT_THAT(shown(0.01), HasSubstr("NCCL_DEBUG=INFO"));  // 58 %
-  EXPECT_THAT(shown(0.005), HasSubstr("NVLS"));            // 117 %
+  // 117 %: what is above the bound is told without percentages.
+  EXPECT_THAT(shown(0.005),
+              AllOf(HasSubstr("more was measured"), HasSubstr("(NVLS)"), Not(HasSubstr(" %"))));
+  const CollectiveBound above = bound_of_all_reduce(machine(8, 0), log);
+  EXPECT_TRUE(to_json(above)["rows"][0]["share"].is_null());
 }
 
 } // namespace

@@ -49,10 +49,3 @@ start_both late
 ranks_end 0 0
 has rank-0.out "timed out"
 rm go
-
-# A missing rank that only sums has the program's exit codes.
-status=0
-"$python" -m reckon none.json > out 2> err || status=$?
-[[ $status == 2 ]] || fail "a plan that is not there: $status: $(cat err)"
-grep -q '^reckon: error: .*none.json' err || fail "$(cat err)"
-[[ $(wc -l < err) == 1 ]] || fail "more than a line: $(cat err)"

@@ -232,21 +232,23 @@ void Training::conduct() noexcept {
       m_changed.notify_all();
       m_changed.wait(lock, [this] { return m_wish == Wish::leave || m_cancelled; });
     }
-    if (!m_cancelled) {
-      m_session->leave();
+    if (m_cancelled) {
+      fail(ErrorKind::operation, "cancelled");
     }
+    m_session->leave();
     const std::lock_guard lock(m_mutex);
-    m_left = !m_cancelled;
+    m_left = true;
+    m_changed.notify_all();
   } catch (const std::exception& e) {
     std::string why = e.what();
     {
       const std::lock_guard lock(m_mutex);
       m_failure = std::current_exception();
       why = m_cancelled ? m_why : why;
+      m_changed.notify_all();
     }
     m_rendezvous->give_up(why);
   }
-  m_changed.notify_all();
 }
 
 Training::Wish Training::next_wish() {
@@ -454,8 +456,7 @@ void Training::abandon(const std::string& why) noexcept {
   }
   m_rendezvous->cancel();
   m_changed.notify_all();
-  m_conductor.join();
-  m_rendezvous->give_up(why);
+  m_conductor.join(); // it tells the others
   m_session.reset();
   m_rendezvous.reset();
 }

@@ -42,6 +42,7 @@ struct Job {
   std::string transport = "host", strategy = "byteps_split";
   std::uint64_t workers = 2, servers = 1;
   int lanes = 2;
+  bool in_place = false; ///< sums, on a machine that was measured to be good at it
   Workload workload = mixed();
   std::string folder{}; ///< of plan.json and workload.json
   int port = 0;
@@ -56,8 +57,9 @@ Job prepared(Job job) {
   PlanOptions options;
   options.strategy = job.strategy;
   options.part_bytes = k_part;
-  Plan plan = test::plan_for(test::one_machine(), job.workload, job.workers, job.servers, options,
-                             job.lanes);
+  Plan plan = test::plan_for(job.in_place ? test::machine_that_shares() : test::one_machine(),
+                             job.workload, job.workers, job.servers, options, job.lanes);
+  EXPECT_EQ(plan.sums_in_place, job.in_place);
   plan.workload = link_to(job.workload.name, canonical_text(job.workload));
   write_file(job.folder + "/plan.json", canonical_text(plan));
   write_file(job.folder + "/workload.json", canonical_text(job.workload));
@@ -252,6 +254,12 @@ TEST(Training, WorkersThatSumAndAverageAreToldSo) {
       [](reckon_options& options) {
         options.average = std::string(std::getenv("RECKON_RANK")) == "1" ? 1 : 0;
       });
+}
+
+TEST(Training, SumsInPlaceWaitForTheirTensorsAsWell) {
+  const Job job =
+      prepared({.strategy = "ps_colocated", .workers = 3, .servers = 0, .in_place = true});
+  run_job(job, [](Member& m, RankProcess&) { train(m, 3); });
 }
 
 /// Written by a lane while this thread looks at it.

@@ -19,9 +19,9 @@
  *
  * A server does reckon_join(), reckon_serve(session, -1), reckon_leave().
  *
- * Threads. A session may be used by any threads: calls of one session wait for each other, except
- * reckon_ready(), reckon_test() and reckon_abandon(), which never wait for another call.
- * reckon_leave() and reckon_abandon() free the session: no other call may be under way or follow.
+ * Threads. A session may be used by several threads at once. reckon_ready() and reckon_test() never
+ * wait for what another thread waits for. reckon_leave() and reckon_abandon() free the session: no
+ * other call may be under way or follow.
  *
  * Processes. The library sets no signal handlers (libfabric's shm provider does), never ends the
  * process and prints nothing but warnings, to standard error. A child of fork() must not use the

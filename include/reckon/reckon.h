@@ -200,7 +200,7 @@ RECKON_API reckon_status reckon_leave(reckon_session* session);
 
 /**
  * Ends the job for all ranks, whose calls return RECKON_PEER with this rank, its host and `why`,
- * and frees the session. For a program that cannot go on. Takes a second at most. In a child of
+ * and frees the session. For a program that cannot go on. Takes two seconds at most. In a child of
  * fork() it only forgets the session. NULL is nothing.
  * @param why one line for people; NULL: "abandoned"
  */

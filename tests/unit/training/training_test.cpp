@@ -8,6 +8,7 @@
 #include "support/ranks.hpp"
 #include "support/transports.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <reckon/reckon.h>
@@ -132,6 +133,7 @@ void run_job(const Job& job, const std::function<void(Member&, RankProcess&)>& b
         ASSERT_OK(reckon_join(&options, &member.session));
         member.is.struct_bytes = sizeof member.is;
         ASSERT_OK(reckon_describe(member.session, &member.is));
+        self.barrier(); // all have joined
         body(member, self);
       },
       killed);
@@ -355,31 +357,40 @@ TEST(Training, AReportSaysWhatTheStepsTookAndWhatThePlanPredicts) {
   });
 }
 
+/// In the middle of a step, over a transport.
+void expect_named(const std::string& transport, int victim) {
+  SCOPED_TRACE(transport + ", rank " + std::to_string(victim));
+  const Job job = prepared({.transport = transport, .workers = 3});
+  run_job(job,
+          [&](Member& m, RankProcess& self) {
+            reckon_status status = RECKON_OK;
+            if (m.is.worker != 0) {
+              step(m, 0);
+              self.barrier(); // all have made that step
+              ASSERT_OK(reckon_begin(m.session));
+              if (m.is.rank == victim) {
+                ::raise(SIGKILL);
+              }
+              fill(m, 0, 1);
+              ASSERT_OK(reckon_ready(m.session, 0, m.is.tensors));
+              status = reckon_wait(m.session, -1);
+            } else {
+              self.barrier();
+              status = reckon_serve(m.session, -1);
+            }
+            EXPECT_EQ(status, RECKON_PEER);
+            EXPECT_THAT(reckon_error(),
+                        testing::ContainsRegex(fmt::format("rank {} \\(.+\\) died", victim)));
+            EXPECT_EQ(reckon_leave(m.session), RECKON_PEER);
+            self.barrier();
+          },
+          {}, {victim});
+}
+
 TEST(Training, AKilledWorkerIsNamedByAllOthers) {
   for (const std::string& transport : support::transports_here()) {
-    SCOPED_TRACE(transport);
-    const Job job = prepared({.transport = transport, .workers = 3});
-    run_job(job,
-            [](Member& m, RankProcess& self) {
-              reckon_status status = RECKON_OK;
-              if (m.is.worker != 0) {
-                step(m, 0);
-                ASSERT_OK(reckon_begin(m.session));
-                if (m.is.rank == 1) {
-                  ::raise(SIGKILL);
-                }
-                fill(m, 0, 1);
-                ASSERT_OK(reckon_ready(m.session, 0, m.is.tensors));
-                status = reckon_wait(m.session, -1);
-              } else {
-                status = reckon_serve(m.session, -1);
-              }
-              EXPECT_EQ(status, RECKON_PEER);
-              EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 1 \\(.+\\) died"));
-              EXPECT_EQ(reckon_leave(m.session), RECKON_PEER);
-              self.barrier();
-            },
-            {}, {1});
+    expect_named(transport, 0); // whom all are connected to
+    expect_named(transport, 1);
   }
 }
 

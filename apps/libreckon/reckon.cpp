@@ -8,6 +8,7 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@ struct reckon_session {
 
   reckon::Training training;
   pid_t owner = ::getpid();
+  std::mutex mutex; ///< guards the text
   std::string report;
 };
 
@@ -213,6 +215,7 @@ reckon_status reckon_serve(reckon_session* session, double seconds) {
 reckon_status reckon_report(reckon_session* session, const char** json) {
   return with(session, [&](Training& training) {
     require(json != nullptr, "reckon_report: json is NULL");
+    const std::lock_guard lock(session->mutex);
     session->report = training.report();
     *json = session->report.c_str();
     return RECKON_OK;

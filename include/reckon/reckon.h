@@ -19,9 +19,9 @@
  *
  * A server does reckon_join(), reckon_serve(session, -1), reckon_leave().
  *
- * Threads. A session may be used by any threads: calls of one session wait for each other, except
- * reckon_ready(), reckon_test() and reckon_abandon(), which never wait for another call.
- * reckon_leave() and reckon_abandon() free the session: no other call may be under way or follow.
+ * Threads. A session may be used by several threads at once. reckon_ready() and reckon_test() never
+ * wait for what another thread waits for. reckon_leave() and reckon_abandon() free the session: no
+ * other call may be under way or follow.
  *
  * Processes. The library sets no signal handlers (libfabric's shm provider does), never ends the
  * process and prints nothing but warnings, to standard error. A child of fork() must not use the
@@ -200,7 +200,7 @@ RECKON_API reckon_status reckon_leave(reckon_session* session);
 
 /**
  * Ends the job for all ranks, whose calls return RECKON_PEER with this rank, its host and `why`,
- * and frees the session. For a program that cannot go on. Takes a second at most. In a child of
+ * and frees the session. For a program that cannot go on. Takes two seconds at most. In a child of
  * fork() it only forgets the session. NULL is nothing.
  * @param why one line for people; NULL: "abandoned"
  */

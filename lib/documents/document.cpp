@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <filesystem>
 #include <set>
 
@@ -41,6 +42,16 @@ std::vector<fs::path> data_folders() {
   const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
   if (!executable.empty()) {
     folders.push_back(executable.parent_path().parent_path() / "share/reckon/profiles");
+  }
+  // The library's: PREFIX/lib/libreckon.so, or in a folder for the kind of processor below that.
+  static constexpr char k_here = 0;
+  if (Dl_info object{}; ::dladdr(&k_here, &object) != 0 &&
+                        fs::path(object.dli_fname).is_absolute()) { // else it is argv[0]
+    const fs::path library = fs::weakly_canonical(object.dli_fname, ignored);
+    for (const fs::path& prefix :
+         {library.parent_path().parent_path(), library.parent_path().parent_path().parent_path()}) {
+      folders.push_back(prefix / "share/reckon/profiles");
+    }
   }
   folders.emplace_back(RECKON_SOURCE_DIR "/profiles");
   return folders;

@@ -126,10 +126,13 @@ std::uint64_t header_length(std::string_view beginning, const std::string& file)
     length |= std::uint64_t{static_cast<unsigned char>(beginning[i])} << (8 * i);
   }
   if (length > k_longest_header) {
-    refuse(file,
-           fmt::format("its first 8 bytes say that the header has {} bytes, and safetensors files "
-                       "have at most {}; this is another kind of file, or it is damaged",
-                       length, k_longest_header));
+    refuse(
+        file,
+        fmt::format(
+            "its first 8 bytes say that the header has {} bytes, and safetensors files "
+            "have at most {}; this is another kind of file, as git-lfs leaves one in its place, or "
+            "it is damaged",
+            length, k_longest_header));
   }
   return length;
 }
@@ -166,9 +169,12 @@ std::vector<Stored> tensors_of(std::string_view beginning, const std::string& fi
 }
 
 bool has_gradient(const Stored& tensor) {
+  // Of a batch norm; some programs store the count as F32.
+  static constexpr std::array<std::string_view, 3> k_statistics{"running_mean", "running_var",
+                                                                "num_batches_tracked"};
   const std::string last = tensor.name.substr(tensor.name.rfind('.') + 1);
-  return !tensor.type->whole && tensor.elements > 0 && last != "running_mean" &&
-         last != "running_var";
+  return !tensor.type->whole && tensor.elements > 0 &&
+         std::find(k_statistics.begin(), k_statistics.end(), last) == k_statistics.end();
 }
 
 /// `tensors` in the order of the model's files.

@@ -118,6 +118,12 @@ public:
     }
     return buffer;
   }
+  void adopt(std::span<std::byte> buffer) override {
+    memory().adopt(buffer);
+    if (m_inside && m_between) {
+      m_between->adopt(buffer);
+    }
+  }
   std::span<std::byte> view(std::span<std::byte> buffer) override { return memory().view(buffer); }
   void push(std::span<std::byte> buffer) override { memory().push(buffer); }
   void pull(std::span<std::byte> buffer) override { memory().pull(buffer); }

@@ -59,10 +59,14 @@ RankTimeline Lanes::timeline() const {
   return timeline;
 }
 
-std::string Lanes::stop_and_describe() {
+bool Lanes::stopped_within(std::chrono::milliseconds limit) {
   m_stop.store(true, std::memory_order_relaxed);
+  return finished_within(limit);
+}
+
+std::string Lanes::stop_and_describe() {
   std::string text;
-  if (finished_within(std::chrono::milliseconds(2000))) {
+  if (stopped_within(std::chrono::milliseconds(2000))) {
     for (std::size_t l = 0; l < m_times.size(); ++l) {
       text += fmt::format("{}lane {} waits for {}", text.empty() ? "" : "; ", l,
                           m_executors[m_program][l]->first_open_op());

@@ -42,6 +42,9 @@ public:
   [[nodiscard]] const std::vector<LaneTimes>& times() const { return m_times; }
   /// When the ops of the last round began and ended; monotonic_ns().
   [[nodiscard]] RankTimeline timeline() const;
+  /// Makes the lanes end, for good. False: some lane has not answered within `limit`; it hangs in
+  /// something that cannot be ended, and so would the destructor.
+  [[nodiscard]] bool stopped_within(std::chrono::milliseconds limit);
   /// Makes the lanes end soon, then says which op each of them was waiting for.
   [[nodiscard]] std::string stop_and_describe();
   /// What broke in the last round: "lane 1: ..."; empty when nothing did.

@@ -145,18 +145,18 @@ Training::~Training() {
 void Training::join(const TrainingOptions& options) {
   const JobEnvironment job = environment_for(m_plan, options.plan);
   m_self = static_cast<std::size_t>(job.rank);
-  m_options.limit = options.limit;
-  m_options.local_rank = job.local_rank;
-  m_options.local_size = job.local_size;
-  choose_transports(m_options, m_plan, options.transport);
-  if (m_options.transport == k_unspecified_transport) {
+  m_engine->options.limit = options.limit;
+  m_engine->options.local_rank = job.local_rank;
+  m_engine->options.local_size = job.local_size;
+  choose_transports(m_engine->options, m_plan, options.transport);
+  if (m_engine->options.transport == k_unspecified_transport) {
     fail(ErrorKind::input,
          fmt::format("{}: the profile that it was made from names no transport of the machines' "
                      "ports; name one",
                      options.plan));
   }
   check_in_place(m_plan, options.plan);
-  m_plan.sums_in_place = m_plan.sums_in_place && m_options.transport == m_plan.transport;
+  m_plan.sums_in_place = m_plan.sums_in_place && m_engine->options.transport == m_plan.transport;
   if (worker() && !options.gradient.empty()) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(options.gradient.data()) % 64 == 0;
     if (options.gradient.size() < m_layout.total_bytes || !aligned) {
@@ -165,14 +165,14 @@ void Training::join(const TrainingOptions& options) {
                                          options.gradient.size(), aligned ? "" : ", not aligned",
                                          m_layout.total_bytes));
     }
-    m_gradient = m_options.gradient = options.gradient.first(m_layout.total_bytes);
+    m_gradient = m_engine->options.gradient = options.gradient.first(m_layout.total_bytes);
   }
   if (options.pin_lanes) {
     for (const LanePlace& lane : m_plan.ranks[m_self].lane_places) {
-      m_options.lane_cpus.push_back(lane.cpu.value_or(-1));
+      m_engine->options.lane_cpus.push_back(lane.cpu.value_or(-1));
     }
   } else {
-    m_options.lane_cpus.clear();
+    m_engine->options.lane_cpus.clear();
   }
   const std::optional<Passes> planned =
       std::exchange(m_plan.passes, tensor_by_tensor(m_workload, m_layout));
@@ -181,7 +181,7 @@ void Training::join(const TrainingOptions& options) {
   if (m_self == 0) {
     prove(schedules, m_plan, options.plan);
   }
-  m_schedule = std::move(schedules.usual);
+  m_engine->schedule = std::move(schedules.usual);
   m_pin = options.pin_lanes;
   // Who runs the same plan with `reckon run` is in another job.
   m_rendezvous.emplace(job, m_link.digest + " in training", options.limit, Fd(), options.peer_limit,
@@ -189,34 +189,37 @@ void Training::join(const TrainingOptions& options) {
 }
 
 void Training::connect() {
-  const RankProgram& program = m_schedule.ranks[m_self];
+  const RankProgram& program = m_engine->schedule.ranks[m_self];
   std::vector<int> cpus(program.lanes.size(), -1);
   if (m_pin) {
-    cpus = place_threads(allowed_cpus(), program.lanes.size(), m_options.local_rank,
-                         m_options.local_size, {}, m_options.lane_cpus)
+    cpus = place_threads(allowed_cpus(), program.lanes.size(), m_engine->options.local_rank,
+                         m_engine->options.local_size, {}, m_engine->options.lane_cpus)
                .lanes;
   }
-  m_session.emplace(*m_rendezvous, std::vector{&program}, m_options, std::move(cpus));
-  const RankMemory& memory = m_session->memory();
+  m_engine->session.emplace(*m_rendezvous, std::vector{&program}, m_engine->options,
+                            std::move(cpus));
+  const RankMemory& memory = m_engine->session->memory();
   if (memory.views()[k_gradient_buffer].data() != memory.buffers()[k_gradient_buffer].data()) {
     fail(ErrorKind::unavailable,
          fmt::format("transport {} keeps gradients in a GPU's memory; training takes transports of "
                      "processors' memory",
-                     m_options.inside_transport.empty() ? m_options.transport
-                                                        : m_options.inside_transport));
+                     m_engine->options.inside_transport.empty()
+                         ? m_engine->options.transport
+                         : m_engine->options.inside_transport));
   }
   if (worker()) {
-    m_gates.emplace(tensors().size());
+    m_engine->gates.emplace(tensors().size());
     m_gradient = m_gradient.empty() ? buffer() : m_gradient;
   }
   const NoSignals quiet;
-  m_session->start_lanes(
-      [this](const LaneProgram& lane) { return m_gates ? m_gates->delays_of(lane) : nullptr; });
+  m_engine->session->start_lanes([this](const LaneProgram& lane) {
+    return m_engine->gates ? m_engine->gates->delays_of(lane) : nullptr;
+  });
   m_conductor = std::thread([this] { conduct(); });
 }
 
 std::span<std::byte> Training::buffer() const {
-  return m_session->memory().buffers()[k_gradient_buffer].first(m_layout.total_bytes);
+  return m_engine->session->memory().buffers()[k_gradient_buffer].first(m_layout.total_bytes);
 }
 
 // --- the conductor ---------------------------------------------------------------------------
@@ -232,21 +235,23 @@ void Training::conduct() noexcept {
       m_changed.notify_all();
       m_changed.wait(lock, [this] { return m_wish == Wish::leave || m_cancelled; });
     }
-    if (!m_cancelled) {
-      m_session->leave();
+    if (m_cancelled) {
+      fail(ErrorKind::operation, "cancelled");
     }
+    m_engine->session->leave();
     const std::lock_guard lock(m_mutex);
-    m_left = !m_cancelled;
+    m_left = true;
+    m_changed.notify_all();
   } catch (const std::exception& e) {
     std::string why = e.what();
     {
       const std::lock_guard lock(m_mutex);
       m_failure = std::current_exception();
       why = m_cancelled ? m_why : why;
+      m_changed.notify_all();
     }
     m_rendezvous->give_up(why);
   }
-  m_changed.notify_all();
 }
 
 Training::Wish Training::next_wish() {
@@ -274,7 +279,7 @@ bool Training::meet(Wish mine) {
   }
   const std::vector<Arrival> all = gather(*m_rendezvous, arrival, k_no_limit);
   const auto name = [&](std::size_t rank) {
-    return fmt::format("rank {} ({})", rank, m_session->places().hosts[rank]);
+    return fmt::format("rank {} ({})", rank, m_engine->session->places().hosts[rank]);
   };
   std::optional<std::size_t> first; // worker
   for (std::size_t r = 0; r < all.size(); ++r) {
@@ -316,8 +321,8 @@ void Training::step() {
     const std::lock_guard lock(m_mutex);
     number = m_steps + 1;
   }
-  m_session->start(0, number);
-  while (!m_session->over_within(std::chrono::milliseconds(20))) {
+  m_engine->session->start(0, number);
+  while (!m_engine->session->over_within(std::chrono::milliseconds(20))) {
     if (m_cancelled) {
       fail(ErrorKind::operation, "cancelled");
     }
@@ -326,7 +331,7 @@ void Training::step() {
     std::memcpy(m_gradient.data(), buffer().data(), m_gradient.size());
   }
   const std::int64_t now_ns = monotonic_ns();
-  const std::int64_t shift_ns = m_session->root_clock_ns() - monotonic_ns();
+  const std::int64_t shift_ns = m_engine->session->root_clock_ns() - monotonic_ns();
   const std::lock_guard lock(m_mutex);
   m_last_ready_ns = m_ready_ns + shift_ns;
   m_last_end_ns = now_ns + shift_ns;
@@ -356,7 +361,7 @@ void Training::begin() {
   if (m_step != Step::none) {
     fail(ErrorKind::input, "a step begins when the one before is over: wait for it first");
   }
-  m_gates->close();
+  m_engine->gates->close();
   m_step = Step::under_way;
   m_wish = Wish::step;
   m_began_ns = monotonic_ns();
@@ -374,7 +379,7 @@ void Training::ready(std::size_t first, std::size_t count) {
     fail(ErrorKind::input,
          fmt::format("{} tensors from number {} on: there are {}", count, first, tensors().size()));
   }
-  if (!m_gates->take(first, count)) {
+  if (!m_engine->gates->take(first, count)) {
     fail(ErrorKind::input,
          fmt::format("of {} tensors from number {} on, some are ready in this step already", count,
                      first));
@@ -388,7 +393,7 @@ void Training::ready(std::size_t first, std::size_t count) {
     scale(lanes.subspan(offset, bytes), tensors()[t].dtype, m_factor);
   }
   m_ready_ns = monotonic_ns();
-  m_gates->open(first, count);
+  m_engine->gates->open(first, count);
 }
 
 bool Training::over_within(std::optional<Seconds> limit) {
@@ -439,7 +444,7 @@ void Training::leave() {
     throw_failure();
   }
   m_conductor.join();
-  m_session.reset();
+  m_engine->session.reset();
   m_rendezvous.reset();
 }
 
@@ -454,9 +459,11 @@ void Training::abandon(const std::string& why) noexcept {
   }
   m_rendezvous->cancel();
   m_changed.notify_all();
-  m_conductor.join();
-  m_rendezvous->give_up(why);
-  m_session.reset();
+  m_conductor.join(); // it tells the others
+  if (!m_engine->session->stopped_within(std::chrono::seconds(1))) {
+    static_cast<void>(m_engine.release());
+  }
+  m_engine.reset();
   m_rendezvous.reset();
 }
 
@@ -473,9 +480,9 @@ std::string Training::report() const {
   Json json{
       {"reckon", k_version},
       {"plan", {{"name", m_link.name}, {"digest", m_link.digest}}},
-      {"transport", m_options.transport},
+      {"transport", m_engine->options.transport},
       {"rank", m_self},
-      {"hosts", m_session->places().hosts},
+      {"hosts", m_engine->session->places().hosts},
       {"worker", me.worker},
       {"steps", m_steps},
       {"gradient_bytes", m_layout.total_bytes},

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -77,7 +78,8 @@ public:
   [[nodiscard]] std::string report() const;
   /// With all other ranks. Throws Error{input} in the middle of a step.
   void leave();
-  /// Ends the job for all ranks, who are told why.
+  /// Ends the job for all ranks, who are told why. A lane that hangs in something that nobody can
+  /// end, a lock that a dead peer holds for example, is left behind with all that it uses.
   void abandon(const std::string& why) noexcept;
 
 private:
@@ -101,13 +103,17 @@ private:
   GradientLayout m_layout;
   std::size_t m_self = 0, m_workers = 0;
   double m_factor = 1; ///< of every gradient, before it is summed
-  Schedule m_schedule;
-  RunOptions m_options;
-  bool m_pin = false; ///< lanes
+  bool m_pin = false;  ///< lanes
   std::span<std::byte> m_gradient;
-  std::optional<Gates> m_gates;
   std::optional<Rendezvous> m_rendezvous;
-  std::optional<Session> m_session; ///< whose lanes use the gates
+  /// What the lanes' threads use: left behind where one of them cannot be ended.
+  struct Engine {
+    Schedule schedule;
+    RunOptions options;
+    std::optional<Gates> gates;
+    std::optional<Session> session; ///< whose lanes use the gates
+  };
+  std::unique_ptr<Engine> m_engine = std::make_unique<Engine>();
 
   std::atomic<bool> m_open{false};         ///< a step has begun and is not known to be over
   std::atomic<std::int64_t> m_ready_ns{0}; ///< monotonic: the last gradient of the step

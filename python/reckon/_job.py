@@ -66,6 +66,7 @@ class Job:
     def __init__(self, library, session, average):
         self._library, self._session, self._average = library, session, average
         self._process = os.getpid()
+        self._failed = False
         self._work = None        # the step under way
         self._missing = set()    # its tensors that are not ready
         self._synchronizing = True
@@ -128,8 +129,11 @@ class Job:
 
     def leave(self):
         """Leaves together with all other ranks: waits until all workers leave. Gradients stay as they are, in memory of
-        their own. Nothing where the job has ended already."""
+        their own. Nothing more where the job has ended already, by an error or otherwise."""
         if self._session is None:
+            return
+        if self._failed:
+            self.abandon()
             return
         if self._work is not None:
             raise ReckonError("a step is not over; call Job.wait() before Job.leave(), or end the job by Job.abandon()")
@@ -154,6 +158,7 @@ class Job:
     def _call(self, function, *arguments):
         self._require()
         status = getattr(self._library, function)(self._session, *arguments)
+        self._failed = self._failed or status in (_library.FAILED, _library.PEER, _library.INTERNAL)
         return check(status, self._library.reckon_error() if status > _library.PENDING else b"")
 
     def _require(self):

@@ -61,4 +61,5 @@ with reckon.join("plan.json") as job:
         step(model, job)
     except reckon.ReckonError as error:
         say(f"{error.status} {error}")
+        job.leave()  # is nothing to an ended job
         sys.exit(4)

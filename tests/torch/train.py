@@ -82,7 +82,7 @@ def train(what, job, model, steps):
         reference_optimizer.zero_grad()
         samples, labels = batch(number, job.rank)
         if mode == "accumulate":
-            with job.no_sync():
+            with (job if model is bare else model).no_sync():
                 F.cross_entropy(model(samples), labels).backward()
         if mode == "evaluate" and job.rank == 0:
             with torch.no_grad():
@@ -133,7 +133,7 @@ def with_ddp():
     with reckon.join("net-plan.json") as job:  # a second job in the same process
         model = torch.nn.parallel.DistributedDataParallel(built(Net)[0])
         model.register_comm_hook(model, reckon.ddp_hook(job))
-        train("ddp_hook", job, model, ["plain"] * 5 + ["none", "evaluate"])
+        train("ddp_hook", job, model, ["plain"] * 5 + ["none", "accumulate", "evaluate"])
 
 
 def with_odd_model():

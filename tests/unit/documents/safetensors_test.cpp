@@ -73,12 +73,13 @@ TEST(Safetensors, WhatHasNoGradientIsLeftOutAndCounted) {
     "running_mean_head": {"dtype": "F32", "shape": [1], "data_offsets": [24, 28]},
     "bn.num_batches_tracked": {"dtype": "I64", "shape": [], "data_offsets": [28, 36]},
     "mask": {"dtype": "BOOL", "shape": [3], "data_offsets": [36, 39]},
-    "empty": {"dtype": "F32", "shape": [0, 7], "data_offsets": [39, 39]}})");
+    "empty": {"dtype": "F32", "shape": [0, 7], "data_offsets": [39, 39]},
+    "bn2.num_batches_tracked": {"dtype": "F32", "shape": [1], "data_offsets": [39, 43]}})");
   const std::vector<Tensor> expected{{"running_mean_head", 1, DType::fp32},
                                      {"bn.weight", 2, DType::fp32}};
   EXPECT_EQ(r.workload.tensors, expected);
   ASSERT_EQ(r.doubts.size(), 2U);
-  EXPECT_EQ(r.doubts[1], "dir/net.safetensors: 5 tensors left out: whole numbers, running "
+  EXPECT_EQ(r.doubts[1], "dir/net.safetensors: 6 tensors left out: whole numbers, running "
                          "statistics or empty, which have no gradients");
 }
 
@@ -89,8 +90,8 @@ TEST(Safetensors, ABadFileIsOneErrorWithPlaceAndRemedy) {
             "f.safetensors: ends after 2 of the 3 bytes of its header; load it again");
   EXPECT_EQ(error_of(with_length("", 100'000'001)),
             "f.safetensors: its first 8 bytes say that the header has 100000001 bytes, and "
-            "safetensors files have at most 100000000; this is another kind of file, or it is "
-            "damaged");
+            "safetensors files have at most 100000000; this is another kind of file, as git-lfs "
+            "leaves one in its place, or it is damaged");
   EXPECT_THAT(error_of(file_of(R"({"a": )")),
               testing::StartsWith("f.safetensors:1:7: not valid JSON"));
   EXPECT_EQ(error_of(file_of("[]")), "f.safetensors: must be an object, is []");

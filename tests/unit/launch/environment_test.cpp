@@ -26,12 +26,26 @@ namespace {
 class EnvironmentTest : public testing::Test {
 protected:
   EnvironmentTest() {
-    for (const char* name :
-         {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
-          "RECKON_RANK", "RECKON_WORLD_SIZE", "RECKON_MASTER_ADDR", "RECKON_MASTER_PORT",
-          "RECKON_LOCAL_RANK", "RECKON_LOCAL_WORLD_SIZE",
-          "RECKON_JOB_TOKEN", "PMIX_NAMESPACE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID",
-          "SLURM_STEP_NUM_TASKS", "TORCHELASTIC_USE_AGENT_STORE"}) {
+    for (const char* name : {"RANK",
+                             "WORLD_SIZE",
+                             "MASTER_ADDR",
+                             "MASTER_PORT",
+                             "LOCAL_RANK",
+                             "LOCAL_WORLD_SIZE",
+                             "RECKON_RANK",
+                             "RECKON_WORLD_SIZE",
+                             "RECKON_MASTER_ADDR",
+                             "RECKON_MASTER_PORT",
+                             "RECKON_LOCAL_RANK",
+                             "RECKON_LOCAL_WORLD_SIZE",
+                             "RECKON_JOB_TOKEN",
+                             "PMIX_NAMESPACE",
+                             "PMIX_RANK",
+                             "PMI_RANK",
+                             "PMI_SIZE",
+                             "SLURM_PROCID",
+                             "SLURM_STEP_NUM_TASKS",
+                             "TORCHELASTIC_USE_AGENT_STORE"}) {
       m_before.emplace_back(name, std::nullopt);
     }
   }

@@ -145,6 +145,40 @@ TEST_F(Levels, TheTransportInsideReachesNobodyElse) {
   });
 }
 
+/// Where both transports can register it; host cannot.
+TEST_F(Levels, MemoryOfTheOwnersIsWrittenToThroughBothTransports) {
+  constexpr std::uint64_t k_bytes = 64;
+  const std::vector<std::size_t> machines{0, 0, 1};
+  run_ranks(3, k_deadline, [&](RankProcess& self) {
+    alignas(64) static std::array<std::byte, 4 * k_bytes> memory{};
+    if (self.rank() < 2) {
+      EXPECT_REFUSED(unavailable, "transport host moves only what is in memory of its own",
+                     (mover_of(machines, self.rank())->adopt(memory), 0));
+    }
+    const auto mover = make_levels_mover(self.rank() < 2 ? make_mover(network_here()) : nullptr,
+                                         make_mover(network_here()), machines);
+    mover->adopt(memory);
+    EXPECT_EQ(mover->view(memory).data(), memory.data());
+    mover->open(1);
+    mover->connect(self.rank(), self.exchange(mover->address()));
+    const auto mine = static_cast<std::uint64_t>(self.rank());
+    std::memset(&memory[3 * k_bytes], self.rank() + 1, k_bytes);
+    Heard heard;
+    for (const int step : {1, 2}) {
+      ASSERT_TRUE(mover->lane(0).write((self.rank() + step) % 3, {0, 3 * k_bytes},
+                                       {0, mine * k_bytes}, k_bytes, 0, 0));
+    }
+    while (heard.sent < 2 || heard.tags.size() < 2) {
+      heard.poll(mover->lane(0));
+      ASSERT_EQ(heard.failure, "");
+    }
+    for (std::uint64_t peer = 0; peer < 3; ++peer) {
+      EXPECT_EQ(memory[peer * k_bytes], peer == mine ? std::byte{0} : std::byte(peer + 1));
+    }
+    mover->disconnect([&] { static_cast<void>(self.exchange("")); });
+  });
+}
+
 /// Memory that the processor has only a copy of, as a GPU's.
 class RemoteMemory final : public Mover {
 public:

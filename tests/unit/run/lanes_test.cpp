@@ -8,6 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <memory>
+#include <optional>
 
 namespace reckon {
 namespace {
@@ -62,6 +65,37 @@ TEST_F(LanesTest, ALaneThatHangsSaysWhatItWaitsFor) {
   lanes.start(2, 1);
   EXPECT_FALSE(lanes.finished_within(std::chrono::milliseconds(1)));
   EXPECT_EQ(lanes.stop_and_describe(), "lane 0 waits for the arrival of part 7 from rank 1");
+}
+
+/// As a transport's lock that a dead peer holds.
+class HangingDelays final : public Delays {
+public:
+  explicit HangingDelays(const std::atomic<bool>& released) : m_released(released) {}
+  void reset() noexcept override {}
+  void start(std::uint32_t /*op*/, std::int64_t /*since_ns*/) noexcept override {
+    m_released.wait(false);
+  }
+  std::optional<Over> next_over(std::int64_t /*now_ns*/) noexcept override { return std::nullopt; }
+  std::optional<std::int64_t> ask_again_ns(std::int64_t now_ns) const noexcept override {
+    return now_ns;
+  }
+
+private:
+  const std::atomic<bool>& m_released;
+};
+
+TEST_F(LanesTest, ALaneThatCannotBeEndedIsToldFromOneThatCan) {
+  std::atomic<bool> released{false};
+  m_programs[2].lanes[0] = {};
+  m_programs[2].lanes[0].append({.kind = OpKind::delay}, {});
+  Lanes lanes(m_pointers, *m_mover, m_buffers, {-1},
+              [&](const LaneProgram&) { return std::make_unique<HangingDelays>(released); });
+  ASSERT_TRUE(run(lanes, 0));
+  lanes.start(2, 1);
+  EXPECT_FALSE(lanes.stopped_within(std::chrono::milliseconds(1)));
+  released = true;
+  released.notify_all();
+  EXPECT_TRUE(lanes.stopped_within(k_hung));
 }
 
 TEST_F(LanesTest, ALaneThatFailsSaysWhy) {

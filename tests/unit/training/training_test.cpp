@@ -8,6 +8,7 @@
 #include "support/ranks.hpp"
 #include "support/transports.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <reckon/reckon.h>
@@ -42,6 +43,7 @@ struct Job {
   std::string transport = "host", strategy = "byteps_split";
   std::uint64_t workers = 2, servers = 1;
   int lanes = 2;
+  bool in_place = false; ///< sums, on a machine that was measured to be good at it
   Workload workload = mixed();
   std::string folder{}; ///< of plan.json and workload.json
   int port = 0;
@@ -56,8 +58,9 @@ Job prepared(Job job) {
   PlanOptions options;
   options.strategy = job.strategy;
   options.part_bytes = k_part;
-  Plan plan = test::plan_for(test::one_machine(), job.workload, job.workers, job.servers, options,
-                             job.lanes);
+  Plan plan = test::plan_for(job.in_place ? test::machine_that_shares() : test::one_machine(),
+                             job.workload, job.workers, job.servers, options, job.lanes);
+  EXPECT_EQ(plan.sums_in_place, job.in_place);
   plan.workload = link_to(job.workload.name, canonical_text(job.workload));
   write_file(job.folder + "/plan.json", canonical_text(plan));
   write_file(job.folder + "/workload.json", canonical_text(job.workload));
@@ -130,6 +133,7 @@ void run_job(const Job& job, const std::function<void(Member&, RankProcess&)>& b
         ASSERT_OK(reckon_join(&options, &member.session));
         member.is.struct_bytes = sizeof member.is;
         ASSERT_OK(reckon_describe(member.session, &member.is));
+        self.barrier(); // all have joined
         body(member, self);
       },
       killed);
@@ -254,6 +258,12 @@ TEST(Training, WorkersThatSumAndAverageAreToldSo) {
       });
 }
 
+TEST(Training, SumsInPlaceWaitForTheirTensorsAsWell) {
+  const Job job =
+      prepared({.strategy = "ps_colocated", .workers = 3, .servers = 0, .in_place = true});
+  run_job(job, [](Member& m, RankProcess&) { train(m, 3); });
+}
+
 /// Written by a lane while this thread looks at it.
 float seen(float* element) {
   return std::atomic_ref<float>(*element).load();
@@ -347,31 +357,40 @@ TEST(Training, AReportSaysWhatTheStepsTookAndWhatThePlanPredicts) {
   });
 }
 
+/// In the middle of a step, over a transport.
+void expect_named(const std::string& transport, int victim) {
+  SCOPED_TRACE(transport + ", rank " + std::to_string(victim));
+  const Job job = prepared({.transport = transport, .workers = 3});
+  run_job(job,
+          [&](Member& m, RankProcess& self) {
+            reckon_status status = RECKON_OK;
+            if (m.is.worker != 0) {
+              step(m, 0);
+              self.barrier(); // all have made that step
+              ASSERT_OK(reckon_begin(m.session));
+              if (m.is.rank == victim) {
+                ::raise(SIGKILL);
+              }
+              fill(m, 0, 1);
+              ASSERT_OK(reckon_ready(m.session, 0, m.is.tensors));
+              status = reckon_wait(m.session, -1);
+            } else {
+              self.barrier();
+              status = reckon_serve(m.session, -1);
+            }
+            EXPECT_EQ(status, RECKON_PEER);
+            EXPECT_THAT(reckon_error(),
+                        testing::ContainsRegex(fmt::format("rank {} \\(.+\\) died", victim)));
+            EXPECT_EQ(reckon_leave(m.session), RECKON_PEER);
+            self.barrier();
+          },
+          {}, {victim});
+}
+
 TEST(Training, AKilledWorkerIsNamedByAllOthers) {
   for (const std::string& transport : support::transports_here()) {
-    SCOPED_TRACE(transport);
-    const Job job = prepared({.transport = transport, .workers = 3});
-    run_job(job,
-            [](Member& m, RankProcess& self) {
-              reckon_status status = RECKON_OK;
-              if (m.is.worker != 0) {
-                step(m, 0);
-                ASSERT_OK(reckon_begin(m.session));
-                if (m.is.rank == 1) {
-                  ::raise(SIGKILL);
-                }
-                fill(m, 0, 1);
-                ASSERT_OK(reckon_ready(m.session, 0, m.is.tensors));
-                status = reckon_wait(m.session, -1);
-              } else {
-                status = reckon_serve(m.session, -1);
-              }
-              EXPECT_EQ(status, RECKON_PEER);
-              EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 1 \\(.+\\) died"));
-              EXPECT_EQ(reckon_leave(m.session), RECKON_PEER);
-              self.barrier();
-            },
-            {}, {1});
+    expect_named(transport, 0); // whom all are connected to
+    expect_named(transport, 1);
   }
 }
 

@@ -233,7 +233,7 @@ TEST_P(TrainingOver, MemoryOfTheCallerIsUsedWhereTheTransportReachesItAndElseCop
 }
 
 INSTANTIATE_TEST_SUITE_P(Transports, TrainingOver, testing::ValuesIn(support::transports_here()),
-                         [](const auto& info) { return support::as_test_name(info.param); });
+                         [](const auto& over) { return support::as_test_name(over.param); });
 
 TEST(Training, MeansAreOfAllWorkersInEveryType) {
   const Job job = prepared({.workers = 4}); // a quarter of a small whole number is exact

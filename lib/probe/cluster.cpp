@@ -28,6 +28,9 @@ namespace {
 
 constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
 constexpr int k_star = 4; ///< machines that test each other's ports
+/// Of a stream that measures a port: seconds before its windows, and how many of them both ways.
+constexpr double k_port_warm_up = 0.25;
+constexpr int k_port_windows = 4;
 
 /// What a rank sends, in each window.
 std::vector<double> sent_by(int rank, const FlowTask& task, const FlowRates& rates) {
@@ -63,11 +66,15 @@ public:
     m_steps.show("connecting");
     m_steps.use_transport(transport);
     m_pairs.calibrate();
+    m_steps.kept_back = time_of_ports(stars_of(all_ranks(), k_star).front().size());
     m_pairs.measure();
     m_steps.share_out(k_to_come + static_cast<double>(m_steps.lanes.size()) * Seconds(1) +
                       (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
     m_racks.measure();
     measure_ports();
+    settle_ports();
+    widen_hubs();
+    m_racks.confirm(ports());
     measure_single_ports();
     measure_curve();
     if (m_pair_writes) {
@@ -83,10 +90,15 @@ public:
   [[nodiscard]] Seconds spent() const { return m_steps.spent(); }
 
 private:
+  [[nodiscard]] std::vector<int> all_ranks() const {
+    std::vector<int> ranks(at(m_ranks));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
+  }
+
   /// Machines that are about as fast test each other: the spokes must have more than the hub takes.
   [[nodiscard]] std::vector<std::vector<int>> stars() const {
-    std::vector<int> order(at(m_ranks));
-    std::iota(order.begin(), order.end(), 0);
+    std::vector<int> order = all_ranks();
     const auto about = [&](int rank) { // differences of some per cent are noise
       return std::lround(std::log(m_pairs.found.port_seen[at(rank)]) / std::log(1.15));
     };
@@ -115,6 +127,19 @@ private:
     return all;
   }
 
+  /// Of a port whose rate is that: so many writes that the bursts that switches let through now and
+  /// then do not count. Seconds, at scale 1.
+  [[nodiscard]] double port_window(double bytes_per_s) const {
+    return std::clamp(150 * static_cast<double>(m_pairs.found.part) / std::max(bytes_per_s, 1.0),
+                      0.3, 1.5);
+  }
+
+  /// What so many ports after each other take, both ways at once.
+  [[nodiscard]] Seconds time_of_ports(std::size_t count) const {
+    return static_cast<double>(count) *
+           m_steps.stream_time(k_port_warm_up, port_window(m_pairs.found.rate), k_port_windows);
+  }
+
   void measure_ports() {
     const std::vector<std::vector<int>> all = stars();
     std::size_t positions = 0;
@@ -122,6 +147,10 @@ private:
       positions = std::max(positions, star.size());
     }
     for (std::size_t position = 0; position < positions; ++position) {
+      m_steps.kept_back = time_of_ports(positions - position - 1);
+      if (!m_steps.room_for(time_of_ports(1))) {
+        continue; // another may fit: less is kept back for what follows
+      }
       m_steps.show(fmt::format("ports, round {} of {}", position + 1, positions));
       std::vector<std::vector<int>> hubs; // hub first
       for (const auto& star : all) {
@@ -133,33 +162,43 @@ private:
       }
       measure_hubs(hubs);
     }
-    widen_hubs();
+    m_steps.kept_back = Seconds(0);
+  }
+
+  /// Ports that did less with several peers than elsewhere: disturbed, measured with too little, or
+  /// it is so. Where there is no time to find out, what they did elsewhere counts.
+  void settle_ports() {
+    const std::vector<double> seen = ports_seen_twice(m_pairs.found.rounds, m_ranks);
+    const std::vector<Passage> passages = m_racks.passages();
+    for (const int times : {1, 2}) {
+      for (const int hub : doubtful_ports(measured_ports(), seen, passages)) {
+        MemberResult& m = m_result[at(hub)];
+        if (m.peers.empty() || m_steps.over()) {
+          continue;
+        }
+        m_steps.show(fmt::format("port of rank {} again", hub));
+        const MemberResult first = m;
+        m_steps.doubled(times, [&] { measure_again(hub, m.peers); });
+        if (median_above_zero(port_samples(first)) > median_above_zero(port_samples(m))) {
+          m = first;
+        }
+      }
+    }
+    for (const int hub : doubtful_ports(measured_ports(), seen, {})) {
+      if (m_steps.over() || m_result[at(hub)].peers.empty()) {
+        m_result[at(hub)].seen_twice = seen[at(hub)];
+      }
+    }
   }
 
   /// A port that takes all that its peers can send may be faster than they are together: then it
   /// is tried with more of them.
   void widen_hubs() {
-    constexpr double k_limited = 0.9, k_doubtful = 0.97;
+    constexpr double k_limited = 0.9;
     constexpr int k_most = 8; // one after another; usually there is none
     int widened = 0;
-    const std::vector<double> seen_now = ports_seen_twice(m_pairs.found.rounds, m_ranks);
     for (int hub = 0; hub < m_ranks; ++hub) {
-      MemberResult& m = m_result[at(hub)];
-      const double seen = seen_now[at(hub)];
-      // With several peers less than with one: disturbed, measured with too little, or it is so.
-      for (int again = 0;
-           again < 2 && median_above_zero(port_samples(m)) < k_doubtful * seen && !m_steps.over();
-           ++again) {
-        m_steps.show(fmt::format("port of rank {} again", hub));
-        const MemberResult first = m;
-        m_steps.doubled(again + 1, [&] { measure_again(hub, m.peers); });
-        if (median_above_zero(port_samples(first)) > median_above_zero(port_samples(m))) {
-          m = first;
-        }
-      }
-      if (median_above_zero(port_samples(m)) < k_doubtful * seen && m_steps.over()) {
-        m.seen_twice = seen;
-      }
+      const MemberResult& m = m_result[at(hub)];
       double peers = 0;
       for (const int peer : m.peers) {
         peers += m_pairs.found.port_seen[at(peer)];
@@ -206,13 +245,12 @@ private:
     for (const auto& star : hubs) {
       slowest = std::min(slowest, m_pairs.found.port_seen[at(star.front())]);
     }
-    // So many writes that the bursts that switches let through now and then do not count.
-    const double window = std::clamp(
-        150 * static_cast<double>(m_pairs.found.part) / std::max(slowest, 1.0), 0.3, 1.5);
+    const double window = port_window(slowest);
     using Samples = std::vector<double> MemberResult::*;
     const auto note = [&](const std::vector<Flow>& flows, double seconds, int windows,
                           Samples arrived, Samples sent) {
-      const FlowTask task = m_steps.stream_task(flows, m_pairs.found.part, 0.25, seconds, windows);
+      const FlowTask task =
+          m_steps.stream_task(flows, m_pairs.found.part, k_port_warm_up, seconds, windows);
       FlowRates total;
       const FlowRates rates = m_steps.stream(task, total);
       for (const auto& star : hubs) {
@@ -225,25 +263,66 @@ private:
         }
       }
     };
-    note(in, 0.7 * window, 2, &MemberResult::in_one_way, nullptr);
-    note(out, 0.7 * window, 2, nullptr, &MemberResult::out_one_way);
-    note(both, window, 4, &MemberResult::in_two_way, &MemberResult::out_two_way);
+    if (m_steps.room_for(2 * m_steps.stream_time(k_port_warm_up, 0.7 * window, 2) +
+                         m_steps.stream_time(k_port_warm_up, window, k_port_windows))) {
+      note(in, 0.7 * window, 2, &MemberResult::in_one_way, nullptr);
+      note(out, 0.7 * window, 2, nullptr, &MemberResult::out_one_way);
+    }
+    note(both, window, k_port_windows, &MemberResult::in_two_way, &MemberResult::out_two_way);
     for (const auto& star : hubs) {
       m_result[at(star.front())].peers.assign(star.begin() + 1, star.end());
     }
   }
 
-  /// Where machines have several network ports: each of them alone. Between machines with as many,
-  /// all at once; else one machine after another, with several peers that together can fill the
-  /// port.
+  /// Where machines have several network ports: each of them alone. Those that are less together
+  /// than they did together are measured again, and the better counts.
   void measure_single_ports() {
     const std::vector<std::vector<std::string>>& ports = m_steps.member().ports();
-    const std::vector<int> all = m_steps.lanes;
-    bool alike = true;
     for (std::size_t rank = 0; rank < ports.size(); ++rank) {
-      alike = alike && ports[rank].size() == ports.front().size();
       for (std::size_t p = 0; ports[rank].size() > 1 && p < ports[rank].size(); ++p) {
         m_result[rank].single_ports.push_back({ports[rank][p], {}}); // also without time to measure
+      }
+    }
+    take_single_ports();
+    for (const int times : {1, 2}) {
+      if (m_steps.over() || std::ranges::none_of(m_result, &less_than_together)) {
+        break;
+      }
+      const std::vector<MemberResult> before = m_result;
+      m_steps.doubled(times, [&] { take_single_ports(); });
+      for (std::size_t rank = 0; rank < m_result.size(); ++rank) {
+        for (std::size_t p = 0; p < m_result[rank].single_ports.size(); ++p) {
+          const std::vector<double>& first = before[rank].single_ports[p].samples;
+          std::vector<double>& now = m_result[rank].single_ports[p].samples;
+          now = median_above_zero(first) > median_above_zero(now) ? first : now;
+        }
+      }
+    }
+    for (MemberResult& m : m_result) {
+      for (const int peer : m.peers) {
+        m.peers_bytes_per_s += median_above_zero(port_samples(m_result[at(peer)]));
+      }
+    }
+  }
+
+  static bool less_than_together(const MemberResult& m) {
+    double alone = 0;
+    for (const MemberResult::SinglePort& port : m.single_ports) {
+      alone += median_above_zero(port.samples);
+    }
+    return alone > 0 && median_above_zero(port_samples(m)) > (1 + k_above_noise) * alone;
+  }
+
+  /// Between machines with as many ports, all at once; else one machine after another, with several
+  /// peers that together can fill the port.
+  void take_single_ports() {
+    const std::vector<std::vector<std::string>>& ports = m_steps.member().ports();
+    const std::vector<int> all = m_steps.lanes;
+    const bool alike = std::ranges::all_of(
+        ports, [&](const auto& of_rank) { return of_rank.size() == ports.front().size(); });
+    for (MemberResult& m : m_result) {
+      for (MemberResult::SinglePort& port : m.single_ports) {
+        port.samples.clear();
       }
     }
     for (std::size_t port = 0; all.size() > 1 && port < all.size(); ++port) {
@@ -258,11 +337,6 @@ private:
       }
     }
     m_steps.lanes = all;
-    for (MemberResult& m : m_result) {
-      for (const int peer : m.peers) {
-        m.peers_bytes_per_s += median_above_zero(port_samples(m_result[at(peer)]));
-      }
-    }
   }
 
   void measure_alike(std::size_t port) {
@@ -430,12 +504,21 @@ public:
   [[nodiscard]] const RackSteps& racks() const { return m_racks; }
 
 private:
+  /// By rank, with several peers; 0: that was not done.
+  [[nodiscard]] std::vector<double> measured_ports() const {
+    std::vector<double> all;
+    for (const MemberResult& m : m_result) {
+      all.push_back(median_above_zero(port_samples(m)));
+    }
+    return all;
+  }
+
   /// By rank: measured with several peers where that was done.
   [[nodiscard]] std::vector<double> ports() const {
+    const std::vector<double> measured = measured_ports();
     std::vector<double> all = m_pairs.found.port_seen;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const double measured = median_above_zero(port_samples(m_result[i]));
-      all[i] = measured > 0 ? measured : all[i];
+      all[i] = measured[i] > 0 ? measured[i] : all[i];
     }
     return all;
   }

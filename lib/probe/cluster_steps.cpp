@@ -4,6 +4,7 @@
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
+#include "documents/contradictions.hpp"
 #include "probe/cluster.hpp"
 #include "probe/growth.hpp"
 #include "probe/rounds.hpp"
@@ -108,8 +109,8 @@ void ClusterSteps::show(const std::string& what) {
   }
 }
 
-bool ClusterSteps::over() const {
-  return spent() > (m_options.budget > Seconds(0) ? m_budget : 1.5 * m_budget);
+bool ClusterSteps::room_for(Seconds step) const {
+  return spent() + step + kept_back <= (m_options.budget > Seconds(0) ? m_budget : 1.5 * m_budget);
 }
 
 void ClusterSteps::share_out(Seconds to_come) {
@@ -173,10 +174,22 @@ FlowTask ClusterSteps::stream_task(std::vector<Flow> flows, std::uint64_t bytes,
   task.bytes = bytes;
   task.in_flight = in_flight(bytes, most);
   task.first = m_random() % 100'000;
-  task.warm_up_ns = ns(m_warm_up * std::max(warm_up, k_warm_up_trips * round_trip.count()));
-  task.window_ns = ns(std::max(window * m_scale, k_window_trips * round_trip.count()));
+  task.warm_up_ns = ns(warm_up_s(warm_up));
+  task.window_ns = ns(window_s(window));
   task.windows = windows;
   return task;
+}
+
+double ClusterSteps::warm_up_s(double warm_up) const {
+  return m_warm_up * std::max(warm_up, k_warm_up_trips * round_trip.count());
+}
+
+double ClusterSteps::window_s(double window) const {
+  return std::max(window * m_scale, k_window_trips * round_trip.count());
+}
+
+Seconds ClusterSteps::stream_time(double warm_up, double window, int windows) const {
+  return Seconds(warm_up_s(warm_up) + windows * window_s(window)) + round_trip;
 }
 
 FlowRates ClusterSteps::stream(const FlowTask& task) {
@@ -292,10 +305,13 @@ FlowRates PairSteps::grow(const Pairing& pairs, FlowTask& task) {
 
 void PairSteps::measure() {
   const std::vector<Pairing> rounds = round_robin(m_steps.ranks());
+  const std::size_t least = m_steps.ranks() % 2 == 0 ? 1 : 2; // so many meet every machine
+  Seconds longest(0);
   for (std::size_t r = 0; r < rounds.size(); ++r) {
-    if (r > 0 && m_steps.over()) {
+    if (r >= least && !m_steps.room_for(longest)) {
       break; // the cells of these pairs say so
     }
+    const Seconds begin = m_steps.spent();
     const std::string step = fmt::format("pairs, round {} of {}", r + 1, rounds.size());
     m_steps.show(step);
     FlowTask task = m_steps.stream_task(both_ways(rounds[r]), found.pair_part, 0.08, 0.1, 3);
@@ -303,10 +319,14 @@ void PairSteps::measure() {
     note_pairs(task, rates, found.two_way);
     found.rounds.push_back(round_of(task, rates, step));
     for (const bool forth : {true, false}) {
+      if (!m_steps.room_for(m_steps.stream_time(0.08, 0.08, 3))) {
+        break; // both ways at once say most
+      }
       const FlowTask one =
           m_steps.stream_task(one_way_flows(rounds[r], forth), found.pair_part, 0.08, 0.08, 3);
       note_pairs(one, m_steps.stream(one), found.one_way);
     }
+    longest = std::max(longest, m_steps.spent() - begin);
   }
   confirm_ports();
   found.rate = std::max(1e5, median_above_zero(found.port_seen));
@@ -519,8 +539,9 @@ void RackSteps::note_bisection(const char* test, const Pairing& pairs, const std
 /// BytePS assumes that any half can send to the other at full speed. Which machines cannot tells
 /// where the racks are.
 void RackSteps::measure() {
-  if (m_steps.ranks() < 4 || m_steps.over()) {
-    return; // of two or three machines, the pairs say everything
+  // Of two or three machines, the pairs say everything.
+  if (m_steps.ranks() < 4 || !m_steps.room_for(3 * m_steps.stream_time(0.2, 0.3, 3))) {
+    return;
   }
   std::vector<int> order(found.rack_of.size());
   std::iota(order.begin(), order.end(), 0);
@@ -566,11 +587,52 @@ void RackSteps::find() {
 void RackSteps::measure_uplinks() {
   for (int rack = 0; rack < count() && !m_steps.over(); ++rack) {
     // With two racks, both uplinks carry the same traffic: what limits it limits both.
-    found.uplinks[rack] =
-        rack == 1 && count() == 2
-            ? found.uplinks[0]
-            : m_pairs.measure_round(out_of_rack(found.rack_of, rack), "uplinks", part(), 0.5)
-                  .second;
+    found.uplinks[rack] = rack == 1 && count() == 2 ? found.uplinks[0] : uplink_samples(rack);
+  }
+}
+
+std::vector<double> RackSteps::uplink_samples(int rack) {
+  return m_pairs.measure_round(out_of_rack(found.rack_of, rack), "uplinks", part(), 0.5).second;
+}
+
+Pairing RackSteps::ports_of_rack(int rack) const {
+  Pairing ports;
+  for (int rank = 0; rank < m_steps.ranks(); ++rank) {
+    if (found.rack_of[at(rank)] == rack) {
+      ports.emplace_back(rank, rank);
+    }
+  }
+  return ports;
+}
+
+std::vector<Passage> RackSteps::passages() const {
+  std::vector<Passage> all;
+  for (const BisectionResult& b : found.bisections) {
+    all.push_back({b.pairs, median_above_zero(b.samples)});
+  }
+  for (const auto& [rack, samples] : found.uplinks) {
+    all.push_back({ports_of_rack(rack), median_above_zero(samples)});
+  }
+  return all;
+}
+
+void RackSteps::confirm(const std::vector<double>& port) {
+  const auto confirm = [&](std::vector<double>& samples, const Pairing& ports, const auto& again) {
+    const double before = median_above_zero(samples);
+    if (m_steps.over() || before <= (1 + k_above_noise) * full_bisection(ports, port)) {
+      return;
+    }
+    std::vector<double> now = again();
+    if (const double rate = median_above_zero(now); rate > 0 && rate < before) {
+      samples = std::move(now);
+    }
+  };
+  for (BisectionResult& b : found.bisections) {
+    confirm(b.samples, b.pairs,
+            [&] { return m_pairs.measure_round(b.pairs, "halves again", part(), 0.3).second; });
+  }
+  for (auto& [rack, samples] : found.uplinks) {
+    confirm(samples, ports_of_rack(rack), [&, of = rack] { return uplink_samples(of); });
   }
 }
 

@@ -28,9 +28,6 @@ namespace {
 
 constexpr std::uint64_t k_kib = 1024, k_mib = std::uint64_t{1} << 20U;
 constexpr int k_star = 4; ///< machines that test each other's ports
-/// Of a stream that measures a port: seconds before its windows, and how many of them both ways.
-constexpr double k_port_warm_up = 0.25;
-constexpr int k_port_windows = 4;
 
 /// What a rank sends, in each window.
 std::vector<double> sent_by(int rank, const FlowTask& task, const FlowRates& rates) {
@@ -66,7 +63,6 @@ public:
     m_steps.show("connecting");
     m_steps.use_transport(transport);
     m_pairs.calibrate();
-    m_steps.kept_back = time_of_ports(stars_of(all_ranks(), k_star).front().size());
     m_pairs.measure();
     m_steps.share_out(k_to_come + static_cast<double>(m_steps.lanes.size()) * Seconds(1) +
                       (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
@@ -90,15 +86,10 @@ public:
   [[nodiscard]] Seconds spent() const { return m_steps.spent(); }
 
 private:
-  [[nodiscard]] std::vector<int> all_ranks() const {
-    std::vector<int> ranks(at(m_ranks));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
-  }
-
   /// Machines that are about as fast test each other: the spokes must have more than the hub takes.
   [[nodiscard]] std::vector<std::vector<int>> stars() const {
-    std::vector<int> order = all_ranks();
+    std::vector<int> order(at(m_ranks));
+    std::iota(order.begin(), order.end(), 0);
     const auto about = [&](int rank) { // differences of some per cent are noise
       return std::lround(std::log(m_pairs.found.port_seen[at(rank)]) / std::log(1.15));
     };
@@ -127,19 +118,6 @@ private:
     return all;
   }
 
-  /// Of a port whose rate is that: so many writes that the bursts that switches let through now and
-  /// then do not count. Seconds, at scale 1.
-  [[nodiscard]] double port_window(double bytes_per_s) const {
-    return std::clamp(150 * static_cast<double>(m_pairs.found.part) / std::max(bytes_per_s, 1.0),
-                      0.3, 1.5);
-  }
-
-  /// What so many ports after each other take, both ways at once.
-  [[nodiscard]] Seconds time_of_ports(std::size_t count) const {
-    return static_cast<double>(count) *
-           m_steps.stream_time(k_port_warm_up, port_window(m_pairs.found.rate), k_port_windows);
-  }
-
   void measure_ports() {
     const std::vector<std::vector<int>> all = stars();
     std::size_t positions = 0;
@@ -147,10 +125,6 @@ private:
       positions = std::max(positions, star.size());
     }
     for (std::size_t position = 0; position < positions; ++position) {
-      m_steps.kept_back = time_of_ports(positions - position - 1);
-      if (!m_steps.room_for(time_of_ports(1))) {
-        continue; // another may fit: less is kept back for what follows
-      }
       m_steps.show(fmt::format("ports, round {} of {}", position + 1, positions));
       std::vector<std::vector<int>> hubs; // hub first
       for (const auto& star : all) {
@@ -162,13 +136,15 @@ private:
       }
       measure_hubs(hubs);
     }
-    m_steps.kept_back = Seconds(0);
   }
 
   /// Ports that did less with several peers than elsewhere: disturbed, measured with too little, or
   /// it is so. Where there is no time to find out, what they did elsewhere counts.
   void settle_ports() {
-    const std::vector<double> seen = ports_seen_twice(m_pairs.found.rounds, m_ranks);
+    std::vector<double> seen = ports_seen_twice(m_pairs.found.rounds, m_ranks);
+    for (std::size_t rank = 0; rank < seen.size(); ++rank) { // of rounds that count no more, too
+      seen[rank] = std::max(seen[rank], m_pairs.found.port_seen[rank]);
+    }
     const std::vector<Passage> passages = m_racks.passages();
     for (const int times : {1, 2}) {
       for (const int hub : doubtful_ports(measured_ports(), seen, passages)) {
@@ -245,12 +221,13 @@ private:
     for (const auto& star : hubs) {
       slowest = std::min(slowest, m_pairs.found.port_seen[at(star.front())]);
     }
-    const double window = port_window(slowest);
+    // So many writes that the bursts that switches let through now and then do not count.
+    const double window = std::clamp(
+        150 * static_cast<double>(m_pairs.found.part) / std::max(slowest, 1.0), 0.3, 1.5);
     using Samples = std::vector<double> MemberResult::*;
     const auto note = [&](const std::vector<Flow>& flows, double seconds, int windows,
                           Samples arrived, Samples sent) {
-      const FlowTask task =
-          m_steps.stream_task(flows, m_pairs.found.part, k_port_warm_up, seconds, windows);
+      const FlowTask task = m_steps.stream_task(flows, m_pairs.found.part, 0.25, seconds, windows);
       FlowRates total;
       const FlowRates rates = m_steps.stream(task, total);
       for (const auto& star : hubs) {
@@ -263,12 +240,9 @@ private:
         }
       }
     };
-    if (m_steps.room_for(2 * m_steps.stream_time(k_port_warm_up, 0.7 * window, 2) +
-                         m_steps.stream_time(k_port_warm_up, window, k_port_windows))) {
-      note(in, 0.7 * window, 2, &MemberResult::in_one_way, nullptr);
-      note(out, 0.7 * window, 2, nullptr, &MemberResult::out_one_way);
-    }
-    note(both, window, k_port_windows, &MemberResult::in_two_way, &MemberResult::out_two_way);
+    note(in, 0.7 * window, 2, &MemberResult::in_one_way, nullptr);
+    note(out, 0.7 * window, 2, nullptr, &MemberResult::out_one_way);
+    note(both, window, 4, &MemberResult::in_two_way, &MemberResult::out_two_way);
     for (const auto& star : hubs) {
       m_result[at(star.front())].peers.assign(star.begin() + 1, star.end());
     }

@@ -109,8 +109,8 @@ void ClusterSteps::show(const std::string& what) {
   }
 }
 
-bool ClusterSteps::room_for(Seconds step) const {
-  return spent() + step + kept_back <= (m_options.budget > Seconds(0) ? m_budget : 1.5 * m_budget);
+bool ClusterSteps::over() const {
+  return spent() > (m_options.budget > Seconds(0) ? m_budget : 1.5 * m_budget);
 }
 
 void ClusterSteps::share_out(Seconds to_come) {
@@ -174,22 +174,10 @@ FlowTask ClusterSteps::stream_task(std::vector<Flow> flows, std::uint64_t bytes,
   task.bytes = bytes;
   task.in_flight = in_flight(bytes, most);
   task.first = m_random() % 100'000;
-  task.warm_up_ns = ns(warm_up_s(warm_up));
-  task.window_ns = ns(window_s(window));
+  task.warm_up_ns = ns(m_warm_up * std::max(warm_up, k_warm_up_trips * round_trip.count()));
+  task.window_ns = ns(std::max(window * m_scale, k_window_trips * round_trip.count()));
   task.windows = windows;
   return task;
-}
-
-double ClusterSteps::warm_up_s(double warm_up) const {
-  return m_warm_up * std::max(warm_up, k_warm_up_trips * round_trip.count());
-}
-
-double ClusterSteps::window_s(double window) const {
-  return std::max(window * m_scale, k_window_trips * round_trip.count());
-}
-
-Seconds ClusterSteps::stream_time(double warm_up, double window, int windows) const {
-  return Seconds(warm_up_s(warm_up) + windows * window_s(window)) + round_trip;
 }
 
 FlowRates ClusterSteps::stream(const FlowTask& task) {
@@ -305,13 +293,10 @@ FlowRates PairSteps::grow(const Pairing& pairs, FlowTask& task) {
 
 void PairSteps::measure() {
   const std::vector<Pairing> rounds = round_robin(m_steps.ranks());
-  const std::size_t least = m_steps.ranks() % 2 == 0 ? 1 : 2; // so many meet every machine
-  Seconds longest(0);
   for (std::size_t r = 0; r < rounds.size(); ++r) {
-    if (r >= least && !m_steps.room_for(longest)) {
+    if (r > 0 && m_steps.over()) {
       break; // the cells of these pairs say so
     }
-    const Seconds begin = m_steps.spent();
     const std::string step = fmt::format("pairs, round {} of {}", r + 1, rounds.size());
     m_steps.show(step);
     FlowTask task = m_steps.stream_task(both_ways(rounds[r]), found.pair_part, 0.08, 0.1, 3);
@@ -319,14 +304,10 @@ void PairSteps::measure() {
     note_pairs(task, rates, found.two_way);
     found.rounds.push_back(round_of(task, rates, step));
     for (const bool forth : {true, false}) {
-      if (!m_steps.room_for(m_steps.stream_time(0.08, 0.08, 3))) {
-        break; // both ways at once say most
-      }
       const FlowTask one =
           m_steps.stream_task(one_way_flows(rounds[r], forth), found.pair_part, 0.08, 0.08, 3);
       note_pairs(one, m_steps.stream(one), found.one_way);
     }
-    longest = std::max(longest, m_steps.spent() - begin);
   }
   confirm_ports();
   found.rate = std::max(1e5, median_above_zero(found.port_seen));
@@ -539,9 +520,8 @@ void RackSteps::note_bisection(const char* test, const Pairing& pairs, const std
 /// BytePS assumes that any half can send to the other at full speed. Which machines cannot tells
 /// where the racks are.
 void RackSteps::measure() {
-  // Of two or three machines, the pairs say everything.
-  if (m_steps.ranks() < 4 || !m_steps.room_for(3 * m_steps.stream_time(0.2, 0.3, 3))) {
-    return;
+  if (m_steps.ranks() < 4 || m_steps.over()) {
+    return; // of two or three machines, the pairs say everything
   }
   std::vector<int> order(found.rack_of.size());
   std::iota(order.begin(), order.end(), 0);

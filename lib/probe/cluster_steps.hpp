@@ -56,12 +56,8 @@ public:
   [[nodiscard]] Seconds spent() const { return m_clock.now(); }
   /// Says what comes next. Throws ClusterInterrupted.
   void show(const std::string& what);
-  /// Whether a step that takes so long ends within the budget, with what is kept back of it. A
-  /// budget that the user gave is kept; our own estimate may be off where racks are found.
-  [[nodiscard]] bool room_for(Seconds step) const;
-  [[nodiscard]] bool over() const { return !room_for(Seconds(0)); }
-  /// For what comes later and plans need most.
-  Seconds kept_back{0};
+  /// A budget that the user gave is kept; our own estimate may be off where racks are found.
+  [[nodiscard]] bool over() const;
   /// What is left has to do for what is to come, `to_come` at scale 1: shorter windows where time
   /// is short.
   void share_out(Seconds to_come);
@@ -91,17 +87,11 @@ public:
   /// or was idle, doubles what it has under way with each round trip.
   [[nodiscard]] FlowTask stream_task(std::vector<Flow> flows, std::uint64_t bytes, double warm_up,
                                      double window, int windows);
-  /// What a stream of these warm-up, window (both in seconds, the window's at scale 1) and windows
-  /// takes.
-  [[nodiscard]] Seconds stream_time(double warm_up, double window, int windows) const;
   [[nodiscard]] FlowRates stream(const FlowTask& task);
   /// `total` gets what arrived at each rank: [rank][window].
   [[nodiscard]] FlowRates stream(const FlowTask& task, FlowRates& total);
 
 private:
-  [[nodiscard]] double warm_up_s(double warm_up) const;
-  [[nodiscard]] double window_s(double window) const;
-
   ClusterMember& m_member;
   const ClusterProbeOptions& m_options;
   int m_ranks;

@@ -141,10 +141,7 @@ private:
   /// Ports that did less with several peers than elsewhere: disturbed, measured with too little, or
   /// it is so. Where there is no time to find out, what they did elsewhere counts.
   void settle_ports() {
-    std::vector<double> seen = ports_seen_twice(m_pairs.found.rounds, m_ranks);
-    for (std::size_t rank = 0; rank < seen.size(); ++rank) { // of rounds that count no more, too
-      seen[rank] = std::max(seen[rank], m_pairs.found.port_seen[rank]);
-    }
+    const std::vector<double> seen = ports_seen_twice(m_pairs.found.rounds, m_ranks);
     const std::vector<Passage> passages = m_racks.passages();
     for (const int times : {1, 2}) {
       for (const int hub : doubtful_ports(measured_ports(), seen, passages)) {

@@ -45,15 +45,24 @@ const Cell* latency_cell(const Profile& profile, const std::string& from, const 
   return nullptr;
 }
 
-/// Of one direction before both, in order of size.
+/// Of one direction before both, in order of size. What passes while as much comes back passes by
+/// itself: where one way was found to be slower than that, it was disturbed.
 std::vector<const Cell*> bandwidth_cells(const Profile& profile, const std::string& from,
                                          const std::string& to, std::string_view transport) {
-  std::vector<const Cell*> cells;
-  for (const char* direction : {"one_way", "two_way", ""}) {
-    cells = cells.empty() ? pair_cells(profile, k_pair_bandwidth, from, to, transport, direction)
-                          : cells;
+  const auto cells_of = [&](const char* direction) {
+    return pair_cells(profile, k_pair_bandwidth, from, to, transport, direction);
+  };
+  std::vector<const Cell*> cells = cells_of("one_way");
+  const std::vector<const Cell*> both = cells_of("two_way");
+  for (const Cell*& cell : cells) {
+    for (const Cell* other : both) {
+      if (other->key.bytes == cell->key.bytes && other->key.transport == cell->key.transport &&
+          other->p50 > cell->p50) {
+        cell = other;
+      }
+    }
   }
-  return cells;
+  return !cells.empty() ? cells : !both.empty() ? both : cells_of("");
 }
 
 /// Of writes one way. Cells that say no direction are of such.

@@ -68,6 +68,9 @@ public:
                       (m_pair_writes ? pair_write_time(m_ranks) : Seconds(0)));
     m_racks.measure();
     measure_ports();
+    settle_ports();
+    widen_hubs();
+    m_racks.confirm(ports());
     measure_single_ports();
     measure_curve();
     if (m_pair_writes) {
@@ -133,33 +136,42 @@ private:
       }
       measure_hubs(hubs);
     }
-    widen_hubs();
+  }
+
+  /// Ports that did less with several peers than elsewhere: disturbed, measured with too little, or
+  /// it is so. Where there is no time to find out, what they did elsewhere counts.
+  void settle_ports() {
+    const std::vector<double> seen = ports_seen_twice(m_pairs.found.rounds, m_ranks);
+    const std::vector<Passage> passages = m_racks.passages();
+    for (const int times : {1, 2}) {
+      for (const int hub : doubtful_ports(measured_ports(), seen, passages)) {
+        MemberResult& m = m_result[at(hub)];
+        if (m.peers.empty() || m_steps.over()) {
+          continue;
+        }
+        m_steps.show(fmt::format("port of rank {} again", hub));
+        const MemberResult first = m;
+        m_steps.doubled(times, [&] { measure_again(hub, m.peers); });
+        if (median_above_zero(port_samples(first)) > median_above_zero(port_samples(m))) {
+          m = first;
+        }
+      }
+    }
+    for (const int hub : doubtful_ports(measured_ports(), seen, {})) {
+      if (m_steps.over() || m_result[at(hub)].peers.empty()) {
+        m_result[at(hub)].seen_twice = seen[at(hub)];
+      }
+    }
   }
 
   /// A port that takes all that its peers can send may be faster than they are together: then it
   /// is tried with more of them.
   void widen_hubs() {
-    constexpr double k_limited = 0.9, k_doubtful = 0.97;
+    constexpr double k_limited = 0.9;
     constexpr int k_most = 8; // one after another; usually there is none
     int widened = 0;
-    const std::vector<double> seen_now = ports_seen_twice(m_pairs.found.rounds, m_ranks);
     for (int hub = 0; hub < m_ranks; ++hub) {
-      MemberResult& m = m_result[at(hub)];
-      const double seen = seen_now[at(hub)];
-      // With several peers less than with one: disturbed, measured with too little, or it is so.
-      for (int again = 0;
-           again < 2 && median_above_zero(port_samples(m)) < k_doubtful * seen && !m_steps.over();
-           ++again) {
-        m_steps.show(fmt::format("port of rank {} again", hub));
-        const MemberResult first = m;
-        m_steps.doubled(again + 1, [&] { measure_again(hub, m.peers); });
-        if (median_above_zero(port_samples(first)) > median_above_zero(port_samples(m))) {
-          m = first;
-        }
-      }
-      if (median_above_zero(port_samples(m)) < k_doubtful * seen && m_steps.over()) {
-        m.seen_twice = seen;
-      }
+      const MemberResult& m = m_result[at(hub)];
       double peers = 0;
       for (const int peer : m.peers) {
         peers += m_pairs.found.port_seen[at(peer)];
@@ -233,17 +245,55 @@ private:
     }
   }
 
-  /// Where machines have several network ports: each of them alone. Between machines with as many,
-  /// all at once; else one machine after another, with several peers that together can fill the
-  /// port.
+  /// Where machines have several network ports: each of them alone. Those that are less together
+  /// than they did together are measured again, and the better counts.
   void measure_single_ports() {
     const std::vector<std::vector<std::string>>& ports = m_steps.member().ports();
-    const std::vector<int> all = m_steps.lanes;
-    bool alike = true;
     for (std::size_t rank = 0; rank < ports.size(); ++rank) {
-      alike = alike && ports[rank].size() == ports.front().size();
       for (std::size_t p = 0; ports[rank].size() > 1 && p < ports[rank].size(); ++p) {
         m_result[rank].single_ports.push_back({ports[rank][p], {}}); // also without time to measure
+      }
+    }
+    take_single_ports();
+    for (const int times : {1, 2}) {
+      if (m_steps.over() || std::ranges::none_of(m_result, &less_than_together)) {
+        break;
+      }
+      const std::vector<MemberResult> before = m_result;
+      m_steps.doubled(times, [&] { take_single_ports(); });
+      for (std::size_t rank = 0; rank < m_result.size(); ++rank) {
+        for (std::size_t p = 0; p < m_result[rank].single_ports.size(); ++p) {
+          const std::vector<double>& first = before[rank].single_ports[p].samples;
+          std::vector<double>& now = m_result[rank].single_ports[p].samples;
+          now = median_above_zero(first) > median_above_zero(now) ? first : now;
+        }
+      }
+    }
+    for (MemberResult& m : m_result) {
+      for (const int peer : m.peers) {
+        m.peers_bytes_per_s += median_above_zero(port_samples(m_result[at(peer)]));
+      }
+    }
+  }
+
+  static bool less_than_together(const MemberResult& m) {
+    double alone = 0;
+    for (const MemberResult::SinglePort& port : m.single_ports) {
+      alone += median_above_zero(port.samples);
+    }
+    return alone > 0 && median_above_zero(port_samples(m)) > (1 + k_above_noise) * alone;
+  }
+
+  /// Between machines with as many ports, all at once; else one machine after another, with several
+  /// peers that together can fill the port.
+  void take_single_ports() {
+    const std::vector<std::vector<std::string>>& ports = m_steps.member().ports();
+    const std::vector<int> all = m_steps.lanes;
+    const bool alike = std::ranges::all_of(
+        ports, [&](const auto& of_rank) { return of_rank.size() == ports.front().size(); });
+    for (MemberResult& m : m_result) {
+      for (MemberResult::SinglePort& port : m.single_ports) {
+        port.samples.clear();
       }
     }
     for (std::size_t port = 0; all.size() > 1 && port < all.size(); ++port) {
@@ -258,11 +308,6 @@ private:
       }
     }
     m_steps.lanes = all;
-    for (MemberResult& m : m_result) {
-      for (const int peer : m.peers) {
-        m.peers_bytes_per_s += median_above_zero(port_samples(m_result[at(peer)]));
-      }
-    }
   }
 
   void measure_alike(std::size_t port) {
@@ -430,12 +475,21 @@ public:
   [[nodiscard]] const RackSteps& racks() const { return m_racks; }
 
 private:
+  /// By rank, with several peers; 0: that was not done.
+  [[nodiscard]] std::vector<double> measured_ports() const {
+    std::vector<double> all;
+    for (const MemberResult& m : m_result) {
+      all.push_back(median_above_zero(port_samples(m)));
+    }
+    return all;
+  }
+
   /// By rank: measured with several peers where that was done.
   [[nodiscard]] std::vector<double> ports() const {
+    const std::vector<double> measured = measured_ports();
     std::vector<double> all = m_pairs.found.port_seen;
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const double measured = median_above_zero(port_samples(m_result[i]));
-      all[i] = measured > 0 ? measured : all[i];
+      all[i] = measured[i] > 0 ? measured[i] : all[i];
     }
     return all;
   }

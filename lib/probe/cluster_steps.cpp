@@ -4,6 +4,7 @@
 #include "core/log.hpp"
 #include "core/units.hpp"
 #include "documents/cells.hpp"
+#include "documents/contradictions.hpp"
 #include "probe/cluster.hpp"
 #include "probe/growth.hpp"
 #include "probe/rounds.hpp"
@@ -566,11 +567,52 @@ void RackSteps::find() {
 void RackSteps::measure_uplinks() {
   for (int rack = 0; rack < count() && !m_steps.over(); ++rack) {
     // With two racks, both uplinks carry the same traffic: what limits it limits both.
-    found.uplinks[rack] =
-        rack == 1 && count() == 2
-            ? found.uplinks[0]
-            : m_pairs.measure_round(out_of_rack(found.rack_of, rack), "uplinks", part(), 0.5)
-                  .second;
+    found.uplinks[rack] = rack == 1 && count() == 2 ? found.uplinks[0] : uplink_samples(rack);
+  }
+}
+
+std::vector<double> RackSteps::uplink_samples(int rack) {
+  return m_pairs.measure_round(out_of_rack(found.rack_of, rack), "uplinks", part(), 0.5).second;
+}
+
+Pairing RackSteps::ports_of_rack(int rack) const {
+  Pairing ports;
+  for (int rank = 0; rank < m_steps.ranks(); ++rank) {
+    if (found.rack_of[at(rank)] == rack) {
+      ports.emplace_back(rank, rank);
+    }
+  }
+  return ports;
+}
+
+std::vector<Passage> RackSteps::passages() const {
+  std::vector<Passage> all;
+  for (const BisectionResult& b : found.bisections) {
+    all.push_back({b.pairs, median_above_zero(b.samples)});
+  }
+  for (const auto& [rack, samples] : found.uplinks) {
+    all.push_back({ports_of_rack(rack), median_above_zero(samples)});
+  }
+  return all;
+}
+
+void RackSteps::confirm(const std::vector<double>& port) {
+  const auto confirm = [&](std::vector<double>& samples, const Pairing& ports, const auto& again) {
+    const double before = median_above_zero(samples);
+    if (m_steps.over() || before <= (1 + k_above_noise) * full_bisection(ports, port)) {
+      return;
+    }
+    std::vector<double> now = again();
+    if (const double rate = median_above_zero(now); rate > 0 && rate < before) {
+      samples = std::move(now);
+    }
+  };
+  for (BisectionResult& b : found.bisections) {
+    confirm(b.samples, b.pairs,
+            [&] { return m_pairs.measure_round(b.pairs, "halves again", part(), 0.3).second; });
+  }
+  for (auto& [rack, samples] : found.uplinks) {
+    confirm(samples, ports_of_rack(rack), [&, of = rack] { return uplink_samples(of); });
   }
 }
 

@@ -218,6 +218,12 @@ public:
 
   void measure();
 
+  /// What went through the ports of several machines: the halves, and each rack's uplink.
+  [[nodiscard]] std::vector<Passage> passages() const;
+  /// Measures again what is more than its ports carry, by rank: what was fast only once does not
+  /// count.
+  void confirm(const std::vector<double>& port);
+
   /// Of flows that may have to share something thin: they are slower than a port.
   [[nodiscard]] std::uint64_t part() const;
   [[nodiscard]] int count() const; ///< of racks
@@ -229,6 +235,8 @@ private:
   [[nodiscard]] double share_of(const BisectionResult& bisection) const;
   void find();
   void measure_uplinks();
+  [[nodiscard]] std::vector<double> uplink_samples(int rack);
+  [[nodiscard]] Pairing ports_of_rack(int rack) const;
 
   ClusterSteps& m_steps;
   PairSteps& m_pairs;

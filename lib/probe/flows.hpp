@@ -43,7 +43,7 @@ struct FlowTask {
   std::vector<int> lanes{0}; ///< which take part; each carries every flow
   std::uint64_t bytes = 0;   ///< of one write
   /// Writes posted and not completed, of each flow on each lane; stream: and not known to be at the
-  /// receiver, which tells of every fourth of them.
+  /// receiver, which tells of every sixteenth of them.
   std::uint32_t in_flight = 4;
   std::uint64_t first = 0;     ///< place in the source of the first write, so that data differ
   std::int64_t warm_up_ns = 0; ///< stream: before the first window

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/racks.hpp"
 
+#include "documents/contradictions.hpp"
 #include "stats/random.hpp"
 #include "stats/summary.hpp"
 
@@ -343,6 +344,29 @@ Pairing rack_bisection(const std::vector<int>& rack_of) {
     side.insert(side.end(), machines->begin(), machines->end());
   }
   return facing(left, right);
+}
+
+std::vector<int> doubtful_ports(const std::vector<double>& port, const std::vector<double>& seen,
+                                const std::vector<Passage>& passages) {
+  constexpr double k_doubtful = 0.97;
+  std::vector<bool> doubtful(port.size());
+  for (std::size_t rank = 0; rank < port.size(); ++rank) {
+    doubtful[rank] = port[rank] < k_doubtful * seen[rank];
+  }
+  for (const Passage& passage : passages) {
+    if (passage.bytes_per_s > (1 + k_above_noise) * full_bisection(passage.pairs, port)) {
+      for (const auto& [a, b] : passage.pairs) {
+        doubtful[at(a)] = doubtful[at(b)] = true;
+      }
+    }
+  }
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < doubtful.size(); ++rank) {
+    if (doubtful[rank]) {
+      ranks.push_back(static_cast<int>(rank));
+    }
+  }
+  return ranks;
 }
 
 double full_bisection(const Pairing& pairs, const std::vector<double>& port) {

@@ -65,6 +65,20 @@ inline constexpr double k_hindered = 0.85;
 [[nodiscard]] double full_bisection(const Pairing& pairs,
                                     const std::vector<double>& port_bytes_per_s);
 
+/// What went through the ports of `pairs` together, bytes per second in one direction; a machine
+/// paired with itself stands for its own port.
+struct Passage {
+  Pairing pairs;
+  double bytes_per_s = 0;
+};
+
+/// Ranks whose ports are to be measured again, in order: those that did clearly less than the same
+/// machine was `seen` to do, and those of a passage that carried more, beyond k_above_noise, than
+/// its ports together can. `port` and `seen` are by rank, 0: not known.
+[[nodiscard]] std::vector<int> doubtful_ports(const std::vector<double>& port,
+                                              const std::vector<double>& seen,
+                                              const std::vector<Passage>& passages);
+
 /// One look at a division into racks.
 struct RackCheck {
   RoundRates across; ///< pairs of different racks, all at once

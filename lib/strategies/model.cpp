@@ -384,10 +384,33 @@ void CostModel::read_ports(const Profile& profile, const WhatIf& what_if) {
 }
 
 void CostModel::read_latency(const Profile& profile) {
-  for (const Cell* cell : profile.select(
-           {.test = k_fabric_latency, .from = m_ranks.front().machine, .transport = m_transport})) {
-    m_latency_s = cell->p50;
+  std::set<std::string> names; // that cells of pairs have
+  for (const RankModel& rank : m_ranks) {
+    names.insert(rank.member.empty() ? rank.machine : rank.member);
   }
+  std::vector<double> ways;
+  for (const Cell* cell : profile.select({.test = k_pair_latency, .transport = m_transport})) {
+    if (names.contains(cell->key.from) && names.contains(cell->key.to)) {
+      ways.push_back(cell->p50);
+    }
+  }
+  if (ways.empty()) {
+    std::map<std::string, double> of_group;
+    for (const Cell* cell : profile.select({.test = k_fabric_latency, .transport = m_transport})) {
+      of_group[cell->key.from] = cell->p50;
+    }
+    for (const RankModel& rank : m_ranks) {
+      if (const auto known = of_group.find(rank.machine); known != of_group.end()) {
+        ways.push_back(known->second);
+      }
+    }
+  }
+  if (ways.empty()) {
+    return;
+  }
+  m_latency_s = *std::ranges::max_element(ways);
+  m_mean_latency_s =
+      std::accumulate(ways.begin(), ways.end(), 0.0) / static_cast<double>(ways.size());
 }
 
 void CostModel::read_single_ports(const Profile& profile) {

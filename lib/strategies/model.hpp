@@ -138,8 +138,11 @@ public:
   /// Bytes per second that `threads` threads copy together inside one machine, in pieces of
   /// `bytes` that are in no cache; nothing where the profile does not say.
   [[nodiscard]] std::optional<double> copy_rate(double bytes, int threads) const;
-  /// One small write from start to arrival.
+  /// One small write from start to arrival, on the longest way between two ranks, and in the mean
+  /// of all ways: those between pairs of machines where they were measured, else what the machines'
+  /// groups say.
   [[nodiscard]] double latency_s() const { return m_latency_s; }
+  [[nodiscard]] double mean_latency_s() const { return m_mean_latency_s; }
   /// The ports as BytePS's star. On one machine, where there are none, all ports are equal.
   [[nodiscard]] Star star(double model_bytes) const;
   /// The least number of lanes of which each machine's network ports carry as many.
@@ -223,7 +226,7 @@ private:
   std::vector<StepPoint> m_steps;
   std::vector<CopyPoint> m_copies;
   std::vector<StreamPoint> m_streams;
-  double m_latency_s = 0;
+  double m_latency_s = 0, m_mean_latency_s = 0;
   std::vector<std::string> m_sources, m_assumed;
   int m_ports = 1;
 };

@@ -196,7 +196,7 @@ PortTimes server_times(const CostModel& model, const Load& load, const PartShape
 RingSteps ring_of(const CostModel& model, const PartShape& shape, Estimate e) {
   RingSteps steps;
   steps.ranks = 0;
-  steps.latency_s = model.latency_s();
+  steps.latency_s = model.mean_latency_s();
   for (const std::size_t r : model.workers()) { // a part passes each: what counts is their mean
     const RankModel& rank = model.ranks()[r];
     ++steps.ranks;

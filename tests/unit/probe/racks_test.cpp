@@ -48,6 +48,21 @@ TEST(Ports, OfWhichTheBestWasSeenOnceAreMeasuredAgain) {
   EXPECT_EQ(seen_once({{{0, 1, 5}, {2, 3, 5}}}, 4), (Pairing{{0, 1}, {2, 3}}));
 }
 
+TEST(Ports, ThatAreLessThanWhatPassedThemAreDoubtful) {
+  const std::vector<double> port{100, 100, 50, 100}, seen{102, 104, 0, 100};
+  // 100 is 98 % of 102, which is noise, and 96 % of 104.
+  EXPECT_EQ(doubtful_ports(port, seen, {}), (std::vector<int>{1}));
+  // A port of which nothing is known is not less than anything; one that was only seen is.
+  EXPECT_EQ(doubtful_ports({0, 0}, {0, 70}, {}), (std::vector<int>{1}));
+  // Pairs 0-2 and 1-3 carry min(100, 50) + min(100, 100) = 150, with noise 157.5.
+  const Pairing halves{{0, 2}, {1, 3}};
+  EXPECT_EQ(doubtful_ports(port, port, {{halves, 157}}), (std::vector<int>{}));
+  EXPECT_EQ(doubtful_ports(port, port, {{halves, 158}}), (std::vector<int>{0, 1, 2, 3}));
+  // Of an uplink each port inside counts by itself: 100 + 50, with noise 157.5.
+  const Pairing inside{{0, 0}, {2, 2}};
+  EXPECT_EQ(doubtful_ports(port, port, {{halves, 100}, {inside, 158}}), (std::vector<int>{0, 2}));
+}
+
 TEST(Racks, PairingsKeepToTheRacks) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE(seed);

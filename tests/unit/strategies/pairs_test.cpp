@@ -97,6 +97,17 @@ TEST(Pairs, WithoutALatencyTheCurveIsFollowedBackToNothing) {
   EXPECT_FALSE(pair_curve(p, "b", "a", ""));
 }
 
+TEST(Pairs, AWayCarriesAloneWhatItCarriesWhileAsMuchComesBack) {
+  Profile p;
+  p.machines = {machine("a"), machine("b")};
+  p.cells = {cell("pair_latency", "a", "b", 8, 0), rate("pair_bandwidth", "a", "b", 6e8),
+             rate("pair_bandwidth", "a", "b", 9e8)};
+  p.cells.back().key.direction = "two_way";
+  EXPECT_NEAR(pair_way(p, "a", "b", "").rate.mid, 9e8, 1); // 6e8 alone: it was disturbed
+  p.cells.back().p50 = 4e8; // the other direction's traffic is in its way
+  EXPECT_NEAR(pair_way(p, "a", "b", "").rate.mid, 6e8, 1);
+}
+
 TEST(Pairs, WritesWithoutADirectionAreOneWay) {
   Profile p;
   p.machines = {machine("a"), machine("b")};

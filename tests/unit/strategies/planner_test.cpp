@@ -716,6 +716,24 @@ TEST(CostModel, ShortWritesAreHeldAgainstThePortNotAgainstALongWriteThatSeemsFas
   }
 }
 
+TEST(CostModel, KnowsTheLongestWayWhicheverRankIsFirst) {
+  Profile p = cluster(1e9, 1e9);
+  add_time(p, {.test = "fabric_write_latency", .from = "gpu", .transport = "verbs"}, 1e-3);
+  add_time(p, {.test = "fabric_write_latency", .from = "cpu", .transport = "verbs"}, 5e-3);
+  const CostModel near(p, default_roles(p, 3, 0, 1), "verbs", {});
+  EXPECT_DOUBLE_EQ(near.latency_s(), 1e-3);
+  const CostModel both(p, default_roles(p, 3, 1, 1), "verbs", {});
+  EXPECT_DOUBLE_EQ(both.latency_s(), 5e-3);
+  EXPECT_DOUBLE_EQ(both.mean_latency_s(), 2e-3); // 3 of 1 ms and 1 of 5 ms
+  // What was measured of the ways between these machines comes first; others' do not count.
+  add_time(p, {.test = "pair_latency", .from = "gpu", .to = "cpu", .transport = "verbs"}, 2e-3);
+  add_time(p, {.test = "pair_latency", .from = "cpu", .to = "gpu", .transport = "verbs"}, 4e-3);
+  add_time(p, {.test = "pair_latency", .from = "cpu", .to = "tpu", .transport = "verbs"}, 9e-3);
+  const CostModel pairs(p, default_roles(p, 3, 1, 1), "verbs", {});
+  EXPECT_DOUBLE_EQ(pairs.latency_s(), 4e-3);
+  EXPECT_DOUBLE_EQ(pairs.mean_latency_s(), 3e-3);
+}
+
 TEST(CostModel, TakesTheFastestTransportThatAllMachinesHave) {
   Profile p = test::cluster(2e9, 2e9); // over verbs, which comes after tcp
   for (const char* machine : {"gpu", "cpu"}) {

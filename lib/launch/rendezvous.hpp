@@ -62,6 +62,7 @@ public:
 
   [[nodiscard]] int rank() const { return m_job.rank; }
   [[nodiscard]] int size() const { return m_job.size; }
+  [[nodiscard]] std::string own_name() const; ///< "rank 2 (host)"
 
   /// Everybody's text, in rank order; returns when all have called.
   std::vector<std::string> all_gather(const std::string& mine, Seconds limit);
@@ -133,7 +134,6 @@ private:
   std::string next_message(Peer& peer, Seconds limit, const std::string& doing);
   void send_out(std::int64_t deadline_ns);
   [[nodiscard]] std::string name_of(const Peer& peer) const;
-  [[nodiscard]] std::string own_name() const;
 
   JobEnvironment m_job;
   std::string m_host;

@@ -250,7 +250,9 @@ void Training::conduct() noexcept {
       why = m_cancelled ? m_why : why;
       m_changed.notify_all();
     }
-    m_rendezvous->give_up(why);
+    // Rank 0 names the ranks that give up; its own word reaches the others as it is.
+    const bool own = dynamic_cast<const PeerError*>(&e) == nullptr && rank() == 0;
+    m_rendezvous->give_up(own ? fmt::format("{} gave up: {}", m_rendezvous->own_name(), why) : why);
   }
 }
 

@@ -37,6 +37,7 @@ wait "${pids[0]}" || status=$?
 touch go
 wait "${pids[1]}" && fail "rank 1 noticed nothing"
 
+has rank-1.out "rank 0 ("
 has rank-1.out "KeyboardInterrupt"
 rm go
 

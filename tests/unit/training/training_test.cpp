@@ -436,22 +436,25 @@ TEST(Training, AChildMayNotUseTheSessionAndHarmsNoneByTrying) {
 }
 
 TEST(Training, WhoAbandonsTellsTheOthersWhy) {
-  const Job job = prepared({.workers = 3});
-  run_job(job, [](Member& m, RankProcess&) {
-    if (m.is.rank == 2) {
-      ASSERT_OK(reckon_begin(m.session)); // not ready: the others wait for it
-      reckon_abandon(m.session, "no more data");
-      return;
-    }
-    if (m.is.worker != 0) {
-      ASSERT_OK(reckon_begin(m.session));
-      EXPECT_EQ(reckon_wait(m.session, -1), RECKON_PEER);
-    } else {
-      EXPECT_EQ(reckon_serve(m.session, -1), RECKON_PEER);
-    }
-    EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank 2 \\(.+\\) gave up: no more data"));
-    reckon_abandon(m.session, nullptr);
-  });
+  for (const int who : {0, 2}) {
+    const Job job = prepared({.workers = 3});
+    run_job(job, [who](Member& m, RankProcess&) {
+      if (m.is.rank == who) {
+        ASSERT_OK(reckon_begin(m.session)); // not ready: the others wait for it
+        reckon_abandon(m.session, "no more data");
+        return;
+      }
+      if (m.is.worker != 0) {
+        ASSERT_OK(reckon_begin(m.session));
+        EXPECT_EQ(reckon_wait(m.session, -1), RECKON_PEER);
+      } else {
+        EXPECT_EQ(reckon_serve(m.session, -1), RECKON_PEER);
+      }
+      EXPECT_THAT(reckon_error(), testing::ContainsRegex("rank " + std::to_string(who) +
+                                                         " \\(.+\\) gave up: no more data"));
+      reckon_abandon(m.session, nullptr);
+    });
+  }
 }
 
 TEST(Training, WhoLeavesBeforeTheOthersIsNamed) {

@@ -228,7 +228,7 @@ struct FixedPointPlan {
 };
 
 /// What the profile has of copies and sums of a machine whose ranks share its memory, in pieces of
-/// 1 MiB from memory: a run measures both again before it begins.
+/// 1 MiB from memory: a run measures both again before and after.
 struct MachineRates {
   int threads = 1;                  ///< that sum together
   std::string sums;                 ///< the test: "sum_in_place" or "reduce_sum", of two operands

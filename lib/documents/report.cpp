@@ -115,9 +115,10 @@ static void describe(Visitor& v, Simulation& s) {
 }
 
 static void describe(Visitor& v, MachineNow& m) {
-  v.about("machine_now",
-          "How fast the machine was before the run began: copies and sums of 1 MiB from memory, "
-          "as the plan's machine_rates.");
+  v.about(
+      "machine_now",
+      "How fast the machine was, in the mean of before and after the run: copies and sums of 1 MiB "
+      "from memory, as the plan's machine_rates.");
   v("sum_bytes_per_second", m.sum_bytes_per_second, k_positive, "Of sums, now.");
   v("copy_bytes_per_second", m.copy_bytes_per_second, k_positive, "Of a copy, now.");
   v("profile_sum_bytes_per_second", m.profile_sum_bytes_per_second, k_positive,
@@ -347,9 +348,8 @@ void describe(Visitor& v, Report& r) {
     "have machines of their own shared one. The error then says nothing of the plan; absent where "
     "the links were the plan's.");
   v("machine_now", r.machine_now, k_any,
-    "How fast the machine was before the run; where its ranks share one, and the plan says how "
-    "fast "
-    "it was when it was probed.");
+    "How fast the machine was before and after the run; where its ranks share one, and the plan "
+    "says how fast it was when it was probed.");
   v("diagnosis", r.diagnosis, k_any,
     "Which place was slow; absent where iterations took no longer than predicted, and where it was "
     "not looked for.");

@@ -177,7 +177,7 @@ struct Diagnosis {
   bool operator==(const Diagnosis&) const = default;
 };
 
-/// How fast the machine of a run is now, measured as MachineRates before the run began.
+/// How fast the machine of a run is now, measured as MachineRates before it and after.
 struct MachineNow {
   double sum_bytes_per_second = 0, copy_bytes_per_second = 0;
   double profile_sum_bytes_per_second = 0, profile_copy_bytes_per_second = 0;

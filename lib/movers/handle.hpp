@@ -27,27 +27,17 @@ struct Deleter {
 template <class T, auto Fn>
 using UniqueHandle = std::unique_ptr<T, Deleter<Fn>>;
 
-/// Move-only owner of a memory mapping: page-aligned and faulted in. Zero bytes map nothing.
+/// Move-only owner of a memory mapping: page-aligned and faulted in, in large pages where the
+/// system has them. Zero bytes map nothing.
 class Mapping {
 public:
   Mapping() = default;
   /// Maps all of `fd` from its start, shared; fd -1 is private memory of our own, zeroed.
-  /// `populate` false leaves the pages to the first touch. bytes() begins `skew` bytes into the
-  /// first page, for which `fd` has to have room. Throws Error{operation} with `what`.
+  /// `populate` false leaves the pages, which are small then, to the first touch. bytes() begins
+  /// `skew` bytes into the first page, for which `fd` has to have room. Throws Error{operation}
+  /// with `what`.
   Mapping(int fd, std::size_t bytes, const std::string& what, bool populate = true,
-          std::size_t skew = 0)
-      : m_bytes(bytes), m_skew(skew) {
-    if (bytes == 0) {
-      return;
-    }
-    const int flags =
-        (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) | (populate ? MAP_POPULATE : 0);
-    void* const address = ::mmap(nullptr, skew + bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
-    if (address == MAP_FAILED) {
-      fail_errno("mmap(" + what + ")", errno);
-    }
-    m_data = static_cast<std::byte*>(address) + skew;
-  }
+          std::size_t skew = 0);
   Mapping(Mapping&& other) noexcept
       : m_data(std::exchange(other.m_data, nullptr)), m_bytes(std::exchange(other.m_bytes, 0)),
         m_skew(other.m_skew) {}

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <memory>
@@ -30,7 +31,7 @@ struct NoValue : std::runtime_error {
 
 constexpr std::uint64_t k_window_bytes = std::uint64_t{1} << 20U;
 constexpr int k_in_flight = 4; // writes, of all cells that do not say otherwise
-constexpr double k_most_in_flight = 32;
+constexpr std::array<double, 4> k_trials{k_in_flight, 8, 16, 32};
 constexpr std::uint64_t k_round_trips = 100;
 /// Of the transports that are only compared with the first.
 const std::vector<std::uint64_t> k_compared_sizes{4096, 65536, k_window_bytes};
@@ -67,12 +68,13 @@ public:
     guarded(cell, [&] {
       const auto [at, added] = m_in_flight.try_emplace(cell.key, k_in_flight);
       if (added) {
-        at->second = static_cast<int>(
-            grow_until_steady(k_in_flight, k_most_in_flight, [&](double in_flight) {
+        constexpr int k_rounds = 3;
+        at->second =
+            static_cast<int>(least_of_the_fastest(k_trials, k_rounds, [&](double in_flight) {
               Cell trial = cell;
               trial.key.in_flight = static_cast<int>(in_flight);
-              series(trial, budget);
-              return std::vector<double>{trial.p50};
+              series(trial, budget / k_rounds);
+              return trial.p50;
             }));
       }
       cell.key.in_flight = at->second;

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "probe/growth.hpp"
 
+#include "stats/summary.hpp"
+
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace reckon {
@@ -22,6 +25,27 @@ double grow_until_steady(double first, double most,
     rates = std::move(with_more);
   }
   return load;
+}
+
+double least_of_the_fastest(std::span<const double> loads, int rounds,
+                            const std::function<double(double load)>& rate_of) {
+  std::vector<std::vector<double>> over_first(loads.size());
+  for (int round = 0; round < rounds; ++round) {
+    const double first = rate_of(loads.front());
+    over_first.front().push_back(1);
+    for (std::size_t i = 1; i < loads.size(); ++i) {
+      over_first[i].push_back(rate_of(loads[i]) / first);
+    }
+  }
+  std::vector<double> usual;
+  for (const std::vector<double>& of_load : over_first) {
+    usual.push_back(median(of_load));
+  }
+  const double best = *std::ranges::max_element(usual);
+  const auto enough =
+      std::ranges::find_if(usual, [&](double rate) { return rate * (1 + k_growth) >= best; });
+  return enough == usual.end() ? loads.front() // without a rate nothing can be said
+                               : loads[static_cast<std::size_t>(enough - usual.begin())];
 }
 
 } // namespace reckon

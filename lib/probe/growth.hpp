@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 namespace reckon {
@@ -17,5 +18,12 @@ inline constexpr double k_growth = 0.04;
 [[nodiscard]] double
 grow_until_steady(double first, double most,
                   const std::function<std::vector<double>(double load)>& rates_of);
+
+/// The same of a machine whose speed changes by itself: of `loads`, ascending and not empty, the
+/// least that carries at most k_growth less than the best of them. All are tried by turns, `rounds`
+/// times, and what counts of each is the median of its rate over the first load's in the same
+/// round: a change of speed spoils one round.
+[[nodiscard]] double least_of_the_fastest(std::span<const double> loads, int rounds,
+                                          const std::function<double(double load)>& rate_of);
 
 } // namespace reckon

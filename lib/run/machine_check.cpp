@@ -3,6 +3,7 @@
 
 #include "core/clock.hpp"
 #include "core/error.hpp"
+#include "core/processors.hpp"
 #include "documents/cells.hpp"
 #include "kernels/reduce.hpp"
 #include "launch/peer_fields.hpp"
@@ -20,6 +21,7 @@
 #include <span>
 #include <sys/mman.h>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 namespace reckon {
@@ -69,10 +71,10 @@ struct Found {
   [[nodiscard]] PeerFields fields() { return {{"bytes_per_second", &bytes_per_second}}; }
 };
 
-/// Calls op(i) for piece after piece until the times are over, margins included; returns calls a
-/// second.
+/// Calls op(i) for piece after piece until the times are over, margins included, on a processor as
+/// a lane does; returns calls a second.
 template <class Op>
-double rate_of(std::size_t pieces, const Op& op) {
+double rate_of(int cpu, std::size_t pieces, const Op& op) {
   std::size_t piece = 0;
   const auto calls_within = [&](std::int64_t time_ns) {
     const std::int64_t begin = monotonic_ns();
@@ -84,10 +86,13 @@ double rate_of(std::size_t pieces, const Op& op) {
     }
     return static_cast<double>(calls) / (static_cast<double>(now - begin) * 1e-9);
   };
-  calls_within(k_margin_ns);
   std::vector<double> rates(3);
-  std::ranges::generate(rates, [&] { return calls_within(k_time_ns); });
-  calls_within(k_margin_ns);
+  std::jthread([&] {
+    static_cast<void>(cpu >= 0 && bind_this_thread(cpu)); // else where the system puts it
+    calls_within(k_margin_ns);
+    std::ranges::generate(rates, [&] { return calls_within(k_time_ns); });
+    calls_within(k_margin_ns);
+  }).join();
   return median(rates);
 }
 
@@ -101,7 +106,8 @@ double sum_of(const std::vector<Found>& all) {
 
 } // namespace
 
-MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, Seconds limit) {
+MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, int cpu,
+                           Seconds limit) {
   const bool first = rendezvous.rank() == 0;
   const bool sums = rendezvous.rank() < rates.threads;
   // Rank 0 copies alone; those that sum share the caches.
@@ -125,7 +131,7 @@ MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, Se
   Found copy, sum;
   if (first) {
     copy.bytes_per_second =
-        k_bytes * rate_of(pieces, [&](std::size_t i) {
+        k_bytes * rate_of(cpu, pieces, [&](std::size_t i) {
           std::memcpy(piece(own.bytes(), 1, i), piece(own.bytes(), 0, i), k_piece);
         });
   }
@@ -133,7 +139,7 @@ MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, Se
   now.copy_bytes_per_second = sum_of(gather(rendezvous, copy, limit));
   if (sums) {
     const std::span<std::byte> memory = in_place ? shared : own.bytes();
-    const double calls = rate_of(pieces, [&](std::size_t i) {
+    const double calls = rate_of(cpu, pieces, [&](std::size_t i) {
       const std::array<void*, 2> operands{piece(memory, 0, i), piece(memory, 1, i)};
       if (in_place) {
         sum_in_place(DType::fp32, operands, k_piece / sizeof(float));
@@ -146,6 +152,14 @@ MachineNow measure_machine(Rendezvous& rendezvous, const MachineRates& rates, Se
     sum.bytes_per_second = calls * (in_place ? 4 * k_bytes : k_bytes);
   }
   now.sum_bytes_per_second = sum_of(gather(rendezvous, sum, limit));
+  return now;
+}
+
+MachineNow mean_of(const MachineNow& before, const MachineNow& after) {
+  const auto mean = [](double a, double b) { return 2 / (1 / a + 1 / b); };
+  MachineNow now;
+  now.copy_bytes_per_second = mean(before.copy_bytes_per_second, after.copy_bytes_per_second);
+  now.sum_bytes_per_second = mean(before.sum_bytes_per_second, after.sum_bytes_per_second);
   return now;
 }
 

@@ -32,6 +32,22 @@ Rate scaled(const Rate& r, double factor) {
   return {r.lo * factor, r.mid * factor, r.hi * factor};
 }
 
+/// Where the samples of all these cells lie, as parts of each one's median: that one of them was
+/// measured while the machine was slow, and the next while it was fast, is chance.
+Rate spread_of(const std::vector<const Cell*>& cells) {
+  std::vector<double> parts;
+  for (const Cell* const cell : cells) {
+    for (const double sample : cell->samples) {
+      parts.push_back(sample / cell->p50);
+    }
+  }
+  if (parts.size() < 3) {
+    return {1, 1, 1};
+  }
+  std::ranges::sort(parts);
+  return {std::min(1.0, percentile(parts, 0.1)), 1, std::max(1.0, percentile(parts, 0.9))};
+}
+
 /// Linear between two rates.
 Rate between(const Rate& a, const Rate& b, double t) {
   return {a.lo + t * (b.lo - a.lo), a.mid + t * (b.mid - a.mid), a.hi + t * (b.hi - a.hi)};
@@ -277,13 +293,15 @@ void CostModel::read_shared(const Profile& profile) {
   }
   std::size_t noisy = 0;
   pattern.transport = m_transport;
-  for (const Cell* cell : profile.select(pattern)) {
+  const std::vector<const Cell*> cells = profile.select(pattern);
+  const Rate spread = spread_of(cells);
+  for (const Cell* const cell : cells) {
     noisy += cell->status == CellStatus::noisy ? 1 : 0;
     const bool one_processor = cell->key.threads == 1;
     (one_processor ? m_one_processor : m_shared)
         .push_back({cell->key.state == "warm" ? Target::slots : Target::gradients,
                     2.0 * cell->key.pairs, static_cast<double>(cell->key.bytes),
-                    measured_rate(*cell)});
+                    scaled(spread, cell->p50)});
   }
   if (m_shared.empty()) {
     fail(
@@ -460,11 +478,12 @@ void CostModel::read_reduction(const Profile& profile) {
   if (cells.empty()) { // probe names the NUMA node that the threads run on
     cells = profile.select({.test = k_reduce_sum});
   }
+  const Rate spread = spread_of(cells);
   for (const Cell* cell : cells) {
     if (const auto dtype = dtype_named(cell->key.dtype)) {
       m_reduce.push_back({*dtype, std::max(1, cell->key.threads),
                           static_cast<std::size_t>(std::max(2, cell->key.sources)),
-                          static_cast<double>(cell->key.bytes), measured_rate(*cell)});
+                          static_cast<double>(cell->key.bytes), scaled(spread, cell->p50)});
     }
   }
   if (m_reduce.empty()) {
@@ -475,11 +494,13 @@ void CostModel::read_reduction(const Profile& profile) {
 }
 
 void CostModel::read_memory(const Profile& profile) {
-  for (const Cell* const cell : profile.select({.test = k_sum_in_place})) {
+  const std::vector<const Cell*> in_place = profile.select({.test = k_sum_in_place});
+  const Rate spread = spread_of(in_place);
+  for (const Cell* const cell : in_place) {
     if (const auto dtype = dtype_named(cell->key.dtype)) {
       m_in_place.push_back({*dtype, std::max(1, cell->key.threads),
                             static_cast<std::size_t>(std::max(2, cell->key.sources)),
-                            measured_rate(*cell)});
+                            scaled(spread, cell->p50)});
     }
   }
   if (!m_in_place.empty()) {

@@ -106,7 +106,7 @@ public:
                                                   std::size_t operands) const;
   /// Rate of a port relative to its best, when traffic is cut into parts of that size: in (0, 1].
   [[nodiscard]] double port_efficiency(double part_bytes) const;
-  /// What a run measures again before it begins, sums in place or not; absent between machines and
+  /// What a run measures again before and after, sums in place or not; absent between machines and
   /// where the profile does not say.
   [[nodiscard]] std::optional<MachineRates> machine_rates(bool in_place) const;
   /// Operand bytes per second that one thread of `threads` adds up (an n-operand sum of b bytes

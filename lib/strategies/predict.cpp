@@ -5,6 +5,7 @@
 #include "equations/ring.hpp"
 #include "strategies/least.hpp"
 #include "strategies/parts.hpp"
+#include "strategies/processors.hpp"
 
 #include <fmt/format.h>
 
@@ -30,17 +31,12 @@ double active_ranks(const Load& load) {
                                            [](double b) { return b > 0; }));
 }
 
-/// What the processors of one machine write and add up for the ranks whose lanes they have.
-struct ProcessorLoad {
-  double moved_bytes = 0, summed_bytes = 0;
-};
-
 /// Lanes are dealt to the processors in turn, as a run deals them.
-std::vector<ProcessorLoad> processor_loads(const CostModel& model, const Load& load) {
+std::vector<ProcessorWork> processor_work(const CostModel& model, const Load& load) {
   const auto lanes = static_cast<std::size_t>(model.ranks().front().lanes);
-  std::vector<ProcessorLoad> processors(std::max<std::size_t>(1, model.cores()));
+  std::vector<ProcessorWork> processors(std::max<std::size_t>(1, model.cores()));
   for (std::size_t i = 0; i < load.egress_bytes.size() * lanes; ++i) {
-    ProcessorLoad& processor = processors[i % processors.size()];
+    ProcessorWork& processor = processors[i % processors.size()];
     processor.moved_bytes += load.egress_bytes[i / lanes] / static_cast<double>(lanes);
     processor.summed_bytes += load.summed_bytes[i / lanes] / static_cast<double>(lanes);
   }
@@ -64,47 +60,37 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
   using Target = CostModel::Target;
   Prediction p;
   const double moved = sum(load.egress_bytes);
-  const double summed = sum(load.summed_bytes);
   const double ranks = active_ranks(load);
   const int lanes = model.ranks().front().lanes;
   const double talkers = ranks * lanes;
-  const int threads =
-      std::max(1, static_cast<int>(std::min(talkers, static_cast<double>(model.cores()))));
   p.bound_seconds = moved / model.best_shared_rate();
   p.bound_by = fmt::format("{} between ranks at the best rate ever measured, {}",
                            to_text(Bytes(static_cast<std::uint64_t>(moved))),
                            to_text(Bandwidth::bytes_per_s(model.best_shared_rate())));
-  const std::vector<ProcessorLoad> processors = processor_loads(model, load);
+  const std::vector<ProcessorWork> processors = processor_work(model, load);
   const double cached = slots_stay_cached(model, load, shape) ? load.slot_bytes : 0;
   for (const Estimate e : k_estimates) {
     const auto rate = [&](Target target) {
       return model.shared_rate(talkers, shape.part_bytes, target).slow_to_fast(e);
     };
-    const auto sum_rate = [&](int of) {
-      return model.reduce_rate(shape.dtype, of, load.operands, shape.part_bytes).slow_to_fast(e);
+    const double cold = rate(Target::gradients);
+    const double of_cold = 1 + cached / moved * (cold / rate(Target::slots) - 1); // the time of it
+    const std::optional<Rate> alone = model.one_processor_rate(shape.part_bytes);
+    const auto rates = [&](std::size_t busy) {
+      const auto processors_at_work = static_cast<double>(busy);
+      const double of_processors = alone ? processors_at_work * alone->slow_to_fast(e) : cold;
+      const double of_each =
+          model.reduce_rate(shape.dtype, static_cast<int>(busy), load.operands, shape.part_bytes)
+              .slow_to_fast(e);
+      return ProcessorRates{std::min(of_processors, cold) / of_cold, processors_at_work * of_each};
     };
-    // All together, at the rate of the memory that they share.
-    double transport = cached / rate(Target::slots) + (moved - cached) / rate(Target::gradients);
-    double reduction = summed / (sum_rate(threads) * threads);
-    // Or the processor with most to do, at the rate of one that has the memory for itself.
-    if (const std::optional<Rate> alone = model.one_processor_rate(shape.part_bytes)) {
-      const double of_cold = transport * rate(Target::gradients) / moved;
-      for (const ProcessorLoad& processor : processors) {
-        const double writing = of_cold * processor.moved_bytes / alone->slow_to_fast(e);
-        const double adding = processor.summed_bytes / sum_rate(1);
-        if (writing + adding > transport + reduction) {
-          transport = writing;
-          reduction = adding;
-        }
-      }
-    }
+    const ProcessorTimes times = processor_times(processors, rates);
     // Before the first sum and after the last, one part goes through write, sum, write by itself.
     const double fill =
-        shape.part_bytes * static_cast<double>(load.operands) / rate(Target::gradients) +
-        2 * model.latency_s();
-    set(p, e, transport + reduction + fill);
+        shape.part_bytes * static_cast<double>(load.operands) / cold + 2 * model.latency_s();
+    set(p, e, times.moving_s + times.summing_s + fill);
     if (e == Estimate::mid) {
-      p.terms = {{"transport", transport}, {"reduction", reduction}, {"fill", fill}};
+      p.terms = {{"transport", times.moving_s}, {"reduction", times.summing_s}, {"fill", fill}};
     }
   }
   p.relief =
@@ -116,26 +102,26 @@ Prediction predict_shared(const CostModel& model, const Load& load, const PartSh
 
 namespace {
 
-/// Sums in place: the memory traffic of the rank that has most of it, or of all on the cores that
-/// there are.
+/// Sums in place: what the processors read and write for the ranks whose lanes they have.
 Prediction predict_in_place(const CostModel& model, const Load& load, const PartShape& shape) {
   const auto operands = static_cast<double>(load.operands);
-  const int lanes = model.ranks().front().lanes;
-  const auto traffic_of = [&](double summed) { return 2 * operands / (operands - 1) * summed; };
-  const double all = traffic_of(sum(load.summed_bytes));
-  const double most = traffic_of(*std::ranges::max_element(load.summed_bytes));
-  const auto busy =
-      lanes * std::ranges::count_if(load.summed_bytes, [](double b) { return b > 0; });
-  const auto threads = static_cast<double>(
-      std::clamp<std::int64_t>(busy, 1, static_cast<std::int64_t>(model.cores())));
+  Load traffic = load;
+  std::ranges::fill(traffic.egress_bytes, 0);
+  for (double& bytes : traffic.summed_bytes) {
+    bytes *= 2 * operands / (operands - 1);
+  }
+  const std::vector<ProcessorWork> processors = processor_work(model, traffic);
   Prediction p;
-  const LeastTime least = least_through_memory(model, all);
+  const LeastTime least = least_through_memory(model, sum(traffic.summed_bytes));
   p.bound_seconds = least.seconds;
   p.bound_by = least.by;
   for (const Estimate e : k_estimates) {
-    const double rate =
-        model.in_place_rate(shape.dtype, static_cast<int>(threads), load.operands)->slow_to_fast(e);
-    const double reduction = std::max(all / rate, most / (rate / threads * lanes));
+    const auto rates = [&](std::size_t busy) {
+      const std::optional<Rate> rate =
+          model.in_place_rate(shape.dtype, static_cast<int>(busy), load.operands);
+      return ProcessorRates{rate->slow_to_fast(e), rate->slow_to_fast(e)};
+    };
+    const double reduction = processor_times(processors, rates).summing_s;
     const double fill = 2 * model.latency_s(); // the words that gradients, and sums, are there
     set(p, e, reduction + fill);
     if (e == Estimate::mid) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "movers/host.hpp"
 
+#include "core/file.hpp"
 #include "core/json.hpp"
 #include "movers/mailbox.hpp"
 #include "support/refusals.hpp"
@@ -8,6 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <sys/mman.h>
 #include <thread>
 
 using namespace std::chrono_literals;
@@ -99,6 +105,49 @@ TEST(HostMover, ASenderThatIsRefusedAgainAndAgainMissesNoWakeUp) {
     }
   }
   EXPECT_EQ(overslept, 0);
+}
+
+/// Of this process's mappings of buffers, as the system counts them.
+std::uint64_t kib_in_large_pages() {
+  std::ifstream smaps("/proc/self/smaps");
+  std::uint64_t kib = 0;
+  bool buffer = false;
+  for (std::string line; std::getline(smaps, line);) {
+    const std::string first = line.substr(0, line.find(' '));
+    if (first.find('-') != std::string::npos && first.back() != ':') { // a mapping's range
+      buffer = line.find("reckon-buffer") != std::string::npos;
+    } else if (buffer && first == "ShmemPmdMapped:") {
+      kib += std::stoull(line.substr(first.size()));
+    }
+  }
+  return kib;
+}
+
+/// Whether the system collapses shared memory into large pages when it is asked to.
+bool system_has_large_pages() {
+  constexpr std::size_t k_page = 2U << 20U;
+  constexpr int k_collapse = 25;
+  const Fd fd = make_shared_memory("reckon-test", 2 * k_page);
+  void* const room = ::mmap(nullptr, 2 * k_page, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  const auto at = (reinterpret_cast<std::uintptr_t>(room) + k_page - 1) / k_page * k_page;
+  // Mapped where a large page may begin, from the start of the file.
+  void* const page = ::mmap(reinterpret_cast<void*>(at), k_page, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_FIXED, fd.get(), 0);
+  std::memset(page, 1, k_page);
+  const bool can = ::madvise(page, k_page, k_collapse) == 0;
+  ::munmap(room, 2 * k_page);
+  return can;
+}
+
+TEST(HostMover, MemoryIsInLargePagesForBothWhoShareItWhereTheSystemHasThem) {
+  if (!system_has_large_pages()) {
+    GTEST_SKIP() << "the system gives shared memory no large pages";
+  }
+  Pair pair((8U << 20U) + 4096); // the last page is a small one
+  const std::uint64_t own = kib_in_large_pages();
+  EXPECT_GT(own, 0U);
+  pair.connect();
+  EXPECT_EQ(kib_in_large_pages(), 2 * own);
 }
 
 /// The tags that `box` takes now, at most `most`.

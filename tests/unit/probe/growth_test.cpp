@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -75,6 +76,25 @@ TEST(GrowUntilSteady, GoesOnForOneSlowWayAmongMany) {
 TEST(GrowUntilSteady, TakesAFewPerCentForNoise) {
   // 100, 103: no growth. The least of loads that bring the same is enough.
   EXPECT_EQ(grow_until_steady(1, 8, [](double load) { return std::vector{97 + 3 * load}; }), 1);
+}
+
+constexpr std::array k_loads{4.0, 8.0, 16.0, 32.0};
+
+TEST(LeastOfTheFastest, IsFoundOnAMachineThatSlowsDownMeanwhile) {
+  // 8 are enough. A machine that from some try on has less than half of its speed makes 8 seem
+  // slower than 4 in one round, and in the two others 8 are twice as fast.
+  const auto carried = [](double load) { return std::min(load, 8.0); };
+  for (int slow_from = 0; slow_from <= 12; ++slow_from) {
+    int tried = 0;
+    const auto rate = [&](double load) { return carried(load) * (tried++ < slow_from ? 1 : 0.45); };
+    EXPECT_EQ(least_of_the_fastest(k_loads, 3, rate), 8) << slow_from;
+    EXPECT_EQ(tried, 12);
+  }
+}
+
+TEST(LeastOfTheFastest, TakesAFewPerCentForNoise) {
+  EXPECT_EQ(least_of_the_fastest(k_loads, 1, [](double load) { return 97 + load / 16; }), 4);
+  EXPECT_EQ(least_of_the_fastest(k_loads, 1, [](double load) { return load; }), 32);
 }
 
 } // namespace

@@ -134,6 +134,20 @@ TEST(Planner, OneServerSumsInPlaceWithOneThread) {
   EXPECT_NEAR(plan.prediction.mid_seconds, 4 * 64.0 * 1024 * 1024 / 20e9, 1e-9);
 }
 
+TEST(Planner, ProcessorsSumInPlaceWhatAllTheirRanksHave) {
+  // Three workers and a server that sums 4/10, the workers 2/10 each. Ranks 0 and 2 have the first
+  // of two processors, 4/10 of all, ranks 1 and 3 the second, 6/10: 8/10 are done at the rate of
+  // both, 2/10 at that of one.
+  Profile p = machine_that_shares();
+  p.cells[p.cells.size() - 3].p50 = 30e9; // one thread alone
+  p.cells[p.cells.size() - 3].samples = {30e9};
+  const Workload model = one_tensor(20U << 20U); // 80 parts
+  const Plan plan = plan_for(p, model, 3, 1, {.strategy = "byteps_split"});
+  EXPECT_TRUE(plan.sums_in_place);
+  const double traffic = 6 * 80.0 * 1024 * 1024;
+  EXPECT_NEAR(plan.prediction.mid_seconds, traffic * (0.8 / 40e9 + 0.2 / 30e9), 1e-9);
+}
+
 TEST(Planner, APlayOfSumsInPlaceTakesAsLongAsPredictedWhereAllServersSumAlike) {
   const Profile profile = machine_that_shares(); // of two cores
   const auto expect_alike = [&](const char* strategy, std::uint64_t workers,
@@ -317,9 +331,10 @@ TEST(Planner, SlotsAreCachedWhereAllThatAWindowTouchesFitsIntoTheCache) {
 
 TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
   // Two processors write 8 GB/s and add up 10 together, one of them 5 and 5 alone. In a ring of
-  // three each rank writes 4/3 of the gradient and adds up 2/3 of it: all together 4/8 + 2/10, the
-  // processor of ranks 0 and 2 (8/3)/5 + (4/3)/5. Of four ranks each processor has two: all write
-  // 6 and add up 3, 6/8 + 3/10, which is more than either's 3/5 + 1.5/5.
+  // three each rank writes 4/3 of the gradient and adds up 2/3 of it. While the processor of rank 1
+  // does that, the other one does half of what ranks 0 and 2 have: each writes at 4 and adds up at
+  // 5. The other half it does alone. Of four ranks each processor has two: all write 6 and add
+  // up 3.
   Profile p = one_machine();
   add_rate(p,
            {.test = "fabric_aggregate",
@@ -336,7 +351,7 @@ TEST(Planner, RanksThatShareAProcessorTakeTurnsOnIt) {
   const auto plan = [&](std::uint64_t workers) {
     return plan_for(p, model, workers, 0, {.strategy = "ring", .part_bytes = 65536});
   };
-  EXPECT_NEAR(transport_seconds(plan(3)), 8 / 3.0 * k_bytes / 5e9, 1e-9);
+  EXPECT_NEAR(transport_seconds(plan(3)), (4 / 3.0 / 4e9 + 4 / 3.0 / 5e9) * k_bytes, 1e-9);
   EXPECT_NEAR(plan(3).prediction.terms.at(1).seconds, 4 / 3.0 * k_bytes / 5e9, 1e-9);
   EXPECT_NEAR(transport_seconds(plan(4)), 6 * k_bytes / 8e9, 1e-9);
 }

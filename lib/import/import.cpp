@@ -285,6 +285,16 @@ std::string recognise_format(std::string_view text, const std::string& file) {
                         all_titles()));
 }
 
+std::string program_of(std::string_view text) {
+  try {
+    const std::string name = recognise_format(text, "");
+    const auto known = std::ranges::find(k_formats, name, &Known::name);
+    return known == k_formats.end() ? "" : std::string(known->title);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 Profile import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
   const std::string name = options.format.empty() ? recognise_format(text, file) : options.format;
   const Known& format = *std::ranges::find(k_formats, name, &Known::name);
